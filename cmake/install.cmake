@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Headers, both libraries, a pkg-config file and a CMake package. All of it can be moved after it was
+# installed: nothing written here holds an absolute path.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mtprof)
+
+foreach(header IN LISTS MTPROF_PUBLIC_HEADERS)
+  cmake_path(GET header PARENT_PATH folder)
+  cmake_path(RELATIVE_PATH folder BASE_DIRECTORY include)
+  install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
+
+install(TARGETS mtprof mtprof_static EXPORT mtprofTargets)
+install(EXPORT mtprofTargets NAMESPACE mtprof:: DESTINATION ${package_dir})
+
+configure_package_config_file(cmake/mtprofConfig.cmake.in ${PROJECT_BINARY_DIR}/mtprofConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/mtprofConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/mtprofConfig.cmake
+              ${PROJECT_BINARY_DIR}/mtprofConfigVersion.cmake
+        DESTINATION ${package_dir})
+
+# From the folder of the .pc file back to the prefix, so that the tree can be moved.
+file(RELATIVE_PATH MTPROF_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+set(MTPROF_PC_LIBS_PRIVATE ${CMAKE_THREAD_LIBS_INIT})
+list(TRANSFORM CMAKE_DL_LIBS PREPEND "-l" OUTPUT_VARIABLE dl_flags)
+list(APPEND MTPROF_PC_LIBS_PRIVATE -pthread ${dl_flags})
+list(JOIN MTPROF_PC_LIBS_PRIVATE " " MTPROF_PC_LIBS_PRIVATE)
+configure_file(cmake/mtprof.pc.in ${PROJECT_BINARY_DIR}/mtprof.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/mtprof.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

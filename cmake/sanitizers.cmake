@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# MT_SANITIZE = "" | address (with undefined) | thread | fuzzer (clang only; with address, undefined).
+# Applies to every target of the build: a sanitizer that sees half of a program reports nonsense.
+set(MT_SANITIZE "" CACHE STRING "address, thread, fuzzer or empty")
+set_property(CACHE MT_SANITIZE PROPERTY STRINGS "" address thread fuzzer)
+
+set(MT_NO_UNDEFINED -Wl,--no-undefined)
+if(MT_SANITIZE STREQUAL "")
+  set(sanitize_compile "")
+  set(sanitize_link "")
+elseif(MT_SANITIZE STREQUAL "address")
+  set(sanitize_compile -fsanitize=address,undefined -fno-sanitize-recover=all)
+  set(sanitize_link -fsanitize=address,undefined)
+elseif(MT_SANITIZE STREQUAL "thread")
+  set(sanitize_compile -fsanitize=thread)
+  set(sanitize_link -fsanitize=thread)
+elseif(MT_SANITIZE STREQUAL "fuzzer")
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "MT_SANITIZE=fuzzer needs clang (preset fuzz)")
+  endif()
+  # mt_fuzz() adds libFuzzer's main; the library only gets the coverage counters.
+  set(sanitize_compile -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+  set(sanitize_link -fsanitize=address,undefined)
+else()
+  message(FATAL_ERROR "MT_SANITIZE is '${MT_SANITIZE}', expected address, thread, fuzzer or nothing")
+endif()
+
+if(MT_SANITIZE)
+  add_compile_options(${sanitize_compile})
+  add_link_options(${sanitize_link})
+  if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+    # clang links the run time into programs only, so a shared library has undefined symbols.
+    set(MT_NO_UNDEFINED "")
+  endif()
+endif()

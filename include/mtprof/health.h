@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a recording knows about itself: how much it holds, what it lost and why, what it costs.
+ */
+#ifndef MTPROF_HEALTH_H
+#define MTPROF_HEALTH_H
+
+#include <mtprof/export.h>
+#include <mtprof/format.h>
+
+#include <stdint.h>
+
+MTPROF_BEGIN_DECLS
+
+/** Set struct_size; no byte past it is written. Exact once the session has stopped. */
+typedef struct mtprof_health {
+    uint32_t struct_size;
+    uint32_t threads;                         /**< threads that recorded */
+    uint64_t begins;                          /**< scopes, ops and launches recorded */
+    uint64_t others;                          /**< instants, counters, flows, allocations */
+    uint64_t truncated;                       /**< scopes that a stop or pause cut off */
+    uint64_t launches;                        /**< launches recorded */
+    uint64_t activities;                      /**< device records that carry a launch key */
+    uint64_t unmatched;                       /**< launches without a device record so far */
+    uint64_t lost;                            /**< all lost events: the sum of the causes below */
+    uint64_t lost_by[MTPROF_HEALTH_LOST_END]; /**< by cause, enum mtprof_health_index */
+    uint64_t evicted;                         /**< begins that ring mode let go */
+    uint64_t stalls;                          /**< times a writer had to map its own memory */
+    uint64_t busy_at_stop;                    /**< threads that did not come to rest at a stop */
+    uint64_t texts_cut;                       /**< texts shortened to fit */
+    uint64_t clock_back;                      /**< times the clock was seen going back */
+    uint64_t bytes;                           /**< bytes of trace taken, headers included */
+    uint64_t pair_cost_ps;                    /**< own cost of a begin+end pair, picoseconds */
+    uint32_t written_behind;                  /**< 1: the file system refused mmap (session.h) */
+    uint32_t reserved;
+} mtprof_health;
+
+/** "memory", "disk" … for a cause; "unknown" for others. Constant text. */
+MTPROF_API const char *mtprof_lost_cause(uint32_t cause);
+
+MTPROF_END_DECLS
+
+#endif /* MTPROF_HEALTH_H */

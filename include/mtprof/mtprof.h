@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything libmtprof offers, in the order in which one meets it.
+ */
+#ifndef MTPROF_MTPROF_H
+#define MTPROF_MTPROF_H
+
+#include <mtprof/clock.h>
+#include <mtprof/health.h>
+#include <mtprof/op.h>
+#include <mtprof/reader.h>
+#include <mtprof/session.h>
+#include <mtprof/source.h>
+#include <mtprof/status.h>
+#include <mtprof/trace.h>
+#include <mtprof/version.h>
+
+#endif /* MTPROF_MTPROF_H */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Payloads of ops: what a tensor runtime knows about a call beyond its name. Each is recorded only
+ * when its flag is wanted (enum mtprof_want) and is absent otherwise, so a host may fill in what it
+ * has at hand and leave the choice to the recorder; mtprof_wants() tells what is worth computing.
+ *
+ * Nothing is kept by reference: shapes become ids, texts are copied, tensors are numbers.
+ */
+#ifndef MTPROF_OP_H
+#define MTPROF_OP_H
+
+#include <mtprof/trace.h>
+
+MTPROF_BEGIN_DECLS
+
+/** One input of an op. Lists nest to any depth up to 16; deeper ones are shown as none. */
+typedef struct mtprof_value {
+    uint8_t kind;   /**< enum mtprof_input_kind */
+    uint8_t n_dims; /**< TENSOR */
+    uint16_t reserved;
+    uint32_t type; /**< TENSOR, scalars: string id of the type, 0 = none; LIST: number of items;
+                        KEYWORD: string id of the name of the value that stands next */
+    union {
+        const int64_t *sizes;             /**< TENSOR: n_dims sizes */
+        const struct mtprof_value *items; /**< LIST */
+        int64_t integer;                  /**< INT, BOOL */
+        double real;                      /**< DOUBLE */
+        uint64_t text;                    /**< STRING: string id from mtprof_intern() */
+    } of;
+    const int64_t *strides; /**< TENSOR: n_dims strides, or NULL */
+} mtprof_value;
+
+/** What a tensor is, as numbers of the host. */
+typedef struct mtprof_tensor_ref {
+    uint64_t tensor;
+    uint64_t storage;
+    int64_t offset; /**< in the storage, in elements */
+    uint32_t version;
+    uint32_t device;
+} mtprof_tensor_ref;
+
+/** Which of mtprof_op's optional fields are set. */
+enum mtprof_op_field {
+    MTPROF_OP_SEQUENCE = 1 << 0,
+    MTPROF_OP_FORWARD_THREAD = 1 << 1,
+    MTPROF_OP_OVERLOAD = 1 << 2,
+    MTPROF_OP_RECORD_SCOPE = 1 << 3,
+    MTPROF_OP_FLOPS = 1 << 4,
+    MTPROF_OP_MODULE = 1 << 5,
+    MTPROF_OP_CORRELATION = 1 << 6,
+    MTPROF_OP_MEMORY = 1 << 7,
+    MTPROF_OP_PARENT = 1 << 8
+};
+
+/** Set struct_size and `fields`; leave the rest zero. */
+typedef struct mtprof_op {
+    uint32_t struct_size;
+    uint32_t fields; /**< enum mtprof_op_field */
+    const mtprof_value *inputs;
+    const mtprof_tensor_ref *tensors; /**< identity of the inputs */
+    uint32_t n_inputs;
+    uint32_t n_tensors;
+    uint64_t sequence;       /**< links a backward op to its forward op */
+    uint32_t forward_thread; /**< logical thread of the forward op */
+    uint32_t overload;       /**< string id */
+    uint32_t record_scope;   /**< the host's own classification */
+    uint32_t module;         /**< string id of the module path */
+    uint64_t flops;
+    uint64_t correlation;   /**< id under which a foreign tracer knows this call */
+    uint64_t memory_before; /**< bytes allocated on memory_device */
+    uint32_t memory_device;
+    uint32_t stack;      /**< from mtprof_stack(); 0: none, or native where that is wanted */
+    mtprof_token parent; /**< as in mtprof_begin_under() */
+} mtprof_op;
+
+/** Out-of-line half of mtprof_op_begin(). */
+MTPROF_API mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op);
+
+/** Begins an op with payloads. */
+static inline mtprof_token mtprof_op_begin(mtprof_site *site, const mtprof_op *op)
+{
+    if (mtprof_wants(MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_RUNTIME |
+                     MTPROF_WANT_DEVICE)) {
+        return mtprof_i_op_begin(site, op);
+    }
+    return 0;
+}
+
+/** Ends an op and notes the memory allocated on a device by then. */
+MTPROF_API void mtprof_op_end(mtprof_token token, uint32_t memory_device, uint64_t memory_after);
+
+/** Identity of the outputs of an op that is still open. */
+MTPROF_API void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs,
+                                  uint32_t count);
+
+/** Out-of-line half of mtprof_alloc(). */
+MTPROF_API void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes, uint64_t allocated,
+                               uint64_t reserved_bytes);
+
+/**
+ * An allocation (bytes > 0) or a release (bytes < 0) on a device (0 = host, below 256), with what
+ * is allocated and reserved there after it. Inside an open scope it takes the time of the thread's
+ * last record instead of reading the clock.
+ */
+static inline void mtprof_alloc(uint32_t device, uint64_t address, int64_t bytes,
+                                uint64_t allocated, uint64_t reserved_bytes)
+{
+    if (mtprof_wants(MTPROF_WANT_ALLOCS)) {
+        mtprof_i_alloc(device, address, bytes, allocated, reserved_bytes);
+    }
+}
+
+/**
+ * A frame of the host's language: the same id for equal arguments, valid until the process ends.
+ * 0 when there is no memory.
+ */
+MTPROF_API uint32_t mtprof_define_frame(const char *function, size_t function_length,
+                                        const char *file, size_t file_length, uint32_t line);
+
+/**
+ * The call stack `parent` extended by a frame. Start at the outermost frame with parent 0. The
+ * node is valid until the recording ends; ask again with each op, a repeated question is cheap.
+ * 0 when nothing records or the tree is full (1 million nodes; counted as texts cut).
+ */
+MTPROF_API uint32_t mtprof_stack_push(uint32_t parent, uint32_t frame);
+
+/** The same for a whole stack, outermost frame first. */
+MTPROF_API uint32_t mtprof_stack(const uint32_t *frames, uint32_t count);
+
+/**
+ * The native stack of the caller by its frame pointers, at most 128 frames, without the innermost
+ * `skip` ones. Code compiled without frame pointers shortens it. 0 when nothing records.
+ */
+MTPROF_API uint32_t mtprof_stack_native(uint32_t skip);
+
+MTPROF_END_DECLS
+
+#endif /* MTPROF_OP_H */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recording sessions: the plain way to record. profile.h adds schedules and callbacks on top.
+ *
+ *      start ──► recording ──stop──► stopped ──close──► gone
+ *                  ▲   │
+ *                  └───┴ pause / resume (the gate shut and open again)
+ *
+ * Recording is process-wide: every thread takes part from its first event on. At most one session
+ * is active at a time, whoever started it; a session that has stopped but is not closed keeps its
+ * results and does not count.
+ *
+ * With a path the buffers are the file: what has been recorded survives the death of the process.
+ *
+ * Threads: every function may be called from any thread. No lock is held while a callback runs.
+ * After fork() the child has no session: handles inherited from the parent answer ESTATE there and
+ * may only be closed.
+ */
+#ifndef MTPROF_SESSION_H
+#define MTPROF_SESSION_H
+
+#include <mtprof/export.h>
+#include <mtprof/health.h>
+#include <mtprof/reader.h>
+#include <mtprof/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+MTPROF_BEGIN_DECLS
+
+typedef struct mtprof_session mtprof_session;
+
+/** What happens when buffer_bytes are full. */
+enum mtprof_policy {
+    MTPROF_POLICY_SPILL = 0, /**< go on in a temporary file (with a path: in the file, no limit) */
+    MTPROF_POLICY_RING = 1,  /**< let the oldest go */
+    MTPROF_POLICY_STOP = 2   /**< keep the oldest; what comes later is counted as lost */
+};
+
+/** What is recorded unless a session says otherwise. */
+#define MTPROF_WANT_DEFAULT                                                           \
+    (MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_RUNTIME | MTPROF_WANT_MARKS | \
+     MTPROF_WANT_DEVICE)
+
+/** Set struct_size, leave the rest zero for the defaults. Fields are only ever appended. */
+typedef struct mtprof_config {
+    uint32_t struct_size;  /**< sizeof(mtprof_config) as the caller was compiled */
+    uint32_t policy;       /**< enum mtprof_policy */
+    const char *path;      /**< trace file to record into; NULL: memory. Borrowed for the call */
+    uint64_t buffer_bytes; /**< byte budget. 0: a quarter of the available memory without a path,
+                                64 MiB in ring mode, none otherwise; at least 64 KiB */
+    uint64_t ring_ns;      /**< ring mode: let chunks go that are older than this, even if there is
+                                still room; 0: keep what fits */
+    uint64_t wants;        /**< enum mtprof_want; 0: MTPROF_WANT_DEFAULT */
+    uint32_t paused;       /**< 1: start with the gate shut; mtprof_session_resume() opens it */
+    uint32_t reserved;
+    /** Called at most once per kind of trouble (disk full, budget reached …), from a helper thread,
+     * never from a recording one. */
+    void (*on_warning)(void *user, mtprof_status status, const char *message);
+    void *user;
+    const char *spill_directory; /**< for temporary files; NULL: /tmp. Borrowed for the call */
+} mtprof_config;
+
+/**
+ * Begins recording.
+ *
+ * A file that stands at the path is replaced once the new one is ready; until then it is left
+ * alone. On success *out belongs to the caller until mtprof_session_close(). On failure *out is
+ * NULL and nothing has changed.
+ *
+ * Fails with EINVAL (a bad field; the message names it), ENOMEM, EIO (the path cannot be created),
+ * ENOSPC (not even the first block fits), EBUSY (a session is active here, or the file at the path
+ * is being recorded by another process).
+ */
+MTPROF_API mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session **out);
+
+/**
+ * Ends recording, in time that depends on the number of threads only. Scopes that are open end
+ * here and count as truncated. Stopping a stopped session does nothing.
+ *
+ * Fails with ESTATE (in a forked child).
+ */
+MTPROF_API mtprof_status mtprof_session_stop(mtprof_session *session);
+
+/**
+ * Shuts the gate without ending the session, and opens it again. What is open at a pause ends
+ * there. Pausing twice and resuming twice do nothing. wants 0 in resume: as before.
+ *
+ * Fail with ESTATE (the session has stopped).
+ */
+MTPROF_API mtprof_status mtprof_session_pause(mtprof_session *session);
+MTPROF_API mtprof_status mtprof_session_resume(mtprof_session *session, uint64_t wants);
+
+/**
+ * Windows, for schedules: a session that was started paused records from open to close. An open
+ * window may be paused and resumed. keep false marks the window as discarded.
+ *
+ * Fail with ESTATE (a window is open / none is open, or the session has stopped).
+ */
+MTPROF_API mtprof_status mtprof_session_window_open(mtprof_session *session, uint64_t wants,
+                                                    uint32_t step);
+MTPROF_API mtprof_status mtprof_session_window_close(mtprof_session *session, bool keep);
+
+/** Notes in the trace that a step begins. action as in docs/format.md (STEP). */
+MTPROF_API mtprof_status mtprof_session_step(mtprof_session *session, uint64_t step,
+                                             uint32_t action);
+
+/**
+ * Lets everything go that was recorded before, memory reused where nobody reads it. For results of
+ * one window only. Sessions with a path keep theirs: there it does nothing.
+ *
+ * Fails with ESTATE (a window is open).
+ */
+MTPROF_API mtprof_status mtprof_session_clear(mtprof_session *session);
+
+/**
+ * Puts a key and a value into the trace; a later value replaces an earlier one. Any bytes are
+ * allowed. Works until close.
+ *
+ * Fails with EINVAL (key NULL or empty, text of more than 16 MiB), ENOMEM, ENOSPC.
+ */
+MTPROF_API mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key,
+                                                 size_t key_length, const char *value,
+                                                 size_t value_length, bool is_json);
+
+/** Fills health up to its struct_size. Fails with EINVAL (struct_size 0). */
+MTPROF_API mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *health);
+
+/**
+ * The session's bytes for mtprof_reader_open_bytes(), live or stopped. They stay valid after the
+ * session is closed, until bytes->close(). Fails with EINVAL, ENOMEM.
+ */
+MTPROF_API mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes);
+
+/**
+ * Writes the trace of a stopped session to a file of its own: beside it first, then renamed.
+ *
+ * Fails with ESTATE (still recording), EIO, ENOSPC, ENOMEM.
+ */
+MTPROF_API mtprof_status mtprof_session_save(mtprof_session *session, const char *path);
+
+/**
+ * Finishes the file (checksums, size) and frees the session; stops it first where needed. NULL is
+ * allowed.
+ *
+ * Fails with EIO (the file could not be finished; what was recorded is still in it). The session is
+ * freed all the same.
+ */
+MTPROF_API mtprof_status mtprof_session_close(mtprof_session *session);
+
+MTPROF_END_DECLS
+
+#endif /* MTPROF_SESSION_H */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Event sources: the plug-in ABI through which a device, an allocator or a language runtime
+ * contributes events that the recording threads do not see.
+ *
+ * A source registers once. Whenever recording begins the library calls its start, and stop when it
+ * ends; in between, and until the session is closed, the source pushes what it knows through
+ * mtprof_push_*(), from any thread, in any order, late if it must. Times are on the source's own
+ * clock; clock pairs tie that clock to the recorder's. Work is tied to the host scope that launched
+ * it by the launch key (mtprof_launch_key), never by time.
+ *
+ * Callbacks are made without a lock held and never two at a time for one source.
+ */
+#ifndef MTPROF_SOURCE_H
+#define MTPROF_SOURCE_H
+
+#include <mtprof/export.h>
+#include <mtprof/format.h>
+#include <mtprof/status.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+MTPROF_BEGIN_DECLS
+
+/** Version of this ABI. A source of another major version is refused. */
+#define MTPROF_SOURCE_ABI 0x00010000u /* major << 16 | minor */
+
+typedef struct mtprof_source mtprof_source;
+
+/** What a source offers. Fields are only ever appended; (optional) ones may be NULL. */
+typedef struct mtprof_source_ops {
+    uint32_t struct_size;
+    uint32_t abi;     /**< MTPROF_SOURCE_ABI as the source was compiled */
+    const char *name; /**< for people: "sim", "cupti"; copied */
+    const char
+        *device_type; /**< "NPU", "CUDA" …: it stands for a device; NULL: it does not. Copied */
+    void *context;    /**< handed to every callback */
+    uint64_t needs;   /**< called only when one of these is wanted (enum mtprof_want); 0: always */
+    /** Recording begins. A failure leaves the source out of this recording, with a warning. */
+    mtprof_status (*start)(void *context, mtprof_source *source, uint64_t wants);
+    /** Recording has ended: no more work will be launched under it. Return soon. */
+    void (*stop)(void *context);
+    /** (optional) Push everything that is complete; wait for what is not at most timeout_ns. */
+    void (*flush)(void *context, uint64_t timeout_ns);
+    /** (optional) The source's clock now. Called around each second to make clock pairs. */
+    uint64_t (*clock)(void *context);
+} mtprof_source_ops;
+
+/** One piece of work as a source saw it. Set struct_size. */
+typedef struct mtprof_activity {
+    uint32_t struct_size;
+    uint32_t kind;    /**< enum mtprof_activity_kind */
+    const char *name; /**< any bytes; copied once per distinct name */
+    size_t name_length;
+    uint64_t start, end; /**< on the source's clock */
+    uint64_t launch_key; /**< 0: none */
+    uint32_t device, queue;
+    uint64_t correlation;                    /**< the source's own id */
+    uint64_t bytes;                          /**< moved or set; 0 otherwise */
+    const struct mtprof_activity_meta *meta; /**< further values */
+    uint32_t n_meta;
+    uint32_t reserved;
+} mtprof_activity;
+
+typedef struct mtprof_activity_meta {
+    uint32_t key;  /**< string id, mtprof_intern() */
+    uint32_t type; /**< INT, UINT, DOUBLE (bits) or STRING (id) of enum mtprof_meta_type */
+    uint64_t value;
+} mtprof_activity_meta;
+
+/**
+ * Makes a source known to the process. It takes part from the next recording on, or at once where
+ * one is under way. *out belongs to the caller until mtprof_source_unregister().
+ *
+ * Fails with EINVAL (a required field is missing; the message names it), EVERSION (ABI), ENOMEM,
+ * EBUSY (256 sources are registered).
+ */
+MTPROF_API mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source **out);
+
+/** Stops the source where it runs and forgets it. Accepts NULL. Not from one of its callbacks. */
+MTPROF_API void mtprof_source_unregister(mtprof_source *source);
+
+/**
+ * Recording calls: never fail, count what they cannot keep. They may block for a moment while
+ * another thread pushes into the same source. Without a recording they count as late.
+ */
+MTPROF_API void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity);
+MTPROF_API void mtprof_push_clock_pair(mtprof_source *source, uint64_t source_time, uint64_t ticks);
+MTPROF_API void mtprof_push_counter(mtprof_source *source, uint32_t name, uint64_t source_time,
+                                    double value);
+/** The source knows that it lost events. */
+MTPROF_API void mtprof_push_lost(mtprof_source *source, uint64_t count);
+
+/** Whether a source that stands for a device is registered. */
+MTPROF_API int mtprof_device_sources(void);
+
+MTPROF_END_DECLS
+
+#endif /* MTPROF_SOURCE_H */

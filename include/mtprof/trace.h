@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Instrumentation: what a program calls to be seen.
+ *
+ *     void step(void)
+ *     {
+ *         MTPROF_SCOPE("step");           // ends with the block
+ *         MTPROF_COUNTER("queue", depth);
+ *     }
+ *
+ * Recording calls return nothing that can fail: they never block, and what cannot be kept is
+ * counted (health.h). While nothing records, a call costs one load and one branch. Define
+ * MTPROF_DISABLE before including this header and the macros vanish altogether.
+ *
+ * A begin returns a token, an end takes it. Tokens are plain numbers: keep them where the work
+ * goes, end them on any thread, in any order, in any coroutine, or never. 0 means "not recorded"
+ * and ending it does nothing; so does ending a token of a recording that is over.
+ *
+ * Threads: everything here may be called from any thread and from signal handlers.
+ */
+#ifndef MTPROF_TRACE_H
+#define MTPROF_TRACE_H
+
+#include <mtprof/export.h>
+#include <mtprof/format.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+MTPROF_BEGIN_DECLS
+
+typedef uint64_t mtprof_token;
+
+/**
+ * A place in the program that records: one static object per place. Its name is copied when it
+ * first records, so the module that holds it may be unloaded later.
+ */
+typedef struct mtprof_site {
+    uint32_t id;    /**< the library's; 0 until the place has first recorded */
+    uint16_t flags; /**< begin flags (format.h): MTPROF_KIND_OP and so on */
+    uint16_t reserved;
+    uint32_t line;
+    uint32_t reserved2;
+    const char *name;
+    const char *file;
+} mtprof_site;
+
+#define MTPROF_SITE_INIT(name, flags)                                    \
+    {                                                                    \
+        0, (uint16_t)(flags), 0, (uint32_t)__LINE__, 0, (name), __FILE__ \
+    }
+
+/** What is wanted right now, enum mtprof_want; 0 while nothing records. Read it, never write it. */
+extern MTPROF_API uint32_t mtprof_i_gate;
+
+/* The out-of-line halves of the inline functions below; call those. */
+MTPROF_API mtprof_token mtprof_i_begin(mtprof_site *site);
+MTPROF_API void mtprof_i_end(mtprof_token token);
+MTPROF_API void mtprof_i_instant(mtprof_site *site);
+MTPROF_API void mtprof_i_counter(mtprof_site *site, int64_t value);
+MTPROF_API void mtprof_i_counter_real(mtprof_site *site, double value);
+MTPROF_API void mtprof_i_flow(mtprof_site *site, uint32_t phase, uint64_t flow_id);
+
+/** Whether anybody wants one of these (enum mtprof_want). */
+static inline bool mtprof_wants(uint32_t wants)
+{
+    return __builtin_expect((__atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED) & wants) != 0, 0);
+}
+
+/** Begins a scope, an op or a runtime call, as the site's flags say. */
+static inline mtprof_token mtprof_begin(mtprof_site *site)
+{
+    if (mtprof_wants(MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_RUNTIME |
+                     MTPROF_WANT_DEVICE)) {
+        return mtprof_i_begin(site);
+    }
+    return 0;
+}
+
+/** Ends what a begin returned. */
+static inline void mtprof_end(mtprof_token token)
+{
+    if (__builtin_expect(token != 0, 0)) {
+        mtprof_i_end(token);
+    }
+}
+
+/** A point in time. */
+static inline void mtprof_instant(mtprof_site *site)
+{
+    if (mtprof_wants(MTPROF_WANT_MARKS)) {
+        mtprof_i_instant(site);
+    }
+}
+
+/** A value that changes over time. */
+static inline void mtprof_counter(mtprof_site *site, int64_t value)
+{
+    if (mtprof_wants(MTPROF_WANT_MARKS)) {
+        mtprof_i_counter(site, value);
+    }
+}
+
+static inline void mtprof_counter_real(mtprof_site *site, double value)
+{
+    if (mtprof_wants(MTPROF_WANT_MARKS)) {
+        mtprof_i_counter_real(site, value);
+    }
+}
+
+enum mtprof_flow_phase {
+    MTPROF_FLOW_START = 0,
+    MTPROF_FLOW_STEP = 1,
+    MTPROF_FLOW_END = 2
+};
+
+/** An arrow between scopes: each call binds the flow id to the scope open on this thread. */
+static inline void mtprof_flow(mtprof_site *site, enum mtprof_flow_phase phase, uint64_t flow_id)
+{
+    if (mtprof_wants(MTPROF_WANT_MARKS)) {
+        mtprof_i_flow(site, (uint32_t)phase, flow_id);
+    }
+}
+
+/**
+ * Begins a scope whose name is not known before. The name is any bytes and is copied; up to 65,536
+ * different ones per session are stored once, further ones in full with each event.
+ */
+MTPROF_API mtprof_token mtprof_begin_named(const char *name, size_t length, uint32_t begin_flags);
+
+/** An instant with such a name. */
+MTPROF_API void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags);
+
+/**
+ * Begins a scope under a parent that need not be open on this thread: for coroutines, tasks, and
+ * work handed from thread to thread. A parent of 0 makes it a root.
+ */
+MTPROF_API mtprof_token mtprof_begin_under(mtprof_site *site, mtprof_token parent);
+
+/**
+ * Keys and values of a scope that is still open, or of the latest instant of this thread where the
+ * token is 0. Keys come from mtprof_intern(). No effect on a token that is over.
+ */
+MTPROF_API void mtprof_meta_int(mtprof_token token, uint32_t key, int64_t value);
+MTPROF_API void mtprof_meta_real(mtprof_token token, uint32_t key, double value);
+MTPROF_API void mtprof_meta_bool(mtprof_token token, uint32_t key, bool value);
+/** The text is copied; beyond 1,024 bytes it is cut, and counted. */
+MTPROF_API void mtprof_meta_text(mtprof_token token, uint32_t key, const char *text, size_t length);
+
+/**
+ * The id of a string, the same for equal texts, valid until the process ends: keys of metadata,
+ * names of types, overloads, modules. Strings of more than 64 KiB are cut. 0 when there is no
+ * memory. Not for signal handlers.
+ */
+MTPROF_API uint32_t mtprof_intern(const char *text, size_t length);
+
+/** Names the calling thread in traces; NULL takes the name away. Not for signal handlers. */
+MTPROF_API void mtprof_name_thread(const char *name);
+
+/**
+ * The launch key of a begin: what a device is given so that its records find their way back
+ * (source.h). 0 for a token of 0.
+ */
+static inline uint64_t mtprof_launch_key(mtprof_token token)
+{
+    return token & 0x00FFFFFFFFFFFFFFu;
+}
+
+/**
+ * Notes that the open scope launched work on a device, without a scope of its own, and returns the
+ * launch key to hand to the device; 0 when nothing records. site may be NULL.
+ */
+MTPROF_API uint64_t mtprof_launch(mtprof_site *site, uint32_t device, uint32_t queue);
+
+static inline void mtprof_i_scope_cleanup(const mtprof_token *token)
+{
+    mtprof_end(*token);
+}
+
+MTPROF_END_DECLS
+
+#define MTPROF_I_JOIN2(a, b) a##b
+#define MTPROF_I_JOIN(a, b)  MTPROF_I_JOIN2(a, b)
+#define MTPROF_I_NAME(stem)  MTPROF_I_JOIN(mtprof_i_##stem##_, __LINE__)
+
+/* One list for on and off: a macro is what follows it, or nothing. */
+#ifdef MTPROF_DISABLE
+#    define MTPROF_I_WHEN_ON(...)
+#else
+#    define MTPROF_I_WHEN_ON(...) __VA_ARGS__
+#endif
+
+#define MTPROF_I_SITE(name, flags) \
+    static mtprof_site MTPROF_I_NAME(site) = MTPROF_SITE_INIT(name, flags)
+
+/** A scope that ends with the enclosing block, however the block is left. name: a literal. */
+#define MTPROF_SCOPE(name) MTPROF_SCOPE_FLAGS(name, MTPROF_KIND_SCOPE)
+
+/** The same for an op. */
+#define MTPROF_OP(name) MTPROF_SCOPE_FLAGS(name, MTPROF_KIND_OP)
+
+#define MTPROF_SCOPE_FLAGS(name, flags)                                     \
+    MTPROF_I_WHEN_ON(MTPROF_I_SITE(name, flags);                            \
+                     mtprof_token MTPROF_I_NAME(token)                      \
+                         __attribute__((cleanup(mtprof_i_scope_cleanup))) = \
+                             mtprof_begin(&MTPROF_I_NAME(site)))
+
+#define MTPROF_INSTANT(name)                    \
+    MTPROF_I_WHEN_ON(do {                       \
+        MTPROF_I_SITE(name, MTPROF_KIND_SCOPE); \
+        mtprof_instant(&MTPROF_I_NAME(site));   \
+    } while (0))
+
+#define MTPROF_COUNTER(name, value)                    \
+    MTPROF_I_WHEN_ON(do {                              \
+        MTPROF_I_SITE(name, MTPROF_KIND_SCOPE);        \
+        mtprof_counter(&MTPROF_I_NAME(site), (value)); \
+    } while (0))
+
+#define MTPROF_FLOW(name, phase, flow_id)                      \
+    MTPROF_I_WHEN_ON(do {                                      \
+        MTPROF_I_SITE(name, MTPROF_KIND_SCOPE);                \
+        mtprof_flow(&MTPROF_I_NAME(site), (phase), (flow_id)); \
+    } while (0))
+
+#endif /* MTPROF_TRACE_H */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The allocator seam: everything under src/ that needs heap memory asks here, so that a test can
+ * make the Nth request fail, for every N.
+ *
+ * Threads: all functions may be called from any thread.
+ */
+#ifndef BASE_ALLOC_H
+#define BASE_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed memory for count objects of size bytes, or NULL (also on overflow of the product). */
+void *mtb_calloc(size_t count, size_t size);
+
+/* As realloc, for count objects of size bytes. On failure NULL, and the old block is unharmed. */
+void *mtb_resize(void *block, size_t count, size_t size);
+
+/* A copy of the first length bytes of text with a zero byte behind, or NULL. */
+char *mtb_copy_text(const char *text, size_t length);
+
+/* Accepts NULL. */
+void mtb_free(void *block);
+
+/*
+ * Makes `*array` hold at least `needed` elements, doubling `*capacity`. False when memory is
+ * refused, and then nothing has changed.
+ */
+bool mtb_grow(void **array, size_t *capacity, size_t needed, size_t element_size);
+
+/*
+ * Test hook: request number `n` (1 = the next one) fails, and with `forever` all later ones too.
+ * 0 switches it off. Returns how many requests have been made since the last call. Memory that is
+ * mapped rather than allocated (mtb_fail_here) counts as well.
+ */
+uint64_t mtb_fail_nth(uint64_t n, bool forever);
+
+/* True when the test hook wants this request to fail; for requests that do not use the heap. */
+bool mtb_fail_here(void);
+
+#endif /* BASE_ALLOC_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Mutexes with a rank, and the question "does this thread hold one?".
+ *
+ * Locks are taken in rising rank; debug builds check it. The count of held locks is what keeps a
+ * signal handler, or an allocator hook, that records from inside one of our own critical sections
+ * from waiting for itself: cold paths of recording ask mtb_locks_held() first and count a loss.
+ */
+#ifndef BASE_LOCK_H
+#define BASE_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What each protects, outermost first. */
+enum mtb_lock_rank {
+    MTB_RANK_PROFILE = 1, /* a profile's state machine */
+    MTB_RANK_CONTROL,     /* which session is active, its windows */
+    MTB_RANK_SOURCES,     /* the list of sources */
+    MTB_RANK_SOURCE,      /* one source's stream */
+    MTB_RANK_SLOTS,       /* thread slots and logical numbers */
+    MTB_RANK_NAMES,       /* strings, frames, definitions */
+    MTB_RANK_GROW,        /* making a store larger: one at a time */
+    MTB_RANK_STORE,       /* chunks of a store */
+    MTB_RANK_COUNT
+};
+
+typedef struct mtb_lock {
+    pthread_mutex_t mutex;
+    uint32_t rank;
+} mtb_lock;
+
+#define MTB_LOCK_INIT(rank_)                                \
+    {                                                       \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (rank_) \
+    }
+
+void mtb_lock_init(mtb_lock *lock, enum mtb_lock_rank rank);
+void mtb_lock_fini(mtb_lock *lock);
+void mtb_lock_acquire(mtb_lock *lock);
+void mtb_lock_release(mtb_lock *lock);
+
+/* True while this thread holds, or is about to take, any mtb_lock. Safe in signal handlers. */
+bool mtb_locks_held(void);
+
+/* In the child after fork: makes a lock free that a thread of the parent may have held. */
+void mtb_lock_reset(mtb_lock *lock);
+
+/* In the child after fork: this thread holds nothing any more. */
+void mtb_locks_forget(void);
+
+#endif /* BASE_LOCK_H */
