@@ -2,9 +2,33 @@
 # not listed here is not built.
 set(MTPROF_SOURCES
     src/base/alloc.c
+    src/base/arena.c
     src/base/crc32c.c
     src/base/fail.c
+    src/base/idmap.c
+    src/base/lock.c
+    src/base/pages.c
     src/mtprof/format/status.c
+    src/mtprof/record/clock.c
+    src/mtprof/record/helper.c
+    src/mtprof/record/inputs.c
+    src/mtprof/record/modules.c
+    src/mtprof/record/names.c
+    src/mtprof/record/payload.c
+    src/mtprof/record/recorder.c
+    src/mtprof/record/recording.c
+    src/mtprof/record/scope.c
+    src/mtprof/record/slots.c
+    src/mtprof/record/source_registry.c
+    src/mtprof/record/stacks.c
+    src/mtprof/record/store.c
+    src/mtprof/record/store_file.c
+    src/mtprof/record/store_finish.c
+    src/mtprof/record/store_grow.c
+    src/mtprof/record/sys.c
+    src/mtprof/record/writer.c
+    src/mtprof/control/rendezvous.c
+    src/mtprof/control/session.c
 )
 
 set(MTPROF_PUBLIC_HEADERS
@@ -14,7 +38,9 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/health.h
     include/mtprof/mtprof.h
     include/mtprof/op.h
+    include/mtprof/profile.h
     include/mtprof/reader.h
+    include/mtprof/schedule.h
     include/mtprof/session.h
     include/mtprof/source.h
     include/mtprof/status.def

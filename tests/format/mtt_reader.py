@@ -9,9 +9,8 @@ import struct
 from collections import namedtuple
 from dataclasses import dataclass
 
-from mtt_records import *  # the record kinds and helpers are part of this module's interface
-from mtt_records import Decoder, Impossible, Stream
-from mtt_spans import Span, mtt_spans
+from mtt_records import *  # noqa: F403 - the record kinds and helpers are part of this module's interface
+from mtt_spans import Span, mtt_spans  # noqa: F401 - likewise
 
 PAGE = 4096
 CLOSED = 0x444E4543

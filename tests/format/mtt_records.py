@@ -11,7 +11,7 @@ M32, M40, M64 = (1 << 32) - 1, (1 << 40) - 1, (1 << 64) - 1
 DEFINITIONS, CONTROL, THREAD_STREAM, SOURCE_STREAM = 1, 2, 3, 4
 
 BEGIN, BEGIN_X, END_X, INSTANT, COUNTER, FLOW, LAUNCH, ALLOC, TIME, EPOCH, THREAD = range(0x01, 0x0C)
-RESERVED, LOST, META, NAME, INPUTS_INLINE, SCALARS, TENSORS, OPINFO = range(0x0C, 0x14)
+RESERVED, LOST, META, NAME, INPUTS_INLINE, SCALARS, TENSORS, OPINFO, ATTACH = range(0x0C, 0x15)
 END, INPUTS, STACK, MEM_BEFORE, MEM_AFTER = range(0x80, 0x85)
 DEF_STRING, DEF_INPUTS, DEF_FRAME, DEF_STACK, DEF_THREAD, DEF_SOURCE, DEF_MODULE = range(0x20, 0x27)
 ACTIVITY, CLOCK_PAIR = 0x30, 0x31
@@ -24,7 +24,7 @@ BODY_WORDS = {
     CONTROL: {ANCHOR: 3, WINDOW_OPEN: 3, WINDOW_CLOSE: 1, STEP: 2, TRACE_META: 1, WARNING: 2},
     THREAD_STREAM: {BEGIN: 1, BEGIN_X: 3, END_X: 2, INSTANT: 1, COUNTER: 2, FLOW: 2, LAUNCH: 2, ALLOC: 3, TIME: 1,
                     EPOCH: 1, THREAD: 1, RESERVED: 1, LOST: 1, META: 1, NAME: 1, INPUTS_INLINE: 0, SCALARS: 0,
-                    TENSORS: 0, OPINFO: 0, END: 0, INPUTS: 0, STACK: 0, MEM_BEFORE: 0, MEM_AFTER: 0},
+                    TENSORS: 0, OPINFO: 0, ATTACH: 1, END: 0, INPUTS: 0, STACK: 0, MEM_BEFORE: 0, MEM_AFTER: 0},
     SOURCE_STREAM: {ACTIVITY: 6, CLOCK_PAIR: 2, LOST: 1, COUNTER: 2, INSTANT: 1, META: 1},
 }
 # Kinds marked T: w1 is full ticks and becomes the stream's reference (3.1).
@@ -36,7 +36,7 @@ FULL_TICKS = {
 }
 SOURCE_TIMED = frozenset((ACTIVITY, CLOCK_PAIR, COUNTER, INSTANT))
 PAYLOADS = frozenset((META, NAME, INPUTS_INLINE, SCALARS, TENSORS, OPINFO, INPUTS, STACK, MEM_BEFORE, MEM_AFTER))
-EVENTS_WITH_PAYLOADS = frozenset((BEGIN, BEGIN_X, LAUNCH, INSTANT, ACTIVITY))
+EVENTS_WITH_PAYLOADS = frozenset((BEGIN, BEGIN_X, LAUNCH, INSTANT, ATTACH, ACTIVITY))
 
 Stream = namedtuple("Stream", "kind slot")
 
@@ -125,7 +125,12 @@ def bind_scalars(values, words):
             return (*value[:2], bind(value[2]))
         convert = {"int": signed, "double": lambda w: struct.unpack("<d", struct.pack("<Q", w))[0],
                    "bool": bool, "string": int}.get(value[0])
-        return value if convert is None else (*value, convert(next(supply)))
+        if convert is None:
+            return value
+        word = next(supply, None)
+        if word is None:
+            raise ValueError("SCALARS holds fewer values than the list has scalars")
+        return (*value, convert(word))
     return bind(values)
 
 
@@ -185,6 +190,13 @@ class Record:
     timed: bool = False  # the ticks are its own, not only the reference
     owner: object = field(default=None, repr=False)
     gap: bool = False
+
+    @property
+    def owner_key(self):
+        """The key of the begin that a payload belongs to, 0 where there is none."""
+        if self.owner is None:
+            return 0
+        return self.owner.words[0] if self.owner.kind == ATTACH else self.owner.key
 
 
 class Decoder:
@@ -248,8 +260,9 @@ class Decoder:
         kind, owner = record.kind, self.owner
         if kind not in PAYLOADS:
             self.owner = record if kind in EVENTS_WITH_PAYLOADS or kind in (END, END_X) else None
-        elif owner is not None:
-            behind_end = owner.kind in (END, END_X)
-            outputs = kind == TENSORS and record.aux == 1
-            if kind == MEM_AFTER or outputs or not behind_end:
-                record.owner = owner if behind_end or kind != MEM_AFTER else None
+            return
+        if owner is not None and owner.kind in (END, END_X):
+            fits = kind == MEM_AFTER or (kind == TENSORS and record.aux == 1)
+        else:
+            fits = kind != MEM_AFTER or (owner is not None and owner.kind == ATTACH)
+        record.owner = owner if fits else None

@@ -1,7 +1,7 @@
 """Pairs the begins and ends of a trace into spans (docs/format.md 3.2, 3.5); part of mtt_reader.py's reader."""
 from dataclasses import dataclass, field
 
-from mtt_records import BEGIN, BEGIN_X, END, END_X, M64, NAME, THREAD_STREAM, text_of
+from mtt_records import ATTACH, BEGIN, BEGIN_X, END, END_X, M64, NAME, THREAD_STREAM, text_of
 
 
 @dataclass(slots=True)
@@ -26,12 +26,14 @@ def mtt_spans(trace):
     """3.2, 3.5: the scopes of every slot, in the order of their begins. Ends that name no open begin are counted in
     trace.ignored_ends once the generator is exhausted."""
     slots = [s for s in trace.streams() if s.kind == THREAD_STREAM]
-    explicit_ends = {}
+    explicit_ends, attached_names = {}, {}
     for stream in slots:
         for record in trace.records(stream):
             if record.kind == END_X:
                 explicit_ends.setdefault(record.key, []).append(record)
-    pairing, ignored = _Pairing(trace, explicit_ends), 0
+            elif record.kind == NAME and record.owner is not None and record.owner.kind == ATTACH:
+                attached_names[record.owner_key] = text_of(record.words, 1, record.words[0])
+    pairing, ignored = _Pairing(trace, explicit_ends, attached_names), 0
     for stream in slots:
         spans, unmatched = pairing.slot(stream)
         ignored += unmatched
@@ -42,8 +44,8 @@ def mtt_spans(trace):
 class _Pairing:
     """Pairs the begins of one slot after another with their ends."""
 
-    def __init__(self, trace, explicit_ends):
-        self.trace, self.explicit_ends, self.used = trace, explicit_ends, set()
+    def __init__(self, trace, explicit_ends, attached_names):
+        self.trace, self.explicit_ends, self.attached_names, self.used = trace, explicit_ends, attached_names, set()
 
     def slot(self, stream):
         """(spans, ENDs without an open begin) of a slot."""
@@ -75,7 +77,8 @@ class _Pairing:
         parent = r.words[2] if r.kind == BEGIN_X else M64
         if parent == M64:
             parent = next((s.key for s in reversed(self.open.values()) if s.thread == r.thread and not s.doubtful), 0)
-        span = Span(self.trace.strings.get(r.arg), stream.slot, r.thread, r.epoch, r.ticks, 0, r.key, parent, False,
+        name = self.trace.strings.get(r.arg) if r.arg else self.attached_names.get(r.key)
+        span = Span(name, stream.slot, r.thread, r.epoch, r.ticks, 0, r.key, parent, False,
                     r.aux, r.offset)
         # Ends that this slot's own order does not place: from another slot, or supplied by the recorder later on.
         foreign = [e for e in self.explicit_ends.get(r.key, ()) if e.offset not in self.used and (

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A hash table from keys to 32-bit ids. The keys themselves stay with the caller, who compares
+ * them: the table holds hash and id only, 16 bytes an entry. Entries are never removed one by one.
+ */
+#ifndef BASE_IDMAP_H
+#define BASE_IDMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mtb_idmap_entry {
+    uint64_t hash;
+    uint32_t id; /* 0: free */
+} mtb_idmap_entry;
+
+typedef struct mtb_idmap {
+    mtb_idmap_entry *entries;
+    size_t capacity; /* a power of two, or 0 */
+    size_t count;
+} mtb_idmap;
+
+/* Whether the key is that of the entry with this id. */
+typedef bool mtb_idmap_same(const void *context, uint32_t id, const void *key);
+
+/* The id of a key, 0 when it is not there. */
+uint32_t mtb_idmap_find(const mtb_idmap *map, uint64_t hash, mtb_idmap_same *same,
+                        const void *context, const void *key);
+
+/* Makes room for one more key, so that the next add cannot fail. False when memory is refused. */
+bool mtb_idmap_reserve(mtb_idmap *map);
+
+/* Adds a key that is not there yet. False when memory is refused: nothing has changed. */
+bool mtb_idmap_add(mtb_idmap *map, uint64_t hash, uint32_t id);
+
+/* Frees the table; it is empty and usable again. */
+void mtb_idmap_reset(mtb_idmap *map);
+
+#endif /* BASE_IDMAP_H */

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Building the directory: sorting what the walk (chunk_walk.c) found, and the checks that need all
+ * chunks of a stream.
+ *
+ * A snapshot of a live trace
+ *
+ *      walk for streams 2, 3, 4  -->  gaps? walk again, at most MAX_WALKS times
+ *      walk for stream 1
+ *
+ * A walk takes time, and chunks appear behind it. If a chunk is missed that is older than one that
+ * was seen, the stream has a gap that is none, so the walk is repeated. Definitions are published
+ * before the records that need them: whoever looks for them last has them all.
+ */
+#include "mtprof/read/chunk_index.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/read/chunk_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_WALKS = 3,
+    POLICY_RING = 1,
+    ORDINAL_EXPLICIT_BIT = 39
+};
+
+int mtprof__chunk_check(const mtprof__chunk_header *header, uint64_t offset, bool closed)
+{
+    int64_t at = (int64_t)offset;
+    if (header->state > MTPROF_CHUNK_CHECKED) {
+        return mtb_fail_at(MTPROF_EFORMAT, at, "chunk at %llu: state is %u, expected 0 to 2",
+                           (unsigned long long)offset, header->state);
+    }
+    if (closed && header->state != MTPROF_CHUNK_CHECKED) {
+        return mtb_fail_at(MTPROF_EFORMAT, at,
+                           "chunk at %llu: state is %u, expected 2 in a closed trace",
+                           (unsigned long long)offset, header->state);
+    }
+    if (header->committed > header->size - MTPROF_CHUNK_HEADER || header->committed % 8 != 0) {
+        return mtb_fail_at(MTPROF_EFORMAT, at,
+                           "chunk at %llu: committed is %llu, expected a multiple of 8 up to %u",
+                           (unsigned long long)offset, (unsigned long long)header->committed,
+                           (unsigned)(header->size - MTPROF_CHUNK_HEADER));
+    }
+    bool has_slot =
+        header->stream == MTPROF_STREAM_THREAD || header->stream == MTPROF_STREAM_SOURCE;
+    if (!has_slot && header->slot != 0) {
+        return mtb_fail_at(MTPROF_EFORMAT, at, "chunk at %llu: slot is %u in stream %u, expected 0",
+                           (unsigned long long)offset, header->slot, header->stream);
+    }
+    if (header->first_ordinal >> ORDINAL_EXPLICIT_BIT != 0) {
+        return mtb_fail_at(MTPROF_EFORMAT, at,
+                           "chunk at %llu: first_ordinal is %llu, expected less than 2^%d",
+                           (unsigned long long)offset, (unsigned long long)header->first_ordinal,
+                           ORDINAL_EXPLICIT_BIT);
+    }
+    return MTPROF_OK;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const mtprof__chunk *left = a;
+    const mtprof__chunk *right = b;
+    if (left->stream != right->stream) {
+        return left->stream < right->stream ? -1 : 1;
+    }
+    if (left->slot != right->slot) {
+        return left->slot < right->slot ? -1 : 1;
+    }
+    if (left->sequence != right->sequence) {
+        return left->sequence < right->sequence ? -1 : 1;
+    }
+    return left->offset < right->offset ? -1 : left->offset > right->offset;
+}
+
+static bool same_stream(const mtprof__chunk *a, const mtprof__chunk *b)
+{
+    return a->stream == b->stream && a->slot == b->slot;
+}
+
+static void sort(mtprof__chunk_index *index)
+{
+    if (index->n_chunks > 1) {
+        qsort(index->chunks, index->n_chunks, sizeof *index->chunks, compare);
+    }
+}
+
+/* Whether a walk has to be repeated: a hole inside a stream, or (not in ring mode) before it. */
+static bool has_hole(const mtprof__chunk_index *index, bool ring)
+{
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        const mtprof__chunk *chunk = &index->chunks[i];
+        bool first = i == 0 || !same_stream(chunk - 1, chunk);
+        if (first ? !ring && chunk->sequence != 0 : chunk->sequence > chunk[-1].sequence + 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* I1: of chunks with the same number, the first in the file is kept. */
+static int drop_repeated(mtprof__chunk_index *index, mtprof__problems *problems)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        const mtprof__chunk *chunk = &index->chunks[i];
+        const mtprof__chunk *before = kept > 0 ? &index->chunks[kept - 1] : NULL;
+        if (before != NULL && same_stream(before, chunk) && before->sequence == chunk->sequence) {
+            index->damaged++;
+            MT_TRY(mtprof__problem_add(
+                problems, chunk->offset,
+                "chunk at %llu: sequence %llu of stream %u, slot %u, is already that of the chunk "
+                "at %llu",
+                (unsigned long long)chunk->offset, (unsigned long long)chunk->sequence,
+                chunk->stream, chunk->slot, (unsigned long long)before->offset));
+            continue;
+        }
+        index->chunks[kept++] = *chunk;
+    }
+    index->n_chunks = kept;
+    return MTPROF_OK;
+}
+
+/* F5: gaps occur only in ring mode, and only in the streams of threads and sources. */
+static int check_gaps(const mtprof__read_stream *stream, bool ring, mtprof__problems *problems)
+{
+    bool events = stream->kind == MTPROF_STREAM_THREAD || stream->kind == MTPROF_STREAM_SOURCE;
+    if (ring && events) {
+        return MTPROF_OK;
+    }
+    uint64_t expected = 0;
+    for (size_t i = 0; i < stream->n_chunks; i++) {
+        const mtprof__chunk *chunk = &stream->chunks[i];
+        if (chunk->sequence != expected) {
+            MT_TRY(mtprof__problem_add(
+                problems, chunk->offset,
+                "chunk at %llu: sequence is %llu, expected %llu: %llu chunks of stream %u, slot "
+                "%u, are missing before it",
+                (unsigned long long)chunk->offset, (unsigned long long)chunk->sequence,
+                (unsigned long long)expected, (unsigned long long)(chunk->sequence - expected),
+                chunk->stream, chunk->slot));
+        }
+        expected = chunk->sequence + 1;
+    }
+    return MTPROF_OK;
+}
+
+static int make_streams(mtprof__chunk_index *index, bool ring, mtprof__problems *problems)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        n += i == 0 || !same_stream(&index->chunks[i - 1], &index->chunks[i]);
+    }
+    index->streams = mtb_calloc(n, sizeof *index->streams);
+    if (index->streams == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu streams", n);
+    }
+    mtprof__read_stream *stream = NULL;
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        mtprof__chunk *chunk = &index->chunks[i];
+        if (i == 0 || !same_stream(chunk - 1, chunk)) {
+            stream = &index->streams[index->n_streams++];
+            *stream =
+                (mtprof__read_stream){.chunks = chunk, .slot = chunk->slot, .kind = chunk->stream};
+        }
+        stream->n_chunks++;
+        stream->bytes += chunk->committed;
+    }
+    for (size_t i = 0; i < index->n_streams; i++) {
+        MT_TRY(check_gaps(&index->streams[i], ring, problems));
+    }
+    return MTPROF_OK;
+}
+
+static void forget_chunks(mtprof__chunk_index *index)
+{
+    index->n_chunks = 0;
+    index->damaged = 0;
+    index->unchecked = 0;
+    index->last_ticks = 0;
+}
+
+/* I3 */
+static int build_live(mtprof__chunk_index *index, const mtprof__index_source *source, bool ring)
+{
+    size_t n_problems = source->problems->n;
+    for (int walks = 0; walks < MAX_WALKS; walks++) {
+        forget_chunks(index);
+        mtprof__problems_cut(source->problems, n_problems);
+        MT_TRY(mtprof__chunk_walk(index, source, MTPROF__WALK_EVENTS));
+        sort(index);
+        if (!has_hole(index, ring)) {
+            break;
+        }
+    }
+    return mtprof__chunk_walk(index, source, MTPROF__WALK_DEFINITIONS);
+}
+
+int mtprof__chunk_index_build(mtprof__chunk_index *index, const mtprof__index_source *source)
+{
+    bool ring = source->info->policy == POLICY_RING;
+    memset(index, 0, sizeof *index);
+    if (source->info->closed) {
+        MT_TRY(mtprof__chunk_walk(index, source, MTPROF__WALK_ALL));
+    } else {
+        MT_TRY(build_live(index, source, ring));
+    }
+    sort(index);
+    MT_TRY(drop_repeated(index, source->problems));
+    return make_streams(index, ring, source->problems);
+}
+
+void mtprof__chunk_index_fini(mtprof__chunk_index *index)
+{
+    mtb_free(index->streams);
+    mtb_free(index->chunks);
+    memset(index, 0, sizeof *index);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The directory of a trace: its chunks, grouped into streams.
+ *
+ * Invariants
+ *   I1  Chunks are sorted by stream kind, slot and sequence; no two have the same of all three.
+ *   I2  A stream is a run of that array; streams cover it without gaps.
+ *   I3  Of definitions, what a chunk holds was looked up after all other chunks (see
+ *       mtprof__chunk_index_build), so that no record of the snapshot lacks its definitions.
+ *   I4  After building, only the `gone` fields change, and those atomically.
+ */
+#ifndef MTPROF_READ_CHUNK_INDEX_H
+#define MTPROF_READ_CHUNK_INDEX_H
+
+#include "mtprof/format/layout.h"
+#include "mtprof/read/problems.h"
+#include "mtprof/read/trace_bytes.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One entry of the directory. */
+typedef struct mtprof__chunk {
+    uint64_t offset;
+    uint64_t sequence;
+    uint32_t size;
+    uint32_t committed; /* when the directory was made */
+    uint16_t slot;
+    uint8_t stream;
+    uint8_t gone; /* ring mode took it back since then */
+} mtprof__chunk;
+_Static_assert(sizeof(mtprof__chunk) <= 48, "the promised bound per chunk");
+
+typedef struct mtprof__read_stream {
+    mtprof__chunk *chunks;
+    size_t n_chunks;
+    uint64_t gone; /* atomic: chunks found to be gone */
+    uint64_t bytes;
+    uint16_t slot;
+    uint8_t kind;
+} mtprof__read_stream;
+
+typedef struct mtprof__chunk_index {
+    mtprof__chunk *chunks;
+    size_t n_chunks, capacity;
+    mtprof__read_stream *streams;
+    uint32_t n_streams;
+    uint64_t end;        /* size of the trace, as far as it was looked at */
+    uint64_t last_ticks; /* largest time reference in the headers of control and thread chunks */
+    uint64_t damaged, unchecked;
+} mtprof__chunk_index;
+
+/* What building needs to know of the trace. */
+typedef struct mtprof__index_source {
+    const mtprof__bytes *bytes;
+    const mtprof_trace_info *info;
+    uint64_t first_chunk;
+    mtprof__problems *problems;
+} mtprof__index_source;
+
+/*
+ * Makes the directory. Fails with EIO, ENOMEM; damage becomes a problem.
+ *
+ * In a trace that is not closed, and so may be alive, control, thread and source chunks are
+ * looked up first and definitions afterwards (I3).
+ */
+int mtprof__chunk_index_build(mtprof__chunk_index *index, const mtprof__index_source *source);
+
+void mtprof__chunk_index_fini(mtprof__chunk_index *index);
+
+/*
+ * Checks what the header's own checksum does not cover, and what no writer writes: state,
+ * committed, first_ordinal, slot. Fails with EFORMAT.
+ */
+int mtprof__chunk_check(const mtprof__chunk_header *header, uint64_t offset, bool closed);
+
+#endif /* MTPROF_READ_CHUNK_INDEX_H */

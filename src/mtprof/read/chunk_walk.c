@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The walk over a trace's chunks.
+ *
+ *      page with the magic, header holds      next: behind the chunk
+ *      page with the magic, header damaged    reported; next: the page after
+ *      page without                           unused; next: the page after, blocks at a time
+ *
+ * Invariants
+ *   W1  Every step goes forward by at least a page, so that a walk ends. (One does not: when a
+ *       live trace got a chunk between two looks at the same page. The next step takes it.)
+ *   W2  In a closed trace a page that belongs to no chunk and is not zero is reported, once per
+ *       run of such pages: it may be what is left of a chunk whose header is lost.
+ */
+#include "mtprof/read/chunk_walk.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+enum {
+    BLOCK_BYTES = 64 * 1024,
+    TORN_READS = 4 /* how often a header that does not hold is read again in a live trace */
+};
+
+struct walk {
+    mtprof__chunk_index *index;
+    const mtprof__index_source *source;
+    enum mtprof__walk_wants wants;
+    unsigned char *block;
+    uint64_t at;
+    bool in_damage; /* W2: this run was reported */
+};
+
+/* Whether this walk reports what it finds wrong outside the chunks it wants. */
+static bool reports(const struct walk *walk)
+{
+    return (walk->wants & MTPROF__WALK_EVENTS) != 0;
+}
+
+static bool page_is_zero(const unsigned char *page, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (page[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* W2 */
+static int report_page(struct walk *walk, uint64_t offset, const unsigned char *page, size_t length)
+{
+    size_t i = 0;
+    while (i < length && page[i] == 0) {
+        i++;
+    }
+    walk->in_damage = true;
+    return mtprof__problem_add(
+        walk->source->problems, offset + i,
+        "page at %llu: belongs to no chunk and byte %zu is %02x, expected zeros in a closed trace",
+        (unsigned long long)offset, i, i < length ? page[i] : 0);
+}
+
+/*
+ * Goes on from a page without the magic to the next page with it. Reads blocks, and where a
+ * whole block is zero asks the file for the end of the hole: a sparse file of terabytes is a
+ * matter of a few calls.
+ */
+static int walk_unused(struct walk *walk)
+{
+    const mtprof__bytes *bytes = walk->source->bytes;
+    uint64_t end = walk->index->end;
+    while (walk->at < end) {
+        size_t want = end - walk->at < BLOCK_BYTES ? (size_t)(end - walk->at) : BLOCK_BYTES;
+        size_t got = 0;
+        MT_TRY(mtprof__bytes_read(bytes, walk->at, walk->block, want, &got));
+        if (got == 0) {
+            walk->at = end; /* the trace has shrunk */
+            break;
+        }
+        bool all_zero = true;
+        for (size_t i = 0; i < got; i += MTPROF_CHUNK_ALIGN) {
+            size_t length = got - i < MTPROF_CHUNK_ALIGN ? got - i : MTPROF_CHUNK_ALIGN;
+            const unsigned char *page = walk->block + i;
+            static const unsigned char magic[4] = {'M', 'T', 'C', 'K'};
+            if (length >= sizeof magic && memcmp(page, magic, sizeof magic) == 0) {
+                walk->at += i;
+                return MTPROF_OK;
+            }
+            if (page_is_zero(page, length)) {
+                continue;
+            }
+            all_zero = false;
+            if (walk->source->info->closed && !walk->in_damage && reports(walk)) {
+                MT_TRY(report_page(walk, walk->at + i, page, length));
+            }
+        }
+        walk->at += mtb_round_up(got, MTPROF_CHUNK_ALIGN);
+        if (all_zero && bytes->next_data != NULL && walk->at < end) {
+            uint64_t data = bytes->next_data(bytes->calls.context, walk->at);
+            data &= ~(uint64_t)(MTPROF_CHUNK_ALIGN - 1);
+            if (data > walk->at) {
+                walk->at = data;
+            }
+        }
+    }
+    return MTPROF_OK;
+}
+
+/* Whether the header is one: its checksum holds and its size can be. */
+static bool header_holds(const struct walk *walk, const mtprof__chunk_header *header)
+{
+    return header->header_crc == mtprof__chunk_header_crc(walk->source->info->uuid, header) &&
+           header->size >= MTPROF_CHUNK_ALIGN && header->size <= MTPROF_CHUNK_MAX &&
+           header->size % MTPROF_CHUNK_ALIGN == 0;
+}
+
+static int report_header(struct walk *walk, const mtprof__chunk_header *header)
+{
+    uint32_t crc = mtprof__chunk_header_crc(walk->source->info->uuid, header);
+    unsigned long long at = walk->at;
+    walk->in_damage = true;
+    walk->index->damaged++;
+    if (crc != header->header_crc) {
+        return mtprof__problem_add(walk->source->problems, walk->at,
+                                   "chunk at %llu: the header's checksum is %08x, expected %08x",
+                                   at, header->header_crc, crc);
+    }
+    return mtprof__problem_add(walk->source->problems, walk->at,
+                               "chunk at %llu: size is %u, expected a multiple of %u up to %u", at,
+                               header->size, MTPROF_CHUNK_ALIGN, MTPROF_CHUNK_MAX);
+}
+
+static int append(struct walk *walk, const mtprof__chunk_header *header)
+{
+    mtprof__chunk_index *index = walk->index;
+    bool sound = mtprof__chunk_check(header, walk->at, walk->source->info->closed) == MTPROF_OK;
+    if (!sound) {
+        index->damaged++;
+        MT_TRY(mtprof__problem_add_failure(walk->source->problems));
+    } else if (header->state != MTPROF_CHUNK_CHECKED) {
+        index->unchecked++;
+    }
+    if (!mtb_grow((void **)&index->chunks, &index->capacity, index->n_chunks + 1,
+                  sizeof *index->chunks)) {
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu chunks", index->n_chunks + 1);
+    }
+    /* A chunk that is not sound keeps its place in the stream: the cursor reports it again. */
+    index->chunks[index->n_chunks++] = (mtprof__chunk){
+        .offset = walk->at,
+        .sequence = header->sequence,
+        .size = header->size,
+        .committed = sound ? (uint32_t)header->committed : 0,
+        .slot = header->slot,
+        .stream = header->stream,
+    };
+    bool timed = header->stream == MTPROF_STREAM_CONTROL || header->stream == MTPROF_STREAM_THREAD;
+    if (sound && timed && header->base_ticks > index->last_ticks) {
+        index->last_ticks = header->base_ticks;
+    }
+    return MTPROF_OK;
+}
+
+static bool wanted(const struct walk *walk, uint8_t stream)
+{
+    switch (stream) {
+    case MTPROF_STREAM_DEFINITIONS: return (walk->wants & MTPROF__WALK_DEFINITIONS) != 0;
+    case MTPROF_STREAM_CONTROL:
+    case MTPROF_STREAM_THREAD:
+    case MTPROF_STREAM_SOURCE: return (walk->wants & MTPROF__WALK_EVENTS) != 0;
+    default: return false; /* of a later minor: skipped */
+    }
+}
+
+/* A chunk whose header holds: takes it if it is wanted, and goes behind it. */
+static int walk_chunk(struct walk *walk, const mtprof__chunk_header *header)
+{
+    mtprof__chunk_index *index = walk->index;
+    uint64_t chunk_end = walk->at + header->size;
+    walk->in_damage = false;
+    if (chunk_end > index->end && !walk->source->info->closed) {
+        /* A live trace may have grown since its size was asked for. */
+        uint64_t now = mtprof__bytes_size(walk->source->bytes);
+        index->end = now > index->end ? now : index->end;
+    }
+    if (wanted(walk, header->stream)) {
+        if (chunk_end > index->end) {
+            MT_TRY(
+                mtprof__problem_add(walk->source->problems, index->end,
+                                    "truncated: the chunk at %llu ends at %llu, the trace at %llu",
+                                    (unsigned long long)walk->at, (unsigned long long)chunk_end,
+                                    (unsigned long long)index->end));
+        }
+        MT_TRY(append(walk, header));
+    }
+    walk->at = chunk_end;
+    return MTPROF_OK;
+}
+
+/* One step from a page boundary (W1). */
+static int walk_step(struct walk *walk)
+{
+    mtprof__chunk_header header;
+    size_t got = 0;
+    int tries = 0;
+    uint64_t left = walk->index->end - walk->at;
+    size_t length = left < sizeof header ? (size_t)left : sizeof header;
+    do {
+        MT_TRY(mtprof__bytes_read(walk->source->bytes, walk->at, &header, length, &got));
+        if (got < sizeof header || header.magic != MTPROF_CHUNK_MAGIC) {
+            uint64_t from = walk->at;
+            MT_TRY(walk_unused(walk));
+            if (walk->at == from && got < sizeof header) {
+                /* The magic in the last bytes of a trace, with no room for a header. */
+                walk->at += MTPROF_CHUNK_ALIGN;
+                if (reports(walk)) {
+                    return mtprof__problem_add(
+                        walk->source->problems, from,
+                        "truncated: %zu bytes of the header of the chunk at %llu", got,
+                        (unsigned long long)from);
+                }
+            }
+            return MTPROF_OK;
+        }
+        if (header_holds(walk, &header)) {
+            return walk_chunk(walk, &header);
+        }
+        /* In a live trace the header may have been written while it was read. */
+    } while (!walk->source->info->closed && ++tries < TORN_READS);
+    if (reports(walk)) {
+        MT_TRY(report_header(walk, &header));
+    }
+    walk->at += MTPROF_CHUNK_ALIGN;
+    return MTPROF_OK;
+}
+
+int mtprof__chunk_walk(mtprof__chunk_index *index, const mtprof__index_source *source,
+                       enum mtprof__walk_wants wants)
+{
+    struct walk walk = {
+        .index = index, .source = source, .wants = wants, .at = source->first_chunk};
+    walk.block = mtb_calloc(1, BLOCK_BYTES);
+    if (walk.block == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %d bytes", BLOCK_BYTES);
+    }
+    uint64_t end =
+        source->info->closed ? source->info->file_bytes : mtprof__bytes_size(source->bytes);
+    index->end = end > index->end ? end : index->end; /* chunks of an earlier walk stay inside */
+    int status = MTPROF_OK;
+    while (status == MTPROF_OK && walk.at < index->end) {
+        status = walk_step(&walk);
+    }
+    mtb_free(walk.block);
+    return status;
+}

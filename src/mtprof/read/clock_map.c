@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Clock arithmetic. Products of two 64-bit numbers need all of 128 unsigned bits, so differences
+ * are kept as magnitude and sign, and rounding down of a negative one is rounding up of its
+ * magnitude.
+ */
+#include "mtprof/read/clock_map.h"
+
+#include "base/alloc.h"
+
+#include <mtprof/format.h>
+
+#include <stdlib.h>
+
+typedef unsigned __int128 u128;
+
+static const uint64_t anchor_distance_ns = 100 * 1000 * 1000;
+
+/* ---- exact steps --------------------------------------------------------------------------------
+ */
+
+static u128 divide(u128 product, u128 divisor, bool round_up)
+{
+    u128 quotient = product / divisor;
+    return quotient + (round_up && product % divisor != 0);
+}
+
+/* base + floor((to - from) * factor / divisor), where the difference is signed; 0 to 2^64 - 1. */
+static uint64_t step_u64(uint64_t base, uint64_t from, uint64_t to, u128 factor, u128 divisor)
+{
+    bool back = to < from;
+    u128 magnitude = divide((u128)(back ? from - to : to - from) * factor, divisor, back);
+    if (back) {
+        return magnitude > base ? 0 : base - (uint64_t)magnitude;
+    }
+    return magnitude > UINT64_MAX - base ? UINT64_MAX : base + (uint64_t)magnitude;
+}
+
+/* The same for a signed result; base is what a writer had in an unsigned field. */
+static int64_t step_i64(uint64_t base, uint64_t from, uint64_t to, u128 factor, u128 divisor)
+{
+    bool back = to < from;
+    u128 magnitude = divide((u128)(back ? from - to : to - from) * factor, divisor, back);
+    const u128 most = (u128)1 << 100; /* far past what fits, far from what overflows */
+    __int128 difference = (__int128)(magnitude > most ? most : magnitude);
+    __int128 result = (__int128)base + (back ? -difference : difference);
+    if (result > INT64_MAX) {
+        return INT64_MAX;
+    }
+    return result < INT64_MIN ? INT64_MIN : (int64_t)result;
+}
+
+/* ---- ticks to nanoseconds -----------------------------------------------------------------------
+ */
+
+bool mtprof__clock_map_add(mtprof__clock_map *map, mtprof__clock_point anchor)
+{
+    if (!mtb_grow((void **)&map->anchors, &map->capacity, map->n + 1, sizeof *map->anchors)) {
+        return false;
+    }
+    map->anchors[map->n++] = anchor;
+    return true;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const mtprof__clock_point *left = a;
+    const mtprof__clock_point *right = b;
+    if (left->ticks != right->ticks) {
+        return left->ticks < right->ticks ? -1 : 1;
+    }
+    return left->mono_ns < right->mono_ns ? -1 : left->mono_ns > right->mono_ns;
+}
+
+void mtprof__clock_map_finish(mtprof__clock_map *map)
+{
+    size_t kept = 0;
+    if (map->n > 1) {
+        qsort(map->anchors, map->n, sizeof *map->anchors, compare);
+    }
+    for (size_t i = 0; i < map->n; i++) {
+        mtprof__clock_point anchor = map->anchors[i];
+        if (kept > 0) {
+            const mtprof__clock_point *before = &map->anchors[kept - 1];
+            u128 distance = (u128)(anchor.ticks - before->ticks) * map->tick_period;
+            if (distance < (u128)anchor_distance_ns << MTPROF_PERIOD_SHIFT ||
+                anchor.mono_ns <= before->mono_ns) {
+                continue;
+            }
+        }
+        map->anchors[kept++] = anchor;
+    }
+    map->n = kept;
+}
+
+int64_t mtprof__clock_map_ns(const mtprof__clock_map *map, uint64_t ticks)
+{
+    if (map->n == 0) {
+        return 0;
+    }
+    /* low: the last anchor at or before the tick, or the first of all. */
+    size_t low = 0;
+    size_t high = map->n;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (map->anchors[middle].ticks <= ticks) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    const mtprof__clock_point *a = &map->anchors[low];
+    if (ticks < a->ticks || low + 1 == map->n) {
+        return step_i64(a->mono_ns, a->ticks, ticks, map->tick_period,
+                        (u128)1 << MTPROF_PERIOD_SHIFT);
+    }
+    return step_i64(a->mono_ns, a->ticks, ticks, a[1].mono_ns - a->mono_ns, a[1].ticks - a->ticks);
+}
+
+int64_t mtprof__clock_map_real_offset(const mtprof__clock_map *map)
+{
+    if (map->n == 0) {
+        return 0;
+    }
+    __int128 offset = (__int128)map->anchors[0].real_ns - (__int128)map->anchors[0].mono_ns;
+    if (offset > INT64_MAX) {
+        return INT64_MAX;
+    }
+    return offset < INT64_MIN ? INT64_MIN : (int64_t)offset;
+}
+
+void mtprof__clock_map_fini(mtprof__clock_map *map)
+{
+    mtb_free(map->anchors);
+    map->anchors = NULL;
+    map->n = map->capacity = 0;
+}
+
+/* ---- a source's clock to ticks ------------------------------------------------------------------
+ */
+
+bool mtprof__source_clock_add(mtprof__source_clock *clock, mtprof__clock_pair pair)
+{
+    if (clock->n > 0) {
+        const mtprof__clock_pair *before = &clock->pairs[clock->n - 1];
+        if (pair.time <= before->time || pair.ticks <= before->ticks) {
+            return true;
+        }
+    }
+    if (!mtb_grow((void **)&clock->pairs, &clock->capacity, clock->n + 1, sizeof *clock->pairs)) {
+        return false;
+    }
+    clock->pairs[clock->n++] = pair;
+    return true;
+}
+
+bool mtprof__source_clock_ticks(const mtprof__source_clock *clock, uint64_t tick_period,
+                                uint64_t time, uint64_t *ticks)
+{
+    const mtprof__clock_pair *a = clock->pairs;
+    if (clock->n == 0) {
+        return false;
+    }
+    if (clock->n == 1) {
+        *ticks =
+            step_u64(a->ticks, a->time, time, (u128)1 << MTPROF_PERIOD_SHIFT, (u128)tick_period);
+        return true;
+    }
+    /* The two pairs around the time, or the nearest two. */
+    size_t low = 0;
+    size_t high = clock->n - 1;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (a[middle].time <= time) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    *ticks = step_u64(a[low].ticks, a[low].time, time, a[low + 1].ticks - a[low].ticks,
+                      a[low + 1].time - a[low].time);
+    return true;
+}
+
+void mtprof__source_clock_fini(mtprof__source_clock *clock)
+{
+    mtb_free(clock->pairs);
+    clock->pairs = NULL;
+    clock->n = clock->capacity = 0;
+}

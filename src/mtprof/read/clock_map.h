@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From ticks to nanoseconds (docs/format.md 3.1) and from a source's clock to ticks (3.4).
+ *
+ * All arithmetic is exact in 128 bits and rounds down; a result that does not fit is the nearest
+ * that does.
+ */
+#ifndef MTPROF_READ_CLOCK_MAP_H
+#define MTPROF_READ_CLOCK_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mtprof__clock_point {
+    uint64_t ticks, mono_ns, real_ns;
+} mtprof__clock_point;
+
+typedef struct mtprof__clock_map {
+    mtprof__clock_point *anchors;
+    size_t n, capacity;
+    uint64_t tick_period;
+} mtprof__clock_map;
+
+/* Anchors may be added in any order; mtprof__clock_map_finish() sorts and thins them. False: no
+ * memory.
+ */
+bool mtprof__clock_map_add(mtprof__clock_map *map, mtprof__clock_point anchor);
+void mtprof__clock_map_finish(mtprof__clock_map *map);
+int64_t mtprof__clock_map_ns(const mtprof__clock_map *map, uint64_t ticks);
+int64_t mtprof__clock_map_real_offset(const mtprof__clock_map *map);
+void mtprof__clock_map_fini(mtprof__clock_map *map);
+
+typedef struct mtprof__clock_pair {
+    uint64_t time, ticks;
+} mtprof__clock_pair;
+
+typedef struct mtprof__source_clock {
+    mtprof__clock_pair *pairs;
+    size_t n, capacity;
+    uint16_t source;
+} mtprof__source_clock;
+
+/* Adds a pair in order of arrival; one that does not grow in both columns is left out. False: no
+ * memory. */
+bool mtprof__source_clock_add(mtprof__source_clock *clock, mtprof__clock_pair pair);
+/* False if the clock has no pair. */
+bool mtprof__source_clock_ticks(const mtprof__source_clock *clock, uint64_t tick_period,
+                                uint64_t time, uint64_t *ticks);
+void mtprof__source_clock_fini(mtprof__source_clock *clock);
+
+#endif /* MTPROF_READ_CLOCK_MAP_H */

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading the control stream, see control_read.h.
+ */
+#include "mtprof/read/control_read.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/format/layout.h"
+#include "mtprof/read/record_check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CLOSE_KIND_NONE = 3
+};
+
+static int no_memory(const mtprof_record *record)
+{
+    return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
+                    (unsigned long long)record->offset);
+}
+
+/* ---- epochs -------------------------------------------------------------------------------------
+ */
+
+static int add_open(mtprof__control_read *control, const mtprof_record *record,
+                    mtprof__problems *problems)
+{
+    uint32_t before = control->n_epochs > 0 ? control->epochs[control->n_epochs - 1].epoch : 0;
+    if (record->arg <= before) {
+        return mtprof__problem_add(
+            problems, record->offset,
+            "record at %llu: epoch %u is opened after epoch %u, expected a larger number",
+            (unsigned long long)record->offset, record->arg, before);
+    }
+    if (!mtb_grow((void **)&control->epochs, &control->epoch_capacity, control->n_epochs + 1,
+                  sizeof *control->epochs)) {
+        return no_memory(record);
+    }
+    control->epochs[control->n_epochs++] = (mtprof_epoch_info){
+        .epoch = record->arg,
+        .window = (uint32_t)record->words[2],
+        .step = (uint32_t)(record->words[2] >> 32),
+        .close_kind = CLOSE_KIND_NONE,
+        .gate = record->words[1],
+        .open_ticks = record->ticks,
+    };
+    return MTPROF_OK;
+}
+
+static mtprof_epoch_info *find_epoch(mtprof__control_read *control, uint32_t epoch)
+{
+    size_t from = 0;
+    size_t to = control->n_epochs;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (control->epochs[middle].epoch < epoch) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    bool found = from < control->n_epochs && control->epochs[from].epoch == epoch;
+    return found ? &control->epochs[from] : NULL;
+}
+
+static int add_close(mtprof__control_read *control, const mtprof_record *record,
+                     mtprof__problems *problems)
+{
+    mtprof_epoch_info *info = find_epoch(control, record->arg);
+    if (info == NULL || info->close_kind != CLOSE_KIND_NONE) {
+        return mtprof__problem_add(problems, record->offset,
+                                   "record at %llu: epoch %u is closed and was not open",
+                                   (unsigned long long)record->offset, record->arg);
+    }
+    info->close_kind = record->aux;
+    info->close_ticks = record->ticks;
+    return MTPROF_OK;
+}
+
+/* ---- metadata -----------------------------------------------------------------------------------
+ */
+
+static int add_metadata(mtprof__control_read *control, const mtprof_record *record)
+{
+    size_t key_length = (uint32_t)record->words[0];
+    size_t value_length = record->words[0] >> 32;
+    const uint64_t *key_words = record->words + 1;
+    const uint64_t *value_words = key_words + mtprof__text_words(key_length);
+    const char *key = mtb_arena_copy_text(&control->arena, (const char *)(key_words), key_length);
+    const char *value =
+        mtb_arena_copy_text(&control->arena, (const char *)(value_words), value_length);
+    if (key == NULL || value == NULL ||
+        !mtb_grow((void **)&control->metadata, &control->metadata_capacity, control->n_metadata + 1,
+                  sizeof *control->metadata)) {
+        return no_memory(record);
+    }
+    control->metadata[control->n_metadata] = (mtprof__meta_item){
+        .key = {key, key_length},
+        .value = {value, value_length},
+        .order = control->n_metadata,
+        .is_json = record->aux == 1,
+    };
+    control->n_metadata++;
+    return MTPROF_OK;
+}
+
+static int compare_texts(const mtprof_text *a, const mtprof_text *b)
+{
+    size_t common = a->length < b->length ? a->length : b->length;
+    int order = memcmp(a->bytes, b->bytes, common);
+    if (order != 0) {
+        return order;
+    }
+    return a->length < b->length ? -1 : a->length > b->length;
+}
+
+static int compare_order(const void *a, const void *b)
+{
+    const mtprof__meta_item *left = a;
+    const mtprof__meta_item *right = b;
+    return left->order < right->order ? -1 : left->order > right->order;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const mtprof__meta_item *left = a;
+    const mtprof__meta_item *right = b;
+    int order = compare_texts(&left->key, &right->key);
+    return order != 0 ? order : compare_order(a, b);
+}
+
+/* The last value of a key, at the place of its first one. */
+static void unify_metadata(mtprof__control_read *control)
+{
+    size_t kept = 0;
+    if (control->n_metadata < 2) {
+        return;
+    }
+    qsort(control->metadata, control->n_metadata, sizeof *control->metadata, compare_keys);
+    for (size_t i = 0; i < control->n_metadata; i++) {
+        mtprof__meta_item item = control->metadata[i];
+        if (kept > 0 && compare_texts(&control->metadata[kept - 1].key, &item.key) == 0) {
+            item.order = control->metadata[--kept].order;
+        }
+        control->metadata[kept++] = item;
+    }
+    control->n_metadata = kept;
+    qsort(control->metadata, control->n_metadata, sizeof *control->metadata, compare_order);
+}
+
+/* ---- the stream ---------------------------------------------------------------------------------
+ */
+
+int mtprof__control_read_add(mtprof__control_read *control, mtprof__clock_map *clock,
+                             const mtprof_record *record, mtprof__problems *problems)
+{
+    bool timed = (mtprof__kind_traits(record->kind) & MTPROF__TICKS) != 0;
+    if (timed && record->ticks > control->last_ticks) {
+        control->last_ticks = record->ticks;
+    }
+    switch (record->kind) {
+    case MTPROF_REC_ANCHOR:
+        return mtprof__clock_map_add(clock, (mtprof__clock_point){.ticks = record->ticks,
+                                                                  .mono_ns = record->words[1],
+                                                                  .real_ns = record->words[2]})
+                   ? MTPROF_OK
+                   : no_memory(record);
+    case MTPROF_REC_WINDOW_OPEN: return add_open(control, record, problems);
+    case MTPROF_REC_WINDOW_CLOSE: return add_close(control, record, problems);
+    case MTPROF_REC_TRACE_META: return add_metadata(control, record);
+    default: return MTPROF_OK;
+    }
+}
+
+void mtprof__control_read_finish(mtprof__control_read *control, uint64_t end_ticks)
+{
+    for (size_t i = 0; i < control->n_epochs; i++) {
+        mtprof_epoch_info *info = &control->epochs[i];
+        if (info->close_kind == CLOSE_KIND_NONE) {
+            info->close_ticks = end_ticks > info->open_ticks ? end_ticks : info->open_ticks;
+        }
+    }
+    unify_metadata(control);
+}
+
+void mtprof__control_read_fini(mtprof__control_read *control)
+{
+    mtb_free(control->epochs);
+    mtb_free(control->metadata);
+    mtb_arena_reset(&control->arena);
+    memset(control, 0, sizeof *control);
+}

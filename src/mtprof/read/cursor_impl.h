@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A cursor: one stream, one chunk of it in memory.
+ *
+ * Threads: a cursor belongs to one thread at a time; of the index it shares with others it changes
+ * only the `gone` fields, atomically.
+ */
+#ifndef MTPROF_READ_CURSOR_IMPL_H
+#define MTPROF_READ_CURSOR_IMPL_H
+
+#include "mtprof/read/chunk_index.h"
+#include "mtprof/read/record_check.h"
+
+/* Whose payloads may come next. */
+enum mtprof__owner {
+    MTPROF__OWNER_NONE,    /* nobody's: a payload here is an error */
+    MTPROF__OWNER_UNKNOWN, /* the record before is gone or was refused: payloads go with it */
+    MTPROF__OWNER_BEGIN,
+    MTPROF__OWNER_END
+};
+
+/* What cursors need of the trace; the reader's, and it outlives them. */
+typedef struct mtprof__cursor_source {
+    const mtprof__bytes *bytes;
+    const mtprof__chunk_index *index;
+    const mtprof_trace_info *info;
+} mtprof__cursor_source;
+
+struct mtprof_cursor {
+    mtprof__cursor_source source;
+    mtprof__read_stream *stream;
+    size_t next_chunk; /* the one to be loaded when this one is used up */
+
+    uint64_t *buffer; /* header and records of the chunk */
+    size_t capacity_bytes;
+    size_t at, n_words; /* of the records */
+    uint64_t offset;    /* of the chunk in the trace */
+    bool checked;       /* its data checksum holds */
+
+    bool fresh;         /* no chunk has been used up without damage just before this one */
+    uint64_t sequence;  /* of this chunk */
+    uint64_t reference; /* sources: the last time on their own clock */
+    uint64_t next_ordinal;
+    uint32_t epoch, thread;
+    enum mtprof__owner owner;
+    uint32_t owner_arg;
+};
+
+void mtprof__cursor_init(mtprof_cursor *cursor, const mtprof__cursor_source *source,
+                         mtprof__read_stream *stream);
+void mtprof__cursor_fini(mtprof_cursor *cursor);
+
+/* mtprof_cursor_next(). */
+int mtprof__cursor_next(mtprof_cursor *cursor, mtprof_record *record);
+
+/* Brings the stream's next chunk into the buffer. EEND, EFORMAT, EIO: it is passed over; ENOMEM:
+ * the next call tries again. */
+int mtprof__cursor_load(mtprof_cursor *cursor);
+
+#endif /* MTPROF_READ_CURSOR_IMPL_H */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The list of problems, see problems.h.
+ */
+#include "mtprof/read/problems.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <mtprof/status.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add_text(mtprof__problems *problems, uint64_t offset, const char *text)
+{
+    if (problems->n >= MTPROF__PROBLEMS_MAX) {
+        if (problems->not_listed == 0 || offset < problems->first_not_listed) {
+            problems->first_not_listed = offset;
+        }
+        problems->not_listed++;
+        return MTPROF_OK;
+    }
+    char *message = mtb_copy_text(text, strlen(text));
+    if (message == NULL || !mtb_grow((void **)&problems->items, &problems->capacity,
+                                     problems->n + 1, sizeof *problems->items)) {
+        mtb_free(message);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for problem %zu", problems->n);
+    }
+    problems->items[problems->n] =
+        (mtprof__problem){.offset = offset, .order = problems->n, .message = message};
+    problems->n++;
+    return MTPROF_OK;
+}
+
+int mtprof__problem_add(mtprof__problems *problems, uint64_t offset, const char *format, ...)
+{
+    char text[MTB_MESSAGE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return add_text(problems, offset, text);
+}
+
+int mtprof__problem_add_failure(mtprof__problems *problems)
+{
+    const mtb_failure *failure = mtb_last_failure();
+    return add_text(problems, failure->offset < 0 ? 0 : (uint64_t)failure->offset,
+                    failure->message);
+}
+
+void mtprof__problems_cut(mtprof__problems *problems, size_t n)
+{
+    while (problems->n > n) {
+        mtb_free(problems->items[--problems->n].message);
+    }
+    problems->not_listed = 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const mtprof__problem *left = a;
+    const mtprof__problem *right = b;
+    if (left->offset != right->offset) {
+        return left->offset < right->offset ? -1 : 1;
+    }
+    return left->order < right->order ? -1 : left->order > right->order;
+}
+
+int mtprof__problems_finish(mtprof__problems *problems)
+{
+    if (problems->not_listed > 0) {
+        uint64_t n = problems->not_listed;
+        /* Makes room for the entry that tells of the others, and counts the one it costs. */
+        mtprof__problem *last = &problems->items[problems->n - 1];
+        char text[64];
+        snprintf(text, sizeof text, "%llu more problems are not listed",
+                 (unsigned long long)(n + 1));
+        char *message = mtb_copy_text(text, strlen(text));
+        if (message == NULL) {
+            return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for problem %zu", problems->n);
+        }
+        mtb_free(last->message);
+        last->message = message;
+        if (problems->first_not_listed < last->offset) {
+            last->offset = problems->first_not_listed;
+        }
+    }
+    if (problems->n > 1) {
+        qsort(problems->items, problems->n, sizeof *problems->items, compare);
+    }
+    return MTPROF_OK;
+}
+
+void mtprof__problems_fini(mtprof__problems *problems)
+{
+    mtprof__problems_cut(problems, 0);
+    mtb_free(problems->items);
+    problems->items = NULL;
+    problems->capacity = 0;
+}

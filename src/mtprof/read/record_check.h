@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What can be said about one record from its own words: where it ends, and whether a writer could
+ * have written it (docs/format.md 3 to 5).
+ */
+#ifndef MTPROF_READ_RECORD_CHECK_H
+#define MTPROF_READ_RECORD_CHECK_H
+
+#include <mtprof/reader.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a kind of record is; 0 for kinds this version does not know. */
+enum mtprof__kind_trait {
+    MTPROF__KNOWN = 1 << 0,
+    MTPROF__TICKS = 1 << 1,       /* T: w1 is the new time reference */
+    MTPROF__ORDINAL = 1 << 2,     /* takes an ordinal (BEGIN_X: if it has no key of its own) */
+    MTPROF__PAYLOAD = 1 << 3,     /* P */
+    MTPROF__BEGIN_OWNER = 1 << 4, /* payloads of a begin may follow */
+    MTPROF__END_OWNER = 1 << 5,   /* payloads of an end may follow */
+    MTPROF__OF_BEGIN = 1 << 6,    /* payload of a begin */
+    MTPROF__OF_END = 1 << 7       /* payload of an end */
+};
+
+uint32_t mtprof__kind_traits(uint8_t kind);
+
+/* Longest nesting of lists in an input list that is still believed. */
+enum {
+    MTPROF__LIST_DEPTH = 32
+};
+
+/*
+ * Takes the record at words apart: kind, aux, arg, word, words, n_words. *total is its length.
+ * Fails with EFORMAT if it has no length or one that goes past the words left; offset is that of
+ * the record in the trace. left is at least 1.
+ */
+int mtprof__record_split(const uint64_t *words, size_t left, uint64_t offset, mtprof_record *record,
+                         size_t *total);
+
+/*
+ * Checks a record of a known kind: stream, length, ranges, texts, lists. Fails with EFORMAT.
+ *
+ * exact: the trace is of the minor version this code was written for. Later ones may give new
+ * values to fields, so for them only what memory safety and meaning need is checked.
+ */
+int mtprof__record_check(const mtprof_record *record, uint8_t stream, bool exact);
+
+/* Whether the words are an input list (section 5) from the first to the last. */
+bool mtprof__input_list_check(const uint64_t *words, size_t n);
+
+#endif /* MTPROF_READ_RECORD_CHECK_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which code lies where: what makes native addresses readable after the process is gone.
+ */
+#ifndef MTPROF_RECORD_MODULES_H
+#define MTPROF_RECORD_MODULES_H
+
+#include "mtprof/record/recording.h"
+
+/* Writes DEF_MODULE for every piece of code that is loaded right now. */
+void mtprof__define_modules(mtprof__recording *recording);
+
+#endif /* MTPROF_RECORD_MODULES_H */

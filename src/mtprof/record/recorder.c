@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The controller's side of recording: opening and shutting the gate, waiting for writers to come to
+ * rest, and what a fork does. One controller at a time (MTB_RANK_CONTROL is held by the caller).
+ *
+ * Shutting is the other half of W2: state first, then membarrier(), then each writer's busy word.
+ * A writer that stays busy (stopped by a debugger, descheduled for long) is waited for REST_NS and
+ * then counted; its chunk is not touched again as long as it may write.
+ */
+#include "base/alloc.h"
+#include "base/lock.h"
+#include "mtprof/record/recording.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    REST_NS = 10 * 1000 * 1000
+};
+
+bool mtprof__fence_writers = MT_TSAN;
+
+static uint32_t last_epoch;
+
+struct mtprof__stuck {
+    mtprof__writer *writer;
+    mtprof__chunk_header *chunk;
+    struct mtprof__stuck *next;
+};
+
+static int membarrier(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+void mtprof__recorder_prepare(void)
+{
+    if (!mtprof__fence_writers &&
+        membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
+        MTPROF__SET(mtprof__fence_writers, true);
+    }
+}
+
+uint32_t mtprof__epoch_open(mtprof__recording *recording, uint32_t wants)
+{
+    (void)recording;
+    last_epoch = last_epoch + 1 != 0 ? last_epoch + 1 : 1;
+    /* Publishes mtprof__current and everything it points to. */
+    __atomic_store_n(&mtprof__state, (uint64_t)last_epoch << 32 | wants, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&mtprof_i_gate, wants, __ATOMIC_RELEASE);
+    return last_epoch;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Waits for one writer, no longer than all of them may take together. */
+static bool comes_to_rest(mtprof__writer *w, uint64_t deadline)
+{
+    for (int spins = 0; __atomic_load_n(&w->busy, __ATOMIC_ACQUIRE) != 0; spins++) {
+        if (now_ns() > deadline) {
+            return false;
+        }
+        if (spins > 16) {
+            struct timespec rest = {0, 50 * 1000};
+            nanosleep(&rest, NULL);
+        } else {
+            sched_yield();
+        }
+    }
+    return true;
+}
+
+uint64_t mtprof__epoch_close(mtprof__recording *recording)
+{
+    __atomic_store_n(&mtprof_i_gate, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&mtprof__state, 0, __ATOMIC_SEQ_CST);
+    if (!MTPROF__GET(mtprof__fence_writers)) {
+        membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    }
+    uint64_t deadline = now_ns() + REST_NS;
+    for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
+        mtprof__writer *w = mtprof__slot_at(i);
+        if (w == mtprof__mine && w->busy != 0) {
+            continue; /* a callback of ours on this very thread; it is not in a record */
+        }
+        if (!comes_to_rest(w, deadline)) {
+            mtprof__store_count(recording->store, MTPROF_HEALTH_BUSY_AT_STOP, 1);
+        } else if (MTPROF__GET(w->recording) == recording) {
+            if (w->side_used > 0) {
+                mtprof__writer_drain(w);
+            }
+            mtprof__writer_settle(w);
+        }
+    }
+    return mtprof__ticks();
+}
+
+void mtprof__recorder_detach(mtprof__recording *recording)
+{
+    for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
+        mtprof__writer *w = mtprof__slot_at(i);
+        if (MTPROF__GET(w->recording) != recording) {
+            continue;
+        }
+        if (__atomic_load_n(&w->busy, __ATOMIC_ACQUIRE) != 0 && MTPROF__GET(w->epoch) != 0) {
+            struct mtprof__stuck *stuck = mtb_calloc(1, sizeof *stuck);
+            if (stuck != NULL) {
+                stuck->writer = w;
+                stuck->chunk = w->chunk;
+                stuck->next = recording->stuck;
+                recording->stuck = stuck;
+            } else {
+                mtprof__store_retain(recording->store); /* better a leak than a wild write */
+            }
+            continue;
+        }
+        /* W3 */
+        MTPROF__SET(w->recording, NULL);
+        MTPROF__SET(w->epoch, 0);
+        w->chunk = NULL;
+        w->cursor = w->limit = w->end_of_chunk = NULL;
+    }
+}
+
+bool mtprof__recorder_abandon(mtprof__recording *recording)
+{
+    bool any = false;
+    while (recording->stuck != NULL) {
+        struct mtprof__stuck *stuck = recording->stuck;
+        recording->stuck = stuck->next;
+        if (__atomic_load_n(&stuck->writer->busy, __ATOMIC_ACQUIRE) != 0) {
+            mtprof__store_abandon(recording->store, stuck->chunk);
+            any = true;
+        }
+        mtb_free(stuck);
+    }
+    return any;
+}
+
+void mtprof__recorder_sum(mtprof__recording *recording, mtprof_health *health)
+{
+    health->begins += MTPROF__GET(recording->begins);
+    health->others += MTPROF__GET(recording->others);
+    health->launches += MTPROF__GET(recording->launches);
+    health->truncated += MTPROF__GET(recording->truncated);
+    for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
+        const mtprof__writer *w = mtprof__slot_at(i);
+        if (MTPROF__GET(w->recording) == recording) {
+            uint64_t ordinal = MTPROF__GET(w->next_token) & MTPROF__ORDINAL_MASK;
+            uint64_t first = MTPROF__GET(w->first_ordinal);
+            health->begins += ordinal > first ? ordinal - first : 0;
+            health->others += MTPROF__GET(w->others);
+            health->launches += MTPROF__GET(w->launches);
+        }
+    }
+}
+
+/* ---- fork ---- */
+
+static bool fork_locked;
+
+/*
+ * The tables of names survive a fork (sites keep their ids), so they must not be caught half-way: the
+ * forking thread holds their locks across it. Everything else is dropped in the child and need not be
+ * consistent.
+ */
+void mtprof__recorder_before_fork(void)
+{
+    fork_locked = !mtb_locks_held();
+    if (fork_locked) {
+        mtprof__slots_prepare_fork();
+        mtb_lock_acquire(&mtprof__names_lock);
+    }
+}
+
+void mtprof__recorder_after_fork_parent(void)
+{
+    if (fork_locked) {
+        mtb_lock_release(&mtprof__names_lock);
+        mtprof__slots_parent_fork();
+    }
+}
+
+void mtprof__recorder_after_fork_child(void)
+{
+    mtprof_i_gate = 0;
+    mtprof__state = 0;
+    mtb_locks_forget();
+    mtb_lock_reset(&mtprof__names_lock);
+    /* The child has no use for the file, and must not keep its lock alive. */
+    if (mtprof__current != NULL && mtprof__current->store->fd >= 0) {
+        close(mtprof__current->store->fd);
+        mtprof__current->store->fd = -1;
+    }
+    mtprof__current = NULL;
+    mtprof__slots_after_fork();
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A recording's birth and death, and the streams that are written under a lock.
+ */
+#include "mtprof/record/recording.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/pages.h"
+
+#include <errno.h>
+
+mtprof__recording *mtprof__current;
+
+static uint64_t serial;
+
+bool mtprof__stream_append(mtprof__store *store, mtprof__stream *stream, const uint64_t *words,
+                           uint64_t count, uint64_t ticks, uint32_t *cause)
+{
+    if (stream->chunk == NULL || (uint64_t)(stream->end - stream->cursor) < count) {
+        mtprof__chunk_start start = {
+            .stream = stream->kind,
+            .slot = stream->slot,
+            .sequence = stream->sequence,
+            .base_ticks = ticks,
+        };
+        /* The first chunk of a stream is small, later ones as large as the threads'. */
+        uint64_t usual = stream->chunk == NULL ? MTPROF__CHUNK_FIRST_BYTES : store->chunk_max;
+        uint64_t needed = MTPROF_CHUNK_HEADER + count * 8;
+        mtprof__chunk_header *chunk = mtprof__store_take(
+            store, stream->chunk, needed > usual ? needed : usual, &start, cause);
+        if (chunk == NULL) {
+            return false;
+        }
+        stream->chunk = chunk;
+        stream->cursor = (uint64_t *)(void *)(chunk + 1);
+        stream->end = (uint64_t *)(void *)((char *)chunk + chunk->size);
+        stream->sequence++;
+        if ((uint64_t)(stream->end - stream->cursor) < count) {
+            *cause = MTPROF_LOST_TOO_LARGE; /* ring mode gave us a small one */
+            return false;
+        }
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        mtprof__put(stream->cursor + i, words[i]);
+    }
+    stream->cursor += count;
+    uint64_t bytes = (uint64_t)((char *)stream->cursor - (char *)(stream->chunk + 1));
+    __atomic_store_n(&stream->chunk->committed, bytes, __ATOMIC_RELEASE); /* N1, W4 */
+    return true;
+}
+
+bool mtprof__control_append(mtprof__recording *recording, const uint64_t *words, uint64_t count,
+                            uint64_t ticks)
+{
+    uint32_t cause;
+    mtb_lock_acquire(&mtprof__names_lock);
+    bool stored = mtprof__stream_append(recording->store, &recording->control, words, count, ticks,
+                                        &cause);
+    mtb_lock_release(&mtprof__names_lock);
+    return stored;
+}
+
+void mtprof__count(uint32_t index, uint64_t amount)
+{
+    mtprof__recording *recording = __atomic_load_n(&mtprof__current, __ATOMIC_ACQUIRE);
+    if (recording != NULL) {
+        mtprof__store_count(recording->store, index, amount);
+    }
+}
+
+void mtprof__lose(uint32_t cause, uint64_t events)
+{
+    mtprof__count(cause, events);
+}
+
+mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **out)
+{
+    *out = NULL;
+    mtprof__recording *recording = mtb_calloc(1, sizeof *recording);
+    if (recording == NULL) {
+        mtprof__store_release(store);
+        return mtb_fail(MTPROF_ENOMEM, "session_start: no memory");
+    }
+    recording->store = store;
+    recording->serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
+    recording->definitions.kind = MTPROF_STREAM_DEFINITIONS;
+    recording->control.kind = MTPROF_STREAM_CONTROL;
+    const mtprof__file_header *h = store->header;
+    uint64_t anchor[4] = {mtprof__word0(MTPROF_REC_ANCHOR, 4, 0, 0), h->start_ticks,
+                          h->start_mono_ns, h->start_real_ns};
+    uint32_t cause = MTPROF_LOST_MEMORY;
+    mtb_lock_acquire(&mtprof__names_lock);
+    bool stored = mtprof__stream_append(store, &recording->control, anchor, 4, h->start_ticks,
+                                        &cause) &&
+                  mtprof__names_define_all(recording, &cause);
+    if (stored) {
+        /* From here on whoever registers a string also defines it here. */
+        __atomic_store_n(&mtprof__current, recording, __ATOMIC_RELEASE);
+    }
+    mtb_lock_release(&mtprof__names_lock);
+    if (!stored) {
+        mtprof__recording_free(recording);
+        return mtb_fail(cause == MTPROF_LOST_DISK     ? MTPROF_ENOSPC
+                        : cause == MTPROF_LOST_MEMORY ? MTPROF_ENOMEM
+                                                      : MTPROF_EINVAL,
+                        "session_start: no room for the names this program uses (%s)",
+                        mtprof_lost_cause(cause));
+    }
+    *out = recording;
+    return MTPROF_OK;
+}
+
+void mtprof__recording_free(mtprof__recording *recording)
+{
+    if (recording == NULL) {
+        return;
+    }
+    mtb_arena_reset(&recording->arena);
+    mtb_idmap_reset(&recording->name_map);
+    mtb_idmap_reset(&recording->inputs_map);
+    mtb_idmap_reset(&recording->stack_map);
+    mtb_pages_give(recording->names, recording->names_capacity * sizeof *recording->names);
+    mtb_pages_give(recording->inputs, recording->inputs_capacity * sizeof *recording->inputs);
+    mtb_pages_give(recording->stacks, recording->stacks_capacity * sizeof *recording->stacks);
+    mtb_pages_give(recording->frame_known, recording->frame_known_bytes);
+    mtprof__store_release(recording->store);
+    mtb_free(recording);
+}
+
+const char *mtprof_lost_cause(uint32_t cause)
+{
+    static const char *const texts[] = {"memory",  "disk",      "budget", "nested",
+                                        "threads", "too large", "source", "late"};
+    return cause < MT_COUNT(texts) ? texts[cause] : "unknown";
+}

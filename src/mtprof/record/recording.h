@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A recording: one store, the definitions that go with it, and its control stream. There is at most
+ * one current recording; sessions make and end it.
+ *
+ * Definitions. Strings of static places and of mtprof_intern() live as long as the process and are
+ * written into every recording when it begins. Dynamic names, input lists and stacks belong to one
+ * recording. All tables, the definitions stream and the control stream are guarded by one lock
+ * (MTB_RANK_NAMES): they are cold.
+ *
+ * Invariants
+ *   N1  A definition is published before its id can be seen by any other thread.
+ *   N2  String ids below DYNAMIC are of the process, from there on of the recording.
+ *   N3  What is past its bound (names, input lists) is not interned: id 0, stored in full.
+ */
+#ifndef MTPROF_RECORD_RECORDING_H
+#define MTPROF_RECORD_RECORDING_H
+
+#include <mtprof/op.h>
+
+#include "base/arena.h"
+#include "base/idmap.h"
+#include "mtprof/record/store.h"
+#include "mtprof/record/writer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MTPROF__DYNAMIC 0x80000000u
+
+enum {
+#if defined(MT_HOSTILE) && MT_HOSTILE
+    MTPROF__BOUND = 64,
+    MTPROF__STACK_BOUND = 256,
+#else
+    MTPROF__BOUND = 65536, /* dynamic names, and input lists, that are interned */
+    MTPROF__STACK_BOUND = 1 << 20,
+#endif
+    MTPROF__TEXT_MAX = 64 << 10, /* of an interned string */
+    MTPROF__INLINE_MAX = 1024    /* of a text inside an event */
+};
+
+/* A stream that several threads write under a lock: definitions, control, a source's. */
+typedef struct mtprof__stream {
+    uint8_t kind;
+    uint16_t slot;
+    mtprof__chunk_header *chunk;
+    uint64_t *cursor, *end;
+    uint64_t sequence;
+} mtprof__stream;
+
+typedef struct mtprof__text_entry {
+    const char *text;
+    uint32_t length;
+    uint32_t file, line;
+} mtprof__text_entry;
+
+typedef struct mtprof__words_entry {
+    const uint64_t *words;
+    uint32_t count;
+} mtprof__words_entry;
+
+typedef struct mtprof__stack_entry {
+    uint32_t parent, frame;
+} mtprof__stack_entry;
+
+struct mtprof__recording {
+    mtprof__store *store;
+    uint64_t serial; /* different for each recording of the process */
+    mtprof__stream definitions, control;
+    uint32_t n_threads; /* atomic */
+    struct mtprof__stuck *stuck; /* threads that were busy at a stop and may still write */
+
+    mtb_arena arena;
+    mtb_idmap name_map, inputs_map, stack_map;
+    mtprof__text_entry *names;
+    mtprof__words_entry *inputs;
+    mtprof__stack_entry *stacks;
+    size_t n_names, names_capacity;
+    size_t n_inputs, inputs_capacity;
+    size_t n_stacks, stacks_capacity;
+    uint8_t *frame_known; /* bit per frame of the process: defined in this recording */
+    size_t frame_known_bytes;
+
+    /* Totals of what the writers had counted when they were last attached. */
+    uint64_t begins, others, launches, truncated; /* atomic */
+};
+
+/* The current recording. Valid for a writer that has entered and seen the state open. */
+extern mtprof__recording *mtprof__current;
+
+/* Makes a recording over a store (taking over its reference) and writes the known strings. */
+mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **out);
+/* Frees the tables and drops the store. */
+void mtprof__recording_free(mtprof__recording *recording);
+
+/*
+ * Appends one complete record (w0 says its length). False: no room, and *cause says why. The stream's
+ * lock is the caller's business.
+ */
+bool mtprof__stream_append(mtprof__store *store, mtprof__stream *stream, const uint64_t *words,
+                           uint64_t count, uint64_t ticks, uint32_t *cause);
+
+/* The same for the recording's control stream; takes the lock. */
+bool mtprof__control_append(mtprof__recording *recording, const uint64_t *words, uint64_t count,
+                            uint64_t ticks);
+
+/* Adds to a health counter of the current recording, if there is one. */
+void mtprof__count(uint32_t index, uint64_t amount);
+
+/* ---- names.c ---- */
+
+extern mtb_lock mtprof__names_lock;
+
+/* Gives the site an id and a want mask; false (counted) when that is impossible now. */
+bool mtprof__site_register(mtprof_site *site);
+/* Writes every string of the process into a new recording. Caller holds the lock. */
+bool mtprof__names_define_all(mtprof__recording *recording, uint32_t *cause);
+/* Tells the recording who the writer's thread is. */
+bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w);
+/* The id of a dynamic name, 0: store it in full (N3). The writer has entered and is attached. */
+uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length);
+/* The same without a writer's cache, for sources. Takes the lock. */
+uint32_t mtprof__recording_name(mtprof__recording *recording, const char *text, size_t length);
+
+/* ---- inputs.c ---- */
+
+/*
+ * Encodes values as an input list (docs/format.md 5) into `words` and their scalars into `scalars`;
+ * both have room for MTPROF__RECORD_MAX - 1. False when they do not fit.
+ */
+bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool strides,
+                           uint64_t *words, uint32_t *n_words, uint64_t *scalars,
+                           uint32_t *n_scalars);
+/* The id of an encoded list, 0: store it in full (N3). The writer has entered and is attached. */
+uint32_t mtprof__inputs_id(mtprof__writer *w, uint32_t site, const uint64_t *words,
+                           uint32_t count);
+
+/* ---- stacks.c ---- */
+
+/* The native stack from a frame pointer on; the writer is entered and attached. */
+uint32_t mtprof__stack_of(mtprof__writer *w, uintptr_t frame, uint32_t skip);
+
+/* The writer's caches belong to a recording: forget what they hold. */
+void mtprof__names_cache_reset(mtprof__writer *w);
+void mtprof__inputs_cache_reset(mtprof__writer *w);
+void mtprof__stack_cache_reset(mtprof__writer *w);
+
+/* ---- recorder.c: for the one controller ---- */
+
+/* Once, before the first epoch. */
+void mtprof__recorder_prepare(void);
+/* Opens an epoch: from here on threads record what `wants` says. Returns its number. */
+uint32_t mtprof__epoch_open(mtprof__recording *recording, uint32_t wants);
+/* Shuts the gate and waits for the writers to come to rest. Returns the closing tick. */
+uint64_t mtprof__epoch_close(mtprof__recording *recording);
+/* Detaches every writer from the recording; the gate is shut. */
+void mtprof__recorder_detach(mtprof__recording *recording);
+/* Gives up the chunks of threads that never came to rest. True: some may still write. */
+bool mtprof__recorder_abandon(mtprof__recording *recording);
+/* Adds what recording and attached writers have counted. Any thread, any time. */
+void mtprof__recorder_sum(mtprof__recording *recording, mtprof_health *health);
+void mtprof__recorder_before_fork(void);
+void mtprof__recorder_after_fork_parent(void);
+void mtprof__recorder_after_fork_child(void);
+
+/* Own cost of a begin+end pair in 1/256 ticks (scope.c). */
+uint32_t mtprof__recorder_cost(void);
+
+#endif /* MTPROF_RECORD_RECORDING_H */

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Begin, end, and the marks: the hot path. Each function stores its record where the thread's
+ * writer points and publishes it; everything that is not that lives in writer.c.
+ *
+ * Order of the clock: last in a begin, first in an end, so that our own work lies outside of what
+ * is measured.
+ */
+#include "mtprof/record/recording.h"
+#include "mtprof/record/writer.h"
+
+#include <string.h>
+
+uint32_t mtprof_i_gate;
+uint64_t mtprof__state;
+__thread mtprof__writer *mtprof__mine __attribute__((tls_model("initial-exec")));
+
+/* ---- begin ---- */
+
+MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint32_t flags, uint32_t name)
+{
+    mtprof_token token = w->next_token;
+    mtprof__put(at, mtprof__word0(MTPROF_REC_BEGIN, 2, flags, name));
+    MTPROF__SET(w->next_token, token + 1);
+    MTPROF__SET(w->depth, w->depth + 1);
+    MTPROF__SET(w->launches, w->launches + (flags >> 4 & 1)); /* MTPROF_FLAG_LAUNCH */
+    w->latest_token = token;
+    w->payload_at = at + 2;
+    uint64_t ticks = mtprof__ticks();
+    w->time_ref = ticks;
+    mtprof__put(at + 1, ticks);
+    mtprof__publish(w, at + 2);
+    return token;
+}
+
+/* From inside the recorder itself: an ordinal of its own kind, told explicitly. */
+static mtprof_token nested_begin(mtprof__writer *w, uint32_t flags, uint32_t name)
+{
+    uint64_t state = mtprof__load_state();
+    uint32_t epoch = (uint32_t)(state >> 32);
+    if (epoch == 0) {
+        return 0;
+    }
+    uint64_t key = (uint64_t)w->slot << MTPROF_ORDINAL_BITS | MTPROF__NESTED_BIT |
+                   w->nested_ordinal++;
+    uint32_t before = w->side_used;
+    uint64_t record[4] = {mtprof__word0(MTPROF_REC_BEGIN_X, 4, flags, name), mtprof__ticks(), key,
+                          MTPROF_KEY_STRUCTURE};
+    mtprof__side_put(w, record, 4);
+    return w->side_used != before ? key | (uint64_t)mtprof__epoch_byte(epoch) << 56 : 0;
+}
+
+static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
+{
+    uint64_t state = mtprof__load_state();
+    mtprof_token token = 0;
+    if (state != 0 && mtprof__site_register(site) && (state & site->reserved) != 0) {
+        uint64_t *at = mtprof__reserve(w, 2, 1, false);
+        if (at != NULL) {
+            token = store_begin(w, at, site->flags, __atomic_load_n(&site->id, __ATOMIC_RELAXED));
+        }
+    }
+    mtprof__leave(w);
+    return token;
+}
+
+static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
+{
+    if (w == NULL) {
+        w = mtprof__writer_mine();
+        return w != NULL && mtprof__enter(w) ? begin_slow(w, site) : 0;
+    }
+    uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+    if (id == 0 || (mtprof__load_state() & site->reserved) == 0) {
+        if (id == 0) {
+            mtprof__lose(MTPROF_LOST_NESTED, 1);
+        }
+        return 0;
+    }
+    return nested_begin(w, site->flags, id);
+}
+
+/* The whole fast path of a begin; false: take the slow one. The writer is entered. */
+MT_INLINE bool begin_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, mtprof_token *token)
+{
+    uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+    if (MT_UNLIKELY(!mtprof__ready(w, state, 2) || id == 0)) {
+        return false;
+    }
+    *token = 0;
+    if (MT_LIKELY((state & MTPROF__GET(site->reserved)) != 0)) {
+        *token = store_begin(w, w->cursor, site->flags, id);
+    }
+    mtprof__leave(w);
+    return true;
+}
+
+mtprof_token mtprof_i_begin(mtprof_site *site)
+{
+    mtprof__writer *w = mtprof__mine;
+    if (MT_UNLIKELY(w == NULL || !mtprof__enter(w))) {
+        return begin_outside(w, site);
+    }
+    mtprof_token token;
+    if (MT_UNLIKELY(!begin_fast(w, mtprof__load_state(), site, &token))) {
+        return begin_slow(w, site);
+    }
+    return token;
+}
+
+/* ---- end ---- */
+
+static void end_elsewhere(uint64_t key)
+{
+    mtprof__writer *owner = mtprof__slot_at((uint32_t)(key >> MTPROF_ORDINAL_BITS));
+    if (owner != NULL && (key & MTPROF__NESTED_BIT) == 0) {
+        __atomic_fetch_add(&owner->foreign_ends, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static bool token_is_current(mtprof_token token, uint64_t state)
+{
+    uint32_t epoch = (uint32_t)(state >> 32);
+    return epoch != 0 && token >> 56 == mtprof__epoch_byte(epoch);
+}
+
+/* The long form: far away, another thread's, nested, or the clock moved oddly. */
+static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t ticks)
+{
+    if (token_is_current(token, mtprof__load_state())) {
+        uint64_t *at = mtprof__reserve(w, 3, 1, true);
+        if (at != NULL) {
+            uint64_t key = token & MTPROF__KEY_MASK;
+            uint64_t distance = w->next_token - token;
+            if (distance - 1 < 0xFFFF && ticks - w->time_ref < (uint64_t)1 << MTPROF_SHORT_TIME) {
+                mtprof__put(at, mtprof__end_word(distance, ticks));
+                MTPROF__SET(w->depth, w->depth - 1);
+                mtprof__publish(w, at + 1);
+            } else {
+                bool mine = key >> MTPROF_ORDINAL_BITS == w->slot;
+                mtprof__put(at, mtprof__word0(MTPROF_REC_END_X, 3, 0, 0));
+                mtprof__put(at + 1, ticks);
+                mtprof__put(at + 2, key);
+                if (mine && (key & MTPROF__NESTED_BIT) == 0) {
+                    MTPROF__SET(w->depth, w->depth - 1);
+                } else {
+                    end_elsewhere(key);
+                }
+                if (ticks < w->time_ref) {
+                    mtprof__count(MTPROF_HEALTH_CLOCK_BACK, 1);
+                }
+                w->time_ref = ticks;
+                mtprof__publish(w, at + 3);
+            }
+            w->payload_at = NULL;
+        }
+    }
+    mtprof__leave(w);
+}
+
+static MT_COLD void end_outside(mtprof__writer *w, mtprof_token token)
+{
+    uint64_t ticks = mtprof__ticks();
+    if (w == NULL) {
+        w = mtprof__writer_mine();
+        if (w != NULL && mtprof__enter(w)) {
+            end_slow(w, token, ticks);
+        }
+    } else if (token_is_current(token, mtprof__load_state())) {
+        uint64_t record[3] = {mtprof__word0(MTPROF_REC_END_X, 3, 0, 0), ticks,
+                              token & MTPROF__KEY_MASK};
+        mtprof__side_put(w, record, 3);
+        end_elsewhere(token & MTPROF__KEY_MASK);
+    }
+}
+
+/* The whole fast path of an end; false: take the slow one. The writer is entered. */
+MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, uint64_t ticks)
+{
+    /* One subtraction checks epoch, slot and order: any difference makes the distance huge. */
+    uint64_t distance = w->next_token - token;
+    if (MT_UNLIKELY(!mtprof__ready(w, state, 1) || distance - 1 >= 0xFFFF ||
+                    ticks - w->time_ref >= (uint64_t)1 << MTPROF_SHORT_TIME)) {
+        return false;
+    }
+    mtprof__put(w->cursor, mtprof__end_word(distance, ticks));
+    MTPROF__SET(w->depth, w->depth - 1);
+    w->payload_at = NULL;
+    mtprof__publish(w, w->cursor + 1);
+    mtprof__leave(w);
+    return true;
+}
+
+void mtprof_i_end(mtprof_token token)
+{
+    mtprof__writer *w = mtprof__mine;
+    if (MT_UNLIKELY(w == NULL || !mtprof__enter(w))) {
+        end_outside(w, token);
+        return;
+    }
+    uint64_t ticks = mtprof__ticks();
+    if (MT_UNLIKELY(!end_fast(w, mtprof__load_state(), token, ticks))) {
+        end_slow(w, token, ticks);
+    }
+}
+
+/* ---- what it costs ---- */
+
+enum {
+    COST_PAIRS = 128,
+    COST_ROUNDS = 24
+};
+
+/* The fast path alone, into memory of our own: what an event costs on this machine right now. */
+uint32_t mtprof__recorder_cost(void)
+{
+    struct {
+        mtprof__chunk_header header;
+        uint64_t words[COST_PAIRS * 3 + MTPROF__TAIL_WORDS];
+    } scratch;
+    static mtprof_site site = MTPROF_SITE_INIT("calibration", MTPROF_KIND_SCOPE);
+    site.id = 1;
+    site.reserved = MTPROF_WANT_SCOPES;
+    volatile uint64_t state = (uint64_t)1 << 32 | MTPROF_WANT_SCOPES;
+    uint64_t best = UINT64_MAX;
+    for (int round = 0; round < COST_ROUNDS; round++) {
+        mtprof__writer w;
+        memset(&w, 0, sizeof w);
+        w.epoch = 1;
+        w.cursor = scratch.words;
+        w.limit = scratch.words + COST_PAIRS * 3;
+        w.committed = &scratch.header.committed;
+        w.next_token = (uint64_t)mtprof__epoch_byte(1) << 56 | 1;
+        uint64_t before = mtprof__ticks();
+        w.time_ref = before;
+        for (int i = 0; i < COST_PAIRS; i++) {
+            mtprof_token token = 0;
+            (void)(mtprof__enter(&w) && begin_fast(&w, state, &site, &token));
+            (void)(mtprof__enter(&w) && end_fast(&w, state, token, mtprof__ticks()));
+        }
+        uint64_t taken = mtprof__ticks() - before;
+        best = taken < best ? taken : best;
+    }
+    return (uint32_t)(best * 256 / COST_PAIRS);
+}
+
+/* ---- marks: instants, counters, flows ---- */
+
+/* One record of up to four words whose second word is the time. */
+static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value, uint32_t words)
+{
+    mtprof__writer *w = mtprof__writer_mine();
+    if (w == NULL) {
+        return;
+    }
+    bool entered = mtprof__enter(w);
+    if (mtprof__load_state() != 0) {
+        bool known = site->id != 0;
+        if (!known && entered) {
+            known = mtprof__site_register(site);
+        }
+        uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+        uint64_t record[3] = {mtprof__word0(kind, words, aux, id), mtprof__ticks(), value};
+        if (!entered) {
+            known ? mtprof__side_put(w, record, words) : mtprof__lose(MTPROF_LOST_NESTED, 1);
+        } else if (known) {
+            uint64_t *at = mtprof__reserve(w, words, 1, false);
+            if (at != NULL) {
+                for (uint32_t i = 0; i < words; i++) {
+                    mtprof__put(at + i, record[i]);
+                }
+                w->time_ref = record[1];
+                MTPROF__SET(w->others, w->others + 1);
+                w->latest_token = 0;
+                w->payload_at = kind == MTPROF_REC_INSTANT ? at + words : NULL;
+                mtprof__publish(w, at + words);
+            }
+        }
+    }
+    if (entered) {
+        mtprof__leave(w);
+    }
+}
+
+void mtprof_i_instant(mtprof_site *site)
+{
+    mark(site, MTPROF_REC_INSTANT, site->flags, 0, 2);
+}
+
+void mtprof_i_counter(mtprof_site *site, int64_t value)
+{
+    mark(site, MTPROF_REC_COUNTER, 0, (uint64_t)value, 3);
+}
+
+void mtprof_i_counter_real(mtprof_site *site, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    mark(site, MTPROF_REC_COUNTER, 1, bits, 3);
+}
+
+void mtprof_i_flow(mtprof_site *site, uint32_t phase, uint64_t flow_id)
+{
+    mark(site, MTPROF_REC_FLOW, phase <= MTPROF_FLOW_END ? phase : MTPROF_FLOW_STEP, flow_id, 3);
+}
+
+uint64_t mtprof_launch(mtprof_site *site, uint32_t device, uint32_t queue)
+{
+    mtprof__writer *w = mtprof_wants(MTPROF_WANT_DEVICE) ? mtprof__writer_mine() : NULL;
+    if (w == NULL || !mtprof__enter(w)) {
+        if (w != NULL) {
+            mtprof__lose(MTPROF_LOST_NESTED, 1);
+        }
+        return 0;
+    }
+    uint64_t key = 0;
+    if (mtprof__load_state() != 0 && (site == NULL || mtprof__site_register(site))) {
+        uint64_t *at = mtprof__reserve(w, 3, 1, false);
+        if (at != NULL) {
+            uint32_t flags = (site != NULL ? site->flags : 0) | MTPROF_FLAG_LAUNCH;
+            mtprof__put(at, mtprof__word0(MTPROF_REC_LAUNCH, 3, flags, site != NULL ? site->id : 0));
+            mtprof__put(at + 2, device | (uint64_t)queue << 32);
+            key = w->next_token & MTPROF__KEY_MASK;
+            w->latest_token = w->next_token;
+            MTPROF__SET(w->next_token, w->next_token + 1);
+            w->payload_at = at + 3;
+            MTPROF__SET(w->launches, w->launches + 1);
+            w->time_ref = mtprof__ticks();
+            mtprof__put(at + 1, w->time_ref);
+            mtprof__publish(w, at + 3);
+        }
+    }
+    mtprof__leave(w);
+    return key;
+}

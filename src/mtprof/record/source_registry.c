@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Event sources: registration, their part in a recording, and what they push.
+ */
+#include "mtprof/record/source_registry.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SOURCES = 256,
+    META_MAX = 64
+};
+
+struct mtprof_source {
+    mtprof_source_ops ops; /* texts are copies of ours */
+    uint16_t index;
+    int references; /* atomic: the owner's, and one for each walk that looks at it */
+    pthread_mutex_t calling; /* one callback at a time */
+    bool started;            /* guarded by `calling` */
+    mtb_lock lock;           /* guards what follows */
+    mtprof__recording *recording;
+    mtprof__stream stream;
+};
+
+static mtb_lock list_lock = MTB_LOCK_INIT(MTB_RANK_SOURCES);
+static mtprof_source *sources[SOURCES];
+static mtprof__recording *joining; /* the recording that new sources take part in */
+static uint64_t joining_wants;
+
+/* ---- registration ---- */
+
+static mtprof_status check_ops(const mtprof_source_ops *ops)
+{
+    if (ops == NULL || ops->struct_size < offsetof(mtprof_source_ops, flush)) {
+        return mtb_fail(MTPROF_EINVAL, "source_register: struct_size is %u, at least %zu is needed",
+                        ops != NULL ? ops->struct_size : 0, offsetof(mtprof_source_ops, flush));
+    }
+    if (ops->abi >> 16 != MTPROF_SOURCE_ABI >> 16) {
+        return mtb_fail(MTPROF_EVERSION, "source_register: ABI version %u.%u, this library has %u.%u",
+                        ops->abi >> 16, ops->abi & 0xFFFF, MTPROF_SOURCE_ABI >> 16,
+                        MTPROF_SOURCE_ABI & 0xFFFF);
+    }
+    if (ops->name == NULL || ops->name[0] == '\0') {
+        return mtb_fail(MTPROF_EINVAL, "source_register: name is missing");
+    }
+    if (ops->start == NULL || ops->stop == NULL) {
+        return mtb_fail(MTPROF_EINVAL, "source_register: %s of source %s is missing",
+                        ops->start == NULL ? "start" : "stop", ops->name);
+    }
+    return MTPROF_OK;
+}
+
+static void release_source(mtprof_source *source)
+{
+    if (__atomic_sub_fetch(&source->references, 1, __ATOMIC_ACQ_REL) != 0) {
+        return;
+    }
+    mtb_free((char *)(uintptr_t)source->ops.name);
+    mtb_free((char *)(uintptr_t)source->ops.device_type);
+    pthread_mutex_destroy(&source->calling);
+    mtb_lock_fini(&source->lock);
+    mtb_free(source);
+}
+
+static void join_recording(mtprof_source *source, mtprof__recording *recording, uint64_t wants,
+                           void (*warn)(void *, mtprof_status, const char *), void *user);
+
+mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source **out)
+{
+    *out = NULL;
+    MT_TRY(check_ops(ops));
+    mtprof_source *source = mtb_calloc(1, sizeof *source);
+    if (source == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "source_register: no memory");
+    }
+    source->references = 1;
+    pthread_mutex_init(&source->calling, NULL);
+    mtb_lock_init(&source->lock, MTB_RANK_SOURCE);
+    size_t size = ops->struct_size < sizeof source->ops ? ops->struct_size : sizeof source->ops;
+    memcpy(&source->ops, ops, size);
+    source->ops.name = mtb_copy_text(ops->name, strlen(ops->name));
+    source->ops.device_type = ops->device_type != NULL
+                                  ? mtb_copy_text(ops->device_type, strlen(ops->device_type))
+                                  : NULL;
+    bool complete = source->ops.name != NULL &&
+                    (ops->device_type == NULL || source->ops.device_type != NULL);
+    uint32_t index = 0;
+    mtb_lock_acquire(&list_lock);
+    while (index < SOURCES && sources[index] != NULL) {
+        index++;
+    }
+    if (complete && index < SOURCES) {
+        source->index = (uint16_t)index;
+        sources[index] = source;
+    }
+    mtprof__recording *recording = joining;
+    uint64_t wants = joining_wants;
+    mtb_lock_release(&list_lock);
+    if (!complete || index == SOURCES) {
+        mtprof_status status =
+            complete ? mtb_fail(MTPROF_EBUSY, "source_register: %d sources are registered already",
+                                SOURCES)
+                     : mtb_fail(MTPROF_ENOMEM, "source_register: no memory for the names");
+        release_source(source);
+        return status;
+    }
+    if (recording != NULL) {
+        join_recording(source, recording, wants, NULL, NULL);
+    }
+    *out = source;
+    return MTPROF_OK;
+}
+
+static void stop_source(mtprof_source *source, uint64_t timeout_ns)
+{
+    pthread_mutex_lock(&source->calling);
+    if (source->started) {
+        source->started = false;
+        source->ops.stop(source->ops.context);
+        if (source->ops.flush != NULL) {
+            source->ops.flush(source->ops.context, timeout_ns);
+        }
+    }
+    pthread_mutex_unlock(&source->calling);
+}
+
+void mtprof_source_unregister(mtprof_source *source)
+{
+    if (source == NULL) {
+        return;
+    }
+    mtb_lock_acquire(&list_lock);
+    sources[source->index] = NULL;
+    mtb_lock_release(&list_lock);
+    stop_source(source, 0);
+    release_source(source);
+}
+
+int mtprof_device_sources(void)
+{
+    int count = 0;
+    mtb_lock_acquire(&list_lock);
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        count += sources[i] != NULL && sources[i]->ops.device_type != NULL;
+    }
+    mtb_lock_release(&list_lock);
+    return count;
+}
+
+/* ---- taking part in a recording ---- */
+
+/* Calls a function for every registered source, without the list's lock. */
+static void each_source(void (*visit)(mtprof_source *source, void *context), void *context)
+{
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        mtb_lock_acquire(&list_lock);
+        mtprof_source *source = sources[i];
+        if (source != NULL) {
+            __atomic_add_fetch(&source->references, 1, __ATOMIC_RELAXED);
+        }
+        mtb_lock_release(&list_lock);
+        if (source != NULL) {
+            visit(source, context);
+            release_source(source);
+        }
+    }
+}
+
+/* Reads the source's clock between two readings of ours. */
+static void push_pair(mtprof_source *source)
+{
+    if (source->ops.clock == NULL) {
+        return;
+    }
+    uint64_t before = mtprof__ticks();
+    uint64_t time = source->ops.clock(source->ops.context);
+    uint64_t after = mtprof__ticks();
+    mtprof_push_clock_pair(source, time, before + (after - before) / 2);
+}
+
+static void define_source(mtprof_source *source, mtprof__recording *recording)
+{
+    uint32_t name = mtprof_intern(source->ops.name, strlen(source->ops.name));
+    const char *type = source->ops.device_type;
+    uint64_t type_id = type != NULL ? mtprof_intern(type, strlen(type)) : 0;
+    uint64_t record[2] = {mtprof__word0(MTPROF_REC_DEF_SOURCE, 2, 0, source->index),
+                          name | type_id << 32};
+    uint32_t cause;
+    mtb_lock_acquire(&mtprof__names_lock);
+    mtprof__stream_append(recording->store, &recording->definitions, record, 2, mtprof__ticks(),
+                          &cause);
+    mtb_lock_release(&mtprof__names_lock);
+}
+
+static void join_recording(mtprof_source *source, mtprof__recording *recording, uint64_t wants,
+                           void (*warn)(void *, mtprof_status, const char *), void *user)
+{
+    if (source->ops.needs != 0 && (source->ops.needs & wants) == 0) {
+        return;
+    }
+    mtb_lock_acquire(&source->lock);
+    bool fresh = source->recording != recording;
+    if (fresh) {
+        memset(&source->stream, 0, sizeof source->stream);
+        source->stream.kind = MTPROF_STREAM_SOURCE;
+        source->stream.slot = source->index;
+        source->recording = recording;
+    }
+    mtb_lock_release(&source->lock);
+    if (fresh) {
+        define_source(source, recording);
+    }
+    pthread_mutex_lock(&source->calling);
+    mtprof_status status = MTPROF_OK;
+    if (!source->started) {
+        push_pair(source);
+        status = source->ops.start(source->ops.context, source, wants);
+        source->started = status == MTPROF_OK;
+    }
+    pthread_mutex_unlock(&source->calling);
+    if (status != MTPROF_OK && warn != NULL) {
+        char message[256];
+        snprintf(message, sizeof message, "source %s does not take part: %s", source->ops.name,
+                 mtprof_status_text(status));
+        warn(user, status, message);
+    }
+}
+
+struct start {
+    mtprof__recording *recording;
+    uint64_t wants;
+    void (*warn)(void *, mtprof_status, const char *);
+    void *user;
+};
+
+static void visit_start(mtprof_source *source, void *context)
+{
+    const struct start *s = context;
+    join_recording(source, s->recording, s->wants, s->warn, s->user);
+}
+
+void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
+                           void (*warn)(void *user, mtprof_status status, const char *message),
+                           void *user)
+{
+    struct start start = {recording, wants, warn, user};
+    mtb_lock_acquire(&list_lock);
+    joining = recording;
+    joining_wants = wants;
+    mtb_lock_release(&list_lock);
+    each_source(visit_start, &start);
+}
+
+static void visit_stop(mtprof_source *source, void *context)
+{
+    const uint64_t *timeout_ns = context;
+    stop_source(source, *timeout_ns);
+    pthread_mutex_lock(&source->calling);
+    push_pair(source);
+    pthread_mutex_unlock(&source->calling);
+}
+
+void mtprof__sources_stop(mtprof__recording *recording, uint64_t timeout_ns)
+{
+    (void)recording;
+    mtb_lock_acquire(&list_lock);
+    joining = NULL;
+    mtb_lock_release(&list_lock);
+    each_source(visit_stop, &timeout_ns);
+}
+
+static void visit_detach(mtprof_source *source, void *context)
+{
+    mtb_lock_acquire(&source->lock);
+    if (source->recording == context) {
+        source->recording = NULL;
+    }
+    mtb_lock_release(&source->lock);
+}
+
+void mtprof__sources_detach(mtprof__recording *recording)
+{
+    each_source(visit_detach, recording);
+}
+
+static void visit_sync(mtprof_source *source, void *context)
+{
+    (void)context;
+    pthread_mutex_lock(&source->calling);
+    if (source->started) {
+        push_pair(source);
+    }
+    pthread_mutex_unlock(&source->calling);
+}
+
+void mtprof__sources_sync(mtprof__recording *recording)
+{
+    each_source(visit_sync, recording);
+}
+
+void mtprof__sources_after_fork(void)
+{
+    mtb_lock_reset(&list_lock);
+    joining = NULL;
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        if (sources[i] != NULL) {
+            mtb_lock_reset(&sources[i]->lock);
+            pthread_mutex_init(&sources[i]->calling, NULL);
+            sources[i]->started = false;
+            sources[i]->recording = NULL;
+        }
+    }
+}
+
+/* ---- pushing ---- */
+
+/* Appends to the source's stream, or counts `events` as lost. */
+static void push(mtprof_source *source, const uint64_t *words, uint32_t count, uint32_t events)
+{
+    if (mtb_locks_held()) {
+        mtprof__lose(MTPROF_LOST_NESTED, events);
+        return;
+    }
+    uint32_t cause = MTPROF_LOST_LATE;
+    mtb_lock_acquire(&source->lock);
+    mtprof__recording *recording = source->recording;
+    bool stored = recording != NULL &&
+                  mtprof__stream_append(recording->store, &source->stream, words, count,
+                                        mtprof__ticks(), &cause);
+    if (recording != NULL && !stored) {
+        mtprof__store_count(recording->store, cause, events);
+    } else if (recording != NULL && (words[0] & 0xFF) == MTPROF_REC_ACTIVITY && words[3] != 0) {
+        mtprof__store_count(recording->store, MTPROF_HEALTH_ACTIVITIES, 1);
+    }
+    mtb_lock_release(&source->lock);
+    if (recording == NULL) {
+        mtprof__lose(cause, events);
+    }
+}
+
+void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity)
+{
+    mtprof_activity a;
+    memset(&a, 0, sizeof a);
+    memcpy(&a, activity, activity->struct_size < sizeof a ? activity->struct_size : sizeof a);
+    mtb_lock_acquire(&source->lock);
+    mtprof__recording *recording = source->recording;
+    if (recording != NULL) {
+        mtprof__store_retain(recording->store);
+    }
+    mtb_lock_release(&source->lock);
+    /* A dynamic name past the bound has no id; the record then says "none". */
+    uint32_t name = 0;
+    if (recording != NULL && a.name != NULL) {
+        name = mtprof__recording_name(recording, a.name, a.name_length);
+    }
+    uint32_t n_meta = a.meta != NULL ? a.n_meta : 0;
+    n_meta = n_meta > META_MAX ? META_MAX : n_meta;
+    uint64_t record[7 + 2 * META_MAX] = {
+        mtprof__word0(MTPROF_REC_ACTIVITY, 7, a.kind, name),
+        a.start,
+        a.end,
+        a.launch_key,
+        a.device | (uint64_t)a.queue << 32,
+        a.correlation,
+        a.bytes,
+    };
+    for (uint32_t i = 0; i < n_meta; i++) {
+        record[7 + 2 * i] = mtprof__word0(MTPROF_REC_META, 2, a.meta[i].type, a.meta[i].key);
+        record[8 + 2 * i] = a.meta[i].value;
+    }
+    push(source, record, 7 + 2 * n_meta, 1);
+    if (recording != NULL) {
+        mtprof__store_release(recording->store);
+    }
+}
+
+void mtprof_push_clock_pair(mtprof_source *source, uint64_t source_time, uint64_t ticks)
+{
+    uint64_t record[3] = {mtprof__word0(MTPROF_REC_CLOCK_PAIR, 3, 0, 0), source_time, ticks};
+    push(source, record, 3, 0);
+}
+
+void mtprof_push_counter(mtprof_source *source, uint32_t name, uint64_t source_time, double value)
+{
+    uint64_t record[3] = {mtprof__word0(MTPROF_REC_COUNTER, 3, 1, name), source_time, 0};
+    memcpy(&record[2], &value, sizeof value);
+    push(source, record, 3, 1);
+}
+
+void mtprof_push_lost(mtprof_source *source, uint64_t count)
+{
+    uint64_t record[2] = {mtprof__word0(MTPROF_REC_LOST, 2, MTPROF_LOST_SOURCE, 0), count};
+    push(source, record, 2, 0);
+    mtb_lock_acquire(&source->lock);
+    if (source->recording != NULL) {
+        mtprof__store_count(source->recording->store, MTPROF_LOST_SOURCE, count);
+    }
+    mtb_lock_release(&source->lock);
+}

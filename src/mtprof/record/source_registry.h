@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The controller's view of event sources (include/mtprof/source.h is the plug-in's).
+ *
+ * Callbacks of a source are made one at a time (its `calling` mutex) and with no mtb_lock held.
+ */
+#ifndef MTPROF_RECORD_SOURCE_REGISTRY_H
+#define MTPROF_RECORD_SOURCE_REGISTRY_H
+
+#include <mtprof/source.h>
+
+#include "mtprof/record/recording.h"
+
+/* Lets the sources take part in the recording; `warn` is told of those that refuse. */
+void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
+                           void (*warn)(void *user, mtprof_status status, const char *message),
+                           void *user);
+/* Recording has ended or pauses: sources stop and hand over what they have. */
+void mtprof__sources_stop(mtprof__recording *recording, uint64_t timeout_ns);
+/* No source pushes into the recording any more. */
+void mtprof__sources_detach(mtprof__recording *recording);
+/* A clock pair from every source that takes part. */
+void mtprof__sources_sync(mtprof__recording *recording);
+void mtprof__sources_after_fork(void);
+
+#endif /* MTPROF_RECORD_SOURCE_REGISTRY_H */

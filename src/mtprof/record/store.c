@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Making a store and taking chunks from it. See store.h for the picture and the invariants.
+ */
+#include "mtprof/record/store.h"
+
+#include <mtprof/clock.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/record/sys.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static uint64_t default_budget(const mtprof_config *config)
+{
+    if (config->policy == MTPROF_POLICY_RING) {
+        return (uint64_t)64 << 20;
+    }
+    if (config->path != NULL) {
+        return 0;
+    }
+    long pages = sysconf(_SC_AVPHYS_PAGES);
+    long page = sysconf(_SC_PAGESIZE);
+    uint64_t quarter = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 : 0;
+    return quarter > ((uint64_t)16 << 20) ? quarter : (uint64_t)16 << 20;
+}
+
+/* Room for every chunk that could exist; only touched pages become real. */
+static bool fifo_make(mtprof__fifo *fifo, uint64_t capacity)
+{
+    void *at = mtprof__system.map(capacity * sizeof(mtprof__chunk_header *), -1, 0);
+    if (at == MAP_FAILED) {
+        return false;
+    }
+    fifo->at = at;
+    fifo->capacity = capacity;
+    return true;
+}
+
+static void fifo_free(mtprof__fifo *fifo)
+{
+    if (fifo->at != NULL) {
+        munmap(fifo->at, fifo->capacity * sizeof(mtprof__chunk_header *));
+    }
+}
+
+static bool fifo_push(mtprof__fifo *fifo, mtprof__chunk_header *chunk)
+{
+    if (fifo->count == fifo->capacity) {
+        return false;
+    }
+    fifo->at[(fifo->head + fifo->count) % fifo->capacity] = chunk;
+    fifo->count++;
+    return true;
+}
+
+static mtprof__chunk_header *fifo_pop(mtprof__fifo *fifo)
+{
+    if (fifo->count == 0) {
+        return NULL;
+    }
+    mtprof__chunk_header *chunk = fifo->at[fifo->head];
+    fifo->head = (fifo->head + 1) % fifo->capacity;
+    fifo->count--;
+    return chunk;
+}
+
+static mtprof_status make_fifos(mtprof__store *store)
+{
+    bool ring = store->policy == MTPROF_POLICY_RING;
+    bool made = ring ? fifo_make(&store->fifos[0], store->budget / MTPROF_CHUNK_ALIGN) &&
+                           fifo_make(&store->fifos[1], store->budget / MTPROF_CHUNK_ALIGN)
+                     : fifo_make(&store->unchecked, MTPROF__SEAL_QUEUE);
+    if (!made) {
+        return mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the list of chunks");
+    }
+    return MTPROF_OK;
+}
+
+/* Many chunks to a ring, so that letting one go is a small loss. */
+static uint64_t ring_chunk_bytes(uint64_t budget)
+{
+    uint64_t bytes = MTPROF__CHUNK_FIRST_BYTES;
+    while (bytes < MTPROF__CHUNK_MAX_BYTES && bytes * 64 < budget) {
+        bytes *= 2;
+    }
+    return bytes;
+}
+
+static void write_header(mtprof__store *store)
+{
+    mtprof__file_header *h = store->header;
+    mtprof__anchor now = mtprof__clock_anchor();
+    h->magic = MTPROF_FILE_MAGIC;
+    h->major = MTPROF_FORMAT_MAJOR;
+    h->minor = MTPROF_FORMAT_MINOR;
+    h->header_bytes = MTPROF_HEADER_BYTES;
+    memcpy(h->uuid, store->uuid, sizeof h->uuid);
+    h->pid = (uint64_t)getpid();
+    h->tick_period = mtprof_tick_period();
+    h->start_ticks = now.ticks;
+    h->start_mono_ns = now.mono_ns;
+    h->start_real_ns = now.real_ns;
+    h->clock = mtprof_clock_kind();
+    h->policy = store->policy;
+    h->budget_bytes = store->budget;
+    h->ring_ns = (uint64_t)(((unsigned __int128)store->ring_ticks * mtprof_tick_period()) >> 56);
+    h->header_crc = mtb_crc32c(0, h, offsetof(mtprof__file_header, header_crc));
+}
+
+static mtprof_status copy_texts(mtprof__store *store, const mtprof_config *config)
+{
+    const char *directory = config->spill_directory != NULL ? config->spill_directory : "/tmp";
+    store->spill_directory = mtb_copy_text(directory, strlen(directory));
+    if (config->path != NULL) {
+        store->path = mtb_copy_text(config->path, strlen(config->path));
+    }
+    if (store->spill_directory == NULL || (config->path != NULL && store->path == NULL)) {
+        return mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the path");
+    }
+    return MTPROF_OK;
+}
+
+/* The first segment, with the file under it where there is one, up to a valid header. */
+static mtprof_status open_first(mtprof__store *store)
+{
+    char *made = NULL;
+    if (store->path != NULL) {
+        MT_TRY(mtprof__file_create(store->path, MTPROF_HEADER_BYTES, &store->fd, &made));
+    }
+    uint32_t cause = MTPROF_LOST_MEMORY;
+    mtprof_status status = MTPROF_OK;
+    if (!mtprof__store_grow(store, &cause)) {
+        int error = store->refused_errno;
+        status = cause == MTPROF_LOST_MEMORY
+                     ? mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the first buffer")
+                     : mtb_fail_errno(error == ENOSPC || error == EDQUOT || error == EFBIG
+                                          ? MTPROF_ENOSPC
+                                          : MTPROF_EIO,
+                                      error, "session_start: no room for the first block of %s",
+                                      store->path);
+    } else {
+        store->header = (mtprof__file_header *)(void *)store->segments[0]->base;
+        store->segments[0]->used = MTPROF_HEADER_BYTES;
+        store->frontier = MTPROF_HEADER_BYTES;
+        write_header(store);
+        if (store->behind) {
+            store->header->health[MTPROF_HEALTH_WRITTEN_BEHIND] = 1;
+            int error =
+                mtprof__system.write(store->fd, store->header, MTPROF_HEADER_BYTES, 0);
+            if (error != 0) {
+                status = mtb_fail_errno(MTPROF_EIO, error, "session_start: %s", store->path);
+            }
+        }
+    }
+    if (store->path != NULL) {
+        if (status == MTPROF_OK) {
+            status = mtprof__file_place(store->path, store->fd, made);
+        }
+        if (status != MTPROF_OK) {
+            mtprof__file_discard(store->path, store->fd, made);
+            store->fd = -1;
+        } else {
+            mtb_free(made);
+        }
+    }
+    return status;
+}
+
+mtprof_status mtprof__store_new(const mtprof_config *config, mtprof__store **out)
+{
+    *out = NULL;
+    mtprof__store *store = mtb_calloc(1, sizeof *store);
+    if (store == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "session_start: no memory");
+    }
+    store->references = 1;
+    store->pid = getpid();
+    store->fd = -1;
+    store->spill_fd = -1;
+    mtb_lock_init(&store->grow, MTB_RANK_GROW);
+    mtb_lock_init(&store->lock, MTB_RANK_STORE);
+    store->policy = config->policy;
+    store->budget = config->buffer_bytes != 0 ? config->buffer_bytes : default_budget(config);
+    store->budget &= ~(uint64_t)(MTPROF_CHUNK_ALIGN - 1);
+    store->ring_ticks = config->ring_ns != 0 ? mtprof__ns_to_ticks(config->ring_ns) : 0;
+    store->chunk_max = config->policy == MTPROF_POLICY_RING ? ring_chunk_bytes(store->budget)
+                                                            : MTPROF__CHUNK_MAX_BYTES;
+    if (getrandom(store->uuid, sizeof store->uuid, 0) != (ssize_t)sizeof store->uuid) {
+        mtprof__anchor now = mtprof__clock_anchor();
+        memcpy(store->uuid, &now, sizeof store->uuid);
+    }
+    mtprof_status status = copy_texts(store, config);
+    if (status == MTPROF_OK) {
+        status = make_fifos(store);
+    }
+    if (status == MTPROF_OK) {
+        status = open_first(store);
+    }
+    if (status != MTPROF_OK) {
+        mtprof__store_release(store);
+        return status;
+    }
+    *out = store;
+    return MTPROF_OK;
+}
+
+void mtprof__store_retain(mtprof__store *store)
+{
+    __atomic_add_fetch(&store->references, 1, __ATOMIC_RELAXED);
+}
+
+void mtprof__store_release(mtprof__store *store)
+{
+    if (store == NULL || __atomic_sub_fetch(&store->references, 1, __ATOMIC_ACQ_REL) != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < store->n_segments; i++) {
+        mtprof__segment *segment = store->segments[i];
+        /* In the child of a fork other mappings may stand there by now. */
+        if (store->pid == getpid()) {
+            munmap(segment->base, segment->bytes);
+        }
+        mtb_free(segment);
+    }
+    if (store->fd >= 0) {
+        close(store->fd);
+    }
+    if (store->spill_fd >= 0) {
+        close(store->spill_fd);
+    }
+    fifo_free(&store->fifos[0]);
+    fifo_free(&store->fifos[1]);
+    fifo_free(&store->unchecked);
+    mtb_lock_fini(&store->grow);
+    mtb_lock_fini(&store->lock);
+    mtb_free(store->path);
+    mtb_free(store->spill_directory);
+    mtb_free(store);
+}
+
+void mtprof__store_count(mtprof__store *store, uint32_t index, uint64_t amount)
+{
+    __atomic_fetch_add(&store->header->health[index], amount, __ATOMIC_RELAXED);
+}
+
+uint64_t mtprof__store_counted(const mtprof__store *store, uint32_t index)
+{
+    return __atomic_load_n(&store->header->health[index], __ATOMIC_RELAXED);
+}
+
+/* T1: everything first, the magic last. Stores are atomic for the sake of live readers (T3). */
+static void start_chunk(mtprof__store *store, mtprof__chunk_header *chunk, uint32_t size,
+                        const mtprof__chunk_start *start)
+{
+    mtprof__chunk_header h = {
+        .magic = MTPROF_CHUNK_MAGIC,
+        .size = size,
+        .stream = start->stream,
+        .slot = start->slot,
+        .sequence = start->sequence,
+        .base_ticks = start->base_ticks,
+        .first_ordinal = start->first_ordinal,
+        .epoch = start->epoch,
+        .thread = start->thread,
+    };
+    h.header_crc = mtprof__chunk_header_crc(store->uuid, &h);
+    uint64_t words[8];
+    memcpy(words, &h, sizeof words);
+    uint64_t *to = (uint64_t *)(void *)chunk;
+    __atomic_store_n(&chunk->magic, 0, __ATOMIC_RELAXED);
+#if !MT_TSAN
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with the acquire loads of copy_words() */
+#endif
+    for (int i = 1; i < 8; i++) {
+        __atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&to[0], words[0], __ATOMIC_RELEASE);
+}
+
+/*
+ * Ring mode: the oldest sealed chunk of the fitting size, or of the other. An event record fits into
+ * the smallest chunk; only definitions insist on their size.
+ */
+static mtprof__chunk_header *recycle(mtprof__store *store, uint64_t bytes, bool exact)
+{
+    int class = bytes <= MTPROF__CHUNK_FIRST_BYTES ? 0 : 1;
+    mtprof__chunk_header *chunk = fifo_pop(&store->fifos[class]);
+    if (chunk == NULL && !(exact && class == 1)) {
+        chunk = fifo_pop(&store->fifos[1 - class]);
+    }
+    if (chunk != NULL) {
+        mtprof__store_count(store, MTPROF_HEALTH_RING_CHUNKS, 1);
+        /* data_crc is not used in ring mode before the end: seal() keeps the begins there. */
+        mtprof__store_count(store, MTPROF_HEALTH_RING_BEGINS, chunk->data_crc);
+    }
+    return chunk;
+}
+
+/* Whether the oldest chunk is older than what the ring is to keep. */
+static bool oldest_is_stale(const mtprof__store *store, uint64_t bytes, uint64_t now)
+{
+    const mtprof__fifo *fifo = &store->fifos[bytes <= MTPROF__CHUNK_FIRST_BYTES ? 0 : 1];
+    /* The next chunk's base is not before the end of this one's: two are needed to know. */
+    if (store->ring_ticks == 0 || fifo->count < 2) {
+        return false;
+    }
+    const mtprof__chunk_header *next = fifo->at[(fifo->head + 1) % fifo->capacity];
+    return now - next->base_ticks > store->ring_ticks && now > next->base_ticks;
+}
+
+static mtprof__chunk_header *cut(mtprof__store *store, uint64_t bytes)
+{
+    uint32_t n = __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE);
+    while (store->current < n) {
+        mtprof__segment *segment = store->segments[store->current];
+        if (segment->bytes - segment->used >= bytes) {
+            mtprof__chunk_header *chunk =
+                (mtprof__chunk_header *)(void *)(segment->base + segment->used);
+            segment->used += bytes;
+            if (segment->used > __atomic_load_n(&segment->populated, __ATOMIC_RELAXED)) {
+                mtprof__store_count(store, MTPROF_HEALTH_STALLS, 1);
+            }
+            __atomic_store_n(&store->frontier, segment->offset + segment->used, __ATOMIC_RELEASE);
+            return chunk;
+        }
+        if (store->current + 1 == n) {
+            return NULL;
+        }
+        store->current++;
+    }
+    return NULL;
+}
+
+/* Caller holds the lock. `begins` of the chunk are known to its owner only, see recycle(). */
+static void seal(mtprof__store *store, mtprof__chunk_header *chunk, uint64_t begins)
+{
+    if (store->policy == MTPROF_POLICY_RING) {
+        __atomic_store_n(&chunk->data_crc, (uint32_t)begins, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&chunk->state, MTPROF_CHUNK_SEALED, __ATOMIC_RELEASE);
+    if (store->policy == MTPROF_POLICY_RING) {
+        if (chunk->stream == MTPROF_STREAM_THREAD || chunk->stream == MTPROF_STREAM_SOURCE) {
+            fifo_push(&store->fifos[chunk->size <= MTPROF__CHUNK_FIRST_BYTES ? 0 : 1], chunk);
+        }
+    } else if (!fifo_push(&store->unchecked, chunk)) {
+        store->unchecked_lost++;
+    }
+}
+
+static void kick_helper(mtprof__store *store)
+{
+    sem_t *helper = __atomic_load_n(&store->helper, __ATOMIC_ACQUIRE);
+    if (helper != NULL && __atomic_exchange_n(&store->helper_kicked, 1, __ATOMIC_ACQ_REL) == 0) {
+        sem_post(helper); /* safe in a signal handler */
+    }
+}
+
+mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_header *old,
+                                         uint64_t bytes, const mtprof__chunk_start *start,
+                                         uint32_t *cause)
+{
+    uint64_t size = mtb_round_up(bytes, MTPROF_CHUNK_ALIGN);
+    bool ring = store->policy == MTPROF_POLICY_RING;
+    bool exact = start->stream == MTPROF_STREAM_DEFINITIONS;
+    mtprof__chunk_header *chunk = NULL;
+    *cause = MTPROF_LOST_TOO_LARGE;
+    if (size > MTPROF_CHUNK_MAX || (ring && size > store->chunk_max)) {
+        return NULL;
+    }
+    for (;;) {
+        mtb_lock_acquire(&store->lock);
+        uint32_t seen = __atomic_load_n(&store->n_segments, __ATOMIC_RELAXED);
+        if (ring && oldest_is_stale(store, size, start->base_ticks)) {
+            chunk = recycle(store, size, exact);
+        }
+        uint32_t refused = __atomic_load_n(&store->refused, __ATOMIC_RELAXED);
+        if (chunk == NULL) {
+            chunk = cut(store, size);
+        }
+        if (chunk == NULL && ring && refused != 0) {
+            chunk = recycle(store, size, exact);
+        }
+        if (chunk != NULL) {
+            if (chunk->size != 0 && chunk->magic == MTPROF_CHUNK_MAGIC) {
+                size = chunk->size; /* recycled: it keeps the size it was cut with */
+            }
+            if (old != NULL) {
+                seal(store, old, start->first_ordinal - old->first_ordinal);
+            }
+            start_chunk(store, chunk, (uint32_t)size, start);
+        }
+        bool low = mtprof__store_is_low(store);
+        mtb_lock_release(&store->lock);
+        if (low || chunk == NULL) {
+            kick_helper(store);
+        }
+        if (chunk != NULL) {
+            return chunk;
+        }
+        if (refused != 0 && seen == __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE)) {
+            *cause = refused - 1;
+            return NULL;
+        }
+        mtprof__store_grow(store, cause); /* or find, at the next turn, that it was refused */
+        if (__atomic_load_n(&store->refused, __ATOMIC_RELAXED) == 0) {
+            mtprof__store_count(store, MTPROF_HEALTH_STALLS, 1);
+        }
+    }
+}

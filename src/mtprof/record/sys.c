@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The real system calls behind sys.h.
+ */
+#include "mtprof/record/sys.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void *map(size_t bytes, int fd, off_t offset)
+{
+    if (mtb_fail_here()) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    int flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
+}
+
+/* Past RLIMIT_FSIZE the kernel would send SIGXFSZ, which kills: look before asking. */
+static int allocate(int fd, off_t offset, off_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        (uint64_t)(offset + bytes) > (uint64_t)limit.rlim_cur) {
+        return EFBIG;
+    }
+    int error;
+    do {
+        error = posix_fallocate(fd, offset, bytes);
+    } while (error == EINTR);
+    return error;
+}
+
+static int write_all(int fd, const void *bytes, size_t length, off_t offset)
+{
+    const char *p = bytes;
+    while (length > 0) {
+        ssize_t n = pwrite(fd, p, length, offset);
+        if (n < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return errno;
+        }
+        if (n == 0) {
+            return ENOSPC;
+        }
+        p += n;
+        offset += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+const mtprof__sys mtprof__system_default = {map, allocate, write_all};
+mtprof__sys mtprof__system = {map, allocate, write_all};

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A thread's pen: where its next record goes. This header is the hot path's view of the recorder.
+ *
+ *      gate (trace.h) ─► mtprof__state ─► thread's writer ─► cursor … limit in its open chunk
+ *
+ * Invariants
+ *   W1  Only the thread that owns the slot writes through its writer, and only between enter (busy
+ *       set) and leave (busy cleared). Whoever finds busy set on his own thread is nested: a signal
+ *       handler or an allocator hook, and uses the side buffer.
+ *   W2  enter sets busy before it reads the state; a controller shuts the state before it reads
+ *       busy, with membarrier() between. So after a shut gate a writer is either seen busy or sees
+ *       the gate shut.
+ *   W3  While busy is clear and the state is shut, the controller may write the writer's fields.
+ *       `epoch` alone is read outside of this, and therefore atomic.
+ *   W4  A record is stored completely before `committed` covers it (release).
+ *   W5  epoch == the state's epoch implies that cursor, limit and committed belong to a chunk of
+ *       the current recording.
+ *   W6  Ordinals of a slot only grow, over all recordings of the process: a token is never reused.
+ *
+ * Token:  8 bits epoch (never 0) | 16 bits slot | 40 bits ordinal (bit 39: nested).
+ */
+#ifndef MTPROF_RECORD_WRITER_H
+#define MTPROF_RECORD_WRITER_H
+
+#include <mtprof/trace.h>
+
+#include "base/compiler.h"
+#include "mtprof/format/layout.h"
+#include "mtprof/record/ticks.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct mtprof__recording mtprof__recording;
+
+enum {
+    MTPROF__SLOTS = 65535, /* numbered from 1: a key is never 0 */
+    MTPROF__SIDE_WORDS = 96, /* room for a few nested events */
+    MTPROF__TAIL_WORDS = 16, /* kept back in each chunk for ends when there is no next chunk */
+    MTPROF__RECORD_MAX = 254 /* words of a record with a short length */
+};
+
+#define MTPROF__ORDINAL_MASK (((uint64_t)1 << MTPROF_ORDINAL_BITS) - 1)
+#define MTPROF__NESTED_BIT   ((uint64_t)1 << (MTPROF_ORDINAL_BITS - 1))
+#define MTPROF__KEY_MASK     (((uint64_t)1 << 56) - 1)
+
+struct mtprof__inputs_cache;
+struct mtprof__names_cache;
+struct mtprof__stack_cache;
+
+typedef struct mtprof__writer {
+    /* What every record touches. */
+    uint64_t *cursor;
+    uint64_t *limit; /* lowered to the cursor to send the owner into the slow path */
+    uint64_t next_token;
+    uint64_t time_ref;   /* ticks of the last record with full time */
+    uint64_t *committed; /* in the chunk's header; the records start two words behind it */
+    uint32_t epoch;      /* atomic (W3); 0: not attached */
+    uint32_t busy;       /* atomic (W1, W2) */
+    int64_t depth;       /* scopes begun minus ended on this thread in this epoch */
+    uint64_t others;     /* events that are not begins, since last settled */
+
+    /* What only some touch. */
+    uint64_t *payload_at; /* a payload of latest_token may follow here and nowhere else */
+    uint64_t latest_token;
+    uint64_t *end_of_chunk;
+    mtprof__recording *recording;
+    mtprof__chunk_header *chunk;
+    uint64_t sequence;      /* of the next chunk */
+    uint64_t first_ordinal; /* in this recording */
+    uint64_t launches;
+    int64_t left_open;     /* scopes that earlier threads of this slot left open, this epoch */
+    uint64_t foreign_ends; /* atomic: scopes of this slot ended by other threads, this epoch */
+    uint64_t reserved_seen[2]; /* last "reserved" told for devices 0 and 1 */
+    uint32_t wants;            /* of the epoch */
+    uint32_t thread;           /* logical number; 0: not yet known to the recording */
+    uint16_t slot;
+
+    /* Nested events (W1). */
+    uint64_t nested_ordinal;
+    uint32_t side_used, side_busy;
+    uint64_t side[MTPROF__SIDE_WORDS];
+
+    /* Caches, made on first use. */
+    struct mtprof__inputs_cache *inputs;
+    struct mtprof__names_cache *names;
+    struct mtprof__stack_cache *stacks;
+    uintptr_t stack_low, stack_high; /* bounds of the thread's stack, 0: not asked yet */
+
+    /* The thread. */
+    uint64_t os_id, pthread_id;
+    uint32_t name; /* string id */
+    struct mtprof__writer *next_free;
+} mtprof__writer;
+
+/* A field that its owner changes and others only look at. */
+#define MTPROF__SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
+#define MTPROF__GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+/* epoch << 32 | wants; 0: shut. The truth behind mtprof_i_gate. */
+extern uint64_t mtprof__state;
+
+/* No membarrier() here: writers order W2 themselves. */
+extern bool mtprof__fence_writers;
+
+/* This thread's writer, NULL before its first event. */
+extern __thread mtprof__writer *mtprof__mine __attribute__((tls_model("initial-exec")));
+
+MT_INLINE uint8_t mtprof__epoch_byte(uint32_t epoch)
+{
+    return (uint8_t)(epoch % 255 + 1);
+}
+
+/* T3: how a word gets into a chunk. */
+MT_INLINE void mtprof__put(uint64_t *at, uint64_t word)
+{
+    __atomic_store_n(at, word, __ATOMIC_RELAXED);
+}
+
+/* W1, W2. False: nested. */
+MT_INLINE bool mtprof__enter(mtprof__writer *w)
+{
+    if (MT_UNLIKELY(__atomic_load_n(&w->busy, __ATOMIC_RELAXED) != 0)) {
+        return false;
+    }
+    if (MT_UNLIKELY(MT_TSAN || MTPROF__GET(mtprof__fence_writers))) {
+        __atomic_store_n(&w->busy, 1, __ATOMIC_SEQ_CST);
+    } else {
+        __atomic_store_n(&w->busy, 1, __ATOMIC_RELAXED);
+        MT_COMPILER_BARRIER(); /* the CPU's side is the controller's membarrier() */
+    }
+    return true;
+}
+
+MT_INLINE uint64_t mtprof__load_state(void)
+{
+    return __atomic_load_n(&mtprof__state, MT_TSAN ? __ATOMIC_SEQ_CST : __ATOMIC_ACQUIRE);
+}
+
+MT_INLINE void mtprof__leave(mtprof__writer *w)
+{
+    __atomic_store_n(&w->busy, 0, __ATOMIC_RELEASE); /* pairs with the controller's acquire (W3) */
+}
+
+/* W4: makes everything up to `cursor` part of the trace. */
+MT_INLINE void mtprof__publish(mtprof__writer *w, uint64_t *cursor)
+{
+    w->cursor = cursor;
+    uint64_t bytes = (uint64_t)((char *)cursor - (char *)(w->committed + 2));
+    __atomic_store_n(w->committed, bytes, __ATOMIC_RELEASE); /* pairs with readers' acquire */
+}
+
+/* Whether the writer may write right now without help: W5 and room. */
+MT_INLINE bool mtprof__ready(const mtprof__writer *w, uint64_t state, uint32_t words)
+{
+    return MT_LIKELY((uint32_t)(state >> 32) == __atomic_load_n(&w->epoch, __ATOMIC_RELAXED) &&
+                     w->cursor + words <= w->limit);
+}
+
+/* ---- slow paths (writer.c) ---- */
+
+/* This thread's writer, made on first use; NULL (and counted) when there is none to be had. */
+mtprof__writer *mtprof__writer_mine(void);
+
+/*
+ * Brings the writer into the current epoch with room for `words`, and returns the cursor; NULL when
+ * nothing records, or when there is no room (`events` are counted as lost). The caller has entered.
+ * An end may use a chunk's tail.
+ */
+uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bool is_end);
+
+/* Puts a complete record of the nested kind into the side buffer, or counts it as lost. */
+void mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count);
+
+/* Moves nested records from the side buffer into the chunk. Owner, or controller (W3). */
+void mtprof__writer_drain(mtprof__writer *w);
+
+/* Adds what the writer has counted to its recording, and starts anew. Owner, or controller (W3). */
+void mtprof__writer_settle(mtprof__writer *w);
+
+/* Counts lost events of the current recording, if there is one. */
+void mtprof__lose(uint32_t cause, uint64_t events);
+
+/* ---- slots (slots.c) ---- */
+
+/* Slots are numbered from 1 to the count. NULL for any other number. */
+uint32_t mtprof__slot_count(void);
+mtprof__writer *mtprof__slot_at(uint32_t number);
+mtprof__writer *mtprof__slot_take(uint32_t *cause);
+/* In the child of a fork: every slot but the caller's is free, nothing is attached. */
+void mtprof__slots_after_fork(void);
+void mtprof__slots_prepare_fork(void);
+void mtprof__slots_parent_fork(void);
+
+#endif /* MTPROF_RECORD_WRITER_H */
