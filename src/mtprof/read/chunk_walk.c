@@ -31,6 +31,7 @@ struct walk {
     unsigned char *block;
     uint64_t at;
     bool in_damage; /* W2: this run was reported */
+    bool cut;       /* that the trace ends too early was reported */
 };
 
 /* Whether this walk reports what it finds wrong outside the chunks it wants. */
@@ -187,6 +188,7 @@ static int walk_chunk(struct walk *walk, const mtprof__chunk_header *header)
     }
     if (wanted(walk, header->stream)) {
         if (chunk_end > index->end) {
+            walk->cut = true;
             MT_TRY(
                 mtprof__problem_add(walk->source->problems, index->end,
                                     "truncated: the chunk at %llu ends at %llu, the trace at %llu",
@@ -216,6 +218,7 @@ static int walk_step(struct walk *walk)
                 /* The magic in the last bytes of a trace, with no room for a header. */
                 walk->at += MTPROF_CHUNK_ALIGN;
                 if (reports(walk)) {
+                    walk->cut = true;
                     return mtprof__problem_add(
                         walk->source->problems, from,
                         "truncated: %zu bytes of the header of the chunk at %llu", got,
@@ -251,6 +254,14 @@ int mtprof__chunk_walk(mtprof__chunk_index *index, const mtprof__index_source *s
     int status = MTPROF_OK;
     while (status == MTPROF_OK && walk.at < index->end) {
         status = walk_step(&walk);
+    }
+    /* Writers make whole pages; of a closed trace the header knows the size. */
+    if (status == MTPROF_OK && !source->info->closed && index->end % MTPROF_CHUNK_ALIGN != 0 &&
+        !walk.cut && reports(&walk)) {
+        status =
+            mtprof__problem_add(source->problems, index->end,
+                                "truncated: the trace has %llu bytes, expected a multiple of %u",
+                                (unsigned long long)index->end, MTPROF_CHUNK_ALIGN);
     }
     mtb_free(walk.block);
     return status;

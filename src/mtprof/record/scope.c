@@ -101,7 +101,7 @@ mtprof_token mtprof_i_begin(mtprof_site *site)
     if (MT_UNLIKELY(w == NULL || !mtprof__enter(w))) {
         return begin_outside(w, site);
     }
-    mtprof_token token;
+    mtprof_token token = 0;
     if (MT_UNLIKELY(!begin_fast(w, mtprof__load_state(), site, &token))) {
         return begin_slow(w, site);
     }

@@ -126,8 +126,12 @@ TEST(chunk_headers)
         REQUIRE(reader != NULL);
         REQUIRE(mtprof_reader_problem(reader, 0, &problem));
         CHECK(problem.offset == PAGE || problem.offset == 2 * PAGE);
-        if (strstr(problem.message, cases[i].word) == NULL) {
-            FAIL("case %zu: \"%s\"", i, problem.message);
+        bool found = false;
+        for (uint32_t k = 0; mtprof_reader_problem(reader, k, &problem); k++) {
+            found = found || strstr(problem.message, cases[i].word) != NULL;
+        }
+        if (!found) {
+            FAIL("case %zu: no \"%s\"", i, cases[i].word);
         }
         check_left(reader, cases[i].left, cases[i].failed);
         tb_fini(&b);
@@ -385,7 +389,7 @@ static void mark_bytes(promise *p)
     for (uint64_t at = PAGE; at < p->b.size; at += tb_get32(&p->b, at + TB_CHUNK_SIZE)) {
         bool known = p->b.bytes[at + TB_CHUNK_STREAM] <= MTPROF_STREAM_SOURCE;
         uint64_t committed = tb_get64(&p->b, at + TB_CHUNK_COMMITTED);
-        memset(p->matters + at, 1, known ? 64 + committed : 48);
+        memset(p->matters + at, known, known ? 64 + committed : 0);
     }
 }
 
