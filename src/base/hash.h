@@ -14,7 +14,8 @@
 /* Multiplies two words and folds the 128-bit product: every input bit reaches every output bit. */
 MT_INLINE uint64_t mtb_mix(uint64_t a, uint64_t b)
 {
-    unsigned __int128 product = (unsigned __int128)(a ^ 0x9E3779B97F4A7C15u) * (b ^ 0xD6E8FEB86659FD93u);
+    unsigned __int128 product =
+        (unsigned __int128)(a ^ 0x9E3779B97F4A7C15u) * (b ^ 0xD6E8FEB86659FD93u);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 

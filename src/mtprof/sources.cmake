@@ -29,6 +29,15 @@ set(MTPROF_SOURCES
     src/mtprof/record/writer.c
     src/mtprof/control/rendezvous.c
     src/mtprof/control/session.c
+    src/mtprof/control/session_results.c
+    src/mtprof/control/session_window.c
+    src/mtprof/control/profile.c
+    src/mtprof/control/profile_activity.c
+    src/mtprof/control/profile_metadata.c
+    src/mtprof/control/profile_owner.c
+    src/mtprof/control/profile_results.c
+    src/mtprof/control/profile_trace.c
+    src/mtprof/control/schedule.c
 )
 
 set(MTPROF_PUBLIC_HEADERS

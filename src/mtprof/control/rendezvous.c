@@ -7,9 +7,9 @@
  */
 #include "mtprof/control/rendezvous.h"
 
-#include <mtprof/export.h>
-
 #include "base/fail.h"
+
+#include <mtprof/export.h>
 
 #include <dlfcn.h>
 #include <link.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The helper thread, see helper.h. It sleeps until a writer finds the store low, or a second is over.
+ * The helper thread, see helper.h. It sleeps until a writer finds the store low, or a second is
+ * over.
  */
 #include "mtprof/record/helper.h"
 
@@ -34,7 +35,8 @@ static void put_warning(mtprof__recording *recording, const char *message)
     mtprof__control_append(recording, record, words, record[1]);
 }
 
-/* Tells, once per cause, that the store refuses events. In ring mode a used-up budget is no news. */
+/* Tells, once per cause, that the store refuses events. In ring mode a used-up budget is no news.
+ */
 static void tell_trouble(mtprof__helper *helper)
 {
     mtprof__store *store = helper->recording->store;
@@ -56,8 +58,8 @@ static void tell_trouble(mtprof__helper *helper)
                  error != 0 ? ": " : "", error != 0 ? strerror_r(error, text, sizeof text) : "");
         put_warning(helper->recording, message);
         if (helper->on_warning != NULL) {
-            helper->on_warning(helper->user,
-                               cause == MTPROF_LOST_MEMORY ? MTPROF_ENOMEM : MTPROF_ENOSPC, message);
+            helper->on_warning(
+                helper->user, cause == MTPROF_LOST_MEMORY ? MTPROF_ENOMEM : MTPROF_ENOSPC, message);
         }
     }
     if (retry) {
@@ -104,7 +106,8 @@ mtprof_status mtprof__helper_start(mtprof__helper *helper, mtprof__recording *re
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
         sem_destroy(&helper->wake);
-        return mtb_fail_errno(MTPROF_ENOMEM, error, "session_start: cannot start the helper thread");
+        return mtb_fail_errno(MTPROF_ENOMEM, error,
+                              "session_start: cannot start the helper thread");
     }
     pthread_setname_np(helper->thread, "mtprof");
     helper->running = true;

@@ -2,8 +2,9 @@
  *
  * Input lists: what an op was called with, as words, and their ids.
  *
- * Programs call the same place with the same shapes over and over, so the first look is at what this
- * place had last time; then at a per-thread cache by content; only then at the recording's table.
+ * Programs call the same place with the same shapes over and over, so the first look is at what
+ * this place had last time; then at a per-thread cache by content; only then at the recording's
+ * table.
  */
 #include "base/hash.h"
 #include "base/pages.h"
@@ -108,8 +109,8 @@ bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool stri
                            uint64_t *words, uint32_t *n_words, uint64_t *scalars,
                            uint32_t *n_scalars)
 {
-    encoder e = {words, words + MTPROF__RECORD_MAX - 1, scalars,
-                 scalars + MTPROF__RECORD_MAX - 1, strides};
+    encoder e = {words, words + MTPROF__RECORD_MAX - 1, scalars, scalars + MTPROF__RECORD_MAX - 1,
+                 strides};
     if (!encode_values(&e, values, count, 0)) {
         return false;
     }
@@ -146,7 +147,8 @@ static cached_inputs add_list(mtprof__recording *recording, const uint64_t *word
 {
     cached_inputs none = {NULL, 0, 0};
     mtprof__words_entry entry = {words, count};
-    uint32_t id = mtb_idmap_find(&recording->inputs_map, hash, same_words, recording->inputs, &entry);
+    uint32_t id =
+        mtb_idmap_find(&recording->inputs_map, hash, same_words, recording->inputs, &entry);
     if (id != 0) {
         return (cached_inputs){recording->inputs[id - 1].words, count, id};
     }

@@ -61,8 +61,8 @@ void mtprof__define_modules(mtprof__recording *recording)
                               p->file_offset, mtprof_intern(p->path, strlen(p->path))};
         uint32_t cause;
         mtb_lock_acquire(&mtprof__names_lock);
-        mtprof__stream_append(recording->store, &recording->definitions, record, 5,
-                              mtprof__ticks(), &cause);
+        mtprof__stream_append(recording->store, &recording->definitions, record, 5, mtprof__ticks(),
+                              &cause);
         mtb_lock_release(&mtprof__names_lock);
     }
     __atomic_store_n(&collecting, 0, __ATOMIC_RELEASE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events that carry more than a name and a time: ops with payloads, dynamic names, explicit parents,
- * metadata, allocations.
+ * Events that carry more than a name and a time: ops with payloads, dynamic names, explicit
+ * parents, metadata, allocations.
  *
  * An event and its payloads are put together on the stack of the caller and published at once, so a
  * reader never sees a begin whose payloads are missing.
@@ -41,8 +41,8 @@ static void batch_text(uint64_t *at, const char *text, size_t length)
 }
 
 /*
- * Stores a batch whose second word is to be the time. Begins take an ordinal unless they bring a key;
- * returns the token (0 when there is no room). The writer is entered.
+ * Stores a batch whose second word is to be the time. Begins take an ordinal unless they bring a
+ * key; returns the token (0 when there is no room). The writer is entered.
  */
 static mtprof_token batch_store(mtprof__writer *w, batch *b, bool is_begin)
 {
@@ -162,8 +162,8 @@ mtprof_token mtprof_begin_named(const char *name, size_t length, uint32_t begin_
 void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags)
 {
     uint64_t state;
-    mtprof__writer *w = mtprof_wants(MTPROF_WANT_MARKS) && name != NULL ? enter_attached(&state)
-                                                                        : NULL;
+    mtprof__writer *w =
+        mtprof_wants(MTPROF_WANT_MARKS) && name != NULL ? enter_attached(&state) : NULL;
     if (w == NULL) {
         return;
     }
@@ -239,9 +239,8 @@ static uint32_t details(const mtprof_op *op, uint32_t wants)
 
 static void batch_details(batch *b, const mtprof_op *op, uint32_t mask)
 {
-    const uint64_t values[] = {op->sequence,     op->forward_thread, op->overload,
-                               op->record_scope, op->flops,          op->module,
-                               op->correlation};
+    const uint64_t values[] = {op->sequence, op->forward_thread, op->overload,   op->record_scope,
+                               op->flops,    op->module,         op->correlation};
     uint32_t n = (uint32_t)__builtin_popcount(mask);
     uint64_t *at = batch_take(b, 1 + n);
     if (at == NULL) {
@@ -342,7 +341,8 @@ void mtprof_op_end(mtprof_token token, uint32_t memory_device, uint64_t memory_a
 
 /* ---- payloads that come later ---- */
 
-/* Stores a payload for a token: right behind its event where possible, else with its key in front. */
+/* Stores a payload for a token: right behind its event where possible, else with its key in front.
+ */
 static void attach_payload(mtprof_token token, const uint64_t *payload, uint32_t count)
 {
     uint64_t state;
@@ -464,8 +464,7 @@ void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes, uint64_t a
     /* Room for a full time in front, should the short one not reach. */
     uint64_t *at = mtprof__reserve(w, 6, 1, false);
     if (at != NULL) {
-        bool inside =
-            w->depth > (int64_t)__atomic_load_n(&w->foreign_ends, __ATOMIC_RELAXED);
+        bool inside = w->depth > (int64_t)__atomic_load_n(&w->foreign_ends, __ATOMIC_RELAXED);
         uint64_t elapsed = inside ? 0 : mtprof__ticks() - w->time_ref;
         if (elapsed > UINT32_MAX) {
             w->time_ref += elapsed;

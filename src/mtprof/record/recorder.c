@@ -38,8 +38,7 @@ static int membarrier(int command)
 
 void mtprof__recorder_prepare(void)
 {
-    if (!mtprof__fence_writers &&
-        membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
+    if (!mtprof__fence_writers && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
         MTPROF__SET(mtprof__fence_writers, true);
     }
 }
@@ -168,9 +167,9 @@ void mtprof__recorder_sum(mtprof__recording *recording, mtprof_health *health)
 static bool fork_locked;
 
 /*
- * The tables of names survive a fork (sites keep their ids), so they must not be caught half-way: the
- * forking thread holds their locks across it. Everything else is dropped in the child and need not be
- * consistent.
+ * The tables of names survive a fork (sites keep their ids), so they must not be caught half-way:
+ * the forking thread holds their locks across it. Everything else is dropped in the child and need
+ * not be consistent.
  */
 void mtprof__recorder_before_fork(void)
 {

@@ -55,8 +55,8 @@ bool mtprof__control_append(mtprof__recording *recording, const uint64_t *words,
 {
     uint32_t cause;
     mtb_lock_acquire(&mtprof__names_lock);
-    bool stored = mtprof__stream_append(recording->store, &recording->control, words, count, ticks,
-                                        &cause);
+    bool stored =
+        mtprof__stream_append(recording->store, &recording->control, words, count, ticks, &cause);
     mtb_lock_release(&mtprof__names_lock);
     return stored;
 }
@@ -91,9 +91,9 @@ mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **ou
                           h->start_mono_ns, h->start_real_ns};
     uint32_t cause = MTPROF_LOST_MEMORY;
     mtb_lock_acquire(&mtprof__names_lock);
-    bool stored = mtprof__stream_append(store, &recording->control, anchor, 4, h->start_ticks,
-                                        &cause) &&
-                  mtprof__names_define_all(recording, &cause);
+    bool stored =
+        mtprof__stream_append(store, &recording->control, anchor, 4, h->start_ticks, &cause) &&
+        mtprof__names_define_all(recording, &cause);
     if (stored) {
         /* From here on whoever registers a string also defines it here. */
         __atomic_store_n(&mtprof__current, recording, __ATOMIC_RELEASE);

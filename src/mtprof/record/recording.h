@@ -16,12 +16,12 @@
 #ifndef MTPROF_RECORD_RECORDING_H
 #define MTPROF_RECORD_RECORDING_H
 
-#include <mtprof/op.h>
-
 #include "base/arena.h"
 #include "base/idmap.h"
 #include "mtprof/record/store.h"
 #include "mtprof/record/writer.h"
+
+#include <mtprof/op.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,7 +68,7 @@ struct mtprof__recording {
     mtprof__store *store;
     uint64_t serial; /* different for each recording of the process */
     mtprof__stream definitions, control;
-    uint32_t n_threads; /* atomic */
+    uint32_t n_threads;          /* atomic */
     struct mtprof__stuck *stuck; /* threads that were busy at a stop and may still write */
 
     mtb_arena arena;
@@ -95,8 +95,8 @@ mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **ou
 void mtprof__recording_free(mtprof__recording *recording);
 
 /*
- * Appends one complete record (w0 says its length). False: no room, and *cause says why. The stream's
- * lock is the caller's business.
+ * Appends one complete record (w0 says its length). False: no room, and *cause says why. The
+ * stream's lock is the caller's business.
  */
 bool mtprof__stream_append(mtprof__store *store, mtprof__stream *stream, const uint64_t *words,
                            uint64_t count, uint64_t ticks, uint32_t *cause);
@@ -133,8 +133,7 @@ bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool stri
                            uint64_t *words, uint32_t *n_words, uint64_t *scalars,
                            uint32_t *n_scalars);
 /* The id of an encoded list, 0: store it in full (N3). The writer has entered and is attached. */
-uint32_t mtprof__inputs_id(mtprof__writer *w, uint32_t site, const uint64_t *words,
-                           uint32_t count);
+uint32_t mtprof__inputs_id(mtprof__writer *w, uint32_t site, const uint64_t *words, uint32_t count);
 
 /* ---- stacks.c ---- */
 

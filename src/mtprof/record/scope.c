@@ -41,8 +41,8 @@ static mtprof_token nested_begin(mtprof__writer *w, uint32_t flags, uint32_t nam
     if (epoch == 0) {
         return 0;
     }
-    uint64_t key = (uint64_t)w->slot << MTPROF_ORDINAL_BITS | MTPROF__NESTED_BIT |
-                   w->nested_ordinal++;
+    uint64_t key =
+        (uint64_t)w->slot << MTPROF_ORDINAL_BITS | MTPROF__NESTED_BIT | w->nested_ordinal++;
     uint32_t before = w->side_used;
     uint64_t record[4] = {mtprof__word0(MTPROF_REC_BEGIN_X, 4, flags, name), mtprof__ticks(), key,
                           MTPROF_KEY_STRUCTURE};
@@ -318,7 +318,8 @@ uint64_t mtprof_launch(mtprof_site *site, uint32_t device, uint32_t queue)
         uint64_t *at = mtprof__reserve(w, 3, 1, false);
         if (at != NULL) {
             uint32_t flags = (site != NULL ? site->flags : 0) | MTPROF_FLAG_LAUNCH;
-            mtprof__put(at, mtprof__word0(MTPROF_REC_LAUNCH, 3, flags, site != NULL ? site->id : 0));
+            mtprof__put(at,
+                        mtprof__word0(MTPROF_REC_LAUNCH, 3, flags, site != NULL ? site->id : 0));
             mtprof__put(at + 2, device | (uint64_t)queue << 32);
             key = w->next_token & MTPROF__KEY_MASK;
             w->latest_token = w->next_token;

@@ -19,7 +19,7 @@ enum {
 struct mtprof_source {
     mtprof_source_ops ops; /* texts are copies of ours */
     uint16_t index;
-    int references; /* atomic: the owner's, and one for each walk that looks at it */
+    int references;          /* atomic: the owner's, and one for each walk that looks at it */
     pthread_mutex_t calling; /* one callback at a time */
     bool started;            /* guarded by `calling` */
     mtb_lock lock;           /* guards what follows */
@@ -41,9 +41,9 @@ static mtprof_status check_ops(const mtprof_source_ops *ops)
                         ops != NULL ? ops->struct_size : 0, offsetof(mtprof_source_ops, flush));
     }
     if (ops->abi >> 16 != MTPROF_SOURCE_ABI >> 16) {
-        return mtb_fail(MTPROF_EVERSION, "source_register: ABI version %u.%u, this library has %u.%u",
-                        ops->abi >> 16, ops->abi & 0xFFFF, MTPROF_SOURCE_ABI >> 16,
-                        MTPROF_SOURCE_ABI & 0xFFFF);
+        return mtb_fail(
+            MTPROF_EVERSION, "source_register: ABI version %u.%u, this library has %u.%u",
+            ops->abi >> 16, ops->abi & 0xFFFF, MTPROF_SOURCE_ABI >> 16, MTPROF_SOURCE_ABI & 0xFFFF);
     }
     if (ops->name == NULL || ops->name[0] == '\0') {
         return mtb_fail(MTPROF_EINVAL, "source_register: name is missing");
@@ -84,11 +84,10 @@ mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source
     size_t size = ops->struct_size < sizeof source->ops ? ops->struct_size : sizeof source->ops;
     memcpy(&source->ops, ops, size);
     source->ops.name = mtb_copy_text(ops->name, strlen(ops->name));
-    source->ops.device_type = ops->device_type != NULL
-                                  ? mtb_copy_text(ops->device_type, strlen(ops->device_type))
-                                  : NULL;
-    bool complete = source->ops.name != NULL &&
-                    (ops->device_type == NULL || source->ops.device_type != NULL);
+    source->ops.device_type =
+        ops->device_type != NULL ? mtb_copy_text(ops->device_type, strlen(ops->device_type)) : NULL;
+    bool complete =
+        source->ops.name != NULL && (ops->device_type == NULL || source->ops.device_type != NULL);
     uint32_t index = 0;
     mtb_lock_acquire(&list_lock);
     while (index < SOURCES && sources[index] != NULL) {
@@ -329,9 +328,8 @@ static void push(mtprof_source *source, const uint64_t *words, uint32_t count, u
     uint32_t cause = MTPROF_LOST_LATE;
     mtb_lock_acquire(&source->lock);
     mtprof__recording *recording = source->recording;
-    bool stored = recording != NULL &&
-                  mtprof__stream_append(recording->store, &source->stream, words, count,
-                                        mtprof__ticks(), &cause);
+    bool stored = recording != NULL && mtprof__stream_append(recording->store, &source->stream,
+                                                             words, count, mtprof__ticks(), &cause);
     if (recording != NULL && !stored) {
         mtprof__store_count(recording->store, cause, events);
     } else if (recording != NULL && (words[0] & 0xFF) == MTPROF_REC_ACTIVITY && words[3] != 0) {

@@ -7,9 +7,9 @@
 #ifndef MTPROF_RECORD_SOURCE_REGISTRY_H
 #define MTPROF_RECORD_SOURCE_REGISTRY_H
 
-#include <mtprof/source.h>
-
 #include "mtprof/record/recording.h"
+
+#include <mtprof/source.h>
 
 /* Lets the sources take part in the recording; `warn` is told of those that refuse. */
 void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,

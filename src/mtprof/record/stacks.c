@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Call stacks as nodes of a call tree: a node is (parent, frame), so a stack is one id, and stacks
- * that share their outer part share its nodes. Frames are of the process; nodes, and the knowledge of
- * which frames a trace has been told, are of a recording.
+ * that share their outer part share its nodes. Frames are of the process; nodes, and the knowledge
+ * of which frames a trace has been told, are of a recording.
  */
 #include "base/hash.h"
 #include "base/pages.h"
@@ -49,8 +49,8 @@ static bool same_frame(const void *context, uint32_t id, const void *key)
 /* Caller holds the lock. */
 static uint32_t intern_frame(const frame_entry *frame)
 {
-    uint64_t hash = mtb_mix(mtb_mix(frame->function, frame->file),
-                            mtb_mix(frame->line, frame->address));
+    uint64_t hash =
+        mtb_mix(mtb_mix(frame->function, frame->file), mtb_mix(frame->line, frame->address));
     uint32_t id = mtb_idmap_find(&frames.map, hash, same_frame, frames.entries, frame);
     if (id == 0 && mtb_idmap_reserve(&frames.map) &&
         mtb_pages_grow((void **)&frames.entries, &frames.capacity, frames.count + 1,
@@ -227,10 +227,12 @@ static void find_stack(mtprof__writer *w)
 }
 
 /*
- * Return addresses from the frame pointers, innermost first. A frame pointer is believed when it lies
- * in this thread's stack, is aligned and grows: code without frame pointers ends the walk.
+ * Return addresses from the frame pointers, innermost first. A frame pointer is believed when it
+ * lies in this thread's stack, is aligned and grows: code without frame pointers ends the walk.
  */
-__attribute__((no_sanitize("address"))) static uint32_t walk(const mtprof__writer *w, uintptr_t frame, uintptr_t *addresses, uint32_t max)
+__attribute__((no_sanitize("address"))) static uint32_t walk(const mtprof__writer *w,
+                                                             uintptr_t frame, uintptr_t *addresses,
+                                                             uint32_t max)
 {
     uint32_t count = 0;
     while (count < max && frame >= w->stack_low && frame + 2 * sizeof frame <= w->stack_high &&
@@ -268,9 +270,8 @@ uint32_t mtprof__stack_of(mtprof__writer *w, uintptr_t frame, uint32_t skip)
 
 uint32_t mtprof_stack_native(uint32_t skip)
 {
-    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS | MTPROF_WANT_NATIVE_STACKS)
-                            ? mtprof__writer_mine()
-                            : NULL;
+    mtprof__writer *w =
+        mtprof_wants(MTPROF_WANT_STACKS | MTPROF_WANT_NATIVE_STACKS) ? mtprof__writer_mine() : NULL;
     if (w == NULL || !mtprof__enter(w)) {
         return 0;
     }

@@ -4,11 +4,11 @@
  */
 #include "mtprof/record/store.h"
 
-#include <mtprof/clock.h>
-
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/record/sys.h"
+
+#include <mtprof/clock.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -140,11 +140,10 @@ static mtprof_status open_first(mtprof__store *store)
         int error = store->refused_errno;
         status = cause == MTPROF_LOST_MEMORY
                      ? mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the first buffer")
-                     : mtb_fail_errno(error == ENOSPC || error == EDQUOT || error == EFBIG
-                                          ? MTPROF_ENOSPC
-                                          : MTPROF_EIO,
-                                      error, "session_start: no room for the first block of %s",
-                                      store->path);
+                     : mtb_fail_errno(
+                           error == ENOSPC || error == EDQUOT || error == EFBIG ? MTPROF_ENOSPC
+                                                                                : MTPROF_EIO,
+                           error, "session_start: no room for the first block of %s", store->path);
     } else {
         store->header = (mtprof__file_header *)(void *)store->segments[0]->base;
         store->segments[0]->used = MTPROF_HEADER_BYTES;
@@ -152,8 +151,7 @@ static mtprof_status open_first(mtprof__store *store)
         write_header(store);
         if (store->behind) {
             store->header->health[MTPROF_HEALTH_WRITTEN_BEHIND] = 1;
-            int error =
-                mtprof__system.write(store->fd, store->header, MTPROF_HEADER_BYTES, 0);
+            int error = mtprof__system.write(store->fd, store->header, MTPROF_HEADER_BYTES, 0);
             if (error != 0) {
                 status = mtb_fail_errno(MTPROF_EIO, error, "session_start: %s", store->path);
             }
@@ -285,8 +283,8 @@ static void start_chunk(mtprof__store *store, mtprof__chunk_header *chunk, uint3
 }
 
 /*
- * Ring mode: the oldest sealed chunk of the fitting size, or of the other. An event record fits into
- * the smallest chunk; only definitions insist on their size.
+ * Ring mode: the oldest sealed chunk of the fitting size, or of the other. An event record fits
+ * into the smallest chunk; only definitions insist on their size.
  */
 static mtprof__chunk_header *recycle(mtprof__store *store, uint64_t bytes, bool exact)
 {

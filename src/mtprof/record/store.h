@@ -25,11 +25,11 @@
 #ifndef MTPROF_RECORD_STORE_H
 #define MTPROF_RECORD_STORE_H
 
-#include <mtprof/session.h>
-
 #include "base/lock.h"
 #include "mtprof/format/layout.h"
 #include "mtprof/record/ticks.h"
+
+#include <mtprof/session.h>
 
 #include <semaphore.h>
 #include <stdbool.h>
@@ -57,7 +57,7 @@ enum {
 
 typedef struct mtprof__segment {
     char *base;
-    uint64_t offset;    /* of its first byte in the trace */
+    uint64_t offset; /* of its first byte in the trace */
     uint64_t bytes;
     uint64_t used;      /* cut into chunks so far */
     uint64_t populated; /* prefaulted so far */
@@ -73,7 +73,7 @@ typedef struct mtprof__fifo {
 
 typedef struct mtprof__store {
     int references;
-    pid_t pid; /* whose memory it is: the child of a fork has none of it */
+    pid_t pid;     /* whose memory it is: the child of a fork has none of it */
     mtb_lock grow; /* one thread makes a segment at a time */
     mtb_lock lock; /* everything below that is not atomic */
 
@@ -94,14 +94,14 @@ typedef struct mtprof__store {
     uint64_t total;      /* bytes of all segments */
     uint64_t frontier;   /* atomic: trace size up to the last chunk */
 
-    uint32_t refused;       /* atomic: 0, or 1 + cause of the last refusal */
-    int refused_errno;      /* atomic */
-    uint32_t warned;        /* atomic: bit per cause that has been told */
-    mtprof__fifo fifos[2];  /* ring mode: first chunks, and all others */
-    mtprof__fifo unchecked; /* otherwise: sealed chunks without checksum */
+    uint32_t refused;        /* atomic: 0, or 1 + cause of the last refusal */
+    int refused_errno;       /* atomic */
+    uint32_t warned;         /* atomic: bit per cause that has been told */
+    mtprof__fifo fifos[2];   /* ring mode: first chunks, and all others */
+    mtprof__fifo unchecked;  /* otherwise: sealed chunks without checksum */
     uint64_t unchecked_lost; /* sealed chunks that did not fit there: found by close */
-    sem_t *helper;          /* posted when the helper has something to do; may be NULL */
-    uint32_t helper_kicked; /* atomic */
+    sem_t *helper;           /* posted when the helper has something to do; may be NULL */
+    uint32_t helper_kicked;  /* atomic */
 } mtprof__store;
 
 /* What a new chunk starts with. */
@@ -160,8 +160,8 @@ mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_
 /* The store as bytes for a reader; holds a reference until closed. */
 void mtprof__store_bytes(mtprof__store *store, mtprof_bytes *bytes);
 /*
- * Gives the chunk's pages over to a thread that may still write into them, whenever it wakes up: its
- * stores go to memory that nobody reads.
+ * Gives the chunk's pages over to a thread that may still write into them, whenever it wakes up:
+ * its stores go to memory that nobody reads.
  */
 void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk);
 

@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* T3: a copy of memory that a writer may be storing to. */
@@ -287,10 +287,10 @@ void mtprof__store_bytes(mtprof__store *store, mtprof_bytes *bytes)
 }
 
 /*
- * The thread gets pages of its own at the same address; the trace keeps what it had published, which
- * is then sealed through the file. The segment is never unmapped again: address space is leaked for
- * a thread that never woke up. In memory there is nothing to protect (readers go by `committed`), so
- * keeping the store is enough.
+ * The thread gets pages of its own at the same address; the trace keeps what it had published,
+ * which is then sealed through the file. The segment is never unmapped again: address space is
+ * leaked for a thread that never woke up. In memory there is nothing to protect (readers go by
+ * `committed`), so keeping the store is enough.
  */
 void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
 {
@@ -305,8 +305,8 @@ void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
         return;
     }
     off_t offset = (off_t)(s->fd_offset + (uint64_t)((const char *)chunk - s->base));
-    void *own = mmap(chunk, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                     -1, 0);
+    void *own =
+        mmap(chunk, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (own != MAP_FAILED && pread(s->fd, copy, size, offset) == (ssize_t)size) {
         set_checksum(copy);
         (void)mtprof__system.write(s->fd, copy, size, offset);

@@ -47,7 +47,8 @@ static int open_spill(const char *directory)
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
         char name[512];
-        int n = snprintf(name, sizeof name, "%s/mtprof-spill-%ld-XXXXXX", directory, (long)getpid());
+        int n =
+            snprintf(name, sizeof name, "%s/mtprof-spill-%ld-XXXXXX", directory, (long)getpid());
         if (n > 0 && (size_t)n < sizeof name) {
             fd = mkostemp(name, O_CLOEXEC);
             if (fd >= 0) {
@@ -72,8 +73,8 @@ static int map_segment(mtprof__store *store, mtprof__segment *segment)
     void *base = MAP_FAILED;
     if (segment->fd >= 0 && !store->behind) {
         base = mtprof__system.map(segment->bytes, segment->fd, (off_t)segment->fd_offset);
-        bool mappable = base != MAP_FAILED || (errno != ENODEV && errno != EACCES &&
-                                               errno != EPERM && errno != EINVAL);
+        bool mappable = base != MAP_FAILED ||
+                        (errno != ENODEV && errno != EACCES && errno != EPERM && errno != EINVAL);
         if (!mappable && store->n_segments == 0 && segment->fd == store->fd) {
             store->behind = true;
         } else if (base == MAP_FAILED) {
@@ -173,8 +174,8 @@ bool mtprof__store_grow(mtprof__store *store, uint32_t *cause)
     uint32_t seen = __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE);
     mtb_lock_acquire(&store->grow);
     /* Somebody else may have been faster while we waited. */
-    bool grown = __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE) > seen ||
-                 add_segment(store, cause);
+    bool grown =
+        __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE) > seen || add_segment(store, cause);
     mtb_lock_release(&store->grow);
     return grown;
 }

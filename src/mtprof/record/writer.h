@@ -23,11 +23,11 @@
 #ifndef MTPROF_RECORD_WRITER_H
 #define MTPROF_RECORD_WRITER_H
 
-#include <mtprof/trace.h>
-
 #include "base/compiler.h"
 #include "mtprof/format/layout.h"
 #include "mtprof/record/ticks.h"
+
+#include <mtprof/trace.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@
 typedef struct mtprof__recording mtprof__recording;
 
 enum {
-    MTPROF__SLOTS = 65535, /* numbered from 1: a key is never 0 */
+    MTPROF__SLOTS = 65535,   /* numbered from 1: a key is never 0 */
     MTPROF__SIDE_WORDS = 96, /* room for a few nested events */
     MTPROF__TAIL_WORDS = 16, /* kept back in each chunk for ends when there is no next chunk */
     MTPROF__RECORD_MAX = 254 /* words of a record with a short length */
@@ -70,8 +70,8 @@ typedef struct mtprof__writer {
     uint64_t sequence;      /* of the next chunk */
     uint64_t first_ordinal; /* in this recording */
     uint64_t launches;
-    int64_t left_open;     /* scopes that earlier threads of this slot left open, this epoch */
-    uint64_t foreign_ends; /* atomic: scopes of this slot ended by other threads, this epoch */
+    int64_t left_open;         /* scopes that earlier threads of this slot left open, this epoch */
+    uint64_t foreign_ends;     /* atomic: scopes of this slot ended by other threads, this epoch */
     uint64_t reserved_seen[2]; /* last "reserved" told for devices 0 and 1 */
     uint32_t wants;            /* of the epoch */
     uint32_t thread;           /* logical number; 0: not yet known to the recording */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session as its own files see it: session.c (start, stop, close), session_window.c (pausing,
+ * windows), session_results.c (metadata, health, bytes, save). The invariants S1 to S4 are told in
+ * session.c.
+ */
+#ifndef MTPROF_CONTROL_SESSION_IMPL_H
+#define MTPROF_CONTROL_SESSION_IMPL_H
+
+#include "base/lock.h"
+#include "mtprof/record/helper.h"
+
+#include <mtprof/session.h>
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum session_state {
+    STARTING,
+    PAUSED,
+    RECORDING,
+    CHANGING,
+    STOPPING,
+    STOPPED
+};
+
+/* aux of WINDOW_CLOSE. */
+enum {
+    CLOSE_SAVED = 0,
+    CLOSE_DISCARDED = 1,
+    CLOSE_PAUSED = 2
+};
+
+/* A key and a value, kept so that a cleared session still has them. */
+typedef struct session_meta {
+    struct session_meta *next;
+    bool is_json;
+    size_t key_length, value_length;
+    char text[]; /* key, value */
+} session_meta;
+
+struct mtprof_session {
+    enum session_state state;
+    pid_t pid;
+    mtprof_config config; /* texts are copies of ours */
+    mtprof__recording *recording;
+    mtprof__helper helper;
+    uint64_t wants; /* of the window that is open, or was last */
+    uint32_t epoch, window, step;
+    bool window_open; /* also while paused */
+    uint64_t end_ticks;
+    uint32_t pair_cost; /* 1/256 ticks */
+    session_meta *metadata, **metadata_end;
+};
+
+/* Guards the states of all sessions, and which one is active. */
+extern mtb_lock mtprof__session_lock;
+
+/* Moves the state when it is `from` (S2). */
+bool mtprof__session_move(mtprof_session *session, enum session_state from, enum session_state to);
+enum session_state mtprof__session_state_of(mtprof_session *session);
+/* S4 */
+bool mtprof__session_is_ours(const mtprof_session *session);
+/* The failure of a call that the session's state does not allow. */
+mtprof_status mtprof__session_refuse(const char *call, mtprof_session *session);
+/* STOPPED, and no longer the active one. */
+void mtprof__session_give_up(mtprof_session *session);
+
+/* For the owner of the session (S2). */
+void mtprof__session_open_gate(mtprof_session *s);
+void mtprof__session_shut_gate(mtprof_session *s, uint32_t how);
+void mtprof__session_append_window(mtprof_session *s, uint32_t kind, uint32_t aux, uint64_t ticks);
+/* Store, recording, helper and the first records. */
+mtprof_status mtprof__session_make_recording(mtprof_session *s);
+/* Takes the recording out of the process's hands: nobody defines or attaches to it any more. */
+void mtprof__session_retire_recording(mtprof__recording *recording);
+
+/* Keeps the pair and writes it; and writes one that is kept. */
+mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,
+                                       const char *value, size_t value_length, bool is_json);
+mtprof_status mtprof__session_append_meta(mtprof_session *s, const session_meta *meta);
+
+#endif /* MTPROF_CONTROL_SESSION_IMPL_H */

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a session has to tell: metadata, health, its bytes, a copy in a file.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/control/session_impl.h"
+
+#include <mtprof/clock.h>
+
+#include <string.h>
+
+enum {
+    TEXT_LIMIT = 16 << 20
+};
+
+mtprof_status mtprof__session_append_meta(mtprof_session *s, const session_meta *meta)
+{
+    uint64_t key_words = mtprof__text_words(meta->key_length);
+    uint64_t total = 3 + key_words + mtprof__text_words(meta->value_length);
+    uint64_t *words = mtb_calloc(total, sizeof *words);
+    if (words == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "session_metadata: no memory for %zu bytes",
+                        meta->key_length + meta->value_length);
+    }
+    /* Always with an extended length: one form to write, and values may be long. */
+    words[0] = mtprof__word0(MTPROF_REC_TRACE_META, 255, meta->is_json, s->window);
+    words[1] = total;
+    words[2] = meta->key_length | (uint64_t)meta->value_length << 32;
+    memcpy(words + 3, meta->text, meta->key_length);
+    memcpy(words + 3 + key_words, meta->text + meta->key_length, meta->value_length);
+    bool stored = mtprof__control_append(s->recording, words, total, mtprof__ticks());
+    mtb_free(words);
+    return stored ? MTPROF_OK : mtb_fail(MTPROF_ENOSPC, "session_metadata: no room in the trace");
+}
+
+mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,
+                                       const char *value, size_t value_length, bool is_json)
+{
+    session_meta *meta = mtb_calloc(1, sizeof *meta + key_length + value_length);
+    if (meta == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "session_metadata: no memory for %zu bytes",
+                        key_length + value_length);
+    }
+    meta->is_json = is_json;
+    meta->key_length = key_length;
+    meta->value_length = value_length;
+    memcpy(meta->text, key, key_length);
+    if (value_length != 0) {
+        memcpy(meta->text + key_length, value, value_length);
+    }
+    mtb_lock_acquire(&mtprof__session_lock);
+    *s->metadata_end = meta;
+    s->metadata_end = &meta->next;
+    mtb_lock_release(&mtprof__session_lock);
+    return mtprof__session_append_meta(s, meta);
+}
+
+mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key, size_t key_length,
+                                      const char *value, size_t value_length, bool is_json)
+{
+    if (session == NULL || key == NULL || key_length == 0 || (value == NULL && value_length != 0)) {
+        return mtb_fail(MTPROF_EINVAL, "session_metadata: %s",
+                        session == NULL                  ? "session is NULL"
+                        : key == NULL || key_length == 0 ? "the key is empty"
+                                                         : "the value is NULL");
+    }
+    if (key_length > TEXT_LIMIT || value_length > TEXT_LIMIT) {
+        return mtb_fail(MTPROF_EINVAL, "session_metadata: %zu bytes, at most %d are allowed",
+                        key_length > value_length ? key_length : value_length, TEXT_LIMIT);
+    }
+    if (!mtprof__session_is_ours(session)) {
+        return mtprof__session_refuse("session_metadata", session);
+    }
+    return mtprof__session_add_meta(session, key, key_length, value, value_length, is_json);
+}
+
+static void fill_health(mtprof_session *session, mtprof_health *h)
+{
+    mtprof__store *store = session->recording->store;
+    mtprof__recorder_sum(session->recording, h);
+    h->threads = MTPROF__GET(session->recording->n_threads);
+    h->activities = mtprof__store_counted(store, MTPROF_HEALTH_ACTIVITIES);
+    h->unmatched = h->launches > h->activities ? h->launches - h->activities : 0;
+    for (uint32_t i = 0; i < MTPROF_HEALTH_LOST_END; i++) {
+        h->lost_by[i] = mtprof__store_counted(store, i);
+        h->lost += h->lost_by[i];
+    }
+    h->evicted = mtprof__store_counted(store, MTPROF_HEALTH_RING_BEGINS);
+    h->stalls = mtprof__store_counted(store, MTPROF_HEALTH_STALLS);
+    h->busy_at_stop = mtprof__store_counted(store, MTPROF_HEALTH_BUSY_AT_STOP);
+    h->texts_cut = mtprof__store_counted(store, MTPROF_HEALTH_TEXTS_CUT);
+    h->clock_back = mtprof__store_counted(store, MTPROF_HEALTH_CLOCK_BACK);
+    h->bytes = __atomic_load_n(&store->frontier, __ATOMIC_RELAXED);
+    h->pair_cost_ps =
+        (uint64_t)(((unsigned __int128)session->pair_cost * mtprof_tick_period() * 1000) >> 64);
+    h->written_behind = store->behind;
+}
+
+mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *health)
+{
+    if (session == NULL || health == NULL || health->struct_size == 0) {
+        return mtb_fail(MTPROF_EINVAL, "session_health: %s",
+                        session == NULL  ? "session is NULL"
+                        : health == NULL ? "health is NULL"
+                                         : "struct_size is 0");
+    }
+    if (!mtprof__session_is_ours(session)) {
+        return mtprof__session_refuse("session_health", session);
+    }
+    mtprof_health full;
+    memset(&full, 0, sizeof full);
+    fill_health(session, &full);
+    full.struct_size = health->struct_size; /* S3 */
+    memcpy(health, &full, health->struct_size < sizeof full ? health->struct_size : sizeof full);
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes)
+{
+    if (session == NULL || bytes == NULL) {
+        return mtb_fail(MTPROF_EINVAL, "session_bytes: %s is NULL",
+                        session == NULL ? "session" : "bytes");
+    }
+    if (!mtprof__session_is_ours(session)) {
+        return mtprof__session_refuse("session_bytes", session);
+    }
+    memset(bytes, 0, sizeof *bytes);
+    bytes->struct_size = sizeof *bytes;
+    mtprof__store_bytes(session->recording->store, bytes);
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof_session_save(mtprof_session *session, const char *path)
+{
+    if (session == NULL || path == NULL || path[0] == '\0') {
+        return mtb_fail(MTPROF_EINVAL, "session_save: %s",
+                        session == NULL ? "session is NULL" : "the path is empty");
+    }
+    if (!mtprof__session_is_ours(session) || mtprof__session_state_of(session) != STOPPED) {
+        return mtprof__session_refuse("session_save", session);
+    }
+    return mtprof__store_save(session->recording->store, path, session->end_ticks);
+}
