@@ -47,6 +47,9 @@ static const mtprof__segment *segment_of(mtprof__store *store, const void *addre
 static int write_behind(mtprof__store *store, const mtprof__chunk_header *chunk)
 {
     const mtprof__segment *s = segment_of(store, chunk);
+    if (s == NULL) {
+        return EINVAL;
+    }
     uint64_t offset = s->offset + (uint64_t)((const char *)chunk - s->base);
     return mtprof__system.write(store->fd, chunk, chunk->size, (off_t)offset);
 }

@@ -49,7 +49,8 @@ static bool take_chunk(mtprof__writer *w, uint32_t *cause)
         .stream = MTPROF_STREAM_THREAD,
         .slot = w->slot,
         .sequence = w->sequence,
-        .base_ticks = mtprof__ticks(),
+        /* Not now: the record that needs the chunk may have read its clock before. */
+        .base_ticks = w->chunk != NULL ? w->time_ref : mtprof__ticks(),
         .first_ordinal = w->next_token & MTPROF__ORDINAL_MASK,
         .epoch = w->epoch,
         .thread = w->thread,
