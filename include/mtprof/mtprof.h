@@ -8,7 +8,9 @@
 #include <mtprof/clock.h>
 #include <mtprof/health.h>
 #include <mtprof/op.h>
+#include <mtprof/profile.h>
 #include <mtprof/reader.h>
+#include <mtprof/schedule.h>
 #include <mtprof/session.h>
 #include <mtprof/source.h>
 #include <mtprof/status.h>

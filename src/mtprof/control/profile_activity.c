@@ -87,8 +87,8 @@ uint32_t mtprof__activities_present(uint32_t asked)
 }
 
 /*
- * Without the CPU, ops are asked for all the same: those dispatched to the device belong to it.
- * A gate with OPS and without SCOPES is how hosts and readers tell that only these are meant.
+ * The device alone: its own work, the runtime calls, and the ops dispatched to it, which record
+ * because their sites carry MTPROF_FLAG_DEVICE; other ops and scopes do not.
  */
 uint64_t mtprof__wants(uint32_t activities, uint32_t flags)
 {
@@ -97,7 +97,7 @@ uint64_t mtprof__wants(uint32_t activities, uint32_t flags)
         wants |= MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_MARKS;
     }
     if ((activities & MTPROF_ACTIVITY_DEVICE) != 0) {
-        wants |= MTPROF_WANT_OPS | MTPROF_WANT_RUNTIME | MTPROF_WANT_DEVICE;
+        wants |= MTPROF_WANT_RUNTIME | MTPROF_WANT_DEVICE;
     }
     for (size_t i = 0; i < MT_COUNT(flag_wants); i++) {
         if ((flags & flag_wants[i].flag) != 0) {

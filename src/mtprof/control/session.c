@@ -203,7 +203,6 @@ static mtprof_status make_session(const mtprof_config *config, mtprof_session **
     }
     s->state = STARTING;
     s->pid = getpid();
-    s->metadata_end = &s->metadata;
     s->config = *config;
     s->config.path = s->config.spill_directory = NULL;
     mtprof_status status = copy_text("session_start", config->path, &s->config.path);
@@ -230,27 +229,28 @@ void mtprof__session_retire_recording(mtprof__recording *recording)
     mtb_lock_release(&mtprof__names_lock);
 }
 
-/* Store, recording, helper and the first records. */
-mtprof_status mtprof__session_make_recording(mtprof_session *s)
+mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recording **out)
 {
+    *out = NULL;
     mtprof__store *store = NULL;
     MT_TRY(mtprof__store_new(&s->config, &store));
     store->header->begin_cost_ticks = s->pair_cost;
     store->header->header_crc =
         mtb_crc32c(0, store->header, offsetof(mtprof__file_header, header_crc));
-    MT_TRY(mtprof__recording_new(store, &s->recording));
+    mtprof__recording *recording;
+    MT_TRY(mtprof__recording_new(store, &recording));
     s->helper.on_warning = s->config.on_warning;
     s->helper.user = s->config.user;
-    mtprof_status status = mtprof__helper_start(&s->helper, s->recording);
+    mtprof_status status = mtprof__helper_start(&s->helper, recording);
     if (status != MTPROF_OK) {
-        mtprof__session_retire_recording(s->recording);
-        mtprof__recording_free(s->recording);
-        s->recording = NULL;
+        mtprof__session_retire_recording(recording);
+        mtprof__recording_release(recording);
         return status;
     }
     if ((s->wants & MTPROF_WANT_NATIVE_STACKS) != 0) {
-        mtprof__define_modules(s->recording);
+        mtprof__define_modules(recording);
     }
+    *out = recording;
     return MTPROF_OK;
 }
 
@@ -287,7 +287,7 @@ mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session *
     }
     mtprof__clock_prepare();
     s->pair_cost = mtprof__recorder_cost();
-    mtprof_status status = mtprof__session_make_recording(s);
+    mtprof_status status = mtprof__session_make_recording(s, &s->recording);
     if (status != MTPROF_OK) {
         mtb_lock_acquire(&mtprof__session_lock);
         active = NULL;
@@ -349,6 +349,7 @@ mtprof_status mtprof_session_stop(mtprof_session *session)
     }
     session->window_open = false;
     mtprof__session_retire_recording(session->recording);
+    mtprof__store_unlock(session->recording->store); /* the path is free for the next session */
     mtprof__session_give_up(session);
     return MTPROF_OK;
 }
@@ -381,7 +382,7 @@ mtprof_status mtprof_session_close(mtprof_session *session)
     }
     mtprof__store_release(store);
     if (!stuck) {
-        mtprof__recording_free(session->recording);
+        mtprof__recording_release(session->recording);
     }
     free_session(session);
     return status;

@@ -31,26 +31,25 @@ enum {
     CLOSE_PAUSED = 2
 };
 
-/* A key and a value, kept so that a cleared session still has them. */
+/* A key and a value as their record, kept so that a cleared session still has them. */
 typedef struct session_meta {
     struct session_meta *next;
-    bool is_json;
-    size_t key_length, value_length;
-    char text[]; /* key, value */
+    uint64_t n_words;
+    uint64_t words[]; /* TRACE_META */
 } session_meta;
 
 struct mtprof_session {
     enum session_state state;
     pid_t pid;
-    mtprof_config config; /* texts are copies of ours */
-    mtprof__recording *recording;
+    mtprof_config config;         /* texts are copies of ours */
+    mtprof__recording *recording; /* exchanged by clear, under the lock */
     mtprof__helper helper;
     uint64_t wants; /* of the window that is open, or was last */
     uint32_t epoch, window, step;
     bool window_open; /* also while paused */
     uint64_t end_ticks;
-    uint32_t pair_cost; /* 1/256 ticks */
-    session_meta *metadata, **metadata_end;
+    uint32_t pair_cost;     /* 1/256 ticks */
+    session_meta *metadata; /* in order, one per key; guarded by the lock */
 };
 
 /* Guards the states of all sessions, and which one is active. */
@@ -70,14 +69,17 @@ void mtprof__session_give_up(mtprof_session *session);
 void mtprof__session_open_gate(mtprof_session *s);
 void mtprof__session_shut_gate(mtprof_session *s, uint32_t how);
 void mtprof__session_append_window(mtprof_session *s, uint32_t kind, uint32_t aux, uint64_t ticks);
-/* Store, recording, helper and the first records. */
-mtprof_status mtprof__session_make_recording(mtprof_session *s);
+/* Store, recording and helper; the session's own is left alone. */
+mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recording **out);
 /* Takes the recording out of the process's hands: nobody defines or attaches to it any more. */
 void mtprof__session_retire_recording(mtprof__recording *recording);
+/* The session's recording, held until mtprof__recording_release(). */
+mtprof__recording *mtprof__session_pin(mtprof_session *session);
 
-/* Keeps the pair and writes it; and writes one that is kept. */
+/* Keeps the pair, in place of an earlier one with its key, and writes it. */
 mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,
                                        const char *value, size_t value_length, bool is_json);
-mtprof_status mtprof__session_append_meta(mtprof_session *s, const session_meta *meta);
+/* Exchanges the recording and writes what is kept into the new one. Returns the old one. */
+mtprof__recording *mtprof__session_exchange(mtprof_session *s, mtprof__recording *recording);
 
 #endif /* MTPROF_CONTROL_SESSION_IMPL_H */

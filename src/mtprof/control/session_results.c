@@ -14,46 +14,75 @@ enum {
     TEXT_LIMIT = 16 << 20
 };
 
-mtprof_status mtprof__session_append_meta(mtprof_session *s, const session_meta *meta)
+mtprof__recording *mtprof__session_pin(mtprof_session *session)
 {
-    uint64_t key_words = mtprof__text_words(meta->key_length);
-    uint64_t total = 3 + key_words + mtprof__text_words(meta->value_length);
-    uint64_t *words = mtb_calloc(total, sizeof *words);
-    if (words == NULL) {
-        return mtb_fail(MTPROF_ENOMEM, "session_metadata: no memory for %zu bytes",
-                        meta->key_length + meta->value_length);
+    mtb_lock_acquire(&mtprof__session_lock);
+    mtprof__recording *recording = session->recording;
+    mtprof__recording_retain(recording);
+    mtb_lock_release(&mtprof__session_lock);
+    return recording;
+}
+
+static session_meta *make_meta(const char *key, size_t key_length, const char *value,
+                               size_t value_length, bool is_json)
+{
+    uint64_t key_words = mtprof__text_words(key_length);
+    uint64_t total = 3 + key_words + mtprof__text_words(value_length);
+    session_meta *meta = mtb_calloc(1, sizeof *meta + total * sizeof meta->words[0]);
+    if (meta == NULL) {
+        return NULL;
     }
     /* Always with an extended length: one form to write, and values may be long. */
-    words[0] = mtprof__word0(MTPROF_REC_TRACE_META, 255, meta->is_json, s->window);
-    words[1] = total;
-    words[2] = meta->key_length | (uint64_t)meta->value_length << 32;
-    memcpy(words + 3, meta->text, meta->key_length);
-    memcpy(words + 3 + key_words, meta->text + meta->key_length, meta->value_length);
-    bool stored = mtprof__control_append(s->recording, words, total, mtprof__ticks());
-    mtb_free(words);
-    return stored ? MTPROF_OK : mtb_fail(MTPROF_ENOSPC, "session_metadata: no room in the trace");
+    meta->n_words = total;
+    meta->words[0] = mtprof__word0(MTPROF_REC_TRACE_META, 255, is_json, 0);
+    meta->words[1] = total;
+    meta->words[2] = key_length | (uint64_t)value_length << 32;
+    memcpy(meta->words + 3, key, key_length);
+    if (value_length != 0) {
+        memcpy(meta->words + 3 + key_words, value, value_length);
+    }
+    return meta;
+}
+
+static bool same_key(const session_meta *a, const session_meta *b)
+{
+    uint32_t length = (uint32_t)a->words[2];
+    return length == (uint32_t)b->words[2] && memcmp(a->words + 3, b->words + 3, length) == 0;
 }
 
 mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,
                                        const char *value, size_t value_length, bool is_json)
 {
-    session_meta *meta = mtb_calloc(1, sizeof *meta + key_length + value_length);
+    session_meta *meta = make_meta(key, key_length, value, value_length, is_json);
     if (meta == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "session_metadata: no memory for %zu bytes",
                         key_length + value_length);
     }
-    meta->is_json = is_json;
-    meta->key_length = key_length;
-    meta->value_length = value_length;
-    memcpy(meta->text, key, key_length);
-    if (value_length != 0) {
-        memcpy(meta->text + key_length, value, value_length);
-    }
     mtb_lock_acquire(&mtprof__session_lock);
-    *s->metadata_end = meta;
-    s->metadata_end = &meta->next;
+    meta->words[0] |= (uint64_t)s->window << 32;
+    session_meta **at = &s->metadata;
+    while (*at != NULL && !same_key(*at, meta)) {
+        at = &(*at)->next;
+    }
+    session_meta *replaced = *at;
+    meta->next = replaced != NULL ? replaced->next : NULL;
+    *at = meta;
+    bool stored = mtprof__control_append(s->recording, meta->words, meta->n_words, mtprof__ticks());
     mtb_lock_release(&mtprof__session_lock);
-    return mtprof__session_append_meta(s, meta);
+    mtb_free(replaced);
+    return stored ? MTPROF_OK : mtb_fail(MTPROF_ENOSPC, "session_metadata: no room in the trace");
+}
+
+mtprof__recording *mtprof__session_exchange(mtprof_session *s, mtprof__recording *recording)
+{
+    mtb_lock_acquire(&mtprof__session_lock);
+    mtprof__recording *old = s->recording;
+    s->recording = recording;
+    for (const session_meta *m = s->metadata; m != NULL; m = m->next) {
+        mtprof__control_append(recording, m->words, m->n_words, mtprof__ticks());
+    }
+    mtb_lock_release(&mtprof__session_lock);
+    return old;
 }
 
 mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key, size_t key_length,
@@ -75,11 +104,12 @@ mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key, 
     return mtprof__session_add_meta(session, key, key_length, value, value_length, is_json);
 }
 
-static void fill_health(mtprof_session *session, mtprof_health *h)
+static void fill_health(const mtprof_session *session, mtprof__recording *recording,
+                        mtprof_health *h)
 {
-    mtprof__store *store = session->recording->store;
-    mtprof__recorder_sum(session->recording, h);
-    h->threads = MTPROF__GET(session->recording->n_threads);
+    mtprof__store *store = recording->store;
+    mtprof__recorder_sum(recording, h);
+    h->threads = MTPROF__GET(recording->n_threads);
     h->activities = mtprof__store_counted(store, MTPROF_HEALTH_ACTIVITIES);
     h->unmatched = h->launches > h->activities ? h->launches - h->activities : 0;
     for (uint32_t i = 0; i < MTPROF_HEALTH_LOST_END; i++) {
@@ -110,7 +140,9 @@ mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *heal
     }
     mtprof_health full;
     memset(&full, 0, sizeof full);
-    fill_health(session, &full);
+    mtprof__recording *recording = mtprof__session_pin(session);
+    fill_health(session, recording, &full);
+    mtprof__recording_release(recording);
     full.struct_size = health->struct_size; /* S3 */
     memcpy(health, &full, health->struct_size < sizeof full ? health->struct_size : sizeof full);
     return MTPROF_OK;
@@ -127,7 +159,9 @@ mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes)
     }
     memset(bytes, 0, sizeof *bytes);
     bytes->struct_size = sizeof *bytes;
-    mtprof__store_bytes(session->recording->store, bytes);
+    mtprof__recording *recording = mtprof__session_pin(session);
+    mtprof__store_bytes(recording->store, bytes);
+    mtprof__recording_release(recording);
     return MTPROF_OK;
 }
 

@@ -109,7 +109,9 @@ mtprof_status mtprof_session_step(mtprof_session *session, uint64_t step, uint32
     }
     uint64_t ticks = mtprof__ticks();
     uint64_t record[3] = {mtprof__word0(MTPROF_REC_STEP, 3, action, 0), ticks, step};
-    mtprof__control_append(session->recording, record, 3, ticks);
+    mtprof__recording *recording = mtprof__session_pin(session);
+    mtprof__control_append(recording, record, 3, ticks);
+    mtprof__recording_release(recording);
     return MTPROF_OK;
 }
 
@@ -125,24 +127,19 @@ mtprof_status mtprof_session_clear(mtprof_session *session)
     if (session->window_open) {
         status = mtb_fail(MTPROF_ESTATE, "session_clear: window %u is open", session->window);
     } else if (session->config.path == NULL && session->window != 0) {
-        mtprof__recording *old = session->recording;
-        mtprof__session_retire_recording(old);
-        mtprof__sources_detach(old);
+        mtprof__session_retire_recording(session->recording);
+        mtprof__sources_detach(session->recording);
         mtprof__helper_stop(&session->helper);
-        session->recording = NULL;
-        status = mtprof__session_make_recording(session);
+        mtprof__recording *fresh;
+        status = mtprof__session_make_recording(session, &fresh);
         if (status != MTPROF_OK) {
             /* Without a new one the old results stay; the session cannot go on. */
-            session->recording = old;
             mtprof__session_give_up(session);
             return status;
         }
+        mtprof__recording *old = mtprof__session_exchange(session, fresh);
         if (!mtprof__recorder_abandon(old)) {
-            mtprof__recording_free(old);
-        }
-        for (const session_meta *m = session->metadata; m != NULL && status == MTPROF_OK;
-             m = m->next) {
-            status = mtprof__session_append_meta(session, m);
+            mtprof__recording_release(old);
         }
     }
     mtprof__session_move(session, CHANGING, PAUSED);

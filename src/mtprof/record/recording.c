@@ -82,6 +82,7 @@ mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **ou
         mtprof__store_release(store);
         return mtb_fail(MTPROF_ENOMEM, "session_start: no memory");
     }
+    recording->references = 1;
     recording->store = store;
     recording->serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
     recording->definitions.kind = MTPROF_STREAM_DEFINITIONS;
@@ -100,7 +101,7 @@ mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **ou
     }
     mtb_lock_release(&mtprof__names_lock);
     if (!stored) {
-        mtprof__recording_free(recording);
+        mtprof__recording_release(recording);
         return mtb_fail(cause == MTPROF_LOST_DISK     ? MTPROF_ENOSPC
                         : cause == MTPROF_LOST_MEMORY ? MTPROF_ENOMEM
                                                       : MTPROF_EINVAL,
@@ -111,9 +112,14 @@ mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **ou
     return MTPROF_OK;
 }
 
-void mtprof__recording_free(mtprof__recording *recording)
+void mtprof__recording_retain(mtprof__recording *recording)
 {
-    if (recording == NULL) {
+    __atomic_add_fetch(&recording->references, 1, __ATOMIC_RELAXED);
+}
+
+void mtprof__recording_release(mtprof__recording *recording)
+{
+    if (__atomic_sub_fetch(&recording->references, 1, __ATOMIC_ACQ_REL) != 0) {
         return;
     }
     mtb_arena_reset(&recording->arena);

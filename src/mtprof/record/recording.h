@@ -65,6 +65,7 @@ typedef struct mtprof__stack_entry {
 } mtprof__stack_entry;
 
 struct mtprof__recording {
+    int references; /* atomic */
     mtprof__store *store;
     uint64_t serial; /* different for each recording of the process */
     mtprof__stream definitions, control;
@@ -91,8 +92,9 @@ extern mtprof__recording *mtprof__current;
 
 /* Makes a recording over a store (taking over its reference) and writes the known strings. */
 mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **out);
-/* Frees the tables and drops the store. */
-void mtprof__recording_free(mtprof__recording *recording);
+void mtprof__recording_retain(mtprof__recording *recording);
+/* The last one frees the tables and drops the store. */
+void mtprof__recording_release(mtprof__recording *recording);
 
 /*
  * Appends one complete record (w0 says its length). False: no room, and *cause says why. The

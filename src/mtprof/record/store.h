@@ -155,6 +155,8 @@ void mtprof__file_discard(const char *path, int fd, char *made);
 bool mtprof__store_check_sealed(mtprof__store *store);
 /* Seals and checksums everything and marks the trace as closed. No writer may be active. */
 mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks);
+/* Lets others record to the path. */
+void mtprof__store_unlock(mtprof__store *store);
 /* Writes a closed copy of the trace. No writer may be active. */
 mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks);
 /* The store as bytes for a reader; holds a reference until closed. */

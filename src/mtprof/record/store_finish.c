@@ -123,6 +123,13 @@ static void mark_closed(mtprof__file_header *header, uint64_t end_ticks, uint64_
     header->closed_crc = mtb_crc32c(0, header->health, 260);
 }
 
+void mtprof__store_unlock(mtprof__store *store)
+{
+    if (store->fd >= 0) {
+        flock(store->fd, LOCK_UN); /* closing is not enough: a forked child may have a copy */
+    }
+}
+
 mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks)
 {
     MT_TRY(each_chunk(store, finish_chunk, NULL));
@@ -139,7 +146,6 @@ mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks)
     if (error == 0 && ftruncate(store->fd, (off_t)bytes) != 0) {
         error = errno;
     }
-    flock(store->fd, LOCK_UN); /* a forked child may still hold a copy of the descriptor */
     if (error != 0) {
         return mtb_fail_errno(MTPROF_EIO, error, "session_close: finishing %s", store->path);
     }

@@ -562,7 +562,7 @@ TEST(device_alone_wants_no_scopes)
     fake.config.activities = MTPROF_ACTIVITY_DEVICE;
     REQUIRE_OK(fake_profile_make(&fake));
     CHECK_OK(mtprof_profile_start(fake.profile));
-    check_log("start prep open:0:0x1005");
+    check_log("start prep open:0:0x1004");
     finish(&fake);
 }
 
@@ -612,7 +612,7 @@ TEST(toggling_one_of_two_warns)
     CHECK_OK(mtprof_profile_start(fake.profile));
     fake_log_clear();
     CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_CPU));
-    check_log("warn pause resume:0x1005");
+    check_log("warn pause resume:0x1004");
     CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_DEVICE));
     check_log("pause");
     CHECK_OK(
