@@ -20,7 +20,7 @@ typedef struct mtprof_health {
     uint64_t others;                          /**< instants, counters, flows, allocations */
     uint64_t truncated;                       /**< scopes that a stop or pause cut off */
     uint64_t launches;                        /**< launches recorded */
-    uint64_t activities;                      /**< device records that carry a launch key */
+    uint64_t activities;                      /**< kernels, copies and sets that answer a launch */
     uint64_t unmatched;                       /**< launches without a device record so far */
     uint64_t lost;                            /**< all lost events: the sum of the causes below */
     uint64_t lost_by[MTPROF_HEALTH_LOST_END]; /**< by cause, enum mtprof_health_index */

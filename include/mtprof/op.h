@@ -13,13 +13,17 @@
 
 MTPROF_BEGIN_DECLS
 
-/** One input of an op. Lists nest to any depth up to 16; deeper ones are shown as none. */
+/**
+ * One input of an op. Lists nest to a depth of 16, deeper ones are shown as none; a list of inputs
+ * of more than 4,096 words (a word a value and a size) is left out and counted as cut.
+ */
 typedef struct mtprof_value {
     uint8_t kind;   /**< enum mtprof_input_kind */
     uint8_t n_dims; /**< TENSOR */
     uint16_t reserved;
-    uint32_t type; /**< TENSOR, scalars: string id of the type, 0 = none; LIST: number of items;
-                        KEYWORD: string id of the name of the value that stands next */
+    uint32_t
+        type; /**< TENSOR, scalars: string id of the type, 0 = none; LIST: number of items, keywords
+                 included; KEYWORD: string id of the name of the value that stands next */
     union {
         const int64_t *sizes;             /**< TENSOR: n_dims sizes */
         const struct mtprof_value *items; /**< LIST */
@@ -57,7 +61,7 @@ typedef struct mtprof_op {
     uint32_t struct_size;
     uint32_t fields; /**< enum mtprof_op_field */
     const mtprof_value *inputs;
-    const mtprof_tensor_ref *tensors; /**< identity of the inputs */
+    const mtprof_tensor_ref *tensors; /**< identity of the inputs; at most 63 are kept */
     uint32_t n_inputs;
     uint32_t n_tensors;
     uint64_t sequence;       /**< links a backward op to its forward op */

@@ -56,8 +56,9 @@ typedef struct mtprof_config {
     uint64_t wants;        /**< enum mtprof_want; 0: MTPROF_WANT_DEFAULT */
     uint32_t paused;       /**< 1: start with the gate shut; mtprof_session_resume() opens it */
     uint32_t reserved;
-    /** Called at most once per kind of trouble (disk full, budget reached …), from a helper thread,
-     * never from a recording one. */
+    /** Called at most once per kind of trouble (disk full, budget reached …) from a helper thread,
+     * and for a source that refuses to take part from the thread that starts it; never from inside
+     * a recording call. */
     void (*on_warning)(void *user, mtprof_status status, const char *message);
     void *user;
     const char *spill_directory; /**< for temporary files; NULL: /tmp. Borrowed for the call */

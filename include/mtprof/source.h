@@ -47,7 +47,10 @@ typedef struct mtprof_source_ops {
     uint64_t (*clock)(void *context);
 } mtprof_source_ops;
 
-/** One piece of work as a source saw it. Set struct_size. */
+/**
+ * One piece of work as a source saw it. Set struct_size. A launch is answered by exactly one
+ * kernel, copy or set with its key; health.unmatched counts the launches that are not.
+ */
 typedef struct mtprof_activity {
     uint32_t struct_size;
     uint32_t kind;    /**< enum mtprof_activity_kind */

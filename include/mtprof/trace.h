@@ -138,9 +138,12 @@ MTPROF_API void mtprof_instant_named(const char *name, size_t length, uint32_t b
  */
 MTPROF_API mtprof_token mtprof_begin_under(mtprof_site *site, mtprof_token parent);
 
+/** Stands for the latest instant of this thread, as long as nothing else was recorded since. */
+#define MTPROF_LATEST_INSTANT ((mtprof_token)1)
+
 /**
- * Keys and values of a scope that is still open, or of the latest instant of this thread where the
- * token is 0. Keys come from mtprof_intern(). No effect on a token that is over.
+ * Keys and values of a scope, or of MTPROF_LATEST_INSTANT. Keys come from mtprof_intern(). No
+ * effect on a token of 0, or of a recording that is over.
  */
 MTPROF_API void mtprof_meta_int(mtprof_token token, uint32_t key, int64_t value);
 MTPROF_API void mtprof_meta_real(mtprof_token token, uint32_t key, double value);

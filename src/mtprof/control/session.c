@@ -336,6 +336,10 @@ mtprof_status mtprof_session_stop(mtprof_session *session)
     if (mtprof__session_move(session, RECORDING, STOPPING)) {
         mtprof__session_shut_gate(session, CLOSE_SAVED);
     } else if (mtprof__session_move(session, PAUSED, STOPPING)) {
+        if (session->window_open) {
+            mtprof__session_append_window(session, MTPROF_REC_WINDOW_CLOSE, CLOSE_SAVED,
+                                          session->end_ticks);
+        }
         session->end_ticks = mtprof__ticks();
         mtprof__anchor_now(session->recording);
     } else {

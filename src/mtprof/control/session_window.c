@@ -87,7 +87,7 @@ mtprof_status mtprof_session_window_close(mtprof_session *session, bool keep)
             mtprof__session_move(session, CHANGING, PAUSED);
             return mtb_fail(MTPROF_ESTATE, "session_window_close: no window is open");
         }
-        mtprof__session_append_window(session, MTPROF_REC_WINDOW_CLOSE, how, mtprof__ticks());
+        mtprof__session_append_window(session, MTPROF_REC_WINDOW_CLOSE, how, session->end_ticks);
     } else {
         return mtprof__session_refuse("session_window_close", session);
     }

@@ -101,6 +101,16 @@ static bool has_hole(const mtprof__chunk_index *index, bool ring)
     return false;
 }
 
+static int report_repeated(const mtprof__chunk *first, const mtprof__chunk *second,
+                           mtprof__problems *problems)
+{
+    return mtprof__problem_add(
+        problems, second->offset,
+        "chunk at %llu: sequence %llu of stream %u, slot %u, is already that of the chunk at %llu",
+        (unsigned long long)second->offset, (unsigned long long)second->sequence, second->stream,
+        second->slot, (unsigned long long)first->offset);
+}
+
 /* I1: of chunks with the same number, the first in the file is kept. */
 static int drop_repeated(mtprof__chunk_index *index, mtprof__problems *problems)
 {
@@ -108,44 +118,42 @@ static int drop_repeated(mtprof__chunk_index *index, mtprof__problems *problems)
     for (size_t i = 0; i < index->n_chunks; i++) {
         const mtprof__chunk *chunk = &index->chunks[i];
         const mtprof__chunk *before = kept > 0 ? &index->chunks[kept - 1] : NULL;
-        if (before != NULL && same_stream(before, chunk) && before->sequence == chunk->sequence) {
-            index->damaged++;
-            MT_TRY(mtprof__problem_add(
-                problems, chunk->offset,
-                "chunk at %llu: sequence %llu of stream %u, slot %u, is already that of the chunk "
-                "at %llu",
-                (unsigned long long)chunk->offset, (unsigned long long)chunk->sequence,
-                chunk->stream, chunk->slot, (unsigned long long)before->offset));
+        if (before == NULL || !same_stream(before, chunk) || before->sequence != chunk->sequence) {
+            index->chunks[kept++] = *chunk;
             continue;
         }
-        index->chunks[kept++] = *chunk;
+        index->damaged++;
+        MT_TRY(report_repeated(before, chunk, problems));
     }
     index->n_chunks = kept;
     return MTPROF_OK;
+}
+
+static int report_gap(const mtprof__chunk *chunk, uint64_t expected, mtprof__problems *problems)
+{
+    return mtprof__problem_add(
+        problems, chunk->offset,
+        "chunk at %llu: sequence is %llu, expected %llu: %llu chunks of stream %u, slot %u, are "
+        "missing before it",
+        (unsigned long long)chunk->offset, (unsigned long long)chunk->sequence,
+        (unsigned long long)expected, (unsigned long long)(chunk->sequence - expected),
+        chunk->stream, chunk->slot);
 }
 
 /* F5: gaps occur only in ring mode, and only in the streams of threads and sources. */
 static int check_gaps(const mtprof__read_stream *stream, bool ring, mtprof__problems *problems)
 {
     bool events = stream->kind == MTPROF_STREAM_THREAD || stream->kind == MTPROF_STREAM_SOURCE;
-    if (ring && events) {
-        return MTPROF_OK;
-    }
     uint64_t expected = 0;
-    for (size_t i = 0; i < stream->n_chunks; i++) {
+    int status = MTPROF_OK;
+    for (size_t i = 0; status == MTPROF_OK && i < stream->n_chunks; i++) {
         const mtprof__chunk *chunk = &stream->chunks[i];
-        if (chunk->sequence != expected) {
-            MT_TRY(mtprof__problem_add(
-                problems, chunk->offset,
-                "chunk at %llu: sequence is %llu, expected %llu: %llu chunks of stream %u, slot "
-                "%u, are missing before it",
-                (unsigned long long)chunk->offset, (unsigned long long)chunk->sequence,
-                (unsigned long long)expected, (unsigned long long)(chunk->sequence - expected),
-                chunk->stream, chunk->slot));
+        if (chunk->sequence != expected && !(ring && events)) {
+            status = report_gap(chunk, expected, problems);
         }
         expected = chunk->sequence + 1;
     }
-    return MTPROF_OK;
+    return status;
 }
 
 static int make_streams(mtprof__chunk_index *index, bool ring, mtprof__problems *problems)

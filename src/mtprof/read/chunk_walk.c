@@ -24,7 +24,7 @@ enum {
     TORN_READS = 4 /* how often a header that does not hold is read again in a live trace */
 };
 
-struct walk {
+typedef struct chunk_walk {
     mtprof__chunk_index *index;
     const mtprof__index_source *source;
     enum mtprof__walk_wants wants;
@@ -32,10 +32,10 @@ struct walk {
     uint64_t at;
     bool in_damage; /* W2: this run was reported */
     bool cut;       /* that the trace ends too early was reported */
-};
+} chunk_walk;
 
 /* Whether this walk reports what it finds wrong outside the chunks it wants. */
-static bool reports(const struct walk *walk)
+static bool reports(const chunk_walk *walk)
 {
     return (walk->wants & MTPROF__WALK_EVENTS) != 0;
 }
@@ -51,7 +51,7 @@ static bool page_is_zero(const unsigned char *page, size_t length)
 }
 
 /* W2 */
-static int report_page(struct walk *walk, uint64_t offset, const unsigned char *page, size_t length)
+static int report_page(chunk_walk *walk, uint64_t offset, const unsigned char *page, size_t length)
 {
     size_t i = 0;
     while (i < length && page[i] == 0) {
@@ -64,61 +64,71 @@ static int report_page(struct walk *walk, uint64_t offset, const unsigned char *
         (unsigned long long)offset, i, i < length ? page[i] : 0);
 }
 
+/* Looks for a page with the magic in a block that was read at walk->at: its offset in the block,
+ * or got. *used: some page is not zero. */
+static int scan_block(chunk_walk *walk, size_t got, size_t *found, bool *used)
+{
+    static const unsigned char magic[4] = {'M', 'T', 'C', 'K'};
+    bool report = walk->source->info->closed && reports(walk);
+    *used = false;
+    for (*found = 0; *found < got; *found += MTPROF_CHUNK_ALIGN) {
+        const unsigned char *page = walk->block + *found;
+        size_t length = got - *found < MTPROF_CHUNK_ALIGN ? got - *found : MTPROF_CHUNK_ALIGN;
+        if (length >= sizeof magic && memcmp(page, magic, sizeof magic) == 0) {
+            return MTPROF_OK;
+        }
+        bool zero = page_is_zero(page, length);
+        int status = MTPROF_OK;
+        if (!zero && report && !walk->in_damage) {
+            status = report_page(walk, walk->at + *found, page, length);
+        }
+        *used = *used || !zero;
+        MT_TRY(status);
+    }
+    return MTPROF_OK;
+}
+
 /*
  * Goes on from a page without the magic to the next page with it. Reads blocks, and where a
  * whole block is zero asks the file for the end of the hole: a sparse file of terabytes is a
  * matter of a few calls.
  */
-static int walk_unused(struct walk *walk)
+static int walk_unused(chunk_walk *walk)
 {
     const mtprof__bytes *bytes = walk->source->bytes;
     uint64_t end = walk->index->end;
     while (walk->at < end) {
         size_t want = end - walk->at < BLOCK_BYTES ? (size_t)(end - walk->at) : BLOCK_BYTES;
         size_t got = 0;
+        size_t found = 0;
+        bool used = false;
         MT_TRY(mtprof__bytes_read(bytes, walk->at, walk->block, want, &got));
+        MT_TRY(scan_block(walk, got, &found, &used));
         if (got == 0) {
             walk->at = end; /* the trace has shrunk */
-            break;
         }
-        bool all_zero = true;
-        for (size_t i = 0; i < got; i += MTPROF_CHUNK_ALIGN) {
-            size_t length = got - i < MTPROF_CHUNK_ALIGN ? got - i : MTPROF_CHUNK_ALIGN;
-            const unsigned char *page = walk->block + i;
-            static const unsigned char magic[4] = {'M', 'T', 'C', 'K'};
-            if (length >= sizeof magic && memcmp(page, magic, sizeof magic) == 0) {
-                walk->at += i;
-                return MTPROF_OK;
-            }
-            if (page_is_zero(page, length)) {
-                continue;
-            }
-            all_zero = false;
-            if (walk->source->info->closed && !walk->in_damage && reports(walk)) {
-                MT_TRY(report_page(walk, walk->at + i, page, length));
-            }
+        walk->at += found;
+        if (found < got) {
+            return MTPROF_OK;
         }
-        walk->at += mtb_round_up(got, MTPROF_CHUNK_ALIGN);
-        if (all_zero && bytes->next_data != NULL && walk->at < end) {
+        if (!used && bytes->next_data != NULL && walk->at < end) {
             uint64_t data = bytes->next_data(bytes->calls.context, walk->at);
             data &= ~(uint64_t)(MTPROF_CHUNK_ALIGN - 1);
-            if (data > walk->at) {
-                walk->at = data;
-            }
+            walk->at = data > walk->at ? data : walk->at;
         }
     }
     return MTPROF_OK;
 }
 
 /* Whether the header is one: its checksum holds and its size can be. */
-static bool header_holds(const struct walk *walk, const mtprof__chunk_header *header)
+static bool header_holds(const chunk_walk *walk, const mtprof__chunk_header *header)
 {
     return header->header_crc == mtprof__chunk_header_crc(walk->source->info->uuid, header) &&
            header->size >= MTPROF_CHUNK_ALIGN && header->size <= MTPROF_CHUNK_MAX &&
            header->size % MTPROF_CHUNK_ALIGN == 0;
 }
 
-static int report_header(struct walk *walk, const mtprof__chunk_header *header)
+static int report_header(chunk_walk *walk, const mtprof__chunk_header *header)
 {
     uint32_t crc = mtprof__chunk_header_crc(walk->source->info->uuid, header);
     unsigned long long at = walk->at;
@@ -134,7 +144,7 @@ static int report_header(struct walk *walk, const mtprof__chunk_header *header)
                                header->size, MTPROF_CHUNK_ALIGN, MTPROF_CHUNK_MAX);
 }
 
-static int append(struct walk *walk, const mtprof__chunk_header *header)
+static int append(chunk_walk *walk, const mtprof__chunk_header *header)
 {
     mtprof__chunk_index *index = walk->index;
     bool sound = mtprof__chunk_check(header, walk->at, walk->source->info->closed) == MTPROF_OK;
@@ -164,7 +174,7 @@ static int append(struct walk *walk, const mtprof__chunk_header *header)
     return MTPROF_OK;
 }
 
-static bool wanted(const struct walk *walk, uint8_t stream)
+static bool wanted(const chunk_walk *walk, uint8_t stream)
 {
     switch (stream) {
     case MTPROF_STREAM_DEFINITIONS: return (walk->wants & MTPROF__WALK_DEFINITIONS) != 0;
@@ -175,63 +185,73 @@ static bool wanted(const struct walk *walk, uint8_t stream)
     }
 }
 
+static int report_cut(chunk_walk *walk, uint64_t chunk_end)
+{
+    unsigned long long end = walk->index->end;
+    walk->cut = true;
+    return mtprof__problem_add(walk->source->problems, end,
+                               "truncated: the chunk at %llu ends at %llu, the trace at %llu",
+                               (unsigned long long)walk->at, (unsigned long long)chunk_end, end);
+}
+
 /* A chunk whose header holds: takes it if it is wanted, and goes behind it. */
-static int walk_chunk(struct walk *walk, const mtprof__chunk_header *header)
+static int walk_chunk(chunk_walk *walk, const mtprof__chunk_header *header)
 {
     mtprof__chunk_index *index = walk->index;
     uint64_t chunk_end = walk->at + header->size;
+    bool take = wanted(walk, header->stream);
     walk->in_damage = false;
     if (chunk_end > index->end && !walk->source->info->closed) {
         /* A live trace may have grown since its size was asked for. */
         uint64_t now = mtprof__bytes_size(walk->source->bytes);
         index->end = now > index->end ? now : index->end;
     }
-    if (wanted(walk, header->stream)) {
-        if (chunk_end > index->end) {
-            walk->cut = true;
-            MT_TRY(
-                mtprof__problem_add(walk->source->problems, index->end,
-                                    "truncated: the chunk at %llu ends at %llu, the trace at %llu",
-                                    (unsigned long long)walk->at, (unsigned long long)chunk_end,
-                                    (unsigned long long)index->end));
-        }
+    if (take && chunk_end > index->end) {
+        MT_TRY(report_cut(walk, chunk_end));
+    }
+    if (take) {
         MT_TRY(append(walk, header));
     }
     walk->at = chunk_end;
     return MTPROF_OK;
 }
 
+/* A page without a whole header on it; got bytes of one are there. */
+static int walk_no_chunk(chunk_walk *walk, size_t got)
+{
+    uint64_t from = walk->at;
+    MT_TRY(walk_unused(walk));
+    if (walk->at != from || got == MTPROF_CHUNK_HEADER) {
+        return MTPROF_OK;
+    }
+    /* The magic in the last bytes of a trace, with no room for a header. */
+    walk->at += MTPROF_CHUNK_ALIGN;
+    walk->cut = true;
+    return reports(walk)
+               ? mtprof__problem_add(walk->source->problems, from,
+                                     "truncated: %zu bytes of the header of the chunk at %llu", got,
+                                     (unsigned long long)from)
+               : MTPROF_OK;
+}
+
 /* One step from a page boundary (W1). */
-static int walk_step(struct walk *walk)
+static int walk_step(chunk_walk *walk)
 {
     mtprof__chunk_header header;
-    size_t got = 0;
-    int tries = 0;
     uint64_t left = walk->index->end - walk->at;
     size_t length = left < sizeof header ? (size_t)left : sizeof header;
+    /* In a live trace a header may be written while it is read: then it is read again. */
+    int tries = walk->source->info->closed ? 1 : TORN_READS;
     do {
+        size_t got = 0;
         MT_TRY(mtprof__bytes_read(walk->source->bytes, walk->at, &header, length, &got));
         if (got < sizeof header || header.magic != MTPROF_CHUNK_MAGIC) {
-            uint64_t from = walk->at;
-            MT_TRY(walk_unused(walk));
-            if (walk->at == from && got < sizeof header) {
-                /* The magic in the last bytes of a trace, with no room for a header. */
-                walk->at += MTPROF_CHUNK_ALIGN;
-                if (reports(walk)) {
-                    walk->cut = true;
-                    return mtprof__problem_add(
-                        walk->source->problems, from,
-                        "truncated: %zu bytes of the header of the chunk at %llu", got,
-                        (unsigned long long)from);
-                }
-            }
-            return MTPROF_OK;
+            return walk_no_chunk(walk, got);
         }
         if (header_holds(walk, &header)) {
             return walk_chunk(walk, &header);
         }
-        /* In a live trace the header may have been written while it was read. */
-    } while (!walk->source->info->closed && ++tries < TORN_READS);
+    } while (--tries > 0);
     if (reports(walk)) {
         MT_TRY(report_header(walk, &header));
     }
@@ -242,8 +262,7 @@ static int walk_step(struct walk *walk)
 int mtprof__chunk_walk(mtprof__chunk_index *index, const mtprof__index_source *source,
                        enum mtprof__walk_wants wants)
 {
-    struct walk walk = {
-        .index = index, .source = source, .wants = wants, .at = source->first_chunk};
+    chunk_walk walk = {.index = index, .source = source, .wants = wants, .at = source->first_chunk};
     walk.block = mtb_calloc(1, BLOCK_BYTES);
     if (walk.block == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %d bytes", BLOCK_BYTES);

@@ -14,7 +14,7 @@
 
 typedef unsigned __int128 u128;
 
-static const uint64_t anchor_distance_ns = 100 * 1000 * 1000;
+static const uint64_t anchor_distance_ns = 100000000;
 
 /* ---- exact steps --------------------------------------------------------------------------------
  */

@@ -34,10 +34,14 @@ void mtprof__cursor_fini(mtprof_cursor *cursor)
 /* ---- payloads -----------------------------------------------------------------------------------
  */
 
-/* Whether a payload may stand here. EEND: it is to be passed over, its owner is not there. */
+/* Whether a payload, if it is one, may stand here. EEND: it is to be passed over, its owner is not
+ * there. */
 static int check_owner(const mtprof_cursor *cursor, const mtprof_record *record, uint32_t traits)
 {
     enum mtprof__owner owner = cursor->owner;
+    if ((traits & MTPROF__PAYLOAD) == 0) {
+        return MTPROF_OK;
+    }
     if (owner == MTPROF__OWNER_UNKNOWN) {
         return MTPROF_EEND;
     }
@@ -151,9 +155,7 @@ static int decode(mtprof_cursor *cursor, mtprof_record *record)
     if ((traits & MTPROF__KNOWN) != 0) {
         bool exact = cursor->source.info->minor == MTPROF_FORMAT_MINOR;
         MT_TRY(mtprof__record_check(record, cursor->stream->kind, exact));
-        if ((traits & MTPROF__PAYLOAD) != 0) {
-            MT_TRY(check_owner(cursor, record, traits));
-        }
+        MT_TRY(check_owner(cursor, record, traits));
         MT_TRY(apply_key(cursor, record, traits));
     }
     apply_time(cursor, record, traits);
@@ -181,29 +183,38 @@ static void pass_over(mtprof_cursor *cursor, const mtprof_record *record, bool k
     }
 }
 
+/* Takes one record off the chunk. EEND: it was passed over. */
+static int take_record(mtprof_cursor *cursor, mtprof_record *record)
+{
+    const uint64_t *words = cursor->buffer + MTPROF_CHUNK_HEADER / sizeof(uint64_t);
+    uint64_t offset = cursor->offset + MTPROF_CHUNK_HEADER + cursor->at * sizeof(uint64_t);
+    size_t total = 0;
+    int status = mtprof__record_split(words + cursor->at, cursor->n_words - cursor->at, offset,
+                                      record, &total);
+    bool known_end = status == MTPROF_OK;
+    if (known_end) {
+        cursor->at += total;
+        status = decode(cursor, record);
+    }
+    if (status != MTPROF_OK && status != MTPROF_EEND) {
+        pass_over(cursor, record, known_end);
+    }
+    return status;
+}
+
 int mtprof__cursor_next(mtprof_cursor *cursor, mtprof_record *record)
 {
+    memset(record, 0, sizeof *record);
     for (;;) {
-        if (cursor->at == cursor->n_words) {
-            MT_TRY(mtprof__cursor_load(cursor));
-            continue; /* it may be empty */
+        if (cursor->at < cursor->n_words) {
+            int status = take_record(cursor, record);
+            if (status != MTPROF_EEND) {
+                return status;
+            }
+            continue;
         }
-        const uint64_t *words = cursor->buffer + MTPROF_CHUNK_HEADER / sizeof(uint64_t);
-        uint64_t offset = cursor->offset + MTPROF_CHUNK_HEADER + cursor->at * sizeof(uint64_t);
-        size_t total = 0;
-        memset(record, 0, sizeof *record);
-        int status = mtprof__record_split(words + cursor->at, cursor->n_words - cursor->at, offset,
-                                          record, &total);
-        bool known_end = status == MTPROF_OK;
-        if (known_end) {
-            cursor->at += total;
-            status = decode(cursor, record);
-        }
-        if (status == MTPROF_OK) {
-            return MTPROF_OK;
-        }
-        if (status != MTPROF_EEND) {
-            pass_over(cursor, record, known_end);
+        int status = mtprof__cursor_load(cursor); /* of a chunk that may be empty */
+        if (status != MTPROF_OK) {
             return status;
         }
     }

@@ -133,30 +133,38 @@ static bool equal(enum mtprof__definition_kind kind, const mtprof__definition *a
            (a->length == 0 || memcmp(a->data, b->data, a->length * unit) == 0);
 }
 
+static int report_conflict(enum mtprof__definition_kind kind, const mtprof__definition *first,
+                           const mtprof__definition *second, mtprof__problems *problems)
+{
+    return mtprof__problem_add(problems, second->offset,
+                               "definition at %llu: %s %u is already defined otherwise at %llu",
+                               (unsigned long long)second->offset, kind_names[kind], second->id,
+                               (unsigned long long)first->offset);
+}
+
 /* D1. Of a thread the last definition counts; of others all must say the same. */
 static int unify(mtprof__definitions *definitions, enum mtprof__definition_kind kind,
                  mtprof__problems *problems)
 {
     mtprof__definition_table *table = &definitions->tables[kind];
-    size_t kept = 0;
-    if (table->n > 1) {
-        qsort(table->items, table->n, sizeof *table->items, compare);
+    if (kind == MTPROF__DEF_MODULE || table->n == 0) {
+        return MTPROF_OK;
     }
-    for (size_t i = 0; i < table->n; i++) {
+    qsort(table->items, table->n, sizeof *table->items, compare);
+    mtprof__definition *last = table->items; /* of those kept */
+    for (size_t i = 1; i < table->n; i++) {
         const mtprof__definition *item = &table->items[i];
-        if (kept == 0 || table->items[kept - 1].id != item->id) {
-            table->items[kept++] = *item;
+        int status = MTPROF_OK;
+        if (last->id != item->id) {
+            *++last = *item;
         } else if (kind == MTPROF__DEF_THREAD) {
-            table->items[kept - 1] = *item;
-        } else if (!equal(kind, &table->items[kept - 1], item)) {
-            MT_TRY(mtprof__problem_add(
-                problems, item->offset,
-                "definition at %llu: %s %u is already defined otherwise at %llu",
-                (unsigned long long)item->offset, kind_names[kind], item->id,
-                (unsigned long long)table->items[kept - 1].offset));
+            *last = *item;
+        } else if (!equal(kind, last, item)) {
+            status = report_conflict(kind, last, item, problems);
         }
+        MT_TRY(status);
     }
-    table->n = kept;
+    table->n = (size_t)(last - table->items) + 1;
     return MTPROF_OK;
 }
 
@@ -197,32 +205,41 @@ static mtprof__definition *parent_of(const mtprof__definition_table *table,
     return parent != NULL && parent->order < node->order ? parent : NULL;
 }
 
-/*
- * D2. From each node up as far as nothing is known yet, then once more to mark the way: linear. At
- * the top of the way is a node that is marked, or that has no parent, or one whose parent is none.
+/* The top of the way up from a node: one that is marked, or has no parent, or none that counts. */
+static mtprof__definition *top_of(const mtprof__definition_table *table, mtprof__definition *node)
+{
+    while (node->mark == STACK_UNKNOWN && node->a != 0) {
+        mtprof__definition *parent = parent_of(table, node);
+        if (parent == NULL) {
+            break;
+        }
+        node = parent;
+    }
+    return node;
+}
+
+/* D2. Each way is walked twice, to find its top and to mark it; marks end the later ones: linear.
  */
 static int check_stacks(mtprof__definitions *definitions, mtprof__problems *problems)
 {
     const mtprof__definition_table *table = &definitions->tables[MTPROF__DEF_STACK];
     for (size_t i = 0; i < table->n; i++) {
-        mtprof__definition *top = &table->items[i];
-        mtprof__definition *parent = NULL;
-        while (top->mark == STACK_UNKNOWN && top->a != 0 &&
-               (parent = parent_of(table, top)) != NULL) {
-            top = parent;
+        mtprof__definition *top = top_of(table, &table->items[i]);
+        int status = MTPROF_OK;
+        if (top->mark == STACK_UNKNOWN && top->a == 0) {
+            top->mark = STACK_GOOD;
+        } else if (top->mark == STACK_UNKNOWN) {
+            top->mark = STACK_BAD;
+            status = mtprof__problem_add(
+                problems, top->offset,
+                "definition at %llu: stack node %u has parent %u, which is not defined before",
+                (unsigned long long)top->offset, top->id, top->a);
         }
-        if (top->mark == STACK_UNKNOWN) {
-            top->mark = top->a == 0 ? STACK_GOOD : STACK_BAD;
-            if (top->mark == STACK_BAD) {
-                MT_TRY(mtprof__problem_add(
-                    problems, top->offset,
-                    "definition at %llu: stack node %u has parent %u, which is not defined before",
-                    (unsigned long long)top->offset, top->id, top->a));
-            }
-        }
-        for (mtprof__definition *node = &table->items[i]; node != top && node != NULL;
-             node = parent_of(table, node)) {
+        MT_TRY(status);
+        mtprof__definition *node = &table->items[i];
+        while (node != NULL && node != top) {
             node->mark = top->mark;
+            node = parent_of(table, node);
         }
     }
     return MTPROF_OK;
@@ -244,19 +261,16 @@ static int check_references(const mtprof__definitions *definitions,
                             enum mtprof__definition_kind kind, mtprof__problems *problems)
 {
     const mtprof__definition_table *table = &definitions->tables[kind];
+    bool stack = kind == MTPROF__DEF_STACK;
     for (size_t i = 0; i < table->n; i++) {
         const mtprof__definition *item = &table->items[i];
-        uint32_t strings[2] = {item->a, item->b};
-        if (kind == MTPROF__DEF_STACK) {
-            strings[0] = strings[1] = 0; /* parents are checked apart */
-            MT_TRY(check_reference(definitions, kind, item, MTPROF__DEF_FRAME, item->b, problems));
-        } else if (kind == MTPROF__DEF_STRING) {
-            strings[1] = 0; /* a line */
-        }
-        for (size_t k = 0; k < MT_COUNT(strings); k++) {
-            MT_TRY(
-                check_reference(definitions, kind, item, MTPROF__DEF_STRING, strings[k], problems));
-        }
+        /* What a and b are: stack nodes have a parent, checked apart, and a frame; strings a file
+         * and a line; the others strings. */
+        uint32_t first = stack ? 0 : item->a;
+        uint32_t second = kind == MTPROF__DEF_STRING ? 0 : item->b;
+        MT_TRY(check_reference(definitions, kind, item, MTPROF__DEF_STRING, first, problems));
+        MT_TRY(check_reference(definitions, kind, item,
+                               stack ? MTPROF__DEF_FRAME : MTPROF__DEF_STRING, second, problems));
     }
     return MTPROF_OK;
 }
@@ -264,9 +278,7 @@ static int check_references(const mtprof__definitions *definitions,
 int mtprof__definitions_finish(mtprof__definitions *definitions, mtprof__problems *problems)
 {
     for (int kind = 0; kind < MTPROF__DEF_COUNT; kind++) {
-        if (kind != MTPROF__DEF_MODULE) {
-            MT_TRY(unify(definitions, (enum mtprof__definition_kind)kind, problems));
-        }
+        MT_TRY(unify(definitions, (enum mtprof__definition_kind)kind, problems));
     }
     MT_TRY(check_stacks(definitions, problems));
     for (int kind = 0; kind < MTPROF__DEF_COUNT; kind++) {

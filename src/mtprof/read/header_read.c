@@ -133,11 +133,30 @@ static int check_unlisted(const unsigned char *bytes, mtprof__problems *problems
     return MTPROF_OK;
 }
 
+/* What the header says of the file's end, once its checksum holds. */
+static int check_end(const mtprof__file_header *header, mtprof_trace_info *info,
+                     mtprof__problems *problems)
+{
+    unsigned long long size = info->file_bytes;
+    unsigned long long expected = header->file_bytes;
+    info->end_ticks = header->end_ticks;
+    if (size < expected) {
+        return mtprof__problem_add(
+            problems, size, "truncated: the trace has %llu bytes, expected %llu", size, expected);
+    }
+    info->file_bytes = expected;
+    if (size > expected) {
+        return mtprof__problem_add(problems, expected,
+                                   "%llu bytes behind the end of the trace at %llu are not read",
+                                   size - expected, expected);
+    }
+    return MTPROF_OK;
+}
+
 static int check_closing(const header_page *page, mtprof_trace_info *info,
                          mtprof__problems *problems)
 {
     const mtprof__file_header *header = &page->fields;
-    uint64_t size = info->file_bytes;
     if (closed_crc(header) != header->closed_crc) {
         MT_TRY(mtprof__problem_add(
             problems, (uint64_t)AT(closed_crc),
@@ -145,25 +164,13 @@ static int check_closing(const header_page *page, mtprof_trace_info *info,
             "%08x",
             header->closed_crc, closed_crc(header)));
     }
-    if (final_crc(header) != header->final_crc) {
+    if (final_crc(header) == header->final_crc) {
+        MT_TRY(check_end(header, info, problems));
+    } else {
         MT_TRY(mtprof__problem_add(
             problems, (uint64_t)AT(final_crc),
             "header: the checksum of end_ticks and file_bytes is %08x, expected %08x",
             header->final_crc, final_crc(header)));
-    } else {
-        info->end_ticks = header->end_ticks;
-        if (size < header->file_bytes) {
-            MT_TRY(mtprof__problem_add(
-                problems, size, "truncated: the trace has %llu bytes, expected %llu",
-                (unsigned long long)size, (unsigned long long)header->file_bytes));
-        } else if (size > header->file_bytes) {
-            MT_TRY(
-                mtprof__problem_add(problems, header->file_bytes,
-                                    "%llu bytes behind the end of the trace at %llu are not read",
-                                    (unsigned long long)(size - header->file_bytes),
-                                    (unsigned long long)header->file_bytes));
-            info->file_bytes = header->file_bytes;
-        }
     }
     return info->minor == MTPROF_FORMAT_MINOR ? check_unlisted(page->bytes, problems) : MTPROF_OK;
 }

@@ -73,12 +73,11 @@ static int compare(const void *a, const void *b)
 int mtprof__problems_finish(mtprof__problems *problems)
 {
     if (problems->not_listed > 0) {
-        uint64_t n = problems->not_listed;
+        unsigned long long n = problems->not_listed + 1;
         /* Makes room for the entry that tells of the others, and counts the one it costs. */
         mtprof__problem *last = &problems->items[problems->n - 1];
         char text[64];
-        snprintf(text, sizeof text, "%llu more problems are not listed",
-                 (unsigned long long)(n + 1));
+        snprintf(text, sizeof text, "%llu more problems are not listed", n);
         char *message = mtb_copy_text(text, strlen(text));
         if (message == NULL) {
             return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for problem %zu", problems->n);

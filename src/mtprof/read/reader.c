@@ -85,11 +85,12 @@ static int read_source_clocks(mtprof_reader *reader)
     }
     for (uint32_t i = 0; i < index->n_streams; i++) {
         mtprof__read_stream *stream = &index->streams[i];
-        if (stream->kind == MTPROF_STREAM_SOURCE) {
-            mtprof__source_clock *clock = &reader->source_clocks[reader->n_source_clocks++];
-            clock->source = stream->slot;
-            MT_TRY(read_stream(reader, stream, take_clock_pair, clock));
+        if (stream->kind != MTPROF_STREAM_SOURCE) {
+            continue;
         }
+        mtprof__source_clock *clock = &reader->source_clocks[reader->n_source_clocks++];
+        clock->source = stream->slot;
+        MT_TRY(read_stream(reader, stream, take_clock_pair, clock));
     }
     return MTPROF_OK;
 }
@@ -99,9 +100,10 @@ static int read_single(mtprof_reader *reader, uint8_t kind,
                        int (*take)(mtprof_reader *, void *, const mtprof_record *))
 {
     for (uint32_t i = 0; i < reader->index.n_streams; i++) {
-        if (reader->index.streams[i].kind == kind) {
-            MT_TRY(read_stream(reader, &reader->index.streams[i], take, NULL));
+        if (reader->index.streams[i].kind != kind) {
+            continue;
         }
+        MT_TRY(read_stream(reader, &reader->index.streams[i], take, NULL));
     }
     return MTPROF_OK;
 }

@@ -22,7 +22,7 @@ void mtprof__anchor_now(mtprof__recording *recording)
     mtprof__control_append(recording, record, 4, now.ticks);
 }
 
-static void put_warning(mtprof__recording *recording, const char *message)
+void mtprof__put_warning(mtprof__recording *recording, const char *message)
 {
     size_t length = strlen(message);
     uint64_t record[3 + 64];
@@ -56,7 +56,7 @@ static void tell_trouble(mtprof__helper *helper)
                  "recording to %.200s goes on without room: events are being lost (%s%s%s)",
                  store->path != NULL ? store->path : "memory", mtprof_lost_cause(cause),
                  error != 0 ? ": " : "", error != 0 ? strerror_r(error, text, sizeof text) : "");
-        put_warning(helper->recording, message);
+        mtprof__put_warning(helper->recording, message);
         if (helper->on_warning != NULL) {
             helper->on_warning(
                 helper->user, cause == MTPROF_LOST_MEMORY ? MTPROF_ENOMEM : MTPROF_ENOSPC, message);

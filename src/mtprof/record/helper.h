@@ -25,6 +25,8 @@ typedef struct mtprof__helper {
 mtprof_status mtprof__helper_start(mtprof__helper *helper, mtprof__recording *recording);
 /* Waits for the thread to end; what is sealed by then is checksummed. */
 void mtprof__helper_stop(mtprof__helper *helper);
+/* Writes a WARNING into the recording's control stream. */
+void mtprof__put_warning(mtprof__recording *recording, const char *message);
 /* Writes an ANCHOR into the recording's control stream. */
 void mtprof__anchor_now(mtprof__recording *recording);
 

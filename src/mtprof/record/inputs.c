@@ -64,6 +64,23 @@ static bool encode_tensor(encoder *e, const mtprof_value *value)
     return true;
 }
 
+/* A keyword names the value behind it in the same list. */
+static bool names_a_value(const mtprof_value *values, uint32_t count, uint32_t i)
+{
+    return values[i].kind == MTPROF_INPUT_KEYWORD && i + 1 < count &&
+           values[i + 1].kind != MTPROF_INPUT_KEYWORD;
+}
+
+/* A keyword and what it names count as one. */
+static uint64_t count_values(const mtprof_value *values, uint32_t count)
+{
+    uint64_t n = count;
+    for (uint32_t i = 0; i < count; i++) {
+        n -= names_a_value(values, count, i);
+    }
+    return n;
+}
+
 static bool encode_values(encoder *e, const mtprof_value *values, uint32_t count, int depth)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -80,7 +97,9 @@ static bool encode_values(encoder *e, const mtprof_value *values, uint32_t count
         switch (value->kind) {
         case MTPROF_INPUT_LIST: {
             bool shown = depth < NESTING_MAX && (value->type == 0 || value->of.items != NULL);
-            *e->words++ = shown ? MTPROF_INPUT_LIST | (uint64_t)value->type << 32 : 0;
+            *e->words++ = shown
+                              ? MTPROF_INPUT_LIST | count_values(value->of.items, value->type) << 32
+                              : MTPROF_INPUT_NONE;
             if (shown && !encode_values(e, value->of.items, value->type, depth + 1)) {
                 return false;
             }
@@ -97,7 +116,9 @@ static bool encode_values(encoder *e, const mtprof_value *values, uint32_t count
             memcpy(e->scalars++, &value->of, 8);
             break;
         case MTPROF_INPUT_KEYWORD:
-            *e->words++ = MTPROF_INPUT_KEYWORD | (uint64_t)value->type << 32;
+            *e->words++ = names_a_value(values, count, i)
+                              ? MTPROF_INPUT_KEYWORD | (uint64_t)value->type << 32
+                              : MTPROF_INPUT_NONE;
             break;
         default: *e->words++ = MTPROF_INPUT_NONE; break;
         }
@@ -105,12 +126,11 @@ static bool encode_values(encoder *e, const mtprof_value *values, uint32_t count
     return true;
 }
 
-bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool strides,
+bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool strides, uint32_t room,
                            uint64_t *words, uint32_t *n_words, uint64_t *scalars,
                            uint32_t *n_scalars)
 {
-    encoder e = {words, words + MTPROF__RECORD_MAX - 1, scalars, scalars + MTPROF__RECORD_MAX - 1,
-                 strides};
+    encoder e = {words, words + room, scalars, scalars + room, strides};
     if (!encode_values(&e, values, count, 0)) {
         return false;
     }
@@ -158,19 +178,26 @@ static cached_inputs add_list(mtprof__recording *recording, const uint64_t *word
         return none;
     }
     /* The record is the copy with its first word in front: encoded once, kept for comparison. */
-    uint64_t *copy = mtb_arena_take(&recording->arena, (1 + (size_t)count) * sizeof *copy);
+    mtb_arena before = recording->arena;
+    uint32_t head = 1 + count > MTPROF__RECORD_MAX ? 2 : 1;
+    uint32_t total = head + count;
+    uint64_t *copy = mtb_arena_take(&recording->arena, total * sizeof *copy);
     if (copy == NULL) {
         return none;
     }
     id = (uint32_t)recording->n_inputs + 1;
-    copy[0] = mtprof__word0(MTPROF_REC_DEF_INPUTS, 1 + count, 0, id);
-    memcpy(copy + 1, words, count * sizeof *copy);
+    copy[0] = mtprof__word0(MTPROF_REC_DEF_INPUTS, head == 1 ? total : 255, 0, id);
+    if (head == 2) {
+        copy[1] = total;
+    }
+    memcpy(copy + head, words, count * sizeof *copy);
     uint32_t cause;
-    if (!mtprof__stream_append(recording->store, &recording->definitions, copy, 1 + count,
+    if (!mtprof__stream_append(recording->store, &recording->definitions, copy, total,
                                mtprof__ticks(), &cause)) {
+        mtb_arena_undo(&recording->arena, before);
         return none;
     }
-    entry.words = copy + 1;
+    entry.words = copy + head;
     recording->inputs[recording->n_inputs++] = entry;
     mtb_idmap_add(&recording->inputs_map, hash, id); /* there is room */
     return (cached_inputs){entry.words, count, id};

@@ -135,8 +135,7 @@ bool mtprof__names_define_all(mtprof__recording *recording, uint32_t *cause)
     return true;
 }
 
-/* Which bits of the gate make a place record. */
-static uint16_t wants_of(uint32_t flags)
+uint16_t mtprof__wants_of(uint32_t flags)
 {
     uint32_t wants = MTPROF_WANT_SCOPES;
     if ((flags & MTPROF_KIND_MASK) == MTPROF_KIND_OP) {
@@ -169,7 +168,7 @@ bool mtprof__site_register(mtprof_site *site)
         mtprof__lose(MTPROF_LOST_MEMORY, 1);
         return false;
     }
-    __atomic_store_n(&site->reserved, wants_of(site->flags), __ATOMIC_RELAXED);
+    __atomic_store_n(&site->reserved, mtprof__wants_of(site->flags), __ATOMIC_RELAXED);
     __atomic_store_n(&site->id, id, __ATOMIC_RELEASE); /* pairs with the acquire on every use */
     return true;
 }
@@ -219,7 +218,7 @@ static const mtprof__text_entry *add_name(mtprof__recording *recording, const ch
 
 uint32_t mtprof__recording_name(mtprof__recording *recording, const char *text, size_t length)
 {
-    if (length > MTPROF__TEXT_MAX || mtb_locks_held()) {
+    if (length > MTPROF__TEXT_MAX) {
         return 0;
     }
     uint32_t id = 0;

@@ -6,6 +6,7 @@
  * An event and its payloads are put together on the stack of the caller and published at once, so a
  * reader never sees a begin whose payloads are missing.
  */
+#include "base/pages.h"
 #include "mtprof/record/recording.h"
 
 #include <string.h>
@@ -140,12 +141,8 @@ static void batch_named(mtprof__writer *w, batch *b, uint32_t kind, uint32_t fla
 
 mtprof_token mtprof_begin_named(const char *name, size_t length, uint32_t begin_flags)
 {
-    uint32_t kind = begin_flags & MTPROF_KIND_MASK;
-    uint32_t wants = kind == MTPROF_KIND_OP        ? MTPROF_WANT_OPS
-                     : kind == MTPROF_KIND_RUNTIME ? MTPROF_WANT_RUNTIME
-                                                   : MTPROF_WANT_SCOPES;
     uint64_t state;
-    if (!mtprof_wants(wants) || name == NULL) {
+    if (!mtprof_wants(mtprof__wants_of(begin_flags)) || name == NULL) {
         return 0;
     }
     mtprof__writer *w = enter_attached(&state);
@@ -181,28 +178,48 @@ mtprof_token mtprof_begin_under(mtprof_site *site, mtprof_token parent)
 
 /* ---- ops ---- */
 
+/* Puts an encoded list and its scalars into the batch. */
+static void batch_encoded(mtprof__writer *w, batch *b, uint32_t site, const uint64_t *words,
+                          uint32_t n_words, const uint64_t *scalars, uint32_t n_scalars)
+{
+    uint32_t id = mtprof__inputs_id(w, site, words, n_words);
+    uint64_t *at = NULL;
+    if (id != 0 && (at = batch_take(b, 1)) != NULL) {
+        at[0] = mtprof__id_word(MTPROF_REC_INPUTS, id);
+    } else if (id == 0 && n_words < MTPROF__RECORD_MAX &&
+               (at = batch_take(b, 1 + n_words)) != NULL) {
+        at[0] = mtprof__word0(MTPROF_REC_INPUTS_INLINE, 1 + n_words, 0, 0);
+        memcpy(at + 1, words, n_words * sizeof words[0]);
+    }
+    bool shown = at != NULL;
+    b->cut = b->cut || !shown;
+    if (shown && n_scalars != 0 && n_scalars < MTPROF__RECORD_MAX &&
+        (at = batch_take(b, 1 + n_scalars)) != NULL) {
+        at[0] = mtprof__word0(MTPROF_REC_SCALARS, 1 + n_scalars, n_scalars, 0);
+        memcpy(at + 1, scalars, n_scalars * sizeof scalars[0]);
+    }
+}
+
 static void batch_inputs(mtprof__writer *w, batch *b, uint32_t site, const mtprof_op *op)
 {
     uint64_t words[MTPROF__RECORD_MAX], scalars[MTPROF__RECORD_MAX];
     uint32_t n_words, n_scalars;
     bool strides = (w->wants & MTPROF_WANT_STRIDES) != 0;
-    if (!mtprof__encode_inputs(op->inputs, op->n_inputs, strides, words, &n_words, scalars,
-                               &n_scalars)) {
-        b->cut = true;
+    if (MT_LIKELY(mtprof__encode_inputs(op->inputs, op->n_inputs, strides, MTPROF__RECORD_MAX - 1,
+                                        words, &n_words, scalars, &n_scalars))) {
+        batch_encoded(w, b, site, words, n_words, scalars, n_scalars);
         return;
     }
-    uint32_t id = mtprof__inputs_id(w, site, words, n_words);
-    uint64_t *at = batch_take(b, id != 0 ? 1 : 1 + n_words);
-    if (at != NULL && id != 0) {
-        at[0] = mtprof__id_word(MTPROF_REC_INPUTS, id);
-    } else if (at != NULL) {
-        at[0] = mtprof__word0(MTPROF_REC_INPUTS_INLINE, 1 + n_words, 0, 0);
-        memcpy(at + 1, words, n_words * sizeof words[0]);
+    /* Rare: a long list of tensors. It is worth a detour, not a large frame for every op. */
+    uint64_t *large = mtb_pages_take(2 * MTPROF__INPUTS_MAX * sizeof *large);
+    if (large != NULL &&
+        mtprof__encode_inputs(op->inputs, op->n_inputs, strides, MTPROF__INPUTS_MAX, large,
+                              &n_words, large + MTPROF__INPUTS_MAX, &n_scalars)) {
+        batch_encoded(w, b, site, large, n_words, large + MTPROF__INPUTS_MAX, n_scalars);
+    } else {
+        b->cut = true;
     }
-    if (n_scalars != 0 && (at = batch_take(b, 1 + n_scalars)) != NULL) {
-        at[0] = mtprof__word0(MTPROF_REC_SCALARS, 1 + n_scalars, n_scalars, 0);
-        memcpy(at + 1, scalars, n_scalars * sizeof scalars[0]);
-    }
+    mtb_pages_give(large, 2 * MTPROF__INPUTS_MAX * sizeof *large);
 }
 
 static void batch_tensors(batch *b, uint32_t outputs, const mtprof_tensor_ref *tensors,
@@ -290,7 +307,7 @@ mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op)
         return 0;
     }
     mtprof_token token = 0;
-    if (mtprof__site_register(site) && (state & site->reserved) != 0) {
+    if (mtprof__site_register(site) && (state & MTPROF__GET(site->reserved)) != 0) {
         /* A struct of an older program is shorter: what it lacks is zero. */
         mtprof_op padded;
         if (op != NULL && op->struct_size < sizeof *op) {
@@ -350,7 +367,9 @@ static void attach_payload(mtprof_token token, const uint64_t *payload, uint32_t
     if (w == NULL) {
         return;
     }
-    bool current = token == 0 || token >> 56 == mtprof__epoch_byte((uint32_t)(state >> 32));
+    bool of_instant = token == MTPROF_LATEST_INSTANT;
+    token = of_instant ? 0 : token; /* how an instant is remembered */
+    bool current = of_instant || token >> 56 == mtprof__epoch_byte((uint32_t)(state >> 32));
     bool direct = w->payload_at != NULL && w->payload_at == w->cursor && w->latest_token == token;
     if (current && (direct || token != 0)) {
         uint32_t before = direct ? 0 : 2;
@@ -380,7 +399,7 @@ static void attach_payload(mtprof_token token, const uint64_t *payload, uint32_t
 static void meta(mtprof_token token, uint32_t key, uint32_t type, uint64_t value)
 {
     uint64_t payload[2] = {mtprof__word0(MTPROF_REC_META, 2, type, key), value};
-    if (key != 0 && mtprof__load_state() != 0) {
+    if (key != 0 && token != 0 && mtprof__load_state() != 0) {
         attach_payload(token, payload, 2);
     }
 }
@@ -404,7 +423,7 @@ void mtprof_meta_bool(mtprof_token token, uint32_t key, bool value)
 
 void mtprof_meta_text(mtprof_token token, uint32_t key, const char *text, size_t length)
 {
-    if (key == 0 || text == NULL || mtprof__load_state() == 0) {
+    if (key == 0 || token == 0 || text == NULL || mtprof__load_state() == 0) {
         return;
     }
     if (length > MTPROF__INLINE_MAX) {
@@ -465,7 +484,8 @@ void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes, uint64_t a
     uint64_t *at = mtprof__reserve(w, 6, 1, false);
     if (at != NULL) {
         bool inside = w->depth > (int64_t)__atomic_load_n(&w->foreign_ends, __ATOMIC_RELAXED);
-        uint64_t elapsed = inside ? 0 : mtprof__ticks() - w->time_ref;
+        uint64_t last = w->end_ticks > w->time_ref ? w->end_ticks : w->time_ref;
+        uint64_t elapsed = (inside ? last : mtprof__ticks()) - w->time_ref;
         if (elapsed > UINT32_MAX) {
             w->time_ref += elapsed;
             mtprof__put(at, mtprof__word0(MTPROF_REC_TIME, 2, 0, 0));

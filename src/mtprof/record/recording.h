@@ -37,6 +37,7 @@ enum {
     MTPROF__STACK_BOUND = 1 << 20,
 #endif
     MTPROF__TEXT_MAX = 64 << 10, /* of an interned string */
+    MTPROF__INPUTS_MAX = 4096,   /* words of an interned input list */
     MTPROF__INLINE_MAX = 1024    /* of a text inside an event */
 };
 
@@ -116,22 +117,24 @@ extern mtb_lock mtprof__names_lock;
 
 /* Gives the site an id and a want mask; false (counted) when that is impossible now. */
 bool mtprof__site_register(mtprof_site *site);
+/* Which bits of the gate make an event with these begin flags record. */
+uint16_t mtprof__wants_of(uint32_t flags);
 /* Writes every string of the process into a new recording. Caller holds the lock. */
 bool mtprof__names_define_all(mtprof__recording *recording, uint32_t *cause);
 /* Tells the recording who the writer's thread is. */
 bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w);
 /* The id of a dynamic name, 0: store it in full (N3). The writer has entered and is attached. */
 uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length);
-/* The same without a writer's cache, for sources. Takes the lock. */
+/* The same without a writer's cache, for sources. Takes the lock; lower ones may be held. */
 uint32_t mtprof__recording_name(mtprof__recording *recording, const char *text, size_t length);
 
 /* ---- inputs.c ---- */
 
 /*
- * Encodes values as an input list (docs/format.md 5) into `words` and their scalars into `scalars`;
- * both have room for MTPROF__RECORD_MAX - 1. False when they do not fit.
+ * Encodes values as an input list (docs/format.md 5) into `words` and their scalars into `scalars`,
+ * each with room for so many words. False when they do not fit.
  */
-bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool strides,
+bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool strides, uint32_t room,
                            uint64_t *words, uint32_t *n_words, uint64_t *scalars,
                            uint32_t *n_scalars);
 /* The id of an encoded list, 0: store it in full (N3). The writer has entered and is attached. */

@@ -54,7 +54,7 @@ static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
 {
     uint64_t state = mtprof__load_state();
     mtprof_token token = 0;
-    if (state != 0 && mtprof__site_register(site) && (state & site->reserved) != 0) {
+    if (state != 0 && mtprof__site_register(site) && (state & MTPROF__GET(site->reserved)) != 0) {
         uint64_t *at = mtprof__reserve(w, 2, 1, false);
         if (at != NULL) {
             token = store_begin(w, at, site->flags, __atomic_load_n(&site->id, __ATOMIC_RELAXED));
@@ -71,7 +71,7 @@ static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
         return w != NULL && mtprof__enter(w) ? begin_slow(w, site) : 0;
     }
     uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
-    if (id == 0 || (mtprof__load_state() & site->reserved) == 0) {
+    if (id == 0 || (mtprof__load_state() & MTPROF__GET(site->reserved)) == 0) {
         if (id == 0) {
             mtprof__lose(MTPROF_LOST_NESTED, 1);
         }
@@ -134,6 +134,7 @@ static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t tic
             uint64_t distance = w->next_token - token;
             if (distance - 1 < 0xFFFF && ticks - w->time_ref < (uint64_t)1 << MTPROF_SHORT_TIME) {
                 mtprof__put(at, mtprof__end_word(distance, ticks));
+                w->end_ticks = ticks;
                 MTPROF__SET(w->depth, w->depth - 1);
                 mtprof__publish(w, at + 1);
             } else {
@@ -184,6 +185,7 @@ MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, u
         return false;
     }
     mtprof__put(w->cursor, mtprof__end_word(distance, ticks));
+    w->end_ticks = ticks;
     MTPROF__SET(w->depth, w->depth - 1);
     w->payload_at = NULL;
     mtprof__publish(w, w->cursor + 1);
@@ -255,11 +257,9 @@ static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value,
     }
     bool entered = mtprof__enter(w);
     if (mtprof__load_state() != 0) {
-        bool known = site->id != 0;
-        if (!known && entered) {
-            known = mtprof__site_register(site);
-        }
+        bool known = entered ? mtprof__site_register(site) : true;
         uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+        known = known && id != 0;
         uint64_t record[3] = {mtprof__word0(kind, words, aux, id), mtprof__ticks(), value};
         if (!entered) {
             known ? mtprof__side_put(w, record, words) : mtprof__lose(MTPROF_LOST_NESTED, 1);
@@ -318,8 +318,8 @@ uint64_t mtprof_launch(mtprof_site *site, uint32_t device, uint32_t queue)
         uint64_t *at = mtprof__reserve(w, 3, 1, false);
         if (at != NULL) {
             uint32_t flags = (site != NULL ? site->flags : 0) | MTPROF_FLAG_LAUNCH;
-            mtprof__put(at,
-                        mtprof__word0(MTPROF_REC_LAUNCH, 3, flags, site != NULL ? site->id : 0));
+            mtprof__put(at, mtprof__word0(MTPROF_REC_LAUNCH, 3, flags,
+                                          site != NULL ? MTPROF__GET(site->id) : 0));
             mtprof__put(at + 2, device | (uint64_t)queue << 32);
             key = w->next_token & MTPROF__KEY_MASK;
             w->latest_token = w->next_token;

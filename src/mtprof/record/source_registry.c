@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/record/helper.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,8 +18,9 @@ enum {
 };
 
 struct mtprof_source {
-    mtprof_source_ops ops; /* texts are copies of ours */
-    uint16_t index;
+    mtprof_source_ops ops;   /* texts are copies of ours */
+    uint16_t index;          /* in traces; never used again by another source */
+    uint32_t place;          /* in the list */
     int references;          /* atomic: the owner's, and one for each walk that looks at it */
     pthread_mutex_t calling; /* one callback at a time */
     bool started;            /* guarded by `calling` */
@@ -29,8 +31,16 @@ struct mtprof_source {
 
 static mtb_lock list_lock = MTB_LOCK_INIT(MTB_RANK_SOURCES);
 static mtprof_source *sources[SOURCES];
-static mtprof__recording *joining; /* the recording that new sources take part in */
-static uint64_t joining_wants;
+static uint32_t last_index;
+
+/* The recording that sources take part in, and whom to tell of those that refuse. */
+struct joining {
+    mtprof__recording *recording; /* NULL: none */
+    uint64_t wants;
+    void (*warn)(void *user, mtprof_status status, const char *message);
+    void *user;
+};
+static struct joining joining; /* guarded by the list's lock */
 
 /* ---- registration ---- */
 
@@ -67,8 +77,7 @@ static void release_source(mtprof_source *source)
     mtb_free(source);
 }
 
-static void join_recording(mtprof_source *source, mtprof__recording *recording, uint64_t wants,
-                           void (*warn)(void *, mtprof_status, const char *), void *user);
+static void join_recording(mtprof_source *source, const struct joining *to);
 
 mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source **out)
 {
@@ -88,19 +97,20 @@ mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source
         ops->device_type != NULL ? mtb_copy_text(ops->device_type, strlen(ops->device_type)) : NULL;
     bool complete =
         source->ops.name != NULL && (ops->device_type == NULL || source->ops.device_type != NULL);
-    uint32_t index = 0;
+    uint32_t place = 0;
     mtb_lock_acquire(&list_lock);
-    while (index < SOURCES && sources[index] != NULL) {
-        index++;
+    while (place < SOURCES && sources[place] != NULL) {
+        place++;
     }
-    if (complete && index < SOURCES) {
-        source->index = (uint16_t)index;
-        sources[index] = source;
+    bool room = place < SOURCES && last_index < UINT16_MAX;
+    if (complete && room) {
+        source->place = place;
+        source->index = (uint16_t)++last_index;
+        sources[place] = source;
     }
-    mtprof__recording *recording = joining;
-    uint64_t wants = joining_wants;
+    struct joining to = joining;
     mtb_lock_release(&list_lock);
-    if (!complete || index == SOURCES) {
+    if (!complete || !room) {
         mtprof_status status =
             complete ? mtb_fail(MTPROF_EBUSY, "source_register: %d sources are registered already",
                                 SOURCES)
@@ -108,11 +118,23 @@ mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source
         release_source(source);
         return status;
     }
-    if (recording != NULL) {
-        join_recording(source, recording, wants, NULL, NULL);
+    if (to.recording != NULL) {
+        join_recording(source, &to);
     }
     *out = source;
     return MTPROF_OK;
+}
+
+/* Reads the source's clock between two readings of ours. */
+static void push_pair(mtprof_source *source)
+{
+    if (source->ops.clock == NULL) {
+        return;
+    }
+    uint64_t before = mtprof__ticks();
+    uint64_t time = source->ops.clock(source->ops.context);
+    uint64_t after = mtprof__ticks();
+    mtprof_push_clock_pair(source, time, before + (after - before) / 2);
 }
 
 static void stop_source(mtprof_source *source, uint64_t timeout_ns)
@@ -124,6 +146,7 @@ static void stop_source(mtprof_source *source, uint64_t timeout_ns)
         if (source->ops.flush != NULL) {
             source->ops.flush(source->ops.context, timeout_ns);
         }
+        push_pair(source);
     }
     pthread_mutex_unlock(&source->calling);
 }
@@ -134,7 +157,7 @@ void mtprof_source_unregister(mtprof_source *source)
         return;
     }
     mtb_lock_acquire(&list_lock);
-    sources[source->index] = NULL;
+    sources[source->place] = NULL;
     mtb_lock_release(&list_lock);
     stop_source(source, 0);
     release_source(source);
@@ -170,18 +193,6 @@ static void each_source(void (*visit)(mtprof_source *source, void *context), voi
     }
 }
 
-/* Reads the source's clock between two readings of ours. */
-static void push_pair(mtprof_source *source)
-{
-    if (source->ops.clock == NULL) {
-        return;
-    }
-    uint64_t before = mtprof__ticks();
-    uint64_t time = source->ops.clock(source->ops.context);
-    uint64_t after = mtprof__ticks();
-    mtprof_push_clock_pair(source, time, before + (after - before) / 2);
-}
-
 static void define_source(mtprof_source *source, mtprof__recording *recording)
 {
     uint32_t name = mtprof_intern(source->ops.name, strlen(source->ops.name));
@@ -196,90 +207,88 @@ static void define_source(mtprof_source *source, mtprof__recording *recording)
     mtb_lock_release(&mtprof__names_lock);
 }
 
-static void join_recording(mtprof_source *source, mtprof__recording *recording, uint64_t wants,
-                           void (*warn)(void *, mtprof_status, const char *), void *user)
+static void detach_source(mtprof_source *source, const mtprof__recording *recording)
 {
-    if (source->ops.needs != 0 && (source->ops.needs & wants) == 0) {
+    mtb_lock_acquire(&source->lock);
+    if (source->recording == recording) {
+        source->recording = NULL;
+    }
+    mtb_lock_release(&source->lock);
+}
+
+static void join_recording(mtprof_source *source, const struct joining *to)
+{
+    if (source->ops.needs != 0 && (source->ops.needs & to->wants) == 0) {
         return;
     }
     mtb_lock_acquire(&source->lock);
-    bool fresh = source->recording != recording;
+    bool fresh = source->recording != to->recording;
     if (fresh) {
         memset(&source->stream, 0, sizeof source->stream);
         source->stream.kind = MTPROF_STREAM_SOURCE;
         source->stream.slot = source->index;
-        source->recording = recording;
+        source->recording = to->recording;
     }
     mtb_lock_release(&source->lock);
     if (fresh) {
-        define_source(source, recording);
+        define_source(source, to->recording);
     }
     pthread_mutex_lock(&source->calling);
     mtprof_status status = MTPROF_OK;
     if (!source->started) {
-        push_pair(source);
-        status = source->ops.start(source->ops.context, source, wants);
+        status = source->ops.start(source->ops.context, source, to->wants);
         source->started = status == MTPROF_OK;
+        if (source->started) {
+            push_pair(source);
+        }
     }
     pthread_mutex_unlock(&source->calling);
-    if (status != MTPROF_OK && warn != NULL) {
+    if (status != MTPROF_OK) {
+        detach_source(source, to->recording); /* left out: what it pushes comes too late */
         char message[256];
-        snprintf(message, sizeof message, "source %s does not take part: %s", source->ops.name,
+        snprintf(message, sizeof message, "source %.100s does not take part: %s", source->ops.name,
                  mtprof_status_text(status));
-        warn(user, status, message);
+        mtprof__put_warning(to->recording, message);
+        if (to->warn != NULL) {
+            to->warn(to->user, status, message);
+        }
     }
 }
 
-struct start {
-    mtprof__recording *recording;
-    uint64_t wants;
-    void (*warn)(void *, mtprof_status, const char *);
-    void *user;
-};
-
 static void visit_start(mtprof_source *source, void *context)
 {
-    const struct start *s = context;
-    join_recording(source, s->recording, s->wants, s->warn, s->user);
+    join_recording(source, context);
 }
 
 void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
                            void (*warn)(void *user, mtprof_status status, const char *message),
                            void *user)
 {
-    struct start start = {recording, wants, warn, user};
+    struct joining to = {recording, wants, warn, user};
     mtb_lock_acquire(&list_lock);
-    joining = recording;
-    joining_wants = wants;
+    joining = to;
     mtb_lock_release(&list_lock);
-    each_source(visit_start, &start);
+    each_source(visit_start, &to);
 }
 
 static void visit_stop(mtprof_source *source, void *context)
 {
     const uint64_t *timeout_ns = context;
     stop_source(source, *timeout_ns);
-    pthread_mutex_lock(&source->calling);
-    push_pair(source);
-    pthread_mutex_unlock(&source->calling);
 }
 
 void mtprof__sources_stop(mtprof__recording *recording, uint64_t timeout_ns)
 {
     (void)recording;
     mtb_lock_acquire(&list_lock);
-    joining = NULL;
+    joining.recording = NULL;
     mtb_lock_release(&list_lock);
     each_source(visit_stop, &timeout_ns);
 }
 
 static void visit_detach(mtprof_source *source, void *context)
 {
-    mtb_lock_acquire(&source->lock);
-    if (source->recording == context) {
-        source->recording = NULL;
-    }
-    mtb_lock_release(&source->lock);
+    detach_source(source, context);
 }
 
 void mtprof__sources_detach(mtprof__recording *recording)
@@ -305,7 +314,7 @@ void mtprof__sources_sync(mtprof__recording *recording)
 void mtprof__sources_after_fork(void)
 {
     mtb_lock_reset(&list_lock);
-    joining = NULL;
+    joining.recording = NULL;
     for (uint32_t i = 0; i < SOURCES; i++) {
         if (sources[i] != NULL) {
             mtb_lock_reset(&sources[i]->lock);
@@ -318,27 +327,49 @@ void mtprof__sources_after_fork(void)
 
 /* ---- pushing ---- */
 
-/* Appends to the source's stream, or counts `events` as lost. */
-static void push(mtprof_source *source, const uint64_t *words, uint32_t count, uint32_t events)
+/* Takes the source's lock for a push; NULL: there is nothing to push into, and it is counted. */
+static mtprof__recording *begin_push(mtprof_source *source, uint32_t events)
 {
     if (mtb_locks_held()) {
         mtprof__lose(MTPROF_LOST_NESTED, events);
-        return;
+        return NULL;
     }
-    uint32_t cause = MTPROF_LOST_LATE;
     mtb_lock_acquire(&source->lock);
-    mtprof__recording *recording = source->recording;
-    bool stored = recording != NULL && mtprof__stream_append(recording->store, &source->stream,
-                                                             words, count, mtprof__ticks(), &cause);
-    if (recording != NULL && !stored) {
-        mtprof__store_count(recording->store, cause, events);
-    } else if (recording != NULL && (words[0] & 0xFF) == MTPROF_REC_ACTIVITY && words[3] != 0) {
-        mtprof__store_count(recording->store, MTPROF_HEALTH_ACTIVITIES, 1);
+    if (source->recording == NULL) {
+        mtb_lock_release(&source->lock);
+        mtprof__lose(MTPROF_LOST_LATE, events);
+        return NULL;
+    }
+    return source->recording;
+}
+
+/* Appends to the source's stream, or counts `events` as lost, and gives the lock back. */
+static bool end_push(mtprof_source *source, const uint64_t *words, uint32_t count, uint32_t events)
+{
+    uint32_t cause;
+    mtprof__store *store = source->recording->store;
+    bool stored =
+        mtprof__stream_append(store, &source->stream, words, count, mtprof__ticks(), &cause);
+    if (!stored) {
+        mtprof__store_count(store, cause, events);
     }
     mtb_lock_release(&source->lock);
-    if (recording == NULL) {
-        mtprof__lose(cause, events);
+    return stored;
+}
+
+static void push(mtprof_source *source, const uint64_t *words, uint32_t count, uint32_t events)
+{
+    if (begin_push(source, events) != NULL) {
+        end_push(source, words, count, events);
     }
+}
+
+/* Whether a launch is answered by it: one piece of device work per launch. */
+static bool answers_launch(const mtprof_activity *a)
+{
+    return a->launch_key != 0 &&
+           (a->kind == MTPROF_ACTIVITY_KERNEL || a->kind == MTPROF_ACTIVITY_COPY ||
+            a->kind == MTPROF_ACTIVITY_SET);
 }
 
 void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity)
@@ -346,17 +377,12 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
     mtprof_activity a;
     memset(&a, 0, sizeof a);
     memcpy(&a, activity, activity->struct_size < sizeof a ? activity->struct_size : sizeof a);
-    mtb_lock_acquire(&source->lock);
-    mtprof__recording *recording = source->recording;
-    if (recording != NULL) {
-        mtprof__store_retain(recording->store);
+    mtprof__recording *recording = begin_push(source, 1);
+    if (recording == NULL) {
+        return;
     }
-    mtb_lock_release(&source->lock);
-    /* A dynamic name past the bound has no id; the record then says "none". */
-    uint32_t name = 0;
-    if (recording != NULL && a.name != NULL) {
-        name = mtprof__recording_name(recording, a.name, a.name_length);
-    }
+    /* A name past the bound has no id; the record then says "none". */
+    uint32_t name = a.name != NULL ? mtprof__recording_name(recording, a.name, a.name_length) : 0;
     uint32_t n_meta = a.meta != NULL ? a.n_meta : 0;
     n_meta = n_meta > META_MAX ? META_MAX : n_meta;
     uint64_t record[7 + 2 * META_MAX] = {
@@ -372,10 +398,10 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
         record[7 + 2 * i] = mtprof__word0(MTPROF_REC_META, 2, a.meta[i].type, a.meta[i].key);
         record[8 + 2 * i] = a.meta[i].value;
     }
-    push(source, record, 7 + 2 * n_meta, 1);
-    if (recording != NULL) {
-        mtprof__store_release(recording->store);
+    if (answers_launch(&a)) {
+        mtprof__store_count(recording->store, MTPROF_HEALTH_ACTIVITIES, 1);
     }
+    end_push(source, record, 7 + 2 * n_meta, 1);
 }
 
 void mtprof_push_clock_pair(mtprof_source *source, uint64_t source_time, uint64_t ticks)
@@ -394,10 +420,9 @@ void mtprof_push_counter(mtprof_source *source, uint32_t name, uint64_t source_t
 void mtprof_push_lost(mtprof_source *source, uint64_t count)
 {
     uint64_t record[2] = {mtprof__word0(MTPROF_REC_LOST, 2, MTPROF_LOST_SOURCE, 0), count};
-    push(source, record, 2, 0);
-    mtb_lock_acquire(&source->lock);
-    if (source->recording != NULL) {
-        mtprof__store_count(source->recording->store, MTPROF_LOST_SOURCE, count);
+    mtprof__recording *recording = begin_push(source, 0);
+    if (recording != NULL) {
+        mtprof__store_count(recording->store, MTPROF_LOST_SOURCE, count);
+        end_push(source, record, 2, 0);
     }
-    mtb_lock_release(&source->lock);
 }

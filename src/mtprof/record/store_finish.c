@@ -90,7 +90,11 @@ static mtprof_status each_chunk(mtprof__store *store, chunk_visit *visit, void *
     for (uint32_t i = 0; i < store->n_segments; i++) {
         mtprof__segment *s = store->segments[i];
         uint64_t at = i == 0 ? MTPROF_HEADER_BYTES : 0;
-        while (at < s->used) {
+        /* A source may still be pushing: what is cut under the lock has its header by then. */
+        mtb_lock_acquire(&store->lock);
+        uint64_t used = s->used;
+        mtb_lock_release(&store->lock);
+        while (at < used) {
             mtprof__chunk_header *chunk = (mtprof__chunk_header *)(void *)(s->base + at);
             MT_TRY(visit(store, chunk, context));
             at += chunk->size;
@@ -168,7 +172,8 @@ static mtprof_status save_chunk(mtprof__store *store, mtprof__chunk_header *chun
         return mtb_fail(MTPROF_ENOMEM, "session_save: no memory for a chunk of %u bytes",
                         chunk->size);
     }
-    copy_words((uint64_t *)(void *)copy, (const uint64_t *)(const void *)chunk, chunk->size / 8);
+    uint32_t size = chunk->size;
+    copy_words((uint64_t *)(void *)copy, (const uint64_t *)(const void *)chunk, size / 8);
     uint64_t used = MTPROF_CHUNK_HEADER + copy->committed;
     memset((char *)copy + used, 0, copy->size - used);
     set_checksum(copy);

@@ -55,6 +55,7 @@ typedef struct mtprof__writer {
     uint64_t *limit; /* lowered to the cursor to send the owner into the slow path */
     uint64_t next_token;
     uint64_t time_ref;   /* ticks of the last record with full time */
+    uint64_t end_ticks;  /* of the last end with a short one */
     uint64_t *committed; /* in the chunk's header; the records start two words behind it */
     uint32_t epoch;      /* atomic (W3); 0: not attached */
     uint32_t busy;       /* atomic (W1, W2) */
