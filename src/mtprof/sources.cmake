@@ -52,20 +52,6 @@ set(MTPROF_SOURCES
     src/mtprof/control/profile_results.c
     src/mtprof/control/profile_trace.c
     src/mtprof/control/schedule.c
-    src/mtprof/read/bytes_file.c
-    src/mtprof/read/chunk_index.c
-    src/mtprof/read/chunk_walk.c
-    src/mtprof/read/clock_map.c
-    src/mtprof/read/control_read.c
-    src/mtprof/read/cursor.c
-    src/mtprof/read/cursor_load.c
-    src/mtprof/read/definitions.c
-    src/mtprof/read/header_read.c
-    src/mtprof/read/problems.c
-    src/mtprof/read/reader.c
-    src/mtprof/read/reader_query.c
-    src/mtprof/read/record_check.c
-    src/mtprof/read/trace_bytes.c
 )
 
 set(MTPROF_PUBLIC_HEADERS

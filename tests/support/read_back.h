@@ -25,11 +25,11 @@ typedef struct rb_span {
 typedef struct rb_trace {
     mtprof_reader *reader;
     mtprof_trace_info info;
-    uint64_t records;        /* of all streams */
-    uint64_t kinds[256];     /* of all streams, by kind */
-    uint64_t others;         /* instants, counters, flows, allocations of threads */
-    uint64_t begins;         /* BEGIN, BEGIN_X, LAUNCH */
-    rb_span *spans;          /* scopes in order of key */
+    uint64_t records;    /* of all streams */
+    uint64_t kinds[256]; /* of all streams, by kind */
+    uint64_t others;     /* instants, counters, flows, allocations of threads */
+    uint64_t begins;     /* BEGIN, BEGIN_X, LAUNCH */
+    rb_span *spans;      /* scopes in order of key */
     size_t n_spans;
     uint64_t open_spans;     /* without an end */
     uint64_t ignored_ends;   /* ends that name no open begin */

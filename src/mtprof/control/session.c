@@ -242,6 +242,9 @@ mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recordin
     s->helper.on_warning = s->config.on_warning;
     s->helper.user = s->config.user;
     mtprof_status status = mtprof__helper_start(&s->helper, recording);
+    if (status == MTPROF_OK && (status = mtprof__store_place(store)) != MTPROF_OK) {
+        mtprof__helper_stop(&s->helper);
+    }
     if (status != MTPROF_OK) {
         mtprof__session_retire_recording(recording);
         mtprof__recording_release(recording);

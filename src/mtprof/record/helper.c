@@ -8,7 +8,6 @@
 #include "base/fail.h"
 #include "mtprof/record/source_registry.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,10 +80,13 @@ static void *run(void *argument)
         if (worked) {
             continue; /* until there is nothing left to do */
         }
-        if (sem_clockwait(&helper->wake, CLOCK_MONOTONIC, &next) == 0 || errno == EINTR) {
+        sem_clockwait(&helper->wake, CLOCK_MONOTONIC, &next);
+        struct timespec now; /* asked, not concluded: writers may wake us all the time */
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec < next.tv_sec || (now.tv_sec == next.tv_sec && now.tv_nsec < next.tv_nsec)) {
             continue;
         }
-        next.tv_sec++;
+        next.tv_sec = now.tv_sec + 1;
         tell_trouble(helper);
         mtprof__anchor_now(helper->recording);
         mtprof__sources_sync(helper->recording);

@@ -82,8 +82,9 @@ static bool define_string(mtprof__recording *recording, uint32_t id,
     return stored;
 }
 
-/* The id of a string of the process. Caller holds the lock. 0: refused. */
-static uint32_t intern(const char *text, size_t length, uint32_t file, uint32_t line)
+/* The id of a string of the process. Caller holds the lock. 0: refused, and *cause says why. */
+static uint32_t intern(const char *text, size_t length, uint32_t file, uint32_t line,
+                       uint32_t *cause)
 {
     mtprof__text_entry entry = {text, (uint32_t)length, file, line};
     uint64_t hash = hash_text(&entry);
@@ -92,7 +93,7 @@ static uint32_t intern(const char *text, size_t length, uint32_t file, uint32_t 
         return id;
     }
     id = (uint32_t)process.count + 1;
-    uint32_t cause = MTPROF_LOST_MEMORY;
+    *cause = MTPROF_LOST_MEMORY;
     mtb_arena before = process.arena;
     if (id >= MTPROF__DYNAMIC || !mtb_idmap_reserve(&process.map) ||
         !mtb_pages_grow((void **)&process.entries, &process.capacity, process.count + 1,
@@ -101,7 +102,7 @@ static uint32_t intern(const char *text, size_t length, uint32_t file, uint32_t 
         return 0;
     }
     /* N1: into the trace first. A string that does not get there is no string. */
-    if (mtprof__current != NULL && !define_string(mtprof__current, id, &entry, &cause)) {
+    if (mtprof__current != NULL && !define_string(mtprof__current, id, &entry, cause)) {
         mtb_arena_undo(&process.arena, before);
         return 0;
     }
@@ -120,7 +121,8 @@ uint32_t mtprof_intern(const char *text, size_t length)
         mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
     }
     mtb_lock_acquire(&mtprof__names_lock);
-    uint32_t id = intern(text, length, 0, 0);
+    uint32_t cause;
+    uint32_t id = intern(text, length, 0, 0, &cause);
     mtb_lock_release(&mtprof__names_lock);
     return id;
 }
@@ -161,11 +163,12 @@ bool mtprof__site_register(mtprof_site *site)
     size_t length = strlen(name);
     length = length > MTPROF__TEXT_MAX ? MTPROF__TEXT_MAX : length;
     mtb_lock_acquire(&mtprof__names_lock);
-    uint32_t file = site->file != NULL ? intern(site->file, strlen(site->file), 0, 0) : 0;
-    uint32_t id = intern(name, length, file, file != 0 ? site->line : 0);
+    uint32_t cause = MTPROF_LOST_MEMORY;
+    uint32_t file = site->file != NULL ? intern(site->file, strlen(site->file), 0, 0, &cause) : 0;
+    uint32_t id = intern(name, length, file, file != 0 ? site->line : 0, &cause);
     mtb_lock_release(&mtprof__names_lock);
     if (id == 0) {
-        mtprof__lose(MTPROF_LOST_MEMORY, 1);
+        mtprof__lose(cause, 1);
         return false;
     }
     __atomic_store_n(&site->reserved, mtprof__wants_of(site->flags), __ATOMIC_RELAXED);
@@ -173,18 +176,14 @@ bool mtprof__site_register(mtprof_site *site)
     return true;
 }
 
-bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w)
+bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w, uint32_t *cause)
 {
     uint64_t record[4] = {mtprof__word0(MTPROF_REC_DEF_THREAD, 4, 0, w->thread), w->os_id,
                           w->pthread_id, w->name};
-    uint32_t cause;
     mtb_lock_acquire(&mtprof__names_lock);
     bool stored = mtprof__stream_append(recording->store, &recording->definitions, record, 4,
-                                        mtprof__ticks(), &cause);
+                                        mtprof__ticks(), cause);
     mtb_lock_release(&mtprof__names_lock);
-    if (!stored) {
-        mtprof__count(cause, 1);
-    }
     return stored;
 }
 

@@ -332,30 +332,6 @@ mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op)
     return token;
 }
 
-void mtprof_op_end(mtprof_token token, uint32_t memory_device, uint64_t memory_after)
-{
-    if (token == 0) {
-        return;
-    }
-    mtprof_i_end(token);
-    if (!mtprof_wants(MTPROF_WANT_MEMORY)) {
-        return;
-    }
-    uint64_t state;
-    mtprof__writer *w = enter_attached(&state);
-    if (w == NULL) {
-        return;
-    }
-    if (token >> 56 == mtprof__epoch_byte((uint32_t)(state >> 32))) {
-        uint64_t *at = mtprof__reserve(w, 1, 1, true);
-        if (at != NULL) {
-            mtprof__put(at, mtprof__memory_word(MTPROF_REC_MEM_AFTER, memory_device, memory_after));
-            mtprof__publish(w, at + 1);
-        }
-    }
-    mtprof__leave(w);
-}
-
 /* ---- payloads that come later ---- */
 
 /* Stores a payload for a token: right behind its event where possible, else with its key in front.

@@ -92,7 +92,7 @@ uint64_t mtprof__epoch_close(mtprof__recording *recording)
         }
         if (!comes_to_rest(w, deadline)) {
             mtprof__store_count(recording->store, MTPROF_HEALTH_BUSY_AT_STOP, 1);
-        } else if (MTPROF__GET(w->recording) == recording) {
+        } else if (MTPROF__GET(w->serial) == recording->serial) {
             if (w->side_used > 0) {
                 mtprof__writer_drain(w);
             }
@@ -106,7 +106,7 @@ void mtprof__recorder_detach(mtprof__recording *recording)
 {
     for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
         mtprof__writer *w = mtprof__slot_at(i);
-        if (MTPROF__GET(w->recording) != recording) {
+        if (MTPROF__GET(w->serial) != recording->serial) {
             continue;
         }
         if (__atomic_load_n(&w->busy, __ATOMIC_ACQUIRE) != 0 && MTPROF__GET(w->epoch) != 0) {
@@ -122,7 +122,8 @@ void mtprof__recorder_detach(mtprof__recording *recording)
             continue;
         }
         /* W3 */
-        MTPROF__SET(w->recording, NULL);
+        MTPROF__SET(w->serial, 0);
+        w->recording = NULL;
         MTPROF__SET(w->epoch, 0);
         w->chunk = NULL;
         w->cursor = w->limit = w->end_of_chunk = NULL;
@@ -152,11 +153,12 @@ void mtprof__recorder_sum(mtprof__recording *recording, mtprof_health *health)
     health->truncated += MTPROF__GET(recording->truncated);
     for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
         const mtprof__writer *w = mtprof__slot_at(i);
-        if (MTPROF__GET(w->recording) == recording) {
+        if (MTPROF__GET(w->serial) == recording->serial) {
             uint64_t ordinal = MTPROF__GET(w->next_token) & MTPROF__ORDINAL_MASK;
             uint64_t first = MTPROF__GET(w->first_ordinal);
             health->begins += ordinal > first ? ordinal - first : 0;
-            health->others += MTPROF__GET(w->others);
+            health->begins += MTPROF__GET(w->nested_begins);
+            health->others += MTPROF__GET(w->others) + MTPROF__GET(w->nested_others);
             health->launches += MTPROF__GET(w->launches);
         }
     }

@@ -122,7 +122,7 @@ uint16_t mtprof__wants_of(uint32_t flags);
 /* Writes every string of the process into a new recording. Caller holds the lock. */
 bool mtprof__names_define_all(mtprof__recording *recording, uint32_t *cause);
 /* Tells the recording who the writer's thread is. */
-bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w);
+bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w, uint32_t *cause);
 /* The id of a dynamic name, 0: store it in full (N3). The writer has entered and is attached. */
 uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length);
 /* The same without a writer's cache, for sources. Takes the lock; lower ones may be held. */

@@ -125,10 +125,10 @@ static bool token_is_current(mtprof_token token, uint64_t state)
 }
 
 /* The long form: far away, another thread's, nested, or the clock moved oddly. */
-static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t ticks)
+static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t ticks, uint64_t memory)
 {
     if (token_is_current(token, mtprof__load_state())) {
-        uint64_t *at = mtprof__reserve(w, 3, 1, true);
+        uint64_t *at = mtprof__reserve(w, 4, 0, true);
         if (at != NULL) {
             uint64_t key = token & MTPROF__KEY_MASK;
             uint64_t distance = w->next_token - token;
@@ -136,7 +136,7 @@ static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t tic
                 mtprof__put(at, mtprof__end_word(distance, ticks));
                 w->end_ticks = ticks;
                 MTPROF__SET(w->depth, w->depth - 1);
-                mtprof__publish(w, at + 1);
+                at += 1;
             } else {
                 bool mine = key >> MTPROF_ORDINAL_BITS == w->slot;
                 mtprof__put(at, mtprof__word0(MTPROF_REC_END_X, 3, 0, 0));
@@ -151,36 +151,43 @@ static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t tic
                     mtprof__count(MTPROF_HEALTH_CLOCK_BACK, 1);
                 }
                 w->time_ref = ticks;
-                mtprof__publish(w, at + 3);
+                at += 3;
+            }
+            if (memory != 0) {
+                mtprof__put(at++, memory);
             }
             w->payload_at = NULL;
+            mtprof__publish(w, at);
         }
     }
     mtprof__leave(w);
 }
 
-static MT_COLD void end_outside(mtprof__writer *w, mtprof_token token)
+static MT_COLD void end_outside(mtprof__writer *w, mtprof_token token, uint64_t memory)
 {
     uint64_t ticks = mtprof__ticks();
     if (w == NULL) {
         w = mtprof__writer_mine();
         if (w != NULL && mtprof__enter(w)) {
-            end_slow(w, token, ticks);
+            end_slow(w, token, ticks, memory);
         }
     } else if (token_is_current(token, mtprof__load_state())) {
         uint64_t record[3] = {mtprof__word0(MTPROF_REC_END_X, 3, 0, 0), ticks,
                               token & MTPROF__KEY_MASK};
-        mtprof__side_put(w, record, 3);
-        end_elsewhere(token & MTPROF__KEY_MASK);
+        if (mtprof__side_put(w, record, 3)) {
+            end_elsewhere(token & MTPROF__KEY_MASK);
+        }
     }
 }
 
 /* The whole fast path of an end; false: take the slow one. The writer is entered. */
-MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, uint64_t ticks)
+MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, uint64_t ticks,
+                        uint64_t memory)
 {
+    uint32_t words = memory != 0 ? 2 : 1;
     /* One subtraction checks epoch, slot and order: any difference makes the distance huge. */
     uint64_t distance = w->next_token - token;
-    if (MT_UNLIKELY(!mtprof__ready(w, state, 1) || distance - 1 >= 0xFFFF ||
+    if (MT_UNLIKELY(!mtprof__ready(w, state, words) || distance - 1 >= 0xFFFF ||
                     ticks - w->time_ref >= (uint64_t)1 << MTPROF_SHORT_TIME)) {
         return false;
     }
@@ -188,21 +195,40 @@ MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, u
     w->end_ticks = ticks;
     MTPROF__SET(w->depth, w->depth - 1);
     w->payload_at = NULL;
-    mtprof__publish(w, w->cursor + 1);
+    if (memory != 0) {
+        mtprof__put(w->cursor + 1, memory);
+    }
+    mtprof__publish(w, w->cursor + words);
     mtprof__leave(w);
     return true;
 }
 
-void mtprof_i_end(mtprof_token token)
+/* memory: the MEM_AFTER word that goes with it, 0: none. */
+MT_INLINE void end_scope(mtprof_token token, uint64_t memory)
 {
     mtprof__writer *w = mtprof__mine;
     if (MT_UNLIKELY(w == NULL || !mtprof__enter(w))) {
-        end_outside(w, token);
+        end_outside(w, token, memory);
         return;
     }
     uint64_t ticks = mtprof__ticks();
-    if (MT_UNLIKELY(!end_fast(w, mtprof__load_state(), token, ticks))) {
-        end_slow(w, token, ticks);
+    if (MT_UNLIKELY(!end_fast(w, mtprof__load_state(), token, ticks, memory))) {
+        end_slow(w, token, ticks, memory);
+    }
+}
+
+void mtprof_i_end(mtprof_token token)
+{
+    end_scope(token, 0);
+}
+
+void mtprof_op_end(mtprof_token token, uint32_t memory_device, uint64_t memory_after)
+{
+    if (token != 0) {
+        bool wanted = mtprof_wants(MTPROF_WANT_MEMORY);
+        end_scope(token,
+                  wanted ? mtprof__memory_word(MTPROF_REC_MEM_AFTER, memory_device, memory_after)
+                         : 0);
     }
 }
 
@@ -238,7 +264,7 @@ uint32_t mtprof__recorder_cost(void)
         for (int i = 0; i < COST_PAIRS; i++) {
             mtprof_token token = 0;
             (void)(mtprof__enter(&w) && begin_fast(&w, state, &site, &token));
-            (void)(mtprof__enter(&w) && end_fast(&w, state, token, mtprof__ticks()));
+            (void)(mtprof__enter(&w) && end_fast(&w, state, token, mtprof__ticks(), 0));
         }
         uint64_t taken = mtprof__ticks() - before;
         best = taken < best ? taken : best;

@@ -35,6 +35,9 @@ static void on_thread_exit(void *value)
     mtprof__mine = NULL; /* what records later in this thread's exit takes a slot again */
     if (mtprof__enter(w)) {
         if (mtprof__load_state() != 0) { /* otherwise the fields are the controller's (W3) */
+            if (w->side_used > 0) {
+                mtprof__writer_drain(w); /* they are this thread's, not the next one's */
+            }
             w->left_open += w->depth;
             MTPROF__SET(w->depth, 0);
         }
@@ -141,6 +144,7 @@ void mtprof__slots_after_fork(void)
         w->epoch = 0;
         w->busy = 0;
         w->recording = NULL;
+        w->serial = 0;
         w->chunk = NULL;
         w->cursor = w->limit = NULL;
         w->side_used = w->side_busy = 0;
@@ -165,9 +169,10 @@ void mtprof_name_thread(const char *name)
     w->name = name != NULL ? mtprof_intern(name, strlen(name)) : 0;
     /* A recording that already knows the thread is told its new name. */
     if (mtprof__enter(w)) {
-        if (mtprof__load_state() != 0 && w->thread != 0 && w->recording != NULL &&
+        uint32_t cause;
+        if (mtprof__load_state() != 0 && w->thread != 0 && w->serial != 0 &&
             mtprof__reserve(w, 0, 0, false) != NULL) {
-            mtprof__define_thread(w->recording, w);
+            mtprof__define_thread(w->recording, w, &cause);
         }
         mtprof__leave(w);
     }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/pages.h"
 #include "mtprof/record/sys.h"
 
 #include <mtprof/clock.h>
@@ -127,48 +128,51 @@ static mtprof_status copy_texts(mtprof__store *store, const mtprof_config *confi
     return MTPROF_OK;
 }
 
+/* Why not even the first segment was to be had. */
+static mtprof_status refused_first(const mtprof__store *store, uint32_t cause)
+{
+    int error = store->refused_errno;
+    if (cause == MTPROF_LOST_MEMORY || store->path == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the first buffer");
+    }
+    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+    return mtb_fail_errno(full ? MTPROF_ENOSPC : MTPROF_EIO, error,
+                          "session_start: no room for the first block of %s", store->path);
+}
+
 /* The first segment, with the file under it where there is one, up to a valid header. */
 static mtprof_status open_first(mtprof__store *store)
 {
-    char *made = NULL;
     if (store->path != NULL) {
-        MT_TRY(mtprof__file_create(store->path, MTPROF_HEADER_BYTES, &store->fd, &made));
+        MT_TRY(mtprof__file_create(store->path, MTPROF_HEADER_BYTES, &store->fd, &store->made));
     }
     uint32_t cause = MTPROF_LOST_MEMORY;
-    mtprof_status status = MTPROF_OK;
     if (!mtprof__store_grow(store, &cause)) {
-        int error = store->refused_errno;
-        status = cause == MTPROF_LOST_MEMORY
-                     ? mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the first buffer")
-                     : mtb_fail_errno(
-                           error == ENOSPC || error == EDQUOT || error == EFBIG ? MTPROF_ENOSPC
-                                                                                : MTPROF_EIO,
-                           error, "session_start: no room for the first block of %s", store->path);
-    } else {
-        store->header = (mtprof__file_header *)(void *)store->segments[0]->base;
-        store->segments[0]->used = MTPROF_HEADER_BYTES;
-        store->frontier = MTPROF_HEADER_BYTES;
-        write_header(store);
-        if (store->behind) {
-            store->header->health[MTPROF_HEALTH_WRITTEN_BEHIND] = 1;
-            int error = mtprof__system.write(store->fd, store->header, MTPROF_HEADER_BYTES, 0);
-            if (error != 0) {
-                status = mtb_fail_errno(MTPROF_EIO, error, "session_start: %s", store->path);
-            }
+        return refused_first(store, cause);
+    }
+    store->header = (mtprof__file_header *)(void *)store->segments[0]->base;
+    store->segments[0]->used = MTPROF_HEADER_BYTES;
+    store->frontier = MTPROF_HEADER_BYTES;
+    write_header(store);
+    if (store->behind) {
+        store->header->health[MTPROF_HEALTH_WRITTEN_BEHIND] = 1;
+        int error = mtprof__system.write(store->fd, store->header, MTPROF_HEADER_BYTES, 0);
+        if (error != 0) {
+            return mtb_fail_errno(MTPROF_EIO, error, "session_start: %s", store->path);
         }
     }
-    if (store->path != NULL) {
-        if (status == MTPROF_OK) {
-            status = mtprof__file_place(store->path, store->fd, made);
-        }
-        if (status != MTPROF_OK) {
-            mtprof__file_discard(store->path, store->fd, made);
-            store->fd = -1;
-        } else {
-            mtb_free(made);
-        }
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof__store_place(mtprof__store *store)
+{
+    if (store->made == NULL) {
+        return MTPROF_OK;
     }
-    return status;
+    MT_TRY(mtprof__file_place(store->path, store->fd, store->made));
+    mtb_free(store->made);
+    store->made = NULL;
+    return MTPROF_OK;
 }
 
 mtprof_status mtprof__store_new(const mtprof_config *config, mtprof__store **out)
@@ -225,9 +229,11 @@ void mtprof__store_release(mtprof__store *store)
         if (store->pid == getpid()) {
             munmap(segment->base, segment->bytes);
         }
-        mtb_free(segment);
+        mtb_pages_give(segment, sizeof *segment);
     }
-    if (store->fd >= 0) {
+    if (store->made != NULL && store->pid == getpid()) {
+        mtprof__file_discard(store->path, store->fd, store->made);
+    } else if (store->fd >= 0) {
         close(store->fd);
     }
     if (store->spill_fd >= 0) {
@@ -396,7 +402,7 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
         }
         bool low = mtprof__store_is_low(store);
         mtb_lock_release(&store->lock);
-        if (low || chunk == NULL) {
+        if (low) {
             kick_helper(store);
         }
         if (chunk != NULL) {

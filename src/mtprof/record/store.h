@@ -82,6 +82,7 @@ typedef struct mtprof__store {
     uint64_t chunk_max; /* size of a chunk that is not a slot's first */
     uint8_t uuid[16];
     char *path; /* NULL: memory */
+    char *made; /* the file's name until it is put at the path */
     char *spill_directory;
     int fd, spill_fd;
     uint64_t spill_bytes;
@@ -112,8 +113,13 @@ typedef struct mtprof__chunk_start {
     uint32_t epoch, thread;
 } mtprof__chunk_start;
 
-/* Opens a store as a config says (config->path decides). One reference. */
+/*
+ * Opens a store as a config says (config->path decides). One reference. Released without having
+ * been placed, it leaves nothing behind. One at a time.
+ */
 mtprof_status mtprof__store_new(const mtprof_config *config, mtprof__store **out);
+/* Puts the file at its path, where a new store's is not yet: the last step that can fail. */
+mtprof_status mtprof__store_place(mtprof__store *store);
 void mtprof__store_retain(mtprof__store *store);
 void mtprof__store_release(mtprof__store *store);
 

@@ -81,6 +81,7 @@ static void unlock_path(const char *path, bool failed)
     if (failed && old_was_made) {
         unlink(path); /* our own empty placeholder */
     }
+    flock(old_fd, LOCK_UN); /* closing is not enough: a forked child may have a copy */
     close(old_fd);
     old_fd = -1;
 }
@@ -157,6 +158,7 @@ void mtprof__file_discard(const char *path, int fd, char *made)
         unlink(made);
     }
     if (fd >= 0) {
+        flock(fd, LOCK_UN);
         close(fd);
     }
     mtb_free(made);

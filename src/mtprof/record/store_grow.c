@@ -4,7 +4,7 @@
  * (so that a full disk is an error here and never a SIGBUS in a writer), and prefaulted by the
  * helper (so that the first touch of a page does not land on a writer).
  */
-#include "base/alloc.h"
+#include "base/pages.h"
 #include "mtprof/record/store.h"
 #include "mtprof/record/sys.h"
 
@@ -138,7 +138,7 @@ static bool add_segment(mtprof__store *store, uint32_t *cause)
     if (size < MTPROF_CHUNK_ALIGN || store->n_segments == MTPROF__SEGMENTS) {
         return refuse(store, cause, MTPROF_LOST_BUDGET, 0);
     }
-    mtprof__segment *segment = mtb_calloc(1, sizeof *segment);
+    mtprof__segment *segment = mtb_pages_take(sizeof *segment); /* perhaps in a signal handler */
     if (segment == NULL) {
         return refuse(store, cause, MTPROF_LOST_MEMORY, ENOMEM);
     }
@@ -157,7 +157,7 @@ static bool add_segment(mtprof__store *store, uint32_t *cause)
         disk = disk && error != ENOMEM;
     }
     if (error != 0) {
-        mtb_free(segment);
+        mtb_pages_give(segment, sizeof *segment);
         return refuse(store, cause, disk ? MTPROF_LOST_DISK : MTPROF_LOST_MEMORY, error);
     }
     mtb_lock_acquire(&store->lock);

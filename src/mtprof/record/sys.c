@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,11 +24,16 @@ static void *map(size_t bytes, int fd, off_t offset)
 }
 
 /* Past RLIMIT_FSIZE the kernel would send SIGXFSZ, which kills: look before asking. */
-static int allocate(int fd, off_t offset, off_t bytes)
+static bool past_limit(off_t end)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        (uint64_t)(offset + bytes) > (uint64_t)limit.rlim_cur) {
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           (uint64_t)end > (uint64_t)limit.rlim_cur;
+}
+
+static int allocate(int fd, off_t offset, off_t bytes)
+{
+    if (past_limit(offset + bytes)) {
         return EFBIG;
     }
     int error;
@@ -40,6 +46,9 @@ static int allocate(int fd, off_t offset, off_t bytes)
 static int write_all(int fd, const void *bytes, size_t length, off_t offset)
 {
     const char *p = bytes;
+    if (past_limit(offset + (off_t)length)) {
+        return EFBIG;
+    }
     while (length > 0) {
         ssize_t n = pwrite(fd, p, length, offset);
         if (n < 0) {

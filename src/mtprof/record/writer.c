@@ -75,14 +75,16 @@ static bool take_chunk(mtprof__writer *w, uint32_t *cause)
 void mtprof__writer_settle(mtprof__writer *w)
 {
     mtprof__recording *r = w->recording;
-    if (r == NULL) {
+    if (w->serial == 0) {
         return;
     }
     uint64_t ordinal = w->next_token & MTPROF__ORDINAL_MASK;
     int64_t open = w->left_open + w->depth -
                    (int64_t)__atomic_exchange_n(&w->foreign_ends, 0, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&r->begins, ordinal - w->first_ordinal, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&r->others, w->others, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&r->begins, ordinal - w->first_ordinal + w->nested_begins, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&r->others, w->others + w->nested_others, __ATOMIC_RELAXED);
+    MTPROF__SET(w->nested_begins, 0);
+    MTPROF__SET(w->nested_others, 0);
     __atomic_fetch_add(&r->launches, w->launches, __ATOMIC_RELAXED);
     __atomic_fetch_add(&r->truncated, (uint64_t)(open > 0 ? open : 0), __ATOMIC_RELAXED);
     MTPROF__SET(w->first_ordinal, ordinal);
@@ -117,11 +119,12 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
     if (recording == NULL || mtprof__load_state() != state) {
         return false;
     }
-    if (w->recording != recording) {
+    if (w->serial != recording->serial) {
         mtprof__names_cache_reset(w);
         mtprof__inputs_cache_reset(w);
         mtprof__stack_cache_reset(w);
-        MTPROF__SET(w->recording, recording);
+        w->recording = recording;
+        MTPROF__SET(w->serial, recording->serial);
         w->chunk = NULL;
         w->cursor = w->limit = w->end_of_chunk = NULL;
         w->sequence = 0;
@@ -137,7 +140,10 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
     bool new_thread = w->thread == 0;
     if (new_thread) {
         w->thread = __atomic_add_fetch(&recording->n_threads, 1, __ATOMIC_RELAXED);
-        mtprof__define_thread(recording, w);
+        if (!mtprof__define_thread(recording, w, cause)) {
+            w->thread = 0;
+            return false;
+        }
     }
     w->wants = (uint32_t)state;
     uint64_t slot = (uint64_t)w->slot << MTPROF_ORDINAL_BITS;
@@ -168,7 +174,16 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
     return told;
 }
 
-/* Moves nested records from the side buffer into the chunk, where they were to come all along. */
+/* Which counter a nested record moves; NULL: none, it is an end. */
+static uint64_t *nested_count(mtprof__writer *w, uint64_t word)
+{
+    uint32_t kind = word & 0xFF;
+    return kind == MTPROF_REC_END_X     ? NULL
+           : kind == MTPROF_REC_BEGIN_X ? &w->nested_begins
+                                        : &w->nested_others;
+}
+
+/* Where they were to come all along, had the thread not been inside the recorder. */
 void mtprof__writer_drain(mtprof__writer *w)
 {
     if (w->chunk == NULL) {
@@ -186,11 +201,13 @@ void mtprof__writer_drain(mtprof__writer *w)
         w->side_busy = 0;
         uint32_t cause;
         if (w->cursor + used > w->limit && !take_chunk(w, &cause)) {
-            uint64_t lost = 0;
             for (uint32_t i = 0; i < used; i += (uint32_t)(copy[i] >> 8 & 0xFF)) {
-                lost++;
+                uint64_t *count = nested_count(w, copy[i]);
+                if (count != NULL) {
+                    MTPROF__SET(*count, *count - 1);
+                    mtprof__lose(cause, 1);
+                }
             }
-            mtprof__lose(cause, lost);
             return;
         }
         for (uint32_t i = 0; i < used; i++) {
@@ -241,19 +258,23 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
     return NULL;
 }
 
-void mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count)
+bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count)
 {
+    uint64_t *counter = nested_count(w, words[0]);
     if (w->side_busy != 0 || w->side_used + count > MTPROF__SIDE_WORDS) {
-        mtprof__lose(MTPROF_LOST_NESTED, 1);
-        return;
+        mtprof__lose(MTPROF_LOST_NESTED, counter != NULL);
+        return false;
     }
     w->side_busy = 1;
     MT_COMPILER_BARRIER();
     memcpy(w->side + w->side_used, words, count * sizeof words[0]);
     MT_COMPILER_BARRIER();
     w->side_used += count;
-    MTPROF__SET(w->others, w->others + 1);
+    if (counter != NULL) {
+        MTPROF__SET(*counter, *counter + 1);
+    }
     w->limit = w->cursor; /* the next event of this thread takes the slow path and drains */
     MT_COMPILER_BARRIER();
     w->side_busy = 0;
+    return true;
 }

@@ -66,11 +66,14 @@ typedef struct mtprof__writer {
     uint64_t *payload_at; /* a payload of latest_token may follow here and nowhere else */
     uint64_t latest_token;
     uint64_t *end_of_chunk;
-    mtprof__recording *recording;
+    mtprof__recording *recording; /* meaningful as long as `serial` says so */
+    uint64_t serial; /* atomic: of the recording it is attached to; 0: none. Never reused, unlike
+                        the pointer */
     mtprof__chunk_header *chunk;
     uint64_t sequence;      /* of the next chunk */
     uint64_t first_ordinal; /* in this recording */
     uint64_t launches;
+    uint64_t nested_begins, nested_others; /* counted by nested events only (W1) */
     int64_t left_open;         /* scopes that earlier threads of this slot left open, this epoch */
     uint64_t foreign_ends;     /* atomic: scopes of this slot ended by other threads, this epoch */
     uint64_t reserved_seen[2]; /* last "reserved" told for devices 0 and 1 */
@@ -167,12 +170,12 @@ mtprof__writer *mtprof__writer_mine(void);
 /*
  * Brings the writer into the current epoch with room for `words`, and returns the cursor; NULL when
  * nothing records, or when there is no room (`events` are counted as lost). The caller has entered.
- * An end may use a chunk's tail.
+ * An end may use a chunk's tail; one that finds no room is no lost event but a truncated scope.
  */
 uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bool is_end);
 
-/* Puts a complete record of the nested kind into the side buffer, or counts it as lost. */
-void mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count);
+/* Puts a complete record of the nested kind into the side buffer. False: lost, and counted. */
+bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count);
 
 /* Moves nested records from the side buffer into the chunk. Owner, or controller (W3). */
 void mtprof__writer_drain(mtprof__writer *w);
