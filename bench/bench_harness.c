@@ -188,7 +188,7 @@ double bench_median(const bench_series *series)
 /* What is printed is what is compared, or a table could say "24.00, limit 24.00, missed". */
 static double as_printed(double value)
 {
-    return round(value * 100) / 100;
+    return round(value * 100) / 100 + 0.0; /* no "-0.00" */
 }
 
 void bench_emit(const bench_figure *figure)
@@ -203,7 +203,10 @@ void bench_emit(const bench_figure *figure)
         printf(", \"median\": %.2f", figure->median);
     }
     if (figure->floor != 0) {
-        printf(", \"floor\": %.2f, \"ratio\": %.3f", figure->floor, figure->value / figure->floor);
+        printf(", \"floor\": %.2f", figure->floor);
+    }
+    if (figure->floor >= 1) {
+        printf(", \"ratio\": %.3f", figure->value / figure->floor);
     }
     if (figure->limit != 0) {
         double limit = as_printed(figure->limit);

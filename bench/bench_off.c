@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What instrumented code costs while nothing records: instructions (counted by callgrind, so they
- * repeat to the last one) and time.
+ * repeat to the last one) and time. Of recording itself only the instructions are counted here; its
+ * times are bench_scope's.
  *
  * The program runs itself under valgrind: `bench_off --loop FUNCTION N` does nothing but that loop.
  */
@@ -21,14 +22,23 @@ enum {
     BATCH = 200000
 };
 
+/* What recording executes, too: a number that repeats, where times do not. */
+static void scopes_on(uint64_t n)
+{
+    mtprof_config config = {.struct_size = sizeof config};
+    mtprof_session *session = bench_start(&config);
+    bench_scopes(NULL, n);
+    bench_close(session);
+}
+
 static const struct loop {
     const char *name;
     void (*run)(uint64_t n);
 } loops[] = {
-    {"off_small_with", off_small_with},
-    {"off_small_without", off_small_without},
-    {"off_large_with", off_large_with},
-    {"off_large_without", off_large_without},
+    {"off_small_with", off_small_with}, {"off_small_without", off_small_without},
+    {"off_large_with", off_large_with}, {"off_large_without", off_large_without},
+    {"off_busy_with", off_busy_with},   {"off_busy_without", off_busy_without},
+    {"scopes_on", scopes_on},
 };
 
 static const struct loop *find_loop(const char *name)
@@ -44,8 +54,9 @@ static const struct loop *find_loop(const char *name)
 
 /* ---- instructions ---- */
 
-/* Instructions of a loop and what it calls, per turn; negative where callgrind is not to be had. */
-static double count_instructions(const char *name)
+/* Instructions of a function of a loop and what it calls, per turn; negative where callgrind is not
+ * to be had. */
+static double count_instructions(const char *name, const char *function)
 {
     char program[1024], out[1100], command[4096];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -57,7 +68,7 @@ static double count_instructions(const char *name)
     snprintf(command, sizeof command,
              "valgrind --tool=callgrind --callgrind-out-file='%s' --toggle-collect=%s "
              "'%s' --loop %s %d >/dev/null 2>&1",
-             out, name, program, name, COUNTED);
+             out, function, program, name, COUNTED);
     int status = system(command);
     double instructions = -1;
     FILE *file = status == 0 ? fopen(out, "r") : NULL;
@@ -74,9 +85,10 @@ static double count_instructions(const char *name)
     return instructions / COUNTED;
 }
 
-static void bench_instructions(const char *figure, const char *with, const char *without)
+static void bench_instructions(const char *figure, const char *with, const char *without,
+                               double limit)
 {
-    double a = count_instructions(with), b = count_instructions(without);
+    double a = count_instructions(with, with), b = count_instructions(without, without);
     if (a <= 0 || b <= 0) {
         fprintf(stderr, "%s: skipped, valgrind is missing or failed\n", figure);
         return;
@@ -84,7 +96,18 @@ static void bench_instructions(const char *figure, const char *with, const char 
     char extra[96];
     snprintf(extra, sizeof extra, "\"with\": %.2f, \"without\": %.2f", a, b);
     bench_emit(&(bench_figure){
-        .name = figure, .unit = "instr", .value = a - b, .limit = 4, .extra = extra});
+        .name = figure, .unit = "instr", .value = a - b, .limit = limit, .extra = extra});
+}
+
+static void bench_on_instructions(void)
+{
+    double value = count_instructions("scopes_on", "bench_scopes");
+    if (value <= 0) {
+        fprintf(stderr, "scope_on_instructions: skipped, valgrind is missing or failed\n");
+    } else {
+        bench_emit(
+            &(bench_figure){.name = "scope_on_instructions", .unit = "instr", .value = value});
+    }
 }
 
 /* ---- time ---- */
@@ -119,11 +142,18 @@ int main(int argc, char **argv)
     }
     bench_init(argc, argv);
     if (bench_wants("scope_off_instructions")) {
-        bench_instructions("scope_off_instructions", "off_small_with", "off_small_without");
+        bench_instructions("scope_off_instructions", "off_small_with", "off_small_without", 4);
     }
     if (bench_wants("scope_off_instructions_large_body")) {
         bench_instructions("scope_off_instructions_large_body", "off_large_with",
-                           "off_large_without");
+                           "off_large_without", 4);
+    }
+    if (bench_wants("scope_off_instructions_busy_body")) {
+        bench_instructions("scope_off_instructions_busy_body", "off_busy_with", "off_busy_without",
+                           0);
+    }
+    if (bench_wants("scope_on_instructions")) {
+        bench_on_instructions();
     }
     if (bench_wants("scope_off_ns")) {
         bench_time("scope_off_ns", "off_small_with", "off_small_without");

@@ -10,12 +10,16 @@
 /* In a translation unit of its own: nothing is known about it. */
 uint64_t off_opaque(uint64_t value);
 
-/* A scope around a call, and a scope around a dozen statements. */
+/* A scope around a call, around a dozen statements, and around a loop short of registers. */
 void off_small_with(uint64_t n);
 void off_small_without(uint64_t n);
 uint64_t off_large_step_with(uint64_t *state, uint64_t i);
 uint64_t off_large_step_without(uint64_t *state, uint64_t i);
 void off_large_with(uint64_t n);
 void off_large_without(uint64_t n);
+uint64_t off_busy_step_with(uint64_t *state, uint64_t i);
+uint64_t off_busy_step_without(uint64_t *state, uint64_t i);
+void off_busy_with(uint64_t n);
+void off_busy_without(uint64_t n);
 
 #endif /* BENCH_BENCH_OFF_H */

@@ -33,10 +33,11 @@ bool mtb_fail_here(void)
 
 void *mtb_calloc(size_t count, size_t size)
 {
-    if (mtb_fail_here()) {
+    size_t bytes;
+    if (mtb_fail_here() || __builtin_mul_overflow(count, size, &bytes)) {
         return NULL;
     }
-    return calloc(count != 0 ? count : 1, size != 0 ? size : 1);
+    return calloc(bytes != 0 ? bytes : 1, 1);
 }
 
 void *mtb_resize(void *block, size_t count, size_t size)

@@ -129,6 +129,13 @@ static void note_event(rb_walk *walk, const mtprof_stream_info *stream, const mt
     }
 }
 
+/* Whether a record carries a time of its own. */
+static bool is_timed(uint8_t kind)
+{
+    return kind == MTPROF_REC_END || (kind >= MTPROF_REC_BEGIN && kind <= MTPROF_REC_LAUNCH) ||
+           kind == MTPROF_REC_TIME || kind == MTPROF_REC_EPOCH || kind == MTPROF_REC_THREAD;
+}
+
 static void walk_stream(rb_walk *walk, uint32_t index, rb_visit *visit, void *context)
 {
     rb_trace *t = walk->trace;
@@ -154,8 +161,10 @@ static void walk_stream(rb_walk *walk, uint32_t index, rb_visit *visit, void *co
         t->records++;
         t->kinds[r.kind]++;
         if (events) {
-            t->back += r.ticks < last;
-            last = r.ticks;
+            if (is_timed(r.kind)) {
+                t->back += r.ticks < last;
+                last = r.ticks;
+            }
             check_definitions(t, &r);
             note_event(walk, &stream, &r);
         }

@@ -6,6 +6,15 @@
 #include "mtprof/control/session_impl.h"
 #include "mtprof/record/source_registry.h"
 
+/* Under the lock, because metadata notes the window it was set in. */
+static void next_window(mtprof_session *session)
+{
+    mtb_lock_acquire(&mtprof__session_lock);
+    session->window++;
+    session->window_open = true;
+    mtb_lock_release(&mtprof__session_lock);
+}
+
 mtprof_status mtprof_session_pause(mtprof_session *session)
 {
     if (session == NULL) {
@@ -40,8 +49,7 @@ mtprof_status mtprof_session_resume(mtprof_session *session, uint64_t wants)
     }
     session->wants = wants != 0 ? wants : session->wants;
     if (!session->window_open) {
-        session->window_open = true;
-        session->window++;
+        next_window(session);
     }
     mtprof__session_open_gate(session);
     mtprof__session_move(session, CHANGING, RECORDING);
@@ -64,8 +72,7 @@ mtprof_status mtprof_session_window_open(mtprof_session *session, uint64_t wants
     }
     session->wants = wants != 0 ? wants : session->config.wants;
     session->step = step;
-    session->window++;
-    session->window_open = true;
+    next_window(session);
     mtprof__session_open_gate(session);
     mtprof__session_move(session, CHANGING, RECORDING);
     return MTPROF_OK;

@@ -36,6 +36,7 @@ struct mtprof_cursor {
     size_t at, n_words; /* of the records */
     uint64_t offset;    /* of the chunk in the trace */
     bool checked;       /* its data checksum holds */
+    uint64_t n_damaged; /* chunks so far whose data checksum does not hold */
 
     bool fresh;         /* no chunk has been used up without damage just before this one */
     uint64_t sequence;  /* of this chunk */

@@ -175,6 +175,7 @@ int mtprof__cursor_load(mtprof_cursor *cursor)
         }
         if (status == MTPROF_OK) {
             status = settle(cursor, chunk, last, data_bytes);
+            cursor->n_damaged += status != MTPROF_OK;
         }
         if (status == MTPROF_OK) {
             enter(cursor, chunk);

@@ -42,6 +42,7 @@ static int read_stream(mtprof_reader *reader, mtprof__read_stream *stream,
             status = mtprof__problem_add_failure(&reader->problems);
         }
     }
+    reader->info.chunks_damaged += cursor.n_damaged;
     mtprof__cursor_fini(&cursor);
     return status == MTPROF_EEND ? MTPROF_OK : status;
 }

@@ -214,6 +214,30 @@ TEST(a_data_checksum)
     tb_fini(&b);
 }
 
+/* What opening reads it also reports, and the cursor again. */
+TEST(damaged_definitions)
+{
+    trace_builder b;
+    tb_memory memory;
+    tb_init(&b);
+    tb_chunk(&b, MTPROF_STREAM_DEFINITIONS, 0);
+    tb_string(&b, 1, "lost");
+    tb_chunk(&b, MTPROF_STREAM_DEFINITIONS, 0);
+    tb_string(&b, 2, "kept");
+    tb_finish(&b, true);
+    b.bytes[PAGE + 64 + 16] ^= 0x20; /* "Lost" */
+    mtprof_reader *reader = open_with_problem(&b, &memory, PAGE, "checksum of 24 bytes");
+    mtprof_trace_info info = {.struct_size = sizeof info};
+    mtprof_text text;
+    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_EQ_U64(info.chunks, 2);
+    CHECK_EQ_U64(info.chunks_damaged, 1);
+    CHECK(!mtprof_reader_string(reader, 1, &text));
+    CHECK(mtprof_reader_string(reader, 2, &text));
+    check_left(reader, 1, 1);
+    tb_fini(&b);
+}
+
 TEST(unused_pages)
 {
     trace_builder b;
