@@ -43,6 +43,7 @@ static void fork_child(void)
 {
     mtprof__recorder_after_fork_child();
     mtprof__sources_after_fork();
+    mtprof__file_after_fork();
     mtb_lock_reset(&mtprof__session_lock);
     active = NULL;
 }

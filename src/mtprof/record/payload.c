@@ -193,8 +193,12 @@ static void batch_encoded(mtprof__writer *w, batch *b, uint32_t site, const uint
     }
     bool shown = at != NULL;
     b->cut = b->cut || !shown;
-    if (shown && n_scalars != 0 && n_scalars < MTPROF__RECORD_MAX &&
-        (at = batch_take(b, 1 + n_scalars)) != NULL) {
+    if (!shown || n_scalars == 0) {
+        return;
+    }
+    at = n_scalars < MTPROF__RECORD_MAX ? batch_take(b, 1 + n_scalars) : NULL;
+    b->cut = b->cut || at == NULL;
+    if (at != NULL) {
         at[0] = mtprof__word0(MTPROF_REC_SCALARS, 1 + n_scalars, n_scalars, 0);
         memcpy(at + 1, scalars, n_scalars * sizeof scalars[0]);
     }

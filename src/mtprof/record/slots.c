@@ -10,6 +10,7 @@
 #include "base/pages.h"
 #include "mtprof/record/recording.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -29,9 +30,14 @@ enum {
 static char *writer_pool;
 static size_t writer_pool_left;
 
+/* How often this thread has left its slot. After the last round of destructors nobody would free
+ * it. */
+static __thread uint8_t exits __attribute__((tls_model("initial-exec")));
+
 static void on_thread_exit(void *value)
 {
     mtprof__writer *w = value;
+    exits++;
     mtprof__mine = NULL; /* what records later in this thread's exit takes a slot again */
     if (mtprof__enter(w)) {
         if (mtprof__load_state() != 0) { /* otherwise the fields are the controller's (W3) */
@@ -40,6 +46,7 @@ static void on_thread_exit(void *value)
             }
             w->left_open += w->depth;
             MTPROF__SET(w->depth, 0);
+            w->limit = w->cursor; /* whoever takes the slot over must say so first */
         }
         mtprof__leave(w);
     }
@@ -105,6 +112,10 @@ mtprof__writer *mtprof__slot_take(uint32_t *cause)
     *cause = MTPROF_LOST_NESTED;
     if (mtb_locks_held()) {
         return NULL; /* a signal inside one of our own critical sections */
+    }
+    if (exits >= PTHREAD_DESTRUCTOR_ITERATIONS) {
+        *cause = MTPROF_LOST_LATE;
+        return NULL;
     }
     mtb_lock_acquire(&lock);
     mtprof__writer *w = free_slots;

@@ -27,6 +27,7 @@ struct mtprof_source {
     mtb_lock lock;           /* guards what follows */
     mtprof__recording *recording;
     mtprof__stream stream;
+    uint64_t stream_serial; /* of the recording that the stream belongs to */
 };
 
 static mtb_lock list_lock = MTB_LOCK_INIT(MTB_RANK_SOURCES);
@@ -221,19 +222,28 @@ static void join_recording(mtprof_source *source, const struct joining *to)
     if (source->ops.needs != 0 && (source->ops.needs & to->wants) == 0) {
         return;
     }
+    /* Held to the end: a close waits for it before it lets the recording go. */
+    pthread_mutex_lock(&source->calling);
+    mtb_lock_acquire(&list_lock);
+    bool current = joining.recording == to->recording;
+    mtb_lock_release(&list_lock);
+    if (!current) {
+        pthread_mutex_unlock(&source->calling);
+        return;
+    }
     mtb_lock_acquire(&source->lock);
-    bool fresh = source->recording != to->recording;
+    bool fresh = source->stream_serial != to->recording->serial;
     if (fresh) {
         memset(&source->stream, 0, sizeof source->stream);
         source->stream.kind = MTPROF_STREAM_SOURCE;
         source->stream.slot = source->index;
-        source->recording = to->recording;
+        source->stream_serial = to->recording->serial;
     }
+    source->recording = to->recording;
     mtb_lock_release(&source->lock);
     if (fresh) {
         define_source(source, to->recording);
     }
-    pthread_mutex_lock(&source->calling);
     mtprof_status status = MTPROF_OK;
     if (!source->started) {
         status = source->ops.start(source->ops.context, source, to->wants);
@@ -242,16 +252,16 @@ static void join_recording(mtprof_source *source, const struct joining *to)
             push_pair(source);
         }
     }
-    pthread_mutex_unlock(&source->calling);
+    char message[256] = "";
     if (status != MTPROF_OK) {
         detach_source(source, to->recording); /* left out: what it pushes comes too late */
-        char message[256];
         snprintf(message, sizeof message, "source %.100s does not take part: %s", source->ops.name,
                  mtprof_status_text(status));
         mtprof__put_warning(to->recording, message);
-        if (to->warn != NULL) {
-            to->warn(to->user, status, message);
-        }
+    }
+    pthread_mutex_unlock(&source->calling);
+    if (status != MTPROF_OK && to->warn != NULL) {
+        to->warn(to->user, status, message);
     }
 }
 
@@ -288,7 +298,9 @@ void mtprof__sources_stop(mtprof__recording *recording, uint64_t timeout_ns)
 
 static void visit_detach(mtprof_source *source, void *context)
 {
+    pthread_mutex_lock(&source->calling);
     detach_source(source, context);
+    pthread_mutex_unlock(&source->calling);
 }
 
 void mtprof__sources_detach(mtprof__recording *recording)

@@ -152,6 +152,8 @@ int mtprof__file_beside(const char *path, char **name);
 mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *fd, char **made);
 /* Puts what mtprof__file_create made in its place. */
 mtprof_status mtprof__file_place(const char *path, int fd, char *made);
+/* In the child of a fork: a start that was under way in the parent is none of ours. */
+void mtprof__file_after_fork(void);
 /* Undoes mtprof__file_create. */
 void mtprof__file_discard(const char *path, int fd, char *made);
 

@@ -33,6 +33,7 @@ enum {
 /* The lock on what stood at the path; one start at a time holds it (MTB_RANK_CONTROL). */
 static int old_fd = -1;
 static bool old_was_made;
+static int new_fd = -1; /* what is being made, until it is in its place */
 
 static mtprof_status lock_path(const char *path)
 {
@@ -137,6 +138,7 @@ mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *f
                                                                                    : MTPROF_EIO,
                               error, "session_start: no room for the first block of %s", path);
     }
+    new_fd = file;
     *fd = file;
     *made = name;
     return MTPROF_OK;
@@ -149,6 +151,7 @@ mtprof_status mtprof__file_place(const char *path, int fd, char *made)
         return mtb_fail_errno(MTPROF_EIO, errno, "session_start: cannot put %s in place", path);
     }
     unlock_path(path, false);
+    new_fd = -1;
     return MTPROF_OK;
 }
 
@@ -163,4 +166,17 @@ void mtprof__file_discard(const char *path, int fd, char *made)
     }
     mtb_free(made);
     unlock_path(path, true);
+    new_fd = -1;
+}
+
+void mtprof__file_after_fork(void)
+{
+    /* Copies in the child of a fork: they must not keep the parent's locks alive. */
+    if (old_fd >= 0) {
+        close(old_fd);
+    }
+    if (new_fd >= 0) {
+        close(new_fd);
+    }
+    old_fd = new_fd = -1;
 }

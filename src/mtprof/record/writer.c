@@ -166,7 +166,9 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
             told = announce(w, MTPROF_REC_THREAD, w->thread, cause);
         }
     }
-    if (!told) {
+    if (told) {
+        w->limit = w->end_of_chunk - MTPROF__TAIL_WORDS;
+    } else {
         /* Not part of the epoch: the next event tries again. */
         __atomic_store_n(&w->epoch, 0, __ATOMIC_RELAXED);
         w->thread = new_thread ? 0 : w->thread;

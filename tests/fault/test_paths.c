@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Paths that cannot be recorded to, paths that somebody else records to, and file systems and
+ * limits that make recording harder.
+ */
+#include "fault/fault.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+static void check_refused(const char *path, mtprof_status expected, int system_error)
+{
+    mtprof_config config = {.struct_size = sizeof config, .path = path};
+    mtprof_session *session = (mtprof_session *)&config;
+    mtprof_status status = mtprof_session_start(&config, &session);
+    if (status == MTPROF_OK) {
+        FAIL("%s: start did not fail", path);
+        mtprof_session_close(session);
+        return;
+    }
+    CHECK_EQ_I64(status, expected);
+    CHECK_EQ_PTR(session, NULL);
+    CHECK(strstr(mtprof_last_error()->message, path) != NULL);
+    if (system_error != 0) {
+        CHECK_EQ_I64(mtprof_last_error()->system_error, system_error);
+    }
+    CHECK(mtprof_i_gate == 0);
+}
+
+/* A start that failed has left the process as it was. */
+static void check_usable(void)
+{
+    mtprof_session *session = stress_start(NULL, MTPROF_POLICY_SPILL, 0);
+    REQUIRE(session != NULL);
+    MTPROF_INSTANT("usable");
+    CHECK_EQ_U64(stress_health(session).others, 1);
+    CHECK_OK(mtprof_session_close(session));
+}
+
+TEST(paths_that_lead_nowhere)
+{
+    char file[STRESS_PATH], path[STRESS_PATH + 64];
+    const char *folder = mt_test_tmpdir();
+    fault_write_file(stress_path(file, "file"), "text");
+    snprintf(path, sizeof path, "%s/missing/t.mtt", folder);
+    check_refused(path, MTPROF_EIO, ENOENT);
+    snprintf(path, sizeof path, "%s/under.mtt", file);
+    check_refused(path, MTPROF_EIO, ENOTDIR);
+    check_refused(folder, MTPROF_EIO, 0);
+    snprintf(path, sizeof path, "%s/", folder);
+    check_refused(path, MTPROF_EIO, 0);
+    snprintf(path, sizeof path, "%s/dangling", folder);
+    REQUIRE_EQ_I64(symlink("nowhere/at/all", path), 0);
+    check_refused(path, MTPROF_EIO, ENOENT);
+    char long_name[400];
+    memset(long_name, 'x', sizeof long_name);
+    long_name[0] = '/';
+    long_name[sizeof long_name - 1] = '\0';
+    check_refused(long_name, MTPROF_EIO, ENAMETOOLONG);
+    CHECK(fault_holds(file, "text"));
+    CHECK_EQ_I64(stress_entries(folder), 2);
+    check_usable();
+}
+
+/* Opening a FIFO must not wait for a reader, and what is no file is left alone. */
+TEST(paths_to_what_is_no_file)
+{
+    char path[STRESS_PATH];
+    REQUIRE_EQ_I64(mkfifo(stress_path(path, "fifo"), 0644), 0);
+    check_refused(path, MTPROF_EIO, 0);
+    struct stat st;
+    CHECK(stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+    check_refused("/dev/null", MTPROF_EIO, 0);
+    CHECK(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 1);
+    check_usable();
+}
+
+TEST(read_only_file_system)
+{
+    char folder[STRESS_PATH], path[STRESS_PATH + 16];
+    if (!fault_mount(folder, "disk", "size=1m", true)) {
+        MT_SKIP("needs the right to mount a tmpfs");
+    }
+    snprintf(path, sizeof path, "%s/t.mtt", folder);
+    check_refused(path, MTPROF_EIO, EROFS);
+    check_usable();
+    mtprof_session *session = stress_start(NULL, MTPROF_POLICY_SPILL, 0);
+    REQUIRE(session != NULL);
+    CHECK_OK(mtprof_session_stop(session));
+    CHECK_EQ_I64(mtprof_session_save(session, path), MTPROF_EIO);
+    CHECK(strstr(mtprof_last_error()->message, path) != NULL);
+    CHECK_OK(mtprof_session_close(session));
+}
+
+TEST(folder_without_permission)
+{
+    if (geteuid() == 0) {
+        if (setgid(65534) != 0 || setuid(65534) != 0) {
+            MT_SKIP("root may do everything, and cannot become somebody else here");
+        }
+    }
+    check_refused("/root-owned.mtt", MTPROF_EIO, EACCES);
+    check_usable();
+}
+
+/* ---- two processes, one path ---- */
+
+static void say(int fd)
+{
+    CHECK_EQ_I64(write(fd, "x", 1), 1);
+}
+
+static void hear(int fd)
+{
+    char byte;
+    CHECK_EQ_I64(read(fd, &byte, 1), 1);
+}
+
+TEST(two_processes_one_path)
+{
+    char path[STRESS_PATH];
+    int to_child[2], to_parent[2];
+    stress_path(path, "shared.mtt");
+    REQUIRE(pipe(to_child) == 0 && pipe(to_parent) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        mtprof_session *session = stress_start(path, MTPROF_POLICY_SPILL, 0);
+        for (int i = 0; i < 1000; i++) {
+            MTPROF_INSTANT("first process");
+        }
+        say(to_parent[1]);
+        hear(to_child[0]);
+        for (int i = 0; i < 1000; i++) {
+            MTPROF_INSTANT("first process");
+        }
+        CHECK_OK(mtprof_session_close(session));
+        _exit(0);
+    }
+    hear(to_parent[0]);
+    check_refused(path, MTPROF_EBUSY, 0);
+    check_refused(path, MTPROF_EBUSY, 0);
+    rb_trace t;
+    if (rb_open(&t, path, NULL, NULL)) { /* live, from outside */
+        CHECK_EQ_U64(t.others, 1000);
+        rb_close(&t);
+    }
+    say(to_child[1]);
+    int status;
+    REQUIRE_EQ_I64(waitpid(child, &status, 0), child);
+    CHECK_EQ_I64(status, 0);
+    rb_check_file(path, false);
+    if (rb_open(&t, path, NULL, NULL)) {
+        CHECK_EQ_U64(t.others, 2000);
+        rb_close(&t);
+    }
+    mtprof_session *session = stress_start(path, MTPROF_POLICY_SPILL, 0);
+    REQUIRE(session != NULL);
+    MTPROF_INSTANT("second process");
+    CHECK_OK(mtprof_session_close(session));
+    rb_check_file(path, false);
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 1);
+}
+
+/* Many processes want one path at the same moment: one gets it, the others hear EBUSY. */
+TEST(many_processes_race_for_a_path)
+{
+    char path[STRESS_PATH];
+    stress_path(path, "race.mtt");
+    for (int round = 0; round < 10; round++) {
+        int go[2], gone[2];
+        REQUIRE(pipe(go) == 0 && pipe(gone) == 0);
+        pid_t children[6];
+        for (int i = 0; i < 6; i++) {
+            children[i] = fork();
+            if (children[i] == 0) {
+                mtprof_config config = {.struct_size = sizeof config, .path = path};
+                mtprof_session *session = NULL;
+                mtprof_status status = mtprof_session_start(&config, &session);
+                CHECK(status == MTPROF_OK || status == MTPROF_EBUSY);
+                say(gone[1]);
+                hear(go[0]); /* the winner keeps the path until all have tried */
+                MTPROF_INSTANT("winner");
+                CHECK_OK(mtprof_session_close(session));
+                _exit(status == MTPROF_OK ? 0 : 1);
+            }
+        }
+        for (int i = 0; i < 6; i++) {
+            hear(gone[0]);
+        }
+        int winners = 0;
+        for (int i = 0; i < 6; i++) {
+            say(go[1]);
+        }
+        for (int i = 0; i < 6; i++) {
+            int status;
+            REQUIRE_EQ_I64(waitpid(children[i], &status, 0), children[i]);
+            winners += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        }
+        CHECK_EQ_I64(winners, 1);
+        rb_check_file(path, false);
+        close(go[0]);
+        close(go[1]);
+        close(gone[0]);
+        close(gone[1]);
+    }
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 1);
+}
+
+/* ---- limits ---- */
+
+static void ignore_nothing(void)
+{
+    signal(SIGXFSZ, SIG_DFL);
+}
+
+TEST(file_size_limit_while_recording)
+{
+    char path[STRESS_PATH];
+    ignore_nothing();
+    struct rlimit limit = {3 << 20, 3 << 20};
+    REQUIRE_EQ_I64(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    fault_warnings warnings = {0};
+    mtprof_config config = {.struct_size = sizeof config,
+                            .path = stress_path(path, "t.mtt"),
+                            .on_warning = fault_on_warning,
+                            .user = &warnings};
+    mtprof_session *session = NULL;
+    REQUIRE_OK(mtprof_session_start(&config, &session));
+    for (int i = 0; i < 400000; i++) {
+        MTPROF_INSTANT("mark");
+    }
+    CHECK_OK(mtprof_session_stop(session));
+    mtprof_health h = stress_health(session);
+    CHECK_OK(mtprof_session_close(session));
+    CHECK(h.lost > 0);
+    CHECK_EQ_U64(h.lost_by[MTPROF_LOST_DISK], h.lost);
+    CHECK_EQ_U64(h.others + h.lost, 400000);
+    CHECK_EQ_U64(fault_warned(&warnings), 1);
+    rb_check_file(path, false);
+}
+
+TEST(file_size_limit_while_saving)
+{
+    char path[STRESS_PATH];
+    ignore_nothing();
+    mtprof_session *session = stress_start(NULL, MTPROF_POLICY_SPILL, 0);
+    REQUIRE(session != NULL);
+    for (int i = 0; i < 200000; i++) {
+        MTPROF_INSTANT("mark");
+    }
+    CHECK_OK(mtprof_session_stop(session));
+    struct rlimit limit = {1 << 20, RLIM_INFINITY};
+    REQUIRE_EQ_I64(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    mtprof_status status = mtprof_session_save(session, stress_path(path, "t.mtt"));
+    CHECK(status == MTPROF_ENOSPC || status == MTPROF_EIO);
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 0);
+    limit.rlim_cur = RLIM_INFINITY;
+    REQUIRE_EQ_I64(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CHECK_OK(mtprof_session_save(session, path));
+    CHECK_OK(mtprof_session_close(session));
+    rb_check_file(path, false);
+}
