@@ -250,8 +250,22 @@ mtprof_session *bench_start_warm(const char *path, uint64_t wants)
     return session;
 }
 
+/* A recorder that drops events is fast: such a figure must not get out. */
+void bench_check_lost(mtprof_session *session)
+{
+    mtprof_health health = bench_health(session);
+    if (health.lost != 0 || health.begins + health.others == 0) {
+        fprintf(stderr, "%llu events recorded, %llu lost: this measures nothing\n",
+                (unsigned long long)(health.begins + health.others),
+                (unsigned long long)health.lost);
+        exit(1);
+    }
+}
+
 void bench_close(mtprof_session *session)
 {
+    bench_must(mtprof_session_stop(session), "session_stop");
+    bench_check_lost(session);
     bench_must(mtprof_session_close(session), "session_close");
 }
 

@@ -23,8 +23,9 @@ static void run_sessions(times *t, const char *path, uint64_t scopes, uint64_t s
         before = bench_now_ns();
         bench_must(mtprof_session_stop(session), "session_stop");
         bench_add(&t->stop, (bench_now_ns() - before) / 1e6);
+        bench_check_lost(session);
         before = bench_now_ns();
-        bench_close(session);
+        bench_must(mtprof_session_close(session), "session_close");
         bench_add(&t->close, (bench_now_ns() - before) / 1e6);
         if (path != NULL) {
             unlink(path);

@@ -12,8 +12,10 @@ set(MTPROF_SOURCES
     src/mtprof/record/clock.c
     src/mtprof/record/helper.c
     src/mtprof/record/inputs.c
+    src/mtprof/record/memory_event.c
     src/mtprof/record/modules.c
     src/mtprof/record/names.c
+    src/mtprof/record/op.c
     src/mtprof/record/payload.c
     src/mtprof/record/recorder.c
     src/mtprof/record/recording.c

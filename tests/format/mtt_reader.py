@@ -82,6 +82,9 @@ class Trace:
         self._last_ticks, self._pairs = None, {}
         self._read_header()
         self._scan_chunks()
+        told = self.health[28] if self.closed else 0  # section 7
+        if told and told != len(self.chunks):
+            self._problem(1024 + 28 * 8, f"{told} chunks told, {len(self.chunks)} found")
         self._order_streams()
         self._read_definitions()
         self._read_control()

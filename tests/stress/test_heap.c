@@ -3,12 +3,11 @@
  * Recording calls never use the heap: a signal handler that records may have interrupted malloc
  * itself. This program stands in front of malloc and notices every call made from inside one.
  *
- * The helper thread is held up in a source's clock callback, so that the recording thread has to do
+ * The helper thread is held up, so that the recording thread has to do
  * everything itself: take slots, map memory, register places, intern names.
  */
-#include "stress/stress.h"
+#include "stress/hold_helper.h"
 
-#include <semaphore.h>
 #include <stdlib.h>
 
 #if !STRESS_SANITIZED
@@ -52,33 +51,6 @@ __attribute__((visibility("default"))) void free(void *block)
     __libc_free(block);
 }
 
-static sem_t held, release;
-static int holding;
-
-static uint64_t held_clock(void *context)
-{
-    (void)context;
-    if (__atomic_exchange_n(&holding, 2, __ATOMIC_ACQ_REL) == 1) {
-        sem_post(&held);
-        while (sem_wait(&release) != 0) {
-        }
-    }
-    return mtprof_ticks();
-}
-
-static mtprof_status source_start(void *context, mtprof_source *source, uint64_t wants)
-{
-    (void)context;
-    (void)source;
-    (void)wants;
-    return MTPROF_OK;
-}
-
-static void source_stop(void *context)
-{
-    (void)context;
-}
-
 static void record_everything(uint32_t key)
 {
     static mtprof_site op = MTPROF_SITE_INIT("op", MTPROF_KIND_OP);
@@ -117,16 +89,7 @@ static void *record_in_a_thread(void *argument)
 
 static void no_heap(const char *path)
 {
-    mtprof_source_ops ops = {.struct_size = sizeof ops,
-                             .abi = MTPROF_SOURCE_ABI,
-                             .name = "holds the helper",
-                             .start = source_start,
-                             .stop = source_stop,
-                             .clock = held_clock};
-    mtprof_source *source = NULL;
-    sem_init(&held, 0, 0);
-    sem_init(&release, 0, 0);
-    REQUIRE_OK(mtprof_source_register(&ops, &source));
+    hold_prepare();
     uint32_t key = mtprof_intern("key", 3);
     mtprof_config config = {.struct_size = sizeof config,
                             .path = path,
@@ -135,12 +98,10 @@ static void no_heap(const char *path)
                                      MTPROF_WANT_STACKS};
     mtprof_session *session = NULL;
     REQUIRE_OK(mtprof_session_start(&config, &session));
-    __atomic_store_n(&holding, 1, __ATOMIC_RELEASE);
-    while (sem_wait(&held) != 0) { /* the helper is ours now */
-    }
+    hold_begin();
     pthread_join(stress_thread(record_in_a_thread, &key), NULL);
     CHECK(stress_health(session).stalls > 0); /* it did the helper's work */
-    sem_post(&release);
+    hold_end();
     CHECK_OK(mtprof_session_stop(session));
     mtprof_health h = stress_health(session);
     CHECK_EQ_U64(h.lost, 0);
@@ -153,7 +114,7 @@ static void no_heap(const char *path)
         rb_close(&t);
     }
     CHECK_OK(mtprof_session_close(session));
-    mtprof_source_unregister(source);
+    hold_forget();
 }
 
 TEST(recording_into_memory_uses_no_heap)

@@ -34,27 +34,22 @@ void mtprof__cursor_fini(mtprof_cursor *cursor)
 /* ---- payloads -----------------------------------------------------------------------------------
  */
 
-/* Whether a payload, if it is one, may stand here. EEND: it is to be passed over, its owner is not
- * there. */
+/* Whether a payload, if it is one, may stand here. EEND: it is to be passed over, it belongs to
+ * nothing that is there. */
 static int check_owner(const mtprof_cursor *cursor, const mtprof_record *record, uint32_t traits)
 {
     enum mtprof__owner owner = cursor->owner;
     if ((traits & MTPROF__PAYLOAD) == 0) {
         return MTPROF_OK;
     }
-    if (owner == MTPROF__OWNER_UNKNOWN) {
-        return MTPROF_EEND;
-    }
-    bool belongs = (owner == MTPROF__OWNER_BEGIN && (traits & MTPROF__OF_BEGIN) != 0) ||
+    bool belongs = owner == MTPROF__OWNER_ANY ||
+                   (owner == MTPROF__OWNER_BEGIN && (traits & MTPROF__OF_BEGIN) != 0) ||
                    (owner == MTPROF__OWNER_END && (traits & MTPROF__OF_END) != 0);
     if (record->kind == MTPROF_REC_TENSORS && owner == MTPROF__OWNER_END) {
         belongs = record->aux == 1; /* only outputs may follow the end */
     }
     if (!belongs) {
-        return mtb_fail_at(MTPROF_EFORMAT, (int64_t)record->offset,
-                           "record at %llu: payload of kind %02x does not follow an event that has "
-                           "such payloads",
-                           (unsigned long long)record->offset, record->kind);
+        return MTPROF_EEND;
     }
     if (record->kind == MTPROF_REC_NAME && cursor->owner_arg != 0) {
         return mtb_fail_at(MTPROF_EFORMAT, (int64_t)record->offset,
@@ -72,7 +67,9 @@ static void note_owner(mtprof_cursor *cursor, const mtprof_record *record, uint3
     }
     cursor->owner = MTPROF__OWNER_NONE;
     cursor->owner_arg = record->arg;
-    if ((traits & MTPROF__BEGIN_OWNER) != 0) {
+    if (record->kind == MTPROF_REC_ATTACH) {
+        cursor->owner = MTPROF__OWNER_ANY;
+    } else if ((traits & MTPROF__BEGIN_OWNER) != 0) {
         cursor->owner = MTPROF__OWNER_BEGIN;
     } else if ((traits & MTPROF__END_OWNER) != 0) {
         cursor->owner = MTPROF__OWNER_END;
@@ -130,7 +127,7 @@ static void apply_time(mtprof_cursor *cursor, mtprof_record *record, uint32_t tr
     if (record->kind == MTPROF_REC_END) {
         uint64_t time = record->word >> 24;
         record->ticks += (time - cursor->reference) & short_mask;
-    } else if (record->kind == MTPROF_REC_ALLOC && (record->word >> 24 & 1) == 0) {
+    } else if (record->kind == MTPROF_REC_ALLOC) {
         record->ticks += record->arg;
     }
 }

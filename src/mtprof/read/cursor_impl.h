@@ -13,10 +13,11 @@
 
 /* Whose payloads may come next. */
 enum mtprof__owner {
-    MTPROF__OWNER_NONE,    /* nobody's: a payload here is an error */
+    MTPROF__OWNER_NONE,    /* nobody: a payload here belongs to nothing */
     MTPROF__OWNER_UNKNOWN, /* the record before is gone or was refused: payloads go with it */
     MTPROF__OWNER_BEGIN,
-    MTPROF__OWNER_END
+    MTPROF__OWNER_END,
+    MTPROF__OWNER_ANY /* ATTACH: whatever it names */
 };
 
 /* What cursors need of the trace; the reader's, and it outlives them. */

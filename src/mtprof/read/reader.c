@@ -17,6 +17,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/format/layout.h"
 #include "mtprof/read/header_read.h"
 #include "mtprof/read/reader_impl.h"
 
@@ -120,6 +121,20 @@ static void settle_end(mtprof_reader *reader, bool known)
     mtprof__control_read_finish(&reader->control, reader->info.end_ticks);
 }
 
+/* A whole chunk that is gone leaves no other trace where it was the last of its stream. */
+static int check_chunk_count(mtprof_reader *reader)
+{
+    const mtprof_trace_info *info = &reader->info;
+    uint64_t told = info->closed ? info->health[MTPROF_HEALTH_CHUNKS] : 0;
+    if (told == 0 || told == info->chunks) {
+        return MTPROF_OK;
+    }
+    uint64_t offset = offsetof(mtprof__file_header, health) + MTPROF_HEALTH_CHUNKS * 8;
+    return mtprof__problem_add(&reader->problems, offset,
+                               "the header tells of %llu chunks, %llu are there",
+                               (unsigned long long)told, (unsigned long long)info->chunks);
+}
+
 static int open_all(mtprof_reader *reader)
 {
     mtprof_trace_info *info = &reader->info;
@@ -136,6 +151,7 @@ static int open_all(mtprof_reader *reader)
     info->chunks = reader->index.n_chunks;
     info->chunks_damaged = reader->index.damaged;
     info->chunks_unchecked = reader->index.unchecked;
+    MT_TRY(check_chunk_count(reader));
 
     MT_TRY(read_single(reader, MTPROF_STREAM_CONTROL, take_control));
     mtprof__clock_map_finish(&reader->clock);

@@ -8,30 +8,12 @@
  */
 #include "base/hash.h"
 #include "base/pages.h"
-#include "mtprof/record/recording.h"
+#include "mtprof/record/inputs_cache.h"
 
 #include <string.h>
 
 enum {
-    SITE_CACHE = 128,
-    CONTENT_CACHE = 256,
     NESTING_MAX = 16
-};
-
-typedef struct cached_inputs {
-    const uint64_t *words; /* in the recording's arena */
-    uint32_t count, id;
-} cached_inputs;
-
-struct mtprof__inputs_cache {
-    struct {
-        uint32_t site;
-        cached_inputs list;
-    } by_site[SITE_CACHE];
-    struct {
-        uint64_t hash;
-        cached_inputs list;
-    } by_content[CONTENT_CACHE];
 };
 
 /* Where encoding stands. */
@@ -139,7 +121,96 @@ bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool stri
     return true;
 }
 
-static bool same_list(const cached_inputs *list, const uint64_t *words, uint32_t count)
+/* Two words at a time, whatever the CPU has for it. */
+typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+#define PAIR(words, i) (*(const word_pair *)(const void *)((words) + (i)))
+
+/* The bits in which two runs of words differ, or-ed together. */
+MT_INLINE uint64_t differences(const uint64_t *a, const int64_t *b, uint32_t count)
+{
+    word_pair bits = {0, 0};
+    const uint64_t *end = a + (count & ~1u);
+    while (a < end) {
+        bits |= PAIR(a, 0) ^ PAIR(b, 0);
+        a += 2;
+        b += 2;
+    }
+    uint64_t last = (count & 1) != 0 ? *a ^ (uint64_t)*b : 0;
+    return bits[0] | bits[1] | last;
+}
+
+int mtprof__inputs_match(const mtprof__cached_inputs *list, const mtprof_value *values,
+                         uint32_t count, bool strides, uint64_t *scalars, int most)
+{
+    const uint64_t *at = list->words;
+    int n = 0;
+    for (const mtprof_value *value = values; value < values + count; value++) {
+        uint64_t head;
+        memcpy(&head, value, sizeof head);
+        bool tensor = value->kind == MTPROF_INPUT_TENSOR;
+        bool with_strides = tensor && strides && value->strides != NULL;
+        bool scalar = value->kind >= MTPROF_INPUT_INT && value->kind <= MTPROF_INPUT_STRING;
+        head |= (uint64_t)with_strides << 16;
+        if (*at != head || (!tensor && !scalar) || (scalar && n == most)) {
+            return -1;
+        }
+        at++;
+        if (scalar) {
+            uint64_t bits;
+            memcpy(&bits, &value->of, sizeof bits);
+            mtprof__put(&scalars[n++], bits);
+            continue;
+        }
+        uint64_t different = differences(at, value->of.sizes, value->n_dims);
+        at += value->n_dims;
+        if (with_strides) {
+            different |= differences(at, value->strides, value->n_dims);
+            at += value->n_dims;
+        }
+        if (different != 0) {
+            return -1;
+        }
+    }
+    return *at == MTPROF__INPUTS_END ? n : -1;
+}
+
+/* About twenty instructions a tensor: an op with shapes costs what this costs. */
+bool mtprof__inputs_match_tensors(const uint64_t *at, const mtprof_value *values, uint32_t count)
+{
+    word_pair bits = {0, 0};
+    for (const mtprof_value *value = values, *end = values + count; value < end; value++) {
+        uint64_t head;
+        memcpy(&head, value, sizeof head);
+        if (MT_UNLIKELY(*at++ != head)) {
+            return false;
+        }
+        const int64_t *sizes = value->of.sizes;
+        uint32_t dims = value->n_dims;
+        if (MT_LIKELY(dims == 4)) { /* unrolled: a loop costs two nanoseconds here */
+            bits |= (PAIR(at, 0) ^ PAIR(sizes, 0)) | (PAIR(at, 2) ^ PAIR(sizes, 2));
+        } else {
+            bits[0] |= differences(at, sizes, dims);
+        }
+        at += dims;
+    }
+    return (bits[0] | bits[1]) == 0;
+}
+
+/* How many values a list has that is nothing but tensors without strides; 0 for others. */
+static uint32_t count_tensors(const uint64_t *words, uint32_t count)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i += 1 + (uint32_t)(words[i] >> 8 & 0xFF)) {
+        if ((words[i] & 0xFFFF00FF) != MTPROF_INPUT_TENSOR) {
+            return 0;
+        }
+        n++;
+    }
+    return n;
+}
+
+static bool same_list(const mtprof__cached_inputs *list, const uint64_t *words, uint32_t count)
 {
     if (list->count != count || list->id == 0) {
         return false;
@@ -162,15 +233,15 @@ static bool same_words(const void *context, uint32_t id, const void *key)
 }
 
 /* Finds or adds a list in the recording's table. Caller holds the lock. */
-static cached_inputs add_list(mtprof__recording *recording, const uint64_t *words, uint32_t count,
-                              uint64_t hash)
+static mtprof__cached_inputs add_list(mtprof__recording *recording, const uint64_t *words,
+                                      uint32_t count, uint64_t hash)
 {
-    cached_inputs none = {NULL, 0, 0};
+    mtprof__cached_inputs none = {NULL, 0, 0, 0};
     mtprof__words_entry entry = {words, count};
     uint32_t id =
         mtb_idmap_find(&recording->inputs_map, hash, same_words, recording->inputs, &entry);
     if (id != 0) {
-        return (cached_inputs){recording->inputs[id - 1].words, count, id};
+        return (mtprof__cached_inputs){recording->inputs[id - 1].words, count, id, 0};
     }
     if (recording->n_inputs >= MTPROF__BOUND || !mtb_idmap_reserve(&recording->inputs_map) ||
         !mtb_pages_grow((void **)&recording->inputs, &recording->inputs_capacity,
@@ -181,10 +252,11 @@ static cached_inputs add_list(mtprof__recording *recording, const uint64_t *word
     mtb_arena before = recording->arena;
     uint32_t head = 1 + count > MTPROF__RECORD_MAX ? 2 : 1;
     uint32_t total = head + count;
-    uint64_t *copy = mtb_arena_take(&recording->arena, total * sizeof *copy);
+    uint64_t *copy = mtb_arena_take(&recording->arena, (total + 1) * sizeof *copy);
     if (copy == NULL) {
         return none;
     }
+    copy[total] = MTPROF__INPUTS_END;
     id = (uint32_t)recording->n_inputs + 1;
     copy[0] = mtprof__word0(MTPROF_REC_DEF_INPUTS, head == 1 ? total : 255, 0, id);
     if (head == 2) {
@@ -200,7 +272,7 @@ static cached_inputs add_list(mtprof__recording *recording, const uint64_t *word
     entry.words = copy + head;
     recording->inputs[recording->n_inputs++] = entry;
     mtb_idmap_add(&recording->inputs_map, hash, id); /* there is room */
-    return (cached_inputs){entry.words, count, id};
+    return (mtprof__cached_inputs){entry.words, count, id, 0};
 }
 
 uint32_t mtprof__inputs_id(mtprof__writer *w, uint32_t site, const uint64_t *words, uint32_t count)
@@ -212,14 +284,14 @@ uint32_t mtprof__inputs_id(mtprof__writer *w, uint32_t site, const uint64_t *wor
             return 0;
         }
     }
-    uint32_t near = site & (SITE_CACHE - 1);
+    uint32_t near = site & (MTPROF__SITE_CACHE - 1);
     if (MT_LIKELY(cache->by_site[near].site == site &&
                   same_list(&cache->by_site[near].list, words, count))) {
         return cache->by_site[near].list.id;
     }
     uint64_t hash = mtb_hash_words(words, count);
-    uint32_t at = hash & (CONTENT_CACHE - 1);
-    cached_inputs list = cache->by_content[at].list;
+    uint32_t at = hash & (MTPROF__CONTENT_CACHE - 1);
+    mtprof__cached_inputs list = cache->by_content[at].list;
     if (cache->by_content[at].hash != hash || !same_list(&list, words, count)) {
         if (mtb_locks_held()) {
             return 0;
@@ -235,6 +307,7 @@ uint32_t mtprof__inputs_id(mtprof__writer *w, uint32_t site, const uint64_t *wor
     }
     cache->by_site[near].site = site;
     cache->by_site[near].list = list;
+    cache->by_site[near].list.n_tensors = count_tensors(words, count);
     return list.id;
 }
 

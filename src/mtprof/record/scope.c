@@ -23,7 +23,9 @@ MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint32_t fla
     mtprof__put(at, mtprof__word0(MTPROF_REC_BEGIN, 2, flags, name));
     MTPROF__SET(w->next_token, token + 1);
     MTPROF__SET(w->depth, w->depth + 1);
-    MTPROF__SET(w->launches, w->launches + (flags >> 4 & 1)); /* MTPROF_FLAG_LAUNCH */
+    if (MT_UNLIKELY((flags & MTPROF_FLAG_LAUNCH) != 0)) {
+        MTPROF__SET(w->launches, w->launches + 1);
+    }
     w->latest_token = token;
     w->payload_at = at + 2;
     uint64_t ticks = mtprof__ticks();

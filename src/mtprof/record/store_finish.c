@@ -105,7 +105,8 @@ static mtprof_status each_chunk(mtprof__store *store, chunk_visit *visit, void *
 
 static mtprof_status finish_chunk(mtprof__store *store, mtprof__chunk_header *chunk, void *context)
 {
-    (void)context;
+    uint64_t *chunks = context;
+    ++*chunks;
     if (chunk->state != MTPROF_CHUNK_CHECKED) {
         set_checksum(chunk);
         if (store->behind) {
@@ -118,8 +119,10 @@ static mtprof_status finish_chunk(mtprof__store *store, mtprof__chunk_header *ch
     return MTPROF_OK;
 }
 
-static void mark_closed(mtprof__file_header *header, uint64_t end_ticks, uint64_t file_bytes)
+static void mark_closed(mtprof__file_header *header, uint64_t end_ticks, uint64_t file_bytes,
+                        uint64_t chunks)
 {
+    header->health[MTPROF_HEALTH_CHUNKS] = chunks;
     header->end_ticks = end_ticks;
     header->file_bytes = file_bytes;
     header->final_crc = mtb_crc32c(0, &header->end_ticks, 16);
@@ -136,9 +139,10 @@ void mtprof__store_unlock(mtprof__store *store)
 
 mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks)
 {
-    MT_TRY(each_chunk(store, finish_chunk, NULL));
+    uint64_t chunks = 0;
+    MT_TRY(each_chunk(store, finish_chunk, &chunks));
     uint64_t bytes = store->frontier;
-    mark_closed(store->header, end_ticks, bytes);
+    mark_closed(store->header, end_ticks, bytes, chunks);
     if (store->path == NULL) {
         return MTPROF_OK;
     }
@@ -158,7 +162,7 @@ mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks)
 
 struct save {
     int fd;
-    uint64_t offset;
+    uint64_t offset, chunks;
     const char *path;
 };
 
@@ -179,6 +183,7 @@ static mtprof_status save_chunk(mtprof__store *store, mtprof__chunk_header *chun
     set_checksum(copy);
     int error = mtprof__system.write(save->fd, copy, copy->size, (off_t)save->offset);
     save->offset += copy->size;
+    save->chunks++;
     mtb_free(copy);
     if (error != 0) {
         return mtb_fail_errno(error == ENOSPC ? MTPROF_ENOSPC : MTPROF_EIO, error,
@@ -197,7 +202,7 @@ static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t
     }
     copy_words((uint64_t *)(void *)header, (const uint64_t *)(const void *)store->header,
                MTPROF_HEADER_BYTES / 8);
-    mark_closed(header, end_ticks, save->offset);
+    mark_closed(header, end_ticks, save->offset, save->chunks);
     int error = mtprof__system.write(save->fd, header, MTPROF_HEADER_BYTES, 0);
     mtb_free(header);
     if (error != 0) {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An event with its payloads in the making: put together on the stack of the caller and published
+ * at once, so a reader never sees a begin whose payloads are missing.
+ */
+#ifndef MTPROF_RECORD_BATCH_H
+#define MTPROF_RECORD_BATCH_H
+
+#include "mtprof/record/recording.h"
+
+#include <string.h>
+
+enum {
+    MTPROF__BATCH_WORDS = 440 /* fits into a slot's first chunk */
+};
+
+typedef struct mtprof__batch {
+    uint64_t words[MTPROF__BATCH_WORDS];
+    uint32_t count;
+    bool cut; /* something did not fit */
+} mtprof__batch;
+
+MT_INLINE void mtprof__batch_start(mtprof__batch *b)
+{
+    b->count = 0;
+    b->cut = false;
+}
+
+/* Room for so many words, NULL (and noted) when there is none. */
+MT_INLINE uint64_t *mtprof__batch_take(mtprof__batch *b, uint32_t words)
+{
+    if (b->count + words > MTPROF__BATCH_WORDS) {
+        b->cut = true;
+        return NULL;
+    }
+    uint64_t *at = b->words + b->count;
+    b->count += words;
+    return at;
+}
+
+/* A text as words, its last one filled with zero bytes. */
+MT_INLINE void mtprof__put_text(uint64_t *at, const char *text, size_t length)
+{
+    if (length != 0) {
+        at[mtprof__text_words(length) - 1] = 0;
+        memcpy(at, text, length);
+    }
+}
+
+/*
+ * Stores a batch whose second word is to be the time. Begins take the next ordinal; returns the
+ * token (0 when there is no room, or for what is no begin). The writer is entered.
+ */
+mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_begin);
+
+/* Enters this thread's writer and brings it into the epoch. NULL: nothing to be done. */
+mtprof__writer *mtprof__enter_attached(uint64_t *state);
+
+/* Stores a payload for a token: right behind its event where possible, else with its key in front.
+ */
+void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_t count);
+
+#endif /* MTPROF_RECORD_BATCH_H */

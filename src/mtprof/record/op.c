@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops with payloads. Two ways: where everything is known already (the same place with the same
+ * shapes as last time) the words go straight into the chunk; everything else goes through a batch.
+ */
+#include "base/pages.h"
+#include "mtprof/record/batch.h"
+#include "mtprof/record/inputs_cache.h"
+
+static bool parent_is_known(mtprof_token parent, uint64_t state)
+{
+    return parent != 0 && parent >> 56 == mtprof__epoch_byte((uint32_t)(state >> 32));
+}
+
+/* BEGIN, or BEGIN_X where a parent is named. */
+static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool has_parent,
+                        mtprof_token parent, uint64_t state)
+{
+    if (!has_parent) {
+        uint64_t *at = mtprof__batch_take(b, 2);
+        at[0] = mtprof__word0(MTPROF_REC_BEGIN, 2, flags, name);
+        return;
+    }
+    uint64_t *at = mtprof__batch_take(b, 4);
+    at[0] = mtprof__word0(MTPROF_REC_BEGIN_X, 4, flags, name);
+    at[2] = 0; /* takes the next ordinal */
+    at[3] = parent_is_known(parent, state) ? parent & MTPROF__KEY_MASK : 0;
+}
+
+static void batch_tensors(mtprof__batch *b, uint32_t outputs, const mtprof_tensor_ref *tensors,
+                          uint32_t count)
+{
+    uint32_t most = (MTPROF__RECORD_MAX - 1) / 4;
+    if (count > most) {
+        count = most;
+        b->cut = true;
+    }
+    uint64_t *at = mtprof__batch_take(b, 1 + 4 * count);
+    if (at != NULL) {
+        at[0] = mtprof__word0(MTPROF_REC_TENSORS, 1 + 4 * count, outputs, 0);
+        memcpy(at + 1, tensors, count * sizeof *tensors);
+    }
+}
+
+/* Puts an encoded list and its scalars into the batch. */
+static void batch_encoded(mtprof__writer *w, mtprof__batch *b, uint32_t site, const uint64_t *words,
+                          uint32_t n_words, const uint64_t *scalars, uint32_t n_scalars)
+{
+    uint32_t id = mtprof__inputs_id(w, site, words, n_words);
+    uint64_t *at = NULL;
+    if (id != 0 && (at = mtprof__batch_take(b, 1)) != NULL) {
+        at[0] = mtprof__id_word(MTPROF_REC_INPUTS, id);
+    } else if (id == 0 && n_words < MTPROF__RECORD_MAX &&
+               (at = mtprof__batch_take(b, 1 + n_words)) != NULL) {
+        at[0] = mtprof__word0(MTPROF_REC_INPUTS_INLINE, 1 + n_words, 0, 0);
+        memcpy(at + 1, words, n_words * sizeof words[0]);
+    }
+    bool shown = at != NULL;
+    b->cut = b->cut || !shown;
+    if (!shown || n_scalars == 0) {
+        return;
+    }
+    at = n_scalars < MTPROF__RECORD_MAX ? mtprof__batch_take(b, 1 + n_scalars) : NULL;
+    b->cut = b->cut || at == NULL;
+    if (at != NULL) {
+        at[0] = mtprof__word0(MTPROF_REC_SCALARS, 1 + n_scalars, n_scalars, 0);
+        memcpy(at + 1, scalars, n_scalars * sizeof scalars[0]);
+    }
+}
+
+static void batch_inputs(mtprof__writer *w, mtprof__batch *b, uint32_t site, const mtprof_op *op)
+{
+    uint64_t words[MTPROF__RECORD_MAX], scalars[MTPROF__RECORD_MAX];
+    uint32_t n_words, n_scalars;
+    bool strides = (w->wants & MTPROF_WANT_STRIDES) != 0;
+    if (MT_LIKELY(mtprof__encode_inputs(op->inputs, op->n_inputs, strides, MTPROF__RECORD_MAX - 1,
+                                        words, &n_words, scalars, &n_scalars))) {
+        batch_encoded(w, b, site, words, n_words, scalars, n_scalars);
+        return;
+    }
+    /* Rare: a long list of tensors. It is worth a detour, not a large frame for every op. */
+    uint64_t *large = mtb_pages_take(2 * MTPROF__INPUTS_MAX * sizeof *large);
+    if (large != NULL &&
+        mtprof__encode_inputs(op->inputs, op->n_inputs, strides, MTPROF__INPUTS_MAX, large,
+                              &n_words, large + MTPROF__INPUTS_MAX, &n_scalars)) {
+        batch_encoded(w, b, site, large, n_words, large + MTPROF__INPUTS_MAX, n_scalars);
+    } else {
+        b->cut = true;
+    }
+    mtb_pages_give(large, 2 * MTPROF__INPUTS_MAX * sizeof *large);
+}
+
+/* Which of the op's details are both there and wanted: the mask of OPINFO. */
+static uint32_t details(const mtprof_op *op, uint32_t wants)
+{
+    uint32_t mask = 0;
+    if ((wants & MTPROF_WANT_DETAILS) != 0) {
+        mask |= MTPROF_OP_SEQUENCE | MTPROF_OP_FORWARD_THREAD | MTPROF_OP_OVERLOAD |
+                MTPROF_OP_RECORD_SCOPE | MTPROF_OP_CORRELATION;
+    }
+    if ((wants & MTPROF_WANT_FLOPS) != 0) {
+        mask |= MTPROF_OP_FLOPS;
+    }
+    if ((wants & MTPROF_WANT_MODULES) != 0) {
+        mask |= MTPROF_OP_MODULE;
+    }
+    return mask & op->fields;
+}
+
+/* OPINFO; returns where it ends. */
+MT_INLINE uint64_t *put_details(uint64_t *at, const mtprof_op *op, uint32_t mask)
+{
+    const uint64_t values[] = {op->sequence, op->forward_thread, op->overload,   op->record_scope,
+                               op->flops,    op->module,         op->correlation};
+    uint32_t n = (uint32_t)__builtin_popcount(mask);
+    mtprof__put(at++, mtprof__word0(MTPROF_REC_OPINFO, 1 + n, mask, 0));
+    for (uint32_t bit = 0; bit < MT_COUNT(values); bit++) {
+        if ((mask >> bit & 1) != 0) {
+            mtprof__put(at++, values[bit]);
+        }
+    }
+    return at;
+}
+
+static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const mtprof_op *op,
+                     uintptr_t frame)
+{
+    uint32_t wants = w->wants;
+    uint64_t *at;
+    if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0 && op->inputs != NULL) {
+        batch_inputs(w, b, site, op);
+    }
+    if ((wants & MTPROF_WANT_TENSORS) != 0 && op->n_tensors != 0 && op->tensors != NULL) {
+        batch_tensors(b, 0, op->tensors, op->n_tensors);
+    }
+    uint32_t mask = details(op, wants);
+    if (mask != 0 && (at = mtprof__batch_take(b, 1 + (uint32_t)__builtin_popcount(mask))) != NULL) {
+        put_details(at, op, mask);
+    }
+    uint32_t stack = (wants & MTPROF_WANT_STACKS) != 0 ? op->stack : 0;
+    if (stack == 0 && (wants & MTPROF_WANT_NATIVE_STACKS) != 0) {
+        stack = mtprof__stack_of(w, frame, 0);
+    }
+    if (stack != 0 && (at = mtprof__batch_take(b, 1)) != NULL) {
+        at[0] = mtprof__id_word(MTPROF_REC_STACK, stack);
+    }
+    if ((wants & MTPROF_WANT_MEMORY) != 0 && (op->fields & MTPROF_OP_MEMORY) != 0 &&
+        (at = mtprof__batch_take(b, 1)) != NULL) {
+        at[0] = mtprof__memory_word(MTPROF_REC_MEM_BEFORE, op->memory_device, op->memory_before);
+    }
+}
+
+/* ---- the short way ---- */
+
+enum {
+    FAST_SCALARS = 16,
+    FAST_WORDS = 2 + 1 + 1 + FAST_SCALARS + 8 + 1 + 1 /* the most it writes */
+};
+
+/* Writes the payloads behind `at`; NULL: something is not known yet, or rare. */
+MT_INLINE uint64_t *fast_payloads(mtprof__writer *w, uint32_t wants, uint32_t site,
+                                  const mtprof_op *op, uint64_t *at)
+{
+    if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0) {
+        const mtprof__cached_inputs *list = mtprof__inputs_of_site(w, site);
+        bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
+        int scalars = -1;
+        if (MT_UNLIKELY(list == NULL || op->inputs == NULL)) {
+            return NULL;
+        }
+        if (MT_LIKELY(list->n_tensors == op->n_inputs && !strides)) {
+            scalars = mtprof__inputs_match_tensors(list->words, op->inputs, op->n_inputs) ? 0 : -1;
+        } else if (list->id != 0) {
+            scalars =
+                mtprof__inputs_match(list, op->inputs, op->n_inputs, strides, at + 2, FAST_SCALARS);
+        }
+        if (MT_UNLIKELY(scalars < 0)) {
+            return NULL;
+        }
+        mtprof__put(at++, mtprof__id_word(MTPROF_REC_INPUTS, list->id));
+        if (scalars > 0) {
+            mtprof__put(
+                at, mtprof__word0(MTPROF_REC_SCALARS, 1 + (uint32_t)scalars, (uint32_t)scalars, 0));
+            at += 1 + scalars;
+        }
+    }
+    uint32_t mask = details(op, wants);
+    if (mask != 0) {
+        at = put_details(at, op, mask);
+    }
+    if ((wants & MTPROF_WANT_STACKS) != 0 && op->stack != 0) {
+        mtprof__put(at++, mtprof__id_word(MTPROF_REC_STACK, op->stack));
+    }
+    if ((wants & MTPROF_WANT_MEMORY) != 0 && (op->fields & MTPROF_OP_MEMORY) != 0) {
+        mtprof__put(
+            at++, mtprof__memory_word(MTPROF_REC_MEM_BEFORE, op->memory_device, op->memory_before));
+    }
+    return at;
+}
+
+/* False: take the long way; nothing has been published. The writer is entered. */
+MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, const mtprof_op *op,
+                       mtprof_token *token)
+{
+    uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+    uint32_t wants = (uint32_t)state;
+    bool rare = op->struct_size < sizeof *op || (op->fields & MTPROF_OP_PARENT) != 0 ||
+                (wants & MTPROF_WANT_NATIVE_STACKS) != 0 ||
+                ((wants & MTPROF_WANT_TENSORS) != 0 && op->n_tensors != 0);
+    if (MT_UNLIKELY(!mtprof__ready(w, state, FAST_WORDS) || id == 0 || rare)) {
+        return false;
+    }
+    *token = 0;
+    if (MT_UNLIKELY((wants & MTPROF__GET(site->reserved)) == 0)) {
+        return true;
+    }
+    uint64_t *begin = w->cursor;
+    uint64_t *end = fast_payloads(w, wants, id, op, begin + 2);
+    if (MT_UNLIKELY(end == NULL)) {
+        return false;
+    }
+    uint32_t flags = site->flags | (end != begin + 2 ? MTPROF_FLAG_PAYLOAD : 0);
+    mtprof__put(begin, mtprof__word0(MTPROF_REC_BEGIN, 2, flags, id));
+    *token = w->next_token;
+    MTPROF__SET(w->next_token, *token + 1);
+    MTPROF__SET(w->depth, w->depth + 1);
+    if (MT_UNLIKELY((flags & MTPROF_FLAG_LAUNCH) != 0)) {
+        MTPROF__SET(w->launches, w->launches + 1);
+    }
+    w->latest_token = *token;
+    w->payload_at = end;
+    uint64_t ticks = mtprof__ticks();
+    w->time_ref = ticks;
+    mtprof__put(begin + 1, ticks);
+    mtprof__publish(w, end);
+    return true;
+}
+
+/* ---- the long way ---- */
+
+static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uintptr_t frame)
+{
+    uint64_t state;
+    mtprof__writer *w = mtprof__enter_attached(&state);
+    if (w == NULL) {
+        return 0;
+    }
+    mtprof_token token = 0;
+    if (mtprof__site_register(site) && (state & MTPROF__GET(site->reserved)) != 0) {
+        /* A struct of an older program is shorter: what it lacks is zero. */
+        mtprof_op padded;
+        if (op->struct_size < sizeof *op) {
+            memset(&padded, 0, sizeof padded);
+            memcpy(&padded, op, op->struct_size);
+            op = &padded;
+        }
+        mtprof__batch b;
+        mtprof__batch_start(&b);
+        uint32_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
+        batch_begin(&b, site->flags, id, (op->fields & MTPROF_OP_PARENT) != 0, op->parent, state);
+        uint32_t bare = b.count;
+        batch_op(w, &b, id, op, frame);
+        b.words[0] |= (uint64_t)(b.count > bare ? MTPROF_FLAG_PAYLOAD : 0) << 16;
+        token = mtprof__batch_store(w, &b, true);
+    }
+    mtprof__leave(w);
+    return token;
+}
+
+mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op)
+{
+    if (op == NULL) {
+        return mtprof_i_begin(site);
+    }
+    mtprof__writer *w = mtprof__mine;
+    if (MT_LIKELY(w != NULL && mtprof__enter(w))) {
+        mtprof_token token = 0;
+        bool done = op_fast(w, mtprof__load_state(), site, op, &token);
+        mtprof__leave(w);
+        if (MT_LIKELY(done)) {
+            return token;
+        }
+    }
+    return op_slow(site, op, (uintptr_t)__builtin_frame_address(0));
+}
+
+mtprof_token mtprof_begin_under(mtprof_site *site, mtprof_token parent)
+{
+    mtprof_op op = {.struct_size = sizeof op, .fields = MTPROF_OP_PARENT, .parent = parent};
+    return mtprof_op_begin(site, &op);
+}
+
+void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs, uint32_t count)
+{
+    if (token == 0 || outputs == NULL || count == 0 || !mtprof_wants(MTPROF_WANT_TENSORS)) {
+        return;
+    }
+    mtprof__batch b;
+    mtprof__batch_start(&b);
+    batch_tensors(&b, 1, outputs, count);
+    if (b.cut) {
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
+    }
+    mtprof__attach_payload(token, b.words, b.count);
+}
