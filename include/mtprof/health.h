@@ -27,8 +27,8 @@ typedef struct mtprof_health {
     uint64_t evicted;                         /**< begins that ring mode let go */
     uint64_t stalls;                          /**< times a writer had to map its own memory */
     uint64_t busy_at_stop;                    /**< threads that did not come to rest at a stop */
-    uint64_t texts_cut;                       /**< texts shortened to fit */
-    uint64_t clock_back;                      /**< times the clock was seen going back */
+    uint64_t texts_cut;                       /**< texts shortened, and payloads left out, to fit */
+    uint64_t clock_back;                      /**< ends whose clock was behind the record before */
     uint64_t bytes;                           /**< bytes of trace taken, headers included */
     uint64_t pair_cost_ps;                    /**< own cost of a begin+end pair, picoseconds */
     uint32_t written_behind;                  /**< 1: the file system refused mmap (session.h) */

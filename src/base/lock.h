@@ -17,6 +17,7 @@
 enum mtb_lock_rank {
     MTB_RANK_PROFILE = 1, /* a profile's state machine */
     MTB_RANK_CONTROL,     /* which session is active, its windows */
+    MTB_RANK_LOADER,      /* asking the dynamic loader what is loaded */
     MTB_RANK_SOURCES,     /* the list of sources */
     MTB_RANK_SOURCE,      /* one source's stream */
     MTB_RANK_SLOTS,       /* thread slots and logical numbers */

@@ -15,9 +15,9 @@
 
 enum {
     THREADS = 3,
-    ROUNDS = 30000,
+    ROUNDS = STRESS_TSAN ? 1500 : STRESS_SANITIZED ? 8000 : 30000,
     PERIOD_NS = 30000,
-    SHORT_THREADS = 300
+    SHORT_THREADS = STRESS_TSAN ? 40 : 300
 };
 
 /* What a thread and its handler emitted. The two parts are apart: a handler interrupts an

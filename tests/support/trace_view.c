@@ -108,80 +108,119 @@ static void tie_payloads(trace_view *v)
 
 /* ---- pairing --------------------------------------------------------------------------------- */
 
-static void end_span(tv_span *span, const tv_record *end)
+/* What is open while the records of one slot are walked: indices of spans, oldest first. */
+typedef struct open_spans {
+    size_t *at;
+    size_t count;
+} open_spans;
+
+/* All END_X of slots other than their begin's, by key. */
+typedef struct foreign_ends {
+    const tv_record **at;
+    size_t count;
+} foreign_ends;
+
+static int by_key_and_time(const void *a, const void *b)
 {
-    span->is_open = false;
-    span->end = end;
-    span->stop = end->r.ticks;
+    const tv_record *x = *(const tv_record *const *)a, *y = *(const tv_record *const *)b;
+    if (x->r.key != y->r.key) {
+        return x->r.key < y->r.key ? -1 : 1;
+    }
+    return x->r.ticks < y->r.ticks ? -1 : x->r.ticks > y->r.ticks;
+}
+
+static bool crosses_slots(const tv_record *p)
+{
+    return p->r.kind == MTPROF_REC_END_X && p->r.key >> MTPROF_ORDINAL_BITS != p->slot;
+}
+
+static foreign_ends find_foreign(const trace_view *v)
+{
+    foreign_ends f = {must(calloc(v->count + 1, sizeof *f.at)), 0};
+    for (size_t i = 0; i < v->count; i++) {
+        if (crosses_slots(&v->records[i])) {
+            f.at[f.count++] = &v->records[i];
+        }
+    }
+    qsort(f.at, f.count, sizeof *f.at, by_key_and_time);
+    return f;
 }
 
 /* The earliest END_X of another slot for this scope. */
-static const tv_record *foreign_end(const trace_view *v, const tv_span *span)
+static const tv_record *foreign_end(const foreign_ends *f, const tv_span *span)
 {
-    const tv_record *best = NULL;
-    for (size_t i = 0; i < v->count; i++) {
-        const tv_record *p = &v->records[i];
-        if (p->r.kind == MTPROF_REC_END_X && p->r.key == span->key &&
-            p->slot != span->begin->slot && p->r.epoch == span->begin->r.epoch &&
-            (best == NULL || p->r.ticks < best->r.ticks)) {
-            best = p;
+    size_t low = 0, high = f->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (f->at[middle]->r.key < span->key) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return best;
+    for (; low < f->count && f->at[low]->r.key == span->key; low++) {
+        if (f->at[low]->r.epoch == span->begin->r.epoch) {
+            return f->at[low];
+        }
+    }
+    return NULL;
+}
+
+static void close_at(trace_view *v, open_spans *open, size_t index, const tv_record *end)
+{
+    tv_span *span = &v->spans[open->at[index]];
+    mtprof_epoch_info epoch;
+    span->end = end;
+    if (end != NULL) {
+        span->stop = end->r.ticks;
+    } else if (tv_epoch(v, span->begin->r.epoch, &epoch)) {
+        span->stop = epoch.close_ticks;
+    }
+    open->count--;
+    memmove(open->at + index, open->at + index + 1, (open->count - index) * sizeof *open->at);
 }
 
 /* Ends what other slots ended up to this time, and at the end of its epoch what nobody ended. */
-static void settle(trace_view *v, const tv_record *at)
+static void settle(trace_view *v, open_spans *open, const tv_record *at)
 {
-    for (size_t i = 0; i < v->n_spans; i++) {
-        tv_span *span = &v->spans[i];
-        if (!span->is_open) {
-            continue;
-        }
+    for (size_t i = open->count; i > 0; i--) {
+        const tv_span *span = &v->spans[open->at[i - 1]];
         bool over =
             at == NULL || span->begin->slot != at->slot || span->begin->r.epoch != at->r.epoch;
-        const tv_record *end = span->end;
-        if (end != NULL && (over || end->r.ticks <= at->r.ticks)) {
-            end_span(span, end);
-        } else if (over) {
-            mtprof_epoch_info epoch = {0};
-            span->is_open = false;
-            if (tv_epoch(v, span->begin->r.epoch, &epoch)) {
-                span->stop = epoch.close_ticks;
-            }
+        if (over || (span->end != NULL && span->end->r.ticks <= at->r.ticks)) {
+            close_at(v, open, i - 1, span->end);
         }
     }
 }
 
-static uint64_t innermost(const trace_view *v, const tv_record *begin)
+static uint64_t innermost(const trace_view *v, const open_spans *open, const tv_record *begin)
 {
-    for (size_t i = v->n_spans; i > 0; i--) {
-        const tv_span *span = &v->spans[i - 1];
-        if (span->is_open && span->begin->slot == begin->slot &&
-            span->begin->r.thread == begin->r.thread) {
+    for (size_t i = open->count; i > 0; i--) {
+        const tv_span *span = &v->spans[open->at[i - 1]];
+        if (span->begin->r.thread == begin->r.thread) {
             return span->key;
         }
     }
     return 0;
 }
 
-static void begin_span(trace_view *v, const tv_record *p)
+static void begin_span(trace_view *v, open_spans *open, const foreign_ends *f, const tv_record *p)
 {
-    tv_span span = {.begin = p, .key = p->r.key, .start = p->r.ticks, .is_open = true};
+    tv_span span = {.begin = p, .key = p->r.key, .start = p->r.ticks};
     span.parent = p->r.kind == MTPROF_REC_BEGIN_X ? p->r.words[2] : MTPROF_KEY_STRUCTURE;
     if (span.parent == MTPROF_KEY_STRUCTURE) {
-        span.parent = innermost(v, p);
+        span.parent = innermost(v, open, p);
     }
-    span.end = foreign_end(v, &span);
+    span.end = foreign_end(f, &span);
+    open->at[open->count++] = v->n_spans;
     v->spans[v->n_spans++] = span;
 }
 
-static bool end_of_open(trace_view *v, const tv_record *p)
+static bool end_of_open(trace_view *v, open_spans *open, const tv_record *p)
 {
-    for (size_t i = v->n_spans; i > 0; i--) {
-        tv_span *span = &v->spans[i - 1];
-        if (span->is_open && span->key == p->r.key && span->begin->slot == p->slot) {
-            end_span(span, p);
+    for (size_t i = open->count; i > 0; i--) {
+        if (v->spans[open->at[i - 1]].key == p->r.key) {
+            close_at(v, open, i - 1, p);
             return true;
         }
     }
@@ -190,6 +229,8 @@ static bool end_of_open(trace_view *v, const tv_record *p)
 
 static void pair(trace_view *v)
 {
+    open_spans open = {must(calloc(v->count + 1, sizeof *open.at)), 0};
+    foreign_ends foreign = find_foreign(v);
     v->spans = must(calloc(v->count + 1, sizeof *v->spans));
     for (size_t i = 0; i < v->count; i++) {
         const tv_record *p = &v->records[i];
@@ -197,18 +238,19 @@ static void pair(trace_view *v)
         if (p->stream != MTPROF_STREAM_THREAD) {
             continue;
         }
-        settle(v, p);
+        settle(v, &open, p);
         if (kind == MTPROF_REC_BEGIN || kind == MTPROF_REC_BEGIN_X) {
-            begin_span(v, p);
+            begin_span(v, &open, &foreign, p);
         } else if (kind == MTPROF_REC_END || kind == MTPROF_REC_END_X) {
-            bool crosses = p->r.key >> MTPROF_ORDINAL_BITS != p->slot;
-            v->ignored_ends += !crosses && !end_of_open(v, p);
+            v->ignored_ends += !crosses_slots(p) && !end_of_open(v, &open, p);
         }
     }
-    settle(v, NULL);
+    settle(v, &open, NULL);
     for (size_t i = 0; i < v->n_spans; i++) {
         v->spans[i].name = tv_name(v, v->spans[i].begin);
     }
+    free(open.at);
+    free(foreign.at);
 }
 
 trace_view *tv_reader(mtprof_reader *reader)

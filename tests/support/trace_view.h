@@ -35,7 +35,6 @@ typedef struct tv_span {
     const char *name;     /* "" where it has none */
     uint64_t key, parent;
     uint64_t start, stop; /* ticks */
-    bool is_open;         /* while pairing */
 } tv_span;
 
 typedef struct trace_view {

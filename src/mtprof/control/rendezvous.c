@@ -8,6 +8,7 @@
 #include "mtprof/control/rendezvous.h"
 
 #include "base/fail.h"
+#include "mtprof/record/modules.h"
 
 #include <mtprof/export.h>
 
@@ -77,11 +78,13 @@ static int collect(struct dl_phdr_info *info, size_t size, void *context)
 mtprof_status mtprof__rendezvous_check(void)
 {
     struct objects objects = {.count = 0};
+    mtb_lock_acquire(&mtprof__loader_lock);
     dl_iterate_phdr(collect, &objects);
     const mtprof_rendezvous_t *other = dlsym(RTLD_DEFAULT, "mtprof_rendezvous");
     for (int i = 0; i < objects.count && !is_other(other); i++) {
         other = look_into(objects.names[i]);
     }
+    mtb_lock_release(&mtprof__loader_lock);
     if (is_other(other) && other->active() != 0) {
         return mtb_fail(MTPROF_EBUSY,
                         "session_start: another copy of libmtprof is recording in this process: %s "

@@ -76,7 +76,9 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
                         (unsigned long long)copy->buffer_bytes, MTPROF__BUDGET_MIN);
     }
     if (copy->ring_ns != 0 && copy->policy != MTPROF_POLICY_RING) {
-        return mtb_fail(MTPROF_EINVAL, "session_start: ring_ns needs the ring policy");
+        return mtb_fail(MTPROF_EINVAL,
+                        "session_start: ring_ns is %llu, but policy is %u and not the ring's (%d)",
+                        (unsigned long long)copy->ring_ns, copy->policy, MTPROF_POLICY_RING);
     }
     if (copy->wants >> 15 != 0) {
         return mtb_fail(MTPROF_EINVAL, "session_start: wants is 0x%llx, bits above 14 are unknown",
@@ -88,45 +90,44 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
     return MTPROF_OK;
 }
 
-/* Moves the state when it is `from`. */
-bool mtprof__session_move(mtprof_session *session, enum session_state from, enum session_state to)
-{
-    mtb_lock_acquire(&mtprof__session_lock);
-    bool moved = session->state == from;
-    if (moved) {
-        session->state = to;
-    }
-    mtb_lock_release(&mtprof__session_lock);
-    return moved;
-}
-
 enum session_state mtprof__session_state_of(mtprof_session *session)
 {
+    if (session->pid != getpid()) {
+        return FOREIGN;
+    }
     mtb_lock_acquire(&mtprof__session_lock);
     enum session_state state = session->state;
     mtb_lock_release(&mtprof__session_lock);
     return state;
 }
 
-bool mtprof__session_is_ours(const mtprof_session *session)
+enum session_state mtprof__session_move(mtprof_session *session, enum session_state from,
+                                        enum session_state to)
 {
-    return session->pid == getpid();
+    if (session->pid != getpid()) {
+        return FOREIGN;
+    }
+    mtb_lock_acquire(&mtprof__session_lock);
+    enum session_state found = session->state;
+    if (found == from) {
+        session->state = to;
+    }
+    mtb_lock_release(&mtprof__session_lock);
+    return found;
 }
 
-mtprof_status mtprof__session_refuse(const char *call, mtprof_session *session)
+mtprof_status mtprof__session_refuse(const char *call, const mtprof_session *session,
+                                     enum session_state found)
 {
-    if (!mtprof__session_is_ours(session)) {
+    switch (found) {
+    case FOREIGN:
         return mtb_fail(MTPROF_ESTATE, "%s: the session belongs to process %ld, this is its child",
                         call, (long)session->pid);
+    case STOPPED: return mtb_fail(MTPROF_ESTATE, "%s: the session has stopped", call);
+    case RECORDING: return mtb_fail(MTPROF_ESTATE, "%s: the session is recording", call);
+    case PAUSED: return mtb_fail(MTPROF_ESTATE, "%s: the session is not recording", call);
+    default: return mtb_fail(MTPROF_EBUSY, "%s: another thread is changing the session", call);
     }
-    enum session_state state = mtprof__session_state_of(session);
-    if (state == STARTING || state == CHANGING || state == STOPPING) {
-        return mtb_fail(MTPROF_EBUSY, "%s: another thread is changing the session", call);
-    }
-    return mtb_fail(MTPROF_ESTATE, "%s: the session %s", call,
-                    state == STOPPED     ? "has stopped"
-                    : state == RECORDING ? "is recording"
-                                         : "is not recording");
 }
 
 void mtprof__session_append_window(mtprof_session *s, uint32_t kind, uint32_t aux, uint64_t ticks)
@@ -334,12 +335,16 @@ mtprof_status mtprof_session_stop(mtprof_session *session)
     if (session == NULL) {
         return mtb_fail(MTPROF_EINVAL, "session_stop: session is NULL");
     }
-    if (!mtprof__session_is_ours(session)) {
-        return mtprof__session_refuse("session_stop", session);
+    enum session_state found = mtprof__session_move(session, RECORDING, STOPPING);
+    if (found == PAUSED) {
+        found = mtprof__session_move(session, PAUSED, STOPPING);
     }
-    if (mtprof__session_move(session, RECORDING, STOPPING)) {
+    if (found == STOPPED || found == STOPPING) {
+        return MTPROF_OK;
+    }
+    if (found == RECORDING) {
         mtprof__session_shut_gate(session, CLOSE_SAVED);
-    } else if (mtprof__session_move(session, PAUSED, STOPPING)) {
+    } else if (found == PAUSED) {
         if (session->window_open) {
             mtprof__session_append_window(session, MTPROF_REC_WINDOW_CLOSE, CLOSE_SAVED,
                                           session->end_ticks);
@@ -347,10 +352,7 @@ mtprof_status mtprof_session_stop(mtprof_session *session)
         session->end_ticks = mtprof__ticks();
         mtprof__anchor_now(session->recording);
     } else {
-        enum session_state state = mtprof__session_state_of(session);
-        return state == STOPPED || state == STOPPING
-                   ? MTPROF_OK
-                   : mtprof__session_refuse("session_stop", session);
+        return mtprof__session_refuse("session_stop", session, found);
     }
     if ((session->wants & MTPROF_WANT_NATIVE_STACKS) != 0) {
         mtprof__define_modules(session->recording);
@@ -367,7 +369,7 @@ mtprof_status mtprof_session_close(mtprof_session *session)
     if (session == NULL) {
         return MTPROF_OK;
     }
-    if (!mtprof__session_is_ours(session)) {
+    if (mtprof__session_state_of(session) == FOREIGN) {
         /* Memory and helper are the parent's; what the child inherited is these few bytes. */
         free_session(session);
         return MTPROF_OK;
@@ -384,14 +386,12 @@ mtprof_status mtprof_session_close(mtprof_session *session)
     mtprof__store_retain(store);
     mtprof__sources_detach(session->recording);
     mtprof__helper_stop(&session->helper);
-    bool stuck = mtprof__recorder_abandon(session->recording);
+    mtprof__recorder_abandon(session->recording);
     if (session->config.path != NULL) {
         status = mtprof__store_finish(store, session->end_ticks);
     }
     mtprof__store_release(store);
-    if (!stuck) {
-        mtprof__recording_release(session->recording);
-    }
+    mtprof__recording_release(session->recording);
     free_session(session);
     return status;
 }

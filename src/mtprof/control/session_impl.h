@@ -21,7 +21,8 @@ enum session_state {
     RECORDING,
     CHANGING,
     STOPPING,
-    STOPPED
+    STOPPED,
+    FOREIGN /* found where the session belongs to another process (S4), never set */
 };
 
 /* aux of WINDOW_CLOSE. */
@@ -55,13 +56,14 @@ struct mtprof_session {
 /* Guards the states of all sessions, and which one is active. */
 extern mtb_lock mtprof__session_lock;
 
-/* Moves the state when it is `from` (S2). */
-bool mtprof__session_move(mtprof_session *session, enum session_state from, enum session_state to);
+/* Moves the state when it is `from` (S2). Returns the state that was found: one look, one answer.
+ */
+enum session_state mtprof__session_move(mtprof_session *session, enum session_state from,
+                                        enum session_state to);
 enum session_state mtprof__session_state_of(mtprof_session *session);
-/* S4 */
-bool mtprof__session_is_ours(const mtprof_session *session);
-/* The failure of a call that the session's state does not allow. */
-mtprof_status mtprof__session_refuse(const char *call, mtprof_session *session);
+/* The failure of a call that the state it found does not allow. */
+mtprof_status mtprof__session_refuse(const char *call, const mtprof_session *session,
+                                     enum session_state found);
 /* STOPPED, and no longer the active one. */
 void mtprof__session_give_up(mtprof_session *session);
 

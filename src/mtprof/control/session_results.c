@@ -98,8 +98,8 @@ mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key, 
         return mtb_fail(MTPROF_EINVAL, "session_metadata: %zu bytes, at most %d are allowed",
                         key_length > value_length ? key_length : value_length, TEXT_LIMIT);
     }
-    if (!mtprof__session_is_ours(session)) {
-        return mtprof__session_refuse("session_metadata", session);
+    if (mtprof__session_state_of(session) == FOREIGN) {
+        return mtprof__session_refuse("session_metadata", session, FOREIGN);
     }
     return mtprof__session_add_meta(session, key, key_length, value, value_length, is_json);
 }
@@ -135,8 +135,8 @@ mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *heal
                         : health == NULL ? "health is NULL"
                                          : "struct_size is 0");
     }
-    if (!mtprof__session_is_ours(session)) {
-        return mtprof__session_refuse("session_health", session);
+    if (mtprof__session_state_of(session) == FOREIGN) {
+        return mtprof__session_refuse("session_health", session, FOREIGN);
     }
     mtprof_health full;
     memset(&full, 0, sizeof full);
@@ -154,8 +154,8 @@ mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes)
         return mtb_fail(MTPROF_EINVAL, "session_bytes: %s is NULL",
                         session == NULL ? "session" : "bytes");
     }
-    if (!mtprof__session_is_ours(session)) {
-        return mtprof__session_refuse("session_bytes", session);
+    if (mtprof__session_state_of(session) == FOREIGN) {
+        return mtprof__session_refuse("session_bytes", session, FOREIGN);
     }
     memset(bytes, 0, sizeof *bytes);
     bytes->struct_size = sizeof *bytes;
@@ -171,8 +171,9 @@ mtprof_status mtprof_session_save(mtprof_session *session, const char *path)
         return mtb_fail(MTPROF_EINVAL, "session_save: %s",
                         session == NULL ? "session is NULL" : "the path is empty");
     }
-    if (!mtprof__session_is_ours(session) || mtprof__session_state_of(session) != STOPPED) {
-        return mtprof__session_refuse("session_save", session);
+    enum session_state found = mtprof__session_state_of(session);
+    if (found != STOPPED) {
+        return mtprof__session_refuse("session_save", session, found);
     }
     return mtprof__store_save(session->recording->store, path, session->end_ticks);
 }

@@ -15,18 +15,28 @@ static void next_window(mtprof_session *session)
     mtb_lock_release(&mtprof__session_lock);
 }
 
-mtprof_status mtprof_session_pause(mtprof_session *session)
+/* Bits that no want has. */
+static mtprof_status check_wants(const char *call, const mtprof_session *session, uint64_t wants)
 {
     if (session == NULL) {
-        return mtb_fail(MTPROF_EINVAL, "session_pause: session is NULL");
+        return mtb_fail(MTPROF_EINVAL, "%s: session is NULL", call);
     }
-    if (!mtprof__session_is_ours(session)) {
-        return mtprof__session_refuse("session_pause", session);
+    if (wants >> 15 != 0) {
+        return mtb_fail(MTPROF_EINVAL, "%s: wants is 0x%llx, bits above 14 are unknown", call,
+                        (unsigned long long)wants);
     }
-    if (!mtprof__session_move(session, RECORDING, CHANGING)) {
-        return mtprof__session_state_of(session) == PAUSED
-                   ? MTPROF_OK
-                   : mtprof__session_refuse("session_pause", session);
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof_session_pause(mtprof_session *session)
+{
+    MT_TRY(check_wants("session_pause", session, 0));
+    enum session_state found = mtprof__session_move(session, RECORDING, CHANGING);
+    if (found == PAUSED) {
+        return MTPROF_OK;
+    }
+    if (found != RECORDING) {
+        return mtprof__session_refuse("session_pause", session, found);
     }
     mtprof__session_shut_gate(session, CLOSE_PAUSED);
     mtprof__session_move(session, CHANGING, PAUSED);
@@ -35,17 +45,13 @@ mtprof_status mtprof_session_pause(mtprof_session *session)
 
 mtprof_status mtprof_session_resume(mtprof_session *session, uint64_t wants)
 {
-    if (session == NULL || wants >> 15 != 0) {
-        return mtb_fail(MTPROF_EINVAL, "session_resume: %s",
-                        session == NULL ? "session is NULL" : "wants has unknown bits");
+    MT_TRY(check_wants("session_resume", session, wants));
+    enum session_state found = mtprof__session_move(session, PAUSED, CHANGING);
+    if (found == RECORDING) {
+        return MTPROF_OK;
     }
-    if (!mtprof__session_is_ours(session)) {
-        return mtprof__session_refuse("session_resume", session);
-    }
-    if (!mtprof__session_move(session, PAUSED, CHANGING)) {
-        return mtprof__session_state_of(session) == RECORDING
-                   ? MTPROF_OK
-                   : mtprof__session_refuse("session_resume", session);
+    if (found != PAUSED) {
+        return mtprof__session_refuse("session_resume", session, found);
     }
     session->wants = wants != 0 ? wants : session->wants;
     if (!session->window_open) {
@@ -58,12 +64,10 @@ mtprof_status mtprof_session_resume(mtprof_session *session, uint64_t wants)
 
 mtprof_status mtprof_session_window_open(mtprof_session *session, uint64_t wants, uint32_t step)
 {
-    if (session == NULL || wants >> 15 != 0) {
-        return mtb_fail(MTPROF_EINVAL, "session_window_open: %s",
-                        session == NULL ? "session is NULL" : "wants has unknown bits");
-    }
-    if (!mtprof__session_is_ours(session) || !mtprof__session_move(session, PAUSED, CHANGING)) {
-        return mtprof__session_refuse("session_window_open", session);
+    MT_TRY(check_wants("session_window_open", session, wants));
+    enum session_state found = mtprof__session_move(session, PAUSED, CHANGING);
+    if (found != PAUSED) {
+        return mtprof__session_refuse("session_window_open", session, found);
     }
     if (session->window_open) {
         mtprof__session_move(session, CHANGING, PAUSED);
@@ -80,23 +84,21 @@ mtprof_status mtprof_session_window_open(mtprof_session *session, uint64_t wants
 
 mtprof_status mtprof_session_window_close(mtprof_session *session, bool keep)
 {
-    if (session == NULL) {
-        return mtb_fail(MTPROF_EINVAL, "session_window_close: session is NULL");
-    }
-    if (!mtprof__session_is_ours(session)) {
-        return mtprof__session_refuse("session_window_close", session);
-    }
+    MT_TRY(check_wants("session_window_close", session, 0));
     uint32_t how = keep ? CLOSE_SAVED : CLOSE_DISCARDED;
-    if (mtprof__session_move(session, RECORDING, CHANGING)) {
+    enum session_state found = mtprof__session_move(session, RECORDING, CHANGING);
+    if (found == PAUSED) {
+        found = mtprof__session_move(session, PAUSED, CHANGING);
+    }
+    if (found == RECORDING) {
         mtprof__session_shut_gate(session, how);
-    } else if (mtprof__session_move(session, PAUSED, CHANGING)) {
-        if (!session->window_open) {
-            mtprof__session_move(session, CHANGING, PAUSED);
-            return mtb_fail(MTPROF_ESTATE, "session_window_close: no window is open");
-        }
+    } else if (found == PAUSED && session->window_open) {
         mtprof__session_append_window(session, MTPROF_REC_WINDOW_CLOSE, how, session->end_ticks);
+    } else if (found == PAUSED) {
+        mtprof__session_move(session, CHANGING, PAUSED);
+        return mtb_fail(MTPROF_ESTATE, "session_window_close: no window is open");
     } else {
-        return mtprof__session_refuse("session_window_close", session);
+        return mtprof__session_refuse("session_window_close", session, found);
     }
     session->window_open = false;
     mtprof__session_move(session, CHANGING, PAUSED);
@@ -105,14 +107,13 @@ mtprof_status mtprof_session_window_close(mtprof_session *session, bool keep)
 
 mtprof_status mtprof_session_step(mtprof_session *session, uint64_t step, uint32_t action)
 {
-    if (session == NULL || action > 3) {
-        return mtb_fail(MTPROF_EINVAL, "session_step: %s",
-                        session == NULL ? "session is NULL" : "action must be 0 to 3");
+    MT_TRY(check_wants("session_step", session, 0));
+    if (action > 3) {
+        return mtb_fail(MTPROF_EINVAL, "session_step: action is %u, it must be 0 to 3", action);
     }
-    enum session_state state =
-        mtprof__session_is_ours(session) ? mtprof__session_state_of(session) : STOPPED;
-    if (state == STOPPED || state == STOPPING) {
-        return mtprof__session_refuse("session_step", session);
+    enum session_state found = mtprof__session_state_of(session);
+    if (found == STOPPED || found == STOPPING || found == FOREIGN) {
+        return mtprof__session_refuse("session_step", session, found);
     }
     uint64_t ticks = mtprof__ticks();
     uint64_t record[3] = {mtprof__word0(MTPROF_REC_STEP, 3, action, 0), ticks, step};
@@ -124,11 +125,10 @@ mtprof_status mtprof_session_step(mtprof_session *session, uint64_t step, uint32
 
 mtprof_status mtprof_session_clear(mtprof_session *session)
 {
-    if (session == NULL) {
-        return mtb_fail(MTPROF_EINVAL, "session_clear: session is NULL");
-    }
-    if (!mtprof__session_is_ours(session) || !mtprof__session_move(session, PAUSED, CHANGING)) {
-        return mtprof__session_refuse("session_clear", session);
+    MT_TRY(check_wants("session_clear", session, 0));
+    enum session_state found = mtprof__session_move(session, PAUSED, CHANGING);
+    if (found != PAUSED) {
+        return mtprof__session_refuse("session_clear", session, found);
     }
     mtprof_status status = MTPROF_OK;
     if (session->window_open) {
@@ -145,9 +145,8 @@ mtprof_status mtprof_session_clear(mtprof_session *session)
             return status;
         }
         mtprof__recording *old = mtprof__session_exchange(session, fresh);
-        if (!mtprof__recorder_abandon(old)) {
-            mtprof__recording_release(old);
-        }
+        mtprof__recorder_abandon(old);
+        mtprof__recording_release(old);
     }
     mtprof__session_move(session, CHANGING, PAUSED);
     return status;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum {
+    CLOSE_KIND_PAUSED = 2,
     CLOSE_KIND_NONE = 3
 };
 
@@ -70,6 +71,10 @@ static int add_close(mtprof__control_read *control, const mtprof_record *record,
                      mtprof__problems *problems)
 {
     mtprof_epoch_info *info = find_epoch(control, record->arg);
+    if (info != NULL && info->close_kind == CLOSE_KIND_PAUSED && record->aux != CLOSE_KIND_PAUSED) {
+        info->close_kind = record->aux; /* the window ended while paused; the time is the pause's */
+        return MTPROF_OK;
+    }
     if (info == NULL || info->close_kind != CLOSE_KIND_NONE) {
         return mtprof__problem_add(problems, record->offset,
                                    "record at %llu: epoch %u is closed and was not open",

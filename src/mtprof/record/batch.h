@@ -20,10 +20,12 @@ typedef struct mtprof__batch {
     bool cut; /* something did not fit */
 } mtprof__batch;
 
-MT_INLINE void mtprof__batch_start(mtprof__batch *b)
+/* The event itself, of so many words; payloads follow. */
+MT_INLINE uint64_t *mtprof__batch_start(mtprof__batch *b, uint32_t words)
 {
-    b->count = 0;
+    b->count = words;
     b->cut = false;
+    return b->words;
 }
 
 /* Room for so many words, NULL (and noted) when there is none. */
@@ -53,8 +55,11 @@ MT_INLINE void mtprof__put_text(uint64_t *at, const char *text, size_t length)
  */
 mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_begin);
 
-/* Enters this thread's writer and brings it into the epoch. NULL: nothing to be done. */
-mtprof__writer *mtprof__enter_attached(uint64_t *state);
+/*
+ * Enters this thread's writer and brings it into the epoch. NULL: nothing to be done; where that is
+ * for want of room, so many events are counted as lost.
+ */
+mtprof__writer *mtprof__enter_attached(uint64_t *state, uint32_t events);
 
 /* Stores a payload for a token: right behind its event where possible, else with its key in front.
  */

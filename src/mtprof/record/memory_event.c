@@ -25,7 +25,7 @@ void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes, uint64_t a
                     uint64_t reserved_bytes)
 {
     uint64_t state;
-    mtprof__writer *w = mtprof__enter_attached(&state);
+    mtprof__writer *w = mtprof__enter_attached(&state, 1);
     if (w == NULL) {
         return;
     }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+mtb_lock mtprof__loader_lock = MTB_LOCK_INIT(MTB_RANK_LOADER);
+
 enum {
     PIECES_MAX = 1024,
     PATH_BYTES = 512
@@ -44,11 +46,8 @@ static int collect(struct dl_phdr_info *info, size_t size, void *context)
 
 void mtprof__define_modules(mtprof__recording *recording)
 {
-    static struct pieces pieces; /* guarded by `collecting` */
-    static uint32_t collecting;
-    if (__atomic_exchange_n(&collecting, 1, __ATOMIC_ACQUIRE) != 0) {
-        return;
-    }
+    static struct pieces pieces; /* guarded by the loader lock */
+    mtb_lock_acquire(&mtprof__loader_lock);
     char program[PATH_BYTES] = "";
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
@@ -58,12 +57,12 @@ void mtprof__define_modules(mtprof__recording *recording)
     for (uint32_t i = 0; i < pieces.count; i++) {
         const piece *p = &pieces.at[i];
         uint64_t record[5] = {mtprof__word0(MTPROF_REC_DEF_MODULE, 5, 0, 0), p->start, p->end,
-                              p->file_offset, mtprof_intern(p->path, strlen(p->path))};
+                              p->file_offset, mtprof__intern(p->path, strlen(p->path))};
         uint32_t cause;
         mtb_lock_acquire(&mtprof__names_lock);
         mtprof__stream_append(recording->store, &recording->definitions, record, 5, mtprof__ticks(),
                               &cause);
         mtb_lock_release(&mtprof__names_lock);
     }
-    __atomic_store_n(&collecting, 0, __ATOMIC_RELEASE);
+    mtb_lock_release(&mtprof__loader_lock);
 }

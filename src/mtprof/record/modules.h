@@ -7,6 +7,9 @@
 
 #include "mtprof/record/recording.h"
 
+/* Held while the loader is asked for what is loaded. */
+extern mtb_lock mtprof__loader_lock;
+
 /* Writes DEF_MODULE for every piece of code that is loaded right now. */
 void mtprof__define_modules(mtprof__recording *recording);
 

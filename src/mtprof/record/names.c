@@ -113,7 +113,12 @@ static uint32_t intern(const char *text, size_t length, uint32_t file, uint32_t 
 
 uint32_t mtprof_intern(const char *text, size_t length)
 {
-    if (text == NULL || mtb_locks_held()) {
+    return mtb_locks_held() ? 0 : mtprof__intern(text, length);
+}
+
+uint32_t mtprof__intern(const char *text, size_t length)
+{
+    if (text == NULL) {
         return 0;
     }
     if (length > MTPROF__TEXT_MAX) {

@@ -17,11 +17,11 @@ static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool ha
                         mtprof_token parent, uint64_t state)
 {
     if (!has_parent) {
-        uint64_t *at = mtprof__batch_take(b, 2);
+        uint64_t *at = mtprof__batch_start(b, 2);
         at[0] = mtprof__word0(MTPROF_REC_BEGIN, 2, flags, name);
         return;
     }
-    uint64_t *at = mtprof__batch_take(b, 4);
+    uint64_t *at = mtprof__batch_start(b, 4);
     at[0] = mtprof__word0(MTPROF_REC_BEGIN_X, 4, flags, name);
     at[2] = 0; /* takes the next ordinal */
     at[3] = parent_is_known(parent, state) ? parent & MTPROF__KEY_MASK : 0;
@@ -241,7 +241,7 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, con
 static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uintptr_t frame)
 {
     uint64_t state;
-    mtprof__writer *w = mtprof__enter_attached(&state);
+    mtprof__writer *w = mtprof__enter_attached(&state, 1);
     if (w == NULL) {
         return 0;
     }
@@ -255,7 +255,6 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
             op = &padded;
         }
         mtprof__batch b;
-        mtprof__batch_start(&b);
         uint32_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
         batch_begin(&b, site->flags, id, (op->fields & MTPROF_OP_PARENT) != 0, op->parent, state);
         uint32_t bare = b.count;
@@ -296,7 +295,7 @@ void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs, uin
         return;
     }
     mtprof__batch b;
-    mtprof__batch_start(&b);
+    mtprof__batch_start(&b, 0);
     batch_tensors(&b, 1, outputs, count);
     if (b.cut) {
         mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);

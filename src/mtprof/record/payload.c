@@ -35,20 +35,20 @@ mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_be
     return token;
 }
 
-mtprof__writer *mtprof__enter_attached(uint64_t *state)
+mtprof__writer *mtprof__enter_attached(uint64_t *state, uint32_t events)
 {
-    mtprof__writer *w = mtprof__writer_mine();
+    mtprof__writer *w = mtprof__writer_mine(events);
     if (w == NULL) {
         return NULL;
     }
     if (!mtprof__enter(w)) {
         if (mtprof__load_state() != 0) {
-            mtprof__lose(MTPROF_LOST_NESTED, 1);
+            mtprof__lose(MTPROF_LOST_NESTED, events);
         }
         return NULL;
     }
     *state = mtprof__load_state();
-    if (*state == 0 || mtprof__reserve(w, 0, 1, false) == NULL) {
+    if (*state == 0 || mtprof__reserve(w, 0, events, false) == NULL) {
         mtprof__leave(w);
         return NULL;
     }
@@ -62,18 +62,18 @@ static void batch_named(mtprof__writer *w, mtprof__batch *b, uint32_t kind, uint
                         const char *name, size_t length)
 {
     uint32_t id = mtprof__dynamic_name(w, name, length);
-    uint64_t *at = mtprof__batch_take(b, 2);
+    uint64_t *at = mtprof__batch_start(b, 2);
     at[0] = mtprof__word0(kind, 2, id != 0 ? flags : flags | MTPROF_FLAG_PAYLOAD, id);
     if (id == 0) {
-        if (length > MTPROF__INLINE_MAX) {
-            length = MTPROF__INLINE_MAX;
-            b->cut = true;
-        }
+        b->cut = length > MTPROF__INLINE_MAX;
+        length = b->cut ? MTPROF__INLINE_MAX : length;
         uint32_t words = 2 + (uint32_t)mtprof__text_words(length);
         uint64_t *full = mtprof__batch_take(b, words);
-        full[0] = mtprof__word0(MTPROF_REC_NAME, words, 0, 0);
-        full[1] = length;
-        mtprof__put_text(full + 2, name, length);
+        if (full != NULL) {
+            full[0] = mtprof__word0(MTPROF_REC_NAME, words, 0, 0);
+            full[1] = length;
+            mtprof__put_text(full + 2, name, length);
+        }
     }
 }
 
@@ -83,12 +83,11 @@ mtprof_token mtprof_begin_named(const char *name, size_t length, uint32_t begin_
     if (!mtprof_wants(mtprof__wants_of(begin_flags)) || name == NULL) {
         return 0;
     }
-    mtprof__writer *w = mtprof__enter_attached(&state);
+    mtprof__writer *w = mtprof__enter_attached(&state, 1);
     if (w == NULL) {
         return 0;
     }
     mtprof__batch b;
-    mtprof__batch_start(&b);
     batch_named(w, &b, MTPROF_REC_BEGIN, begin_flags & 0xFF, name, length);
     mtprof_token token = mtprof__batch_store(w, &b, true);
     mtprof__leave(w);
@@ -99,12 +98,11 @@ void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags)
 {
     uint64_t state;
     mtprof__writer *w =
-        mtprof_wants(MTPROF_WANT_MARKS) && name != NULL ? mtprof__enter_attached(&state) : NULL;
+        mtprof_wants(MTPROF_WANT_MARKS) && name != NULL ? mtprof__enter_attached(&state, 1) : NULL;
     if (w == NULL) {
         return;
     }
     mtprof__batch b;
-    mtprof__batch_start(&b);
     batch_named(w, &b, MTPROF_REC_INSTANT, begin_flags & 0xFF, name, length);
     mtprof__batch_store(w, &b, false);
     mtprof__leave(w);
@@ -115,7 +113,7 @@ void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags)
 void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_t count)
 {
     uint64_t state;
-    mtprof__writer *w = mtprof__enter_attached(&state);
+    mtprof__writer *w = mtprof__enter_attached(&state, 0);
     if (w == NULL) {
         return;
     }
@@ -125,12 +123,12 @@ void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_
     bool direct = w->payload_at != NULL && w->payload_at == w->cursor && w->latest_token == token;
     if (current && (direct || token != 0)) {
         uint32_t before = direct ? 0 : 2;
-        uint64_t *at = mtprof__reserve(w, before + count, 1, false);
+        uint64_t *at = mtprof__reserve(w, before + count, 0, false);
         /* A new chunk may have come between: a payload never starts one. */
         if (at != NULL && direct && at != w->payload_at) {
             direct = false;
             before = token != 0 ? 2 : 0;
-            at = token != 0 ? mtprof__reserve(w, before + count, 1, false) : NULL;
+            at = token != 0 ? mtprof__reserve(w, before + count, 0, false) : NULL;
         }
         if (at != NULL) {
             if (before != 0) {

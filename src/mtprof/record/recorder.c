@@ -9,6 +9,7 @@
  */
 #include "base/alloc.h"
 #include "base/lock.h"
+#include "mtprof/record/modules.h"
 #include "mtprof/record/recording.h"
 
 #include <linux/membarrier.h>
@@ -130,19 +131,72 @@ void mtprof__recorder_detach(mtprof__recording *recording)
     }
 }
 
-bool mtprof__recorder_abandon(mtprof__recording *recording)
+/* Recordings that threads may still write to. Guarded by the names lock. */
+static mtprof__recording *abandoned;
+
+/* Whether all of its threads have come to rest since. */
+static bool is_at_rest(const mtprof__recording *recording)
 {
-    bool any = false;
-    while (recording->stuck != NULL) {
-        struct mtprof__stuck *stuck = recording->stuck;
-        recording->stuck = stuck->next;
-        if (__atomic_load_n(&stuck->writer->busy, __ATOMIC_ACQUIRE) != 0) {
-            mtprof__store_abandon(recording->store, stuck->chunk);
-            any = true;
+    for (const struct mtprof__stuck *s = recording->stuck; s != NULL; s = s->next) {
+        if (__atomic_load_n(&s->writer->busy, __ATOMIC_ACQUIRE) != 0 &&
+            MTPROF__GET(s->writer->serial) == recording->serial) {
+            return false;
         }
-        mtb_free(stuck);
     }
-    return any;
+    return true;
+}
+
+static void free_stuck(mtprof__recording *recording)
+{
+    while (recording->stuck != NULL) {
+        struct mtprof__stuck *next = recording->stuck->next;
+        mtb_free(recording->stuck);
+        recording->stuck = next;
+    }
+}
+
+/* Takes those off the list that nobody writes to any more. */
+static void release_abandoned(void)
+{
+    mtprof__recording *ready = NULL;
+    mtb_lock_acquire(&mtprof__names_lock);
+    mtprof__recording **at = &abandoned;
+    while (*at != NULL) {
+        mtprof__recording *recording = *at;
+        if (is_at_rest(recording)) {
+            *at = recording->next_abandoned;
+            recording->next_abandoned = ready;
+            ready = recording;
+        } else {
+            at = &recording->next_abandoned;
+        }
+    }
+    mtb_lock_release(&mtprof__names_lock);
+    while (ready != NULL) {
+        mtprof__recording *next = ready->next_abandoned;
+        free_stuck(ready);
+        mtprof__recording_release(ready);
+        ready = next;
+    }
+}
+
+void mtprof__recorder_abandon(mtprof__recording *recording)
+{
+    release_abandoned();
+    if (is_at_rest(recording)) {
+        free_stuck(recording);
+        return;
+    }
+    for (const struct mtprof__stuck *s = recording->stuck; s != NULL; s = s->next) {
+        if (__atomic_load_n(&s->writer->busy, __ATOMIC_ACQUIRE) != 0) {
+            mtprof__store_abandon(recording->store, s->chunk);
+        }
+    }
+    mtprof__recording_retain(recording);
+    mtb_lock_acquire(&mtprof__names_lock);
+    recording->next_abandoned = abandoned;
+    abandoned = recording;
+    mtb_lock_release(&mtprof__names_lock);
 }
 
 void mtprof__recorder_sum(mtprof__recording *recording, mtprof_health *health)
@@ -170,13 +224,15 @@ static bool fork_locked;
 
 /*
  * The tables of names survive a fork (sites keep their ids), so they must not be caught half-way:
- * the forking thread holds their locks across it. Everything else is dropped in the child and need
- * not be consistent.
+ * the forking thread holds their locks across it. It also holds the one under which we ask the
+ * loader what is loaded, because glibc does not free the loader's own lock in a child. Everything
+ * else is dropped in the child and need not be consistent.
  */
 void mtprof__recorder_before_fork(void)
 {
     fork_locked = !mtb_locks_held();
     if (fork_locked) {
+        mtb_lock_acquire(&mtprof__loader_lock);
         mtprof__slots_prepare_fork();
         mtb_lock_acquire(&mtprof__names_lock);
     }
@@ -187,6 +243,7 @@ void mtprof__recorder_after_fork_parent(void)
     if (fork_locked) {
         mtb_lock_release(&mtprof__names_lock);
         mtprof__slots_parent_fork();
+        mtb_lock_release(&mtprof__loader_lock);
     }
 }
 
@@ -196,11 +253,13 @@ void mtprof__recorder_after_fork_child(void)
     mtprof__state = 0;
     mtb_locks_forget();
     mtb_lock_reset(&mtprof__names_lock);
+    mtb_lock_reset(&mtprof__loader_lock);
     /* The child has no use for the file, and must not keep its lock alive. */
     if (mtprof__current != NULL && mtprof__current->store->fd >= 0) {
         close(mtprof__current->store->fd);
         mtprof__current->store->fd = -1;
     }
     mtprof__current = NULL;
+    abandoned = NULL;
     mtprof__slots_after_fork();
 }

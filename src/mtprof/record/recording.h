@@ -72,6 +72,7 @@ struct mtprof__recording {
     mtprof__stream definitions, control;
     uint32_t n_threads;          /* atomic */
     struct mtprof__stuck *stuck; /* threads that were busy at a stop and may still write */
+    mtprof__recording *next_abandoned;
 
     mtb_arena arena;
     mtb_idmap name_map, inputs_map, stack_map;
@@ -115,6 +116,8 @@ void mtprof__count(uint32_t index, uint64_t amount);
 
 extern mtb_lock mtprof__names_lock;
 
+/* mtprof_intern() for callers that hold locks of lower rank. */
+uint32_t mtprof__intern(const char *text, size_t length);
 /* Gives the site an id and a want mask; false (counted) when that is impossible now. */
 bool mtprof__site_register(mtprof_site *site);
 /* Which bits of the gate make an event with these begin flags record. */
@@ -160,8 +163,8 @@ uint32_t mtprof__epoch_open(mtprof__recording *recording, uint32_t wants);
 uint64_t mtprof__epoch_close(mtprof__recording *recording);
 /* Detaches every writer from the recording; the gate is shut. */
 void mtprof__recorder_detach(mtprof__recording *recording);
-/* Gives up the chunks of threads that never came to rest. True: some may still write. */
-bool mtprof__recorder_abandon(mtprof__recording *recording);
+/* Gives up the chunks of threads that never came to rest; the recording is kept for them. */
+void mtprof__recorder_abandon(mtprof__recording *recording);
 /* Adds what recording and attached writers have counted. Any thread, any time. */
 void mtprof__recorder_sum(mtprof__recording *recording, mtprof_health *health);
 void mtprof__recorder_before_fork(void);

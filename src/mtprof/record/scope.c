@@ -43,13 +43,17 @@ static mtprof_token nested_begin(mtprof__writer *w, uint32_t flags, uint32_t nam
     if (epoch == 0) {
         return 0;
     }
-    uint64_t key =
-        (uint64_t)w->slot << MTPROF_ORDINAL_BITS | MTPROF__NESTED_BIT | w->nested_ordinal++;
-    uint32_t before = w->side_used;
+    uint64_t key = (uint64_t)w->slot << MTPROF_ORDINAL_BITS | MTPROF__NESTED_BIT |
+                   __atomic_fetch_add(&w->nested_ordinal, 1, __ATOMIC_RELAXED);
     uint64_t record[4] = {mtprof__word0(MTPROF_REC_BEGIN_X, 4, flags, name), mtprof__ticks(), key,
                           MTPROF_KEY_STRUCTURE};
-    mtprof__side_put(w, record, 4);
-    return w->side_used != before ? key | (uint64_t)mtprof__epoch_byte(epoch) << 56 : 0;
+    /* Room for its own end, and for those of the nested scopes it is in. */
+    uint32_t ends = 3 * (uint32_t)(1 + (w->nested_open > 0 ? w->nested_open : 0));
+    if (!mtprof__side_put(w, record, 4, ends)) {
+        return 0;
+    }
+    __atomic_fetch_add(&w->nested_open, 1, __ATOMIC_RELAXED);
+    return key | (uint64_t)mtprof__epoch_byte(epoch) << 56;
 }
 
 static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
@@ -69,7 +73,7 @@ static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
 static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
 {
     if (w == NULL) {
-        w = mtprof__writer_mine();
+        w = mtprof__writer_mine(1);
         return w != NULL && mtprof__enter(w) ? begin_slow(w, site) : 0;
     }
     uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
@@ -112,24 +116,43 @@ mtprof_token mtprof_i_begin(mtprof_site *site)
 
 /* ---- end ---- */
 
-static void end_elsewhere(uint64_t key)
+/* A scope of another slot, or ended from inside the recorder: counted beside the owner's own count.
+ */
+static void count_foreign_end(mtprof_token token)
 {
-    mtprof__writer *owner = mtprof__slot_at((uint32_t)(key >> MTPROF_ORDINAL_BITS));
-    if (owner != NULL && (key & MTPROF__NESTED_BIT) == 0) {
+    mtprof__writer *owner = mtprof__slot_at((uint16_t)(token >> MTPROF_ORDINAL_BITS));
+    if (owner != NULL && token >= MTPROF__GET(owner->epoch_first)) {
         __atomic_fetch_add(&owner->foreign_ends, 1, __ATOMIC_RELAXED);
     }
 }
 
-static bool token_is_current(mtprof_token token, uint64_t state)
+/* An end in the long form moves the count of open scopes where the scope was begun. */
+static void count_end(mtprof__writer *w, mtprof_token token, bool nested)
+{
+    bool mine = (uint16_t)(token >> MTPROF_ORDINAL_BITS) == w->slot;
+    if ((token & MTPROF__NESTED_BIT) != 0) {
+        __atomic_fetch_sub(&w->nested_open, mine, __ATOMIC_RELAXED);
+    } else if (mine && !nested) {
+        MTPROF__SET(w->depth, w->depth - 1);
+    } else {
+        count_foreign_end(token);
+    }
+}
+
+/* The epoch byte comes round after 255 epochs; of its own slot a writer knows better. */
+static bool token_is_current(const mtprof__writer *w, mtprof_token token, uint64_t state)
 {
     uint32_t epoch = (uint32_t)(state >> 32);
-    return epoch != 0 && token >> 56 == mtprof__epoch_byte(epoch);
+    bool mine = (uint16_t)(token >> MTPROF_ORDINAL_BITS) == w->slot;
+    return epoch != 0 && token >> 56 == mtprof__epoch_byte(epoch) &&
+           (!mine || (token & MTPROF__NESTED_BIT) != 0 || w->epoch != epoch ||
+            token >= w->epoch_first);
 }
 
 /* The long form: far away, another thread's, nested, or the clock moved oddly. */
 static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t ticks, uint64_t memory)
 {
-    if (token_is_current(token, mtprof__load_state())) {
+    if (token_is_current(w, token, mtprof__load_state())) {
         uint64_t *at = mtprof__reserve(w, 4, 0, true);
         if (at != NULL) {
             uint64_t key = token & MTPROF__KEY_MASK;
@@ -140,15 +163,10 @@ static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t tic
                 MTPROF__SET(w->depth, w->depth - 1);
                 at += 1;
             } else {
-                bool mine = key >> MTPROF_ORDINAL_BITS == w->slot;
                 mtprof__put(at, mtprof__word0(MTPROF_REC_END_X, 3, 0, 0));
                 mtprof__put(at + 1, ticks);
                 mtprof__put(at + 2, key);
-                if (mine && (key & MTPROF__NESTED_BIT) == 0) {
-                    MTPROF__SET(w->depth, w->depth - 1);
-                } else {
-                    end_elsewhere(key);
-                }
+                count_end(w, token, false);
                 if (ticks < w->time_ref) {
                     mtprof__count(MTPROF_HEALTH_CLOCK_BACK, 1);
                 }
@@ -169,15 +187,15 @@ static MT_COLD void end_outside(mtprof__writer *w, mtprof_token token, uint64_t 
 {
     uint64_t ticks = mtprof__ticks();
     if (w == NULL) {
-        w = mtprof__writer_mine();
+        w = mtprof__writer_mine(0);
         if (w != NULL && mtprof__enter(w)) {
             end_slow(w, token, ticks, memory);
         }
-    } else if (token_is_current(token, mtprof__load_state())) {
+    } else if (token_is_current(w, token, mtprof__load_state())) {
         uint64_t record[3] = {mtprof__word0(MTPROF_REC_END_X, 3, 0, 0), ticks,
                               token & MTPROF__KEY_MASK};
-        if (mtprof__side_put(w, record, 3)) {
-            end_elsewhere(token & MTPROF__KEY_MASK);
+        if (mtprof__side_put(w, record, 3, 0)) {
+            count_end(w, token, true);
         }
     }
 }
@@ -190,6 +208,7 @@ MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, u
     /* One subtraction checks epoch, slot and order: any difference makes the distance huge. */
     uint64_t distance = w->next_token - token;
     if (MT_UNLIKELY(!mtprof__ready(w, state, words) || distance - 1 >= 0xFFFF ||
+                    token < w->epoch_first ||
                     ticks - w->time_ref >= (uint64_t)1 << MTPROF_SHORT_TIME)) {
         return false;
     }
@@ -279,7 +298,7 @@ uint32_t mtprof__recorder_cost(void)
 /* One record of up to four words whose second word is the time. */
 static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value, uint32_t words)
 {
-    mtprof__writer *w = mtprof__writer_mine();
+    mtprof__writer *w = mtprof__writer_mine(1);
     if (w == NULL) {
         return;
     }
@@ -290,7 +309,11 @@ static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value,
         known = known && id != 0;
         uint64_t record[3] = {mtprof__word0(kind, words, aux, id), mtprof__ticks(), value};
         if (!entered) {
-            known ? mtprof__side_put(w, record, words) : mtprof__lose(MTPROF_LOST_NESTED, 1);
+            if (!known) {
+                mtprof__lose(MTPROF_LOST_NESTED, 1);
+            } else {
+                mtprof__side_put(w, record, words, 0);
+            }
         } else if (known) {
             uint64_t *at = mtprof__reserve(w, words, 1, false);
             if (at != NULL) {
@@ -334,7 +357,7 @@ void mtprof_i_flow(mtprof_site *site, uint32_t phase, uint64_t flow_id)
 
 uint64_t mtprof_launch(mtprof_site *site, uint32_t device, uint32_t queue)
 {
-    mtprof__writer *w = mtprof_wants(MTPROF_WANT_DEVICE) ? mtprof__writer_mine() : NULL;
+    mtprof__writer *w = mtprof_wants(MTPROF_WANT_DEVICE) ? mtprof__writer_mine(1) : NULL;
     if (w == NULL || !mtprof__enter(w)) {
         if (w != NULL) {
             mtprof__lose(MTPROF_LOST_NESTED, 1);

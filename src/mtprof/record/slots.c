@@ -158,7 +158,7 @@ void mtprof__slots_after_fork(void)
         w->serial = 0;
         w->chunk = NULL;
         w->cursor = w->limit = NULL;
-        w->side_used = w->side_busy = 0;
+        w->side_used = 0;
         w->thread = 0;
         if (w == mtprof__mine) {
             w->os_id = (uint64_t)syscall(SYS_gettid);
@@ -173,7 +173,7 @@ void mtprof__slots_after_fork(void)
 
 void mtprof_name_thread(const char *name)
 {
-    mtprof__writer *w = mtprof__writer_mine();
+    mtprof__writer *w = mtprof__writer_mine(0);
     if (w == NULL) {
         return;
     }

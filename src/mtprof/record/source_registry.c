@@ -395,10 +395,9 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
     }
     /* A name past the bound has no id; the record then says "none". */
     uint32_t name = a.name != NULL ? mtprof__recording_name(recording, a.name, a.name_length) : 0;
-    uint32_t n_meta = a.meta != NULL ? a.n_meta : 0;
-    n_meta = n_meta > META_MAX ? META_MAX : n_meta;
+    uint32_t kind = a.kind <= MTPROF_ACTIVITY_OVERHEAD ? a.kind : MTPROF_ACTIVITY_OTHER;
     uint64_t record[7 + 2 * META_MAX] = {
-        mtprof__word0(MTPROF_REC_ACTIVITY, 7, a.kind, name),
+        mtprof__word0(MTPROF_REC_ACTIVITY, 7, kind, name),
         a.start,
         a.end,
         a.launch_key,
@@ -406,14 +405,21 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
         a.correlation,
         a.bytes,
     };
-    for (uint32_t i = 0; i < n_meta; i++) {
-        record[7 + 2 * i] = mtprof__word0(MTPROF_REC_META, 2, a.meta[i].type, a.meta[i].key);
-        record[8 + 2 * i] = a.meta[i].value;
+    uint32_t n_words = 7;
+    for (uint32_t i = 0; a.meta != NULL && i < a.n_meta; i++) {
+        uint32_t type = a.meta[i].type;
+        bool odd = type > MTPROF_META_BOOL || (type == MTPROF_META_BOOL && a.meta[i].value > 1);
+        if (odd || n_words == MT_COUNT(record)) {
+            mtprof__store_count(recording->store, MTPROF_HEALTH_TEXTS_CUT, 1);
+            continue;
+        }
+        record[n_words++] = mtprof__word0(MTPROF_REC_META, 2, type, a.meta[i].key);
+        record[n_words++] = a.meta[i].value;
     }
     if (answers_launch(&a)) {
         mtprof__store_count(recording->store, MTPROF_HEALTH_ACTIVITIES, 1);
     }
-    end_push(source, record, 7 + 2 * n_meta, 1);
+    end_push(source, record, n_words, 1);
 }
 
 void mtprof_push_clock_pair(mtprof_source *source, uint64_t source_time, uint64_t ticks)

@@ -8,12 +8,16 @@
 #include "base/pages.h"
 #include "mtprof/record/recording.h"
 
-#include <pthread.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum {
     NODE_CACHE = 1024,
-    NATIVE_MAX = 128
+    NATIVE_MAX = 128,
+    STACK_PAGE = 4096,
+    STACK_MAX = 64 << 20 /* a frame pointer that leads further away is none */
 };
 
 /* A step inward is to a frame id, or to the address of native code. */
@@ -147,11 +151,15 @@ static uint32_t push(mtprof__writer *w, uint32_t parent, uint64_t step)
     if (MT_UNLIKELY(cache == NULL)) {
         cache = w->stacks = mtb_pages_take(sizeof *cache);
     }
-    uint32_t at = (uint32_t)((parent * 0x9E3779B97F4A7C15u ^ step * 0xD6E8FEB86659FD93u) >> 40) &
-                  (NODE_CACHE - 1);
-    if (MT_LIKELY(cache != NULL && cache->at[at].step == step && cache->at[at].parent == parent &&
-                  cache->at[at].node != 0)) {
-        return cache->at[at].node;
+    uint32_t at = (uint32_t)mtb_mix(parent, step) & (NODE_CACHE - 2); /* two ways */
+    if (MT_LIKELY(cache != NULL)) {
+        for (uint32_t way = at; way < at + 2; way++) {
+            if (cache->at[way].step == step && cache->at[way].parent == parent &&
+                cache->at[way].node != 0) {
+                return cache->at[way].node;
+            }
+        }
+        at += cache->at[at].node != 0 && (w->next_victim++ & 1) != 0;
     }
     if (mtb_locks_held()) {
         return 0;
@@ -175,7 +183,7 @@ static uint32_t push(mtprof__writer *w, uint32_t parent, uint64_t step)
 
 uint32_t mtprof_stack(const uint32_t *list, uint32_t count)
 {
-    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS) ? mtprof__writer_mine() : NULL;
+    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS) ? mtprof__writer_mine(0) : NULL;
     if (w == NULL || !mtprof__enter(w)) {
         return 0;
     }
@@ -196,7 +204,7 @@ uint32_t mtprof_stack(const uint32_t *list, uint32_t count)
 
 uint32_t mtprof_stack_push(uint32_t parent, uint32_t frame)
 {
-    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS) ? mtprof__writer_mine() : NULL;
+    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS) ? mtprof__writer_mine(0) : NULL;
     if (w == NULL || !mtprof__enter(w)) {
         return 0;
     }
@@ -210,35 +218,56 @@ uint32_t mtprof_stack_push(uint32_t parent, uint32_t frame)
 
 /* ---- native stacks ---- */
 
-/* Bounds of the calling thread's stack: a frame pointer outside of them is none. */
-static void find_stack(mtprof__writer *w)
+/*
+ * Whether a word can be read, asked of the kernel: a signal mask is copied from there before the
+ * impossible request is refused. Needs no heap, unlike asking pthread for the stack's bounds.
+ */
+static bool is_readable(uintptr_t address)
 {
-    pthread_attr_t attributes;
-    void *low = NULL;
-    size_t size = 0;
-    w->stack_low = w->stack_high = UINTPTR_MAX;
-    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-        if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
-            w->stack_low = (uintptr_t)low;
-            w->stack_high = (uintptr_t)low + size;
-        }
-        pthread_attr_destroy(&attributes);
+    int before = errno;
+    bool readable =
+        syscall(SYS_rt_sigprocmask, -1, address, NULL, sizeof(uint64_t)) == 0 || errno != EFAULT;
+    errno = before;
+    return readable;
+}
+
+/*
+ * Makes sure that the two words of a frame can be read. Pages are asked about once and remembered
+ * as a range around the stack pointer; a thread on another stack (sigaltstack) starts anew.
+ */
+static bool in_stack(mtprof__writer *w, uintptr_t frame)
+{
+    uintptr_t end = frame + 2 * sizeof frame;
+    if (MT_LIKELY(frame >= w->stack_low && end <= w->stack_high)) {
+        return true;
     }
+    if (frame < w->stack_low || frame - w->stack_high > STACK_MAX) {
+        return false;
+    }
+    while (w->stack_high < end) {
+        if (!is_readable(w->stack_high)) {
+            return false;
+        }
+        w->stack_high += STACK_PAGE;
+    }
+    return true;
 }
 
 /*
  * Return addresses from the frame pointers, innermost first. A frame pointer is believed when it
- * lies in this thread's stack, is aligned and grows: code without frame pointers ends the walk.
+ * can be read, is aligned and grows: code without frame pointers ends the walk.
  */
-__attribute__((no_sanitize("address"))) static uint32_t walk(const mtprof__writer *w,
-                                                             uintptr_t frame, uintptr_t *addresses,
-                                                             uint32_t max)
+__attribute__((no_sanitize("address"))) static uint32_t walk(mtprof__writer *w, uintptr_t frame,
+                                                             uintptr_t *addresses, uint32_t max)
 {
+    if (frame < w->stack_low || frame >= w->stack_high) {
+        w->stack_low = frame & ~(uintptr_t)(STACK_PAGE - 1);
+        w->stack_high = w->stack_low + STACK_PAGE;
+    }
     uint32_t count = 0;
-    while (count < max && frame >= w->stack_low && frame + 2 * sizeof frame <= w->stack_high &&
-           frame % sizeof frame == 0) {
+    while (count < max && frame % sizeof frame == 0 && in_stack(w, frame)) {
         const uintptr_t *pair = (const uintptr_t *)frame;
-        if (pair[1] < 4096) {
+        if (pair[1] < STACK_PAGE) {
             break;
         }
         addresses[count++] = pair[1];
@@ -252,9 +281,6 @@ __attribute__((no_sanitize("address"))) static uint32_t walk(const mtprof__write
 
 uint32_t mtprof__stack_of(mtprof__writer *w, uintptr_t frame, uint32_t skip)
 {
-    if (w->stack_high == 0) {
-        find_stack(w);
-    }
     uintptr_t addresses[NATIVE_MAX];
     uint32_t count = walk(w, frame, addresses, NATIVE_MAX);
     uint32_t node = 0;
@@ -270,8 +296,9 @@ uint32_t mtprof__stack_of(mtprof__writer *w, uintptr_t frame, uint32_t skip)
 
 uint32_t mtprof_stack_native(uint32_t skip)
 {
-    mtprof__writer *w =
-        mtprof_wants(MTPROF_WANT_STACKS | MTPROF_WANT_NATIVE_STACKS) ? mtprof__writer_mine() : NULL;
+    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS | MTPROF_WANT_NATIVE_STACKS)
+                            ? mtprof__writer_mine(0)
+                            : NULL;
     if (w == NULL || !mtprof__enter(w)) {
         return 0;
     }

@@ -35,7 +35,7 @@ static uint64_t default_budget(const mtprof_config *config)
 /* Room for every chunk that could exist; only touched pages become real. */
 static bool fifo_make(mtprof__fifo *fifo, uint64_t capacity)
 {
-    void *at = mtprof__system.map(capacity * sizeof(mtprof__chunk_header *), -1, 0);
+    void *at = mtprof__system.map(capacity * sizeof *fifo->at, -1, 0);
     if (at == MAP_FAILED) {
         return false;
     }
@@ -47,26 +47,28 @@ static bool fifo_make(mtprof__fifo *fifo, uint64_t capacity)
 static void fifo_free(mtprof__fifo *fifo)
 {
     if (fifo->at != NULL) {
-        munmap(fifo->at, fifo->capacity * sizeof(mtprof__chunk_header *));
+        munmap(fifo->at, fifo->capacity * sizeof *fifo->at);
     }
 }
 
-static bool fifo_push(mtprof__fifo *fifo, mtprof__chunk_header *chunk)
+static bool fifo_push(mtprof__fifo *fifo, mtprof__chunk_header *chunk, uint64_t last_ticks)
 {
     if (fifo->count == fifo->capacity) {
         return false;
     }
-    fifo->at[(fifo->head + fifo->count) % fifo->capacity] = chunk;
+    struct mtprof__sealed *at = &fifo->at[(fifo->head + fifo->count) % fifo->capacity];
+    at->chunk = chunk;
+    at->last_ticks = last_ticks;
     fifo->count++;
     return true;
 }
 
-static mtprof__chunk_header *fifo_pop(mtprof__fifo *fifo)
+mtprof__chunk_header *mtprof__fifo_pop(mtprof__fifo *fifo)
 {
     if (fifo->count == 0) {
         return NULL;
     }
-    mtprof__chunk_header *chunk = fifo->at[fifo->head];
+    mtprof__chunk_header *chunk = fifo->at[fifo->head].chunk;
     fifo->head = (fifo->head + 1) % fifo->capacity;
     fifo->count--;
     return chunk;
@@ -289,16 +291,23 @@ static void start_chunk(mtprof__store *store, mtprof__chunk_header *chunk, uint3
 }
 
 /*
- * Ring mode: the oldest sealed chunk of the fitting size, or of the other. An event record fits
- * into the smallest chunk; only definitions insist on their size.
+ * Ring mode: the list whose head is oldest, NULL when both are empty. An event record fits into the
+ * smallest chunk; only definitions insist on their size.
  */
-static mtprof__chunk_header *recycle(mtprof__store *store, uint64_t bytes, bool exact)
+static mtprof__fifo *oldest(mtprof__store *store, uint64_t bytes, bool exact)
 {
-    int class = bytes <= MTPROF__CHUNK_FIRST_BYTES ? 0 : 1;
-    mtprof__chunk_header *chunk = fifo_pop(&store->fifos[class]);
-    if (chunk == NULL && !(exact && class == 1)) {
-        chunk = fifo_pop(&store->fifos[1 - class]);
+    mtprof__fifo *small = &store->fifos[0];
+    mtprof__fifo *large = &store->fifos[1];
+    bool no_small = small->count == 0 || (exact && bytes > MTPROF__CHUNK_FIRST_BYTES);
+    if (no_small || large->count == 0) {
+        return !no_small ? small : large->count != 0 ? large : NULL;
     }
+    return small->at[small->head].last_ticks < large->at[large->head].last_ticks ? small : large;
+}
+
+static mtprof__chunk_header *recycle(mtprof__store *store, mtprof__fifo *from)
+{
+    mtprof__chunk_header *chunk = from != NULL ? mtprof__fifo_pop(from) : NULL;
     if (chunk != NULL) {
         mtprof__store_count(store, MTPROF_HEALTH_RING_CHUNKS, 1);
         /* data_crc is not used in ring mode before the end: seal() keeps the begins there. */
@@ -308,15 +317,10 @@ static mtprof__chunk_header *recycle(mtprof__store *store, uint64_t bytes, bool 
 }
 
 /* Whether the oldest chunk is older than what the ring is to keep. */
-static bool oldest_is_stale(const mtprof__store *store, uint64_t bytes, uint64_t now)
+static bool is_stale(const mtprof__store *store, const mtprof__fifo *fifo, uint64_t now)
 {
-    const mtprof__fifo *fifo = &store->fifos[bytes <= MTPROF__CHUNK_FIRST_BYTES ? 0 : 1];
-    /* The next chunk's base is not before the end of this one's: two are needed to know. */
-    if (store->ring_ticks == 0 || fifo->count < 2) {
-        return false;
-    }
-    const mtprof__chunk_header *next = fifo->at[(fifo->head + 1) % fifo->capacity];
-    return now - next->base_ticks > store->ring_ticks && now > next->base_ticks;
+    return store->ring_ticks != 0 && fifo != NULL &&
+           (int64_t)(now - fifo->at[fifo->head].last_ticks) > (int64_t)store->ring_ticks;
 }
 
 static mtprof__chunk_header *cut(mtprof__store *store, uint64_t bytes)
@@ -343,7 +347,8 @@ static mtprof__chunk_header *cut(mtprof__store *store, uint64_t bytes)
 }
 
 /* Caller holds the lock. `begins` of the chunk are known to its owner only, see recycle(). */
-static void seal(mtprof__store *store, mtprof__chunk_header *chunk, uint64_t begins)
+static void seal(mtprof__store *store, mtprof__chunk_header *chunk, uint64_t begins,
+                 uint64_t last_ticks)
 {
     if (store->policy == MTPROF_POLICY_RING) {
         __atomic_store_n(&chunk->data_crc, (uint32_t)begins, __ATOMIC_RELAXED);
@@ -351,9 +356,10 @@ static void seal(mtprof__store *store, mtprof__chunk_header *chunk, uint64_t beg
     __atomic_store_n(&chunk->state, MTPROF_CHUNK_SEALED, __ATOMIC_RELEASE);
     if (store->policy == MTPROF_POLICY_RING) {
         if (chunk->stream == MTPROF_STREAM_THREAD || chunk->stream == MTPROF_STREAM_SOURCE) {
-            fifo_push(&store->fifos[chunk->size <= MTPROF__CHUNK_FIRST_BYTES ? 0 : 1], chunk);
+            fifo_push(&store->fifos[chunk->size <= MTPROF__CHUNK_FIRST_BYTES ? 0 : 1], chunk,
+                      last_ticks);
         }
-    } else if (!fifo_push(&store->unchecked, chunk)) {
+    } else if (!fifo_push(&store->unchecked, chunk, last_ticks)) {
         store->unchecked_lost++;
     }
 }
@@ -381,22 +387,23 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
     for (;;) {
         mtb_lock_acquire(&store->lock);
         uint32_t seen = __atomic_load_n(&store->n_segments, __ATOMIC_RELAXED);
-        if (ring && oldest_is_stale(store, size, start->base_ticks)) {
-            chunk = recycle(store, size, exact);
+        mtprof__fifo *old_ones = ring ? oldest(store, size, exact) : NULL;
+        if (is_stale(store, old_ones, start->base_ticks)) {
+            chunk = recycle(store, old_ones);
         }
         uint32_t refused = __atomic_load_n(&store->refused, __ATOMIC_RELAXED);
         if (chunk == NULL) {
             chunk = cut(store, size);
         }
         if (chunk == NULL && ring && refused != 0) {
-            chunk = recycle(store, size, exact);
+            chunk = recycle(store, old_ones);
         }
         if (chunk != NULL) {
             if (chunk->size != 0 && chunk->magic == MTPROF_CHUNK_MAGIC) {
                 size = chunk->size; /* recycled: it keeps the size it was cut with */
             }
             if (old != NULL) {
-                seal(store, old, start->first_ordinal - old->first_ordinal);
+                seal(store, old, start->first_ordinal - old->first_ordinal, start->base_ticks);
             }
             start_chunk(store, chunk, (uint32_t)size, start);
         }

@@ -65,9 +65,12 @@ typedef struct mtprof__segment {
     uint64_t fd_offset;
 } mtprof__segment;
 
-/* Sealed chunks of one size in the order of their sealing: what ring mode recycles. */
+/* Sealed chunks in the order of their sealing. */
 typedef struct mtprof__fifo {
-    mtprof__chunk_header **at; /* circular */
+    struct mtprof__sealed {
+        mtprof__chunk_header *chunk;
+        uint64_t last_ticks; /* no record of it is later */
+    } * at;                  /* circular */
     uint64_t capacity, head, count;
 } mtprof__fifo;
 
@@ -130,6 +133,9 @@ void mtprof__store_release(mtprof__store *store);
 mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_header *old,
                                          uint64_t bytes, const mtprof__chunk_start *start,
                                          uint32_t *cause);
+
+/* The oldest chunk of a list, or NULL. The store's lock is held. */
+mtprof__chunk_header *mtprof__fifo_pop(mtprof__fifo *fifo);
 
 /* Adds to a health counter, in the trace itself. */
 void mtprof__store_count(mtprof__store *store, uint32_t index, uint64_t amount);

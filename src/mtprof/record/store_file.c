@@ -127,6 +127,7 @@ mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *f
         return mtb_fail_errno(error == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO, error,
                               "session_start: cannot create a file beside %s", path);
     }
+    new_fd = file;
     flock(file, LOCK_EX | LOCK_NB);
     int error = mtprof__system.allocate(file, 0, (off_t)first_bytes);
     if (error == EOPNOTSUPP || error == EINVAL || error == ENOSYS) {
@@ -138,7 +139,6 @@ mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *f
                                                                                    : MTPROF_EIO,
                               error, "session_start: no room for the first block of %s", path);
     }
-    new_fd = file;
     *fd = file;
     *made = name;
     return MTPROF_OK;

@@ -59,13 +59,7 @@ bool mtprof__store_check_sealed(mtprof__store *store)
     bool worked = false;
     for (;;) {
         mtb_lock_acquire(&store->lock);
-        mtprof__fifo *queue = &store->unchecked;
-        mtprof__chunk_header *chunk = NULL;
-        if (queue->count > 0) {
-            chunk = queue->at[queue->head];
-            queue->head = (queue->head + 1) % queue->capacity;
-            queue->count--;
-        }
+        mtprof__chunk_header *chunk = mtprof__fifo_pop(&store->unchecked);
         const mtprof__segment *segment = chunk != NULL ? segment_of(store, chunk) : NULL;
         mtb_lock_release(&store->lock);
         if (chunk == NULL) {
@@ -73,7 +67,10 @@ bool mtprof__store_check_sealed(mtprof__store *store)
         }
         set_checksum(chunk);
         if (store->behind) {
-            write_behind(store, chunk);
+            if (write_behind(store, chunk) != 0) {
+                /* close() tries again, and says so if it fails. */
+                __atomic_store_n(&chunk->state, MTPROF_CHUNK_SEALED, __ATOMIC_RELEASE);
+            }
         } else if (segment != NULL && segment->fd >= 0) {
             /* It is in the file now; our view of it need not stay resident. */
             madvise(chunk, chunk->size, MADV_DONTNEED);
@@ -87,13 +84,16 @@ typedef mtprof_status chunk_visit(mtprof__store *store, mtprof__chunk_header *ch
 
 static mtprof_status each_chunk(mtprof__store *store, chunk_visit *visit, void *context)
 {
-    for (uint32_t i = 0; i < store->n_segments; i++) {
+    /* A source may still be pushing. Segments before the current one are full, and what is cut
+     * under the lock has its header by then. */
+    mtb_lock_acquire(&store->lock);
+    uint32_t last = store->current;
+    uint64_t used_of_last = store->segments[last]->used;
+    mtb_lock_release(&store->lock);
+    for (uint32_t i = 0; i <= last; i++) {
         mtprof__segment *s = store->segments[i];
         uint64_t at = i == 0 ? MTPROF_HEADER_BYTES : 0;
-        /* A source may still be pushing: what is cut under the lock has its header by then. */
-        mtb_lock_acquire(&store->lock);
-        uint64_t used = s->used;
-        mtb_lock_release(&store->lock);
+        uint64_t used = i == last ? used_of_last : s->used;
         while (at < used) {
             mtprof__chunk_header *chunk = (mtprof__chunk_header *)(void *)(s->base + at);
             MT_TRY(visit(store, chunk, context));
@@ -142,17 +142,15 @@ mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks)
     uint64_t chunks = 0;
     MT_TRY(each_chunk(store, finish_chunk, &chunks));
     uint64_t bytes = store->frontier;
-    mark_closed(store->header, end_ticks, bytes, chunks);
-    if (store->path == NULL) {
-        return MTPROF_OK;
+    /* What lies behind the last chunk was only allocated ahead. The closed mark comes last: it says
+     * that all of this has been done. */
+    if (ftruncate(store->fd, (off_t)bytes) != 0) {
+        return mtb_fail_errno(MTPROF_EIO, errno, "session_close: cutting %s to size", store->path);
     }
+    mark_closed(store->header, end_ticks, bytes, chunks);
     int error = 0;
     if (store->behind) {
         error = mtprof__system.write(store->fd, store->header, MTPROF_HEADER_BYTES, 0);
-    }
-    /* What lies behind the last chunk was only allocated ahead. */
-    if (error == 0 && ftruncate(store->fd, (off_t)bytes) != 0) {
-        error = errno;
     }
     if (error != 0) {
         return mtb_fail_errno(MTPROF_EIO, error, "session_close: finishing %s", store->path);

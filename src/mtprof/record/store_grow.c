@@ -119,7 +119,7 @@ static int back_segment(mtprof__store *store, mtprof__segment *segment, bool spi
         mtprof__system.allocate(segment->fd, (off_t)segment->fd_offset, (off_t)segment->bytes);
     if (error == EOPNOTSUPP || error == EINVAL || error == ENOSYS) {
         /* No way to allocate ahead: a hole could raise SIGBUS, so such files are written behind. */
-        if (store->n_segments == 0 && !spill) {
+        if (!spill && (store->behind || store->n_segments == 0)) {
             store->behind = true;
             error = 0;
         }

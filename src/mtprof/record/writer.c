@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-mtprof__writer *mtprof__writer_mine(void)
+mtprof__writer *mtprof__writer_mine(uint32_t events)
 {
     mtprof__writer *w = mtprof__mine;
     if (MT_LIKELY(w != NULL)) {
@@ -19,7 +19,7 @@ mtprof__writer *mtprof__writer_mine(void)
     uint32_t cause;
     w = mtprof__slot_take(&cause);
     if (w == NULL) {
-        mtprof__lose(cause, 1);
+        mtprof__lose(cause, events);
         return NULL;
     }
     if (mtprof__mine != NULL) {
@@ -79,7 +79,7 @@ void mtprof__writer_settle(mtprof__writer *w)
         return;
     }
     uint64_t ordinal = w->next_token & MTPROF__ORDINAL_MASK;
-    int64_t open = w->left_open + w->depth -
+    int64_t open = w->left_open + w->depth + w->nested_open -
                    (int64_t)__atomic_exchange_n(&w->foreign_ends, 0, __ATOMIC_RELAXED);
     __atomic_fetch_add(&r->begins, ordinal - w->first_ordinal + w->nested_begins, __ATOMIC_RELAXED);
     __atomic_fetch_add(&r->others, w->others + w->nested_others, __ATOMIC_RELAXED);
@@ -92,6 +92,7 @@ void mtprof__writer_settle(mtprof__writer *w)
     MTPROF__SET(w->launches, 0);
     MTPROF__SET(w->depth, 0);
     w->left_open = 0;
+    w->nested_open = 0;
 }
 
 /* Puts EPOCH or THREAD into the running chunk, or takes a chunk whose header says it. */
@@ -150,7 +151,9 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
     MTPROF__SET(w->next_token, (uint64_t)mtprof__epoch_byte(epoch) << 56 | slot |
                                    (w->next_token & MTPROF__ORDINAL_MASK));
     if (new_epoch) {
+        MTPROF__SET(w->epoch_first, w->next_token);
         MTPROF__SET(w->depth, 0);
+        w->nested_open = 0;
         w->left_open = 0;
         __atomic_store_n(&w->foreign_ends, 0, __ATOMIC_RELAXED);
     }
@@ -185,41 +188,50 @@ static uint64_t *nested_count(mtprof__writer *w, uint64_t word)
                                         : &w->nested_others;
 }
 
-/* Where they were to come all along, had the thread not been inside the recorder. */
+/* Words [from, to) of the side buffer are lost. */
+static void lose_side(mtprof__writer *w, uint32_t from, uint32_t to, uint32_t cause)
+{
+    for (uint32_t i = from; i < to; i += (uint32_t)(w->side[i] >> 8 & 0xFF)) {
+        uint64_t *count = nested_count(w, w->side[i]);
+        if (count != NULL) {
+            MTPROF__SET(*count, *count - 1);
+            mtprof__lose(cause, 1);
+        }
+    }
+}
+
+/*
+ * Puts nested records where they were to come all along, had the thread not been inside the
+ * recorder. A handler may add more at any point: the buffer is given back only as it was last seen.
+ */
 void mtprof__writer_drain(mtprof__writer *w)
 {
     if (w->chunk == NULL) {
         return;
     }
     w->limit = w->end_of_chunk - MTPROF__TAIL_WORDS;
-    while (w->side_used > 0) {
-        w->side_busy = 1;
-        MT_COMPILER_BARRIER();
-        uint32_t used = w->side_used;
-        uint64_t copy[MTPROF__SIDE_WORDS];
-        memcpy(copy, w->side, used * sizeof copy[0]);
-        w->side_used = 0;
-        MT_COMPILER_BARRIER();
-        w->side_busy = 0;
+    uint32_t done = 0;
+    uint32_t used = MTPROF__GET(w->side_used);
+    while (used > 0) {
         uint32_t cause;
-        if (w->cursor + used > w->limit && !take_chunk(w, &cause)) {
-            for (uint32_t i = 0; i < used; i += (uint32_t)(copy[i] >> 8 & 0xFF)) {
-                uint64_t *count = nested_count(w, copy[i]);
-                if (count != NULL) {
-                    MTPROF__SET(*count, *count - 1);
-                    mtprof__lose(cause, 1);
-                }
+        if (w->cursor + (used - done) <= w->limit || take_chunk(w, &cause)) {
+            uint64_t *to = w->cursor;
+            for (uint32_t i = done; i < used; i++) {
+                mtprof__put(to++, w->side[i]);
             }
-            return;
+            for (uint32_t i = done; i < used; i += (uint32_t)(w->side[i] >> 8 & 0xFF)) {
+                w->time_ref = w->side[i + 1]; /* every nested record carries full time */
+            }
+            w->payload_at = NULL;
+            mtprof__publish(w, to);
+        } else {
+            lose_side(w, done, used, cause);
         }
-        for (uint32_t i = 0; i < used; i++) {
-            mtprof__put(w->cursor + i, copy[i]);
+        done = used;
+        if (__atomic_compare_exchange_n(&w->side_used, &used, 0, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+            break;
         }
-        for (uint32_t i = 0; i < used; i += (uint32_t)(copy[i] >> 8 & 0xFF)) {
-            w->time_ref = copy[i + 1]; /* every nested record carries full time */
-        }
-        w->payload_at = NULL;
-        mtprof__publish(w, w->cursor + used);
     }
 }
 
@@ -260,23 +272,23 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
     return NULL;
 }
 
-bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count)
+/* Reserves before it writes: a handler inside a handler writes behind, and is done before we go on.
+ */
+bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count, uint32_t spare)
 {
     uint64_t *counter = nested_count(w, words[0]);
-    if (w->side_busy != 0 || w->side_used + count > MTPROF__SIDE_WORDS) {
-        mtprof__lose(MTPROF_LOST_NESTED, counter != NULL);
-        return false;
-    }
-    w->side_busy = 1;
-    MT_COMPILER_BARRIER();
-    memcpy(w->side + w->side_used, words, count * sizeof words[0]);
-    MT_COMPILER_BARRIER();
-    w->side_used += count;
+    uint32_t used = MTPROF__GET(w->side_used);
+    do {
+        if (used + count + spare > MTPROF__SIDE_WORDS) {
+            mtprof__lose(MTPROF_LOST_NESTED, counter != NULL);
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(&w->side_used, &used, used + count, false,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    memcpy(w->side + used, words, count * sizeof words[0]);
     if (counter != NULL) {
-        MTPROF__SET(*counter, *counter + 1);
+        __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
     }
     w->limit = w->cursor; /* the next event of this thread takes the slow path and drains */
-    MT_COMPILER_BARRIER();
-    w->side_busy = 0;
     return true;
 }

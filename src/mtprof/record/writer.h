@@ -74,6 +74,8 @@ typedef struct mtprof__writer {
     uint64_t first_ordinal; /* in this recording */
     uint64_t launches;
     uint64_t nested_begins, nested_others; /* counted by nested events only (W1) */
+    int64_t nested_open;                   /* nested scopes begun minus ended, this epoch */
+    uint64_t epoch_first;                  /* atomic: the epoch's first token of this slot */
     int64_t left_open;         /* scopes that earlier threads of this slot left open, this epoch */
     uint64_t foreign_ends;     /* atomic: scopes of this slot ended by other threads, this epoch */
     uint64_t reserved_seen[2]; /* last "reserved" told for devices 0 and 1 */
@@ -83,14 +85,15 @@ typedef struct mtprof__writer {
 
     /* Nested events (W1). */
     uint64_t nested_ordinal;
-    uint32_t side_used, side_busy;
+    uint32_t side_used;
     uint64_t side[MTPROF__SIDE_WORDS];
 
     /* Caches, made on first use. */
     struct mtprof__inputs_cache *inputs;
     struct mtprof__names_cache *names;
     struct mtprof__stack_cache *stacks;
-    uintptr_t stack_low, stack_high; /* bounds of the thread's stack, 0: not asked yet */
+    uintptr_t stack_low, stack_high; /* what of the thread's stack is known to be readable */
+    uint32_t next_victim;            /* of the stack cache */
 
     /* The thread. */
     uint64_t os_id, pthread_id;
@@ -164,8 +167,11 @@ MT_INLINE bool mtprof__ready(const mtprof__writer *w, uint64_t state, uint32_t w
 
 /* ---- slow paths (writer.c) ---- */
 
-/* This thread's writer, made on first use; NULL (and counted) when there is none to be had. */
-mtprof__writer *mtprof__writer_mine(void);
+/*
+ * This thread's writer, made on first use. NULL when there is none to be had, and then so many
+ * events are counted as lost.
+ */
+mtprof__writer *mtprof__writer_mine(uint32_t events);
 
 /*
  * Brings the writer into the current epoch with room for `words`, and returns the cursor; NULL when
@@ -174,8 +180,11 @@ mtprof__writer *mtprof__writer_mine(void);
  */
 uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bool is_end);
 
-/* Puts a complete record of the nested kind into the side buffer. False: lost, and counted. */
-bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count);
+/*
+ * Puts a complete record of the nested kind into the side buffer, if after it `spare` words are
+ * left. False: lost, and counted.
+ */
+bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count, uint32_t spare);
 
 /* Moves nested records from the side buffer into the chunk. Owner, or controller (W3). */
 void mtprof__writer_drain(mtprof__writer *w);

@@ -261,6 +261,7 @@ TEST(epochs_that_cannot_be)
     tb_record(&b, MTPROF_REC_WINDOW_OPEN, 0, 5, 3, (uint64_t[]){1100, 1, 0});
     uint64_t again = tb_record(&b, MTPROF_REC_WINDOW_OPEN, 0, 5, 3, (uint64_t[]){1200, 2, 0});
     tb_record(&b, MTPROF_REC_WINDOW_CLOSE, 2, 5, 1, (uint64_t[]){1300});
+    tb_record(&b, MTPROF_REC_WINDOW_CLOSE, 1, 5, 1, (uint64_t[]){1300}); /* it ended while paused */
     uint64_t twice = tb_record(&b, MTPROF_REC_WINDOW_CLOSE, 0, 5, 1, (uint64_t[]){1400});
     uint64_t never = tb_record(&b, MTPROF_REC_WINDOW_CLOSE, 0, 6, 1, (uint64_t[]){1400});
     tb_finish(&b, true);
@@ -268,7 +269,7 @@ TEST(epochs_that_cannot_be)
     mtprof_epoch_info epoch;
     REQUIRE(mtprof_reader_epoch(reader, 0, &epoch));
     CHECK_EQ_U64(epoch.gate, 1);
-    CHECK_EQ_U64(epoch.close_kind, 2);
+    CHECK_EQ_U64(epoch.close_kind, 1);
     CHECK_EQ_U64(epoch.close_ticks, 1300);
     CHECK(!mtprof_reader_epoch(reader, 1, &epoch));
     const uint64_t offsets[] = {again, twice, never};

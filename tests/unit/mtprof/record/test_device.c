@@ -60,6 +60,7 @@ TEST(device_work_finds_the_scope_that_launched_it)
         snprintf(name, sizeof name, "kernel %d", i % 7);
         keys[i] = launch(d, name);
     }
+    sd_drain(d); /* done, and told of in any order from here on */
     sd_hold(d, false);
     mtprof_health h;
     trace_view *v = tv_finish(s, &h);
