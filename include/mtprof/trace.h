@@ -209,22 +209,21 @@ MTPROF_END_DECLS
                          __attribute__((cleanup(mtprof_i_scope_cleanup))) = \
                              mtprof_begin(&MTPROF_I_NAME(site)))
 
-#define MTPROF_INSTANT(name)                    \
-    MTPROF_I_WHEN_ON(do {                       \
-        MTPROF_I_SITE(name, MTPROF_KIND_SCOPE); \
-        mtprof_instant(&MTPROF_I_NAME(site));   \
-    } while (0))
+/* Marks are statements. Switched off they name their values without evaluating them. */
+#define MTPROF_I_MARK(flags, name, used, ...)                      \
+    do {                                                           \
+        (void)sizeof(used);                                        \
+        MTPROF_I_WHEN_ON(MTPROF_I_SITE(name, flags); __VA_ARGS__;) \
+    } while (0)
 
-#define MTPROF_COUNTER(name, value)                    \
-    MTPROF_I_WHEN_ON(do {                              \
-        MTPROF_I_SITE(name, MTPROF_KIND_SCOPE);        \
-        mtprof_counter(&MTPROF_I_NAME(site), (value)); \
-    } while (0))
+#define MTPROF_INSTANT(name) \
+    MTPROF_I_MARK(MTPROF_KIND_SCOPE, name, name, mtprof_instant(&MTPROF_I_NAME(site)))
 
-#define MTPROF_FLOW(name, phase, flow_id)                      \
-    MTPROF_I_WHEN_ON(do {                                      \
-        MTPROF_I_SITE(name, MTPROF_KIND_SCOPE);                \
-        mtprof_flow(&MTPROF_I_NAME(site), (phase), (flow_id)); \
-    } while (0))
+#define MTPROF_COUNTER(name, value) \
+    MTPROF_I_MARK(MTPROF_KIND_SCOPE, name, value, mtprof_counter(&MTPROF_I_NAME(site), (value)))
+
+#define MTPROF_FLOW(name, phase, flow_id)           \
+    MTPROF_I_MARK(MTPROF_KIND_SCOPE, name, flow_id, \
+                  mtprof_flow(&MTPROF_I_NAME(site), (phase), (flow_id)))
 
 #endif /* MTPROF_TRACE_H */

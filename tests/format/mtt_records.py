@@ -203,7 +203,8 @@ class Decoder:
     """The state of a stream within a chunk (3.1, 3.2): reference, next ordinal, epoch, thread, payload owner."""
 
     def __init__(self, chunk, owner):
-        self.stream, self.reference, self.ordinal = chunk.stream, chunk.base_ticks, chunk.first_ordinal
+        source = chunk.stream.kind == SOURCE_STREAM  # whose times are on another clock (3.4)
+        self.stream, self.reference, self.ordinal = chunk.stream, 0 if source else chunk.base_ticks, chunk.first_ordinal
         in_slot = chunk.stream.kind == THREAD_STREAM
         self.epoch, self.thread = (chunk.epoch, chunk.thread) if in_slot else (0, 0)
         self.owner = owner
@@ -249,7 +250,7 @@ class Decoder:
     def _own_time(self, record):
         """3.1, 3.2, 3.4: the times that are not full ticks."""
         if self.stream.kind == SOURCE_STREAM and record.kind in SOURCE_TIMED:
-            record.ticks = record.words[0]
+            record.ticks = self.reference = record.words[0]
         elif self.stream.kind == THREAD_STREAM and record.kind == END:
             record.ticks, record.timed = self.reference + ((record.word0 >> 24) - self.reference & M40) & M64, True
         elif self.stream.kind == THREAD_STREAM and record.kind == ALLOC:

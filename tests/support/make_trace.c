@@ -7,6 +7,7 @@
  *      ring      a small ring, saved     ringfile  a small ring in the file
  *      crash     into the file, then kill -9 in the middle
  */
+#include "base/alloc.h"
 #include "mtprof/record/ticks.h"
 
 #include <mtprof/mtprof.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static mtprof_site scope = MTPROF_SITE_INIT("scope", MTPROF_KIND_SCOPE);
 static mtprof_site op_site = MTPROF_SITE_INIT("op", MTPROF_KIND_OP);
@@ -183,42 +183,112 @@ static void hand_over(void)
     }
 }
 
-/* A signal in the middle of recording: nested events go through BEGIN_X and END_X. */
-static void on_alarm(int number)
+/* What only comes when memory is refused or names are long: payloads in full. */
+static void in_full(void)
 {
-    (void)number;
-    mtprof_end(mtprof_begin(&scope));
-    mtprof_instant(&mark);
+    static char name[70000];
+    memset(name, 'n', sizeof name);
+    mtprof_end(mtprof_begin_named(name, sizeof name, 0)); /* NAME */
+    const int64_t sizes[] = {123456};
+    const mtprof_value value = {.kind = MTPROF_INPUT_TENSOR, .n_dims = 1, .of.sizes = sizes};
+    mtprof_op op = {.struct_size = sizeof op, .inputs = &value, .n_inputs = 1};
+    mtb_fail_nth(1, true);
+    mtprof_end(mtprof_op_begin(&op_site, &op)); /* the thread's first: INPUTS_INLINE */
+    mtb_fail_nth(0, false);
 }
 
-static void record_turns(int64_t turns)
+static void one_turn(int64_t i)
 {
-    char name[1200];
+    char name[64];
+    int n = snprintf(name, sizeof name, "name %lld", (long long)i % 200);
+    mtprof_token token = mtprof_begin_named(name, (size_t)n, MTPROF_KIND_STEP);
+    mtprof_meta_int(token, mtprof_intern("turn", 4), i);
+    full_op(i);
+    mtprof_instant(&mark);
+    mtprof_meta_bool(MTPROF_LATEST_INSTANT, mtprof_intern("yes", 3), true);
+    mtprof_instant_named("named", 5, 0);
+    mtprof_counter(&mark, -i);
+    mtprof_counter_real(&mark, 0.25);
+    mtprof_flow(&mark, (enum mtprof_flow_phase)(i % 3), (uint64_t)i);
+    mtprof_token call = mtprof_begin(&launch_site);
+    uint64_t key = mtprof_launch(i % 2 == 0 ? &launch_site : NULL, 1, 7);
+    mtprof_end(call);
+    mtprof_end(token);
+    mtprof_alloc(1, 0x1000, -64, 0, 4096);
+    if (i % 10 == 0) {
+        push_things(key);
+    }
+    if (i % 100 == 0) {
+        hand_over();
+    }
+}
+
+static void record_turns(mtprof_session *session, int64_t turns)
+{
     mtprof_token far_away = mtprof_begin(&scope);
     for (int64_t i = 0; i < turns; i++) {
-        int n = snprintf(name, sizeof name, "name %lld", (long long)i % 200);
-        mtprof_token token = mtprof_begin_named(name, (size_t)n, MTPROF_KIND_STEP);
-        mtprof_meta_int(token, mtprof_intern("turn", 4), i);
-        full_op(i);
-        mtprof_instant(&mark);
-        mtprof_meta_bool(MTPROF_LATEST_INSTANT, mtprof_intern("yes", 3), true);
-        mtprof_instant_named("named", 5, 0);
-        mtprof_counter(&mark, -i);
-        mtprof_counter_real(&mark, 0.25);
-        mtprof_flow(&mark, (enum mtprof_flow_phase)(i % 3), (uint64_t)i);
-        mtprof_token call = mtprof_begin(&launch_site);
-        uint64_t key = mtprof_launch(i % 2 == 0 ? &launch_site : NULL, 1, 7);
-        mtprof_end(call);
-        mtprof_end(token);
-        mtprof_alloc(1, 0x1000, -64, 0, 4096);
-        if (i % 10 == 0) {
-            push_things(key);
-        }
-        if (i % 100 == 0) {
-            hand_over();
-            raise(SIGALRM);
+        one_turn(i);
+        if (i == turns / 2) {
+            must(mtprof_session_step(session, (uint64_t)i, 2));
+            must(mtprof_session_pause(session));
+            must(mtprof_session_resume(session, 0));
+            far_away = mtprof_begin(&scope);
         }
     }
-    mtprof_clock_jump_forward();
-    mtprof_end(far_away);
+    mtprof__clock_disturb((int64_t)1 << 33, true);
+    mtprof_alloc(0, 0x2000, 1, 1, 1); /* inside a scope */
+    mtprof__clock_disturb((int64_t)1 << 42, true);
+    mtprof_end(far_away); /* too far for a short time */
+    mtprof__clock_disturb(((int64_t)1 << 42) + ((int64_t)1 << 34), true);
+    mtprof_alloc(0, 0x2000, -1, 0, 0); /* TIME */
+    mtprof_begin(&scope);              /* stays open */
+}
+
+static const char usage[] = "usage: make_trace memory|file|ring|ringfile|crash PATH [TURNS]\n";
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    const char *form = argv[1], *path = argv[2];
+    int64_t turns = argc > 3 ? atoll(argv[3]) : 300;
+    bool ring = strncmp(form, "ring", 4) == 0;
+    bool in_file = strcmp(form, "memory") != 0 && strcmp(form, "ring") != 0;
+    mtprof_config config = {
+        .struct_size = sizeof config,
+        .policy = ring ? MTPROF_POLICY_RING : MTPROF_POLICY_SPILL,
+        .buffer_bytes = ring ? 512 << 10 : 0,
+        .path = in_file ? path : NULL,
+        .wants = 0x7FFF,
+        .paused = 1,
+    };
+    mtprof_session *session = NULL;
+    static char long_value[5000];
+    memset(long_value, 'v', sizeof long_value);
+    add_sources();
+    mtprof_name_thread("main");
+    must(mtprof_session_start(&config, &session));
+    must(mtprof_session_metadata(session, "key\0odd", 7, "value", 5, false));
+    must(mtprof_session_metadata(session, "long", 4, long_value, ring ? 2000 : 5000, false));
+    must(mtprof_session_step(session, 0, 1));
+    must(mtprof_session_window_open(session, 0, 1));
+    in_full();
+    record_turns(session, turns);
+    if (strcmp(form, "crash") == 0) {
+        raise(SIGKILL);
+    }
+    must(mtprof_session_window_close(session, true));
+    must(mtprof_session_window_open(session, MTPROF_WANT_OPS, 2));
+    mtprof_end(mtprof_begin(&op_site));
+    must(mtprof_session_pause(session));
+    must(mtprof_session_window_close(session, false));
+    must(mtprof_session_stop(session));
+    must(mtprof_session_metadata(session, "key\0odd", 7, "{}", 2, true));
+    if (!in_file) {
+        must(mtprof_session_save(session, path));
+    }
+    must(mtprof_session_close(session));
+    return 0;
 }

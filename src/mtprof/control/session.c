@@ -187,42 +187,32 @@ static void free_session(mtprof_session *s)
     mtb_free(s);
 }
 
-static mtprof_status copy_text(const char *call, const char *from, const char **to)
-{
-    *to = NULL;
-    if (from == NULL) {
-        return MTPROF_OK;
-    }
-    *to = mtb_copy_text(from, strlen(from));
-    return *to != NULL ? MTPROF_OK : mtb_fail(MTPROF_ENOMEM, "%s: no memory for a path", call);
-}
-
-static mtprof_status make_session(const mtprof_config *config, mtprof_session **out)
+static mtprof_session *make_session(const mtprof_config *config)
 {
     mtprof_session *s = mtb_calloc(1, sizeof *s);
     if (s == NULL) {
-        return mtb_fail(MTPROF_ENOMEM, "session_start: no memory");
+        return NULL;
     }
     s->state = STARTING;
     s->pid = getpid();
     s->config = *config;
-    s->config.path = s->config.spill_directory = NULL;
-    mtprof_status status = copy_text("session_start", config->path, &s->config.path);
-    if (status == MTPROF_OK) {
-        status = copy_text("session_start", config->spill_directory, &s->config.spill_directory);
-    }
-    if (status != MTPROF_OK) {
-        free_session(s);
-        return status;
-    }
     s->wants = config->wants;
-    *out = s;
-    return MTPROF_OK;
+    const char *path = config->path;
+    const char *spill = config->spill_directory;
+    s->config.path = path != NULL ? mtb_copy_text(path, strlen(path)) : NULL;
+    s->config.spill_directory = spill != NULL ? mtb_copy_text(spill, strlen(spill)) : NULL;
+    if ((path != NULL && s->config.path == NULL) ||
+        (spill != NULL && s->config.spill_directory == NULL)) {
+        free_session(s);
+        return NULL;
+    }
+    return s;
 }
 
 /* Takes the recording out of the process's hands: nobody defines or attaches to it any more. */
 void mtprof__session_retire_recording(mtprof__recording *recording)
 {
+    MTPROF__SET(recording->retired, 1);
     mtprof__recorder_detach(recording);
     mtb_lock_acquire(&mtprof__names_lock);
     if (mtprof__current == recording) {
@@ -239,7 +229,7 @@ mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recordin
     store->header->begin_cost_ticks = s->pair_cost;
     store->header->header_crc =
         mtb_crc32c(0, store->header, offsetof(mtprof__file_header, header_crc));
-    mtprof__recording *recording;
+    mtprof__recording *recording = NULL;
     MT_TRY(mtprof__recording_new(store, &recording));
     s->helper.on_warning = s->config.on_warning;
     s->helper.user = s->config.user;
@@ -278,8 +268,10 @@ mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session *
     MT_TRY(check_config(config, &checked));
     pthread_once(&once, prepare_process);
     MT_TRY(mtprof__rendezvous_check());
-    mtprof_session *s = NULL;
-    MT_TRY(make_session(&checked, &s));
+    mtprof_session *s = make_session(&checked);
+    if (s == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "session_start: no memory");
+    }
     mtb_lock_acquire(&mtprof__session_lock);
     bool free_to_start = active == NULL;
     if (free_to_start) {

@@ -147,11 +147,7 @@ static void enter(mtprof_cursor *cursor, const mtprof__chunk *chunk)
         cursor->owner = starts ? MTPROF__OWNER_NONE : MTPROF__OWNER_UNKNOWN;
     }
     /* base_ticks are ticks also in a source's chunk, where times are on the source's clock. */
-    if (chunk->stream != MTPROF_STREAM_SOURCE) {
-        cursor->reference = header->base_ticks;
-    } else if (!follows) {
-        cursor->reference = 0;
-    }
+    cursor->reference = chunk->stream != MTPROF_STREAM_SOURCE ? header->base_ticks : 0;
     cursor->fresh = false;
     cursor->at = 0;
     cursor->offset = chunk->offset;

@@ -88,8 +88,10 @@ static void *run(void *argument)
         }
         next.tv_sec = now.tv_sec + 1;
         tell_trouble(helper);
-        mtprof__anchor_now(helper->recording);
-        mtprof__sources_sync(helper->recording);
+        if (MTPROF__GET(helper->recording->retired) == 0) {
+            mtprof__anchor_now(helper->recording);
+            mtprof__sources_sync(helper->recording);
+        }
     }
     tell_trouble(helper);
     mtprof__store_check_sealed(store);

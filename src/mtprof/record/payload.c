@@ -126,7 +126,6 @@ void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_
         uint64_t *at = mtprof__reserve(w, before + count, 0, false);
         /* A new chunk may have come between: a payload never starts one. */
         if (at != NULL && direct && at != w->payload_at) {
-            direct = false;
             before = token != 0 ? 2 : 0;
             at = token != 0 ? mtprof__reserve(w, before + count, 0, false) : NULL;
         }

@@ -47,7 +47,7 @@ void mtprof__recorder_prepare(void)
 uint32_t mtprof__epoch_open(mtprof__recording *recording, uint32_t wants)
 {
     (void)recording;
-    last_epoch = last_epoch + 1 != 0 ? last_epoch + 1 : 1;
+    last_epoch = last_epoch + 1 != MTPROF__DETACHED ? last_epoch + 1 : 1;
     /* Publishes mtprof__current and everything it points to. */
     __atomic_store_n(&mtprof__state, (uint64_t)last_epoch << 32 | wants, __ATOMIC_SEQ_CST);
     __atomic_store_n(&mtprof_i_gate, wants, __ATOMIC_RELEASE);
@@ -110,7 +110,8 @@ void mtprof__recorder_detach(mtprof__recording *recording)
         if (MTPROF__GET(w->serial) != recording->serial) {
             continue;
         }
-        if (__atomic_load_n(&w->busy, __ATOMIC_ACQUIRE) != 0 && MTPROF__GET(w->epoch) != 0) {
+        if (__atomic_load_n(&w->busy, __ATOMIC_ACQUIRE) != 0 &&
+            MTPROF__GET(w->epoch) != MTPROF__DETACHED) {
             struct mtprof__stuck *stuck = mtb_calloc(1, sizeof *stuck);
             if (stuck != NULL) {
                 stuck->writer = w;
@@ -125,7 +126,7 @@ void mtprof__recorder_detach(mtprof__recording *recording)
         /* W3 */
         MTPROF__SET(w->serial, 0);
         w->recording = NULL;
-        MTPROF__SET(w->epoch, 0);
+        MTPROF__SET(w->epoch, MTPROF__DETACHED);
         w->chunk = NULL;
         w->cursor = w->limit = w->end_of_chunk = NULL;
     }
@@ -220,7 +221,8 @@ void mtprof__recorder_sum(mtprof__recording *recording, mtprof_health *health)
 
 /* ---- fork ---- */
 
-static bool fork_locked;
+/* Of this thread: two may fork at once. */
+static __thread bool fork_locked __attribute__((tls_model("initial-exec")));
 
 /*
  * The tables of names survive a fork (sites keep their ids), so they must not be caught half-way:

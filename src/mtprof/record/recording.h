@@ -71,6 +71,7 @@ struct mtprof__recording {
     uint64_t serial; /* different for each recording of the process */
     mtprof__stream definitions, control;
     uint32_t n_threads;          /* atomic */
+    uint32_t retired;            /* atomic: nothing of its own is added any more */
     struct mtprof__stuck *stuck; /* threads that were busy at a stop and may still write */
     mtprof__recording *next_abandoned;
 

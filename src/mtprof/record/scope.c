@@ -35,6 +35,12 @@ MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint32_t fla
     return token;
 }
 
+/* Words of the side buffer that are kept for the ends of nested scopes. */
+static uint32_t nested_ends(const mtprof__writer *w)
+{
+    return w->nested_open > 0 ? 3 * (uint32_t)w->nested_open : 0;
+}
+
 /* From inside the recorder itself: an ordinal of its own kind, told explicitly. */
 static mtprof_token nested_begin(mtprof__writer *w, uint32_t flags, uint32_t name)
 {
@@ -47,9 +53,7 @@ static mtprof_token nested_begin(mtprof__writer *w, uint32_t flags, uint32_t nam
                    __atomic_fetch_add(&w->nested_ordinal, 1, __ATOMIC_RELAXED);
     uint64_t record[4] = {mtprof__word0(MTPROF_REC_BEGIN_X, 4, flags, name), mtprof__ticks(), key,
                           MTPROF_KEY_STRUCTURE};
-    /* Room for its own end, and for those of the nested scopes it is in. */
-    uint32_t ends = 3 * (uint32_t)(1 + (w->nested_open > 0 ? w->nested_open : 0));
-    if (!mtprof__side_put(w, record, 4, ends)) {
+    if (!mtprof__side_put(w, record, 4, 3 + nested_ends(w))) {
         return 0;
     }
     __atomic_fetch_add(&w->nested_open, 1, __ATOMIC_RELAXED);
@@ -312,7 +316,7 @@ static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value,
             if (!known) {
                 mtprof__lose(MTPROF_LOST_NESTED, 1);
             } else {
-                mtprof__side_put(w, record, words, 0);
+                mtprof__side_put(w, record, words, nested_ends(w));
             }
         } else if (known) {
             uint64_t *at = mtprof__reserve(w, words, 1, false);

@@ -157,7 +157,7 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
         w->left_open = 0;
         __atomic_store_n(&w->foreign_ends, 0, __ATOMIC_RELAXED);
     }
-    __atomic_store_n(&w->epoch, epoch, __ATOMIC_RELAXED);
+    MTPROF__SET(w->epoch, epoch);
     /* A chunk made here carries epoch and thread in its header; an older one must be told. */
     const mtprof__chunk_header *before = w->chunk;
     bool told = true;
@@ -173,7 +173,7 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
         w->limit = w->end_of_chunk - MTPROF__TAIL_WORDS;
     } else {
         /* Not part of the epoch: the next event tries again. */
-        __atomic_store_n(&w->epoch, 0, __ATOMIC_RELAXED);
+        MTPROF__SET(w->epoch, MTPROF__DETACHED);
         w->thread = new_thread ? 0 : w->thread;
     }
     return told;

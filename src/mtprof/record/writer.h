@@ -44,6 +44,7 @@ enum {
 #define MTPROF__ORDINAL_MASK (((uint64_t)1 << MTPROF_ORDINAL_BITS) - 1)
 #define MTPROF__NESTED_BIT   ((uint64_t)1 << (MTPROF_ORDINAL_BITS - 1))
 #define MTPROF__KEY_MASK     (((uint64_t)1 << 56) - 1)
+#define MTPROF__DETACHED     UINT32_MAX /* an epoch that never is, unlike the 0 of a shut state */
 
 struct mtprof__inputs_cache;
 struct mtprof__names_cache;
@@ -57,7 +58,7 @@ typedef struct mtprof__writer {
     uint64_t time_ref;   /* ticks of the last record with full time */
     uint64_t end_ticks;  /* of the last end with a short one */
     uint64_t *committed; /* in the chunk's header; the records start two words behind it */
-    uint32_t epoch;      /* atomic (W3); 0: not attached */
+    uint32_t epoch;      /* atomic (W3); MTPROF__DETACHED: none */
     uint32_t busy;       /* atomic (W1, W2) */
     int64_t depth;       /* scopes begun minus ended on this thread in this epoch */
     uint64_t others;     /* events that are not begins, since last settled */
