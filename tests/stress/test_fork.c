@@ -14,10 +14,11 @@
 enum {
     FORKS = 40,
     CHILD_MARKS = 100,
-    RECORDERS = 2
+    RECORDERS = 2,
+    FORKERS = 4
 };
 
-static uint64_t leave_now;
+static uint64_t leave_now, arrived;
 
 typedef struct recorder {
     uint64_t marks, begins, ends;
@@ -27,6 +28,7 @@ static void *record_until_told(void *argument)
 {
     recorder *r = argument;
     static mtprof_site site = MTPROF_SITE_INIT("parent scope", MTPROF_KIND_SCOPE);
+    stress_add(&arrived, 1);
     while (stress_get(&leave_now) == 0) {
         mtprof_token token = mtprof_begin(&site);
         MTPROF_INSTANT("parent mark");
@@ -103,10 +105,23 @@ static void wait_child(pid_t child)
     }
 }
 
-/* TSan does not let the child of a threaded process start threads. */
+/*
+ * TSan does not let the child of a threaded process start threads. ASan's allocator does not
+ * survive a fork while another thread is in it, so there nobody may allocate at a fork.
+ */
+static bool others_allocate;
+
 static bool children_may_record(void)
 {
-    return !STRESS_TSAN;
+    return !STRESS_TSAN && !(STRESS_SANITIZED && others_allocate);
+}
+
+/* Threads that are about to begin allocate: wait until they are there. */
+static void wait_for_arrivals(uint64_t count)
+{
+    while (stress_get(&arrived) < count) {
+        stress_rest_us(100);
+    }
 }
 
 static void fork_once(mtprof_session *session, int number)
@@ -177,6 +192,7 @@ static void crowd_start(crowd *c)
     for (int i = 0; i < RECORDERS; i++) {
         c->threads[i] = stress_thread(record_until_told, &c->recorders[i]);
     }
+    wait_for_arrivals(RECORDERS);
 }
 
 static recorder crowd_end(crowd *c)
@@ -216,7 +232,9 @@ typedef struct forker {
 static void *fork_some(void *argument)
 {
     const forker *f = argument;
-    for (int i = 0; i < FORKS / 4; i++) {
+    stress_add(&arrived, 1);
+    wait_for_arrivals(RECORDERS + FORKERS);
+    for (int i = 0; i < FORKS / FORKERS; i++) {
         fork_once(f->session, f->number + i);
     }
     return NULL;
@@ -230,13 +248,13 @@ TEST(several_threads_fork)
     REQUIRE(session != NULL);
     crowd c;
     crowd_start(&c);
-    pthread_t threads[4];
-    forker forkers[4];
-    for (int i = 0; i < 4; i++) {
+    pthread_t threads[FORKERS];
+    forker forkers[FORKERS];
+    for (int i = 0; i < FORKERS; i++) {
         forkers[i] = (forker){session, i * 1000};
         threads[i] = stress_thread(fork_some, &forkers[i]);
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < FORKERS; i++) {
         pthread_join(threads[i], NULL);
     }
     recorder all = crowd_end(&c);
@@ -270,6 +288,7 @@ static void *change_until_told(void *argument)
 TEST(fork_while_a_session_changes)
 {
     mt_test_tmpdir();
+    others_allocate = true;
     crowd c;
     crowd_start(&c);
     pthread_t changer = stress_thread(change_until_told, NULL);

@@ -304,10 +304,9 @@ void mtprof__store_bytes(mtprof__store *store, mtprof_bytes *bytes)
 }
 
 /*
- * The thread gets pages of its own at the same address; the trace keeps what it had published,
- * which is then sealed through the file. The segment is never unmapped again: address space is
- * leaked for a thread that never woke up. In memory there is nothing to protect (readers go by
- * `committed`), so keeping the store is enough.
+ * The thread gets pages of its own at the same address; the trace keeps what it had published, which is
+ * then sealed through the file. In memory there is nothing to protect (readers go by `committed`). The
+ * segment stays mapped as long as the caller keeps the store.
  */
 void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
 {
@@ -315,7 +314,6 @@ void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
     if (s == NULL) {
         return;
     }
-    mtprof__store_retain(store);
     uint32_t size = chunk->size;
     mtprof__chunk_header *copy = s->fd >= 0 ? mtb_calloc(1, size) : NULL;
     if (copy == NULL) {

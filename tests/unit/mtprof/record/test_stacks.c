@@ -161,7 +161,7 @@ static __attribute__((noinline)) mtprof_token native_outer(void)
 static bool lies_in(uint64_t address, mtprof_token (*function)(void))
 {
     uint64_t start = (uint64_t)(uintptr_t)function;
-    return address > start && address < start + 96;
+    return address > start && address < start + 768;
 }
 
 TEST(a_native_stack_leads_through_its_callers)
@@ -174,9 +174,12 @@ TEST(a_native_stack_leads_through_its_callers)
     uint32_t count = stack_of(v, v->spans[0].begin, found, 128);
     REQUIRE(count >= 3);
     /* A compiler that does not inline mtprof_op_begin() adds its frame in front. */
-    uint32_t at = lies_in(found[0].address, native_inner) ? 0 : 1;
-    CHECK(lies_in(found[at].address, native_inner));
-    CHECK(lies_in(found[at + 1].address, native_outer));
+    bool leads = false;
+    for (uint32_t at = 0; at < 2; at++) {
+        leads = leads || (lies_in(found[at].address, native_inner) &&
+                          lies_in(found[at + 1].address, native_outer));
+    }
+    CHECK(leads);
     CHECK_EQ_U64(found[0].function.length, 0);
     CHECK_EQ_U64(found[0].line, 0);
     tv_free(v);
