@@ -24,6 +24,7 @@ enum {
 };
 
 bool mtprof__clock_is_tsc;
+uint32_t mtprof__odd = MTPROF__ODD_CLOCK; /* until the clock is chosen */
 
 static bool tsc_usable;
 static int64_t disturbance;
@@ -49,10 +50,20 @@ uint64_t mtprof__ticks_slow(void)
     return clock_ns(CLOCK_MONOTONIC) + (uint64_t)offset;
 }
 
+static void use_tsc(bool use)
+{
+    __atomic_store_n(&mtprof__clock_is_tsc, use, __ATOMIC_RELAXED);
+    if (use) {
+        __atomic_fetch_and(&mtprof__odd, ~(uint32_t)MTPROF__ODD_CLOCK, __ATOMIC_RELAXED);
+    } else {
+        __atomic_fetch_or(&mtprof__odd, MTPROF__ODD_CLOCK, __ATOMIC_RELAXED);
+    }
+}
+
 void mtprof__clock_disturb(int64_t offset, bool on)
 {
     __atomic_store_n(&disturbance, offset, __ATOMIC_RELAXED);
-    __atomic_store_n(&mtprof__clock_is_tsc, tsc_usable && !on, __ATOMIC_RELAXED);
+    use_tsc(tsc_usable && !on);
 }
 
 /* The counter ticks at one rate in every power state: CPUID says so. */
@@ -89,7 +100,7 @@ mtprof__anchor mtprof__clock_anchor(void)
 static void choose_clock(void)
 {
     tsc_usable = tsc_is_invariant();
-    mtprof__clock_is_tsc = tsc_usable;
+    use_tsc(tsc_usable);
     first = mtprof__clock_anchor();
 }
 

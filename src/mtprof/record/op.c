@@ -229,7 +229,7 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, con
     }
     w->latest_token = *token;
     w->payload_at = end;
-    uint64_t ticks = mtprof__ticks();
+    uint64_t ticks = mtprof__ticks_fast();
     w->time_ref = ticks;
     mtprof__put(begin + 1, ticks);
     mtprof__publish(w, end);
@@ -272,7 +272,7 @@ mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op)
         return mtprof_i_begin(site);
     }
     mtprof__writer *w = mtprof__mine;
-    if (MT_LIKELY(w != NULL && mtprof__enter(w))) {
+    if (MT_LIKELY(w != NULL && mtprof__enter_fast(w))) {
         mtprof_token token = 0;
         bool done = op_fast(w, mtprof__load_state(), site, op, &token);
         mtprof__leave(w);

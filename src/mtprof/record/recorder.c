@@ -41,6 +41,7 @@ void mtprof__recorder_prepare(void)
 {
     if (!mtprof__fence_writers && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
         MTPROF__SET(mtprof__fence_writers, true);
+        __atomic_fetch_or(&mtprof__odd, MTPROF__ODD_BARRIER, __ATOMIC_RELAXED);
     }
 }
 

@@ -17,7 +17,8 @@ __thread mtprof__writer *mtprof__mine __attribute__((tls_model("initial-exec")))
 
 /* ---- begin ---- */
 
-MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint32_t flags, uint32_t name)
+MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint32_t flags, uint32_t name,
+                                   bool fast)
 {
     mtprof_token token = w->next_token;
     mtprof__put(at, mtprof__word0(MTPROF_REC_BEGIN, 2, flags, name));
@@ -28,7 +29,7 @@ MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint32_t fla
     }
     w->latest_token = token;
     w->payload_at = at + 2;
-    uint64_t ticks = mtprof__ticks();
+    uint64_t ticks = fast ? mtprof__ticks_fast() : mtprof__ticks();
     w->time_ref = ticks;
     mtprof__put(at + 1, ticks);
     mtprof__publish(w, at + 2);
@@ -67,7 +68,7 @@ static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
     if (state != 0 && mtprof__site_register(site) && (state & MTPROF__GET(site->reserved)) != 0) {
         uint64_t *at = mtprof__reserve(w, 2, 1, false);
         if (at != NULL) {
-            token = store_begin(w, at, site->flags, __atomic_load_n(&site->id, __ATOMIC_RELAXED));
+            token = store_begin(w, at, site->flags, MTPROF__GET(site->id), false);
         }
     }
     mtprof__leave(w);
@@ -78,7 +79,9 @@ static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
 {
     if (w == NULL) {
         w = mtprof__writer_mine(1);
-        return w != NULL && mtprof__enter(w) ? begin_slow(w, site) : 0;
+    }
+    if (w == NULL || mtprof__enter(w)) {
+        return w != NULL ? begin_slow(w, site) : 0;
     }
     uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
     if (id == 0 || (mtprof__load_state() & MTPROF__GET(site->reserved)) == 0) {
@@ -99,7 +102,7 @@ MT_INLINE bool begin_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, 
     }
     *token = 0;
     if (MT_LIKELY((state & MTPROF__GET(site->reserved)) != 0)) {
-        *token = store_begin(w, w->cursor, site->flags, id);
+        *token = store_begin(w, w->cursor, site->flags, id, true);
     }
     mtprof__leave(w);
     return true;
@@ -108,7 +111,7 @@ MT_INLINE bool begin_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, 
 mtprof_token mtprof_i_begin(mtprof_site *site)
 {
     mtprof__writer *w = mtprof__mine;
-    if (MT_UNLIKELY(w == NULL || !mtprof__enter(w))) {
+    if (MT_UNLIKELY(w == NULL || !mtprof__enter_fast(w))) {
         return begin_outside(w, site);
     }
     mtprof_token token = 0;
@@ -192,9 +195,12 @@ static MT_COLD void end_outside(mtprof__writer *w, mtprof_token token, uint64_t 
     uint64_t ticks = mtprof__ticks();
     if (w == NULL) {
         w = mtprof__writer_mine(0);
-        if (w != NULL && mtprof__enter(w)) {
-            end_slow(w, token, ticks, memory);
-        }
+    }
+    if (w == NULL) {
+        return;
+    }
+    if (mtprof__enter(w)) {
+        end_slow(w, token, ticks, memory);
     } else if (token_is_current(w, token, mtprof__load_state())) {
         uint64_t record[3] = {mtprof__word0(MTPROF_REC_END_X, 3, 0, 0), ticks,
                               token & MTPROF__KEY_MASK};
@@ -232,11 +238,11 @@ MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, u
 MT_INLINE void end_scope(mtprof_token token, uint64_t memory)
 {
     mtprof__writer *w = mtprof__mine;
-    if (MT_UNLIKELY(w == NULL || !mtprof__enter(w))) {
+    if (MT_UNLIKELY(w == NULL || !mtprof__enter_fast(w))) {
         end_outside(w, token, memory);
         return;
     }
-    uint64_t ticks = mtprof__ticks();
+    uint64_t ticks = mtprof__ticks_fast();
     if (MT_UNLIKELY(!end_fast(w, mtprof__load_state(), token, ticks, memory))) {
         end_slow(w, token, ticks, memory);
     }
@@ -288,8 +294,8 @@ uint32_t mtprof__recorder_cost(void)
         w.time_ref = before;
         for (int i = 0; i < COST_PAIRS; i++) {
             mtprof_token token = 0;
-            (void)(mtprof__enter(&w) && begin_fast(&w, state, &site, &token));
-            (void)(mtprof__enter(&w) && end_fast(&w, state, token, mtprof__ticks(), 0));
+            (void)(mtprof__enter_fast(&w) && begin_fast(&w, state, &site, &token));
+            (void)(mtprof__enter_fast(&w) && end_fast(&w, state, token, mtprof__ticks_fast(), 0));
         }
         uint64_t taken = mtprof__ticks() - before;
         best = taken < best ? taken : best;

@@ -304,9 +304,9 @@ void mtprof__store_bytes(mtprof__store *store, mtprof_bytes *bytes)
 }
 
 /*
- * The thread gets pages of its own at the same address; the trace keeps what it had published, which is
- * then sealed through the file. In memory there is nothing to protect (readers go by `committed`). The
- * segment stays mapped as long as the caller keeps the store.
+ * The thread gets pages of its own at the same address; the trace keeps what it had published,
+ * which is then sealed through the file. In memory there is nothing to protect (readers go by
+ * `committed`). The segment stays mapped as long as the caller keeps the store.
  */
 void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
 {

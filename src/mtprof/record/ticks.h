@@ -20,6 +20,16 @@ typedef struct mtprof__anchor {
 /* Set once, before anything records. */
 extern bool mtprof__clock_is_tsc;
 
+/*
+ * What keeps a process off the shortest paths: no usable time stamp counter, or no membarrier()
+ * (see writer.h). The short paths test this word once and then assume the usual machine.
+ */
+enum {
+    MTPROF__ODD_CLOCK = 1,
+    MTPROF__ODD_BARRIER = 2
+};
+extern uint32_t mtprof__odd;
+
 uint64_t mtprof__ticks_slow(void);
 
 MT_INLINE uint64_t mtprof__ticks(void)
@@ -30,6 +40,16 @@ MT_INLINE uint64_t mtprof__ticks(void)
     }
 #endif
     return mtprof__ticks_slow();
+}
+
+/* For where mtprof__odd has been tested. */
+MT_INLINE uint64_t mtprof__ticks_fast(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return mtprof__ticks_slow();
+#endif
 }
 
 /* Chooses the clock and measures its period; cheap after the first call. */

@@ -187,7 +187,7 @@ TEST(threads_that_meet_at_a_new_place_all_record_it)
     enum {
         THREADS = 4
     };
-    static char names[4][50][16];
+    static char names[4][50][32];
     pthread_t threads[THREADS];
     uint64_t begins[THREADS] = {0};
     for (int kind = 0; kind < 4; kind++) {
