@@ -163,19 +163,19 @@ class Trace:
         room = min(chunk.size, len(self.data) - chunk.offset) - 64
         if room + 64 < chunk.size:
             self._problem(chunk.offset, "the chunk is cut off by the end of the file")
-        fits = chunk.committed <= room and chunk.committed % 8 == 0
+        fits = chunk.committed <= chunk.size - 64 and chunk.committed % 8 == 0
         if chunk.state > 2 or (self.closed and chunk.state != 2):
             return f"chunk state {chunk.state}"
-        chunk.readable = chunk.committed if fits else min(chunk.committed, room) & ~7
+        if not fits:
+            return f"committed {chunk.committed} is impossible"
+        chunk.readable = min(chunk.committed, room)
         if chunk.state == 2:
             at = chunk.offset
-            if not fits:
-                return f"committed {chunk.committed} is impossible"
+            if chunk.readable < chunk.committed:
+                return "records are cut off by the end of the file"
             if self.verify and chunk.data_crc != crc32c(
                     self.data[at + 48:at + 56] + self.data[at + 64:at + 64 + chunk.readable]):
                 return "checksum of the chunk's records"
-        elif not fits:
-            self._problem(chunk.offset, f"committed {chunk.committed} is impossible")
         return None
 
     def _order_streams(self):

@@ -265,8 +265,8 @@ class Chunks(unittest.TestCase):
     def test_committed(self):
         words = rec(0x09, 1) + rec(0x09, 2)
         for committed, state, count, problems in (
-                (0, 0, 0, []), (16, 0, 1, []), (24, 0, 1, [4096 + 64 + 16]), (20, 0, 1, [4096]),
-                (8192, 0, 2, [4096, 4096 + 64 + 32]), (8192, 2, 0, [4096]), (20, 2, 0, [4096])):
+                (0, 0, 0, []), (16, 0, 1, []), (24, 0, 1, [4096 + 64 + 16]), (20, 0, 0, [4096]),
+                (8192, 0, 0, [4096]), (8192, 2, 0, [4096]), (20, 2, 0, [4096])):
             trace, records = one_stream(words, state=state, closed=False, committed=committed)
             self.assertEqual((len(records), offsets(trace)), (count, problems), (committed, state))
 
@@ -402,13 +402,13 @@ class Times(unittest.TestCase):
             for kind in kinds:
                 _, records = one_stream(rec(kind, 50, 0, 0) + rec(0x7F), stream, 0, base=10)
                 self.assertEqual([r.ticks for r in records], [50, 50], kind)
-        for stream, kinds in ((DEFS, range(0x20, 0x27)), (CTRL, (0x44,)), (SRC, (13, 14))):
+        for stream, kinds, start in ((DEFS, range(0x20, 0x27), 10), (CTRL, (0x44,), 10), (SRC, (13, 14), 0)):
             for kind in kinds:
                 _, records = one_stream(rec(kind, 0, 0, 0, 0) + rec(0x7F), stream, 0, base=10)
-                self.assertEqual([r.ticks for r in records], [10, 10], kind)
+                self.assertEqual([r.ticks for r in records], [start, start], kind)
         for kind in (0x30, 0x31, 5, 4):
             _, records = one_stream(rec(kind, 50, 0, 0, 0, 0, 0) + rec(0x7F), SRC, 0, base=10)
-            self.assertEqual([r.ticks for r in records], [50, 10], kind)
+            self.assertEqual([r.ticks for r in records], [50, 50], kind)
 
     def test_extrapolation_is_exact(self):
         period = (NS * 10 + 2) // 3  # 3.33 ns
@@ -469,7 +469,7 @@ class Sources(unittest.TestCase):
         words = (rec(0x30, 500, 600, 2 << 40 | 7, 1 | 5 << 32, 42, 4096, aux=1, arg=9) + rec(0x0E, 3, arg=4)
                  + rec(0x0D, 8, aux=6) + rec(0x05, 700, -3, arg=1) + rec(0x04, 800, arg=1) + rec(0x0E, 1, arg=4))
         trace, r = one_stream(words, SRC, 3, base=50, epoch=4, thread=6)
-        self.assertEqual([x.ticks for x in r], [500, 50, 50, 700, 800, 50])
+        self.assertEqual([x.ticks for x in r], [500, 500, 500, 700, 800, 800])
         self.assertEqual({(x.epoch, x.thread, x.key) for x in r}, {(0, 0, 0)})
         self.assertEqual([x.owner for x in r], [None, r[0], None, None, None, r[4]])
 

@@ -154,6 +154,7 @@ static void store_totals(mtprof_session *s)
 {
     mtprof__file_header *header = s->recording->store->header;
     mtprof_health h = {.struct_size = sizeof h};
+    mtprof__count_collect(s->recording);
     mtprof__recorder_sum(s->recording, &h);
     MTPROF__SET(header->health[MTPROF_HEALTH_BEGINS], h.begins);
     MTPROF__SET(header->health[MTPROF_HEALTH_OTHERS], h.others);

@@ -108,6 +108,9 @@ static void fill_health(const mtprof_session *session, mtprof__recording *record
                         mtprof_health *h)
 {
     mtprof__store *store = recording->store;
+    if (MTPROF__GET(recording->retired) == 0) {
+        mtprof__count_collect(recording);
+    }
     mtprof__recorder_sum(recording, h);
     h->threads = MTPROF__GET(recording->n_threads);
     h->activities = mtprof__store_counted(store, MTPROF_HEALTH_ACTIVITIES);

@@ -87,6 +87,9 @@ static void *run(void *argument)
             continue;
         }
         next.tv_sec = now.tv_sec + 1;
+        if (MTPROF__GET(helper->recording->retired) == 0) {
+            mtprof__count_collect(helper->recording);
+        }
         tell_trouble(helper);
         if (MTPROF__GET(helper->recording->retired) == 0) {
             mtprof__anchor_now(helper->recording);

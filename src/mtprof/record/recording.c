@@ -61,11 +61,28 @@ bool mtprof__control_append(mtprof__recording *recording, const uint64_t *words,
     return stored;
 }
 
+/*
+ * Whoever counts may be anywhere, and a recording may be on its way out: counts wait here for
+ * somebody who holds it (mtprof__count_collect), at the latest the helper within a second.
+ */
+static uint64_t waiting[MTPROF_HEALTH_COUNT]; /* atomic */
+
 void mtprof__count(uint32_t index, uint64_t amount)
 {
-    mtprof__recording *recording = __atomic_load_n(&mtprof__current, __ATOMIC_ACQUIRE);
-    if (recording != NULL) {
-        mtprof__store_count(recording->store, index, amount);
+    if (__atomic_load_n(&mtprof__current, __ATOMIC_RELAXED) != NULL) {
+        __atomic_fetch_add(&waiting[index], amount, __ATOMIC_RELAXED);
+    }
+}
+
+void mtprof__count_collect(mtprof__recording *recording)
+{
+    for (uint32_t i = 0; i < MTPROF_HEALTH_COUNT; i++) {
+        uint64_t amount = MTPROF__GET(waiting[i]) != 0
+                              ? __atomic_exchange_n(&waiting[i], 0, __ATOMIC_RELAXED)
+                              : 0;
+        if (amount != 0 && recording != NULL) {
+            mtprof__store_count(recording->store, i, amount);
+        }
     }
 }
 
@@ -96,6 +113,7 @@ mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **ou
         mtprof__stream_append(store, &recording->control, anchor, 4, h->start_ticks, &cause) &&
         mtprof__names_define_all(recording, &cause);
     if (stored) {
+        mtprof__count_collect(NULL); /* what is left over belongs to nobody */
         /* From here on whoever registers a string also defines it here. */
         __atomic_store_n(&mtprof__current, recording, __ATOMIC_RELEASE);
     }

@@ -268,7 +268,11 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
     } else if (is_end && w->chunk != NULL && w->cursor + words <= w->end_of_chunk) {
         return w->cursor;
     }
-    mtprof__lose(cause, events);
+    if (w->serial != 0) {
+        mtprof__store_count(w->recording->store, cause, events); /* entered: it cannot go away */
+    } else {
+        mtprof__lose(cause, events);
+    }
     return NULL;
 }
 

@@ -198,9 +198,11 @@ TEST(clock_pairs_come_every_second)
     synthetic_device *d = sd_new(NULL);
     mtprof_session *s = tv_start(0);
     sleep_ms(2300);
-    CHECK_EQ_U64(sd_get_facts(d).clocks, 3); /* at the start, and twice */
+    uint32_t asked = sd_get_facts(d).clocks; /* at the start, and twice */
+    CHECK(asked >= 2 && asked <= 3);         /* a busy machine may be late */
     trace_view *v = tv_finish(s, NULL);
-    CHECK_EQ_U64(tv_count(v, MTPROF_REC_CLOCK_PAIR), 4);
+    CHECK_EQ_U64(tv_count(v, MTPROF_REC_CLOCK_PAIR), sd_get_facts(d).clocks);
+    CHECK(sd_get_facts(d).clocks > asked); /* and at the stop */
     tv_free(v);
     sd_free(d);
 }

@@ -178,7 +178,7 @@ static void *push_many(void *argument)
 {
     for (uint64_t i = 0; i < 5000; i++) {
         char name[16];
-        int n = snprintf(name, sizeof name, "n%llu", (unsigned long long)i % 100);
+        int n = snprintf(name, sizeof name, "n%llu", (unsigned long long)i % 40);
         mtprof_activity a = {
             .struct_size = sizeof a, .name = name, .name_length = (size_t)n, .launch_key = i + 1};
         mtprof_push_activity(argument, &a);
