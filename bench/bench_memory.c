@@ -16,7 +16,7 @@
 /* Bytes of records in all chunks of the trace: threads, definitions, control. */
 static uint64_t committed(mtprof_session *session)
 {
-    mtprof_bytes bytes;
+    mtprof_bytes bytes = {.struct_size = sizeof bytes};
     bench_must(mtprof_session_bytes(session, &bytes), "session_bytes");
     uint64_t sum = 0;
     uint64_t size = bytes.size(bytes.context);

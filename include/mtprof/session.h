@@ -89,7 +89,8 @@ MTPROF_API mtprof_status mtprof_session_stop(mtprof_session *session);
  * Shuts the gate without ending the session, and opens it again. What is open at a pause ends
  * there. Pausing twice and resuming twice do nothing. wants 0 in resume: as before.
  *
- * Fail with ESTATE (the session has stopped).
+ * Fail with ESTATE (the session has stopped), EBUSY (another thread is changing it right now),
+ * EINVAL (wants has unknown bits).
  */
 MTPROF_API mtprof_status mtprof_session_pause(mtprof_session *session);
 MTPROF_API mtprof_status mtprof_session_resume(mtprof_session *session, uint64_t wants);
@@ -98,7 +99,8 @@ MTPROF_API mtprof_status mtprof_session_resume(mtprof_session *session, uint64_t
  * Windows, for schedules: a session that was started paused records from open to close. An open
  * window may be paused and resumed. keep false marks the window as discarded.
  *
- * Fail with ESTATE (a window is open / none is open, or the session has stopped).
+ * Fail with ESTATE (a window is open / none is open, or the session has stopped), EBUSY, EINVAL as
+ * above.
  */
 MTPROF_API mtprof_status mtprof_session_window_open(mtprof_session *session, uint64_t wants,
                                                     uint32_t step);
@@ -112,7 +114,9 @@ MTPROF_API mtprof_status mtprof_session_step(mtprof_session *session, uint64_t s
  * Lets everything go that was recorded before, memory reused where nobody reads it. For results of
  * one window only. Sessions with a path keep theirs: there it does nothing.
  *
- * Fails with ESTATE (a window is open).
+ * Fails with ESTATE (a window is open, or the session has stopped), EBUSY as above, and as start
+ * does where there is no memory for the new buffers: then the session has stopped, with its old
+ * results.
  */
 MTPROF_API mtprof_status mtprof_session_clear(mtprof_session *session);
 
@@ -131,7 +135,8 @@ MTPROF_API mtprof_status mtprof_session_health(mtprof_session *session, mtprof_h
 
 /**
  * The session's bytes for mtprof_reader_open_bytes(), live or stopped. They stay valid after the
- * session is closed, until bytes->close(). Fails with EINVAL, ENOMEM.
+ * session is closed, until bytes->close(). Set struct_size. Fails with EINVAL (struct_size too
+ * small).
  */
 MTPROF_API mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes);
 

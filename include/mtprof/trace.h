@@ -14,7 +14,8 @@
  *
  * A begin returns a token, an end takes it. Tokens are plain numbers: keep them where the work
  * goes, end them on any thread, in any order, in any coroutine, or never. 0 means "not recorded"
- * and ending it does nothing; so does ending a token of a recording that is over.
+ * and ending it does nothing; so does ending a token of a recording that is over. A token ends
+ * once: a second end is ignored when the trace is read.
  *
  * Threads: everything here may be called from any thread and from signal handlers.
  */

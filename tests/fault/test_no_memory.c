@@ -92,7 +92,7 @@ static void one_session(const script *s, attempt *a)
     mtprof_health h = stress_health(session);
     CHECK_EQ_U64(h.begins + h.others + h.lost, a->begins + a->marks);
     CHECK_EQ_U64(h.lost, h.lost_by[MTPROF_LOST_MEMORY]);
-    mtprof_bytes bytes;
+    mtprof_bytes bytes = {.struct_size = sizeof bytes};
     status = mtprof_session_bytes(session, &bytes);
     CHECK(status == MTPROF_OK || status == MTPROF_ENOMEM);
     if (status == MTPROF_OK) {

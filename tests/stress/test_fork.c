@@ -47,7 +47,7 @@ static void *record_until_told(void *argument)
 static void child_handles(mtprof_session *inherited)
 {
     mtprof_health health = {.struct_size = sizeof health};
-    mtprof_bytes bytes;
+    mtprof_bytes bytes = {.struct_size = sizeof bytes};
     MTPROF_INSTANT("child mark into nothing");
     CHECK_EQ_U64(mtprof_i_gate, 0);
     CHECK_EQ_I64(mtprof_session_stop(inherited), MTPROF_ESTATE);
@@ -340,7 +340,7 @@ TEST(bytes_in_the_child)
     mtprof_session *session = stress_start(NULL, MTPROF_POLICY_SPILL, 0);
     REQUIRE(session != NULL);
     MTPROF_INSTANT("parent mark");
-    mtprof_bytes bytes;
+    mtprof_bytes bytes = {.struct_size = sizeof bytes};
     REQUIRE_OK(mtprof_session_bytes(session, &bytes));
     pid_t child = fork();
     if (child == 0) {

@@ -251,7 +251,7 @@ mtprof_status rb_try_session(rb_trace *trace, mtprof_session *session, rb_visit 
                              void *context)
 {
     memset(trace, 0, sizeof *trace);
-    mtprof_bytes bytes;
+    mtprof_bytes bytes = {.struct_size = sizeof bytes};
     mtprof_status status = mtprof_session_bytes(session, &bytes);
     if (status == MTPROF_OK) {
         status = mtprof_reader_open_bytes(&bytes, &trace->reader);

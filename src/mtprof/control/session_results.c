@@ -160,8 +160,10 @@ mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes)
     if (mtprof__session_state_of(session) == FOREIGN) {
         return mtprof__session_refuse("session_bytes", session, FOREIGN);
     }
-    memset(bytes, 0, sizeof *bytes);
-    bytes->struct_size = sizeof *bytes;
+    if (bytes->struct_size < sizeof *bytes) {
+        return mtb_fail(MTPROF_EINVAL, "session_bytes: struct_size is %u, at least %zu is needed",
+                        bytes->struct_size, sizeof *bytes);
+    }
     mtprof__recording *recording = mtprof__session_pin(session);
     mtprof__store_bytes(recording->store, bytes);
     mtprof__recording_release(recording);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/record/batch.h"
 #include "mtprof/record/helper.h"
 
 #include <pthread.h>
@@ -19,7 +20,7 @@ enum {
 
 struct mtprof_source {
     mtprof_source_ops ops;   /* texts are copies of ours */
-    uint16_t index;          /* in traces; never used again by another source */
+    uint16_t index;          /* in traces; nobody else has it now, or in the same one */
     uint32_t place;          /* in the list */
     int references;          /* atomic: the owner's, and one for each walk that looks at it */
     pthread_mutex_t calling; /* one callback at a time */
@@ -32,7 +33,10 @@ struct mtprof_source {
 
 static mtb_lock list_lock = MTB_LOCK_INIT(MTB_RANK_SOURCES);
 static mtprof_source *sources[SOURCES];
-static uint32_t last_index;
+
+/* Indices that the recording `used_serial` has met: no other source may get them in it. */
+static uint8_t used_indices[(UINT16_MAX + 1) / 8];
+static uint64_t used_serial;
 
 /* The recording that sources take part in, and whom to tell of those that refuse. */
 struct joining {
@@ -80,6 +84,31 @@ static void release_source(mtprof_source *source)
 
 static void join_recording(mtprof_source *source, const struct joining *to);
 
+/* An index that nobody has and the current recording has not met; 0: none. The list is locked. */
+static uint16_t free_index(void)
+{
+    for (uint32_t index = 1; index <= UINT16_MAX; index++) {
+        bool taken = (used_indices[index / 8] >> (index % 8) & 1) != 0;
+        for (uint32_t i = 0; i < SOURCES && !taken; i++) {
+            taken = sources[i] != NULL && sources[i]->index == index;
+        }
+        if (!taken) {
+            return (uint16_t)index;
+        }
+    }
+    return 0;
+}
+
+/* The recording meets the index. The list is locked. */
+static void use_index(const mtprof__recording *recording, uint16_t index)
+{
+    if (used_serial != recording->serial) {
+        memset(used_indices, 0, sizeof used_indices);
+        used_serial = recording->serial;
+    }
+    used_indices[index / 8] = (uint8_t)(used_indices[index / 8] | 1u << (index % 8));
+}
+
 mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source **out)
 {
     *out = NULL;
@@ -103,10 +132,10 @@ mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source
     while (place < SOURCES && sources[place] != NULL) {
         place++;
     }
-    bool room = place < SOURCES && last_index < UINT16_MAX;
+    source->index = free_index();
+    bool room = place < SOURCES && source->index != 0;
     if (complete && room) {
         source->place = place;
-        source->index = (uint16_t)++last_index;
         sources[place] = source;
     }
     struct joining to = joining;
@@ -226,6 +255,9 @@ static void join_recording(mtprof_source *source, const struct joining *to)
     pthread_mutex_lock(&source->calling);
     mtb_lock_acquire(&list_lock);
     bool current = joining.recording == to->recording;
+    if (current) {
+        use_index(to->recording, source->index);
+    }
     mtb_lock_release(&list_lock);
     if (!current) {
         pthread_mutex_unlock(&source->calling);
@@ -384,6 +416,21 @@ static bool answers_launch(const mtprof_activity *a)
             a->kind == MTPROF_ACTIVITY_SET);
 }
 
+/* A name past the bound of interned ones, in full. Returns the words it took. */
+static uint32_t put_name(mtprof__recording *recording, uint64_t *at, const char *name,
+                         size_t length)
+{
+    if (length > MTPROF__INLINE_MAX) {
+        length = MTPROF__INLINE_MAX;
+        mtprof__store_count(recording->store, MTPROF_HEALTH_TEXTS_CUT, 1);
+    }
+    uint32_t words = 2 + (uint32_t)mtprof__text_words(length);
+    at[0] = mtprof__word0(MTPROF_REC_NAME, words, 0, 0);
+    at[1] = length;
+    mtprof__put_text(at + 2, name, length);
+    return words;
+}
+
 void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity)
 {
     mtprof_activity a;
@@ -393,10 +440,9 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
     if (recording == NULL) {
         return;
     }
-    /* A name past the bound has no id; the record then says "none". */
     uint32_t name = a.name != NULL ? mtprof__recording_name(recording, a.name, a.name_length) : 0;
     uint32_t kind = a.kind <= MTPROF_ACTIVITY_OVERHEAD ? a.kind : MTPROF_ACTIVITY_OTHER;
-    uint64_t record[7 + 2 * META_MAX] = {
+    uint64_t record[7 + 2 + MTPROF__INLINE_MAX / 8 + 2 * META_MAX] = {
         mtprof__word0(MTPROF_REC_ACTIVITY, 7, kind, name),
         a.start,
         a.end,
@@ -406,10 +452,13 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
         a.bytes,
     };
     uint32_t n_words = 7;
+    if (name == 0 && a.name != NULL) {
+        n_words += put_name(recording, record + 7, a.name, a.name_length);
+    }
     for (uint32_t i = 0; a.meta != NULL && i < a.n_meta; i++) {
         uint32_t type = a.meta[i].type;
         bool odd = type > MTPROF_META_BOOL || (type == MTPROF_META_BOOL && a.meta[i].value > 1);
-        if (odd || n_words == MT_COUNT(record)) {
+        if (odd || n_words + 2 > MT_COUNT(record)) {
             mtprof__store_count(recording->store, MTPROF_HEALTH_TEXTS_CUT, 1);
             continue;
         }

@@ -79,7 +79,7 @@ static contents read_trace(mtprof_reader *reader, uint32_t first_window)
 
 static mtprof_reader *open_results(mtprof_profile *profile)
 {
-    mtprof_bytes bytes;
+    mtprof_bytes bytes = {.struct_size = sizeof bytes};
     mtprof_reader *reader = NULL;
     REQUIRE_OK(mtprof_session_bytes(mtprof_profile_session(profile, 0), &bytes));
     REQUIRE_OK(mtprof_reader_open_bytes(&bytes, &reader));

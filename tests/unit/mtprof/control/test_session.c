@@ -107,7 +107,7 @@ TEST(a_bad_field_is_named_with_its_value)
 TEST(a_null_session_is_refused_by_every_call_but_close)
 {
     mtprof_health h = {.struct_size = sizeof h};
-    mtprof_bytes b;
+    mtprof_bytes b = {.struct_size = sizeof b};
     check_error(mtprof_session_stop(NULL), MTPROF_EINVAL, "session_stop");
     check_error(mtprof_session_pause(NULL), MTPROF_EINVAL, "session_pause");
     check_error(mtprof_session_resume(NULL, 0), MTPROF_EINVAL, "session_resume");

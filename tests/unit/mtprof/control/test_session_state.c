@@ -62,7 +62,7 @@ static mtprof_session *in_state(enum state state)
 static mtprof_status call(mtprof_session *s, int which)
 {
     mtprof_health h = {.struct_size = sizeof h};
-    mtprof_bytes b;
+    mtprof_bytes b = {.struct_size = sizeof b};
     char path[512];
     mtprof_status status;
     switch (which) {
@@ -285,7 +285,7 @@ TEST(clear_lets_go_of_events_and_keeps_metadata_and_numbers)
     REQUIRE_OK(mtprof_session_window_open(s, 0, 1));
     work("old");
     REQUIRE_OK(mtprof_session_window_close(s, true));
-    mtprof_bytes before = {0};
+    mtprof_bytes before = {.struct_size = sizeof before};
     REQUIRE_OK(mtprof_session_bytes(s, &before)); /* whoever reads keeps what he has */
     REQUIRE_OK(mtprof_session_clear(s));
     REQUIRE_OK(mtprof_session_clear(s));
@@ -334,7 +334,7 @@ static void *ask_forever(void *argument)
     asker *a = argument;
     for (uint64_t i = 0; __atomic_load_n(&a->leave, __ATOMIC_ACQUIRE) == 0; i++) {
         mtprof_health h = {.struct_size = sizeof h};
-        mtprof_bytes b;
+        mtprof_bytes b = {.struct_size = sizeof b};
         CHECK_OK(mtprof_session_health(a->session, &h));
         CHECK_OK(mtprof_session_metadata(a->session, "k", 1, (const char *)&i, sizeof i, false));
         CHECK_OK(mtprof_session_step(a->session, i, 0));

@@ -340,3 +340,40 @@ TEST(a_source_that_misses_one_window_goes_on_in_its_stream)
     tv_free(v);
     mtprof_source_unregister(a);
 }
+
+TEST(any_number_of_sources_one_after_the_other)
+{
+    plain_source p = {0};
+    for (int i = 0; i < 70000; i++) {
+        mtprof_source_unregister(add(&p));
+    }
+    CHECK_EQ_I64(p.starts, 0);
+}
+
+static void *come_and_go(void *leave)
+{
+    for (int i = 0; i < 40000 && __atomic_load_n((uint32_t *)leave, __ATOMIC_ACQUIRE) == 0; i++) {
+        plain_source p = {0};
+        mtprof_source *source = add(&p);
+        mtprof_push_lost(source, 1);
+        mtprof_source_unregister(source);
+        CHECK_EQ_I64(p.starts, p.stops);
+    }
+    return NULL;
+}
+
+TEST(sources_may_come_and_go_while_sessions_do)
+{
+    uint32_t leave = 0;
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, come_and_go, &leave) == 0);
+    for (int i = 0; i < (mt_test_long() ? 2000 : 100); i++) {
+        mtprof_session *s = tv_start(0);
+        mtprof_end(mtprof_begin(&scope));
+        REQUIRE_OK(mtprof_session_stop(s));
+        tv_free(tv_session(s));
+        REQUIRE_OK(mtprof_session_close(s));
+    }
+    __atomic_store_n(&leave, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+}
