@@ -38,18 +38,17 @@ typedef uint64_t mtprof_token;
  * first records, so the module that holds it may be unloaded later.
  */
 typedef struct mtprof_site {
-    uint32_t id;    /**< the library's; 0 until the place has first recorded */
+    uint64_t word; /**< the library's: what its records begin with; 0 until it has first recorded */
     uint16_t flags; /**< begin flags (format.h): MTPROF_KIND_OP and so on */
-    uint16_t reserved;
+    uint16_t wants; /**< the library's: which bits of the gate make it record */
     uint32_t line;
-    uint32_t reserved2;
     const char *name;
     const char *file;
 } mtprof_site;
 
-#define MTPROF_SITE_INIT(name, flags)                                    \
-    {                                                                    \
-        0, (uint16_t)(flags), 0, (uint32_t)__LINE__, 0, (name), __FILE__ \
+#define MTPROF_SITE_INIT(name, flags)                                 \
+    {                                                                 \
+        0, (uint16_t)(flags), 0, (uint32_t)__LINE__, (name), __FILE__ \
     }
 
 /** What is wanted right now, enum mtprof_want; 0 while nothing records. Read it, never write it. */

@@ -8,6 +8,7 @@
  * error of the period here does not add up in a long trace.
  */
 #include "mtprof/record/ticks.h"
+#include "mtprof/record/writer.h"
 
 #include <mtprof/clock.h>
 
@@ -60,10 +61,17 @@ static void use_tsc(bool use)
     }
 }
 
+/* Writers that are on their short path must notice: a bit that nobody wants makes the state
+ * another. */
 void mtprof__clock_disturb(int64_t offset, bool on)
 {
+    const uint64_t bit = (uint64_t)1 << 31;
     __atomic_store_n(&disturbance, offset, __ATOMIC_RELAXED);
     use_tsc(tsc_usable && !on);
+    uint64_t state = __atomic_load_n(&mtprof__state, __ATOMIC_SEQ_CST);
+    while (state != 0 && !__atomic_compare_exchange_n(&mtprof__state, &state, state ^ bit, false,
+                                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    }
 }
 
 /* The counter ticks at one rate in every power state: CPUID says so. */

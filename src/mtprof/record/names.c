@@ -157,7 +157,7 @@ uint16_t mtprof__wants_of(uint32_t flags)
 
 bool mtprof__site_register(mtprof_site *site)
 {
-    if (__atomic_load_n(&site->id, __ATOMIC_ACQUIRE) != 0) {
+    if (mtprof__site_word(site) != 0) {
         return true;
     }
     if (mtb_locks_held()) {
@@ -176,8 +176,10 @@ bool mtprof__site_register(mtprof_site *site)
         mtprof__lose(cause, 1);
         return false;
     }
-    __atomic_store_n(&site->reserved, mtprof__wants_of(site->flags), __ATOMIC_RELAXED);
-    __atomic_store_n(&site->id, id, __ATOMIC_RELEASE); /* pairs with the acquire on every use */
+    MTPROF__SET(site->wants, mtprof__wants_of(site->flags));
+    /* Release: pairs with the acquire of mtprof__site_word(). */
+    __atomic_store_n(&site->word, mtprof__word0(MTPROF_REC_BEGIN, 2, site->flags, id),
+                     __ATOMIC_RELEASE);
     return true;
 }
 

@@ -202,7 +202,8 @@ MT_INLINE uint64_t *fast_payloads(mtprof__writer *w, uint32_t wants, uint32_t si
 MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, const mtprof_op *op,
                        mtprof_token *token)
 {
-    uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+    uint64_t word = mtprof__site_word(site);
+    uint32_t id = (uint32_t)(word >> 32);
     uint32_t wants = (uint32_t)state;
     bool rare = op->struct_size < sizeof *op || (op->fields & MTPROF_OP_PARENT) != 0 ||
                 (wants & MTPROF_WANT_NATIVE_STACKS) != 0 ||
@@ -211,7 +212,7 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, con
         return false;
     }
     *token = 0;
-    if (MT_UNLIKELY((wants & MTPROF__GET(site->reserved)) == 0)) {
+    if (MT_UNLIKELY((wants & MTPROF__GET(site->wants)) == 0)) {
         return true;
     }
     uint64_t *begin = w->cursor;
@@ -219,15 +220,14 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, con
     if (MT_UNLIKELY(end == NULL)) {
         return false;
     }
-    uint32_t flags = site->flags | (end != begin + 2 ? MTPROF_FLAG_PAYLOAD : 0);
-    mtprof__put(begin, mtprof__word0(MTPROF_REC_BEGIN, 2, flags, id));
+    mtprof__put(begin, end != begin + 2 ? word | MTPROF_FLAG_PAYLOAD << 16 : word);
     *token = w->next_token;
     MTPROF__SET(w->next_token, *token + 1);
-    MTPROF__SET(w->depth, w->depth + 1);
-    if (MT_UNLIKELY((flags & MTPROF_FLAG_LAUNCH) != 0)) {
+    w->depth++;
+    if (MT_UNLIKELY((word & MTPROF_FLAG_LAUNCH << 16) != 0)) {
         MTPROF__SET(w->launches, w->launches + 1);
     }
-    w->latest_token = *token;
+    w->payload_of = 0;
     w->payload_at = end;
     uint64_t ticks = mtprof__ticks_fast();
     w->time_ref = ticks;
@@ -246,7 +246,7 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
         return 0;
     }
     mtprof_token token = 0;
-    if (mtprof__site_register(site) && (state & MTPROF__GET(site->reserved)) != 0) {
+    if (mtprof__site_register(site) && (state & MTPROF__GET(site->wants)) != 0) {
         /* A struct of an older program is shorter: what it lacks is zero. */
         mtprof_op padded;
         if (op->struct_size < sizeof *op) {
@@ -255,7 +255,7 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
             op = &padded;
         }
         mtprof__batch b;
-        uint32_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
+        uint32_t id = mtprof__site_name(site);
         batch_begin(&b, site->flags, id, (op->fields & MTPROF_OP_PARENT) != 0, op->parent, state);
         uint32_t bare = b.count;
         batch_op(w, &b, id, op, frame);

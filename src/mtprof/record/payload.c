@@ -21,12 +21,12 @@ mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_be
     if (is_begin) {
         token = w->next_token;
         MTPROF__SET(w->next_token, token + 1);
-        MTPROF__SET(w->depth, w->depth + 1);
+        w->depth++;
         MTPROF__SET(w->launches, w->launches + (b->words[0] >> 20 & 1)); /* FLAG_LAUNCH in aux */
     } else {
         MTPROF__SET(w->others, w->others + 1);
     }
-    w->latest_token = token;
+    w->payload_of = is_begin ? 0 : MTPROF_LATEST_INSTANT;
     w->payload_at = at + b->count;
     uint64_t ticks = mtprof__ticks();
     w->time_ref = ticks;
@@ -118,16 +118,17 @@ void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_
         return;
     }
     bool of_instant = token == MTPROF_LATEST_INSTANT;
-    token = of_instant ? 0 : token; /* how an instant is remembered */
     bool current = of_instant || token >> 56 == mtprof__epoch_byte((uint32_t)(state >> 32));
-    bool direct = w->payload_at != NULL && w->payload_at == w->cursor && w->latest_token == token;
-    if (current && (direct || token != 0)) {
+    /* 0 stands for the begin before, which needs no word of its own on the hot path. */
+    mtprof_token owner = w->payload_of != 0 ? w->payload_of : w->next_token - 1;
+    bool direct = w->payload_at != NULL && w->payload_at == w->cursor && owner == token;
+    if (current && (direct || !of_instant)) {
         uint32_t before = direct ? 0 : 2;
         uint64_t *at = mtprof__reserve(w, before + count, 0, false);
         /* A new chunk may have come between: a payload never starts one. */
         if (at != NULL && direct && at != w->payload_at) {
-            before = token != 0 ? 2 : 0;
-            at = token != 0 ? mtprof__reserve(w, before + count, 0, false) : NULL;
+            before = of_instant ? 0 : 2;
+            at = !of_instant ? mtprof__reserve(w, before + count, 0, false) : NULL;
         }
         if (at != NULL) {
             if (before != 0) {
@@ -137,7 +138,7 @@ void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_
             for (uint32_t i = 0; i < count; i++) {
                 mtprof__put(at + before + i, payload[i]);
             }
-            w->latest_token = token;
+            w->payload_of = token;
             w->payload_at = at + before + count;
             mtprof__publish(w, at + before + count);
         }

@@ -48,7 +48,7 @@ void mtprof__recorder_prepare(void)
 uint32_t mtprof__epoch_open(mtprof__recording *recording, uint32_t wants)
 {
     (void)recording;
-    last_epoch = last_epoch + 1 != MTPROF__DETACHED ? last_epoch + 1 : 1;
+    last_epoch = last_epoch + 1 != UINT32_MAX ? last_epoch + 1 : 1;
     /* Publishes mtprof__current and everything it points to. */
     __atomic_store_n(&mtprof__state, (uint64_t)last_epoch << 32 | wants, __ATOMIC_SEQ_CST);
     __atomic_store_n(&mtprof_i_gate, wants, __ATOMIC_RELEASE);
@@ -62,7 +62,10 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Waits for one writer, no longer than all of them may take together. */
+/*
+ * Waits for one writer, no longer than all of them may take together. Once it rests the state being
+ * shut keeps it from anything but looking (W3), however often it enters.
+ */
 static bool comes_to_rest(mtprof__writer *w, uint64_t deadline)
 {
     for (int spins = 0; __atomic_load_n(&w->busy, __ATOMIC_ACQUIRE) != 0; spins++) {
@@ -92,9 +95,13 @@ uint64_t mtprof__epoch_close(mtprof__recording *recording)
         if (w == mtprof__mine && w->busy != 0) {
             continue; /* a callback of ours on this very thread; it is not in a record */
         }
-        if (!comes_to_rest(w, deadline)) {
-            mtprof__store_count(recording->store, MTPROF_HEALTH_BUSY_AT_STOP, 1);
-        } else if (MTPROF__GET(w->serial) == recording->serial) {
+        w->stuck = !comes_to_rest(w, deadline);
+        mtprof__store_count(recording->store, MTPROF_HEALTH_BUSY_AT_STOP, w->stuck);
+    }
+    /* All of them first: one that is still writing may be ending a scope of another's. */
+    for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
+        mtprof__writer *w = mtprof__slot_at(i);
+        if (!w->stuck && MTPROF__GET(w->serial) == recording->serial) {
             if (w->side_used > 0) {
                 mtprof__writer_drain(w);
             }
@@ -111,8 +118,7 @@ void mtprof__recorder_detach(mtprof__recording *recording)
         if (MTPROF__GET(w->serial) != recording->serial) {
             continue;
         }
-        if (__atomic_load_n(&w->busy, __ATOMIC_ACQUIRE) != 0 &&
-            MTPROF__GET(w->epoch) != MTPROF__DETACHED) {
+        if (w->stuck) {
             struct mtprof__stuck *stuck = mtb_calloc(1, sizeof *stuck);
             if (stuck != NULL) {
                 stuck->writer = w;
@@ -127,7 +133,8 @@ void mtprof__recorder_detach(mtprof__recording *recording)
         /* W3 */
         MTPROF__SET(w->serial, 0);
         w->recording = NULL;
-        MTPROF__SET(w->epoch, MTPROF__DETACHED);
+        MTPROF__SET(w->state, MTPROF__DETACHED);
+        w->epoch = 0;
         w->chunk = NULL;
         w->cursor = w->limit = w->end_of_chunk = NULL;
     }

@@ -17,18 +17,17 @@ __thread mtprof__writer *mtprof__mine __attribute__((tls_model("initial-exec")))
 
 /* ---- begin ---- */
 
-MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint32_t flags, uint32_t name,
-                                   bool fast)
+MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint64_t word, bool fast)
 {
     mtprof_token token = w->next_token;
-    mtprof__put(at, mtprof__word0(MTPROF_REC_BEGIN, 2, flags, name));
+    mtprof__put(at, word);
     MTPROF__SET(w->next_token, token + 1);
-    MTPROF__SET(w->depth, w->depth + 1);
-    if (MT_UNLIKELY((flags & MTPROF_FLAG_LAUNCH) != 0)) {
+    w->depth++;
+    if (MT_UNLIKELY((word & MTPROF_FLAG_LAUNCH << 16) != 0)) {
         MTPROF__SET(w->launches, w->launches + 1);
     }
-    w->latest_token = token;
     w->payload_at = at + 2;
+    w->payload_of = 0;
     uint64_t ticks = fast ? mtprof__ticks_fast() : mtprof__ticks();
     w->time_ref = ticks;
     mtprof__put(at + 1, ticks);
@@ -65,10 +64,10 @@ static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
 {
     uint64_t state = mtprof__load_state();
     mtprof_token token = 0;
-    if (state != 0 && mtprof__site_register(site) && (state & MTPROF__GET(site->reserved)) != 0) {
+    if (state != 0 && mtprof__site_register(site) && (state & MTPROF__GET(site->wants)) != 0) {
         uint64_t *at = mtprof__reserve(w, 2, 1, false);
         if (at != NULL) {
-            token = store_begin(w, at, site->flags, MTPROF__GET(site->id), false);
+            token = store_begin(w, at, mtprof__site_word(site), false);
         }
     }
     mtprof__leave(w);
@@ -83,8 +82,8 @@ static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
     if (w == NULL || mtprof__enter(w)) {
         return w != NULL ? begin_slow(w, site) : 0;
     }
-    uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
-    if (id == 0 || (mtprof__load_state() & MTPROF__GET(site->reserved)) == 0) {
+    uint32_t id = mtprof__site_name(site);
+    if (id == 0 || (mtprof__load_state() & MTPROF__GET(site->wants)) == 0) {
         if (id == 0) {
             mtprof__lose(MTPROF_LOST_NESTED, 1);
         }
@@ -96,13 +95,13 @@ static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
 /* The whole fast path of a begin; false: take the slow one. The writer is entered. */
 MT_INLINE bool begin_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, mtprof_token *token)
 {
-    uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
-    if (MT_UNLIKELY(!mtprof__ready(w, state, 2) || id == 0)) {
+    uint64_t word = mtprof__site_word(site);
+    if (MT_UNLIKELY(!mtprof__ready(w, state, 2) || word == 0)) {
         return false;
     }
     *token = 0;
-    if (MT_LIKELY((state & MTPROF__GET(site->reserved)) != 0)) {
-        *token = store_begin(w, w->cursor, site->flags, id, true);
+    if (MT_LIKELY((state & MTPROF__GET(site->wants)) != 0)) {
+        *token = store_begin(w, w->cursor, word, true);
     }
     mtprof__leave(w);
     return true;
@@ -140,7 +139,7 @@ static void count_end(mtprof__writer *w, mtprof_token token, bool nested)
     if ((token & MTPROF__NESTED_BIT) != 0) {
         __atomic_fetch_sub(&w->nested_open, mine, __ATOMIC_RELAXED);
     } else if (mine && !nested) {
-        MTPROF__SET(w->depth, w->depth - 1);
+        w->depth--;
     } else {
         count_foreign_end(token);
     }
@@ -167,7 +166,7 @@ static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t tic
             if (distance - 1 < 0xFFFF && ticks - w->time_ref < (uint64_t)1 << MTPROF_SHORT_TIME) {
                 mtprof__put(at, mtprof__end_word(distance, ticks));
                 w->end_ticks = ticks;
-                MTPROF__SET(w->depth, w->depth - 1);
+                w->depth--;
                 at += 1;
             } else {
                 mtprof__put(at, mtprof__word0(MTPROF_REC_END_X, 3, 0, 0));
@@ -224,8 +223,7 @@ MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, u
     }
     mtprof__put(w->cursor, mtprof__end_word(distance, ticks));
     w->end_ticks = ticks;
-    MTPROF__SET(w->depth, w->depth - 1);
-    w->payload_at = NULL;
+    w->depth--; /* payload_at is left behind the cursor: nothing can follow there any more */
     if (memory != 0) {
         mtprof__put(w->cursor + 1, memory);
     }
@@ -244,7 +242,7 @@ MT_INLINE void end_scope(mtprof_token token, uint64_t memory)
     }
     uint64_t ticks = mtprof__ticks_fast();
     if (MT_UNLIKELY(!end_fast(w, mtprof__load_state(), token, ticks, memory))) {
-        end_slow(w, token, ticks, memory);
+        end_slow(w, token, MTPROF__GET(mtprof__odd) == 0 ? ticks : mtprof__ticks(), memory);
     }
 }
 
@@ -278,14 +276,15 @@ uint32_t mtprof__recorder_cost(void)
         uint64_t words[COST_PAIRS * 3 + MTPROF__TAIL_WORDS];
     } scratch;
     static mtprof_site site = MTPROF_SITE_INIT("calibration", MTPROF_KIND_SCOPE);
-    site.id = 1;
-    site.reserved = MTPROF_WANT_SCOPES;
+    site.word = mtprof__word0(MTPROF_REC_BEGIN, 2, 0, 1);
+    site.wants = MTPROF_WANT_SCOPES;
     volatile uint64_t state = (uint64_t)1 << 32 | MTPROF_WANT_SCOPES;
     uint64_t best = UINT64_MAX;
     for (int round = 0; round < COST_ROUNDS; round++) {
         mtprof__writer w;
         memset(&w, 0, sizeof w);
-        w.epoch = 1;
+        w.state = state;
+        w.records = (char *)scratch.words;
         w.cursor = scratch.words;
         w.limit = scratch.words + COST_PAIRS * 3;
         w.committed = &scratch.header.committed;
@@ -315,7 +314,7 @@ static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value,
     bool entered = mtprof__enter(w);
     if (mtprof__load_state() != 0) {
         bool known = entered ? mtprof__site_register(site) : true;
-        uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+        uint32_t id = mtprof__site_name(site);
         known = known && id != 0;
         uint64_t record[3] = {mtprof__word0(kind, words, aux, id), mtprof__ticks(), value};
         if (!entered) {
@@ -332,7 +331,7 @@ static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value,
                 }
                 w->time_ref = record[1];
                 MTPROF__SET(w->others, w->others + 1);
-                w->latest_token = 0;
+                w->payload_of = MTPROF_LATEST_INSTANT;
                 w->payload_at = kind == MTPROF_REC_INSTANT ? at + words : NULL;
                 mtprof__publish(w, at + words);
             }
@@ -380,11 +379,11 @@ uint64_t mtprof_launch(mtprof_site *site, uint32_t device, uint32_t queue)
         if (at != NULL) {
             uint32_t flags = (site != NULL ? site->flags : 0) | MTPROF_FLAG_LAUNCH;
             mtprof__put(at, mtprof__word0(MTPROF_REC_LAUNCH, 3, flags,
-                                          site != NULL ? MTPROF__GET(site->id) : 0));
+                                          site != NULL ? mtprof__site_name(site) : 0));
             mtprof__put(at + 2, device | (uint64_t)queue << 32);
             key = w->next_token & MTPROF__KEY_MASK;
-            w->latest_token = w->next_token;
             MTPROF__SET(w->next_token, w->next_token + 1);
+            w->payload_of = 0;
             w->payload_at = at + 3;
             MTPROF__SET(w->launches, w->launches + 1);
             w->time_ref = mtprof__ticks();

@@ -45,7 +45,7 @@ static void on_thread_exit(void *value)
                 mtprof__writer_drain(w); /* they are this thread's, not the next one's */
             }
             w->left_open += w->depth;
-            MTPROF__SET(w->depth, 0);
+            w->depth = 0;
             w->limit = w->cursor; /* whoever takes the slot over must say so first */
         }
         mtprof__leave(w);
@@ -100,7 +100,7 @@ static mtprof__writer *make_slot(uint32_t *cause)
     mtprof__writer *w = (mtprof__writer *)(void *)writer_pool;
     writer_pool += size;
     writer_pool_left -= size;
-    w->epoch = MTPROF__DETACHED;
+    w->state = MTPROF__DETACHED;
     w->slot = (uint16_t)(n_slots + 1);
     w->next_token = (uint64_t)w->slot << MTPROF_ORDINAL_BITS;
     __atomic_store_n(&slots[n_slots], w, __ATOMIC_RELAXED);
@@ -153,7 +153,8 @@ void mtprof__slots_after_fork(void)
     free_slots = NULL;
     for (uint32_t i = 0; i < n_slots; i++) {
         mtprof__writer *w = slots[i];
-        w->epoch = MTPROF__DETACHED;
+        w->epoch = 0;
+        w->state = MTPROF__DETACHED;
         w->busy = 0;
         w->recording = NULL;
         w->serial = 0;

@@ -24,16 +24,39 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    PLACE_TRIES = 16
+    PLACE_TRIES = 16,
+    LOCK_TRIES = 40,
+    LOCK_REST_NS = 5 * 1000 * 1000
 };
 
 /* The lock on what stood at the path; one start at a time holds it (MTB_RANK_CONTROL). */
 static int old_fd = -1;
 static bool old_was_made;
 static int new_fd = -1; /* what is being made, until it is in its place */
+
+/*
+ * Takes the lock if it is free, or becomes free at once: of a process that was killed the kernel
+ * takes the mapping apart, and gives the lock back, some moments after its parent was told.
+ */
+static bool lock_soon(int fd)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            return true;
+        }
+        if (errno != EWOULDBLOCK) {
+            return false;
+        }
+        struct timespec rest = {0, LOCK_REST_NS};
+        nanosleep(&rest, NULL);
+        errno = EWOULDBLOCK;
+    }
+    return false;
+}
 
 static mtprof_status lock_path(const char *path)
 {
@@ -55,7 +78,7 @@ static mtprof_status lock_path(const char *path)
             close(fd);
             return mtb_fail(MTPROF_EIO, "session_start: %s is not a regular file", path);
         }
-        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (!lock_soon(fd)) {
             int error = errno;
             close(fd);
             if (error == EWOULDBLOCK) {

@@ -36,6 +36,7 @@ static void point_into(mtprof__writer *w, mtprof__chunk_header *chunk)
 {
     w->chunk = chunk;
     w->committed = &chunk->committed;
+    w->records = (char *)(chunk + 1);
     w->cursor = (uint64_t *)(void *)(chunk + 1);
     w->end_of_chunk = (uint64_t *)(void *)((char *)chunk + chunk->size);
     w->limit = w->end_of_chunk - MTPROF__TAIL_WORDS;
@@ -90,7 +91,7 @@ void mtprof__writer_settle(mtprof__writer *w)
     MTPROF__SET(w->first_ordinal, ordinal);
     MTPROF__SET(w->others, 0);
     MTPROF__SET(w->launches, 0);
-    MTPROF__SET(w->depth, 0);
+    w->depth = 0;
     w->left_open = 0;
     w->nested_open = 0;
 }
@@ -152,12 +153,12 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
                                    (w->next_token & MTPROF__ORDINAL_MASK));
     if (new_epoch) {
         MTPROF__SET(w->epoch_first, w->next_token);
-        MTPROF__SET(w->depth, 0);
+        w->depth = 0;
         w->nested_open = 0;
         w->left_open = 0;
         __atomic_store_n(&w->foreign_ends, 0, __ATOMIC_RELAXED);
     }
-    MTPROF__SET(w->epoch, epoch);
+    w->epoch = epoch;
     /* A chunk made here carries epoch and thread in its header; an older one must be told. */
     const mtprof__chunk_header *before = w->chunk;
     bool told = true;
@@ -173,7 +174,8 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
         w->limit = w->end_of_chunk - MTPROF__TAIL_WORDS;
     } else {
         /* Not part of the epoch: the next event tries again. */
-        MTPROF__SET(w->epoch, MTPROF__DETACHED);
+        w->epoch = 0;
+        MTPROF__SET(w->state, MTPROF__DETACHED);
         w->thread = new_thread ? 0 : w->thread;
     }
     return told;
@@ -237,6 +239,11 @@ void mtprof__writer_drain(mtprof__writer *w)
 
 uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bool is_end)
 {
+#if !MT_TSAN
+    if (MT_UNLIKELY(MTPROF__GET(mtprof__fence_writers))) {
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* W2, for those who came by the short path */
+    }
+#endif
     uint64_t state = mtprof__load_state();
     if (state == 0) {
         return NULL;
@@ -251,6 +258,7 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
         mtprof__lose(cause, events);
         return NULL;
     }
+    MTPROF__SET(w->state, MTPROF__GET(mtprof__odd) == 0 ? state : MTPROF__DETACHED); /* W5 */
     if (w->side_used > 0) {
         mtprof__writer_drain(w);
     }

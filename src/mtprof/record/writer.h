@@ -12,11 +12,12 @@
  *       busy, with membarrier() between. So after a shut gate a writer is either seen busy or sees
  *       the gate shut.
  *   W3  While busy is clear and the state is shut, the controller may write the writer's fields.
- *       `epoch` alone is read outside of this, and therefore atomic.
+ *       `state` alone is read outside of this, and therefore atomic.
  *   W4  A record is stored completely before `committed` covers it (release).
- *   W5  epoch == the state's epoch implies that cursor, limit and committed belong to a chunk of
- *       the current recording.
- *   W6  Ordinals of a slot only grow, over all recordings of the process: a token is never reused.
+ *   W5  state == mtprof__state implies that cursor, limit and committed belong to a chunk of the
+ *       current recording. On an odd machine (ticks.h) it never is, so everything goes the slow
+ * way. W6  Ordinals of a slot only grow, over all recordings of the process: a token is never
+ * reused.
  *
  * Token:  8 bits epoch (never 0) | 16 bits slot | 40 bits ordinal (bit 39: nested).
  */
@@ -44,7 +45,7 @@ enum {
 #define MTPROF__ORDINAL_MASK (((uint64_t)1 << MTPROF_ORDINAL_BITS) - 1)
 #define MTPROF__NESTED_BIT   ((uint64_t)1 << (MTPROF_ORDINAL_BITS - 1))
 #define MTPROF__KEY_MASK     (((uint64_t)1 << 56) - 1)
-#define MTPROF__DETACHED     UINT32_MAX /* an epoch that never is, unlike the 0 of a shut state */
+#define MTPROF__DETACHED     UINT64_MAX /* a state that never is, unlike the 0 of a shut one */
 
 struct mtprof__inputs_cache;
 struct mtprof__names_cache;
@@ -57,15 +58,17 @@ typedef struct mtprof__writer {
     uint64_t next_token;
     uint64_t time_ref;   /* ticks of the last record with full time */
     uint64_t end_ticks;  /* of the last end with a short one */
-    uint64_t *committed; /* in the chunk's header; the records start two words behind it */
-    uint32_t epoch;      /* atomic (W3); MTPROF__DETACHED: none */
+    uint64_t *committed; /* in the chunk's header */
+    char *records;       /* the chunk's first record */
+    uint64_t state;      /* atomic (W3): the state it is attached to, or none that ever is */
     uint32_t busy;       /* atomic (W1, W2) */
     int64_t depth;       /* scopes begun minus ended on this thread in this epoch */
     uint64_t others;     /* events that are not begins, since last settled */
 
     /* What only some touch. */
-    uint64_t *payload_at; /* a payload of latest_token may follow here and nowhere else */
-    uint64_t latest_token;
+    uint64_t *payload_at; /* where a payload of payload_of may follow, and nowhere else */
+    uint64_t payload_of;  /* token; 0: the begin before, or MTPROF_LATEST_INSTANT */
+    uint32_t epoch;       /* of the state it is or was last attached to */
     uint64_t *end_of_chunk;
     mtprof__recording *recording; /* meaningful as long as `serial` says so */
     uint64_t serial; /* atomic: of the recording it is attached to; 0: none. Never reused, unlike
@@ -83,6 +86,7 @@ typedef struct mtprof__writer {
     uint32_t wants;            /* of the epoch */
     uint32_t thread;           /* logical number; 0: not yet known to the recording */
     uint16_t slot;
+    bool stuck; /* the controller's: it did not come to rest at the last close */
 
     /* Nested events (W1). */
     uint64_t nested_ordinal;
@@ -141,11 +145,13 @@ MT_INLINE bool mtprof__enter(mtprof__writer *w)
     return true;
 }
 
-/* The same on the usual machine. False: nested, or not that machine. */
+/*
+ * The same for the short paths: on an odd machine they go no further than mtprof__ready(), and the
+ * slow way puts in the fence that is missing here (mtprof__reserve).
+ */
 MT_INLINE bool mtprof__enter_fast(mtprof__writer *w)
 {
-    if (MT_UNLIKELY((__atomic_load_n(&w->busy, __ATOMIC_RELAXED) | MTPROF__GET(mtprof__odd)) !=
-                    0)) {
+    if (MT_UNLIKELY(__atomic_load_n(&w->busy, __ATOMIC_RELAXED) != 0)) {
         return false;
     }
 #if MT_TSAN
@@ -171,15 +177,26 @@ MT_INLINE void mtprof__leave(mtprof__writer *w)
 MT_INLINE void mtprof__publish(mtprof__writer *w, uint64_t *cursor)
 {
     w->cursor = cursor;
-    uint64_t bytes = (uint64_t)((char *)cursor - (char *)(w->committed + 2));
+    uint64_t bytes = (uint64_t)((char *)cursor - w->records);
     __atomic_store_n(w->committed, bytes, __ATOMIC_RELEASE); /* pairs with readers' acquire */
 }
 
 /* Whether the writer may write right now without help: W5 and room. */
 MT_INLINE bool mtprof__ready(const mtprof__writer *w, uint64_t state, uint32_t words)
 {
-    return MT_LIKELY((uint32_t)(state >> 32) == __atomic_load_n(&w->epoch, __ATOMIC_RELAXED) &&
-                     w->cursor + words <= w->limit);
+    return MT_LIKELY(state == MTPROF__GET(w->state) && w->cursor + words <= w->limit);
+}
+
+/* First word of the site's begins: kind, length, flags, name. 0: it has never recorded. */
+MT_INLINE uint64_t mtprof__site_word(const mtprof_site *site)
+{
+    return __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
+}
+
+/* Its name's id; 0 likewise. */
+MT_INLINE uint32_t mtprof__site_name(const mtprof_site *site)
+{
+    return (uint32_t)(mtprof__site_word(site) >> 32);
 }
 
 /* ---- slow paths (writer.c) ---- */
