@@ -265,7 +265,7 @@ mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session *
         return mtb_fail(MTPROF_EINVAL, "session_start: no place for the session");
     }
     *out = NULL;
-    mtprof_config checked;
+    mtprof_config checked = {0};
     MT_TRY(check_config(config, &checked));
     pthread_once(&once, prepare_process);
     MT_TRY(mtprof__rendezvous_check());

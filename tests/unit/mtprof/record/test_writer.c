@@ -4,11 +4,10 @@
  * allocator hooks), many threads at one new place, slots that change hands, a clock that goes back.
  * Cites the invariants of src/mtprof/record/writer.h.
  */
+#include "base/compiler.h"
 #include "harness/mt_test.h"
 #include "mtprof/record/writer.h"
 #include "support/trace_view.h"
-
-#include "base/compiler.h"
 
 #include <mtprof/op.h>
 #include <mtprof/trace.h>
@@ -139,7 +138,8 @@ TEST(signal_handlers_may_record_at_any_moment)
     sigaction(SIGPROF, &action, NULL);
     timer_t timer;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
-    long every_ns = MT_TSAN ? 500000 : 20000; /* TSan's handlers are slow: leave time for the rest */
+    long every_ns =
+        MT_TSAN ? 500000 : 20000; /* TSan's handlers are slow: leave time for the rest */
     struct itimerspec often = {{0, every_ns}, {0, every_ns}};
     REQUIRE(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
     timer_settime(timer, 0, &often, NULL);
