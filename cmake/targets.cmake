@@ -22,7 +22,9 @@ function(mt_settings target)
                                              C_VISIBILITY_PRESET hidden)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE $<$<BOOL:${MT_DEBUG}>:MT_DEBUG=1>
                                                $<$<BOOL:${MT_HOSTILE}>:MT_HOSTILE=1>)
-  target_compile_options(${target} PRIVATE -fno-omit-frame-pointer)
+  # Places are named from the repository's root, in traces too: they do not tell where it was built.
+  target_compile_options(${target} PRIVATE -fno-omit-frame-pointer
+                                           -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endfunction()
 
 function(mt_list_append list)

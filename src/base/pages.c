@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -18,8 +19,10 @@ void *mtb_pages_take(size_t bytes)
     if (mtb_fail_here()) {
         return NULL;
     }
+    int before = errno; /* recording calls leave it alone */
     void *pages = mmap(NULL, bytes != 0 ? bytes : 1, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    errno = before;
     return pages != MAP_FAILED ? pages : NULL;
 }
 

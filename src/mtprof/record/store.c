@@ -419,7 +419,9 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
             *cause = refused - 1;
             return NULL;
         }
+        int before = errno;
         mtprof__store_grow(store, cause); /* or find, at the next turn, that it was refused */
+        errno = before; /* a recording call may be waiting for this, and leaves it alone */
         if (__atomic_load_n(&store->refused, __ATOMIC_RELAXED) == 0) {
             mtprof__store_count(store, MTPROF_HEALTH_STALLS, 1);
         }
