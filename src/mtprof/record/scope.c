@@ -173,7 +173,7 @@ static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t tic
                 mtprof__put(at + 1, ticks);
                 mtprof__put(at + 2, key);
                 count_end(w, token, false);
-                if (ticks < w->time_ref) {
+                if ((int64_t)(ticks - w->time_ref) < 0) {
                     mtprof__count(MTPROF_HEALTH_CLOCK_BACK, 1);
                 }
                 w->time_ref = ticks;

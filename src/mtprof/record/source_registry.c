@@ -24,7 +24,7 @@ struct mtprof_source {
     uint32_t place;          /* in the list */
     int references;          /* atomic: the owner's, and one for each walk that looks at it */
     pthread_mutex_t calling; /* one callback at a time */
-    bool started;            /* guarded by `calling` */
+    bool started, gone;      /* guarded by `calling`; gone: unregistered */
     mtb_lock lock;           /* guards what follows */
     mtprof__recording *recording;
     mtprof__stream stream;
@@ -167,9 +167,10 @@ static void push_pair(mtprof_source *source)
     mtprof_push_clock_pair(source, time, before + (after - before) / 2);
 }
 
-static void stop_source(mtprof_source *source, uint64_t timeout_ns)
+static void stop_source(mtprof_source *source, uint64_t timeout_ns, bool forever)
 {
     pthread_mutex_lock(&source->calling);
+    source->gone = source->gone || forever;
     if (source->started) {
         source->started = false;
         source->ops.stop(source->ops.context);
@@ -189,7 +190,7 @@ void mtprof_source_unregister(mtprof_source *source)
     mtb_lock_acquire(&list_lock);
     sources[source->place] = NULL;
     mtb_lock_release(&list_lock);
-    stop_source(source, 0);
+    stop_source(source, 0, true);
     release_source(source);
 }
 
@@ -254,7 +255,7 @@ static void join_recording(mtprof_source *source, const struct joining *to)
     /* Held to the end: a close waits for it before it lets the recording go. */
     pthread_mutex_lock(&source->calling);
     mtb_lock_acquire(&list_lock);
-    bool current = joining.recording == to->recording;
+    bool current = joining.recording == to->recording && !source->gone;
     if (current) {
         use_index(to->recording, source->index);
     }
@@ -316,7 +317,7 @@ void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
 static void visit_stop(mtprof_source *source, void *context)
 {
     const uint64_t *timeout_ns = context;
-    stop_source(source, *timeout_ns);
+    stop_source(source, *timeout_ns, false);
 }
 
 void mtprof__sources_stop(mtprof__recording *recording, uint64_t timeout_ns)
