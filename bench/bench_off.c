@@ -146,7 +146,7 @@ int main(int argc, char **argv)
     }
     if (bench_wants("scope_off_instructions_large_body")) {
         bench_instructions("scope_off_instructions_large_body", "off_large_with",
-                           "off_large_without", 4);
+                           "off_large_without", 0);
     }
     if (bench_wants("scope_off_instructions_busy_body")) {
         bench_instructions("scope_off_instructions_busy_body", "off_busy_with", "off_busy_without",
