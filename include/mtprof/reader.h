@@ -109,6 +109,8 @@ typedef struct mtprof_epoch_info {
     uint32_t close_kind; /**< aux of WINDOW_CLOSE; 3 when there is none (crash or live) */
     uint64_t gate;
     uint64_t open_ticks, close_ticks;
+    /** Correlation ids reserved for its begins (docs/format.md 3.6); 0, 0 when not told. */
+    uint64_t correlation_first, correlation_count;
 } mtprof_epoch_info;
 
 typedef struct mtprof_module_info {

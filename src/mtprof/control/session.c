@@ -130,12 +130,21 @@ mtprof_status mtprof__session_refuse(const char *call, const mtprof_session *ses
     }
 }
 
-void mtprof__session_append_window(mtprof_session *s, uint32_t kind, uint32_t aux, uint64_t ticks)
+void mtprof__session_append_open(mtprof_session *s, uint64_t ticks)
 {
-    uint64_t record[4] = {
-        mtprof__word0(kind, kind == MTPROF_REC_WINDOW_OPEN ? 4 : 2, aux, s->epoch), ticks, s->wants,
-        s->window | (uint64_t)s->step << 32};
-    mtprof__control_append(s->recording, record, kind == MTPROF_REC_WINDOW_OPEN ? 4 : 2, ticks);
+    uint64_t record[4] = {mtprof__word0(MTPROF_REC_WINDOW_OPEN, 4, 0, s->epoch), ticks, s->wants,
+                          s->window | (uint64_t)s->step << 32};
+    mtprof__control_append(s->recording, record, 4, ticks);
+}
+
+void mtprof__session_append_close(mtprof_session *s, uint32_t how, uint64_t begins)
+{
+    static uint64_t last_id; /* of the process; atomic */
+    uint64_t first = __atomic_fetch_add(&last_id, begins, __ATOMIC_RELAXED) + 1;
+    uint32_t words = begins != 0 ? 4 : 2;
+    uint64_t record[4] = {mtprof__word0(MTPROF_REC_WINDOW_CLOSE, words, how, s->epoch),
+                          s->end_ticks, first, begins};
+    mtprof__control_append(s->recording, record, words, s->end_ticks);
 }
 
 /* Opens the gate. The caller owns the session (S2). */
@@ -146,7 +155,7 @@ void mtprof__session_open_gate(mtprof_session *s)
     uint64_t ticks = mtprof__ticks(); /* before any event of the epoch */
     s->epoch = mtprof__epoch_open(s->recording, (uint32_t)s->wants);
     mtb_lock_release(&mtprof__session_lock);
-    mtprof__session_append_window(s, MTPROF_REC_WINDOW_OPEN, 0, ticks);
+    mtprof__session_append_open(s, ticks);
 }
 
 /* Copies counters into the trace, where they outlive us. */
@@ -165,10 +174,11 @@ static void store_totals(mtprof_session *s)
 /* Shuts the gate. The caller owns the session (S2). */
 void mtprof__session_shut_gate(mtprof_session *s, uint32_t how)
 {
+    uint64_t before = MTPROF__GET(s->recording->begins); /* settled at each close */
     mtb_lock_acquire(&mtprof__session_lock);
     s->end_ticks = mtprof__epoch_close(s->recording);
     mtb_lock_release(&mtprof__session_lock);
-    mtprof__session_append_window(s, MTPROF_REC_WINDOW_CLOSE, how, s->end_ticks);
+    mtprof__session_append_close(s, how, MTPROF__GET(s->recording->begins) - before);
     mtprof__sources_stop(s->recording, FLUSH_NS);
     mtprof__anchor_now(s->recording);
     store_totals(s);
@@ -339,8 +349,7 @@ mtprof_status mtprof_session_stop(mtprof_session *session)
         mtprof__session_shut_gate(session, CLOSE_SAVED);
     } else if (found == PAUSED) {
         if (session->window_open) {
-            mtprof__session_append_window(session, MTPROF_REC_WINDOW_CLOSE, CLOSE_SAVED,
-                                          session->end_ticks);
+            mtprof__session_append_close(session, CLOSE_SAVED, 0);
         }
         session->end_ticks = mtprof__ticks();
         mtprof__anchor_now(session->recording);

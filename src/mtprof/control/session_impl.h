@@ -70,7 +70,9 @@ void mtprof__session_give_up(mtprof_session *session);
 /* For the owner of the session (S2). */
 void mtprof__session_open_gate(mtprof_session *s);
 void mtprof__session_shut_gate(mtprof_session *s, uint32_t how);
-void mtprof__session_append_window(mtprof_session *s, uint32_t kind, uint32_t aux, uint64_t ticks);
+void mtprof__session_append_open(mtprof_session *s, uint64_t ticks);
+/* At end_ticks; reserves correlation ids for so many begins (docs/format.md 3.6). */
+void mtprof__session_append_close(mtprof_session *s, uint32_t how, uint64_t begins);
 /* Store, recording and helper; the session's own is left alone. */
 mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recording **out);
 /* Takes the recording out of the process's hands: nobody defines or attaches to it any more. */

@@ -93,7 +93,7 @@ mtprof_status mtprof_session_window_close(mtprof_session *session, bool keep)
     if (found == RECORDING) {
         mtprof__session_shut_gate(session, how);
     } else if (found == PAUSED && session->window_open) {
-        mtprof__session_append_window(session, MTPROF_REC_WINDOW_CLOSE, how, session->end_ticks);
+        mtprof__session_append_close(session, how, 0);
     } else if (found == PAUSED) {
         mtprof__session_move(session, CHANGING, PAUSED);
         return mtb_fail(MTPROF_ESTATE, "session_window_close: no window is open");

@@ -82,6 +82,10 @@ static int add_close(mtprof__control_read *control, const mtprof_record *record,
     }
     info->close_kind = record->aux;
     info->close_ticks = record->ticks;
+    if (record->n_words >= 3) {
+        info->correlation_first = record->words[1];
+        info->correlation_count = record->words[2];
+    }
     return MTPROF_OK;
 }
 

@@ -271,6 +271,9 @@ enum {
 /* The fast path alone, into memory of our own: what an event costs on this machine right now. */
 uint32_t mtprof__recorder_cost(void)
 {
+    if (MTPROF__GET(mtprof__odd) != 0) {
+        return 0; /* such a machine does not take the fast path */
+    }
     struct {
         mtprof__chunk_header header;
         uint64_t words[COST_PAIRS * 3 + MTPROF__TAIL_WORDS];
