@@ -137,6 +137,17 @@ mtprof__writer *mtprof__slot_take(uint32_t *cause)
     return w;
 }
 
+void mtprof__slot_return(mtprof__writer *w)
+{
+    if (exit_key_made) {
+        pthread_setspecific(exit_key, mtprof__mine);
+    }
+    mtb_lock_acquire(&lock);
+    w->next_free = free_slots;
+    free_slots = w;
+    mtb_lock_release(&lock);
+}
+
 void mtprof__slots_prepare_fork(void)
 {
     mtb_lock_acquire(&lock);

@@ -381,7 +381,9 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
     bool exact = start->stream == MTPROF_STREAM_DEFINITIONS;
     mtprof__chunk_header *chunk = NULL;
     *cause = MTPROF_LOST_TOO_LARGE;
-    if (size > MTPROF_CHUNK_MAX || (ring && size > store->chunk_max)) {
+    /* A chunk lies in one segment; ring mode has no use for one that it could not cut again. */
+    uint64_t most = ring ? store->chunk_max : MTPROF__SEGMENT_MAX - MTPROF_HEADER_BYTES;
+    if (size > most) {
         return NULL;
     }
     for (;;) {

@@ -23,8 +23,8 @@ mtprof__writer *mtprof__writer_mine(uint32_t events)
         return NULL;
     }
     if (mtprof__mine != NULL) {
-        /* A signal handler took a slot for this thread while we were taking one: keep both
-         * consistent by using his; ours is found again at thread exit through the key. */
+        /* A signal handler took a slot for this thread while we were taking one: his is in use. */
+        mtprof__slot_return(w);
         return mtprof__mine;
     }
     mtprof__mine = w;

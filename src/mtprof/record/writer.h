@@ -235,6 +235,8 @@ void mtprof__lose(uint32_t cause, uint64_t events);
 uint32_t mtprof__slot_count(void);
 mtprof__writer *mtprof__slot_at(uint32_t number);
 mtprof__writer *mtprof__slot_take(uint32_t *cause);
+/* Gives back a slot that was taken and not used; the thread keeps the one it has (mtprof__mine). */
+void mtprof__slot_return(mtprof__writer *w);
 /* In the child of a fork: every slot but the caller's is free, nothing is attached. */
 void mtprof__slots_after_fork(void);
 void mtprof__slots_prepare_fork(void);
