@@ -153,7 +153,7 @@ void mtprof__session_open_gate(mtprof_session *s)
     mtprof__sources_start(s->recording, s->wants, s->config.on_warning, s->config.user);
     mtb_lock_acquire(&mtprof__session_lock);
     uint64_t ticks = mtprof__ticks(); /* before any event of the epoch */
-    s->epoch = mtprof__epoch_open(s->recording, (uint32_t)s->wants);
+    s->epoch = mtprof__epoch_open((uint32_t)s->wants);
     mtb_lock_release(&mtprof__session_lock);
     mtprof__session_append_open(s, ticks);
 }
@@ -179,7 +179,7 @@ void mtprof__session_shut_gate(mtprof_session *s, uint32_t how)
     s->end_ticks = mtprof__epoch_close(s->recording);
     mtb_lock_release(&mtprof__session_lock);
     mtprof__session_append_close(s, how, MTPROF__GET(s->recording->begins) - before);
-    mtprof__sources_stop(s->recording, FLUSH_NS);
+    mtprof__sources_stop(FLUSH_NS);
     mtprof__anchor_now(s->recording);
     store_totals(s);
 }

@@ -93,7 +93,7 @@ static void *run(void *argument)
         tell_trouble(helper);
         if (MTPROF__GET(helper->recording->retired) == 0) {
             mtprof__anchor_now(helper->recording);
-            mtprof__sources_sync(helper->recording);
+            mtprof__sources_sync();
         }
     }
     tell_trouble(helper);

@@ -45,9 +45,8 @@ void mtprof__recorder_prepare(void)
     }
 }
 
-uint32_t mtprof__epoch_open(mtprof__recording *recording, uint32_t wants)
+uint32_t mtprof__epoch_open(uint32_t wants)
 {
-    (void)recording;
     last_epoch = last_epoch + 1 != UINT32_MAX ? last_epoch + 1 : 1;
     /* Publishes mtprof__current and everything it points to. */
     __atomic_store_n(&mtprof__state, (uint64_t)last_epoch << 32 | wants, __ATOMIC_SEQ_CST);

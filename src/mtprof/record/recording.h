@@ -161,7 +161,7 @@ void mtprof__stack_cache_reset(mtprof__writer *w);
 /* Once, before the first epoch. */
 void mtprof__recorder_prepare(void);
 /* Opens an epoch: from here on threads record what `wants` says. Returns its number. */
-uint32_t mtprof__epoch_open(mtprof__recording *recording, uint32_t wants);
+uint32_t mtprof__epoch_open(uint32_t wants);
 /* Shuts the gate and waits for the writers to come to rest. Returns the closing tick. */
 uint64_t mtprof__epoch_close(mtprof__recording *recording);
 /* Detaches every writer from the recording; the gate is shut. */

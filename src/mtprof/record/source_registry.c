@@ -320,9 +320,8 @@ static void visit_stop(mtprof_source *source, void *context)
     stop_source(source, *timeout_ns, false);
 }
 
-void mtprof__sources_stop(mtprof__recording *recording, uint64_t timeout_ns)
+void mtprof__sources_stop(uint64_t timeout_ns)
 {
-    (void)recording;
     mtb_lock_acquire(&list_lock);
     joining.recording = NULL;
     mtb_lock_release(&list_lock);
@@ -351,9 +350,9 @@ static void visit_sync(mtprof_source *source, void *context)
     pthread_mutex_unlock(&source->calling);
 }
 
-void mtprof__sources_sync(mtprof__recording *recording)
+void mtprof__sources_sync(void)
 {
-    each_source(visit_sync, recording);
+    each_source(visit_sync, NULL);
 }
 
 void mtprof__sources_after_fork(void)

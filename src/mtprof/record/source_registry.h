@@ -16,11 +16,11 @@ void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
                            void (*warn)(void *user, mtprof_status status, const char *message),
                            void *user);
 /* Recording has ended or pauses: sources stop and hand over what they have. */
-void mtprof__sources_stop(mtprof__recording *recording, uint64_t timeout_ns);
+void mtprof__sources_stop(uint64_t timeout_ns);
 /* No source pushes into the recording any more. */
 void mtprof__sources_detach(mtprof__recording *recording);
 /* A clock pair from every source that takes part. */
-void mtprof__sources_sync(mtprof__recording *recording);
+void mtprof__sources_sync(void);
 void mtprof__sources_after_fork(void);
 
 #endif /* MTPROF_RECORD_SOURCE_REGISTRY_H */

@@ -171,7 +171,7 @@ mtprof_status mtprof__store_place(mtprof__store *store)
     if (store->made == NULL) {
         return MTPROF_OK;
     }
-    MT_TRY(mtprof__file_place(store->path, store->fd, store->made));
+    MT_TRY(mtprof__file_place(store->path, store->made));
     mtb_free(store->made);
     store->made = NULL;
     return MTPROF_OK;
@@ -359,8 +359,9 @@ static void seal(mtprof__store *store, mtprof__chunk_header *chunk, uint64_t beg
             fifo_push(&store->fifos[chunk->size <= MTPROF__CHUNK_FIRST_BYTES ? 0 : 1], chunk,
                       last_ticks);
         }
-    } else if (!fifo_push(&store->unchecked, chunk, last_ticks)) {
-        store->unchecked_lost++;
+    } else {
+        fifo_push(&store->unchecked, chunk,
+                  last_ticks); /* where it is full, close finds the chunk */
     }
 }
 

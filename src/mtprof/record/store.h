@@ -98,14 +98,13 @@ typedef struct mtprof__store {
     uint64_t total;      /* bytes of all segments */
     uint64_t frontier;   /* atomic: trace size up to the last chunk */
 
-    uint32_t refused;        /* atomic: 0, or 1 + cause of the last refusal */
-    int refused_errno;       /* atomic */
-    uint32_t warned;         /* atomic: bit per cause that has been told */
-    mtprof__fifo fifos[2];   /* ring mode: first chunks, and all others */
-    mtprof__fifo unchecked;  /* otherwise: sealed chunks without checksum */
-    uint64_t unchecked_lost; /* sealed chunks that did not fit there: found by close */
-    sem_t *helper;           /* posted when the helper has something to do; may be NULL */
-    uint32_t helper_kicked;  /* atomic */
+    uint32_t refused;       /* atomic: 0, or 1 + cause of the last refusal */
+    int refused_errno;      /* atomic */
+    uint32_t warned;        /* atomic: bit per cause that has been told */
+    mtprof__fifo fifos[2];  /* ring mode: first chunks, and all others */
+    mtprof__fifo unchecked; /* otherwise: sealed chunks without checksum */
+    sem_t *helper;          /* posted when the helper has something to do; may be NULL */
+    uint32_t helper_kicked; /* atomic */
 } mtprof__store;
 
 /* What a new chunk starts with. */
@@ -157,7 +156,7 @@ int mtprof__file_beside(const char *path, char **name);
 /* Creates the file at the path, locked, with its first bytes allocated; see session.h. */
 mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *fd, char **made);
 /* Puts what mtprof__file_create made in its place. */
-mtprof_status mtprof__file_place(const char *path, int fd, char *made);
+mtprof_status mtprof__file_place(const char *path, const char *made);
 /* In the child of a fork: a start that was under way in the parent is none of ours. */
 void mtprof__file_after_fork(void);
 /* Undoes mtprof__file_create. */

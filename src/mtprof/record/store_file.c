@@ -167,9 +167,8 @@ mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *f
     return MTPROF_OK;
 }
 
-mtprof_status mtprof__file_place(const char *path, int fd, char *made)
+mtprof_status mtprof__file_place(const char *path, const char *made)
 {
-    (void)fd;
     if (rename(made, path) != 0) {
         return mtb_fail_errno(MTPROF_EIO, errno, "session_start: cannot put %s in place", path);
     }
