@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the recorder writes its own byte order");
 
@@ -99,6 +100,26 @@ MT_INLINE uint64_t mtprof__memory_word(uint32_t kind, uint32_t device, uint64_t 
 MT_INLINE uint64_t mtprof__text_words(uint64_t length)
 {
     return (length + 7) / 8;
+}
+
+/* A text as words, its last one filled with zero bytes. */
+MT_INLINE void mtprof__put_text(uint64_t *at, const char *text, size_t length)
+{
+    if (length != 0) {
+        at[mtprof__text_words(length) - 1] = 0;
+        memcpy(at, text, length);
+    }
+}
+
+/* A record that is a length and a text (NAME, META of type text). Returns its words. */
+MT_INLINE uint32_t mtprof__put_text_record(uint64_t *at, uint32_t kind, uint32_t aux, uint32_t arg,
+                                           const char *text, size_t length)
+{
+    uint32_t words = 2 + (uint32_t)mtprof__text_words(length);
+    at[0] = mtprof__word0(kind, words, aux, arg);
+    at[1] = length;
+    mtprof__put_text(at + 2, text, length);
+    return words;
 }
 
 #endif /* MTPROF_FORMAT_LAYOUT_H */

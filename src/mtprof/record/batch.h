@@ -40,15 +40,6 @@ MT_INLINE uint64_t *mtprof__batch_take(mtprof__batch *b, uint32_t words)
     return at;
 }
 
-/* A text as words, its last one filled with zero bytes. */
-MT_INLINE void mtprof__put_text(uint64_t *at, const char *text, size_t length)
-{
-    if (length != 0) {
-        at[mtprof__text_words(length) - 1] = 0;
-        memcpy(at, text, length);
-    }
-}
-
 /*
  * Stores a batch whose second word is to be the time. Begins take the next ordinal; returns the
  * token (0 when there is no room, or for what is no begin). The writer is entered.

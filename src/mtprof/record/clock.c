@@ -24,7 +24,6 @@ enum {
     NS_PER_S = 1000 * 1000 * 1000
 };
 
-bool mtprof__clock_is_tsc;
 uint32_t mtprof__odd = MTPROF__ODD_CLOCK; /* until the clock is chosen */
 
 static bool tsc_usable;
@@ -53,7 +52,6 @@ uint64_t mtprof__ticks_slow(void)
 
 static void use_tsc(bool use)
 {
-    __atomic_store_n(&mtprof__clock_is_tsc, use, __ATOMIC_RELAXED);
     if (use) {
         __atomic_fetch_and(&mtprof__odd, ~(uint32_t)MTPROF__ODD_CLOCK, __ATOMIC_RELAXED);
     } else {

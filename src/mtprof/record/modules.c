@@ -59,10 +59,7 @@ void mtprof__define_modules(mtprof__recording *recording)
         uint64_t record[5] = {mtprof__word0(MTPROF_REC_DEF_MODULE, 5, 0, 0), p->start, p->end,
                               p->file_offset, mtprof__intern(p->path, strlen(p->path))};
         uint32_t cause;
-        mtb_lock_acquire(&mtprof__names_lock);
-        mtprof__stream_append(recording->store, &recording->definitions, record, 5, mtprof__ticks(),
-                              &cause);
-        mtb_lock_release(&mtprof__names_lock);
+        mtprof__definition_append(recording, record, 5, &cause);
     }
     mtb_lock_release(&mtprof__loader_lock);
 }

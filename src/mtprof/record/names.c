@@ -70,10 +70,7 @@ static bool define_string(mtprof__recording *recording, uint32_t id,
     if (entry->file != 0) {
         *at++ = entry->file | (uint64_t)entry->line << 32;
     }
-    if (text_words != 0) {
-        at[text_words - 1] = 0;
-        memcpy(at, entry->text, entry->length);
-    }
+    mtprof__put_text(at, entry->text, entry->length);
     bool stored = mtprof__stream_append(recording->store, &recording->definitions, words, total,
                                         mtprof__ticks(), cause);
     if (words != local) {
@@ -187,11 +184,7 @@ bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w
 {
     uint64_t record[4] = {mtprof__word0(MTPROF_REC_DEF_THREAD, 4, 0, w->thread), w->os_id,
                           w->pthread_id, w->name};
-    mtb_lock_acquire(&mtprof__names_lock);
-    bool stored = mtprof__stream_append(recording->store, &recording->definitions, record, 4,
-                                        mtprof__ticks(), cause);
-    mtb_lock_release(&mtprof__names_lock);
-    return stored;
+    return mtprof__definition_append(recording, record, 4, cause);
 }
 
 /* Finds or adds a dynamic name. Caller holds the lock. NULL: not interned. */

@@ -7,11 +7,6 @@
 #include "mtprof/record/batch.h"
 #include "mtprof/record/inputs_cache.h"
 
-static bool parent_is_known(mtprof_token parent, uint64_t state)
-{
-    return parent != 0 && parent >> 56 == mtprof__epoch_byte((uint32_t)(state >> 32));
-}
-
 /* BEGIN, or BEGIN_X where a parent is named. */
 static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool has_parent,
                         mtprof_token parent, uint64_t state)
@@ -24,7 +19,7 @@ static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool ha
     uint64_t *at = mtprof__batch_start(b, 4);
     at[0] = mtprof__word0(MTPROF_REC_BEGIN_X, 4, flags, name);
     at[2] = 0; /* takes the next ordinal */
-    at[3] = parent_is_known(parent, state) ? parent & MTPROF__KEY_MASK : 0;
+    at[3] = mtprof__token_in(parent, state) ? parent & MTPROF__KEY_MASK : 0;
 }
 
 static void batch_tensors(mtprof__batch *b, uint32_t outputs, const mtprof_tensor_ref *tensors,
@@ -220,19 +215,8 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, con
     if (MT_UNLIKELY(end == NULL)) {
         return false;
     }
-    mtprof__put(begin, end != begin + 2 ? word | MTPROF_FLAG_PAYLOAD << 16 : word);
-    *token = w->next_token;
-    MTPROF__SET(w->next_token, *token + 1);
-    w->depth++;
-    if (MT_UNLIKELY((word & MTPROF_FLAG_LAUNCH << 16) != 0)) {
-        MTPROF__SET(w->launches, w->launches + 1);
-    }
-    w->payload_of = 0;
-    w->payload_at = end;
-    uint64_t ticks = mtprof__ticks_fast();
-    w->time_ref = ticks;
-    mtprof__put(begin + 1, ticks);
-    mtprof__publish(w, end);
+    word |= end != begin + 2 ? MTPROF_FLAG_PAYLOAD << 16 : 0;
+    *token = mtprof__finish_begin(w, begin, end, word, true);
     return true;
 }
 

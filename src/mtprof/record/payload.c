@@ -13,26 +13,21 @@ mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_be
     if (at == NULL) {
         return 0;
     }
-    mtprof__put(at, b->words[0]);
+    uint64_t *end = at + b->count;
     for (uint32_t i = 2; i < b->count; i++) {
         mtprof__put(at + i, b->words[i]);
     }
-    mtprof_token token = 0;
     if (is_begin) {
-        token = w->next_token;
-        MTPROF__SET(w->next_token, token + 1);
-        w->depth++;
-        MTPROF__SET(w->launches, w->launches + (b->words[0] >> 20 & 1)); /* FLAG_LAUNCH in aux */
-    } else {
-        MTPROF__SET(w->others, w->others + 1);
+        return mtprof__finish_begin(w, at, end, b->words[0], false);
     }
-    w->payload_of = is_begin ? 0 : MTPROF_LATEST_INSTANT;
-    w->payload_at = at + b->count;
-    uint64_t ticks = mtprof__ticks();
-    w->time_ref = ticks;
-    mtprof__put(at + 1, ticks);
-    mtprof__publish(w, at + b->count);
-    return token;
+    w->time_ref = mtprof__ticks();
+    mtprof__put(at, b->words[0]);
+    mtprof__put(at + 1, w->time_ref);
+    MTPROF__SET(w->others, w->others + 1);
+    w->payload_of = MTPROF_LATEST_INSTANT;
+    w->payload_at = end;
+    mtprof__publish(w, end);
+    return 0;
 }
 
 mtprof__writer *mtprof__enter_attached(uint64_t *state, uint32_t events)
@@ -67,12 +62,9 @@ static void batch_named(mtprof__writer *w, mtprof__batch *b, uint32_t kind, uint
     if (id == 0) {
         b->cut = length > MTPROF__INLINE_MAX;
         length = b->cut ? MTPROF__INLINE_MAX : length;
-        uint32_t words = 2 + (uint32_t)mtprof__text_words(length);
-        uint64_t *full = mtprof__batch_take(b, words);
+        uint64_t *full = mtprof__batch_take(b, 2 + (uint32_t)mtprof__text_words(length));
         if (full != NULL) {
-            full[0] = mtprof__word0(MTPROF_REC_NAME, words, 0, 0);
-            full[1] = length;
-            mtprof__put_text(full + 2, name, length);
+            mtprof__put_text_record(full, MTPROF_REC_NAME, 0, 0, name, length);
         }
     }
 }
@@ -118,7 +110,7 @@ void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_
         return;
     }
     bool of_instant = token == MTPROF_LATEST_INSTANT;
-    bool current = of_instant || token >> 56 == mtprof__epoch_byte((uint32_t)(state >> 32));
+    bool current = of_instant || mtprof__token_in(token, state);
     /* 0 stands for the begin before, which needs no word of its own on the hot path. */
     mtprof_token owner = w->payload_of != 0 ? w->payload_of : w->next_token - 1;
     bool direct = w->payload_at != NULL && w->payload_at == w->cursor && owner == token;
@@ -181,9 +173,7 @@ void mtprof_meta_text(mtprof_token token, uint32_t key, const char *text, size_t
         mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
     }
     uint64_t payload[2 + MTPROF__INLINE_MAX / 8];
-    uint32_t count = 2 + (uint32_t)mtprof__text_words(length);
-    payload[0] = mtprof__word0(MTPROF_REC_META, count, MTPROF_META_TEXT, key);
-    payload[1] = length;
-    mtprof__put_text(payload + 2, text, length);
+    uint32_t count =
+        mtprof__put_text_record(payload, MTPROF_REC_META, MTPROF_META_TEXT, key, text, length);
     mtprof__attach_payload(token, payload, count);
 }

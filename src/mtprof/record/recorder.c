@@ -22,8 +22,6 @@ enum {
     REST_NS = 10 * 1000 * 1000
 };
 
-bool mtprof__fence_writers = MT_TSAN;
-
 static uint32_t last_epoch;
 
 struct mtprof__stuck {
@@ -39,8 +37,7 @@ static int membarrier(int command)
 
 void mtprof__recorder_prepare(void)
 {
-    if (!mtprof__fence_writers && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
-        MTPROF__SET(mtprof__fence_writers, true);
+    if (!MT_TSAN && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
         __atomic_fetch_or(&mtprof__odd, MTPROF__ODD_BARRIER, __ATOMIC_RELAXED);
     }
 }
@@ -85,7 +82,7 @@ uint64_t mtprof__epoch_close(mtprof__recording *recording)
 {
     __atomic_store_n(&mtprof_i_gate, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&mtprof__state, 0, __ATOMIC_SEQ_CST);
-    if (!MTPROF__GET(mtprof__fence_writers)) {
+    if ((MTPROF__GET(mtprof__odd) & MTPROF__ODD_BARRIER) == 0) {
         membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     }
     uint64_t deadline = now_ns() + REST_NS;

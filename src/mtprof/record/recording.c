@@ -61,6 +61,16 @@ bool mtprof__control_append(mtprof__recording *recording, const uint64_t *words,
     return stored;
 }
 
+bool mtprof__definition_append(mtprof__recording *recording, const uint64_t *words, uint64_t count,
+                               uint32_t *cause)
+{
+    mtb_lock_acquire(&mtprof__names_lock);
+    bool stored = mtprof__stream_append(recording->store, &recording->definitions, words, count,
+                                        mtprof__ticks(), cause);
+    mtb_lock_release(&mtprof__names_lock);
+    return stored;
+}
+
 /*
  * Whoever counts may be anywhere, and a recording may be on its way out: counts wait here for
  * somebody who holds it (mtprof__count_collect), at the latest the helper within a second.

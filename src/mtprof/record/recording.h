@@ -110,6 +110,10 @@ bool mtprof__stream_append(mtprof__store *store, mtprof__stream *stream, const u
 bool mtprof__control_append(mtprof__recording *recording, const uint64_t *words, uint64_t count,
                             uint64_t ticks);
 
+/* The same for its definitions; *cause says why it failed. */
+bool mtprof__definition_append(mtprof__recording *recording, const uint64_t *words, uint64_t count,
+                               uint32_t *cause);
+
 /* Adds to a health counter of the current recording, if there is one. Anybody, any time. */
 void mtprof__count(uint32_t index, uint64_t amount);
 /* Puts what has been counted that way into the current recording (NULL: nowhere). */

@@ -17,24 +17,6 @@ __thread mtprof__writer *mtprof__mine __attribute__((tls_model("initial-exec")))
 
 /* ---- begin ---- */
 
-MT_INLINE mtprof_token store_begin(mtprof__writer *w, uint64_t *at, uint64_t word, bool fast)
-{
-    mtprof_token token = w->next_token;
-    mtprof__put(at, word);
-    MTPROF__SET(w->next_token, token + 1);
-    w->depth++;
-    if (MT_UNLIKELY((word & MTPROF_FLAG_LAUNCH << 16) != 0)) {
-        MTPROF__SET(w->launches, w->launches + 1);
-    }
-    w->payload_at = at + 2;
-    w->payload_of = 0;
-    uint64_t ticks = fast ? mtprof__ticks_fast() : mtprof__ticks();
-    w->time_ref = ticks;
-    mtprof__put(at + 1, ticks);
-    mtprof__publish(w, at + 2);
-    return token;
-}
-
 /* Words of the side buffer that are kept for the ends of nested scopes. */
 static uint32_t nested_ends(const mtprof__writer *w)
 {
@@ -67,7 +49,7 @@ static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
     if (state != 0 && mtprof__site_register(site) && (state & MTPROF__GET(site->wants)) != 0) {
         uint64_t *at = mtprof__reserve(w, 2, 1, false);
         if (at != NULL) {
-            token = store_begin(w, at, mtprof__site_word(site), false);
+            token = mtprof__finish_begin(w, at, at + 2, mtprof__site_word(site), false);
         }
     }
     mtprof__leave(w);
@@ -101,7 +83,7 @@ MT_INLINE bool begin_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, 
     }
     *token = 0;
     if (MT_LIKELY((state & MTPROF__GET(site->wants)) != 0)) {
-        *token = store_begin(w, w->cursor, word, true);
+        *token = mtprof__finish_begin(w, w->cursor, w->cursor + 2, word, true);
     }
     mtprof__leave(w);
     return true;
@@ -145,13 +127,12 @@ static void count_end(mtprof__writer *w, mtprof_token token, bool nested)
     }
 }
 
-/* The epoch byte comes round after 255 epochs; of its own slot a writer knows better. */
+/* Of its own slot a writer knows better than the epoch byte. */
 static bool token_is_current(const mtprof__writer *w, mtprof_token token, uint64_t state)
 {
-    uint32_t epoch = (uint32_t)(state >> 32);
     bool mine = (uint16_t)(token >> MTPROF_ORDINAL_BITS) == w->slot;
-    return epoch != 0 && token >> 56 == mtprof__epoch_byte(epoch) &&
-           (!mine || (token & MTPROF__NESTED_BIT) != 0 || w->epoch != epoch ||
+    return mtprof__token_in(token, state) &&
+           (!mine || (token & MTPROF__NESTED_BIT) != 0 || w->epoch != (uint32_t)(state >> 32) ||
             token >= w->epoch_first);
 }
 

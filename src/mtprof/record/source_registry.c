@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "mtprof/record/batch.h"
 #include "mtprof/record/helper.h"
 
 #include <pthread.h>
@@ -232,10 +231,7 @@ static void define_source(mtprof_source *source, mtprof__recording *recording)
     uint64_t record[2] = {mtprof__word0(MTPROF_REC_DEF_SOURCE, 2, 0, source->index),
                           name | type_id << 32};
     uint32_t cause;
-    mtb_lock_acquire(&mtprof__names_lock);
-    mtprof__stream_append(recording->store, &recording->definitions, record, 2, mtprof__ticks(),
-                          &cause);
-    mtb_lock_release(&mtprof__names_lock);
+    mtprof__definition_append(recording, record, 2, &cause);
 }
 
 static void detach_source(mtprof_source *source, const mtprof__recording *recording)
@@ -424,11 +420,7 @@ static uint32_t put_name(mtprof__recording *recording, uint64_t *at, const char 
         length = MTPROF__INLINE_MAX;
         mtprof__store_count(recording->store, MTPROF_HEALTH_TEXTS_CUT, 1);
     }
-    uint32_t words = 2 + (uint32_t)mtprof__text_words(length);
-    at[0] = mtprof__word0(MTPROF_REC_NAME, words, 0, 0);
-    at[1] = length;
-    mtprof__put_text(at + 2, name, length);
-    return words;
+    return mtprof__put_text_record(at, MTPROF_REC_NAME, 0, 0, name, length);
 }
 
 void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity)

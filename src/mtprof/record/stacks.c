@@ -6,7 +6,7 @@
  */
 #include "base/hash.h"
 #include "base/pages.h"
-#include "mtprof/record/recording.h"
+#include "mtprof/record/batch.h"
 
 #include <errno.h>
 #include <string.h>
@@ -183,20 +183,18 @@ static uint32_t push(mtprof__writer *w, uint32_t parent, uint64_t step)
 
 uint32_t mtprof_stack(const uint32_t *list, uint32_t count)
 {
-    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS) ? mtprof__writer_mine(0) : NULL;
-    if (w == NULL || !mtprof__enter(w)) {
+    uint64_t state;
+    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS) ? mtprof__enter_attached(&state, 0) : NULL;
+    if (w == NULL) {
         return 0;
     }
     uint32_t node = 0;
-    /* Reserving nothing still brings the writer into the epoch. */
-    if (mtprof__reserve(w, 0, 0, false) != NULL) {
-        for (uint32_t i = 0; i < count; i++) {
-            uint32_t next = push(w, node, list[i]);
-            if (next == 0) {
-                break; /* the outer part is better than nothing */
-            }
-            node = next;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t next = push(w, node, list[i]);
+        if (next == 0) {
+            break; /* the outer part is better than nothing */
         }
+        node = next;
     }
     mtprof__leave(w);
     return node;
@@ -204,14 +202,12 @@ uint32_t mtprof_stack(const uint32_t *list, uint32_t count)
 
 uint32_t mtprof_stack_push(uint32_t parent, uint32_t frame)
 {
-    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS) ? mtprof__writer_mine(0) : NULL;
-    if (w == NULL || !mtprof__enter(w)) {
+    uint64_t state;
+    mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS) ? mtprof__enter_attached(&state, 0) : NULL;
+    if (w == NULL) {
         return 0;
     }
-    uint32_t node = 0;
-    if (mtprof__reserve(w, 0, 0, false) != NULL) {
-        node = push(w, parent, frame);
-    }
+    uint32_t node = push(w, parent, frame);
     mtprof__leave(w);
     return node;
 }
@@ -296,16 +292,14 @@ uint32_t mtprof__stack_of(mtprof__writer *w, uintptr_t frame, uint32_t skip)
 
 uint32_t mtprof_stack_native(uint32_t skip)
 {
+    uint64_t state;
     mtprof__writer *w = mtprof_wants(MTPROF_WANT_STACKS | MTPROF_WANT_NATIVE_STACKS)
-                            ? mtprof__writer_mine(0)
+                            ? mtprof__enter_attached(&state, 0)
                             : NULL;
-    if (w == NULL || !mtprof__enter(w)) {
+    if (w == NULL) {
         return 0;
     }
-    uint32_t node = 0;
-    if (mtprof__reserve(w, 0, 0, false) != NULL) {
-        node = mtprof__stack_of(w, (uintptr_t)__builtin_frame_address(0), skip);
-    }
+    uint32_t node = mtprof__stack_of(w, (uintptr_t)__builtin_frame_address(0), skip);
     mtprof__leave(w);
     return node;
 }

@@ -137,8 +137,7 @@ static mtprof_status refused_first(const mtprof__store *store, uint32_t cause)
     if (cause == MTPROF_LOST_MEMORY || store->path == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the first buffer");
     }
-    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-    return mtb_fail_errno(full ? MTPROF_ENOSPC : MTPROF_EIO, error,
+    return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
                           "session_start: no room for the first block of %s", store->path);
 }
 

@@ -31,6 +31,7 @@
 
 #include <mtprof/session.h>
 
+#include <errno.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -139,6 +140,12 @@ mtprof__chunk_header *mtprof__fifo_pop(mtprof__fifo *fifo);
 /* Adds to a health counter, in the trace itself. */
 void mtprof__store_count(mtprof__store *store, uint32_t index, uint64_t amount);
 uint64_t mtprof__store_counted(const mtprof__store *store, uint32_t index);
+
+/* Whether a system call failed for want of room: disk, quota, or the limit on a file's size. */
+MT_INLINE bool mtprof__is_full(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
 
 /* ---- growing (store_grow.c) ---- */
 

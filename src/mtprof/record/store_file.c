@@ -158,9 +158,8 @@ mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *f
     }
     if (error != 0) {
         mtprof__file_discard(path, file, name);
-        return mtb_fail_errno(error == ENOSPC || error == EDQUOT || error == EFBIG ? MTPROF_ENOSPC
-                                                                                   : MTPROF_EIO,
-                              error, "session_start: no room for the first block of %s", path);
+        return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
+                              "session_start: no room for the first block of %s", path);
     }
     *fd = file;
     *made = name;

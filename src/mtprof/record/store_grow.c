@@ -146,8 +146,7 @@ static bool add_segment(mtprof__store *store, uint32_t *cause)
     segment->bytes = size;
     int error = back_segment(store, segment, spill);
     /* A disk that is nearly full may still have room for less. */
-    while ((error == ENOSPC || error == EDQUOT || error == EFBIG) &&
-           segment->bytes > MTPROF__CHUNK_MAX_BYTES) {
+    while (mtprof__is_full(error) && segment->bytes > MTPROF__CHUNK_MAX_BYTES) {
         segment->bytes /= 2;
         error = back_segment(store, segment, spill);
     }

@@ -17,9 +17,6 @@ typedef struct mtprof__anchor {
     uint64_t ticks, mono_ns, real_ns;
 } mtprof__anchor;
 
-/* Set once, before anything records. */
-extern bool mtprof__clock_is_tsc;
-
 /*
  * What keeps a process off the shortest paths: no usable time stamp counter, or no membarrier()
  * (see writer.h). The short paths test this word once and then assume the usual machine.
@@ -35,7 +32,7 @@ uint64_t mtprof__ticks_slow(void);
 MT_INLINE uint64_t mtprof__ticks(void)
 {
 #if defined(__x86_64__)
-    if (MT_LIKELY(mtprof__clock_is_tsc)) {
+    if (MT_LIKELY((__atomic_load_n(&mtprof__odd, __ATOMIC_RELAXED) & MTPROF__ODD_CLOCK) == 0)) {
         return __builtin_ia32_rdtsc();
     }
 #endif

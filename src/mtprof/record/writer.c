@@ -240,7 +240,7 @@ void mtprof__writer_drain(mtprof__writer *w)
 uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bool is_end)
 {
 #if !MT_TSAN
-    if (MT_UNLIKELY(MTPROF__GET(mtprof__fence_writers))) {
+    if (MT_UNLIKELY((MTPROF__GET(mtprof__odd) & MTPROF__ODD_BARRIER) != 0)) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST); /* W2, for those who came by the short path */
     }
 #endif

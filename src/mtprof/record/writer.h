@@ -113,9 +113,6 @@ typedef struct mtprof__writer {
 /* epoch << 32 | wants; 0: shut. The truth behind mtprof_i_gate. */
 extern uint64_t mtprof__state;
 
-/* No membarrier() here: writers order W2 themselves. */
-extern bool mtprof__fence_writers;
-
 /* This thread's writer, NULL before its first event. */
 extern __thread mtprof__writer *mtprof__mine __attribute__((tls_model("initial-exec")));
 
@@ -136,7 +133,7 @@ MT_INLINE bool mtprof__enter(mtprof__writer *w)
     if (MT_UNLIKELY(__atomic_load_n(&w->busy, __ATOMIC_RELAXED) != 0)) {
         return false;
     }
-    if (MT_UNLIKELY(MT_TSAN || MTPROF__GET(mtprof__fence_writers))) {
+    if (MT_UNLIKELY(MT_TSAN || (MTPROF__GET(mtprof__odd) & MTPROF__ODD_BARRIER) != 0)) {
         __atomic_store_n(&w->busy, 1, __ATOMIC_SEQ_CST);
     } else {
         __atomic_store_n(&w->busy, 1, __ATOMIC_RELAXED);
@@ -179,6 +176,37 @@ MT_INLINE void mtprof__publish(mtprof__writer *w, uint64_t *cursor)
     w->cursor = cursor;
     uint64_t bytes = (uint64_t)((char *)cursor - w->records);
     __atomic_store_n(w->committed, bytes, __ATOMIC_RELEASE); /* pairs with readers' acquire */
+}
+
+/* Whether the token was made in this epoch, as far as its byte tells: it comes round after 255. */
+MT_INLINE bool mtprof__token_in(mtprof_token token, uint64_t state)
+{
+    uint32_t epoch = (uint32_t)(state >> 32);
+    return epoch != 0 && token >> 56 == mtprof__epoch_byte(epoch);
+}
+
+/*
+ * Finishes a begin whose words but the second stand from `begin` to `end`: takes the ordinal, reads
+ * the clock (last, so that our own work lies outside of what is measured) and publishes. fast: only
+ * where mtprof__ready() was true.
+ */
+MT_INLINE mtprof_token mtprof__finish_begin(mtprof__writer *w, uint64_t *begin, uint64_t *end,
+                                            uint64_t word, bool fast)
+{
+    mtprof_token token = w->next_token;
+    mtprof__put(begin, word);
+    MTPROF__SET(w->next_token, token + 1);
+    w->depth++;
+    if (MT_UNLIKELY((word & MTPROF_FLAG_LAUNCH << 16) != 0)) {
+        MTPROF__SET(w->launches, w->launches + 1);
+    }
+    w->payload_at = end;
+    w->payload_of = 0;
+    uint64_t ticks = fast ? mtprof__ticks_fast() : mtprof__ticks();
+    w->time_ref = ticks;
+    mtprof__put(begin + 1, ticks);
+    mtprof__publish(w, end);
+    return token;
 }
 
 /* Whether the writer may write right now without help: W5 and room. */
