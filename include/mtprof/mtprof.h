@@ -5,9 +5,12 @@
 #ifndef MTPROF_MTPROF_H
 #define MTPROF_MTPROF_H
 
+#include <mtprof/averages.h>
 #include <mtprof/clock.h>
 #include <mtprof/health.h>
+#include <mtprof/model.h>
 #include <mtprof/op.h>
+#include <mtprof/output.h>
 #include <mtprof/profile.h>
 #include <mtprof/reader.h>
 #include <mtprof/schedule.h>
@@ -15,6 +18,7 @@
 #include <mtprof/source.h>
 #include <mtprof/status.h>
 #include <mtprof/trace.h>
+#include <mtprof/trace_export.h>
 #include <mtprof/version.h>
 
 #endif /* MTPROF_MTPROF_H */

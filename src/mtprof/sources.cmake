@@ -8,6 +8,7 @@ set(MTPROF_SOURCES
     src/base/idmap.c
     src/base/lock.c
     src/base/pages.c
+    src/base/writer.c
     src/mtprof/format/status.c
     src/mtprof/record/clock.c
     src/mtprof/record/helper.c
@@ -57,12 +58,15 @@ set(MTPROF_SOURCES
 )
 
 set(MTPROF_PUBLIC_HEADERS
+    include/mtprof/averages.h
     include/mtprof/clock.h
     include/mtprof/export.h
     include/mtprof/format.h
     include/mtprof/health.h
+    include/mtprof/model.h
     include/mtprof/mtprof.h
     include/mtprof/op.h
+    include/mtprof/output.h
     include/mtprof/profile.h
     include/mtprof/reader.h
     include/mtprof/schedule.h
@@ -71,5 +75,6 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/status.def
     include/mtprof/status.h
     include/mtprof/trace.h
+    include/mtprof/trace_export.h
     include/mtprof/version.h
 )

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Averages: the events of a model in groups, one row a group, and rows as tables.
+ *
+ * A group is (name, device type, user annotation or not) and what the options add. Rows stand in
+ * the order in which their first event began; sorting makes another list.
+ *
+ * Threads: any number may read averages; sorting and freeing are the owner's.
+ */
+#ifndef MTPROF_AVERAGES_H
+#define MTPROF_AVERAGES_H
+
+#include <mtprof/export.h>
+#include <mtprof/model.h>
+#include <mtprof/output.h>
+#include <mtprof/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+MTPROF_BEGIN_DECLS
+
+typedef struct mtprof_averages mtprof_averages;
+
+/** What rows are told apart by, beyond their name. */
+enum mtprof_group {
+    MTPROF_GROUP_SHAPES = 1 << 0,
+    MTPROF_GROUP_OVERLOAD = 1 << 1,
+    MTPROF_GROUP_MODULE = 1 << 2,
+    MTPROF_GROUP_STEP = 1 << 3,
+    MTPROF_GROUP_THREAD = 1 << 4
+};
+
+/** Set struct_size, leave the rest zero for the defaults. Texts are borrowed for the call. */
+typedef struct mtprof_averages_options {
+    uint32_t struct_size;
+    uint32_t group;   /**< enum mtprof_group */
+    uint32_t stack_n; /**< innermost frames that tell rows apart; 0: none */
+    uint32_t functions; /**< 1: also MTPROF_EVENT_FUNCTION events */
+    /* Which events count. Filters do not change the times of those that do. */
+    const char *name;        /**< shell pattern (* ? [..]) for the name; NULL: all */
+    const char *module_name; /**< the same for the module path */
+    const char *thread;      /**< OS thread id, logical number with a leading '#', or a pattern for
+                                  the thread's name; NULL: all */
+    uint32_t steps_given;    /**< 1: only steps first_step … last_step */
+    int32_t first_step, last_step;
+    uint32_t top_level; /**< 1: only events without a parent */
+    int64_t min_ns;     /**< only events at least this long */
+} mtprof_averages_options;
+
+/** One row. Times in nanoseconds, memory in bytes. Set struct_size; no byte past it is written. */
+typedef struct mtprof_row {
+    uint32_t struct_size;
+    uint32_t name;   /**< mtprof_model_name(); UINT32_MAX: `key` alone has it ("Total") */
+    mtprof_text key; /**< the name as it is grouped */
+    mtprof_text overload;     /**< empty unless grouped by it */
+    mtprof_text input_shapes; /**< "[[2, 3], []]"; empty unless grouped by it */
+    mtprof_text module;       /**< empty unless grouped by it */
+    uint32_t stack;   /**< innermost node, of which stack_n frames count; 0: none, or not grouped */
+    uint32_t stack_n;
+    int32_t step;     /**< INT32_MIN unless grouped by it */
+    uint32_t track;   /**< UINT32_MAX unless grouped by it */
+    uint8_t kind;     /**< enum mtprof_event_kind of the first event */
+    uint8_t device;   /**< mtprof_model_device(): whose type the row has, 0 = host */
+    uint8_t is_async, is_user_annotation;
+    uint32_t record_scope;
+    uint32_t first_event; /**< which gave the row its identity */
+    uint32_t has_parent;  /**< 1: the first event has a parent */
+    uint64_t count;
+    int64_t cpu_ns, self_cpu_ns;       /**< sums */
+    int64_t device_ns, self_device_ns; /**< sums */
+    int64_t cpu_memory, self_cpu_memory, device_memory, self_device_memory;
+    uint64_t flops;
+    int64_t min_ns, max_ns; /**< of the durations of its events */
+    int32_t node_id;        /**< -1 */
+    uint32_t reserved;
+} mtprof_row;
+
+/** Groups a model's events. options may be NULL. Fails with EINVAL (names the value), and as
+ * mtprof_model_column(). */
+MTPROF_API mtprof_status mtprof_averages_new(mtprof_model *model,
+                                             const mtprof_averages_options *options,
+                                             mtprof_averages **out);
+/** Every event a row of its own (torch's events().table()). */
+MTPROF_API mtprof_status mtprof_averages_of_events(mtprof_model *model,
+                                                   const mtprof_averages_options *options,
+                                                   mtprof_averages **out);
+/** Accepts NULL. The model must still be there. */
+MTPROF_API void mtprof_averages_free(mtprof_averages *averages);
+/** The model they come from. */
+MTPROF_API mtprof_model *mtprof_averages_model(const mtprof_averages *averages);
+
+MTPROF_API uint32_t mtprof_averages_count(const mtprof_averages *averages);
+/** Fails with EINVAL (no such row). Texts live as long as the averages. */
+MTPROF_API mtprof_status mtprof_averages_row(const mtprof_averages *averages, uint32_t index,
+                                             mtprof_row *row);
+/** The sum over all rows; key "Total", identity of the last row. */
+MTPROF_API mtprof_status mtprof_averages_total(const mtprof_averages *averages, mtprof_row *row);
+/** Durations of a row's events at quantile q (0 to 1): nearest rank, exact. Fails with EINVAL. */
+MTPROF_API mtprof_status mtprof_averages_quantile(mtprof_averages *averages, uint32_t index,
+                                                  double q, int64_t *ns);
+/** Mean and standard deviation over steps of a row's self CPU time and calls per step, for bounds of
+ * noise. steps: in how many steps the row's events lie. */
+typedef struct mtprof_row_noise {
+    uint32_t struct_size;
+    uint32_t steps;
+    double mean_ns, deviation_ns;
+    double mean_calls, deviation_calls;
+} mtprof_row_noise;
+MTPROF_API mtprof_status mtprof_averages_noise(mtprof_averages *averages, uint32_t index,
+                                               mtprof_row_noise *noise);
+
+/**
+ * Sorts rows, largest first, rows that are equal in the order they had. Keys are torch's attribute
+ * names (cpu_time_total, self_cpu_time_total, cpu_time, device_time_total, count, flops, key …),
+ * their aliases (self_cpu_time, cpu_time_avg; cuda, npu, gpu, xpu and privateuse1 read as device),
+ * min, p50, p99, max. NULL: order of first appearance.
+ *
+ * Fails with EINVAL: "'FunctionEventAvg' object has no attribute 'foo'".
+ */
+MTPROF_API mtprof_status mtprof_averages_sort(mtprof_averages *averages, const char *key);
+
+/** How a table is written. */
+enum mtprof_table_format {
+    MTPROF_TABLE_TORCH = 0, /**< byte for byte as torch lays it out */
+    MTPROF_TABLE_FIT = 1,   /**< the same cells, columns left out or narrowed to fit `width` */
+    MTPROF_TABLE_CSV = 2,   /**< every field, plain numbers */
+    MTPROF_TABLE_JSON = 3,  /**< every field, plain numbers */
+    MTPROF_TABLE_MARKDOWN = 4
+};
+
+/** Set struct_size, leave the rest zero for the defaults. */
+typedef struct mtprof_table_options {
+    uint32_t struct_size;
+    uint32_t format; /**< enum mtprof_table_format */
+    int64_t row_limit; /**< 0: 100; -1: all; MTPROF_TABLE_NO_ROWS: none */
+    /** Widest a column gets; 0: torch's default (75, 55, 80); -1: as wide as its cells. */
+    int32_t max_src_column_width, max_name_column_width, max_shapes_column_width;
+    uint32_t top_level_only;
+    const char *header;    /**< a line above the table; NULL: none */
+    const char *time_unit; /**< "s", "ms" or "us" for all times; NULL: each its own */
+    uint32_t width;        /**< FIT: of the terminal; 0: 80 */
+    uint32_t mindtorch;    /**< 1: further columns Total(us) and Count */
+    uint32_t quantiles;    /**< 1: further columns min, p50, p99, max (always in CSV and JSON) */
+    uint32_t no_health;    /**< 1: no line about losses, also where there were some */
+} mtprof_table_options;
+
+#define MTPROF_TABLE_NO_ROWS (-2)
+
+/** Writes the rows as a table. options may be NULL. Fails with EINVAL, EIO, ENOSPC, ENOMEM. */
+MTPROF_API mtprof_status mtprof_averages_table(mtprof_averages *averages,
+                                               const mtprof_table_options *options,
+                                               const mtprof_output *output);
+
+MTPROF_END_DECLS
+
+#endif /* MTPROF_AVERAGES_H */

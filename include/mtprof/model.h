@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model: what a trace says, as columns. One event is one index into every column.
+ *
+ *     .mtt file ─┐
+ *     session   ─┼─► mtprof_model ─► columns ─► averages.h (tables)
+ *     foreign   ─┘        └───────► event stream ─► trace_export.h (files)
+ *     JSON
+ *
+ * Opening is cheap; the columns are made when one is first asked for, in one pass over each thread,
+ * threads in parallel. Exports do not need them.
+ *
+ * Order: events are sorted by start, then longest first, then in the order in which they began
+ * (the column INDEX). Times are nanoseconds on the trace's clock; add
+ * mtprof_model_info.real_offset_ns for Unix time.
+ *
+ * Tree: PARENT is the scope that was innermost on the event's thread when it began, or the one the
+ * program named. Times follow the thread, not the name: SELF_NS is the time in which no other event
+ * of the thread ran inside it. Events that do not nest (MTPROF_EVENT_ASYNC, MTPROF_EVENT_OVERLAP)
+ * have no self time and take none from others. So always, per thread:
+ *
+ *   T1  0 <= self <= end - start
+ *   T2  the sum of self = the sum of (end - start) over events with MTPROF_EVENT_TOP
+ *   T3  the sum of SELF_DEVICE_NS over host events with kernels = the sum of the durations of those
+ *
+ * Lifetime: everything returned lives as long as the model. Threads: any number may read one model.
+ */
+#ifndef MTPROF_MODEL_H
+#define MTPROF_MODEL_H
+
+#include <mtprof/export.h>
+#include <mtprof/health.h>
+#include <mtprof/profile.h>
+#include <mtprof/reader.h>
+#include <mtprof/session.h>
+#include <mtprof/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+MTPROF_BEGIN_DECLS
+
+typedef struct mtprof_model mtprof_model;
+
+#define MTPROF_NO_EVENT UINT32_MAX
+
+/** What an event is. Up to STEP as the recorder has it; device work is 8 + enum
+ * mtprof_activity_kind. */
+enum mtprof_event_kind {
+    MTPROF_EVENT_SCOPE = 0, /**< a user's annotation */
+    MTPROF_EVENT_OP = 1,
+    MTPROF_EVENT_RUNTIME = 2,  /**< a call into a device's runtime */
+    MTPROF_EVENT_FUNCTION = 3, /**< a function of the host's language */
+    MTPROF_EVENT_STEP = 4,     /**< "ProfilerStep#7" */
+    MTPROF_EVENT_LAUNCH = 5,   /**< a launch without a scope of its own: no duration */
+    MTPROF_EVENT_KERNEL = 8,
+    MTPROF_EVENT_COPY = 9,
+    MTPROF_EVENT_SET = 10,
+    MTPROF_EVENT_CALL = 11, /**< a runtime call as the source saw it: host time */
+    MTPROF_EVENT_SYNC = 12,
+    MTPROF_EVENT_ANNOTATION = 13, /**< a user's annotation as seen from the device: from the first
+                                       to the last piece of work launched inside it on a queue */
+    MTPROF_EVENT_OTHER = 14,
+    MTPROF_EVENT_OVERHEAD = 15,
+    MTPROF_EVENT_MEMORY = 16,        /**< an allocation outside every scope */
+    MTPROF_EVENT_OUT_OF_MEMORY = 17, /**< in foreign traces */
+    MTPROF_EVENT_INSTANT = 24,       /**< this and what follows: in event streams only */
+    MTPROF_EVENT_COUNTER = 25,
+    MTPROF_EVENT_FLOW = 26,
+    MTPROF_EVENT_ALLOC = 27
+};
+
+enum mtprof_event_flag {
+    MTPROF_EVENT_ASYNC = 1 << 0,     /**< by intent, or ended by another thread: does not nest */
+    MTPROF_EVENT_OVERLAP = 1 << 1,   /**< outlived the scope around it: does not nest */
+    MTPROF_EVENT_TRUNCATED = 1 << 2, /**< still open when its window closed */
+    MTPROF_EVENT_DISPATCHED = 1 << 3, /**< host work for a device other than the CPU */
+    MTPROF_EVENT_LAUNCHES = 1 << 4,   /**< a device record is expected */
+    MTPROF_EVENT_TOP = 1 << 5,        /**< nests, and inside nothing on its thread */
+    MTPROF_EVENT_MATCHED = 1 << 6,    /**< a launch that was answered, or device work whose host
+                                           event was found */
+    MTPROF_EVENT_FOREIGN_PARENT = 1 << 7, /**< PARENT is on another thread */
+    MTPROF_EVENT_COLLAPSED = 1 << 8 /**< it stands also for an only child of the same name */
+};
+
+/** Columns. Those up to FLAGS are always there (48 bytes an event). */
+enum mtprof_column_id {
+    MTPROF_COLUMN_START_NS = 0,   /**< int64 */
+    MTPROF_COLUMN_END_NS = 1,     /**< int64 */
+    MTPROF_COLUMN_SELF_NS = 2,    /**< int64; 0 for device work and what does not nest */
+    MTPROF_COLUMN_PARENT = 3,     /**< uint32: event, MTPROF_NO_EVENT */
+    MTPROF_COLUMN_NAME = 4,       /**< uint32: mtprof_model_name() */
+    MTPROF_COLUMN_TRACK = 5,      /**< uint32: mtprof_model_track(), a thread or a queue */
+    MTPROF_COLUMN_STEP = 6,       /**< int32: step in which it began, -1: none */
+    MTPROF_COLUMN_INDEX = 7,      /**< uint32: order of beginning among host events ("Ev Idx");
+                                       device work: MTPROF_NO_EVENT */
+    MTPROF_COLUMN_KIND = 8,       /**< uint8: enum mtprof_event_kind */
+    MTPROF_COLUMN_DEVICE = 9,     /**< uint8: mtprof_model_device(), 0 = host */
+    MTPROF_COLUMN_FLAGS = 10,     /**< uint16: enum mtprof_event_flag */
+    /* what was recorded; absent (ENOTSUP) where it was not */
+    MTPROF_COLUMN_INPUTS = 11,    /**< uint32: mtprof_model_inputs(), 0 = none */
+    MTPROF_COLUMN_SCALARS = 12,   /**< uint32: mtprof_model_scalars(), 0 = none */
+    MTPROF_COLUMN_STACK = 13,     /**< uint32: mtprof_model_stack(), 0 = none */
+    MTPROF_COLUMN_SEQUENCE = 14,  /**< int64, -1 = none */
+    MTPROF_COLUMN_FORWARD_THREAD = 15, /**< uint32: logical thread, 0 = none */
+    MTPROF_COLUMN_OVERLOAD = 16,  /**< uint32: name + 1, 0 = none */
+    MTPROF_COLUMN_RECORD_SCOPE = 17, /**< uint32: the host's own classification */
+    MTPROF_COLUMN_FLOPS = 18,     /**< uint64 */
+    MTPROF_COLUMN_MODULE = 19,    /**< uint32: name + 1, 0 = none */
+    MTPROF_COLUMN_FOREIGN_ID = 20, /**< uint64: id under which another tracer knows it */
+    MTPROF_COLUMN_MEMORY_BEFORE = 21, /**< int64: bytes allocated when it began, -1 = not told */
+    MTPROF_COLUMN_MEMORY_AFTER = 22,  /**< int64: and when it ended */
+    MTPROF_COLUMN_MEMORY_DEVICE = 23, /**< uint8: of which device */
+    MTPROF_COLUMN_METADATA = 24,  /**< uint32: mtprof_model_metadata_of(), 0 = none */
+    MTPROF_COLUMN_BYTES = 25,     /**< uint64: moved by a copy or set; signed for MEMORY */
+    MTPROF_COLUMN_ALLOCATED_SELF_CPU = 26,    /**< int64: bytes allocated, less freed, on the host,
+                                                   in it and not in a child */
+    MTPROF_COLUMN_ALLOCATED_SELF_DEVICE = 27, /**< int64: the same on devices */
+    /* made from the others when first asked for */
+    MTPROF_COLUMN_DEPTH = 28,       /**< uint32: 0 = no parent */
+    MTPROF_COLUMN_CORRELATION = 29, /**< uint64: docs/format.md 3.6; device work: its launch's */
+    MTPROF_COLUMN_LINK = 30,        /**< uint32: device work and runtime calls: the host op they
+                                         belong to, MTPROF_NO_EVENT */
+    MTPROF_COLUMN_DEVICE_NS = 31,      /**< int64: device time, with children */
+    MTPROF_COLUMN_SELF_DEVICE_NS = 32, /**< int64: device time of own kernels */
+    MTPROF_COLUMN_ALLOCATED_CPU = 33,    /**< int64: with children */
+    MTPROF_COLUMN_ALLOCATED_DEVICE = 34, /**< int64 */
+    MTPROF_COLUMN_FIRST_CHILD = 35,   /**< uint32: event, MTPROF_NO_EVENT */
+    MTPROF_COLUMN_NEXT_SIBLING = 36,  /**< uint32 */
+    MTPROF_COLUMN_COUNT = 37
+};
+
+enum mtprof_column_type {
+    MTPROF_TYPE_U8 = 0,
+    MTPROF_TYPE_U16 = 1,
+    MTPROF_TYPE_U32 = 2,
+    MTPROF_TYPE_I32 = 3,
+    MTPROF_TYPE_U64 = 4,
+    MTPROF_TYPE_I64 = 5
+};
+
+typedef struct mtprof_column {
+    const void *data; /**< count items; not NULL, also where count is 0 */
+    uint64_t count;
+    uint32_t type; /**< enum mtprof_column_type */
+    uint32_t item_bytes;
+} mtprof_column;
+
+/** Called now and then by long work, from the thread that asked for it. Not 0: give up (ECALLBACK).
+ * total 0: not known. */
+typedef int mtprof_progress(void *user, const char *what, uint64_t done, uint64_t total);
+
+/** Set struct_size, leave the rest zero for the defaults. */
+typedef struct mtprof_model_options {
+    uint32_t struct_size;
+    uint32_t first_window, last_window; /**< 0, 0: every window that was kept */
+    uint32_t discarded;                 /**< 1: also windows that were not kept */
+    uint32_t workers;                   /**< threads to use; 0: as many as there are cores */
+    uint32_t keep_duplicates;           /**< 1: only children of their parent's name stay */
+    mtprof_progress *progress;
+    void *user;
+} mtprof_model_options;
+
+/**
+ * A model of a file: a .mtt trace, or a Chrome/kineto JSON trace of any tool, gzipped or not; the
+ * content decides. options may be NULL. On failure *out is NULL.
+ *
+ * Fails with EIO, EFORMAT (neither; the error has the offset), EVERSION, ENOMEM, ECALLBACK.
+ */
+MTPROF_API mtprof_status mtprof_model_open(const char *path, const mtprof_model_options *options,
+                                           mtprof_model **out);
+
+/** A model of a trace that a reader has open. On success the model owns the reader. */
+MTPROF_API mtprof_status mtprof_model_take_reader(mtprof_reader *reader,
+                                                  const mtprof_model_options *options,
+                                                  mtprof_model **out);
+
+/** A model of a session, live (a snapshot) or stopped; it stays valid when the session is closed. */
+MTPROF_API mtprof_status mtprof_model_of_session(mtprof_session *session,
+                                                 const mtprof_model_options *options,
+                                                 mtprof_model **out);
+
+/** The same for the results of a profile: the windows it holds (options may name fewer). Fails with
+ * ESTATE (no trace was ever prepared). */
+MTPROF_API mtprof_status mtprof_model_of_profile(mtprof_profile *profile,
+                                                 const mtprof_model_options *options,
+                                                 mtprof_model **out);
+
+/** Accepts NULL. */
+MTPROF_API void mtprof_model_free(mtprof_model *model);
+
+/** Set struct_size; no byte past it is written. */
+typedef struct mtprof_model_info {
+    uint32_t struct_size;
+    uint32_t foreign;       /**< 1: read from another tool's file */
+    uint64_t pid;
+    int64_t start_ns, end_ns; /**< of what the model covers */
+    int64_t real_offset_ns;   /**< Unix time minus trace time */
+    uint64_t wants;           /**< enum mtprof_want: what was recorded (all windows together) */
+    uint32_t names, tracks, devices, frames;
+    uint32_t windows;
+    uint32_t closed;  /**< 0: live, or the process died */
+    uint64_t uuid[2]; /**< of the .mtt trace; 0 for others */
+    const char *device_type; /**< "NPU", "CUDA" …; NULL: no device was recorded */
+} mtprof_model_info;
+
+/** Fails with EINVAL (struct_size 0). Does not make the columns. */
+MTPROF_API mtprof_status mtprof_model_get_info(const mtprof_model *model, mtprof_model_info *info);
+
+/** What analysing found; with the recorder's own counters in mtprof_model_health(). */
+typedef struct mtprof_model_findings {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t events;           /**< host and device events in the columns */
+    uint64_t unmatched;        /**< launches that no device record answers */
+    uint64_t orphans;          /**< device records whose launch is not there */
+    uint64_t ends_without_begin;
+    uint64_t truncated;        /**< scopes that a window's close cut off */
+    uint64_t overlaps;         /**< scopes that outlived the one around them */
+    uint64_t clock_back;       /**< ends before their begin, set to it */
+    uint64_t collapsed;        /**< only children of the same name that were folded away */
+    uint64_t problems;         /**< damaged places in the trace */
+    uint64_t skipped;          /**< foreign: entries that are no events, or lack a field */
+} mtprof_model_findings;
+
+/** Makes the columns where that has not happened. Fails with ENOMEM, EIO, ECALLBACK, ENOTSUP (more
+ * than 4 billion events: exports still work). */
+MTPROF_API mtprof_status mtprof_model_findings_get(mtprof_model *model,
+                                                   mtprof_model_findings *findings);
+
+/** The recorder's health counters as the trace has them, with `unmatched` exact. Makes the columns.
+ */
+MTPROF_API mtprof_status mtprof_model_health(mtprof_model *model, mtprof_health *health);
+
+/**
+ * A column. Makes the columns first where that has not happened; the derived ones are made when
+ * first asked for. On failure *out is zero.
+ *
+ * Fails with ENOTSUP (not recorded), EINVAL (no such column), ENOMEM, EIO, ECALLBACK.
+ */
+MTPROF_API mtprof_status mtprof_model_column(mtprof_model *model, enum mtprof_column_id id,
+                                             mtprof_column *out);
+
+/** Names, index from 0. An unknown index gives an empty text. */
+MTPROF_API mtprof_text mtprof_model_name(const mtprof_model *model, uint32_t name);
+/** The name under which events are grouped: "ProfilerStep*" for "ProfilerStep#7". */
+MTPROF_API uint32_t mtprof_model_name_key(const mtprof_model *model, uint32_t name);
+/** A string that an input list names (types, keywords) or a scalar is. */
+MTPROF_API mtprof_text mtprof_model_string(const mtprof_model *model, uint32_t string);
+
+typedef struct mtprof_track {
+    uint32_t device; /**< 0: a thread */
+    uint32_t number; /**< thread: logical, from 1; queue: its number */
+    int64_t pid;     /**< thread: process; queue: device number */
+    int64_t tid;     /**< thread: OS thread id; queue: its number */
+    uint64_t pthread_id;
+    mtprof_text name; /**< length 0: none */
+    mtprof_text process_name; /**< length 0: not told */
+} mtprof_track;
+MTPROF_API bool mtprof_model_track(const mtprof_model *model, uint32_t track, mtprof_track *out);
+
+typedef struct mtprof_device {
+    mtprof_text type; /**< "CPU", "NPU", "CUDA" … */
+    int32_t index;    /**< host: -1 */
+} mtprof_device;
+MTPROF_API bool mtprof_model_device(const mtprof_model *model, uint32_t device, mtprof_device *out);
+
+/** An input list as docs/format.md section 5 has it; type and keyword ids are strings of the model.
+ */
+MTPROF_API bool mtprof_model_inputs(const mtprof_model *model, uint32_t inputs,
+                                    const uint64_t **words, uint32_t *n_words);
+/** The values of the scalars of an event's input list, in order. */
+MTPROF_API bool mtprof_model_scalars(const mtprof_model *model, uint32_t scalars,
+                                     const uint64_t **words, uint32_t *n_words);
+/** Parent node (0: this is the outermost) and frame of a stack node. */
+MTPROF_API bool mtprof_model_stack(const mtprof_model *model, uint32_t node, uint32_t *parent,
+                                   mtprof_frame *frame);
+
+typedef struct mtprof_metadatum {
+    mtprof_text key;
+    uint32_t type;    /**< enum mtprof_meta_type: INT, UINT, DOUBLE (bits), BOOL or TEXT */
+    uint32_t is_json; /**< TEXT: it is JSON */
+    uint64_t value;
+    mtprof_text text; /**< TEXT */
+} mtprof_metadatum;
+/** Metadata of an event (column METADATA), index from 0. */
+MTPROF_API bool mtprof_model_metadata_of(const mtprof_model *model, uint32_t metadata,
+                                         uint32_t index, mtprof_metadatum *out);
+/** Metadata of the trace, index from 0. */
+MTPROF_API bool mtprof_model_metadata(const mtprof_model *model, uint32_t index,
+                                      mtprof_metadatum *out);
+
+MTPROF_END_DECLS
+
+#endif /* MTPROF_MODEL_H */

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Buffered writing of text: numbers, JSON strings, pieces of bytes, into a function that takes
+ * blocks. Made for speed: one check for room, then plain stores.
+ *
+ * A failure is kept: after it everything is dropped, and mtb_writer_finish() returns it. So code
+ * that writes need not check each call.
+ */
+#ifndef BASE_WRITER_H
+#define BASE_WRITER_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    MTB_WRITER_BYTES = 256 * 1024,
+    MTB_WRITER_ROOM = 1024 /* most that one mtb_writer_room() may ask for */
+};
+
+typedef struct mtb_writer {
+    char *buffer;
+    size_t used;
+    uint64_t flushed;  /* bytes handed on so far */
+    uint64_t replaced; /* bytes that were no UTF-8 and became U+FFFD */
+    int error;         /* what the sink returned, once it was not 0 */
+    /* Takes a block; 0, or an error that mtb_writer_finish() returns. */
+    int (*sink)(void *context, const void *bytes, size_t length);
+    void *context;
+} mtb_writer;
+
+/* False when memory is refused. The writer must be finished also then. */
+bool mtb_writer_init(mtb_writer *writer, int (*sink)(void *context, const void *bytes, size_t n),
+                     void *context);
+/* Hands on what is left, frees the buffer, and returns the first error. */
+int mtb_writer_finish(mtb_writer *writer);
+/* Hands on what is there. */
+void mtb_writer_flush(mtb_writer *writer);
+
+/* Bytes written so far. */
+MT_INLINE uint64_t mtb_writer_total(const mtb_writer *writer)
+{
+    return writer->flushed + writer->used;
+}
+
+/* Room for n bytes (at most MTB_WRITER_ROOM); fill it and tell mtb_writer_took() how far. */
+MT_INLINE char *mtb_writer_room(mtb_writer *writer, size_t n)
+{
+    MT_ASSERT(n <= MTB_WRITER_ROOM);
+    if (MT_UNLIKELY(writer->used + n > MTB_WRITER_BYTES)) {
+        mtb_writer_flush(writer);
+    }
+    return writer->buffer + writer->used;
+}
+
+MT_INLINE void mtb_writer_took(mtb_writer *writer, const char *end)
+{
+    writer->used = (size_t)(end - writer->buffer);
+}
+
+/* Any number of bytes. */
+void mtb_write_long(mtb_writer *writer, const void *bytes, size_t length);
+
+MT_INLINE void mtb_write(mtb_writer *writer, const void *bytes, size_t length)
+{
+    if (MT_LIKELY(length <= MTB_WRITER_ROOM)) {
+        char *at = mtb_writer_room(writer, length);
+        memcpy(at, bytes, length);
+        writer->used += length;
+    } else {
+        mtb_write_long(writer, bytes, length);
+    }
+}
+
+/* A string literal. */
+#define mtb_write_literal(writer, literal) mtb_write((writer), (literal), sizeof(literal) - 1)
+
+/* A zero-terminated text. */
+void mtb_write_text(mtb_writer *writer, const char *text);
+
+/* ---- numbers: each stores at `at` and returns the end; at most 24 bytes ------------------------
+ */
+extern const char mtb_digit_pairs[201]; /* "00" to "99" */
+
+MT_INLINE unsigned mtb_count_digits(uint64_t value)
+{
+    static const uint64_t powers[20] = {0,
+                                        10u,
+                                        100u,
+                                        1000u,
+                                        10000u,
+                                        100000u,
+                                        1000000u,
+                                        10000000u,
+                                        100000000u,
+                                        1000000000u,
+                                        10000000000u,
+                                        100000000000u,
+                                        1000000000000u,
+                                        10000000000000u,
+                                        100000000000000u,
+                                        1000000000000000u,
+                                        10000000000000000u,
+                                        100000000000000000u,
+                                        1000000000000000000u,
+                                        10000000000000000000u};
+    unsigned guess = (unsigned)((64 - (unsigned)__builtin_clzll(value | 1)) * 1233) >> 12;
+    return guess + (value >= powers[guess] && (guess != 0 || value != 0)) + (value == 0);
+}
+
+MT_INLINE char *mtb_put_u64(char *at, uint64_t value)
+{
+    unsigned digits = mtb_count_digits(value);
+    char *end = at + digits;
+    char *p = end;
+    while (value >= 100) {
+        p -= 2;
+        memcpy(p, mtb_digit_pairs + 2 * (value % 100), 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        memcpy(at, mtb_digit_pairs + 2 * value, 2);
+    } else {
+        *at = (char)('0' + value);
+    }
+    return end;
+}
+
+MT_INLINE char *mtb_put_i64(char *at, int64_t value)
+{
+    if (value < 0) {
+        *at++ = '-';
+    }
+    return mtb_put_u64(at, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+/* Thousandths with exactly three digits behind the point: nanoseconds as microseconds. */
+MT_INLINE char *mtb_put_thousandths(char *at, int64_t value)
+{
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    if (value < 0) {
+        *at++ = '-';
+    }
+    at = mtb_put_u64(at, magnitude / 1000);
+    unsigned rest = (unsigned)(magnitude % 1000);
+    *at++ = '.';
+    *at++ = (char)('0' + rest / 100);
+    memcpy(at, mtb_digit_pairs + 2 * (rest % 100), 2);
+    return at + 2;
+}
+
+void mtb_write_u64(mtb_writer *writer, uint64_t value);
+void mtb_write_i64(mtb_writer *writer, int64_t value);
+void mtb_write_thousandths(mtb_writer *writer, int64_t value);
+/* The shortest text that reads back as the same double, always with a point or an exponent. What
+ * JSON has no number for (not a number, infinities) becomes null. */
+void mtb_write_double(mtb_writer *writer, double value);
+
+/* Bytes as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, one for each
+ * maximal part of a sequence, and are counted. */
+void mtb_write_json(mtb_writer *writer, const char *bytes, size_t length);
+/* The same without the quotes. */
+void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length);
+
+/* Length of the UTF-8 character at bytes (1 to 4), or 0 when there is none; *bad is then how many
+ * bytes the broken part has. length > 0. */
+unsigned mtb_utf8_length(const char *bytes, size_t length, unsigned *bad);
+
+#endif /* BASE_WRITER_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Event streams are made from one of two things: the records of a trace of ours, or the columns and
+ * points of a foreign model.
+ */
+#ifndef MTPROF_MODEL_EVENTS_IMPL_H
+#define MTPROF_MODEL_EVENTS_IMPL_H
+
+#include "mtprof/model/event.h"
+
+/* The first member of both kinds. */
+struct mtprof__events {
+    int (*next)(mtprof__events *events, const mtprof__event **event);
+    void (*progress)(const mtprof__events *events, uint64_t *done, uint64_t *total);
+    void (*close)(mtprof__events *events);
+    mtprof__events_totals totals;
+};
+
+int mtprof__events_open_records(mtprof_model *model, mtprof__events **out);
+int mtprof__events_open_columns(mtprof_model *model, mtprof__events **out);
+
+#endif /* MTPROF_MODEL_EVENTS_IMPL_H */
