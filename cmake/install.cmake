@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Headers, both libraries, a pkg-config file and a CMake package. All of it can be moved after it was
+# Headers, both libraries, a pkg-config file and a CMake package; the command with its man page and
+# completions. All of it can be moved after it was
 # installed: nothing written here holds an absolute path.
 include(CMakePackageConfigHelpers)
 
@@ -13,6 +14,14 @@ foreach(header IN LISTS MTPROF_PUBLIC_HEADERS)
 endforeach()
 
 install(TARGETS mtprof mtprof_static EXPORT mtprofTargets)
+if(MT_BUILD_CLI)
+  install(TARGETS mtprof_command)
+  install(FILES ${PROJECT_SOURCE_DIR}/docs/mtprof.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${PROJECT_SOURCE_DIR}/cli/completion/mtprof.bash
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME mtprof)
+  install(FILES ${PROJECT_SOURCE_DIR}/cli/completion/_mtprof
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+endif()
 install(EXPORT mtprofTargets NAMESPACE mtprof:: DESTINATION ${package_dir})
 
 configure_package_config_file(cmake/mtprofConfig.cmake.in ${PROJECT_BINARY_DIR}/mtprofConfig.cmake

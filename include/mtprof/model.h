@@ -21,6 +21,8 @@
  *
  *   T1  0 <= self <= end - start
  *   T2  the sum of self = the sum of (end - start) over events with MTPROF_EVENT_TOP
+ *       (functions of the host's language, MTPROF_EVENT_FUNCTION, stand outside: they have self
+ *       times of their own, less everything inside them, and are parents of functions only)
  *   T3  the sum of SELF_DEVICE_NS over host events with kernels = the sum of the durations of those
  *
  * Lifetime: everything returned lives as long as the model. Threads: any number may read one model.
@@ -158,6 +160,8 @@ typedef struct mtprof_model_options {
     uint32_t discarded;                 /**< 1: also windows that were not kept */
     uint32_t workers;                   /**< threads to use; 0: as many as there are cores */
     uint32_t keep_duplicates;           /**< 1: only children of their parent's name stay */
+    uint32_t session; /**< of a profile that holds several: from 1, 0: the latest */
+    uint32_t reserved;
     mtprof_progress *progress;
     void *user;
 } mtprof_model_options;

@@ -25,7 +25,9 @@ enum mtb_lock_rank {
     MTB_RANK_GROW,        /* making a store larger: one at a time */
     MTB_RANK_STORE,       /* chunks of a store */
     MTB_RANK_MODEL,       /* making a model's columns */
+    MTB_RANK_BUILD,       /* the workers of one building */
     MTB_RANK_DICTIONARY,  /* adding to its names */
+    MTB_RANK_AVERAGES,    /* which events a row has */
     MTB_RANK_COUNT
 };
 

@@ -18,7 +18,7 @@
 
 enum {
     MTB_WRITER_BYTES = 256 * 1024,
-    MTB_WRITER_ROOM = 1024 /* most that one mtb_writer_room() may ask for */
+    MTB_WRITER_ROOM = 8 * 1024 /* most that one mtb_writer_room() may ask for */
 };
 
 typedef struct mtb_writer {

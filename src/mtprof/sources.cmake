@@ -5,7 +5,9 @@ set(MTPROF_SOURCES
     src/base/arena.c
     src/base/crc32c.c
     src/base/fail.c
+    src/base/gzip.c
     src/base/idmap.c
+    src/base/keyset.c
     src/base/lock.c
     src/base/pages.c
     src/base/writer.c
@@ -43,7 +45,65 @@ set(MTPROF_SOURCES
     src/mtprof/read/reader.c
     src/mtprof/read/reader_query.c
     src/mtprof/read/record_check.c
+    src/mtprof/read/recover.c
+    src/mtprof/read/timebase.c
     src/mtprof/read/trace_bytes.c
+    src/mtprof/model/assemble.c
+    src/mtprof/model/assemble_fold.c
+    src/mtprof/model/assemble_move.c
+    src/mtprof/model/assemble_order.c
+    src/mtprof/model/assemble_ties.c
+    src/mtprof/model/assemble_twins.c
+    src/mtprof/model/assemble_verify.c
+    src/mtprof/model/columns.c
+    src/mtprof/model/derive.c
+    src/mtprof/model/dictionary.c
+    src/mtprof/model/build.c
+    src/mtprof/model/build_payload.c
+    src/mtprof/model/build_slot.c
+    src/mtprof/model/build_source.c
+    src/mtprof/model/events_device.c
+    src/mtprof/model/events_host.c
+    src/mtprof/model/events_records.c
+    src/mtprof/model/launch_table.c
+    src/mtprof/model/model.c
+    src/mtprof/model/model_lookup.c
+    src/mtprof/model/slot_stream.c
+    src/mtprof/model/prepare.c
+    src/mtprof/model/payload_store.c
+    src/mtprof/import/check_chrome.c
+    src/mtprof/import/check_file.c
+    src/mtprof/import/check_json.c
+    src/mtprof/import/check_mtt.c
+    src/mtprof/import/check_tracks.c
+    src/mtprof/model/inputs_text.c
+    src/mtprof/model/stack_text.c
+    src/mtprof/analyze/averages.c
+    src/mtprof/analyze/averages_filter.c
+    src/mtprof/analyze/averages_group.c
+    src/mtprof/analyze/averages_index.c
+    src/mtprof/analyze/averages_key.c
+    src/mtprof/analyze/averages_table.c
+    src/mtprof/analyze/table_cell.c
+    src/mtprof/analyze/table_data.c
+    src/mtprof/analyze/table_fit.c
+    src/mtprof/analyze/table_order.c
+    src/mtprof/analyze/table_plan.c
+    src/mtprof/analyze/table_text.c
+    src/mtprof/export/chrome_args.c
+    src/mtprof/export/chrome_device.c
+    src/mtprof/export/chrome_forward.c
+    src/mtprof/export/chrome_frames.c
+    src/mtprof/export/chrome_header.c
+    src/mtprof/export/chrome_point.c
+    src/mtprof/export/chrome_span.c
+    src/mtprof/export/chrome_text.c
+    src/mtprof/export/export.c
+    src/mtprof/export/export_averages.c
+    src/mtprof/export/export_chrome.c
+    src/mtprof/export/export_pending.c
+    src/mtprof/export/json_text.c
+    src/mtprof/export/out_file.c
     src/mtprof/control/rendezvous.c
     src/mtprof/control/session.c
     src/mtprof/control/session_results.c
@@ -59,6 +119,7 @@ set(MTPROF_SOURCES
 
 set(MTPROF_PUBLIC_HEADERS
     include/mtprof/averages.h
+    include/mtprof/check.h
     include/mtprof/clock.h
     include/mtprof/export.h
     include/mtprof/format.h

@@ -28,13 +28,20 @@ typedef struct mtprof__columns {
 uint32_t mtprof__column_type(uint32_t id);
 size_t mtprof__column_item_bytes(uint32_t id);
 
-/* Makes room for `capacity` events; what is there stays. Fails with ENOMEM, and then nothing has
- * changed. Events past n are not initialised, except that extra columns have their "none" there. */
+/* Makes room for `capacity` events (half as much again as before, where that is more); what is
+ * there stays. Fails with ENOMEM, and then nothing has changed. Events past n are not initialised,
+ * except that extra columns have their "none" there. */
 int mtprof__columns_reserve(mtprof__columns *columns, size_t capacity);
 
 /* Makes an extra column (id from INPUTS on) where there is none, filled with its "none" (0, or -1
  * for SEQUENCE and MEMORY_BEFORE/AFTER, MTPROF_NO_EVENT for LINK). Fails with ENOMEM. */
 int mtprof__columns_extra(mtprof__columns *columns, uint32_t id, void **out);
+
+/* Where the array of a column is, NULL in it for an extra one that is absent. */
+void **mtprof__column_slot(mtprof__columns *columns, uint32_t id);
+
+/* Gives room past the last event back, where there is much of it. */
+void mtprof__columns_trim(mtprof__columns *columns);
 
 void mtprof__columns_fini(mtprof__columns *columns);
 

@@ -7,10 +7,13 @@
  *
  *   N1  Names are distinct texts: grouping by name is grouping by number.
  *   N2  Nothing that was handed out moves or goes before the dictionary does.
- *   N3  Once the columns are made, only mtprof__dictionary_name() may still add (event streams), and
- *       it takes the lock.
+ *   N3  Once the columns are made, only mtprof__dictionary_name() may still add (event streams),
+ * and it takes the lock.
  *
  * String ids inside input lists and scalars are the reader's; without a reader they are name + 1.
+ *
+ * Threads: names, tracks and devices may be looked up while others add; the other tables only once
+ * they are complete. Filling in what an earlier thread track lacked is for one thread alone.
  */
 #ifndef MTPROF_MODEL_DICTIONARY_H
 #define MTPROF_MODEL_DICTIONARY_H
@@ -27,8 +30,9 @@
 
 typedef struct mtprof__name_entry {
     mtprof_text text;
-    uint32_t key;   /* under which it is grouped; itself for most */
-    uint32_t plain; /* 1: printable ASCII without quotes and backslashes, so JSON needs no escapes */
+    uint32_t key; /* under which it is grouped; itself for most */
+    uint32_t
+        plain; /* 1: printable ASCII without quotes and backslashes, so JSON needs no escapes */
 } mtprof__name_entry;
 
 typedef struct mtprof__words {
@@ -46,16 +50,22 @@ typedef struct mtprof__dictionary {
     mtb_lock lock;               /* adding */
     mtb_arena arena;
 
+    /* Published by n_names (release; look-ups acquire). Arrays that are outgrown stay in the arena,
+     * for those who still look into them; so do those of tracks and devices. */
     mtprof__name_entry **name_blocks; /* of MTPROF__NAME_BLOCK entries: they never move (N2) */
     size_t n_blocks, block_capacity;
     uint32_t n_names;
-    mtb_idmap name_map;
-    uint32_t *string_names; /* reader's strings in their order: name + 1 */
+    mtb_idmap name_map;     /* name + 1 */
+    uint32_t *string_names; /* reader's strings in their order: name */
 
-    mtprof__words *inputs; /* index - 1; the reader's in their order, then our own */
+    /* The reader's lists have the indices from 1 to n_reader_inputs, in their order; ours follow.
+     */
+    mtprof__words *inputs;
     size_t n_inputs, inputs_capacity;
     uint32_t n_reader_inputs;
-    mtb_idmap inputs_map; /* our own */
+    uint32_t
+        *reader_inputs;   /* reader's lists in their order: index of the first one that is equal */
+    mtb_idmap inputs_map; /* index */
 
     mtprof__words *scalars; /* index - 1 */
     size_t n_scalars, scalars_capacity;
@@ -77,15 +87,20 @@ typedef struct mtprof__dictionary {
     /* Lists of event metadata: each is a count (in `value`) and that many items. */
     mtprof_metadatum *metadata;
     size_t n_metadata, metadata_capacity;
+    mtprof_text *keys; /* of metadata, each once */
+    size_t n_keys, keys_capacity;
+    mtb_idmap key_map; /* index + 1 */
     mtprof_metadatum *trace_metadata;
     size_t n_trace_metadata, trace_metadata_capacity;
+    mtb_idmap trace_metadata_map; /* index + 1 */
 } mtprof__dictionary;
 
 enum {
     MTPROF__NAME_BLOCK = 1024
 };
 
-/* Takes over what a reader has; reader may be NULL. Fails with ENOMEM. */
+/* Takes over what a reader has; reader may be NULL. Device 0 is the host, name 0 the empty name.
+ * Fails with ENOMEM, and then there is nothing to free. */
 int mtprof__dictionary_init(mtprof__dictionary *dictionary, const mtprof_reader *reader);
 void mtprof__dictionary_fini(mtprof__dictionary *dictionary);
 
@@ -103,23 +118,30 @@ int mtprof__dictionary_inputs(mtprof__dictionary *dictionary, const uint64_t *wo
 /* Index of one of the reader's lists, 0 where it has none of that id. */
 uint32_t mtprof__dictionary_reader_inputs(const mtprof__dictionary *dictionary, uint32_t id);
 
+/* The words of a list; false where there is none of that index. */
+bool mtprof__dictionary_inputs_find(const mtprof__dictionary *dictionary, uint32_t inputs,
+                                    const uint64_t **words, uint32_t *n);
+
 /* Keeps a list of scalars. Fails with ENOMEM. Takes the lock. */
 int mtprof__dictionary_scalars(mtprof__dictionary *dictionary, const uint64_t *words, uint32_t n,
                                uint32_t *scalars);
 
-/* Foreign traces: a frame, and a stack node. The same for equal arguments. Fail with ENOMEM. */
+/* Foreign traces: a frame (from 0), and a stack node (from 1). The same for equal arguments. Texts
+ * are copied. Fail with ENOMEM. Take the lock. */
 int mtprof__dictionary_frame(mtprof__dictionary *dictionary, const mtprof_frame *frame,
                              uint32_t *index);
 int mtprof__dictionary_node(mtprof__dictionary *dictionary, uint32_t parent, uint32_t frame,
                             uint32_t *node);
 
 /* The track of a thread (by pid and tid) or queue (by device and queue); made where there is none.
- * Texts are borrowed: they must live as long as the dictionary. Fail with ENOMEM. Take the lock. */
+ * What is told later and was not known before (names, numbers) is filled in. Texts are borrowed:
+ * they must live as long as the dictionary. Fail with ENOMEM. Take the lock. */
 int mtprof__dictionary_thread_track(mtprof__dictionary *dictionary, const mtprof_track *thread,
                                     uint32_t *track);
 int mtprof__dictionary_queue_track(mtprof__dictionary *dictionary, uint32_t device, uint32_t queue,
                                    uint32_t *track);
-/* The device of a type and number; made where there is none, the last one past 255. */
+/* The device of a type and number; made where there is none, the last one past 255. Takes the
+ * lock; the type is copied. */
 int mtprof__dictionary_device(mtprof__dictionary *dictionary, mtprof_text type, int32_t index,
                               uint32_t *device);
 
@@ -127,7 +149,8 @@ int mtprof__dictionary_device(mtprof__dictionary *dictionary, mtprof_text type, 
  * lock. */
 int mtprof__dictionary_metadata(mtprof__dictionary *dictionary, const mtprof_metadatum *items,
                                 uint32_t n, uint32_t *metadata);
-/* Adds metadata of the trace; a later value of a key replaces an earlier one. Fails with ENOMEM. */
+/* Adds metadata of the trace; a later value of a key replaces an earlier one. Fails with ENOMEM.
+ * Takes the lock. */
 int mtprof__dictionary_trace_metadata(mtprof__dictionary *dictionary, const mtprof_metadatum *item);
 
 /* A copy that lives as long as the dictionary; bytes NULL: no memory. Takes the lock. */

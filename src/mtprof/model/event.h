@@ -5,7 +5,9 @@
  * records through the same slot streams (slot_stream.h).
  *
  *   S1  Per track, BEGIN and END edges nest: an END belongs to the latest BEGIN without one. What
- *       does not nest by itself is clamped in shown_start_ns/shown_end_ns, and counted.
+ *       does not nest by itself is clamped in shown_start_ns/shown_end_ns, and counted: a scope
+ *       that outlives the one around it ends with it (flag OVERLAP), and that is all an event
+ *       stream says of it.
  *   S2  Per track, shown times of the edges do not decrease.
  *   S3  An event's payload is complete at its END edge (outputs and memory-after come with the end);
  *       at its BEGIN edge everything else is there.
@@ -28,7 +30,9 @@ enum mtprof__edge {
     MTPROF__EDGE_END = 1,
     MTPROF__EDGE_POINT = 2, /* INSTANT, COUNTER, FLOW, ALLOC, LAUNCH, OUT_OF_MEMORY */
     MTPROF__EDGE_SPAN = 3   /* device work and its annotations: complete, on a queue's track;
-                               CALL and OVERHEAD: complete, on a thread's track */
+                               CALL and OVERHEAD: complete, on a thread's track. And scopes that are
+                               asynchronous by intent (flag ASYNC): complete, at their end; they do
+                               not nest, so a viewer wants them as asynchronous spans */
 };
 
 /* Which fields of a payload are set; absent is absent, not zero. */
@@ -102,6 +106,8 @@ typedef struct mtprof__event {
     int64_t allocated, reserved_bytes; /* ALLOC: on the device after it; reserved_bytes -1: not
                                           told. Its device is in `device` */
     const mtprof__payload *payload; /* NULL: none */
+    int64_t launch_ns;     /* device work: shown_start_ns of what launched it, and */
+    uint32_t launch_track; /* its track + 1; 0: not known. Where a flow to it begins */
 } mtprof__event;
 
 #define MTPROF__NAME_INLINE UINT32_MAX

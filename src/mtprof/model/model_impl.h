@@ -18,6 +18,27 @@
 
 #include <stdatomic.h>
 
+/* A time in which the gate was open, with the ids reserved for it. */
+typedef struct mtprof__epoch_block {
+    uint32_t epoch, window;
+    uint32_t first_index, count; /* of host events in INDEX; set by building */
+    uint64_t first_id;           /* correlation id of the first */
+    int64_t open_ns, close_ns;
+    int32_t first_step;
+    uint32_t id_known; /* 0: provisional, behind the last block known */
+} mtprof__epoch_block;
+
+/* From start_ns on it is this step. */
+typedef struct mtprof__step_mark {
+    int64_t start_ns;
+    int64_t step;
+} mtprof__step_mark;
+
+/* A piece of device work and the host event that launched it. */
+typedef struct mtprof__tie {
+    uint32_t work, host;
+} mtprof__tie;
+
 struct mtprof_model {
     mtprof_reader *reader; /* NULL: foreign */
     mtprof_model_options options;
@@ -32,13 +53,19 @@ struct mtprof_model {
     _Atomic(void *) derived[MTPROF_COLUMN_COUNT];
 
     /* Foreign: instants, counters, flows and allocations in order of time, for event streams. In an
-     * ALLOC `owner` is the event whose self memory it is in, plus 1. Texts live in the dictionary. */
+     * ALLOC `owner` is the event whose self memory it is in, plus 1; until the model is assembled
+     * its place in all runs put one behind the other, plus 1. Texts live in the dictionary. */
     struct mtprof__event *points;
     size_t n_points;
 
     /* Native: one entry per covered epoch, in order; INDEX counts through all of them. */
-    struct mtprof__epoch_block *epochs;
+    mtprof__epoch_block *epochs;
     uint32_t n_epochs;
+    bool strays; /* the last block stands for epochs that the control stream does not know */
+    mtprof__step_mark *steps; /* in order of time */
+    size_t n_steps;
+    mtprof__tie *launches; /* device work whose launch is in the columns (CORRELATION) */
+    size_t n_launches;
 };
 
 /* A foreign model without events. The importer fills dictionary and info, then assembles. */
@@ -54,6 +81,18 @@ int mtprof__model_new_foreign(const mtprof_model_options *options, mtprof_model 
  * Fails with ENOMEM, ENOTSUP (too many events).
  */
 int mtprof__model_assemble(mtprof_model *model, mtprof__run *runs, size_t n_runs);
+
+/* Whether the columns keep what model.h promises (T1, T2, order, tree); for debug builds. */
+bool mtprof__model_verify(const mtprof_model *model);
+
+/*
+ * A column from DEPTH on, made on the first call; the columns must be there. Takes the lock. Fails
+ * with ENOMEM, ENOTSUP (what it is made from was not recorded).
+ */
+int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out);
+
+/* Frees derived columns, and what only they are made from. */
+void mtprof__model_derived_fini(mtprof_model *model);
 
 /* Makes the columns of a native model; does nothing where they are. */
 int mtprof__model_build(mtprof_model *model);

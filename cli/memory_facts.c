@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory, see memory_facts.h. The timeline is read from the library's export of it, which comes as
+ * [[times], [[0, parameter, …, unknown], …]]; numbers are told apart by how deep they stand.
+ */
+#include "memory_facts.h"
+
+#include "term.h"
+
+#include <mtprof/trace_export.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *cli_category_name(size_t index)
+{
+    static const char *const names[] = {"parameter",       "optimizer_state", "input",
+                                        "temporary",       "activation",      "gradient",
+                                        "autograd_detail", "unknown"};
+    static_assert(sizeof names / sizeof *names == CLI_CATEGORIES, "a name for each");
+    return index < CLI_CATEGORIES ? names[index] : "unknown";
+}
+
+static bool no_memory(const char *path)
+{
+    cli_error("%s: out of memory", path);
+    return false;
+}
+
+/* ---- the timeline -----------------------------------------------------------------------------
+ */
+
+enum {
+    TIMES_DEPTH = 2, /* [[1, 2], … */
+    SIZES_DEPTH = 3, /* …, [[0, 1, …], …]] */
+    ROW_NUMBERS = CLI_CATEGORIES + 1
+};
+
+typedef struct scanner {
+    cli_timeline *out;
+    char number[32];
+    size_t digits;
+    int depth;
+    int64_t *times_us;
+    size_t n_times, room;
+    double row[ROW_NUMBERS];
+    size_t n_row;
+    size_t n_rows, peak_row;
+} scanner;
+
+static bool end_number(scanner *s)
+{
+    if (s->digits == 0) {
+        return true;
+    }
+    s->number[s->digits] = '\0';
+    s->digits = 0;
+    if (s->depth == SIZES_DEPTH) {
+        if (s->n_row < ROW_NUMBERS) {
+            s->row[s->n_row++] = strtod(s->number, NULL);
+        }
+        return true;
+    }
+    if (s->depth == TIMES_DEPTH) {
+        if (s->n_times == s->room) {
+            size_t room = 2 * s->room + 256;
+            int64_t *larger = realloc(s->times_us, room * sizeof *larger);
+            if (larger == NULL) {
+                return false;
+            }
+            s->times_us = larger;
+            s->room = room;
+        }
+        s->times_us[s->n_times++] = strtoll(s->number, NULL, 10);
+    }
+    return true;
+}
+
+static void end_row(scanner *s)
+{
+    double bytes = 0;
+    for (size_t i = 1; i < s->n_row; i++) {
+        bytes += s->row[i];
+    }
+    if (!s->out->there || bytes > s->out->bytes) {
+        s->out->there = true;
+        s->out->bytes = bytes;
+        memcpy(s->out->categories, s->row + 1, sizeof s->out->categories);
+        s->peak_row = s->n_rows;
+    }
+    s->n_rows++;
+    s->n_row = 0;
+    memset(s->row, 0, sizeof s->row);
+}
+
+static int scan(void *context, const void *bytes, size_t length)
+{
+    scanner *s = context;
+    const char *at = bytes;
+    for (size_t i = 0; i < length; i++) {
+        char c = at[i];
+        if ((c >= '0' && c <= '9') || c == '-' || c == '.' || c == 'e' || c == '+') {
+            s->digits += s->digits < sizeof s->number - 1;
+            s->number[s->digits - 1] = c;
+            continue;
+        }
+        if (!end_number(s)) {
+            return ENOMEM;
+        }
+        if (c == ']' && s->depth == SIZES_DEPTH) {
+            end_row(s);
+        }
+        s->depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    }
+    return 0;
+}
+
+/* A trace without shapes or stacks has no timeline; that is no failure. */
+static bool gather_timeline(mtprof_model *model, const char *path, const char *device,
+                            cli_timeline *out)
+{
+    scanner s = {.out = out};
+    mtprof_output output = {.struct_size = sizeof output, .context = &s, .write = scan};
+    mtprof_export_options o = {
+        .struct_size = sizeof o, .device = device, .progress = cli_progress_step};
+    mtprof_status status = mtprof_export_to(model, MTPROF_EXPORT_MEMORY, &output, &o);
+    if (status == MTPROF_OK && out->there && s.peak_row < s.n_times) {
+        out->at_us = s.times_us[s.peak_row];
+        out->points = s.n_rows;
+    }
+    free(s.times_us);
+    if (status != MTPROF_OK && status != MTPROF_ENOTSUP) {
+        cli_library_error(path, status);
+        return false;
+    }
+    if (status != MTPROF_OK) {
+        memset(out, 0, sizeof *out);
+    }
+    return true;
+}
+
+/* ---- peaks that ops saw ------------------------------------------------------------------------
+ */
+
+static void note_peak(cli_memory_facts *f, uint32_t device, int64_t bytes, int64_t at_ns,
+                      uint32_t event)
+{
+    cli_peak *p = &f->peaks[device];
+    if (p->event == MTPROF_NO_EVENT || bytes > p->bytes) {
+        *p = (cli_peak){.device = device, .bytes = bytes, .at_ns = at_ns, .event = event};
+    }
+}
+
+static const void *column(mtprof_model *model, enum mtprof_column_id id)
+{
+    mtprof_column c;
+    return mtprof_model_column(model, id, &c) == MTPROF_OK ? c.data : NULL;
+}
+
+static bool gather_peaks(mtprof_model *model, const char *path, cli_memory_facts *f)
+{
+    mtprof_model_info info = {.struct_size = sizeof info};
+    mtprof_column starts;
+    const int64_t *before = column(model, MTPROF_COLUMN_MEMORY_BEFORE);
+    const int64_t *after = column(model, MTPROF_COLUMN_MEMORY_AFTER);
+    const uint8_t *device = column(model, MTPROF_COLUMN_MEMORY_DEVICE);
+    const int64_t *ends = column(model, MTPROF_COLUMN_END_NS);
+    if (before == NULL || after == NULL || device == NULL || ends == NULL ||
+        mtprof_model_column(model, MTPROF_COLUMN_START_NS, &starts) != MTPROF_OK ||
+        mtprof_model_get_info(model, &info) != MTPROF_OK) {
+        return true; /* not recorded */
+    }
+    f->peaks = calloc((size_t)UINT8_MAX + 1, sizeof *f->peaks);
+    if (f->peaks == NULL) {
+        return no_memory(path);
+    }
+    for (size_t i = 0; i <= UINT8_MAX; i++) {
+        f->peaks[i].event = MTPROF_NO_EVENT;
+    }
+    for (uint32_t i = 0; i < starts.count; i++) {
+        if (before[i] >= 0) {
+            note_peak(f, device[i], before[i], ((const int64_t *)starts.data)[i], i);
+        }
+        if (after[i] >= 0) {
+            note_peak(f, device[i], after[i], ends[i], i);
+        }
+    }
+    for (size_t i = 0; i <= UINT8_MAX; i++) {
+        if (f->peaks[i].event != MTPROF_NO_EVENT) {
+            f->peaks[f->n_peaks++] = f->peaks[i];
+        }
+    }
+    return true;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------
+ */
+
+static double weight(const mtprof_row *row)
+{
+    return fabs((double)row->self_cpu_memory) + fabs((double)row->self_device_memory);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const mtprof_row *x = &((const cli_memory_row *)a)->row, *y = &((const cli_memory_row *)b)->row;
+    double u = weight(x), v = weight(y);
+    if (u != v) {
+        return u > v ? -1 : 1;
+    }
+    return (x->first_event > y->first_event) - (x->first_event < y->first_event);
+}
+
+static bool gather_rows(mtprof_model *model, const char *path, cli_memory_facts *f)
+{
+    mtprof_status status = mtprof_averages_new(model, NULL, &f->averages);
+    if (status != MTPROF_OK) {
+        cli_library_error(path, status);
+        return false;
+    }
+    uint32_t n = mtprof_averages_count(f->averages);
+    f->rows = calloc((size_t)n + 1, sizeof *f->rows);
+    if (f->rows == NULL) {
+        return no_memory(path);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        mtprof_row row = {.struct_size = sizeof row};
+        if (mtprof_averages_row(f->averages, i, &row) == MTPROF_OK &&
+            (row.cpu_memory != 0 || row.device_memory != 0 || weight(&row) > 0)) {
+            f->rows[f->n_rows++].row = row;
+        }
+    }
+    qsort(f->rows, f->n_rows, sizeof *f->rows, compare_rows);
+    return true;
+}
+
+bool cli_gather_memory(mtprof_model *model, const char *path, const char *device,
+                       cli_memory_facts *out)
+{
+    memset(out, 0, sizeof *out);
+    return gather_rows(model, path, out) && gather_peaks(model, path, out) &&
+           gather_timeline(model, path, device, &out->timeline);
+}
+
+void cli_free_memory(cli_memory_facts *facts)
+{
+    mtprof_averages_free(facts->averages);
+    free(facts->peaks);
+    free(facts->rows);
+}

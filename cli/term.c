@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The terminal, see term.h.
+ */
+#include "term.h"
+
+#include "command.h"
+#include "units.h"
+
+#include <mtprof/version.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    DEFAULT_WIDTH = 80,
+    LEAST_WIDTH = 40,
+    MOST_WIDTH = 1000,
+    PROGRESS_AFTER_MS = 1000,
+    PROGRESS_EVERY_MS = 100
+};
+
+static bool colors;
+static bool reader_gone;
+
+static bool want_colors(void)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    return cli_on_terminal() && (no_color == NULL || *no_color == '\0') &&
+           (term == NULL || strcmp(term, "dumb") != 0);
+}
+
+void cli_term_start(void)
+{
+    /* Writing to a closed pipe shall fail, not kill: the exit code of a diff still counts. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    colors = want_colors();
+}
+
+void cli_term_color(enum cli_color color)
+{
+    colors = color == CLI_COLOR_ALWAYS || (color == CLI_COLOR_AUTO && want_colors());
+}
+
+const char *cli_style(enum cli_style style)
+{
+    static const char *const sequences[] = {"\033[0m",  "\033[1m",  "\033[2m",
+                                            "\033[31m", "\033[32m", "\033[33m"};
+    static_assert(sizeof sequences / sizeof *sequences == CLI_STYLE_COUNT, "one each");
+    return colors ? sequences[style] : "";
+}
+
+bool cli_on_terminal(void)
+{
+    return isatty(STDOUT_FILENO) != 0;
+}
+
+uint32_t cli_term_width(void)
+{
+    int64_t width = 0;
+    const char *columns = getenv("COLUMNS");
+    struct winsize size;
+    if (columns == NULL || !cli_parse_int(columns, &width) || width < 1) {
+        width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    }
+    if (width < 1) {
+        return DEFAULT_WIDTH;
+    }
+    return width < LEAST_WIDTH ? LEAST_WIDTH : width > MOST_WIDTH ? MOST_WIDTH : (uint32_t)width;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+void cli_error(const char *format, ...)
+{
+    va_list arguments;
+    cli_progress_end();
+    (void)fflush(stdout); /* in order with what was printed before, where both go to one place */
+    fputs("mtprof: ", stderr);
+    va_start(arguments, format);
+    (void)vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+void cli_hint(const char *format, ...)
+{
+    va_list arguments;
+    fputs("  hint: ", stderr);
+    va_start(arguments, format);
+    (void)vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+/* The library's messages name the path; the line already begins with it. */
+static void print_without_path(const char *message, const char *path)
+{
+    size_t length = strlen(path);
+    const char *at = length > 0 ? strstr(message, path) : NULL;
+    if (at == NULL) {
+        fputs(message, stderr);
+        return;
+    }
+    (void)fwrite(message, 1, (size_t)(at - message), stderr);
+    at += length;
+    if (strncmp(at, ": ", 2) == 0) {
+        at += 2;
+    } else {
+        fputs("it", stderr);
+    }
+    fputs(at, stderr);
+}
+
+static void hint_for(const char *path, const mtprof_error *error)
+{
+    switch (error->status) {
+    case MTPROF_EFORMAT:
+        cli_hint("expected a .mtt trace or a Chrome JSON trace (.json, .json.gz); "
+                 "'mtprof check %s' lists what is wrong",
+                 path);
+        break;
+    case MTPROF_EVERSION:
+        cli_hint("this is mtprof %s; read the trace with the version that wrote it, or a newer one",
+                 mtprof_version_string());
+        break;
+    case MTPROF_ENOSPC: cli_hint("free some space, or name another place with -o"); break;
+    case MTPROF_ENOMEM: cli_hint("look at part of the trace with --window, or export it"); break;
+    case MTPROF_EBUSY: cli_hint("wait until the process that records into it has ended"); break;
+    case MTPROF_ENOTSUP: cli_hint("'mtprof info %s' tells what was recorded", path); break;
+    default:
+        if (error->system_error == ENOENT) {
+            cli_hint("no such file here; is the path right?");
+        } else if (error->system_error == EACCES) {
+            cli_hint("its permissions do not allow that");
+        }
+        break;
+    }
+}
+
+int cli_library_error(const char *path, mtprof_status status)
+{
+    const mtprof_error *error = mtprof_last_error();
+    cli_progress_end();
+    if (reader_gone) {
+        return CLI_OK;
+    }
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "mtprof: %s: ", path);
+    if (error->status == status && error->message[0] != '\0') {
+        print_without_path(error->message, path);
+        if (error->offset >= 0) {
+            (void)fprintf(stderr, " (at byte %lld)", (long long)error->offset);
+        }
+    } else {
+        fputs(mtprof_status_text(status), stderr);
+    }
+    fputc('\n', stderr);
+    hint_for(path, error);
+    return CLI_FAILED;
+}
+
+/* ---- standard output ------------------------------------------------------------------------- */
+
+static int write_stdout(void *context, const void *bytes, size_t length)
+{
+    (void)context;
+    if (fwrite(bytes, 1, length, stdout) == length) {
+        return 0;
+    }
+    reader_gone = errno == EPIPE;
+    return errno != 0 ? errno : EIO;
+}
+
+const mtprof_output cli_stdout = {.struct_size = sizeof cli_stdout, .write = write_stdout};
+
+int cli_finish_stdout(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0) {
+        return code;
+    }
+    int why = errno;
+    /* The write that failed may have been any printf() before; a pipe without reader still says so.
+     */
+    struct pollfd end = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    if (reader_gone || why == EPIPE || (poll(&end, 1, 0) == 1 && (end.revents & POLLERR) != 0)) {
+        return code;
+    }
+    cli_error("standard output: %s", strerror(why != 0 ? why : EIO));
+    return CLI_FAILED;
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static struct {
+    const char *subject;
+    int64_t (*clock_ms)(void);
+    FILE *out;
+    int64_t start_ms, drawn_ms;
+    bool on, shown;
+} progress = {.clock_ms = monotonic_ms};
+
+void cli_progress_start(const char *subject, bool quiet)
+{
+    bool terminal = progress.out != NULL || isatty(STDERR_FILENO) != 0;
+    cli_progress_end();
+    progress.subject = subject;
+    progress.on = !quiet && terminal;
+    progress.start_ms = progress.clock_ms();
+    progress.drawn_ms = 0;
+}
+
+int cli_progress_step(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    (void)user;
+    if (!progress.on) {
+        return 0;
+    }
+    int64_t now = progress.clock_ms();
+    if (now - progress.start_ms < PROGRESS_AFTER_MS ||
+        (progress.shown && now - progress.drawn_ms < PROGRESS_EVERY_MS)) {
+        return 0;
+    }
+    FILE *out = progress.out != NULL ? progress.out : stderr;
+    (void)fprintf(out, "\r\033[K%s: %s", progress.subject, what != NULL ? what : "working");
+    if (total > 0) {
+        double part = done < total ? (double)done / (double)total : 1;
+        (void)fprintf(out, " %3.0f %%", 100 * part);
+    } else if (done > 0) {
+        (void)fprintf(out, " %s", cli_count(done).text);
+    }
+    (void)fflush(out);
+    progress.drawn_ms = now;
+    progress.shown = true;
+    return 0;
+}
+
+void cli_progress_end(void)
+{
+    if (progress.shown) {
+        FILE *out = progress.out != NULL ? progress.out : stderr;
+        fputs("\r\033[K", out);
+        (void)fflush(out);
+        progress.shown = false;
+    }
+}
+
+void cli_progress_test(int64_t (*clock_ms)(void), FILE *out)
+{
+    progress.clock_ms = clock_ms;
+    progress.out = out;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* One character of a text as it is shown. */
+typedef struct glyph {
+    char bytes[8];
+    size_t length, columns;
+} glyph;
+
+/* Bytes of the UTF-8 character at the start of the text, 0 where there is none. */
+static size_t utf8_length(const unsigned char *at, size_t left)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
+    for (size_t n = 1; n <= 4 && n <= left; n++) {
+        if ((at[0] & forms[n - 1].mask) != forms[n - 1].lead) {
+            continue;
+        }
+        uint32_t code = at[0] & (unsigned char)~forms[n - 1].mask;
+        for (size_t i = 1; i < n; i++) {
+            if ((at[i] & 0xC0) != 0x80) {
+                return 0;
+            }
+            code = code << 6 | (at[i] & 0x3F);
+        }
+        bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+        return code < forms[n - 1].least || code > 0x10FFFF || surrogate ? 0 : n;
+    }
+    return 0;
+}
+
+/* The next character: how it is shown, and how many bytes of the text it stands for. */
+static size_t next_glyph(mtprof_text text, size_t at, glyph *out)
+{
+    const unsigned char *bytes = (const unsigned char *)text.bytes + at;
+    size_t n = utf8_length(bytes, text.length - at);
+    bool c1 = n == 2 && bytes[0] == 0xC2 && bytes[1] < 0xA0;
+    if (n == 0) {
+        memcpy(out->bytes, "\xEF\xBF\xBD", 3);
+        out->length = 3;
+        out->columns = 1;
+        return 1;
+    }
+    if (bytes[0] < 0x20 || bytes[0] == 0x7F || c1) {
+        (void)snprintf(out->bytes, sizeof out->bytes, "\\x%02x", bytes[n - 1]);
+        out->length = out->columns = 4;
+        return n;
+    }
+    memcpy(out->bytes, bytes, n);
+    out->length = n;
+    out->columns = 1;
+    return n;
+}
+
+size_t cli_text_width(mtprof_text text)
+{
+    size_t columns = 0;
+    glyph g;
+    for (size_t at = 0; at < text.length;) {
+        at += next_glyph(text, at, &g);
+        columns += g.columns;
+    }
+    return columns;
+}
+
+void cli_print_text(FILE *out, mtprof_text text, size_t width)
+{
+    size_t used = 0, most = SIZE_MAX;
+    glyph g;
+    if (width > 0) {
+        most = cli_text_width(text) > width ? width - 1 : width;
+    }
+    for (size_t at = 0; at < text.length;) {
+        at += next_glyph(text, at, &g);
+        if (used + g.columns > most) {
+            fputs("\xE2\x80\xA6", out);
+            used++;
+            break;
+        }
+        (void)fwrite(g.bytes, 1, g.length, out);
+        used += g.columns;
+    }
+    for (; used < width; used++) {
+        fputc(' ', out);
+    }
+}
+
+mtprof_text cli_text(const char *text)
+{
+    return (mtprof_text){text, strlen(text)};
+}

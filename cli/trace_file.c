@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening traces, see trace_file.h.
+ */
+#include "trace_file.h"
+
+#include "term.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+mtprof_model *cli_open_trace(const cli_call *call, const char *path)
+{
+    const cli_common *common = call->common;
+    mtprof_model_options options = {
+        .struct_size = sizeof options,
+        .discarded = common->discarded,
+        .progress = cli_progress_step,
+    };
+    if (common->windows.given) {
+        options.first_window = (uint32_t)common->windows.first;
+        options.last_window = (uint32_t)common->windows.last;
+    }
+    mtprof_model *model = NULL;
+    cli_progress_start(path, common->quiet);
+    mtprof_status status = mtprof_model_open(path, &options, &model);
+    if (status != MTPROF_OK) {
+        cli_library_error(path, status);
+        return NULL;
+    }
+    return model;
+}
+
+static bool load(mtprof_model *model, const char *path, enum mtprof_column_id id, const void **data,
+                 uint64_t *count)
+{
+    mtprof_column column;
+    mtprof_status status = mtprof_model_column(model, id, &column);
+    if (status != MTPROF_OK) {
+        cli_library_error(path, status);
+        return false;
+    }
+    *data = column.data;
+    *count = column.count;
+    return true;
+}
+
+bool cli_load_columns(mtprof_model *model, const char *path, cli_columns *out)
+{
+    const void *data[8];
+    static const enum mtprof_column_id ids[] = {
+        MTPROF_COLUMN_START_NS, MTPROF_COLUMN_END_NS, MTPROF_COLUMN_SELF_NS, MTPROF_COLUMN_NAME,
+        MTPROF_COLUMN_TRACK,    MTPROF_COLUMN_STEP,   MTPROF_COLUMN_KIND,    MTPROF_COLUMN_DEVICE,
+    };
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        if (!load(model, path, ids[i], &data[i], &out->count)) {
+            return false;
+        }
+    }
+    out->start_ns = data[0];
+    out->end_ns = data[1];
+    out->self_ns = data[2];
+    out->name = data[3];
+    out->track = data[4];
+    out->step = data[5];
+    out->kind = data[6];
+    out->device = data[7];
+    return true;
+}
+
+const char *cli_kind_name(unsigned kind)
+{
+    static const char *const names[] = {
+        "scope", "op",         "runtime", "function", "step",   "launch",
+        NULL,    NULL,         "kernel",  "copy",     "set",    "call",
+        "sync",  "annotation", "other",   "overhead", "memory", "out_of_memory",
+    };
+    static_assert(sizeof names / sizeof *names == CLI_KINDS, "a name for each kind");
+    return kind < CLI_KINDS && names[kind] != NULL ? names[kind] : "unknown";
+}
+
+const char *cli_want_name(unsigned bit)
+{
+    static const char *const names[] = {
+        "ops",     "scopes",     "runtime calls", "marks",       "shapes",
+        "tensors", "stacks",     "memory",        "allocations", "FLOPs",
+        "modules", "op details", "device work",   "strides",     "native stacks",
+    };
+    return bit < sizeof names / sizeof *names ? names[bit] : NULL;
+}

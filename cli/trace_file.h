@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening the traces that commands look at.
+ */
+#ifndef CLI_TRACE_FILE_H
+#define CLI_TRACE_FILE_H
+
+#include "command.h"
+
+#include <mtprof/model.h>
+
+#include <stdbool.h>
+
+/* A model of the file, with --window, --discarded and progress. On failure it has printed why and
+ * returns NULL. */
+mtprof_model *cli_open_trace(const cli_call *call, const char *path);
+
+/* A model's column as its type; NULL where it was not recorded, or on a failure, which is printed.
+ */
+typedef struct cli_columns {
+    uint64_t count;
+    const int64_t *start_ns, *end_ns, *self_ns;
+    const uint32_t *name, *track;
+    const int32_t *step;
+    const uint8_t *kind, *device;
+} cli_columns;
+bool cli_load_columns(mtprof_model *model, const char *path, cli_columns *out);
+
+/* "op", "kernel" … as the tables call event kinds. */
+const char *cli_kind_name(unsigned kind);
+enum {
+    CLI_KINDS = 18
+};
+
+/* What a bit of enum mtprof_want records, in words; NULL for a bit that has none. */
+const char *cli_want_name(unsigned bit);
+
+#endif /* CLI_TRACE_FILE_H */

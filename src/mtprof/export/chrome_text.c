@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pieces of text that many events share, and the digits of times.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/export/export_chrome_impl.h"
+
+#include <errno.h>
+
+enum {
+    LOW_DIGITS = 100 * 1000 * 1000 /* a time is split here: what is above changes every 0.1 s */
+};
+
+/* ---- scratch ------------------------------------------------------------------------------------
+ */
+
+/* What does not fit the scratch is not kept anyway. */
+static int scratch_full(void *context, const void *bytes, size_t length)
+{
+    (void)context, (void)bytes, (void)length;
+    return E2BIG;
+}
+
+int mtprof__chrome_text_init(mtprof__chrome *chrome)
+{
+    chrome->time_high = -1;
+    chrome->nowhere.place.text = chrome->nothing;
+    chrome->nowhere.op_tail.text = chrome->nothing;
+    bool scratch = mtb_writer_init(&chrome->scratch, scratch_full, NULL);
+    chrome->names = mtb_calloc(MTPROF__NAME_SLOTS, sizeof *chrome->names);
+    chrome->inputs = mtb_calloc(MTPROF__INPUTS_SLOTS, sizeof *chrome->inputs);
+    chrome->stacks = mtb_calloc(MTPROF__STACK_SLOTS, sizeof *chrome->stacks);
+    if (!scratch || chrome->names == NULL || chrome->inputs == NULL || chrome->stacks == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "export: no memory for the text caches");
+    }
+    return MTPROF_OK;
+}
+
+void mtprof__piece_fini(mtprof__piece *piece)
+{
+    mtb_free(piece->text);
+    *piece = (mtprof__piece){0};
+}
+
+void mtprof__chrome_text_fini(mtprof__chrome *chrome)
+{
+    for (size_t i = 0; chrome->names != NULL && i < MTPROF__NAME_SLOTS; i++) {
+        mtprof__piece_fini(&chrome->names[i].head);
+    }
+    for (size_t i = 0; chrome->inputs != NULL && i < MTPROF__INPUTS_SLOTS; i++) {
+        mtprof__piece_fini(&chrome->inputs[i].fixed);
+        mtprof__piece_fini(&chrome->inputs[i].concrete);
+    }
+    for (size_t i = 0; chrome->stacks != NULL && i < MTPROF__STACK_SLOTS; i++) {
+        mtprof__piece_fini(&chrome->stacks[i].text);
+    }
+    for (size_t i = 0; i < chrome->n_tracks; i++) {
+        mtprof__piece_fini(&chrome->tracks[i].place);
+        mtprof__piece_fini(&chrome->tracks[i].op_tail);
+    }
+    mtprof__piece_fini(&chrome->on_host);
+    mtprof__piece_fini(&chrome->on_device);
+    mtb_free(chrome->tracks);
+    mtb_free(chrome->names);
+    mtb_free(chrome->inputs);
+    mtb_free(chrome->stacks);
+    (void)mtb_writer_finish(&chrome->scratch);
+}
+
+mtb_writer *mtprof__chrome_scratch(mtprof__chrome *chrome)
+{
+    chrome->scratch.used = 0;
+    chrome->scratch.flushed = 0;
+    chrome->scratch.replaced = 0;
+    chrome->scratch.error = 0;
+    return &chrome->scratch;
+}
+
+bool mtprof__chrome_keep(mtprof__chrome *chrome, mtprof__piece *piece, size_t most)
+{
+    const mtb_writer *scratch = &chrome->scratch;
+    piece->length = 0;
+    if (scratch->error != 0 || scratch->flushed != 0 || scratch->used > most) {
+        return false;
+    }
+    size_t needed = scratch->used + MTPROF__PIECE_PAD;
+    if (needed > piece->capacity) {
+        char *text = mtb_resize(piece->text, needed, 1);
+        if (text == NULL) {
+            return false; /* it is written without being kept */
+        }
+        piece->text = text;
+        piece->capacity = (uint32_t)needed;
+    }
+    memcpy(piece->text, scratch->buffer, scratch->used);
+    memset(piece->text + scratch->used, 0, piece->capacity - scratch->used);
+    piece->length = (uint32_t)scratch->used;
+    piece->replaced = (uint32_t)scratch->replaced;
+    return true;
+}
+
+/* ---- times --------------------------------------------------------------------------------------
+ */
+
+int64_t mtprof__chrome_since_base(const mtprof__chrome *chrome, int64_t trace_ns)
+{
+    int64_t ns;
+    if (__builtin_add_overflow(trace_ns, chrome->shift_ns, &ns)) {
+        ns = trace_ns < 0 ? 0 : INT64_MAX;
+    }
+    return ns < 0 ? 0 : ns;
+}
+
+char *mtprof__chrome_put_ns(mtprof__chrome *chrome, char *at, int64_t ns)
+{
+    int64_t high = ns / LOW_DIGITS;
+    unsigned low = (unsigned)(ns % LOW_DIGITS);
+    if (MT_UNLIKELY(high == 0)) {
+        return mtb_put_thousandths(at, ns);
+    }
+    if (MT_UNLIKELY(high != chrome->time_high)) {
+        chrome->time_high = high;
+        chrome->time_digits =
+            (uint32_t)(mtb_put_u64(chrome->time_text, (uint64_t)high) - chrome->time_text);
+    }
+    memcpy(at, chrome->time_text, 16); /* at most 12 of them count */
+    at += chrome->time_digits;
+    unsigned us = low / 1000;
+    unsigned rest = low % 1000;
+    *at = (char)('0' + us / 10000);
+    us %= 10000;
+    memcpy(at + 1, mtb_digit_pairs + (size_t)2 * (us / 100), 2);
+    memcpy(at + 3, mtb_digit_pairs + (size_t)2 * (us % 100), 2);
+    at[5] = '.';
+    at[6] = (char)('0' + rest / 100);
+    memcpy(at + 7, mtb_digit_pairs + (size_t)2 * (rest % 100), 2);
+    return at + 9;
+}
+
+void mtprof__chrome_write_ns(mtprof__chrome *chrome, int64_t ns)
+{
+    char *at = mtb_writer_room(chrome->writer, 32);
+    mtb_writer_took(chrome->writer, mtprof__chrome_put_ns(chrome, at, ns));
+}
+
+/* ---- tracks -------------------------------------------------------------------------------------
+ */
+
+static void look_up_track(mtprof__chrome *chrome, mtprof__chrome_track *track, uint32_t number)
+{
+    mtprof_track info = {0};
+    track->known = true;
+    if (mtprof_model_track(chrome->model, number, &info)) {
+        track->is_thread = info.device == 0;
+        track->number = info.number;
+        track->pid = track->is_thread ? info.pid : chrome->device_pids[info.device & 0xFF];
+        track->tid = info.tid < 0 ? -(info.tid + 1) + 1 : info.tid;
+        track->tid = track->tid < 0 ? INT64_MAX : track->tid; /* the smallest has no counterpart */
+    }
+    mtb_writer *scratch = mtprof__chrome_scratch(chrome);
+    mtb_write_literal(scratch, "\"pid\": ");
+    mtb_write_i64(scratch, track->pid);
+    mtb_write_literal(scratch, ", \"tid\": ");
+    mtb_write_i64(scratch, track->tid);
+    mtb_write_literal(scratch, ", \"ts\": ");
+    bool kept = mtprof__chrome_keep(chrome, &track->place, MTPROF__PIECE_MOST);
+    scratch = mtprof__chrome_scratch(chrome);
+    mtb_write_literal(scratch, ", \"runtime_name\": \"dispatch_kernel\", \"runtime_tid\": ");
+    mtb_write_i64(scratch, track->tid);
+    mtb_write_literal(scratch, ", \"correlation_id\": ");
+    if (!mtprof__chrome_keep(chrome, &track->op_tail, MTPROF__PIECE_MOST) || !kept) {
+        chrome->error = MTPROF_ENOMEM;
+    }
+}
+
+mtprof__chrome_track *mtprof__chrome_track_of(mtprof__chrome *chrome, uint32_t number)
+{
+    if (MT_UNLIKELY(number >= chrome->n_tracks)) {
+        size_t before = chrome->n_tracks;
+        mtprof_track info;
+        if ((number > before && !mtprof_model_track(chrome->model, number, &info)) ||
+            !mtb_grow((void **)&chrome->tracks, &chrome->tracks_capacity, (size_t)number + 1,
+                      sizeof *chrome->tracks)) {
+            chrome->error = MTPROF_ENOMEM;
+            return &chrome->nowhere;
+        }
+        chrome->n_tracks = (size_t)number + 1;
+        memset(chrome->tracks + before, 0, (chrome->n_tracks - before) * sizeof *chrome->tracks);
+    }
+    mtprof__chrome_track *track = &chrome->tracks[number];
+    if (MT_UNLIKELY(!track->known)) {
+        look_up_track(chrome, track, number);
+        if (chrome->error != 0) {
+            track->known = false;
+            return &chrome->nowhere;
+        }
+    }
+    return track;
+}
+
+/* ---- heads --------------------------------------------------------------------------------------
+ */
+
+enum {
+    CATEGORY_COUNT = 11
+};
+
+static unsigned category_index(const mtprof__event *event)
+{
+    switch (event->kind) {
+    case MTPROF_EVENT_OP: return 0;
+    case MTPROF_EVENT_SCOPE:
+    case MTPROF_EVENT_STEP: return 1;
+    case MTPROF_EVENT_RUNTIME:
+    case MTPROF_EVENT_LAUNCH:
+    case MTPROF_EVENT_CALL: return 2;
+    case MTPROF_EVENT_FUNCTION: return 3;
+    case MTPROF_EVENT_KERNEL: return 4;
+    case MTPROF_EVENT_COPY: return 5;
+    case MTPROF_EVENT_SET: return 6;
+    case MTPROF_EVENT_SYNC: return 7;
+    case MTPROF_EVENT_ANNOTATION: return 8;
+    case MTPROF_EVENT_OVERHEAD: return 9;
+    default: return 10;
+    }
+}
+
+const char *mtprof__chrome_category(const mtprof__chrome *chrome, const mtprof__event *event)
+{
+    static const char *const torch[CATEGORY_COUNT] = {
+        "cpu_op",     "user_annotation", "privateuse1_runtime", "python_function",     "kernel",
+        "gpu_memcpy", "gpu_memset",      "cuda_sync",           "gpu_user_annotation", "overhead",
+        "other"};
+    static const char *const mindtorch[CATEGORY_COUNT] = {"op", "scope", "runtime"};
+    unsigned index = category_index(event);
+    if (chrome->mindtorch && mindtorch[index] != NULL) {
+        return mindtorch[index];
+    }
+    const char *type = chrome->job->info.device_type;
+    return index == 2 && type != NULL && strcmp(type, "CUDA") == 0 ? "cuda_runtime" : torch[index];
+}
+
+void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome, const char *phase,
+                               const mtprof__event *event)
+{
+    mtb_write_literal(writer, "{\"ph\": \"");
+    mtb_write_text(writer, phase);
+    mtb_write_literal(writer, "\", \"cat\": \"");
+    mtb_write_text(writer, mtprof__chrome_category(chrome, event));
+    mtb_write_literal(writer, "\", \"name\": ");
+    if (event->name_text.length == 0 && event->kind == MTPROF_EVENT_LAUNCH) {
+        mtb_write_literal(writer, "\"launch\"");
+    } else {
+        mtb_write_json(writer, event->name_text.bytes, event->name_text.length);
+    }
+    mtb_write_literal(writer, ", ");
+}
+
+const mtprof__piece *mtprof__chrome_head(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    if (MT_UNLIKELY(event->name == MTPROF__NAME_INLINE)) {
+        return NULL;
+    }
+    uint64_t key = ((uint64_t)event->name << 8 | category_index(event)) + 1;
+    uint64_t place = (key * 0x9E3779B97F4A7C15u) >> 52;
+    static_assert(MTPROF__NAME_SLOTS == 1 << 12, "52 + 12 bits");
+    mtprof__name_slot *slot = &chrome->names[place];
+    if (MT_UNLIKELY(slot->key != key)) {
+        slot->key = 0;
+        mtprof__chrome_write_head(mtprof__chrome_scratch(chrome), chrome, "X", event);
+        if (!mtprof__chrome_keep(chrome, &slot->head, MTPROF__PIECE_MOST)) {
+            return NULL;
+        }
+        slot->key = key;
+    }
+    return &slot->head;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an exporter is: a function that writes a model into a writer. Files, compression, renaming,
+ * options, progress and errors are export.c's.
+ *
+ *     mtprof_export() ─► job ─► exporter ─► job->writer ─► [gzip] ─► file beside ─► rename
+ *
+ *   X1  An exporter keeps nothing between calls; its memory does not grow with the trace.
+ *   X2  It does not check each write. When writing has failed, mtprof__export_tick() says so, and
+ *       otherwise the end does.
+ *   X3  Anything but 0 from it means that nothing was exported; the message is its own.
+ *
+ * The list of exporters is formats.def. A shape to copy:
+ *
+ *     int mtprof__export_x(mtprof__export_job *job)
+ *     {
+ *         mtprof__events *events = NULL;
+ *         MT_TRY(mtprof__events_open(job->model, &events));
+ *         const mtprof__event *event;
+ *         int status;
+ *         while ((status = mtprof__events_next(events, &event)) == 0) {
+ *             ... mtb_write(job->writer, ...), job->report.events++
+ *             if ((status = mtprof__export_tick(job, events)) != 0) {
+ *                 break;
+ *             }
+ *         }
+ *         job->report.clamped = mtprof__events_totals_get(events)->clamped;
+ *         mtprof__events_close(events);
+ *         return status == MTPROF_EEND ? 0 : status;
+ *     }
+ */
+#ifndef MTPROF_EXPORT_EXPORT_IMPL_H
+#define MTPROF_EXPORT_EXPORT_IMPL_H
+
+#include "base/writer.h"
+#include "mtprof/model/event.h"
+
+#include <mtprof/trace_export.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct mtprof__export_job {
+    mtprof_model *model;
+    mtprof_model_info info;
+    mtprof_export_options options; /* a full copy: what the caller's struct_size leaves out is 0 */
+    mtb_writer *writer;
+    const char *path;            /* NULL: into an output */
+    mtprof_export_report report; /* exporters set events and clamped; the rest is export.c's */
+
+    mtprof_averages *averages; /* averages as a trace: instead of the model's events */
+
+    /* export.c's own */
+    uint32_t ticks;
+    uint32_t part;
+    struct mtprof__export_parts *parts; /* NULL: one stream, never split */
+} mtprof__export_job;
+
+/* Fails as mtprof_export(). */
+typedef int mtprof__export_function(mtprof__export_job *job);
+
+typedef struct mtprof__exporter {
+    const char *name, *suffix;
+    mtprof__export_function *write;
+} mtprof__exporter;
+
+enum {
+    MTPROF__TICKS_BETWEEN = 4096 /* events between two calls of the progress function */
+};
+
+/* Tells the caller how far the work is, and ends it when writing has failed. events may be NULL.
+ * Fails with ECALLBACK, EIO, ENOSPC, ENOMEM. */
+int mtprof__export_report_progress(mtprof__export_job *job, const mtprof__events *events);
+
+/* To be called once per event. */
+MT_INLINE int mtprof__export_tick(mtprof__export_job *job, const mtprof__events *events)
+{
+    if (MT_LIKELY(++job->ticks % MTPROF__TICKS_BETWEEN != 0)) {
+        return 0;
+    }
+    return mtprof__export_report_progress(job, events);
+}
+
+/* Whether the current file has reached options.split_bytes. */
+bool mtprof__export_part_full(const mtprof__export_job *job);
+/* Ends the current file and goes on in the next: x.1.json, x.2.json … job->writer stays valid.
+ * Fails with EIO, ENOSPC, ENOMEM. */
+int mtprof__export_next_part(mtprof__export_job *job);
+
+/* Averages as a Chrome trace (export_averages.c). */
+mtprof__export_function mtprof__export_averages;
+
+#define X(ENUM, name, suffix, function) mtprof__export_function function;
+#include "mtprof/export/formats.def"
+#undef X
+
+#endif /* MTPROF_EXPORT_EXPORT_IMPL_H */

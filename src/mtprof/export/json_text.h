@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSON that came from outside and is to stand inside JSON of ours.
+ */
+#ifndef MTPROF_EXPORT_JSON_TEXT_H
+#define MTPROF_EXPORT_JSON_TEXT_H
+
+#include "base/writer.h"
+
+#include <mtprof/model.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    MTPROF__JSON_DEPTH = 128 /* deeper is refused: many readers recurse */
+};
+
+/* Whether the text is one JSON value (RFC 8259) in UTF-8, white space around it allowed. */
+bool mtprof__json_valid(const char *text, size_t length);
+
+/* A text for which mtprof__json_valid() holds, on one line, with a blank behind colons and commas
+ * and none elsewhere: readers look for `"rank": 0`. */
+void mtprof__json_write_spaced(mtb_writer *writer, const char *text, size_t length);
+
+/* The value of a piece of metadata: a number, a bool, JSON as it is, or a string. JSON that is not
+ * valid becomes a string. */
+void mtprof__json_write_metadatum(mtb_writer *writer, const mtprof_metadatum *item);
+
+#endif /* MTPROF_EXPORT_JSON_TEXT_H */

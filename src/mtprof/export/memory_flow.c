@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Storages, versions and flows, and the two sweeps that classify versions, see memory_flow.h. The
+ * numbers of rules (K1 …) are those of memory_categories.h.
+ */
+#include "mtprof/export/memory_flow.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <mtprof/status.h>
+
+enum {
+    SIDE_MAX = 255, /* ins or outs of a flow */
+    CHAIN_MAX = 64  /* versions to look back through: bounds the work of a hostile trace */
+};
+
+static int no_memory(const char *what, size_t n)
+{
+    return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu %s", n, what);
+}
+
+void mtprof__flow_fini(mtprof__flow *flow)
+{
+    mtb_free(flow->storages);
+    mtb_free(flow->versions);
+    mtb_free(flow->tensors);
+    mtb_free(flow->words);
+    mtb_idmap_reset(&flow->tensor_map);
+    *flow = (mtprof__flow){0};
+}
+
+/* Room for one more item; indices are 32 bits wide and the last one means "none". */
+static int reserve(void **items, size_t *capacity, size_t n, size_t size, const char *what)
+{
+    if (n >= MTPROF__BLOCK_LIMIT) {
+        return mtb_fail(MTPROF_ENOTSUP, "memory export: more than %zu %s", n, what);
+    }
+    return mtb_grow(items, capacity, n + 1, size) ? 0 : no_memory(what, n + 1);
+}
+
+static bool same_tensor(const void *context, uint32_t id, const void *key)
+{
+    const mtprof__flow *flow = context;
+    return flow->tensors[id - 1].id == *(const uint64_t *)key;
+}
+
+int mtprof__flow_tensor(mtprof__flow *flow, uint64_t id, uint32_t *tensor)
+{
+    uint64_t hash = mtb_mix(id, 1);
+    uint32_t known = mtb_idmap_find(&flow->tensor_map, hash, same_tensor, flow, &id);
+    if (known != 0) {
+        *tensor = known - 1;
+        return 0;
+    }
+    MT_TRY(reserve((void **)&flow->tensors, &flow->tensors_capacity, flow->n_tensors,
+                   sizeof *flow->tensors, "tensors"));
+    if (!mtb_idmap_add(&flow->tensor_map, hash, (uint32_t)flow->n_tensors + 1)) {
+        return no_memory("tensors", flow->n_tensors + 1);
+    }
+    flow->tensors[flow->n_tensors] = (mtprof__known_tensor){id, MTPROF__MEMORY_UNKNOWN};
+    *tensor = (uint32_t)flow->n_tensors++;
+    return 0;
+}
+
+static int add_version(mtprof__flow *flow, const mtprof__version *version, uint32_t *index)
+{
+    MT_TRY(reserve((void **)&flow->versions, &flow->versions_capacity, flow->n_versions,
+                   sizeof *flow->versions, "versions"));
+    flow->versions[flow->n_versions] = *version;
+    *index = (uint32_t)flow->n_versions++;
+    return 0;
+}
+
+int mtprof__flow_storage(mtprof__flow *flow, const mtprof__storage *storage, uint32_t version,
+                         uint32_t *index)
+{
+    MT_TRY(reserve((void **)&flow->storages, &flow->storages_capacity, flow->n_storages,
+                   sizeof *flow->storages, "storages"));
+    uint32_t first;
+    MT_TRY(add_version(flow,
+                       &(mtprof__version){.storage = (uint32_t)flow->n_storages,
+                                          .number = version,
+                                          .previous = MTPROF__NO_INDEX,
+                                          .category = MTPROF__MEMORY_UNKNOWN},
+                       &first));
+    mtprof__storage *added = &flow->storages[flow->n_storages];
+    *added = *storage;
+    added->first = added->latest = first;
+    *index = (uint32_t)flow->n_storages++;
+    return 0;
+}
+
+uint32_t mtprof__flow_find_version(const mtprof__flow *flow, uint32_t storage, uint32_t number)
+{
+    uint32_t at = flow->storages[storage].latest;
+    for (int i = 0; i < CHAIN_MAX && flow->versions[at].number > number; i++) {
+        if (flow->versions[at].previous == MTPROF__NO_INDEX) {
+            break;
+        }
+        at = flow->versions[at].previous;
+    }
+    return at;
+}
+
+int mtprof__flow_version(mtprof__flow *flow, uint32_t storage, uint32_t number, uint32_t *version)
+{
+    MT_TRY(add_version(flow,
+                       &(mtprof__version){.storage = storage,
+                                          .number = number,
+                                          .previous = flow->storages[storage].latest,
+                                          .category = MTPROF__MEMORY_UNKNOWN},
+                       version));
+    flow->storages[storage].latest = *version;
+    return 0;
+}
+
+/* ---- flows: [head] ins outs [head], readable from both ends ------------------------------------
+ */
+
+static uint32_t head_pack(uint32_t facts, uint32_t n_ins, uint32_t n_outs)
+{
+    return facts << 16 | n_ins << 8 | n_outs;
+}
+
+typedef struct step {
+    const uint32_t *ins, *outs;
+    uint32_t n_ins, n_outs, facts;
+} step;
+
+static step step_read(const uint32_t *head)
+{
+    step s = {.n_ins = *head >> 8 & 0xFF, .n_outs = *head & 0xFF, .facts = *head >> 16};
+    s.ins = head + 1;
+    s.outs = s.ins + s.n_ins;
+    return s;
+}
+
+static bool contains(const uint32_t *items, uint32_t n, uint32_t item)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (items[i] == item) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int mtprof__flow_add(mtprof__flow *flow, uint32_t facts, const uint32_t *ins, uint32_t n_ins,
+                     const uint32_t *outs, uint32_t n_outs)
+{
+    n_ins = n_ins < SIDE_MAX ? n_ins : SIDE_MAX;
+    if (!mtb_grow((void **)&flow->words, &flow->words_capacity,
+                  flow->n_words + n_ins + SIDE_MAX + 2, sizeof *flow->words)) {
+        return no_memory("words of data flow", flow->n_words + n_ins + SIDE_MAX + 2);
+    }
+    uint32_t *head = flow->words + flow->n_words;
+    uint32_t *at = head + 1;
+    for (uint32_t i = 0; i < n_ins; i++) {
+        *at++ = ins[i];
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n_outs && kept < SIDE_MAX; i++) {
+        if (!contains(ins, n_ins, outs[i])) {
+            *at++ = outs[i];
+            kept++;
+        }
+    }
+    if (kept == 0) {
+        return 0;
+    }
+    *head = *at = head_pack(facts, n_ins, kept);
+    flow->n_words += n_ins + kept + 2;
+    return 0;
+}
+
+/* ---- solving -----------------------------------------------------------------------------------
+ */
+
+/* K2, K3, K4 for what could not be told while reading: needs the whole trace. */
+static void settle_storages(mtprof__flow *flow)
+{
+    for (size_t i = 0; i < flow->n_storages; i++) {
+        mtprof__storage *s = &flow->storages[i];
+        if (s->role != MTPROF__MEMORY_UNKNOWN) {
+            continue;
+        }
+        bool written = (s->facts & MTPROF__STORAGE_WRITE_OPTIMIZER) != 0;
+        bool forward = (s->facts & MTPROF__STORAGE_READ_FORWARD) != 0;
+        if (s->facts & MTPROF__STORAGE_MADE_OPTIMIZER) {
+            s->role = MTPROF__MEMORY_OPTIMIZER_STATE; /* K4a */
+        } else if ((s->facts & MTPROF__STORAGE_READ_OPTIMIZER) &&
+                   (s->facts & MTPROF__STORAGE_WRITE_BACKWARD) && !forward) {
+            s->role = MTPROF__MEMORY_GRADIENT; /* K2c */
+        } else if (written && forward) {
+            s->role = MTPROF__MEMORY_PARAMETER; /* K3a */
+        } else if (written) {
+            s->role = MTPROF__MEMORY_OPTIMIZER_STATE; /* K4b */
+        } else {
+            continue;
+        }
+        if (flow->tensors[s->tensor].role == MTPROF__MEMORY_UNKNOWN) {
+            flow->tensors[s->tensor].role = s->role;
+        }
+    }
+}
+
+/* K1: by tensor, by storage; the sweeps add what is left. */
+static uint8_t role_of(const mtprof__flow *flow, const mtprof__storage *s)
+{
+    uint8_t by_tensor = flow->tensors[s->tensor].role;
+    if (by_tensor != MTPROF__MEMORY_UNKNOWN) {
+        return by_tensor;
+    }
+    if (s->role != MTPROF__MEMORY_UNKNOWN) {
+        return s->role;
+    }
+    return s->facts & MTPROF__STORAGE_TEMPORARY ? MTPROF__MEMORY_TEMPORARY : MTPROF__MEMORY_UNKNOWN;
+}
+
+static void settle_versions(mtprof__flow *flow)
+{
+    for (size_t i = 0; i < flow->n_versions; i++) {
+        mtprof__version *v = &flow->versions[i];
+        const mtprof__storage *s = &flow->storages[v->storage];
+        v->category = role_of(flow, s);
+        bool first = v->previous == MTPROF__NO_INDEX;
+        if (v->category == MTPROF__MEMORY_UNKNOWN &&
+            ((v->facts & MTPROF__VERSION_BACKWARD) ||
+             (first && (s->facts & MTPROF__STORAGE_MADE_BACKWARD)))) {
+            v->category = MTPROF__MEMORY_AUTOGRAD_DETAIL; /* K7 */
+        }
+    }
+}
+
+/* K5: what a forward op made from parameters or activations, and from no gradient. */
+static void sweep_forward(mtprof__flow *flow, const step *s)
+{
+    bool learns = false;
+    bool depends = false;
+    bool foreign = false;
+    for (uint32_t i = 0; i < s->n_ins; i++) {
+        const mtprof__version *v = &flow->versions[s->ins[i]];
+        switch (v->category) {
+        case MTPROF__MEMORY_PARAMETER:
+        case MTPROF__MEMORY_ACTIVATION: learns = true; break;
+        case MTPROF__MEMORY_GRADIENT: depends = true; break;
+        case MTPROF__MEMORY_OPTIMIZER_STATE:
+        case MTPROF__MEMORY_AUTOGRAD_DETAIL: foreign = true; break;
+        default: depends |= (v->facts & MTPROF__VERSION_DEPENDS) != 0; break;
+        }
+    }
+    bool plain = (s->facts & (MTPROF__FLOW_BACKWARD | MTPROF__FLOW_OPTIMIZER)) == 0;
+    for (uint32_t i = 0; i < s->n_outs; i++) {
+        mtprof__version *v = &flow->versions[s->outs[i]];
+        if (depends) {
+            v->facts |= MTPROF__VERSION_DEPENDS;
+        }
+        if (plain && learns && !depends && !foreign && v->category == MTPROF__MEMORY_UNKNOWN) {
+            v->category = MTPROF__MEMORY_ACTIVATION;
+        }
+    }
+}
+
+/* K6: what is read beside a parameter or an activation, or goes into what learns. */
+static void sweep_back(mtprof__flow *flow, const step *s)
+{
+    bool feeds = false;
+    for (uint32_t i = 0; i < s->n_outs; i++) {
+        const mtprof__version *v = &flow->versions[s->outs[i]];
+        feeds |= v->category == MTPROF__MEMORY_GRADIENT ||
+                 v->category == MTPROF__MEMORY_ACTIVATION || (v->facts & MTPROF__VERSION_FEEDS);
+    }
+    for (uint32_t i = 0; i < s->n_ins && !feeds; i++) {
+        uint8_t category = flow->versions[s->ins[i]].category;
+        feeds = category == MTPROF__MEMORY_PARAMETER || category == MTPROF__MEMORY_ACTIVATION;
+    }
+    if (!feeds || (s->facts & MTPROF__FLOW_OPTIMIZER)) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->n_ins; i++) {
+        mtprof__version *v = &flow->versions[s->ins[i]];
+        v->facts |= MTPROF__VERSION_FEEDS;
+        if (v->category == MTPROF__MEMORY_UNKNOWN &&
+            (v->facts & (MTPROF__VERSION_DEPENDS | MTPROF__VERSION_OPTIMIZER)) == 0) {
+            v->category = MTPROF__MEMORY_INPUT;
+        }
+    }
+}
+
+void mtprof__flow_solve(mtprof__flow *flow)
+{
+    settle_storages(flow);
+    settle_versions(flow);
+    for (size_t at = 0; at < flow->n_words;) {
+        step s = step_read(flow->words + at);
+        sweep_forward(flow, &s);
+        at += s.n_ins + s.n_outs + 2;
+    }
+    for (size_t end = flow->n_words; end > 0;) {
+        uint32_t head = flow->words[end - 1];
+        end -= (head >> 8 & 0xFF) + (head & 0xFF) + 2;
+        step s = step_read(flow->words + end);
+        sweep_back(flow, &s);
+    }
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ */
+#include "mtprof/export/out_file.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <mtprof/status.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    NAME_TRIES = 100,
+    WRITE_MOST = 1 << 30
+};
+
+static int status_of(int error)
+{
+    return error == ENOSPC || error == EDQUOT ? MTPROF_ENOSPC
+           : error == ENOMEM                  ? MTPROF_ENOMEM
+                                              : MTPROF_EIO;
+}
+
+/* Follows links, so that the file they name is replaced and not they. *dangles: it is a link to
+ * nowhere. NULL: no memory. */
+static char *resolve(const char *path, bool *dangles)
+{
+    char resolved[PATH_MAX];
+    struct stat there;
+    if (realpath(path, resolved) != NULL) {
+        return mtb_copy_text(resolved, strlen(resolved));
+    }
+    *dangles = errno == ENOENT && lstat(path, &there) == 0;
+    return mtb_copy_text(path, strlen(path));
+}
+
+/* A new file in the folder of file->path, under a name nobody has. An errno value. */
+static int make_beside(mtprof__out_file *file)
+{
+    static _Atomic(unsigned) count;
+    const char *slash = strrchr(file->path, '/');
+    size_t folder = slash == NULL ? 0 : (size_t)(slash + 1 - file->path);
+    size_t size = folder + 64;
+    file->beside = mtb_calloc(size, 1);
+    if (file->beside == NULL) {
+        return ENOMEM;
+    }
+    memcpy(file->beside, file->path, folder);
+    int error = EEXIST;
+    for (int i = 0; i < NAME_TRIES && error == EEXIST; i++) {
+        unsigned number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+        (void)snprintf(file->beside + folder, size - folder, ".mtprof-%ld-%u.part", (long)getpid(),
+                       number);
+        file->fd = open(file->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        error = file->fd < 0 ? errno : 0;
+    }
+    if (error != 0) {
+        mtb_free(file->beside);
+        file->beside = NULL;
+    }
+    return error;
+}
+
+/* /dev/stdout and its like name a descriptor, not a file, also where a file stands behind it. */
+static bool names_descriptor(const char *path)
+{
+    return strncmp(path, "/dev/std", 8) == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+           strncmp(path, "/proc/", 6) == 0;
+}
+
+static int open_somewhere(mtprof__out_file *file, bool direct)
+{
+    struct stat there;
+    bool exists = stat(file->path, &there) == 0;
+    if (names_descriptor(file->name)) {
+        file->fd = open(file->name, O_WRONLY | O_APPEND | O_CLOEXEC);
+        return file->fd < 0 ? errno : 0;
+    }
+    if (direct || (exists && !S_ISREG(there.st_mode))) {
+        file->fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        return file->fd < 0 ? errno : 0;
+    }
+    int error = make_beside(file);
+    if (error == 0 && exists) {
+        (void)fchmod(file->fd, there.st_mode & 07777); /* where it is refused the umask's stays */
+    }
+    return error;
+}
+
+int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
+{
+    *file = (mtprof__out_file){.fd = -1};
+    file->name = mtb_copy_text(path, strlen(path));
+    bool dangles = false;
+    file->path = resolve(path, &dangles);
+    /* Opening a link to nowhere makes what it names. */
+    int error =
+        file->name == NULL || file->path == NULL ? ENOMEM : open_somewhere(file, direct || dangles);
+    if (error != 0) {
+        mtprof__out_file_abandon(file);
+        return mtb_fail_errno(status_of(error), error, "export: cannot write %s", path);
+    }
+    return MTPROF_OK;
+}
+
+int mtprof__out_file_write(void *context, const void *bytes, size_t length)
+{
+    mtprof__out_file *file = context;
+    const char *from = bytes;
+    while (length > 0) {
+        ssize_t n = write(file->fd, from, length < WRITE_MOST ? length : WRITE_MOST);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? errno : EIO;
+        }
+        from += n;
+        length -= (size_t)n;
+        file->bytes += (uint64_t)n;
+    }
+    return 0;
+}
+
+int mtprof__out_file_close(mtprof__out_file *file)
+{
+    int fd = file->fd;
+    file->fd = -1;
+    if (fd >= 0 && close(fd) != 0 && errno != EINTR) {
+        return mtb_fail_errno(status_of(errno), errno, "export: cannot write %s", file->name);
+    }
+    return MTPROF_OK;
+}
+
+int mtprof__out_file_commit(mtprof__out_file *file)
+{
+    int status = MTPROF_OK;
+    if (file->beside != NULL) {
+        if (rename(file->beside, file->path) != 0) {
+            status =
+                mtb_fail_errno(status_of(errno), errno, "export: cannot replace %s", file->name);
+        } else {
+            mtb_free(file->beside);
+            file->beside = NULL;
+        }
+    }
+    mtprof__out_file_abandon(file);
+    return status;
+}
+
+void mtprof__out_file_abandon(mtprof__out_file *file)
+{
+    if (file->fd >= 0) {
+        (void)close(file->fd);
+    }
+    if (file->beside != NULL) {
+        (void)unlink(file->beside);
+    }
+    mtb_free(file->beside);
+    mtb_free(file->path);
+    mtb_free(file->name);
+    *file = (mtprof__out_file){.fd = -1};
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file that appears at its path complete or not at all.
+ *
+ *     open ─► write … ─► close ─► commit          commit: rename over the path
+ *        └────────┴─────────┴──► abandon          abandon: what stood at the path still does
+ *
+ * What stands at the path and is no regular file (a pipe, a terminal, /dev/stdout) is written as it
+ * is: there commit and abandon do nothing. A symbolic link stays one; the file it names is
+ * replaced.
+ */
+#ifndef MTPROF_EXPORT_OUT_FILE_H
+#define MTPROF_EXPORT_OUT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mtprof__out_file {
+    int fd;         /* -1: closed */
+    char *name;     /* as the caller gave it, for messages */
+    char *path;     /* where it will stand */
+    char *beside;   /* where it is written; NULL: at the path itself */
+    uint64_t bytes; /* written so far */
+} mtprof__out_file;
+
+/* Fails with EIO, ENOSPC, ENOMEM; then nothing is left to be done. direct: write the path itself.
+ */
+int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct);
+
+/* A sink: `file` is an mtprof__out_file. 0 or an errno value. */
+int mtprof__out_file_write(void *file, const void *bytes, size_t length);
+
+/* Fails with EIO, ENOSPC: some file systems tell of a full disk only now. */
+int mtprof__out_file_close(mtprof__out_file *file);
+
+/* Puts a closed file into its place, and ends it. Fails with EIO, ENOSPC. */
+int mtprof__out_file_commit(mtprof__out_file *file);
+
+/* Ends it in any state, also after a failure; the path is as it was. */
+void mtprof__out_file_abandon(mtprof__out_file *file);
+
+#endif /* MTPROF_EXPORT_OUT_FILE_H */

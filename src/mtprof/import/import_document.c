@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The document around the events: an object with "traceEvents" among other members, in any order,
+ * or a bare array of events. Either may be cut off: what is there is read, and a cut in the middle
+ * of an event counts as a problem.
+ */
+#include "base/fail.h"
+#include "mtprof/import/import_impl.h"
+
+#include <string.h>
+
+enum {
+    METADATA_MOST = 1 << 20 /* longest value of the trace that is kept */
+};
+
+typedef struct reader {
+    mtprof__import *import;
+    mtprof__source *source;
+    mtprof__scan scan;
+    bool cut; /* the text ended before the document did */
+} reader;
+
+/* ---- the window ---------------------------------------------------------------------------------
+ */
+
+/* What has been read up to scan.at is done with. */
+static void consume(reader *r)
+{
+    r->source->begin = (size_t)(r->scan.at - r->source->window);
+}
+
+/* Starts again at what is not done with. */
+static void restart(reader *r)
+{
+    r->scan.at = r->source->window + r->source->begin;
+    r->scan.end = r->source->window + r->source->end;
+}
+
+static int report_progress(const reader *r)
+{
+    const mtprof_model_options *options = &r->import->model->options;
+    if (options->progress == NULL) {
+        return MTPROF_OK;
+    }
+    if (options->progress(options->user, "reading", r->source->read_bytes,
+                          r->source->file_bytes) != 0) {
+        return mtb_fail(MTPROF_ECALLBACK, "open trace: %s: given up on request", r->source->path);
+    }
+    return MTPROF_OK;
+}
+
+/* More text; r->cut where there is none. */
+static int refill(reader *r)
+{
+    if (r->source->ended) {
+        r->cut = true;
+        return MTPROF_OK;
+    }
+    MT_TRY(mtprof__source_fill(r->source));
+    restart(r);
+    return report_progress(r);
+}
+
+static int bad_text(const reader *r)
+{
+    uint64_t offset = r->source->offset + (uint64_t)(r->scan.at - r->source->window);
+    unsigned char found = (unsigned char)*r->scan.at;
+    char shown[8] = {(char)found, 0};
+    if (found < 0x20 || found > 0x7E) {
+        static const char hex[] = "0123456789abcdef";
+        memcpy(shown, "\\x00", 5);
+        shown[2] = hex[found >> 4];
+        shown[3] = hex[found & 15];
+    }
+    return mtb_fail_at(MTPROF_EFORMAT, (int64_t)offset,
+                       "open trace: %s: expected %s at byte %llu%s, found '%s'; not valid JSON "
+                       "there: repair that place, or write the trace again",
+                       r->source->path, r->scan.wanted != NULL ? r->scan.wanted : "JSON",
+                       (unsigned long long)offset,
+                       r->source->inflate != NULL ? " of the unpacked text" : "", shown);
+}
+
+/* The next character that is no white space, 0 at the end of the text (r->cut). */
+static int peek(reader *r, char *out)
+{
+    *out = 0;
+    while (!r->cut) {
+        r->scan.at = mtprof__skip_space(r->scan.at);
+        if (r->scan.at < r->scan.end) {
+            *out = *r->scan.at;
+            return MTPROF_OK;
+        }
+        consume(r);
+        MT_TRY(refill(r));
+    }
+    return MTPROF_OK;
+}
+
+/* One value as a whole. r->cut: it is not there as a whole. */
+static int read_value(reader *r, mtprof__slice *value)
+{
+    consume(r);
+    while (!r->cut) {
+        int status = mtprof__scan_value(&r->scan, value);
+        if (status == MTPROF__SCAN_OK) {
+            return MTPROF_OK;
+        }
+        if (status == MTPROF__SCAN_BAD) {
+            return bad_text(r);
+        }
+        MT_TRY(refill(r));
+    }
+    return MTPROF_OK;
+}
+
+/* ---- events -------------------------------------------------------------------------------------
+ */
+
+static int read_event(reader *r)
+{
+    mtprof__import *import = r->import;
+    consume(r);
+    while (!r->cut) {
+        int status = mtprof__scan_event(&r->scan, &import->raw);
+        if (MT_LIKELY(status == MTPROF__SCAN_OK)) {
+            return mtprof__import_add(import);
+        }
+        if (status == MTPROF__SCAN_BAD) {
+            return bad_text(r);
+        }
+        MT_TRY(refill(r));
+    }
+    import->found.problems++; /* cut in the middle of an event */
+    return MTPROF_OK;
+}
+
+/* Entries up to the closing bracket. Commas too many or too few are let pass. */
+static int read_events(reader *r)
+{
+    r->scan.at++;
+    for (;;) {
+        char next;
+        MT_TRY(peek(r, &next));
+        if (r->cut) {
+            return MTPROF_OK;
+        }
+        if (MT_LIKELY(next == '{')) {
+            MT_TRY(read_event(r));
+        } else if (next == ',') {
+            r->scan.at++;
+        } else if (next == ']') {
+            r->scan.at++;
+            return MTPROF_OK;
+        } else {
+            mtprof__slice ignored;
+            MT_TRY(read_value(r, &ignored));
+            r->import->entries++;
+            r->import->found.skipped++;
+        }
+    }
+}
+
+/* ---- metadata of the trace ----------------------------------------------------------------------
+ */
+
+/* Members that say what was recorded. */
+static uint64_t want_of(const mtprof__slice *key)
+{
+    static const struct {
+        const char *key;
+        uint64_t want;
+    } flags[] = {
+        {"with_stack", MTPROF_WANT_STACKS},   {"profile_memory", MTPROF_WANT_ALLOCS},
+        {"record_shapes", MTPROF_WANT_INPUTS}, {"with_modules", MTPROF_WANT_MODULES},
+        {"with_flops", MTPROF_WANT_FLOPS},
+    };
+    for (size_t i = 0; i < MT_COUNT(flags); i++) {
+        if (mtprof__slice_is(key, flags[i].key, strlen(flags[i].key))) {
+            return flags[i].want;
+        }
+    }
+    return 0;
+}
+
+/* Members that every export writes for itself. */
+static bool is_frame(const mtprof__slice *key)
+{
+    return mtprof__slice_is_literal(key, "schemaVersion") ||
+           mtprof__slice_is_literal(key, "displayTimeUnit") ||
+           mtprof__slice_is_literal(key, "traceName") ||
+           mtprof__slice_is_literal(key, "mtprof_version");
+}
+
+static int add_member(mtprof__import *import, const mtprof__slice *key, const mtprof__slice *value)
+{
+    int64_t number = 0;
+    if (mtprof__slice_is_literal(key, "baseTimeNanoseconds")) {
+        if (mtprof__slice_integer(value, &number)) {
+            import->base_ns = number;
+        }
+        return MTPROF_OK;
+    }
+    uint64_t want = want_of(key);
+    if (want != 0) {
+        bool on = value->type == MTPROF__SLICE_TRUE ||
+                  (mtprof__slice_integer(value, &number) && number != 0);
+        import->wants |= on ? want : 0;
+        return MTPROF_OK;
+    }
+    bool empty = value->type == MTPROF__SLICE_ARRAY && value->length <= 2;
+    if (is_frame(key) || empty) {
+        return MTPROF_OK;
+    }
+    if ((size_t)key->length + value->length > METADATA_MOST) {
+        import->found.skipped++;
+        return MTPROF_OK;
+    }
+    char *room = mtprof__import_scratch(import, (size_t)key->length + value->length);
+    if (room == NULL) {
+        return MTPROF_ENOMEM;
+    }
+    mtprof_metadatum item = {.key = {key->bytes, key->length}};
+    if (key->escaped != 0) {
+        item.key = (mtprof_text){room, mtprof__slice_decode(key, room)};
+        room += key->length;
+    }
+    mtprof__import_metadatum(value, room, &item);
+    return mtprof__dictionary_trace_metadata(&import->model->dictionary, &item);
+}
+
+/* A member other than the events: key, colon and value as one item. */
+static int read_member(reader *r, bool *is_events)
+{
+    mtprof__slice key;
+    mtprof__slice value;
+    *is_events = false;
+    consume(r);
+    while (!r->cut) {
+        int status = mtprof__scan_string(&r->scan, &key);
+        if (status == MTPROF__SCAN_OK) {
+            status = mtprof__scan_expect(&r->scan, ':', "':'");
+        }
+        if (status == MTPROF__SCAN_OK && mtprof__slice_is_literal(&key, "traceEvents")) {
+            *is_events = true;
+            return MTPROF_OK;
+        }
+        if (status == MTPROF__SCAN_OK) {
+            status = mtprof__scan_value(&r->scan, &value);
+        }
+        if (status == MTPROF__SCAN_OK) {
+            return add_member(r->import, &key, &value);
+        }
+        if (status == MTPROF__SCAN_BAD) {
+            return bad_text(r);
+        }
+        MT_TRY(refill(r));
+    }
+    return MTPROF_OK;
+}
+
+/* ---- the document -------------------------------------------------------------------------------
+ */
+
+static int read_object(reader *r, bool *has_events)
+{
+    char next;
+    r->scan.at++;
+    for (;;) {
+        bool is_events;
+        MT_TRY(peek(r, &next));
+        if (next == ',') {
+            r->scan.at++;
+            continue;
+        }
+        if (r->cut || next == '}') {
+            r->scan.at += next == '}';
+            r->import->found.problems |= r->cut; /* counted before, where it cut an event */
+            return MTPROF_OK;
+        }
+        MT_TRY(read_member(r, &is_events));
+        if (!is_events) {
+            continue;
+        }
+        *has_events = true;
+        MT_TRY(peek(r, &next));
+        if (next != '[' && !r->cut) {
+            r->scan.wanted = "'[' (an array of events)";
+            return bad_text(r);
+        }
+        if (!r->cut) {
+            MT_TRY(read_events(r));
+        }
+    }
+}
+
+static int not_a_trace(const reader *r, const char *what)
+{
+    return mtb_fail_at(MTPROF_EFORMAT, 0,
+                       "open trace: %s: %s; expected a .mtt trace, or JSON with \"traceEvents\" as "
+                       "Chrome and torch.profiler write it",
+                       r->source->path, what);
+}
+
+/* Whether what was read is a trace at all. */
+static int judge(const reader *r, bool has_events)
+{
+    const mtprof__import *import = r->import;
+    if (!has_events) {
+        return not_a_trace(r, r->cut ? "the text ends before any events come"
+                                     : "a JSON object without \"traceEvents\"");
+    }
+    if (import->entries > 0 && import->events == 0) {
+        return not_a_trace(r, "none of the entries is an event");
+    }
+    return MTPROF_OK;
+}
+
+int mtprof__import_document(mtprof__import *import)
+{
+    reader r = {.import = import, .source = import->source};
+    bool has_events = false;
+    char next;
+    MT_TRY(mtprof__source_fill(r.source));
+    restart(&r);
+    if (r.scan.end - r.scan.at >= 3 && memcmp(r.scan.at, "\xEF\xBB\xBF", 3) == 0) {
+        r.scan.at += 3; /* a byte order mark */
+    }
+    MT_TRY(peek(&r, &next));
+    if (r.cut) {
+        return not_a_trace(&r, "it is empty");
+    }
+    if (next == '[') {
+        has_events = true;
+        MT_TRY(read_events(&r));
+    } else if (next == '{') {
+        MT_TRY(read_object(&r, &has_events));
+    } else {
+        return not_a_trace(&r, "neither JSON nor .mtt");
+    }
+    MT_TRY(judge(&r, has_events));
+    MT_TRY(peek(&r, &next));
+    import->found.problems += next != 0; /* something behind the document */
+    return MTPROF_OK;
+}

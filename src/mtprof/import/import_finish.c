@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was read becomes the model: threads get their numbers, devices their names, runs are handed
+ * over, and what can only be told with all events in order is told.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/import/import_impl.h"
+
+#include <string.h>
+
+/* ---- ends that never came -----------------------------------------------------------------------
+ */
+
+static void close_spans(mtprof__import *import)
+{
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        mtprof__import_track *track = &import->tracks[t];
+        mtprof__columns *columns = &track->run.columns;
+        for (size_t i = 0; i < columns->n; i++) {
+            if ((columns->flags[i] & MTPROF_EVENT_TRUNCATED) != 0) {
+                columns->end_ns[i] = import->last_ns;
+                track->unsorted = true;
+                import->found.truncated++;
+            }
+        }
+    }
+}
+
+/* ---- threads and queues -------------------------------------------------------------------------
+ */
+
+/* The text for which a number was made, or an empty one. */
+static mtprof_text strange_text(const mtprof__import *import, int64_t id)
+{
+    int64_t name = id - MTPROF__STRANGE_ID;
+    return name >= 0 && name < import->model->dictionary.n_names
+               ? mtprof_model_name(import->model, (uint32_t)name)
+               : (mtprof_text){"", 0};
+}
+
+static mtprof_text process_name(const mtprof__import *import, int64_t pid)
+{
+    size_t from = 0;
+    size_t to = import->n_processes;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (import->processes[middle].pid < pid) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from < import->n_processes && import->processes[from].pid == pid
+               ? import->processes[from].name
+               : strange_text(import, pid);
+}
+
+static int add_thread(mtprof__import *import, mtprof__import_track *track, uint32_t number)
+{
+    const mtprof_track thread = {
+        .number = number,
+        .pid = track->pid,
+        .tid = track->tid,
+        .name = track->name.bytes != NULL ? track->name : strange_text(import, track->tid),
+        .process_name = process_name(import, track->pid),
+    };
+    return mtprof__dictionary_thread_track(&import->model->dictionary, &thread, &track->track);
+}
+
+/* Threads are numbered in the order of their first event; those with points only come last. */
+static int add_threads(mtprof__import *import)
+{
+    uint32_t number = 0;
+    mtprof__sort_key *keys = mtb_calloc(import->n_tracks + 1, sizeof *keys);
+    bool *has_points = mtb_calloc(import->n_tracks + 1, sizeof *has_points);
+    int status = keys != NULL && has_points != NULL
+                     ? MTPROF_OK
+                     : mtb_fail(MTPROF_ENOMEM, "open trace: %zu threads", import->n_tracks);
+    size_t n = 0;
+    for (size_t i = 0; status == MTPROF_OK && i < import->n_points; i++) {
+        has_points[import->points[i].track] = true;
+    }
+    for (size_t t = 0; status == MTPROF_OK && t < import->n_tracks; t++) {
+        const mtprof__import_track *track = &import->tracks[t];
+        bool some = track->run.columns.n > 0;
+        if (track->space != MTPROF__TRACK_QUEUE && (some || has_points[t])) {
+            keys[n++] = (mtprof__sort_key){some ? track->run.columns.start_ns[0] : INT64_MAX, 0, 0,
+                                           (uint32_t)t};
+        }
+    }
+    if (status == MTPROF_OK) {
+        status = mtprof__import_sort_keys(keys, n);
+    }
+    for (size_t i = 0; status == MTPROF_OK && i < n; i++) {
+        status = add_thread(import, &import->tracks[keys[i].place], ++number);
+    }
+    if (status == MTPROF_OK && n > 0) {
+        int64_t pid = import->tracks[keys[0].place].pid;
+        import->model->info.pid = pid > 0 && pid < MTPROF__STRANGE_ID ? (uint64_t)pid : 0;
+    }
+    mtb_free(keys);
+    mtb_free(has_points);
+    return status;
+}
+
+static mtprof_text device_type(const mtprof__import *import)
+{
+    if (import->device_name.bytes != NULL) {
+        return import->device_name;
+    }
+    /* Kernels of nobody in particular are CUDA's: every tool that writes them calls them so. */
+    const char *type = import->device_type != NULL ? import->device_type : "CUDA";
+    return (mtprof_text){type, strlen(type)};
+}
+
+static int model_device(mtprof__import *import, int64_t number, uint32_t *device)
+{
+    MT_TRY(mtprof__dictionary_device(&import->model->dictionary, device_type(import),
+                                     (int32_t)number, device));
+    if (import->model->info.device_type == NULL) {
+        import->model->info.device_type =
+            import->model->dictionary.devices[*device].type.bytes;
+    }
+    return MTPROF_OK;
+}
+
+static int add_queues(mtprof__import *import)
+{
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        mtprof__import_track *track = &import->tracks[t];
+        mtprof__columns *columns = &track->run.columns;
+        if (track->space != MTPROF__TRACK_QUEUE || columns->n == 0) {
+            continue;
+        }
+        uint32_t device;
+        MT_TRY(model_device(import, track->pid, &device));
+        MT_TRY(mtprof__dictionary_queue_track(&import->model->dictionary, device,
+                                              (uint32_t)track->tid, &track->track));
+        memset(columns->device, (int)device, columns->n);
+    }
+    return MTPROF_OK;
+}
+
+/* ---- what names other things --------------------------------------------------------------------
+ */
+
+static void set_tracks(mtprof__import *import)
+{
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        const mtprof__columns *columns = &import->tracks[t].run.columns;
+        for (size_t i = 0; i < columns->n; i++) {
+            columns->track[i] = import->tracks[t].track;
+        }
+    }
+}
+
+/* MEMORY_DEVICE says so far whether it is the first device's memory or the host's. */
+static int set_memory_devices(mtprof__import *import)
+{
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        const mtprof__columns *columns = &import->tracks[t].run.columns;
+        uint8_t *devices = columns->extra[MTPROF_COLUMN_MEMORY_DEVICE];
+        for (size_t i = 0; devices != NULL && i < columns->n; i++) {
+            if (devices[i] != 0) {
+                uint32_t device;
+                MT_TRY(model_device(import, 0, &device));
+                devices[i] = (uint8_t)device;
+            }
+        }
+    }
+    return MTPROF_OK;
+}
+
+/* Which events may be named by device work and as parents. Runtime calls of other tools have ids of
+ * another kind, which may be the same. */
+static bool is_host_of_links(const mtprof__import *import, uint8_t kind)
+{
+    switch (kind) {
+    case MTPROF_EVENT_OP:
+    case MTPROF_EVENT_SCOPE:
+    case MTPROF_EVENT_STEP: return true;
+    case MTPROF_EVENT_FUNCTION:
+    case MTPROF_EVENT_RUNTIME: return import->is_ours;
+    default: return false;
+    }
+}
+
+static int add_hosts(mtprof__import *import)
+{
+    bool needed = false;
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        needed |= import->tracks[t].run.works.n + import->tracks[t].run.parents.n != 0;
+    }
+    for (size_t t = 0; needed && t < import->n_tracks; t++) {
+        mtprof__run *run = &import->tracks[t].run;
+        const uint64_t *ids = run->columns.extra[MTPROF_COLUMN_CORRELATION];
+        for (uint32_t i = 0; ids != NULL && i < run->columns.n; i++) {
+            if (ids[i] != 0 && is_host_of_links(import, run->columns.kind[i])) {
+                MT_TRY(mtprof__links_add(&run->hosts, ids[i], i));
+            }
+        }
+    }
+    return MTPROF_OK;
+}
+
+/* What is said to have no parent (key 0) has none, whatever the times say. */
+static void drop_parents(const mtprof__import *import)
+{
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        const mtprof__run *run = &import->tracks[t].run;
+        for (size_t i = 0; i < run->parents.n; i++) {
+            if (run->parents.items[i].key == 0) {
+                run->columns.parent[run->parents.items[i].event] = MTPROF_NO_EVENT;
+            }
+        }
+    }
+}
+
+/* ---- points -------------------------------------------------------------------------------------
+ */
+
+static int sort_points(mtprof__import *import)
+{
+    size_t n = import->n_points;
+    bool sorted = true;
+    for (size_t i = 1; i < n && sorted; i++) {
+        sorted = import->points[i - 1].start_ns <= import->points[i].start_ns;
+    }
+    if (sorted) {
+        return MTPROF_OK;
+    }
+    mtprof__sort_key *keys = mtb_resize(NULL, n, sizeof *keys);
+    mtprof__event *points = mtb_resize(NULL, n, sizeof *points);
+    int status = n < UINT32_MAX && keys != NULL && points != NULL
+                     ? MTPROF_OK
+                     : mtb_fail(MTPROF_ENOMEM, "open trace: sorting %zu points", n);
+    for (size_t i = 0; status == MTPROF_OK && i < n; i++) {
+        keys[i] = (mtprof__sort_key){import->points[i].start_ns, 0, 0, (uint32_t)i};
+    }
+    if (status == MTPROF_OK) {
+        status = mtprof__import_sort_keys(keys, n);
+    }
+    if (status == MTPROF_OK) {
+        for (size_t i = 0; i < n; i++) {
+            points[i] = import->points[keys[i].place];
+        }
+        mtb_free(import->points);
+        import->points = points;
+        points = NULL;
+    }
+    mtb_free(keys);
+    mtb_free(points);
+    return status;
+}
+
+/* Numbers of the import become numbers of the model. */
+static int set_points(mtprof__import *import)
+{
+    for (size_t i = 0; i < import->n_points; i++) {
+        mtprof__event *point = &import->points[i];
+        uint32_t device = 0;
+        if (point->device != 0) {
+            MT_TRY(model_device(import, point->device - 1, &device));
+        }
+        point->device = (uint8_t)device;
+        point->track = import->tracks[point->track].track;
+        point->name_text = mtprof_model_name(import->model, point->name);
+    }
+    return MTPROF_OK;
+}
+
+/* ---- handing over -------------------------------------------------------------------------------
+ */
+
+static int assemble(mtprof__import *import, mtprof__run *strays)
+{
+    size_t n = import->n_tracks + 1;
+    mtprof__run *runs = mtb_calloc(n, sizeof *runs);
+    if (runs == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "open trace: %zu runs", n);
+    }
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        runs[t] = import->tracks[t].run;
+        import->tracks[t].run = (mtprof__run){.order = 0};
+    }
+    runs[n - 1] = *strays;
+    runs[n - 1].order = (uint32_t)n;
+    *strays = (mtprof__run){.order = 0};
+    import->model->points = import->points;
+    import->model->n_points = import->n_points;
+    import->points = NULL;
+    import->n_points = 0;
+    int status = mtprof__model_assemble(import->model, runs, n);
+    mtb_free(runs);
+    return status;
+}
+
+static int add_memory(mtprof__import *import, mtprof__import_track *strays)
+{
+    uint32_t *bases = mtb_calloc(import->n_tracks + 1, sizeof *bases);
+    if (bases == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "open trace: %zu tracks", import->n_tracks);
+    }
+    uint64_t base = 0;
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        bases[t] = (uint32_t)base;
+        base += import->tracks[t].run.columns.n;
+    }
+    int status = MTPROF_OK;
+    if (base < UINT32_MAX) { /* more are refused when they are assembled */
+        status = mtprof__import_memory(import, bases, &strays->run);
+    }
+    mtb_free(bases);
+    if (status == MTPROF_OK && strays->run.columns.n > 0) {
+        strays->pid = (int64_t)import->model->info.pid;
+        strays->unsorted = true;
+        status = mtprof__import_sort(strays);
+        mtprof__import_tell_steps(import, strays);
+    }
+    return status;
+}
+
+/* ---- what the whole tells -----------------------------------------------------------------------
+ */
+
+static bool is_memory(uint8_t kind)
+{
+    return kind == MTPROF_EVENT_MEMORY || kind == MTPROF_EVENT_OUT_OF_MEMORY;
+}
+
+/* Host events that came without a number get one: in order of beginning, behind those that did. */
+static void number_events(const mtprof__columns *columns)
+{
+    uint32_t next = 0;
+    for (size_t i = 0; i < columns->n; i++) {
+        uint32_t index = columns->index[i];
+        next = index != MTPROF_NO_EVENT && index >= next ? index + 1 : next;
+    }
+    for (size_t i = 0; i < columns->n && next < MTPROF_NO_EVENT; i++) {
+        if (columns->index[i] == MTPROF_NO_EVENT && columns->device[i] == 0 &&
+            !is_memory(columns->kind[i])) {
+            columns->index[i] = next++;
+        }
+    }
+}
+
+/* Device work was launched in the step of what launched it. */
+static void tell_device_steps(const mtprof__columns *columns)
+{
+    const uint32_t *link = columns->extra[MTPROF_COLUMN_LINK];
+    for (size_t i = 0; link != NULL && i < columns->n; i++) {
+        if (columns->device[i] != 0 && columns->step[i] < 0 && link[i] != MTPROF_NO_EVENT) {
+            columns->step[i] = columns->step[link[i]];
+        }
+    }
+}
+
+static uint64_t wants_of(const mtprof__import *import)
+{
+    static const struct {
+        uint32_t column;
+        uint64_t want;
+    } columns[] = {
+        {MTPROF_COLUMN_INPUTS, MTPROF_WANT_INPUTS},
+        {MTPROF_COLUMN_STACK, MTPROF_WANT_STACKS},
+        {MTPROF_COLUMN_FLOPS, MTPROF_WANT_FLOPS},
+        {MTPROF_COLUMN_MODULE, MTPROF_WANT_MODULES},
+        {MTPROF_COLUMN_MEMORY_BEFORE, MTPROF_WANT_MEMORY},
+        {MTPROF_COLUMN_SEQUENCE, MTPROF_WANT_DETAILS},
+    };
+    const mtprof_model *model = import->model;
+    uint64_t wants = import->wants;
+    for (size_t i = 0; i < MT_COUNT(columns); i++) {
+        wants |= model->columns.extra[columns[i].column] != NULL ? columns[i].want : 0;
+    }
+    wants |= import->n_allocs > 0 ? MTPROF_WANT_ALLOCS : 0;
+    wants |= model->n_points > import->n_allocs ? MTPROF_WANT_MARKS : 0;
+    wants |= model->info.device_type != NULL ? MTPROF_WANT_DEVICE : 0;
+    for (size_t i = 0; i < model->columns.n; i++) {
+        switch (model->columns.kind[i]) {
+        case MTPROF_EVENT_OP: wants |= MTPROF_WANT_OPS; break;
+        case MTPROF_EVENT_RUNTIME: wants |= MTPROF_WANT_RUNTIME; break;
+        default: wants |= MTPROF_WANT_SCOPES; break;
+        }
+    }
+    return wants;
+}
+
+static void tell_findings(mtprof__import *import)
+{
+    mtprof_model_findings *findings = &import->model->findings;
+    const mtprof__columns *columns = &import->model->columns;
+    for (size_t i = 0; i < columns->n; i++) {
+        findings->overlaps += (columns->flags[i] & MTPROF_EVENT_OVERLAP) != 0;
+    }
+    findings->ends_without_begin = import->found.ends_without_begin;
+    findings->truncated = import->found.truncated;
+    findings->clock_back = import->found.clock_back;
+    findings->problems = import->found.problems;
+    findings->skipped = import->found.skipped;
+}
+
+static void tell_info(mtprof__import *import)
+{
+    mtprof_model_info *info = &import->model->info;
+    bool any = import->first_ns <= import->last_ns;
+    info->start_ns = any ? import->first_ns : 0;
+    info->end_ns = any ? import->last_ns : 0;
+    info->real_offset_ns = import->base_ns;
+    info->windows = 1;
+    info->closed = import->found.problems == 0;
+    info->wants = wants_of(import);
+}
+
+int mtprof__import_finish(mtprof__import *import)
+{
+    if (import->has_begins) {
+        close_spans(import);
+    }
+    MT_TRY(mtprof__import_trees(import));
+    MT_TRY(sort_points(import));
+    MT_TRY(add_threads(import));
+    MT_TRY(add_queues(import));
+    set_tracks(import);
+    MT_TRY(set_memory_devices(import));
+    MT_TRY(add_hosts(import));
+    mtprof__import_track strays = {.run.order = 0};
+    int status = add_memory(import, &strays);
+    if (status == MTPROF_OK) {
+        status = set_points(import);
+    }
+    if (status == MTPROF_OK) {
+        drop_parents(import);
+        status = assemble(import, &strays.run);
+    }
+    mtprof__run_fini(&strays.run);
+    MT_TRY(status);
+    number_events(&import->model->columns);
+    tell_device_steps(&import->model->columns);
+    tell_findings(import);
+    tell_info(import);
+    return MTPROF_OK;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tracks while a trace is read: threads and queues, and the appending of events to them.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "mtprof/import/import_impl.h"
+
+#include <string.h>
+
+enum {
+    FIRST_EVENTS = 16
+};
+
+static int no_memory(const char *what, size_t count)
+{
+    return mtb_fail(MTPROF_ENOMEM, "open trace: %zu %s", count, what);
+}
+
+/* ---- tracks -------------------------------------------------------------------------------------
+ */
+
+typedef struct track_key {
+    int64_t pid, tid;
+    uint8_t space;
+} track_key;
+
+static bool is_track(const mtprof__import_track *track, const track_key *key)
+{
+    return track->tid == key->tid && track->pid == key->pid && track->space == key->space;
+}
+
+static bool same_track(const void *context, uint32_t id, const void *key)
+{
+    const mtprof__import *import = context;
+    return is_track(&import->tracks[id - 1], key);
+}
+
+static int add_track(mtprof__import *import, const track_key *key, uint64_t hash)
+{
+    size_t n = import->n_tracks;
+    if (n >= UINT32_MAX - 1 ||
+        !mtb_grow((void **)&import->tracks, &import->tracks_capacity, n + 1,
+                  sizeof *import->tracks) ||
+        !mtb_idmap_add(&import->track_map, hash, (uint32_t)n + 1)) {
+        return no_memory("tracks", n + 1);
+    }
+    import->tracks[n] = (mtprof__import_track){
+        .pid = key->pid, .tid = key->tid, .space = key->space, .run.order = (uint32_t)n};
+    import->n_tracks = n + 1;
+    return MTPROF_OK;
+}
+
+int mtprof__import_track_of(mtprof__import *import, uint8_t space, int64_t pid, int64_t tid,
+                            uint32_t *track)
+{
+    const track_key key = {pid, tid, space};
+    if (MT_LIKELY(import->last_track < import->n_tracks &&
+                  is_track(&import->tracks[import->last_track], &key))) {
+        *track = import->last_track;
+        return MTPROF_OK;
+    }
+    uint64_t hash = mtb_mix(mtb_mix((uint64_t)pid, (uint64_t)tid), space);
+    uint32_t found = mtb_idmap_find(&import->track_map, hash, same_track, import, &key);
+    if (found == 0) {
+        MT_TRY(add_track(import, &key, hash));
+        found = (uint32_t)import->n_tracks;
+    }
+    *track = import->last_track = found - 1;
+    return MTPROF_OK;
+}
+
+/* A text that stands for a process becomes a number that is the same for the same text, and the
+ * name of that process. */
+static int strange_id(mtprof__import *import, const mtprof__slice *slice, int64_t *out)
+{
+    uint32_t name;
+    MT_TRY(mtprof__import_name(import, slice, &name));
+    *out = MTPROF__STRANGE_ID + name;
+    return MTPROF_OK;
+}
+
+int mtprof__import_id(mtprof__import *import, const mtprof__slice *slice, int64_t *out)
+{
+    *out = 0;
+    if (MT_LIKELY(slice->type == MTPROF__SLICE_INT)) {
+        *out = slice->integer;
+        return MTPROF_OK;
+    }
+    if (slice->type == MTPROF__SLICE_NONE || slice->type == MTPROF__SLICE_NULL ||
+        mtprof__slice_integer(slice, out)) {
+        return MTPROF_OK;
+    }
+    return strange_id(import, slice, out);
+}
+
+/* ---- events -------------------------------------------------------------------------------------
+ */
+
+void mtprof__import_seen(mtprof__import *import, int64_t start_ns, int64_t end_ns)
+{
+    import->first_ns = start_ns < import->first_ns ? start_ns : import->first_ns;
+    import->last_ns = end_ns > import->last_ns ? end_ns : import->last_ns;
+}
+
+static bool begins_before(const mtprof__columns *columns, uint32_t place)
+{
+    int64_t start = columns->start_ns[place];
+    int64_t before = columns->start_ns[place - 1];
+    if (start != before) {
+        return start < before;
+    }
+    int64_t end = columns->end_ns[place];
+    int64_t end_before = columns->end_ns[place - 1];
+    return end != end_before ? end > end_before
+                             : columns->index[place] < columns->index[place - 1];
+}
+
+int mtprof__import_append(mtprof__import *import, uint32_t track, const mtprof__new_span *span,
+                          uint32_t *place)
+{
+    mtprof__import_track *to = &import->tracks[track];
+    mtprof__columns *columns = &to->run.columns;
+    size_t n = columns->n;
+    if (MT_UNLIKELY(n == columns->capacity)) {
+        if (n >= MTPROF_NO_EVENT) {
+            return mtb_fail(MTPROF_ENOTSUP, "open trace: more than %u events on a track",
+                            MTPROF_NO_EVENT);
+        }
+        MT_TRY(mtprof__columns_reserve(columns, n == 0 ? FIRST_EVENTS : n * 2));
+    }
+    columns->start_ns[n] = span->start_ns;
+    columns->end_ns[n] = span->end_ns;
+    columns->self_ns[n] = 0;
+    columns->parent[n] = MTPROF_NO_EVENT;
+    columns->name[n] = span->name;
+    columns->track[n] = 0;
+    columns->step[n] = span->step;
+    columns->index[n] = span->index;
+    columns->kind[n] = span->kind;
+    columns->device[n] = 0;
+    columns->flags[n] = span->flags;
+    columns->n = n + 1;
+    *place = (uint32_t)n;
+    if (n > 0 && begins_before(columns, (uint32_t)n)) {
+        to->unsorted = true;
+    }
+    import->has_index |= span->index != MTPROF_NO_EVENT;
+    mtprof__import_seen(import, span->start_ns, span->end_ns);
+    return MTPROF_OK;
+}
+
+int mtprof__import_set_u8(mtprof__columns *columns, uint32_t id, uint32_t place, uint8_t value)
+{
+    void *array = columns->extra[id];
+    if (MT_UNLIKELY(array == NULL)) {
+        MT_TRY(mtprof__columns_extra(columns, id, &array));
+    }
+    ((uint8_t *)array)[place] = value;
+    return MTPROF_OK;
+}
+
+int mtprof__import_set_u32(mtprof__columns *columns, uint32_t id, uint32_t place, uint32_t value)
+{
+    void *array = columns->extra[id];
+    if (MT_UNLIKELY(array == NULL)) {
+        MT_TRY(mtprof__columns_extra(columns, id, &array));
+    }
+    ((uint32_t *)array)[place] = value;
+    return MTPROF_OK;
+}
+
+int mtprof__import_set_u64(mtprof__columns *columns, uint32_t id, uint32_t place, uint64_t value)
+{
+    void *array = columns->extra[id];
+    if (MT_UNLIKELY(array == NULL)) {
+        MT_TRY(mtprof__columns_extra(columns, id, &array));
+    }
+    ((uint64_t *)array)[place] = value;
+    return MTPROF_OK;
+}
+
+int mtprof__import_point(mtprof__import *import, uint8_t kind, uint32_t track, int64_t at_ns,
+                         mtprof__event **out)
+{
+    *out = NULL;
+    if (!mtb_grow((void **)&import->points, &import->points_capacity, import->n_points + 1,
+                  sizeof *import->points)) {
+        return no_memory("points", import->n_points + 1);
+    }
+    mtprof__event *point = &import->points[import->n_points++];
+    *point = (mtprof__event){
+        .edge = MTPROF__EDGE_POINT,
+        .kind = kind,
+        .track = track,
+        .step = -1,
+        .start_ns = at_ns,
+        .end_ns = at_ns,
+        .shown_start_ns = at_ns,
+        .shown_end_ns = at_ns,
+        .index = UINT64_MAX,
+        .reserved_bytes = -1,
+    };
+    mtprof__import_seen(import, at_ns, at_ns);
+    *out = point;
+    return MTPROF_OK;
+}

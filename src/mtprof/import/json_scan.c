@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ */
+#include "mtprof/import/json_scan.h"
+
+#include <string.h>
+
+#if defined(__SSE2__)
+#    include <emmintrin.h>
+#endif
+
+/* Position of the first quotation mark or backslash from p on. There is one (J1). */
+static const char *find_mark(const char *p)
+{
+#if defined(__SSE2__)
+    const __m128i quote = _mm_set1_epi8('"');
+    const __m128i slash = _mm_set1_epi8('\\');
+    for (;; p += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i hit = _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, slash));
+        unsigned mask = (unsigned)_mm_movemask_epi8(hit);
+        if (mask != 0) {
+            return p + __builtin_ctz(mask);
+        }
+    }
+#else
+    while (*p != '"' && *p != '\\') {
+        p++;
+    }
+    return p;
+#endif
+}
+
+const char *mtprof__string_end(const char *p, const char *end, uint8_t *escaped)
+{
+    for (;;) {
+        p = find_mark(p);
+        if (*p == '"' || p >= end) {
+            return p < end ? p : end;
+        }
+        *escaped = 1;
+        /* The byte behind a backslash belongs to it, unless the text ends between them. */
+        p += p + 1 < end ? 2 : 1;
+    }
+}
+
+static int stopped(mtprof__scan *scan, const char *p, const char *wanted)
+{
+    scan->at = p;
+    scan->wanted = wanted;
+    return p >= scan->end ? MTPROF__SCAN_MORE : MTPROF__SCAN_BAD;
+}
+
+int mtprof__scan_string(mtprof__scan *scan, mtprof__slice *out)
+{
+    const char *p = mtprof__skip_space(scan->at);
+    if (MT_UNLIKELY(p >= scan->end || *p != '"')) {
+        return stopped(scan, p, "a string");
+    }
+    out->escaped = 0;
+    const char *last = mtprof__string_end(p + 1, scan->end, &out->escaped);
+    if (MT_UNLIKELY(last >= scan->end)) {
+        return stopped(scan, last, "the end of a string");
+    }
+    out->type = MTPROF__SLICE_STRING;
+    out->bytes = p + 1;
+    out->length = (uint32_t)(last - p - 1);
+    scan->at = last + 1;
+    return MTPROF__SCAN_OK;
+}
+
+static bool is_digit(char c)
+{
+    return (unsigned)(c - '0') < 10;
+}
+
+/* Numbers, and the words that some writers use for what JSON cannot say: NaN, Infinity. */
+static int scan_number(mtprof__scan *scan, mtprof__slice *out)
+{
+    const char *from = scan->at;
+    const char *p = from + (*from == '-');
+    const char *digits = p;
+    uint64_t value = 0;
+    while (is_digit(*p)) {
+        value = value * 10 + (uint64_t)(*p - '0');
+        p++;
+    }
+    out->type = MTPROF__SLICE_INT;
+    if (*p == '.' || *p == 'e' || *p == 'E' || p - digits > 18) {
+        out->type = MTPROF__SLICE_REAL;
+        while (is_digit(*p) || *p == '.' || *p == 'e' || *p == 'E' || *p == '+' || *p == '-') {
+            p++;
+        }
+    } else if (p == digits) {
+        static const char infinity[] = "Infinity";
+        size_t left = (size_t)(scan->end - p);
+        size_t n = left < sizeof infinity - 1 ? left : sizeof infinity - 1;
+        if (memcmp(p, infinity, n) != 0) {
+            return stopped(scan, p, "a value");
+        }
+        p += n;
+        out->type = MTPROF__SLICE_REAL;
+    }
+    if (MT_UNLIKELY(p >= scan->end)) {
+        return stopped(scan, p, "the end of a number");
+    }
+    out->bytes = from;
+    out->length = (uint32_t)(p - from);
+    out->integer = *from == '-' ? -(int64_t)value : (int64_t)value;
+    scan->at = p;
+    return MTPROF__SCAN_OK;
+}
+
+int mtprof__scan_time(mtprof__scan *scan, int64_t *out_ns, bool *known)
+{
+    const char *from = mtprof__skip_space(scan->at);
+    const char *p = from;
+    uint64_t value = 0;
+    while (is_digit(*p)) {
+        value = value * 10 + (uint64_t)(*p - '0');
+        p++;
+    }
+    if (p > from && p - from <= 15) { /* all but the odd one: digits, a point, at most three more */
+        unsigned more = 0;
+        p += *p == '.';
+        for (; more < 3 && is_digit(*p); more++, p++) {
+            value = value * 10 + (uint64_t)(*p - '0');
+        }
+        for (; more < 3; more++) {
+            value *= 10;
+        }
+        if (!is_digit(*p) && *p != '.' && *p != 'e' && *p != 'E' && p < scan->end) {
+            scan->at = p;
+            *out_ns = (int64_t)value;
+            *known = true;
+            return MTPROF__SCAN_OK;
+        }
+    }
+    mtprof__slice slice;
+    int status = mtprof__scan_value(scan, &slice);
+    *known = status == MTPROF__SCAN_OK && mtprof__slice_thousandths(&slice, out_ns);
+    return status;
+}
+
+static int scan_word(mtprof__scan *scan, mtprof__slice *out, const char *word, uint8_t type)
+{
+    size_t length = strlen(word);
+    size_t left = (size_t)(scan->end - scan->at);
+    if (memcmp(scan->at, word, left < length ? left : length) != 0) {
+        return stopped(scan, scan->at, "a value");
+    }
+    if (left <= length) {
+        return stopped(scan, scan->end, "the end of a value");
+    }
+    out->type = type;
+    out->bytes = scan->at;
+    out->length = (uint32_t)length;
+    scan->at += length;
+    return MTPROF__SCAN_OK;
+}
+
+/* The next quotation mark or bracket from p on. There is one (J1). */
+static const char *find_bracket(const char *p)
+{
+#if defined(__SSE2__)
+    const __m128i quote = _mm_set1_epi8('"');
+    const __m128i fold = _mm_set1_epi8(0x20); /* makes '{' of '[' and '}' of ']' */
+    const __m128i opening = _mm_set1_epi8('{');
+    const __m128i closing = _mm_set1_epi8('}');
+    for (;; p += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i folded = _mm_or_si128(bytes, fold);
+        __m128i hit = _mm_or_si128(
+            _mm_cmpeq_epi8(bytes, quote),
+            _mm_or_si128(_mm_cmpeq_epi8(folded, opening), _mm_cmpeq_epi8(folded, closing)));
+        unsigned mask = (unsigned)_mm_movemask_epi8(hit);
+        if (mask != 0) {
+            return p + __builtin_ctz(mask);
+        }
+    }
+#else
+    while (*p != '"' && *p != '[' && *p != ']' && *p != '{' && *p != '}') {
+        p++;
+    }
+    return p;
+#endif
+}
+
+/* Steps over an array or object. Bit i of `kinds` says what level i is: 1 = object. */
+static int scan_container(mtprof__scan *scan, mtprof__slice *out)
+{
+    uint64_t kinds[MTPROF__SCAN_DEPTH / 64];
+    unsigned depth = 0;
+    const char *from = scan->at;
+    const char *p = from;
+    uint8_t escaped = 0;
+    do {
+        p = find_bracket(p);
+        if (MT_UNLIKELY(p >= scan->end)) {
+            return stopped(scan, scan->end, "a closing bracket");
+        }
+        if (*p == '"') {
+            p = mtprof__string_end(p + 1, scan->end, &escaped);
+            if (MT_UNLIKELY(p >= scan->end)) {
+                return stopped(scan, p, "the end of a string");
+            }
+        } else if (*p == '[' || *p == '{') {
+            if (MT_UNLIKELY(depth == MTPROF__SCAN_DEPTH)) {
+                return stopped(scan, p, "less nesting (512 levels are read)");
+            }
+            uint64_t bit = (uint64_t)1 << depth % 64;
+            uint64_t *word = &kinds[depth / 64];
+            *word = *p == '{' ? (depth % 64 != 0 ? *word : 0) | bit
+                              : (depth % 64 != 0 ? *word & ~bit : 0);
+            depth++;
+        } else {
+            depth--; /* not 0: the first byte was an opening bracket */
+            char close = (kinds[depth / 64] >> depth % 64 & 1) != 0 ? '}' : ']';
+            if (MT_UNLIKELY(*p != close)) {
+                return stopped(scan, p, close == '}' ? "'}'" : "']'");
+            }
+        }
+        p++;
+    } while (depth > 0);
+    out->type = *from == '{' ? MTPROF__SLICE_OBJECT : MTPROF__SLICE_ARRAY;
+    out->bytes = from;
+    out->length = (uint32_t)(p - from);
+    scan->at = p;
+    return MTPROF__SCAN_OK;
+}
+
+int mtprof__scan_value(mtprof__scan *scan, mtprof__slice *out)
+{
+    const char *p = mtprof__skip_space(scan->at);
+    scan->at = p;
+    if (MT_UNLIKELY(p >= scan->end)) {
+        return stopped(scan, p, "a value");
+    }
+    switch (*p) {
+    case '"': return mtprof__scan_string(scan, out);
+    case '[':
+    case '{': return scan_container(scan, out);
+    case 't': return scan_word(scan, out, "true", MTPROF__SLICE_TRUE);
+    case 'f': return scan_word(scan, out, "false", MTPROF__SLICE_FALSE);
+    case 'n': return scan_word(scan, out, "null", MTPROF__SLICE_NULL);
+    case 'N': return scan_word(scan, out, "NaN", MTPROF__SLICE_REAL);
+    default: return scan_number(scan, out);
+    }
+}
+
+bool mtprof__walk_begin(mtprof__walk *walk, const mtprof__slice *container)
+{
+    if (container->type != MTPROF__SLICE_ARRAY && container->type != MTPROF__SLICE_OBJECT) {
+        return false;
+    }
+    walk->scan = (mtprof__scan){.at = container->bytes + 1,
+                                .end = container->bytes + container->length};
+    walk->close = container->type == MTPROF__SLICE_OBJECT ? '}' : ']';
+    return true;
+}
+
+bool mtprof__walk_next(mtprof__walk *walk, mtprof__slice *key, mtprof__slice *value)
+{
+    /* The sentinel (J1) of the window does not stand at this end; the closing bracket does its
+     * work: no scan inside goes past it, because it was matched before. */
+    mtprof__scan *scan = &walk->scan;
+    scan->at = mtprof__skip_space(scan->at);
+    if (scan->at < scan->end && *scan->at == ',') {
+        scan->at = mtprof__skip_space(scan->at + 1);
+    }
+    if (scan->at >= scan->end || *scan->at == walk->close) {
+        return false;
+    }
+    if (walk->close == '}') {
+        mtprof__slice ignored;
+        if (mtprof__scan_string(scan, key != NULL ? key : &ignored) != MTPROF__SCAN_OK ||
+            mtprof__scan_expect(scan, ':', "':'") != MTPROF__SCAN_OK) {
+            return false;
+        }
+    }
+    return mtprof__scan_value(scan, value) == MTPROF__SCAN_OK;
+}

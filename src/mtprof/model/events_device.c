@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Spans of queues: device work in order of its start, tied to launches by key, and the annotations
+ * that it counts for.
+ *
+ * Clocks of devices are never exact, so work may seem to start before its launch. It waits then in
+ * the early list until the launch is seen.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/model/events_records.h"
+
+#include <string.h>
+
+static int no_memory(void)
+{
+    return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for device work");
+}
+
+/* ---- tracks -------------------------------------------------------------------------------------
+ */
+
+static int queue_state(mtprof__record_events *r, uint32_t track, struct mtprof__queue_state **out)
+{
+    if (track >= r->n_queues) {
+        size_t capacity = r->n_queues;
+        if (!mtb_grow((void **)&r->queues, &capacity, (size_t)track + 1, sizeof *r->queues)) {
+            return no_memory();
+        }
+        for (size_t i = r->n_queues; i < capacity; i++) {
+            r->queues[i] = (struct mtprof__queue_state){INT64_MIN, INT64_MIN, INT64_MIN};
+        }
+        r->n_queues = capacity;
+    }
+    *out = &r->queues[track];
+    return MTPROF_OK;
+}
+
+/* Work of a queue runs one after the other; where clocks say otherwise it is shown so. */
+static int show_work(mtprof__record_events *r, mtprof__event *event)
+{
+    struct mtprof__queue_state *queue = NULL;
+    MT_TRY(queue_state(r, event->track, &queue));
+    event->shown_start_ns = event->start_ns;
+    event->shown_end_ns = event->end_ns;
+    if (event->start_ns < queue->end_ns) {
+        event->shown_start_ns = queue->end_ns;
+        event->shown_end_ns = event->end_ns > queue->end_ns ? event->end_ns : queue->end_ns;
+        r->head.totals.clamped++;
+    }
+    queue->end_ns = event->shown_end_ns;
+    return MTPROF_OK;
+}
+
+/* ---- work ---------------------------------------------------------------------------------------
+ */
+
+static void fill_event(mtprof__record_events *r, const mtprof__work *work,
+                       mtprof__payload_store *payload)
+{
+    mtprof__event *event = &r->event;
+    memset(event, 0, sizeof *event);
+    event->edge = MTPROF__EDGE_SPAN;
+    event->kind = work->kind;
+    event->queue = work->queue;
+    event->start_ns = event->shown_start_ns = work->start_ns;
+    event->end_ns = event->shown_end_ns = work->end_ns;
+    event->step = mtprof__step_at(&r->steps, work->start_ns);
+    event->index = UINT64_MAX;
+    event->source_id = work->source_id;
+    event->bytes = (int64_t)work->bytes;
+    event->reserved_bytes = -1;
+    if (work->string == 0 && mtprof__payload_name(payload, &event->name_text)) {
+        event->name = MTPROF__NAME_INLINE;
+    } else {
+        event->name = mtprof__dictionary_string_name(&r->model->dictionary, work->string);
+        event->name_text = mtprof_model_name(r->model, event->name);
+    }
+    event->payload = mtprof__payload_get(payload, r->model->reader);
+    if (work->record == MTPROF_REC_COUNTER) {
+        event->edge = MTPROF__EDGE_POINT;
+        event->kind = MTPROF_EVENT_COUNTER;
+        event->phase = (uint8_t)work->aux;
+        event->value = work->value;
+    } else if (work->record == MTPROF_REC_INSTANT) {
+        event->edge = MTPROF__EDGE_POINT;
+        event->kind = MTPROF_EVENT_INSTANT;
+    }
+}
+
+static bool answers_launch(uint8_t kind)
+{
+    return kind == MTPROF_EVENT_KERNEL || kind == MTPROF_EVENT_COPY || kind == MTPROF_EVENT_SET;
+}
+
+/* Ties the event at hand to its launch, and gives up the launch where it is answered by it. */
+static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launch *launch)
+{
+    mtprof__event *event = &r->event;
+    event->correlation = launch->correlation;
+    event->owner = launch->owner;
+    event->launch_ns = launch->shown_ns;
+    event->launch_track = launch->track + 1;
+    event->step = launch->step;
+    event->flags |= MTPROF_EVENT_MATCHED;
+    if (!answers_launch(work->kind)) {
+        return mtprof__launch_add(&r->launches, launch); /* it still waits for the work itself */
+    }
+    mtprof__queue_span span = {.device = event->device,
+                               .track = event->track,
+                               .queue = event->queue,
+                               .start_ns = event->start_ns,
+                               .end_ns = event->end_ns};
+    int status = mtprof__annotation_count(launch->annotation, &span);
+    mtprof__annotation_drop(&r->launches, launch->annotation);
+    return status;
+}
+
+/* The event of a piece of work whose launch is known, or that names none. */
+static int show(mtprof__record_events *r, const mtprof__work *work, mtprof__payload_store *payload,
+                uint32_t device, uint32_t track)
+{
+    fill_event(r, work, payload);
+    r->event.device = (uint8_t)device;
+    r->event.track = track;
+    if (r->event.edge == MTPROF__EDGE_SPAN) {
+        MT_TRY(show_work(r, &r->event));
+        r->head.totals.events++;
+    }
+    return MTPROF_OK;
+}
+
+/* Puts the work of a source aside until its launch is seen. */
+static int put_aside(mtprof__record_events *r, mtprof__source_stream *stream, uint32_t device,
+                     uint32_t track)
+{
+    if (!mtb_grow((void **)&r->early, &r->early_capacity, r->n_early + 1, sizeof *r->early)) {
+        return no_memory();
+    }
+    r->early[r->n_early++] = (mtprof__early){
+        .work = stream->work, .payload = stream->payload, .device = device, .track = track};
+    memset(&stream->payload, 0, sizeof stream->payload); /* it changed hands */
+    return MTPROF_OK;
+}
+
+/* Makes a source's next piece ready. */
+static int refill(mtprof__record_events *r, size_t i)
+{
+    int status = mtprof__source_stream_next(&r->sources[i]);
+    r->source_ready[i] = status == MTPROF_OK;
+    return status == MTPROF_EEND ? MTPROF_OK : status;
+}
+
+/* The source whose piece starts first and not after until_ns; r->n_sources: none. */
+static size_t first_source(const mtprof__record_events *r, int64_t until_ns)
+{
+    size_t first = r->n_sources;
+    for (size_t i = 0; i < r->n_sources; i++) {
+        if (r->source_ready[i] && r->sources[i].work.start_ns <= until_ns &&
+            (first == r->n_sources ||
+             r->sources[i].work.start_ns < r->sources[first].work.start_ns)) {
+            first = i;
+        }
+    }
+    return first;
+}
+
+int mtprof__device_work(mtprof__record_events *r, int64_t until_ns, const mtprof__event **event)
+{
+    if (r->refill < r->n_sources) { /* the piece shown last lives until now */
+        size_t i = r->refill;
+        r->refill = r->n_sources;
+        MT_TRY(refill(r, i));
+    }
+    for (;;) {
+        size_t i = first_source(r, until_ns);
+        if (i == r->n_sources) {
+            return MTPROF_EEND;
+        }
+        mtprof__source_stream *stream = &r->sources[i];
+        mtprof__launch launch;
+        uint32_t device = 0;
+        uint32_t track = 0;
+        MT_TRY(mtprof__source_stream_place(stream, &device, &track));
+        bool found = mtprof__launch_take(&r->launches, stream->work.key, &launch);
+        if (!found && stream->work.key != 0 && answers_launch(stream->work.kind)) {
+            MT_TRY(put_aside(r, stream, device, track));
+            MT_TRY(refill(r, i));
+            continue;
+        }
+        int status = show(r, &stream->work, &stream->payload, device, track);
+        if (status == MTPROF_OK && found) {
+            status = tie(r, &stream->work, &launch);
+        } else if (found) {
+            mtprof__annotation_drop(&r->launches, launch.annotation);
+        }
+        r->refill = i;
+        *event = &r->event;
+        return status;
+    }
+}
+
+/* ---- early work ---------------------------------------------------------------------------------
+ */
+
+/* Takes an early piece out of the list and shows it. */
+static int show_early(mtprof__record_events *r, size_t i, mtprof__launch *launch)
+{
+    mtprof__payload_fini(&r->at_hand.payload);
+    r->at_hand = r->early[i];
+    memmove(r->early + i, r->early + i + 1, (r->n_early - i - 1) * sizeof *r->early);
+    r->n_early--;
+    mtprof__early *e = &r->at_hand;
+    int status = show(r, &e->work, &e->payload, e->device, e->track);
+    if (launch == NULL) {
+        r->head.totals.orphans++;
+        return status;
+    }
+    if (status == MTPROF_OK) {
+        return tie(r, &e->work, launch);
+    }
+    mtprof__annotation_drop(&r->launches, launch->annotation);
+    return status;
+}
+
+int mtprof__device_launched(mtprof__record_events *r, const mtprof__event **event)
+{
+    uint64_t key = r->launched;
+    mtprof__launch launch;
+    r->launched = 0;
+    for (size_t i = 0; i < r->n_early; i++) {
+        if (r->early[i].work.key == key && mtprof__launch_take(&r->launches, key, &launch)) {
+            *event = &r->event;
+            return show_early(r, i, &launch);
+        }
+    }
+    return MTPROF_EEND;
+}
+
+int mtprof__device_rest(mtprof__record_events *r, const mtprof__event **event)
+{
+    mtprof__launch launch;
+    if (r->n_early > 0) {
+        *event = &r->event;
+        return show_early(r, 0, NULL);
+    }
+    while (mtprof__launch_take_any(&r->launches, &launch)) {
+        r->head.totals.unmatched++;
+        mtprof__annotation_drop(&r->launches, launch.annotation);
+    }
+    return mtprof__device_annotations(r, event);
+}
+
+/* ---- annotations --------------------------------------------------------------------------------
+ */
+
+/* Annotations of a queue nest or follow each other; one that does neither begins where the one
+ * before it ends. */
+static int show_annotation(mtprof__record_events *r, mtprof__event *event)
+{
+    struct mtprof__queue_state *queue = NULL;
+    MT_TRY(queue_state(r, event->track, &queue));
+    int64_t start = event->start_ns;
+    int64_t end = event->end_ns;
+    bool inside = start >= queue->annotation_start && end <= queue->annotation_end;
+    bool around = start <= queue->annotation_start && end >= queue->annotation_end;
+    if (start < queue->annotation_end && !inside && !around) {
+        event->shown_start_ns = start = queue->annotation_end;
+        event->shown_end_ns = end = end > start ? end : start;
+        r->head.totals.clamped++;
+    }
+    if (!inside) {
+        queue->annotation_start = start;
+        queue->annotation_end = end;
+    }
+    return MTPROF_OK;
+}
+
+int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **out)
+{
+    while (r->annotation == NULL || r->annotation_span == r->annotation->n_spans) {
+        if (r->annotation != NULL) {
+            mtprof__annotation_free(r->annotation);
+        }
+        r->annotation = r->launches.done;
+        r->annotation_span = 0;
+        if (r->annotation == NULL) {
+            return MTPROF_EEND;
+        }
+        r->launches.done = r->annotation->next;
+    }
+    const mtprof__annotation *annotation = r->annotation;
+    const mtprof__queue_span *span = &annotation->spans[r->annotation_span++];
+    mtprof__event *event = &r->event;
+    memset(event, 0, sizeof *event);
+    event->edge = MTPROF__EDGE_SPAN;
+    event->kind = MTPROF_EVENT_ANNOTATION;
+    event->device = (uint8_t)span->device;
+    event->track = span->track;
+    event->queue = span->queue;
+    event->name = annotation->name;
+    event->name_text = annotation->text;
+    event->step = annotation->step;
+    event->start_ns = event->shown_start_ns = span->start_ns;
+    event->end_ns = event->shown_end_ns = span->end_ns;
+    event->index = UINT64_MAX;
+    event->correlation = event->owner = annotation->correlation;
+    event->reserved_bytes = -1;
+    r->head.totals.events++;
+    *out = event;
+    return show_annotation(r, event);
+}
+
+void mtprof__device_fini(mtprof__record_events *r)
+{
+    if (r->annotation != NULL) {
+        mtprof__annotation_free(r->annotation);
+    }
+    mtprof__launch_table_fini(&r->launches);
+    for (size_t i = 0; i < r->n_early; i++) {
+        mtprof__payload_fini(&r->early[i].payload);
+    }
+    mtprof__payload_fini(&r->at_hand.payload);
+    for (size_t i = 0; i < r->n_sources; i++) {
+        mtprof__source_stream_fini(&r->sources[i]);
+    }
+    mtb_free(r->sources);
+    mtb_free(r->source_ready);
+    mtb_free(r->early);
+    mtb_free(r->queues);
+}

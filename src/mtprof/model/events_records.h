@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The insides of an event stream over records: slots merged by time, device work tied to launches.
+ *
+ *     slot ─┐ heap by (epoch, time, slot)                    ┌─► edges of threads
+ *     slot ─┼──────────────► host (events_host.c) ─ launches ┤
+ *     slot ─┘                                                │
+ *     source ── time ──────► device (events_device.c) ───────┴─► spans of queues, annotations
+ *
+ * Merging by time gives correlation ids in one pass (docs/format.md 3.6), ends that another slot
+ * records meet their scopes, and only what is open or in flight is in memory.
+ */
+#ifndef MTPROF_MODEL_EVENTS_RECORDS_H
+#define MTPROF_MODEL_EVENTS_RECORDS_H
+
+#include "mtprof/model/build_source.h"
+#include "mtprof/model/events_impl.h"
+#include "mtprof/model/launch_table.h"
+#include "mtprof/model/model_impl.h"
+#include "mtprof/model/slot_stream.h"
+#include "mtprof/model/step_clock.h"
+
+enum {
+    MTPROF__TEXT_CACHE = 256,
+    MTPROF__MEMORY_DEVICES = 256
+};
+
+/* The event of a scope on a slot's stack. */
+typedef struct mtprof__live {
+    mtprof__event event;
+    mtprof__annotation *annotation; /* held while the scope is open; NULL: nothing launched in it */
+    bool shown;                     /* a BEGIN edge without an END so far */
+} mtprof__live;
+
+typedef struct mtprof__slot_context {
+    mtprof__slot slot;
+    mtprof__live *live; /* by place on the stack */
+    size_t n_live;
+    uint32_t *shown; /* places whose BEGIN was shown, in that order */
+    size_t n_shown, shown_capacity;
+    uint32_t thread, track; /* looked up last */
+    mtprof__step_clock steps;
+    struct {
+        uint32_t string, name;
+        mtprof_text text;
+    } names[MTPROF__TEXT_CACHE];
+} mtprof__slot_context;
+
+/* Device work that came before its launch was seen. */
+typedef struct mtprof__early {
+    mtprof__work work;
+    mtprof__payload_store payload;
+    uint32_t device, track;
+} mtprof__early;
+
+typedef struct mtprof__record_events {
+    mtprof__events head;
+    mtprof_model *model;
+    mtprof__slot_context *slots;
+    size_t n_slots;
+    uint32_t *heap; /* slots that have something fetched */
+    size_t n_heap;
+    bool advance; /* the top of the heap has been applied and is to be fetched anew */
+
+    mtprof__source_stream *sources;
+    bool *source_ready; /* its `work` waits */
+    size_t n_sources;
+    size_t refill; /* source whose piece was shown last; n_sources: none */
+    mtprof__step_clock steps;
+
+    /* Numbers */
+    uint32_t block; /* of the latest begin */
+    uint64_t next_index, block_first, block_id;
+    uint64_t free_id;
+
+    /* A scope that ends, with those above it that must go before. */
+    mtprof__slot_context *closing;
+    uint32_t closing_at;
+    int64_t closing_ns;
+
+    mtprof__launch_table launches;
+    mtprof__annotation *annotation; /* whose spans are being shown */
+    size_t annotation_span;
+    uint64_t launched; /* key of a launch that early work may wait for; 0: none */
+    mtprof__early *early;
+    size_t n_early, early_capacity;
+    mtprof__early at_hand; /* the early one being shown */
+    struct mtprof__queue_state {
+        int64_t end_ns;                             /* of the latest work shown */
+        int64_t annotation_start, annotation_end;   /* of the latest annotation */
+    } *queues; /* by track */
+    size_t n_queues;
+
+    int64_t reserved[MTPROF__MEMORY_DEVICES];
+    mtprof__event event; /* points and spans */
+} mtprof__record_events;
+
+/* events_host.c: what an edge of a slot means. EEND: nothing to show. */
+int mtprof__host_edge(mtprof__record_events *r, mtprof__slot_context *c,
+                      enum mtprof__slot_edge edge, const mtprof__event **event);
+/* The next END of those that r->closing asks for; EEND: all done. */
+int mtprof__host_close(mtprof__record_events *r, const mtprof__event **event);
+
+/* events_device.c: device work up to a time. EEND: none. */
+int mtprof__device_work(mtprof__record_events *r, int64_t until_ns, const mtprof__event **event);
+/* Spans of annotations that are done. EEND: none. */
+int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **event);
+/* Work that waited for the launch r->launched, where there is some: its event; EEND: none. */
+int mtprof__device_launched(mtprof__record_events *r, const mtprof__event **event);
+/* At the end: what nothing answers. EEND: all shown. */
+int mtprof__device_rest(mtprof__record_events *r, const mtprof__event **event);
+void mtprof__device_fini(mtprof__record_events *r);
+
+#endif /* MTPROF_MODEL_EVENTS_RECORDS_H */

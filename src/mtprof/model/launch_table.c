@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ */
+#include "mtprof/model/launch_table.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+enum {
+    FIRST_CAPACITY = 64
+};
+
+static int no_memory(void)
+{
+    return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
+}
+
+/* ---- launches -----------------------------------------------------------------------------------
+ */
+
+static size_t home(const mtprof__launch_table *table, uint64_t key)
+{
+    return (size_t)mtb_mix(key, 0) & (table->capacity - 1);
+}
+
+/* Where a key is, or the free place where it would go. */
+static size_t find(const mtprof__launch_table *table, uint64_t key)
+{
+    size_t at = home(table, key);
+    while (table->items[at].key != 0 && table->items[at].key != key) {
+        at = (at + 1) & (table->capacity - 1);
+    }
+    return at;
+}
+
+static int grow(mtprof__launch_table *table)
+{
+    mtprof__launch_table larger = {.n = table->n, .done = table->done};
+    larger.capacity = table->capacity == 0 ? FIRST_CAPACITY : 2 * table->capacity;
+    larger.items = mtb_calloc(larger.capacity, sizeof *larger.items);
+    if (larger.items == NULL) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < table->capacity; i++) {
+        if (table->items[i].key != 0) {
+            larger.items[find(&larger, table->items[i].key)] = table->items[i];
+        }
+    }
+    mtb_free(table->items);
+    *table = larger;
+    return MTPROF_OK;
+}
+
+int mtprof__launch_add(mtprof__launch_table *table, const mtprof__launch *launch)
+{
+    if (2 * (table->n + 1) > table->capacity) {
+        MT_TRY(grow(table));
+    }
+    size_t at = find(table, launch->key);
+    if (table->items[at].key != 0) {
+        mtprof__annotation_drop(table, table->items[at].annotation);
+    } else {
+        table->n++;
+    }
+    table->items[at] = *launch;
+    return MTPROF_OK;
+}
+
+/* Closes the gap: what stood behind it, and would not be found across it, moves up. */
+static void remove_at(mtprof__launch_table *table, size_t gap)
+{
+    size_t mask = table->capacity - 1;
+    for (size_t at = (gap + 1) & mask; table->items[at].key != 0; at = (at + 1) & mask) {
+        size_t wanted = home(table, table->items[at].key);
+        if (((at - wanted) & mask) >= ((at - gap) & mask)) {
+            table->items[gap] = table->items[at];
+            gap = at;
+        }
+    }
+    table->items[gap].key = 0;
+    table->n--;
+}
+
+bool mtprof__launch_take(mtprof__launch_table *table, uint64_t key, mtprof__launch *launch)
+{
+    if (table->n == 0 || key == 0) {
+        return false;
+    }
+    size_t at = find(table, key);
+    if (table->items[at].key == 0) {
+        return false;
+    }
+    *launch = table->items[at];
+    remove_at(table, at);
+    return true;
+}
+
+bool mtprof__launch_take_any(mtprof__launch_table *table, mtprof__launch *launch)
+{
+    for (size_t i = 0; table->n > 0 && i < table->capacity; i++) {
+        if (table->items[i].key != 0) {
+            *launch = table->items[i];
+            table->items[i].key = 0; /* everything goes: no need to close gaps */
+            table->n--;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- annotations --------------------------------------------------------------------------------
+ */
+
+mtprof__annotation *mtprof__annotation_new(mtprof__annotation *around, mtprof_text text,
+                                           bool inline_text)
+{
+    mtprof__annotation *annotation = mtb_calloc(1, sizeof *annotation);
+    if (annotation == NULL) {
+        return NULL;
+    }
+    annotation->refs = 1;
+    annotation->text = text;
+    if (inline_text) {
+        annotation->copy = mtb_copy_text(text.bytes, text.length);
+        if (annotation->copy == NULL) {
+            mtb_free(annotation);
+            return NULL;
+        }
+        annotation->text.bytes = annotation->copy;
+    }
+    annotation->around = around;
+    return annotation;
+}
+
+void mtprof__annotation_drop(mtprof__launch_table *table, mtprof__annotation *annotation)
+{
+    while (annotation != NULL && --annotation->refs == 0) {
+        mtprof__annotation *around = annotation->around;
+        annotation->next = table->done;
+        table->done = annotation;
+        annotation = around;
+    }
+}
+
+static int count_one(mtprof__annotation *annotation, const mtprof__queue_span *work)
+{
+    for (size_t i = 0; i < annotation->n_spans; i++) {
+        mtprof__queue_span *span = &annotation->spans[i];
+        if (span->track == work->track) {
+            span->start_ns = work->start_ns < span->start_ns ? work->start_ns : span->start_ns;
+            span->end_ns = work->end_ns > span->end_ns ? work->end_ns : span->end_ns;
+            return MTPROF_OK;
+        }
+    }
+    if (!mtb_grow((void **)&annotation->spans, &annotation->capacity, annotation->n_spans + 1,
+                  sizeof *annotation->spans)) {
+        return no_memory();
+    }
+    annotation->spans[annotation->n_spans++] = *work;
+    return MTPROF_OK;
+}
+
+int mtprof__annotation_count(mtprof__annotation *annotation, const mtprof__queue_span *work)
+{
+    for (; annotation != NULL; annotation = annotation->around) {
+        MT_TRY(count_one(annotation, work));
+    }
+    return MTPROF_OK;
+}
+
+void mtprof__annotation_free(mtprof__annotation *annotation)
+{
+    mtb_free(annotation->copy);
+    mtb_free(annotation->spans);
+    mtb_free(annotation);
+}
+
+void mtprof__launch_table_fini(mtprof__launch_table *table)
+{
+    mtprof__launch launch;
+    while (mtprof__launch_take_any(table, &launch)) {
+        mtprof__annotation_drop(table, launch.annotation);
+    }
+    while (table->done != NULL) {
+        mtprof__annotation *next = table->done->next;
+        mtprof__annotation_free(table->done);
+        table->done = next;
+    }
+    mtb_free(table->items);
+    table->items = NULL;
+    table->capacity = table->n = 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Models: opening, asking, freeing. What they are made of comes from prepare.c and build.c.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/model/event.h"
+#include "mtprof/model/model_impl.h"
+#include "mtprof/model/prepare.h"
+#include "mtprof/read/reader_impl.h"
+
+#include <string.h>
+
+/* ---- making -------------------------------------------------------------------------------------
+ */
+
+static int check_options(const mtprof_model_options *options)
+{
+    if (options == NULL) {
+        return MTPROF_OK;
+    }
+    if (options->struct_size == 0 || options->struct_size > 4096) {
+        return mtb_fail(MTPROF_EINVAL, "make model: options.struct_size is %u",
+                        options->struct_size);
+    }
+    return MTPROF_OK;
+}
+
+static int new_model(const mtprof_model_options *options, mtprof_model **out)
+{
+    *out = NULL;
+    MT_TRY(check_options(options));
+    mtprof_model *model = mtb_calloc(1, sizeof *model);
+    if (model == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for it");
+    }
+    if (options != NULL) {
+        size_t n = options->struct_size;
+        memcpy(&model->options, options, n < sizeof *options ? n : sizeof *options);
+    }
+    mtb_lock_init(&model->lock, MTB_RANK_MODEL);
+    *out = model;
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof_model_take_reader(mtprof_reader *reader, const mtprof_model_options *options,
+                                       mtprof_model **out)
+{
+    mtprof_model *model = NULL;
+    if (out == NULL) {
+        return mtb_fail(MTPROF_EINVAL, "make model: out is NULL");
+    }
+    *out = NULL;
+    if (reader == NULL) {
+        return mtb_fail(MTPROF_EINVAL, "make model: reader is NULL");
+    }
+    MT_TRY(new_model(options, &model));
+    model->reader = reader;
+    int status = mtprof__dictionary_init(&model->dictionary, reader);
+    if (status == MTPROF_OK) {
+        status = mtprof__model_prepare(model);
+    }
+    if (status != MTPROF_OK) {
+        model->reader = NULL; /* still the caller's */
+        mtprof_model_free(model);
+        return status;
+    }
+    *out = model;
+    return MTPROF_OK;
+}
+
+int mtprof__model_new_foreign(const mtprof_model_options *options, mtprof_model **out)
+{
+    MT_TRY(new_model(options, out));
+    int status = mtprof__dictionary_init(&(*out)->dictionary, NULL);
+    if (status != MTPROF_OK) {
+        mtprof_model_free(*out);
+        *out = NULL;
+        return status;
+    }
+    (*out)->info.foreign = 1;
+    (*out)->info.closed = 1;
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof_model_of_session(mtprof_session *session, const mtprof_model_options *options,
+                                      mtprof_model **out)
+{
+    mtprof_bytes bytes = {.struct_size = sizeof bytes};
+    mtprof_reader *reader = NULL;
+    if (out == NULL) {
+        return mtb_fail(MTPROF_EINVAL, "make model: out is NULL");
+    }
+    *out = NULL;
+    MT_TRY(check_options(options));
+    MT_TRY(mtprof_session_bytes(session, &bytes));
+    MT_TRY(mtprof_reader_open_bytes(&bytes, &reader));
+    int status = mtprof_model_take_reader(reader, options, out);
+    if (status != MTPROF_OK) {
+        mtprof_reader_close(reader);
+    }
+    return status;
+}
+
+mtprof_status mtprof_model_of_profile(mtprof_profile *profile, const mtprof_model_options *options,
+                                      mtprof_model **out)
+{
+    mtprof_window window = {.struct_size = sizeof window};
+    mtprof_model_options own = {.struct_size = sizeof own};
+    if (out == NULL) {
+        return mtb_fail(MTPROF_EINVAL, "make model: out is NULL");
+    }
+    *out = NULL;
+    MT_TRY(check_options(options));
+    if (options != NULL) {
+        size_t n = options->struct_size;
+        memcpy(&own, options, n < sizeof own ? n : sizeof own);
+        own.struct_size = sizeof own;
+    }
+    MT_TRY(mtprof_profile_window(profile, &window));
+    uint32_t session = own.session != 0 ? own.session : window.sessions;
+    mtprof_session *held = session > 0 ? mtprof_profile_session(profile, session - 1) : NULL;
+    if (window.results == MTPROF_RESULTS_NONE || held == NULL) {
+        return mtb_fail(MTPROF_ESTATE, "make model: the profile has no results (session %u of %u)",
+                        session, window.sessions);
+    }
+    if (session == window.sessions && own.first_window == 0 && own.last_window == 0) {
+        own.first_window = window.first_window;
+        own.discarded = 1; /* a profile shows what its latest window holds, kept or not (TC 1.4.3) */
+    }
+    return mtprof_model_of_session(held, &own, out);
+}
+
+void mtprof_model_free(mtprof_model *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    mtprof__model_derived_fini(model);
+    mtprof__columns_fini(&model->columns);
+    mtprof__dictionary_fini(&model->dictionary);
+    mtprof_reader_close(model->reader);
+    mtb_free(model->epochs);
+    mtb_free(model->steps);
+    mtb_free(model->points);
+    mtb_lock_fini(&model->lock);
+    mtb_free(model);
+}
+
+/* ---- asking -------------------------------------------------------------------------------------
+ */
+
+/* Structs of callers may be shorter or longer than ours. */
+static int copy_out(void *to, uint32_t size, const void *from, size_t known, const char *what)
+{
+    if (size == 0) {
+        return mtb_fail(MTPROF_EINVAL, "%s: struct_size is 0", what);
+    }
+    size_t n = size < known ? size : known;
+    memcpy((char *)to + sizeof(uint32_t), (const char *)from + sizeof(uint32_t),
+           n > sizeof(uint32_t) ? n - sizeof(uint32_t) : 0);
+    return MTPROF_OK;
+}
+
+mtprof_status mtprof_model_get_info(const mtprof_model *model, mtprof_model_info *info)
+{
+    mtprof_model_info own = model->info;
+    own.names = __atomic_load_n(&model->dictionary.n_names, __ATOMIC_ACQUIRE);
+    own.tracks = (uint32_t)model->dictionary.n_tracks;
+    own.devices = (uint32_t)model->dictionary.n_devices;
+    own.frames = (uint32_t)model->dictionary.n_frames;
+    return copy_out(info, info->struct_size, &own, sizeof own, "model info");
+}
+
+/* Makes the columns once (M1). A failure may be tried again: memory comes back. */
+static int ensure_built(mtprof_model *model)
+{
+    if (atomic_load_explicit(&model->built, memory_order_acquire) != 0) {
+        return MTPROF_OK;
+    }
+    mtb_lock_acquire(&model->lock);
+    int status = MTPROF_OK;
+    if (atomic_load_explicit(&model->built, memory_order_relaxed) == 0) {
+        status = model->reader != NULL ? mtprof__model_build(model) : MTPROF_OK;
+        model->findings.events = model->columns.n;
+        if (status == MTPROF_OK) {
+            atomic_store_explicit(&model->built, 1, memory_order_release);
+        }
+    }
+    mtb_lock_release(&model->lock);
+    return status;
+}
+
+mtprof_status mtprof_model_findings_get(mtprof_model *model, mtprof_model_findings *findings)
+{
+    MT_TRY(ensure_built(model));
+    return copy_out(findings, findings->struct_size, &model->findings, sizeof model->findings,
+                    "model findings");
+}
+
+static void health_of_trace(const mtprof_model *model, mtprof_health *health)
+{
+    const mtprof_trace_info *info = &model->reader->info;
+    const uint64_t *counters = info->health;
+    health->threads = mtprof_reader_thread_count(model->reader);
+    health->begins = counters[MTPROF_HEALTH_BEGINS];
+    health->others = counters[MTPROF_HEALTH_OTHERS];
+    health->truncated = counters[MTPROF_HEALTH_TRUNCATED];
+    health->launches = counters[MTPROF_HEALTH_LAUNCHES];
+    health->activities = counters[MTPROF_HEALTH_ACTIVITIES];
+    for (uint32_t i = 0; i < MTPROF_HEALTH_LOST_END; i++) {
+        health->lost_by[i] = counters[i];
+        health->lost += counters[i];
+    }
+    health->evicted = counters[MTPROF_HEALTH_RING_BEGINS];
+    health->stalls = counters[MTPROF_HEALTH_STALLS];
+    health->busy_at_stop = counters[MTPROF_HEALTH_BUSY_AT_STOP];
+    health->texts_cut = counters[MTPROF_HEALTH_TEXTS_CUT];
+    health->clock_back = counters[MTPROF_HEALTH_CLOCK_BACK];
+    health->bytes = info->file_bytes;
+    health->written_behind = (uint32_t)counters[MTPROF_HEALTH_WRITTEN_BEHIND];
+    /* 1/256 ticks, times nanoseconds per tick with 56 fraction bits, in picoseconds */
+    unsigned __int128 cost = (unsigned __int128)info->begin_cost_ticks * info->tick_period * 1000;
+    health->pair_cost_ps = (uint64_t)(cost >> (MTPROF_PERIOD_SHIFT + 8));
+}
+
+mtprof_status mtprof_model_health(mtprof_model *model, mtprof_health *health)
+{
+    mtprof_health own = {.struct_size = sizeof own};
+    MT_TRY(ensure_built(model));
+    if (model->reader != NULL) {
+        health_of_trace(model, &own);
+        own.unmatched = model->findings.unmatched;
+    }
+    return copy_out(health, health->struct_size, &own, sizeof own, "model health");
+}
+
+/* The array behind one of the columns that are always there. */
+static const void *base_column(const mtprof__columns *c, uint32_t id)
+{
+    switch (id) {
+    case MTPROF_COLUMN_START_NS: return c->start_ns;
+    case MTPROF_COLUMN_END_NS: return c->end_ns;
+    case MTPROF_COLUMN_SELF_NS: return c->self_ns;
+    case MTPROF_COLUMN_PARENT: return c->parent;
+    case MTPROF_COLUMN_NAME: return c->name;
+    case MTPROF_COLUMN_TRACK: return c->track;
+    case MTPROF_COLUMN_STEP: return c->step;
+    case MTPROF_COLUMN_INDEX: return c->index;
+    case MTPROF_COLUMN_KIND: return c->kind;
+    case MTPROF_COLUMN_DEVICE: return c->device;
+    default: return c->flags;
+    }
+}
+
+mtprof_status mtprof_model_column(mtprof_model *model, enum mtprof_column_id id, mtprof_column *out)
+{
+    static const uint64_t nothing = 0;
+    memset(out, 0, sizeof *out);
+    if ((uint32_t)id >= MTPROF_COLUMN_COUNT) {
+        return mtb_fail(MTPROF_EINVAL, "model column: %u, expected less than %u", (uint32_t)id,
+                        MTPROF_COLUMN_COUNT);
+    }
+    MT_TRY(ensure_built(model));
+    const void *data = NULL;
+    if (id <= MTPROF_COLUMN_FLAGS) {
+        data = base_column(&model->columns, id);
+    } else if (model->columns.extra[id] != NULL) {
+        data = model->columns.extra[id];
+    } else if (id >= MTPROF_COLUMN_DEPTH) {
+        MT_TRY(mtprof__model_derive(model, id, &data));
+    } else {
+        return mtb_fail(MTPROF_ENOTSUP, "model column: %u was not recorded", (uint32_t)id);
+    }
+    out->data = data != NULL ? data : &nothing;
+    out->count = model->columns.n;
+    out->type = mtprof__column_type(id);
+    out->item_bytes = (uint32_t)mtprof__column_item_bytes(id);
+    return MTPROF_OK;
+}

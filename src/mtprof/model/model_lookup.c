@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the numbers in a model's columns mean: the public side of the dictionary. Nothing here
+ * makes the columns or takes a lock.
+ */
+#include "mtprof/model/model_impl.h"
+
+mtprof_text mtprof_model_name(const mtprof_model *model, uint32_t name)
+{
+    return mtprof__dictionary_entry(&model->dictionary, name)->text;
+}
+
+uint32_t mtprof_model_name_key(const mtprof_model *model, uint32_t name)
+{
+    return mtprof__dictionary_entry(&model->dictionary, name)->key;
+}
+
+mtprof_text mtprof_model_string(const mtprof_model *model, uint32_t string)
+{
+    mtprof_text text = {"", 0};
+    if (model->dictionary.reader != NULL) {
+        mtprof_reader_string(model->dictionary.reader, string, &text);
+    } else if (string != 0) {
+        text = mtprof_model_name(model, string - 1);
+    }
+    return text;
+}
+
+/* Counts and arrays of tracks and devices: partners of the releases in dictionary.c. */
+bool mtprof_model_track(const mtprof_model *model, uint32_t track, mtprof_track *out)
+{
+    const mtprof__dictionary *dictionary = &model->dictionary;
+    if (track >= __atomic_load_n(&dictionary->n_tracks, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    *out = __atomic_load_n(&dictionary->tracks, __ATOMIC_ACQUIRE)[track];
+    return true;
+}
+
+bool mtprof_model_device(const mtprof_model *model, uint32_t device, mtprof_device *out)
+{
+    const mtprof__dictionary *dictionary = &model->dictionary;
+    if (device >= __atomic_load_n(&dictionary->n_devices, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    *out = __atomic_load_n(&dictionary->devices, __ATOMIC_ACQUIRE)[device];
+    return true;
+}
+
+bool mtprof_model_inputs(const mtprof_model *model, uint32_t inputs, const uint64_t **words,
+                         uint32_t *n_words)
+{
+    return mtprof__dictionary_inputs_find(&model->dictionary, inputs, words, n_words);
+}
+
+bool mtprof_model_scalars(const mtprof_model *model, uint32_t scalars, const uint64_t **words,
+                          uint32_t *n_words)
+{
+    const mtprof__dictionary *dictionary = &model->dictionary;
+    if (scalars == 0 || scalars > dictionary->n_scalars) {
+        return false;
+    }
+    *words = dictionary->scalars[scalars - 1].words;
+    *n_words = dictionary->scalars[scalars - 1].n;
+    return true;
+}
+
+bool mtprof_model_stack(const mtprof_model *model, uint32_t node, uint32_t *parent,
+                        mtprof_frame *frame)
+{
+    const mtprof__dictionary *dictionary = &model->dictionary;
+    if (dictionary->reader != NULL) {
+        uint32_t above;
+        uint32_t id;
+        if (!mtprof_reader_stack(dictionary->reader, node, &above, &id) ||
+            !mtprof_reader_frame(dictionary->reader, id, frame)) {
+            return false;
+        }
+        *parent = above;
+        return true;
+    }
+    if (node == 0 || node > dictionary->n_nodes) {
+        return false;
+    }
+    *parent = dictionary->nodes[node - 1].parent;
+    *frame = dictionary->frames[dictionary->nodes[node - 1].frame];
+    return true;
+}
+
+bool mtprof_model_metadata_of(const mtprof_model *model, uint32_t metadata, uint32_t index,
+                              mtprof_metadatum *out)
+{
+    const mtprof__dictionary *dictionary = &model->dictionary;
+    if (metadata == 0 || metadata > dictionary->n_metadata) {
+        return false;
+    }
+    const mtprof_metadatum *list = &dictionary->metadata[metadata - 1];
+    if (list->key.bytes != NULL || index >= list->value) { /* only heads have no key */
+        return false;
+    }
+    *out = list[1 + index];
+    return true;
+}
+
+bool mtprof_model_metadata(const mtprof_model *model, uint32_t index, mtprof_metadatum *out)
+{
+    if (index >= model->dictionary.n_trace_metadata) {
+        return false;
+    }
+    *out = model->dictionary.trace_metadata[index];
+    return true;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ */
+#include "mtprof/model/payload_store.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+void mtprof__payload_reset(mtprof__payload_store *store)
+{
+    store->payload.fields = 0;
+    store->inputs_id = 0;
+    store->has_name = false;
+    store->translated_in = store->translated_out = false;
+    store->n_words = 0;
+    store->n_items = 0;
+}
+
+void mtprof__payload_fini(mtprof__payload_store *store)
+{
+    mtb_free(store->words);
+    mtb_free(store->items);
+    mtb_free(store->text_at);
+    memset(store, 0, sizeof *store);
+}
+
+static int no_memory(void)
+{
+    return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
+}
+
+/* Copies words (and leaves room for a zero byte behind a text); *at says where they are. */
+static int keep(mtprof__payload_store *store, const uint64_t *words, size_t n, size_t *at)
+{
+    if (!mtb_grow((void **)&store->words, &store->words_capacity, store->n_words + n + 1,
+                  sizeof *store->words)) {
+        return no_memory();
+    }
+    *at = store->n_words;
+    if (n > 0) {
+        memcpy(store->words + *at, words, n * sizeof *words);
+    }
+    store->words[*at + n] = 0;
+    store->n_words += n + 1;
+    return MTPROF_OK;
+}
+
+static int add_opinfo(mtprof__payload_store *store, const mtprof_reader *reader,
+                      const mtprof_record *record)
+{
+    mtprof__payload *p = &store->payload;
+    const uint64_t *word = record->words;
+    for (unsigned bit = 0; bit < 16; bit++) {
+        if ((record->aux >> bit & 1) == 0) {
+            continue;
+        }
+        uint64_t value = *word++;
+        switch (bit) {
+        case MTPROF_OPINFO_SEQUENCE:
+            p->sequence = (int64_t)value;
+            p->fields |= MTPROF__HAS_SEQUENCE;
+            break;
+        case MTPROF_OPINFO_FORWARD_THREAD:
+            p->forward_thread = (uint32_t)value;
+            p->fields |= MTPROF__HAS_FORWARD_THREAD;
+            break;
+        case MTPROF_OPINFO_OVERLOAD:
+            if (mtprof_reader_string(reader, (uint32_t)value, &p->overload)) {
+                p->fields |= MTPROF__HAS_OVERLOAD;
+            }
+            break;
+        case MTPROF_OPINFO_RECORD_SCOPE:
+            p->record_scope = (uint32_t)value;
+            p->fields |= MTPROF__HAS_RECORD_SCOPE;
+            break;
+        case MTPROF_OPINFO_FLOPS:
+            p->flops = value;
+            p->fields |= MTPROF__HAS_FLOPS;
+            break;
+        case MTPROF_OPINFO_MODULE:
+            if (mtprof_reader_string(reader, (uint32_t)value, &p->module)) {
+                p->fields |= MTPROF__HAS_MODULE;
+            }
+            break;
+        case MTPROF_OPINFO_CORRELATION:
+            p->foreign_id = value;
+            p->fields |= MTPROF__HAS_FOREIGN_ID;
+            break;
+        default: break;
+        }
+    }
+    return MTPROF_OK;
+}
+
+static int add_meta(mtprof__payload_store *store, const mtprof_reader *reader,
+                    const mtprof_record *record)
+{
+    mtprof_metadatum item = {.type = record->aux, .value = record->words[0]};
+    size_t text_at = SIZE_MAX;
+    if (!mtprof_reader_string(reader, record->arg, &item.key)) {
+        return MTPROF_OK; /* a key that nobody defined: nothing to show it under */
+    }
+    if (record->aux == MTPROF_META_STRING) {
+        item.type = MTPROF_META_TEXT;
+        if (!mtprof_reader_string(reader, (uint32_t)item.value, &item.text)) {
+            item.text = (mtprof_text){"", 0};
+        }
+    } else if (record->aux == MTPROF_META_TEXT) {
+        item.text.length = (size_t)item.value;
+        MT_TRY(keep(store, record->words + 1, (item.text.length + 7) / 8, &text_at));
+    }
+    if (!mtb_grow((void **)&store->items, &store->items_capacity, store->n_items + 1,
+                  sizeof item) ||
+        !mtb_grow((void **)&store->text_at, &store->text_capacity, store->n_items + 1,
+                  sizeof text_at)) {
+        return no_memory();
+    }
+    store->items[store->n_items] = item;
+    store->text_at[store->n_items++] = text_at;
+    store->payload.fields |= MTPROF__HAS_METADATA;
+    return MTPROF_OK;
+}
+
+static int add_tensors(mtprof__payload_store *store, const mtprof_record *record)
+{
+    mtprof__payload *p = &store->payload;
+    _Static_assert(sizeof(mtprof__tensor) == 4 * sizeof(uint64_t), "as it stands in the trace");
+    if (record->aux == 0) {
+        p->n_tensors_in = record->n_words / 4;
+        p->fields |= MTPROF__HAS_TENSORS_IN;
+        return keep(store, record->words, record->n_words, &store->tensors_in_at);
+    }
+    p->n_tensors_out = record->n_words / 4;
+    p->fields |= MTPROF__HAS_TENSORS_OUT;
+    return keep(store, record->words, record->n_words, &store->tensors_out_at);
+}
+
+static void add_memory(mtprof__payload_store *store, const mtprof_record *record)
+{
+    mtprof__payload *p = &store->payload;
+    int64_t bytes = (int64_t)(record->word >> 16);
+    store->memory_device = (uint32_t)(record->word >> 8 & 0xFF);
+    if (record->kind == MTPROF_REC_MEM_BEFORE) {
+        p->memory_before = bytes;
+        p->fields |= MTPROF__HAS_MEMORY_BEFORE;
+    } else {
+        p->memory_after = bytes;
+        p->fields |= MTPROF__HAS_MEMORY_AFTER;
+    }
+}
+
+int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reader,
+                        const mtprof_record *record)
+{
+    mtprof__payload *p = &store->payload;
+    switch (record->kind) {
+    case MTPROF_REC_INPUTS:
+        store->inputs_id = (uint32_t)(record->word >> 32);
+        p->fields |= MTPROF__HAS_INPUTS;
+        return MTPROF_OK;
+    case MTPROF_REC_INPUTS_INLINE:
+        store->inputs_id = 0;
+        p->n_input_words = record->n_words;
+        p->fields |= MTPROF__HAS_INPUTS;
+        return keep(store, record->words, record->n_words, &store->inputs_at);
+    case MTPROF_REC_SCALARS:
+        p->n_scalars = record->aux;
+        p->fields |= MTPROF__HAS_SCALARS;
+        return keep(store, record->words, record->aux, &store->scalars_at);
+    case MTPROF_REC_STACK:
+        p->stack = (uint32_t)(record->word >> 32);
+        p->fields |= MTPROF__HAS_STACK;
+        return MTPROF_OK;
+    case MTPROF_REC_MEM_BEFORE:
+    case MTPROF_REC_MEM_AFTER: add_memory(store, record); return MTPROF_OK;
+    case MTPROF_REC_TENSORS: return add_tensors(store, record);
+    case MTPROF_REC_OPINFO: return add_opinfo(store, reader, record);
+    case MTPROF_REC_META: return add_meta(store, reader, record);
+    case MTPROF_REC_NAME:
+        store->has_name = true;
+        store->name_length = (size_t)record->words[0];
+        return keep(store, record->words + 1, (store->name_length + 7) / 8, &store->name_at);
+    default: return MTPROF_OK;
+    }
+}
+
+/* Where the reader has the list, its words; a list that nobody defined is none. */
+static void find_inputs(mtprof__payload_store *store, const mtprof_reader *reader)
+{
+    mtprof__payload *p = &store->payload;
+    if (store->inputs_id == 0) {
+        p->input_words = store->words + store->inputs_at;
+    } else if (!mtprof_reader_inputs(reader, store->inputs_id, &p->input_words,
+                                     &p->n_input_words)) {
+        p->fields &= ~(uint32_t)MTPROF__HAS_INPUTS;
+    }
+}
+
+mtprof__payload *mtprof__payload_get(mtprof__payload_store *store, const mtprof_reader *reader)
+{
+    mtprof__payload *p = &store->payload;
+    if (p->fields == 0) {
+        return NULL;
+    }
+    p->inputs = 0;
+    if ((p->fields & MTPROF__HAS_INPUTS) != 0) {
+        find_inputs(store, reader);
+    }
+    if ((p->fields & MTPROF__HAS_SCALARS) != 0) {
+        p->scalars = store->words + store->scalars_at;
+    }
+    if ((p->fields & MTPROF__HAS_TENSORS_IN) != 0) {
+        p->tensors_in = (const void *)(store->words + store->tensors_in_at);
+    }
+    if ((p->fields & MTPROF__HAS_TENSORS_OUT) != 0) {
+        p->tensors_out = (const void *)(store->words + store->tensors_out_at);
+    }
+    if ((p->fields & MTPROF__HAS_METADATA) != 0) {
+        for (size_t i = 0; i < store->n_items; i++) {
+            if (store->text_at[i] != SIZE_MAX) {
+                store->items[i].text.bytes = (const char *)(store->words + store->text_at[i]);
+            }
+        }
+        p->metadata = store->items;
+        p->n_metadata = (uint32_t)store->n_items;
+    }
+    return p->fields != 0 ? p : NULL;
+}
+
+bool mtprof__payload_name(const mtprof__payload_store *store, mtprof_text *name)
+{
+    if (store->has_name) {
+        *name = (mtprof_text){(const char *)(store->words + store->name_at), store->name_length};
+    }
+    return store->has_name;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The payloads of one event, copied out of the chunk they came in.
+ *
+ * Words are gathered in one block that may move while more arrive; mtprof__payload_get() makes the
+ * pointers. A store is reset and used again, so a steady stream of events allocates nothing.
+ */
+#ifndef MTPROF_MODEL_PAYLOAD_STORE_H
+#define MTPROF_MODEL_PAYLOAD_STORE_H
+
+#include "mtprof/model/event.h"
+
+#include <mtprof/reader.h>
+
+typedef struct mtprof__payload_store {
+    mtprof__payload payload;
+    uint32_t inputs_id; /* the reader's; 0: in full, or none */
+    uint32_t memory_device; /* the recorder's number, 0 = host */
+    size_t inputs_at, scalars_at, tensors_in_at, tensors_out_at;
+    size_t name_at, name_length;
+    bool has_name;
+    bool translated_in, translated_out; /* the consumer's: devices of tensors are the model's */
+    uint64_t *words;
+    size_t n_words, words_capacity;
+    mtprof_metadatum *items;
+    size_t *text_at; /* of each item: where its text is in `words`, SIZE_MAX: in the reader */
+    size_t n_items, items_capacity, text_capacity;
+} mtprof__payload_store;
+
+/* Empties it. */
+void mtprof__payload_reset(mtprof__payload_store *store);
+void mtprof__payload_fini(mtprof__payload_store *store);
+
+/* Takes a payload record that passed its checks; other kinds are left alone. Fails with ENOMEM. */
+int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reader,
+                        const mtprof_record *record);
+
+/* Everything gathered so far, or NULL where that is nothing. `inputs` and `memory_device` of it are
+ * the caller's to translate. */
+mtprof__payload *mtprof__payload_get(mtprof__payload_store *store, const mtprof_reader *reader);
+
+/* The name that was given in full. */
+bool mtprof__payload_name(const mtprof__payload_store *store, mtprof_text *name);
+
+#endif /* MTPROF_MODEL_PAYLOAD_STORE_H */

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a model of a trace of ours knows before it reads a single event: which epochs it covers, when
+ * steps began, what was recorded and on what.
+ */
+#include "mtprof/model/prepare.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/model/step_clock.h"
+#include "mtprof/read/reader_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CLOSE_DISCARDED = 1,
+    CLOSE_NONE = 3
+};
+
+static int no_memory(const char *what)
+{
+    return mtb_fail(MTPROF_ENOMEM, "make model: no memory for %s", what);
+}
+
+/* ---- epochs -------------------------------------------------------------------------------------
+ */
+
+/* A window that pauses has several epochs, all neighbours, and only its last close says whether it
+ * was kept. `first` is the first of them. */
+static bool window_discarded(const mtprof__control_read *control, size_t first)
+{
+    uint32_t window = control->epochs[first].window;
+    for (size_t i = first; i < control->n_epochs && control->epochs[i].window == window; i++) {
+        if (control->epochs[i].close_kind == CLOSE_DISCARDED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_covered(const mtprof_model *model, const mtprof_epoch_info *epoch, bool discarded)
+{
+    const mtprof_model_options *options = &model->options;
+    if (options->first_window != 0 && epoch->window < options->first_window) {
+        return false;
+    }
+    if (options->last_window != 0 && epoch->window > options->last_window) {
+        return false;
+    }
+    return options->discarded != 0 || !discarded;
+}
+
+static void fill_block(const mtprof_reader *reader, const mtprof_epoch_info *epoch,
+                       mtprof__epoch_block *block)
+{
+    *block = (mtprof__epoch_block){
+        .epoch = epoch->epoch,
+        .window = epoch->window,
+        .first_id = epoch->correlation_first,
+        .id_known = epoch->close_kind != CLOSE_NONE && epoch->correlation_first != 0,
+        .open_ns = mtprof_reader_ns(reader, epoch->open_ticks),
+        .close_ns = mtprof_reader_ns(reader, epoch->close_ticks),
+        .first_step = epoch->step > INT32_MAX ? INT32_MAX : (int32_t)epoch->step,
+    };
+    if (block->close_ns < block->open_ns) {
+        block->close_ns = block->open_ns;
+    }
+}
+
+static int prepare_epochs(mtprof_model *model)
+{
+    const mtprof_reader *reader = model->reader;
+    const mtprof__control_read *control = &reader->control;
+    model->epochs = mtb_calloc(control->n_epochs + 1, sizeof *model->epochs);
+    if (model->epochs == NULL) {
+        return no_memory("its epochs");
+    }
+    bool discarded = false;
+    for (size_t i = 0; i < control->n_epochs; i++) {
+        const mtprof_epoch_info *epoch = &control->epochs[i];
+        if (i == 0 || epoch->window != epoch[-1].window) {
+            discarded = window_discarded(control, i);
+        }
+        if (!is_covered(model, epoch, discarded)) {
+            continue;
+        }
+        mtprof__epoch_block *block = &model->epochs[model->n_epochs++];
+        fill_block(reader, epoch, block);
+        model->info.wants |= epoch->gate;
+        model->info.windows +=
+            model->n_epochs == 1 || block->window != model->epochs[model->n_epochs - 2].window;
+    }
+    /* A damaged control stream must not hide events: whatever epoch it does not know is kept. */
+    model->strays = model->options.first_window == 0 && model->options.last_window == 0;
+    if (model->strays) {
+        int64_t end = mtprof_reader_ns(reader, reader->info.end_ticks);
+        model->epochs[model->n_epochs++] = (mtprof__epoch_block){
+            .epoch = UINT32_MAX, .open_ns = INT64_MAX, .close_ns = end, .first_step = -1};
+    }
+    return MTPROF_OK;
+}
+
+/* Ids behind the last block known, where none was reserved. */
+uint64_t mtprof__model_free_id(const mtprof_model *model)
+{
+    uint64_t next = 1;
+    const mtprof__control_read *control = &model->reader->control;
+    for (size_t i = 0; i < control->n_epochs; i++) {
+        uint64_t first = control->epochs[i].correlation_first;
+        uint64_t behind = first + control->epochs[i].correlation_count;
+        next = first != 0 && behind > next ? behind : next;
+    }
+    return next;
+}
+
+/* ---- steps --------------------------------------------------------------------------------------
+ */
+
+static int compare_marks(const void *a, const void *b)
+{
+    const mtprof__step_mark *left = a;
+    const mtprof__step_mark *right = b;
+    if (left->start_ns != right->start_ns) {
+        return left->start_ns < right->start_ns ? -1 : 1;
+    }
+    return left->step < right->step ? -1 : left->step > right->step; /* a later step wins */
+}
+
+static int add_mark(mtprof_model *model, size_t *capacity, int64_t ns, int64_t step)
+{
+    if (!mtb_grow((void **)&model->steps, capacity, model->n_steps + 1, sizeof *model->steps)) {
+        return no_memory("its steps");
+    }
+    model->steps[model->n_steps++] = (mtprof__step_mark){ns, step};
+    return MTPROF_OK;
+}
+
+static int read_marks(mtprof_model *model, uint32_t stream, size_t *capacity)
+{
+    mtprof_cursor *cursor = NULL;
+    mtprof_record record;
+    MT_TRY(mtprof_cursor_open(model->reader, stream, &cursor));
+    int status = MTPROF_OK;
+    while (status != MTPROF_EEND && status != MTPROF_ENOMEM) {
+        status = mtprof_cursor_next(cursor, &record);
+        if (status == MTPROF_OK && record.kind == MTPROF_REC_STEP) {
+            int64_t step =
+                record.words[1] > INT32_MAX ? INT32_MAX : (int64_t)record.words[1];
+            status = add_mark(model, capacity, mtprof_reader_ns(model->reader, record.ticks), step);
+        }
+    }
+    mtprof_cursor_close(cursor);
+    return status == MTPROF_EEND ? MTPROF_OK : status;
+}
+
+static int prepare_steps(mtprof_model *model)
+{
+    size_t capacity = 0;
+    for (uint32_t i = 0; i < model->n_epochs; i++) {
+        const mtprof__epoch_block *block = &model->epochs[i];
+        if (block->open_ns != INT64_MAX) {
+            MT_TRY(add_mark(model, &capacity, block->open_ns, block->first_step));
+        }
+    }
+    const mtprof__chunk_index *index = &model->reader->index;
+    for (uint32_t i = 0; i < index->n_streams; i++) {
+        if (index->streams[i].kind == MTPROF_STREAM_CONTROL) {
+            MT_TRY(read_marks(model, i, &capacity));
+        }
+    }
+    if (model->n_steps > 1) {
+        qsort(model->steps, model->n_steps, sizeof *model->steps, compare_marks);
+    }
+    return MTPROF_OK;
+}
+
+void mtprof__step_clock_init(mtprof__step_clock *clock, const mtprof_model *model)
+{
+    *clock = (mtprof__step_clock){.model = model, .low = 1, .high = 0, .step = -1};
+}
+
+int32_t mtprof__step_clock_seek(mtprof__step_clock *clock, int64_t ns)
+{
+    const mtprof_model *model = clock->model;
+    size_t low = 0;
+    size_t high = model->n_steps;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (model->steps[middle].start_ns <= ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    clock->low = low > 0 ? model->steps[low - 1].start_ns : INT64_MIN;
+    clock->high = low < model->n_steps ? model->steps[low].start_ns : INT64_MAX;
+    clock->step = low > 0 ? (int32_t)model->steps[low - 1].step : -1;
+    return clock->step;
+}
+
+/* ---- who and what -------------------------------------------------------------------------------
+ */
+
+static void prepare_info(mtprof_model *model)
+{
+    const mtprof_reader *reader = model->reader;
+    mtprof_model_info *info = &model->info;
+    info->pid = reader->info.pid;
+    info->real_offset_ns = mtprof_reader_real_offset(reader);
+    info->closed = reader->info.closed;
+    memcpy(info->uuid, reader->info.uuid, sizeof info->uuid);
+    uint32_t covered = model->n_epochs - (model->strays ? 1 : 0);
+    if (covered > 0) {
+        info->start_ns = model->epochs[0].open_ns;
+        info->end_ns = model->epochs[covered - 1].close_ns;
+    } else {
+        info->start_ns = (int64_t)reader->info.start_mono_ns;
+        info->end_ns = mtprof_reader_ns(reader, reader->info.end_ticks);
+    }
+    if (info->end_ns < info->start_ns) {
+        info->end_ns = info->start_ns;
+    }
+}
+
+/* Every source that stands for a device brings its type; the first is the trace's accelerator. */
+static void prepare_device(mtprof_model *model)
+{
+    const mtprof__chunk_index *index = &model->reader->index;
+    mtprof_text name;
+    mtprof_text type;
+    for (uint32_t i = 0; i < index->n_streams && model->info.device_type == NULL; i++) {
+        const mtprof__read_stream *stream = &index->streams[i];
+        if (stream->kind == MTPROF_STREAM_SOURCE &&
+            mtprof_reader_source(model->reader, stream->slot, &name, &type) && type.length > 0) {
+            model->info.device_type = type.bytes;
+        }
+    }
+}
+
+int mtprof__model_device(mtprof_model *model, uint32_t number, uint32_t *device)
+{
+    *device = 0;
+    if (number == 0) {
+        return MTPROF_OK;
+    }
+    const char *type = model->info.device_type != NULL ? model->info.device_type : "NPU";
+    return mtprof__dictionary_device(&model->dictionary, (mtprof_text){type, strlen(type)},
+                                     (int32_t)number - 1, device);
+}
+
+int mtprof__model_thread_track(mtprof_model *model, uint32_t thread, uint32_t *track)
+{
+    mtprof_thread_info info = {.number = thread, .name = {"", 0}};
+    (void)mtprof_reader_thread(model->reader, thread, &info);
+    mtprof_track entry = {
+        .number = thread,
+        .pid = (int64_t)model->info.pid,
+        .tid = info.os_id != 0 ? (int64_t)info.os_id : (int64_t)thread,
+        .pthread_id = info.pthread_id,
+        .name = info.name,
+        .process_name = {"", 0},
+    };
+    return mtprof__dictionary_thread_track(&model->dictionary, &entry, track);
+}
+
+int mtprof__model_prepare(mtprof_model *model)
+{
+    MT_TRY(prepare_epochs(model));
+    MT_TRY(prepare_steps(model));
+    prepare_info(model);
+    prepare_device(model);
+    return MTPROF_OK;
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recovering: what a cursor gives of a trace, written as a clean and closed one.
+ *
+ *      header page ── health, closed mark ──┐
+ *      cursor of each stream                ├─► beside ─► renamed
+ *        record, record … │ chunk ends ─► chunk, sealed with its checksum
+ *
+ *   R1  A record is copied as it stands, or not at all. The cursor's rules make that safe: what
+ *       later records rest on (ordinals, times) ends a chunk where it fails, and payloads go with
+ *       the record they belong to.
+ *   R2  Chunks keep their first ordinal, time, epoch and thread. They are numbered anew, without
+ *       gaps, except in ring mode, where gaps are allowed and say what was let go.
+ *   R3  Begins that are missing between two chunks of a slot are told by a LOST record at the start
+ *       of the second, and counted in the health counters.
+ *   R4  Memory: one chunk, and the keys of open scopes.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/keyset.h"
+#include "mtprof/format/layout.h"
+#include "mtprof/read/reader_impl.h"
+
+#include <mtprof/check.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    POLICY_RING = 1,
+    LOCK_TRIES = 40,
+    LOCK_REST_NS = 5 * 1000 * 1000,
+    NAME_TRIES = 100,
+    LOST_WORDS = 2
+};
+
+typedef struct recover_job {
+    const char *in, *out;
+    mtprof_reader *reader;
+    mtprof_recover_summary summary;
+    int fd;        /* of the new file, -1: none */
+    char *beside;  /* its path, until it is renamed */
+    uint64_t size; /* written so far */
+    uint64_t n_chunks;
+    uint64_t last_ticks;
+    uint64_t others, launches, activities; /* as the health counters have them */
+
+    /* The stream at hand. */
+    const mtprof__read_stream *stream;
+    uint64_t n_stream_chunks;
+    mtb_keyset open; /* keys of its scopes */
+    /* The chunk at hand. */
+    bool in_chunk, chunk_cut;
+    uint64_t chunk_offset; /* where it was read */
+    mtprof__chunk_header header;
+    unsigned char *buffer; /* header and records */
+    size_t used, capacity;
+    /* The chunk before it. */
+    bool has_before;
+    uint64_t before_sequence, before_ordinal; /* its number; where ordinals stand */
+
+    mtb_keyset left_open;    /* scopes that nothing in their own slot has ended */
+    mtb_keyset ended_abroad; /* keys that an END_X in another slot has ended */
+} recover_job;
+
+/* ---- the new file -------------------------------------------------------------------------------
+ */
+
+static int fail_write(const recover_job *job, int cause)
+{
+    int status = cause == ENOSPC || cause == EDQUOT ? MTPROF_ENOSPC : MTPROF_EIO;
+    return mtb_fail_errno(status, cause, "recover: write %s", job->beside);
+}
+
+static int write_at(const recover_job *job, uint64_t offset, const void *bytes, size_t length)
+{
+    const char *from = bytes;
+    while (length > 0) {
+        ssize_t n = pwrite(job->fd, from, length, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return fail_write(job, n < 0 ? errno : EIO);
+        }
+        from += n;
+        offset += (uint64_t)n;
+        length -= (size_t)n;
+    }
+    return MTPROF_OK;
+}
+
+/* Makes a file beside the one that is to be written, with the mode of what is there now. */
+static int make_beside(recover_job *job)
+{
+    size_t room = strlen(job->out) + 48;
+    job->beside = mtb_calloc(1, room);
+    if (job->beside == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "recover: %s: no memory for a path", job->out);
+    }
+    for (int i = 0; i < NAME_TRIES && job->fd < 0; i++) {
+        snprintf(job->beside, room, "%s.%ld-%d.recover", job->out, (long)getpid(), i);
+        job->fd = open(job->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (job->fd < 0 && errno != EEXIST) {
+            break;
+        }
+    }
+    if (job->fd < 0) {
+        int status = errno == ENOSPC || errno == EDQUOT ? MTPROF_ENOSPC : MTPROF_EIO;
+        mtb_fail_errno(status, errno, "recover: make %s", job->beside);
+        mtb_free(job->beside);
+        job->beside = NULL;
+        return status;
+    }
+    struct stat info;
+    if (stat(job->out, &info) == 0 && S_ISREG(info.st_mode)) {
+        (void)fchmod(job->fd, info.st_mode & 07777); /* a mode that is refused is no loss */
+    }
+    return MTPROF_OK;
+}
+
+static int put_in_place(recover_job *job)
+{
+    int fd = job->fd;
+    job->fd = -1;
+    if (close(fd) != 0) {
+        return fail_write(job, errno);
+    }
+    if (rename(job->beside, job->out) != 0) {
+        return mtb_fail_errno(MTPROF_EIO, errno, "recover: rename %s to %s", job->beside, job->out);
+    }
+    mtb_free(job->beside);
+    job->beside = NULL;
+    return MTPROF_OK;
+}
+
+static void drop_beside(recover_job *job)
+{
+    if (job->fd >= 0) {
+        close(job->fd);
+    }
+    if (job->beside != NULL) {
+        unlink(job->beside);
+        mtb_free(job->beside);
+    }
+}
+
+/* ---- chunks -------------------------------------------------------------------------------------
+ */
+
+static int chunk_reserve(recover_job *job, size_t bytes)
+{
+    if (!mtb_grow((void **)&job->buffer, &job->capacity, job->used + bytes, 1)) {
+        return mtb_fail(MTPROF_ENOMEM, "recover: no memory for a chunk of %zu bytes",
+                        job->used + bytes);
+    }
+    return MTPROF_OK;
+}
+
+/* R3 */
+static int note_lost(recover_job *job, uint64_t n)
+{
+    const uint64_t words[LOST_WORDS] = {
+        mtprof__word0(MTPROF_REC_LOST, LOST_WORDS, MTPROF_LOST_DISK, 0), n};
+    MT_TRY(chunk_reserve(job, sizeof words));
+    memcpy(job->buffer + job->used, words, sizeof words);
+    job->used += sizeof words;
+    job->summary.begins_lost += n;
+    return MTPROF_OK;
+}
+
+/* A chunk that the cursor has just loaded. */
+static int chunk_begin(recover_job *job, const mtprof_cursor *cursor)
+{
+    job->header = *(const mtprof__chunk_header *)(const void *)cursor->buffer;
+    job->in_chunk = true;
+    job->chunk_cut = false;
+    job->used = 0;
+    MT_TRY(chunk_reserve(job, MTPROF_CHUNK_HEADER));
+    job->used = MTPROF_CHUNK_HEADER;
+    bool follows = job->has_before && job->header.sequence == job->before_sequence + 1;
+    bool ring = job->reader->info.policy == POLICY_RING;
+    bool counted = job->stream->kind == MTPROF_STREAM_THREAD && (follows || !ring);
+    bool room = job->header.committed < MTPROF_CHUNK_MAX / 2;
+    if (counted && room && job->has_before && job->header.first_ordinal > job->before_ordinal) {
+        MT_TRY(note_lost(job, job->header.first_ordinal - job->before_ordinal));
+    }
+    job->before_ordinal = job->header.first_ordinal;
+    return MTPROF_OK;
+}
+
+/* Writes the chunk at hand, sealed. */
+static int chunk_end(recover_job *job)
+{
+    if (!job->in_chunk) {
+        return MTPROF_OK;
+    }
+    mtprof__chunk_header *header = &job->header;
+    job->in_chunk = false;
+    job->has_before = true;
+    job->before_sequence = header->sequence;
+    job->summary.chunks_cut += job->chunk_cut;
+    job->summary.chunks_kept += !job->chunk_cut;
+
+    size_t size = (size_t)mtb_round_up(job->used, MTPROF_CHUNK_ALIGN);
+    size_t committed = job->used - MTPROF_CHUNK_HEADER;
+    MT_TRY(chunk_reserve(job, size - job->used));
+    memset(job->buffer + job->used, 0, size - job->used);
+    header->size = (uint32_t)size;
+    if (job->reader->info.policy != POLICY_RING) {
+        header->sequence = job->n_stream_chunks; /* R2 */
+    }
+    header->committed = committed;
+    header->state = MTPROF_CHUNK_CHECKED;
+    header->data_crc = mtprof__chunk_data_crc(committed, job->buffer + MTPROF_CHUNK_HEADER);
+    header->header_crc = mtprof__chunk_header_crc(job->reader->info.uuid, header);
+    memcpy(job->buffer, header, sizeof *header);
+    MT_TRY(write_at(job, job->size, job->buffer, size));
+    job->size += size;
+    job->n_chunks++;
+    job->n_stream_chunks++;
+    return MTPROF_OK;
+}
+
+/* ---- records ------------------------------------------------------------------------------------
+ */
+
+static int no_memory_for_keys(void)
+{
+    return mtb_fail(MTPROF_ENOMEM, "recover: no memory for the keys of open scopes");
+}
+
+/* What is open in the slot stays so, unless another slot ends it. */
+static int leave_open(recover_job *job)
+{
+    for (size_t i = 0; job->open.count != 0 && i < job->open.capacity; i++) {
+        if (job->open.keys[i] != 0 && !mtb_keyset_add(&job->left_open, job->open.keys[i])) {
+            return no_memory_for_keys();
+        }
+    }
+    mtb_keyset_clear(&job->open);
+    return MTPROF_OK;
+}
+
+static int note_scope(recover_job *job, const mtprof_record *record)
+{
+    bool kept = true;
+    switch (record->kind) {
+    case MTPROF_REC_BEGIN:
+    case MTPROF_REC_BEGIN_X:
+        job->summary.begins++;
+        kept = mtb_keyset_add(&job->open, record->key);
+        break;
+    case MTPROF_REC_LAUNCH:
+        job->summary.begins++;
+        job->launches++;
+        break;
+    case MTPROF_REC_END: mtb_keyset_remove(&job->open, record->key); break;
+    case MTPROF_REC_END_X:
+        kept = mtb_keyset_remove(&job->open, record->key) ||
+               mtb_keyset_add(&job->ended_abroad, record->key);
+        break;
+    case MTPROF_REC_EPOCH: return leave_open(job);
+    default: break;
+    }
+    return kept ? MTPROF_OK : no_memory_for_keys();
+}
+
+static int note_record(recover_job *job, const mtprof_record *record)
+{
+    bool own_clock = job->stream->kind == MTPROF_STREAM_SOURCE;
+    job->summary.records++;
+    if (!own_clock && record->ticks > job->last_ticks) {
+        job->last_ticks = record->ticks;
+    }
+    switch (record->kind) {
+    case MTPROF_REC_INSTANT:
+    case MTPROF_REC_COUNTER:
+    case MTPROF_REC_FLOW:
+    case MTPROF_REC_ALLOC: job->others++; return MTPROF_OK;
+    case MTPROF_REC_ACTIVITY:
+        job->activities += record->aux <= MTPROF_ACTIVITY_SET && record->words[2] != 0;
+        return MTPROF_OK;
+    default:
+        job->launches += (record->kind == MTPROF_REC_BEGIN || record->kind == MTPROF_REC_BEGIN_X) &&
+                         (record->aux & MTPROF_FLAG_LAUNCH) != 0;
+        return note_scope(job, record);
+    }
+}
+
+/* The words of the record as they stand, head included: they end where the cursor is. */
+static int copy_record(recover_job *job, const mtprof_cursor *cursor, const mtprof_record *record)
+{
+    const unsigned char *data = (const unsigned char *)cursor->buffer + MTPROF_CHUNK_HEADER;
+    size_t from = (size_t)(record->offset - cursor->offset - MTPROF_CHUNK_HEADER);
+    size_t bytes = cursor->at * sizeof(uint64_t) - from;
+    MT_TRY(chunk_reserve(job, bytes));
+    memcpy(job->buffer + job->used, data + from, bytes);
+    job->used += bytes;
+    return note_record(job, record);
+}
+
+/* Whether the cursor's chunk is in memory: a chunk that could not be loaded was passed over. */
+static bool is_loaded(const mtprof_cursor *cursor)
+{
+    return cursor->next_chunk > 0 &&
+           cursor->offset == cursor->stream->chunks[cursor->next_chunk - 1].offset;
+}
+
+/* Follows the cursor into another chunk. Chunks without records are left out. */
+static int follow_chunk(recover_job *job, const mtprof_cursor *cursor)
+{
+    if (!is_loaded(cursor) || (job->in_chunk && job->chunk_offset == cursor->offset)) {
+        return MTPROF_OK;
+    }
+    MT_TRY(chunk_end(job));
+    job->chunk_offset = cursor->offset;
+    return chunk_begin(job, cursor);
+}
+
+/* One step: a record, or damage. EEND at the end of the stream. */
+static int copy_step(recover_job *job, mtprof_cursor *cursor)
+{
+    mtprof_record record;
+    int status = mtprof__cursor_next(cursor, &record);
+    if (status != MTPROF_OK && status != MTPROF_EFORMAT && status != MTPROF_EIO) {
+        return status;
+    }
+    MT_TRY(follow_chunk(job, cursor));
+    if (status == MTPROF_OK) {
+        MT_TRY(copy_record(job, cursor, &record));
+        job->before_ordinal = cursor->next_ordinal;
+        return MTPROF_OK;
+    }
+    job->summary.problems++;
+    if (is_loaded(cursor)) {
+        job->chunk_cut = true;
+    } else {
+        job->summary.chunks_lost++;
+    }
+    return MTPROF_OK;
+}
+
+static int copy_stream(recover_job *job, mtprof__read_stream *stream)
+{
+    const mtprof_reader *reader = job->reader;
+    const mtprof__cursor_source source = {&reader->bytes, &reader->index, &reader->info};
+    mtprof_cursor cursor;
+    mtprof__cursor_init(&cursor, &source, stream);
+    job->stream = stream;
+    job->n_stream_chunks = 0;
+    job->has_before = false;
+    int status = MTPROF_OK;
+    while (status == MTPROF_OK) {
+        status = copy_step(job, &cursor);
+    }
+    if (status == MTPROF_EEND) {
+        status = chunk_end(job);
+    }
+    if (status == MTPROF_OK) {
+        status = leave_open(job);
+    }
+    mtprof__cursor_fini(&cursor);
+    return status;
+}
+
+/* ---- the header ---------------------------------------------------------------------------------
+ */
+
+static void raise_to(uint64_t *counter, uint64_t value)
+{
+    *counter = value > *counter ? value : *counter;
+}
+
+static void close_header(const recover_job *job, mtprof__file_header *header)
+{
+    const mtprof_trace_info *info = &job->reader->info;
+    uint64_t *health = header->health;
+    uint64_t room = UINT64_MAX - health[MTPROF_LOST_DISK];
+    health[MTPROF_LOST_DISK] += job->summary.begins_lost < room ? job->summary.begins_lost : room;
+    /* Counters that the recorder writes when a window closes are behind where none did. */
+    raise_to(&health[MTPROF_HEALTH_BEGINS], job->summary.begins);
+    raise_to(&health[MTPROF_HEALTH_OTHERS], job->others);
+    raise_to(&health[MTPROF_HEALTH_LAUNCHES], job->launches);
+    raise_to(&health[MTPROF_HEALTH_ACTIVITIES], job->activities);
+    health[MTPROF_HEALTH_CHUNKS] = job->n_chunks;
+    header->closed = MTPROF_CLOSED_MARK;
+    header->end_ticks = info->closed ? info->end_ticks : job->last_ticks;
+    if (header->end_ticks == 0) {
+        header->end_ticks = 1; /* 0 would read as "not told" */
+    }
+    header->file_bytes = job->size;
+    header->closed_crc = mtb_crc32c(0, header->health,
+                                    offsetof(mtprof__file_header, closed_crc) -
+                                        offsetof(mtprof__file_header, health));
+    header->final_crc = mtb_crc32c(0, &header->end_ticks,
+                                   offsetof(mtprof__file_header, final_crc) -
+                                       offsetof(mtprof__file_header, end_ticks));
+}
+
+/* Last, so that a file which is not complete is not closed either. */
+static int write_header(recover_job *job)
+{
+    union {
+        mtprof__file_header fields;
+        unsigned char bytes[MTPROF_HEADER_BYTES];
+    } page;
+    size_t got = 0;
+    MT_TRY(mtprof__bytes_read(&job->reader->bytes, 0, &page, sizeof page, &got));
+    if (got < sizeof page) {
+        return mtb_fail_at(MTPROF_EIO, (int64_t)got, "recover: %s: the header is cut at %zu bytes",
+                           job->in, got);
+    }
+    if (!job->reader->info.closed) {
+        page.fields.closed = 0; /* also a mark that is none */
+    }
+    if (page.fields.minor == MTPROF_FORMAT_MINOR) { /* bytes that no field claims are zero */
+        size_t last = offsetof(mtprof__file_header, unused2);
+        memset(page.fields.unused, 0, sizeof page.fields.unused);
+        memset(page.bytes + last, 0, sizeof page.bytes - last);
+    }
+    /* Later minors may have a larger header: what is behind the first page stays behind. */
+    page.fields.header_bytes = MTPROF_HEADER_BYTES;
+    page.fields.header_crc = mtb_crc32c(0, &page, offsetof(mtprof__file_header, header_crc));
+    close_header(job, &page.fields);
+    job->summary.start_ns = mtprof_reader_ns(job->reader, page.fields.start_ticks);
+    job->summary.end_ns = mtprof_reader_ns(job->reader, page.fields.end_ticks);
+    return write_at(job, 0, &page, sizeof page);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------
+ */
+
+static int recover_all(recover_job *job)
+{
+    mtprof_reader *reader = job->reader;
+    job->summary.was_closed = reader->info.closed;
+    job->summary.bytes_read = mtprof__bytes_size(&reader->bytes);
+    job->last_ticks = reader->info.start_ticks;
+    MT_TRY(make_beside(job));
+    job->size = MTPROF_HEADER_BYTES;
+    for (uint32_t i = 0; i < reader->index.n_streams; i++) {
+        MT_TRY(copy_stream(job, &reader->index.streams[i]));
+    }
+    MT_TRY(write_header(job));
+    for (size_t i = 0; i < job->left_open.capacity; i++) {
+        uint64_t key = job->left_open.keys[i];
+        job->summary.open_scopes += key != 0 && !mtb_keyset_has(&job->ended_abroad, key);
+    }
+    job->summary.bytes_written = job->size;
+    job->summary.problems += reader->problems.n;
+    return put_in_place(job);
+}
+
+/* A recorder holds a lock on its file; of one that was killed the kernel gives it back soon. */
+static int check_idle(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return mtb_fail_errno(MTPROF_EIO, errno, "recover: open %s", path);
+    }
+    bool busy = true;
+    for (int i = 0; busy && i < LOCK_TRIES; i++) {
+        busy = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        if (busy) {
+            struct timespec rest = {0, LOCK_REST_NS};
+            nanosleep(&rest, NULL);
+        }
+    }
+    flock(fd, LOCK_UN);
+    close(fd);
+    return busy ? mtb_fail(MTPROF_EBUSY, "recover: %s: a process is recording into it", path)
+                : MTPROF_OK;
+}
+
+static void give_summary(const recover_job *job, mtprof_recover_summary *out)
+{
+    mtprof_recover_summary full = job->summary;
+    full.struct_size = out->struct_size;
+    memcpy(out, &full, full.struct_size < sizeof full ? full.struct_size : sizeof full);
+}
+
+mtprof_status mtprof_recover(const char *in, const char *out, mtprof_recover_summary *summary)
+{
+    char target[PATH_MAX];
+    if (in == NULL) {
+        return mtb_fail(MTPROF_EINVAL, "recover: the path is NULL");
+    }
+    if (summary != NULL && summary->struct_size == 0) {
+        return mtb_fail(MTPROF_EINVAL, "recover: struct_size of the summary is 0");
+    }
+    MT_TRY(check_idle(in));
+    /* In place means where the bytes are: a link stays a link. */
+    if (out == NULL && realpath(in, target) == NULL) {
+        return mtb_fail_errno(MTPROF_EIO, errno, "recover: %s", in);
+    }
+    recover_job job = {.in = in, .out = out != NULL ? out : target, .fd = -1};
+    MT_TRY(mtprof_reader_open(in, &job.reader));
+    const mtb_failure before = *mtb_last_failure();
+    int status = recover_all(&job);
+    drop_beside(&job);
+    mtprof_reader_close(job.reader);
+    mtb_keyset_fini(&job.open);
+    mtb_keyset_fini(&job.left_open);
+    mtb_keyset_fini(&job.ended_abroad);
+    mtb_free(job.buffer);
+    if (status == MTPROF_OK) {
+        *mtb_last_failure() = before; /* damage that was passed over is no failure of this call */
+        if (summary != NULL) {
+            give_summary(&job, summary);
+        }
+    }
+    return status;
+}
