@@ -151,6 +151,7 @@ static int compare_rows(const void *a, const void *b)
 typedef struct layout {
     size_t name_width;
     bool calls, memory;
+    bool narrow; /* memory differs too, and there was no room to say so */
 } layout;
 
 static bool same_number(double a, double b)
@@ -162,7 +163,7 @@ static bool same_number(double a, double b)
 static layout plan(const cli_diff *d)
 {
     layout l = {0};
-    size_t name = LEAST_NAME, fixed = 2 * 11 + 9 + 10 + 8;
+    size_t name = LEAST_NAME, fixed = 2 * 10 + 9 + 10 + 8;
     for (size_t i = 0; i < d->n_rows; i++) {
         const cli_diff_row *r = &d->rows[i];
         bool both = r->a.there && r->b.there;
@@ -173,7 +174,10 @@ static layout plan(const cli_diff *d)
         name = width > name ? width : name;
     }
     size_t width = cli_term_width();
-    fixed += (l.calls ? 13 : 0) + (l.memory ? 12 : 0);
+    fixed += l.calls ? 13 : 0;
+    l.narrow = l.memory && fixed + 12 + LEAST_NAME > width;
+    l.memory = l.memory && !l.narrow;
+    fixed += l.memory ? 12 : 0;
     size_t room = width > fixed + LEAST_NAME ? width - fixed : LEAST_NAME;
     l.name_width = name < room ? name : room;
     return l;
@@ -228,8 +232,8 @@ static void print_row(const cli_diff_row *r, const layout *l)
                        fmin(100 * ratio, 99999));
     }
     print_name(r, l->name_width);
-    printf(" %10s", r->a.there ? cli_duration(r->a.ns).text : "-");
-    printf(" %10s", r->b.there ? cli_duration(r->b.ns).text : "-");
+    printf(" %9s", r->a.there ? cli_duration(r->a.ns).text : "-");
+    printf(" %9s", r->b.there ? cli_duration(r->b.ns).text : "-");
     printf(" %9s %8s", change.text, noise.text);
     if (l->calls) {
         print_calls(r);
@@ -247,7 +251,7 @@ static void print_row(const cli_diff_row *r, const layout *l)
 
 static void print_rule(const layout *l)
 {
-    size_t width = l->name_width + 2 * 11 + 19 + (l->calls ? 13 : 0) + (l->memory ? 12 : 0) + 8;
+    size_t width = l->name_width + 2 * 10 + 19 + (l->calls ? 13 : 0) + (l->memory ? 12 : 0) + 8;
     fputs(cli_style(CLI_DIM), stdout);
     for (size_t i = 0; i < width; i++) {
         putchar('-');
@@ -267,7 +271,7 @@ static void print_head(const cli_diff *d, const char *a, const char *b, const la
                                                               : d->steps_a < 2 ? "A has no steps"
                                                                                : "B has no steps");
     }
-    printf("%s%-*s %10s %10s %9s %8s%s%s%s\n", cli_style(CLI_BOLD), (int)l->name_width, "Name", "A",
+    printf("%s%-*s %9s %9s %9s %8s%s%s%s\n", cli_style(CLI_BOLD), (int)l->name_width, "Name", "A",
            "B", "Change", "Noise", l->calls ? "        Calls" : "", l->memory ? "      Memory" : "",
            cli_style(CLI_PLAIN));
     print_rule(l);
@@ -284,8 +288,15 @@ static void print_verdicts(const cli_diff *d)
             joint = ", ";
         }
     }
-    printf("%s%s\n", *joint == '\0' ? "no change beyond noise and threshold" : "",
-           d->counts[CLI_UNKNOWN] > 0 ? " (? not judged: too few steps)" : "");
+    if (*joint == '\0') {
+        fputs("no row changed beyond noise and threshold", stdout);
+    }
+    if (d->total.key != NULL &&
+        (d->total.verdict == CLI_SLOWER || d->total.verdict == CLI_FASTER)) {
+        printf("; together %s%s%s", cli_style(verdict_style(d->total.verdict)),
+               cli_verdict_name(d->total.verdict), cli_style(CLI_PLAIN));
+    }
+    puts(d->counts[CLI_UNKNOWN] > 0 ? " (? not judged: in too few steps)" : "");
 }
 
 static void print_table(const diff_settings *s, const cli_diff *d, const char *a, const char *b)
@@ -309,6 +320,10 @@ static void print_table(const diff_settings *s, const cli_diff *d, const char *a
     if (d->n_rows > most) {
         printf("%s%zu more row%s; --limit all shows them%s\n", cli_style(CLI_DIM), d->n_rows - most,
                cli_plural(d->n_rows - most), cli_style(CLI_PLAIN));
+    }
+    if (l.narrow) {
+        printf("%smemory differs as well; a terminal of 100 columns shows it%s\n",
+               cli_style(CLI_DIM), cli_style(CLI_PLAIN));
     }
     print_verdicts(d);
 }
@@ -355,7 +370,7 @@ static void print_json(const diff_settings *s, const cli_diff *d, const char *a,
     cli_json_uint("steps_a", d->steps_a);
     cli_json_uint("steps_b", d->steps_b);
     cli_json_uint("judged", d->judged);
-    cli_json_bool("regression", d->counts[CLI_SLOWER] > 0);
+    cli_json_bool("regression", cli_diff_slower(d));
     cli_json_object("counts");
     for (int v = 0; v < CLI_VERDICT_COUNT; v++) {
         cli_json_uint(cli_verdict_name((cli_verdict)v), d->counts[v]);
@@ -404,7 +419,7 @@ static int compare(const cli_call *call, mtprof_model *a, mtprof_model *b)
         } else {
             print_table(s, &d, call->operands[0], call->operands[1]);
         }
-        code = d.counts[CLI_SLOWER] > 0 ? CLI_FOUND : CLI_OK;
+        code = cli_diff_slower(&d) ? CLI_FOUND : CLI_OK;
     }
     cli_diff_free(&d);
     return code;

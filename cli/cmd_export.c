@@ -171,20 +171,18 @@ static int choose_output(const export_settings *s, job *j)
 {
     struct stat there;
     j->path = s->output;
-    if (j->path == NULL) {
-        if (!path_beside(j)) {
-            cli_error("export: %s: the path is too long", j->trace);
-            return CLI_MISUSE;
-        }
-        if (stat(j->path, &there) == 0) {
-            cli_error("export: %s: it exists already", j->path);
-            cli_hint("name the output with -o FILE; -o %s replaces it", j->path);
-            return CLI_MISUSE;
-        }
+    if (j->path == NULL && !path_beside(j)) {
+        cli_error("export: %s: the path is too long", j->trace);
+        return CLI_MISUSE;
     }
     if (same_file(j->trace, j->path)) {
         cli_error("export: %s: it is the trace that is read", j->path);
         cli_hint("name another output with -o FILE");
+        return CLI_MISUSE;
+    }
+    if (s->output == NULL && stat(j->path, &there) == 0) {
+        cli_error("export: %s: it exists already", j->path);
+        cli_hint("name the output with -o FILE; -o %s replaces it", j->path);
         return CLI_MISUSE;
     }
     return CLI_OK;
@@ -218,6 +216,11 @@ static int choose(const cli_call *call, job *j)
 /* ---- writing ----------------------------------------------------------------------------------
  */
 
+static bool writes_to_stdout(const export_settings *s)
+{
+    return s->output != NULL && strcmp(s->output, "-") == 0;
+}
+
 static mtprof_status write_averages(mtprof_model *model, const char *path,
                                     const mtprof_export_options *o)
 {
@@ -233,7 +236,7 @@ static mtprof_status write_averages(mtprof_model *model, const char *path,
 static mtprof_status write_file(const export_settings *s, mtprof_model *model, const job *j,
                                 mtprof_export_report *report)
 {
-    bool to_stdout = strcmp(j->path, "-") == 0;
+    bool to_stdout = writes_to_stdout(s);
     mtprof_export_options o = {
         .struct_size = sizeof o,
         .flavor = (uint32_t)s->flavor,
@@ -306,8 +309,9 @@ static int run(const cli_call *call)
     if (model == NULL) {
         return CLI_FAILED;
     }
-    bool to_stdout = strcmp(j.path, "-") == 0;
+    bool to_stdout = writes_to_stdout(s);
     mtprof_export_report report = {.struct_size = sizeof report};
+    cli_catch_signals();
     mtprof_status status = write_file(s, model, &j, &report);
     cli_progress_end();
     if (status != MTPROF_OK) {

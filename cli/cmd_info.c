@@ -17,7 +17,8 @@
 #include <string.h>
 
 enum {
-    LABEL = 12,      /* columns of the labels on the left */
+    LABEL = 12, /* columns of the labels on the left */
+    MOST_COLUMNS = 79,
     MOST_LISTED = 20 /* threads, windows, problems, unless --all */
 };
 
@@ -72,45 +73,52 @@ static void print_who(const cli_facts *f)
     }
 }
 
+/* A list that goes on below itself where the line is full. */
+static void list_item(size_t *column, const char *item)
+{
+    size_t width = strlen(item);
+    if (*column > LABEL && *column + 2 + width > MOST_COLUMNS) {
+        printf(",\n%*s", LABEL, "");
+        *column = LABEL;
+    } else if (*column > LABEL) {
+        fputs(", ", stdout);
+        *column += 2;
+    }
+    fputs(item, stdout);
+    *column += width;
+}
+
 static void print_wants(const cli_facts *f)
 {
     size_t column = LABEL;
-    bool some = false;
     label("holds");
     for (unsigned bit = 0; bit < 64; bit++) {
         const char *name = (f->info.wants >> bit & 1) != 0 ? cli_want_name(bit) : NULL;
-        if (name == NULL) {
-            continue;
+        if (name != NULL) {
+            list_item(&column, name);
         }
-        if (some && column + strlen(name) + 2 > 78) {
-            printf(",\n%*s", LABEL, "");
-            column = LABEL;
-        } else if (some) {
-            fputs(", ", stdout);
-            column += 2;
-        }
-        fputs(name, stdout);
-        column += strlen(name);
-        some = true;
     }
-    puts(some ? "" : "not told");
+    puts(column > LABEL ? "" : "not told");
 }
 
 static void print_events(const cli_facts *f)
 {
+    size_t column = LABEL;
+    char item[64];
     label("events");
-    printf("%s", cli_count(f->findings.events).text);
-    const char *joint = ": ";
+    (void)snprintf(item, sizeof item, "%s in all", cli_count(f->findings.events).text);
+    list_item(&column, item);
     for (unsigned kind = 0; kind < CLI_KINDS; kind++) {
         if (f->kinds[kind] > 0) {
-            printf("%s%s %s", joint, cli_count(f->kinds[kind]).text, cli_kind_name(kind));
-            joint = ", ";
+            (void)snprintf(item, sizeof item, "%s %s", cli_kinds_name(kind),
+                           cli_count(f->kinds[kind]).text);
+            list_item(&column, item);
         }
     }
     putchar('\n');
     if (f->first_step >= 0) {
         label("steps");
-        printf("%d to %d (%s)\n", f->first_step, f->last_step, cli_count(f->n_steps).text);
+        printf("%s, %d to %d\n", cli_count(f->n_steps).text, f->first_step, f->last_step);
     }
 }
 
@@ -214,8 +222,12 @@ static void print_track(const cli_facts *f, uint32_t index, bool first)
     } else {
         (void)snprintf(text, sizeof text, "queue %" PRId64, t->tid);
     }
-    printf("%-20s %14s  ", text, cli_count(f->tracks[index].events).text);
-    cli_print_text(stdout, t->name, 0);
+    uint64_t events = f->tracks[index].events;
+    printf("%-20s %14s event%s", text, cli_count(events).text, cli_plural(events));
+    if (t->name.length > 0) {
+        fputs(events == 1 ? "   " : "  ", stdout);
+        cli_print_text(stdout, t->name, 0);
+    }
     putchar('\n');
 }
 
@@ -246,7 +258,7 @@ static void print_metadata(const cli_facts *f)
         } else {
             printf("%*s", LABEL, "");
         }
-        size_t width = cli_text_width(m.key), room = 80 - LABEL;
+        size_t width = cli_text_width(m.key), room = MOST_COLUMNS - LABEL;
         cli_print_text(stdout, m.key, width > 24 ? 24 : width);
         fputs(" = ", stdout);
         room -= (width > 24 ? 24 : width) + 3;

@@ -18,7 +18,7 @@
 enum {
     DEFAULT_ROWS = 30,
     LEAST_NAME = 20,
-    NUMBER_WIDTH = 12
+    NUMBER_WIDTH = 10
 };
 
 typedef struct memory_settings {
@@ -79,6 +79,7 @@ static int write_timeline(const memory_settings *s, mtprof_model *model, const c
     mtprof_export_options o = {
         .struct_size = sizeof o, .device = s->device, .progress = cli_progress_step};
     (void)timeline_format(s->timeline, &format); /* it was looked at before */
+    cli_catch_signals();
     mtprof_status status = mtprof_export(model, format, s->timeline, &o);
     cli_progress_end();
     if (status == MTPROF_OK) {
@@ -114,6 +115,28 @@ static mtprof_text event_name(mtprof_model *model, uint32_t event)
     return mtprof_model_name(model, ((const uint32_t *)names.data)[event]);
 }
 
+/* Only where something is known: "unknown" alone says what the peak said already. */
+static void print_categories(const cli_timeline *t)
+{
+    double known = 0;
+    const char *joint = ": ";
+    for (size_t i = 0; i + 1 < CLI_CATEGORIES; i++) {
+        known += t->categories[i];
+    }
+    if (!t->there || known <= 0) {
+        return;
+    }
+    printf("%speak%s by category%s%s", cli_style(CLI_BOLD), cli_style(CLI_PLAIN),
+           t->device != NULL ? " on " : "", t->device != NULL ? t->device : "");
+    for (size_t i = 0; i < CLI_CATEGORIES; i++) {
+        if (t->categories[i] > 0) {
+            printf("%s%s %s", joint, cli_category_name(i), cli_bytes(t->categories[i]).text);
+            joint = ", ";
+        }
+    }
+    putchar('\n');
+}
+
 static void print_peaks(mtprof_model *model, const cli_memory_facts *f,
                         const mtprof_model_info *info)
 {
@@ -121,24 +144,23 @@ static void print_peaks(mtprof_model *model, const cli_memory_facts *f,
         const cli_peak *p = &f->peaks[i];
         printf("%speak%s on ", cli_style(CLI_BOLD), cli_style(CLI_PLAIN));
         print_device(model, p->device);
-        printf(": %s, %s after the start, at ", cli_bytes((double)p->bytes).text,
+        printf(": %s, %s after the start", cli_bytes((double)p->bytes).text,
                cli_duration((double)(p->at_ns - info->start_ns)).text);
-        cli_print_text(stdout, event_name(model, p->event), 0);
-        putchar('\n');
-    }
-    if (f->timeline.there) {
-        const char *joint = ": ";
-        printf("%speak%s of the timeline: %s", cli_style(CLI_BOLD), cli_style(CLI_PLAIN),
-               cli_bytes(f->timeline.bytes).text);
-        for (size_t i = 0; i < CLI_CATEGORIES; i++) {
-            if (f->timeline.categories[i] > 0) {
-                printf("%s%s %s", joint, cli_category_name(i),
-                       cli_bytes(f->timeline.categories[i]).text);
-                joint = ", ";
-            }
+        if (p->event != MTPROF_NO_EVENT) {
+            fputs(", in ", stdout);
+            cli_print_text(stdout, event_name(model, p->event), 0);
         }
         putchar('\n');
+        if (p->exact) {
+            printf("  %s allocation%s of %s, %s freed; %s at the end\n",
+                   cli_count(p->allocations).text, cli_plural(p->allocations),
+                   cli_bytes((double)p->allocated_bytes).text,
+                   cli_bytes((double)p->freed_bytes).text, cli_bytes((double)p->end_bytes).text);
+        } else {
+            fputs("  as ops saw it when they began and ended\n", stdout);
+        }
     }
+    print_categories(&f->timeline);
 }
 
 static void print_rows(const memory_settings *s, const cli_memory_facts *f, const char *device)
@@ -152,10 +174,13 @@ static void print_rows(const memory_settings *s, const cli_memory_facts *f, cons
     }
     size_t room = width > fixed + LEAST_NAME ? width - fixed : LEAST_NAME;
     name = name < room ? name : room;
-    printf("\n%s%-*s %*s %*s", cli_style(CLI_BOLD), (int)name, "Name", NUMBER_WIDTH, "Self CPU",
-           NUMBER_WIDTH, "CPU total");
+    printf("%s%s%-*s %*s %*s", f->n_peaks > 0 ? "\n" : "", cli_style(CLI_BOLD), (int)name, "Name",
+           NUMBER_WIDTH, "Self CPU", NUMBER_WIDTH, "CPU total");
     if (device != NULL) {
-        printf("  Self %6.6s %6.6s total", device, device);
+        char self[32], total[32];
+        (void)snprintf(self, sizeof self, "Self %.5s", device);
+        (void)snprintf(total, sizeof total, "%.4s total", device);
+        printf(" %*s %*s", NUMBER_WIDTH, self, NUMBER_WIDTH, total);
     }
     printf(" %10s%s\n", "Calls", cli_style(CLI_PLAIN));
     for (size_t i = 0; i < f->n_rows && i < most; i++) {
@@ -188,6 +213,9 @@ static void print_facts(const memory_settings *s, mtprof_model *model, const cli
                   stdout);
         }
     }
+    if (s->timeline != NULL && !s->common.quiet) {
+        printf("Timeline: %s\n", s->timeline);
+    }
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------
@@ -206,7 +234,19 @@ static void json_peaks(mtprof_model *model, const cli_memory_facts *f)
         }
         cli_json_int("bytes", p->bytes);
         cli_json_int("at_ns", p->at_ns);
-        cli_json_text("event", event_name(model, p->event));
+        cli_json_bool("exact", p->exact);
+        if (p->event != MTPROF_NO_EVENT) {
+            cli_json_text("event", event_name(model, p->event));
+        } else {
+            cli_json_null("event");
+        }
+        if (p->exact) {
+            cli_json_uint("allocations", p->allocations);
+            cli_json_uint("frees", p->frees);
+            cli_json_int("allocated_bytes", p->allocated_bytes);
+            cli_json_int("freed_bytes", p->freed_bytes);
+            cli_json_int("end_bytes", p->end_bytes);
+        }
         cli_json_end_object();
     }
     cli_json_end_array();
@@ -215,6 +255,7 @@ static void json_peaks(mtprof_model *model, const cli_memory_facts *f)
         return;
     }
     cli_json_object("timeline_peak");
+    cli_json_string("device", f->timeline.device);
     cli_json_real("bytes", f->timeline.bytes);
     cli_json_int("unix_us", f->timeline.at_us);
     cli_json_object("categories");

@@ -127,7 +127,8 @@ static int run(const cli_call *call)
     }
     mtprof_status status = mtprof_recover(in, out, &summary);
     if (status != MTPROF_OK) {
-        return cli_library_error(in, status);
+        bool writing = out != NULL && strstr(mtprof_last_error()->message, out) != NULL;
+        return cli_library_error(writing ? out : in, status);
     }
     if (s->common.json) {
         print_json(in, out != NULL ? out : in, &summary);

@@ -144,7 +144,7 @@ static const cli_option options[] = {
 typedef struct painter {
     char *line;
     size_t used, room;
-    unsigned rules; /* seen so far: the header stands between the first and the second */
+    bool headed; /* the header has been seen: the first line that is no rule */
 } painter;
 
 static bool is_rule(const char *line, size_t length)
@@ -158,9 +158,9 @@ static void paint_line(painter *p)
     p->line[p->used] = '\0';
     if (is_rule(p->line, p->used)) {
         style = CLI_DIM;
-        p->rules++;
-    } else if (p->rules == 1) {
+    } else if (!p->headed) {
         style = CLI_BOLD;
+        p->headed = true;
     }
     if (style == CLI_PLAIN) {
         printf("%s\n", p->line);

@@ -52,15 +52,29 @@ static const cli_option options[] = {
 
 /* Lines "frame;frame value" on their way to JSON. */
 typedef struct splitter {
+    const char *path, *metric;
+    bool begun; /* nothing is printed before the first line: a failure leaves no half an object */
     char *line;
     size_t used, room;
 } splitter;
+
+static void json_head(splitter *s)
+{
+    if (!s->begun) {
+        cli_json_object(NULL);
+        cli_json_string("trace", s->path);
+        cli_json_string("metric", s->metric);
+        cli_json_array("stacks");
+        s->begun = true;
+    }
+}
 
 static void json_line(splitter *s)
 {
     s->line[s->used] = '\0';
     char *blank = strrchr(s->line, ' ');
     if (blank != NULL) {
+        json_head(s);
         cli_json_object(NULL);
         cli_json_array("stack");
         for (char *at = s->line; at < blank;) {
@@ -103,18 +117,19 @@ static int split(void *context, const void *bytes, size_t length)
 static mtprof_status write_json(mtprof_model *model, enum mtprof_export_format format,
                                 const mtprof_export_options *o, const char *path)
 {
-    splitter s = {0};
+    splitter s = {.path = path, .metric = o->metric != NULL ? o->metric : metrics[0]};
     mtprof_output output = {.struct_size = sizeof output, .context = &s, .write = split};
-    cli_json_object(NULL);
-    cli_json_string("trace", path);
-    cli_json_string("metric", o->metric != NULL ? o->metric : metrics[0]);
-    cli_json_array("stacks");
     mtprof_status status = mtprof_export_to(model, format, &output, o);
-    if (status == MTPROF_OK && s.used > 0) {
-        json_line(&s);
+    if (status == MTPROF_OK) {
+        if (s.used > 0) {
+            json_line(&s);
+        }
+        json_head(&s);
     }
-    cli_json_end_array();
-    cli_json_end_object();
+    if (s.begun) {
+        cli_json_end_array();
+        cli_json_end_object();
+    }
     free(s.line);
     return status;
 }
@@ -137,6 +152,7 @@ static int run(const cli_call *call)
     }
     mtprof_status status;
     if (s->output != NULL) {
+        cli_catch_signals();
         status = mtprof_export(model, format, s->output, &o);
     } else if (s->common.json) {
         status = write_json(model, format, &o, path);
@@ -166,7 +182,8 @@ const cli_command cli_cmd_stacks = {
     .summary = "Call stacks with their times, for flame graphs",
     .operands = "TRACE",
     .details = "One line a stack: its frames from the outermost on, separated by semicolons, a "
-               "blank, and the time. The trace must have been recorded with stacks. "
+               "blank, and the time (folded: nanoseconds, torch: microseconds). Where no stacks "
+               "were recorded, folded shows the events that an event is in instead. "
                "'mtprof export speedscope' writes the same for speedscope.",
     .options = options,
     .n_options = sizeof options / sizeof *options,

@@ -72,6 +72,10 @@ static void put_stack(FILE *out, const mtprof_model *model, const mtprof_row *ro
 static void put_detail(FILE *out, const mtprof_model *model, const mtprof_row *row)
 {
     mtprof_track track;
+    mtprof_device device;
+    if (row->device != 0 && mtprof_model_device(model, row->device, &device)) {
+        put_text(out, " on ", device.type); /* a name may stand on both sides */
+    }
     put_text(out, " ", row->input_shapes);
     put_text(out, ".", row->overload);
     put_text(out, " in ", row->module);
@@ -210,14 +214,26 @@ static bool fill_total(mtprof_model *model, const char *path, const cli_diff_opt
     return true;
 }
 
-/* Where one of the traces has no steps both are taken as a whole (D3). */
-static void total_as_whole(mtprof_averages *averages, cli_side *side)
+/* Memory, and where one of the traces has no steps also times: as a whole (D3). */
+static bool finish_total(mtprof_averages *averages, bool per_step, cli_side *side)
 {
     mtprof_row row = {.struct_size = sizeof row};
-    if (mtprof_averages_total(averages, &row) == MTPROF_OK) {
+    if (mtprof_averages_count(averages) == 0) {
+        return true;
+    }
+    mtprof_status status = mtprof_averages_total(averages, &row);
+    if (status != MTPROF_OK) {
+        cli_library_error("diff", status);
+        return false;
+    }
+    side->memory = (double)row.self_cpu_memory + (double)row.self_device_memory;
+    if (per_step) {
+        side->memory /= side->steps;
+    } else {
         side->ns = (double)row.self_cpu_ns;
         side->calls = (double)row.count;
     }
+    return true;
 }
 
 /* ---- judging ----------------------------------------------------------------------------------
@@ -267,7 +283,6 @@ static void judge_all(cli_diff *d, const cli_diff_options *o)
     }
     if (d->total.key != NULL) {
         judge(d, &d->total, o);
-        d->counts[d->total.verdict]++;
     }
 }
 
@@ -330,11 +345,9 @@ bool cli_diff_make(mtprof_model *a, const char *path_a, mtprof_model *b, const c
         out->steps_b = out->total.b.steps;
         out->per_step = out->steps_a >= 2 && out->steps_b >= 2;
         out->total.key = options->name == NULL ? "all events" : NULL;
-        if (!out->per_step) {
-            total_as_whole(out->averages_a, &out->total.a);
-            total_as_whole(out->averages_b, &out->total.b);
-        }
     }
+    ok = ok && finish_total(out->averages_a, out->per_step, &out->total.a) &&
+         finish_total(out->averages_b, out->per_step, &out->total.b);
     ok = ok && load_side(out, out->averages_a, &left) && load_side(out, out->averages_b, &right) &&
          merge(out, &left, &right);
     free(left.rows);
@@ -343,6 +356,12 @@ bool cli_diff_make(mtprof_model *a, const char *path_a, mtprof_model *b, const c
         judge_all(out, options);
     }
     return ok;
+}
+
+bool cli_diff_slower(const cli_diff *diff)
+{
+    return diff->counts[CLI_SLOWER] > 0 ||
+           (diff->total.key != NULL && diff->total.verdict == CLI_SLOWER);
 }
 
 void cli_diff_free(cli_diff *diff)

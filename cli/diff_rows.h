@@ -68,8 +68,8 @@ typedef struct cli_diff {
     cli_diff_row total; /* key NULL: there is none (events were filtered by name) */
     bool per_step;
     size_t judged;
-    uint32_t steps_a, steps_b; /* of the traces */
-    size_t counts[CLI_VERDICT_COUNT];
+    uint32_t steps_a, steps_b;                /* of the traces */
+    size_t counts[CLI_VERDICT_COUNT];         /* of rows, without the total */
     mtprof_averages *averages_a, *averages_b; /* rows borrow their texts */
     char **keys;
     size_t n_keys;
@@ -78,6 +78,8 @@ typedef struct cli_diff {
 /* path_a and path_b are for messages. False where it failed; free either way. */
 bool cli_diff_make(mtprof_model *a, const char *path_a, mtprof_model *b, const char *path_b,
                    const cli_diff_options *options, cli_diff *out);
+/* Is a row slower, or the whole? */
+bool cli_diff_slower(const cli_diff *diff);
 void cli_diff_free(cli_diff *diff);
 
 #endif /* CLI_DIFF_ROWS_H */

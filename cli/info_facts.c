@@ -17,12 +17,17 @@
 #include <sys/stat.h>
 #include <time.h>
 
+enum {
+    EARLIEST = 631152000 /* 1990, in seconds of Unix time */
+};
+
 static void write_when(cli_facts *f)
 {
     int64_t real_ns = f->info.start_ns + f->info.real_offset_ns;
     time_t seconds = (time_t)(real_ns / 1000000000);
     struct tm utc;
-    if (real_ns <= 0 || gmtime_r(&seconds, &utc) == NULL ||
+    /* Some tools count from their own start. */
+    if (seconds < EARLIEST || gmtime_r(&seconds, &utc) == NULL ||
         strftime(f->when, sizeof f->when, "%Y-%m-%d %H:%M:%S UTC", &utc) == 0) {
         (void)snprintf(f->when, sizeof f->when, "at an unknown time");
     }
@@ -156,12 +161,12 @@ bool cli_gather_facts(mtprof_model *model, const char *path, cli_facts *out)
     out->info.struct_size = sizeof out->info;
     out->findings.struct_size = sizeof out->findings;
     out->health.struct_size = sizeof out->health;
-    mtprof_status status = mtprof_model_get_info(model, &out->info);
-    if (status == MTPROF_OK) {
-        status = mtprof_model_findings_get(model, &out->findings);
-    }
+    mtprof_status status = mtprof_model_findings_get(model, &out->findings);
     if (status == MTPROF_OK) {
         status = mtprof_model_health(model, &out->health);
+    }
+    if (status == MTPROF_OK) { /* tracks and names are known once the columns have been made */
+        status = mtprof_model_get_info(model, &out->info);
     }
     if (status != MTPROF_OK) {
         cli_library_error(path, status);

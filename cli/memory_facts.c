@@ -142,54 +142,103 @@ static bool gather_timeline(mtprof_model *model, const char *path, const char *d
     return true;
 }
 
-/* ---- peaks that ops saw ------------------------------------------------------------------------
+/* ---- peaks ------------------------------------------------------------------------------------
  */
 
-static void note_peak(cli_memory_facts *f, uint32_t device, int64_t bytes, int64_t at_ns,
-                      uint32_t event)
+static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
 {
-    cli_peak *p = &f->peaks[device];
-    if (p->event == MTPROF_NO_EVENT || bytes > p->bytes) {
-        *p = (cli_peak){.device = device, .bytes = bytes, .at_ns = at_ns, .event = event};
+    mtprof_column c;
+    bool there = mtprof_model_column(model, id, &c) == MTPROF_OK;
+    *count = there ? c.count : 0;
+    return there ? c.data : NULL;
+}
+
+static uint32_t find_event(mtprof_model *model, uint64_t correlation)
+{
+    uint64_t count;
+    const uint64_t *ids = column(model, MTPROF_COLUMN_CORRELATION, &count);
+    const uint8_t *devices = column(model, MTPROF_COLUMN_DEVICE, &count);
+    for (uint32_t i = 0; correlation != 0 && ids != NULL && devices != NULL && i < count; i++) {
+        if (ids[i] == correlation && devices[i] == 0) {
+            return i;
+        }
+    }
+    return MTPROF_NO_EVENT;
+}
+
+/* From the allocations, where they were recorded. */
+static bool gather_exact(mtprof_model *model, const char *path, uint32_t device, cli_peak *peak)
+{
+    mtprof_memory memory = {.struct_size = sizeof memory};
+    mtprof_status status = mtprof_model_memory(model, device, &memory);
+    if (status == MTPROF_ENOTSUP) {
+        return true;
+    }
+    if (status != MTPROF_OK) {
+        cli_library_error(path, status);
+        return false;
+    }
+    *peak = (cli_peak){
+        .device = device,
+        .bytes = memory.peak_bytes,
+        .at_ns = memory.peak_ns,
+        .event = find_event(model, memory.peak_owner),
+        .exact = true,
+        .allocations = memory.allocations,
+        .frees = memory.frees,
+        .allocated_bytes = memory.allocated_bytes,
+        .freed_bytes = memory.freed_bytes,
+        .end_bytes = memory.end_bytes,
+    };
+    return true;
+}
+
+static void note_peak(cli_peak *peak, int64_t bytes, int64_t at_ns, uint32_t event)
+{
+    if (!peak->exact && bytes > peak->bytes) {
+        peak->bytes = bytes;
+        peak->at_ns = at_ns;
+        peak->event = event;
     }
 }
 
-static const void *column(mtprof_model *model, enum mtprof_column_id id)
+/* From what ops saw, for devices whose allocations were not recorded. */
+static void gather_seen(mtprof_model *model, cli_peak *peaks, uint32_t devices)
 {
-    mtprof_column c;
-    return mtprof_model_column(model, id, &c) == MTPROF_OK ? c.data : NULL;
+    uint64_t count;
+    const int64_t *before = column(model, MTPROF_COLUMN_MEMORY_BEFORE, &count);
+    const int64_t *after = column(model, MTPROF_COLUMN_MEMORY_AFTER, &count);
+    const uint8_t *device = column(model, MTPROF_COLUMN_MEMORY_DEVICE, &count);
+    const int64_t *starts = column(model, MTPROF_COLUMN_START_NS, &count);
+    const int64_t *ends = column(model, MTPROF_COLUMN_END_NS, &count);
+    if (before == NULL || after == NULL || device == NULL || starts == NULL || ends == NULL) {
+        return; /* not recorded */
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (device[i] < devices) {
+            note_peak(&peaks[device[i]], before[i], starts[i], i);
+            note_peak(&peaks[device[i]], after[i], ends[i], i);
+        }
+    }
 }
 
 static bool gather_peaks(mtprof_model *model, const char *path, cli_memory_facts *f)
 {
     mtprof_model_info info = {.struct_size = sizeof info};
-    mtprof_column starts;
-    const int64_t *before = column(model, MTPROF_COLUMN_MEMORY_BEFORE);
-    const int64_t *after = column(model, MTPROF_COLUMN_MEMORY_AFTER);
-    const uint8_t *device = column(model, MTPROF_COLUMN_MEMORY_DEVICE);
-    const int64_t *ends = column(model, MTPROF_COLUMN_END_NS);
-    if (before == NULL || after == NULL || device == NULL || ends == NULL ||
-        mtprof_model_column(model, MTPROF_COLUMN_START_NS, &starts) != MTPROF_OK ||
-        mtprof_model_get_info(model, &info) != MTPROF_OK) {
-        return true; /* not recorded */
-    }
-    f->peaks = calloc((size_t)UINT8_MAX + 1, sizeof *f->peaks);
+    (void)mtprof_model_get_info(model, &info); /* fails only for a struct_size of 0 */
+    f->peaks = calloc((size_t)info.devices + 1, sizeof *f->peaks);
     if (f->peaks == NULL) {
         return no_memory(path);
     }
-    for (size_t i = 0; i <= UINT8_MAX; i++) {
-        f->peaks[i].event = MTPROF_NO_EVENT;
-    }
-    for (uint32_t i = 0; i < starts.count; i++) {
-        if (before[i] >= 0) {
-            note_peak(f, device[i], before[i], ((const int64_t *)starts.data)[i], i);
-        }
-        if (after[i] >= 0) {
-            note_peak(f, device[i], after[i], ends[i], i);
+    for (uint32_t i = 0; i < info.devices; i++) {
+        f->peaks[i] = (cli_peak){.device = i, .bytes = -1, .event = MTPROF_NO_EVENT};
+        if (!gather_exact(model, path, i, &f->peaks[i])) {
+            return false;
         }
     }
-    for (size_t i = 0; i <= UINT8_MAX; i++) {
-        if (f->peaks[i].event != MTPROF_NO_EVENT) {
+    gather_seen(model, f->peaks, info.devices);
+    for (uint32_t i = 0; i < info.devices; i++) {
+        if (f->peaks[i].exact || f->peaks[i].event != MTPROF_NO_EVENT) {
             f->peaks[f->n_peaks++] = f->peaks[i];
         }
     }
@@ -241,8 +290,17 @@ bool cli_gather_memory(mtprof_model *model, const char *path, const char *device
                        cli_memory_facts *out)
 {
     memset(out, 0, sizeof *out);
-    return gather_rows(model, path, out) && gather_peaks(model, path, out) &&
-           gather_timeline(model, path, device, &out->timeline);
+    if (!gather_rows(model, path, out) || !gather_peaks(model, path, out) ||
+        !gather_timeline(model, path, device, &out->timeline)) {
+        return false;
+    }
+    out->timeline.device = device;
+    if (device == NULL &&
+        !out->timeline.there) { /* an accelerator on which nothing was allocated */
+        out->timeline.device = "cpu";
+        return gather_timeline(model, path, "cpu", &out->timeline);
+    }
+    return true;
 }
 
 void cli_free_memory(cli_memory_facts *facts)

@@ -21,13 +21,17 @@ const char *cli_category_name(size_t index);
 typedef struct cli_peak {
     uint32_t device; /* of the model */
     int64_t bytes, at_ns;
-    uint32_t event; /* in which it was seen; MTPROF_NO_EVENT */
+    uint32_t event; /* in which it was so; MTPROF_NO_EVENT: in none */
+    bool exact; /* from every allocation; otherwise from what ops saw when they began and ended */
+    uint64_t allocations, frees;
+    int64_t allocated_bytes, freed_bytes, end_bytes;
 } cli_peak;
 
 /* The most of the timeline of one device, by category. */
 typedef struct cli_timeline {
     bool there;
-    int64_t at_us; /* Unix time */
+    const char *device; /* as it was asked for; NULL: the library's choice */
+    int64_t at_us;      /* Unix time */
     double bytes;
     double categories[CLI_CATEGORIES];
     uint64_t points;

@@ -285,6 +285,13 @@ static bool check_operands(const parser *p, const cli_parsed *parsed)
     if (((const cli_common *)(const void *)p->settings)->help) {
         return true;
     }
+    for (size_t i = 0; i < parsed->n_operands; i++) {
+        if (*parsed->operands[i] == '\0') {
+            cli_error("%s: an operand is empty: expected %s", command->name, command->operands);
+            misuse_hint(p);
+            return false;
+        }
+    }
     if (parsed->n_operands < command->least_operands) {
         cli_error("%s: missing operand: expected %s", command->name, command->operands);
         misuse_hint(p);

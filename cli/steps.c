@@ -10,27 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool add(cli_steps *s, size_t *room, int32_t step, double ns)
+/* Where the next event of a step is counted; NULL: no memory. */
+static cli_step *find_place(cli_steps *s, size_t *room, int32_t step)
 {
-    cli_step *last = s->n > 0 ? &s->steps[s->n - 1] : NULL;
     if (step < 0) {
-        last = &s->outside;
-    } else if (last == NULL || last->step != step) {
-        if (s->n == *room) {
-            size_t larger = 2 * *room + 16;
-            cli_step *moved = realloc(s->steps, larger * sizeof *moved);
-            if (moved == NULL) {
-                return false;
-            }
-            s->steps = moved;
-            *room = larger;
-        }
-        last = &s->steps[s->n++];
-        *last = (cli_step){.step = step};
+        return &s->outside;
     }
-    last->events++;
-    last->self_ns += ns;
-    return true;
+    if (s->n > 0 && s->steps[s->n - 1].step == step) {
+        return &s->steps[s->n - 1];
+    }
+    if (s->steps == NULL || s->n == *room) {
+        size_t larger = 2 * *room + 16;
+        cli_step *moved = realloc(s->steps, larger * sizeof *moved);
+        if (moved == NULL) {
+            return NULL;
+        }
+        s->steps = moved;
+        *room = larger;
+    }
+    s->steps[s->n] = (cli_step){.step = step};
+    return &s->steps[s->n++];
 }
 
 static int compare_steps(const void *a, const void *b)
@@ -68,11 +67,14 @@ bool cli_sum_steps(const cli_columns *columns, int32_t first, int32_t last, cli_
         if (!host || step < first || step > last) {
             continue;
         }
-        if (!add(out, &room, step, (double)columns->self_ns[i])) {
+        cli_step *place = find_place(out, &room, step);
+        if (place == NULL) {
             free(out->steps);
             memset(out, 0, sizeof *out);
             return false;
         }
+        place->events++;
+        place->self_ns += (double)columns->self_ns[i];
     }
     merge(out);
     return true;

@@ -78,6 +78,27 @@ uint32_t cli_term_width(void)
     return width < LEAST_WIDTH ? LEAST_WIDTH : width > MOST_WIDTH ? MOST_WIDTH : (uint32_t)width;
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t stopped_by; /* the signal, or 0 */
+
+static void note_signal(int number)
+{
+    stopped_by = number;
+}
+
+void cli_catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            (void)sigaction(numbers[i], &action, NULL);
+        }
+    }
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 void cli_error(const char *format, ...)
@@ -102,33 +123,32 @@ void cli_hint(const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* The library's messages name the path; the line already begins with it. */
+/* The library's messages name the path, or one made from it; the line already begins with it:
+ * "open PATH: why" becomes "open: why", "PATH is a folder" becomes "it is a folder". */
 static void print_without_path(const char *message, const char *path)
 {
     size_t length = strlen(path);
     const char *at = length > 0 ? strstr(message, path) : NULL;
+    const char *why = at != NULL ? strstr(at, ": ") : NULL;
     if (at == NULL) {
         fputs(message, stderr);
         return;
     }
-    (void)fwrite(message, 1, (size_t)(at - message), stderr);
-    at += length;
-    if (strncmp(at, ": ", 2) == 0) {
-        at += 2;
-    } else {
-        fputs("it", stderr);
+    size_t before = (size_t)(at - message);
+    if (at[length] == ' ' || why == NULL) {
+        (void)fprintf(stderr, "%.*sit%s", (int)before, message, at + length);
+        return;
     }
-    fputs(at, stderr);
+    while (before > 0 && (message[before - 1] == ' ' || message[before - 1] == ':')) {
+        before--;
+    }
+    (void)fprintf(stderr, "%.*s%s", (int)before, message, before > 0 ? why : why + 2);
 }
 
 static void hint_for(const char *path, const mtprof_error *error)
 {
     switch (error->status) {
-    case MTPROF_EFORMAT:
-        cli_hint("expected a .mtt trace or a Chrome JSON trace (.json, .json.gz); "
-                 "'mtprof check %s' lists what is wrong",
-                 path);
-        break;
+    case MTPROF_EFORMAT: cli_hint("'mtprof check %s' tells what is wrong", path); break;
     case MTPROF_EVERSION:
         cli_hint("this is mtprof %s; read the trace with the version that wrote it, or a newer one",
                  mtprof_version_string());
@@ -139,7 +159,7 @@ static void hint_for(const char *path, const mtprof_error *error)
     case MTPROF_ENOTSUP: cli_hint("'mtprof info %s' tells what was recorded", path); break;
     default:
         if (error->system_error == ENOENT) {
-            cli_hint("no such file here; is the path right?");
+            cli_hint("there is no such file or folder; is the path right?");
         } else if (error->system_error == EACCES) {
             cli_hint("its permissions do not allow that");
         }
@@ -154,6 +174,9 @@ int cli_library_error(const char *path, mtprof_status status)
     if (reader_gone) {
         return CLI_OK;
     }
+    if (stopped_by != 0) {
+        (void)raise(stopped_by); /* its action is the default one again */
+    }
     (void)fflush(stdout);
     (void)fprintf(stderr, "mtprof: %s: ", path);
     if (error->status == status && error->message[0] != '\0') {
@@ -166,7 +189,7 @@ int cli_library_error(const char *path, mtprof_status status)
     }
     fputc('\n', stderr);
     hint_for(path, error);
-    return CLI_FAILED;
+    return status == MTPROF_EINVAL ? CLI_MISUSE : CLI_FAILED; /* an option's value was refused */
 }
 
 /* ---- standard output ------------------------------------------------------------------------- */
@@ -230,6 +253,9 @@ void cli_progress_start(const char *subject, bool quiet)
 int cli_progress_step(void *user, const char *what, uint64_t done, uint64_t total)
 {
     (void)user;
+    if (stopped_by != 0) {
+        return 1;
+    }
     if (!progress.on) {
         return 0;
     }

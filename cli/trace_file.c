@@ -79,6 +79,32 @@ const char *cli_kind_name(unsigned kind)
     return kind < CLI_KINDS && names[kind] != NULL ? names[kind] : "unknown";
 }
 
+const char *cli_kinds_name(unsigned kind)
+{
+    static const char *const names[] = {
+        "scopes",
+        "ops",
+        "runtime calls",
+        "functions",
+        "steps",
+        "launches",
+        NULL,
+        NULL,
+        "kernels",
+        "copies",
+        "sets",
+        "calls",
+        "syncs",
+        "device annotations",
+        "others",
+        "overheads",
+        "memory",
+        "out of memory",
+    };
+    static_assert(sizeof names / sizeof *names == CLI_KINDS, "a name for each kind");
+    return kind < CLI_KINDS && names[kind] != NULL ? names[kind] : "unknown";
+}
+
 const char *cli_want_name(unsigned bit)
 {
     static const char *const names[] = {

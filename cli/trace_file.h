@@ -26,8 +26,9 @@ typedef struct cli_columns {
 } cli_columns;
 bool cli_load_columns(mtprof_model *model, const char *path, cli_columns *out);
 
-/* "op", "kernel" … as the tables call event kinds. */
+/* "op", "kernel" …, and many of them: "ops", "kernels". */
 const char *cli_kind_name(unsigned kind);
+const char *cli_kinds_name(unsigned kind);
 enum {
     CLI_KINDS = 18
 };

@@ -14,7 +14,7 @@ foreach(header IN LISTS MTPROF_PUBLIC_HEADERS)
 endforeach()
 
 install(TARGETS mtprof mtprof_static EXPORT mtprofTargets)
-if(MT_BUILD_CLI)
+if(TARGET mtprof_command)
   install(TARGETS mtprof_command)
   install(FILES ${PROJECT_SOURCE_DIR}/docs/mtprof.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${PROJECT_SOURCE_DIR}/cli/completion/mtprof.bash
@@ -36,7 +36,7 @@ install(FILES ${PROJECT_BINARY_DIR}/mtprofConfig.cmake
 file(RELATIVE_PATH MTPROF_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 set(MTPROF_PC_LIBS_PRIVATE ${CMAKE_THREAD_LIBS_INIT})
 list(TRANSFORM CMAKE_DL_LIBS PREPEND "-l" OUTPUT_VARIABLE dl_flags)
-list(APPEND MTPROF_PC_LIBS_PRIVATE -pthread ${dl_flags})
+list(APPEND MTPROF_PC_LIBS_PRIVATE -pthread ${dl_flags} -lm)
 list(JOIN MTPROF_PC_LIBS_PRIVATE " " MTPROF_PC_LIBS_PRIVATE)
 configure_file(cmake/mtprof.pc.in ${PROJECT_BINARY_DIR}/mtprof.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/mtprof.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

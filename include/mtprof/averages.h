@@ -35,8 +35,8 @@ enum mtprof_group {
 /** Set struct_size, leave the rest zero for the defaults. Texts are borrowed for the call. */
 typedef struct mtprof_averages_options {
     uint32_t struct_size;
-    uint32_t group;   /**< enum mtprof_group */
-    uint32_t stack_n; /**< innermost frames that tell rows apart; 0: none */
+    uint32_t group;     /**< enum mtprof_group */
+    uint32_t stack_n;   /**< innermost frames that tell rows apart; 0: none */
     uint32_t functions; /**< 1: also MTPROF_EVENT_FUNCTION events */
     /* Which events count. Filters do not change the times of those that do. */
     const char *name;        /**< shell pattern (* ? [..]) for the name; NULL: all */
@@ -52,17 +52,17 @@ typedef struct mtprof_averages_options {
 /** One row. Times in nanoseconds, memory in bytes. Set struct_size; no byte past it is written. */
 typedef struct mtprof_row {
     uint32_t struct_size;
-    uint32_t name;   /**< mtprof_model_name(); UINT32_MAX: `key` alone has it ("Total") */
-    mtprof_text key; /**< the name as it is grouped */
+    uint32_t name;            /**< mtprof_model_name(); UINT32_MAX: `key` alone has it ("Total") */
+    mtprof_text key;          /**< the name as it is grouped */
     mtprof_text overload;     /**< empty unless grouped by it */
     mtprof_text input_shapes; /**< "[[2, 3], []]"; empty unless grouped by it */
     mtprof_text module;       /**< empty unless grouped by it */
-    uint32_t stack;   /**< innermost node, of which stack_n frames count; 0: none, or not grouped */
+    uint32_t stack; /**< innermost node, of which stack_n frames count; 0: none, or not grouped */
     uint32_t stack_n;
-    int32_t step;     /**< INT32_MIN unless grouped by it */
-    uint32_t track;   /**< UINT32_MAX unless grouped by it */
-    uint8_t kind;     /**< enum mtprof_event_kind of the first event */
-    uint8_t device;   /**< mtprof_model_device(): whose type the row has, 0 = host */
+    int32_t step;   /**< INT32_MIN unless grouped by it */
+    uint32_t track; /**< UINT32_MAX unless grouped by it */
+    uint8_t kind;   /**< enum mtprof_event_kind of the first event */
+    uint8_t device; /**< mtprof_model_device(): whose type the row has, 0 = host */
     uint8_t is_async, is_user_annotation;
     uint32_t record_scope;
     uint32_t first_event; /**< which gave the row its identity */
@@ -100,8 +100,10 @@ MTPROF_API mtprof_status mtprof_averages_total(const mtprof_averages *averages, 
 /** Durations of a row's events at quantile q (0 to 1): nearest rank, exact. Fails with EINVAL. */
 MTPROF_API mtprof_status mtprof_averages_quantile(mtprof_averages *averages, uint32_t index,
                                                   double q, int64_t *ns);
-/** Mean and standard deviation over steps of a row's self CPU time and calls per step, for bounds of
- * noise. steps: in how many steps the row's events lie. */
+/** Mean and sample deviation over steps of a row's self CPU time (device rows: their device time)
+ * and calls per step, for bounds of noise. steps: in how many steps the row's events lie; the
+ * others, and events outside every step, do not count. Set struct_size; no byte past it is written.
+ */
 typedef struct mtprof_row_noise {
     uint32_t struct_size;
     uint32_t steps;
@@ -133,8 +135,8 @@ enum mtprof_table_format {
 /** Set struct_size, leave the rest zero for the defaults. */
 typedef struct mtprof_table_options {
     uint32_t struct_size;
-    uint32_t format; /**< enum mtprof_table_format */
-    int64_t row_limit; /**< 0: 100; -1: all; MTPROF_TABLE_NO_ROWS: none */
+    uint32_t format;   /**< enum mtprof_table_format */
+    int64_t row_limit; /**< 0: 100, CSV and JSON all; -1: all; MTPROF_TABLE_NO_ROWS: none */
     /** Widest a column gets; 0: torch's default (75, 55, 80); -1: as wide as its cells. */
     int32_t max_src_column_width, max_name_column_width, max_shapes_column_width;
     uint32_t top_level_only;

@@ -281,6 +281,23 @@ MTPROF_API bool mtprof_model_scalars(const mtprof_model *model, uint32_t scalars
 MTPROF_API bool mtprof_model_stack(const mtprof_model *model, uint32_t node, uint32_t *parent,
                                    mtprof_frame *frame);
 
+/** What the allocations of a device add up to. Set struct_size; no byte past it is written. */
+typedef struct mtprof_memory {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t allocations, frees;       /**< how many */
+    int64_t allocated_bytes, freed_bytes; /**< in all, both positive */
+    int64_t peak_bytes;   /**< most that was allocated at a time, as the allocator tells */
+    int64_t peak_ns;      /**< when that was first so */
+    int64_t end_bytes;    /**< after the last one */
+    uint64_t peak_owner;  /**< correlation id of the scope that allocated then; 0: none */
+} mtprof_memory;
+
+/** Reads the allocations of a device through the event stream. Fails with ENOTSUP (none of it was
+ * recorded), EINVAL (struct_size 0, no such device), ENOMEM, EIO. */
+MTPROF_API mtprof_status mtprof_model_memory(mtprof_model *model, uint32_t device,
+                                             mtprof_memory *memory);
+
 typedef struct mtprof_metadatum {
     mtprof_text key;
     uint32_t type;    /**< enum mtprof_meta_type: INT, UINT, DOUBLE (bits), BOOL or TEXT */

@@ -6,6 +6,7 @@
 #define MTPROF_MTPROF_H
 
 #include <mtprof/averages.h>
+#include <mtprof/check.h>
 #include <mtprof/clock.h>
 #include <mtprof/health.h>
 #include <mtprof/model.h>

@@ -34,13 +34,15 @@ typedef struct mtprof_value {
     const int64_t *strides; /**< TENSOR: n_dims strides, or NULL */
 } mtprof_value;
 
-/** What a tensor is, as numbers of the host. */
+/** What a tensor is, as numbers of the host. The memory timeline (trace_export.h) rests on them; what
+ * they do not tell, a host may say with scopes named mtprof::memory::parameter, ::gradient,
+ * ::optimizer_state or ::input around an op on the tensors it means. */
 typedef struct mtprof_tensor_ref {
-    uint64_t tensor;
-    uint64_t storage;
-    int64_t offset; /**< in the storage, in elements */
-    uint32_t version;
-    uint32_t device;
+    uint64_t tensor;  /**< never given to another one while a recording lasts */
+    uint64_t storage; /**< address of its memory, as mtprof_alloc() was told it */
+    int64_t offset;   /**< in the storage, in elements */
+    uint32_t version; /**< grows with each change in place */
+    uint32_t device;  /**< 0 = host, as in mtprof_alloc() */
 } mtprof_tensor_ref;
 
 /** Which of mtprof_op's optional fields are set. */

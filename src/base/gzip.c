@@ -165,6 +165,8 @@ static int open_isal_deflate(mtb_deflate *deflate, int level)
 #if MTB_HAVE_ISAL
     static const uint32_t sizes[4] = {1, ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL2_DEFAULT,
                                       ISAL_DEF_LVL3_DEFAULT};
+    MT_ASSERT(level >= 0 && level < (int)MT_COUNT(sizes));
+    level = level < (int)MT_COUNT(sizes) ? level : 1;
     deflate->isal = mtb_calloc(1, sizeof *deflate->isal);
     deflate->isal_level = mtb_calloc(1, sizes[level]);
     if (deflate->isal == NULL || deflate->isal_level == NULL) {
@@ -182,9 +184,26 @@ static int open_isal_deflate(mtb_deflate *deflate, int level)
 #endif
 }
 
+#if MTB_HAVE_ZLIB
+/* zlib allocates through the seam, too. */
+static void *zlib_take(void *context, unsigned count, unsigned size)
+{
+    (void)context;
+    return mtb_resize(NULL, count, size);
+}
+
+static void zlib_free(void *context, void *block)
+{
+    (void)context;
+    mtb_free(block);
+}
+#endif
+
 static int open_zlib_deflate(mtb_deflate *deflate, int level)
 {
 #if MTB_HAVE_ZLIB
+    deflate->zlib.zalloc = zlib_take;
+    deflate->zlib.zfree = zlib_free;
     int status = libraries.deflate_init(&deflate->zlib, level, Z_DEFLATED, GZIP_WINDOW, 9,
                                         Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof(z_stream));
     deflate->zlib_open = status == Z_OK;
@@ -274,17 +293,17 @@ static void deflate_all(mtb_deflate *deflate, const unsigned char *bytes, uint32
     }
 }
 
-int mtb_deflate_write(void *context, const void *bytes, size_t length)
+int mtb_deflate_write(void *deflate, const void *bytes, size_t length)
 {
-    mtb_deflate *deflate = context;
+    mtb_deflate *stream = deflate;
     const unsigned char *from = bytes;
-    while (length > 0 && deflate->error == 0) {
+    while (length > 0 && stream->error == 0) {
         uint32_t piece = length < PIECE_BYTES ? (uint32_t)length : PIECE_BYTES;
-        deflate_all(deflate, from, piece, false);
+        deflate_all(stream, from, piece, false);
         from += piece;
         length -= piece;
     }
-    return deflate->error;
+    return stream->error;
 }
 
 int mtb_deflate_finish(mtb_deflate *deflate)
@@ -360,6 +379,8 @@ int mtb_inflate_open(mtb_inflate **out)
 #endif
 #if MTB_HAVE_ZLIB
     if (choice == MTB_GZIP_ZLIB) {
+        inflate->zlib.zalloc = zlib_take;
+        inflate->zlib.zfree = zlib_free;
         int status = libraries.inflate_init(&inflate->zlib, GZIP_WINDOW, ZLIB_VERSION,
                                             (int)sizeof(z_stream));
         inflate->zlib_open = status == Z_OK;

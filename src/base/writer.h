@@ -81,7 +81,8 @@ MT_INLINE void mtb_write(mtb_writer *writer, const void *bytes, size_t length)
 /* A zero-terminated text. */
 void mtb_write_text(mtb_writer *writer, const char *text);
 
-/* ---- numbers: each stores at `at` and returns the end; at most 24 bytes ------------------------
+/* ---- numbers: each stores at `at` and returns the end; at most 24 bytes
+ * are touched ------------------------
  */
 extern const char mtb_digit_pairs[201]; /* "00" to "99" */
 
@@ -111,8 +112,32 @@ MT_INLINE unsigned mtb_count_digits(uint64_t value)
     return guess + (value >= powers[guess] && (guess != 0 || value != 0)) + (value == 0);
 }
 
+enum {
+    MTB_EIGHT_DIGITS = 100 * 1000 * 1000
+};
+
+/* The digits of a value below 100,000,000 as eight characters, leading zeros included: the first
+ * one in the lowest byte. Four, then eight of them are divided at once. */
+MT_INLINE uint64_t mtb_eight_digits(uint32_t value)
+{
+    uint64_t four = value / 10000 | (uint64_t)(value % 10000) << 32;
+    uint64_t hundreds = (four * 10486 >> 20) & 0x0000007F0000007Fu;
+    uint64_t two = hundreds | (four - 100 * hundreds) << 16;
+    uint64_t tens = (two * 103 >> 10) & 0x000F000F000F000Fu;
+    return (tens | (two - 10 * tens) << 8) | 0x3030303030303030u;
+}
+
 MT_INLINE char *mtb_put_u64(char *at, uint64_t value)
 {
+    if (MT_LIKELY(value < MTB_EIGHT_DIGITS)) {
+        uint64_t digits = mtb_eight_digits((uint32_t)value);
+        uint64_t marks = (digits & 0x0F0F0F0F0F0F0F0Fu) | (uint64_t)1
+                                                              << 56; /* one digit at least */
+        unsigned zeros = (unsigned)__builtin_ctzll(marks) & 0x38;
+        digits >>= zeros;
+        memcpy(at, &digits, 8);
+        return at + 8 - zeros / 8;
+    }
     unsigned digits = mtb_count_digits(value);
     char *end = at + digits;
     char *p = end;
@@ -140,6 +165,18 @@ MT_INLINE char *mtb_put_i64(char *at, int64_t value)
 /* Thousandths with exactly three digits behind the point: nanoseconds as microseconds. */
 MT_INLINE char *mtb_put_thousandths(char *at, int64_t value)
 {
+    if (MT_LIKELY((uint64_t)value < MTB_EIGHT_DIGITS)) {
+        uint64_t digits = mtb_eight_digits((uint32_t)value);
+        uint64_t marks = (digits & 0x0F0F0F0F0F0F0F0Fu) | (uint64_t)1 << 32; /* four at least */
+        unsigned zeros = (unsigned)__builtin_ctzll(marks) & 0x38;
+        uint32_t rest = (uint32_t)(digits >> 40);
+        digits >>= zeros;
+        memcpy(at, &digits, 8);
+        at += 5 - zeros / 8;
+        *at = '.';
+        memcpy(at + 1, &rest, 4);
+        return at + 4;
+    }
     uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     if (value < 0) {
         *at++ = '-';

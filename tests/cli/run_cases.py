@@ -17,7 +17,8 @@ may use what one before it wrote. `mtprof` on a command line is MTPROF. A case f
     ! mtprof: x: cannot                     a line of standard error
     = 2                                     the exit status, 0 if not said
 
-Masks in expected lines: {*} is any text, {#} a number; a line {...} is any lines. Lines that begin with #
+Masks in expected lines: {*} is any text, {#} a number; a line {...} is any lines. Escape stands as \\e,
+carriage return as \\r. Lines that begin with #
 and empty lines between blocks are comments. --update writes what came out where it differs; lines whose mask
 still fits stay.
 """
@@ -157,6 +158,12 @@ def check_json(case, text):
     return bad
 
 
+def lines_of(text):
+    """What came out, as the lines of a case file."""
+    shown = text.decode(errors="replace").replace("\x1b", "\\e").replace("\r", "\\r")
+    return shown.removesuffix("\n").split("\n") if shown else []
+
+
 def show(name, expected, actual):
     return f"{name} is\n" + "".join(f"    {line}\n" for line in actual) + "expected\n" + \
         "".join(f"    {line}\n" for line in expected)
@@ -172,7 +179,7 @@ def check(case, result):
         bad += check_json(case, out.decode(errors="strict"))
     streams = {"standard output": (case.out, out), "standard error": (case.err, err)}
     for name, (expected, text) in streams.items():
-        actual = text.decode(errors="replace").splitlines()
+        actual = lines_of(text)
         if not (case.setting("json") and name == "standard output") and not matches(expected, actual):
             bad.append(show(name, expected, actual))
     return bad
@@ -182,16 +189,16 @@ def update(case, result):
     """What came out becomes what is expected; a line whose mask fits keeps it."""
     status, out, err = result
     case.status = status
-    if not matches(case.out, out.decode(errors="replace").splitlines()) and not case.setting("json"):
+    if not matches(case.out, lines_of(out)) and not case.setting("json"):
         case.out = keep_masks(case.out, out)
-    if not matches(case.err, err.decode(errors="replace").splitlines()):
+    if not matches(case.err, lines_of(err)):
         case.err = keep_masks(case.err, err)
 
 
 def keep_masks(expected, text):
     masked = [line for line in expected if "{*}" in line or "{#}" in line]
     return [next((m for m in masked if re.fullmatch(pattern(m), line.rstrip())), line)
-            for line in text.decode(errors="replace").splitlines()]
+            for line in lines_of(text)]
 
 
 def run_file(path, arguments, environment):

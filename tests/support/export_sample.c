@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     THREADS = 3,
@@ -200,6 +201,9 @@ static void *run(void *context)
     mtprof_name_thread(name);
     mtprof_token requests[4] = {0};
     for (int i = 0; i < ROUNDS; i++) {
+        if (p->number == 0 && i == ROUNDS / 2) { /* a gap of more than 2^28 nanoseconds */
+            nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+        }
         work(&p->random, 0, 0);
         mtprof_end(requests[i % 4]);
         requests[i % 4] = mtprof_begin(&async_site);

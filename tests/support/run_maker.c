@@ -26,7 +26,8 @@ mtprof_model *rm_model(bool native)
     }
     mtb_lock_init(&model->lock, MTB_RANK_MODEL);
     need(mtprof__dictionary_init(&model->dictionary, NULL));
-    for (char c = 'a'; c < 'a' + RM_NAMES; c++) {
+    for (int i = 0; i < RM_NAMES; i++) {
+        char c = (char)('a' + i);
         need(
             mtprof__dictionary_name(&model->dictionary, (mtprof_text){(char[]){c, 0}, 1}, &number));
     }

@@ -38,29 +38,38 @@ static int fill_groups(mtprof_averages *averages)
     return make_order(averages);
 }
 
-/* Every event that counts, and the text of its shapes: reading a row changes nothing then. */
+/* One event as a row, with the text of its shapes: reading a row changes nothing then. */
+static int add_event(mtprof_averages *averages, size_t event)
+{
+    const uint32_t *inputs = averages->grouper.columns.inputs;
+    uint32_t number;
+    averages->events[averages->n_rows++] = (uint32_t)event;
+    return inputs != NULL ? mtprof__key_shapes(&averages->grouper, inputs[event], &number) : 0;
+}
+
+static int add_events(mtprof_averages *averages, size_t first, size_t n)
+{
+    uint32_t rows[MTPROF__GROUP_BLOCK];
+    MT_TRY(mtprof__grouper_rows(&averages->grouper, first, n, true, rows));
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i] != 0) {
+            MT_TRY(add_event(averages, first + i));
+        }
+    }
+    return 0;
+}
+
 static int fill_events(mtprof_averages *averages)
 {
-    mtprof__grouper *grouper = &averages->grouper;
-    const mtprof__source_columns *c = &grouper->columns;
-    uint32_t rows[MTPROF__GROUP_BLOCK];
-    averages->events = mtb_calloc(c->n + 1, sizeof averages->events[0]);
+    size_t n_events = averages->grouper.columns.n;
+    averages->events = mtb_calloc(n_events + 1, sizeof averages->events[0]);
     if (averages->events == NULL) {
-        return no_memory("events", c->n);
+        return no_memory("events", n_events);
     }
-    for (size_t first = 0; first < c->n; first += MTPROF__GROUP_BLOCK) {
-        size_t n = c->n - first < MTPROF__GROUP_BLOCK ? c->n - first : MTPROF__GROUP_BLOCK;
-        MT_TRY(mtprof__grouper_rows(grouper, first, n, true, rows));
-        for (size_t i = 0; i < n; i++) {
-            if (rows[i] == 0) {
-                continue;
-            }
-            averages->events[averages->n_rows++] = (uint32_t)(first + i);
-            if (c->inputs != NULL) {
-                uint32_t number;
-                MT_TRY(mtprof__key_shapes(grouper, c->inputs[first + i], &number));
-            }
-        }
+    for (size_t first = 0; first < n_events; first += MTPROF__GROUP_BLOCK) {
+        size_t rest = n_events - first;
+        MT_TRY(
+            add_events(averages, first, rest < MTPROF__GROUP_BLOCK ? rest : MTPROF__GROUP_BLOCK));
     }
     return make_order(averages);
 }

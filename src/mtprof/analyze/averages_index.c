@@ -6,6 +6,7 @@
  * an event.
  */
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "base/fail.h"
 #include "mtprof/analyze/averages_impl.h"
 
@@ -18,7 +19,7 @@
 /* ---- events of rows ----------------------------------------------------------------------------
  */
 
-static int place_events(mtprof_averages *averages, uint64_t *next)
+static int place_events(mtprof_averages *averages, uint64_t *next, uint32_t *events)
 {
     mtprof__grouper *grouper = &averages->grouper;
     uint32_t rows[MTPROF__GROUP_BLOCK];
@@ -29,7 +30,7 @@ static int place_events(mtprof_averages *averages, uint64_t *next)
         MT_TRY(mtprof__grouper_rows(grouper, first, n, false, rows));
         for (size_t i = 0; i < n; i++) {
             if (rows[i] != 0) {
-                averages->row_events[next[rows[i] - 1]++] = (uint32_t)(first + i);
+                events[next[rows[i] - 1]++] = (uint32_t)(first + i);
             }
         }
     }
@@ -40,31 +41,32 @@ static int make_index(mtprof_averages *averages)
 {
     size_t n_rows = averages->n_rows;
     uint64_t total = 0;
+    for (size_t i = 0; i < n_rows; i++) {
+        total += averages->grouper.groups[i + 1].count;
+    }
     uint64_t *starts = mtb_calloc(n_rows + 1, sizeof starts[0]);
     uint64_t *next = mtb_calloc(n_rows + 1, sizeof next[0]);
-    int status = 0;
-    if (starts != NULL && next != NULL) {
-        for (size_t i = 0; i < n_rows; i++) {
-            starts[i] = next[i] = total;
-            total += averages->grouper.groups[i + 1].count;
-        }
-        starts[n_rows] = total;
-        averages->row_events = mtb_calloc(total + 1, sizeof averages->row_events[0]);
+    uint32_t *events = mtb_calloc(total + 1, sizeof events[0]);
+    if (starts == NULL || next == NULL || events == NULL) {
+        mtb_free(starts);
+        mtb_free(next);
+        mtb_free(events);
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for an index of %zu rows", n_rows);
     }
-    if (averages->row_events == NULL) {
-        status = mtb_fail(MTPROF_ENOMEM, "averages: no memory for an index of %zu rows", n_rows);
-    } else {
-        status = place_events(averages, next);
+    for (size_t i = 0; i < n_rows; i++) {
+        starts[i + 1] = starts[i] + averages->grouper.groups[i + 1].count;
+        next[i] = starts[i];
     }
+    int status = place_events(averages, next, events);
     mtb_free(next);
-    if (status == 0) {
-        averages->row_starts = starts;
-        return 0;
+    if (status != 0) {
+        mtb_free(starts);
+        mtb_free(events);
+        return status;
     }
-    mtb_free(starts);
-    mtb_free(averages->row_events);
-    averages->row_events = NULL;
-    return status;
+    averages->row_starts = starts;
+    averages->row_events = events;
+    return 0;
 }
 
 /* The events of a row. Under the lock. */
@@ -79,6 +81,7 @@ static int events_of_row(mtprof_averages *averages, uint32_t row, const uint32_t
     if (averages->row_starts == NULL) {
         MT_TRY(make_index(averages));
     }
+    MT_ASSERT(averages->row_starts != NULL);
     *events = averages->row_events + averages->row_starts[row];
     *n = (size_t)(averages->row_starts[row + 1] - averages->row_starts[row]);
     return 0;

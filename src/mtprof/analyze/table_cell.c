@@ -60,10 +60,11 @@ static unsigned put_escape(char *out, uint32_t point)
 static size_t next_piece(const char *bytes, size_t length, char *out, unsigned *n_out,
                          unsigned *characters)
 {
+    static const char replacement[3] = {'\xEF', '\xBF', '\xBD'};
     unsigned bad = 0;
     unsigned n = mtb_utf8_length(bytes, length, &bad);
     if (n == 0) {
-        memcpy(out, "\xEF\xBF\xBD", 3);
+        memcpy(out, replacement, sizeof replacement);
         *n_out = 3;
         *characters = 1;
         return bad;
@@ -185,7 +186,7 @@ static size_t put_with_unit(char *buffer, double value, int decimals, const char
     if (length + n >= MTPROF__NUMBER_BYTES) {
         return length;
     }
-    memcpy(buffer + length, unit, n);
+    memcpy(buffer + length, unit, n + 1);
     return length + n;
 }
 
@@ -210,7 +211,7 @@ size_t mtprof__put_memory(char *buffer, int64_t bytes)
     uint64_t magnitude = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
     if (magnitude < 1024) {
         char *end = mtb_put_i64(buffer, bytes);
-        memcpy(end, " B", 2);
+        memcpy(end, " B", 3);
         return (size_t)(end - buffer) + 2;
     }
     unsigned scale = magnitude >= UINT64_C(1) << 30 ? 3 : magnitude >= UINT64_C(1) << 20 ? 2 : 1;
@@ -221,7 +222,7 @@ size_t mtprof__put_memory(char *buffer, int64_t bytes)
 size_t mtprof__put_share(char *buffer, double part, double whole)
 {
     if (whole == 0) {
-        memcpy(buffer, "NaN", 3);
+        memcpy(buffer, "NaN", 4);
         return 3;
     }
     return put_with_unit(buffer, part * 100.0 / whole, 2, "%");

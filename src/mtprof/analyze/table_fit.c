@@ -168,6 +168,7 @@ static void write_fitted(mtb_writer *writer, const mtprof__cell *cell, bool was_
 static int write_fit_row(mtprof__table_plan *plan, const mtprof_row *row, uint32_t index,
                          mtb_writer *writer)
 {
+    size_t pending = 0; /* blanks: none at the end of a line */
     for (size_t i = 0; i < plan->n_columns; i++) {
         const mtprof__table_column *column = &plan->columns[i];
         mtprof__cell whole, cell;
@@ -175,10 +176,13 @@ static int write_fit_row(mtprof__table_plan *plan, const mtprof_row *row, uint32
         bool was_cut = whole.characters > column->width && column->id != MTPROF__CELL_SOURCE;
         MT_TRY(fitted_cell(plan, row, index, column, &cell));
         size_t blanks = column->width > cell.characters ? column->width - cell.characters : 0;
-        bool is_last = i + 1 == plan->n_columns;
-        write_blanks(writer, column->is_text ? 0 : blanks);
-        write_fitted(writer, &cell, was_cut);
-        write_blanks(writer, (column->is_text && !is_last ? blanks : 0) + (is_last ? 0 : GAP));
+        pending += column->is_text ? 0 : blanks;
+        if (cell.length != 0) {
+            write_blanks(writer, pending);
+            write_fitted(writer, &cell, was_cut);
+            pending = 0;
+        }
+        pending += (column->is_text ? blanks : 0) + GAP;
     }
     mtb_write_literal(writer, "\n");
     return 0;

@@ -139,6 +139,7 @@ typedef struct mtprof__table_plan {
     uint64_t limit;                     /* rows to print */
     double self_cpu_us, self_device_us; /* sums over all rows */
     bool has_device, has_stack;
+    char device[64]; /* "CUDA" */
     double flops_scale;
     mtprof__cell_buffer name, text; /* for cells */
     char number[MTPROF__NUMBER_BYTES];

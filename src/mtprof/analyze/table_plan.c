@@ -63,6 +63,9 @@ static mtprof_text thread_text(const mtprof__table_input *input, const mtprof_ro
 {
     mtprof_track track;
     int length;
+    if (row->track == UINT32_MAX) {
+        return (mtprof_text){"", 0};
+    }
     if (input->model != NULL && mtprof_model_track(input->model, row->track, &track)) {
         size_t most = THREAD_BYTES / 2;
         size_t shown = track.name.length < most ? track.name.length : most;
@@ -150,19 +153,22 @@ static void add_text_column(mtprof__table_plan *plan, uint32_t id, const char *h
     }
 }
 
-/* A header with the device's name in it, in capitals. */
+/* In capitals, as headers have it. */
+static void name_device(mtprof__table_plan *plan)
+{
+    const char *name = plan->input->device != NULL ? plan->input->device : "device";
+    size_t n = 0;
+    for (; name[n] != '\0' && n + 1 < sizeof plan->device; n++) {
+        plan->device[n] = (char)(name[n] >= 'a' && name[n] <= 'z' ? name[n] - 'a' + 'A' : name[n]);
+    }
+    plan->device[n] = '\0';
+}
+
 static void add_device_column(mtprof__table_plan *plan, uint32_t id, const char *before,
                               const char *after)
 {
-    const char *name = plan->input->device != NULL ? plan->input->device : "device";
-    char device[64];
-    size_t n = 0;
-    for (; name[n] != '\0' && n + 1 < sizeof device; n++) {
-        device[n] = (char)(name[n] >= 'a' && name[n] <= 'z' ? name[n] - 'a' + 'A' : name[n]);
-    }
-    device[n] = '\0';
     mtprof__table_column *column = add_column(plan, id, "");
-    snprintf(column->header, sizeof column->header, "%s%s%s", before, device, after);
+    snprintf(column->header, sizeof column->header, "%s%s%s", before, plan->device, after);
 }
 
 static void add_time_columns(mtprof__table_plan *plan)
@@ -314,6 +320,7 @@ int mtprof__plan_init(mtprof__table_plan *plan, const mtprof__table_input *input
     plan->self_device_us = (double)(int64_t)found.self_device / 1e3;
     plan->has_device = found.device;
     plan->has_stack = found.source != 0;
+    name_device(plan);
     choose_columns(plan, &found);
     return 0;
 }
@@ -426,7 +433,7 @@ static double average(int64_t total_ns, uint64_t count)
 static size_t put_flops(const mtprof__table_plan *plan, const mtprof_row *row, char *buffer)
 {
     if (row->flops == 0) {
-        memcpy(buffer, "--", 2);
+        memcpy(buffer, "--", 3);
         return 2;
     }
     size_t length = mtprof__put_fixed(buffer, (double)row->flops * plan->flops_scale, 3);
@@ -475,7 +482,10 @@ static size_t put_number(mtprof__table_plan *plan, const mtprof_row *row, uint32
     case MTPROF__CELL_TOTAL_US:
         return mtprof__put_fixed(plan->number, (double)row->cpu_ns / 1e3, 3);
     case MTPROF__CELL_NODE: return (size_t)(mtb_put_i64(plan->number, row->node_id) - plan->number);
-    case MTPROF__CELL_STEP: return (size_t)(mtb_put_i64(plan->number, row->step) - plan->number);
+    case MTPROF__CELL_STEP: {
+        bool has_step = row->step != INT32_MIN;
+        return has_step ? (size_t)(mtb_put_i64(plan->number, row->step) - plan->number) : 0;
+    }
     case MTPROF__CELL_CALLS:
     case MTPROF__CELL_COUNT: return (size_t)(mtb_put_u64(plan->number, row->count) - plan->number);
     default: return put_share_cell(plan, row, id);
@@ -486,7 +496,7 @@ static int quantile_cell(mtprof__table_plan *plan, uint32_t index, double q, mtp
 {
     int64_t ns = 0;
     size_t length = 2;
-    memcpy(plan->number, "--", 2);
+    memcpy(plan->number, "--", 3);
     if (plan->input->quantile != NULL) {
         MT_TRY(plan->input->quantile(plan->input->context, index, q, &ns));
         length = put_time(plan, (double)ns / 1e3);

@@ -83,24 +83,13 @@ static void write_sum(mtprof__table_plan *plan, const char *what, double us, mtb
     mtb_write(writer, plan->number, length);
 }
 
-/* What the device's columns call it. */
-static const char *device_name(const mtprof__table_plan *plan)
-{
-    for (size_t i = 0; i < plan->n_columns; i++) {
-        if (plan->columns[i].id == MTPROF__CELL_SELF_DEVICE) {
-            return plan->columns[i].header + strlen("Self ");
-        }
-    }
-    return "device";
-}
-
 void mtprof__table_footers(mtprof__table_plan *plan, const char *line_end, mtb_writer *writer)
 {
     char line[512];
     write_sum(plan, "CPU", plan->self_cpu_us, writer);
     mtb_write_text(writer, line_end);
     if (plan->has_device) {
-        write_sum(plan, device_name(plan), plan->self_device_us, writer);
+        write_sum(plan, plan->device, plan->self_device_us, writer);
         mtb_write_text(writer, line_end);
     }
     size_t length = mtprof__health_line(plan->input->health, line);

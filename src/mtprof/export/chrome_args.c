@@ -13,16 +13,11 @@ enum {
 /* ---- inputs -------------------------------------------------------------------------------------
  */
 
-static void write_concrete(mtb_writer *writer, const mtprof__inputs_view *view)
+/* Strides are left out where tensors came without any: they were not recorded. */
+static void write_inputs(mtb_writer *writer, const mtprof__inputs_view *view, uint32_t facts)
 {
     mtb_write_literal(writer, ", \"Concrete Inputs\": ");
     mtprof__write_concrete_inputs(writer, view);
-}
-
-/* All but the values. Strides are left out where tensors came without any: they were not recorded.
- */
-static void write_fixed(mtb_writer *writer, const mtprof__inputs_view *view, uint32_t facts)
-{
     mtb_write_literal(writer, ", \"Input type\": ");
     mtprof__write_input_types(writer, view);
     if ((facts & MTPROF__INPUTS_STRIDES) != 0 || (facts & MTPROF__INPUTS_TENSORS) == 0) {
@@ -35,90 +30,43 @@ static void write_fixed(mtb_writer *writer, const mtprof__inputs_view *view, uin
     mtprof__write_input_shapes(writer, view);
 }
 
-/* The slot of an interned list, with its fixed piece; NULL: not to be kept. */
-static mtprof__inputs_slot *find_slot(mtprof__chrome *chrome, const mtprof__payload *payload,
-                                      const mtprof__inputs_view *view)
-{
-    if (payload->inputs == 0) {
-        return NULL;
-    }
-    mtprof__inputs_slot *slot =
-        &chrome->inputs[(payload->inputs * 0x9E3779B1u) >> 21 & (MTPROF__INPUTS_SLOTS - 1)];
-    if (MT_UNLIKELY(slot->key != payload->inputs)) {
-        slot->key = 0;
-        slot->n_scalars = UINT32_MAX;
-        slot->facts = mtprof__inputs_facts(view->words, view->n_words);
-        write_fixed(mtprof__chrome_scratch(chrome), view, slot->facts);
-        if (!mtprof__chrome_keep(chrome, &slot->fixed, MTPROF__PIECE_MOST)) {
-            return NULL;
-        }
-        slot->key = payload->inputs;
-    }
-    return slot;
-}
-
-/* Whether the slot's concrete piece is that of these scalars, made anew where it is not. */
-static bool fit_concrete(mtprof__chrome *chrome, mtprof__inputs_slot *slot,
-                         const mtprof__inputs_view *view)
-{
-    if ((slot->facts & MTPROF__INPUTS_SCALARS) == 0 && slot->n_scalars != UINT32_MAX) {
-        return true;
-    }
-    if (slot->n_scalars == view->n_scalars &&
-        memcmp(slot->scalars, view->scalars, view->n_scalars * sizeof *view->scalars) == 0) {
-        return true;
-    }
-    slot->n_scalars = UINT32_MAX;
-    if (view->n_scalars > MTPROF__SCALARS_KEPT) {
-        return false;
-    }
-    write_concrete(mtprof__chrome_scratch(chrome), view);
-    if (!mtprof__chrome_keep(chrome, &slot->concrete, MTPROF__PIECE_MOST)) {
-        return false;
-    }
-    if (view->n_scalars > 0) {
-        memcpy(slot->scalars, view->scalars, view->n_scalars * sizeof *view->scalars);
-    }
-    slot->n_scalars = view->n_scalars;
-    return true;
-}
-
 static mtprof__inputs_view view_of(const mtprof__chrome *chrome, const mtprof__payload *payload)
 {
     static const uint64_t none[1] = {0};
-    bool scalars = (payload->fields & MTPROF__HAS_SCALARS) != 0 && payload->n_scalars > 0;
+    uint32_t n_scalars = mtprof__payload_scalars(payload);
     return (mtprof__inputs_view){.model = chrome->model,
                                  .words = payload->input_words,
                                  .n_words = payload->n_input_words,
-                                 .scalars = scalars ? payload->scalars : none,
-                                 .n_scalars = scalars ? payload->n_scalars : 0};
+                                 .scalars = n_scalars > 0 ? payload->scalars : none,
+                                 .n_scalars = n_scalars};
 }
 
-uint32_t mtprof__chrome_inputs(mtprof__chrome *chrome, const mtprof__payload *payload,
-                               uint64_t *keys)
+MT_NOINLINE const mtprof__inputs_slot *mtprof__chrome_inputs_keep(mtprof__chrome *chrome,
+                                                                  const mtprof__payload *payload)
 {
-    mtb_writer *writer = chrome->writer;
-    mtprof__inputs_view view = view_of(chrome, payload);
-    *keys |= MTPROF__KEY_BIT(CONCRETE) | MTPROF__KEY_BIT(TYPES) | MTPROF__KEY_BIT(STRIDES) |
-             MTPROF__KEY_BIT(DIMS) | MTPROF__KEY_BIT(SHAPES);
-    mtprof__inputs_slot *slot = find_slot(chrome, payload, &view);
-    if (slot == NULL) {
-        uint32_t facts = mtprof__inputs_facts(view.words, view.n_words);
-        write_concrete(writer, &view);
-        write_fixed(writer, &view, facts);
-        return facts;
+    const mtprof__inputs_view view = view_of(chrome, payload);
+    if (payload->inputs == 0 || view.n_scalars > MTPROF__SCALARS_KEPT) {
+        return NULL;
     }
-    if (!fit_concrete(chrome, slot, &view)) {
-        write_concrete(writer, &view);
-    } else {
-        char *at = mtb_writer_room(writer, MTPROF__PIECE_MOST + MTPROF__PIECE_PAD);
-        mtb_writer_took(writer, mtprof__put_piece(at, &slot->concrete));
-        writer->replaced += slot->concrete.replaced;
+    mtprof__inputs_slot *slot = mtprof__chrome_inputs_slot(chrome, payload->inputs);
+    slot->key = 0;
+    slot->facts = mtprof__inputs_facts(view.words, view.n_words);
+    write_inputs(mtprof__chrome_scratch(chrome), &view, slot->facts);
+    if (!mtprof__chrome_keep(chrome, &slot->text, MTPROF__PIECE_MOST)) {
+        return NULL;
     }
-    char *at = mtb_writer_room(writer, MTPROF__PIECE_MOST + MTPROF__PIECE_PAD);
-    mtb_writer_took(writer, mtprof__put_piece(at, &slot->fixed));
-    writer->replaced += slot->fixed.replaced;
-    return slot->facts;
+    memcpy(slot->scalars, view.scalars, view.n_scalars * sizeof *view.scalars);
+    slot->n_scalars = view.n_scalars;
+    slot->key = payload->inputs;
+    return slot;
+}
+
+uint32_t mtprof__chrome_inputs_write(mtprof__chrome *chrome, const mtprof__payload *payload)
+{
+    const mtprof__inputs_view view = view_of(chrome, payload);
+    uint32_t facts = mtprof__inputs_facts(view.words, view.n_words);
+    write_inputs(chrome->writer, &view, facts);
+    return facts;
 }
 
 /* ---- stacks -------------------------------------------------------------------------------------
@@ -272,27 +220,6 @@ static void write_memory(mtprof__chrome *chrome, const mtprof__payload *payload)
     }
 }
 
-static bool needs_parent(const mtprof__event *event)
-{
-    return (event->flags &
-            (MTPROF_EVENT_FOREIGN_PARENT | MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0 ||
-           event->shown_end_ns <= event->shown_start_ns;
-}
-
-enum {
-    USUAL_FIELDS = MTPROF__HAS_INPUTS | MTPROF__HAS_SCALARS | MTPROF__HAS_SEQUENCE |
-                   MTPROF__HAS_FORWARD_THREAD | MTPROF__HAS_RECORD_SCOPE | MTPROF__HAS_FOREIGN_ID |
-                   MTPROF__HAS_TENSORS_IN | MTPROF__HAS_TENSORS_OUT
-};
-
-bool mtprof__chrome_has_extras(const mtprof__event *event, uint32_t facts)
-{
-    const mtprof__payload *payload = event->payload;
-    return needs_parent(event) || (event->flags & MTPROF_EVENT_TRUNCATED) != 0 ||
-           (facts & MTPROF__INPUTS_KEYWORDS) != 0 ||
-           (payload != NULL && (payload->fields & ~(uint32_t)USUAL_FIELDS) != 0);
-}
-
 static void write_payload(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t *keys)
 {
     mtb_writer *writer = chrome->writer;
@@ -328,7 +255,7 @@ void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, u
     if (payload != NULL) {
         write_payload(chrome, payload, &keys);
     }
-    if (needs_parent(event)) {
+    if (mtprof__chrome_needs_parent(event)) {
         keys |= MTPROF__KEY_BIT(PARENT_ID);
         mtb_write_literal(writer, ", \"parent_id\": ");
         mtb_write_u64(writer, event->parent);

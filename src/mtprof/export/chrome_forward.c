@@ -7,30 +7,29 @@
  * is the innermost. One with a forward thread is backward: if its forward op is remembered, both
  * get the next arrow and the entry goes. So wrappers of the backward op, which end later, get none.
  *
- * What never meets its backward op stays. The table is bounded: when it is full, the older half of
- * it goes.
+ * A forward op has one place in the table, given by its number; neighbours in time are neighbours
+ * in memory. Where two that are pending want one place the table grows, up to a limit; from there
+ * on the later one has it, and the other loses its arrow.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "mtprof/export/export_chrome_impl.h"
 
 enum {
     FIRST_CAPACITY = 1024,
-    MOST_CAPACITY = 1 << 20
+    MOST_CAPACITY = 1 << 18 /* of pending forward ops; 8 MiB */
 };
 
 typedef struct forward {
-    int64_t sequence;
+    int64_t sequence; /* -1: free */
     int64_t start_ns;
-    uint64_t stamp; /* order of arrival; 0: free */
     uint32_t thread, track;
 } forward;
 
 struct mtprof__forwards {
     forward *entries;
-    size_t capacity, count; /* a power of two; open addressing, at most half full */
-    uint64_t stamps, flows;
+    size_t capacity; /* a power of two, or 0 */
+    uint64_t flows;
 };
 
 int mtprof__chrome_forward_init(mtprof__chrome *chrome)
@@ -50,60 +49,37 @@ void mtprof__chrome_forward_fini(mtprof__chrome *chrome)
     }
 }
 
-static size_t home_of(const struct mtprof__forwards *table, uint32_t thread, int64_t sequence)
+static forward *place_of(const struct mtprof__forwards *table, uint32_t thread, int64_t sequence)
 {
-    return (size_t)mtb_mix((uint64_t)sequence, thread) & (table->capacity - 1);
+    uint64_t place = (uint64_t)sequence + (uint64_t)thread * 0x9E3779B97F4A7C15u;
+    return &table->entries[place & (table->capacity - 1)];
 }
 
-/* The entry of a key, or the free one where it would stand. */
-static forward *find_entry(struct mtprof__forwards *table, uint32_t thread, int64_t sequence)
+static bool is_of(const forward *entry, uint32_t thread, int64_t sequence)
 {
-    for (size_t i = home_of(table, thread, sequence);; i = (i + 1) & (table->capacity - 1)) {
-        forward *entry = &table->entries[i];
-        if (entry->stamp == 0 || (entry->thread == thread && entry->sequence == sequence)) {
-            return entry;
-        }
-    }
+    return entry->sequence == sequence && entry->thread == thread;
 }
 
-/* Takes an entry out and closes the gap, so that searches need no marks of what was deleted. */
-static void remove_entry(struct mtprof__forwards *table, forward *entry)
+/* Twice as large. False: it cannot be; the table is as it was. Two that had places of their own
+ * have them still. */
+static bool grow_table(struct mtprof__forwards *table)
 {
-    size_t mask = table->capacity - 1;
-    size_t gap = (size_t)(entry - table->entries);
-    for (size_t i = (gap + 1) & mask; table->entries[i].stamp != 0; i = (i + 1) & mask) {
-        size_t home = home_of(table, table->entries[i].thread, table->entries[i].sequence);
-        if (((i - home) & mask) >= ((i - gap) & mask)) {
-            table->entries[gap] = table->entries[i];
-            gap = i;
-        }
+    size_t capacity = table->capacity > 0 ? 2 * table->capacity : FIRST_CAPACITY;
+    if (capacity > MOST_CAPACITY) {
+        return false;
     }
-    table->entries[gap] = (forward){0};
-    table->count--;
-}
-
-/* Makes room for one more: twice as large, or without its older half. False: no memory. */
-static bool make_room(struct mtprof__forwards *table)
-{
-    if (table->count + 1 <= table->capacity / 2) {
-        return true;
-    }
-    bool full = table->capacity >= MOST_CAPACITY;
-    struct mtprof__forwards larger = *table;
-    larger.capacity = full                  ? table->capacity
-                      : table->capacity > 0 ? 2 * table->capacity
-                                            : FIRST_CAPACITY;
-    larger.count = 0;
-    larger.entries = mtb_calloc(larger.capacity, sizeof *larger.entries);
+    struct mtprof__forwards larger = {.capacity = capacity, .flows = table->flows};
+    larger.entries = mtb_resize(NULL, capacity, sizeof *larger.entries);
     if (larger.entries == NULL) {
         return false;
     }
-    uint64_t oldest = full ? table->stamps - table->count / 2 : 0;
+    for (size_t i = 0; i < capacity; i++) {
+        larger.entries[i].sequence = -1;
+    }
     for (size_t i = 0; i < table->capacity; i++) {
         const forward *entry = &table->entries[i];
-        if (entry->stamp > oldest) {
-            *find_entry(&larger, entry->thread, entry->sequence) = *entry;
-            larger.count++;
+        if (entry->sequence >= 0) {
+            *place_of(&larger, entry->thread, entry->sequence) = *entry;
         }
     }
     mtb_free(table->entries);
@@ -114,17 +90,18 @@ static bool make_room(struct mtprof__forwards *table)
 static void remember(struct mtprof__forwards *table, uint32_t thread, const mtprof__event *event)
 {
     int64_t sequence = event->payload->sequence;
-    if (!make_room(table)) {
+    if (table->capacity == 0 && !grow_table(table)) {
         return; /* an arrow less */
     }
-    forward *entry = find_entry(table, thread, sequence);
-    if (entry->stamp != 0 && entry->start_ns > event->shown_start_ns) {
+    forward *entry = place_of(table, thread, sequence);
+    while (entry->sequence >= 0 && !is_of(entry, thread, sequence) && grow_table(table)) {
+        entry = place_of(table, thread, sequence);
+    }
+    if (is_of(entry, thread, sequence) && entry->start_ns > event->shown_start_ns) {
         return;
     }
-    table->count += entry->stamp == 0;
     *entry = (forward){.sequence = sequence,
                        .start_ns = event->shown_start_ns,
-                       .stamp = ++table->stamps,
                        .thread = thread,
                        .track = event->track};
 }
@@ -142,14 +119,14 @@ void mtprof__chrome_forward(mtprof__chrome *chrome, const mtprof__event *event)
         remember(table, mtprof__chrome_track_of(chrome, event->track)->number, event);
         return;
     }
-    if (table->count == 0) {
+    if (table->capacity == 0) {
         return;
     }
-    forward *entry = find_entry(table, payload->forward_thread, payload->sequence);
-    if (entry->stamp != 0) {
+    forward *entry = place_of(table, payload->forward_thread, payload->sequence);
+    if (is_of(entry, payload->forward_thread, payload->sequence)) {
         uint64_t id = ++table->flows;
         mtprof__chrome_flow(chrome, 's', "fwdbwd", id, entry->track, entry->start_ns);
         mtprof__chrome_flow(chrome, 'f', "fwdbwd", id, event->track, event->shown_start_ns);
-        remove_entry(table, entry);
+        entry->sequence = -1;
     }
 }

@@ -6,14 +6,14 @@
 #include "mtprof/export/export_chrome_impl.h"
 
 enum {
-    SPAN_ROOM = 4 * 1024 /* head, place, numbers and fixed texts */
+    SPAN_ROOM = 6 * 1024 /* head, place, inputs, numbers and fixed texts */
 };
-static_assert(SPAN_ROOM >= MTPROF__PIECE_MOST + 2 * MTPROF__PIECE_PAD + 1024, "one go");
+static_assert(SPAN_ROOM >= 2 * (MTPROF__PIECE_MOST + MTPROF__PIECE_PAD) + 2048, "one go");
 static_assert((int)SPAN_ROOM <= (int)MTB_WRITER_ROOM, "the writer gives that much at once");
 
 /* ..., "ts": 1.000, "dur": 2.000: what all spans begin with. */
-static char *put_start(mtprof__chrome *chrome, const mtprof__event *event,
-                       mtprof__chrome_track *track)
+MT_INLINE char *put_start(mtprof__chrome *chrome, const mtprof__event *event,
+                          mtprof__chrome_track *track)
 {
     mtb_writer *writer = chrome->writer;
     const mtprof__piece *head = mtprof__chrome_head(chrome, event);
@@ -34,28 +34,41 @@ static char *put_start(mtprof__chrome *chrome, const mtprof__event *event,
     return mtb_put_thousandths(at, end > start ? end - start : 0);
 }
 
-static char *put_tail(const mtprof__chrome *chrome, const mtprof__event *event, char *at)
+/* Keeps the tail of a step for the events that follow. */
+static MT_NOINLINE bool keep_tail(mtprof__chrome *chrome, int32_t step, bool dispatched)
 {
-    at = mtprof__put_piece(at, (event->flags & MTPROF_EVENT_DISPATCHED) != 0 ? &chrome->on_device
-                                                                             : &chrome->on_host);
-    if (event->step >= 0) {
-        at = MTPROF__PUT(at, ", \"step\": ");
-        at = mtb_put_u64(at, (uint64_t)event->step);
+    const mtprof__piece *type = dispatched ? &chrome->on_device : &chrome->on_host;
+    mtb_writer *scratch = mtprof__chrome_scratch(chrome);
+    mtb_write(scratch, type->text, type->length);
+    mtb_write_literal(scratch, ", \"step\": ");
+    mtb_write_i64(scratch, step);
+    chrome->tail_steps[dispatched] = -1;
+    if (!mtprof__chrome_keep(chrome, &chrome->tails[dispatched], MTPROF__PIECE_MOST)) {
+        chrome->error = MTPROF_ENOMEM;
+        return false;
     }
-    return at;
+    chrome->tail_steps[dispatched] = step;
+    return true;
+}
+
+MT_INLINE char *put_tail(mtprof__chrome *chrome, const mtprof__event *event, char *at)
+{
+    bool dispatched = (event->flags & MTPROF_EVENT_DISPATCHED) != 0;
+    if (MT_LIKELY(event->step >= 0) && (MT_LIKELY(event->step == chrome->tail_steps[dispatched]) ||
+                                        keep_tail(chrome, event->step, dispatched))) {
+        return mtprof__put_piece(at, &chrome->tails[dispatched]);
+    }
+    return mtprof__put_piece(at, dispatched ? &chrome->on_device : &chrome->on_host);
 }
 
 /* The numbers by which readers join: op, its launches, its place in the order of begins. */
-static char *put_ids(const mtprof__event *event, char *at, const char **id, size_t *id_length)
+MT_INLINE char *put_ids(mtprof__chrome *chrome, const mtprof__event *event, char *at)
 {
-    if (event->kind != MTPROF_EVENT_RUNTIME && event->kind != MTPROF_EVENT_FUNCTION) {
+    if (MT_LIKELY(event->kind != MTPROF_EVENT_RUNTIME && event->kind != MTPROF_EVENT_FUNCTION)) {
         at = MTPROF__PUT(at, ", \"args\": {\"External id\": ");
-        char *digits = at;
-        at = mtb_put_u64(at, event->owner);
-        *id = digits;
-        *id_length = (size_t)(at - digits);
+        at = mtprof__put_slow(&chrome->last_id, at, event->owner);
         at = MTPROF__PUT(at, ", \"Record function id\": 0, \"Ev Idx\": ");
-        return mtb_put_u64(at, event->index);
+        return mtprof__put_slow(&chrome->last_index, at, event->index);
     }
     at = MTPROF__PUT(at, ", \"args\": {\"Ev Idx\": ");
     at = mtb_put_u64(at, event->index);
@@ -71,58 +84,79 @@ static bool needs_correlation(const mtprof__event *event)
     return event->kind == MTPROF_EVENT_RUNTIME || (event->flags & MTPROF_EVENT_LAUNCHES) != 0;
 }
 
-static char *put_sequence(const mtprof__payload *payload, char *at, uint64_t *keys)
+MT_INLINE char *put_sequence(mtprof__chrome *chrome, const mtprof__payload *payload, char *at,
+                             uint64_t *keys)
 {
     if ((payload->fields & MTPROF__HAS_SEQUENCE) == 0 || payload->sequence < 0) {
         return at;
     }
-    bool forward = (payload->fields & MTPROF__HAS_FORWARD_THREAD) != 0;
     *keys |= MTPROF__KEY_BIT(SEQUENCE) | MTPROF__KEY_BIT(FORWARD_THREAD);
     at = MTPROF__PUT(at, ", \"Sequence number\": ");
-    at = mtb_put_i64(at, payload->sequence);
+    at = mtprof__put_slow(&chrome->last_sequence, at, (uint64_t)payload->sequence);
+    if ((payload->fields & MTPROF__HAS_FORWARD_THREAD) == 0 || payload->forward_thread == 0) {
+        return MTPROF__PUT(at, ", \"Fwd thread id\": 0");
+    }
     at = MTPROF__PUT(at, ", \"Fwd thread id\": ");
-    return mtb_put_u64(at, forward ? payload->forward_thread : 0);
+    return mtb_put_u64(at, payload->forward_thread);
 }
 
-/* The args of a host event from their opening brace on, without the closing one. */
-static void write_args(mtprof__chrome *chrome, const mtprof__event *event,
-                       const mtprof__chrome_track *track, char *at)
+/* Inputs that are not kept go through the writer, after which there is room again. */
+static MT_NOINLINE char *write_inputs(mtprof__chrome *chrome, const mtprof__payload *payload,
+                                      char *at, uint32_t *facts)
 {
-    mtb_writer *writer = chrome->writer;
+    mtb_writer_took(chrome->writer, at);
+    *facts = mtprof__chrome_inputs_write(chrome, payload);
+    return mtb_writer_room(chrome->writer, SPAN_ROOM);
+}
+
+MT_INLINE char *put_inputs(mtprof__chrome *chrome, const mtprof__payload *payload, char *at,
+                           uint32_t *facts)
+{
+    const mtprof__inputs_slot *slot = mtprof__chrome_inputs(chrome, payload);
+    if (MT_UNLIKELY(slot == NULL)) {
+        return write_inputs(chrome, payload, at, facts);
+    }
+    *facts = slot->facts;
+    chrome->writer->replaced += slot->text.replaced;
+    return mtprof__put_piece(at, &slot->text);
+}
+
+/* The args of a host event from their opening brace on, and what closes it. */
+MT_INLINE void put_args(mtprof__chrome *chrome, const mtprof__event *event,
+                        const mtprof__chrome_track *track, char *at)
+{
     const mtprof__payload *payload = event->payload;
     uint64_t keys = MTPROF__KEY_BIT(EXTERNAL_ID) | MTPROF__KEY_BIT(RECORD_FUNCTION) |
                     MTPROF__KEY_BIT(EV_IDX) | MTPROF__KEY_BIT(DEVICE_TYPE) | MTPROF__KEY_BIT(STEP);
-    const char *id = NULL;
-    size_t id_length = 0;
     uint32_t facts = 0;
-    at = put_ids(event, at, &id, &id_length);
-    if (needs_correlation(event)) {
+    at = put_ids(chrome, event, at);
+    if (MT_UNLIKELY(needs_correlation(event))) {
         at = MTPROF__PUT(at, ", \"correlation\": ");
         at = mtb_put_u64(at, event->correlation);
         keys |= MTPROF__KEY_BIT(CORRELATION);
     }
-    char digits[24];
-    memcpy(digits, id != NULL ? id : chrome->nothing, sizeof digits); /* the writer may move on */
     if (payload != NULL) {
-        at = put_sequence(payload, at, &keys);
-        mtb_writer_took(writer, at);
+        at = put_sequence(chrome, payload, at, &keys);
         if ((payload->fields & MTPROF__HAS_INPUTS) != 0) {
-            facts = mtprof__chrome_inputs(chrome, payload, &keys);
+            at = put_inputs(chrome, payload, at, &facts);
+            keys |= MTPROF__KEY_BIT(CONCRETE) | MTPROF__KEY_BIT(TYPES) | MTPROF__KEY_BIT(STRIDES) |
+                    MTPROF__KEY_BIT(DIMS) | MTPROF__KEY_BIT(SHAPES);
         }
-        at = mtb_writer_room(writer, SPAN_ROOM);
     }
-    if (event->kind == MTPROF_EVENT_OP) {
+    if (MT_LIKELY(event->kind == MTPROF_EVENT_OP)) {
         at = mtprof__put_piece(at, &track->op_tail);
-        memcpy(at, digits, sizeof digits);
-        at += id_length;
+        at = mtprof__put_slow(&chrome->last_id, at, event->correlation);
         keys |= MTPROF__KEY_BIT(RUNTIME_NAME) | MTPROF__KEY_BIT(RUNTIME_TID) |
                 MTPROF__KEY_BIT(CORRELATION_ID);
     }
     at = put_tail(chrome, event, at);
-    mtb_writer_took(writer, at);
     if (MT_UNLIKELY(mtprof__chrome_has_extras(event, facts))) {
+        mtb_writer_took(chrome->writer, at);
         mtprof__chrome_extras(chrome, event, facts, keys);
+        mtb_write_literal(chrome->writer, "}},\n");
+        return;
     }
+    mtb_writer_took(chrome->writer, MTPROF__PUT(at, "}},\n"));
 }
 
 /* Flavor mindtorch: the call behind an op, as an event of its own. */
@@ -149,8 +183,7 @@ void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event
 {
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     char *at = put_start(chrome, event, track);
-    write_args(chrome, event, track, at);
-    mtb_write_literal(chrome->writer, "}},\n");
+    put_args(chrome, event, track, at);
     if (MT_UNLIKELY(chrome->mindtorch) && event->kind == MTPROF_EVENT_OP) {
         write_dispatch(chrome, event, track);
     }
@@ -172,10 +205,10 @@ void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *even
         mtb_write(writer, track->place.text, track->place.length);
         mtprof__chrome_write_ns(chrome, i == 0 || end < start ? start : end);
         if (i == 0) {
-            write_args(chrome, event, track, mtb_writer_room(writer, SPAN_ROOM));
-            mtb_write_literal(writer, "}");
+            put_args(chrome, event, track, mtb_writer_room(writer, SPAN_ROOM));
+        } else {
+            mtb_write_literal(writer, "},\n");
         }
-        mtb_write_literal(writer, "},\n");
     }
 }
 

@@ -8,10 +8,6 @@
 
 #include <errno.h>
 
-enum {
-    LOW_DIGITS = 100 * 1000 * 1000 /* a time is split here: what is above changes every 0.1 s */
-};
-
 /* ---- scratch ------------------------------------------------------------------------------------
  */
 
@@ -25,6 +21,8 @@ static int scratch_full(void *context, const void *bytes, size_t length)
 int mtprof__chrome_text_init(mtprof__chrome *chrome)
 {
     chrome->time_high = -1;
+    chrome->tail_steps[0] = -1;
+    chrome->tail_steps[1] = -1;
     chrome->nowhere.place.text = chrome->nothing;
     chrome->nowhere.op_tail.text = chrome->nothing;
     bool scratch = mtb_writer_init(&chrome->scratch, scratch_full, NULL);
@@ -49,8 +47,7 @@ void mtprof__chrome_text_fini(mtprof__chrome *chrome)
         mtprof__piece_fini(&chrome->names[i].head);
     }
     for (size_t i = 0; chrome->inputs != NULL && i < MTPROF__INPUTS_SLOTS; i++) {
-        mtprof__piece_fini(&chrome->inputs[i].fixed);
-        mtprof__piece_fini(&chrome->inputs[i].concrete);
+        mtprof__piece_fini(&chrome->inputs[i].text);
     }
     for (size_t i = 0; chrome->stacks != NULL && i < MTPROF__STACK_SLOTS; i++) {
         mtprof__piece_fini(&chrome->stacks[i].text);
@@ -61,6 +58,8 @@ void mtprof__chrome_text_fini(mtprof__chrome *chrome)
     }
     mtprof__piece_fini(&chrome->on_host);
     mtprof__piece_fini(&chrome->on_device);
+    mtprof__piece_fini(&chrome->tails[0]);
+    mtprof__piece_fini(&chrome->tails[1]);
     mtb_free(chrome->tracks);
     mtb_free(chrome->names);
     mtb_free(chrome->inputs);
@@ -103,39 +102,22 @@ bool mtprof__chrome_keep(mtprof__chrome *chrome, mtprof__piece *piece, size_t mo
 /* ---- times --------------------------------------------------------------------------------------
  */
 
-int64_t mtprof__chrome_since_base(const mtprof__chrome *chrome, int64_t trace_ns)
+/* Numbers of more than 20 digits do not exist, and those of 17 and more are left to the general
+ * way. */
+void mtprof__slow_number_set(mtprof__slow_number *number, uint64_t high)
 {
-    int64_t ns;
-    if (__builtin_add_overflow(trace_ns, chrome->shift_ns, &ns)) {
-        ns = trace_ns < 0 ? 0 : INT64_MAX;
+    number->high = high;
+    number->digits = (uint32_t)(mtb_put_u64(number->text, high) - number->text);
+    if (high == 0 || number->digits > 12) {
+        number->digits = 0;
     }
-    return ns < 0 ? 0 : ns;
 }
 
-char *mtprof__chrome_put_ns(mtprof__chrome *chrome, char *at, int64_t ns)
+void mtprof__chrome_set_time(mtprof__chrome *chrome, int64_t high)
 {
-    int64_t high = ns / LOW_DIGITS;
-    unsigned low = (unsigned)(ns % LOW_DIGITS);
-    if (MT_UNLIKELY(high == 0)) {
-        return mtb_put_thousandths(at, ns);
-    }
-    if (MT_UNLIKELY(high != chrome->time_high)) {
-        chrome->time_high = high;
-        chrome->time_digits =
-            (uint32_t)(mtb_put_u64(chrome->time_text, (uint64_t)high) - chrome->time_text);
-    }
-    memcpy(at, chrome->time_text, 16); /* at most 12 of them count */
-    at += chrome->time_digits;
-    unsigned us = low / 1000;
-    unsigned rest = low % 1000;
-    *at = (char)('0' + us / 10000);
-    us %= 10000;
-    memcpy(at + 1, mtb_digit_pairs + (size_t)2 * (us / 100), 2);
-    memcpy(at + 3, mtb_digit_pairs + (size_t)2 * (us % 100), 2);
-    at[5] = '.';
-    at[6] = (char)('0' + rest / 100);
-    memcpy(at + 7, mtb_digit_pairs + (size_t)2 * (rest % 100), 2);
-    return at + 9;
+    chrome->time_high = high;
+    chrome->time_digits =
+        (uint32_t)(mtb_put_u64(chrome->time_text, (uint64_t)high) - chrome->time_text);
 }
 
 void mtprof__chrome_write_ns(mtprof__chrome *chrome, int64_t ns)
@@ -174,7 +156,7 @@ static void look_up_track(mtprof__chrome *chrome, mtprof__chrome_track *track, u
     }
 }
 
-mtprof__chrome_track *mtprof__chrome_track_of(mtprof__chrome *chrome, uint32_t number)
+mtprof__chrome_track *mtprof__chrome_track_find(mtprof__chrome *chrome, uint32_t number)
 {
     if (MT_UNLIKELY(number >= chrome->n_tracks)) {
         size_t before = chrome->n_tracks;
@@ -257,22 +239,18 @@ void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome,
     mtb_write_literal(writer, ", ");
 }
 
-const mtprof__piece *mtprof__chrome_head(mtprof__chrome *chrome, const mtprof__event *event)
+const mtprof__piece *mtprof__chrome_head_keep(mtprof__chrome *chrome, const mtprof__event *event)
 {
-    if (MT_UNLIKELY(event->name == MTPROF__NAME_INLINE)) {
+    uint64_t key = mtprof__chrome_head_key(event);
+    mtprof__name_slot *slot = mtprof__chrome_head_slot(chrome, key);
+    if (event->name == MTPROF__NAME_INLINE) {
         return NULL;
     }
-    uint64_t key = ((uint64_t)event->name << 8 | category_index(event)) + 1;
-    uint64_t place = (key * 0x9E3779B97F4A7C15u) >> 52;
-    static_assert(MTPROF__NAME_SLOTS == 1 << 12, "52 + 12 bits");
-    mtprof__name_slot *slot = &chrome->names[place];
-    if (MT_UNLIKELY(slot->key != key)) {
-        slot->key = 0;
-        mtprof__chrome_write_head(mtprof__chrome_scratch(chrome), chrome, "X", event);
-        if (!mtprof__chrome_keep(chrome, &slot->head, MTPROF__PIECE_MOST)) {
-            return NULL;
-        }
-        slot->key = key;
+    slot->key = 0;
+    mtprof__chrome_write_head(mtprof__chrome_scratch(chrome), chrome, "X", event);
+    if (!mtprof__chrome_keep(chrome, &slot->head, MTPROF__PIECE_MOST)) {
+        return NULL;
     }
+    slot->key = key;
     return &slot->head;
 }

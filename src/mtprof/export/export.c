@@ -140,12 +140,12 @@ static char *part_path(const char *path, uint32_t part)
     for (size_t i = 0; i < MT_COUNT(endings) && cut == bare; i++) {
         cut -= ends_in(path, bare, endings[i]) ? strlen(endings[i]) : 0;
     }
+    if (part == 0) {
+        return mtb_copy_text(path, length);
+    }
     char *name = mtb_calloc(length + 16, 1);
-    if (name != NULL && part == 0) {
-        memcpy(name, path, length);
-    } else if (name != NULL) {
-        memcpy(name, path, cut);
-        (void)snprintf(name + cut, length + 16 - cut, ".%u%s", part, path + cut);
+    if (name != NULL) {
+        (void)snprintf(name, length + 16, "%.*s.%u%s", (int)cut, path, part, path + cut);
     }
     return name;
 }
@@ -301,6 +301,8 @@ static int job_to_path(mtprof__export_job *job, mtprof__export_function *write, 
         status = commit_parts(&parts);
     }
     drop_parts(&parts);
+    job->parts = NULL;
+    job->writer = NULL;
     if (status == MTPROF_OK) {
         job_tell(job);
     }
@@ -332,7 +334,7 @@ static int job_for_model(mtprof__export_job *job, mtprof_model *model,
 mtprof_status mtprof_export(mtprof_model *model, enum mtprof_export_format format, const char *path,
                             const mtprof_export_options *options)
 {
-    mtprof__export_job job;
+    mtprof__export_job job = {.model = NULL};
     MT_TRY(job_for_model(&job, model, format, options));
     MT_TRY(check_path(path));
     return job_to_path(&job, exporters[format].write, path);
@@ -341,7 +343,7 @@ mtprof_status mtprof_export(mtprof_model *model, enum mtprof_export_format forma
 mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_export_format format,
                                const mtprof_output *output, const mtprof_export_options *options)
 {
-    mtprof__export_job job;
+    mtprof__export_job job = {.model = NULL};
     if (output == NULL || output->struct_size == 0 || output->write == NULL) {
         return mtb_fail(MTPROF_EINVAL, "export_to: output%s",
                         output == NULL             ? " is NULL"
@@ -371,7 +373,7 @@ mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_export_format fo
 mtprof_status mtprof_averages_export_chrome(mtprof_averages *averages, const char *path,
                                             const mtprof_export_options *options)
 {
-    mtprof__export_job job;
+    mtprof__export_job job = {.model = NULL};
     if (averages == NULL) {
         return mtb_fail(MTPROF_EINVAL, "averages_export_chrome: averages is NULL");
     }

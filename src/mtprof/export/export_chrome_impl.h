@@ -39,15 +39,46 @@ typedef struct mtprof__piece {
     uint32_t replaced; /* bytes of it that were no UTF-8 */
 } mtprof__piece;
 
-/* Copies 64 bytes always, so that the usual case has no loop; there must be room for that. */
+/* Copies whole blocks, so that there is neither a call nor a rest; past the end of the text up to
+ * 63 bytes are read and written, for which there must be room. */
 MT_INLINE char *mtprof__put_piece(char *at, const mtprof__piece *piece)
 {
-    memcpy(at, piece->text, MTPROF__PIECE_PAD);
-    if (piece->length > MTPROF__PIECE_PAD) {
-        memcpy(at + MTPROF__PIECE_PAD, piece->text + MTPROF__PIECE_PAD,
-               piece->length - MTPROF__PIECE_PAD);
+    uint32_t length = piece->length;
+    const char *from = piece->text;
+    memcpy(at, from, MTPROF__PIECE_PAD);
+    for (uint32_t done = MTPROF__PIECE_PAD; MT_UNLIKELY(done < length); done += MTPROF__PIECE_PAD) {
+        memcpy(at + done, from + done, MTPROF__PIECE_PAD);
     }
-    return at + piece->length;
+    return at + length;
+}
+
+/* A number that differs little from the one written before in the same place: ids, indices. What is
+ * above its last four digits is kept as text. */
+typedef struct mtprof__slow_number {
+    uint64_t high;
+    char text[24];
+    uint32_t digits;
+} mtprof__slow_number;
+
+/* Out-of-line half of mtprof__put_slow(). */
+void mtprof__slow_number_set(mtprof__slow_number *number, uint64_t high);
+
+/* At most 24 bytes are touched, and 32 read. */
+MT_INLINE char *mtprof__put_slow(mtprof__slow_number *number, char *at, uint64_t value)
+{
+    uint64_t high = value / 10000;
+    unsigned low = (unsigned)(value % 10000);
+    if (MT_UNLIKELY(high != number->high)) {
+        mtprof__slow_number_set(number, high);
+    }
+    if (MT_UNLIKELY(number->digits == 0)) {
+        return mtb_put_u64(at, value);
+    }
+    memcpy(at, number->text, 16); /* at most 16 of them count: ids are below 2^53 */
+    at += number->digits;
+    memcpy(at, mtb_digit_pairs + (size_t)2 * (low / 100), 2);
+    memcpy(at + 2, mtb_digit_pairs + (size_t)2 * (low % 100), 2);
+    return at + 4;
 }
 
 #define MTPROF__PUT(at, literal) \
@@ -65,9 +96,8 @@ enum {
 
 typedef struct mtprof__inputs_slot {
     uint32_t key, facts;
-    mtprof__piece fixed;    /* , "Input type": … "input_shapes": … */
-    mtprof__piece concrete; /* , "Concrete Inputs": … of the scalars below */
-    uint32_t n_scalars;
+    mtprof__piece text; /* , "Input type": … "input_shapes": …, "Concrete Inputs": … */
+    uint32_t n_scalars; /* of which the last of these shows the values */
     uint64_t scalars[MTPROF__SCALARS_KEPT];
 } mtprof__inputs_slot;
 
@@ -105,11 +135,14 @@ typedef struct mtprof__chrome {
     int64_t time_high;         /* digits of the last time, without its last eight */
     uint32_t time_digits;
     char time_text[24];
+    mtprof__slow_number last_id, last_index, last_sequence;
     mtb_writer scratch; /* where pieces are made */
     mtprof__name_slot *names;
     mtprof__inputs_slot *inputs;
     mtprof__stack_slot *stacks;
     mtprof__piece on_host, on_device; /* , "device_type": "CPU" */
+    mtprof__piece tails[2]; /* , "device_type": "CPU", "step": 3: on the host, dispatched */
+    int32_t tail_steps[2];  /* the step of each; -1: none */
     mtprof__chrome_track *tracks;
     mtprof__chrome_track nowhere; /* where memory was refused */
     char nothing[MTPROF__PIECE_PAD];
@@ -133,15 +166,71 @@ mtb_writer *mtprof__chrome_scratch(mtprof__chrome *chrome);
 bool mtprof__chrome_keep(mtprof__chrome *chrome, mtprof__piece *piece, size_t most);
 void mtprof__piece_fini(mtprof__piece *piece);
 /* Nanoseconds since base_ns of a time of the trace, never negative (C3). */
-int64_t mtprof__chrome_since_base(const mtprof__chrome *chrome, int64_t trace_ns);
-/* That time as microseconds; at most 24 bytes. */
-char *mtprof__chrome_put_ns(mtprof__chrome *chrome, char *at, int64_t ns);
+MT_INLINE int64_t mtprof__chrome_since_base(const mtprof__chrome *chrome, int64_t trace_ns)
+{
+    int64_t ns;
+    if (__builtin_add_overflow(trace_ns, chrome->shift_ns, &ns)) {
+        ns = trace_ns < 0 ? 0 : INT64_MAX;
+    }
+    return ns < 0 ? 0 : ns;
+}
+/* Notes the upper digits of a time, which change every 0.1 s. */
+void mtprof__chrome_set_time(mtprof__chrome *chrome, int64_t high);
+
+/* That time as microseconds; at most 24 bytes are touched. */
+MT_INLINE char *mtprof__chrome_put_ns(mtprof__chrome *chrome, char *at, int64_t ns)
+{
+    int64_t high = ns / MTB_EIGHT_DIGITS;
+    if (MT_UNLIKELY(high == 0)) {
+        return mtb_put_thousandths(at, ns);
+    }
+    if (MT_UNLIKELY(high != chrome->time_high)) {
+        mtprof__chrome_set_time(chrome, high);
+    }
+    memcpy(at, chrome->time_text, 16); /* at most 12 of them count */
+    at += chrome->time_digits;
+    uint64_t digits = mtb_eight_digits((uint32_t)(ns % MTB_EIGHT_DIGITS));
+    uint32_t rest = (uint32_t)(digits >> 40);
+    memcpy(at, &digits, 8);
+    at[5] = '.';
+    memcpy(at + 6, &rest, 4);
+    return at + 9;
+}
+
 void mtprof__chrome_write_ns(mtprof__chrome *chrome, int64_t ns);
 /* What is known of a track; never NULL. */
-mtprof__chrome_track *mtprof__chrome_track_of(mtprof__chrome *chrome, uint32_t track);
+mtprof__chrome_track *mtprof__chrome_track_find(mtprof__chrome *chrome, uint32_t track);
+MT_INLINE mtprof__chrome_track *mtprof__chrome_track_of(mtprof__chrome *chrome, uint32_t track)
+{
+    if (MT_LIKELY(track < chrome->n_tracks && chrome->tracks[track].known)) {
+        return &chrome->tracks[track];
+    }
+    return mtprof__chrome_track_find(chrome, track);
+}
+/* Makes the head of an event and keeps it; NULL: it is too long. */
+const mtprof__piece *mtprof__chrome_head_keep(mtprof__chrome *chrome, const mtprof__event *event);
+
+/* The places of heads in the cache, by name and kind: kinds of one category have several. */
+MT_INLINE uint64_t mtprof__chrome_head_key(const mtprof__event *event)
+{
+    return ((uint64_t)event->name << 8 | event->kind) + 1;
+}
+
+MT_INLINE mtprof__name_slot *mtprof__chrome_head_slot(const mtprof__chrome *chrome, uint64_t key)
+{
+    static_assert(MTPROF__NAME_SLOTS == 1 << 12, "52 + 12 bits");
+    return &chrome->names[(key * 0x9E3779B97F4A7C15u) >> 52];
+}
+
 /* {"ph": "X", "cat": "…", "name": "…", of an event, with its blank behind; NULL: too long to keep,
  * write it with mtprof__chrome_write_head(). */
-const mtprof__piece *mtprof__chrome_head(mtprof__chrome *chrome, const mtprof__event *event);
+MT_INLINE const mtprof__piece *mtprof__chrome_head(mtprof__chrome *chrome,
+                                                   const mtprof__event *event)
+{
+    uint64_t key = mtprof__chrome_head_key(event);
+    const mtprof__name_slot *slot = mtprof__chrome_head_slot(chrome, key);
+    return MT_LIKELY(slot->key == key) ? &slot->head : mtprof__chrome_head_keep(chrome, event);
+}
 void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome, const char *phase,
                                const mtprof__event *event);
 /* "cpu_op" …, as the flavor has it. */
@@ -197,15 +286,70 @@ enum mtprof__chrome_key {
 };
 #define MTPROF__KEY_BIT(NAME) ((uint64_t)1 << MTPROF__KEY_##NAME)
 
-/* Inputs of an event, from the cache where it has them; sets the bits of what is written and
- * returns the list's facts (inputs_text.h). */
-uint32_t mtprof__chrome_inputs(mtprof__chrome *chrome, const mtprof__payload *payload,
-                               uint64_t *keys);
+MT_INLINE uint32_t mtprof__payload_scalars(const mtprof__payload *payload)
+{
+    return (payload->fields & MTPROF__HAS_SCALARS) != 0 ? payload->n_scalars : 0;
+}
+
+MT_INLINE mtprof__inputs_slot *mtprof__chrome_inputs_slot(const mtprof__chrome *chrome,
+                                                          uint32_t inputs)
+{
+    static_assert(MTPROF__INPUTS_SLOTS == 1 << 11, "21 + 11 bits");
+    return &chrome->inputs[(inputs * 0x9E3779B1u) >> 21];
+}
+
+/* Makes the text of a list with these values and keeps it; NULL: it is not to be kept. */
+const mtprof__inputs_slot *mtprof__chrome_inputs_keep(mtprof__chrome *chrome,
+                                                      const mtprof__payload *payload);
+
+/* The slot that has the text of an event's inputs; NULL: write it. */
+MT_INLINE const mtprof__inputs_slot *mtprof__chrome_inputs(mtprof__chrome *chrome,
+                                                           const mtprof__payload *payload)
+{
+    const mtprof__inputs_slot *slot = mtprof__chrome_inputs_slot(chrome, payload->inputs);
+    uint32_t n_scalars = mtprof__payload_scalars(payload);
+    if (MT_LIKELY(slot->key == payload->inputs && slot->n_scalars == n_scalars && slot->key != 0)) {
+        uint64_t differ = 0;
+        for (uint32_t i = 0; i < n_scalars; i++) {
+            differ |= slot->scalars[i] ^ payload->scalars[i];
+        }
+        if (MT_LIKELY(differ == 0)) {
+            return slot;
+        }
+    }
+    return mtprof__chrome_inputs_keep(chrome, payload);
+}
+
+/* Inputs without a slot; the facts of the list (inputs_text.h). */
+uint32_t mtprof__chrome_inputs_write(mtprof__chrome *chrome, const mtprof__payload *payload);
+
 /* What is behind the usual: flops, memory, stacks, flags, keyword inputs, metadata. */
 void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, uint32_t facts,
                            uint64_t keys);
+/* Fields of a payload that are written without extras, or not at all. */
+enum {
+    MTPROF__USUAL_FIELDS = MTPROF__HAS_INPUTS | MTPROF__HAS_SCALARS | MTPROF__HAS_SEQUENCE |
+                           MTPROF__HAS_FORWARD_THREAD | MTPROF__HAS_RECORD_SCOPE |
+                           MTPROF__HAS_FOREIGN_ID | MTPROF__HAS_TENSORS_IN | MTPROF__HAS_TENSORS_OUT
+};
+
+/* Where a reader that nests by time would not find the parent, it is told. */
+MT_INLINE bool mtprof__chrome_needs_parent(const mtprof__event *event)
+{
+    return (event->flags &
+            (MTPROF_EVENT_FOREIGN_PARENT | MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0 ||
+           event->shown_end_ns <= event->shown_start_ns;
+}
+
 /* Whether extras would write anything. */
-bool mtprof__chrome_has_extras(const mtprof__event *event, uint32_t facts);
+MT_INLINE bool mtprof__chrome_has_extras(const mtprof__event *event, uint32_t facts)
+{
+    const mtprof__payload *payload = event->payload;
+    return mtprof__chrome_needs_parent(event) || (event->flags & MTPROF_EVENT_TRUNCATED) != 0 ||
+           (facts & MTPROF__INPUTS_KEYWORDS) != 0 ||
+           (payload != NULL && (payload->fields & ~(uint32_t)MTPROF__USUAL_FIELDS) != 0);
+}
+
 /* Metadata as further members, each with ", " before it; keys that are there already are left out.
  */
 void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t keys);

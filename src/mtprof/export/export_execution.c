@@ -6,10 +6,10 @@
  *     1 process ─► thread ─► annotation ─► op ─► op        ctrl_deps points up
  *
  *   E1  Nodes are numbered in the order of their beginning, from 1, and written when they end:
- * thread nodes before what runs on the thread, the process last. Ids are unique. E2  `rf_id` is the
- * event's correlation id, "Record function id" in a Chrome trace. E3  Calls into a device's
- * runtime, functions of the host's language and device work are no nodes; what they enclose hangs
- * under the node around them.
+ *       thread nodes before what runs on the thread, the process last. Ids are unique.
+ *   E2  `rf_id` is the event's correlation id, "Record function id" in a Chrome trace.
+ *   E3  Calls into a device's runtime, functions of the host's language and device work are no
+ *       nodes; what they enclose hangs under the node around them.
  *
  * What the recorder is not told stays empty: schemas (a name and its overload stand there), shapes
  * and sizes of outputs, kernels.
@@ -31,6 +31,8 @@ enum {
     TENSORS_KEPT = 63         /* of an op (op.h) */
 };
 
+#define NO_DEVICE UINT32_MAX
+
 /* What is open on a track. */
 typedef struct open_node {
     uint64_t correlation;
@@ -51,6 +53,8 @@ typedef struct execution {
     node_track *tracks;
     size_t n_tracks, tracks_capacity;
     uint64_t next_id;
+    uint32_t device;      /* whose name was written last, NO_DEVICE: none */
+    char device_name[64]; /* printable, without quotes */
     bool any_node;
 } execution;
 
@@ -66,6 +70,7 @@ enum aspect {
 
 /* Reads an input list with what belongs to it; each aspect is one walk over it. */
 typedef struct value_walk {
+    execution *e;
     const mtprof_model *model;
     mtb_writer *writer;
     const mtprof__payload *payload;
@@ -84,20 +89,25 @@ static bool at_end(const value_walk *walk)
     return walk->word >= walk->payload->n_input_words;
 }
 
-static void write_device(mtb_writer *writer, const mtprof_model *model, uint32_t number)
+/* Traces name few devices, mostly the same one again. */
+static void write_device(execution *e, uint32_t number)
 {
     mtprof_device device;
-    char name[64] = "";
-    if (mtprof_model_device(model, number, &device)) {
-        mtprof__device_text(&device, name, sizeof name);
+    if (number != e->device) {
+        e->device = number;
+        e->device_name[0] = '\0';
+        if (mtprof_model_device(e->job->model, number, &device)) {
+            mtprof__device_text(&device, e->device_name, sizeof e->device_name);
+        }
     }
-    mtb_write_json(writer, name, strlen(name));
+    mtb_write_json(e->writer, e->device_name, strlen(e->device_name));
 }
 
 /* [tensor id, storage id, offset, elements, bytes of one, device] */
-static void write_tensor(mtb_writer *writer, const mtprof_model *model,
-                         const mtprof__tensor *tensor, int64_t elements, uint32_t item_bytes)
+static void write_tensor(execution *e, const mtprof__tensor *tensor, int64_t elements,
+                         uint32_t item_bytes)
 {
+    mtb_writer *writer = e->writer;
     const mtprof__tensor none = {0};
     const mtprof__tensor *t = tensor != NULL ? tensor : &none;
     char *at = mtb_writer_room(writer, 160);
@@ -113,7 +123,7 @@ static void write_tensor(mtb_writer *writer, const mtprof_model *model,
     at = mtb_put_u64(at, item_bytes);
     *at++ = ',';
     mtb_writer_took(writer, at);
-    write_device(writer, model, t->device);
+    write_device(e, t->device);
     mtb_write_literal(writer, "]");
 }
 
@@ -140,7 +150,7 @@ static void walk_tensor(value_walk *walk)
     uint32_t index = walk->tensor++;
     switch (walk->aspect) {
     case ASPECT_VALUES:
-        write_tensor(walk->writer, walk->model,
+        write_tensor(walk->e,
                      walk->identified && index < p->n_tensors_in ? &p->tensors_in[index] : NULL,
                      mtprof__tensor_elements(&words), mtprof__type_bytes(type));
         break;
@@ -270,6 +280,7 @@ static void write_inputs(execution *e, const mtprof__payload *p)
     uint32_t tensors = has_list ? mtprof__tensor_words_count(p->input_words, p->n_input_words) : 0;
     for (unsigned aspect = 0; aspect < 4; aspect++) {
         value_walk walk = {
+            .e = e,
             .model = e->job->model,
             .writer = e->writer,
             .payload = p,
@@ -302,7 +313,7 @@ static void write_outputs(execution *e, const mtprof__payload *p)
         if (i > 0) {
             mtb_write_literal(e->writer, ",");
         }
-        write_tensor(e->writer, e->job->model, &p->tensors_out[i], 0, 0);
+        write_tensor(e, &p->tensors_out[i], 0, 0);
     }
     static const char *const rest[] = {"], \"shapes\": [", "], \"types\": [", "], \"strides\": ["};
     static const char *const items[] = {"[]", "\"Tensor\"", "[]"};
@@ -329,16 +340,13 @@ typedef struct node {
     int64_t sequence;
 } node;
 
-static void write_number_attr(mtb_writer *writer, const char *name, const char *type, int64_t value)
-{
-    mtb_write_literal(writer, "{\"name\": \"");
-    mtb_write_text(writer, name);
-    mtb_write_literal(writer, "\", \"type\": \"");
-    mtb_write_text(writer, type);
-    mtb_write_literal(writer, "\", \"value\": ");
-    mtb_write_i64(writer, value);
-    mtb_write_literal(writer, "},");
-}
+/* A number attribute; name and type are literals. */
+#define write_number_attr(writer, name, type, number)                                              \
+    do {                                                                                           \
+        mtb_write_literal(writer, "{\"name\": \"" name "\", \"type\": \"" type "\", \"value\": "); \
+        mtb_write_i64(writer, (int64_t)(number));                                                  \
+        mtb_write_literal(writer, "},");                                                           \
+    } while (0)
 
 /* The name of the op and of its overload: as much of a schema as a trace has. */
 static void write_schema(mtb_writer *writer, const node *n)
@@ -369,12 +377,12 @@ static void write_node(execution *e, const node *n)
     write_inputs(e, n->payload);
     write_outputs(e, n->payload);
     mtb_write_literal(w, "        \"attrs\": [");
-    write_number_attr(w, "rf_id", "uint64", (int64_t)n->rf_id);
-    write_number_attr(w, "fw_parent", "uint64", (int64_t)n->fw_parent);
+    write_number_attr(w, "rf_id", "uint64", n->rf_id);
+    write_number_attr(w, "fw_parent", "uint64", n->fw_parent);
     write_number_attr(w, "seq_id", "int64", n->sequence);
-    write_number_attr(w, "scope", "uint64", (int64_t)n->scope);
-    write_number_attr(w, "tid", "uint64", (int64_t)n->tid);
-    write_number_attr(w, "fw_tid", "uint64", (int64_t)n->fw_tid);
+    write_number_attr(w, "scope", "uint64", n->scope);
+    write_number_attr(w, "tid", "uint64", n->tid);
+    write_number_attr(w, "fw_tid", "uint64", n->fw_tid);
     write_schema(w, n);
     mtb_write_literal(
         w, "{\"name\": \"kernel_backend\", \"type\": \"string\", \"value\": \"\"},"
@@ -395,12 +403,13 @@ static void write_frame_node(execution *e, uint64_t id, const char *name, uint64
 /* ---- tracks ------------------------------------------------------------------------------------
  */
 
-static int track_get(execution *e, uint32_t number, node_track **out)
+/* The track of a number, with its node written; NULL when memory is refused. */
+static node_track *track_get(execution *e, uint32_t number)
 {
     if (number >= e->n_tracks) {
         if (!mtb_grow((void **)&e->tracks, &e->tracks_capacity, (size_t)number + 1,
                       sizeof *e->tracks)) {
-            return mtb_fail(MTPROF_ENOMEM, "execution trace: no memory for %u tracks", number + 1);
+            return NULL;
         }
         for (size_t i = e->n_tracks; i <= number; i++) {
             mtprof_track info;
@@ -414,8 +423,7 @@ static int track_get(execution *e, uint32_t number, node_track **out)
         track->id = e->next_id++;
         write_frame_node(e, track->id, "[pytorch|profiler|execution_trace|thread]", track->number);
     }
-    *out = track;
-    return 0;
+    return track;
 }
 
 static const open_node *find_open(const node_track *track, uint64_t correlation)
@@ -465,11 +473,11 @@ static bool is_node(const mtprof__event *event)
 
 static int node_begin(execution *e, const mtprof__event *event)
 {
-    node_track *track = NULL;
-    MT_TRY(track_get(e, event->track, &track));
-    if (!mtb_grow((void **)&track->nodes, &track->capacity, track->n + 1, sizeof *track->nodes)) {
-        return mtb_fail(MTPROF_ENOMEM, "execution trace: no memory for %zu open nodes",
-                        track->n + 1);
+    node_track *track = track_get(e, event->track);
+    if (track == NULL ||
+        !mtb_grow((void **)&track->nodes, &track->capacity, track->n + 1, sizeof *track->nodes)) {
+        return mtb_fail(MTPROF_ENOMEM, "execution trace: no memory for open nodes of track %u",
+                        event->track);
     }
     uint64_t parent = parent_id(e, track, event);
     track->nodes[track->n++] = (open_node){.correlation = event->correlation,
@@ -478,13 +486,12 @@ static int node_begin(execution *e, const mtprof__event *event)
     return 0;
 }
 
-static int node_end(execution *e, const mtprof__event *event)
+static void node_end(execution *e, const mtprof__event *event)
 {
-    node_track *track = NULL;
-    MT_TRY(track_get(e, event->track, &track));
-    const open_node *open = find_open(track, event->correlation);
+    node_track *track = event->track < e->n_tracks ? &e->tracks[event->track] : NULL;
+    const open_node *open = track == NULL ? NULL : find_open(track, event->correlation);
     if (open == NULL) {
-        return 0;
+        return; /* its begin was not there */
     }
     size_t depth = (size_t)(open - track->nodes);
     uint64_t id = open->id;
@@ -508,7 +515,6 @@ static int node_end(execution *e, const mtprof__event *event)
         e->job->report.events++;
     }
     track->n = depth;
-    return 0;
 }
 
 /* ---- the file ----------------------------------------------------------------------------------
@@ -542,7 +548,7 @@ static int write_nodes(execution *e)
         if (event->edge == MTPROF__EDGE_BEGIN) {
             status = node_begin(e, event);
         } else if (event->edge == MTPROF__EDGE_END) {
-            status = node_end(e, event);
+            node_end(e, event);
         }
         if (status == 0) {
             status = mtprof__export_tick(e->job, events);
@@ -557,7 +563,7 @@ static int write_nodes(execution *e)
 
 int mtprof__export_execution(mtprof__export_job *job)
 {
-    execution e = {.job = job, .writer = job->writer, .next_id = ROOT_ID + 1};
+    execution e = {.job = job, .writer = job->writer, .next_id = ROOT_ID + 1, .device = NO_DEVICE};
     write_head(&e);
     int status = write_nodes(&e);
     write_frame_node(&e, ROOT_ID, "[pytorch|profiler|execution_trace|process]", 0);

@@ -255,47 +255,78 @@ static int fold_stream(folder *f)
     return status == MTPROF_EEND ? 0 : status;
 }
 
-/* A column that may be absent. */
-static int optional_column(mtprof_model *model, enum mtprof_column_id id, mtprof_column *column)
+typedef struct fold_columns {
+    uint64_t n;
+    const int64_t *metric;
+    const uint32_t *names, *parents, *stacks; /* stacks may be NULL */
+    const uint8_t *kinds;
+    const uint16_t *flags;
+} fold_columns;
+
+static int column(mtprof_model *model, enum mtprof_column_id id, const void **data, uint64_t *n)
 {
-    int status = mtprof_model_column(model, id, column);
+    mtprof_column found;
+    MT_TRY(mtprof_model_column(model, id, &found));
+    *data = found.data;
+    *n = found.count;
+    return 0;
+}
+
+static int find_columns(mtprof_model *model, fold_columns *c)
+{
+    uint64_t n = 0;
+    MT_TRY(column(model, MTPROF_COLUMN_SELF_DEVICE_NS, (const void **)&c->metric, &c->n));
+    MT_TRY(column(model, MTPROF_COLUMN_NAME, (const void **)&c->names, &n));
+    MT_TRY(column(model, MTPROF_COLUMN_PARENT, (const void **)&c->parents, &n));
+    MT_TRY(column(model, MTPROF_COLUMN_KIND, (const void **)&c->kinds, &n));
+    MT_TRY(column(model, MTPROF_COLUMN_FLAGS, (const void **)&c->flags, &n));
+    int status = column(model, MTPROF_COLUMN_STACK, (const void **)&c->stacks, &n);
     return status == MTPROF_ENOTSUP ? 0 : status;
 }
 
-static int fold_columns(folder *f)
+/* Device time counts where it was launched; device work itself only where that is not known. */
+static bool is_counted(const fold_columns *c, uint64_t i)
 {
-    mtprof_model *model = f->job->model;
-    mtprof_column metric, names, parents, stacks = {0};
-    MT_TRY(mtprof_model_column(model, MTPROF_COLUMN_SELF_DEVICE_NS, &metric));
-    MT_TRY(mtprof_model_column(model, MTPROF_COLUMN_NAME, &names));
-    MT_TRY(mtprof_model_column(model, MTPROF_COLUMN_PARENT, &parents));
-    MT_TRY(optional_column(model, MTPROF_COLUMN_STACK, &stacks));
-    uint32_t *nodes = mtb_calloc((size_t)metric.count + 1, sizeof *nodes);
-    int status = nodes == NULL ? no_memory("the events' paths") : 0;
-    for (uint64_t i = 0; i < metric.count && status == 0; i++) {
-        uint32_t name = ((const uint32_t *)names.data)[i];
-        uint32_t parent = ((const uint32_t *)parents.data)[i];
-        uint32_t stack = stacks.count > i ? ((const uint32_t *)stacks.data)[i] : 0;
-        uint32_t text = 0;
-        int64_t ns = ((const int64_t *)metric.data)[i];
-        if (stack != 0) {
-            status = find_stack(f, stack, &nodes[i]);
-        } else if (parent < i) { /* a parent on another thread may come later: then it is top */
-            nodes[i] = nodes[parent];
-        }
-        if (status == 0) {
-            status = find_name(f, name, mtprof_model_name(model, name), &text);
-        }
-        if (status == 0) {
-            status = find_child(f, nodes[i], text, &nodes[i]);
-        }
-        if (status == 0 && ns > 0) {
-            add_time(f, nodes[i], ns);
-            f->job->report.events++;
-        }
-        if (status == 0) {
-            status = mtprof__export_tick(f->job, NULL);
-        }
+    bool device = c->kinds[i] >= MTPROF_EVENT_KERNEL && c->kinds[i] <= MTPROF_EVENT_OVERHEAD;
+    return !device ||
+           (c->kinds[i] != MTPROF_EVENT_ANNOTATION && (c->flags[i] & MTPROF_EVENT_MATCHED) == 0);
+}
+
+/* nodes[i]: the path that the children of event i go on from. Asynchronous scopes are around
+ * nothing in time, so theirs is the one they began in. */
+static int fold_event(folder *f, const fold_columns *c, uint64_t i, uint32_t *nodes)
+{
+    uint32_t node = 0;
+    uint32_t text = 0;
+    if (c->stacks != NULL && c->stacks[i] != 0) {
+        MT_TRY(find_stack(f, c->stacks[i], &node));
+    } else if (c->parents[i] < i) { /* one on another thread may come later: then this is a root */
+        node = nodes[c->parents[i]];
+    }
+    nodes[i] = node;
+    MT_TRY(find_name(f, c->names[i], mtprof_model_name(f->job->model, c->names[i]), &text));
+    MT_TRY(find_child(f, node, text, &node));
+    if ((c->flags[i] & MTPROF_EVENT_ASYNC) == 0) {
+        nodes[i] = node;
+    }
+    if (c->metric[i] > 0 && is_counted(c, i)) {
+        add_time(f, node, c->metric[i]);
+        f->job->report.events++;
+    }
+    return mtprof__export_tick(f->job, NULL);
+}
+
+static int fold_model(folder *f)
+{
+    fold_columns c = {0};
+    MT_TRY(find_columns(f->job->model, &c));
+    uint32_t *nodes = mtb_calloc((size_t)c.n + 1, sizeof *nodes);
+    if (nodes == NULL) {
+        return no_memory("the events' paths");
+    }
+    int status = 0;
+    for (uint64_t i = 0; i < c.n && status == 0; i++) {
+        status = fold_event(f, &c, i, nodes);
     }
     mtb_free(nodes);
     return status;
@@ -403,7 +434,7 @@ static int fold(folder *f, bool device)
     }
     f->nodes[0] = (fold_node){0};
     f->n_nodes = 1;
-    MT_TRY(device ? fold_columns(f) : fold_stream(f));
+    MT_TRY(device ? fold_model(f) : fold_stream(f));
     return write_tree(f);
 }
 

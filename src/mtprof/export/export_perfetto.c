@@ -8,6 +8,9 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "mtprof/export/export_perfetto_impl.h"
+#include "mtprof/model/model_impl.h"
+
+#include <mtprof/health.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +18,7 @@
 enum {
     FAST_BYTES = 96, /* room for a begin or an end without annotations */
     FRONT_BYTES = 7,
+    STEPS = 256, /* plain steps at a time */
     LABEL_BYTES = 96,
     SLOW_FLAGS = MTPROF_EVENT_ASYNC | MTPROF_EVENT_LAUNCHES | MTPROF_EVENT_FOREIGN_PARENT
 };
@@ -39,53 +43,72 @@ MT_INLINE void put_front(char *at, uint32_t n_bytes, uint32_t delta)
     memcpy(at, &front, sizeof front);
 }
 
-MT_INLINE bool begin_fast(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
+/* Both return the end of what they stored; at has room for FAST_BYTES. */
+MT_INLINE char *put_begin(char *at, const char *tail, uint32_t n_tail,
+                          const mtprof__slice_head *head, uint32_t delta, uint32_t id)
 {
-    mtb_writer *writer = x->writer;
-    uint64_t now = mtprof__perfetto_time(x, event->shown_start_ns);
+    uint32_t n_head = head->n_bytes;
+    uint32_t n_bytes = FRONT_BYTES + n_tail + 2 + n_head + MTPROF__PB_WIDE;
+    char *end = at + n_bytes;
+    put_front(at, n_bytes, delta);
+    at += FRONT_BYTES;
+    memcpy(at, tail, MTPROF__TAIL_BYTES);
+    at += n_tail;
+    at[0] = (char)MTPROF__PB_TAG(PF_PACKET_TRACK_EVENT, MTPROF__PB_BYTES);
+    at[1] = (char)(n_head + MTPROF__PB_WIDE);
+    memcpy(at + 2, head->bytes, sizeof head->bytes);
+    uint32_t wide = mtprof__pb_wide(id);
+    memcpy(at + 2 + n_head, &wide, sizeof wide);
+    return end;
+}
+
+MT_INLINE char *put_end(char *at, const char *tail, uint32_t n_tail, uint32_t delta)
+{
+    uint32_t n_bytes = FRONT_BYTES + n_tail;
+    put_front(at, n_bytes, delta);
+    memcpy(at + FRONT_BYTES, tail, MTPROF__TAIL_BYTES);
+    return at + n_bytes;
+}
+
+/* The head of a name that is among those seen, or NULL. */
+MT_INLINE const mtprof__slice_head *find_head(const mtprof__slice_head *heads, mtprof__seen seen,
+                                              uint32_t name, uint8_t kind)
+{
+    if (MT_UNLIKELY(!mtprof__seen_has(&seen, name))) {
+        return NULL;
+    }
+    const mtprof__slice_head *head = &heads[name];
+    return MT_LIKELY(head->kind_plus_1 == kind + 1) ? head : NULL;
+}
+
+static bool begin_fast(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
+{
+    uint64_t now = mtprof__perfetto_time(x->shift_ns, event->shown_start_ns);
     uint64_t delta = now - lane->last_ns;
     uint64_t id = event->correlation;
-    if (MT_UNLIKELY(event->payload != NULL || (event->flags & SLOW_FLAGS) != 0 ||
-                    event->owner != id || (delta | id) >= MTPROF__PB_WIDE_END || id == 0 ||
-                    !mtprof__seen_has(&lane->names, event->name))) {
-        return false;
-    }
-    mtprof__slice_head head = x->heads[event->name];
-    if (MT_UNLIKELY(head.kind_plus_1 != event->kind + 1)) {
+    const mtprof__slice_head *head = find_head(x->heads, lane->names, event->name, event->kind);
+    if (head == NULL || event->payload != NULL || (event->flags & SLOW_FLAGS) != 0 ||
+        event->owner != id || (delta | id) >= MTPROF__PB_WIDE_END || id == 0) {
         return false;
     }
     lane->last_ns = now;
-    uint32_t n_tail = lane->tail_bytes;
-    uint32_t n_bytes = FRONT_BYTES + n_tail + 2 + head.n_bytes + MTPROF__PB_WIDE;
-    char *at = mtb_writer_room(writer, FAST_BYTES);
-    writer->used += n_bytes;
-    put_front(at, n_bytes, (uint32_t)delta);
-    at += FRONT_BYTES;
-    memcpy(at, lane->tail, MTPROF__TAIL_BYTES);
-    at += n_tail;
-    at[0] = (char)MTPROF__PB_TAG(PF_PACKET_TRACK_EVENT, MTPROF__PB_BYTES);
-    at[1] = (char)(head.n_bytes + MTPROF__PB_WIDE);
-    memcpy(at + 2, head.bytes, sizeof head.bytes);
-    uint32_t wide = mtprof__pb_wide((uint32_t)id);
-    memcpy(at + 2 + head.n_bytes, &wide, sizeof wide);
+    char *at = mtb_writer_room(x->writer, FAST_BYTES);
+    at = put_begin(at, lane->tail, lane->tail_bytes, head, (uint32_t)delta, (uint32_t)id);
+    mtb_writer_took(x->writer, at);
     return true;
 }
 
-MT_INLINE bool end_fast(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
+static bool end_fast(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
 {
-    mtb_writer *writer = x->writer;
-    uint64_t now = mtprof__perfetto_time(x, event->shown_end_ns);
+    uint64_t now = mtprof__perfetto_time(x->shift_ns, event->shown_end_ns);
     uint64_t delta = now - lane->last_ns;
-    if (MT_UNLIKELY(event->payload != NULL || (event->flags & MTPROF_EVENT_TRUNCATED) != 0 ||
-                    delta >= MTPROF__PB_WIDE_END)) {
+    if (event->payload != NULL || (event->flags & MTPROF_EVENT_TRUNCATED) != 0 ||
+        delta >= MTPROF__PB_WIDE_END) {
         return false;
     }
     lane->last_ns = now;
-    uint32_t n_bytes = FRONT_BYTES + (uint32_t)lane->end_bytes;
-    char *at = mtb_writer_room(writer, FAST_BYTES);
-    writer->used += n_bytes;
-    put_front(at, n_bytes, (uint32_t)delta);
-    memcpy(at + FRONT_BYTES, lane->end, MTPROF__TAIL_BYTES);
+    char *at = mtb_writer_room(x->writer, FAST_BYTES);
+    mtb_writer_took(x->writer, put_end(at, lane->end, lane->end_bytes, (uint32_t)delta));
     return true;
 }
 
@@ -207,7 +230,7 @@ static int write_span(mtprof__perfetto *x, const mtprof__event *event)
     mtprof__lane *lane = NULL;
     MT_TRY(mtprof__lane_of_span(x, event, &lane));
     mtprof__event shown = *event;
-    uint64_t start = mtprof__perfetto_time(x, event->shown_start_ns);
+    uint64_t start = mtprof__perfetto_time(x->shift_ns, event->shown_start_ns);
     if (start < lane->last_ns) { /* every lane is taken at that time (P1) */
         shown.shown_start_ns = (int64_t)(lane->last_ns - x->shift_ns);
         x->clamped++;
@@ -291,23 +314,120 @@ static int write_edge(mtprof__perfetto *x, const mtprof__event *event)
     return MT_LIKELY(end_fast(x, lane, event)) ? 0 : end_slow(x, lane, event);
 }
 
+static int write_event(mtprof__perfetto *x, const mtprof__event *event)
+{
+    if (event->edge <= MTPROF__EDGE_END) {
+        return write_edge(x, event);
+    }
+    if (event->edge == MTPROF__EDGE_SPAN) {
+        x->job->report.events++;
+        return write_span(x, event);
+    }
+    return write_point(x, event);
+}
+
+/* A step that the fast loop cannot write. */
+static MT_COLD int write_step(mtprof__perfetto *x, const mtprof__plain_step *step, uint32_t track,
+                              uint64_t id)
+{
+    mtprof__event event = {.edge = step->edge,
+                           .kind = step->kind,
+                           .flags = step->flags,
+                           .track = track,
+                           .name = step->name,
+                           .start_ns = step->ns,
+                           .end_ns = step->ns,
+                           .shown_start_ns = step->ns,
+                           .shown_end_ns = step->ns};
+    if (step->edge == MTPROF__EDGE_BEGIN) {
+        event.name_text = mtprof_model_name(x->job->model, step->name);
+        event.correlation = event.owner = id;
+    }
+    return write_edge(x, &event);
+}
+
+/* Steps as far as they are in order, near each other and of known names; how many. The lane's state
+ * is in registers here: the stores into the buffer might change everything else. */
+static size_t write_run(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__plain_step *steps,
+                        size_t n, uint64_t *next_id)
+{
+    mtb_writer *writer = x->writer;
+    char tail[MTPROF__TAIL_BYTES];
+    char end[MTPROF__TAIL_BYTES];
+    memcpy(tail, lane->tail, sizeof tail);
+    memcpy(end, lane->end, sizeof end);
+    uint32_t n_tail = lane->tail_bytes;
+    uint32_t n_end = lane->end_bytes;
+    const mtprof__slice_head *heads = x->heads;
+    mtprof__seen seen = lane->names;
+    uint64_t shift_ns = x->shift_ns;
+    uint64_t last_ns = lane->last_ns;
+    uint64_t id = *next_id;
+    uint64_t ends = 0;
+    char *at = writer->buffer + writer->used;
+    size_t i = 0;
+    for (; i < n; i++) {
+        uint64_t now = mtprof__perfetto_time(shift_ns, steps[i].ns);
+        uint64_t delta = now - last_ns;
+        if (MT_UNLIKELY((delta | id) >= MTPROF__PB_WIDE_END)) {
+            break;
+        }
+        if (steps[i].edge == MTPROF__EDGE_BEGIN) {
+            const mtprof__slice_head *head = find_head(heads, seen, steps[i].name, steps[i].kind);
+            if (MT_UNLIKELY(head == NULL)) {
+                break;
+            }
+            at = put_begin(at, tail, n_tail, head, (uint32_t)delta, (uint32_t)id);
+            id++;
+        } else {
+            at = put_end(at, end, n_end, (uint32_t)delta);
+            ends++;
+        }
+        last_ns = now;
+    }
+    lane->last_ns = last_ns;
+    mtb_writer_took(writer, at);
+    x->job->report.events += ends;
+    *next_id = id;
+    return i;
+}
+
+static int write_steps(mtprof__perfetto *x, const mtprof__plain_step *steps, size_t n,
+                       uint32_t track, uint64_t id)
+{
+    mtprof__lane *lane = NULL;
+    MT_TRY(mtprof__lane_of_edges(x, track, &lane));
+    for (size_t i = 0; i < n; i++) {
+        if (x->writer->used + STEPS * FAST_BYTES > MTB_WRITER_BYTES) {
+            mtb_writer_flush(x->writer);
+        }
+        i += write_run(x, lane, steps + i, n - i, &id);
+        if (i < n) {
+            MT_TRY(write_step(x, &steps[i], track, id));
+            id += steps[i].edge == MTPROF__EDGE_BEGIN;
+        }
+    }
+    return 0;
+}
+
 static int write_events(mtprof__perfetto *x, mtprof__events *events)
 {
+    mtprof__plain_step steps[STEPS];
     const mtprof__event *event = NULL;
-    int status = 0;
-    while ((status = mtprof__events_next(events, &event)) == 0) {
-        if (MT_LIKELY(event->edge <= MTPROF__EDGE_END)) {
-            status = write_edge(x, event);
-        } else if (event->edge == MTPROF__EDGE_SPAN) {
-            x->job->report.events++;
-            status = write_span(x, event);
+    uint32_t track = 0;
+    for (;;) {
+        size_t n = mtprof__events_plain(events, steps, STEPS, &track);
+        if (n > 0) {
+            MT_TRY(write_steps(x, steps, n, track, mtprof__events_plain_id(events)));
         } else {
-            status = write_point(x, event);
+            int status = mtprof__events_next(events, &event);
+            if (status != 0) {
+                return status == MTPROF_EEND ? 0 : status;
+            }
+            MT_TRY(write_event(x, event));
         }
-        MT_TRY(status);
         MT_TRY(mtprof__export_tick(x->job, events));
     }
-    return status == MTPROF_EEND ? 0 : status;
 }
 
 static int append_text(void *context, const void *bytes, size_t length)
@@ -317,21 +437,49 @@ static int append_text(void *context, const void *bytes, size_t length)
     return text->failed ? ENOMEM : 0;
 }
 
+static void annotate_count(mtprof__perfetto *x, const char *key, uint64_t value)
+{
+    mtprof_metadatum item = {
+        .key = {key, strlen(key)}, .type = MTPROF_META_UINT, .value = value, .text = {"", 0}};
+    mtprof__annotate_metadata(x, &x->pb, &item);
+}
+
+/* What the recorder lost or cut, as far as it is not zero; and how much there is to compare with.
+ */
+static void annotate_health(mtprof__perfetto *x)
+{
+    mtprof_trace_info info = {.struct_size = sizeof info};
+    char key[LABEL_BYTES];
+    if (x->job->model->reader == NULL ||
+        mtprof_reader_info(x->job->model->reader, &info) != MTPROF_OK) {
+        return;
+    }
+    annotate_count(x, "mtprof_begins", info.health[MTPROF_HEALTH_BEGINS]);
+    for (uint32_t i = 0; i < MTPROF_HEALTH_LOST_END; i++) {
+        if (info.health[i] != 0) {
+            (void)snprintf(key, sizeof key, "mtprof_lost_%s", mtprof_lost_cause(i));
+            annotate_count(x, key, info.health[i]);
+        }
+    }
+    if (info.health[MTPROF_HEALTH_RING_BEGINS] != 0) {
+        annotate_count(x, "mtprof_evicted", info.health[MTPROF_HEALTH_RING_BEGINS]);
+    }
+    if (info.health[MTPROF_HEALTH_TRUNCATED] != 0) {
+        annotate_count(x, "mtprof_truncated", info.health[MTPROF_HEALTH_TRUNCATED]);
+    }
+}
+
 /* What is known of the trace as a whole: an instant at its start on the process's own track. */
 static int write_metadata(mtprof__perfetto *x)
 {
     static const char name[] = "trace metadata";
-    mtprof__lane *lane = NULL;
     mtprof_metadatum item;
-    if (!mtprof_model_metadata(x->job->model, 0, &item)) {
-        return 0;
-    }
-    MT_TRY(mtprof__lane_of_edges(x, 0, &lane));
-    size_t packet = mtprof__packet_begin(x, lane);
-    mtprof__packet_time(x, lane, x->job->info.start_ns);
+    size_t packet = mtprof__packet_begin(x, x->process);
+    mtprof__packet_time(x, x->process, x->job->info.start_ns);
     size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
     mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_INSTANT);
     mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, sizeof name - 1);
+    annotate_health(x);
     for (uint32_t i = 0; mtprof_model_metadata(x->job->model, i, &item); i++) {
         mtprof__annotate_metadata(x, &x->pb, &item);
     }

@@ -200,6 +200,7 @@ typedef struct mtprof__perfetto {
     mtprof__pb pb;             /* the packet that is being made */
     mtprof__pb text;           /* a text that is being made */
     mtb_writer text_writer;    /* into `text` */
+    mtprof__lane *process;     /* of the process itself: what belongs to no thread */
     mtprof__slice_head *heads; /* by name */
     size_t n_heads;
     mtprof__lane_track *tracks; /* by track */
@@ -254,9 +255,9 @@ void mtprof__pb_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t field, const 
 uint64_t mtprof__perfetto_uuid(const mtprof__perfetto *x, uint32_t kind, uint64_t number);
 
 /* A time of the trace as the file has it. */
-MT_INLINE uint64_t mtprof__perfetto_time(const mtprof__perfetto *x, int64_t at_ns)
+MT_INLINE uint64_t mtprof__perfetto_time(uint64_t shift_ns, int64_t at_ns)
 {
-    uint64_t at = (uint64_t)at_ns + x->shift_ns;
+    uint64_t at = (uint64_t)at_ns + shift_ns;
     return MT_LIKELY(at_ns >= 0) || (int64_t)at >= 0 ? at : 0;
 }
 

@@ -75,7 +75,7 @@ int mtprof__packet_end(mtprof__perfetto *x, size_t start)
 
 void mtprof__packet_time(mtprof__perfetto *x, mtprof__lane *lane, int64_t at_ns)
 {
-    uint64_t at = mtprof__perfetto_time(x, at_ns);
+    uint64_t at = mtprof__perfetto_time(x->shift_ns, at_ns);
     if (at >= lane->last_ns) {
         mtprof__pb_u64(&x->pb, PF_PACKET_TIMESTAMP, at - lane->last_ns);
         lane->last_ns = at;
@@ -219,22 +219,12 @@ static void describe(mtprof__perfetto *x, uint64_t uuid, uint64_t parent, const 
     }
 }
 
-/* The process a track belongs to. Telling twice does no harm, so only the last one is remembered.
- */
-static int tell_process(mtprof__perfetto *x, const mtprof__lane *lane, int64_t pid,
-                        mtprof_text name, uint64_t *uuid)
+static void describe_process(mtprof__perfetto *x, uint64_t uuid, int64_t pid, mtprof_text name)
 {
-    *uuid = mtprof__perfetto_uuid(x, MTPROF__UUID_PROCESS, (uint64_t)pid);
-    if (x->process_told == *uuid) {
-        return 0;
-    }
-    x->process_told = *uuid;
-    size_t packet = mtprof__packet_begin(x, lane);
-    size_t track = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_DESCRIPTOR);
     char label[LABEL_BYTES];
     int n = snprintf(label, sizeof label, "process %lld", (long long)pid);
     bool known = pid > 0 && pid <= NUMBER_MAX;
-    describe(x, *uuid, 0, label, known ? 0 : (size_t)n);
+    describe(x, uuid, 0, label, known ? 0 : (size_t)n);
     if (known) {
         size_t process = mtprof__pb_begin(&x->pb, PF_TRACK_PROCESS);
         mtprof__pb_u64(&x->pb, PF_PROCESS_PID, (uint64_t)pid);
@@ -243,12 +233,25 @@ static int tell_process(mtprof__perfetto *x, const mtprof__lane *lane, int64_t p
         }
         mtprof__pb_end(&x->pb, process);
     }
+}
+
+/* The process a track belongs to, told by the lane of the first. Telling twice does no harm, so
+ * only the last one is remembered. */
+static int tell_process(mtprof__perfetto *x, int64_t pid, mtprof_text name, uint64_t *uuid)
+{
+    *uuid = mtprof__perfetto_uuid(x, MTPROF__UUID_PROCESS, (uint64_t)pid);
+    if (x->process_told == *uuid || x->process->uuid == *uuid) {
+        return 0;
+    }
+    x->process_told = *uuid;
+    size_t packet = mtprof__packet_begin(x, x->process);
+    size_t track = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_DESCRIPTOR);
+    describe_process(x, *uuid, pid, name);
     mtprof__pb_end(&x->pb, track);
     return mtprof__packet_end(x, packet);
 }
 
-static int tell_device(mtprof__perfetto *x, const mtprof__lane *lane, uint32_t number,
-                       uint64_t *uuid)
+static int tell_device(mtprof__perfetto *x, uint32_t number, uint64_t *uuid)
 {
     mtprof_device device;
     bool fits = false;
@@ -256,7 +259,7 @@ static int tell_device(mtprof__perfetto *x, const mtprof__lane *lane, uint32_t n
     if (mtprof__seen_add(x, &x->devices, number, &fits)) {
         return 0;
     }
-    size_t packet = mtprof__packet_begin(x, lane);
+    size_t packet = mtprof__packet_begin(x, x->process);
     size_t track = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_DESCRIPTOR);
     char label[LABEL_BYTES];
     int n = 0;
@@ -276,15 +279,13 @@ int mtprof__counter_track(mtprof__perfetto *x, const mtprof__lane *lane, mtprof_
                           uint64_t id, mtprof_text name, uint64_t *uuid)
 {
     bool fits = false;
-    uint64_t parent = 0;
     *uuid = mtprof__perfetto_uuid(x, MTPROF__UUID_COUNTER, mtb_hash_bytes(name.bytes, name.length));
     if (id != MTPROF__NAME_INLINE && mtprof__seen_add(x, seen, id, &fits)) {
         return 0;
     }
-    MT_TRY(tell_process(x, lane, (int64_t)x->job->info.pid, (mtprof_text){"", 0}, &parent));
     size_t packet = mtprof__packet_begin(x, lane);
     size_t track = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_DESCRIPTOR);
-    describe(x, *uuid, parent, name.bytes, name.length);
+    describe(x, *uuid, x->process->uuid, name.bytes, name.length);
     size_t counter = mtprof__pb_begin(&x->pb, PF_TRACK_COUNTER);
     if (seen == &x->memories) {
         mtprof__pb_u64(&x->pb, PF_COUNTER_UNIT, PF_UNIT_BYTES);
@@ -363,6 +364,7 @@ typedef struct lane_place {
     const char *name; /* label, or the track's own */
     size_t length;
     const mtprof_track *thread; /* it is the track of this thread */
+    int64_t pid;                /* it is the track of this process; 0: it is not one */
 } lane_place;
 
 static int new_lane(mtprof__perfetto *x, uint64_t uuid, const lane_place *place, mtprof__lane **out)
@@ -374,14 +376,18 @@ static int new_lane(mtprof__perfetto *x, uint64_t uuid, const lane_place *place,
     *out = lane;
     uint32_t sequence = ++x->n_sequences;
     lane->uuid = uuid;
-    lane->last_ns = mtprof__perfetto_time(x, x->job->info.start_ns);
+    lane->last_ns = mtprof__perfetto_time(x->shift_ns, x->job->info.start_ns);
     make_tails(lane, sequence);
     size_t packet = begin_lane(x, lane, sequence);
     size_t track = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_DESCRIPTOR);
     const mtprof_track *thread = place->thread;
     bool known = thread != NULL && thread->pid > 0 && thread->pid <= NUMBER_MAX &&
                  thread->tid > 0 && thread->tid <= NUMBER_MAX;
-    describe(x, uuid, place->parent, place->name, known ? 0 : place->length);
+    if (place->pid != 0) {
+        describe_process(x, uuid, place->pid, (mtprof_text){"", 0});
+    } else {
+        describe(x, uuid, place->parent, place->name, known ? 0 : place->length);
+    }
     if (known) {
         size_t inside = mtprof__pb_begin(&x->pb, PF_TRACK_THREAD);
         mtprof__pb_u64(&x->pb, PF_THREAD_PID, (uint64_t)thread->pid);
@@ -400,40 +406,34 @@ static int new_lane(mtprof__perfetto *x, uint64_t uuid, const lane_place *place,
     return mtprof__packet_end(x, packet);
 }
 
-static int track_at(mtprof__perfetto *x, uint32_t track, mtprof__lane_track **out)
+/* NULL where there is no memory; that has been noted. */
+static mtprof__lane_track *track_at(mtprof__perfetto *x, uint32_t track)
 {
     if (track >= x->n_tracks) {
-        mtprof_track info;
-        if (track != 0 && !mtprof_model_track(x->job->model, track, &info)) {
-            return track_at(x, 0, out); /* nobody's: to the first */
-        }
         if (!mtb_grow((void **)&x->tracks, &x->tracks_capacity, (size_t)track + 1,
                       sizeof *x->tracks)) {
-            return mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory for track %u", track);
+            (void)mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory for track %u", track);
+            return NULL;
         }
         memset(x->tracks + x->n_tracks, 0, (track + 1 - x->n_tracks) * sizeof *x->tracks);
         x->n_tracks = (size_t)track + 1;
     }
-    *out = &x->tracks[track];
-    return 0;
+    return &x->tracks[track];
 }
 
-/* Processes and devices are described by the first sequence, which is always there. */
 static int place_lane(mtprof__perfetto *x, uint32_t number, mtprof_track *track, lane_place *place)
 {
-    mtprof__lane file;
-    make_tails(&file, 1);
     *place = (lane_place){.name = place->label};
     int n = 0;
     if (!mtprof_model_track(x->job->model, number, track)) {
         *track = (mtprof_track){.name = {"", 0}};
         n = snprintf(place->label, sizeof place->label, "track %u", number);
     } else if (track->device == 0) {
-        MT_TRY(tell_process(x, &file, track->pid, track->process_name, &place->parent));
+        MT_TRY(tell_process(x, track->pid, track->process_name, &place->parent));
         n = snprintf(place->label, sizeof place->label, "thread %lld", (long long)track->tid);
         place->thread = track;
     } else {
-        MT_TRY(tell_device(x, &file, track->device, &place->parent));
+        MT_TRY(tell_device(x, track->device, &place->parent));
         n = snprintf(place->label, sizeof place->label, "queue %lld", (long long)track->tid);
     }
     place->length = (size_t)n;
@@ -446,18 +446,21 @@ static int place_lane(mtprof__perfetto *x, uint32_t number, mtprof_track *track,
 
 int mtprof__lane_of_edges(mtprof__perfetto *x, uint32_t track, mtprof__lane **out)
 {
-    mtprof__lane_track *lanes = NULL;
-    MT_TRY(track_at(x, track, &lanes));
-    *out = lanes->edges;
-    if (lanes->edges != NULL) {
-        return 0;
-    }
     mtprof_track info;
     lane_place place;
-    uint32_t number = (uint32_t)(lanes - x->tracks);
-    MT_TRY(place_lane(x, number, &info, &place));
-    MT_TRY(
-        new_lane(x, mtprof__perfetto_uuid(x, MTPROF__UUID_EDGES, number), &place, &lanes->edges));
+    *out = x->process; /* what belongs to no track */
+    if (!mtprof_model_track(x->job->model, track, &info)) {
+        return 0;
+    }
+    mtprof__lane_track *lanes = track_at(x, track);
+    if (lanes == NULL) {
+        return MTPROF_ENOMEM;
+    }
+    if (lanes->edges == NULL) {
+        MT_TRY(place_lane(x, track, &info, &place));
+        uint64_t uuid = mtprof__perfetto_uuid(x, MTPROF__UUID_EDGES, track);
+        MT_TRY(new_lane(x, uuid, &place, &lanes->edges));
+    }
     *out = lanes->edges;
     return 0;
 }
@@ -488,9 +491,12 @@ static int add_span_lane(mtprof__perfetto *x, uint32_t number, enum mtprof__span
 
 int mtprof__lane_of_span(mtprof__perfetto *x, const mtprof__event *event, mtprof__lane **out)
 {
-    mtprof__lane_track *lanes = NULL;
-    MT_TRY(track_at(x, event->track, &lanes));
-    uint32_t number = (uint32_t)(lanes - x->tracks);
+    mtprof_track info;
+    uint32_t number = mtprof_model_track(x->job->model, event->track, &info) ? event->track : 0;
+    mtprof__lane_track *lanes = track_at(x, number);
+    if (lanes == NULL) {
+        return MTPROF_ENOMEM;
+    }
     bool other = event->kind == MTPROF_EVENT_ANNOTATION || (event->flags & MTPROF_EVENT_ASYNC) != 0;
     enum mtprof__span_class class = other ? MTPROF__SPANS_OTHER : MTPROF__SPANS_WORK;
     mtprof__lane_list *list = lanes->spans[class];
@@ -501,7 +507,7 @@ int mtprof__lane_of_span(mtprof__perfetto *x, const mtprof__event *event, mtprof
         }
         lanes->spans[class] = list;
     }
-    uint64_t start = mtprof__perfetto_time(x, event->shown_start_ns);
+    uint64_t start = mtprof__perfetto_time(x->shift_ns, event->shown_start_ns);
     mtprof__lane *best = NULL;
     for (uint32_t i = 0; i < list->n; i++) {
         mtprof__lane *lane = list->lanes[i];
@@ -525,7 +531,7 @@ int mtprof__lane_of_span(mtprof__perfetto *x, const mtprof__event *event, mtprof
 int mtprof__perfetto_preface(mtprof__perfetto *x)
 {
     const mtprof_model_info *info = &x->job->info;
-    uint64_t now = mtprof__perfetto_time(x, info->start_ns);
+    uint64_t now = mtprof__perfetto_time(x->shift_ns, info->start_ns);
     uint64_t real = (uint64_t)info->start_ns + (uint64_t)info->real_offset_ns;
     mtprof__pb_clear(&x->pb);
     size_t packet = mtprof__pb_begin(&x->pb, PF_TRACE_PACKET);
@@ -538,6 +544,9 @@ int mtprof__perfetto_preface(mtprof__perfetto *x)
     mtprof__pb_end(&x->pb, snapshot);
     MT_TRY(mtprof__packet_end(x, packet));
     x->n_sequences = 1;
+    lane_place place = {.name = "", .pid = (int64_t)info->pid};
+    uint64_t process = mtprof__perfetto_uuid(x, MTPROF__UUID_PROCESS, info->pid);
+    MT_TRY(new_lane(x, process, &place, &x->process));
     if ((info->uuid[0] | info->uuid[1]) == 0) {
         return 0;
     }
@@ -572,6 +581,7 @@ void mtprof__lanes_fini(mtprof__perfetto *x)
             mtb_free(list);
         }
     }
+    free_lane(x->process);
     mtb_free(x->tracks);
     mtb_free(x->heads);
     mtb_free(x->counters.bits);

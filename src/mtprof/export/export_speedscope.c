@@ -27,7 +27,11 @@
 #include <stdlib.h>
 
 enum {
+#if defined(MT_HOSTILE) && MT_HOSTILE
+    BUFFER_EDGES = 4,
+#else
     BUFFER_EDGES = 4 << 20, /* 64 MiB */
+#endif
     INLINE_NAMES_MAX = 1 << 20,
     FRAME_NONE = 0,
     EDGE_CLOSE = 0 /* as a frame */

@@ -111,8 +111,8 @@ void mtprof__block_ends(mtprof__classifier *c, mtprof__live_block *entry, uint64
     entry->state = MTPROF__LIVE_DEAD;
     if (entry->storage != 0) {
         mtprof__storage *s = &c->flow.storages[entry->storage - 1];
-        s->facts |= (uint8_t)((temporary ? MTPROF__STORAGE_TEMPORARY : 0) |
-                              (survived ? MTPROF__STORAGE_MADE_OPTIMIZER : 0));
+        s->facts |= (uint16_t)((temporary ? MTPROF__STORAGE_TEMPORARY : 0) |
+                               (survived ? MTPROF__STORAGE_MADE_OPTIMIZER : 0));
         return;
     }
     uint8_t category = MTPROF__MEMORY_UNKNOWN;
@@ -160,7 +160,7 @@ static int add_found(mtprof__classifier *c, mtprof__live_block *entry, bool olde
 int mtprof__take_alloc(mtprof__classifier *c, const mtprof__event *event, const mtprof__track *t)
 {
     mtprof__memory_plan *plan = &c->plan;
-    mtprof__live_block *entry = mtprof__live_add(&c->live, event->device, event->value);
+    mtprof__live_block *entry = mtprof__addresses_add(&c->live, event->device, event->value);
     if (entry == NULL) {
         return mtprof__no_memory("addresses", c->live.count + 1);
     }
@@ -192,12 +192,11 @@ int mtprof__take_alloc(mtprof__classifier *c, const mtprof__event *event, const 
 
 int mtprof__take_release(mtprof__classifier *c, const mtprof__event *event, const mtprof__track *t)
 {
-    bool known = mtprof__live_find(&c->live, event->device, event->value) != NULL;
-    mtprof__live_block *entry = mtprof__live_add(&c->live, event->device, event->value);
+    mtprof__live_block *entry = mtprof__addresses_add(&c->live, event->device, event->value);
     if (entry == NULL) {
         return mtprof__no_memory("addresses", c->live.count + 1);
     }
-    if (!known) {
+    if (entry->state == MTPROF__LIVE_NEW) {
         MT_TRY(add_found(c, entry, true));
     }
     if (entry->state != MTPROF__LIVE_YES) {
@@ -268,13 +267,12 @@ int mtprof__resolve(mtprof__classifier *c, const mtprof__tensor *t, bool made, u
         return 0;
     }
     MT_TRY(mtprof__flow_tensor(&c->flow, t->tensor, &use->tensor));
-    bool known = mtprof__live_find(&c->live, (uint8_t)t->device, t->storage) != NULL;
-    mtprof__live_block *entry = mtprof__live_add(&c->live, (uint8_t)t->device, t->storage);
+    mtprof__live_block *entry = mtprof__addresses_add(&c->live, (uint8_t)t->device, t->storage);
     if (entry == NULL) {
         return mtprof__no_memory("addresses", c->live.count + 1);
     }
     if (entry->state != MTPROF__LIVE_YES) {
-        MT_TRY(add_found(c, entry, !known && !made));
+        MT_TRY(add_found(c, entry, entry->state == MTPROF__LIVE_NEW && !made));
     }
     if (entry->storage == 0) {
         MT_TRY(add_storage(c, entry, t->version, use->tensor));

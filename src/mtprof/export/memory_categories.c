@@ -53,7 +53,7 @@ void mtprof__classifier_free(mtprof__classifier *c)
     mtb_free(c->open_steps);
     mtb_free(c->outs);
     mtb_free(c->ins);
-    mtprof__live_fini(&c->live);
+    mtprof__addresses_fini(&c->live);
     mtprof__flow_fini(&c->flow);
     mtprof__memory_plan_fini(&c->plan);
     mtb_free(c);
@@ -206,6 +206,9 @@ static void note_output(mtprof__classifier *c, const mtprof__track *t, mtprof__f
         s->forward = f->forward != 0 ? f->forward : s->forward;
         v->facts |= fresh ? MTPROF__VERSION_BACKWARD : 0;
     }
+    if ((f->facts & MTPROF__FRAME_BACKWARD) == 0 && f->optimizer == 0) {
+        s->facts |= MTPROF__STORAGE_WRITE_FORWARD;
+    }
     if (f->optimizer != 0) {
         v->facts |= fresh ? MTPROF__VERSION_OPTIMIZER : 0;
         if (s->optimizer != f->optimizer && (changed || in_place)) {
@@ -266,12 +269,13 @@ static int take_outputs(mtprof__classifier *c, const mtprof__track *t, mtprof__f
 /* ---- frames ------------------------------------------------------------------------------------
  */
 
-static int track_get(mtprof__classifier *c, uint32_t number, mtprof__track **out)
+/* NULL when memory is refused. */
+static mtprof__track *track_get(mtprof__classifier *c, uint32_t number)
 {
     if (number >= c->n_tracks) {
         if (!mtb_grow((void **)&c->tracks, &c->tracks_capacity, (size_t)number + 1,
                       sizeof *c->tracks)) {
-            return mtprof__no_memory("tracks", (size_t)number + 1);
+            return NULL;
         }
         for (size_t i = c->n_tracks; i <= number; i++) {
             mtprof_track info;
@@ -280,8 +284,7 @@ static int track_get(mtprof__classifier *c, uint32_t number, mtprof__track **out
         }
         c->n_tracks = (size_t)number + 1;
     }
-    *out = &c->tracks[number];
-    return 0;
+    return &c->tracks[number];
 }
 
 /* What a new frame is in: the innermost one of its thread, or its parent on another. */
@@ -444,8 +447,10 @@ int mtprof__classifier_feed(mtprof__classifier *c, const mtprof__event *event)
     if (event->edge == MTPROF__EDGE_SPAN) {
         return 0;
     }
-    mtprof__track *t = NULL;
-    MT_TRY(track_get(c, event->track, &t));
+    mtprof__track *t = track_get(c, event->track);
+    if (t == NULL) {
+        return mtprof__no_memory("tracks", (size_t)event->track + 1);
+    }
     if (event->edge == MTPROF__EDGE_BEGIN) {
         return take_begin(c, t, event);
     }

@@ -16,38 +16,48 @@
  * allocation, or the outermost backward function in it; wrappers ("evaluate_function") do not
  * count.
  *
- * Rules, the first that says something wins:
+ * Rules. What a version of a storage is, is asked by tensor (K1), then by storage (K0, K2, K3, K4,
+ * then K8), then by version (K7, K5, K6); the first that says something wins.
  *
- *   K1  By tensor: another storage of a tensor that K2 to K4 know is what that tensor is. Then by
- *       storage (K0, K2 to K4, K8), then by version (K5 to K7).
- *   K0  Told. Tensors given to a scope or op named "mtprof::memory::parameter", "…::gradient",
+ *   K0  Told: tensors given to a scope or op named "mtprof::memory::parameter", "…::gradient",
  *       "…::optimizer_state" or "…::input" are that. Exact.
- *   K2  Gradient: a) the outputs of AccumulateGrad; where it has none, what was changed in place
- *       inside it; where nothing was, its inputs. Exact. b) what is changed in place inside it.
- *       Exact. c) written by the backward pass, read by an optimizer, never read by a forward op.
- *       Heuristic, for hosts without AccumulateGrad.
- *   K3  Parameter: a) older than a step of an optimizer that changes it (an output that is an input
- *       too, or a new version; with no outputs told, the first input of an op whose name ends in
- *       "_"), and read by a forward op. Exact, but for a state that the model reads as well. b) an
- * input of the forward op (same sequence number and thread) whose backward op made a gradient of
- * just as many bytes; of several the one that is a parameter already, else the last that nothing
- * computed, else the last. Heuristic: the choice is wrong when an input of an op and its weight
- * have the same size and the input comes last. K4  Optimizer state: a) allocated in an optimizer
- * step and alive after it. Exact. b) older than a step that changes it, never read by a forward op.
- * Heuristic, for steps before the trace. K8  Temporary: allocated and freed inside one op, on one
- * thread. Exact. K7  Autograd detail: allocated or made by the backward pass. Exact. K5 Activation:
- * made by a forward op from at least one parameter or activation, and from nothing that is a
- * gradient, comes from one, or belongs to optimizer or autograd. Exact, given K3. K6  Input: read
- * beside a parameter or an activation, or turned by some ops into what is, and computed from no
- * gradient. Exact, given K3. (So a batch that is copied to a device is an input there too.) All
- * else is unknown.
+ *   K1  Another storage of a tensor that K0 to K4 know is what that tensor is. Exact.
+ *   K2  Gradient:
+ *       a) The outputs of AccumulateGrad; where none are told, what was changed in place inside
+ *          it; where nothing was, its inputs. Exact.
+ *       b) What is changed in place inside AccumulateGrad. Exact.
+ *       c) Written by the backward pass, read by an optimizer, never read by a forward op.
+ *          Heuristic, for hosts without AccumulateGrad.
+ *   K3  Parameter:
+ *       a) Older than a step of an optimizer that changes it, and read by a forward op. Exact,
+ *          but for a state that the model reads as well. (Changed is an output that is an input
+ *          too, or a new version; where no outputs are told, the first input of an op whose name
+ *          ends in "_".)
+ *       b) An input of the forward op (same sequence number and thread) whose backward op made a
+ *          gradient of just as many bytes; of several the one that is a parameter already, else
+ *          the last that nothing computed, else the last. Heuristic: wrong where an op's input
+ *          and its weight have the same size and the input comes last.
+ *   K4  Optimizer state:
+ *       a) Allocated in a step of an optimizer and alive after it. Exact.
+ *       b) Older than a step that changes it, never read by a forward op. Heuristic, for steps
+ *          before the trace.
+ *   K5  Activation: made by a forward op from at least one parameter or activation, and from
+ *       nothing that is a gradient, comes from one, or is optimizer state or autograd detail.
+ *       Exact, given K3.
+ *   K6  Input: used by a forward op; read beside a parameter or an activation, or turned by some
+ *       ops into what is or into a gradient; computed from no gradient. Exact, given K3. So the
+ *       copy of a batch on a device is an input there too.
+ *   K7  Autograd detail: allocated or made by the backward pass. Exact.
+ *   K8  Temporary: allocated and freed inside one op, on one thread. Exact.
+ *
+ * All else is unknown.
  *
  * A block that is there without having been allocated is PREEXISTING when its first sight is being
  * read or freed; when its first sight is being made, or its address was used before, it is created
  * then. Its size is what its release says, or the largest extent that a tensor in it had.
  *
- * Memory: the addresses that were used (64 bytes each), the storages and versions that were seen as
- * tensors (60 and 16 bytes) and who read them (4 bytes), one byte for every other allocation.
+ * Memory: 56 bytes for each address that was used, 56 for each storage that was seen as a tensor,
+ * 16 for each of its versions, 4 for each time an op read or made one, 1 for any other allocation.
  */
 #ifndef MTPROF_EXPORT_MEMORY_CATEGORIES_H
 #define MTPROF_EXPORT_MEMORY_CATEGORIES_H

@@ -58,7 +58,7 @@ typedef struct mtprof__forward_slot {
 struct mtprof__classifier {
     const mtprof_model *model;
     uint64_t ordinal; /* of the edge in work, from 1 */
-    mtprof__live live;
+    mtprof__addresses live;
     mtprof__flow flow;
     mtprof__memory_plan plan;
     mtprof__track *tracks;

@@ -186,17 +186,16 @@ static void settle_storages(mtprof__flow *flow)
         if (s->role != MTPROF__MEMORY_UNKNOWN) {
             continue;
         }
+        bool made = (s->facts & MTPROF__STORAGE_MADE_OPTIMIZER) != 0;
         bool written = (s->facts & MTPROF__STORAGE_WRITE_OPTIMIZER) != 0;
         bool forward = (s->facts & MTPROF__STORAGE_READ_FORWARD) != 0;
-        if (s->facts & MTPROF__STORAGE_MADE_OPTIMIZER) {
-            s->role = MTPROF__MEMORY_OPTIMIZER_STATE; /* K4a */
-        } else if ((s->facts & MTPROF__STORAGE_READ_OPTIMIZER) &&
-                   (s->facts & MTPROF__STORAGE_WRITE_BACKWARD) && !forward) {
+        if (!made && !forward && (s->facts & MTPROF__STORAGE_READ_OPTIMIZER) &&
+            (s->facts & MTPROF__STORAGE_WRITE_BACKWARD)) {
             s->role = MTPROF__MEMORY_GRADIENT; /* K2c */
-        } else if (written && forward) {
+        } else if (!made && written && forward) {
             s->role = MTPROF__MEMORY_PARAMETER; /* K3a */
-        } else if (written) {
-            s->role = MTPROF__MEMORY_OPTIMIZER_STATE; /* K4b */
+        } else if (made || written) {
+            s->role = MTPROF__MEMORY_OPTIMIZER_STATE; /* K4a, K4b */
         } else {
             continue;
         }
@@ -282,7 +281,9 @@ static void sweep_back(mtprof__flow *flow, const step *s)
     for (uint32_t i = 0; i < s->n_ins; i++) {
         mtprof__version *v = &flow->versions[s->ins[i]];
         v->facts |= MTPROF__VERSION_FEEDS;
-        if (v->category == MTPROF__MEMORY_UNKNOWN &&
+        bool forward = (flow->storages[v->storage].facts &
+                        (MTPROF__STORAGE_READ_FORWARD | MTPROF__STORAGE_WRITE_FORWARD)) != 0;
+        if (v->category == MTPROF__MEMORY_UNKNOWN && forward &&
             (v->facts & (MTPROF__VERSION_DEPENDS | MTPROF__VERSION_OPTIMIZER)) == 0) {
             v->category = MTPROF__MEMORY_INPUT;
         }

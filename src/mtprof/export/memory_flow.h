@@ -47,7 +47,8 @@ enum mtprof__storage_fact {
     MTPROF__STORAGE_MADE_OPTIMIZER = 1 << 4, /* allocated in a step, and alive after it */
     MTPROF__STORAGE_MADE_BACKWARD = 1 << 5,
     MTPROF__STORAGE_TEMPORARY = 1 << 6, /* allocated and freed inside one op */
-    MTPROF__STORAGE_DERIVED = 1 << 7    /* some op computed it from other storages */
+    MTPROF__STORAGE_DERIVED = 1 << 7,   /* some op computed it from other storages */
+    MTPROF__STORAGE_WRITE_FORWARD = 1 << 8
 };
 
 typedef struct mtprof__storage {
@@ -59,9 +60,9 @@ typedef struct mtprof__storage {
     uint32_t first, latest; /* versions */
     uint32_t tensor;        /* the first tensor that had it */
     uint32_t optimizer;     /* step in which it was allocated, 0: none */
+    uint16_t facts;         /* enum mtprof__storage_fact */
     uint8_t device;
     uint8_t role; /* category that was told or found out for all versions; UNKNOWN: none */
-    uint8_t facts;
 } mtprof__storage;
 
 enum mtprof__version_fact {

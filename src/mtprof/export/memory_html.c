@@ -205,6 +205,14 @@ static void write_script_string(mtb_writer *writer, const char *text)
     mtb_write_literal(writer, "\"");
 }
 
+static void write_lines(mtb_writer *writer, const char *const *lines)
+{
+    for (; *lines != NULL; lines++) {
+        mtb_write_text(writer, *lines);
+        mtb_write_literal(writer, "\n");
+    }
+}
+
 static void write_title(const page *p)
 {
     mtb_write_literal(p->writer, "Memory timeline of ");
@@ -253,13 +261,13 @@ static void write_table(const page *p)
 static void write_summary(const page *p)
 {
     mtb_writer *w = p->writer;
-    mtb_write_literal(w, "<p class=\"facts\"><span><b>");
+    mtb_write_literal(w, "<p class=\"facts\"><span>peak <b>");
     write_bytes(w, p->peak.total);
-    mtb_write_literal(w, "</b> peak</span><span><b>");
+    mtb_write_literal(w, "</b> at <b>");
     write_moment(p, p->peak.time_ns);
-    mtb_write_literal(w, "</b> when</span><span><b>");
+    mtb_write_literal(w, "</b></span><span>at the end <b>");
     write_bytes(w, p->now.total);
-    mtb_write_literal(w, "</b> at the end</span><span><b>");
+    mtb_write_literal(w, "</b></span><span><b>");
     mtb_write_u64(w, p->n_allocations);
     mtb_write_literal(w, "</b> allocations</span><span><b>");
     mtb_write_u64(w, p->n_releases);
@@ -327,7 +335,7 @@ static void write_data(const page *p)
         }
     }
     mtb_write_literal(w, "]};\n");
-    mtb_write_text(w, mtprof__memory_page_script);
+    write_lines(w, mtprof__memory_page_script);
     mtb_write_literal(w, "</script>\n");
 }
 
@@ -340,12 +348,12 @@ static void write_page(const page *p)
                       "<title>");
     write_title(p);
     mtb_write_literal(w, "</title>\n<style>\n");
-    mtb_write_text(w, mtprof__memory_page_style);
+    write_lines(w, mtprof__memory_page_style);
     mtb_write_literal(w, "</style>\n</head>\n<body>\n<h1>");
     write_title(p);
     mtb_write_literal(w, "</h1>\n");
     write_summary(p);
-    mtb_write_text(w, mtprof__memory_page_chart);
+    write_lines(w, mtprof__memory_page_chart);
     write_table(p);
     write_data(p);
     mtb_write_literal(w, "</body>\n</html>\n");

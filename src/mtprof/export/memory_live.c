@@ -11,7 +11,7 @@ enum {
     FIRST_CAPACITY = 1024 /* a power of two */
 };
 
-static size_t find_place(const mtprof__live *live, uint8_t device, uint64_t address)
+static size_t find_place(const mtprof__addresses *live, uint8_t device, uint64_t address)
 {
     size_t mask = live->capacity - 1;
     size_t at = (size_t)mtb_mix(address, device) & mask;
@@ -22,7 +22,8 @@ static size_t find_place(const mtprof__live *live, uint8_t device, uint64_t addr
     return at;
 }
 
-mtprof__live_block *mtprof__live_find(const mtprof__live *live, uint8_t device, uint64_t address)
+mtprof__live_block *mtprof__addresses_find(const mtprof__addresses *live, uint8_t device,
+                                           uint64_t address)
 {
     if (live->capacity == 0) {
         return NULL;
@@ -32,13 +33,14 @@ mtprof__live_block *mtprof__live_find(const mtprof__live *live, uint8_t device, 
 }
 
 /* At most two thirds full: probing stays short. */
-static bool make_room(mtprof__live *live)
+static bool make_room(mtprof__addresses *live)
 {
     if ((live->count + 1) * 3 <= live->capacity * 2) {
         return true;
     }
-    mtprof__live larger = {.capacity = live->capacity == 0 ? FIRST_CAPACITY : live->capacity * 2,
-                           .count = live->count};
+    mtprof__addresses larger = {.capacity =
+                                    live->capacity == 0 ? FIRST_CAPACITY : live->capacity * 2,
+                                .count = live->count};
     larger.entries = mtb_calloc(larger.capacity, sizeof *larger.entries);
     if (larger.entries == NULL) {
         return false;
@@ -54,23 +56,22 @@ static bool make_room(mtprof__live *live)
     return true;
 }
 
-mtprof__live_block *mtprof__live_add(mtprof__live *live, uint8_t device, uint64_t address)
+mtprof__live_block *mtprof__addresses_add(mtprof__addresses *live, uint8_t device, uint64_t address)
 {
-    mtprof__live_block *entry = mtprof__live_find(live, device, address);
-    if (entry != NULL) {
-        return entry;
-    }
     if (!make_room(live)) {
         return NULL;
     }
-    entry = &live->entries[find_place(live, device, address)];
-    *entry = (mtprof__live_block){.address = address, .device = device, .state = MTPROF__LIVE_DEAD};
+    mtprof__live_block *entry = &live->entries[find_place(live, device, address)];
+    if (entry->state != MTPROF__LIVE_FREE) {
+        return entry;
+    }
+    *entry = (mtprof__live_block){.address = address, .device = device, .state = MTPROF__LIVE_NEW};
     live->count++;
     return entry;
 }
 
-void mtprof__live_fini(mtprof__live *live)
+void mtprof__addresses_fini(mtprof__addresses *live)
 {
     mtb_free(live->entries);
-    *live = (mtprof__live){0};
+    *live = (mtprof__addresses){0};
 }

@@ -3,9 +3,9 @@
  * Which allocation lies at an address right now. Both passes of the memory exports keep this table:
  * the first to find out what each allocation is, the second to write the timeline.
  *
- *   L1  An address has one entry for good: when its memory is freed the entry stays, dead, so that
- * a tensor seen there later is known not to be older than the recording. L2  Pointers to entries
- * are valid until the next add.
+ *   L1  An address has one entry for good: when its memory is freed the entry stays, dead, so
+ *       that a tensor seen there later is known not to be older than the recording.
+ *   L2  Pointers to entries are valid until the next add.
  */
 #ifndef MTPROF_EXPORT_MEMORY_LIVE_H
 #define MTPROF_EXPORT_MEMORY_LIVE_H
@@ -17,7 +17,8 @@
 enum mtprof__live_state {
     MTPROF__LIVE_FREE = 0, /* an empty place of the table */
     MTPROF__LIVE_YES = 1,
-    MTPROF__LIVE_DEAD = 2
+    MTPROF__LIVE_DEAD = 2,
+    MTPROF__LIVE_NEW = 3 /* just added */
 };
 
 /* Blocks that were not seen being allocated have numbers of their own, with this bit. */
@@ -38,17 +39,20 @@ typedef struct mtprof__live_block {
     uint8_t backward; /* first pass: allocated in the backward pass */
 } mtprof__live_block;
 
-typedef struct mtprof__live {
+typedef struct mtprof__addresses {
     mtprof__live_block *entries;
     size_t capacity, count;
-} mtprof__live;
+} mtprof__addresses;
 
 /* The entry of an address, live or dead, or NULL. */
-mtprof__live_block *mtprof__live_find(const mtprof__live *live, uint8_t device, uint64_t address);
+mtprof__live_block *mtprof__addresses_find(const mtprof__addresses *live, uint8_t device,
+                                           uint64_t address);
 
-/* The same; a missing one is made: zero but for address and device. NULL when memory is refused. */
-mtprof__live_block *mtprof__live_add(mtprof__live *live, uint8_t device, uint64_t address);
+/* The same; a missing one is made: NEW, and zero but for address and device. NULL when memory is
+ * refused. */
+mtprof__live_block *mtprof__addresses_add(mtprof__addresses *live, uint8_t device,
+                                          uint64_t address);
 
-void mtprof__live_fini(mtprof__live *live);
+void mtprof__addresses_fini(mtprof__addresses *live);
 
 #endif /* MTPROF_EXPORT_MEMORY_LIVE_H */

@@ -41,7 +41,7 @@ static int tell(mtprof__memory_replay *r, const mtprof__live_block *entry, uint8
 static int add_found(mtprof__memory_replay *r, size_t index, uint8_t verb)
 {
     const mtprof__found_block *found = &r->plan->found[index];
-    mtprof__live_block *entry = mtprof__live_add(&r->live, found->device, found->address);
+    mtprof__live_block *entry = mtprof__addresses_add(&r->live, found->device, found->address);
     if (entry == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu addresses",
                         r->live.count + 1);
@@ -77,7 +77,8 @@ static int tell_planned(mtprof__memory_replay *r)
     while (r->next_change < plan->n_changes &&
            plan->changes[r->next_change].ordinal <= r->ordinal) {
         const mtprof__block_change *change = &plan->changes[r->next_change++];
-        mtprof__live_block *entry = mtprof__live_find(&r->live, change->device, change->address);
+        mtprof__live_block *entry =
+            mtprof__addresses_find(&r->live, change->device, change->address);
         if (entry == NULL || entry->state != MTPROF__LIVE_YES || entry->block != change->block) {
             continue;
         }
@@ -96,7 +97,7 @@ static int end_block(mtprof__memory_replay *r, mtprof__live_block *entry)
 
 static int take_alloc(mtprof__memory_replay *r, const mtprof__event *event)
 {
-    mtprof__live_block *entry = mtprof__live_add(&r->live, event->device, event->value);
+    mtprof__live_block *entry = mtprof__addresses_add(&r->live, event->device, event->value);
     if (entry == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu addresses",
                         r->live.count + 1);
@@ -137,7 +138,7 @@ int mtprof__replay_feed(mtprof__memory_replay *r, const mtprof__event *event)
     if (event->bytes > 0) {
         return take_alloc(r, event);
     }
-    mtprof__live_block *entry = mtprof__live_find(&r->live, event->device, event->value);
+    mtprof__live_block *entry = mtprof__addresses_find(&r->live, event->device, event->value);
     return event->bytes == 0 || entry == NULL || entry->state != MTPROF__LIVE_YES
                ? 0
                : end_block(r, entry);
@@ -145,7 +146,7 @@ int mtprof__replay_feed(mtprof__memory_replay *r, const mtprof__event *event)
 
 void mtprof__replay_fini(mtprof__memory_replay *r)
 {
-    mtprof__live_fini(&r->live);
+    mtprof__addresses_fini(&r->live);
 }
 
 int mtprof__memory_run(mtprof__memory_timeline *timeline, mtprof__memory_sink *sink,

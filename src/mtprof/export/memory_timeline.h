@@ -6,7 +6,8 @@
  *     prepare: event stream ─► classifier ─► plan       replay: event stream + plan ─► actions
  *
  *   M1  Every byte that is taken away was there: per category the sum of the actions so far is
- * never negative. M2  Times do not decrease; PREEXISTING comes first.
+ *       never negative.
+ *   M2  Times do not decrease; PREEXISTING comes first.
  */
 #ifndef MTPROF_EXPORT_MEMORY_TIMELINE_H
 #define MTPROF_EXPORT_MEMORY_TIMELINE_H
@@ -34,7 +35,7 @@ typedef int mtprof__memory_sink(void *context, const mtprof__memory_action *acti
 /* Second pass: fed with the same edges as the classifier. */
 typedef struct mtprof__memory_replay {
     const mtprof__memory_plan *plan;
-    mtprof__live live;
+    mtprof__addresses live;
     uint64_t ordinal;
     size_t next_block, next_found, next_change;
     int64_t offset_ns; /* Unix time minus trace time */

@@ -49,7 +49,7 @@ typedef struct mtprof__check_span {
     uint64_t offset;
     uint32_t track;
     uint32_t line, column; /* cut to what fits */
-    uint32_t reserved;
+    uint32_t is_async;     /* flows may bind to it; it does not take part in nesting */
 } mtprof__check_span;
 
 /* A flow event: ph s, t or f. */
@@ -104,6 +104,9 @@ int mtprof__check_track_of(mtprof__check_tracks *tracks, const mtprof__check_id 
                            const mtprof__check_id *tid, uint32_t *track);
 int mtprof__check_span_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
                            int64_t end_ns, mtprof__json_place place);
+/* The begin of an asynchronous span. */
+int mtprof__check_async_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
+                            mtprof__json_place place);
 int mtprof__check_flow_add(mtprof__check_tracks *tracks, const mtprof__check_flow *flow);
 int mtprof__check_begin(mtprof__check_tracks *tracks, uint32_t track, uint64_t name, int64_t ts_ns,
                         mtprof__json_place place);

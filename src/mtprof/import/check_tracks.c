@@ -80,6 +80,14 @@ int mtprof__check_span_add(mtprof__check_tracks *tracks, uint32_t track, int64_t
     return MTPROF_OK;
 }
 
+int mtprof__check_async_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
+                            mtprof__json_place place)
+{
+    MT_TRY(mtprof__check_span_add(tracks, track, start_ns, start_ns, place));
+    tracks->spans[tracks->n_spans - 1].is_async = 1;
+    return MTPROF_OK;
+}
+
 int mtprof__check_flow_add(mtprof__check_tracks *tracks, const mtprof__check_flow *flow)
 {
     if (!mtb_grow((void **)&tracks->flows, &tracks->flow_capacity, tracks->n_flows + 1,
@@ -185,6 +193,9 @@ static int check_nesting(mtprof__check *check, const mtprof__check_tracks *track
     for (size_t i = 0; i < tracks->n_spans; i++) {
         const mtprof__check_span *span = &tracks->spans[i];
         const mtprof__check_span *top = NULL;
+        if (span->is_async != 0) {
+            continue;
+        }
         for (; depth > 0; depth--) {
             top = &tracks->spans[stack[depth - 1]];
             if (top->track == span->track && top->end_ns > span->start_ns) {
@@ -270,24 +281,36 @@ static int check_binding(mtprof__check *check, const mtprof__check_tracks *track
     return MTPROF_OK;
 }
 
+/* A flow that the tools join must be complete; what a program draws itself is its own affair. */
+static int find_incomplete(mtprof__check *check, const mtprof__check_flow *flow, char missing)
+{
+    enum mtprof__check_rule rule =
+        flow->joined ? MTPROF__RULE_CHROME_FLOW : MTPROF__RULE_CHROME_FLOW_OPEN;
+    return mtprof__check_find(check, rule, flow_place(flow),
+                              "flow event %c: no %c has its category and id", flow->phase, missing);
+}
+
+/* The events of one flow: starts first. */
+static int check_flow(mtprof__check *check, const mtprof__check_tracks *tracks,
+                      const mtprof__check_flow *flows, size_t n)
+{
+    bool starts = flows[0].phase == 's';
+    for (size_t i = 0; i < n; i++) {
+        MT_TRY(check_binding(check, tracks, &flows[i]));
+        MT_TRY(starts ? MTPROF_OK : find_incomplete(check, &flows[i], 's'));
+    }
+    return flows[n - 1].phase == 'f' ? MTPROF_OK : find_incomplete(check, &flows[0], 'f');
+}
+
 static int check_flows(mtprof__check *check, const mtprof__check_tracks *tracks)
 {
     const mtprof__check_flow *flows = tracks->flows;
-    for (size_t i = 0, end = 0; i < tracks->n_flows; i = end) {
-        bool starts = flows[i].phase == 's';
-        for (end = i; end < tracks->n_flows && flows[end].key == flows[i].key; end++) {
-            MT_TRY(check_binding(check, tracks, &flows[end]));
-            if (!starts && flows[end].phase != 's') {
-                MT_TRY(mtprof__check_find(check, MTPROF__RULE_CHROME_FLOW, flow_place(&flows[end]),
-                                          "flow event %c: no s has its category and id",
-                                          flows[end].phase));
-            }
+    for (size_t i = 0, n = 0; i < tracks->n_flows; i += n) {
+        n = 1;
+        while (i + n < tracks->n_flows && flows[i + n].key == flows[i].key) {
+            n++;
         }
-        if (flows[end - 1].phase != 'f') {
-            MT_TRY(mtprof__check_find(check, MTPROF__RULE_CHROME_FLOW, flow_place(&flows[i]),
-                                      "flow event %c: no f has its category and id",
-                                      flows[i].phase));
-        }
+        MT_TRY(check_flow(check, tracks, flows + i, n));
     }
     return MTPROF_OK;
 }

@@ -35,8 +35,10 @@ typedef struct category {
     uint8_t length, kind, place;
 } category;
 
-#define CATEGORY(text, kind, place, device) \
-    {text, device, sizeof(text) - 1, MTPROF_EVENT_##kind, PLACE_##place}
+#define CATEGORY(text, kind, place, device)                                \
+    {                                                                      \
+        text, device, sizeof(text) - 1, MTPROF_EVENT_##kind, PLACE_##place \
+    }
 
 static const category categories[] = {
     CATEGORY("cpu_op", OP, HOST, NULL),
@@ -161,6 +163,22 @@ static int queue_track(mtprof__import *import, uint32_t *track)
     return mtprof__import_track_of(import, MTPROF__TRACK_QUEUE, device, queue, track);
 }
 
+/* An export of ours that had to shorten a span, so that its track nests, says how it was. */
+static bool read_recorded(const mtprof__import *import, mtprof__new_span *span)
+{
+    const mtprof__slice *ts = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_TS);
+    const mtprof__slice *dur = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_DUR);
+    int64_t start = 0;
+    int64_t ns = 0;
+    if (ts == NULL || dur == NULL || !mtprof__slice_thousandths(ts, &start) ||
+        !mtprof__slice_thousandths(dur, &ns) || ns < 0) {
+        return false;
+    }
+    span->start_ns = start;
+    span->end_ns = start + ns;
+    return true;
+}
+
 /* What all spans have, from the entry; end_ns as its duration says. */
 static int read_span(mtprof__import *import, const category *of, mtprof__new_span *span)
 {
@@ -169,11 +187,11 @@ static int read_span(mtprof__import *import, const category *of, mtprof__new_spa
     *span = (mtprof__new_span){
         .start_ns = raw->ts_ns,
         .end_ns = raw->ts_ns + (raw->dur_ns > 0 ? raw->dur_ns : 0),
-        .index = MTPROF_NO_EVENT,
+        .index = MTPROF__NO_INDEX,
         .step = -1,
         .kind = of->kind,
     };
-    if (arg_int(import, MTPROF__ARG_INDEX, &number) && number >= 0 && number < MTPROF_NO_EVENT) {
+    if (arg_int(import, MTPROF__ARG_INDEX, &number) && number >= 0 && number < MTPROF__NO_INDEX) {
         span->index = (uint32_t)number;
     }
     if (arg_int(import, MTPROF__ARG_STEP, &number) && number >= -1 && number <= INT32_MAX) {
@@ -187,7 +205,7 @@ static int read_span(mtprof__import *import, const category *of, mtprof__new_spa
         int32_t step = step_number(mtprof_model_name(import->model, span->name));
         if (step >= 0) {
             span->kind = MTPROF_EVENT_STEP;
-            span->step = step;
+            span->step = span->step >= 0 ? span->step : step;
         }
     }
     return MTPROF_OK;
@@ -197,7 +215,8 @@ static int add_device_span(mtprof__import *import, mtprof__new_span *span)
 {
     uint32_t track;
     uint32_t place;
-    if (span->kind == MTPROF_EVENT_ANNOTATION && span->end_ns - span->start_ns >= 2) {
+    if (!read_recorded(import, span) && span->kind == MTPROF_EVENT_ANNOTATION &&
+        span->end_ns - span->start_ns >= 2) {
         /* They are written a nanosecond longer at both ends (TC 5.3.3). */
         span->start_ns += 1;
         span->end_ns -= 1;
@@ -260,9 +279,9 @@ static int add_span(mtprof__import *import)
     }
     uint32_t track;
     uint32_t place;
-    return add_host_span(
-        import, of->place == PLACE_OVERHEAD ? MTPROF__TRACK_OVERHEAD : MTPROF__TRACK_HOST, &span,
-        &track, &place);
+    return add_host_span(import,
+                         of->place == PLACE_OVERHEAD ? MTPROF__TRACK_OVERHEAD : MTPROF__TRACK_HOST,
+                         &span, &track, &place);
 }
 
 /* ---- begins and ends ----------------------------------------------------------------------------
@@ -457,8 +476,12 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
     arg_int(import, MTPROF__ARG_MEMORY_BYTES, &point->bytes);
     arg_int(import, MTPROF__ARG_MEMORY_ALLOCATED, &point->allocated);
     arg_int(import, MTPROF__ARG_MEMORY_RESERVED, &point->reserved_bytes);
-    if (arg_int(import, MTPROF__ARG_CORRELATION_ID, &number) && number != 0) {
-        point->correlation = (uint64_t)number;
+    if (arg_int(import, MTPROF__ARG_STEP, &number) && number >= 0 && number <= INT32_MAX) {
+        point->step = (int32_t)number;
+    }
+    if (arg_int(import, MTPROF__ARG_CORRELATION_ID, &number)) {
+        /* 0: nobody's, whatever was open at that moment */
+        point->correlation = number != 0 ? (uint64_t)number : UINT64_MAX;
         import->allocs_name_owner = true;
     }
     import->n_allocs += kind == MTPROF_EVENT_ALLOC;
@@ -517,8 +540,7 @@ static int add_count(mtprof__import *import, mtprof_text key, const mtprof__slic
     both[name.length] = ' ';
     memcpy(both + name.length + 1, key.bytes, key.length);
     return mtprof__dictionary_name(&import->model->dictionary,
-                                   (mtprof_text){both, name.length + 1 + key.length},
-                                   &point->name);
+                                   (mtprof_text){both, name.length + 1 + key.length}, &point->name);
 }
 
 static int add_counter(mtprof__import *import)
@@ -531,8 +553,8 @@ static int add_counter(mtprof__import *import)
     }
     for (uint32_t i = 0; i < raw->n_others; i++) {
         const mtprof__slice *key = &raw->others[i].key;
-        MT_TRY(add_count(import, (mtprof_text){key->bytes, key->length}, &raw->others[i].value,
-                         one));
+        MT_TRY(
+            add_count(import, (mtprof_text){key->bytes, key->length}, &raw->others[i].value, one));
     }
     return MTPROF_OK;
 }
@@ -578,8 +600,8 @@ static int add_process_name(mtprof__import *import, int64_t pid, mtprof_text nam
     if (import->n_processes >= PROCESSES_MOST) {
         return MTPROF_OK;
     }
-    if (!mtb_grow((void **)&import->processes, &import->processes_capacity,
-                  import->n_processes + 1, sizeof *import->processes)) {
+    if (!mtb_grow((void **)&import->processes, &import->processes_capacity, import->n_processes + 1,
+                  sizeof *import->processes)) {
         return mtb_fail(MTPROF_ENOMEM, "open trace: %zu processes", import->n_processes + 1);
     }
     memmove(&import->processes[from + 1], &import->processes[from],
@@ -589,17 +611,21 @@ static int add_process_name(mtprof__import *import, int64_t pid, mtprof_text nam
     return MTPROF_OK;
 }
 
-/* kineto writes "thread 640 (python3)"; what is in parentheses is the name. */
+/* kineto writes "thread 640 (python3)"; what is in parentheses is the name. "thread 640" has none.
+ */
 static mtprof_text plain_thread_name(mtprof_text name)
 {
     static const char prefix[] = "thread ";
     size_t at = sizeof prefix - 1;
-    if (name.length < at + 4 || memcmp(name.bytes, prefix, at) != 0) {
+    if (name.length <= at || memcmp(name.bytes, prefix, at) != 0) {
         return name;
     }
     size_t digits = at;
     while (at < name.length && (unsigned)(unsigned char)name.bytes[at] - '0' < 10) {
         at++;
+    }
+    if (at > digits && at == name.length) {
+        return (mtprof_text){"", 0};
     }
     if (at == digits || name.length < at + 3 || memcmp(name.bytes + at, " (", 2) != 0 ||
         name.bytes[name.length - 1] != ')') {

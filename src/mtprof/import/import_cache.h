@@ -4,8 +4,8 @@
  * few names, shapes and stacks come again and again; a text that was pushed out is just decoded
  * again.
  */
-#ifndef MTPROF_IMPORT_CACHE_H
-#define MTPROF_IMPORT_CACHE_H
+#ifndef MTPROF_IMPORT_IMPORT_CACHE_H
+#define MTPROF_IMPORT_IMPORT_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,4 +35,4 @@ void mtprof__cache_keep(mtprof__cache *cache, const char *key, size_t length, ui
                         const uint32_t values[2]);
 void mtprof__cache_fini(mtprof__cache *cache);
 
-#endif /* MTPROF_IMPORT_CACHE_H */
+#endif /* MTPROF_IMPORT_IMPORT_CACHE_H */

@@ -42,8 +42,8 @@ static int report_progress(const reader *r)
     if (options->progress == NULL) {
         return MTPROF_OK;
     }
-    if (options->progress(options->user, "reading", r->source->read_bytes,
-                          r->source->file_bytes) != 0) {
+    if (options->progress(options->user, "reading", r->source->read_bytes, r->source->file_bytes) !=
+        0) {
         return mtb_fail(MTPROF_ECALLBACK, "open trace: %s: given up on request", r->source->path);
     }
     return MTPROF_OK;
@@ -170,7 +170,7 @@ static uint64_t want_of(const mtprof__slice *key)
         const char *key;
         uint64_t want;
     } flags[] = {
-        {"with_stack", MTPROF_WANT_STACKS},   {"profile_memory", MTPROF_WANT_ALLOCS},
+        {"with_stack", MTPROF_WANT_STACKS},    {"profile_memory", MTPROF_WANT_ALLOCS},
         {"record_shapes", MTPROF_WANT_INPUTS}, {"with_modules", MTPROF_WANT_MODULES},
         {"with_flops", MTPROF_WANT_FLOPS},
     };

@@ -30,8 +30,8 @@ static unsigned pick(const char *key, size_t length, const uint8_t *candidates, 
     return MTPROF__ARG_COUNT;
 }
 
-#define PICK(...)                                            \
-    pick(key, length, (const uint8_t[]){__VA_ARGS__},        \
+#define PICK(...)                                     \
+    pick(key, length, (const uint8_t[]){__VA_ARGS__}, \
          sizeof((const uint8_t[]){__VA_ARGS__}) / sizeof(uint8_t))
 
 /* By length: no length has more than a few keys. test_import_event walks all of them. */
@@ -54,13 +54,11 @@ unsigned mtprof__arg_of(const char *key, size_t length)
     case 11:
         return PICK(MTPROF__ARG_EXTERNAL_ID, MTPROF__ARG_CORRELATION, MTPROF__ARG_DEVICE_KIND,
                     MTPROF__ARG_RUNTIME_TID, MTPROF__ARG_MEMORY_DEVICE_TYPE,
-                    MTPROF__ARG_EXTERNAL_ID_OLD);
-    case 12: return PICK(MTPROF__ARG_SHAPES, MTPROF__ARG_RUNTIME_NAME);
-    case 13:
-        return PICK(MTPROF__ARG_STRIDES, MTPROF__ARG_FORWARD_THREAD, MTPROF__ARG_OVERLOAD);
+                    MTPROF__ARG_RECORDED_TS, MTPROF__ARG_EXTERNAL_ID_OLD);
+    case 12: return PICK(MTPROF__ARG_SHAPES, MTPROF__ARG_RUNTIME_NAME, MTPROF__ARG_RECORDED_DUR);
+    case 13: return PICK(MTPROF__ARG_STRIDES, MTPROF__ARG_FORWARD_THREAD, MTPROF__ARG_OVERLOAD);
     case 14: return PICK(MTPROF__ARG_CORRELATION_ID, MTPROF__ARG_MEMORY_RESERVED);
-    case 15:
-        return PICK(MTPROF__ARG_CONCRETE, MTPROF__ARG_SEQUENCE, MTPROF__ARG_MEMORY_ALLOCATED);
+    case 15: return PICK(MTPROF__ARG_CONCRETE, MTPROF__ARG_SEQUENCE, MTPROF__ARG_MEMORY_ALLOCATED);
     case 16: return PICK(MTPROF__ARG_HIERARCHY);
     case 18: return PICK(MTPROF__ARG_RECORD_FUNCTION);
     case 26:

@@ -5,8 +5,8 @@
  * One pass over the entry, in whatever order its members come. Arguments that are understood go to
  * their place in `args`; the others are listed as they stand. Nothing is copied or decoded here.
  */
-#ifndef MTPROF_IMPORT_EVENT_H
-#define MTPROF_IMPORT_EVENT_H
+#ifndef MTPROF_IMPORT_IMPORT_EVENT_H
+#define MTPROF_IMPORT_IMPORT_EVENT_H
 
 #include "mtprof/import/json_scan.h"
 
@@ -16,59 +16,61 @@
 #include <stdint.h>
 
 /* X(NAME, key): arguments that are understood. */
-#define MTPROF__ARGS(X)                           \
-    X(EXTERNAL_ID, "External id")                 \
-    X(EXTERNAL_ID_OLD, "external id")             \
-    X(CORRELATION, "correlation")                 \
-    X(INDEX, "Ev Idx")                            \
-    X(SEQUENCE, "Sequence number")                \
-    X(FORWARD_THREAD, "Fwd thread id")            \
-    X(RECORD_FUNCTION, "Record function id")      \
-    X(DIMS, "Input Dims")                         \
-    X(STRIDES, "Input Strides")                   \
-    X(TYPES, "Input type")                        \
-    X(CONCRETE, "Concrete Inputs")                \
-    X(CALL_STACK, "Call stack")                   \
-    X(HIERARCHY, "Module Hierarchy")              \
-    X(DEVICE, "device")                           \
-    X(STREAM, "stream")                           \
-    X(BYTES, "bytes")                             \
-    X(MEMORY_ADDRESS, "Addr")                     \
-    X(MEMORY_BYTES, "Bytes")                      \
-    X(MEMORY_DEVICE_TYPE, "Device Type")          \
-    X(MEMORY_DEVICE_ID, "Device Id")              \
-    X(MEMORY_ALLOCATED, "Total Allocated")        \
-    X(MEMORY_RESERVED, "Total Reserved")          \
-    X(FINISHED, "finished")                       \
-    X(NAME, "name")                               \
-    X(LABELS, "labels")                           \
-    X(SORT_INDEX, "sort_index")                   \
-    /* ours */                                    \
-    X(CORRELATION_ID, "correlation_id")           \
-    X(PARENT_ID, "parent_id")                     \
-    X(ASYNC, "async")                             \
-    X(STEP, "step")                               \
-    X(DEVICE_KIND, "device_type")                 \
-    X(RUNTIME_NAME, "runtime_name")               \
-    X(RUNTIME_TID, "runtime_tid")                 \
-    X(SHAPES, "input_shapes")                     \
-    X(STACK, "stack")                             \
-    X(FLOPS, "flops")                             \
-    X(OVERLOAD, "overload_name")                  \
-    X(MODULE, "module")                           \
-    X(SAMPLED, "sampled")                         \
-    X(CPU_BEFORE, "cpu_memory_allocated_before")  \
-    X(CPU_AFTER, "cpu_memory_allocated_after")    \
-    X(CPU_DELTA, "cpu_memory_allocated_delta")    \
-    X(NPU_BEFORE, "npu_memory_allocated_before")  \
-    X(NPU_AFTER, "npu_memory_allocated_after")    \
+#define MTPROF__ARGS(X)                          \
+    X(EXTERNAL_ID, "External id")                \
+    X(EXTERNAL_ID_OLD, "external id")            \
+    X(CORRELATION, "correlation")                \
+    X(INDEX, "Ev Idx")                           \
+    X(SEQUENCE, "Sequence number")               \
+    X(FORWARD_THREAD, "Fwd thread id")           \
+    X(RECORD_FUNCTION, "Record function id")     \
+    X(DIMS, "Input Dims")                        \
+    X(STRIDES, "Input Strides")                  \
+    X(TYPES, "Input type")                       \
+    X(CONCRETE, "Concrete Inputs")               \
+    X(CALL_STACK, "Call stack")                  \
+    X(HIERARCHY, "Module Hierarchy")             \
+    X(DEVICE, "device")                          \
+    X(STREAM, "stream")                          \
+    X(BYTES, "bytes")                            \
+    X(MEMORY_ADDRESS, "Addr")                    \
+    X(MEMORY_BYTES, "Bytes")                     \
+    X(MEMORY_DEVICE_TYPE, "Device Type")         \
+    X(MEMORY_DEVICE_ID, "Device Id")             \
+    X(MEMORY_ALLOCATED, "Total Allocated")       \
+    X(MEMORY_RESERVED, "Total Reserved")         \
+    X(FINISHED, "finished")                      \
+    X(NAME, "name")                              \
+    X(LABELS, "labels")                          \
+    X(SORT_INDEX, "sort_index")                  \
+    /* ours */                                   \
+    X(CORRELATION_ID, "correlation_id")          \
+    X(PARENT_ID, "parent_id")                    \
+    X(ASYNC, "async")                            \
+    X(STEP, "step")                              \
+    X(DEVICE_KIND, "device_type")                \
+    X(RUNTIME_NAME, "runtime_name")              \
+    X(RUNTIME_TID, "runtime_tid")                \
+    X(SHAPES, "input_shapes")                    \
+    X(STACK, "stack")                            \
+    X(FLOPS, "flops")                            \
+    X(OVERLOAD, "overload_name")                 \
+    X(MODULE, "module")                          \
+    X(RECORDED_TS, "recorded_ts")                \
+    X(RECORDED_DUR, "recorded_dur")              \
+    X(SAMPLED, "sampled")                        \
+    X(CPU_BEFORE, "cpu_memory_allocated_before") \
+    X(CPU_AFTER, "cpu_memory_allocated_after")   \
+    X(CPU_DELTA, "cpu_memory_allocated_delta")   \
+    X(NPU_BEFORE, "npu_memory_allocated_before") \
+    X(NPU_AFTER, "npu_memory_allocated_after")   \
     X(NPU_DELTA, "npu_memory_allocated_delta")
 
 enum mtprof__arg {
 #define MTPROF__I_ARG(name, key) MTPROF__ARG_##name,
     MTPROF__ARGS(MTPROF__I_ARG)
 #undef MTPROF__I_ARG
-        MTPROF__ARG_COUNT
+    MTPROF__ARG_COUNT
 };
 
 enum {
@@ -106,4 +108,4 @@ mtprof_text mtprof__arg_key(unsigned arg);
 /* The entry at scan->at, which is an opening brace. Returns an enum mtprof__scan_status. */
 int mtprof__scan_event(mtprof__scan *scan, mtprof__raw_event *event);
 
-#endif /* MTPROF_IMPORT_EVENT_H */
+#endif /* MTPROF_IMPORT_IMPORT_EVENT_H */

@@ -69,19 +69,13 @@ static int add_thread(mtprof__import *import, mtprof__import_track *track, uint3
 }
 
 /* Threads are numbered in the order of their first event; those with points only come last. */
-static int add_threads(mtprof__import *import)
+static int number_threads(mtprof__import *import, mtprof__sort_key *keys, bool *has_points)
 {
-    uint32_t number = 0;
-    mtprof__sort_key *keys = mtb_calloc(import->n_tracks + 1, sizeof *keys);
-    bool *has_points = mtb_calloc(import->n_tracks + 1, sizeof *has_points);
-    int status = keys != NULL && has_points != NULL
-                     ? MTPROF_OK
-                     : mtb_fail(MTPROF_ENOMEM, "open trace: %zu threads", import->n_tracks);
     size_t n = 0;
-    for (size_t i = 0; status == MTPROF_OK && i < import->n_points; i++) {
+    for (size_t i = 0; i < import->n_points; i++) {
         has_points[import->points[i].track] = true;
     }
-    for (size_t t = 0; status == MTPROF_OK && t < import->n_tracks; t++) {
+    for (size_t t = 0; t < import->n_tracks; t++) {
         const mtprof__import_track *track = &import->tracks[t];
         bool some = track->run.columns.n > 0;
         if (track->space != MTPROF__TRACK_QUEUE && (some || has_points[t])) {
@@ -89,16 +83,22 @@ static int add_threads(mtprof__import *import)
                                            (uint32_t)t};
         }
     }
-    if (status == MTPROF_OK) {
-        status = mtprof__import_sort_keys(keys, n);
+    MT_TRY(mtprof__import_sort_keys(keys, n));
+    for (size_t i = 0; i < n; i++) {
+        MT_TRY(add_thread(import, &import->tracks[keys[i].place], (uint32_t)i + 1));
     }
-    for (size_t i = 0; status == MTPROF_OK && i < n; i++) {
-        status = add_thread(import, &import->tracks[keys[i].place], ++number);
-    }
-    if (status == MTPROF_OK && n > 0) {
-        int64_t pid = import->tracks[keys[0].place].pid;
-        import->model->info.pid = pid > 0 && pid < MTPROF__STRANGE_ID ? (uint64_t)pid : 0;
-    }
+    int64_t pid = n > 0 ? import->tracks[keys[0].place].pid : 0;
+    import->model->info.pid = pid > 0 && pid < MTPROF__STRANGE_ID ? (uint64_t)pid : 0;
+    return MTPROF_OK;
+}
+
+static int add_threads(mtprof__import *import)
+{
+    mtprof__sort_key *keys = mtb_calloc(import->n_tracks + 1, sizeof *keys);
+    bool *has_points = mtb_calloc(import->n_tracks + 1, sizeof *has_points);
+    int status = keys != NULL && has_points != NULL
+                     ? number_threads(import, keys, has_points)
+                     : mtb_fail(MTPROF_ENOMEM, "open trace: %zu threads", import->n_tracks);
     mtb_free(keys);
     mtb_free(has_points);
     return status;
@@ -119,8 +119,7 @@ static int model_device(mtprof__import *import, int64_t number, uint32_t *device
     MT_TRY(mtprof__dictionary_device(&import->model->dictionary, device_type(import),
                                      (int32_t)number, device));
     if (import->model->info.device_type == NULL) {
-        import->model->info.device_type =
-            import->model->dictionary.devices[*device].type.bytes;
+        import->model->info.device_type = import->model->dictionary.devices[*device].type.bytes;
     }
     return MTPROF_OK;
 }
@@ -158,15 +157,18 @@ static void set_tracks(mtprof__import *import)
 /* MEMORY_DEVICE says so far whether it is the first device's memory or the host's. */
 static int set_memory_devices(mtprof__import *import)
 {
+    uint32_t device = 0;
     for (size_t t = 0; t < import->n_tracks; t++) {
         const mtprof__columns *columns = &import->tracks[t].run.columns;
         uint8_t *devices = columns->extra[MTPROF_COLUMN_MEMORY_DEVICE];
-        for (size_t i = 0; devices != NULL && i < columns->n; i++) {
-            if (devices[i] != 0) {
-                uint32_t device;
-                MT_TRY(model_device(import, 0, &device));
-                devices[i] = (uint8_t)device;
-            }
+        if (devices == NULL) {
+            continue;
+        }
+        if (device == 0 && memchr(devices, 1, columns->n) != NULL) {
+            MT_TRY(model_device(import, 0, &device));
+        }
+        for (size_t i = 0; i < columns->n; i++) {
+            devices[i] = (uint8_t)(devices[i] != 0 ? device : 0);
         }
     }
     return MTPROF_OK;
@@ -186,6 +188,17 @@ static bool is_host_of_links(const mtprof__import *import, uint8_t kind)
     }
 }
 
+static int add_hosts_of(const mtprof__import *import, mtprof__run *run)
+{
+    const uint64_t *ids = run->columns.extra[MTPROF_COLUMN_CORRELATION];
+    for (uint32_t i = 0; ids != NULL && i < run->columns.n; i++) {
+        if (ids[i] != 0 && is_host_of_links(import, run->columns.kind[i])) {
+            MT_TRY(mtprof__links_add(&run->hosts, ids[i], i));
+        }
+    }
+    return MTPROF_OK;
+}
+
 static int add_hosts(mtprof__import *import)
 {
     bool needed = false;
@@ -193,25 +206,30 @@ static int add_hosts(mtprof__import *import)
         needed |= import->tracks[t].run.works.n + import->tracks[t].run.parents.n != 0;
     }
     for (size_t t = 0; needed && t < import->n_tracks; t++) {
-        mtprof__run *run = &import->tracks[t].run;
-        const uint64_t *ids = run->columns.extra[MTPROF_COLUMN_CORRELATION];
-        for (uint32_t i = 0; ids != NULL && i < run->columns.n; i++) {
-            if (ids[i] != 0 && is_host_of_links(import, run->columns.kind[i])) {
-                MT_TRY(mtprof__links_add(&run->hosts, ids[i], i));
-            }
-        }
+        MT_TRY(add_hosts_of(import, &import->tracks[t].run));
     }
     return MTPROF_OK;
 }
 
-/* What is said to have no parent (key 0) has none, whatever the times say. */
+/* What is said to have no parent (key 0) has none, whatever the times say. Without a duration it is
+ * then on top: no sum of times tells. */
+static void drop_parent(const mtprof__columns *columns, uint32_t i)
+{
+    const unsigned loose = MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP;
+    columns->parent[i] = MTPROF_NO_EVENT;
+    if (columns->start_ns[i] == columns->end_ns[i] && (columns->flags[i] & loose) == 0 &&
+        columns->kind[i] != MTPROF_EVENT_FUNCTION) {
+        columns->flags[i] |= MTPROF_EVENT_TOP;
+    }
+}
+
 static void drop_parents(const mtprof__import *import)
 {
     for (size_t t = 0; t < import->n_tracks; t++) {
         const mtprof__run *run = &import->tracks[t].run;
         for (size_t i = 0; i < run->parents.n; i++) {
             if (run->parents.items[i].key == 0) {
-                run->columns.parent[run->parents.items[i].event] = MTPROF_NO_EVENT;
+                drop_parent(&run->columns, run->parents.items[i].event);
             }
         }
     }
@@ -220,38 +238,20 @@ static void drop_parents(const mtprof__import *import)
 /* ---- points -------------------------------------------------------------------------------------
  */
 
+static void point_key(const void *item, mtprof__sort_key *key)
+{
+    key->start_ns = ((const mtprof__event *)item)->start_ns;
+}
+
 static int sort_points(mtprof__import *import)
 {
-    size_t n = import->n_points;
     bool sorted = true;
-    for (size_t i = 1; i < n && sorted; i++) {
+    for (size_t i = 1; i < import->n_points && sorted; i++) {
         sorted = import->points[i - 1].start_ns <= import->points[i].start_ns;
     }
-    if (sorted) {
-        return MTPROF_OK;
-    }
-    mtprof__sort_key *keys = mtb_resize(NULL, n, sizeof *keys);
-    mtprof__event *points = mtb_resize(NULL, n, sizeof *points);
-    int status = n < UINT32_MAX && keys != NULL && points != NULL
-                     ? MTPROF_OK
-                     : mtb_fail(MTPROF_ENOMEM, "open trace: sorting %zu points", n);
-    for (size_t i = 0; status == MTPROF_OK && i < n; i++) {
-        keys[i] = (mtprof__sort_key){import->points[i].start_ns, 0, 0, (uint32_t)i};
-    }
-    if (status == MTPROF_OK) {
-        status = mtprof__import_sort_keys(keys, n);
-    }
-    if (status == MTPROF_OK) {
-        for (size_t i = 0; i < n; i++) {
-            points[i] = import->points[keys[i].place];
-        }
-        mtb_free(import->points);
-        import->points = points;
-        points = NULL;
-    }
-    mtb_free(keys);
-    mtb_free(points);
-    return status;
+    return sorted ? MTPROF_OK
+                  : mtprof__import_sort_items((void **)&import->points, import->n_points,
+                                              sizeof *import->points, point_key);
 }
 
 /* Numbers of the import become numbers of the model. */
@@ -335,14 +335,36 @@ static void number_events(const mtprof__columns *columns)
     uint32_t next = 0;
     for (size_t i = 0; i < columns->n; i++) {
         uint32_t index = columns->index[i];
-        next = index != MTPROF_NO_EVENT && index >= next ? index + 1 : next;
+        next = index < MTPROF__NO_INDEX && index >= next ? index + 1 : next;
     }
-    for (size_t i = 0; i < columns->n && next < MTPROF_NO_EVENT; i++) {
-        if (columns->index[i] == MTPROF_NO_EVENT && columns->device[i] == 0 &&
-            !is_memory(columns->kind[i])) {
+    for (size_t i = 0; i < columns->n; i++) {
+        if (columns->index[i] == MTPROF__NO_INDEX && next < MTPROF__NO_INDEX) {
             columns->index[i] = next++;
         }
     }
+}
+
+/* Host events without an id get one above all others: parents and owners are told by ids. */
+static int identify_events(mtprof__columns *columns)
+{
+    const uint64_t id_most = (uint64_t)1 << 52;
+    const uint64_t *known = columns->extra[MTPROF_COLUMN_CORRELATION];
+    uint64_t next = 1;
+    for (size_t i = 0; known != NULL && i < columns->n; i++) {
+        next = known[i] >= next && known[i] < id_most ? known[i] + 1 : next;
+    }
+    void *ids = NULL;
+    for (size_t i = 0; i < columns->n; i++) {
+        if (columns->device[i] != 0 || is_memory(columns->kind[i]) ||
+            (known != NULL && known[i] != 0)) {
+            continue;
+        }
+        if (ids == NULL) {
+            MT_TRY(mtprof__columns_extra(columns, MTPROF_COLUMN_CORRELATION, &ids));
+        }
+        ((uint64_t *)ids)[i] = next++;
+    }
+    return MTPROF_OK;
 }
 
 /* Device work was launched in the step of what launched it. */
@@ -437,7 +459,10 @@ int mtprof__import_finish(mtprof__import *import)
     mtprof__run_fini(&strays.run);
     MT_TRY(status);
     number_events(&import->model->columns);
-    tell_device_steps(&import->model->columns);
+    MT_TRY(identify_events(&import->model->columns));
+    if (!import->is_ours) {
+        tell_device_steps(&import->model->columns);
+    }
     tell_findings(import);
     tell_info(import);
     return MTPROF_OK;

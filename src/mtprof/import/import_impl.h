@@ -16,8 +16,8 @@
  *   I2  Times are what the file says, in nanoseconds, without rounding through a double.
  *   I3  Nothing but columns, points and distinct texts grows with the file.
  */
-#ifndef MTPROF_IMPORT_IMPL_H
-#define MTPROF_IMPORT_IMPL_H
+#ifndef MTPROF_IMPORT_IMPORT_IMPL_H
+#define MTPROF_IMPORT_IMPORT_IMPL_H
 
 #include "base/idmap.h"
 #include "mtprof/import/import_cache.h"
@@ -37,15 +37,19 @@ enum mtprof__track_space {
     MTPROF__TRACK_OVERHEAD = 2 /* its events go to the threads that were running (import_nest.c) */
 };
 
+/* INDEX of host events that came without one, until all are in order: behind those that did, before
+ * device work. */
+#define MTPROF__NO_INDEX (MTPROF_NO_EVENT - 1)
+
 /* Pids and tids that stand for texts: this plus the number of a name. Above those of any system. */
 #define MTPROF__STRANGE_ID ((int64_t)1 << 40)
 
 typedef struct mtprof__import_track {
     int64_t pid, tid;
-    uint8_t space;  /* enum mtprof__track_space */
-    bool unsorted;  /* an event began before the one in front of it */
-    bool nested;    /* parents and self times are there */
-    uint32_t track; /* in the dictionary; set by import_finish.c */
+    uint8_t space;                  /* enum mtprof__track_space */
+    bool unsorted;                  /* an event began before the one in front of it */
+    bool nested;                    /* parents and self times are there */
+    uint32_t track;                 /* in the dictionary; set by import_finish.c */
     mtprof_text name, process_name; /* bytes NULL: not told */
     mtprof__run run;
     uint32_t *open; /* begins without an end, innermost last */
@@ -107,8 +111,7 @@ typedef struct mtprof__import {
     const char *device_type; /* as categories tell it; NULL: none did */
     mtprof_text device_name; /* as arguments tell it; bytes NULL: none did */
     bool is_ours;            /* ids are unique over all kinds of events */
-    bool has_index;
-    bool has_begins; /* spans in two halves */
+    bool has_begins;         /* spans in two halves */
 
     uint64_t entries, events; /* of traceEvents, and those that became something */
     mtprof_model_findings found;
@@ -181,13 +184,17 @@ typedef struct mtprof__sort_key {
 } mtprof__sort_key;
 /* Sorts by start, longest first, index, place. Fails with ENOMEM. */
 int mtprof__import_sort_keys(mtprof__sort_key *keys, size_t n);
+/* Sorts an array so, by the keys of its items (their place is set); *items is another block then.
+ * Fails with ENOMEM. */
+int mtprof__import_sort_items(void **items, size_t n, size_t item_bytes,
+                              void (*key_of)(const void *item, mtprof__sort_key *key));
 /* Sorts a track so and renumbers what names its events. */
 int mtprof__import_sort(mtprof__import_track *track);
 
 /* import_nest.c -----------------------------------------------------------------------------------
  */
 /* Parents, self times, and the flags TOP and OVERLAP of a sorted track. */
-void mtprof__import_nest(mtprof__import_track *track);
+int mtprof__import_nest(mtprof__import_track *track);
 /* For times in ascending order, the innermost event of a sorted and nested track that takes part in
  * its tree and is open then, its end included; MTPROF_NO_EVENT: none. */
 void mtprof__import_innermost(const mtprof__import_track *track, const mtprof__sort_key *times,
@@ -209,4 +216,4 @@ int mtprof__import_finish(mtprof__import *import);
 int mtprof__import_source(mtprof__source *source, const mtprof_model_options *options,
                           mtprof_model **out);
 
-#endif /* MTPROF_IMPORT_IMPL_H */
+#endif /* MTPROF_IMPORT_IMPORT_IMPL_H */

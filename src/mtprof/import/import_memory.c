@@ -18,31 +18,9 @@ typedef struct id_refs {
     size_t n;
 } id_refs;
 
-/* Sorted by id through the one sort there is: ids are below 2^63. */
-static int sort_refs(id_refs *refs)
+static void ref_key(const void *item, mtprof__sort_key *key)
 {
-    mtprof__sort_key *keys = mtb_resize(NULL, refs->n, sizeof *keys);
-    id_ref *sorted = mtb_resize(NULL, refs->n, sizeof *sorted);
-    int status = keys != NULL && sorted != NULL
-                     ? MTPROF_OK
-                     : mtb_fail(MTPROF_ENOMEM, "open trace: sorting %zu ids", refs->n);
-    for (size_t i = 0; status == MTPROF_OK && i < refs->n; i++) {
-        keys[i] = (mtprof__sort_key){(int64_t)refs->items[i].id, 0, 0, (uint32_t)i};
-    }
-    if (status == MTPROF_OK) {
-        status = mtprof__import_sort_keys(keys, refs->n);
-    }
-    if (status == MTPROF_OK) {
-        for (size_t i = 0; i < refs->n; i++) {
-            sorted[i] = refs->items[keys[i].place];
-        }
-        mtb_free(refs->items);
-        refs->items = sorted;
-        sorted = NULL;
-    }
-    mtb_free(keys);
-    mtb_free(sorted);
-    return status;
+    key->start_ns = (int64_t)((const id_ref *)item)->id;
 }
 
 static int make_refs(const mtprof__import *import, id_refs *refs)
@@ -59,14 +37,13 @@ static int make_refs(const mtprof__import *import, id_refs *refs)
         const mtprof__columns *columns = &import->tracks[t].run.columns;
         const uint64_t *ids = columns->extra[MTPROF_COLUMN_CORRELATION];
         for (uint32_t i = 0;
-             ids != NULL && import->tracks[t].space != MTPROF__TRACK_QUEUE && i < columns->n;
-             i++) {
+             ids != NULL && import->tracks[t].space != MTPROF__TRACK_QUEUE && i < columns->n; i++) {
             if (ids[i] != 0) {
                 refs->items[refs->n++] = (id_ref){ids[i], t, i};
             }
         }
     }
-    return refs->n > 0 ? sort_refs(refs) : MTPROF_OK;
+    return mtprof__import_sort_items((void **)&refs->items, refs->n, sizeof *refs->items, ref_key);
 }
 
 static const id_ref *find_ref(const id_refs *refs, uint64_t id)
@@ -89,8 +66,8 @@ static const id_ref *find_ref(const id_refs *refs, uint64_t id)
 
 static int add_bytes(mtprof__columns *columns, uint32_t place, const mtprof__event *point)
 {
-    uint32_t id = point->device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU
-                                     : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE;
+    uint32_t id =
+        point->device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE;
     void *sums;
     MT_TRY(mtprof__columns_extra(columns, id, &sums));
     ((uint64_t *)sums)[place] += (uint64_t)point->bytes;
@@ -108,14 +85,14 @@ static int add_stray(mtprof__import *import, const mtprof__event *point, mtprof_
     columns->parent[n] = MTPROF_NO_EVENT;
     columns->name[n] = point->name;
     columns->track[n] = import->tracks[point->track].track;
-    columns->step[n] = -1;
+    columns->step[n] = point->step;
     columns->index[n] = MTPROF_NO_EVENT;
     columns->kind[n] = failed ? MTPROF_EVENT_OUT_OF_MEMORY : MTPROF_EVENT_MEMORY;
     columns->device[n] = 0;
     columns->flags[n] = MTPROF_EVENT_TOP;
     columns->n = n + 1;
-    MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_BYTES, (uint32_t)n,
-                                  (uint64_t)point->bytes));
+    MT_TRY(
+        mtprof__import_set_u64(columns, MTPROF_COLUMN_BYTES, (uint32_t)n, (uint64_t)point->bytes));
     return failed ? MTPROF_OK : add_bytes(columns, (uint32_t)n, point);
 }
 
@@ -156,9 +133,12 @@ static int give_one(mtprof__import *import, mtprof__event *point, uint32_t inner
                     const id_refs *refs, const uint32_t *bases, mtprof__run *strays)
 {
     uint32_t track = point->track;
-    const id_ref *named = point->correlation != 0 ? find_ref(refs, point->correlation) : NULL;
+    uint64_t id = point->correlation;
+    const id_ref *named = id != 0 && id != UINT64_MAX ? find_ref(refs, id) : NULL;
     point->correlation = 0;
-    if (named != NULL) {
+    if (id == UINT64_MAX) {
+        innermost = MTPROF_NO_EVENT;
+    } else if (named != NULL) {
         track = named->track;
         innermost = named->place;
     }

@@ -10,8 +10,9 @@
  *
  *   N1  Events are visited in order of (start, longest first, index): a parent before its children.
  *   N2  The innermost open event and the parents above it are the stack; there is no other.
- *   N3  Functions of a language (kind FUNCTION) nest among themselves: torch's tables do not know
- *       them, so they take no time from ops.
+ *   N3  Functions of a language (kind FUNCTION) stand beside that: torch's tables do not know them,
+ *       so they take no time from ops and are parents of functions only. Their own self time is
+ *       less everything inside them.
  *
  * Overheads come on a track of their own. Each goes to the thread that was running: the one whose
  * innermost event around it began last.
@@ -34,18 +35,20 @@ static bool is_function(const mtprof__columns *columns, uint32_t i)
     return columns->kind[i] == MTPROF_EVENT_FUNCTION;
 }
 
-void mtprof__import_nest(mtprof__import_track *track)
+/* Parents and flags of all, and self times of all but functions. Whether there are some. */
+static bool nest_trees(const mtprof__columns *columns)
 {
-    const mtprof__columns *columns = &track->run.columns;
     const int64_t *start = columns->start_ns;
     const int64_t *end = columns->end_ns;
     uint32_t *parent = columns->parent;
     uint32_t tops[2] = {MTPROF_NO_EVENT, MTPROF_NO_EVENT};
+    bool functions = false;
     for (uint32_t i = 0; i < columns->n; i++) {
-        uint32_t *top = &tops[is_function(columns, i)];
-        uint16_t flags =
-            columns->flags[i] & (uint16_t) ~(MTPROF_EVENT_TOP | MTPROF_EVENT_OVERLAP);
+        bool function = is_function(columns, i);
+        uint32_t *top = &tops[function];
+        uint16_t flags = columns->flags[i] & (uint16_t) ~(MTPROF_EVENT_TOP | MTPROF_EVENT_OVERLAP);
         int64_t duration = end[i] - start[i];
+        functions |= function;
         while (*top != MTPROF_NO_EVENT && end[*top] <= start[i]) {
             *top = parent[*top];
         }
@@ -57,16 +60,53 @@ void mtprof__import_nest(mtprof__import_track *track)
             } else {
                 columns->self_ns[i] = duration;
                 if (*top != MTPROF_NO_EVENT) {
-                    columns->self_ns[*top] -= duration;
+                    columns->self_ns[*top] -= function ? 0 : duration;
                 } else {
-                    flags |= MTPROF_EVENT_TOP;
+                    flags |= function ? 0 : MTPROF_EVENT_TOP;
                 }
                 *top = i;
             }
         }
         columns->flags[i] = flags;
     }
+    return functions;
+}
+
+/* Self times of functions: one stack of all that nests, whatever it is. below[i] is what i stands
+ * on. What does not fit into the stack is inside of nothing. */
+static void nest_functions(const mtprof__columns *columns, uint32_t *below)
+{
+    const unsigned loose = MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP;
+    uint32_t top = MTPROF_NO_EVENT;
+    for (uint32_t i = 0; i < columns->n; i++) {
+        while (top != MTPROF_NO_EVENT && columns->end_ns[top] <= columns->start_ns[i]) {
+            top = below[top];
+        }
+        if ((columns->flags[i] & loose) != 0 ||
+            (top != MTPROF_NO_EVENT && columns->end_ns[i] > columns->end_ns[top])) {
+            continue;
+        }
+        if (top != MTPROF_NO_EVENT && is_function(columns, top)) {
+            columns->self_ns[top] -= columns->end_ns[i] - columns->start_ns[i];
+        }
+        below[i] = top;
+        top = i;
+    }
+}
+
+int mtprof__import_nest(mtprof__import_track *track)
+{
+    const mtprof__columns *columns = &track->run.columns;
+    if (nest_trees(columns)) {
+        uint32_t *below = mtb_resize(NULL, columns->n, sizeof *below);
+        if (below == NULL) {
+            return mtb_fail(MTPROF_ENOMEM, "open trace: nesting %zu events", columns->n);
+        }
+        nest_functions(columns, below);
+        mtb_free(below);
+    }
     track->nested = true;
+    return MTPROF_OK;
 }
 
 void mtprof__import_innermost(const mtprof__import_track *track, const mtprof__sort_key *times,
@@ -112,33 +152,11 @@ static int collect_steps(mtprof__import *import)
     return MTPROF_OK;
 }
 
-static int sort_steps(mtprof__import *import)
+static void step_key(const void *item, mtprof__sort_key *key)
 {
-    size_t n = import->n_steps;
-    mtprof__sort_key *keys = mtb_resize(NULL, n, sizeof *keys);
-    mtprof__step_span *sorted = mtb_resize(NULL, n, sizeof *sorted);
-    int status = keys != NULL && sorted != NULL
-                     ? MTPROF_OK
-                     : mtb_fail(MTPROF_ENOMEM, "open trace: sorting %zu steps", n);
-    for (size_t i = 0; status == MTPROF_OK && i < n; i++) {
-        keys[i] = (mtprof__sort_key){import->steps[i].start_ns, import->steps[i].end_ns, 0,
-                                     (uint32_t)i};
-    }
-    if (status == MTPROF_OK) {
-        status = mtprof__import_sort_keys(keys, n);
-    }
-    if (status == MTPROF_OK) {
-        for (size_t i = 0; i < n; i++) {
-            sorted[i] = import->steps[keys[i].place];
-        }
-        mtb_free(import->steps);
-        import->steps = sorted;
-        import->steps_capacity = n;
-        sorted = NULL;
-    }
-    mtb_free(keys);
-    mtb_free(sorted);
-    return status;
+    const mtprof__step_span *step = item;
+    key->start_ns = step->start_ns;
+    key->end_ns = step->end_ns;
 }
 
 /* An event's step is the one of its process that had begun last, if that goes on. Where its process
@@ -168,11 +186,16 @@ void mtprof__import_tell_steps(const mtprof__import *import, const mtprof__impor
 
 static int add_steps(mtprof__import *import)
 {
+    if (import->is_ours) {
+        return MTPROF_OK; /* our exports say what has a step; the rest has none */
+    }
     MT_TRY(collect_steps(import));
     if (import->n_steps == 0 || (uint64_t)import->n_steps * import->n_tracks > WORK_MOST) {
         return MTPROF_OK;
     }
-    MT_TRY(sort_steps(import));
+    MT_TRY(mtprof__import_sort_items((void **)&import->steps, import->n_steps,
+                                     sizeof *import->steps, step_key));
+    import->steps_capacity = import->n_steps;
     for (size_t t = 0; t < import->n_tracks; t++) {
         if (import->tracks[t].space != MTPROF__TRACK_QUEUE) {
             mtprof__import_tell_steps(import, &import->tracks[t]);
@@ -229,8 +252,8 @@ static void look_for_homes(overheads *all, const mtprof__import_track *track, ui
         while (at != MTPROF_NO_EVENT && columns->end_ns[at] < all->spans[i].end_ns) {
             at = columns->parent[at];
         }
-        if (at != MTPROF_NO_EVENT && (all->homes[i] == MTPROF_NO_EVENT ||
-                                      columns->start_ns[at] > all->began[i])) {
+        if (at != MTPROF_NO_EVENT &&
+            (all->homes[i] == MTPROF_NO_EVENT || columns->start_ns[at] > all->began[i])) {
             all->homes[i] = number;
             all->began[i] = columns->start_ns[at];
         }
@@ -289,7 +312,7 @@ static int nest_all(mtprof__import *import)
         mtprof__import_track *track = &import->tracks[t];
         MT_TRY(mtprof__import_sort(track));
         if (track->space != MTPROF__TRACK_QUEUE && !track->nested) {
-            mtprof__import_nest(track);
+            MT_TRY(mtprof__import_nest(track));
         }
     }
     return MTPROF_OK;

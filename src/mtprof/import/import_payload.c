@@ -17,11 +17,12 @@ static const uint64_t host_args =
     BIT(HIERARCHY) | BIT(CORRELATION_ID) | BIT(PARENT_ID) | BIT(ASYNC) | BIT(STEP) |
     BIT(DEVICE_KIND) | BIT(RUNTIME_NAME) | BIT(RUNTIME_TID) | BIT(SHAPES) | BIT(STACK) |
     BIT(FLOPS) | BIT(OVERLOAD) | BIT(MODULE) | BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(CPU_DELTA) |
-    BIT(NPU_BEFORE) | BIT(NPU_AFTER) | BIT(NPU_DELTA);
+    BIT(NPU_BEFORE) | BIT(NPU_AFTER) | BIT(NPU_DELTA) | BIT(RECORDED_TS) | BIT(RECORDED_DUR);
 
 static const uint64_t device_args = BIT(EXTERNAL_ID) | BIT(EXTERNAL_ID_OLD) | BIT(CORRELATION) |
                                     BIT(DEVICE) | BIT(STREAM) | BIT(BYTES) | BIT(CORRELATION_ID) |
-                                    BIT(STEP) | BIT(DEVICE_KIND) | BIT(INDEX);
+                                    BIT(STEP) | BIT(DEVICE_KIND) | BIT(INDEX) | BIT(RECORDED_TS) |
+                                    BIT(RECORDED_DUR);
 
 static const uint64_t input_args =
     BIT(DIMS) | BIT(STRIDES) | BIT(TYPES) | BIT(CONCRETE) | BIT(SHAPES);
@@ -49,9 +50,8 @@ static int add_metadata(mtprof__import *import, mtprof__columns *columns, uint32
     uint32_t metadata;
     import->found.skipped += import->raw.others_dropped;
     MT_TRY(mtprof__import_metadata(import, understood, &metadata));
-    return metadata == 0
-               ? MTPROF_OK
-               : mtprof__import_set_u32(columns, MTPROF_COLUMN_METADATA, place, metadata);
+    return metadata == 0 ? MTPROF_OK
+                         : mtprof__import_set_u32(columns, MTPROF_COLUMN_METADATA, place, metadata);
 }
 
 /* ---- host ---------------------------------------------------------------------------------------
@@ -64,7 +64,8 @@ static int add_ids(mtprof__import *import, mtprof__run *run, uint32_t place)
     bool is_call = columns->kind[place] == MTPROF_EVENT_RUNTIME;
     uint64_t external = external_id(import);
     int64_t id;
-    if (arg_integer(import, MTPROF__ARG_CORRELATION_ID, &id)) {
+    bool ours = arg_integer(import, MTPROF__ARG_CORRELATION_ID, &id);
+    if (ours) {
         import->is_ours = true;
     } else if (is_call) {
         arg_integer(import, MTPROF__ARG_CORRELATION, &id);
@@ -74,7 +75,8 @@ static int add_ids(mtprof__import *import, mtprof__run *run, uint32_t place)
     if (id != 0) {
         MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_CORRELATION, place, (uint64_t)id));
     }
-    if (is_call && external != 0 && external != (uint64_t)id) {
+    /* Ours is its own owner where it has none; ids of other tools' calls are of another kind. */
+    if (is_call && external != 0 && !(ours && external == (uint64_t)id)) {
         MT_TRY(mtprof__links_add(&run->works, external, place));
     }
     if (arg_integer(import, MTPROF__ARG_PARENT_ID, &id)) { /* 0: none, whatever the times say */
@@ -102,13 +104,12 @@ static int add_memory(mtprof__import *import, mtprof__columns *columns, uint32_t
     bool on_device = (import->raw.known & (BIT(NPU_BEFORE) | BIT(NPU_AFTER))) != 0;
     unsigned arg = on_device ? MTPROF__ARG_NPU_BEFORE : MTPROF__ARG_CPU_BEFORE;
     if (arg_integer(import, arg, &before)) {
-        MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_MEMORY_BEFORE, place,
-                                      (uint64_t)before));
+        MT_TRY(
+            mtprof__import_set_u64(columns, MTPROF_COLUMN_MEMORY_BEFORE, place, (uint64_t)before));
     }
     arg = on_device ? MTPROF__ARG_NPU_AFTER : MTPROF__ARG_CPU_AFTER;
     if (arg_integer(import, arg, &after)) {
-        MT_TRY(
-            mtprof__import_set_u64(columns, MTPROF_COLUMN_MEMORY_AFTER, place, (uint64_t)after));
+        MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_MEMORY_AFTER, place, (uint64_t)after));
     }
     /* 1 + the device's number, until import_finish.c knows the model's. */
     return mtprof__import_set_u8(columns, MTPROF_COLUMN_MEMORY_DEVICE, place, on_device);
@@ -168,8 +169,8 @@ static int add_sequence(mtprof__import *import, mtprof__columns *columns, uint32
     }
     if (arg_integer(import, MTPROF__ARG_FORWARD_THREAD, &value) && value > 0 &&
         value < UINT32_MAX) {
-        MT_TRY(mtprof__import_set_u32(columns, MTPROF_COLUMN_FORWARD_THREAD, place,
-                                      (uint32_t)value));
+        MT_TRY(
+            mtprof__import_set_u32(columns, MTPROF_COLUMN_FORWARD_THREAD, place, (uint32_t)value));
     }
     return MTPROF_OK;
 }
@@ -197,9 +198,8 @@ int mtprof__import_host_args(mtprof__import *import, uint32_t track, uint32_t pl
             MT_TRY(mtprof__import_set_u32(columns, MTPROF_COLUMN_STACK, place, stack));
         }
     }
-    if ((known & (BIT(FLOPS) | BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(NPU_BEFORE) |
-                  BIT(NPU_AFTER) | BIT(OVERLOAD) | BIT(HIERARCHY) | BIT(MODULE) |
-                  BIT(DEVICE_KIND))) != 0) {
+    if ((known & (BIT(FLOPS) | BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(NPU_BEFORE) | BIT(NPU_AFTER) |
+                  BIT(OVERLOAD) | BIT(HIERARCHY) | BIT(MODULE) | BIT(DEVICE_KIND))) != 0) {
         MT_TRY(add_rare(import, columns, place));
     }
     int64_t function;

@@ -82,6 +82,35 @@ int mtprof__import_sort_keys(mtprof__sort_key *keys, size_t n)
     return MTPROF_OK;
 }
 
+int mtprof__import_sort_items(void **items, size_t n, size_t item_bytes,
+                              void (*key_of)(const void *item, mtprof__sort_key *key))
+{
+    mtprof__sort_key *keys = mtb_resize(NULL, n + 1, sizeof *keys);
+    char *sorted = mtb_resize(NULL, n + 1, item_bytes);
+    if (keys == NULL || sorted == NULL || n > UINT32_MAX) {
+        mtb_free(keys);
+        mtb_free(sorted);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: sorting %zu items", n);
+    }
+    const char *from = *items;
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = (mtprof__sort_key){.place = (uint32_t)i};
+        key_of(from + i * item_bytes, &keys[i]);
+    }
+    int status = mtprof__import_sort_keys(keys, n);
+    if (status == MTPROF_OK) {
+        for (size_t i = 0; i < n; i++) {
+            memcpy(sorted + i * item_bytes, from + keys[i].place * item_bytes, item_bytes);
+        }
+        mtb_free(*items);
+        *items = sorted;
+    } else {
+        mtb_free(sorted);
+    }
+    mtb_free(keys);
+    return status;
+}
+
 /* ---- tracks -------------------------------------------------------------------------------------
  */
 
@@ -142,29 +171,30 @@ static void permute_track(mtprof__import_track *track, const mtprof__sort_key *k
     }
 }
 
+static int sort_with(mtprof__import_track *track, mtprof__sort_key *keys, void *copy)
+{
+    const mtprof__columns *columns = &track->run.columns;
+    for (size_t i = 0; i < columns->n; i++) {
+        keys[i] = (mtprof__sort_key){columns->start_ns[i], columns->end_ns[i], columns->index[i],
+                                     (uint32_t)i};
+    }
+    MT_TRY(mtprof__import_sort_keys(keys, columns->n));
+    permute_track(track, keys, copy);
+    track->unsorted = false;
+    return MTPROF_OK;
+}
+
 int mtprof__import_sort(mtprof__import_track *track)
 {
-    mtprof__columns *columns = &track->run.columns;
-    size_t n = columns->n;
+    size_t n = track->run.columns.n;
     if (!track->unsorted) {
         return MTPROF_OK;
     }
     mtprof__sort_key *keys = mtb_resize(NULL, n, sizeof *keys);
     void *copy = mtb_resize(NULL, n, sizeof(uint64_t));
-    int status = MTPROF_OK;
-    if (keys == NULL || copy == NULL) {
-        status = mtb_fail(MTPROF_ENOMEM, "open trace: sorting %zu events", n);
-    } else {
-        for (size_t i = 0; i < n; i++) {
-            keys[i] = (mtprof__sort_key){columns->start_ns[i], columns->end_ns[i],
-                                         columns->index[i], (uint32_t)i};
-        }
-        status = mtprof__import_sort_keys(keys, n);
-    }
-    if (status == MTPROF_OK) {
-        permute_track(track, keys, copy);
-        track->unsorted = false;
-    }
+    int status = keys != NULL && copy != NULL
+                     ? sort_with(track, keys, copy)
+                     : mtb_fail(MTPROF_ENOMEM, "open trace: sorting %zu events", n);
     mtb_free(keys);
     mtb_free(copy);
     return status;

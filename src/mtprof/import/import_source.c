@@ -134,8 +134,8 @@ int mtprof__source_fill(mtprof__source *source)
     }
     while (source->end < source->capacity && !source->ended) {
         size_t made = 0;
-        MT_TRY(read_some(source, source->window + source->end, source->capacity - source->end,
-                         &made));
+        MT_TRY(
+            read_some(source, source->window + source->end, source->capacity - source->end, &made));
         source->ended = made == 0;
         source->end += made;
     }

@@ -8,8 +8,8 @@
  * MTPROF__SOURCE_MOST. Why not mmap: the file may be cut while we read it, and a mapping would turn
  * that into SIGBUS.
  */
-#ifndef MTPROF_IMPORT_SOURCE_H
-#define MTPROF_IMPORT_SOURCE_H
+#ifndef MTPROF_IMPORT_IMPORT_SOURCE_H
+#define MTPROF_IMPORT_IMPORT_SOURCE_H
 
 #include "base/gzip.h"
 #include "mtprof/import/json_scan.h"
@@ -54,4 +54,4 @@ int mtprof__source_fill(mtprof__source *source);
 /* Up to `length` of the first bytes of the file as they are; for telling what it is. */
 size_t mtprof__source_head(const mtprof__source *source, void *buffer, size_t length);
 
-#endif /* MTPROF_IMPORT_SOURCE_H */
+#endif /* MTPROF_IMPORT_IMPORT_SOURCE_H */

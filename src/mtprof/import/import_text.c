@@ -135,9 +135,8 @@ static void list_args(const mtprof__raw_event *raw, uint64_t known, arg_list *li
     for (; known != 0; known &= known - 1) {
         unsigned arg = (unsigned)__builtin_ctzll(known);
         mtprof_text text = mtprof__arg_key(arg);
-        mtprof__slice key = {.bytes = text.bytes,
-                             .length = (uint32_t)text.length,
-                             .type = MTPROF__SLICE_STRING};
+        mtprof__slice key = {
+            .bytes = text.bytes, .length = (uint32_t)text.length, .type = MTPROF__SLICE_STRING};
         list_arg(list, &key, &raw->args[arg]);
     }
 }
@@ -198,7 +197,6 @@ int mtprof__import_metadata(mtprof__import *import, uint64_t understood, uint32_
         return MTPROF_OK;
     }
     MT_TRY(add_list(import, &list, scratch + key_most, metadata));
-    mtprof__cache_keep(&import->metadata, scratch, length, hash,
-                       (const uint32_t[2]){*metadata, 0});
+    mtprof__cache_keep(&import->metadata, scratch, length, hash, (const uint32_t[2]){*metadata, 0});
     return MTPROF_OK;
 }

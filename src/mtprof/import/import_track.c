@@ -113,8 +113,7 @@ static bool begins_before(const mtprof__columns *columns, uint32_t place)
     }
     int64_t end = columns->end_ns[place];
     int64_t end_before = columns->end_ns[place - 1];
-    return end != end_before ? end > end_before
-                             : columns->index[place] < columns->index[place - 1];
+    return end != end_before ? end > end_before : columns->index[place] < columns->index[place - 1];
 }
 
 int mtprof__import_append(mtprof__import *import, uint32_t track, const mtprof__new_span *span,
@@ -146,7 +145,6 @@ int mtprof__import_append(mtprof__import *import, uint32_t track, const mtprof__
     if (n > 0 && begins_before(columns, (uint32_t)n)) {
         to->unsorted = true;
     }
-    import->has_index |= span->index != MTPROF_NO_EVENT;
     mtprof__import_seen(import, span->start_ns, span->end_ns);
     return MTPROF_OK;
 }

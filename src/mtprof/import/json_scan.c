@@ -188,12 +188,12 @@ static const char *find_bracket(const char *p)
 /* Steps over an array or object. Bit i of `kinds` says what level i is: 1 = object. */
 static int scan_container(mtprof__scan *scan, mtprof__slice *out)
 {
-    uint64_t kinds[MTPROF__SCAN_DEPTH / 64];
-    unsigned depth = 0;
+    uint64_t kinds[MTPROF__SCAN_DEPTH / 64] = {*scan->at == '{'};
+    unsigned depth = 1;
     const char *from = scan->at;
-    const char *p = from;
     uint8_t escaped = 0;
-    do {
+    const char *p = from + 1;
+    for (; depth > 0; p++) {
         p = find_bracket(p);
         if (MT_UNLIKELY(p >= scan->end)) {
             return stopped(scan, scan->end, "a closing bracket");
@@ -208,19 +208,16 @@ static int scan_container(mtprof__scan *scan, mtprof__slice *out)
                 return stopped(scan, p, "less nesting (512 levels are read)");
             }
             uint64_t bit = (uint64_t)1 << depth % 64;
-            uint64_t *word = &kinds[depth / 64];
-            *word = *p == '{' ? (depth % 64 != 0 ? *word : 0) | bit
-                              : (depth % 64 != 0 ? *word & ~bit : 0);
+            kinds[depth / 64] = *p == '{' ? kinds[depth / 64] | bit : kinds[depth / 64] & ~bit;
             depth++;
         } else {
-            depth--; /* not 0: the first byte was an opening bracket */
+            depth--;
             char close = (kinds[depth / 64] >> depth % 64 & 1) != 0 ? '}' : ']';
             if (MT_UNLIKELY(*p != close)) {
                 return stopped(scan, p, close == '}' ? "'}'" : "']'");
             }
         }
-        p++;
-    } while (depth > 0);
+    }
     out->type = *from == '{' ? MTPROF__SLICE_OBJECT : MTPROF__SLICE_ARRAY;
     out->bytes = from;
     out->length = (uint32_t)(p - from);
@@ -252,8 +249,8 @@ bool mtprof__walk_begin(mtprof__walk *walk, const mtprof__slice *container)
     if (container->type != MTPROF__SLICE_ARRAY && container->type != MTPROF__SLICE_OBJECT) {
         return false;
     }
-    walk->scan = (mtprof__scan){.at = container->bytes + 1,
-                                .end = container->bytes + container->length};
+    walk->scan =
+        (mtprof__scan){.at = container->bytes + 1, .end = container->bytes + container->length};
     walk->close = container->type == MTPROF__SLICE_OBJECT ? '}' : ']';
     return true;
 }

@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/large.h"
 #include "mtprof/model/assemble_impl.h"
 #include "mtprof/model/event.h"
 
@@ -88,8 +89,12 @@ static void scan_part(mtprof__assembly *assembly, mtprof__part *part)
     bool sorted = true;
     bool odd = false;
     bool candidates = false;
+    uint32_t kinds = 0;
+    uint32_t flags = 0;
     for (uint32_t i = 0; i < part->n; i++) {
         uint32_t parent = columns->parent[i];
+        kinds |= 1u << (columns->kind[i] & 31);
+        flags |= columns->flags[i];
         MT_ASSERT(parent < part->n || parent == MTPROF_NO_EVENT);
         sorted = sorted && (i == 0 || in_order(columns, i - 1, i));
         if (parent != MTPROF_NO_EVENT) {
@@ -101,6 +106,8 @@ static void scan_part(mtprof__assembly *assembly, mtprof__part *part)
         columns->parent[i] += columns->parent[i] != MTPROF_NO_EVENT ? part->base : 0;
     }
     part->sorted = sorted;
+    part->kinds = kinds;
+    part->flags = flags;
     assembly->odd_parents |= odd;
     assembly->candidates |= candidates;
 }
@@ -215,8 +222,8 @@ static void finish(mtprof__assembly *assembly, mtprof__run *runs, size_t n_runs)
     mtb_free(assembly->parts);
     mtb_free(assembly->links.items);
     mtb_free(assembly->launches.items);
-    mtb_free(assembly->folds);
-    mtb_free(assembly->rank);
+    mtb_array_give(assembly->folds, assembly->n_folds, sizeof *assembly->folds);
+    mtb_array_give(assembly->rank, assembly->n, sizeof *assembly->rank);
 }
 
 int mtprof__model_assemble(mtprof_model *model, mtprof__run *runs, size_t n_runs)

@@ -10,8 +10,8 @@
  * Times stay true (T1, T2 of model.h) because only what ran inside the parent, on its thread, is
  * folded: the parent's self time had left it out.
  */
-#include "base/alloc.h"
 #include "base/fail.h"
+#include "base/large.h"
 #include "mtprof/model/assemble_impl.h"
 
 /* Whether an event is a child where children are counted. */
@@ -132,22 +132,23 @@ static void fold(mtprof__assembly *assembly)
 
 int mtprof__assemble_fold(mtprof__assembly *assembly)
 {
-    uint8_t *children = mtb_calloc(assembly->n, sizeof *children);
-    assembly->folds = mtb_calloc(assembly->n, sizeof *assembly->folds);
+    uint32_t all = assembly->n;
+    uint8_t *children = mtb_array_take(all, sizeof *children);
+    assembly->folds = mtb_array_take(all, sizeof *assembly->folds);
+    assembly->n_folds = all;
     if (children == NULL || assembly->folds == NULL) {
-        mtb_free(children);
+        mtb_array_give(children, all, sizeof *children);
         return mtb_fail(MTPROF_ENOMEM, "model: no memory to fold duplicates among %u events",
                         assembly->n);
     }
-    assembly->n_folds = assembly->n;
     count_children(assembly, children);
     uint32_t n = mark(assembly, children);
-    mtb_free(children);
+    mtb_array_give(children, all, sizeof *children);
     if (n != 0) {
         fold(assembly);
         assembly->model->findings.collapsed += n;
     } else {
-        mtb_free(assembly->folds);
+        mtb_array_give(assembly->folds, all, sizeof *assembly->folds);
         assembly->folds = NULL;
         assembly->n_folds = 0;
     }

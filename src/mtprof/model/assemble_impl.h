@@ -57,6 +57,8 @@ typedef struct mtprof__part {
     uint32_t base; /* number of its first event */
     uint32_t n;
     int64_t order;     /* ties between parts */
+    uint32_t kinds;    /* that occur in it, as a mask */
+    uint32_t flags;    /* that occur in it */
     bool sorted;       /* as it stands */
     uint32_t *sorting; /* otherwise: places in order */
 } mtprof__part;

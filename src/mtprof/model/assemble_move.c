@@ -4,7 +4,6 @@
  * back as soon as it has moved, so that little more than one column is there twice. A single sorted
  * run keeps its arrays.
  */
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/model/assemble_impl.h"
 
@@ -77,8 +76,7 @@ static void move_from(const mtprof__assembly *assembly, const mtprof__part *part
     }
     scatter(to, *from, assembly->rank + part->base, part->n, mtprof__column_item_bytes(id));
     if (*from != to) {
-        mtb_free(*from);
-        *from = NULL;
+        mtprof__column_free(&part->run->columns, id);
     }
 }
 
@@ -93,8 +91,7 @@ static int move_column(mtprof__assembly *assembly, uint32_t id)
         return MTPROF_OK;
     }
     if (all) {
-        *slot = mtb_resize(NULL, columns->capacity, mtprof__column_item_bytes(id));
-        if (*slot == NULL) {
+        if (mtprof__column_new(columns, id) == NULL) {
             return mtb_fail(MTPROF_ENOMEM, "model: no memory for column %u of %zu events", id,
                             columns->capacity);
         }

@@ -10,6 +10,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/large.h"
 #include "mtprof/model/assemble_impl.h"
 
 #include <string.h>
@@ -205,7 +206,7 @@ int mtprof__assemble_order(mtprof__assembly *assembly)
         assembly->kept = assembly->n; /* all is where it belongs */
         return MTPROF_OK;
     }
-    assembly->rank = mtb_resize(NULL, assembly->n, sizeof *assembly->rank);
+    assembly->rank = mtb_array_take(assembly->n, sizeof *assembly->rank);
     head *heap = mtb_calloc(assembly->n_parts, sizeof *heap);
     if (assembly->rank == NULL || heap == NULL) {
         mtb_free(heap);

@@ -3,9 +3,9 @@
  * Assembling, second stage: what keys say. Parents in other runs, and the host events that device
  * work and runtime calls belong to.
  */
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/large.h"
 #include "mtprof/model/assemble_impl.h"
 
 /* ---- keys ---------------------------------------------------------------------------------------
@@ -17,9 +17,10 @@ typedef struct key_table {
     size_t capacity;     /* a power of two */
 } key_table;
 
+/* Eight keys in a row, as begins have them, stand side by side: that is two cache lines. */
 static mtprof__link *find_slot(const key_table *table, uint64_t key)
 {
-    size_t at = mtb_mix(key, table->capacity) & (table->capacity - 1);
+    size_t at = (mtb_mix(key >> 3, table->capacity) << 3 | (key & 7)) & (table->capacity - 1);
     while (table->items[at].key != 0 && table->items[at].key != key) {
         at = (at + 1) & (table->capacity - 1);
     }
@@ -46,7 +47,7 @@ static int fill_table(const mtprof__assembly *assembly, key_table *table)
     while (table->capacity < n * 2) {
         table->capacity *= 2;
     }
-    table->items = mtb_calloc(table->capacity, sizeof *table->items);
+    table->items = mtb_array_take(table->capacity, sizeof *table->items);
     if (table->items == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu keys of host events", n);
     }
@@ -116,7 +117,7 @@ static void tie_parents(mtprof__assembly *assembly, const key_table *table)
  * in turn. The event at which a walk meets itself loses its parent. Each event is walked once. */
 static int cut_circles(mtprof__assembly *assembly)
 {
-    uint32_t *walks = mtb_calloc(assembly->n, sizeof *walks);
+    uint32_t *walks = mtb_array_take(assembly->n, sizeof *walks);
     if (walks == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "model: no memory to check the parents of %u events",
                         assembly->n);
@@ -135,7 +136,7 @@ static int cut_circles(mtprof__assembly *assembly)
             part->run->columns.flags[at - part->base] &= (uint16_t)~MTPROF_EVENT_FOREIGN_PARENT;
         }
     }
-    mtb_free(walks);
+    mtb_array_give(walks, assembly->n, sizeof *walks);
     return MTPROF_OK;
 }
 
@@ -163,56 +164,47 @@ static int tie_work(mtprof__assembly *assembly, const mtprof__part *part, uint32
                                     : MTPROF_OK;
 }
 
-static int tie_works(mtprof__assembly *assembly, const key_table *table, uint32_t *memo)
+static int tie_works_of(mtprof__assembly *assembly, const mtprof__part *part,
+                        const key_table *table, uint32_t *memo)
 {
-    for (size_t i = 0; i < assembly->n_parts; i++) {
-        const mtprof__part *part = &assembly->parts[i];
-        const mtprof__links *works = &part->run->works;
-        for (size_t k = 0; k < works->n; k++) {
-            const mtprof__link *work = &works->items[k];
-            uint32_t host = find_host(table, work->key);
-            if (host != MTPROF_NO_EVENT) {
-                MT_TRY(tie_work(assembly, part, work->event, host, memo));
-            } else {
-                uint8_t kind = part->run->columns.kind[work->event];
-                assembly->model->findings.orphans +=
-                    work->key != 0 && mtprof__kind_in(kind, MTPROF__KINDS_WORK);
-            }
+    const mtprof__links *works = &part->run->works;
+    for (size_t k = 0; k < works->n; k++) {
+        const mtprof__link *work = &works->items[k];
+        uint8_t kind = part->run->columns.kind[work->event];
+        uint32_t host = find_host(table, work->key);
+        if (host == MTPROF_NO_EVENT) {
+            assembly->model->findings.orphans +=
+                work->key != 0 && mtprof__kind_in(kind, MTPROF__KINDS_WORK);
+            continue;
         }
+        MT_TRY(tie_work(assembly, part, work->event, host, memo));
     }
     return MTPROF_OK;
 }
 
 /* Runtime calls of our own traces belong to what they stand in. */
-static int tie_calls(mtprof__assembly *assembly, const mtprof__part *part, uint32_t *memo)
+static int tie_calls_of(mtprof__assembly *assembly, const mtprof__part *part, uint32_t *memo)
 {
     const mtprof__columns *columns = &part->run->columns;
     for (uint32_t i = 0; i < part->n; i++) {
-        if (mtprof__kind_in(columns->kind[i], MTPROF__KINDS_CALL)) {
-            uint32_t owner =
-                mtprof__nearest(assembly, columns->parent[i], MTPROF__KINDS_OWNER, memo);
-            if (owner != MTPROF_NO_EVENT) {
-                MT_TRY(mtprof__pairs_add(&assembly->links, part->base + i, owner));
-            }
+        if (!mtprof__kind_in(columns->kind[i], MTPROF__KINDS_CALL)) {
+            continue;
+        }
+        uint32_t owner = mtprof__nearest(assembly, columns->parent[i], MTPROF__KINDS_OWNER, memo);
+        if (owner != MTPROF_NO_EVENT) {
+            MT_TRY(mtprof__pairs_add(&assembly->links, part->base + i, owner));
         }
     }
     return MTPROF_OK;
-}
-
-static bool has_calls(const mtprof__part *part)
-{
-    const uint8_t *kind = part->run->columns.kind;
-    uint8_t any = 0;
-    for (uint32_t i = 0; i < part->n; i++) { /* without branches: 16 at a time */
-        any |= (uint8_t)((kind[i] == MTPROF_EVENT_RUNTIME) | (kind[i] == MTPROF_EVENT_LAUNCH));
-    }
-    return any != 0;
 }
 
 static uint64_t count_unmatched(const mtprof__part *part)
 {
     const uint16_t *flags = part->run->columns.flags;
     uint64_t n = 0;
+    if ((part->flags & MTPROF_EVENT_LAUNCHES) == 0) {
+        return 0;
+    }
     for (uint32_t i = 0; i < part->n; i++) {
         n += (flags[i] & (MTPROF_EVENT_LAUNCHES | MTPROF_EVENT_MATCHED)) == MTPROF_EVENT_LAUNCHES;
     }
@@ -235,11 +227,11 @@ static int tie_all(mtprof__assembly *assembly, const tie_needs *needs, const key
     if (assembly->odd_parents) {
         MT_TRY(cut_circles(assembly));
     }
-    if (needs->works) {
-        MT_TRY(tie_works(assembly, table, memo));
+    for (size_t i = 0; needs->works && i < assembly->n_parts; i++) {
+        MT_TRY(tie_works_of(assembly, &assembly->parts[i], table, memo));
     }
     for (size_t i = 0; needs->calls && i < assembly->n_parts; i++) {
-        MT_TRY(tie_calls(assembly, &assembly->parts[i], memo));
+        MT_TRY(tie_calls_of(assembly, &assembly->parts[i], memo));
     }
     return MTPROF_OK;
 }
@@ -251,7 +243,7 @@ int mtprof__assemble_ties(mtprof__assembly *assembly)
         const mtprof__part *part = &assembly->parts[i];
         needs.works |= part->run->works.n != 0;
         needs.parents |= part->run->parents.n != 0;
-        needs.calls |= assembly->native && has_calls(part);
+        needs.calls |= assembly->native && (part->kinds & MTPROF__KINDS_CALL) != 0;
     }
     key_table table = {NULL, 0};
     uint32_t *memo = NULL;
@@ -260,7 +252,7 @@ int mtprof__assemble_ties(mtprof__assembly *assembly)
         status = fill_table(assembly, &table);
     }
     if (status == MTPROF_OK && assembly->native && (needs.works || needs.calls)) {
-        memo = mtb_calloc(assembly->n, sizeof *memo);
+        memo = mtb_array_take(assembly->n, sizeof *memo);
         if (memo == NULL) {
             status = mtb_fail(MTPROF_ENOMEM, "model: no memory for the owners of %u events",
                               assembly->n);
@@ -269,8 +261,8 @@ int mtprof__assemble_ties(mtprof__assembly *assembly)
     if (status == MTPROF_OK) {
         status = tie_all(assembly, &needs, &table, memo);
     }
-    mtb_free(table.items);
-    mtb_free(memo);
+    mtb_array_give(table.items, table.capacity, sizeof *table.items);
+    mtb_array_give(memo, assembly->n, sizeof *memo);
     for (size_t i = 0; i < assembly->n_parts; i++) {
         assembly->model->findings.unmatched += count_unmatched(&assembly->parts[i]);
     }

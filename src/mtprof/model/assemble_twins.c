@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "base/large.h"
 #include "mtprof/model/assemble_impl.h"
 
 #include <string.h>
@@ -208,11 +209,12 @@ int mtprof__assemble_twins(mtprof__assembly *assembly)
     if (assembly->links.n == 0) {
         return MTPROF_OK;
     }
+    uint32_t n = assembly->n; /* the twins come to it */
     twin_list list = {
         .assembly = assembly,
         .limit = SPARE_TWINS + TWINS_PER_WORK * assembly->links.n,
-        .scopes = mtb_calloc(assembly->n, sizeof *list.scopes),
-        .depths = mtb_calloc(assembly->n, sizeof *list.depths),
+        .scopes = mtb_array_take(assembly->n, sizeof *list.scopes),
+        .depths = mtb_array_take(assembly->n, sizeof *list.depths),
     };
     int status = list.scopes != NULL && list.depths != NULL ? MTPROF_OK : no_memory(&list);
     if (status == MTPROF_OK) {
@@ -226,8 +228,8 @@ int mtprof__assemble_twins(mtprof__assembly *assembly)
     }
     mtb_idmap_reset(&list.map);
     mtb_free(list.items);
-    mtb_free(list.scopes);
-    mtb_free(list.depths);
+    mtb_array_give(list.scopes, n, sizeof *list.scopes);
+    mtb_array_give(list.depths, n, sizeof *list.depths);
     mtb_free(list.levels);
     return status;
 }

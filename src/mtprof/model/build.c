@@ -142,7 +142,10 @@ static int compare_ends(const void *a, const void *b)
     if (left->key != right->key) {
         return left->key < right->key ? -1 : 1;
     }
-    return left->ns < right->ns ? -1 : left->ns > right->ns;
+    if (left->ns != right->ns) {
+        return left->ns < right->ns ? -1 : 1;
+    }
+    return left->slot < right->slot ? -1 : left->slot > right->slot;
 }
 
 /* All of them by key, of each key the first. */
@@ -306,11 +309,15 @@ static void number_pieces(build *b, const piece *pieces, size_t n, front *heap, 
     epoch->count = *next - epoch->first_index;
 }
 
-/* Ids of blocks that none were reserved for: behind all others, in order. */
+/* Blocks without events get their place in INDEX too; and ids where none were reserved: behind all
+ * others, in order. */
 static void give_ids(mtprof_model *model)
 {
     uint64_t free_id = mtprof__model_free_id(model);
+    uint32_t next = 0;
     for (uint32_t i = 0; i < model->n_epochs; i++) {
+        model->epochs[i].first_index = next;
+        next += model->epochs[i].count;
         if (!model->epochs[i].id_known) {
             model->epochs[i].first_id = free_id;
             free_id += model->epochs[i].count;
@@ -339,6 +346,9 @@ static int number_events(build *b)
     }
     if (n > 1) {
         qsort(pieces, n, sizeof *pieces, compare_pieces);
+    }
+    for (uint32_t i = 0; i < b->model->n_epochs; i++) {
+        b->model->epochs[i].count = 0; /* of an earlier try */
     }
     uint32_t next = 0;
     for (size_t first = 0; first < n;) {
@@ -394,7 +404,6 @@ static int find_named_parents(build *b)
 static int read_sources(build *b)
 {
     const mtprof__chunk_index *index = &b->model->reader->index;
-    uint64_t *problems = &b->model->findings.problems;
     b->source_runs = mtb_calloc(index->n_streams + 1, sizeof *b->source_runs);
     if (b->source_runs == NULL) {
         return no_memory();
@@ -402,7 +411,7 @@ static int read_sources(build *b)
     for (uint32_t i = 0; i < index->n_streams; i++) {
         if (index->streams[i].kind == MTPROF_STREAM_SOURCE) {
             mtprof__run *run = &b->source_runs[b->n_source_runs++];
-            MT_TRY(mtprof__source_to_run(b->model, i, run, problems));
+            MT_TRY(mtprof__source_to_run(b->model, i, run));
         }
     }
     return MTPROF_OK;

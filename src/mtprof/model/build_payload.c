@@ -45,10 +45,8 @@ static int put_inputs(mtprof_model *model, const mtprof__payload_store *store,
                       mtprof__columns *columns, uint32_t event)
 {
     const mtprof__payload *p = &store->payload;
-    uint32_t inputs = 0;
-    if (store->inputs_id != 0) {
-        inputs = mtprof__dictionary_reader_inputs(&model->dictionary, store->inputs_id);
-    } else {
+    uint32_t inputs = p->inputs;
+    if (store->inputs_id == 0) {
         MT_TRY(mtprof__dictionary_inputs(&model->dictionary, p->input_words, p->n_input_words,
                                          &inputs));
     }
@@ -101,9 +99,10 @@ static int put_details(mtprof_model *model, const mtprof__payload *p, mtprof__co
 }
 
 int mtprof__payload_to_columns(mtprof_model *model, mtprof__payload_store *store,
-                               mtprof__columns *columns, uint32_t event)
+                               mtprof__inputs_cache *cache, mtprof__columns *columns,
+                               uint32_t event)
 {
-    const mtprof__payload *p = mtprof__payload_get(store, model->reader);
+    const mtprof__payload *p = mtprof__payload_get(store, &model->dictionary, cache);
     const uint32_t memory = MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER;
     if (p == NULL) {
         return MTPROF_OK;

@@ -184,22 +184,14 @@ MT_INLINE int end(builder *b)
     }
     c->flags[row] = scope->flags;
     if (MT_UNLIKELY(scope->has_payload)) {
-        return mtprof__payload_to_columns(b->model, mtprof__slot_payload(slot, slot->at), c, row);
+        return mtprof__payload_to_columns(b->model, mtprof__slot_payload(slot, slot->at),
+                                          &slot->inputs, c, row);
     }
     return MTPROF_OK;
 }
 
 /* ---- points -------------------------------------------------------------------------------------
  */
-
-/* The event row of a scope or of the one around it that is no function. */
-static uint32_t row_outside_functions(const mtprof__slot *slot, uint32_t at)
-{
-    if (at != MTPROF__NO_SCOPE && slot->scopes[at].kind == MTPROF_EVENT_FUNCTION) {
-        at = slot->scopes[at].outer;
-    }
-    return at != MTPROF__NO_SCOPE ? (uint32_t)slot->scopes[at].user : MTPROF_NO_EVENT;
-}
 
 static int launch(builder *b)
 {
@@ -211,14 +203,16 @@ static int launch(builder *b)
     c->self_ns[row] = 0;
     c->step[row] = mtprof__step_at(&b->steps, slot->ns);
     c->kind[row] = MTPROF_EVENT_LAUNCH;
-    c->parent[row] = row_outside_functions(slot, slot->at);
+    uint32_t around = mtprof__slot_outside(slot, slot->at);
+    c->parent[row] =
+        around != MTPROF__NO_SCOPE ? (uint32_t)slot->scopes[around].user : MTPROF_NO_EVENT;
     c->flags[row] =
         (uint16_t)(MTPROF_EVENT_LAUNCHES |
                    (slot->nest_top == MTPROF__NO_SCOPE ? MTPROF_EVENT_TOP : 0) |
                    ((slot->record.aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0));
     MT_TRY(mtprof__links_add(&b->task->events.hosts, slot->record.key, row));
     MT_TRY(find_name(b, slot->record.arg, &slot->point, &c->name[row]));
-    return mtprof__payload_to_columns(b->model, &slot->point, c, row);
+    return mtprof__payload_to_columns(b->model, &slot->point, &slot->inputs, c, row);
 }
 
 /* An allocation that no scope holds is an event of its own. */
@@ -293,7 +287,8 @@ static int foreign_end(builder *b)
                   sizeof *task->ends)) {
         return no_memory();
     }
-    task->ends[task->n_ends++] = (mtprof__foreign_end){b->slot.record.key, b->slot.ns};
+    task->ends[task->n_ends++] = (mtprof__foreign_end){
+        b->slot.record.key, b->slot.ns, b->slot.cursor.stream->slot};
     return MTPROF_OK;
 }
 
@@ -319,7 +314,7 @@ static MT_COLD int report(builder *b)
 static int pass_fast(builder *b)
 {
     for (;;) {
-        enum mtprof__fast step = mtprof__slot_fast(&b->slot);
+        enum mtprof__fast step = mtprof__slot_fast(&b->slot, INT64_MAX);
         if (MT_UNLIKELY(step == MTPROF__FAST_NONE)) {
             return MTPROF_OK;
         }

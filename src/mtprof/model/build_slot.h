@@ -54,6 +54,7 @@ uint32_t mtprof__slot_task_row(const mtprof__slot_task *task, uint64_t key);
 
 /* Puts payloads into extra columns of an event. Fails with ENOMEM. */
 int mtprof__payload_to_columns(mtprof_model *model, mtprof__payload_store *store,
-                               mtprof__columns *columns, uint32_t event);
+                               mtprof__inputs_cache *cache, mtprof__columns *columns,
+                               uint32_t event);
 
 #endif /* MTPROF_MODEL_BUILD_SLOT_H */

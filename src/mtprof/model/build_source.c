@@ -41,8 +41,7 @@ static int take_record(mtprof__source_stream *stream, mtprof_record *record)
         int status = mtprof__cursor_next(&stream->cursor, record);
         if (status == MTPROF_OK || status == MTPROF_EEND || status == MTPROF_ENOMEM) {
             return status;
-        }
-        stream->problems++;
+        } /* damage: the reader found it for the clock pairs, and has it in its list */
     }
 }
 
@@ -220,11 +219,10 @@ static int add_work(mtprof__source_stream *stream, mtprof__run *run, mtprof__ste
     if (work->key != 0) {
         MT_TRY(mtprof__links_add(&run->works, work->key, row));
     }
-    return mtprof__payload_to_columns(model, &stream->payload, c, row);
+    return mtprof__payload_to_columns(model, &stream->payload, &stream->inputs, c, row);
 }
 
-int mtprof__source_to_run(mtprof_model *model, uint32_t index, mtprof__run *run,
-                          uint64_t *problems)
+int mtprof__source_to_run(mtprof_model *model, uint32_t index, mtprof__run *run)
 {
     mtprof__source_stream stream;
     mtprof__step_clock steps;
@@ -237,7 +235,6 @@ int mtprof__source_to_run(mtprof_model *model, uint32_t index, mtprof__run *run,
             status = add_work(&stream, run, &steps);
         }
     }
-    *problems += stream.problems;
     mtprof__source_stream_fini(&stream);
     return status == MTPROF_EEND ? MTPROF_OK : status;
 }

@@ -33,7 +33,7 @@ typedef struct mtprof__source_stream {
     mtprof_record waiting;
     mtprof__work work;
     mtprof__payload_store payload;
-    uint64_t problems;
+    mtprof__inputs_cache inputs; /* sources have none, but payloads are read the same way */
 } mtprof__source_stream;
 
 int mtprof__source_stream_init(mtprof__source_stream *stream, mtprof_model *model, uint32_t index);
@@ -48,7 +48,6 @@ int mtprof__source_stream_next(mtprof__source_stream *stream);
 int mtprof__source_stream_place(mtprof__source_stream *stream, uint32_t *device, uint32_t *track);
 
 /* Reads a source's stream into a run. Fails with ENOMEM. */
-int mtprof__source_to_run(mtprof_model *model, uint32_t index, mtprof__run *run,
-                          uint64_t *problems);
+int mtprof__source_to_run(mtprof_model *model, uint32_t index, mtprof__run *run);
 
 #endif /* MTPROF_MODEL_BUILD_SOURCE_H */

@@ -2,15 +2,16 @@
  *
  * Arrays of events, see columns.h.
  *
- * Each column is a block of its own from the heap. Blocks of a run of any size are mapped by the
- * heap itself, so growing moves page tables and not bytes, and what lies past the last event is
- * never touched.
+ * Each column is a block of its own, from the heap while it is small and of huge pages when it is
+ * large: filling columns is mostly touching memory for the first time. What lies past the last
+ * event is never touched.
  */
 #include "mtprof/model/columns.h"
 
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "base/large.h"
 #include "base/pages.h"
 
 #include <stdbool.h>
@@ -56,6 +57,7 @@ static const uint8_t column_types[] = {
     [MTPROF_COLUMN_NEXT_SIBLING] = MTPROF_TYPE_U32,
 };
 _Static_assert(MT_COUNT(column_types) == MTPROF_COLUMN_COUNT, "one type per column");
+_Static_assert(MTPROF_COLUMN_COUNT <= 64, "one bit per column");
 
 static const uint8_t type_bytes[] = {
     [MTPROF_TYPE_U8] = 1,  [MTPROF_TYPE_U16] = 2, [MTPROF_TYPE_U32] = 4,
@@ -116,6 +118,47 @@ static bool is_extra(uint32_t id)
     return id > MTPROF_COLUMN_FLAGS;
 }
 
+static bool is_mapped(const mtprof__columns *columns, uint32_t id)
+{
+    return (columns->mapped >> id & 1) != 0;
+}
+
+/*
+ * The array of a column with room for `capacity` items: a new one where there is none, else the old
+ * one with what was in it. NULL: no memory, and the old one is unharmed.
+ */
+static void *resize(mtprof__columns *columns, uint32_t id, size_t capacity)
+{
+    void **slot = mtprof__column_slot(columns, id);
+    size_t item = mtprof__column_item_bytes(id);
+    size_t bytes;
+    if (__builtin_mul_overflow(capacity, item, &bytes)) {
+        return NULL;
+    }
+    void *moved;
+    if (is_mapped(columns, id)) {
+        moved = mtb_large_resize(*slot, bytes);
+    } else if (bytes < MTB_LARGE_BYTES) {
+        moved = mtb_resize(*slot, capacity, item);
+    } else {
+        moved = mtb_large_take(bytes);
+        if (moved != NULL && *slot != NULL) {
+            memcpy(moved, *slot, columns->capacity * item);
+            mtb_free(*slot);
+        }
+        columns->mapped |= (uint64_t)(moved != NULL) << id;
+    }
+    if (moved != NULL) {
+        *slot = moved;
+    }
+    return moved;
+}
+
+static int no_memory(uint32_t id, size_t capacity)
+{
+    return mtb_fail(MTPROF_ENOMEM, "model: no memory for column %u of %zu events", id, capacity);
+}
+
 int mtprof__columns_reserve(mtprof__columns *columns, size_t capacity)
 {
     size_t old = columns->capacity;
@@ -124,24 +167,26 @@ int mtprof__columns_reserve(mtprof__columns *columns, size_t capacity)
     }
     size_t larger = old + old / 2 > capacity ? old + old / 2 : capacity;
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
-        void **slot = mtprof__column_slot(columns, id);
-        if (is_extra(id) && *slot == NULL) {
+        if (is_extra(id) && columns->extra[id] == NULL) {
             continue;
         }
         /* Columns that have grown when one is refused are just larger than they need to be. */
-        void *moved = mtb_resize(*slot, larger, mtprof__column_item_bytes(id));
-        if (moved == NULL) {
-            return mtb_fail(MTPROF_ENOMEM, "model: no memory for column %u of %zu events", id,
-                            larger);
+        void *column = resize(columns, id, larger);
+        if (column == NULL) {
+            return no_memory(id, larger);
         }
-        *slot = moved;
-        mtb_pages_expect(moved, larger * mtprof__column_item_bytes(id));
         if (is_extra(id)) {
-            fill_none(moved, id, old, larger);
+            fill_none(column, id, old, larger);
         }
     }
     columns->capacity = larger;
     return MTPROF_OK;
+}
+
+void *mtprof__column_new(mtprof__columns *columns, uint32_t id)
+{
+    MT_ASSERT(*mtprof__column_slot(columns, id) == NULL && !is_mapped(columns, id));
+    return resize(columns, id, columns->capacity);
 }
 
 int mtprof__columns_extra(mtprof__columns *columns, uint32_t id, void **out)
@@ -151,18 +196,13 @@ int mtprof__columns_extra(mtprof__columns *columns, uint32_t id, void **out)
     if (*out != NULL) {
         return MTPROF_OK;
     }
-    size_t item = mtprof__column_item_bytes(id);
-    void *array = is_none_ones(id) ? mtb_resize(NULL, columns->capacity, item)
-                                   : mtb_calloc(columns->capacity, item);
-    if (array == NULL) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for column %u of %zu events", id,
-                        columns->capacity);
+    *out = mtprof__column_new(columns, id);
+    if (*out == NULL) {
+        return no_memory(id, columns->capacity);
     }
-    if (is_none_ones(id)) {
-        fill_none(array, id, 0, columns->capacity);
+    if (!is_mapped(columns, id) || is_none_ones(id)) { /* mapped memory is zero */
+        fill_none(*out, id, 0, columns->capacity);
     }
-    columns->extra[id] = array;
-    *out = array;
     return MTPROF_OK;
 }
 
@@ -172,20 +212,29 @@ void mtprof__columns_trim(mtprof__columns *columns)
         return;
     }
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
-        void **slot = mtprof__column_slot(columns, id);
-        void *moved =
-            *slot != NULL ? mtb_resize(*slot, columns->n, mtprof__column_item_bytes(id)) : NULL;
-        if (moved != NULL) { /* refused: the larger one does as well */
-            *slot = moved;
+        if (*mtprof__column_slot(columns, id) != NULL) {
+            (void)resize(columns, id, columns->n); /* refused: the larger one does as well */
         }
     }
     columns->capacity = columns->n;
 }
 
+void mtprof__column_free(mtprof__columns *columns, uint32_t id)
+{
+    void **slot = mtprof__column_slot(columns, id);
+    if (is_mapped(columns, id)) {
+        mtb_large_give(*slot);
+    } else {
+        mtb_free(*slot);
+    }
+    *slot = NULL;
+    columns->mapped &= ~(1ULL << id);
+}
+
 void mtprof__columns_fini(mtprof__columns *columns)
 {
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
-        mtb_free(*mtprof__column_slot(columns, id));
+        mtprof__column_free(columns, id);
     }
     memset(columns, 0, sizeof *columns);
 }

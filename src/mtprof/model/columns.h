@@ -22,6 +22,8 @@ typedef struct mtprof__columns {
     uint16_t *flags;
     void *extra[MTPROF_COLUMN_COUNT]; /* by column id, from INPUTS on; NULL: absent */
     size_t n, capacity;
+    uint64_t
+        mapped; /* bit per column id: its array is a large one (base/large.h), not the heap's */
 } mtprof__columns;
 
 /* Type of a column. */
@@ -37,8 +39,14 @@ int mtprof__columns_reserve(mtprof__columns *columns, size_t capacity);
  * for SEQUENCE and MEMORY_BEFORE/AFTER, MTPROF_NO_EVENT for LINK). Fails with ENOMEM. */
 int mtprof__columns_extra(mtprof__columns *columns, uint32_t id, void **out);
 
+/* Makes a column that is absent, for `capacity` events, without values. NULL: no memory. */
+void *mtprof__column_new(mtprof__columns *columns, uint32_t id);
+
 /* Where the array of a column is, NULL in it for an extra one that is absent. */
 void **mtprof__column_slot(mtprof__columns *columns, uint32_t id);
+
+/* Frees one column. */
+void mtprof__column_free(mtprof__columns *columns, uint32_t id);
 
 /* Gives room past the last event back, where there is much of it. */
 void mtprof__columns_trim(mtprof__columns *columns);

@@ -9,6 +9,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/large.h"
 #include "mtprof/model/assemble_impl.h"
 
 #include <string.h>
@@ -27,7 +28,13 @@ static int not_recorded(uint32_t id)
 /* An array for a column, zeros; one item more, so that it is never empty. */
 static void *new_column(const mtprof_model *model, uint32_t id)
 {
-    return mtb_calloc(model->columns.n + 1, mtprof__column_item_bytes(id));
+    return mtb_array_take(model->columns.n + 1, mtprof__column_item_bytes(id));
+}
+
+/* Accepts NULL. */
+static void free_column(const mtprof_model *model, uint32_t id, void *column)
+{
+    mtb_array_give(column, model->columns.n + 1, mtprof__column_item_bytes(id));
 }
 
 /* Release: partner of the acquire in mtprof__model_derive(). */
@@ -75,8 +82,8 @@ static int make_children(mtprof_model *model)
     uint32_t *first = new_column(model, MTPROF_COLUMN_FIRST_CHILD);
     uint32_t *next = new_column(model, MTPROF_COLUMN_NEXT_SIBLING);
     if (first == NULL || next == NULL) {
-        mtb_free(first);
-        mtb_free(next);
+        free_column(model, MTPROF_COLUMN_FIRST_CHILD, first);
+        free_column(model, MTPROF_COLUMN_NEXT_SIBLING, next);
         return no_memory(model, MTPROF_COLUMN_FIRST_CHILD);
     }
     memset(first, 0xFF, n * sizeof *first); /* MTPROF_NO_EVENT */
@@ -177,7 +184,7 @@ static int make_sum(mtprof_model *model, uint32_t id, const int64_t *own)
     }
     int status = sum_up(model, sums);
     if (status != MTPROF_OK) {
-        mtb_free(sums);
+        free_column(model, id, sums);
         return status;
     }
     publish(model, id, sums);
@@ -346,7 +353,7 @@ int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out)
 void mtprof__model_derived_fini(mtprof_model *model)
 {
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
-        mtb_free(atomic_exchange(&model->derived[id], NULL));
+        free_column(model, id, atomic_exchange(&model->derived[id], NULL));
     }
     mtb_free(model->launches);
     model->launches = NULL;

@@ -130,6 +130,26 @@ int mtprof__events_open(mtprof_model *model, mtprof__events **out);
  * (it is in the model's findings). Fails with ENOMEM, EIO. */
 int mtprof__events_next(mtprof__events *events, const mtprof__event **event);
 
+/* A BEGIN or END edge of an event that is no more than a name and a time: no payload, no launch. */
+typedef struct mtprof__plain_step {
+    int64_t ns;
+    uint32_t name; /* BEGIN */
+    uint8_t edge;  /* MTPROF__EDGE_BEGIN or END */
+    uint8_t kind;  /* BEGIN: enum mtprof_event_kind */
+    uint16_t flags;
+} mtprof__plain_step;
+
+/*
+ * A faster way for exporters that can do with little: the next edges as plain steps, all of one
+ * track, as long as they are plain; how many. 0: ask mtprof__events_next(). An event may begin one
+ * way and end the other.
+ */
+size_t mtprof__events_plain(mtprof__events *events, mtprof__plain_step *steps, size_t room,
+                            uint32_t *track);
+/* Correlation id of the first BEGIN among the steps that were handed out last; those behind it count
+ * on from there. */
+uint64_t mtprof__events_plain_id(const mtprof__events *events);
+
 /* How far the stream is, in bytes of trace or in events; for progress. */
 void mtprof__events_progress(const mtprof__events *events, uint64_t *done, uint64_t *total);
 

@@ -76,7 +76,7 @@ static void fill_event(mtprof__record_events *r, const mtprof__work *work,
         event->name = mtprof__dictionary_string_name(&r->model->dictionary, work->string);
         event->name_text = mtprof_model_name(r->model, event->name);
     }
-    event->payload = mtprof__payload_get(payload, r->model->reader);
+    event->payload = mtprof__payload_get(payload, &r->model->dictionary, &r->sources[0].inputs);
     if (work->record == MTPROF_REC_COUNTER) {
         event->edge = MTPROF__EDGE_POINT;
         event->kind = MTPROF_EVENT_COUNTER;
@@ -93,7 +93,7 @@ static bool answers_launch(uint8_t kind)
     return kind == MTPROF_EVENT_KERNEL || kind == MTPROF_EVENT_COPY || kind == MTPROF_EVENT_SET;
 }
 
-/* Ties the event at hand to its launch, and gives up the launch where it is answered by it. */
+/* Ties the event at hand to its launch. */
 static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launch *launch)
 {
     mtprof__event *event = &r->event;
@@ -104,16 +104,17 @@ static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launc
     event->step = launch->step;
     event->flags |= MTPROF_EVENT_MATCHED;
     if (!answers_launch(work->kind)) {
-        return mtprof__launch_add(&r->launches, launch); /* it still waits for the work itself */
+        return MTPROF_OK;
     }
     mtprof__queue_span span = {.device = event->device,
                                .track = event->track,
                                .queue = event->queue,
                                .start_ns = event->start_ns,
-                               .end_ns = event->end_ns};
-    int status = mtprof__annotation_count(launch->annotation, &span);
-    mtprof__annotation_drop(&r->launches, launch->annotation);
-    return status;
+                               .end_ns = event->end_ns,
+                               .shown_start_ns = event->shown_start_ns,
+                               .shown_end_ns = event->shown_end_ns};
+    MT_TRY(mtprof__annotation_count(launch->annotation, &span));
+    return mtprof__launch_answer(&r->launches, launch);
 }
 
 /* The event of a piece of work whose launch is known, or that names none. */
@@ -178,25 +179,19 @@ int mtprof__device_work(mtprof__record_events *r, int64_t until_ns, const mtprof
             return MTPROF_EEND;
         }
         mtprof__source_stream *stream = &r->sources[i];
-        mtprof__launch launch;
         uint32_t device = 0;
         uint32_t track = 0;
         MT_TRY(mtprof__source_stream_place(stream, &device, &track));
-        bool found = mtprof__launch_take(&r->launches, stream->work.key, &launch);
-        if (!found && stream->work.key != 0 && answers_launch(stream->work.kind)) {
+        mtprof__launch *launch = mtprof__launch_find(&r->launches, stream->work.key);
+        if (launch == NULL && stream->work.key != 0) {
             MT_TRY(put_aside(r, stream, device, track));
             MT_TRY(refill(r, i));
             continue;
         }
-        int status = show(r, &stream->work, &stream->payload, device, track);
-        if (status == MTPROF_OK && found) {
-            status = tie(r, &stream->work, &launch);
-        } else if (found) {
-            mtprof__annotation_drop(&r->launches, launch.annotation);
-        }
         r->refill = i;
         *event = &r->event;
-        return status;
+        MT_TRY(show(r, &stream->work, &stream->payload, device, track));
+        return launch != NULL ? tie(r, &stream->work, launch) : MTPROF_OK;
     }
 }
 
@@ -210,30 +205,26 @@ static int show_early(mtprof__record_events *r, size_t i, mtprof__launch *launch
     r->at_hand = r->early[i];
     memmove(r->early + i, r->early + i + 1, (r->n_early - i - 1) * sizeof *r->early);
     r->n_early--;
-    mtprof__early *e = &r->at_hand;
-    int status = show(r, &e->work, &e->payload, e->device, e->track);
-    if (launch == NULL) {
-        r->head.totals.orphans++;
-        return status;
-    }
-    if (status == MTPROF_OK) {
+    const mtprof__early *e = &r->at_hand;
+    MT_TRY(show(r, &e->work, &r->at_hand.payload, e->device, e->track));
+    if (launch != NULL) {
         return tie(r, &e->work, launch);
     }
-    mtprof__annotation_drop(&r->launches, launch->annotation);
-    return status;
+    r->head.totals.orphans += answers_launch(e->work.kind);
+    return MTPROF_OK;
 }
 
+/* One piece at a time: r->launched stays until no early piece has that key. */
 int mtprof__device_launched(mtprof__record_events *r, const mtprof__event **event)
 {
-    uint64_t key = r->launched;
-    mtprof__launch launch;
-    r->launched = 0;
-    for (size_t i = 0; i < r->n_early; i++) {
-        if (r->early[i].work.key == key && mtprof__launch_take(&r->launches, key, &launch)) {
+    mtprof__launch *launch = mtprof__launch_find(&r->launches, r->launched);
+    for (size_t i = 0; launch != NULL && i < r->n_early; i++) {
+        if (r->early[i].work.key == r->launched) {
             *event = &r->event;
-            return show_early(r, i, &launch);
+            return show_early(r, i, launch);
         }
     }
+    r->launched = 0;
     return MTPROF_EEND;
 }
 
@@ -245,7 +236,7 @@ int mtprof__device_rest(mtprof__record_events *r, const mtprof__event **event)
         return show_early(r, 0, NULL);
     }
     while (mtprof__launch_take_any(&r->launches, &launch)) {
-        r->head.totals.unmatched++;
+        r->head.totals.unmatched += !launch.answered;
         mtprof__annotation_drop(&r->launches, launch.annotation);
     }
     return mtprof__device_annotations(r, event);
@@ -260,8 +251,8 @@ static int show_annotation(mtprof__record_events *r, mtprof__event *event)
 {
     struct mtprof__queue_state *queue = NULL;
     MT_TRY(queue_state(r, event->track, &queue));
-    int64_t start = event->start_ns;
-    int64_t end = event->end_ns;
+    int64_t start = event->shown_start_ns;
+    int64_t end = event->shown_end_ns;
     bool inside = start >= queue->annotation_start && end <= queue->annotation_end;
     bool around = start <= queue->annotation_start && end >= queue->annotation_end;
     if (start < queue->annotation_end && !inside && !around) {
@@ -301,8 +292,10 @@ int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **o
     event->name = annotation->name;
     event->name_text = annotation->text;
     event->step = annotation->step;
-    event->start_ns = event->shown_start_ns = span->start_ns;
-    event->end_ns = event->shown_end_ns = span->end_ns;
+    event->start_ns = span->start_ns;
+    event->end_ns = span->end_ns;
+    event->shown_start_ns = span->shown_start_ns;
+    event->shown_end_ns = span->shown_end_ns;
     event->index = UINT64_MAX;
     event->correlation = event->owner = annotation->correlation;
     event->reserved_bytes = -1;

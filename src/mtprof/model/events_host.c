@@ -17,20 +17,40 @@ static int no_memory(void)
 /* ---- numbers and names --------------------------------------------------------------------------
  */
 
-/* The next event of a block gets the next index and id. */
-MT_INLINE void number(mtprof__record_events *r, uint32_t block, mtprof__event *event)
+static MT_COLD void enter_block(mtprof__record_events *r, uint32_t block)
+{
+    const mtprof__epoch_block *epoch = &r->model->epochs[block];
+    r->block = block;
+    r->blocks[block] =
+        (mtprof__block_ids){r->next_index, epoch->id_known ? epoch->first_id : r->free_id};
+}
+
+/* The next event of a block gets the next index. */
+MT_INLINE uint64_t next_index(mtprof__record_events *r, uint32_t block)
 {
     if (MT_UNLIKELY(block != r->block)) {
-        const mtprof__epoch_block *epoch = &r->model->epochs[block];
-        r->block = block;
-        r->block_first = r->next_index;
-        r->block_id = epoch->id_known ? epoch->first_id : r->free_id;
+        enter_block(r, block);
     }
-    event->index = r->next_index++;
-    event->correlation = r->block_id + (event->index - r->block_first);
-    if (MT_UNLIKELY(event->correlation >= r->free_id)) {
-        r->free_id = event->correlation + 1; /* only blocks without reserved ids get here */
+    uint64_t index = r->next_index++;
+    uint64_t id = r->blocks[block].first_id + (index - r->blocks[block].first_index);
+    if (MT_UNLIKELY(id >= r->free_id)) {
+        r->free_id = id + 1; /* only blocks without reserved ids get here */
     }
+    return index;
+}
+
+static uint64_t id_of(const mtprof__record_events *r, uint32_t block, uint64_t index)
+{
+    return r->blocks[block].first_id + (index - r->blocks[block].first_index);
+}
+
+/* Correlation id of an open scope; 0 for none. */
+static uint64_t scope_id(const mtprof__record_events *r, const mtprof__slot_context *c, uint32_t at)
+{
+    if (at == MTPROF__NO_SCOPE) {
+        return 0;
+    }
+    return id_of(r, c->slot.scopes[at].block, c->slot.scopes[at].user);
 }
 
 MT_INLINE void set_name(mtprof__record_events *r, mtprof__slot_context *c, uint32_t string,
@@ -83,19 +103,16 @@ static int translate_tensors(mtprof__record_events *r, mtprof__payload_store *st
     return MTPROF_OK;
 }
 
-static int set_payload(mtprof__record_events *r, mtprof__payload_store *store,
-                       mtprof__event *event)
+static int set_payload(mtprof__record_events *r, mtprof__slot_context *c,
+                       mtprof__payload_store *store, mtprof__event *event)
 {
     event->payload = NULL;
     if (store == NULL) {
         return MTPROF_OK;
     }
-    mtprof__payload *p = mtprof__payload_get(store, r->model->reader);
+    mtprof__payload *p = mtprof__payload_get(store, &r->model->dictionary, &c->slot.inputs);
     if (p == NULL) {
         return MTPROF_OK;
-    }
-    if ((p->fields & MTPROF__HAS_INPUTS) != 0 && store->inputs_id != 0) {
-        p->inputs = mtprof__dictionary_reader_inputs(&r->model->dictionary, store->inputs_id);
     }
     if ((p->fields & (MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER)) != 0) {
         MT_TRY(mtprof__model_device(r->model, store->memory_device, &p->memory_device));
@@ -112,68 +129,7 @@ static int set_payload(mtprof__record_events *r, mtprof__payload_store *store,
     return MTPROF_OK;
 }
 
-/* ---- launches -----------------------------------------------------------------------------------
- */
-
-static bool is_annotation(uint8_t kind)
-{
-    return kind == MTPROF_EVENT_SCOPE || kind == MTPROF_EVENT_STEP;
-}
-
-/* The annotation of the innermost user scope at or above a place, with those around it; NULL where
- * there is none. */
-static int find_annotation(mtprof__slot_context *c, uint32_t at, mtprof__annotation **out)
-{
-    mtprof__annotation *inner = NULL;
-    *out = NULL;
-    for (; at != MTPROF__NO_SCOPE; at = c->slot.scopes[at].outer) {
-        mtprof__live *live = &c->live[at];
-        if (!is_annotation(c->slot.scopes[at].kind)) {
-            continue;
-        }
-        bool known = live->annotation != NULL;
-        if (!known) {
-            const mtprof__event *event = &live->event;
-            live->annotation = mtprof__annotation_new(NULL, event->name_text,
-                                                      event->name == MTPROF__NAME_INLINE);
-            if (live->annotation == NULL) {
-                return no_memory();
-            }
-            live->annotation->name = event->name;
-            live->annotation->step = event->step;
-            live->annotation->correlation = event->correlation;
-        }
-        if (inner != NULL) {
-            inner->around = live->annotation;
-            live->annotation->refs++;
-        }
-        inner = live->annotation;
-        *out = *out == NULL ? inner : *out;
-        if (known) {
-            break; /* and so are those around it */
-        }
-    }
-    return MTPROF_OK;
-}
-
-static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64_t key,
-                       uint32_t around, const mtprof__event *event)
-{
-    mtprof__launch launch = {.key = key,
-                             .correlation = event->correlation,
-                             .owner = event->owner,
-                             .shown_ns = event->shown_start_ns,
-                             .track = event->track,
-                             .step = event->step};
-    MT_TRY(find_annotation(c, around, &launch.annotation));
-    if (launch.annotation != NULL) {
-        launch.annotation->refs++;
-    }
-    r->launched = r->n_early > 0 ? key : 0;
-    return mtprof__launch_add(&r->launches, &launch);
-}
-
-/* ---- begins and ends ----------------------------------------------------------------------------
+/* ---- events -------------------------------------------------------------------------------------
  */
 
 static MT_COLD int grow_live(mtprof__slot_context *c)
@@ -189,79 +145,217 @@ static MT_COLD int grow_live(mtprof__slot_context *c)
     return MTPROF_OK;
 }
 
-/* A parent on another slot can be named only while it is open there. */
-static void find_foreign_parent(mtprof__record_events *r, uint64_t key, mtprof__event *event)
+static int find_annotation(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at,
+                           mtprof__annotation **out);
+
+/* A parent on another slot can be named only while it is open there. Its annotation is looked up
+ * now: it may have ended when something is launched. */
+static int find_foreign_parent(mtprof__record_events *r, uint64_t key, mtprof__live *live)
 {
     for (size_t i = 0; i < r->n_slots; i++) {
         mtprof__slot_context *c = &r->slots[i];
-        if (c->slot.cursor.stream->slot == key >> MTPROF_ORDINAL_BITS) {
-            uint32_t at = mtprof__slot_find(&c->slot, key);
-            if (at != MTPROF__NO_SCOPE && at < c->n_live) {
-                event->parent = c->live[at].event.correlation;
-                event->flags |= MTPROF_EVENT_FOREIGN_PARENT;
-            }
+        if (c->slot.key_base != key >> MTPROF_ORDINAL_BITS << MTPROF_ORDINAL_BITS) {
+            continue;
         }
+        uint32_t at = mtprof__slot_find(&c->slot, key);
+        if (at != MTPROF__NO_SCOPE) {
+            live->event.parent = scope_id(r, c, at);
+            live->event.flags |= MTPROF_EVENT_FOREIGN_PARENT;
+            MT_TRY(find_annotation(r, c, at, &live->foreign));
+        }
+        if (live->foreign != NULL) {
+            live->foreign->refs++;
+        }
+        return MTPROF_OK;
     }
+    return MTPROF_OK;
 }
 
 /* Whom device work of a scope counts for: itself, or the op or scope around a runtime call. */
-static uint64_t owner_of(const mtprof__slot_context *c, uint32_t at)
+static uint64_t owner_of(const mtprof__record_events *r, const mtprof__slot_context *c, uint32_t at)
 {
+    uint32_t last = at;
     while (at != MTPROF__NO_SCOPE && c->slot.scopes[at].kind == MTPROF_EVENT_RUNTIME) {
+        last = at;
         at = c->slot.scopes[at].outer;
     }
-    return at != MTPROF__NO_SCOPE ? c->live[at].event.correlation : 0;
+    if (at == MTPROF__NO_SCOPE && last != at && c->slot.scopes[last].made) {
+        return c->live[last].event.parent; /* on another slot, or 0 */
+    }
+    return scope_id(r, c, at);
 }
 
-static int begin(mtprof__record_events *r, mtprof__slot_context *c, const mtprof__event **out)
+/* The event of a scope as it is at its beginning. */
+MT_INLINE int fill_event(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at)
 {
     mtprof__slot *slot = &c->slot;
-    uint32_t at = slot->at;
-    if (MT_UNLIKELY(at >= c->n_live)) {
-        MT_TRY(grow_live(c));
-    }
-    const mtprof__scope *scope = &slot->scopes[at];
+    mtprof__scope *scope = &slot->scopes[at];
     mtprof__live *live = &c->live[at];
     mtprof__event *event = &live->event;
-    mtprof__payload_store *store = mtprof__slot_payload(slot, at);
-    live->annotation = NULL;
-    live->shown = false;
+    mtprof__payload_store *store = scope->has_payload ? mtprof__slot_payload(slot, at) : NULL;
+    scope->made = 1;
+    if (MT_UNLIKELY(live->annotation != NULL || live->foreign != NULL)) {
+        mtprof__live_release(r, live); /* of a scope that had this place before */
+    }
     event->edge = MTPROF__EDGE_BEGIN;
     event->kind = scope->kind;
     event->flags = scope->flags;
     event->start_ns = event->end_ns = scope->start_ns;
     event->shown_start_ns = event->shown_end_ns = scope->start_ns;
     event->step = mtprof__step_at(&c->steps, scope->start_ns);
-    number(r, scope->block, event);
-    event->owner = event->correlation;
-    uint32_t parent = scope->kind == MTPROF_EVENT_FUNCTION ? scope->parent : scope->outer;
-    event->parent = parent != MTPROF__NO_SCOPE ? c->live[parent].event.correlation : 0;
-    MT_TRY(set_track(r, c, scope->thread, &event->track));
-    set_name(r, c, scope->name, store, event);
+    event->index = scope->user;
+    event->correlation = event->owner = id_of(r, scope->block, scope->user);
+    event->parent =
+        scope_id(r, c, scope->kind == MTPROF_EVENT_FUNCTION ? scope->parent : scope->outer);
     event->payload = NULL;
-    if (MT_UNLIKELY(store != NULL)) {
-        MT_TRY(set_payload(r, store, event));
-    }
+    set_name(r, c, scope->name, store, event);
     if (MT_UNLIKELY(scope->parent_key != 0)) {
-        find_foreign_parent(r, scope->parent_key, event);
+        MT_TRY(find_foreign_parent(r, scope->parent_key, live));
     }
     if (MT_UNLIKELY(scope->kind == MTPROF_EVENT_RUNTIME)) {
-        event->owner = owner_of(c, scope->outer);
+        event->owner = owner_of(r, c, at);
     }
-    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_LAUNCHES) != 0)) {
-        MT_TRY(note_launch(r, c, scope->key, at, event));
+    MT_TRY(set_track(r, c, scope->thread, &event->track));
+    return MT_UNLIKELY(store != NULL) ? set_payload(r, c, store, event) : MTPROF_OK;
+}
+
+/* Makes the event of a scope where it has none yet. */
+MT_INLINE int make_event(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at)
+{
+    if (c->slot.scopes[at].made) {
+        return MTPROF_OK;
     }
-    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_ASYNC) != 0)) {
-        return MTPROF_EEND; /* shown when it has ended */
+    if (MT_UNLIKELY(at >= c->n_live)) {
+        MT_TRY(grow_live(c));
     }
+    return fill_event(r, c, at);
+}
+
+/* ---- launches -----------------------------------------------------------------------------------
+ */
+
+static bool is_annotation(uint8_t kind)
+{
+    return kind == MTPROF_EVENT_SCOPE || kind == MTPROF_EVENT_STEP;
+}
+
+/* The annotation of an open user scope, made where there is none. */
+static int make_annotation(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at)
+{
+    MT_TRY(make_event(r, c, at));
+    mtprof__live *live = &c->live[at];
+    const mtprof__event *event = &live->event;
+    if (live->annotation != NULL) {
+        return MTPROF_OK;
+    }
+    live->annotation =
+        mtprof__annotation_new(NULL, event->name_text, event->name == MTPROF__NAME_INLINE);
+    if (live->annotation == NULL) {
+        return no_memory();
+    }
+    live->annotation->name = event->name;
+    live->annotation->step = event->step;
+    live->annotation->correlation = event->correlation;
+    return MTPROF_OK;
+}
+
+/* Puts `outer` around `inner`, where there is an inner one; else it is the innermost itself. */
+static void put_around(mtprof__annotation *inner, mtprof__annotation *outer,
+                       mtprof__annotation **innermost)
+{
+    if (inner == NULL) {
+        *innermost = outer;
+    } else if (inner->around == NULL && outer != NULL) {
+        inner->around = outer;
+        outer->refs++;
+    }
+}
+
+/* The annotation of the innermost user scope at or above a place, with those around it; NULL where
+ * there is none. */
+static int find_annotation(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at,
+                           mtprof__annotation **out)
+{
+    mtprof__annotation *inner = NULL;
+    uint32_t last = MTPROF__NO_SCOPE;
+    *out = NULL;
+    for (; at != MTPROF__NO_SCOPE; at = c->slot.scopes[at].outer) {
+        last = at;
+        if (!is_annotation(c->slot.scopes[at].kind)) {
+            continue;
+        }
+        bool known = c->slot.scopes[at].made && c->live[at].annotation != NULL;
+        MT_TRY(make_annotation(r, c, at));
+        put_around(inner, c->live[at].annotation, out);
+        inner = c->live[at].annotation;
+        if (known) {
+            return MTPROF_OK; /* and so are those around it */
+        }
+    }
+    if (last != MTPROF__NO_SCOPE && c->slot.scopes[last].made) {
+        put_around(inner, c->live[last].foreign, out);
+    }
+    return MTPROF_OK;
+}
+
+void mtprof__live_release(mtprof__record_events *r, mtprof__live *live)
+{
+    mtprof__annotation_drop(&r->launches, live->annotation);
+    mtprof__annotation_drop(&r->launches, live->foreign);
+    live->annotation = NULL;
+    live->foreign = NULL;
+}
+
+static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64_t key,
+                       uint32_t around, const mtprof__event *event)
+{
+    mtprof__launch launch = {.key = key,
+                             .correlation = event->correlation,
+                             .owner = event->owner,
+                             .shown_ns = event->shown_start_ns,
+                             .track = event->track,
+                             .step = event->step};
+    MT_TRY(find_annotation(r, c, around, &launch.annotation));
+    if (launch.annotation != NULL) {
+        launch.annotation->refs++;
+    }
+    r->launched = r->n_early > 0 ? key : 0;
+    int status = mtprof__launch_add(&r->launches, &launch);
+    if (status != MTPROF_OK) {
+        mtprof__annotation_drop(&r->launches, launch.annotation);
+    }
+    return status;
+}
+
+/* ---- begins and ends ----------------------------------------------------------------------------
+ */
+
+/* Numbers a scope that begins, and notes that it is shown. */
+MT_INLINE int begin_shown(mtprof__record_events *r, mtprof__slot_context *c, mtprof__scope *scope,
+                          uint32_t at)
+{
+    scope->user = next_index(r, scope->block);
     if (MT_UNLIKELY(c->n_shown == c->shown_capacity) &&
         !mtb_grow((void **)&c->shown, &c->shown_capacity, c->n_shown + 1, sizeof *c->shown)) {
         return no_memory();
     }
-    c->shown[c->n_shown++] = at;
-    live->shown = true;
-    *out = event;
+    scope->shown = (scope->flags & MTPROF_EVENT_ASYNC) == 0;
+    c->shown[c->n_shown] = at;
+    c->n_shown += scope->shown;
     return MTPROF_OK;
+}
+
+static int begin(mtprof__record_events *r, mtprof__slot_context *c, const mtprof__event **out)
+{
+    uint32_t at = c->slot.at;
+    mtprof__scope *scope = &c->slot.scopes[at];
+    MT_TRY(begin_shown(r, c, scope, at));
+    MT_TRY(make_event(r, c, at));
+    *out = &c->live[at].event;
+    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_LAUNCHES) != 0)) {
+        MT_TRY(note_launch(r, c, scope->key, at, *out));
+    }
+    return MT_LIKELY(scope->shown) ? MTPROF_OK : MTPROF_EEND; /* async: shown when it has ended */
 }
 
 /* The place in c->shown of the next scope to close: the topmost of the same thread above the one
@@ -297,15 +391,15 @@ int mtprof__host_close(mtprof__record_events *r, const mtprof__event **out)
         return MTPROF_EEND;
     }
     uint32_t at = c->shown[i];
-    mtprof__live *live = &c->live[at];
-    mtprof__event *event = &live->event;
+    MT_TRY(make_event(r, c, at));
+    mtprof__event *event = &c->live[at].event;
     if (i + 1 < c->n_shown) {
         memmove(c->shown + i, c->shown + i + 1, (c->n_shown - i - 1) * sizeof *c->shown);
     }
     c->n_shown--;
-    live->shown = false;
+    c->slot.scopes[at].shown = 0;
     event->edge = MTPROF__EDGE_END;
-    MT_TRY(set_payload(r, mtprof__slot_payload(&c->slot, at), event));
+    MT_TRY(set_payload(r, c, mtprof__slot_payload(&c->slot, at), event));
     *out = event;
     if (at == r->closing_at) {
         finish_event(r, &c->slot.scopes[at], event);
@@ -322,36 +416,34 @@ int mtprof__host_close(mtprof__record_events *r, const mtprof__event **out)
 static int end(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at,
                const mtprof__event **out)
 {
+    mtprof__scope *scope = &c->slot.scopes[at];
+    MT_TRY(make_event(r, c, at));
     mtprof__live *live = &c->live[at];
-    const mtprof__scope *scope = &c->slot.scopes[at];
-    if (MT_UNLIKELY(live->annotation != NULL)) {
-        mtprof__annotation_drop(&r->launches, live->annotation);
-        live->annotation = NULL;
+    mtprof__event *event = &live->event;
+    if (MT_UNLIKELY((live->annotation != NULL || live->foreign != NULL) && at >= c->slot.n)) {
+        mtprof__live_release(r, live); /* else scopes inside are open, and may still launch */
     }
-    if (MT_LIKELY(live->shown && c->shown[c->n_shown - 1] == at)) {
-        mtprof__event *event = &live->event;
+    *out = event;
+    if (MT_LIKELY(scope->shown && c->shown[c->n_shown - 1] == at)) {
         c->n_shown--;
-        live->shown = false;
+        scope->shown = 0;
         event->edge = MTPROF__EDGE_END;
         finish_event(r, scope, event);
-        *out = event;
-        return scope->has_payload ? set_payload(r, mtprof__slot_payload(&c->slot, at), event)
+        return scope->has_payload ? set_payload(r, c, mtprof__slot_payload(&c->slot, at), event)
                                   : MTPROF_OK;
     }
-    if (live->shown) {
+    if (scope->shown) {
         r->closing = c;
         r->closing_at = at;
         r->closing_ns = scope->end_ns;
         return mtprof__host_close(r, out);
     }
-    if ((scope->flags & MTPROF_EVENT_ASYNC) == 0 ||
-        (live->event.flags & MTPROF_EVENT_OVERLAP) != 0) {
+    if ((scope->flags & MTPROF_EVENT_ASYNC) == 0 || (event->flags & MTPROF_EVENT_OVERLAP) != 0) {
         return MTPROF_EEND; /* it was shown to end with the one around it */
     }
-    live->event.edge = MTPROF__EDGE_SPAN;
-    finish_event(r, scope, &live->event);
-    *out = &live->event;
-    return set_payload(r, mtprof__slot_payload(&c->slot, at), &live->event);
+    event->edge = MTPROF__EDGE_SPAN;
+    finish_event(r, scope, event);
+    return set_payload(r, c, mtprof__slot_payload(&c->slot, at), event);
 }
 
 /* ---- points -------------------------------------------------------------------------------------
@@ -370,7 +462,7 @@ static int begin_point(mtprof__record_events *r, mtprof__slot_context *c, uint8_
     event->index = UINT64_MAX;
     event->reserved_bytes = -1;
     if (slot->at != MTPROF__NO_SCOPE) {
-        event->parent = c->live[slot->at].event.correlation;
+        event->parent = scope_id(r, c, slot->at);
     }
     return set_track(r, c, slot->thread, &event->track);
 }
@@ -379,19 +471,17 @@ static int point_launch(mtprof__record_events *r, mtprof__slot_context *c)
 {
     const mtprof__slot *slot = &c->slot;
     mtprof__event *event = &r->event;
-    uint32_t around = slot->at;
-    if (around != MTPROF__NO_SCOPE && slot->scopes[around].kind == MTPROF_EVENT_FUNCTION) {
-        around = slot->scopes[around].outer;
-    }
-    event->parent = around != MTPROF__NO_SCOPE ? c->live[around].event.correlation : 0;
+    uint32_t around = mtprof__slot_outside(slot, slot->at);
+    event->parent = scope_id(r, c, around);
     event->flags = MTPROF_EVENT_LAUNCHES;
     event->queue = (uint32_t)(slot->point_words[1] >> 32);
-    number(r, slot->block, event);
-    event->owner = owner_of(c, around);
+    event->index = next_index(r, slot->block);
+    event->correlation = id_of(r, slot->block, event->index);
+    event->owner = owner_of(r, c, around);
     set_name(r, c, slot->record.arg, &c->slot.point, event);
     MT_TRY(note_launch(r, c, slot->record.key, around, event));
     r->head.totals.events++;
-    return set_payload(r, &c->slot.point, event);
+    return set_payload(r, c, &c->slot.point, event);
 }
 
 static int point_alloc(mtprof__record_events *r, mtprof__slot_context *c)
@@ -405,7 +495,7 @@ static int point_alloc(mtprof__record_events *r, mtprof__slot_context *c)
     event->device = (uint8_t)device;
     event->name = MTPROF__NAME_INLINE;
     event->name_text = (mtprof_text){text, sizeof text - 1};
-    event->owner = owner != MTPROF__NO_SCOPE ? c->live[owner].event.correlation : 0;
+    event->owner = scope_id(r, c, owner);
     event->value = slot->point_words[0];
     event->bytes = (int64_t)slot->point_words[1];
     event->allocated = (int64_t)slot->point_words[2];
@@ -427,7 +517,7 @@ static int point(mtprof__record_events *r, mtprof__slot_context *c, const mtprof
     case MTPROF_REC_INSTANT:
         MT_TRY(begin_point(r, c, MTPROF_EVENT_INSTANT));
         set_name(r, c, slot->record.arg, &c->slot.point, &r->event);
-        return set_payload(r, &c->slot.point, &r->event);
+        return set_payload(r, c, &c->slot.point, &r->event);
     case MTPROF_REC_COUNTER:
     case MTPROF_REC_FLOW:
         MT_TRY(begin_point(r, c,
@@ -447,14 +537,17 @@ static int point(mtprof__record_events *r, mtprof__slot_context *c, const mtprof
 static int foreign_end(mtprof__record_events *r, const mtprof__slot_context *by,
                        const mtprof__event **out)
 {
-    uint64_t key = by->slot.record.key;
+    mtprof__foreign_end foreign = {by->slot.record.key, by->slot.ns, by->slot.cursor.stream->slot};
     for (size_t i = 0; i < r->n_slots; i++) {
         mtprof__slot_context *c = &r->slots[i];
         uint32_t at = 0;
-        if (c->slot.cursor.stream->slot == key >> MTPROF_ORDINAL_BITS &&
-            mtprof__slot_end_foreign(&c->slot, key, by->slot.ns, &at)) {
+        if (c->slot.cursor.stream->slot != foreign.key >> MTPROF_ORDINAL_BITS) {
+            continue;
+        }
+        if (mtprof__slot_end_foreign(&c->slot, foreign.key, foreign.ns, &at)) {
             return end(r, c, at, out);
         }
+        MT_TRY(mtprof__slot_expect_end(&c->slot, &foreign));
     }
     return MTPROF_EEND;
 }

@@ -11,9 +11,13 @@
 /* The first member of both kinds. */
 struct mtprof__events {
     int (*next)(mtprof__events *events, const mtprof__event **event);
+    /* mtprof__events_plain(); NULL: never any. */
+    size_t (*plain)(mtprof__events *events, mtprof__plain_step *steps, size_t room,
+                    uint32_t *track);
     void (*progress)(const mtprof__events *events, uint64_t *done, uint64_t *total);
     void (*close)(mtprof__events *events);
     mtprof__events_totals totals;
+    uint64_t plain_id; /* mtprof__events_plain_id() */
 };
 
 int mtprof__events_open_records(mtprof_model *model, mtprof__events **out);

@@ -59,11 +59,27 @@ static int advance_top(mtprof__record_events *r)
 /* ---- the stream ---------------------------------------------------------------------------------
  */
 
+/* Lets go of annotations that only places on stacks hold. */
+static void release_live(mtprof__record_events *r)
+{
+    for (size_t i = 0; i < r->n_slots && !r->released; i++) {
+        mtprof__slot_context *c = &r->slots[i];
+        for (size_t k = 0; k < c->n_live; k++) {
+            mtprof__live_release(r, &c->live[k]);
+        }
+    }
+    r->released = true;
+}
+
 /* What is left when all slots are at their end. */
 static int next_rest(mtprof__record_events *r, const mtprof__event **event)
 {
     int status = mtprof__device_work(r, INT64_MAX, event);
-    return status == MTPROF_EEND ? mtprof__device_rest(r, event) : status;
+    if (status != MTPROF_EEND) {
+        return status;
+    }
+    release_live(r);
+    return mtprof__device_rest(r, event);
 }
 
 /* What goes before the next record of a thread: ends forced by the last one, device work up to its
@@ -83,6 +99,47 @@ static int next_before(mtprof__record_events *r, const mtprof__event **event)
     return status;
 }
 
+/* Up to when the slot on top may go on without looking at the others. */
+static int64_t limit_of_top(const mtprof__record_events *r)
+{
+    int64_t limit = INT64_MAX;
+    uint32_t block = r->slots[r->heap[0]].slot.block;
+    for (size_t i = 1; i <= 2 && i < r->n_heap; i++) {
+        const mtprof__slot *slot = &r->slots[r->heap[i]].slot;
+        if (slot->order_block < block) {
+            return INT64_MIN;
+        }
+        if (slot->order_block == block && slot->order_ns < limit) {
+            limit = slot->order_ns;
+        }
+    }
+    for (size_t i = 0; i < r->n_sources; i++) {
+        if (r->refill == i) {
+            return INT64_MIN; /* its next piece is not known yet */
+        }
+        if (r->source_ready[i] && r->sources[i].work.start_ns < limit) {
+            limit = r->sources[i].work.start_ns;
+        }
+    }
+    return limit;
+}
+
+static size_t plain_edges(mtprof__events *events, mtprof__plain_step *steps, size_t room,
+                          uint32_t *track)
+{
+    mtprof__record_events *r = (mtprof__record_events *)events;
+    if (!r->advance || r->n_heap == 0 || r->closing != NULL || r->launched != 0 ||
+        r->annotation != NULL || r->launches.done != NULL) {
+        return 0;
+    }
+    mtprof__slot_context *top = &r->slots[r->heap[0]];
+    *track = top->track; /* of the thread in force: an edge of it was seen before */
+    if (top->thread != top->slot.thread) {
+        return 0;
+    }
+    return mtprof__host_plain(r, top, limit_of_top(r), steps, room);
+}
+
 static int next_edge(mtprof__events *events, const mtprof__event **event)
 {
     mtprof__record_events *r = (mtprof__record_events *)events;
@@ -94,12 +151,12 @@ static int next_edge(mtprof__events *events, const mtprof__event **event)
                 return status;
             }
         }
-        if (MT_LIKELY(r->n_heap == 1 && r->advance && r->n_sources == 0)) {
-            mtprof__slot_context *only = &r->slots[r->heap[0]];
-            enum mtprof__fast step = mtprof__slot_fast(&only->slot);
+        if (MT_LIKELY(r->advance && r->n_heap > 0)) {
+            mtprof__slot_context *top = &r->slots[r->heap[0]];
+            enum mtprof__fast step = mtprof__slot_fast(&top->slot, limit_of_top(r));
             if (MT_LIKELY(step != MTPROF__FAST_NONE)) {
                 return mtprof__host_edge(
-                    r, only, step == MTPROF__FAST_BEGIN ? MTPROF__SLOT_BEGIN : MTPROF__SLOT_END,
+                    r, top, step == MTPROF__FAST_BEGIN ? MTPROF__SLOT_BEGIN : MTPROF__SLOT_END,
                     event);
             }
         }
@@ -144,18 +201,15 @@ static void report_progress(const mtprof__events *events, uint64_t *done, uint64
 static void close_stream(mtprof__events *events)
 {
     mtprof__record_events *r = (mtprof__record_events *)events;
+    release_live(r);
     for (size_t i = 0; i < r->n_slots; i++) {
         mtprof__slot_context *c = &r->slots[i];
-        for (size_t k = 0; k < c->slot.n && k < c->n_live; k++) {
-            if (!c->slot.scopes[k].ended) {
-                mtprof__annotation_drop(&r->launches, c->live[k].annotation);
-            }
-        }
         mtprof__slot_fini(&c->slot);
         mtb_free(c->live);
         mtb_free(c->shown);
     }
     mtprof__device_fini(r);
+    mtb_free(r->blocks);
     mtb_free(r->slots);
     mtb_free(r->heap);
     mtb_free(r);
@@ -173,7 +227,7 @@ static int open_streams(mtprof__record_events *r)
     r->heap = mtb_calloc(n, sizeof *r->heap);
     r->sources = mtb_calloc(n, sizeof *r->sources);
     r->source_ready = mtb_calloc(n, sizeof *r->source_ready);
-    if (r->slots == NULL || r->heap == NULL || r->sources == NULL || r->source_ready == NULL) {
+    if (r->blocks == NULL || r->slots == NULL || r->heap == NULL || r->sources == NULL || r->source_ready == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for %zu streams", n - 1);
     }
     for (uint32_t i = 0; i < index->n_streams; i++) {
@@ -223,10 +277,12 @@ int mtprof__events_open_records(mtprof_model *model, mtprof__events **out)
         return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for an event stream");
     }
     r->head.next = next_edge;
+    r->head.plain = plain_edges;
     r->head.progress = report_progress;
     r->head.close = close_stream;
     r->model = model;
     r->block = UINT32_MAX;
+    r->blocks = mtb_calloc((size_t)model->n_epochs + 1, sizeof *r->blocks);
     r->free_id = mtprof__model_free_id(model);
     mtprof__step_clock_init(&r->steps, model);
     for (size_t i = 0; i < MTPROF__MEMORY_DEVICES; i++) {
@@ -258,6 +314,17 @@ int mtprof__events_next(mtprof__events *events, const mtprof__event **event)
     return events->next(events, event);
 }
 
+size_t mtprof__events_plain(mtprof__events *events, mtprof__plain_step *steps, size_t room,
+                            uint32_t *track)
+{
+    return events->plain != NULL ? events->plain(events, steps, room, track) : 0;
+}
+
+uint64_t mtprof__events_plain_id(const mtprof__events *events)
+{
+    return events->plain_id;
+}
+
 void mtprof__events_progress(const mtprof__events *events, uint64_t *done, uint64_t *total)
 {
     events->progress(events, done, total);
@@ -273,12 +340,4 @@ void mtprof__events_close(mtprof__events *events)
     if (events != NULL) {
         events->close(events);
     }
-}
-
-/* TEMPORARY until events_columns.c is listed. */
-__attribute__((weak)) int mtprof__events_open_columns(mtprof_model *model, mtprof__events **out)
-{
-    (void)model;
-    *out = NULL;
-    return mtb_fail(MTPROF_ENOTSUP, "pending");
 }

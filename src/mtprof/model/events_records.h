@@ -25,12 +25,22 @@ enum {
     MTPROF__MEMORY_DEVICES = 256
 };
 
-/* The event of a scope on a slot's stack. */
+/*
+ * The event of a scope on a slot's stack, made when somebody wants to see it (scope->made). Until
+ * then the scope itself is enough: its `user` is the event's index, and scope->shown tells that its
+ * BEGIN was shown and its END was not.
+ */
 typedef struct mtprof__live {
     mtprof__event event;
-    mtprof__annotation *annotation; /* held while the scope is open; NULL: nothing launched in it */
-    bool shown;                     /* a BEGIN edge without an END so far */
+    mtprof__annotation *annotation; /* held while the scope, or one inside it, is on the stack; NULL:
+                                       nothing was launched in it */
+    mtprof__annotation *foreign; /* held: the one around a scope whose parent is on another slot */
 } mtprof__live;
+
+/* Numbers of a block's events. */
+typedef struct mtprof__block_ids {
+    uint64_t first_index, first_id;
+} mtprof__block_ids;
 
 typedef struct mtprof__slot_context {
     mtprof__slot slot;
@@ -60,6 +70,7 @@ typedef struct mtprof__record_events {
     size_t n_slots;
     uint32_t *heap; /* slots that have something fetched */
     size_t n_heap;
+    bool released; /* no scope holds an annotation any more */
     bool advance; /* the top of the heap has been applied and is to be fetched anew */
 
     mtprof__source_stream *sources;
@@ -69,8 +80,9 @@ typedef struct mtprof__record_events {
     mtprof__step_clock steps;
 
     /* Numbers */
+    mtprof__block_ids *blocks;
     uint32_t block; /* of the latest begin */
-    uint64_t next_index, block_first, block_id;
+    uint64_t next_index;
     uint64_t free_id;
 
     /* A scope that ends, with those above it that must go before. */
@@ -98,8 +110,14 @@ typedef struct mtprof__record_events {
 /* events_host.c: what an edge of a slot means. EEND: nothing to show. */
 int mtprof__host_edge(mtprof__record_events *r, mtprof__slot_context *c,
                       enum mtprof__slot_edge edge, const mtprof__event **event);
+/* Gives back the annotations that a place on a stack holds. */
+void mtprof__live_release(mtprof__record_events *r, mtprof__live *live);
 /* The next END of those that r->closing asks for; EEND: all done. */
 int mtprof__host_close(mtprof__record_events *r, const mtprof__event **event);
+
+/* Plain steps of the slot, up to a time; how many. */
+size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int64_t limit_ns,
+                          mtprof__plain_step *steps, size_t room);
 
 /* events_device.c: device work up to a time. EEND: none. */
 int mtprof__device_work(mtprof__record_events *r, int64_t until_ns, const mtprof__event **event);

@@ -35,7 +35,7 @@ static size_t find(const mtprof__launch_table *table, uint64_t key)
 
 static int grow(mtprof__launch_table *table)
 {
-    mtprof__launch_table larger = {.n = table->n, .done = table->done};
+    mtprof__launch_table larger = *table;
     larger.capacity = table->capacity == 0 ? FIRST_CAPACITY : 2 * table->capacity;
     larger.items = mtb_calloc(larger.capacity, sizeof *larger.items);
     if (larger.items == NULL) {
@@ -81,26 +81,51 @@ static void remove_at(mtprof__launch_table *table, size_t gap)
     table->n--;
 }
 
-bool mtprof__launch_take(mtprof__launch_table *table, uint64_t key, mtprof__launch *launch)
+mtprof__launch *mtprof__launch_find(const mtprof__launch_table *table, uint64_t key)
 {
     if (table->n == 0 || key == 0) {
-        return false;
+        return NULL;
     }
-    size_t at = find(table, key);
-    if (table->items[at].key == 0) {
-        return false;
+    mtprof__launch *launch = &table->items[find(table, key)];
+    return launch->key != 0 ? launch : NULL;
+}
+
+static void forget(mtprof__launch_table *table, uint64_t key)
+{
+    mtprof__launch *launch = mtprof__launch_find(table, key);
+    if (launch != NULL && launch->answered) {
+        mtprof__annotation_drop(table, launch->annotation);
+        remove_at(table, (size_t)(launch - table->items));
     }
-    *launch = table->items[at];
-    remove_at(table, at);
-    return true;
+}
+
+int mtprof__launch_answer(mtprof__launch_table *table, mtprof__launch *launch)
+{
+    if (launch->answered) {
+        return MTPROF_OK;
+    }
+    if (table->answered == NULL) {
+        table->answered = mtb_calloc(MTPROF__ANSWERED_KEPT, sizeof *table->answered);
+        if (table->answered == NULL) {
+            return no_memory();
+        }
+    }
+    uint64_t *place = &table->answered[table->oldest];
+    uint64_t gone = *place;
+    launch->answered = true;
+    *place = launch->key;
+    table->oldest = (table->oldest + 1) % MTPROF__ANSWERED_KEPT;
+    forget(table, gone);
+    return MTPROF_OK;
 }
 
 bool mtprof__launch_take_any(mtprof__launch_table *table, mtprof__launch *launch)
 {
-    for (size_t i = 0; table->n > 0 && i < table->capacity; i++) {
-        if (table->items[i].key != 0) {
-            *launch = table->items[i];
-            table->items[i].key = 0; /* everything goes: no need to close gaps */
+    for (; table->swept < table->capacity; table->swept++) {
+        mtprof__launch *item = &table->items[table->swept];
+        if (item->key != 0) {
+            *launch = *item;
+            item->key = 0; /* everything goes: no need to close gaps */
             table->n--;
             return true;
         }
@@ -142,13 +167,20 @@ void mtprof__annotation_drop(mtprof__launch_table *table, mtprof__annotation *an
     }
 }
 
+static void extend(int64_t *start, int64_t *end, int64_t from, int64_t to)
+{
+    *start = from < *start ? from : *start;
+    *end = to > *end ? to : *end;
+}
+
 static int count_one(mtprof__annotation *annotation, const mtprof__queue_span *work)
 {
     for (size_t i = 0; i < annotation->n_spans; i++) {
         mtprof__queue_span *span = &annotation->spans[i];
         if (span->track == work->track) {
-            span->start_ns = work->start_ns < span->start_ns ? work->start_ns : span->start_ns;
-            span->end_ns = work->end_ns > span->end_ns ? work->end_ns : span->end_ns;
+            extend(&span->start_ns, &span->end_ns, work->start_ns, work->end_ns);
+            extend(&span->shown_start_ns, &span->shown_end_ns, work->shown_start_ns,
+                   work->shown_end_ns);
             return MTPROF_OK;
         }
     }
@@ -187,6 +219,8 @@ void mtprof__launch_table_fini(mtprof__launch_table *table)
         table->done = next;
     }
     mtb_free(table->items);
+    mtb_free(table->answered);
     table->items = NULL;
+    table->answered = NULL;
     table->capacity = table->n = 0;
 }

@@ -3,6 +3,9 @@
  * Launches in flight, for event streams: what is known of a launch until its device work comes, and
  * the annotations that work counts for.
  *
+ * A launch that was answered stays for a while: a graph of kernels answers one launch many times,
+ * and a runtime call may be reported after the work it launched.
+ *
  * An annotation is a chain: it holds the one around it. It is done when its scope has ended and
  * nothing launched inside is still out.
  *
@@ -23,6 +26,7 @@
 typedef struct mtprof__queue_span {
     uint32_t device, track, queue;
     int64_t start_ns, end_ns;
+    int64_t shown_start_ns, shown_end_ns;
 } mtprof__queue_span;
 
 typedef struct mtprof__annotation {
@@ -44,20 +48,30 @@ typedef struct mtprof__launch {
     int64_t shown_ns;
     uint32_t track;
     int32_t step;
+    bool answered;
     mtprof__annotation *annotation; /* held; NULL: none */
 } mtprof__launch;
+
+enum {
+    MTPROF__ANSWERED_KEPT = 16384
+};
 
 typedef struct mtprof__launch_table {
     mtprof__launch *items; /* open addressing */
     size_t capacity, n;
+    uint64_t *answered; /* keys of launches answered lately, the oldest at `oldest`; 0: free */
+    size_t oldest;
+    size_t swept; /* mtprof__launch_take_any(): nothing is left before it */
     mtprof__annotation *done;
 } mtprof__launch_table;
 
 /* Fails with ENOMEM. A key that is there already is replaced. */
 int mtprof__launch_add(mtprof__launch_table *table, const mtprof__launch *launch);
-/* Takes a launch out. False: it is not there. Its annotation is now the caller's to drop. */
-bool mtprof__launch_take(mtprof__launch_table *table, uint64_t key, mtprof__launch *launch);
-/* Takes out any launch, at the end. False: none is left. */
+/* A launch, or NULL; valid until the next call that changes the table. */
+mtprof__launch *mtprof__launch_find(const mtprof__launch_table *table, uint64_t key);
+/* A launch is answered; another that was answered long ago goes. Fails with ENOMEM. */
+int mtprof__launch_answer(mtprof__launch_table *table, mtprof__launch *launch);
+/* Takes out any launch, at the end: nothing may be added any more. False: none is left. */
 bool mtprof__launch_take_any(mtprof__launch_table *table, mtprof__launch *launch);
 
 /* An annotation with one reference; it takes over a reference to `around`. inline_text: the text is

@@ -166,8 +166,8 @@ mtprof_status mtprof_model_get_info(const mtprof_model *model, mtprof_model_info
 {
     mtprof_model_info own = model->info;
     own.names = __atomic_load_n(&model->dictionary.n_names, __ATOMIC_ACQUIRE);
-    own.tracks = (uint32_t)model->dictionary.n_tracks;
-    own.devices = (uint32_t)model->dictionary.n_devices;
+    own.tracks = (uint32_t)__atomic_load_n(&model->dictionary.n_tracks, __ATOMIC_ACQUIRE);
+    own.devices = (uint32_t)__atomic_load_n(&model->dictionary.n_devices, __ATOMIC_ACQUIRE);
     own.frames = (uint32_t)model->dictionary.n_frames;
     return copy_out(info, info->struct_size, &own, sizeof own, "model info");
 }
@@ -231,6 +231,9 @@ mtprof_status mtprof_model_health(mtprof_model *model, mtprof_health *health)
     if (model->reader != NULL) {
         health_of_trace(model, &own);
         own.unmatched = model->findings.unmatched;
+        if (model->findings.truncated > own.truncated) {
+            own.truncated = model->findings.truncated; /* nobody was left to count */
+        }
     }
     return copy_out(health, health->struct_size, &own, sizeof own, "model health");
 }

@@ -25,6 +25,7 @@ typedef struct mtprof__epoch_block {
     uint64_t first_id;           /* correlation id of the first */
     int64_t open_ns, close_ns;
     int32_t first_step;
+    uint32_t closed;   /* 0: cut short; close_ns is the last time seen */
     uint32_t id_known; /* 0: provisional, behind the last block known */
 } mtprof__epoch_block;
 
@@ -91,7 +92,7 @@ bool mtprof__model_verify(const mtprof_model *model);
  */
 int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out);
 
-/* Frees derived columns, and what only they are made from. */
+/* Frees derived columns, and what only they are made from; before the columns themselves. */
 void mtprof__model_derived_fini(mtprof_model *model);
 
 /* Makes the columns of a native model; does nothing where they are. */

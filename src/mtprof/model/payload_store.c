@@ -11,7 +11,7 @@ void mtprof__payload_reset(mtprof__payload_store *store)
 {
     store->payload.fields = 0;
     store->inputs_id = 0;
-    store->has_name = false;
+    store->has_name = store->settled = false;
     store->translated_in = store->translated_out = false;
     store->n_words = 0;
     store->n_items = 0;
@@ -33,30 +33,28 @@ static int no_memory(void)
 /* Copies words (and leaves room for a zero byte behind a text); *at says where they are. */
 static int keep(mtprof__payload_store *store, const uint64_t *words, size_t n, size_t *at)
 {
-    if (!mtb_grow((void **)&store->words, &store->words_capacity, store->n_words + n + 1,
+    if (store->n_words + n + 1 > store->words_capacity &&
+        !mtb_grow((void **)&store->words, &store->words_capacity, store->n_words + n + 1,
                   sizeof *store->words)) {
         return no_memory();
     }
     *at = store->n_words;
-    if (n > 0) {
-        memcpy(store->words + *at, words, n * sizeof *words);
+    for (size_t i = 0; i < n; i++) { /* a handful */
+        store->words[*at + i] = words[i];
     }
     store->words[*at + n] = 0;
     store->n_words += n + 1;
     return MTPROF_OK;
 }
 
-static int add_opinfo(mtprof__payload_store *store, const mtprof_reader *reader,
-                      const mtprof_record *record)
+static void add_opinfo(mtprof__payload_store *store, const mtprof_reader *reader,
+                       const mtprof_record *record)
 {
     mtprof__payload *p = &store->payload;
     const uint64_t *word = record->words;
-    for (unsigned bit = 0; bit < 16; bit++) {
-        if ((record->aux >> bit & 1) == 0) {
-            continue;
-        }
+    for (unsigned mask = record->aux; mask != 0; mask &= mask - 1) {
         uint64_t value = *word++;
-        switch (bit) {
+        switch (__builtin_ctz(mask)) {
         case MTPROF_OPINFO_SEQUENCE:
             p->sequence = (int64_t)value;
             p->fields |= MTPROF__HAS_SEQUENCE;
@@ -90,7 +88,6 @@ static int add_opinfo(mtprof__payload_store *store, const mtprof_reader *reader,
         default: break;
         }
     }
-    return MTPROF_OK;
 }
 
 static int add_meta(mtprof__payload_store *store, const mtprof_reader *reader,
@@ -126,14 +123,12 @@ static int add_tensors(mtprof__payload_store *store, const mtprof_record *record
 {
     mtprof__payload *p = &store->payload;
     _Static_assert(sizeof(mtprof__tensor) == 4 * sizeof(uint64_t), "as it stands in the trace");
-    if (record->aux == 0) {
-        p->n_tensors_in = record->n_words / 4;
-        p->fields |= MTPROF__HAS_TENSORS_IN;
-        return keep(store, record->words, record->n_words, &store->tensors_in_at);
-    }
-    p->n_tensors_out = record->n_words / 4;
-    p->fields |= MTPROF__HAS_TENSORS_OUT;
-    return keep(store, record->words, record->n_words, &store->tensors_out_at);
+    bool in = record->aux == 0;
+    MT_TRY(keep(store, record->words, record->n_words,
+                in ? &store->tensors_in_at : &store->tensors_out_at));
+    *(in ? &p->n_tensors_in : &p->n_tensors_out) = record->n_words / 4;
+    p->fields |= in ? MTPROF__HAS_TENSORS_IN : MTPROF__HAS_TENSORS_OUT;
+    return MTPROF_OK;
 }
 
 static void add_memory(mtprof__payload_store *store, const mtprof_record *record)
@@ -154,6 +149,7 @@ int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reade
                         const mtprof_record *record)
 {
     mtprof__payload *p = &store->payload;
+    store->settled = false;
     switch (record->kind) {
     case MTPROF_REC_INPUTS:
         store->inputs_id = (uint32_t)(record->word >> 32);
@@ -161,13 +157,15 @@ int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reade
         return MTPROF_OK;
     case MTPROF_REC_INPUTS_INLINE:
         store->inputs_id = 0;
+        MT_TRY(keep(store, record->words, record->n_words, &store->inputs_at));
         p->n_input_words = record->n_words;
         p->fields |= MTPROF__HAS_INPUTS;
-        return keep(store, record->words, record->n_words, &store->inputs_at);
+        return MTPROF_OK;
     case MTPROF_REC_SCALARS:
+        MT_TRY(keep(store, record->words, record->aux, &store->scalars_at));
         p->n_scalars = record->aux;
         p->fields |= MTPROF__HAS_SCALARS;
-        return keep(store, record->words, record->aux, &store->scalars_at);
+        return MTPROF_OK;
     case MTPROF_REC_STACK:
         p->stack = (uint32_t)(record->word >> 32);
         p->fields |= MTPROF__HAS_STACK;
@@ -175,37 +173,56 @@ int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reade
     case MTPROF_REC_MEM_BEFORE:
     case MTPROF_REC_MEM_AFTER: add_memory(store, record); return MTPROF_OK;
     case MTPROF_REC_TENSORS: return add_tensors(store, record);
-    case MTPROF_REC_OPINFO: return add_opinfo(store, reader, record);
+    case MTPROF_REC_OPINFO: add_opinfo(store, reader, record); return MTPROF_OK;
     case MTPROF_REC_META: return add_meta(store, reader, record);
     case MTPROF_REC_NAME:
-        store->has_name = true;
         store->name_length = (size_t)record->words[0];
-        return keep(store, record->words + 1, (store->name_length + 7) / 8, &store->name_at);
+        MT_TRY(keep(store, record->words + 1, (store->name_length + 7) / 8, &store->name_at));
+        store->has_name = true;
+        return MTPROF_OK;
     default: return MTPROF_OK;
     }
 }
 
 /* Where the reader has the list, its words; a list that nobody defined is none. */
-static void find_inputs(mtprof__payload_store *store, const mtprof_reader *reader)
+static void find_inputs(mtprof__payload_store *store, const mtprof__dictionary *dictionary,
+                        mtprof__inputs_cache *cache)
 {
     mtprof__payload *p = &store->payload;
-    if (store->inputs_id == 0) {
+    uint32_t id = store->inputs_id;
+    uint32_t at = id % MT_COUNT(cache->items);
+    p->inputs = 0;
+    if (id == 0) {
         p->input_words = store->words + store->inputs_at;
-    } else if (!mtprof_reader_inputs(reader, store->inputs_id, &p->input_words,
-                                     &p->n_input_words)) {
+        return;
+    }
+    if (cache->items[at].id != id) {
+        cache->items[at].id = id;
+        cache->items[at].index = mtprof__dictionary_reader_inputs(dictionary, id);
+        if (!mtprof_reader_inputs(dictionary->reader, id, &cache->items[at].words,
+                                  &cache->items[at].n_words)) {
+            cache->items[at].index = 0;
+        }
+    }
+    p->inputs = cache->items[at].index;
+    p->input_words = cache->items[at].words;
+    p->n_input_words = cache->items[at].n_words;
+    if (p->inputs == 0) {
         p->fields &= ~(uint32_t)MTPROF__HAS_INPUTS;
     }
 }
 
-mtprof__payload *mtprof__payload_get(mtprof__payload_store *store, const mtprof_reader *reader)
+mtprof__payload *mtprof__payload_get(mtprof__payload_store *store,
+                                     const mtprof__dictionary *dictionary,
+                                     mtprof__inputs_cache *cache)
 {
     mtprof__payload *p = &store->payload;
-    if (p->fields == 0) {
-        return NULL;
+    if (p->fields == 0 || store->settled) {
+        return p->fields == 0 ? NULL : p;
     }
-    p->inputs = 0;
+    store->settled = true;
     if ((p->fields & MTPROF__HAS_INPUTS) != 0) {
-        find_inputs(store, reader);
+        find_inputs(store, dictionary, cache);
     }
     if ((p->fields & MTPROF__HAS_SCALARS) != 0) {
         p->scalars = store->words + store->scalars_at;

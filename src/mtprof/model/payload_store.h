@@ -8,6 +8,7 @@
 #ifndef MTPROF_MODEL_PAYLOAD_STORE_H
 #define MTPROF_MODEL_PAYLOAD_STORE_H
 
+#include "mtprof/model/dictionary.h"
 #include "mtprof/model/event.h"
 
 #include <mtprof/reader.h>
@@ -19,6 +20,7 @@ typedef struct mtprof__payload_store {
     size_t inputs_at, scalars_at, tensors_in_at, tensors_out_at;
     size_t name_at, name_length;
     bool has_name;
+    bool settled; /* pointers are made, nothing was added since */
     bool translated_in, translated_out; /* the consumer's: devices of tensors are the model's */
     uint64_t *words;
     size_t n_words, words_capacity;
@@ -35,9 +37,20 @@ void mtprof__payload_fini(mtprof__payload_store *store);
 int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reader,
                         const mtprof_record *record);
 
-/* Everything gathered so far, or NULL where that is nothing. `inputs` and `memory_device` of it are
- * the caller's to translate. */
-mtprof__payload *mtprof__payload_get(mtprof__payload_store *store, const mtprof_reader *reader);
+/* Input lists of the reader that were looked up before. */
+typedef struct mtprof__inputs_cache {
+    struct {
+        uint32_t id, index; /* the reader's; the dictionary's, 0: there is none */
+        const uint64_t *words;
+        uint32_t n_words;
+    } items[256];
+} mtprof__inputs_cache;
+
+/* Everything gathered so far, or NULL where that is nothing. memory_device and the devices of tensors
+ * are the caller's to translate. */
+mtprof__payload *mtprof__payload_get(mtprof__payload_store *store,
+                                     const mtprof__dictionary *dictionary,
+                                     mtprof__inputs_cache *cache);
 
 /* The name that was given in full. */
 bool mtprof__payload_name(const mtprof__payload_store *store, mtprof_text *name);

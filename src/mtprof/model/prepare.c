@@ -51,6 +51,14 @@ static bool is_covered(const mtprof_model *model, const mtprof_epoch_info *epoch
     return options->discarded != 0 || !discarded;
 }
 
+/* Ids are below 2^53 (docs/format.md 3.6); a trace that says otherwise says nothing. */
+static bool has_ids(const mtprof_epoch_info *epoch)
+{
+    const uint64_t most = (uint64_t)1 << 53;
+    return epoch->correlation_first != 0 && epoch->correlation_count <= most &&
+           epoch->correlation_first <= most - epoch->correlation_count;
+}
+
 static void fill_block(const mtprof_reader *reader, const mtprof_epoch_info *epoch,
                        mtprof__epoch_block *block)
 {
@@ -58,7 +66,8 @@ static void fill_block(const mtprof_reader *reader, const mtprof_epoch_info *epo
         .epoch = epoch->epoch,
         .window = epoch->window,
         .first_id = epoch->correlation_first,
-        .id_known = epoch->close_kind != CLOSE_NONE && epoch->correlation_first != 0,
+        .closed = epoch->close_kind != CLOSE_NONE,
+        .id_known = epoch->close_kind != CLOSE_NONE && has_ids(epoch),
         .open_ns = mtprof_reader_ns(reader, epoch->open_ticks),
         .close_ns = mtprof_reader_ns(reader, epoch->close_ticks),
         .first_step = epoch->step > INT32_MAX ? INT32_MAX : (int32_t)epoch->step,
@@ -66,6 +75,51 @@ static void fill_block(const mtprof_reader *reader, const mtprof_epoch_info *epo
     if (block->close_ns < block->open_ns) {
         block->close_ns = block->open_ns;
     }
+}
+
+/* The last time in a thread's stream: that of its last chunk. */
+static int last_ns(const mtprof_reader *reader, const mtprof__read_stream *stream, int64_t *ns)
+{
+    mtprof_cursor cursor;
+    mtprof_record record;
+    mtprof__cursor_source source = {&reader->bytes, &reader->index, &reader->info};
+    mtprof__read_stream own = *stream; /* the cursor counts chunks that are gone; not these */
+    if (stream->n_chunks == 0) {
+        return MTPROF_OK;
+    }
+    mtprof__cursor_init(&cursor, &source, &own);
+    cursor.next_chunk = stream->n_chunks - 1;
+    int status = MTPROF_OK;
+    while (status != MTPROF_EEND && status != MTPROF_ENOMEM) {
+        status = mtprof__cursor_next(&cursor, &record);
+        int64_t at = status == MTPROF_OK ? mtprof_reader_ns(reader, record.ticks) : INT64_MIN;
+        *ns = at > *ns ? at : *ns;
+    }
+    mtprof__cursor_fini(&cursor);
+    return status == MTPROF_EEND ? MTPROF_OK : status;
+}
+
+/* An epoch that nobody closed ends with the last time seen in the trace. */
+static int end_open_epochs(mtprof_model *model)
+{
+    const mtprof_reader *reader = model->reader;
+    uint32_t n = model->n_epochs;
+    bool wanted = model->strays;
+    for (uint32_t i = 0; i < n; i++) {
+        wanted = wanted || !model->epochs[i].closed;
+    }
+    int64_t last = INT64_MIN;
+    for (uint32_t i = 0; wanted && !reader->info.closed && i < reader->index.n_streams; i++) {
+        if (reader->index.streams[i].kind == MTPROF_STREAM_THREAD) {
+            MT_TRY(last_ns(reader, &reader->index.streams[i], &last));
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!model->epochs[i].closed && last > model->epochs[i].close_ns) {
+            model->epochs[i].close_ns = last;
+        }
+    }
+    return MTPROF_OK;
 }
 
 static int prepare_epochs(mtprof_model *model)
@@ -98,7 +152,7 @@ static int prepare_epochs(mtprof_model *model)
         model->epochs[model->n_epochs++] = (mtprof__epoch_block){
             .epoch = UINT32_MAX, .open_ns = INT64_MAX, .close_ns = end, .first_step = -1};
     }
-    return MTPROF_OK;
+    return end_open_epochs(model);
 }
 
 /* Ids behind the last block known, where none was reserved. */
@@ -107,9 +161,9 @@ uint64_t mtprof__model_free_id(const mtprof_model *model)
     uint64_t next = 1;
     const mtprof__control_read *control = &model->reader->control;
     for (size_t i = 0; i < control->n_epochs; i++) {
-        uint64_t first = control->epochs[i].correlation_first;
-        uint64_t behind = first + control->epochs[i].correlation_count;
-        next = first != 0 && behind > next ? behind : next;
+        const mtprof_epoch_info *epoch = &control->epochs[i];
+        uint64_t behind = epoch->correlation_first + epoch->correlation_count;
+        next = has_ids(epoch) && behind > next ? behind : next;
     }
     return next;
 }

@@ -10,6 +10,14 @@
 
 #include <string.h>
 
+static const int64_t early_ns = 1000000;
+/* Hostile builds go the long way always, so that all tests are also tests of it. */
+#if defined(MT_HOSTILE) && MT_HOSTILE
+static const bool slow_only = true;
+#else
+static const bool slow_only = false;
+#endif
+
 int mtprof__slot_init(mtprof__slot *slot, const mtprof_reader *reader, uint32_t stream,
                       const mtprof__coverage *coverage)
 {
@@ -30,6 +38,7 @@ void mtprof__slot_fini(mtprof__slot *slot)
 {
     mtprof__cursor_fini(&slot->cursor);
     mtb_free(slot->scopes);
+    mtb_free(slot->early);
     for (size_t i = 0; i < slot->n_payloads; i++) {
         mtprof__payload_fini(&slot->payloads[i]);
     }
@@ -227,9 +236,9 @@ static void end_scope(mtprof__slot *slot, uint32_t at, int64_t ns)
             slot->scopes[scope->base].child_ns += duration;
         }
     } else {
-        scope->self_ns = scope->kind == MTPROF_EVENT_FUNCTION && scope->inner_ns < duration
-                             ? duration - scope->inner_ns
-                             : 0;
+        bool counts = scope->kind == MTPROF_EVENT_FUNCTION &&
+                      (scope->flags & MTPROF_EVENT_ASYNC) == 0 && scope->inner_ns < duration;
+        scope->self_ns = counts ? duration - scope->inner_ns : 0;
     }
     if (scope->in_function) {
         slot->scopes[scope->parent].inner_ns += duration;
@@ -324,6 +333,28 @@ static const mtprof__foreign_end *find_foreign(const mtprof__slot *slot, uint64_
     return low < slot->n_foreign && slot->foreign[low].key == key ? &slot->foreign[low] : NULL;
 }
 
+/* Whether another slot has ended the scope by the time of the record at hand (second pass). */
+static bool ended_elsewhere(const mtprof__slot *slot, const mtprof__scope *scope)
+{
+    return scope->foreign_ns < slot->ns ||
+           (scope->foreign_ns == slot->ns && !scope->foreign_later);
+}
+
+/* What a function remembers is nearly always still open; if not, the stack below it is searched. */
+uint32_t mtprof__slot_outside(const mtprof__slot *slot, uint32_t at)
+{
+    if (at == MTPROF__NO_SCOPE || slot->scopes[at].kind != MTPROF_EVENT_FUNCTION) {
+        return at;
+    }
+    at = slot->scopes[at].outer;
+    while (at != MTPROF__NO_SCOPE && (slot->scopes[at].kind == MTPROF_EVENT_FUNCTION ||
+                                      slot->scopes[at].ended ||
+                                      ended_elsewhere(slot, &slot->scopes[at]))) {
+        at = at > slot->floor ? at - 1 : MTPROF__NO_SCOPE;
+    }
+    return at;
+}
+
 /* Who is around a scope that begins now. `named` is the parent's key, all ones: nobody is named. */
 static void find_parents(mtprof__slot *slot, mtprof__scope *scope, uint64_t named)
 {
@@ -332,11 +363,22 @@ static void find_parents(mtprof__slot *slot, mtprof__scope *scope, uint64_t name
         scope->parent = named != 0 ? find_scope(slot, named) : MTPROF__NO_SCOPE;
         scope->parent_key = named != 0 && scope->parent == MTPROF__NO_SCOPE ? named : 0;
     }
-    scope->outer = scope->parent;
+    scope->outer = mtprof__slot_outside(slot, scope->parent);
     scope->in_function = scope->parent != MTPROF__NO_SCOPE &&
                          slot->scopes[scope->parent].kind == MTPROF_EVENT_FUNCTION;
-    if (scope->in_function) {
-        scope->outer = slot->scopes[scope->parent].outer;
+}
+
+/* A scope that begins, and of which it is known that another slot ends it. */
+static void expect_end(const mtprof__slot *slot, mtprof__scope *scope)
+{
+    const mtprof__foreign_end *end = find_foreign(slot, scope->key);
+    for (size_t i = 0; end == NULL && i < slot->n_early; i++) {
+        end = slot->early[i].key == scope->key ? &slot->early[i] : NULL;
+    }
+    if (end != NULL) {
+        scope->foreign_ns = end->ns > scope->start_ns ? end->ns : scope->start_ns;
+        scope->foreign_later = end->slot > slot->cursor.stream->slot;
+        scope->flags |= MTPROF_EVENT_ASYNC;
     }
 }
 
@@ -356,6 +398,7 @@ static int begin_scope(mtprof__slot *slot, uint64_t named)
     scope->child_ns = 0;
     scope->inner_ns = 0;
     scope->foreign_ns = INT64_MAX;
+    scope->foreign_later = 0;
     scope->name = record->arg;
     scope->thread = slot->thread;
     scope->block = slot->block;
@@ -366,13 +409,10 @@ static int begin_scope(mtprof__slot *slot, uint64_t named)
                    ((record->aux & MTPROF_FLAG_LAUNCH) != 0 ? MTPROF_EVENT_LAUNCHES : 0));
     scope->ended = 0;
     scope->has_payload = 0;
+    scope->shown = scope->made = 0;
     find_parents(slot, scope, named);
-    if (MT_UNLIKELY(slot->n_foreign > 0)) {
-        const mtprof__foreign_end *end = find_foreign(slot, scope->key);
-        if (end != NULL) {
-            scope->foreign_ns = end->ns > scope->start_ns ? end->ns : scope->start_ns;
-            scope->flags |= MTPROF_EVENT_ASYNC;
-        }
+    if (MT_UNLIKELY(slot->n_foreign + slot->n_early > 0)) {
+        expect_end(slot, scope);
     }
     scope->nests =
         (scope->flags & MTPROF_EVENT_ASYNC) == 0 && scope->kind != MTPROF_EVENT_FUNCTION;
@@ -411,14 +451,67 @@ static int open_payload(mtprof__slot *slot, uint32_t at, mtprof__payload_store *
     return MTPROF_OK;
 }
 
+/* Takes apart the record at the cursor if it is one of the common payloads of a begin or end, with
+ * the checks that mtprof__cursor_next() makes of it; its length, 0: it is something else. */
+static size_t split_payload(const mtprof_cursor *cursor, mtprof_record *record)
+{
+    const uint64_t *words = mtprof__cursor_words(cursor);
+    bool of_begin = cursor->owner == MTPROF__OWNER_BEGIN;
+    record->word = words[0];
+    record->kind = (uint8_t)words[0];
+    record->aux = (uint16_t)(words[0] >> 16);
+    switch (record->kind) {
+    case MTPROF_REC_INPUTS:
+    case MTPROF_REC_STACK:
+    case MTPROF_REC_MEM_BEFORE: return of_begin ? 1 : 0;
+    case MTPROF_REC_MEM_AFTER: return of_begin ? 0 : 1;
+    case MTPROF_REC_SCALARS:
+    case MTPROF_REC_OPINFO: break;
+    default: return 0;
+    }
+    size_t length = words[0] >> 8 & 0xFF;
+    size_t needed = record->kind == MTPROF_REC_SCALARS
+                        ? record->aux
+                        : (size_t)__builtin_popcount(record->aux);
+    if (!of_begin || length == 0xFF || needed + 1 > length ||
+        length > cursor->n_words - cursor->at) {
+        return 0;
+    }
+    record->words = words + 1;
+    record->n_words = (uint32_t)length - 1;
+    return length;
+}
+
+static int gather_fast(mtprof__slot *slot, mtprof__payload_store *store)
+{
+    mtprof_cursor *cursor = &slot->cursor;
+    while (cursor->at < cursor->n_words) {
+        mtprof_record record;
+        size_t length = split_payload(cursor, &record);
+        if (length == 0) {
+            return MTPROF_OK;
+        }
+        MT_TRY(mtprof__payload_add(store, slot->reader, &record));
+        cursor->at += length;
+    }
+    return MTPROF_OK;
+}
+
 static int gather_scope(mtprof__slot *slot, uint32_t at)
 {
     mtprof__payload_store *store = NULL;
-    uint8_t kind = peek(slot);
-    if (!is_payload(kind)) {
+    if (!is_payload(peek(slot))) {
         return MTPROF_OK;
     }
     MT_TRY(open_payload(slot, at, &store));
+    enum mtprof__owner owner = slot->cursor.owner;
+    if (MT_LIKELY(owner == MTPROF__OWNER_BEGIN || owner == MTPROF__OWNER_END)) {
+        MT_TRY(gather_fast(slot, store));
+        if (MT_LIKELY(slot->cursor.at < slot->cursor.n_words &&
+                      !is_payload(mtprof__cursor_peek(&slot->cursor)))) {
+            return MTPROF_OK;
+        }
+    }
     return gather(slot, store);
 }
 
@@ -429,7 +522,7 @@ mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at)
 
 uint32_t mtprof__slot_owner(const mtprof__slot *slot)
 {
-    return slot->nest_top;
+    return mtprof__slot_outside(slot, slot->n > slot->floor ? slot->n - 1 : MTPROF__NO_SCOPE);
 }
 
 /* ---- fetch --------------------------------------------------------------------------------------
@@ -522,6 +615,7 @@ static int fetch_slow(mtprof__slot *slot)
 int mtprof__slot_fetch(mtprof__slot *slot)
 {
     slot->plain = false;
+    MT_TRY(slot->status);
     if (MT_UNLIKELY(slot->fetched || slot->at_end || slot->has_waiting)) {
         return slot->at_end ? fetch_end(slot) : fetch_slow(slot);
     }
@@ -630,20 +724,18 @@ static int apply_other(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     }
 }
 
-/* A scope that another slot has ended by now (second pass) goes before what begins. */
-static bool ended_elsewhere(const mtprof__slot *slot)
-{
-    return slot->n > slot->floor && slot->scopes[slot->n - 1].foreign_ns <= slot->ns;
-}
-
 static int apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
 {
     if (MT_UNLIKELY(slot->at_end || slot->record.epoch != slot->epoch)) {
+        if (slot->n == 0) {
+            return MTPROF_EEND; /* another slot has ended what was open meanwhile */
+        }
         truncate_top(slot);
         *edge = MTPROF__SLOT_END;
         return MTPROF_OK;
     }
-    if (MT_UNLIKELY(slot->n_foreign > 0) && ended_elsewhere(slot)) {
+    if (MT_UNLIKELY(slot->n_foreign + slot->n_early > 0) && slot->n > slot->floor &&
+        ended_elsewhere(slot, &slot->scopes[slot->n - 1])) {
         end_scope(slot, slot->n - 1, slot->scopes[slot->n - 1].foreign_ns);
         *edge = MTPROF__SLOT_END;
         return MTPROF_OK;
@@ -654,13 +746,53 @@ static int apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     return apply_other(slot, edge);
 }
 
+int mtprof__slot_expect_end(mtprof__slot *slot, const mtprof__foreign_end *end)
+{
+    if (!mtb_grow((void **)&slot->early, &slot->early_capacity, slot->n_early + 1,
+                  sizeof *slot->early)) {
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for ends of other threads");
+    }
+    slot->early[slot->n_early++] = *end;
+    slot->plain = false;
+    return MTPROF_OK;
+}
+
+/* Ends that have waited for long enough. Those of scopes that are open stay: they are due later. */
+static void forget_early(mtprof__slot *slot)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < slot->n_early; i++) {
+        bool open = find_scope(slot, slot->early[i].key) != MTPROF__NO_SCOPE;
+        if (open || slot->early[i].ns >= slot->last_ns - early_ns) {
+            slot->early[kept++] = slot->early[i];
+        }
+    }
+    slot->n_early = kept;
+}
+
+static void set_plain(mtprof__slot *slot)
+{
+    if (MT_UNLIKELY(slot->n_early > 0)) {
+        forget_early(slot);
+    }
+    slot->plain = !slot->fetched && !slot->has_waiting && !slot->at_end && slot->n_foreign == 0 &&
+                  slot->n_early == 0 &&
+                  slot->status == MTPROF_OK && slot->block != MTPROF__NO_SCOPE &&
+                  slot->cursor.epoch == slot->epoch && slot->cursor.thread == slot->thread &&
+                  !slow_only;
+}
+
 int mtprof__slot_apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
 {
     int status = apply(slot, edge);
-    slot->plain = !slot->fetched && !slot->has_waiting && !slot->at_end && slot->n_foreign == 0 &&
-                  slot->block != MTPROF__NO_SCOPE && slot->cursor.epoch == slot->epoch &&
-                  slot->cursor.thread == slot->thread;
+    set_plain(slot);
     return status;
+}
+
+void mtprof__slot_gather(mtprof__slot *slot, uint32_t at)
+{
+    slot->status = gather_scope(slot, at);
+    set_plain(slot);
 }
 
 uint32_t mtprof__slot_find(const mtprof__slot *slot, uint64_t key)

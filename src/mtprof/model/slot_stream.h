@@ -59,12 +59,15 @@ typedef struct mtprof__scope {
     uint8_t nests, ended;
     uint8_t in_function; /* `parent` is one */
     uint8_t has_payload; /* payloads[index of the scope] holds something */
+    uint8_t foreign_later; /* the slot that ends it comes after this one, where times are equal */
+    uint8_t shown, made; /* the consumer's; 0 at the beginning */
 } mtprof__scope;
 
 /* An end that another slot recorded. */
 typedef struct mtprof__foreign_end {
     uint64_t key;
     int64_t ns;
+    uint32_t slot; /* that recorded it: among records of one time, lower slots come first */
 } mtprof__foreign_end;
 
 /* What a model covers, for streams to leave the rest out. */
@@ -85,6 +88,8 @@ typedef struct mtprof__slot {
     mtprof__coverage coverage;
     const mtprof__foreign_end *foreign; /* sorted by key */
     size_t n_foreign;
+    mtprof__foreign_end *early; /* ends that came before their begin, for a moment */
+    size_t n_early, early_capacity;
 
     mtprof__scope *scopes;
     size_t capacity;
@@ -93,12 +98,14 @@ typedef struct mtprof__slot {
     size_t n_payloads, payloads_capacity;
     mtprof__payload_store point;
     mtprof__payload_store scrap; /* of payloads that belong to nothing */
+    mtprof__inputs_cache inputs;
 
     bool plain; /* nothing is pending, the cursor is in this epoch and thread: slot_fast.h may go on */
     uint64_t key_base; /* the slot in keys */
     bool fetched;     /* `record` has not done its work yet */
     bool has_waiting; /* `waiting` comes next */
     bool at_end;
+    int status; /* a failure that the next fetch returns */
     mtprof_record record, waiting;
     uint64_t point_words[4];
     int64_t ns;           /* its time (K1) */
@@ -129,6 +136,13 @@ int mtprof__slot_apply(mtprof__slot *slot, enum mtprof__slot_edge *edge);
  * valid until the next fetch. */
 bool mtprof__slot_end_foreign(mtprof__slot *slot, uint64_t key, int64_t ns, uint32_t *at);
 
+/* Gathers what follows into a scope's payload. A failure waits for the next fetch. */
+void mtprof__slot_gather(mtprof__slot *slot, uint32_t at);
+
+/* An end of another slot whose begin is not here yet: clocks of cores are not exact, and times may be
+ * equal. It is kept for a millisecond. Fails with ENOMEM. */
+int mtprof__slot_expect_end(mtprof__slot *slot, const mtprof__foreign_end *end);
+
 /* Takes tombstones off the top. */
 void mtprof__slot_pop_ended(mtprof__slot *slot);
 
@@ -138,7 +152,11 @@ uint32_t mtprof__slot_find(const mtprof__slot *slot, uint64_t key);
 /* The payload of a scope, or NULL. Pointers are valid until the next fetch. */
 mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at);
 
-/* The innermost scope that an allocation belongs to, or MTPROF__NO_SCOPE. */
+/* The innermost open scope at or around a place that is no function, or MTPROF__NO_SCOPE. */
+uint32_t mtprof__slot_outside(const mtprof__slot *slot, uint32_t at);
+
+/* The scope that an allocation belongs to: the innermost open one, functions left out. It may be
+ * asynchronous; that an end comes from another thread is not known yet. MTPROF__NO_SCOPE: none. */
 uint32_t mtprof__slot_owner(const mtprof__slot *slot);
 
 #endif /* MTPROF_MODEL_SLOT_STREAM_H */

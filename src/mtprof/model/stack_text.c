@@ -32,8 +32,9 @@ static void split_frame(const mtprof_frame *frame, frame_parts *parts)
     if (frame->file.length > 0) {
         *end++ = '(';
         end = mtb_put_u64(end, frame->line);
-        memcpy(end, "): ", 3);
-        end += 3;
+        *end++ = ')';
+        *end++ = ':';
+        *end++ = ' ';
     } else if (frame->function.length == 0) {
         end = put_address(end, frame->address);
     }

@@ -27,6 +27,9 @@ static int bytes_take(void *context, const void *from, size_t length)
     if (to->fail_after != 0 && to->n + length > to->fail_after) {
         return ENOSPC;
     }
+    if (length == 0) {
+        return 0;
+    }
     if (to->n + length > to->capacity) {
         to->capacity = 2 * (to->n + length);
         to->data = realloc(to->data, to->capacity);

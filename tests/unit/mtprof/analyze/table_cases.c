@@ -225,6 +225,10 @@ static int get_row(void *context, uint32_t index, mtprof_row *row)
 static int get_stack(void *context, const mtprof_row *row, const mtprof_text **frames, uint32_t *n)
 {
     table_case *rows = context;
+    *n = 0;
+    if (row->first_event >= rows->n_rows) { /* the sum over no rows */
+        return 0;
+    }
     *frames = rows->rows[row->first_event].frames;
     *n = rows->rows[row->first_event].n_frames;
     return 0;

@@ -3,8 +3,8 @@
  * Tables that torch printed, with the rows it printed them from (tests/golden/torch/, the format is
  * described in torch_table_cases.py), and such rows as an input for our own table code.
  */
-#ifndef TESTS_UNIT_TABLE_CASES_H
-#define TESTS_UNIT_TABLE_CASES_H
+#ifndef TESTS_UNIT_MTPROF_ANALYZE_TABLE_CASES_H
+#define TESTS_UNIT_MTPROF_ANALYZE_TABLE_CASES_H
 
 #include "mtprof/analyze/table_impl.h"
 
@@ -51,4 +51,4 @@ void case_input(table_case *rows, mtprof__table_input *input);
 char *case_write(const mtprof__table_input *input, const mtprof_table_options *options,
                  size_t *length, int *status);
 
-#endif /* TESTS_UNIT_TABLE_CASES_H */
+#endif /* TESTS_UNIT_MTPROF_ANALYZE_TABLE_CASES_H */

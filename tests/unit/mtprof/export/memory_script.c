@@ -75,9 +75,7 @@ void ms_scope_under_other(memory_script *s, const char *name)
     uint32_t other = 1 - s->track;
     REQUIRE(s->depth[other] > 0);
     begin(s,
-          (ms_open){.name = name,
-                    .kind = MTPROF_EVENT_SCOPE,
-                    .flags = MTPROF_EVENT_FOREIGN_PARENT},
+          (ms_open){.name = name, .kind = MTPROF_EVENT_SCOPE, .flags = MTPROF_EVENT_FOREIGN_PARENT},
           s->open[other][s->depth[other] - 1].id);
 }
 
@@ -145,14 +143,14 @@ typedef struct listing {
 static int list_action(void *context, const mtprof__memory_action *action)
 {
     static const char *const verbs[] = {"?", "PRE", "CREATE", "INCREMENT", "DESTROY"};
-    static const char *const categories[] = {"PARAMETER",  "OPTIMIZER_STATE", "INPUT",
-                                             "TEMPORARY",  "ACTIVATION",      "GRADIENT",
+    static const char *const categories[] = {"PARAMETER",       "OPTIMIZER_STATE", "INPUT",
+                                             "TEMPORARY",       "ACTIVATION",      "GRADIENT",
                                              "AUTOGRAD_DETAIL", "UNKNOWN"};
     listing *l = context;
     fprintf(l->text, "%s %lld %s\n", verbs[action->verb], (long long)action->bytes,
             categories[action->category]);
     l->sizes[action->category] += action->bytes;
-    CHECK(l->sizes[action->category] >= 0); /* M1 */
+    CHECK(l->sizes[action->category] >= 0);                                             /* M1 */
     CHECK(action->time_ns >= l->last_ns || action->verb == MTPROF__MEMORY_PREEXISTING); /* M2 */
     CHECK(action->verb != MTPROF__MEMORY_PREEXISTING || l->last_ns == INT64_MIN);
     l->last_ns = action->verb == MTPROF__MEMORY_PREEXISTING ? l->last_ns : action->time_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small programs as event streams: a test writes down what a host would have recorded, edge by edge,
- * and gets back what the memory timeline says about it.
+ * Small programs as event streams: a test writes down what a host would have recorded, edge by
+ * edge, and gets back what the memory timeline says about it.
  *
  *     static void program(memory_script *s)
  *     {
@@ -13,8 +13,8 @@
  *
  * The program runs twice, as the exporter reads a trace twice. Time goes up by 1,000 ns an edge.
  */
-#ifndef TESTS_UNIT_MEMORY_SCRIPT_H
-#define TESTS_UNIT_MEMORY_SCRIPT_H
+#ifndef TESTS_UNIT_MTPROF_EXPORT_MEMORY_SCRIPT_H
+#define TESTS_UNIT_MTPROF_EXPORT_MEMORY_SCRIPT_H
 
 #include "mtprof/export/memory_categories.h"
 #include "mtprof/export/memory_timeline.h"
@@ -36,9 +36,8 @@ typedef struct ms_tensors {
 #define TD(id, address, number, on) \
     ((mtprof__tensor){.tensor = (id), .storage = (address), .version = (number), .device = (on)})
 #define T(id, address, number) TD(id, address, number, 0)
-#define ms_in(...)                                                      \
-    ((ms_tensors){{__VA_ARGS__},                                        \
-                  sizeof((mtprof__tensor[]){__VA_ARGS__}) / sizeof(mtprof__tensor)})
+#define ms_in(...) \
+    ((ms_tensors){{__VA_ARGS__}, sizeof((mtprof__tensor[]){__VA_ARGS__}) / sizeof(mtprof__tensor)})
 #define ms_out(...) ms_in(__VA_ARGS__)
 #define MS_NONE     ((ms_tensors){.n = 0})
 
@@ -80,8 +79,8 @@ void ms_scope_under_other(memory_script *s, const char *name);
 
 typedef void ms_program(memory_script *s);
 
-/* Runs a program; the timeline of a device as text, one action a line, which the caller frees. Checks
- * on the way that no category ever goes below zero and that times do not decrease. */
+/* Runs a program; the timeline of a device as text, one action a line, which the caller frees.
+ * Checks on the way that no category ever goes below zero and that times do not decrease. */
 char *ms_run(ms_program *program, uint8_t device);
 
-#endif /* TESTS_UNIT_MEMORY_SCRIPT_H */
+#endif /* TESTS_UNIT_MTPROF_EXPORT_MEMORY_SCRIPT_H */

@@ -69,8 +69,7 @@ static void linear_once(memory_script *s)
     ms_op(s, "aten::expand", ms_in(T(7, SEED, 0)), ms_out(T(8, SEED, 0)));
     ms_end(s, MS_NONE);
     ms_end(s, MS_NONE);
-    ms_backward(s, "autograd::engine::evaluate_function: AddmmBackward0", 1,
-                ms_in(T(8, SEED, 0)));
+    ms_backward(s, "autograd::engine::evaluate_function: AddmmBackward0", 1, ms_in(T(8, SEED, 0)));
     ms_backward(s, "AddmmBackward0", 1, ms_in(T(8, SEED, 0)));
     ms_begin(s, "aten::mm", ms_in(T(1, X, 0), T(8, SEED, 0)));
     ms_alloc(s, GW, 32);
@@ -128,10 +127,10 @@ static void train_step(memory_script *s, unsigned round)
 {
     uint64_t id = 100 * (round + 1);
     uint32_t w = round; /* version: each step changes it once */
-    ms_begin_numbered(s, "aten::mm", (int64_t)(2 * round), ms_in(T(1, X, 0), T(2, W, w)));
+    ms_begin_numbered(s, "aten::mm", 2 * (int64_t)round, ms_in(T(1, X, 0), T(2, W, w)));
     ms_alloc(s, H, 160);
     ms_end(s, ms_out(T(id + 1, H, 0)));
-    ms_begin_numbered(s, "aten::relu", (int64_t)(2 * round + 1), ms_in(T(id + 1, H, 0)));
+    ms_begin_numbered(s, "aten::relu", 2 * (int64_t)round + 1, ms_in(T(id + 1, H, 0)));
     ms_alloc(s, LOSS, 160);
     ms_end(s, ms_out(T(id + 2, LOSS, 0)));
     ms_free(s, H, 160);
@@ -434,6 +433,110 @@ TEST(what_was_not_recorded)
            "CREATE 5 UNKNOWN\nDESTROY -5 UNKNOWN\n");
 }
 
+/* K5: what a gradient or an optimizer's state went into is no activation. K7: memory of the
+ * backward pass that is first seen when it is read. */
+static void mixtures(memory_script *s)
+{
+    ms_scope(s, "mtprof::memory::parameter", ms_in(T(1, W, 0)));
+    ms_end(s, MS_NONE);
+    ms_scope(s, "mtprof::memory::gradient", ms_in(T(2, GW, 0)));
+    ms_end(s, MS_NONE);
+    ms_scope(s, "mtprof::memory::optimizer_state", ms_in(T(3, SUM, 0)));
+    ms_end(s, MS_NONE);
+    ms_begin(s, "aten::mul", ms_in(T(1, W, 0), T(2, GW, 0)));
+    ms_alloc(s, H, 1);
+    ms_end(s, ms_out(T(4, H, 0)));
+    ms_begin(s, "aten::mul", ms_in(T(1, W, 0), T(4, H, 0)));
+    ms_alloc(s, LOSS, 2);
+    ms_end(s, ms_out(T(5, LOSS, 0)));
+    ms_begin(s, "aten::mul", ms_in(T(1, W, 0), T(3, SUM, 0)));
+    ms_alloc(s, X, 3);
+    ms_end(s, ms_out(T(6, X, 0)));
+    ms_backward(s, "A", -1, MS_NONE);
+    ms_alloc(s, GB, 4);
+    ms_end(s, MS_NONE);
+    ms_op(s, "aten::item", ms_in(T(7, GB, 0)), MS_NONE);
+}
+
+TEST(activations_come_from_forward_values_alone)
+{
+    expect(mixtures, 0,
+           "PRE 0 PARAMETER\nPRE 0 GRADIENT\nPRE 0 OPTIMIZER_STATE\n"
+           "CREATE 1 UNKNOWN\nCREATE 2 UNKNOWN\nCREATE 3 UNKNOWN\nCREATE 4 AUTOGRAD_DETAIL\n");
+}
+
+/* A change is told when its op begins, or when the block is there. */
+static void moments(memory_script *s)
+{
+    ms_alloc(s, X, 8);
+    ms_begin(s, "aten::mul_", ms_in(T(1, X, 0)));
+    ms_alloc(s, TMP, 4);
+    ms_free(s, TMP, 4);
+    ms_end(s, ms_out(T(1, X, 1)));
+    ms_begin(s, "aten::full", MS_NONE);
+    ms_alloc(s, H, 16);
+    ms_op(s, "aten::fill_", ms_in(T(2, H, 0)), MS_NONE);
+    ms_alloc(s, B, 1);
+    ms_end(s, ms_out(T(2, H, 1)));
+}
+
+TEST(changes_are_told_when_they_begin)
+{
+    expect(moments, 0,
+           "CREATE 8 UNKNOWN\nINCREMENT -8 UNKNOWN\nINCREMENT 8 UNKNOWN\n"
+           "CREATE 4 TEMPORARY\nDESTROY -4 TEMPORARY\n"
+           "CREATE 16 UNKNOWN\nCREATE 1 UNKNOWN\nINCREMENT -16 UNKNOWN\nINCREMENT 16 UNKNOWN\n");
+}
+
+/* K2a, K2b: AccumulateGrad that tells its output, and one that adds to a gradient older than the
+ * trace. The wrapper of a backward function is not the op that temporaries live in. */
+static void accumulators(memory_script *s)
+{
+    ms_backward(s, "torch::autograd::AccumulateGrad", -1, ms_in(T(1, GW, 0)));
+    ms_alloc(s, GB, 24);
+    ms_end(s, ms_out(T(2, GB, 0)));
+    ms_backward(s, "torch::autograd::AccumulateGrad", -1, ms_in(T(1, GW, 0)));
+    ms_op(s, "aten::add_", ms_in(T(3, H, 0), T(1, GW, 0)), ms_out(T(3, H, 1)));
+    ms_end(s, MS_NONE);
+    ms_backward(s, "autograd::engine::evaluate_function: A", -1, MS_NONE);
+    ms_alloc(s, TMP, 5);
+    ms_free(s, TMP, 5);
+    ms_end(s, MS_NONE);
+    ms_free(s, GW, 1);
+    ms_free(s, H, 2);
+}
+
+TEST(gradients_are_what_accumulators_make)
+{
+    expect(accumulators, 0,
+           "PRE 1 UNKNOWN\nPRE 2 GRADIENT\nCREATE 24 GRADIENT\n"
+           "INCREMENT -2 GRADIENT\nINCREMENT 2 GRADIENT\n"
+           "CREATE 5 AUTOGRAD_DETAIL\nDESTROY -5 AUTOGRAD_DETAIL\n"
+           "DESTROY -1 UNKNOWN\nDESTROY -2 GRADIENT\n");
+}
+
+/* K4a: alive after the step, also where the end of the memory was not seen; scratch is not. */
+static void states(memory_script *s)
+{
+    ms_scope(s, "Optimizer.step#SGD.step", MS_NONE);
+    ms_alloc(s, SUM, 8);
+    ms_begin(s, "aten::zeros", MS_NONE);
+    ms_alloc(s, TMP, 4);
+    ms_end(s, ms_out(T(1, TMP, 0)));
+    ms_op(s, "aten::add_", ms_in(T(1, TMP, 0)), ms_out(T(1, TMP, 1)));
+    ms_free(s, TMP, 4);
+    ms_end(s, MS_NONE);
+    ms_alloc(s, SUM, 2);
+}
+
+TEST(optimizer_state_survives_its_step)
+{
+    expect(states, 0,
+           "CREATE 8 OPTIMIZER_STATE\nCREATE 4 UNKNOWN\n"
+           "INCREMENT -4 UNKNOWN\nINCREMENT 4 UNKNOWN\nDESTROY -4 UNKNOWN\n"
+           "DESTROY -8 OPTIMIZER_STATE\nCREATE 2 UNKNOWN\n");
+}
+
 /* K3b: of inputs with the gradient's size the last that nothing computed. */
 static void same_sizes(memory_script *s)
 {
@@ -466,8 +569,9 @@ static ms_tensors random_tensors(uint64_t *state)
 {
     ms_tensors t = {.n = (uint32_t)(mt_test_random(state) % 4)};
     for (uint32_t i = 0; i < t.n; i++) {
-        t.items[i] = TD(mt_test_random(state) % 20, 16 * (mt_test_random(state) % 12),
-                        (uint32_t)(mt_test_random(state) % 5), (uint32_t)(mt_test_random(state) % 2));
+        t.items[i] =
+            TD(mt_test_random(state) % 20, 16 * (mt_test_random(state) % 12),
+               (uint32_t)(mt_test_random(state) % 5), (uint32_t)(mt_test_random(state) % 2));
     }
     return t;
 }
@@ -491,7 +595,7 @@ static void random_program(memory_script *s)
         uint64_t address = 16 * (mt_test_random(&state) % 12);
         const char *name = names[mt_test_random(&state) % (sizeof names / sizeof names[0])];
         if (dice < 2 && s->depth[s->track] < MS_DEPTH) {
-            ms_begin_numbered(s, name, (int64_t)(dice * i % 7), random_tensors(&state));
+            ms_begin_numbered(s, name, (int64_t)dice * i % 7, random_tensors(&state));
         } else if (dice < 3 && s->depth[s->track] < MS_DEPTH) {
             ms_backward(s, name, i % 7 - 1, random_tensors(&state));
         } else if (dice < 5 && s->depth[s->track] > 0) {

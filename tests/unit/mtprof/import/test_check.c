@@ -274,6 +274,12 @@ TEST(check_chrome_nesting)
                   "");
     expect_events(SPAN("1", "10") "," SPAN("11", "0") "," SPAN("1", "0"), "");
     expect_events(SPAN("6", "5.001") "," SPAN("1", "10"), "chrome.nesting");
+    /* Device annotations are a nanosecond wider. */
+    expect_events(
+        "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"a\",\"ts\":5.999,\"dur\":"
+        "4.002," AT "},{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"a\",\"ts\":"
+        "9.999,\"dur\":4.002," AT "}",
+        "");
     /* Another track is none of its business. */
     expect_events(SPAN("1", "10") ",{\"ph\":\"X\",\"cat\":\"c\",\"name\":\"a\",\"ts\":6,\"dur\":10,"
                                   "\"pid\":1,\"tid\":\"2\"}",
@@ -309,6 +315,8 @@ TEST(check_chrome_flows)
                   "chrome.flow_binding");
     expect_events(SPAN("1", "4") "," FLOW("s", "mine", "1", "1") "," FLOW("f", "mine", "1", "2"),
                   "");
+    expect_events(SPAN("1", "4") "," FLOW("s", "mine", "1", "1"), "chrome.flow_open");
+    expect_events(SPAN("1", "4") "," FLOW("f", "mine", "1", "1"), "chrome.flow_open");
     expect_events(SPAN("1", "1") "," FLOW("s", "ac2g", "-3", "1"), "chrome.id");
 }
 
@@ -394,11 +402,11 @@ TEST(check_gzip)
 
 TEST(check_limits_and_callbacks)
 {
-    char text[8192] = "[";
-    for (int i = 0; i < 100; i++) {
-        strcat(text, i == 0 ? "1" : ",1");
+    char text[256] = "[1";
+    for (size_t i = 1; i < 100; i++) {
+        memcpy(text + 2 * i, ",1", 2);
     }
-    strcat(text, "]");
+    memcpy(text + 200, "]", 2);
     findings all = {.n = 0};
     mtprof_check_options options = {.struct_size = sizeof options, .report = take, .user = &all};
     mtprof_check_summary summary = {.struct_size = sizeof summary};

@@ -94,7 +94,10 @@ static void make_thread(world *w, uint32_t run, uint32_t begins)
         it->event.name = 1 + roll(w, 2);
         it->event.flags = roll(w, 4) == 0 ? MTPROF_EVENT_LAUNCHES : 0;
         it->parent = depth > 0 ? stack[depth - 1] : NONE;
-        if (roll(w, 8) == 0) { /* asynchronous: ends when it likes, takes no part */
+        if (it->event.kind == MTPROF_EVENT_FUNCTION) { /* stands outside of the sums */
+            it->event.end = now + roll(w, 30);
+            it->event.self = it->event.end - now;
+        } else if (roll(w, 8) == 0) { /* asynchronous: ends when it likes, takes no part */
             it->event.end = now + roll(w, 30);
             it->event.flags |= MTPROF_EVENT_ASYNC;
         } else {
@@ -188,9 +191,9 @@ static void make_world(world *w, uint64_t seed)
 /* ---- as runs ------------------------------------------------------------------------------------
  */
 
-static uint64_t key_of(int item)
+static uint64_t key_of(int number)
 {
-    return (uint64_t)item + 1000;
+    return (uint64_t)number + 1000;
 }
 
 static void fill_runs(const world *w, mtprof__run *runs)

@@ -86,7 +86,8 @@ TEST(none_is_as_documented)
     mtprof__columns_fini(&columns);
 }
 
-TEST(refused_memory_changes_nothing)
+/* A refusal of the nth request while columns grow to `events`. */
+static void check_refusal(uint64_t nth, size_t events)
 {
     mtprof__columns columns = {.n = 0};
     void *module;
@@ -94,21 +95,34 @@ TEST(refused_memory_changes_nothing)
     REQUIRE_OK(mtprof__columns_extra(&columns, MTPROF_COLUMN_MODULE, &module));
     columns.n = 1;
     columns.parent[0] = 77;
-    for (uint64_t nth = 1; nth <= 12; nth++) { /* eleven columns and one extra */
-        mtb_fail_nth(nth, false);
-        CHECK_EQ_I64(mtprof__columns_reserve(&columns, 100000), MTPROF_ENOMEM);
-        CHECK_EQ_U64(columns.capacity, 4);
-        CHECK_EQ_U64(columns.n, 1);
-        CHECK_EQ_U64(columns.parent[0], 77);
-    }
+    mtb_fail_nth(nth, false);
+    CHECK_EQ_I64(mtprof__columns_reserve(&columns, events), MTPROF_ENOMEM);
+    mtb_fail_nth(0, false);
+    CHECK_EQ_U64(columns.capacity, 4);
+    CHECK_EQ_U64(columns.n, 1);
+    CHECK_EQ_U64(columns.parent[0], 77);
+    REQUIRE_OK(mtprof__columns_reserve(&columns, events)); /* some are larger already */
+    columns.flags[events - 1] = 9;
+    REQUIRE_OK(mtprof__columns_reserve(&columns, 2 * events));
+    CHECK_EQ_U64(columns.flags[events - 1], 9);
+    CHECK_EQ_U64(columns.parent[0], 77);
     mtb_fail_nth(1, false);
     CHECK_EQ_I64(mtprof__columns_extra(&columns, MTPROF_COLUMN_LINK, &module), MTPROF_ENOMEM);
     CHECK_EQ_PTR(columns.extra[MTPROF_COLUMN_LINK], NULL);
     mtb_fail_nth(1, true);
     mtprof__columns_trim(&columns); /* keeps what it has */
-    CHECK_EQ_U64(columns.parent[0], 77);
     mtb_fail_nth(0, false);
+    CHECK_EQ_U64(columns.parent[0], 77);
     mtprof__columns_fini(&columns);
+}
+
+TEST(refused_memory_changes_nothing)
+{
+    for (uint64_t nth = 1; nth <= 12; nth++) { /* eleven columns and one extra */
+        check_refusal(nth, 1000);              /* all of the heap */
+        check_refusal(nth, 200000);            /* some of huge pages */
+        check_refusal(nth, 2000000);           /* all of huge pages */
+    }
 }
 
 TEST(a_size_that_overflows_is_refused)

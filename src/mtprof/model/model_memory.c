@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the allocations of a device add up to.
+ */
+#include "base/fail.h"
+#include "mtprof/model/event.h"
+
+#include <string.h>
+
+static void add(mtprof_memory *memory, const mtprof__event *event)
+{
+    if (event->bytes < 0) {
+        memory->frees++;
+        memory->freed_bytes -= event->bytes;
+    } else {
+        memory->allocations++;
+        memory->allocated_bytes += event->bytes;
+    }
+    if (event->allocated > memory->peak_bytes || memory->allocations + memory->frees == 1) {
+        memory->peak_bytes = event->allocated;
+        memory->peak_ns = event->start_ns;
+        memory->peak_owner = event->owner;
+    }
+    memory->end_bytes = event->allocated;
+}
+
+static int read_all(mtprof_model *model, uint32_t device, mtprof_memory *memory)
+{
+    mtprof__events *events = NULL;
+    const mtprof__event *event = NULL;
+    MT_TRY(mtprof__events_open(model, &events));
+    int status = mtprof__events_next(events, &event);
+    while (status == MTPROF_OK) {
+        if (event->kind == MTPROF_EVENT_ALLOC && event->device == device) {
+            add(memory, event);
+        }
+        status = mtprof__events_next(events, &event);
+    }
+    mtprof__events_close(events);
+    return status == MTPROF_EEND ? MTPROF_OK : status;
+}
+
+mtprof_status mtprof_model_memory(mtprof_model *model, uint32_t device, mtprof_memory *memory)
+{
+    mtprof_memory own = {.struct_size = memory->struct_size};
+    if (memory->struct_size == 0) {
+        return mtb_fail(MTPROF_EINVAL, "model memory: struct_size is 0");
+    }
+    MT_TRY(read_all(model, device, &own));
+    if (own.allocations + own.frees == 0) {
+        return mtb_fail(MTPROF_ENOTSUP, "model memory: no allocation on device %u was recorded",
+                        device);
+    }
+    memcpy(memory, &own, memory->struct_size < sizeof own ? memory->struct_size : sizeof own);
+    return MTPROF_OK;
+}

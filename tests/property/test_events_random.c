@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Event streams of random traces: what event.h promises (S1, S2, S4), against the columns of the
+ * same trace, and plain steps against edges.
+ */
+#include "harness/mt_test.h"
+#include "mtprof/model/event.h"
+#include "support/model_view.h"
+#include "support/random_trace.h"
+
+#include <mtprof/status.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TRACES = 200,
+    TRACES_LONG = 5000,
+    STEPS = 260,
+    TRACKS = 64,
+    DEPTH = 512,
+    STEPS_AT_ONCE = 7 /* few, so that batches end everywhere */
+};
+
+/* ---- what one trace looks like ------------------------------------------------------------------
+ */
+
+typedef struct run {
+    uint64_t seed;
+    bool hostile;
+    const model_view *v;
+    uint32_t *by_index; /* INDEX to event */
+    uint8_t *seen;      /* events of the columns that the stream has shown */
+    size_t n_index;
+    uint64_t n_memory; /* allocations without an owner */
+    bool failed;
+} run;
+
+#define WRONG(r, ...)                                                           \
+    do {                                                                        \
+        if (!(r)->failed) {                                                     \
+            (r)->failed = true;                                                 \
+            FAIL("trace seed %llu%s: ", (unsigned long long)(r)->seed,          \
+                 (r)->hostile ? " (hostile)" : "");                             \
+            FAIL(__VA_ARGS__);                                                  \
+        }                                                                       \
+        return;                                                                 \
+    } while (0)
+
+static void check_same(run *r, const mtprof__event *e, uint32_t event)
+{
+    const model_view *v = r->v;
+    mtprof_text name = mtprof_model_name(v->model, v->name[event]);
+    bool overlaps = (v->flags[event] & MTPROF_EVENT_OVERLAP) != 0 ||
+                    (e->flags & MTPROF_EVENT_OVERLAP) != 0;
+    if (e->kind != v->kind[event] || e->start_ns != v->start[event] ||
+        (!overlaps && e->end_ns != v->end[event])) {
+        WRONG(r, "event %llu: kind %u, %lld to %lld; columns say %u, %lld to %lld",
+              (unsigned long long)e->index, e->kind, (long long)e->start_ns, (long long)e->end_ns,
+              v->kind[event], (long long)v->start[event], (long long)v->end[event]);
+    }
+    if (e->name_text.length != name.length ||
+        memcmp(e->name_text.bytes, name.bytes, name.length) != 0) {
+        WRONG(r, "event %llu: another name", (unsigned long long)e->index);
+    }
+    if (e->track != v->track[event] || e->step != v->step[event]) {
+        WRONG(r, "event %llu: track %u step %d, columns say %u and %d",
+              (unsigned long long)e->index, e->track, e->step, v->track[event], v->step[event]);
+    }
+    uint64_t id = (uint64_t)view_i64(v, MTPROF_COLUMN_CORRELATION, event);
+    if (e->correlation != id) {
+        WRONG(r, "event %llu: id %llu, columns say %llu", (unsigned long long)e->index,
+              (unsigned long long)e->correlation, (unsigned long long)id);
+    }
+    uint32_t parent = v->parent[event];
+    uint64_t parent_id =
+        parent != MTPROF_NO_EVENT ? (uint64_t)view_i64(v, MTPROF_COLUMN_CORRELATION, parent) : 0;
+    bool foreign = ((e->flags | v->flags[event]) & MTPROF_EVENT_FOREIGN_PARENT) != 0;
+    if (e->parent != parent_id && !foreign && !r->hostile) {
+        WRONG(r, "event %llu: parent %llu, columns say %llu", (unsigned long long)e->index,
+              (unsigned long long)e->parent, (unsigned long long)parent_id);
+    }
+}
+
+/* A host event is complete. */
+static void check_host(run *r, const mtprof__event *e)
+{
+    if (e->index >= r->n_index || r->by_index[e->index] == MTPROF_NO_EVENT) {
+        WRONG(r, "event %llu is not in the columns", (unsigned long long)e->index);
+    }
+    uint32_t event = r->by_index[e->index];
+    if (r->seen[event]) {
+        WRONG(r, "event %llu is shown twice", (unsigned long long)e->index);
+    }
+    r->seen[event] = 1;
+    check_same(r, e, event);
+}
+
+/* Device work is in the columns with the same times on the same track, once for each. */
+static void check_device(run *r, const mtprof__event *e)
+{
+    const model_view *v = r->v;
+    for (size_t i = 0; i < v->n; i++) {
+        if (!r->seen[i] && v->kind[i] == e->kind && v->start[i] == e->start_ns &&
+            v->end[i] == e->end_ns && v->track[i] == e->track &&
+            (r->hostile || /* keys of anything: columns may know them longer than streams do */
+             (uint64_t)view_i64(v, MTPROF_COLUMN_CORRELATION, i) == e->correlation)) {
+            r->seen[i] = 1;
+            return;
+        }
+    }
+    if (r->hostile && e->kind == MTPROF_EVENT_ANNOTATION) {
+        return; /* parents of anything, likewise */
+    }
+    WRONG(r, "device event of kind %u, %lld to %lld, track %u, id %llu is not in the columns",
+          e->kind, (long long)e->start_ns, (long long)e->end_ns, e->track,
+          (unsigned long long)e->correlation);
+}
+
+/* ---- S1, S2 -------------------------------------------------------------------------------------
+ */
+
+typedef struct track_state {
+    uint64_t open[DEPTH];
+    size_t depth;
+    int64_t last_ns;
+} track_state;
+
+static void check_nesting(run *r, track_state *tracks, const mtprof__event *e)
+{
+    track_state *t = &tracks[e->track % TRACKS];
+    int64_t ns = e->edge == MTPROF__EDGE_BEGIN ? e->shown_start_ns : e->shown_end_ns;
+    if (ns < t->last_ns) {
+        WRONG(r, "S2: event %llu at %lld, after %lld", (unsigned long long)e->index, (long long)ns,
+              (long long)t->last_ns);
+    }
+    t->last_ns = ns;
+    if (e->edge == MTPROF__EDGE_BEGIN) {
+        if (t->depth < DEPTH) {
+            t->open[t->depth++] = e->index;
+        }
+    } else if (t->depth == 0 || t->open[--t->depth] != e->index) {
+        WRONG(r, "S1: event %llu ends out of order", (unsigned long long)e->index);
+    }
+}
+
+static void check_edge(run *r, track_state *tracks, const mtprof__event *e)
+{
+    bool device = e->kind >= MTPROF_EVENT_KERNEL && e->kind <= MTPROF_EVENT_OVERHEAD;
+    if (e->edge == MTPROF__EDGE_BEGIN || e->edge == MTPROF__EDGE_END) {
+        check_nesting(r, tracks, e);
+    }
+    if (e->edge == MTPROF__EDGE_END || (e->edge == MTPROF__EDGE_SPAN && !device) ||
+        e->kind == MTPROF_EVENT_LAUNCH) {
+        check_host(r, e);
+    } else if (e->edge == MTPROF__EDGE_SPAN) {
+        check_device(r, e);
+    } else if (e->kind == MTPROF_EVENT_ALLOC && e->owner == 0) {
+        r->n_memory++;
+    }
+}
+
+static void check_all_seen(run *r)
+{
+    uint64_t n_memory = 0;
+    for (size_t i = 0; i < r->v->n; i++) {
+        n_memory += r->v->kind[i] == MTPROF_EVENT_MEMORY;
+        bool loose = r->hostile && r->v->kind[i] == MTPROF_EVENT_ANNOTATION;
+        if (!r->seen[i] && r->v->kind[i] != MTPROF_EVENT_MEMORY && !loose) {
+            WRONG(r, "event %zu of the columns (kind %u, index %u) is not in the stream", i,
+                  r->v->kind[i], r->v->index[i]);
+        }
+    }
+    if (n_memory != r->n_memory) {
+        WRONG(r, "%llu allocations without an owner, columns say %llu",
+              (unsigned long long)r->n_memory, (unsigned long long)n_memory);
+    }
+}
+
+/* ---- streams ------------------------------------------------------------------------------------
+ */
+
+static bool prepare(run *r, const model_view *v)
+{
+    r->v = v;
+    r->n_index = v->n + 1;
+    r->seen = calloc(v->n + 1, 1);
+    r->by_index = malloc((v->n + 1) * sizeof *r->by_index);
+    if (r->seen == NULL || r->by_index == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i <= v->n; i++) {
+        r->by_index[i] = MTPROF_NO_EVENT;
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->index[i] < r->n_index) {
+            r->by_index[v->index[i]] = (uint32_t)i;
+        }
+    }
+    return true;
+}
+
+static void compare_stream(run *r)
+{
+    mtprof__events *events = NULL;
+    const mtprof__event *event = NULL;
+    track_state *tracks = calloc(TRACKS, sizeof *tracks);
+    REQUIRE(tracks != NULL);
+    for (size_t i = 0; i < TRACKS; i++) {
+        tracks[i].last_ns = INT64_MIN;
+    }
+    REQUIRE_EQ_I64(mtprof__events_open(r->v->model, &events), MTPROF_OK);
+    int status = MTPROF_OK;
+    while ((status = mtprof__events_next(events, &event)) == MTPROF_OK) {
+        check_edge(r, tracks, event);
+    }
+    CHECK_EQ_I64(status, MTPROF_EEND);
+    check_all_seen(r);
+    mtprof_model_findings findings = {.struct_size = sizeof findings};
+    CHECK_EQ_I64(mtprof_model_findings_get(r->v->model, &findings), MTPROF_OK);
+    const mtprof__events_totals *totals = mtprof__events_totals_get(events);
+    if (!r->hostile && !r->failed) {
+        CHECK_EQ_U64(totals->unmatched, findings.unmatched);
+        CHECK_EQ_U64(totals->orphans, findings.orphans);
+    }
+    mtprof__events_close(events);
+    free(tracks);
+}
+
+/* An edge, whichever way it came. */
+typedef struct step {
+    int64_t ns;
+    uint32_t track, name;
+    uint8_t edge, kind;
+} step;
+
+typedef struct steps {
+    step *items;
+    size_t n, capacity;
+} steps;
+
+static void keep(steps *s, step item)
+{
+    if (s->n == s->capacity) {
+        s->capacity = s->capacity == 0 ? 256 : 2 * s->capacity;
+        s->items = realloc(s->items, s->capacity * sizeof *s->items);
+        REQUIRE(s->items != NULL);
+    }
+    s->items[s->n++] = item;
+}
+
+/* When annotations of the device come depends on what else is asked for. */
+static void keep_event(steps *s, const mtprof__event *e)
+{
+    if (e->kind == MTPROF_EVENT_ANNOTATION) {
+        return;
+    }
+    bool begin = e->edge == MTPROF__EDGE_BEGIN;
+    bool plain = begin || e->edge == MTPROF__EDGE_END;
+    keep(s, (step){.ns = begin ? e->shown_start_ns : e->shown_end_ns,
+                   .track = e->track,
+                   .name = begin || !plain ? e->name : 0,
+                   .edge = e->edge,
+                   .kind = begin || !plain ? e->kind : 0});
+}
+
+static void read_steps(mtprof_model *model, bool plain, steps *s)
+{
+    mtprof__events *events = NULL;
+    const mtprof__event *event = NULL;
+    mtprof__plain_step batch[STEPS_AT_ONCE];
+    uint32_t track = 0;
+    REQUIRE_EQ_I64(mtprof__events_open(model, &events), MTPROF_OK);
+    for (;;) {
+        size_t n = plain ? mtprof__events_plain(events, batch, STEPS_AT_ONCE, &track) : 0;
+        for (size_t i = 0; i < n; i++) {
+            bool begin = batch[i].edge == MTPROF__EDGE_BEGIN;
+            keep(s, (step){.ns = batch[i].ns,
+                           .track = track,
+                           .name = begin ? batch[i].name : 0,
+                           .edge = batch[i].edge,
+                           .kind = begin ? batch[i].kind : 0});
+        }
+        if (n == 0) {
+            if (mtprof__events_next(events, &event) != MTPROF_OK) {
+                break;
+            }
+            keep_event(s, event);
+        }
+    }
+    mtprof__events_close(events);
+}
+
+/* The first step in which they differ; their length where they do not. */
+static size_t first_difference(const steps *a, const steps *b)
+{
+    size_t i = 0;
+    while (i < a->n && i < b->n && a->items[i].ns == b->items[i].ns &&
+           a->items[i].track == b->items[i].track && a->items[i].name == b->items[i].name &&
+           a->items[i].edge == b->items[i].edge && a->items[i].kind == b->items[i].kind) {
+        i++;
+    }
+    return i;
+}
+
+static void compare_plain(run *r)
+{
+    steps edges = {0};
+    steps plain = {0};
+    read_steps(r->v->model, false, &edges);
+    read_steps(r->v->model, true, &plain);
+    size_t i = first_difference(&edges, &plain);
+    if ((i < edges.n || i < plain.n) && !r->failed) {
+        r->failed = true;
+        FAIL("trace seed %llu: %zu edges, %zu with plain steps, the first that differs is %zu",
+             (unsigned long long)r->seed, edges.n, plain.n, i);
+    }
+    free(edges.items);
+    free(plain.items);
+}
+
+static bool compare_trace(uint64_t seed, bool hostile, bool any_bytes)
+{
+    rt_trace trace;
+    rt_options options = {
+        .seed = seed, .steps = STEPS, .hostile = hostile, .any_bytes = any_bytes};
+    mtprof_model_options kept = {.struct_size = sizeof kept, .keep_duplicates = 1};
+    run r = {.seed = seed, .hostile = hostile};
+    model_view view;
+    rt_make(&trace, &options);
+    mtprof_model *model = model_of_bytes(trace.bytes, trace.size, &kept);
+    bool made = model != NULL && model_view_make(&view, model);
+    if (CHECK(made) && CHECK(prepare(&r, &view))) {
+        compare_stream(&r);
+        compare_plain(&r);
+    }
+    free(r.seen);
+    free(r.by_index);
+    mtprof_model_free(model);
+    rt_free(&trace);
+    return made && !r.failed;
+}
+
+static void compare_traces(bool hostile)
+{
+    uint64_t seed = mt_test_seed();
+    int n = mt_test_long() ? TRACES_LONG : TRACES;
+    for (int i = 0; i < n; i++) {
+        if (!compare_trace(seed + (uint64_t)i, hostile, i % 4 == 0)) {
+            return;
+        }
+    }
+}
+
+TEST(streams_say_what_columns_say)
+{
+    compare_traces(false);
+}
+
+TEST(hostile_streams_say_what_columns_say)
+{
+    compare_traces(true);
+}

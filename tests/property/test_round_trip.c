@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Round trips: a random trace as .mtt, as Chrome JSON, read back. Both models give the same tables,
+ * whatever they are grouped by; where rows are equal their order is that of Ev Idx.
+ *
+ * And every export of every random trace, also of hostile ones, is a file that our own check, or
+ * the grammar of its format, accepts.
+ *
+ * A short run takes a sample of one in 50 of the 10,000 traces of a long one (MT_LONG=1).
+ */
+#include "harness/mt_test.h"
+#include "mtprof/import/check_json.h"
+#include "support/model_view.h"
+#include "support/random_trace.h"
+
+#include <mtprof/averages.h>
+#include <mtprof/check.h>
+#include <mtprof/trace_export.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TRACES_LONG = 10000,
+    SHARE = 50,
+    STEPS = 240
+};
+
+/* ---- outputs ------------------------------------------------------------------------------------
+ */
+
+typedef struct text {
+    char *bytes; /* a zero byte stands behind */
+    size_t n, capacity, at;
+} text;
+
+static int keep(void *context, const void *bytes, size_t length)
+{
+    text *t = context;
+    if (t->n + length + 1 > t->capacity) {
+        t->capacity = (t->n + length + 1) * 2;
+        t->bytes = realloc(t->bytes, t->capacity);
+        if (t->bytes == NULL) {
+            return ENOMEM;
+        }
+    }
+    memcpy(t->bytes + t->n, bytes, length);
+    t->n += length;
+    t->bytes[t->n] = 0;
+    return 0;
+}
+
+static mtprof_output output_to(text *t)
+{
+    t->n = t->at = 0;
+    return (mtprof_output){.struct_size = sizeof(mtprof_output), .context = t, .write = keep};
+}
+
+static bool save(const text *t, const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    bool fine = file != NULL && fwrite(t->bytes, 1, t->n, file) == t->n;
+    return file != NULL && fclose(file) == 0 && fine;
+}
+
+/* ---- tables -------------------------------------------------------------------------------------
+ */
+
+static bool write_table(mtprof_model *model, uint32_t group, text *out)
+{
+    mtprof_averages_options options = {.struct_size = sizeof options, .group = group};
+    mtprof_table_options table = {.struct_size = sizeof table,
+                                  .row_limit = -1,
+                                  .max_name_column_width = -1,
+                                  .max_shapes_column_width = -1,
+                                  .time_unit = "us",
+                                  .no_health = 1};
+    mtprof_averages *averages = NULL;
+    mtprof_output output = output_to(out);
+    bool fine = CHECK_OK(mtprof_averages_new(model, &options, &averages)) &&
+                CHECK_OK(mtprof_averages_table(averages, &table, &output));
+    mtprof_averages_free(averages);
+    return fine;
+}
+
+/* Tells of the first line that differs. */
+static void tell_difference(const text *a, const text *b, uint32_t group)
+{
+    const char *left = a->bytes;
+    const char *right = b->bytes;
+    while (*left != 0 && *right != 0) {
+        size_t n = strcspn(left, "\n");
+        size_t m = strcspn(right, "\n");
+        if (n != m || memcmp(left, right, n) != 0) {
+            FAIL("grouped by %x:\n  %.*s\nread back:\n  %.*s", group, (int)n, left, (int)m, right);
+            return;
+        }
+        left += n + (left[n] != 0);
+        right += m + (right[m] != 0);
+    }
+    FAIL("grouped by %x: one table is longer", group);
+}
+
+static bool same_tables(mtprof_model *a, mtprof_model *b)
+{
+    static const uint32_t groups[] = {0,
+                                      MTPROF_GROUP_SHAPES,
+                                      MTPROF_GROUP_STEP,
+                                      MTPROF_GROUP_THREAD,
+                                      MTPROF_GROUP_OVERLOAD,
+                                      MTPROF_GROUP_MODULE,
+                                      MTPROF_GROUP_SHAPES | MTPROF_GROUP_STEP |
+                                          MTPROF_GROUP_THREAD};
+    text left = {.n = 0};
+    text right = {.n = 0};
+    bool same = true;
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0] && same; i++) {
+        same = write_table(a, groups[i], &left) && write_table(b, groups[i], &right);
+        if (same && (left.n != right.n || memcmp(left.bytes, right.bytes, left.n) != 0)) {
+            tell_difference(&left, &right, groups[i]);
+            same = false;
+        }
+    }
+    free(left.bytes);
+    free(right.bytes);
+    return same;
+}
+
+/* ---- files --------------------------------------------------------------------------------------
+ */
+
+static int show(void *user, const mtprof_finding *finding)
+{
+    (void)user;
+    if (finding->severity == MTPROF_CHECK_ERROR) {
+        FAIL("%s at byte %llu: %s", finding->rule, (unsigned long long)finding->offset,
+             finding->message);
+    }
+    return 0;
+}
+
+static bool check_accepts(const char *path)
+{
+    mtprof_check_options options = {
+        .struct_size = sizeof options, .most_per_rule = 2, .report = show};
+    mtprof_check_summary summary = {.struct_size = sizeof summary};
+    return CHECK_OK(mtprof_check(path, &options, &summary)) && CHECK_EQ_U64(summary.errors, 0);
+}
+
+static bool round_trip(uint64_t seed)
+{
+    char path[512];
+    text json = {.n = 0};
+    rt_options options = {.seed = seed, .steps = STEPS, .plain = true};
+    rt_trace trace;
+    mtprof_model *back = NULL;
+    rt_make(&trace, &options);
+    snprintf(path, sizeof path, "%s/trace.json", mt_test_tmpdir());
+    mtprof_model_options model_options = {.struct_size = sizeof model_options, .workers = 1};
+    mtprof_model *model = model_of_bytes(trace.bytes, trace.size, &model_options);
+    mtprof_output output = output_to(&json);
+    bool fine =
+        model != NULL && CHECK_OK(mtprof_export_to(model, MTPROF_EXPORT_CHROME, &output, NULL)) &&
+        CHECK(save(&json, path)) && check_accepts(path) &&
+        CHECK_OK(mtprof_model_open(path, &model_options, &back)) && same_tables(model, back);
+    mtprof_model_free(back);
+    mtprof_model_free(model);
+    rt_free(&trace);
+    free(json.bytes);
+    return fine;
+}
+
+TEST(round_trips)
+{
+    uint64_t seed = mt_test_seed();
+    int n = mt_test_long() ? TRACES_LONG : TRACES_LONG / SHARE;
+    for (int i = 0; i < n; i++) {
+        uint64_t next = mt_test_random(&seed);
+        if (!round_trip(next)) {
+            FAIL("trace seed %llu, number %d", (unsigned long long)next, i);
+            break;
+        }
+    }
+}
+
+/* ---- every export -------------------------------------------------------------------------------
+ */
+
+static int64_t read_text(void *context, void *buffer, size_t length)
+{
+    text *t = context;
+    size_t n = t->n - t->at < length ? t->n - t->at : length;
+    memcpy(buffer, t->bytes + t->at, n);
+    t->at += n;
+    return (int64_t)n;
+}
+
+static bool is_json(text *t)
+{
+    mtprof__json json;
+    mtprof__json_value value;
+    REQUIRE_OK(mtprof__json_init(&json, read_text, t));
+    bool fine = mtprof__json_value_next(&json, &value) && mtprof__json_skip(&json, &value) &&
+                mtprof__json_at_end(&json);
+    if (!fine) {
+        FAIL("byte %llu: %s", (unsigned long long)json.bad.offset, json.message);
+    }
+    mtprof__json_fini(&json);
+    return fine;
+}
+
+/* Lines of a folded or stacks file end in a number. */
+static bool is_folded(const text *t)
+{
+    for (const char *line = t->n > 0 ? t->bytes : ""; *line != 0;) {
+        size_t n = strcspn(line, "\n");
+        size_t digits = 0;
+        while (digits < n && line[n - 1 - digits] >= '0' && line[n - 1 - digits] <= '9') {
+            digits++;
+        }
+        if (digits == 0 || digits == n || line[n - 1 - digits] != ' ' || line[n] != '\n') {
+            FAIL("no stack and number: %.*s", (int)n, line);
+            return false;
+        }
+        line += n + 1;
+    }
+    return true;
+}
+
+static bool is_acceptable(enum mtprof_export_format format, text *out, const char *path)
+{
+    switch (format) {
+    case MTPROF_EXPORT_CHROME: return CHECK(save(out, path)) && check_accepts(path);
+    case MTPROF_EXPORT_SPEEDSCOPE:
+    case MTPROF_EXPORT_MEMORY:
+    case MTPROF_EXPORT_MEMORY_RAW:
+    case MTPROF_EXPORT_EXECUTION: return is_json(out);
+    case MTPROF_EXPORT_STACKS:
+    case MTPROF_EXPORT_FOLDED: return is_folded(out);
+    default: return CHECK(out->n > 0); /* decoded by scripts of their own */
+    }
+}
+
+static bool export_all(mtprof_model *model, const char *path)
+{
+    text out = {.n = 0};
+    bool fine = true;
+    for (int format = 0; format < MTPROF_EXPORT_COUNT && fine; format++) {
+        for (uint32_t flavor = 0; flavor < (format == MTPROF_EXPORT_CHROME ? 2 : 1) && fine;
+             flavor++) {
+            mtprof_export_options options = {.struct_size = sizeof options, .flavor = flavor};
+            mtprof_output output = output_to(&out);
+            mtprof_status status =
+                mtprof_export_to(model, (enum mtprof_export_format)format, &output, &options);
+            if (status == MTPROF_ENOTSUP) {
+                continue; /* the trace lacks what the format needs */
+            }
+            fine = CHECK_OK(status) && is_acceptable((enum mtprof_export_format)format, &out, path);
+            if (!fine) {
+                FAIL("format %s, flavor %u", mtprof_export_name((enum mtprof_export_format)format),
+                     flavor);
+            }
+        }
+    }
+    free(out.bytes);
+    return fine;
+}
+
+static void export_traces(bool hostile)
+{
+    char path[512];
+    uint64_t seed = mt_test_seed() + hostile;
+    int n = (mt_test_long() ? TRACES_LONG : TRACES_LONG / SHARE) / 2;
+    snprintf(path, sizeof path, "%s/export.json", mt_test_tmpdir());
+    for (int i = 0; i < n; i++) {
+        rt_options options = {
+            .seed = mt_test_random(&seed), .steps = STEPS, .hostile = hostile, .any_bytes = true};
+        rt_trace trace;
+        rt_make(&trace, &options);
+        mtprof_model *model = model_of_bytes(trace.bytes, trace.size, NULL);
+        bool fine = model != NULL && export_all(model, path);
+        mtprof_model_free(model);
+        rt_free(&trace);
+        if (!fine) {
+            FAIL("trace seed %llu, number %d", (unsigned long long)options.seed, i);
+            break;
+        }
+    }
+}
+
+TEST(exports_are_accepted)
+{
+    export_traces(false);
+}
+
+TEST(hostile_exports_are_accepted)
+{
+    export_traces(true);
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kineto's JSON from traces with known times, line for line.
+ */
+#include "chrome_image.h"
+#include "harness/mt_test.h"
+#include "mtprof/export/json_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OP    MTPROF_KIND_OP
+#define SCOPE MTPROF_KIND_SCOPE
+
+enum {
+    ALL = 0x7FFF,
+    NO_STACKS = ALL & ~MTPROF_WANT_STACKS
+};
+
+static void export_it(chrome_image *image, mtprof_model *model, uint32_t flavor)
+{
+    const mtprof_export_options options = {
+        .struct_size = sizeof options, .flavor = flavor, .trace_name = "dir/x.json"};
+    REQUIRE_OK(image_export(image, model, MTPROF_EXPORT_CHROME, &options));
+    CHECK(mtprof__json_valid(image->text, image->length));
+}
+
+/* Whether a whole line stands in the trace, a comma behind it or not. */
+static void check_line(const chrome_image *image, const char *line)
+{
+    char wanted[2048];
+    snprintf(wanted, sizeof wanted, "\n%s,\n", line);
+    if (strstr(image->text, wanted) == NULL) {
+        wanted[strlen(wanted) - 2] = '\n';
+        wanted[strlen(wanted) - 1] = '\0';
+        if (strstr(image->text, wanted) == NULL) {
+            FAIL("not there: %s\nin: %s", line, image->text);
+        }
+    }
+}
+
+static const char *first_event(const chrome_image *image)
+{
+    const char *at = strstr(image->text, "\"traceEvents\": [\n");
+    REQUIRE(at != NULL);
+    return strchr(at, '\n') + 1;
+}
+
+TEST(an_empty_trace_is_a_trace)
+{
+    chrome_image image;
+    image_init(&image);
+    image_control(&image,
+                  NO_STACKS & ~(uint64_t)MTPROF_WANT_MEMORY & ~(uint64_t)MTPROF_WANT_ALLOCS);
+    image_metadata(&image, "distributedInfo", "{\"backend\":\"nccl\",\"rank\":0}", true);
+    image_metadata(&image, "plain", "a \"text\"", false);
+    image_metadata(&image, "broken", "{a", true);
+    image_metadata(&image, "traceEvents", "[]", true); /* is ours */
+    image_thread(&image, 1);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    CHECK(strncmp(image.text, "{\n  \"schemaVersion\": 1,\n", 24) == 0);
+    check_line(&image, "  \"deviceProperties\": []");
+    check_line(&image, "  \"trace_id\": \"0807060504030201100F0E0D0C0B0A09\"");
+    check_line(&image, "  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 0}");
+    check_line(&image, "  \"plain\": \"a \\\"text\\\"\"");
+    check_line(&image, "  \"broken\": \"{a\"");
+    check_line(&image, "  \"record_shapes\": 1");
+    check_line(&image, "  \"with_flops\": 1");
+    check_line(&image, "  \"displayTimeUnit\": \"ms\"");
+    check_line(&image, "  \"baseTimeNanoseconds\": 0");
+    CHECK_EQ_I64(count_text(image.text, "profile_memory"), 0);
+    CHECK_EQ_I64(count_text(image.text, "with_stack"), 0);
+    CHECK_EQ_I64(count_text(image.text, "\"traceEvents\""), 1);
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": 905.000, \"dur\": 999.000, "
+                       "\"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch "
+                       "Profiler (0)\", \"args\": {\"Op count\": 0}}");
+    check_line(&image, "{\"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\", \"pid\": "
+                       "\"\", \"tid\": \"\", \"ts\": 1904.000}\n  ],\n  \"traceName\": "
+                       "\"dir/x.json\"\n}");
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* One op with all that an op can have. */
+static void build_full_op(chrome_image *image)
+{
+    image_init(image);
+    uint32_t add = image_string(image, "aten::add");
+    uint32_t type = image_string(image, "float");
+    uint32_t overload = image_string(image, "Tensor");
+    uint32_t module = image_string(image, "top.layer");
+    uint32_t file = image_string(image, "m.py");
+    uint32_t function = image_string(image, "forward");
+    uint32_t key = image_string(image, "lr");
+    uint32_t step_key = image_string(image, "step");
+    tb_record(&image->b, MTPROF_REC_DEF_INPUTS, 0, 1,
+              WORDS(low_high(1 | 2 << 8 | 1 << 16, type), 2, 3, 3, 1, low_high(3, 0)));
+    tb_record(&image->b, MTPROF_REC_DEF_FRAME, 0, 1, WORDS(low_high(function, file), 7, 0));
+    tb_record(&image->b, MTPROF_REC_DEF_STACK, 0, 1, WORDS(low_high(0, 1)));
+    tb_record(&image->b, MTPROF_REC_DEF_STACK, 0, 2, WORDS(low_high(1, 1)));
+    image_control(image, ALL);
+    image_thread(image, 1);
+    image_begin(image, 2000, OP | MTPROF_FLAG_PAYLOAD, add);
+    tb_single(&image->b, MTPROF_REC_INPUTS, (uint64_t)1 << 24);
+    tb_record(&image->b, MTPROF_REC_SCALARS, 1, 0, WORDS(1));
+    tb_record(&image->b, MTPROF_REC_OPINFO, 0x37, 0, WORDS(9, 0, overload, 640, module));
+    tb_single(&image->b, MTPROF_REC_STACK, (uint64_t)2 << 24);
+    tb_single(&image->b, MTPROF_REC_MEM_BEFORE, 0 | 1000 << 8);
+    uint64_t half = 0x3FE0000000000000;
+    tb_record(&image->b, MTPROF_REC_META, MTPROF_META_DOUBLE, key, WORDS(half));
+    tb_record(&image->b, MTPROF_REC_META, MTPROF_META_INT, step_key, WORDS(77));
+    tb_end(&image->b, 1, 2500);
+    tb_single(&image->b, MTPROF_REC_MEM_AFTER, 0 | 400 << 8);
+}
+
+TEST(an_op_has_torchs_args_and_ours)
+{
+    chrome_image image;
+    build_full_op(&image);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    check_line(&image,
+               "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add\", \"pid\": 4242, "
+               "\"tid\": 4242, \"ts\": 906.000, \"dur\": 0.500, \"args\": {\"External id\": 100, "
+               "\"Record function id\": 0, \"Ev Idx\": 0, \"Sequence number\": 9, \"Fwd thread "
+               "id\": 0, \"Concrete Inputs\": [\"\", \"1\"], \"Input type\": [\"float\", "
+               "\"Scalar\"], \"Input Strides\": [[3, 1], []], \"Input Dims\": [[2, 3], []], "
+               "\"input_shapes\": [[2, 3], []], \"runtime_name\": \"dispatch_kernel\", "
+               "\"runtime_tid\": 4242, \"correlation_id\": 100, \"device_type\": \"CPU\", "
+               "\"step\": 3, \"flops\": 640, \"overload_name\": \"Tensor\", \"Module Hierarchy\": "
+               "\"top.layer\", \"cpu_memory_allocated_before\": 1000, "
+               "\"cpu_memory_allocated_after\": 400, \"cpu_memory_allocated_delta\": -600, "
+               "\"Call stack\": \"m.py(7): forward;m.py(7): forward;\", \"stack\": [\"m.py(7): "
+               "forward\", \"m.py(7): forward\"], \"lr\": 0.5}}");
+    check_line(&image, "  \"with_stack\": 1");
+    check_line(&image, "{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 4242, "
+                       "\"tid\": 4242, \"args\": {\"name\": \"thread 4242 (main thread)\"}}");
+    CHECK_EQ_I64(count_text(image.text, "\"sampled\": 1"), 2);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+TEST(flavor_mindtorch_has_its_categories)
+{
+    chrome_image image;
+    build_full_op(&image);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_MINDTORCH);
+    CHECK_EQ_I64(count_text(image.text, "\"cat\": \"op\""), 1);
+    CHECK_EQ_I64(count_text(image.text, "cpu_op"), 0);
+    CHECK(count_text(image.text, "\"ph\": \"M\", \"cat\": \"metadata\"") > 0);
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"runtime\", \"name\": \"dispatch_kernel\", "
+                       "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 0.500, \"args\": "
+                       "{\"correlation_id\": 100, \"op_name\": \"aten::add\"}}");
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* An op, in it a runtime call that launches a kernel and a copy, all under an annotation. */
+TEST(device_work_is_tied_to_its_launch)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t note = image_string(&image, "fwd");
+    uint32_t op = image_string(&image, "aten::mm");
+    uint32_t call = image_string(&image, "launchKernel");
+    uint32_t kernel = image_string(&image, "gemm");
+    uint32_t copy = image_string(&image, "Memcpy HtoD (Pageable -> Device)");
+    uint32_t grid = image_string(&image, "registers per thread");
+    image_control(&image, NO_STACKS);
+    image_thread(&image, 1);
+    image_begin(&image, 2000, SCOPE, note);
+    image_begin(&image, 2100, OP | MTPROF_FLAG_DEVICE, op);
+    image_begin(&image, 2200, MTPROF_KIND_RUNTIME | MTPROF_FLAG_LAUNCH, call);
+    tb_end(&image.b, 1, 2300);
+    tb_record(&image.b, MTPROF_REC_LAUNCH, MTPROF_FLAG_LAUNCH, 0, WORDS(2400, low_high(0, 7)));
+    image.b.next_ordinal++;
+    tb_end(&image.b, 3, 2500);
+    tb_end(&image.b, 4, 2600);
+    image_source(&image);
+    uint64_t key = (uint64_t)1 << 40;
+    tb_record(&image.b, MTPROF_REC_ACTIVITY, MTPROF_ACTIVITY_KERNEL, kernel,
+              WORDS(3000, 4000, key | 2, low_high(0, 7), 77, 0));
+    tb_record(&image.b, MTPROF_REC_META, MTPROF_META_INT, grid, WORDS(72));
+    tb_record(&image.b, MTPROF_REC_ACTIVITY, MTPROF_ACTIVITY_COPY, copy,
+              WORDS(5000, 5100, key | 3, low_high(0, 7), 78, 256));
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"privateuse1_runtime\", \"name\": "
+                       "\"launchKernel\", \"pid\": 4242, \"tid\": 4242, \"ts\": 906.200, \"dur\": "
+                       "0.100, \"args\": {\"Ev Idx\": 2, \"External id\": 101, \"correlation\": "
+                       "102, \"device_type\": \"CPU\", \"step\": 3}}");
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"privateuse1_runtime\", \"name\": \"launch\", "
+                       "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.400, \"dur\": 0.000, \"args\": "
+                       "{\"correlation\": 103, \"External id\": 101, \"Ev Idx\": 3, "
+                       "\"device_type\": \"CPU\", \"step\": 3, \"parent_id\": 101}}");
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"pid\": 0, "
+                       "\"tid\": 7, \"ts\": 907.000, \"dur\": 1.000, \"args\": {\"External id\": "
+                       "101, \"queued\": 0, \"device\": 0, \"context\": 0, \"stream\": 7, "
+                       "\"correlation\": 102, \"device_type\": \"NPU\", \"step\": 3, "
+                       "\"registers per thread\": 72}}");
+    check_line(&image,
+               "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy HtoD (Pageable "
+               "-> Device)\", \"pid\": 0, \"tid\": 7, \"ts\": 909.000, \"dur\": 0.100, "
+               "\"args\": {\"External id\": 101, \"device\": 0, \"context\": 0, \"stream\": "
+               "7, \"correlation\": 103, \"bytes\": 256, \"memory bandwidth (GB/s)\": 2.56, "
+               "\"device_type\": \"NPU\", \"step\": 3}}");
+    check_line(&image, "{\"ph\": \"s\", \"id\": 102, \"pid\": 4242, \"tid\": 4242, \"ts\": "
+                       "906.200, \"cat\": \"ac2g\", \"name\": \"ac2g\"}");
+    check_line(&image, "{\"ph\": \"f\", \"id\": 102, \"pid\": 0, \"tid\": 7, \"ts\": 907.000, "
+                       "\"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
+    check_line(&image, "{\"ph\": \"s\", \"id\": 103, \"pid\": 4242, \"tid\": 4242, \"ts\": "
+                       "906.400, \"cat\": \"ac2g\", \"name\": \"ac2g\"}");
+    CHECK_EQ_I64(count_text(image.text, "\"ac2g\", \"name\""), 4);
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"fwd\", "
+                       "\"pid\": 0, \"tid\": 7, \"ts\": 906.999, \"dur\": 2.102, \"args\": "
+                       "{\"External id\": 100}}");
+    CHECK(strstr(image.text, "\"name\": \"aten::mm\"") != NULL);
+    CHECK_EQ_I64(count_text(image.text, "\"device_type\": \"NPU\""), 3);
+    check_line(&image, "{\"name\": \"process_labels\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 0, "
+                       "\"tid\": 0, \"args\": {\"labels\": \"NPU 0\"}}");
+    check_line(&image, "{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 0, "
+                       "\"tid\": 7, \"args\": {\"name\": \"stream 7 \"}}");
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* Wrapper and node share the numbers: the arrow is between the innermost ones (TC 5.7.3). */
+TEST(forward_and_backward_are_joined)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t outer = image_string(&image, "aten::linear");
+    uint32_t inner = image_string(&image, "aten::addmm");
+    uint32_t evaluate = image_string(&image, "evaluate_function: AddmmBackward0");
+    uint32_t node = image_string(&image, "AddmmBackward0");
+    image_control(&image, NO_STACKS);
+    image_thread(&image, 1);
+    image_begin(&image, 2000, OP | MTPROF_FLAG_PAYLOAD, outer);
+    tb_record(&image.b, MTPROF_REC_OPINFO, 0x3, 0, WORDS(5, 0));
+    image_begin(&image, 2100, OP | MTPROF_FLAG_PAYLOAD, inner);
+    tb_record(&image.b, MTPROF_REC_OPINFO, 0x1, 0, WORDS(5));
+    tb_end(&image.b, 1, 2200);
+    tb_end(&image.b, 2, 2300);
+    image_thread(&image, 2);
+    image_begin(&image, 3000, OP | MTPROF_FLAG_PAYLOAD, evaluate);
+    tb_record(&image.b, MTPROF_REC_OPINFO, 0x3, 0, WORDS(5, 1));
+    image_begin(&image, 3100, OP | MTPROF_FLAG_PAYLOAD, node);
+    tb_record(&image.b, MTPROF_REC_OPINFO, 0x3, 0, WORDS(5, 1));
+    tb_end(&image.b, 1, 3200);
+    image_begin(&image, 3250, OP | MTPROF_FLAG_PAYLOAD, node); /* another thread's number */
+    tb_record(&image.b, MTPROF_REC_OPINFO, 0x3, 0, WORDS(5, 2));
+    tb_end(&image.b, 1, 3260);
+    tb_end(&image.b, 3, 3300);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    check_line(&image, "{\"ph\": \"s\", \"id\": 1, \"pid\": 4242, \"tid\": 4242, \"ts\": 906.100, "
+                       "\"cat\": \"fwdbwd\", \"name\": \"fwdbwd\"}");
+    check_line(&image, "{\"ph\": \"f\", \"id\": 1, \"pid\": 4242, \"tid\": 4243, \"ts\": 907.100, "
+                       "\"cat\": \"fwdbwd\", \"name\": \"fwdbwd\", \"bp\": \"e\"}");
+    CHECK_EQ_I64(count_text(image.text, "\"fwdbwd\", \"name\""), 2);
+    CHECK_EQ_I64(count_text(image.text, "\"Fwd thread id\": 1"), 2);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* Many pending forward ops, more than there is room for: no arrow is wrong. */
+TEST(arrows_are_never_wrong)
+{
+    enum {
+        N = 3000
+    };
+    chrome_image image;
+    image_init(&image);
+    uint32_t op = image_string(&image, "op");
+    image_control(&image, NO_STACKS);
+    image.b.chunk_bytes = 1 << 20;
+    image_thread(&image, 1);
+    for (uint64_t i = 0; i < 2 * N; i++) { /* forward 0 … N-1, backward N-1 … 0 */
+        bool back = i >= N;
+        uint64_t number = back ? 2 * N - 1 - i : i;
+        image_begin(&image, 2000 + 10 * i, OP | MTPROF_FLAG_PAYLOAD, op);
+        tb_record(&image.b, MTPROF_REC_OPINFO, 0x3, 0, WORDS(number * 1024, back));
+        tb_end(&image.b, 1, 2005 + 10 * i);
+    }
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    int flows = 0;
+    for (const char *at = image.text; (at = strstr(at, "{\"ph\": \"s\"")) != NULL; at++) {
+        unsigned s = 0, f = 0;
+        long from_us = 0, from_ns = 0, to_us = 0, to_ns = 0;
+        REQUIRE(sscanf(at,
+                       "{\"ph\": \"s\", \"id\": %u, \"pid\": 4242, \"tid\": 4242, \"ts\": %ld.%ld",
+                       &s, &from_us, &from_ns) == 3);
+        REQUIRE(sscanf(strchr(at, '\n') + 1,
+                       "{\"ph\": \"f\", \"id\": %u, \"pid\": 4242, \"tid\": 4242, \"ts\": %ld.%ld",
+                       &f, &to_us, &to_ns) == 3);
+        long from = from_us * 1000 + from_ns - 906000;
+        long to = to_us * 1000 + to_ns - 906000;
+        CHECK_EQ_U64(s, f);
+        CHECK_EQ_I64(from + to, 10 * (2 * N - 1));
+        flows++;
+    }
+    CHECK(flows > 0);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* An allocation inside the first op would come first in time; scripts look at traceEvents[0]. */
+TEST(the_first_event_is_an_op_or_scope)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t outer = image_string(&image, "outer");
+    uint32_t call = image_string(&image, "call");
+    uint32_t point = image_string(&image, "point");
+    image_control(&image, NO_STACKS);
+    image_thread(&image, 1);
+    tb_record(&image.b, MTPROF_REC_INSTANT, 0, point, WORDS(1900));
+    image_begin(&image, 2000, OP, outer);
+    tb_record(&image.b, MTPROF_REC_ALLOC, 0, 50, WORDS(0xABC0, 4096, 8192));
+    image_begin(&image, 2100, MTPROF_KIND_RUNTIME, call);
+    tb_end(&image.b, 1, 2200);
+    tb_record(&image.b, MTPROF_REC_ALLOC, 0, 50, WORDS(0xABC0, (uint64_t)-4096, 4096));
+    tb_end(&image.b, 2, 2300);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    const char *first = "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"outer\"";
+    CHECK(strncmp(first_event(&image), first, strlen(first)) == 0);
+    CHECK_EQ_I64(count_text(image.text, "\"name\": \"outer\""), 1);
+    CHECK_EQ_I64(count_text(image.text, "\"name\": \"call\""), 1);
+    check_line(&image, "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": "
+                       "\"[memory]\", \"pid\": 4242, \"tid\": 4242, \"ts\": 906.050, \"args\": "
+                       "{\"Device Type\": 0, \"Device Id\": -1, \"Addr\": 43968, \"Bytes\": 4096, "
+                       "\"Total Allocated\": 8192, \"Total Reserved\": 0, \"step\": 3, "
+                       "\"correlation_id\": 100}}");
+    CHECK_EQ_I64(count_text(image.text, "\"Bytes\": -4096"), 1);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+TEST(marks_and_what_does_not_nest)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t name = image_string(&image, "mark");
+    uint32_t task = image_string(&image, "task");
+    image_control(&image, NO_STACKS);
+    image_thread(&image, 1);
+    image_begin(&image, 2000, SCOPE, name);
+    tb_record(&image.b, MTPROF_REC_COUNTER, 0, name, WORDS(2100, (uint64_t)-7));
+    tb_record(&image.b, MTPROF_REC_COUNTER, 1, name, WORDS(2110, 0x3FF8000000000000));
+    tb_record(&image.b, MTPROF_REC_FLOW, 0, name, WORDS(2120, 55));
+    tb_record(&image.b, MTPROF_REC_FLOW, 1, name, WORDS(2130, (uint64_t)1 << 60));
+    tb_record(&image.b, MTPROF_REC_FLOW, 2, name, WORDS(2140, 55));
+    tb_record(&image.b, MTPROF_REC_INSTANT, 0, name, WORDS(2150));
+    image_begin(&image, 2160, SCOPE | MTPROF_FLAG_ASYNC, task);
+    tb_end(&image.b, 2, 2300); /* the outer one ends first */
+    tb_end(&image.b, 1, 2400);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    static const char place[] = "\"pid\": 4242, \"tid\": 4242, \"ts\": ";
+    char line[512];
+    snprintf(line, sizeof line,
+             "{\"ph\": \"C\", \"name\": \"mark\", %s906.100, \"args\": {\"value\": -7}}", place);
+    check_line(&image, line);
+    snprintf(line, sizeof line,
+             "{\"ph\": \"C\", \"name\": \"mark\", %s906.110, \"args\": {\"value\": 1.5}}", place);
+    check_line(&image, line);
+    snprintf(line, sizeof line,
+             "{\"ph\": \"s\", \"id\": 55, %s906.120, \"cat\": \"flow\", \"name\": \"mark\"}",
+             place);
+    check_line(&image, line);
+    snprintf(line, sizeof line,
+             "{\"ph\": \"t\", \"id\": \"1152921504606846976\", %s906.130, \"cat\": \"flow\", "
+             "\"name\": \"mark\"}",
+             place);
+    check_line(&image, line);
+    snprintf(line, sizeof line,
+             "{\"ph\": \"f\", \"id\": 55, %s906.140, \"cat\": \"flow\", \"name\": \"mark\", "
+             "\"bp\": \"e\"}",
+             place);
+    check_line(&image, line);
+    snprintf(line, sizeof line,
+             "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": \"mark\", "
+             "%s906.150, \"args\": {\"parent_id\": 100, \"step\": 3}}",
+             place);
+    check_line(&image, line);
+    snprintf(line, sizeof line,
+             "{\"ph\": \"b\", \"cat\": \"user_annotation\", \"name\": \"task\", \"id\": 101, "
+             "%s906.160, \"args\": {\"External id\": 101, \"Record function id\": 0, \"Ev Idx\": "
+             "1, \"device_type\": \"CPU\", \"step\": 3, \"parent_id\": 100, \"async\": 1}}",
+             place);
+    check_line(&image, line);
+    snprintf(line, sizeof line,
+             "{\"ph\": \"e\", \"cat\": \"user_annotation\", \"name\": \"task\", \"id\": 101, "
+             "%s906.400}",
+             place);
+    check_line(&image, line);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* P1 to P3 of chrome_frames.c: main>f (op a), main>f>g (op b), main at another line>h (op c). */
+TEST(python_spans_are_rebuilt_from_stacks)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t op = image_string(&image, "op");
+    uint32_t file = image_string(&image, "m.py");
+    uint32_t main_ = image_string(&image, "main");
+    uint32_t f = image_string(&image, "f");
+    uint32_t g = image_string(&image, "nn.Module: Linear_4");
+    uint32_t h = image_string(&image, "h");
+    const struct {
+        uint32_t function;
+        uint64_t line;
+    } frames[] = {{main_, 1}, {f, 2}, {g, 3}, {main_, 9}, {h, 5}};
+    for (uint32_t i = 0; i < 5; i++) {
+        tb_record(&image.b, MTPROF_REC_DEF_FRAME, 0, i + 1,
+                  WORDS(low_high(frames[i].function, file), frames[i].line, 0));
+    }
+    static const uint32_t nodes[][2] = {{0, 1}, {1, 2}, {2, 3}, {0, 4}, {4, 5}};
+    for (uint32_t i = 0; i < 5; i++) {
+        tb_record(&image.b, MTPROF_REC_DEF_STACK, 0, i + 1,
+                  WORDS(low_high(nodes[i][0], nodes[i][1])));
+    }
+    image_control(&image, ALL);
+    image_thread(&image, 1);
+    static const uint32_t stacks[] = {2, 3, 5};
+    for (uint64_t i = 0; i < 3; i++) {
+        image_begin(&image, 2000 + 1000 * i, OP | MTPROF_FLAG_PAYLOAD, op);
+        tb_single(&image.b, MTPROF_REC_STACK, (uint64_t)stacks[i] << 24);
+        tb_end(&image.b, 1, 2500 + 1000 * i);
+    }
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    static const char *const lines[] = {
+        "\"m.py(1): main\", \"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 2.500, "
+        "\"args\": {\"Python id\": 1, \"Python parent id\": null, \"sampled\": 1}}",
+        "\"m.py(2): f\", \"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 1.500, "
+        "\"args\": {\"Python id\": 2, \"Python parent id\": 1, \"sampled\": 1}}",
+        "\"nn.Module: Linear_4\", \"pid\": 4242, \"tid\": 4242, \"ts\": 907.000, \"dur\": 0.500, "
+        "\"args\": {\"Python id\": 3, \"Python parent id\": 2, \"Python module id\": 4, "
+        "\"sampled\": 1}}",
+        "\"m.py(5): h\", \"pid\": 4242, \"tid\": 4242, \"ts\": 908.000, \"dur\": 0.500, "
+        "\"args\": {\"Python id\": 4, \"Python parent id\": 1, \"sampled\": 1}}"};
+    for (size_t i = 0; i < 4; i++) {
+        char line[512];
+        snprintf(line, sizeof line, "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": %s",
+                 lines[i]);
+        check_line(&image, line);
+    }
+    CHECK_EQ_I64(count_text(image.text, "python_function"), 4);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* Functions that were traced are events, and nothing is rebuilt beside them. */
+TEST(traced_functions_are_spans_of_their_own)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t outer = image_string(&image, "m.py(1): main");
+    uint32_t inner = image_string(&image, "m.py(2): f");
+    uint32_t op = image_string(&image, "op");
+    image_control(&image, ALL);
+    image_thread(&image, 1);
+    image_begin(&image, 2000, MTPROF_KIND_FUNCTION, outer);
+    image_begin(&image, 2100, OP, op);
+    image_begin(&image, 2200, MTPROF_KIND_FUNCTION, inner);
+    tb_end(&image.b, 1, 2300);
+    tb_end(&image.b, 2, 2400);
+    tb_end(&image.b, 3, 2500);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"m.py(2): f\", "
+                       "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.200, \"dur\": 0.100, \"args\": "
+                       "{\"Python id\": 2, \"Python parent id\": 1, \"Ev Idx\": 2, \"step\": 3}}");
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"m.py(1): main\", "
+                       "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 0.500, \"args\": "
+                       "{\"Python id\": 1, \"Python parent id\": null, \"Ev Idx\": 0, \"step\": "
+                       "3}}");
+    CHECK_EQ_I64(count_text(image.text, "sampled"), 0);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
