@@ -266,10 +266,10 @@ static void print_head(const cli_diff *d, const char *a, const char *b, const la
         printf("Self time per step (%u steps in A, %u in B); noise is what chance explains.\n\n",
                d->steps_a, d->steps_b);
     } else {
-        printf("Self time in all. Noise is unknown: %s.\n\n", d->steps_a < 2 && d->steps_b < 2
-                                                                  ? "the traces have no steps"
-                                                              : d->steps_a < 2 ? "A has no steps"
-                                                                               : "B has no steps");
+        printf("Self time in all. Noise is unknown: %s.\n\n",
+               d->steps_a < 2 && d->steps_b < 2 ? "both have fewer than two steps"
+               : d->steps_a < 2                 ? "A has fewer than two steps"
+                                                : "B has fewer than two steps");
     }
     printf("%s%-*s %9s %9s %9s %8s%s%s%s\n", cli_style(CLI_BOLD), (int)l->name_width, "Name", "A",
            "B", "Change", "Noise", l->calls ? "        Calls" : "", l->memory ? "      Memory" : "",

@@ -19,7 +19,7 @@
 enum {
     LABEL = 12, /* columns of the labels on the left */
     MOST_COLUMNS = 79,
-    MOST_LISTED = 20 /* threads, windows, problems, unless --all */
+    MOST_LISTED = 20 /* threads and windows, unless --all */
 };
 
 typedef struct info_settings {
@@ -31,7 +31,7 @@ static const cli_option options[] = {
     {.name = "all",
      .letter = 'a',
      .type = CLI_FLAG,
-     .help = "list every thread, window and problem, also where there are many",
+     .help = "list every thread and window, also where there are many",
      .offset = offsetof(info_settings, all)},
 };
 

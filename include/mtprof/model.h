@@ -74,62 +74,62 @@ enum mtprof_event_kind {
 };
 
 enum mtprof_event_flag {
-    MTPROF_EVENT_ASYNC = 1 << 0,     /**< by intent, or ended by another thread: does not nest */
-    MTPROF_EVENT_OVERLAP = 1 << 1,   /**< outlived the scope around it: does not nest */
-    MTPROF_EVENT_TRUNCATED = 1 << 2, /**< still open when its window closed */
+    MTPROF_EVENT_ASYNC = 1 << 0,      /**< by intent, or ended by another thread: does not nest */
+    MTPROF_EVENT_OVERLAP = 1 << 1,    /**< outlived the scope around it: does not nest */
+    MTPROF_EVENT_TRUNCATED = 1 << 2,  /**< still open when its window closed */
     MTPROF_EVENT_DISPATCHED = 1 << 3, /**< host work for a device other than the CPU */
     MTPROF_EVENT_LAUNCHES = 1 << 4,   /**< a device record is expected */
     MTPROF_EVENT_TOP = 1 << 5,        /**< nests, and inside nothing on its thread */
     MTPROF_EVENT_MATCHED = 1 << 6,    /**< a launch that was answered, or device work whose host
                                            event was found */
     MTPROF_EVENT_FOREIGN_PARENT = 1 << 7, /**< PARENT is on another thread */
-    MTPROF_EVENT_COLLAPSED = 1 << 8 /**< it stands also for an only child of the same name */
+    MTPROF_EVENT_COLLAPSED = 1 << 8       /**< it stands also for an only child of the same name */
 };
 
 /** Columns. Those up to FLAGS are always there (48 bytes an event). */
 enum mtprof_column_id {
-    MTPROF_COLUMN_START_NS = 0,   /**< int64 */
-    MTPROF_COLUMN_END_NS = 1,     /**< int64 */
-    MTPROF_COLUMN_SELF_NS = 2,    /**< int64; 0 for device work and what does not nest */
-    MTPROF_COLUMN_PARENT = 3,     /**< uint32: event, MTPROF_NO_EVENT */
-    MTPROF_COLUMN_NAME = 4,       /**< uint32: mtprof_model_name() */
-    MTPROF_COLUMN_TRACK = 5,      /**< uint32: mtprof_model_track(), a thread or a queue */
-    MTPROF_COLUMN_STEP = 6,       /**< int32: step in which it began, -1: none */
-    MTPROF_COLUMN_INDEX = 7,      /**< uint32: order of beginning among host events ("Ev Idx");
-                                       device work: MTPROF_NO_EVENT */
-    MTPROF_COLUMN_KIND = 8,       /**< uint8: enum mtprof_event_kind */
-    MTPROF_COLUMN_DEVICE = 9,     /**< uint8: mtprof_model_device(), 0 = host */
-    MTPROF_COLUMN_FLAGS = 10,     /**< uint16: enum mtprof_event_flag */
+    MTPROF_COLUMN_START_NS = 0, /**< int64 */
+    MTPROF_COLUMN_END_NS = 1,   /**< int64 */
+    MTPROF_COLUMN_SELF_NS = 2,  /**< int64; 0 for device work and what does not nest */
+    MTPROF_COLUMN_PARENT = 3,   /**< uint32: event, MTPROF_NO_EVENT */
+    MTPROF_COLUMN_NAME = 4,     /**< uint32: mtprof_model_name() */
+    MTPROF_COLUMN_TRACK = 5,    /**< uint32: mtprof_model_track(), a thread or a queue */
+    MTPROF_COLUMN_STEP = 6,     /**< int32: step in which it began, -1: none */
+    MTPROF_COLUMN_INDEX = 7,    /**< uint32: order of beginning among host events ("Ev Idx");
+                                     device work: MTPROF_NO_EVENT */
+    MTPROF_COLUMN_KIND = 8,     /**< uint8: enum mtprof_event_kind */
+    MTPROF_COLUMN_DEVICE = 9,   /**< uint8: mtprof_model_device(), 0 = host */
+    MTPROF_COLUMN_FLAGS = 10,   /**< uint16: enum mtprof_event_flag */
     /* what was recorded; absent (ENOTSUP) where it was not */
-    MTPROF_COLUMN_INPUTS = 11,    /**< uint32: mtprof_model_inputs(), 0 = none */
-    MTPROF_COLUMN_SCALARS = 12,   /**< uint32: mtprof_model_scalars(), 0 = none */
-    MTPROF_COLUMN_STACK = 13,     /**< uint32: mtprof_model_stack(), 0 = none */
-    MTPROF_COLUMN_SEQUENCE = 14,  /**< int64, -1 = none */
+    MTPROF_COLUMN_INPUTS = 11,         /**< uint32: mtprof_model_inputs(), 0 = none */
+    MTPROF_COLUMN_SCALARS = 12,        /**< uint32: mtprof_model_scalars(), 0 = none */
+    MTPROF_COLUMN_STACK = 13,          /**< uint32: mtprof_model_stack(), 0 = none */
+    MTPROF_COLUMN_SEQUENCE = 14,       /**< int64, -1 = none */
     MTPROF_COLUMN_FORWARD_THREAD = 15, /**< uint32: logical thread, 0 = none */
-    MTPROF_COLUMN_OVERLOAD = 16,  /**< uint32: name + 1, 0 = none */
-    MTPROF_COLUMN_RECORD_SCOPE = 17, /**< uint32: the host's own classification */
-    MTPROF_COLUMN_FLOPS = 18,     /**< uint64 */
-    MTPROF_COLUMN_MODULE = 19,    /**< uint32: name + 1, 0 = none */
-    MTPROF_COLUMN_FOREIGN_ID = 20, /**< uint64: id under which another tracer knows it */
-    MTPROF_COLUMN_MEMORY_BEFORE = 21, /**< int64: bytes allocated when it began, -1 = not told */
-    MTPROF_COLUMN_MEMORY_AFTER = 22,  /**< int64: and when it ended */
-    MTPROF_COLUMN_MEMORY_DEVICE = 23, /**< uint8: of which device */
-    MTPROF_COLUMN_METADATA = 24,  /**< uint32: mtprof_model_metadata_of(), 0 = none */
-    MTPROF_COLUMN_BYTES = 25,     /**< uint64: moved by a copy or set; signed for MEMORY */
+    MTPROF_COLUMN_OVERLOAD = 16,       /**< uint32: name + 1, 0 = none */
+    MTPROF_COLUMN_RECORD_SCOPE = 17,   /**< uint32: the host's own classification */
+    MTPROF_COLUMN_FLOPS = 18,          /**< uint64 */
+    MTPROF_COLUMN_MODULE = 19,         /**< uint32: name + 1, 0 = none */
+    MTPROF_COLUMN_FOREIGN_ID = 20,     /**< uint64: id under which another tracer knows it */
+    MTPROF_COLUMN_MEMORY_BEFORE = 21,  /**< int64: bytes allocated when it began, -1 = not told */
+    MTPROF_COLUMN_MEMORY_AFTER = 22,   /**< int64: and when it ended */
+    MTPROF_COLUMN_MEMORY_DEVICE = 23,  /**< uint8: of which device */
+    MTPROF_COLUMN_METADATA = 24,       /**< uint32: mtprof_model_metadata_of(), 0 = none */
+    MTPROF_COLUMN_BYTES = 25,          /**< uint64: moved by a copy or set; signed for MEMORY */
     MTPROF_COLUMN_ALLOCATED_SELF_CPU = 26,    /**< int64: bytes allocated, less freed, on the host,
                                                    in it and not in a child */
     MTPROF_COLUMN_ALLOCATED_SELF_DEVICE = 27, /**< int64: the same on devices */
     /* made from the others when first asked for */
-    MTPROF_COLUMN_DEPTH = 28,       /**< uint32: 0 = no parent */
-    MTPROF_COLUMN_CORRELATION = 29, /**< uint64: docs/format.md 3.6; device work: its launch's */
-    MTPROF_COLUMN_LINK = 30,        /**< uint32: device work and runtime calls: the host op they
-                                         belong to, MTPROF_NO_EVENT */
+    MTPROF_COLUMN_DEPTH = 28,          /**< uint32: 0 = no parent */
+    MTPROF_COLUMN_CORRELATION = 29,    /**< uint64: docs/format.md 3.6; device work: its launch's */
+    MTPROF_COLUMN_LINK = 30,           /**< uint32: device work and runtime calls: the host op they
+                                            belong to, MTPROF_NO_EVENT */
     MTPROF_COLUMN_DEVICE_NS = 31,      /**< int64: device time, with children */
     MTPROF_COLUMN_SELF_DEVICE_NS = 32, /**< int64: device time of own kernels */
-    MTPROF_COLUMN_ALLOCATED_CPU = 33,    /**< int64: with children */
+    MTPROF_COLUMN_ALLOCATED_CPU = 33,  /**< int64: with children */
     MTPROF_COLUMN_ALLOCATED_DEVICE = 34, /**< int64 */
-    MTPROF_COLUMN_FIRST_CHILD = 35,   /**< uint32: event, MTPROF_NO_EVENT */
-    MTPROF_COLUMN_NEXT_SIBLING = 36,  /**< uint32 */
+    MTPROF_COLUMN_FIRST_CHILD = 35,      /**< uint32: event, MTPROF_NO_EVENT */
+    MTPROF_COLUMN_NEXT_SIBLING = 36,     /**< uint32 */
     MTPROF_COLUMN_COUNT = 37
 };
 
@@ -180,7 +180,8 @@ MTPROF_API mtprof_status mtprof_model_take_reader(mtprof_reader *reader,
                                                   const mtprof_model_options *options,
                                                   mtprof_model **out);
 
-/** A model of a session, live (a snapshot) or stopped; it stays valid when the session is closed. */
+/** A model of a session, live (a snapshot) or stopped; it stays valid when the session is closed.
+ */
 MTPROF_API mtprof_status mtprof_model_of_session(mtprof_session *session,
                                                  const mtprof_model_options *options,
                                                  mtprof_model **out);
@@ -197,15 +198,15 @@ MTPROF_API void mtprof_model_free(mtprof_model *model);
 /** Set struct_size; no byte past it is written. */
 typedef struct mtprof_model_info {
     uint32_t struct_size;
-    uint32_t foreign;       /**< 1: read from another tool's file */
+    uint32_t foreign; /**< 1: read from another tool's file */
     uint64_t pid;
     int64_t start_ns, end_ns; /**< of what the model covers */
     int64_t real_offset_ns;   /**< Unix time minus trace time */
     uint64_t wants;           /**< enum mtprof_want: what was recorded (all windows together) */
     uint32_t names, tracks, devices, frames;
     uint32_t windows;
-    uint32_t closed;  /**< 0: live, or the process died */
-    uint64_t uuid[2]; /**< of the .mtt trace; 0 for others */
+    uint32_t closed;         /**< 0: live, or the process died */
+    uint64_t uuid[2];        /**< of the .mtt trace; 0 for others */
     const char *device_type; /**< "NPU", "CUDA" …; NULL: no device was recorded */
 } mtprof_model_info;
 
@@ -216,16 +217,16 @@ MTPROF_API mtprof_status mtprof_model_get_info(const mtprof_model *model, mtprof
 typedef struct mtprof_model_findings {
     uint32_t struct_size;
     uint32_t reserved;
-    uint64_t events;           /**< host and device events in the columns */
-    uint64_t unmatched;        /**< launches that no device record answers */
-    uint64_t orphans;          /**< device records whose launch is not there */
+    uint64_t events;    /**< host and device events in the columns */
+    uint64_t unmatched; /**< launches that no device record answers */
+    uint64_t orphans;   /**< device records whose launch is not there */
     uint64_t ends_without_begin;
-    uint64_t truncated;        /**< scopes that a window's close cut off */
-    uint64_t overlaps;         /**< scopes that outlived the one around them */
-    uint64_t clock_back;       /**< ends before their begin, set to it */
-    uint64_t collapsed;        /**< only children of the same name that were folded away */
-    uint64_t problems;         /**< damaged places in the trace */
-    uint64_t skipped;          /**< foreign: entries that are no events, or lack a field */
+    uint64_t truncated;  /**< scopes that a window's close cut off */
+    uint64_t overlaps;   /**< scopes that outlived the one around them */
+    uint64_t clock_back; /**< ends before their begin, set to it */
+    uint64_t collapsed;  /**< only children of the same name that were folded away */
+    uint64_t problems;   /**< damaged places in the trace */
+    uint64_t skipped;    /**< foreign: entries that are no events, or lack a field */
 } mtprof_model_findings;
 
 /** Makes the columns where that has not happened. Fails with ENOMEM, EIO, ECALLBACK, ENOTSUP (more
@@ -259,7 +260,7 @@ typedef struct mtprof_track {
     int64_t pid;     /**< thread: process; queue: device number */
     int64_t tid;     /**< thread: OS thread id; queue: its number */
     uint64_t pthread_id;
-    mtprof_text name; /**< length 0: none */
+    mtprof_text name;         /**< length 0: none */
     mtprof_text process_name; /**< length 0: not told */
 } mtprof_track;
 MTPROF_API bool mtprof_model_track(const mtprof_model *model, uint32_t track, mtprof_track *out);
@@ -285,12 +286,12 @@ MTPROF_API bool mtprof_model_stack(const mtprof_model *model, uint32_t node, uin
 typedef struct mtprof_memory {
     uint32_t struct_size;
     uint32_t reserved;
-    uint64_t allocations, frees;       /**< how many */
+    uint64_t allocations, frees;          /**< how many */
     int64_t allocated_bytes, freed_bytes; /**< in all, both positive */
-    int64_t peak_bytes;   /**< most that was allocated at a time, as the allocator tells */
-    int64_t peak_ns;      /**< when that was first so */
-    int64_t end_bytes;    /**< after the last one */
-    uint64_t peak_owner;  /**< correlation id of the scope that allocated then; 0: none */
+    int64_t peak_bytes;  /**< most that was allocated at a time, as the allocator tells */
+    int64_t peak_ns;     /**< when that was first so */
+    int64_t end_bytes;   /**< after the last one */
+    uint64_t peak_owner; /**< correlation id of the scope that allocated then; 0: none */
 } mtprof_memory;
 
 /** Reads the allocations of a device through the event stream. Fails with ENOTSUP (none of it was

@@ -34,8 +34,8 @@ typedef struct mtprof_value {
     const int64_t *strides; /**< TENSOR: n_dims strides, or NULL */
 } mtprof_value;
 
-/** What a tensor is, as numbers of the host. The memory timeline (trace_export.h) rests on them; what
- * they do not tell, a host may say with scopes named mtprof::memory::parameter, ::gradient,
+/** What a tensor is, as numbers of the host. The memory timeline (trace_export.h) rests on them;
+ * what they do not tell, a host may say with scopes named mtprof::memory::parameter, ::gradient,
  * ::optimizer_state or ::input around an op on the tensors it means. */
 typedef struct mtprof_tensor_ref {
     uint64_t tensor;  /**< never given to another one while a recording lasts */

@@ -21,10 +21,10 @@
 MTPROF_BEGIN_DECLS
 
 enum mtprof_export_format {
-    MTPROF_EXPORT_CHROME = 0,      /**< kineto's JSON: chrome://tracing, Perfetto, TensorBoard, HTA */
-    MTPROF_EXPORT_PERFETTO = 1,    /**< Perfetto's own protobuf */
-    MTPROF_EXPORT_STACKS = 2,      /**< a line per event with a stack, as torch's export_stacks */
-    MTPROF_EXPORT_FOLDED = 3,      /**< merged, with op names as leaves, for flame graphs */
+    MTPROF_EXPORT_CHROME = 0,   /**< kineto's JSON: chrome://tracing, Perfetto, TensorBoard, HTA */
+    MTPROF_EXPORT_PERFETTO = 1, /**< Perfetto's own protobuf */
+    MTPROF_EXPORT_STACKS = 2,   /**< a line per event with a stack, as torch's export_stacks */
+    MTPROF_EXPORT_FOLDED = 3,   /**< merged, with op names as leaves, for flame graphs */
     MTPROF_EXPORT_SPEEDSCOPE = 4,
     MTPROF_EXPORT_MEMORY = 5,      /**< memory by category over time: torch's [times, sizes] */
     MTPROF_EXPORT_MEMORY_RAW = 6,  /**< every allocation with its category */
@@ -54,16 +54,16 @@ typedef struct mtprof_export_report {
 /** Set struct_size, leave the rest zero for the defaults. Texts are borrowed for the call. */
 typedef struct mtprof_export_options {
     uint32_t struct_size;
-    uint32_t flavor;     /**< CHROME: enum mtprof_flavor */
-    uint32_t gzip_level; /**< 1 to 3, 0: default */
-    uint32_t no_rename;  /**< 1: write the path itself (a pipe, /dev/stdout); automatic where the
-                              path exists and is no regular file */
+    uint32_t flavor;      /**< CHROME: enum mtprof_flavor */
+    uint32_t gzip_level;  /**< 1 to 3, 0: default */
+    uint32_t no_rename;   /**< 1: write the path itself (a pipe, /dev/stdout); automatic where the
+                               path exists and is no regular file */
     uint64_t split_bytes; /**< CHROME: begin another file (x.json, x.1.json, …) past this size; 0:
                                one file */
-    const char *metric; /**< STACKS, FOLDED, SPEEDSCOPE: self_cpu_time_total (default) or
-                             self_device_time_total and its aliases */
-    const char *device; /**< MEMORY*: "cpu", "npu:0" …; NULL: the first accelerator, else cpu */
-    const char *trace_name;      /**< CHROME: traceName; NULL: the path */
+    const char *metric;   /**< STACKS, FOLDED, SPEEDSCOPE: self_cpu_time_total (default) or
+                               self_device_time_total and its aliases */
+    const char *device;   /**< MEMORY*: "cpu", "npu:0" …; NULL: the first accelerator, else cpu */
+    const char *trace_name; /**< CHROME: traceName; NULL: the path */
     mtprof_progress *progress;
     void *user;
     mtprof_export_report *report; /**< filled in on success; may be NULL */

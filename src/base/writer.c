@@ -11,8 +11,8 @@
 
 #define PAIRS(t) t "0" t "1" t "2" t "3" t "4" t "5" t "6" t "7" t "8" t "9"
 
-const char mtb_digit_pairs[201] = PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4")
-    PAIRS("5") PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9");
+const char mtb_digit_pairs[201] = PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4") PAIRS("5")
+    PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9");
 
 bool mtb_writer_init(mtb_writer *writer, int (*sink)(void *context, const void *bytes, size_t n),
                      void *context)
@@ -88,8 +88,8 @@ void mtb_write_thousandths(mtb_writer *writer, int64_t value)
     mtb_writer_took(writer, mtb_put_thousandths(mtb_writer_room(writer, NUMBER_BYTES), value));
 }
 
-/* printf and strtod follow the program's locale, which may have a comma for the point: both ways are
- * undone here, so the text is the same everywhere. */
+/* printf and strtod follow the program's locale, which may have a comma for the point: both ways
+ * are undone here, so the text is the same everywhere. */
 void mtb_write_double(mtb_writer *writer, double value)
 {
     char text[NUMBER_BYTES];

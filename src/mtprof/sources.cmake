@@ -72,6 +72,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/model.c
     src/mtprof/model/model_lookup.c
     src/mtprof/model/model_memory.c
+    src/mtprof/model/slot_stack.c
     src/mtprof/model/slot_stream.c
     src/mtprof/model/prepare.c
     src/mtprof/model/payload_store.c

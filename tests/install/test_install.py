@@ -88,7 +88,7 @@ class Install(unittest.TestCase):
         self.assertIn("[libmtprof.so.0]", shown)
         self.assertIn("NODELETE", shown)
         needed = set(re.findall(r"NEEDED.*\[([\w.-]+)\]", shown))
-        self.assertLessEqual(needed, {"libc.so.6", "libpthread.so.0", "libdl.so.2",
+        self.assertLessEqual(needed, {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2",
                                       "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"})
 
     def test_pkg_config_shared(self):

@@ -36,23 +36,23 @@ typedef struct run {
     bool failed;
 } run;
 
-#define WRONG(r, ...)                                                           \
-    do {                                                                        \
-        if (!(r)->failed) {                                                     \
-            (r)->failed = true;                                                 \
-            FAIL("trace seed %llu%s: ", (unsigned long long)(r)->seed,          \
-                 (r)->hostile ? " (hostile)" : "");                             \
-            FAIL(__VA_ARGS__);                                                  \
-        }                                                                       \
-        return;                                                                 \
+#define WRONG(r, ...)                                                  \
+    do {                                                               \
+        if (!(r)->failed) {                                            \
+            (r)->failed = true;                                        \
+            FAIL("trace seed %llu%s: ", (unsigned long long)(r)->seed, \
+                 (r)->hostile ? " (hostile)" : "");                    \
+            FAIL(__VA_ARGS__);                                         \
+        }                                                              \
+        return;                                                        \
     } while (0)
 
 static void check_same(run *r, const mtprof__event *e, uint32_t event)
 {
     const model_view *v = r->v;
     mtprof_text name = mtprof_model_name(v->model, v->name[event]);
-    bool overlaps = (v->flags[event] & MTPROF_EVENT_OVERLAP) != 0 ||
-                    (e->flags & MTPROF_EVENT_OVERLAP) != 0;
+    bool overlaps =
+        (v->flags[event] & MTPROF_EVENT_OVERLAP) != 0 || (e->flags & MTPROF_EVENT_OVERLAP) != 0;
     if (e->kind != v->kind[event] || e->start_ns != v->start[event] ||
         (!overlaps && e->end_ns != v->end[event])) {
         WRONG(r, "event %llu: kind %u, %lld to %lld; columns say %u, %lld to %lld",
@@ -322,8 +322,7 @@ static void compare_plain(run *r)
 static bool compare_trace(uint64_t seed, bool hostile, bool any_bytes)
 {
     rt_trace trace;
-    rt_options options = {
-        .seed = seed, .steps = STEPS, .hostile = hostile, .any_bytes = any_bytes};
+    rt_options options = {.seed = seed, .steps = STEPS, .hostile = hostile, .any_bytes = any_bytes};
     mtprof_model_options kept = {.struct_size = sizeof kept, .keep_duplicates = 1};
     run r = {.seed = seed, .hostile = hostile};
     model_view view;

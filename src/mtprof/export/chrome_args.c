@@ -247,6 +247,16 @@ static void write_payload(mtprof__chrome *chrome, const mtprof__payload *payload
     }
 }
 
+void mtprof__chrome_recorded(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    int64_t start = mtprof__chrome_since_base(chrome, event->start_ns);
+    int64_t end = mtprof__chrome_since_base(chrome, event->end_ns);
+    mtb_write_literal(chrome->writer, ", \"recorded_ts\": ");
+    mtprof__chrome_write_ns(chrome, start);
+    mtb_write_literal(chrome->writer, ", \"recorded_dur\": ");
+    mtb_write_thousandths(chrome->writer, end > start ? end - start : 0);
+}
+
 void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, uint32_t facts,
                            uint64_t keys)
 {
@@ -263,6 +273,10 @@ void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, u
     if ((event->flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0) {
         keys |= MTPROF__KEY_BIT(ASYNC);
         mtb_write_literal(writer, ", \"async\": 1");
+    }
+    if (mtprof__chrome_is_moved(event)) {
+        keys |= MTPROF__KEY_BIT(RECORDED_TS) | MTPROF__KEY_BIT(RECORDED_DUR);
+        mtprof__chrome_recorded(chrome, event);
     }
     if ((event->flags & MTPROF_EVENT_TRUNCATED) != 0) {
         keys |= MTPROF__KEY_BIT(TRUNCATED);

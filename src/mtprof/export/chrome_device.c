@@ -5,7 +5,7 @@
 #include "mtprof/export/export_chrome_impl.h"
 
 enum {
-    OTHER_TYPES_FROM = 16 /* numbers for devices whose index another type has: above torch's 0…15 */
+    OTHER_TYPES_FROM = 1000
 };
 
 static bool same_type(mtprof_text a, mtprof_text b)
@@ -13,20 +13,22 @@ static bool same_type(mtprof_text a, mtprof_text b)
     return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
 }
 
-/* A device's process number is its index; of two types with the same index the later one gets the
- * next free number. */
-void mtprof__chrome_device_init(mtprof__chrome *chrome)
+/* A device's process number is its index; devices of another type than the first have numbers of
+ * their own, since their indices are the same. */
+int64_t mtprof__chrome_device_pid(mtprof__chrome *chrome, uint32_t number)
 {
-    int64_t next = OTHER_TYPES_FROM;
-    mtprof_device first = {0};
-    mtprof_device device;
-    for (uint32_t i = 1; i < 256 && mtprof_model_device(chrome->model, i, &device); i++) {
-        if (i == 1) {
-            first = device;
-        }
+    uint32_t place = number < MT_COUNT(chrome->device_pids) ? number : 0;
+    if (!chrome->device_known[place]) {
+        mtprof_device first = {0};
+        mtprof_device device = {0};
+        (void)mtprof_model_device(chrome->model, 1, &first);
+        (void)mtprof_model_device(chrome->model, number, &device);
         bool plain = device.index >= 0 && same_type(first.type, device.type);
-        chrome->device_pids[i] = plain ? device.index : next++;
+        chrome->device_pids[place] =
+            plain ? device.index : OTHER_TYPES_FROM + (int64_t)chrome->n_other_devices++;
+        chrome->device_known[place] = true;
     }
+    return chrome->device_pids[place];
 }
 
 void mtprof__chrome_flow(mtprof__chrome *chrome, char phase, const char *name, uint64_t id,
@@ -56,11 +58,18 @@ static bool moves_bytes(const mtprof__event *event)
 }
 
 /* device, context, stream, correlation: by which readers know device work. */
-static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event, int64_t ns)
+static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event)
 {
     mtb_writer *writer = chrome->writer;
+    int64_t ns = mtprof__chrome_since_base(chrome, event->end_ns) -
+                 mtprof__chrome_since_base(chrome, event->start_ns);
     mtprof_device device = {0};
     (void)mtprof_model_device(chrome->model, event->device, &device);
+    if (event->owner != 0) {
+        mtb_write_literal(writer, "\"External id\": ");
+        mtb_write_u64(writer, event->owner);
+        mtb_write_literal(writer, ", ");
+    }
     if (event->kind == MTPROF_EVENT_KERNEL && mtprof__chrome_find(event, "queued") == NULL) {
         mtb_write_literal(writer, "\"queued\": 0, ");
     }
@@ -90,6 +99,10 @@ static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event
     if (event->step >= 0) {
         mtb_write_literal(writer, ", \"step\": ");
         mtb_write_i64(writer, event->step);
+    }
+    if (mtprof__chrome_is_moved(event)) {
+        keys |= MTPROF__KEY_BIT(RECORDED_TS) | MTPROF__KEY_BIT(RECORDED_DUR);
+        mtprof__chrome_recorded(chrome, event);
     }
     if (event->payload != NULL && (event->payload->fields & MTPROF__HAS_METADATA) != 0) {
         mtprof__chrome_metadata(chrome, event->payload, keys);
@@ -125,17 +138,15 @@ void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *eve
     at = mtprof__chrome_put_ns(chrome, at, start);
     at = MTPROF__PUT(at, ", \"dur\": ");
     at = mtb_put_thousandths(at, end > start ? end - start : 0);
-    at = MTPROF__PUT(at, ", \"args\": {");
-    if (event->owner != 0) {
-        at = MTPROF__PUT(at, "\"External id\": ");
-        at = mtb_put_u64(at, event->owner);
-    }
-    if (event->owner != 0 && !annotation) {
-        at = MTPROF__PUT(at, ", ");
-    }
-    mtb_writer_took(writer, at);
-    if (!annotation) {
-        write_device_args(chrome, event, end - start);
+    mtb_writer_took(writer, MTPROF__PUT(at, ", \"args\": {"));
+    if (annotation) {
+        mtb_write_literal(writer, "\"External id\": ");
+        mtb_write_u64(writer, event->owner);
+        if (mtprof__chrome_is_moved(event)) {
+            mtprof__chrome_recorded(chrome, event);
+        }
+    } else {
+        write_device_args(chrome, event);
     }
     mtb_write_literal(writer, "}},\n");
     if (event->launch_track != 0 && event->correlation != 0) {

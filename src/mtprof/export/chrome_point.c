@@ -82,10 +82,9 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_write_literal(writer, ", \"Total Reserved\": ");
     mtb_write_i64(writer, event->reserved_bytes < 0 ? 0 : event->reserved_bytes);
     write_index_and_step(writer, event);
-    if (event->owner != 0) {
-        mtb_write_literal(writer, ", \"correlation_id\": ");
-        mtb_write_u64(writer, event->owner);
-    }
+    mtb_write_literal(writer,
+                      ", \"correlation_id\": "); /* 0: of no scope, whatever the time says */
+    mtb_write_u64(writer, event->owner);
     mtb_write_literal(writer, "}},\n");
 }
 
@@ -124,11 +123,15 @@ static void write_counter(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_write_literal(writer, "}},\n");
 }
 
-/* A user's flow point binds to the span that is open at its time. */
+/* A user's flow point binds to the span that is open at its time. Where none is, viewers could not
+ * draw it and some complain: it is left out. */
 static void write_flow(mtprof__chrome *chrome, const mtprof__event *event)
 {
     static const char *const phases[] = {"s", "t", "f"};
     mtb_writer *writer = chrome->writer;
+    if (event->parent == 0) {
+        return;
+    }
     mtb_write_literal(writer, "{\"ph\": \"");
     mtb_write_text(writer, event->phase < MT_COUNT(phases) ? phases[event->phase] : "t");
     mtb_write_text(writer, event->value < EXACT_LIMIT ? "\", \"id\": " : "\", \"id\": \"");

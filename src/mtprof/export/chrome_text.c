@@ -136,7 +136,7 @@ static void look_up_track(mtprof__chrome *chrome, mtprof__chrome_track *track, u
     if (mtprof_model_track(chrome->model, number, &info)) {
         track->is_thread = info.device == 0;
         track->number = info.number;
-        track->pid = track->is_thread ? info.pid : chrome->device_pids[info.device & 0xFF];
+        track->pid = track->is_thread ? info.pid : mtprof__chrome_device_pid(chrome, info.device);
         track->tid = info.tid < 0 ? -(info.tid + 1) + 1 : info.tid;
         track->tid = track->tid < 0 ? INT64_MAX : track->tid; /* the smallest has no counterpart */
     }

@@ -55,7 +55,6 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
     set_base(chrome);
     MT_TRY(mtprof__chrome_text_init(chrome));
     MT_TRY(mtprof__chrome_forward_init(chrome));
-    mtprof__chrome_device_init(chrome);
     return set_device_types(chrome);
 }
 

@@ -147,8 +147,10 @@ typedef struct mtprof__chrome {
     mtprof__chrome_track nowhere; /* where memory was refused */
     char nothing[MTPROF__PIECE_PAD];
     size_t n_tracks, tracks_capacity;
-    int64_t device_pids[256];
-    int64_t overhead_end_ns; /* on the track of all overheads */
+    int64_t device_pids[256]; /* where device_known */
+    bool device_known[256];
+    uint32_t n_other_devices; /* of another type than the first */
+    int64_t overhead_end_ns;  /* on the track of all overheads */
     struct mtprof__forwards *forwards;
     uint64_t python_ids; /* handed out so far */
     struct mtprof__stack_pair *frame_room;
@@ -199,7 +201,7 @@ MT_INLINE char *mtprof__chrome_put_ns(mtprof__chrome *chrome, char *at, int64_t 
 
 void mtprof__chrome_write_ns(mtprof__chrome *chrome, int64_t ns);
 /* What is known of a track; never NULL. */
-mtprof__chrome_track *mtprof__chrome_track_find(mtprof__chrome *chrome, uint32_t track);
+mtprof__chrome_track *mtprof__chrome_track_find(mtprof__chrome *chrome, uint32_t number);
 MT_INLINE mtprof__chrome_track *mtprof__chrome_track_of(mtprof__chrome *chrome, uint32_t track)
 {
     if (MT_LIKELY(track < chrome->n_tracks && chrome->tracks[track].known)) {
@@ -269,6 +271,8 @@ void mtprof__chrome_overhead(mtprof__chrome *chrome, const mtprof__event *event)
     X(PARENT_ID, "parent_id")                \
     X(ASYNC, "async")                        \
     X(TRUNCATED, "truncated")                \
+    X(RECORDED_TS, "recorded_ts")            \
+    X(RECORDED_DUR, "recorded_dur")          \
     X(PYTHON_ID, "Python id")                \
     X(PYTHON_PARENT, "Python parent id")     \
     X(PYTHON_MODULE, "Python module id")     \
@@ -341,15 +345,23 @@ MT_INLINE bool mtprof__chrome_needs_parent(const mtprof__event *event)
            event->shown_end_ns <= event->shown_start_ns;
 }
 
+/* Whether it is shown elsewhere than it was recorded, so that its track nests. */
+MT_INLINE bool mtprof__chrome_is_moved(const mtprof__event *event)
+{
+    return ((event->shown_start_ns ^ event->start_ns) | (event->shown_end_ns ^ event->end_ns)) != 0;
+}
+
 /* Whether extras would write anything. */
 MT_INLINE bool mtprof__chrome_has_extras(const mtprof__event *event, uint32_t facts)
 {
     const mtprof__payload *payload = event->payload;
-    return mtprof__chrome_needs_parent(event) || (event->flags & MTPROF_EVENT_TRUNCATED) != 0 ||
-           (facts & MTPROF__INPUTS_KEYWORDS) != 0 ||
+    return mtprof__chrome_needs_parent(event) || mtprof__chrome_is_moved(event) ||
+           (event->flags & MTPROF_EVENT_TRUNCATED) != 0 || (facts & MTPROF__INPUTS_KEYWORDS) != 0 ||
            (payload != NULL && (payload->fields & ~(uint32_t)MTPROF__USUAL_FIELDS) != 0);
 }
 
+/* , "recorded_ts": 1.000, "recorded_dur": 2.000: where it was before it was moved. */
+void mtprof__chrome_recorded(mtprof__chrome *chrome, const mtprof__event *event);
 /* Metadata as further members, each with ", " before it; keys that are there already are left out.
  */
 void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t keys);
@@ -357,11 +369,12 @@ void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payl
 const mtprof_metadatum *mtprof__chrome_find(const mtprof__event *event, const char *key);
 
 /* chrome_device.c */
-void mtprof__chrome_device_init(mtprof__chrome *chrome);
+/* The process number of a device; devices appear while the stream is read. */
+int64_t mtprof__chrome_device_pid(mtprof__chrome *chrome, uint32_t number);
 void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *event);
 /* One end of a flow of ours: phase 's' or 'f'; name is also its category. */
 void mtprof__chrome_flow(mtprof__chrome *chrome, char phase, const char *name, uint64_t id,
-                         uint32_t track, int64_t trace_ns);
+                         uint32_t track_number, int64_t trace_ns);
 
 /* chrome_point.c */
 void mtprof__chrome_point(mtprof__chrome *chrome, const mtprof__event *event);

@@ -26,8 +26,7 @@
 
 enum {
     NODES_MAX = 4 << 20,
-    TEXTS_BYTES_MAX = 256 << 20,
-    NO_NODE = 0 /* node 0 is the root */
+    TEXTS_BYTES_MAX = 256 << 20
 };
 
 typedef struct fold_text {
@@ -41,6 +40,10 @@ typedef struct fold_node {
     int64_t ns;
 } fold_node;
 
+typedef struct fold_stack {
+    uint32_t stack, node;
+} fold_stack;
+
 typedef struct folder {
     mtprof__export_job *job;
     mtb_arena arena;
@@ -52,8 +55,9 @@ typedef struct folder {
     fold_node *nodes; /* 0: the root */
     size_t n_nodes, nodes_capacity;
     mtb_idmap node_map;
-    uint32_t *stack_nodes; /* by stack: node, 0 = not known yet */
-    size_t n_stacks;
+    fold_stack *known; /* stacks whose node is known; ids of stacks may be anything */
+    size_t n_known, known_capacity;
+    mtb_idmap known_map;
     mtprof_frame *frames;
     uint32_t *stacks; /* the stack of each frame */
     char *scratch;
@@ -175,6 +179,24 @@ static int find_frame(folder *f, uint32_t parent, const mtprof_frame *frame, uin
     return find_child(f, parent, text, node);
 }
 
+static bool same_stack(const void *context, uint32_t id, const void *key)
+{
+    return ((const fold_stack *)context)[id - 1].stack == *(const uint32_t *)key;
+}
+
+static int remember_stack(folder *f, uint32_t stack, uint32_t node)
+{
+    if (f->n_known >= NODES_MAX) {
+        return 0;
+    }
+    if (!mtb_grow((void **)&f->known, &f->known_capacity, f->n_known + 1, sizeof *f->known) ||
+        !mtb_idmap_add(&f->known_map, mtb_mix(stack, 1), (uint32_t)f->n_known + 1)) {
+        return no_memory("stacks");
+    }
+    f->known[f->n_known++] = (fold_stack){stack, node};
+    return 0;
+}
+
 /* The node of a call stack: each is looked at once, from the innermost frame that is known on. */
 static int find_stack(folder *f, uint32_t stack, uint32_t *node)
 {
@@ -183,11 +205,9 @@ static int find_stack(folder *f, uint32_t stack, uint32_t *node)
     uint32_t parent = 0;
     *node = 0;
     while (at != 0 && n < MTPROF__STACK_FRAMES) {
-        if (!reach((void **)&f->stack_nodes, &f->n_stacks, at, sizeof *f->stack_nodes)) {
-            return no_memory("stacks");
-        }
-        if (f->stack_nodes[at] != NO_NODE) {
-            *node = f->stack_nodes[at];
+        uint32_t known = mtb_idmap_find(&f->known_map, mtb_mix(at, 1), same_stack, f->known, &at);
+        if (known != 0) {
+            *node = f->known[known - 1].node;
             break;
         }
         if (!mtprof_model_stack(f->job->model, at, &parent, &f->frames[n])) {
@@ -198,7 +218,7 @@ static int find_stack(folder *f, uint32_t stack, uint32_t *node)
     }
     while (n-- > 0) {
         MT_TRY(find_frame(f, *node, &f->frames[n], node));
-        f->stack_nodes[f->stacks[n]] = *node;
+        MT_TRY(remember_stack(f, f->stacks[n], *node));
     }
     return 0;
 }
@@ -450,7 +470,8 @@ int mtprof__export_folded(mtprof__export_job *job)
     mtb_free(f.texts);
     mtb_free(f.name_texts);
     mtb_free(f.nodes);
-    mtb_free(f.stack_nodes);
+    mtb_free(f.known);
+    mtb_idmap_reset(&f.known_map);
     mtb_free(f.frames);
     mtb_free(f.stacks);
     mtb_free(f.scratch);

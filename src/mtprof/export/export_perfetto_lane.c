@@ -103,7 +103,9 @@ void mtprof__pb_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t field, const 
         }
         at += n;
     }
-    mtprof__pb_raw(pb, text + from, length - from);
+    if (from < length) {
+        mtprof__pb_raw(pb, text + from, length - from);
+    }
     mtprof__pb_end(pb, start);
 }
 

@@ -111,12 +111,12 @@ int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
     return MTPROF_OK;
 }
 
-int mtprof__out_file_write(void *context, const void *bytes, size_t length)
+int mtprof__out_file_write(void *file, const void *bytes, size_t length)
 {
-    mtprof__out_file *file = context;
+    mtprof__out_file *out = file;
     const char *from = bytes;
     while (length > 0) {
-        ssize_t n = write(file->fd, from, length < WRITE_MOST ? length : WRITE_MOST);
+        ssize_t n = write(out->fd, from, length < WRITE_MOST ? length : WRITE_MOST);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -125,7 +125,7 @@ int mtprof__out_file_write(void *context, const void *bytes, size_t length)
         }
         from += n;
         length -= (size_t)n;
-        file->bytes += (uint64_t)n;
+        out->bytes += (uint64_t)n;
     }
     return 0;
 }

@@ -658,6 +658,8 @@ static int read_member(chrome_check *chrome, const mtprof__json_value *key,
         return read_distributed(chrome, value);
     } else if (strcmp(key->text, "schemaVersion") == 0) {
         chrome->kineto = true;
+    } else if (strcmp(key->text, "mtprof_part") == 0) {
+        chrome->tracks.is_part = true;
     } else if (strcmp(key->text, "baseTimeNanoseconds") == 0) {
         chrome->has_base = value->type == MTPROF__JSON_NUMBER && value->integer;
         chrome->base_ns = chrome->has_base ? value->units : 0;

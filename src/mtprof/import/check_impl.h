@@ -97,6 +97,7 @@ typedef struct mtprof__check_tracks {
     mtprof__check_open *open;
     size_t n_open, open_capacity;
     uint32_t free_open; /* index + 1 */
+    bool is_part;       /* of an export that was split: flows may cross into other parts */
 } mtprof__check_tracks;
 
 /* The track of a pid and tid, made where there is none. Fail with ENOMEM. */

@@ -269,12 +269,14 @@ static int check_binding(mtprof__check *check, const mtprof__check_tracks *track
                         tracks->spans[at].start_ns == flow->ts_ns;
     const mtprof__check_track *track = &tracks->items[flow->track];
     if (flow->joined && !starts_there) {
-        return mtprof__check_find(check, MTPROF__RULE_CHROME_FLOW_BIND, flow_place(flow),
+        enum mtprof__check_rule rule =
+            tracks->is_part ? MTPROF__RULE_CHROME_FLOW_PART : MTPROF__RULE_CHROME_FLOW_BIND;
+        return mtprof__check_find(check, rule, flow_place(flow),
                                   "flow event %c: no span on pid %s, tid %s has exactly its ts",
                                   flow->phase, track->pid.shown, track->tid.shown);
     }
     if (!flow->joined && track->n_spans == 0) {
-        return mtprof__check_find(check, MTPROF__RULE_CHROME_FLOW_BIND, flow_place(flow),
+        return mtprof__check_find(check, MTPROF__RULE_CHROME_FLOW_OPEN, flow_place(flow),
                                   "flow event %c: pid %s, tid %s has no span", flow->phase,
                                   track->pid.shown, track->tid.shown);
     }
@@ -282,12 +284,14 @@ static int check_binding(mtprof__check *check, const mtprof__check_tracks *track
 }
 
 /* A flow that the tools join must be complete; what a program draws itself is its own affair. */
-static int find_incomplete(mtprof__check *check, const mtprof__check_flow *flow, char missing)
+static int find_incomplete(mtprof__check *check, const mtprof__check_tracks *tracks,
+                           const mtprof__check_flow *flow, char missing)
 {
     enum mtprof__check_rule rule =
         flow->joined ? MTPROF__RULE_CHROME_FLOW : MTPROF__RULE_CHROME_FLOW_OPEN;
-    return mtprof__check_find(check, rule, flow_place(flow),
-                              "flow event %c: no %c has its category and id", flow->phase, missing);
+    return mtprof__check_find(check, tracks->is_part ? MTPROF__RULE_CHROME_FLOW_PART : rule,
+                              flow_place(flow), "flow event %c: no %c has its category and id",
+                              flow->phase, missing);
 }
 
 /* The events of one flow: starts first. */
@@ -297,9 +301,9 @@ static int check_flow(mtprof__check *check, const mtprof__check_tracks *tracks,
     bool starts = flows[0].phase == 's';
     for (size_t i = 0; i < n; i++) {
         MT_TRY(check_binding(check, tracks, &flows[i]));
-        MT_TRY(starts ? MTPROF_OK : find_incomplete(check, &flows[i], 's'));
+        MT_TRY(starts ? MTPROF_OK : find_incomplete(check, tracks, &flows[i], 's'));
     }
-    return flows[n - 1].phase == 'f' ? MTPROF_OK : find_incomplete(check, &flows[0], 'f');
+    return flows[n - 1].phase == 'f' ? MTPROF_OK : find_incomplete(check, tracks, &flows[0], 'f');
 }
 
 static int check_flows(mtprof__check *check, const mtprof__check_tracks *tracks)

@@ -148,7 +148,7 @@ static int host_track(mtprof__import *import, uint8_t space, uint32_t *track)
 }
 
 /* Device and queue of an entry: as its arguments say, else as pid and tid do. */
-static int queue_track(mtprof__import *import, uint32_t *track)
+static int queue_track(mtprof__import *import, uint8_t space, uint32_t *track)
 {
     int64_t device;
     int64_t queue;
@@ -160,7 +160,7 @@ static int queue_track(mtprof__import *import, uint32_t *track)
     }
     device = device >= 0 && device < 255 ? device : 0;
     queue = queue >= 0 && queue < UINT32_MAX ? queue : 0;
-    return mtprof__import_track_of(import, MTPROF__TRACK_QUEUE, device, queue, track);
+    return mtprof__import_track_of(import, space, device, queue, track);
 }
 
 /* An export of ours that had to shorten a span, so that its track nests, says how it was. */
@@ -221,9 +221,16 @@ static int add_device_span(mtprof__import *import, mtprof__new_span *span)
         span->start_ns += 1;
         span->end_ns -= 1;
     }
+    bool annotation = span->kind == MTPROF_EVENT_ANNOTATION;
+    int64_t scope = 0;
     span->index = MTPROF_NO_EVENT;
     span->flags = 0;
-    MT_TRY(queue_track(import, &track));
+    if (annotation && arg_int(import, MTPROF__ARG_EXTERNAL_ID, &scope) && scope >= 0 &&
+        scope < MTPROF_NO_EVENT) {
+        span->index = (uint32_t)scope; /* for sorting: of equal ones the outer scope's first */
+    }
+    MT_TRY(
+        queue_track(import, annotation ? MTPROF__TRACK_ANNOTATION : MTPROF__TRACK_QUEUE, &track));
     MT_TRY(mtprof__import_append(import, track, span, &place));
     return mtprof__import_device_args(import, track, place);
 }

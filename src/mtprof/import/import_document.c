@@ -187,8 +187,7 @@ static bool is_frame(const mtprof__slice *key)
 {
     return mtprof__slice_is_literal(key, "schemaVersion") ||
            mtprof__slice_is_literal(key, "displayTimeUnit") ||
-           mtprof__slice_is_literal(key, "traceName") ||
-           mtprof__slice_is_literal(key, "mtprof_version");
+           mtprof__slice_is_literal(key, "traceName");
 }
 
 static int add_member(mtprof__import *import, const mtprof__slice *key, const mtprof__slice *value)
@@ -198,6 +197,10 @@ static int add_member(mtprof__import *import, const mtprof__slice *key, const mt
         if (mtprof__slice_integer(value, &number)) {
             import->base_ns = number;
         }
+        return MTPROF_OK;
+    }
+    if (mtprof__slice_is_literal(key, "mtprof_version")) {
+        import->is_ours = true;
         return MTPROF_OK;
     }
     uint64_t want = want_of(key);

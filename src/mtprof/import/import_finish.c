@@ -78,7 +78,7 @@ static int number_threads(mtprof__import *import, mtprof__sort_key *keys, bool *
     for (size_t t = 0; t < import->n_tracks; t++) {
         const mtprof__import_track *track = &import->tracks[t];
         bool some = track->run.columns.n > 0;
-        if (track->space != MTPROF__TRACK_QUEUE && (some || has_points[t])) {
+        if (!mtprof__import_is_queue(track) && (some || has_points[t])) {
             keys[n++] = (mtprof__sort_key){some ? track->run.columns.start_ns[0] : INT64_MAX, 0, 0,
                                            (uint32_t)t};
         }
@@ -129,7 +129,7 @@ static int add_queues(mtprof__import *import)
     for (size_t t = 0; t < import->n_tracks; t++) {
         mtprof__import_track *track = &import->tracks[t];
         mtprof__columns *columns = &track->run.columns;
-        if (track->space != MTPROF__TRACK_QUEUE || columns->n == 0) {
+        if (!mtprof__import_is_queue(track) || columns->n == 0) {
             continue;
         }
         uint32_t device;
@@ -137,6 +137,7 @@ static int add_queues(mtprof__import *import)
         MT_TRY(mtprof__dictionary_queue_track(&import->model->dictionary, device,
                                               (uint32_t)track->tid, &track->track));
         memset(columns->device, (int)device, columns->n);
+        memset(columns->index, 0xFF, columns->n * sizeof *columns->index); /* sorted: none */
     }
     return MTPROF_OK;
 }
@@ -281,11 +282,13 @@ static int assemble(mtprof__import *import, mtprof__run *strays)
         return mtb_fail(MTPROF_ENOMEM, "open trace: %zu runs", n);
     }
     for (size_t t = 0; t < import->n_tracks; t++) {
+        bool annotations = import->tracks[t].space == MTPROF__TRACK_ANNOTATION;
         runs[t] = import->tracks[t].run;
+        runs[t].order = annotations ? 0 : (uint32_t)t + 1;
         import->tracks[t].run = (mtprof__run){.order = 0};
     }
     runs[n - 1] = *strays;
-    runs[n - 1].order = (uint32_t)n;
+    runs[n - 1].order = (uint32_t)n + 1;
     *strays = (mtprof__run){.order = 0};
     import->model->points = import->points;
     import->model->n_points = import->n_points;
@@ -367,12 +370,15 @@ static int identify_events(mtprof__columns *columns)
     return MTPROF_OK;
 }
 
-/* Device work was launched in the step of what launched it. */
-static void tell_device_steps(const mtprof__columns *columns)
+/* Device work was launched in the step of what launched it. Ours says what step its work has;
+ * annotations have that of their scope. */
+static void tell_device_steps(const mtprof__columns *columns, bool is_ours)
 {
     const uint32_t *link = columns->extra[MTPROF_COLUMN_LINK];
     for (size_t i = 0; link != NULL && i < columns->n; i++) {
-        if (columns->device[i] != 0 && columns->step[i] < 0 && link[i] != MTPROF_NO_EVENT) {
+        bool asked = !is_ours || columns->kind[i] == MTPROF_EVENT_ANNOTATION;
+        if (asked && columns->device[i] != 0 && columns->step[i] < 0 &&
+            link[i] != MTPROF_NO_EVENT) {
             columns->step[i] = columns->step[link[i]];
         }
     }
@@ -460,9 +466,7 @@ int mtprof__import_finish(mtprof__import *import)
     MT_TRY(status);
     number_events(&import->model->columns);
     MT_TRY(identify_events(&import->model->columns));
-    if (!import->is_ours) {
-        tell_device_steps(&import->model->columns);
-    }
+    tell_device_steps(&import->model->columns, import->is_ours);
     tell_findings(import);
     tell_info(import);
     return MTPROF_OK;

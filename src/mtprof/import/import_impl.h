@@ -33,8 +33,9 @@
 /* What a track is; tracks are told apart by this, pid and tid. */
 enum mtprof__track_space {
     MTPROF__TRACK_HOST = 0,
-    MTPROF__TRACK_QUEUE = 1,   /* pid is the device's number, tid the queue's */
-    MTPROF__TRACK_OVERHEAD = 2 /* its events go to the threads that were running (import_nest.c) */
+    MTPROF__TRACK_OVERHEAD = 1, /* its events go to the threads that were running (import_nest.c) */
+    MTPROF__TRACK_QUEUE = 2,    /* pid is the device's number, tid the queue's */
+    MTPROF__TRACK_ANNOTATION = 3 /* the same queue: annotations come before work of equal times */
 };
 
 /* INDEX of host events that came without one, until all are in order: behind those that did, before
@@ -55,6 +56,11 @@ typedef struct mtprof__import_track {
     uint32_t *open; /* begins without an end, innermost last */
     size_t n_open, open_capacity;
 } mtprof__import_track;
+
+MT_INLINE bool mtprof__import_is_queue(const mtprof__import_track *track)
+{
+    return track->space >= MTPROF__TRACK_QUEUE;
+}
 
 /* A step: "ProfilerStep#7". */
 typedef struct mtprof__step_span {

@@ -37,7 +37,7 @@ static int make_refs(const mtprof__import *import, id_refs *refs)
         const mtprof__columns *columns = &import->tracks[t].run.columns;
         const uint64_t *ids = columns->extra[MTPROF_COLUMN_CORRELATION];
         for (uint32_t i = 0;
-             ids != NULL && import->tracks[t].space != MTPROF__TRACK_QUEUE && i < columns->n; i++) {
+             ids != NULL && !mtprof__import_is_queue(&import->tracks[t]) && i < columns->n; i++) {
             if (ids[i] != 0) {
                 refs->items[refs->n++] = (id_ref){ids[i], t, i};
             }
@@ -136,8 +136,8 @@ static int give_one(mtprof__import *import, mtprof__event *point, uint32_t inner
     uint64_t id = point->correlation;
     const id_ref *named = id != 0 && id != UINT64_MAX ? find_ref(refs, id) : NULL;
     point->correlation = 0;
-    if (id == UINT64_MAX) {
-        innermost = MTPROF_NO_EVENT;
+    if (id == UINT64_MAX || (id == 0 && import->is_ours)) {
+        innermost = MTPROF_NO_EVENT; /* ours names the owner wherever there is one */
     } else if (named != NULL) {
         track = named->track;
         innermost = named->place;

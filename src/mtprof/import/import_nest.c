@@ -197,7 +197,7 @@ static int add_steps(mtprof__import *import)
                                      sizeof *import->steps, step_key));
     import->steps_capacity = import->n_steps;
     for (size_t t = 0; t < import->n_tracks; t++) {
-        if (import->tracks[t].space != MTPROF__TRACK_QUEUE) {
+        if (!mtprof__import_is_queue(&import->tracks[t])) {
             mtprof__import_tell_steps(import, &import->tracks[t]);
         }
     }
@@ -293,7 +293,7 @@ static int spread_overheads(mtprof__import *import, uint32_t from)
             }
         }
     }
-    import->tracks[from].run = (mtprof__run){.order = run.order};
+    import->tracks[from].run = (mtprof__run){.order = 0};
     for (size_t i = 0; status == MTPROF_OK && i < all.n; i++) {
         status = move_home(import, &run.columns, i,
                            all.homes[i] != MTPROF_NO_EVENT ? all.homes[i] : from);
@@ -311,7 +311,7 @@ static int nest_all(mtprof__import *import)
     for (size_t t = 0; t < import->n_tracks; t++) {
         mtprof__import_track *track = &import->tracks[t];
         MT_TRY(mtprof__import_sort(track));
-        if (track->space != MTPROF__TRACK_QUEUE && !track->nested) {
+        if (!mtprof__import_is_queue(track) && !track->nested) {
             MT_TRY(mtprof__import_nest(track));
         }
     }

@@ -46,8 +46,8 @@ static int add_track(mtprof__import *import, const track_key *key, uint64_t hash
         !mtb_idmap_add(&import->track_map, hash, (uint32_t)n + 1)) {
         return no_memory("tracks", n + 1);
     }
-    import->tracks[n] = (mtprof__import_track){
-        .pid = key->pid, .tid = key->tid, .space = key->space, .run.order = (uint32_t)n};
+    import->tracks[n] =
+        (mtprof__import_track){.pid = key->pid, .tid = key->tid, .space = key->space};
     import->n_tracks = n + 1;
     return MTPROF_OK;
 }

@@ -103,8 +103,8 @@ static size_t count_workers(const build *b)
     return wanted < WORKERS_MAX ? wanted : WORKERS_MAX;
 }
 
-/* A thread that cannot be made is no failure: this one does the work. Workers take no signals; those
- * are the program's. */
+/* A thread that cannot be made is no failure: this one does the work. Workers take no signals;
+ * those are the program's. */
 static int run_all(build *b)
 {
     pthread_t threads[WORKERS_MAX];
@@ -384,18 +384,20 @@ static mtprof__slot_task *task_of_slot(const build *b, uint64_t slot)
     return low < b->n_tasks && b->tasks[low].events.order == slot ? &b->tasks[low] : NULL;
 }
 
-/* Parents that were named across slots: their keys go to the hosts of the run they are in. */
+/* The key of a parent that was named across slots goes to the hosts of the run it is in. */
+static int find_named_parent(build *b, uint64_t key)
+{
+    mtprof__slot_task *task = task_of_slot(b, key >> MTPROF_ORDINAL_BITS);
+    uint32_t row = task != NULL ? mtprof__slot_task_row(task, key) : MTPROF_NO_EVENT;
+    return row != MTPROF_NO_EVENT ? mtprof__links_add(&task->events.hosts, key, row) : MTPROF_OK;
+}
+
 static int find_named_parents(build *b)
 {
     for (size_t i = 0; i < b->n_tasks; i++) {
         const mtprof__links *links = &b->tasks[i].events.parents;
         for (size_t k = 0; k < links->n; k++) {
-            uint64_t key = links->items[k].key;
-            mtprof__slot_task *task = task_of_slot(b, key >> MTPROF_ORDINAL_BITS);
-            uint32_t row = task != NULL ? mtprof__slot_task_row(task, key) : MTPROF_NO_EVENT;
-            if (row != MTPROF_NO_EVENT) {
-                MT_TRY(mtprof__links_add(&task->events.hosts, key, row));
-            }
+            MT_TRY(find_named_parent(b, links->items[k].key));
         }
     }
     return MTPROF_OK;
@@ -424,7 +426,8 @@ static int assemble(build *b)
     if (runs == NULL) {
         return no_memory();
     }
-    for (size_t i = 0; i < b->n_tasks; i++) { /* runs change hands: they are empty here afterwards */
+    for (size_t i = 0; i < b->n_tasks;
+         i++) { /* runs change hands: they are empty here afterwards */
         runs[n++] = b->tasks[i].events;
         runs[n++] = b->tasks[i].memory;
         memset(&b->tasks[i].events, 0, sizeof runs[0]);

@@ -123,8 +123,8 @@ int mtprof__payload_to_columns(mtprof_model *model, mtprof__payload_store *store
     }
     if ((p->fields & MTPROF__HAS_METADATA) != 0) {
         uint32_t metadata = 0;
-        MT_TRY(mtprof__dictionary_metadata(&model->dictionary, p->metadata, p->n_metadata,
-                                           &metadata));
+        MT_TRY(
+            mtprof__dictionary_metadata(&model->dictionary, p->metadata, p->n_metadata, &metadata));
         MT_TRY(put_u32(columns, MTPROF_COLUMN_METADATA, event, metadata));
     }
     return put_details(model, p, columns, event);

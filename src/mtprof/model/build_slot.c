@@ -95,8 +95,7 @@ static MT_COLD int note_key(mtprof__slot_task *task, uint64_t key)
                   sizeof *task->anchors)) {
         return no_memory();
     }
-    task->anchors[task->n_anchors++] =
-        (mtprof__key_anchor){key, (uint32_t)task->events.columns.n};
+    task->anchors[task->n_anchors++] = (mtprof__key_anchor){key, (uint32_t)task->events.columns.n};
     task->next_key = key;
     return MTPROF_OK;
 }
@@ -233,10 +232,9 @@ static int stray_allocation(builder *b, uint32_t device, int64_t bytes)
                                    &c->name[row]));
     MT_TRY(mtprof__columns_extra(c, MTPROF_COLUMN_BYTES, &column));
     ((uint64_t *)column)[row] = (uint64_t)bytes;
-    MT_TRY(mtprof__columns_extra(c,
-                                 device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU
-                                             : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
-                                 &column));
+    MT_TRY(mtprof__columns_extra(
+        c, device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
+        &column));
     ((int64_t *)column)[row] = bytes;
     c->n++;
     c->start_ns[row] = c->end_ns[row] = slot->ns;
@@ -262,10 +260,9 @@ static int allocation(builder *b)
     if (owner == MTPROF__NO_SCOPE) {
         return stray_allocation(b, device, bytes);
     }
-    MT_TRY(mtprof__columns_extra(c,
-                                 device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU
-                                             : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
-                                 &column));
+    MT_TRY(mtprof__columns_extra(
+        c, device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
+        &column));
     int64_t *sum = &((int64_t *)column)[slot->scopes[owner].user];
     *sum = (int64_t)((uint64_t)*sum + (uint64_t)bytes);
     return MTPROF_OK;
@@ -287,8 +284,8 @@ static int foreign_end(builder *b)
                   sizeof *task->ends)) {
         return no_memory();
     }
-    task->ends[task->n_ends++] = (mtprof__foreign_end){
-        b->slot.record.key, b->slot.ns, b->slot.cursor.stream->slot};
+    task->ends[task->n_ends++] =
+        (mtprof__foreign_end){b->slot.record.key, b->slot.ns, b->slot.cursor.stream->slot};
     return MTPROF_OK;
 }
 

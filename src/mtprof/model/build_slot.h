@@ -31,8 +31,8 @@ typedef struct mtprof__slot_task {
     atomic_uint_least64_t *done_bytes; /* of all tasks, for progress */
     bool reports;                      /* this task runs where progress may be called */
 
-    mtprof__run events; /* begins and launches in the order of the stream */
-    mtprof__run memory; /* allocations outside every scope */
+    mtprof__run events;        /* begins and launches in the order of the stream */
+    mtprof__run memory;        /* allocations outside every scope */
     mtprof__segment *segments; /* of `events` */
     size_t n_segments, segments_capacity;
     mtprof__key_anchor *anchors; /* of `events` */

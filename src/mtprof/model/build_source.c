@@ -172,9 +172,9 @@ int mtprof__source_stream_place(mtprof__source_stream *stream, uint32_t *device,
         return mtprof__dictionary_thread_track(&model->dictionary, &entry, track);
     }
     int32_t index = work->device > INT32_MAX ? INT32_MAX : (int32_t)work->device;
-    MT_TRY(mtprof__dictionary_device(
-        &model->dictionary, stream->device_type.length > 0 ? stream->device_type : unnamed, index,
-        device));
+    MT_TRY(mtprof__dictionary_device(&model->dictionary,
+                                     stream->device_type.length > 0 ? stream->device_type : unnamed,
+                                     index, device));
     return mtprof__dictionary_queue_track(&model->dictionary, *device, work->queue, track);
 }
 

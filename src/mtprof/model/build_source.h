@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A source's stream as device work, one piece at a time. Columns and event streams are made from it.
+ * A source's stream as device work, one piece at a time. Columns and event streams are made from
+ * it.
  */
 #ifndef MTPROF_MODEL_BUILD_SOURCE_H
 #define MTPROF_MODEL_BUILD_SOURCE_H
@@ -17,7 +18,7 @@ typedef struct mtprof__work {
     uint16_t aux;
     uint32_t string; /* name */
     int64_t start_ns, end_ns;
-    uint64_t key; /* launch key */
+    uint64_t key;           /* launch key */
     uint32_t device, queue; /* the source's numbers */
     uint64_t source_id, bytes;
     uint64_t value; /* COUNTER */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The event stream: a trace as begins, ends, points and spans, in order of time, with memory bounded
- * by what is open or in flight at a time. Exporters read this; the model builder reads the same
- * records through the same slot streams (slot_stream.h).
+ * The event stream: a trace as begins, ends, points and spans, in order of time, with memory
+ * bounded by what is open or in flight at a time. Exporters read this; the model builder reads the
+ * same records through the same slot streams (slot_stream.h).
  *
  *   S1  Per track, BEGIN and END edges nest: an END belongs to the latest BEGIN without one. What
  *       does not nest by itself is clamped in shown_start_ns/shown_end_ns, and counted: a scope
  *       that outlives the one around it ends with it (flag OVERLAP), and that is all an event
  *       stream says of it.
  *   S2  Per track, shown times of the edges do not decrease.
- *   S3  An event's payload is complete at its END edge (outputs and memory-after come with the end);
- *       at its BEGIN edge everything else is there.
- *   S4  Every event has its final correlation id and index from its first edge on.
- *   S5  Edges of different tracks come in order of time, except device work, which comes when both
- *       it and its launch have been seen, and annotations of the device, which come last.
+ *   S3  An event's payload is complete at its END edge (outputs and memory-after come with the
+ * end); at its BEGIN edge everything else is there. S4  Every event has its final correlation id
+ * and index from its first edge on. S5  Edges of different tracks come in order of time, except
+ * device work, which comes when both it and its launch have been seen, and annotations of the
+ * device, which come last.
  *
  * A payload and its texts live until the next call.
  */
@@ -87,10 +87,10 @@ typedef struct mtprof__event {
     uint8_t phase;  /* FLOW: 0 start, 1 step, 2 end; COUNTER: 0 integer, 1 double */
     uint16_t flags; /* enum mtprof_event_flag, as far as known: TOP and MATCHED are the model's */
     uint16_t reserved;
-    uint32_t track;   /* mtprof_model_track() */
-    uint32_t name;    /* mtprof_model_name(), or MTPROF__NAME_INLINE: only name_text has it */
-    int32_t step;     /* -1: none */
-    uint32_t queue;   /* device work, LAUNCH */
+    uint32_t track;        /* mtprof_model_track() */
+    uint32_t name;         /* mtprof_model_name(), or MTPROF__NAME_INLINE: only name_text has it */
+    int32_t step;          /* -1: none */
+    uint32_t queue;        /* device work, LAUNCH */
     mtprof_text name_text; /* the name, always */
     int64_t start_ns, end_ns;             /* as recorded; end_ns is valid from the END edge on */
     int64_t shown_start_ns, shown_end_ns; /* so that tracks nest (S1) */
@@ -105,9 +105,9 @@ typedef struct mtprof__event {
     int64_t bytes;        /* device work: moved; ALLOC: signed */
     int64_t allocated, reserved_bytes; /* ALLOC: on the device after it; reserved_bytes -1: not
                                           told. Its device is in `device` */
-    const mtprof__payload *payload; /* NULL: none */
-    int64_t launch_ns;     /* device work: shown_start_ns of what launched it, and */
-    uint32_t launch_track; /* its track + 1; 0: not known. Where a flow to it begins */
+    const mtprof__payload *payload;    /* NULL: none */
+    int64_t launch_ns;                 /* device work: shown_start_ns of what launched it, and */
+    uint32_t launch_track;             /* its track + 1; 0: not known. Where a flow to it begins */
 } mtprof__event;
 
 #define MTPROF__NAME_INLINE UINT32_MAX
@@ -146,8 +146,8 @@ typedef struct mtprof__plain_step {
  */
 size_t mtprof__events_plain(mtprof__events *events, mtprof__plain_step *steps, size_t room,
                             uint32_t *track);
-/* Correlation id of the first BEGIN among the steps that were handed out last; those behind it count
- * on from there. */
+/* Correlation id of the first BEGIN among the steps that were handed out last; those behind it
+ * count on from there. */
 uint64_t mtprof__events_plain_id(const mtprof__events *events);
 
 /* How far the stream is, in bytes of trace or in events; for progress. */

@@ -20,27 +20,30 @@ static int no_memory(void)
 /* ---- tracks -------------------------------------------------------------------------------------
  */
 
-static int queue_state(mtprof__record_events *r, uint32_t track, struct mtprof__queue_state **out)
+/* NULL: no memory. */
+static struct mtprof__queue_state *queue_state(mtprof__record_events *r, uint32_t track)
 {
     if (track >= r->n_queues) {
         size_t capacity = r->n_queues;
         if (!mtb_grow((void **)&r->queues, &capacity, (size_t)track + 1, sizeof *r->queues)) {
-            return no_memory();
+            return NULL;
         }
         for (size_t i = r->n_queues; i < capacity; i++) {
-            r->queues[i] = (struct mtprof__queue_state){INT64_MIN, INT64_MIN, INT64_MIN};
+            r->queues[i].end_ns = INT64_MIN;
+            r->queues[i].n = 0;
         }
         r->n_queues = capacity;
     }
-    *out = &r->queues[track];
-    return MTPROF_OK;
+    return &r->queues[track];
 }
 
 /* Work of a queue runs one after the other; where clocks say otherwise it is shown so. */
 static int show_work(mtprof__record_events *r, mtprof__event *event)
 {
-    struct mtprof__queue_state *queue = NULL;
-    MT_TRY(queue_state(r, event->track, &queue));
+    struct mtprof__queue_state *queue = queue_state(r, event->track);
+    if (queue == NULL) {
+        return no_memory();
+    }
     event->shown_start_ns = event->start_ns;
     event->shown_end_ns = event->end_ns;
     if (event->start_ns < queue->end_ns) {
@@ -101,7 +104,6 @@ static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launc
     event->owner = launch->owner;
     event->launch_ns = launch->shown_ns;
     event->launch_track = launch->track + 1;
-    event->step = launch->step;
     event->flags |= MTPROF_EVENT_MATCHED;
     if (!answers_launch(work->kind)) {
         return MTPROF_OK;
@@ -245,29 +247,45 @@ int mtprof__device_rest(mtprof__record_events *r, const mtprof__event **event)
 /* ---- annotations --------------------------------------------------------------------------------
  */
 
-/* Annotations of a queue nest or follow each other; one that does neither begins where the one
- * before it ends. */
+/* Moves a span so that it is inside, around or outside another one; true: it had to be moved. */
+static bool fit(int64_t *start, int64_t *end, int64_t other_start, int64_t other_end)
+{
+    if (*start > other_start && *start<other_end && * end> other_end) {
+        *start = other_end;
+        return true;
+    }
+    if (*end > other_start && *end < other_end && *start < other_start) {
+        *end = other_start;
+        return true;
+    }
+    return false;
+}
+
+/* Annotations of a queue nest or follow each other; one that does neither is shortened. Moving it
+ * away from one may bring it across another, but only shortens it further, so this ends. */
 static int show_annotation(mtprof__record_events *r, mtprof__event *event)
 {
-    struct mtprof__queue_state *queue = NULL;
-    MT_TRY(queue_state(r, event->track, &queue));
-    int64_t start = event->shown_start_ns;
-    int64_t end = event->shown_end_ns;
-    bool inside = start >= queue->annotation_start && end <= queue->annotation_end;
-    bool around = start <= queue->annotation_start && end >= queue->annotation_end;
-    if (start < queue->annotation_end && !inside && !around) {
-        event->shown_start_ns = start = queue->annotation_end;
-        event->shown_end_ns = end = end > start ? end : start;
-        r->head.totals.clamped++;
+    struct mtprof__queue_state *queue = queue_state(r, event->track);
+    if (queue == NULL) {
+        return no_memory();
     }
-    if (!inside) {
-        queue->annotation_start = start;
-        queue->annotation_end = end;
+    size_t known = queue->n < MTPROF__ANNOTATIONS_KEPT ? queue->n : MTPROF__ANNOTATIONS_KEPT;
+    bool moved = false;
+    for (size_t i = 0; i < known; i++) {
+        if (fit(&event->shown_start_ns, &event->shown_end_ns, queue->annotations[i].start_ns,
+                queue->annotations[i].end_ns)) {
+            moved = true;
+            i = SIZE_MAX; /* all of them once more */
+        }
     }
+    size_t place = queue->n++ % MTPROF__ANNOTATIONS_KEPT;
+    queue->annotations[place].start_ns = event->shown_start_ns;
+    queue->annotations[place].end_ns = event->shown_end_ns;
+    r->head.totals.clamped += moved;
     return MTPROF_OK;
 }
 
-int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **out)
+int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **event)
 {
     while (r->annotation == NULL || r->annotation_span == r->annotation->n_spans) {
         if (r->annotation != NULL) {
@@ -282,26 +300,26 @@ int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **o
     }
     const mtprof__annotation *annotation = r->annotation;
     const mtprof__queue_span *span = &annotation->spans[r->annotation_span++];
-    mtprof__event *event = &r->event;
-    memset(event, 0, sizeof *event);
-    event->edge = MTPROF__EDGE_SPAN;
-    event->kind = MTPROF_EVENT_ANNOTATION;
-    event->device = (uint8_t)span->device;
-    event->track = span->track;
-    event->queue = span->queue;
-    event->name = annotation->name;
-    event->name_text = annotation->text;
-    event->step = annotation->step;
-    event->start_ns = span->start_ns;
-    event->end_ns = span->end_ns;
-    event->shown_start_ns = span->shown_start_ns;
-    event->shown_end_ns = span->shown_end_ns;
-    event->index = UINT64_MAX;
-    event->correlation = event->owner = annotation->correlation;
-    event->reserved_bytes = -1;
+    mtprof__event *shown = &r->event;
+    memset(shown, 0, sizeof *shown);
+    shown->edge = MTPROF__EDGE_SPAN;
+    shown->kind = MTPROF_EVENT_ANNOTATION;
+    shown->device = (uint8_t)span->device;
+    shown->track = span->track;
+    shown->queue = span->queue;
+    shown->name = annotation->name;
+    shown->name_text = annotation->text;
+    shown->step = annotation->step;
+    shown->start_ns = span->start_ns;
+    shown->end_ns = span->end_ns;
+    shown->shown_start_ns = span->shown_start_ns;
+    shown->shown_end_ns = span->shown_end_ns;
+    shown->index = UINT64_MAX;
+    shown->correlation = shown->owner = annotation->correlation;
+    shown->reserved_bytes = -1;
     r->head.totals.events++;
-    *out = event;
-    return show_annotation(r, event);
+    *event = shown;
+    return show_annotation(r, shown);
 }
 
 void mtprof__device_fini(mtprof__record_events *r)

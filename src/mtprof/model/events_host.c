@@ -313,8 +313,7 @@ static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64
                              .correlation = event->correlation,
                              .owner = event->owner,
                              .shown_ns = event->shown_start_ns,
-                             .track = event->track,
-                             .step = event->step};
+                             .track = event->track};
     MT_TRY(find_annotation(r, c, around, &launch.annotation));
     if (launch.annotation != NULL) {
         launch.annotation->refs++;
@@ -372,8 +371,7 @@ static size_t next_to_close(const mtprof__slot_context *c, uint32_t at)
     return SIZE_MAX;
 }
 
-static void finish_event(mtprof__record_events *r, const mtprof__scope *scope,
-                         mtprof__event *event)
+static void finish_event(mtprof__record_events *r, const mtprof__scope *scope, mtprof__event *event)
 {
     event->flags |= scope->flags;
     event->end_ns = scope->end_ns;
@@ -511,18 +509,15 @@ static int point(mtprof__record_events *r, mtprof__slot_context *c, const mtprof
     case MTPROF_REC_LAUNCH:
         MT_TRY(begin_point(r, c, MTPROF_EVENT_LAUNCH));
         return point_launch(r, c);
-    case MTPROF_REC_ALLOC:
-        MT_TRY(begin_point(r, c, MTPROF_EVENT_ALLOC));
-        return point_alloc(r, c);
+    case MTPROF_REC_ALLOC: MT_TRY(begin_point(r, c, MTPROF_EVENT_ALLOC)); return point_alloc(r, c);
     case MTPROF_REC_INSTANT:
         MT_TRY(begin_point(r, c, MTPROF_EVENT_INSTANT));
         set_name(r, c, slot->record.arg, &c->slot.point, &r->event);
         return set_payload(r, c, &c->slot.point, &r->event);
     case MTPROF_REC_COUNTER:
     case MTPROF_REC_FLOW:
-        MT_TRY(begin_point(r, c,
-                           slot->record.kind == MTPROF_REC_FLOW ? MTPROF_EVENT_FLOW
-                                                                : MTPROF_EVENT_COUNTER));
+        MT_TRY(begin_point(
+            r, c, slot->record.kind == MTPROF_REC_FLOW ? MTPROF_EVENT_FLOW : MTPROF_EVENT_COUNTER));
         set_name(r, c, slot->record.arg, NULL, &r->event);
         r->event.phase = (uint8_t)slot->record.aux;
         r->event.value = slot->point_words[1];

@@ -8,8 +8,8 @@
  * Self times are not kept: event streams have none.
  *
  *   P1  The loop ends scopes that it began itself, no others.
- *   P2  It begins a scope only inside one that nests, or at the bottom of the thread's stack, so the
- *       nest chain of what it began is the stack itself.
+ *   P2  It begins a scope only inside one that nests, or at the bottom of the thread's stack, so
+ * the nest chain of what it began is the stack itself.
  */
 #include "base/alloc.h"
 #include "mtprof/model/events_records.h"
@@ -19,7 +19,7 @@ typedef struct loop {
     const uint64_t *words, *behind; /* of the chunk's records */
     uint64_t next_ordinal, reference;
     int64_t last_ns;
-    uint32_t n;    /* scopes on the stack */
+    uint32_t n;     /* scopes on the stack */
     uint32_t first; /* of them: the first that the loop began */
 } loop;
 
@@ -88,8 +88,9 @@ MT_INLINE bool is_plain_begin(const loop *l, uint64_t word)
 {
     const uint64_t flags = (uint64_t)(MTPROF_FLAG_DEVICE | MTPROF_FLAG_PAYLOAD) << 16;
     uint8_t kind = (uint8_t)(word >> 16) & MTPROF_KIND_MASK;
-    return (word & 0xFFF0FFFF & ~flags) == (MTPROF_REC_BEGIN | 2 << 8) && l->behind - l->words > 2 &&
-           follows(l->words[2]) && kind <= MTPROF_KIND_STEP && kind != MTPROF_KIND_FUNCTION;
+    return (word & 0xFFF0FFFF & ~flags) == (MTPROF_REC_BEGIN | 2 << 8) &&
+           l->behind - l->words > 2 && follows(l->words[2]) && kind <= MTPROF_KIND_STEP &&
+           kind != MTPROF_KIND_FUNCTION;
 }
 
 size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int64_t limit_ns,

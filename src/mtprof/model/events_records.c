@@ -227,7 +227,8 @@ static int open_streams(mtprof__record_events *r)
     r->heap = mtb_calloc(n, sizeof *r->heap);
     r->sources = mtb_calloc(n, sizeof *r->sources);
     r->source_ready = mtb_calloc(n, sizeof *r->source_ready);
-    if (r->blocks == NULL || r->slots == NULL || r->heap == NULL || r->sources == NULL || r->source_ready == NULL) {
+    if (r->blocks == NULL || r->slots == NULL || r->heap == NULL || r->sources == NULL ||
+        r->source_ready == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for %zu streams", n - 1);
     }
     for (uint32_t i = 0; i < index->n_streams; i++) {

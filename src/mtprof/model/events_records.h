@@ -32,8 +32,8 @@ enum {
  */
 typedef struct mtprof__live {
     mtprof__event event;
-    mtprof__annotation *annotation; /* held while the scope, or one inside it, is on the stack; NULL:
-                                       nothing was launched in it */
+    mtprof__annotation *annotation; /* held while the scope, or one inside it, is on the stack;
+                                       NULL: nothing was launched in it */
     mtprof__annotation *foreign; /* held: the one around a scope whose parent is on another slot */
 } mtprof__live;
 
@@ -63,6 +63,20 @@ typedef struct mtprof__early {
     uint32_t device, track;
 } mtprof__early;
 
+enum {
+    MTPROF__ANNOTATIONS_KEPT = 128
+};
+
+/* What a queue has shown, so that what comes next fits in. Annotations come late and out of order,
+ * but not by much: the latest ones are enough to compare with. */
+struct mtprof__queue_state {
+    int64_t end_ns; /* of the latest work */
+    size_t n;       /* annotations so far */
+    struct {
+        int64_t start_ns, end_ns;
+    } annotations[MTPROF__ANNOTATIONS_KEPT];
+};
+
 typedef struct mtprof__record_events {
     mtprof__events head;
     mtprof_model *model;
@@ -71,7 +85,7 @@ typedef struct mtprof__record_events {
     uint32_t *heap; /* slots that have something fetched */
     size_t n_heap;
     bool released; /* no scope holds an annotation any more */
-    bool advance; /* the top of the heap has been applied and is to be fetched anew */
+    bool advance;  /* the top of the heap has been applied and is to be fetched anew */
 
     mtprof__source_stream *sources;
     bool *source_ready; /* its `work` waits */
@@ -96,11 +110,8 @@ typedef struct mtprof__record_events {
     uint64_t launched; /* key of a launch that early work may wait for; 0: none */
     mtprof__early *early;
     size_t n_early, early_capacity;
-    mtprof__early at_hand; /* the early one being shown */
-    struct mtprof__queue_state {
-        int64_t end_ns;                             /* of the latest work shown */
-        int64_t annotation_start, annotation_end;   /* of the latest annotation */
-    } *queues; /* by track */
+    mtprof__early at_hand;              /* the early one being shown */
+    struct mtprof__queue_state *queues; /* by track */
     size_t n_queues;
 
     int64_t reserved[MTPROF__MEMORY_DEVICES];
@@ -113,7 +124,7 @@ int mtprof__host_edge(mtprof__record_events *r, mtprof__slot_context *c,
 /* Gives back the annotations that a place on a stack holds. */
 void mtprof__live_release(mtprof__record_events *r, mtprof__live *live);
 /* The next END of those that r->closing asks for; EEND: all done. */
-int mtprof__host_close(mtprof__record_events *r, const mtprof__event **event);
+int mtprof__host_close(mtprof__record_events *r, const mtprof__event **out);
 
 /* Plain steps of the slot, up to a time; how many. */
 size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int64_t limit_ns,

@@ -11,7 +11,8 @@
  *
  *   L1  refs of an annotation = 1 while its scope is open + launches + inner annotations that hold
  *       it.
- *   L2  An annotation that nothing holds any more is on the `done` list until it is taken from there.
+ *   L2  An annotation that nothing holds any more is on the `done` list until it is taken from
+ * there.
  */
 #ifndef MTPROF_MODEL_LAUNCH_TABLE_H
 #define MTPROF_MODEL_LAUNCH_TABLE_H
@@ -47,7 +48,6 @@ typedef struct mtprof__launch {
     uint64_t correlation, owner;
     int64_t shown_ns;
     uint32_t track;
-    int32_t step;
     bool answered;
     mtprof__annotation *annotation; /* held; NULL: none */
 } mtprof__launch;

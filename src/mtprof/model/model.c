@@ -26,27 +26,29 @@ static int check_options(const mtprof_model_options *options)
     return MTPROF_OK;
 }
 
-static int new_model(const mtprof_model_options *options, mtprof_model **out)
+/* NULL: no memory. The options have been checked. */
+static mtprof_model *new_model(const mtprof_model_options *options)
 {
-    *out = NULL;
-    MT_TRY(check_options(options));
     mtprof_model *model = mtb_calloc(1, sizeof *model);
     if (model == NULL) {
-        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for it");
+        return NULL;
     }
     if (options != NULL) {
         size_t n = options->struct_size;
         memcpy(&model->options, options, n < sizeof *options ? n : sizeof *options);
     }
     mtb_lock_init(&model->lock, MTB_RANK_MODEL);
-    *out = model;
-    return MTPROF_OK;
+    return model;
+}
+
+static int no_memory(void)
+{
+    return mtb_fail(MTPROF_ENOMEM, "make model: no memory for it");
 }
 
 mtprof_status mtprof_model_take_reader(mtprof_reader *reader, const mtprof_model_options *options,
                                        mtprof_model **out)
 {
-    mtprof_model *model = NULL;
     if (out == NULL) {
         return mtb_fail(MTPROF_EINVAL, "make model: out is NULL");
     }
@@ -54,7 +56,11 @@ mtprof_status mtprof_model_take_reader(mtprof_reader *reader, const mtprof_model
     if (reader == NULL) {
         return mtb_fail(MTPROF_EINVAL, "make model: reader is NULL");
     }
-    MT_TRY(new_model(options, &model));
+    MT_TRY(check_options(options));
+    mtprof_model *model = new_model(options);
+    if (model == NULL) {
+        return no_memory();
+    }
     model->reader = reader;
     int status = mtprof__dictionary_init(&model->dictionary, reader);
     if (status == MTPROF_OK) {
@@ -71,15 +77,20 @@ mtprof_status mtprof_model_take_reader(mtprof_reader *reader, const mtprof_model
 
 int mtprof__model_new_foreign(const mtprof_model_options *options, mtprof_model **out)
 {
-    MT_TRY(new_model(options, out));
-    int status = mtprof__dictionary_init(&(*out)->dictionary, NULL);
+    *out = NULL;
+    MT_TRY(check_options(options));
+    mtprof_model *model = new_model(options);
+    if (model == NULL) {
+        return no_memory();
+    }
+    int status = mtprof__dictionary_init(&model->dictionary, NULL);
     if (status != MTPROF_OK) {
-        mtprof_model_free(*out);
-        *out = NULL;
+        mtprof_model_free(model);
         return status;
     }
-    (*out)->info.foreign = 1;
-    (*out)->info.closed = 1;
+    model->info.foreign = 1;
+    model->info.closed = 1;
+    *out = model;
     return MTPROF_OK;
 }
 
@@ -126,7 +137,8 @@ mtprof_status mtprof_model_of_profile(mtprof_profile *profile, const mtprof_mode
     }
     if (session == window.sessions && own.first_window == 0 && own.last_window == 0) {
         own.first_window = window.first_window;
-        own.discarded = 1; /* a profile shows what its latest window holds, kept or not (TC 1.4.3) */
+        own.discarded =
+            1; /* a profile shows what its latest window holds, kept or not (TC 1.4.3) */
     }
     return mtprof_model_of_session(held, &own, out);
 }

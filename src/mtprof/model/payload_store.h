@@ -15,12 +15,12 @@
 
 typedef struct mtprof__payload_store {
     mtprof__payload payload;
-    uint32_t inputs_id; /* the reader's; 0: in full, or none */
+    uint32_t inputs_id;     /* the reader's; 0: in full, or none */
     uint32_t memory_device; /* the recorder's number, 0 = host */
     size_t inputs_at, scalars_at, tensors_in_at, tensors_out_at;
     size_t name_at, name_length;
     bool has_name;
-    bool settled; /* pointers are made, nothing was added since */
+    bool settled;                       /* pointers are made, nothing was added since */
     bool translated_in, translated_out; /* the consumer's: devices of tensors are the model's */
     uint64_t *words;
     size_t n_words, words_capacity;
@@ -46,8 +46,8 @@ typedef struct mtprof__inputs_cache {
     } items[256];
 } mtprof__inputs_cache;
 
-/* Everything gathered so far, or NULL where that is nothing. memory_device and the devices of tensors
- * are the caller's to translate. */
+/* Everything gathered so far, or NULL where that is nothing. memory_device and the devices of
+ * tensors are the caller's to translate. */
 mtprof__payload *mtprof__payload_get(mtprof__payload_store *store,
                                      const mtprof__dictionary *dictionary,
                                      mtprof__inputs_cache *cache);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a model of a trace of ours knows before it reads a single event: which epochs it covers, when
- * steps began, what was recorded and on what.
+ * What a model of a trace of ours knows before it reads a single event: which epochs it covers,
+ * when steps began, what was recorded and on what.
  */
 #include "mtprof/model/prepare.h"
 
@@ -199,8 +199,7 @@ static int read_marks(mtprof_model *model, uint32_t stream, size_t *capacity)
     while (status != MTPROF_EEND && status != MTPROF_ENOMEM) {
         status = mtprof_cursor_next(cursor, &record);
         if (status == MTPROF_OK && record.kind == MTPROF_REC_STEP) {
-            int64_t step =
-                record.words[1] > INT32_MAX ? INT32_MAX : (int64_t)record.words[1];
+            int64_t step = record.words[1] > INT32_MAX ? INT32_MAX : (int64_t)record.words[1];
             status = add_mark(model, capacity, mtprof_reader_ns(model->reader, record.ticks), step);
         }
     }

@@ -43,8 +43,8 @@ MT_INLINE bool mtprof__fast_begin(mtprof__slot *slot, const uint64_t *words, int
     uint32_t at = slot->n;
     uint8_t kind = (uint8_t)(aux & MTPROF_KIND_MASK);
     if (MT_UNLIKELY((word & 0xFFFF) != (MTPROF_REC_BEGIN | 2 << 8) ||
-                    cursor->n_words - cursor->at < 2 || at == slot->capacity || kind > MTPROF_KIND_STEP ||
-                    kind == MTPROF_KIND_FUNCTION ||
+                    cursor->n_words - cursor->at < 2 || at == slot->capacity ||
+                    kind > MTPROF_KIND_STEP || kind == MTPROF_KIND_FUNCTION ||
                     (aux & ~(MTPROF_KIND_MASK | MTPROF_FLAG_DEVICE | MTPROF_FLAG_PAYLOAD)) != 0 ||
                     cursor->next_ordinal >> MTPROF__FAST_ORDINAL_BITS != 0)) {
         return false;
@@ -65,9 +65,8 @@ MT_INLINE bool mtprof__fast_begin(mtprof__slot *slot, const uint64_t *words, int
     scope->base = slot->nest_top;
     scope->thread = slot->thread;
     scope->block = slot->block;
-    scope->flags =
-        (uint16_t)(((aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0) |
-                   (slot->nest_top == MTPROF__NO_SCOPE ? MTPROF_EVENT_TOP : 0));
+    scope->flags = (uint16_t)(((aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0) |
+                              (slot->nest_top == MTPROF__NO_SCOPE ? MTPROF_EVENT_TOP : 0));
     scope->kind = kind;
     scope->nests = 1;
     scope->ended = 0;

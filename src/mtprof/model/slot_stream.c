@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  */
-#include "mtprof/model/slot_stream.h"
-
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/model/model_impl.h"
+#include "mtprof/model/slot_stack.h"
 #include "mtprof/read/cursor_fast.h"
 #include "mtprof/read/reader_impl.h"
 
 #include <string.h>
 
-static const int64_t early_ns = 1000000;
 /* Hostile builds go the long way always, so that all tests are also tests of it. */
 #if defined(MT_HOSTILE) && MT_HOSTILE
 static const bool slow_only = true;
@@ -98,7 +96,8 @@ static int gather(mtprof__slot *slot, mtprof__payload_store *store)
     for (;;) {
         mtprof_record record;
         bool follows = is_payload(peek(slot));
-        enum mtprof__owner owner = slot->cursor.owner; /* of the chunk that peek() may have loaded */
+        enum mtprof__owner owner =
+            slot->cursor.owner; /* of the chunk that peek() may have loaded */
         if (!follows || owner == MTPROF__OWNER_NONE || owner == MTPROF__OWNER_UNKNOWN) {
             return MTPROF_OK;
         }
@@ -172,260 +171,6 @@ static void enter_epoch(mtprof__slot *slot, uint32_t epoch)
     }
 }
 
-/* ---- the stack ----------------------------------------------------------------------------------
- */
-
-void mtprof__slot_pop_ended(mtprof__slot *slot)
-{
-    while (slot->n > 0 && slot->scopes[slot->n - 1].ended) {
-        slot->n--;
-    }
-    if (slot->floor > slot->n) {
-        slot->floor = slot->n;
-    }
-}
-
-/* A nesting scope that must stop to, because `outer` around it ends now: its children's time is
- * outer's from here on (K2). */
-static void stop_nesting(mtprof__slot *slot, mtprof__scope *scope, mtprof__scope *outer)
-{
-    outer->child_ns += scope->child_ns;
-    scope->child_ns = 0;
-    scope->nests = 0;
-    scope->flags |= MTPROF_EVENT_OVERLAP;
-    slot->counts.overlaps++;
-}
-
-/* Takes a nesting scope out of its chain. */
-static void leave_chain(mtprof__slot *slot, uint32_t at)
-{
-    mtprof__scope *scope = &slot->scopes[at];
-    if (at >= slot->floor) {
-        uint32_t inner = slot->nest_top;
-        while (inner != at) { /* K2: at is on the chain */
-            uint32_t next = slot->scopes[inner].base;
-            stop_nesting(slot, &slot->scopes[inner], scope);
-            inner = next;
-        }
-        slot->nest_top = scope->base;
-        return;
-    }
-    for (uint32_t i = at + 1; i < slot->floor; i++) { /* of a thread that is gone: rare */
-        mtprof__scope *inner = &slot->scopes[i];
-        if (!inner->ended && inner->nests && inner->thread == scope->thread) {
-            stop_nesting(slot, inner, scope);
-        }
-    }
-}
-
-/* Ends a scope; it is read by the consumer before the next fetch, also if it is popped here. */
-static void end_scope(mtprof__slot *slot, uint32_t at, int64_t ns)
-{
-    mtprof__scope *scope = &slot->scopes[at];
-    scope->end_ns = ns;
-    scope->ended = 1;
-    int64_t duration = ns - scope->start_ns;
-    if (MT_LIKELY(scope->nests)) {
-        if (MT_LIKELY(slot->nest_top == at)) {
-            slot->nest_top = scope->base;
-        } else {
-            leave_chain(slot, at);
-        }
-        scope->self_ns = duration - scope->child_ns;
-        if (scope->base != MTPROF__NO_SCOPE) {
-            slot->scopes[scope->base].child_ns += duration;
-        }
-    } else {
-        bool counts = scope->kind == MTPROF_EVENT_FUNCTION &&
-                      (scope->flags & MTPROF_EVENT_ASYNC) == 0 && scope->inner_ns < duration;
-        scope->self_ns = counts ? duration - scope->inner_ns : 0;
-    }
-    if (scope->in_function) {
-        slot->scopes[scope->parent].inner_ns += duration;
-    }
-    slot->at = at;
-    if (MT_LIKELY(at + 1 == slot->n)) {
-        slot->n--;
-        if (MT_UNLIKELY(slot->n > 0 && slot->scopes[slot->n - 1].ended) || slot->floor > slot->n) {
-            mtprof__slot_pop_ended(slot);
-        }
-    }
-}
-
-static int64_t close_ns(const mtprof__slot *slot, uint32_t block)
-{
-    int64_t close = slot->coverage.blocks[block].close_ns;
-    return close > slot->last_ns ? close : slot->last_ns;
-}
-
-/* Ends the topmost open scope where its epoch ends. */
-static void truncate_top(mtprof__slot *slot)
-{
-    mtprof__scope *scope = &slot->scopes[slot->n - 1];
-    if (scope->foreign_ns != INT64_MAX && scope->foreign_ns >= scope->start_ns) {
-        end_scope(slot, slot->n - 1, scope->foreign_ns);
-        return;
-    }
-    scope->flags |= MTPROF_EVENT_TRUNCATED;
-    slot->counts.truncated++;
-    end_scope(slot, slot->n - 1, close_ns(slot, scope->block));
-}
-
-/* Keys of a slot rise along the stack, but for explicit ones (nested records), which have a bit of
- * their own and are few. */
-static uint32_t find_scope(const mtprof__slot *slot, uint64_t key)
-{
-    const uint64_t explicit_bit = (uint64_t)1 << (MTPROF_ORDINAL_BITS - 1);
-    if (slot->n > 0 && slot->scopes[slot->n - 1].key == key) {
-        return slot->n - 1;
-    }
-    if ((key & explicit_bit) == 0) {
-        uint32_t low = 0;
-        uint32_t high = slot->n;
-        while (low < high) {
-            uint32_t middle = low + (high - low) / 2;
-            uint32_t plain = middle; /* the nearest at or below with a counted key */
-            while (plain > low && (slot->scopes[plain].key & explicit_bit) != 0) {
-                plain--;
-            }
-            if ((slot->scopes[plain].key & explicit_bit) == 0 && slot->scopes[plain].key == key) {
-                return slot->scopes[plain].ended ? MTPROF__NO_SCOPE : plain;
-            }
-            if ((slot->scopes[plain].key & explicit_bit) != 0 || slot->scopes[plain].key < key) {
-                low = middle + 1;
-            } else {
-                high = plain;
-            }
-        }
-        return MTPROF__NO_SCOPE;
-    }
-    for (uint32_t at = slot->n; at-- > 0;) {
-        if (slot->scopes[at].key == key && !slot->scopes[at].ended) {
-            return at;
-        }
-    }
-    return MTPROF__NO_SCOPE;
-}
-
-static MT_COLD int grow_stack(mtprof__slot *slot)
-{
-    size_t capacity = slot->capacity;
-    if (slot->n == MTPROF__NO_SCOPE - 1 ||
-        !mtb_grow((void **)&slot->scopes, &capacity, (size_t)slot->n + 1, sizeof *slot->scopes)) {
-        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for %u open scopes", slot->n + 1);
-    }
-    slot->capacity = capacity;
-    return MTPROF_OK;
-}
-
-static const mtprof__foreign_end *find_foreign(const mtprof__slot *slot, uint64_t key)
-{
-    size_t low = 0;
-    size_t high = slot->n_foreign;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (slot->foreign[middle].key < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < slot->n_foreign && slot->foreign[low].key == key ? &slot->foreign[low] : NULL;
-}
-
-/* Whether another slot has ended the scope by the time of the record at hand (second pass). */
-static bool ended_elsewhere(const mtprof__slot *slot, const mtprof__scope *scope)
-{
-    return scope->foreign_ns < slot->ns ||
-           (scope->foreign_ns == slot->ns && !scope->foreign_later);
-}
-
-/* What a function remembers is nearly always still open; if not, the stack below it is searched. */
-uint32_t mtprof__slot_outside(const mtprof__slot *slot, uint32_t at)
-{
-    if (at == MTPROF__NO_SCOPE || slot->scopes[at].kind != MTPROF_EVENT_FUNCTION) {
-        return at;
-    }
-    at = slot->scopes[at].outer;
-    while (at != MTPROF__NO_SCOPE && (slot->scopes[at].kind == MTPROF_EVENT_FUNCTION ||
-                                      slot->scopes[at].ended ||
-                                      ended_elsewhere(slot, &slot->scopes[at]))) {
-        at = at > slot->floor ? at - 1 : MTPROF__NO_SCOPE;
-    }
-    return at;
-}
-
-/* Who is around a scope that begins now. `named` is the parent's key, all ones: nobody is named. */
-static void find_parents(mtprof__slot *slot, mtprof__scope *scope, uint64_t named)
-{
-    scope->parent = slot->n > slot->floor ? slot->n - 1 : MTPROF__NO_SCOPE;
-    if (MT_UNLIKELY(named != MTPROF_KEY_STRUCTURE)) {
-        scope->parent = named != 0 ? find_scope(slot, named) : MTPROF__NO_SCOPE;
-        scope->parent_key = named != 0 && scope->parent == MTPROF__NO_SCOPE ? named : 0;
-    }
-    scope->outer = mtprof__slot_outside(slot, scope->parent);
-    scope->in_function = scope->parent != MTPROF__NO_SCOPE &&
-                         slot->scopes[scope->parent].kind == MTPROF_EVENT_FUNCTION;
-}
-
-/* A scope that begins, and of which it is known that another slot ends it. */
-static void expect_end(const mtprof__slot *slot, mtprof__scope *scope)
-{
-    const mtprof__foreign_end *end = find_foreign(slot, scope->key);
-    for (size_t i = 0; end == NULL && i < slot->n_early; i++) {
-        end = slot->early[i].key == scope->key ? &slot->early[i] : NULL;
-    }
-    if (end != NULL) {
-        scope->foreign_ns = end->ns > scope->start_ns ? end->ns : scope->start_ns;
-        scope->foreign_later = end->slot > slot->cursor.stream->slot;
-        scope->flags |= MTPROF_EVENT_ASYNC;
-    }
-}
-
-static int begin_scope(mtprof__slot *slot, uint64_t named)
-{
-    const mtprof_record *record = &slot->record;
-    if (MT_UNLIKELY(slot->n == slot->capacity)) {
-        MT_TRY(grow_stack(slot));
-    }
-    uint32_t at = slot->n;
-    mtprof__scope *scope = &slot->scopes[at];
-    scope->key = record->key;
-    scope->parent_key = 0;
-    scope->start_ns = slot->ns;
-    scope->end_ns = slot->ns;
-    scope->self_ns = 0;
-    scope->child_ns = 0;
-    scope->inner_ns = 0;
-    scope->foreign_ns = INT64_MAX;
-    scope->foreign_later = 0;
-    scope->name = record->arg;
-    scope->thread = slot->thread;
-    scope->block = slot->block;
-    scope->kind = (uint8_t)(record->aux & MTPROF_KIND_MASK);
-    scope->flags =
-        (uint16_t)(((record->aux & MTPROF_FLAG_ASYNC) != 0 ? MTPROF_EVENT_ASYNC : 0) |
-                   ((record->aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0) |
-                   ((record->aux & MTPROF_FLAG_LAUNCH) != 0 ? MTPROF_EVENT_LAUNCHES : 0));
-    scope->ended = 0;
-    scope->has_payload = 0;
-    scope->shown = scope->made = 0;
-    find_parents(slot, scope, named);
-    if (MT_UNLIKELY(slot->n_foreign + slot->n_early > 0)) {
-        expect_end(slot, scope);
-    }
-    scope->nests =
-        (scope->flags & MTPROF_EVENT_ASYNC) == 0 && scope->kind != MTPROF_EVENT_FUNCTION;
-    scope->base = slot->nest_top;
-    if (scope->nests) {
-        slot->nest_top = at;
-        scope->flags |= scope->base == MTPROF__NO_SCOPE ? MTPROF_EVENT_TOP : 0;
-    }
-    slot->n++;
-    slot->at = at;
-    return MTPROF_OK;
-}
-
 /* ---- payloads of scopes -------------------------------------------------------------------------
  */
 
@@ -470,9 +215,8 @@ static size_t split_payload(const mtprof_cursor *cursor, mtprof_record *record)
     default: return 0;
     }
     size_t length = words[0] >> 8 & 0xFF;
-    size_t needed = record->kind == MTPROF_REC_SCALARS
-                        ? record->aux
-                        : (size_t)__builtin_popcount(record->aux);
+    size_t needed =
+        record->kind == MTPROF_REC_SCALARS ? record->aux : (size_t)__builtin_popcount(record->aux);
     if (!of_begin || length == 0xFF || needed + 1 > length ||
         length > cursor->n_words - cursor->at) {
         return 0;
@@ -520,11 +264,6 @@ mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at)
     return slot->scopes[at].has_payload ? &slot->payloads[at] : NULL;
 }
 
-uint32_t mtprof__slot_owner(const mtprof__slot *slot)
-{
-    return mtprof__slot_outside(slot, slot->n > slot->floor ? slot->n - 1 : MTPROF__NO_SCOPE);
-}
-
 /* ---- fetch --------------------------------------------------------------------------------------
  */
 
@@ -546,7 +285,7 @@ static void order_before_flush(mtprof__slot *slot)
 {
     const mtprof__scope *top = &slot->scopes[slot->n - 1];
     slot->order_block = top->block;
-    slot->order_ns = close_ns(slot, top->block);
+    slot->order_ns = mtprof__slot_close_ns(slot, top->block);
 }
 
 static int fetch_end(mtprof__slot *slot)
@@ -637,7 +376,7 @@ int mtprof__slot_fetch(mtprof__slot *slot)
 static int apply_begin(mtprof__slot *slot, uint64_t named, enum mtprof__slot_edge *edge)
 {
     slot->fetched = false;
-    MT_TRY(begin_scope(slot, named));
+    MT_TRY(mtprof__slot_begin_scope(slot, named));
     if (MT_UNLIKELY(payload_follows(slot))) {
         uint32_t at = slot->at;
         MT_TRY(gather_scope(slot, at));
@@ -661,7 +400,7 @@ static int apply_stray_end(mtprof__slot *slot, enum mtprof__slot_edge *edge)
 
 static int apply_end(mtprof__slot *slot, enum mtprof__slot_edge *edge)
 {
-    uint32_t at = find_scope(slot, slot->record.key);
+    uint32_t at = mtprof__slot_find(slot, slot->record.key);
     int64_t ns = slot->ns;
     slot->fetched = false;
     if (MT_UNLIKELY(at == MTPROF__NO_SCOPE || slot->scopes[at].ended)) {
@@ -670,14 +409,14 @@ static int apply_end(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     if (MT_UNLIKELY(payload_follows(slot))) {
         MT_TRY(gather_scope(slot, at));
     }
-    end_scope(slot, at, ns);
+    mtprof__slot_end_scope(slot, at, ns);
     *edge = MTPROF__SLOT_END;
     return MTPROF_OK;
 }
 
 static int apply_attach(mtprof__slot *slot)
 {
-    uint32_t at = find_scope(slot, slot->record.words[0]);
+    uint32_t at = mtprof__slot_find(slot, slot->record.words[0]);
     slot->fetched = false;
     if (at != MTPROF__NO_SCOPE && !slot->scopes[at].ended) {
         MT_TRY(gather_scope(slot, at));
@@ -730,13 +469,13 @@ static int apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
         if (slot->n == 0) {
             return MTPROF_EEND; /* another slot has ended what was open meanwhile */
         }
-        truncate_top(slot);
+        mtprof__slot_truncate_top(slot);
         *edge = MTPROF__SLOT_END;
         return MTPROF_OK;
     }
     if (MT_UNLIKELY(slot->n_foreign + slot->n_early > 0) && slot->n > slot->floor &&
-        ended_elsewhere(slot, &slot->scopes[slot->n - 1])) {
-        end_scope(slot, slot->n - 1, slot->scopes[slot->n - 1].foreign_ns);
+        mtprof__slot_ended_elsewhere(slot, &slot->scopes[slot->n - 1])) {
+        mtprof__slot_end_scope(slot, slot->n - 1, slot->scopes[slot->n - 1].foreign_ns);
         *edge = MTPROF__SLOT_END;
         return MTPROF_OK;
     }
@@ -746,40 +485,15 @@ static int apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     return apply_other(slot, edge);
 }
 
-int mtprof__slot_expect_end(mtprof__slot *slot, const mtprof__foreign_end *end)
-{
-    if (!mtb_grow((void **)&slot->early, &slot->early_capacity, slot->n_early + 1,
-                  sizeof *slot->early)) {
-        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for ends of other threads");
-    }
-    slot->early[slot->n_early++] = *end;
-    slot->plain = false;
-    return MTPROF_OK;
-}
-
-/* Ends that have waited for long enough. Those of scopes that are open stay: they are due later. */
-static void forget_early(mtprof__slot *slot)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < slot->n_early; i++) {
-        bool open = find_scope(slot, slot->early[i].key) != MTPROF__NO_SCOPE;
-        if (open || slot->early[i].ns >= slot->last_ns - early_ns) {
-            slot->early[kept++] = slot->early[i];
-        }
-    }
-    slot->n_early = kept;
-}
-
 static void set_plain(mtprof__slot *slot)
 {
     if (MT_UNLIKELY(slot->n_early > 0)) {
-        forget_early(slot);
+        mtprof__slot_forget_early(slot);
     }
     slot->plain = !slot->fetched && !slot->has_waiting && !slot->at_end && slot->n_foreign == 0 &&
-                  slot->n_early == 0 &&
-                  slot->status == MTPROF_OK && slot->block != MTPROF__NO_SCOPE &&
-                  slot->cursor.epoch == slot->epoch && slot->cursor.thread == slot->thread &&
-                  !slow_only;
+                  slot->n_early == 0 && slot->status == MTPROF_OK &&
+                  slot->block != MTPROF__NO_SCOPE && slot->cursor.epoch == slot->epoch &&
+                  slot->cursor.thread == slot->thread && !slow_only;
 }
 
 int mtprof__slot_apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
@@ -793,21 +507,4 @@ void mtprof__slot_gather(mtprof__slot *slot, uint32_t at)
 {
     slot->status = gather_scope(slot, at);
     set_plain(slot);
-}
-
-uint32_t mtprof__slot_find(const mtprof__slot *slot, uint64_t key)
-{
-    return find_scope(slot, key);
-}
-
-bool mtprof__slot_end_foreign(mtprof__slot *slot, uint64_t key, int64_t ns, uint32_t *at)
-{
-    *at = find_scope(slot, key);
-    if (*at == MTPROF__NO_SCOPE || slot->scopes[*at].ended) {
-        return false;
-    }
-    mtprof__scope *scope = &slot->scopes[*at];
-    scope->flags |= MTPROF_EVENT_ASYNC;
-    end_scope(slot, *at, ns > scope->start_ns ? ns : scope->start_ns);
-    return true;
 }

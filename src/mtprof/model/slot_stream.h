@@ -10,8 +10,8 @@
  *
  *   K1  Times of a slot do not go back: a record that is earlier than one before it gets its time.
  *   K2  `nests` scopes form a chain through `base`: each ends before, or with, the next one down.
- *       A scope that is open when its base ends stops nesting (OVERLAP); what its children took from
- *       it they take from the one that ended. So in a slot the self times of nesting scopes add up
+ *       A scope that is open when its base ends stops nesting (OVERLAP); what its children took
+ * from it they take from the one that ended. So in a slot the self times of nesting scopes add up
  *       to the durations of those without a base.
  *   K3  All scopes from `floor` up belong to the thread and epoch in force. Those below were left
  *       open by threads that are gone: they end by an END_X of another thread, or with the epoch.
@@ -57,10 +57,10 @@ typedef struct mtprof__scope {
     uint16_t flags;     /* enum mtprof_event_flag */
     uint8_t kind;       /* enum mtprof_event_kind */
     uint8_t nests, ended;
-    uint8_t in_function; /* `parent` is one */
-    uint8_t has_payload; /* payloads[index of the scope] holds something */
+    uint8_t in_function;   /* `parent` is one */
+    uint8_t has_payload;   /* payloads[index of the scope] holds something */
     uint8_t foreign_later; /* the slot that ends it comes after this one, where times are equal */
-    uint8_t shown, made; /* the consumer's; 0 at the beginning */
+    uint8_t shown, made;   /* the consumer's; 0 at the beginning */
 } mtprof__scope;
 
 /* An end that another slot recorded. */
@@ -100,17 +100,18 @@ typedef struct mtprof__slot {
     mtprof__payload_store scrap; /* of payloads that belong to nothing */
     mtprof__inputs_cache inputs;
 
-    bool plain; /* nothing is pending, the cursor is in this epoch and thread: slot_fast.h may go on */
+    bool plain; /* nothing is pending, the cursor is in this epoch and thread: slot_fast.h may go on
+                 */
     uint64_t key_base; /* the slot in keys */
-    bool fetched;     /* `record` has not done its work yet */
-    bool has_waiting; /* `waiting` comes next */
+    bool fetched;      /* `record` has not done its work yet */
+    bool has_waiting;  /* `waiting` comes next */
     bool at_end;
     int status; /* a failure that the next fetch returns */
     mtprof_record record, waiting;
     uint64_t point_words[4];
-    int64_t ns;           /* its time (K1) */
-    int64_t last_ns;      /* K1 */
-    uint32_t block;       /* epoch in force; MTPROF__NO_SCOPE: one that is not covered */
+    int64_t ns;      /* its time (K1) */
+    int64_t last_ns; /* K1 */
+    uint32_t block;  /* epoch in force; MTPROF__NO_SCOPE: one that is not covered */
     uint32_t epoch;
     uint32_t thread;
     int64_t order_ns;     /* what the next edge is sorted by among slots: time, and */
@@ -126,7 +127,8 @@ int mtprof__slot_init(mtprof__slot *slot, const mtprof_reader *reader, uint32_t 
 void mtprof__slot_fini(mtprof__slot *slot);
 
 /* The next record of a covered epoch: sets order_ns and order_block. EEND when there is none and
- * nothing is open. Fails with ENOMEM, EIO only where nothing more can be read; damage is counted. */
+ * nothing is open. Fails with ENOMEM, EIO only where nothing more can be read; damage is counted.
+ */
 int mtprof__slot_fetch(mtprof__slot *slot);
 
 /* What the fetched record does. *edge is set, or EEND: nothing that matters; fetch the next. */
@@ -139,8 +141,8 @@ bool mtprof__slot_end_foreign(mtprof__slot *slot, uint64_t key, int64_t ns, uint
 /* Gathers what follows into a scope's payload. A failure waits for the next fetch. */
 void mtprof__slot_gather(mtprof__slot *slot, uint32_t at);
 
-/* An end of another slot whose begin is not here yet: clocks of cores are not exact, and times may be
- * equal. It is kept for a millisecond. Fails with ENOMEM. */
+/* An end of another slot whose begin is not here yet: clocks of cores are not exact, and times may
+ * be equal. It is kept for a millisecond. Fails with ENOMEM. */
 int mtprof__slot_expect_end(mtprof__slot *slot, const mtprof__foreign_end *end);
 
 /* Takes tombstones off the top. */

@@ -2,7 +2,7 @@
  */
 #include "mtprof/read/timebase.h"
 
-static const uint64_t far_ticks = (uint64_t)1 << 62; /* an extrapolation stays exact within it */
+static const uint64_t far_ticks = (uint64_t)1 << 60; /* an extrapolation stays exact within it */
 static const uint64_t far_ns = (uint64_t)1 << 61;
 
 /* The last anchor at or before a tick; map->n: there is none. */
@@ -30,7 +30,8 @@ int64_t mtprof__timebase_seek(mtprof__timebase *base, uint64_t ticks)
         return mtprof__clock_map_ns(map, ticks); /* rare: before the first anchor */
     }
     const mtprof__clock_point *anchor = &map->anchors[at];
-    uint64_t reach = anchor->ticks < UINT64_MAX - far_ticks ? anchor->ticks + far_ticks : UINT64_MAX;
+    uint64_t reach =
+        anchor->ticks < UINT64_MAX - far_ticks ? anchor->ticks + far_ticks : UINT64_MAX;
     if (at + 1 == map->n) {
         base->num = map->tick_period;
         base->den = 0;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    OPS = 2000
+    OPS = 5000 /* two edges each: more than MTPROF__TICKS_BETWEEN */
 };
 
 static const char *in_tmp(const char *name)
@@ -307,11 +307,13 @@ TEST(progress_may_give_up)
     int calls = 0;
     mtprof_export_options options = {
         .struct_size = sizeof options, .progress = stop_after, .user = &calls};
-    /* 2000 ops are 4000 edges: fewer than two calls apart. */
-    int status = mtprof_export(model, MTPROF_EXPORT_CHROME, in_tmp("x.json"), &options);
-    CHECK(status == MTPROF_OK || status == MTPROF_ECALLBACK);
+    CHECK_EQ_I64(mtprof_export(model, MTPROF_EXPORT_CHROME, in_tmp("x.json"), &options),
+                 MTPROF_ECALLBACK);
+    CHECK(strstr(mtprof_last_error()->message, "returned 5") != NULL);
+    CHECK_EQ_I64(count_files(), 0);
     calls = 1000;
     CHECK_OK(mtprof_export(model, MTPROF_EXPORT_CHROME, in_tmp("x.json"), &options));
+    CHECK(calls < 1000);
     mtprof_model_free(model);
     image_fini(&image);
 }
@@ -357,8 +359,8 @@ TEST(averages_are_a_trace_with_a_span_a_row)
     CHECK(mtprof__json_valid(text, n));
     CHECK_EQ_STR(
         text, "{\"traceEvents\": [\n{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add\", "
-              "\"pid\": 0, \"tid\": 0, \"ts\": 0.000, \"dur\": 10.000, \"args\": {\"count\": "
-              "2000, \"self_cpu_time_total\": 10.000, \"cpu_time_total\": 10.000, "
+              "\"pid\": 0, \"tid\": 0, \"ts\": 0.000, \"dur\": 25.000, \"args\": {\"count\": "
+              "5000, \"self_cpu_time_total\": 25.000, \"cpu_time_total\": 25.000, "
               "\"self_device_time_total\": 0.000, \"device_time_total\": 0.000, \"min\": 0.005, "
               "\"max\": 0.005, \"self_cpu_memory_usage\": 0, \"cpu_memory_usage\": 0, "
               "\"self_device_memory_usage\": 0, \"device_memory_usage\": 0, \"flops\": 0, "

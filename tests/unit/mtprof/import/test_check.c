@@ -320,6 +320,13 @@ TEST(check_chrome_flows)
     expect_events(SPAN("1", "1") "," FLOW("s", "ac2g", "-3", "1"), "chrome.id");
 }
 
+TEST(check_chrome_parts)
+{
+    expect("{\"schemaVersion\": 1, \"mtprof_part\": 0, \"traceEvents\": [" SPAN("1", "1") "," FLOW(
+               "s", "ac2g", "1", "1") "," FLOW("f", "ac2g", "2", "7") "]}",
+           "chrome.flow_part");
+}
+
 TEST(check_chrome_top_level)
 {
     expect("{\"schemaVersion\": 1, \"distributedInfo\": {\"backend\": \"x\", \"rank\": 3}, "
@@ -404,9 +411,10 @@ TEST(check_limits_and_callbacks)
 {
     char text[256] = "[1";
     for (size_t i = 1; i < 100; i++) {
-        memcpy(text + 2 * i, ",1", 2);
+        text[2 * i] = ',';
+        text[2 * i + 1] = '1';
     }
-    memcpy(text + 200, "]", 2);
+    text[200] = ']';
     findings all = {.n = 0};
     mtprof_check_options options = {.struct_size = sizeof options, .report = take, .user = &all};
     mtprof_check_summary summary = {.struct_size = sizeof summary};
