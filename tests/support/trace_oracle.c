@@ -615,10 +615,10 @@ void oracle_make(oracle *o, const rt_trace *trace, int64_t end_ns, bool fold)
     find_memory(o);
     add_works(o);
     link_calls(o);
+    add_twins(o); /* of every scope: folding is the host's affair */
     if (fold) {
         fold_duplicates(o);
     }
-    add_twins(o);
     find_sums(o);
 }
 

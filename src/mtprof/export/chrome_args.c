@@ -153,6 +153,14 @@ static bool is_taken(const void *context, mtprof_text key)
     return is_memory_key(key);
 }
 
+/* torch's lists of numbers, which a device source can only give as text. */
+static bool is_list(const mtprof_metadatum *item)
+{
+    static const mtprof_text lists[] = {{"grid", 4}, {"block", 5}};
+    return item->type == MTPROF_META_TEXT && item->text.length > 0 && item->text.bytes[0] == '[' &&
+           (same_text(item->key, lists[0]) || same_text(item->key, lists[1]));
+}
+
 void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t keys)
 {
     mtb_writer *writer = chrome->writer;
@@ -166,7 +174,9 @@ void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payl
             mtb_write_literal(writer, ", ");
             mtb_write_json(writer, item->key.bytes, item->key.length);
             mtb_write_literal(writer, ": ");
-            mtprof__json_write_metadatum(writer, item);
+            mtprof_metadatum copy = *item;
+            copy.is_json = item->is_json != 0 || is_list(item);
+            mtprof__json_write_metadatum(writer, &copy);
         }
     }
 }

@@ -337,6 +337,8 @@ int mtprof__import_document(mtprof__import *import)
         MT_TRY(read_events(&r));
     } else if (next == '{') {
         MT_TRY(read_object(&r, &has_events));
+    } else if (r.scan.end - r.scan.at >= 8 && memcmp(r.scan.at, "MTTRACE\n", 8) == 0) {
+        return not_a_trace(&r, "a .mtt trace inside gzip (gunzip it first)");
     } else {
         return not_a_trace(&r, "neither JSON nor .mtt");
     }

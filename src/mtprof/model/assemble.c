@@ -72,7 +72,23 @@ uint32_t mtprof__nearest(const mtprof__assembly *assembly, uint32_t number, uint
 /* ---- the scan -----------------------------------------------------------------------------------
  */
 
-static bool in_order(const mtprof__columns *columns, uint32_t left, uint32_t right)
+int mtprof__tie_by_name(const mtprof_model *model, const mtprof__columns *a, uint32_t left,
+                        const mtprof__columns *b, uint32_t right)
+{
+    if (a->index[left] != MTPROF_NO_EVENT || b->index[right] != MTPROF_NO_EVENT) {
+        return 0;
+    }
+    if (a->kind[left] != b->kind[right]) {
+        return a->kind[left] > b->kind[right] ? -1 : 1; /* annotations before the work in them */
+    }
+    mtprof_text x = mtprof_model_name(model, a->name[left]);
+    mtprof_text y = mtprof_model_name(model, b->name[right]);
+    int order = memcmp(x.bytes, y.bytes, x.length < y.length ? x.length : y.length);
+    return order != 0 ? order : (x.length > y.length) - (x.length < y.length);
+}
+
+static bool in_order(const mtprof_model *model, const mtprof__columns *columns, uint32_t left,
+                     uint32_t right)
 {
     if (columns->start_ns[left] != columns->start_ns[right]) {
         return columns->start_ns[left] < columns->start_ns[right];
@@ -80,7 +96,10 @@ static bool in_order(const mtprof__columns *columns, uint32_t left, uint32_t rig
     if (columns->end_ns[left] != columns->end_ns[right]) {
         return columns->end_ns[left] > columns->end_ns[right];
     }
-    return columns->index[left] <= columns->index[right];
+    if (columns->index[left] != columns->index[right]) {
+        return columns->index[left] < columns->index[right];
+    }
+    return mtprof__tie_by_name(model, columns, left, columns, right) <= 0;
 }
 
 static void scan_part(mtprof__assembly *assembly, mtprof__part *part)
@@ -96,7 +115,7 @@ static void scan_part(mtprof__assembly *assembly, mtprof__part *part)
         kinds |= 1u << (columns->kind[i] & 31);
         flags |= columns->flags[i];
         MT_ASSERT(parent < part->n || parent == MTPROF_NO_EVENT);
-        sorted = sorted && (i == 0 || in_order(columns, i - 1, i));
+        sorted = sorted && (i == 0 || in_order(assembly->model, columns, i - 1, i));
         if (parent != MTPROF_NO_EVENT) {
             odd |= parent >= i;
             candidates |= columns->name[parent] == columns->name[i];
@@ -199,11 +218,11 @@ static int assemble(mtprof__assembly *assembly)
 {
     mtprof__assemble_scan(assembly);
     MT_TRY(mtprof__assemble_ties(assembly));
+    if (assembly->native) { /* before folding: that is the host's affair */
+        MT_TRY(mtprof__assemble_twins(assembly));
+    }
     if (assembly->candidates && assembly->model->options.keep_duplicates == 0) {
         MT_TRY(mtprof__assemble_fold(assembly));
-    }
-    if (assembly->native) {
-        MT_TRY(mtprof__assemble_twins(assembly));
     }
     MT_TRY(mtprof__assemble_order(assembly));
     MT_TRY(mtprof__assemble_move(assembly));

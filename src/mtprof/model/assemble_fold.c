@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Assembling, third stage: an event whose parent has the same name, and no other child, is folded
+ * Assembling, fourth stage: an event whose parent has the same name, and no other child, is folded
  * into the parent, which takes over its children, its own time, its own memory and its device work.
  *
  * Repeating this to a fixed point needs no repetition: once a parent has taken over the children of

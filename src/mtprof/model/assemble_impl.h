@@ -2,7 +2,7 @@
  *
  * Assembling: runs of events become the model's columns. The stages, one file each:
  *
- *     runs ─► scan ─► ties ─► fold ─► twins ─► order ─► move ─► columns
+ *     runs ─► scan ─► ties ─► twins ─► fold ─► order ─► move ─► columns
  *             |       |       |       |        |        └ every column, through `rank`
  *             |       |       |       |        └ where each event goes: a merge of the parts
  *             |       |       |       └ what the device saw of scopes: one more part
@@ -110,6 +110,11 @@ int mtprof__assemble_ties(mtprof__assembly *assembly);
 int mtprof__assemble_fold(mtprof__assembly *assembly);
 int mtprof__assemble_twins(mtprof__assembly *assembly);
 int mtprof__assemble_order(mtprof__assembly *assembly);
+
+/* Which of two events that begin and end together, and have no INDEX, comes first: by kind and
+ * name. 0: neither, or one has an INDEX. */
+int mtprof__tie_by_name(const mtprof_model *model, const mtprof__columns *a, uint32_t left,
+                        const mtprof__columns *b, uint32_t right);
 int mtprof__assemble_move(mtprof__assembly *assembly);
 
 #endif /* MTPROF_MODEL_ASSEMBLE_IMPL_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Assembling, fifth stage: where each event goes. Order: start, longest first, INDEX, then the
- * order of the parts and the place in them.
+ * Assembling, fifth stage: where each event goes. Order: start, longest first, INDEX; events that
+ * have none (device work, allocations) by kind and name, so that the order does not depend on the
+ * way a trace came here; then the order of the parts and the place in them.
  *
  * Parts that are not sorted (the clock went back, or two events began in one tick) get a sorted
  * list of their places; then parts are merged through a heap of their heads. A part is followed as
@@ -23,7 +24,8 @@ enum {
 };
 
 /* Whether `left` must not stand behind `right`: both are places in one part. */
-static bool before(const mtprof__columns *columns, uint32_t left, uint32_t right)
+static bool before(const mtprof_model *model, const mtprof__columns *columns, uint32_t left,
+                   uint32_t right)
 {
     if (columns->start_ns[left] != columns->start_ns[right]) {
         return columns->start_ns[left] < columns->start_ns[right];
@@ -34,15 +36,17 @@ static bool before(const mtprof__columns *columns, uint32_t left, uint32_t right
     if (columns->index[left] != columns->index[right]) {
         return columns->index[left] < columns->index[right];
     }
-    return left < right;
+    int by_name = mtprof__tie_by_name(model, columns, left, columns, right);
+    return by_name != 0 ? by_name < 0 : left < right;
 }
 
-static void sort_block(const mtprof__columns *columns, uint32_t *places, size_t n)
+static void sort_block(const mtprof_model *model, const mtprof__columns *columns, uint32_t *places,
+                       size_t n)
 {
     for (size_t i = 1; i < n; i++) {
         uint32_t place = places[i];
         size_t to = i;
-        for (; to > 0 && before(columns, place, places[to - 1]); to--) {
+        for (; to > 0 && before(model, columns, place, places[to - 1]); to--) {
             places[to] = places[to - 1];
         }
         places[to] = place;
@@ -50,23 +54,24 @@ static void sort_block(const mtprof__columns *columns, uint32_t *places, size_t 
 }
 
 /* Merges [0, middle) and [middle, n) of from into to. */
-static void merge_blocks(const mtprof__columns *columns, const uint32_t *from, size_t middle,
-                         size_t n, uint32_t *to)
+static void merge_blocks(const mtprof_model *model, const mtprof__columns *columns,
+                         const uint32_t *from, size_t middle, size_t n, uint32_t *to)
 {
     size_t left = 0;
     size_t right = middle;
-    if (middle == n || before(columns, from[middle - 1], from[middle])) {
+    if (middle == n || before(model, columns, from[middle - 1], from[middle])) {
         memcpy(to, from, n * sizeof *to); /* nearly sorted parts come here nearly always */
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        bool take_left = left < middle && (right == n || before(columns, from[left], from[right]));
+        bool take_left =
+            left < middle && (right == n || before(model, columns, from[left], from[right]));
         to[i] = take_left ? from[left++] : from[right++];
     }
 }
 
 /* Bottom-up merge sort, linear passes over two lists. */
-static int sort_part(mtprof__part *part)
+static int sort_part(const mtprof_model *model, mtprof__part *part)
 {
     const mtprof__columns *columns = &part->run->columns;
     size_t n = part->n;
@@ -81,12 +86,14 @@ static int sort_part(mtprof__part *part)
         places[i] = (uint32_t)i;
     }
     for (size_t at = 0; at < n; at += INSERTION_BLOCK) {
-        sort_block(columns, places + at, n - at < INSERTION_BLOCK ? n - at : INSERTION_BLOCK);
+        sort_block(model, columns, places + at,
+                   n - at < INSERTION_BLOCK ? n - at : INSERTION_BLOCK);
     }
     for (size_t width = INSERTION_BLOCK; width < n; width *= 2) {
         for (size_t at = 0; at < n; at += 2 * width) {
             size_t length = n - at < 2 * width ? n - at : 2 * width;
-            merge_blocks(columns, places + at, length < width ? length : width, length, other + at);
+            merge_blocks(model, columns, places + at, length < width ? length : width, length,
+                         other + at);
         }
         uint32_t *sorted = other;
         other = places;
@@ -102,6 +109,9 @@ static int sort_part(mtprof__part *part)
 
 /* The next event of a part. */
 typedef struct head {
+    const mtprof_model *model;
+    const mtprof__columns *columns; /* of the part */
+    uint32_t place;                 /* in it */
     int64_t start_ns, end_ns, order;
     uint32_t index;
     uint32_t part;
@@ -119,6 +129,10 @@ static bool comes_first(const head *a, const head *b)
     }
     if (a->index != b->index) {
         return a->index < b->index;
+    }
+    int by_name = mtprof__tie_by_name(a->model, a->columns, a->place, b->columns, b->place);
+    if (by_name != 0) {
+        return by_name < 0;
     }
     return a->order != b->order ? a->order < b->order : a->part < b->part;
 }
@@ -139,6 +153,7 @@ static bool advance(mtprof__assembly *assembly, head *front)
         front->start_ns = columns->start_ns[place];
         front->end_ns = columns->end_ns[place];
         front->index = columns->index[place];
+        front->place = place;
         front->number = number;
         return true;
     }
@@ -166,7 +181,10 @@ static void merge(mtprof__assembly *assembly, head *heap)
 {
     size_t n = 0;
     for (size_t i = 0; i < assembly->n_parts; i++) {
-        heap[n] = (head){.part = (uint32_t)i, .order = assembly->parts[i].order};
+        heap[n] = (head){.model = assembly->model,
+                         .columns = &assembly->parts[i].run->columns,
+                         .part = (uint32_t)i,
+                         .order = assembly->parts[i].order};
         n += advance(assembly, &heap[n]);
     }
     for (size_t at = n / 2; at-- > 0;) {
@@ -199,7 +217,7 @@ int mtprof__assemble_order(mtprof__assembly *assembly)
         mtprof__part *part = &assembly->parts[i];
         if (part->run == &assembly->twins || !part->sorted) {
             sorted = false;
-            MT_TRY(sort_part(part));
+            MT_TRY(sort_part(assembly->model, part));
         }
     }
     if (assembly->n_parts <= 1 && sorted && assembly->folds == NULL) {

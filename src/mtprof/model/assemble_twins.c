@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Assembling, fourth stage: the device's view of scopes. A scope under which kernels, copies or
+ * Assembling, third stage: the device's view of scopes. A scope under which kernels, copies or
  * sets were launched gets, on each queue they ran on, an event of its name from the first start to
  * the last end of them.
  *

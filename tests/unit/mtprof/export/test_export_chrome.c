@@ -168,7 +168,9 @@ TEST(device_work_is_tied_to_its_launch)
     uint32_t call = image_string(&image, "launchKernel");
     uint32_t kernel = image_string(&image, "gemm");
     uint32_t copy = image_string(&image, "Memcpy HtoD (Pageable -> Device)");
-    uint32_t grid = image_string(&image, "registers per thread");
+    uint32_t registers = image_string(&image, "registers per thread");
+    uint32_t grid = image_string(&image, "grid");
+    const char *sizes = "[1,2,1]";
     image_control(&image, NO_STACKS);
     image_thread(&image, 1);
     image_begin(&image, 2000, SCOPE, note);
@@ -183,7 +185,9 @@ TEST(device_work_is_tied_to_its_launch)
     uint64_t key = (uint64_t)1 << 40;
     tb_record(&image.b, MTPROF_REC_ACTIVITY, MTPROF_ACTIVITY_KERNEL, kernel,
               WORDS(3000, 4000, key | 2, low_high(0, 7), 77, 0));
-    tb_record(&image.b, MTPROF_REC_META, MTPROF_META_INT, grid, WORDS(72));
+    tb_record(&image.b, MTPROF_REC_META, MTPROF_META_INT, registers, WORDS(72));
+    tb_record_texts(&image.b, MTPROF_REC_META, MTPROF_META_TEXT, grid, 1, (uint64_t[]){7}, 1,
+                    &sizes);
     tb_record(&image.b, MTPROF_REC_ACTIVITY, MTPROF_ACTIVITY_COPY, copy,
               WORDS(5000, 5100, key | 3, low_high(0, 7), 78, 256));
     mtprof_model *model = image_model(&image);
@@ -200,7 +204,7 @@ TEST(device_work_is_tied_to_its_launch)
                        "\"tid\": 7, \"ts\": 907.000, \"dur\": 1.000, \"args\": {\"External id\": "
                        "101, \"queued\": 0, \"device\": 0, \"context\": 0, \"stream\": 7, "
                        "\"correlation\": 102, \"device_type\": \"NPU\", \"step\": 3, "
-                       "\"registers per thread\": 72}}");
+                       "\"registers per thread\": 72, \"grid\": [1, 2, 1]}}");
     check_line(&image,
                "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy HtoD (Pageable "
                "-> Device)\", \"pid\": 0, \"tid\": 7, \"ts\": 909.000, \"dur\": 0.100, "

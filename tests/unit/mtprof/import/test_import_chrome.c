@@ -5,7 +5,9 @@
 #include "json_model.h"
 #include "mtprof/model/event.h"
 
+#include <mtprof/session.h>
 #include <mtprof/status.h>
+#include <mtprof/trace.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,7 +295,7 @@ TEST(allocations_belong_to_their_own_thread)
                  "\"Total Allocated\":64,\"Device Id\":-1%s}}",
                  allocs[i].ts, allocs[i].tid, allocs[i].bytes, allocs[i].more);
     }
-    strcat(text, "]");
+    strncat(text, "]", sizeof text - strlen(text) - 1);
     mtprof_model *model = import_text(text);
     const mtprof__columns *columns = &model->columns;
     uint32_t op = event_of(model, "op");
@@ -594,6 +596,27 @@ TEST(files_that_cannot_be_read)
     path = write_file("cut.mtt", "MTTRACE\n", 8);
     CHECK_EQ_I64(mtprof_model_open(path, NULL, &model), MTPROF_EFORMAT);
     CHECK(model == NULL);
+}
+
+/* The content decides, not the name. */
+TEST(our_own_files_are_known)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/ours.json", mt_test_tmpdir());
+    mtprof_config config = {.struct_size = sizeof config, .path = path};
+    mtprof_session *session = NULL;
+    REQUIRE_OK(mtprof_session_start(&config, &session));
+    {
+        MTPROF_SCOPE("ours");
+    }
+    REQUIRE_OK(mtprof_session_close(session));
+    mtprof_model *model = NULL;
+    REQUIRE_OK(mtprof_model_open(path, NULL, &model));
+    mtprof_model_info info = {.struct_size = sizeof info};
+    REQUIRE_OK(mtprof_model_get_info(model, &info));
+    CHECK_EQ_U64(info.foreign, 0);
+    CHECK_EQ_U64(import_findings(model).events, 1);
+    mtprof_model_free(model);
 }
 
 static int give_up(void *user, const char *what, uint64_t done, uint64_t total)

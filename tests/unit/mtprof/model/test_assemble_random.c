@@ -486,13 +486,13 @@ TEST(random_runs_equal_the_oracle)
         fill_runs(&w, runs);
         REQUIRE_OK(mtprof__model_assemble(model, runs, w.n_runs));
         oracle_links(&w);
-        oracle_folds(&w);
         int before = w.n;
         if (w.native) {
             oracle_twins(&w);
         }
-        folded += w.collapsed;
         twins += (uint64_t)(w.n - before);
+        oracle_folds(&w);
+        folded += w.collapsed;
         if (w.n == MAX_EVENTS) {
             FAIL("round %d: the oracle has no room", round);
         }
