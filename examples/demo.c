@@ -2,12 +2,13 @@
  *
  * The demo: a small "training" program under the profiler. Four threads run ops with shapes and
  * memory, the trace goes to a file, the process that writes it is killed half-way in a second
- * round, and both traces are read back and summed up.
+ * round, and both traces become tables and files for viewers.
  *
  * Everything here uses the public headers only.
  */
 #include <mtprof/mtprof.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,9 +19,7 @@
 
 enum {
     THREADS = 4,
-    STEPS = 2000,
-    NAMES_MAX = 64,
-    DEPTH_MAX = 64
+    STEPS = 2000
 };
 
 /* ---- the program that is profiled ---- */
@@ -97,104 +96,70 @@ static mtprof_session *start(const char *path)
     return session;
 }
 
-/* ---- reading a trace back ---- */
+/* ---- what the trace says ---- */
 
-typedef struct row {
-    uint32_t name;
-    uint64_t calls, open;
-    int64_t total_ns;
-} row;
-
-static row *row_of(row *rows, int *count, uint32_t name)
+static void must(mtprof_status status)
 {
-    for (int i = 0; i < *count; i++) {
-        if (rows[i].name == name) {
-            return &rows[i];
-        }
-    }
-    if (*count == NAMES_MAX) {
-        return NULL;
-    }
-    rows[*count] = (row){.name = name};
-    return &rows[(*count)++];
-}
-
-/* One thread's records: begins are pushed, ends find theirs by key. */
-static void sum_stream(const mtprof_reader *reader, uint32_t stream, row *rows, int *count)
-{
-    struct {
-        uint64_t key;
-        uint32_t name;
-        int64_t start_ns;
-    } open[DEPTH_MAX];
-    int depth = 0;
-    mtprof_cursor *cursor;
-    mtprof_record record;
-    if (mtprof_cursor_open(reader, stream, &cursor) != MTPROF_OK) {
-        return;
-    }
-    mtprof_status status;
-    while ((status = mtprof_cursor_next(cursor, &record)) != MTPROF_EEND) {
-        if (status != MTPROF_OK) {
-            printf("  damaged: %s\n", mtprof_last_error()->message);
-        } else if (record.kind == MTPROF_REC_BEGIN && depth < DEPTH_MAX) {
-            open[depth].key = record.key;
-            open[depth].name = record.arg;
-            open[depth++].start_ns = mtprof_reader_ns(reader, record.ticks);
-        } else if ((record.kind == MTPROF_REC_END || record.kind == MTPROF_REC_END_X) &&
-                   depth > 0 && open[depth - 1].key == record.key) {
-            row *r = row_of(rows, count, open[--depth].name);
-            if (r != NULL) {
-                r->calls++;
-                r->total_ns += mtprof_reader_ns(reader, record.ticks) - open[depth].start_ns;
-            }
-        }
-    }
-    while (depth > 0) {
-        row *r = row_of(rows, count, open[--depth].name);
-        if (r != NULL) {
-            r->open++;
-        }
-    }
-    mtprof_cursor_close(cursor);
-}
-
-static void print_trace(const char *path)
-{
-    mtprof_reader *reader;
-    if (mtprof_reader_open(path, &reader) != MTPROF_OK) {
+    if (status != MTPROF_OK) {
         fprintf(stderr, "demo: %s\n", mtprof_last_error()->message);
         exit(1);
     }
-    row rows[NAMES_MAX];
-    int count = 0;
-    for (uint32_t i = 0; i < mtprof_reader_stream_count(reader); i++) {
-        mtprof_stream_info info = {.struct_size = sizeof info};
-        if (mtprof_reader_stream(reader, i, &info) == MTPROF_OK &&
-            info.kind == MTPROF_STREAM_THREAD) {
-            sum_stream(reader, i, rows, &count);
-        }
+}
+
+static int print_bytes(void *context, const void *bytes, size_t length)
+{
+    (void)context;
+    return fwrite(bytes, 1, length, stdout) == length ? 0 : EIO;
+}
+
+/* The table people know from torch.profiler, made to fit a terminal. */
+static void print_table(mtprof_model *model)
+{
+    mtprof_output output = {.struct_size = sizeof output, .write = print_bytes};
+    mtprof_table_options options = {
+        .struct_size = sizeof options, .format = MTPROF_TABLE_FIT, .width = 100};
+    mtprof_averages *averages;
+    must(mtprof_averages_new(model, NULL, &averages));
+    must(mtprof_averages_sort(averages, "self_cpu_time_total"));
+    must(mtprof_averages_table(averages, &options, &output));
+    mtprof_averages_free(averages);
+}
+
+static void export_for_viewers(mtprof_model *model, const char *folder)
+{
+    static const struct {
+        enum mtprof_export_format format;
+        const char *name, *where;
+    } files[] = {
+        {MTPROF_EXPORT_CHROME, "demo.json.gz", "ui.perfetto.dev, chrome://tracing, TensorBoard"},
+        {MTPROF_EXPORT_PERFETTO, "demo.pftrace", "ui.perfetto.dev"},
+        {MTPROF_EXPORT_SPEEDSCOPE, "demo.speedscope.json", "speedscope"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[4096];
+        mtprof_export_report report = {.struct_size = sizeof report};
+        mtprof_export_options options = {.struct_size = sizeof options, .report = &report};
+        snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
+        must(mtprof_export(model, files[i].format, path, &options));
+        printf("  %s (%.1f MiB): open it in %s\n", path, (double)report.bytes_written / (1 << 20),
+               files[i].where);
     }
-    printf("  %-16s %10s %14s %12s %8s\n", "name", "calls", "total", "average", "open");
-    for (int i = 0; i < count; i++) {
-        mtprof_text name = {"?", 1};
-        mtprof_reader_string(reader, rows[i].name, &name);
-        double average = rows[i].calls != 0 ? (double)rows[i].total_ns / (double)rows[i].calls : 0;
-        printf("  %-16.*s %10llu %11.3f ms %9.3f us %8llu\n", (int)name.length, name.bytes,
-               (unsigned long long)rows[i].calls, (double)rows[i].total_ns / 1e6, average / 1e3,
-               (unsigned long long)rows[i].open);
-    }
-    mtprof_trace_info info = {.struct_size = sizeof info};
-    mtprof_reader_info(reader, &info);
-    printf("  %u threads, %.1f MiB, %s\n", mtprof_reader_thread_count(reader),
-           (double)info.file_bytes / (1 << 20),
+}
+
+static mtprof_model *open_trace(const char *path)
+{
+    mtprof_model *model;
+    must(mtprof_model_open(path, NULL, &model));
+    mtprof_model_info info = {.struct_size = sizeof info};
+    must(mtprof_model_get_info(model, &info));
+    printf("  %.1f ms, %s\n", (double)(info.end_ns - info.start_ns) / 1e6,
            info.closed ? "closed by the recorder" : "not closed: the process died");
-    mtprof_reader_close(reader);
+    return model;
 }
 
 /* ---- the two rounds ---- */
 
-static void record_normally(const char *path)
+static void record_normally(const char *path, const char *folder)
 {
     mtprof_session *session = start(path);
     run_threads();
@@ -207,7 +172,10 @@ static void record_normally(const char *path)
            (unsigned long long)health.lost);
     printf("   A begin+end pair costs %.1f ns on this machine.\n",
            (double)health.pair_cost_ps / 1e3);
-    print_trace(path);
+    mtprof_model *model = open_trace(path);
+    print_table(model);
+    export_for_viewers(model, folder);
+    mtprof_model_free(model);
 }
 
 static void record_and_die(const char *path)
@@ -223,7 +191,9 @@ static void record_and_die(const char *path)
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     printf("\n2. The same, killed with SIGKILL after 200 ms. What it had recorded:\n");
-    print_trace(path);
+    mtprof_model *model = open_trace(path);
+    print_table(model);
+    mtprof_model_free(model);
 }
 
 int main(int argc, char **argv)
@@ -232,8 +202,10 @@ int main(int argc, char **argv)
     char normal[4096], killed[4096];
     snprintf(normal, sizeof normal, "%s/demo.mtt", folder);
     snprintf(killed, sizeof killed, "%s/demo-killed.mtt", folder);
-    record_normally(normal);
+    record_normally(normal, folder);
     record_and_die(killed);
-    printf("\nThe traces: %s and %s (docs/format.md says what is in them).\n", normal, killed);
+    printf("\nThe traces: %s and %s. Look at them with the mtprof command:\n"
+           "  mtprof report %s --group shapes\n  mtprof info %s\n",
+           normal, killed, normal, killed);
     return 0;
 }

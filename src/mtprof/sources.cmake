@@ -85,6 +85,7 @@ set(MTPROF_SOURCES
     src/mtprof/import/import_memory.c
     src/mtprof/import/import_nest.c
     src/mtprof/import/import_payload.c
+    src/mtprof/import/import_refs.c
     src/mtprof/import/import_sort.c
     src/mtprof/import/import_source.c
     src/mtprof/import/import_stack.c

@@ -67,7 +67,8 @@ class Install(unittest.TestCase):
     def test_files(self):
         for name in ("lib/libmtprof.so", "lib/libmtprof.so.0", "lib/libmtprof.a",
                      "lib/pkgconfig/mtprof.pc", "include/mtprof/version.h",
-                     "lib/cmake/mtprof/mtprofConfig.cmake"):
+                     "lib/cmake/mtprof/mtprofConfig.cmake", "bin/mtprof",
+                     "share/man/man1/mtprof.1", "share/bash-completion/completions/mtprof"):
             self.assertTrue((self.prefix / name).exists(), name)
 
     def test_every_include_of_a_header_is_installed(self):

@@ -212,28 +212,49 @@ static int add_hosts(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* What is said to have no parent (key 0) has none, whatever the times say. Without a duration it is
- * then on top: no sum of times tells. */
-static void drop_parent(const mtprof__columns *columns, uint32_t i)
+/* Whether times cannot tell what an event is in: it has no duration, and nests. */
+static bool is_moment(const mtprof__columns *columns, uint32_t i)
 {
-    const unsigned loose = MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP;
-    columns->parent[i] = MTPROF_NO_EVENT;
-    if (columns->start_ns[i] == columns->end_ns[i] && (columns->flags[i] & loose) == 0 &&
-        columns->kind[i] != MTPROF_EVENT_FUNCTION) {
-        columns->flags[i] |= MTPROF_EVENT_TOP;
+    return columns->start_ns[i] == columns->end_ns[i] &&
+           (columns->flags[i] & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) == 0 &&
+           columns->kind[i] != MTPROF_EVENT_FUNCTION;
+}
+
+/* An event says what its parent is. Key 0: it has none, whatever the times say. A moment is on top
+ * or not as its parent says; no sum of times tells. Other keys become parents when all runs are
+ * there. */
+static void settle_parent(const mtprof__import *import, uint32_t track, const mtprof__link *link,
+                          const mtprof__id_refs *refs)
+{
+    const mtprof__columns *columns = &import->tracks[track].run.columns;
+    uint32_t i = link->event;
+    const mtprof__id_ref *parent =
+        link->key != 0 ? mtprof__import_refs_find(refs, link->key) : NULL;
+    if (link->key == 0) {
+        columns->parent[i] = MTPROF_NO_EVENT;
+    }
+    if (is_moment(columns, i) && (link->key == 0 || parent != NULL)) {
+        bool inside = parent != NULL && parent->track == track;
+        columns->flags[i] = (uint16_t)(inside ? columns->flags[i] & ~MTPROF_EVENT_TOP
+                                              : columns->flags[i] | MTPROF_EVENT_TOP);
     }
 }
 
-static void drop_parents(const mtprof__import *import)
+static int settle_parents(const mtprof__import *import)
 {
-    for (size_t t = 0; t < import->n_tracks; t++) {
-        const mtprof__run *run = &import->tracks[t].run;
-        for (size_t i = 0; i < run->parents.n; i++) {
-            if (run->parents.items[i].key == 0) {
-                drop_parent(&run->columns, run->parents.items[i].event);
-            }
+    mtprof__id_refs refs = {NULL, 0};
+    int status = MTPROF_OK;
+    for (uint32_t t = 0; status == MTPROF_OK && t < import->n_tracks; t++) {
+        const mtprof__links *parents = &import->tracks[t].run.parents;
+        if (parents->n > 0 && refs.items == NULL) {
+            status = mtprof__import_refs_make(import, &refs);
+        }
+        for (size_t i = 0; status == MTPROF_OK && i < parents->n; i++) {
+            settle_parent(import, t, &parents->items[i], &refs);
         }
     }
+    mtb_free(refs.items);
+    return status;
 }
 
 /* ---- points -------------------------------------------------------------------------------------
@@ -319,6 +340,8 @@ static int add_memory(mtprof__import *import, mtprof__import_track *strays)
         strays->pid = (int64_t)import->model->info.pid;
         strays->unsorted = true;
         status = mtprof__import_sort(strays);
+        memset(strays->run.columns.index, 0xFF,
+               strays->run.columns.n * sizeof *strays->run.columns.index); /* sorted: none */
         mtprof__import_tell_steps(import, strays);
     }
     return status;
@@ -459,7 +482,9 @@ int mtprof__import_finish(mtprof__import *import)
         status = set_points(import);
     }
     if (status == MTPROF_OK) {
-        drop_parents(import);
+        status = settle_parents(import);
+    }
+    if (status == MTPROF_OK) {
         status = assemble(import, &strays.run);
     }
     mtprof__run_fini(&strays.run);

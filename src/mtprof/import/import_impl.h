@@ -8,7 +8,7 @@
  *   import_add.c      slices ─► event on its track (import_track.c), point, name of a thread;
  *                     import_payload.c its arguments, import_inputs.c its inputs and stack
  *   import_nest.c     track ─► sorted, with parents, self times, steps
- *   import_memory.c   allocations ─► the events they belong to
+ *   import_memory.c   allocations ─► the events they belong to (import_refs.c: by their ids)
  *   import_finish.c   tracks ─► runs ─► model
  *
  *   I1  Events are added in the order of the file; a track's columns are sorted once, at the end.
@@ -209,6 +209,19 @@ void mtprof__import_innermost(const mtprof__import_track *track, const mtprof__s
 int mtprof__import_trees(mtprof__import *import);
 /* The steps of a sorted track's events, where they have none. */
 void mtprof__import_tell_steps(const mtprof__import *import, const mtprof__import_track *track);
+
+/* import_refs.c: host events by id. The items are the caller's to free, also after a failure. */
+typedef struct mtprof__id_ref {
+    uint64_t id;
+    uint32_t track, place;
+} mtprof__id_ref;
+typedef struct mtprof__id_refs {
+    mtprof__id_ref *items; /* by id */
+    size_t n;
+} mtprof__id_refs;
+int mtprof__import_refs_make(const mtprof__import *import, mtprof__id_refs *refs);
+/* NULL: none has it. */
+const mtprof__id_ref *mtprof__import_refs_find(const mtprof__id_refs *refs, uint64_t id);
 
 /* import_memory.c: allocations into the self memory of the events they are in, and those outside of
  * everything into events of their own, appended to `strays`. Their `owner` becomes what

@@ -7,60 +7,6 @@
 #include "base/fail.h"
 #include "mtprof/import/import_impl.h"
 
-/* A host event by its id. */
-typedef struct id_ref {
-    uint64_t id;
-    uint32_t track, place;
-} id_ref;
-
-typedef struct id_refs {
-    id_ref *items; /* by id */
-    size_t n;
-} id_refs;
-
-static void ref_key(const void *item, mtprof__sort_key *key)
-{
-    key->start_ns = (int64_t)((const id_ref *)item)->id;
-}
-
-static int make_refs(const mtprof__import *import, id_refs *refs)
-{
-    size_t total = 0;
-    for (size_t t = 0; t < import->n_tracks; t++) {
-        total += import->tracks[t].run.columns.n;
-    }
-    refs->items = mtb_calloc(total + 1, sizeof *refs->items);
-    if (refs->items == NULL) {
-        return mtb_fail(MTPROF_ENOMEM, "open trace: ids of %zu events", total);
-    }
-    for (uint32_t t = 0; t < import->n_tracks; t++) {
-        const mtprof__columns *columns = &import->tracks[t].run.columns;
-        const uint64_t *ids = columns->extra[MTPROF_COLUMN_CORRELATION];
-        for (uint32_t i = 0;
-             ids != NULL && !mtprof__import_is_queue(&import->tracks[t]) && i < columns->n; i++) {
-            if (ids[i] != 0) {
-                refs->items[refs->n++] = (id_ref){ids[i], t, i};
-            }
-        }
-    }
-    return mtprof__import_sort_items((void **)&refs->items, refs->n, sizeof *refs->items, ref_key);
-}
-
-static const id_ref *find_ref(const id_refs *refs, uint64_t id)
-{
-    size_t from = 0;
-    size_t to = refs->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if ((int64_t)refs->items[middle].id < (int64_t)id) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    return from < refs->n && refs->items[from].id == id ? &refs->items[from] : NULL;
-}
-
 /* ---- what they become ---------------------------------------------------------------------------
  */
 
@@ -86,7 +32,7 @@ static int add_stray(mtprof__import *import, const mtprof__event *point, mtprof_
     columns->name[n] = point->name;
     columns->track[n] = import->tracks[point->track].track;
     columns->step[n] = point->step;
-    columns->index[n] = MTPROF_NO_EVENT;
+    columns->index[n] = (uint32_t)(point - import->points); /* for sorting: as in the file */
     columns->kind[n] = failed ? MTPROF_EVENT_OUT_OF_MEMORY : MTPROF_EVENT_MEMORY;
     columns->device[n] = 0;
     columns->flags[n] = MTPROF_EVENT_TOP;
@@ -130,11 +76,12 @@ static int list_allocs(const mtprof__import *import, thread_allocs *allocs)
 }
 
 static int give_one(mtprof__import *import, mtprof__event *point, uint32_t innermost,
-                    const id_refs *refs, const uint32_t *bases, mtprof__run *strays)
+                    const mtprof__id_refs *refs, const uint32_t *bases, mtprof__run *strays)
 {
     uint32_t track = point->track;
     uint64_t id = point->correlation;
-    const id_ref *named = id != 0 && id != UINT64_MAX ? find_ref(refs, id) : NULL;
+    const mtprof__id_ref *named =
+        id != 0 && id != UINT64_MAX ? mtprof__import_refs_find(refs, id) : NULL;
     point->correlation = 0;
     if (id == UINT64_MAX || (id == 0 && import->is_ours)) {
         innermost = MTPROF_NO_EVENT; /* ours names the owner wherever there is one */
@@ -149,7 +96,7 @@ static int give_one(mtprof__import *import, mtprof__event *point, uint32_t inner
     return add_bytes(&import->tracks[track].run.columns, innermost, point);
 }
 
-static int give_all(mtprof__import *import, thread_allocs *allocs, const id_refs *refs,
+static int give_all(mtprof__import *import, thread_allocs *allocs, const mtprof__id_refs *refs,
                     const uint32_t *bases, mtprof__run *strays)
 {
     for (size_t from = 0, to = 0; from < allocs->n; from = to) {
@@ -170,10 +117,10 @@ static int give_all(mtprof__import *import, thread_allocs *allocs, const id_refs
 int mtprof__import_memory(mtprof__import *import, const uint32_t *bases, mtprof__run *strays)
 {
     thread_allocs allocs = {NULL, NULL, 0};
-    id_refs refs = {NULL, 0};
+    mtprof__id_refs refs = {NULL, 0};
     int status = list_allocs(import, &allocs);
     if (status == MTPROF_OK && import->allocs_name_owner) {
-        status = make_refs(import, &refs);
+        status = mtprof__import_refs_make(import, &refs);
     }
     if (status == MTPROF_OK) {
         status = give_all(import, &allocs, &refs, bases, strays);
