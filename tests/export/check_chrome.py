@@ -65,8 +65,11 @@ class CheckChrome(unittest.TestCase):
 
     def each(self):
         for trace in self.traces:
-            with self.subTest(seed=trace.seed):
-                yield trace
+            self.seed = trace.seed
+            yield trace
+
+    def _formatMessage(self, msg, standard):
+        return super()._formatMessage(f"seed {getattr(self, 'seed', SEED)}: {msg}", standard)
 
     def test_top_level(self):
         for t in self.each():
@@ -164,12 +167,12 @@ class CheckChrome(unittest.TestCase):
             self.assertEqual(set(starts), set(ends))
             kinds = Counter(cat for cat, _ in starts)
             self.assertEqual(kinds["ac2g"], sum(e["cat"] in DEVICE for e in t.spans))
-            self.assertGreater(kinds["fwdbwd"], 100)
+            self.assertEqual(kinds["fwdbwd"], 3 * 150)
 
     def test_ops_have_their_args(self):
         for t in self.each():
             ops = [e["args"] for e in t.spans if e["cat"] == "cpu_op"]
-            self.assertEqual(len(ops), 3 * 150 * 2)
+            self.assertEqual(len(ops), 3 * 150 * 3)
             for args in ops:
                 self.assertEqual(args["runtime_name"], "dispatch_kernel")
                 self.assertEqual(args["correlation_id"], args["External id"])
@@ -226,7 +229,7 @@ class CheckChrome(unittest.TestCase):
         for t in self.each():
             events = t.mindtorch["traceEvents"]
             cats = Counter(e.get("cat") for e in events)
-            self.assertEqual(cats["op"], 3 * 150 * 2)
+            self.assertEqual(cats["op"], 3 * 150 * 3)
             self.assertNotIn("cpu_op", cats)
             self.assertGreater(cats["metadata"], 0)
             calls = {e["args"]["correlation_id"]: e for e in events if e.get("cat") == "runtime" and "op_name" in e["args"]}

@@ -152,7 +152,7 @@ static const text *any_text(uint64_t *random)
     return &texts[next(random) % NAMES];
 }
 
-static mtprof_token begin_op(uint64_t *random, uint64_t number, bool backward)
+static mtprof_token begin_op(uint64_t *random, uint64_t number, uint32_t forward_thread)
 {
     int64_t sizes[] = {(int64_t)(next(random) % 5), 3};
     int64_t strides[] = {3, 1};
@@ -176,7 +176,7 @@ static mtprof_token begin_op(uint64_t *random, uint64_t number, bool backward)
                           .inputs = inputs,
                           .n_inputs = 5,
                           .sequence = number,
-                          .forward_thread = backward ? 1 : 0,
+                          .forward_thread = forward_thread,
                           .overload = any_text(random)->id,
                           .module = any_text(random)->id,
                           .flops = 12,
@@ -185,13 +185,14 @@ static mtprof_token begin_op(uint64_t *random, uint64_t number, bool backward)
     return mtprof_op_begin(&op_site, &op);
 }
 
-static void one_round(uint64_t *random, uint64_t number)
+static void one_round(uint64_t *random, uint64_t number, uint32_t thread)
 {
     const text *name = any_text(random);
     mtprof_token scope = mtprof_begin_named(name->bytes, name->length, MTPROF_KIND_SCOPE);
     mtprof_meta_text(scope, any_text(random)->id, name->bytes, name->length);
     mtprof_meta_real(scope, any_text(random)->id, 0.25);
-    mtprof_token op = begin_op(random, number, false);
+    mtprof_end(begin_op(random, number, 0));
+    mtprof_token op = begin_op(random, number, thread); /* backward, and so is what is in it */
     mtprof_alloc(0, 4096 * (number + 1), 512, 512, 4096);
     if (number % 3 == 0) {
         mtprof_token call = mtprof_begin(&call_site);
@@ -201,8 +202,7 @@ static void one_round(uint64_t *random, uint64_t number)
     if (number % 7 == 0) {
         answer(mtprof_launch(NULL, 0, 1), any_text(random), next(random));
     }
-    mtprof_token back = begin_op(random, number, true);
-    mtprof_end(back);
+    mtprof_end(begin_op(random, number, thread));
     mtprof_op_end(op, 0, next(random));
     mtprof_token task = mtprof_begin(&async_site);
     mtprof_counter(&mark_site, (int64_t)number);
@@ -213,12 +213,17 @@ static void one_round(uint64_t *random, uint64_t number)
     mtprof_end(task);
 }
 
+typedef struct program {
+    uint64_t random;
+    uint32_t thread; /* its logical number */
+} program;
+
 static void *run(void *context)
 {
-    uint64_t *random = context;
-    mtprof_name_thread(texts[*random % NAMES].bytes);
+    program *p = context;
+    mtprof_name_thread(texts[p->random % NAMES].bytes);
     for (uint64_t i = 0; i < ROUNDS; i++) {
-        one_round(random, i);
+        one_round(&p->random, i, p->thread);
     }
     return NULL;
 }
@@ -280,14 +285,15 @@ int main(int argc, char **argv)
                                      texts[NAMES - 1 - i].bytes, texts[NAMES - 1 - i].length,
                                      i % 2));
     }
-    pthread_t threads[THREADS];
-    uint64_t randoms[THREADS];
-    for (int i = 0; i < THREADS; i++) {
-        randoms[i] = next(&seed);
-        pthread_create(&threads[i], NULL, run, &randoms[i]);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
+    for (uint32_t i = 0; i < THREADS;
+         i++) { /* one after another, so that their numbers are known */
+        pthread_t thread;
+        program p = {.random = next(&seed), .thread = i + 1};
+        if (pthread_create(&thread, NULL, run, &p) != 0) {
+            fprintf(stderr, "make_chrome: no thread\n");
+            return 1;
+        }
+        pthread_join(thread, NULL);
     }
     mtprof_token open = mtprof_begin(&mark_site); /* still open at the end */
     must(mtprof_session_stop(session));

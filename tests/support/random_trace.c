@@ -303,6 +303,15 @@ static uint32_t innermost_name(const sim *s, uint16_t slot)
     return 0;
 }
 
+static bool in_function(const sim_slot *state)
+{
+    bool found = false;
+    for (size_t i = 0; i < state->n_open; i++) {
+        found = found || state->open[i].function;
+    }
+    return found;
+}
+
 static void begin(sim *s, uint16_t slot)
 {
     sim_slot *state = &s->slots[slot - 1];
@@ -321,8 +330,10 @@ static void begin(sim *s, uint16_t slot)
         action->name = same; /* a child of its parent's name */
     }
     bool function = kind == MTPROF_KIND_FUNCTION;
-    bool async = !options->plain && !function && chance(s, 5);
-    bool foreign_end = !options->plain && !function && s->trace->n_slots > 1 && chance(s, 3);
+    /* What a function's own time is, with asynchronous scopes in it, nobody has laid down. */
+    bool nests = options->plain || function || in_function(state);
+    bool async = !nests && chance(s, 5);
+    bool foreign_end = !nests && s->trace->n_slots > 1 && chance(s, 3);
     bool launches = kind == MTPROF_KIND_RUNTIME ? chance(s, 50) : !function && chance(s, 5);
     action->flags |= async ? MTPROF_FLAG_ASYNC : 0;
     action->flags |= launches && s->device ? MTPROF_FLAG_LAUNCH : 0;

@@ -142,6 +142,10 @@ void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *eve
     if (annotation) {
         mtb_write_literal(writer, "\"External id\": ");
         mtb_write_u64(writer, event->owner);
+        if (event->step >= 0) {
+            mtb_write_literal(writer, ", \"step\": ");
+            mtb_write_i64(writer, event->step);
+        }
         if (mtprof__chrome_is_moved(event)) {
             mtprof__chrome_recorded(chrome, event);
         }

@@ -164,6 +164,9 @@ static int write_events(mtprof__chrome *chrome, mtprof__events *events)
     const mtprof__event *event = NULL;
     int status;
     bool split = job->options.split_bytes > 0;
+    if (!chrome->rebuild_frames) {
+        mtprof__events_skip_begins(events);
+    }
     while ((status = mtprof__events_next(events, &event)) == MTPROF_OK) {
         MT_TRY(write_event(chrome, event));
         if (MT_UNLIKELY(chrome->error != 0)) {

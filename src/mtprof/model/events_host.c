@@ -344,11 +344,21 @@ MT_INLINE int begin_shown(mtprof__record_events *r, mtprof__slot_context *c, mtp
     return MTPROF_OK;
 }
 
+int mtprof__host_begin_unseen(mtprof__record_events *r, mtprof__slot_context *c)
+{
+    return begin_shown(r, c, &c->slot.scopes[c->slot.at], c->slot.at);
+}
+
 static int begin(mtprof__record_events *r, mtprof__slot_context *c, const mtprof__event **out)
 {
     uint32_t at = c->slot.at;
     mtprof__scope *scope = &c->slot.scopes[at];
     MT_TRY(begin_shown(r, c, scope, at));
+    bool unseen = r->head.skip_begins && scope->kind != MTPROF_EVENT_FUNCTION &&
+                  scope->parent_key == 0 && (scope->flags & MTPROF_EVENT_LAUNCHES) == 0;
+    if (unseen) {
+        return MTPROF_EEND; /* its event is made when it ends */
+    }
     MT_TRY(make_event(r, c, at));
     *out = &c->live[at].event;
     if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_LAUNCHES) != 0)) {

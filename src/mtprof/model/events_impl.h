@@ -16,6 +16,7 @@ struct mtprof__events {
                     uint32_t *track);
     void (*progress)(const mtprof__events *events, uint64_t *done, uint64_t *total);
     void (*close)(mtprof__events *events);
+    bool skip_begins; /* advice: a stream may give BEGIN edges all the same */
     mtprof__events_totals totals;
     uint64_t plain_id; /* mtprof__events_plain_id() */
 };

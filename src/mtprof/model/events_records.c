@@ -153,7 +153,12 @@ static int next_edge(mtprof__events *events, const mtprof__event **event)
         }
         if (MT_LIKELY(r->advance && r->n_heap > 0)) {
             mtprof__slot_context *top = &r->slots[r->heap[0]];
-            enum mtprof__fast step = mtprof__slot_fast(&top->slot, limit_of_top(r));
+            int64_t limit = r->n_heap + r->n_sources > 1 ? limit_of_top(r) : INT64_MAX;
+            enum mtprof__fast step = mtprof__slot_fast(&top->slot, limit);
+            while (r->head.skip_begins && step == MTPROF__FAST_BEGIN) {
+                MT_TRY(mtprof__host_begin_unseen(r, top));
+                step = mtprof__slot_fast(&top->slot, limit);
+            }
             if (MT_LIKELY(step != MTPROF__FAST_NONE)) {
                 return mtprof__host_edge(
                     r, top, step == MTPROF__FAST_BEGIN ? MTPROF__SLOT_BEGIN : MTPROF__SLOT_END,
@@ -313,6 +318,11 @@ int mtprof__events_open(mtprof_model *model, mtprof__events **out)
 int mtprof__events_next(mtprof__events *events, const mtprof__event **event)
 {
     return events->next(events, event);
+}
+
+void mtprof__events_skip_begins(mtprof__events *events)
+{
+    events->skip_begins = true;
 }
 
 size_t mtprof__events_plain(mtprof__events *events, mtprof__plain_step *steps, size_t room,

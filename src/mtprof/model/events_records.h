@@ -121,6 +121,8 @@ typedef struct mtprof__record_events {
 /* events_host.c: what an edge of a slot means. EEND: nothing to show. */
 int mtprof__host_edge(mtprof__record_events *r, mtprof__slot_context *c,
                       enum mtprof__slot_edge edge, const mtprof__event **event);
+/* A scope of the slot has begun, and nobody wants to see that. */
+int mtprof__host_begin_unseen(mtprof__record_events *r, mtprof__slot_context *c);
 /* Gives back the annotations that a place on a stack holds. */
 void mtprof__live_release(mtprof__record_events *r, mtprof__live *live);
 /* The next END of those that r->closing asks for; EEND: all done. */

@@ -196,6 +196,15 @@ static int open_payload(mtprof__slot *slot, uint32_t at, mtprof__payload_store *
     return MTPROF_OK;
 }
 
+/* Without an instruction for it the compiler calls a function. */
+static size_t count_bits(uint16_t bits)
+{
+    unsigned n = bits - (bits >> 1 & 0x5555u);
+    n = (n & 0x3333u) + (n >> 2 & 0x3333u);
+    n = (n + (n >> 4)) & 0x0F0Fu;
+    return (n + (n >> 8)) & 0x1Fu;
+}
+
 /* Takes apart the record at the cursor if it is one of the common payloads of a begin or end, with
  * the checks that mtprof__cursor_next() makes of it; its length, 0: it is something else. */
 static size_t split_payload(const mtprof_cursor *cursor, mtprof_record *record)

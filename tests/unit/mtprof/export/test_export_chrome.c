@@ -220,7 +220,7 @@ TEST(device_work_is_tied_to_its_launch)
     CHECK_EQ_I64(count_text(image.text, "\"ac2g\", \"name\""), 4);
     check_line(&image, "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"fwd\", "
                        "\"pid\": 0, \"tid\": 7, \"ts\": 906.999, \"dur\": 2.102, \"args\": "
-                       "{\"External id\": 100}}");
+                       "{\"External id\": 100, \"step\": 3}}");
     CHECK(strstr(image.text, "\"name\": \"aten::mm\"") != NULL);
     CHECK_EQ_I64(count_text(image.text, "\"device_type\": \"NPU\""), 3);
     check_line(&image, "{\"name\": \"process_labels\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 0, "
