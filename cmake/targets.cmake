@@ -5,7 +5,7 @@
 #   mt_test(test_ring unit/mtprof/record/test_ring.c [SHARED] [LABELS l...] [TIMEOUT s])
 #   mt_test_script(test_abi COMMAND... [LABELS l...] [TIMEOUT s])
 #   mt_bench(bench_scope bench_scope.c [STATIC])
-#   mt_fuzz(fuzz_reader fuzz_reader.c)
+#   mt_fuzz(fuzz_reader fuzz_reader.c ...)
 #
 # What was declared is written to tests.txt, bench.txt and fuzz.txt in the build folder, one line a
 # target, fields separated by tabs; tools/run_tests.py, tools/run_bench.py and ./dev read them.
@@ -77,14 +77,13 @@ function(mt_bench name source)
 endfunction()
 
 # Defines LLVMFuzzerTestOneInput(). Outside the fuzz preset it becomes a test that replays its corpus.
-function(mt_fuzz name source)
-  mt_no_leftovers(mt_fuzz ${name} "${ARGN}")
+function(mt_fuzz name)
   if(MT_SANITIZE STREQUAL "fuzzer")
-    mt_program(${name} mtprof_static ${source})
+    mt_program(${name} mtprof_static ${ARGN})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     mt_list_append(fuzz ${name} $<TARGET_FILE:${name}>)
   else()
-    mt_program(${name} mtprof_static ${source} ${PROJECT_SOURCE_DIR}/tests/harness/fuzz_replay.c)
+    mt_program(${name} mtprof_static ${ARGN} ${PROJECT_SOURCE_DIR}/tests/harness/fuzz_replay.c)
     mt_register_test(${name} fuzz "" $<TARGET_FILE:${name}> ${PROJECT_SOURCE_DIR}/tests/corpus/${name})
   endif()
 endfunction()

@@ -1,37 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as a trace: the reader answers every question about them without fault.
- *
- * Checksums stop a fuzzer at the door, so the first byte of an input chooses how the rest of it
- * becomes a trace:
- *   0  as it is
- *   1  with the checksums of the header, of chunk headers and of chunk data set right
- *   2  as the records of chunks made for them: pieces of {stream, flags, length (2 bytes), bytes};
- *      flags: bit 0 with checksum, bits 1-2 slot, bit 3 the trace is closed
  */
-#include "base/crc32c.h"
-#include "mtprof/format/layout.h"
+#include "trace_input.h"
 
 #include <mtprof/reader.h>
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
-    MODES = 3,
-    PIECE_HEAD = 4,
-    PIECES_MAX = 32, /* each is a page at least: more make slow inputs, not better ones */
     STACK_MAX = 1 << 20
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
-
-typedef struct image {
-    unsigned char *bytes;
-    size_t size;
-} image;
 
 /* What must hold whatever the input is. */
 static void require(bool condition)
@@ -39,89 +22,6 @@ static void require(bool condition)
     if (!condition) {
         __builtin_trap();
     }
-}
-
-/* ---- making a trace of the input ----------------------------------------------------------------
- */
-
-static void repair_header(image *trace)
-{
-    mtprof__file_header header;
-    if (trace->size < sizeof header) {
-        return;
-    }
-    memcpy(&header, trace->bytes, sizeof header);
-    header.header_crc = mtb_crc32c(0, &header, offsetof(mtprof__file_header, header_crc));
-    header.closed_crc = mtb_crc32c(0, header.health, 260);
-    header.final_crc = mtb_crc32c(0, &header.end_ticks, 16);
-    memcpy(trace->bytes, &header, sizeof header);
-}
-
-static void repair_chunk(image *trace, size_t at)
-{
-    mtprof__chunk_header chunk;
-    memcpy(&chunk, trace->bytes + at, sizeof chunk);
-    if (chunk.magic != MTPROF_CHUNK_MAGIC) {
-        return;
-    }
-    chunk.header_crc = mtprof__chunk_header_crc(trace->bytes + 24, &chunk);
-    if (chunk.committed <= trace->size - at - sizeof chunk) {
-        chunk.data_crc = mtprof__chunk_data_crc(chunk.committed, trace->bytes + at + sizeof chunk);
-    }
-    memcpy(trace->bytes + at, &chunk, sizeof chunk);
-}
-
-static void repair(image *trace)
-{
-    repair_header(trace);
-    for (size_t at = MTPROF_HEADER_BYTES; at + MTPROF_CHUNK_HEADER <= trace->size;
-         at += MTPROF_CHUNK_ALIGN) {
-        repair_chunk(trace, at);
-    }
-}
-
-static void append(image *trace, size_t size)
-{
-    trace->bytes = realloc(trace->bytes, trace->size + size);
-    require(trace->bytes != NULL);
-    memset(trace->bytes + trace->size, 0, size);
-    trace->size += size;
-}
-
-static void wrap(image *trace, const uint8_t *data, size_t size)
-{
-    mtprof__file_header header = {
-        .magic = MTPROF_FILE_MAGIC,
-        .major = MTPROF_FORMAT_MAJOR,
-        .header_bytes = MTPROF_HEADER_BYTES,
-        .tick_period = (uint64_t)1 << MTPROF_PERIOD_SHIFT,
-        .policy = 1,
-    };
-    uint64_t sequences[256][4] = {{0}};
-    append(trace, MTPROF_HEADER_BYTES);
-    for (int pieces = 0; size >= PIECE_HEAD && pieces < PIECES_MAX; pieces++) {
-        size_t length = (size_t)data[2] | (size_t)data[3] << 8;
-        length = (length < size - PIECE_HEAD ? length : size - PIECE_HEAD) & ~(size_t)7;
-        mtprof__chunk_header chunk = {
-            .magic = MTPROF_CHUNK_MAGIC,
-            .size = (uint32_t)mtb_round_up(MTPROF_CHUNK_HEADER + length, MTPROF_CHUNK_ALIGN),
-            .stream = data[0],
-            .slot = data[1] >> 1 & 3,
-            .sequence = sequences[data[0]][data[1] >> 1 & 3]++,
-            .committed = length,
-            .state = (data[1] & 1) != 0 ? MTPROF_CHUNK_CHECKED : MTPROF_CHUNK_SEALED,
-        };
-        header.closed = (data[1] & 8) != 0 ? MTPROF_CLOSED_MARK : header.closed;
-        size_t at = trace->size;
-        append(trace, chunk.size);
-        memcpy(trace->bytes + at, &chunk, sizeof chunk);
-        memcpy(trace->bytes + at + sizeof chunk, data + PIECE_HEAD, length);
-        data += PIECE_HEAD + length;
-        size -= PIECE_HEAD + length;
-    }
-    header.file_bytes = trace->size;
-    memcpy(trace->bytes, &header, sizeof header);
-    repair(trace);
 }
 
 /* ---- asking everything --------------------------------------------------------------------------
@@ -250,47 +150,18 @@ static void use_reader(const mtprof_reader *reader, uint64_t size)
     }
 }
 
-static int64_t image_read(void *context, uint64_t offset, void *buffer, size_t length)
-{
-    const image *trace = context;
-    if (offset >= trace->size) {
-        return 0;
-    }
-    length = trace->size - offset < length ? (size_t)(trace->size - offset) : length;
-    memcpy(buffer, trace->bytes + offset, length);
-    return (int64_t)length;
-}
-
-static uint64_t image_size(void *context)
-{
-    const image *trace = context;
-    return trace->size;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 {
-    image trace = {NULL, 0};
-    if (size_bytes == 0) {
+    trace_input trace;
+    mtprof_reader *reader = NULL;
+    if (!trace_input_make(&trace, data, size_bytes)) {
         return 0;
     }
-    uint8_t mode = data[0] % MODES;
-    if (mode == 2) {
-        wrap(&trace, data + 1, size_bytes - 1);
-    } else {
-        append(&trace, size_bytes); /* one more than needed: never empty */
-        trace.size = size_bytes - 1;
-        memcpy(trace.bytes, data + 1, trace.size);
-        if (mode == 1) {
-            repair(&trace);
-        }
-    }
-    mtprof_bytes bytes = {
-        .struct_size = sizeof bytes, .context = &trace, .read = image_read, .size = image_size};
-    mtprof_reader *reader = NULL;
+    mtprof_bytes bytes = trace_input_bytes(&trace);
     if (mtprof_reader_open_bytes(&bytes, &reader) == MTPROF_OK) {
         use_reader(reader, trace.size);
     }
     mtprof_reader_close(reader);
-    free(trace.bytes);
+    trace_input_free(&trace);
     return 0;
 }

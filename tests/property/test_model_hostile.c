@@ -9,6 +9,7 @@
 #include "support/model_view.h"
 #include "support/random_trace.h"
 
+#include <mtprof/check.h>
 #include <mtprof/op.h>
 #include <mtprof/session.h>
 #include <mtprof/trace.h>
@@ -188,6 +189,9 @@ TEST(one_trace_one_model)
         REQUIRE_OK(mtprof_model_take_reader(reader, &options, &models[i]));
         REQUIRE(model_view_make(&views[i], models[i]));
     }
+    mtprof_check_summary checked = {.struct_size = sizeof checked};
+    REQUIRE_OK(mtprof_check(path, NULL, &checked));
+    CHECK_EQ_U64(checked.errors + checked.warnings, 0);
     CHECK(views[0].n > (size_t)THREADS * EVENTS / 4);
     CHECK(model_view_check(&views[0]));
     CHECK(model_view_equal(&views[0], &views[1]));

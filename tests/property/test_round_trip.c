@@ -342,3 +342,33 @@ TEST(hostile_exports_are_accepted)
 {
     export_traces(true);
 }
+
+/* As files: compressed, and in parts. */
+TEST(files_are_accepted)
+{
+    uint64_t seed = mt_test_seed() + 2;
+    for (int i = 0; i < 10; i++) {
+        char path[512];
+        rt_options options = {.seed = mt_test_random(&seed), .steps = STEPS, .any_bytes = true};
+        rt_trace trace;
+        rt_make(&trace, &options);
+        mtprof_model *model = model_of_bytes(trace.bytes, trace.size, NULL);
+        REQUIRE(model != NULL);
+        snprintf(path, sizeof path, "%s/trace.json.gz", mt_test_tmpdir());
+        mtprof_status status = mtprof_export(model, MTPROF_EXPORT_CHROME, path, NULL);
+        CHECK(status == MTPROF_ENOTSUP || (CHECK_OK(status) && check_accepts(path)));
+        snprintf(path, sizeof path, "%s/parts.json", mt_test_tmpdir());
+        mtprof_export_report report = {.struct_size = sizeof report};
+        mtprof_export_options parts = {
+            .struct_size = sizeof parts, .split_bytes = 20000, .report = &report};
+        REQUIRE_OK(mtprof_export(model, MTPROF_EXPORT_CHROME, path, &parts));
+        for (uint32_t part = 0; part < report.files; part++) {
+            if (part > 0) {
+                snprintf(path, sizeof path, "%s/parts.%u.json", mt_test_tmpdir(), part);
+            }
+            CHECK(check_accepts(path));
+        }
+        mtprof_model_free(model);
+        rt_free(&trace);
+    }
+}

@@ -112,10 +112,12 @@ typedef struct mtprof__grouper {
     size_t n_shapes, shapes_capacity;
     mtb_idmap shapes_map;
     uint32_t *shapes_of; /* by input list: number, 0: not seen */
-    uint32_t *stacks;    /* number - 1: a node with these innermost frames */
+    uint32_t n_shapes_of;
+    uint32_t *stacks; /* number - 1: a node with these innermost frames */
     size_t n_stacks, stacks_capacity;
     mtb_idmap stacks_map;
-    uint32_t *stack_of;   /* by node: number, 0: not seen */
+    uint32_t *stack_of; /* by node: number, 0: not seen */
+    uint32_t n_stack_of;
     mtprof_frame *frames; /* two times room for stack_n */
 } mtprof__grouper;
 

@@ -20,6 +20,10 @@
 #include <errno.h>
 #include <string.h>
 
+enum {
+    MEMO_MOST = 1 << 22
+};
+
 static int no_memory(const char *what)
 {
     return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %s", what);
@@ -95,25 +99,31 @@ static int render_shapes(mtprof__grouper *grouper, uint32_t inputs, uint32_t *nu
     return status;
 }
 
-/* Zeros for each number that a column has. */
-static int make_memo(const uint32_t *column, size_t n, uint32_t **memo)
+/* Zeros for each number that a column has, as far as numbers are dense: a trace may call a stack
+ * anything, and what is not remembered is looked up again. */
+static int make_memo(const uint32_t *column, size_t n, uint32_t **memo, uint32_t *length)
 {
     uint32_t most = 0;
     for (size_t i = 0; column != NULL && i < n; i++) {
         most = column[i] > most ? column[i] : most;
     }
-    *memo = mtb_calloc((size_t)most + 1, sizeof **memo);
+    *length = most < MEMO_MOST ? most + 1 : MEMO_MOST;
+    *memo = mtb_calloc(*length, sizeof **memo);
     return *memo != NULL ? 0 : no_memory("input lists and stacks");
 }
 
 int mtprof__key_shapes(mtprof__grouper *grouper, uint32_t inputs, uint32_t *number)
 {
     if (grouper->shapes_of == NULL) {
-        MT_TRY(make_memo(grouper->columns.inputs, grouper->columns.n, &grouper->shapes_of));
+        MT_TRY(make_memo(grouper->columns.inputs, grouper->columns.n, &grouper->shapes_of,
+                         &grouper->n_shapes_of));
     }
-    *number = grouper->shapes_of[inputs];
+    bool memo = inputs < grouper->n_shapes_of;
+    *number = memo ? grouper->shapes_of[inputs] : 0;
     if (*number == 0) {
         MT_TRY(render_shapes(grouper, inputs, number));
+    }
+    if (memo) {
         grouper->shapes_of[inputs] = *number;
     }
     return 0;
@@ -176,7 +186,8 @@ static bool same_stack(const void *context, uint32_t id, const void *key)
 
 static int find_stack(mtprof__grouper *grouper, uint32_t node, uint32_t *number)
 {
-    *number = grouper->stack_of[node];
+    bool memo = node < grouper->n_stack_of;
+    *number = memo ? grouper->stack_of[node] : 0;
     if (*number != 0) {
         return 0;
     }
@@ -195,7 +206,9 @@ static int find_stack(mtprof__grouper *grouper, uint32_t node, uint32_t *number)
         *number = (uint32_t)grouper->n_stacks;
         mtb_idmap_add(&grouper->stacks_map, hash, *number);
     }
-    grouper->stack_of[node] = *number;
+    if (memo) {
+        grouper->stack_of[node] = *number;
+    }
     return 0;
 }
 
@@ -284,7 +297,7 @@ int mtprof__key_init(mtprof__grouper *grouper)
     }
     grouper->has_keys = options->group != 0 || options->stack_n != 0 || grouper->has_filter;
     if (options->stack_n != 0) {
-        MT_TRY(make_memo(c->stack, c->n, &grouper->stack_of));
+        MT_TRY(make_memo(c->stack, c->n, &grouper->stack_of, &grouper->n_stack_of));
         grouper->frames = mtb_calloc(2 * (size_t)options->stack_n, sizeof grouper->frames[0]);
         if (grouper->frames == NULL) {
             return no_memory("stacks");

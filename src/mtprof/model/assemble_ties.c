@@ -79,6 +79,7 @@ static void tie_parent(mtprof__assembly *assembly, const mtprof__part *part, uin
         columns->flags[child] |= MTPROF_EVENT_FOREIGN_PARENT;
     }
     assembly->odd_parents |= above->index[place] >= columns->index[child];
+    assembly->candidates |= above->name[place] == columns->name[child]; /* unknown to the scan */
 }
 
 /* Whether INDEX grows in a part, so that it orders parents before children across parts too. */

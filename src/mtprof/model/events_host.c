@@ -314,6 +314,9 @@ static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64
                              .owner = event->owner,
                              .shown_ns = event->shown_start_ns,
                              .track = event->track};
+    if (key == 0) {
+        return MTPROF_OK; /* no slot is 0: nothing can answer it */
+    }
     MT_TRY(find_annotation(r, c, around, &launch.annotation));
     if (launch.annotation != NULL) {
         launch.annotation->refs++;

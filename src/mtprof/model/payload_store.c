@@ -153,7 +153,8 @@ int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reade
     switch (record->kind) {
     case MTPROF_REC_INPUTS:
         store->inputs_id = (uint32_t)(record->word >> 32);
-        p->fields |= MTPROF__HAS_INPUTS;
+        p->fields &= ~(uint32_t)MTPROF__HAS_INPUTS;
+        p->fields |= store->inputs_id != 0 ? MTPROF__HAS_INPUTS : 0; /* 0 means none */
         return MTPROF_OK;
     case MTPROF_REC_INPUTS_INLINE:
         store->inputs_id = 0;

@@ -108,7 +108,8 @@ void mtprof__slot_truncate_top(mtprof__slot *slot)
     }
     scope->flags |= MTPROF_EVENT_TRUNCATED;
     slot->counts.truncated++;
-    mtprof__slot_end_scope(slot, slot->n - 1, mtprof__slot_close_ns(slot, scope->block));
+    slot->last_ns = mtprof__slot_close_ns(slot, scope->block); /* K1: what follows is not earlier */
+    mtprof__slot_end_scope(slot, slot->n - 1, slot->last_ns);
 }
 
 /* Keys of a slot rise along the stack, but for explicit ones (nested records), which have a bit of

@@ -224,8 +224,7 @@ static size_t split_payload(const mtprof_cursor *cursor, mtprof_record *record)
     default: return 0;
     }
     size_t length = words[0] >> 8 & 0xFF;
-    size_t needed =
-        record->kind == MTPROF_REC_SCALARS ? record->aux : (size_t)__builtin_popcount(record->aux);
+    size_t needed = record->kind == MTPROF_REC_SCALARS ? record->aux : count_bits(record->aux);
     if (!of_begin || length == 0xFF || needed + 1 > length ||
         length > cursor->n_words - cursor->at) {
         return 0;
