@@ -11,7 +11,7 @@ set(MTPROF_SOURCES
     src/base/large.c
     src/base/lock.c
     src/base/pages.c
-    src/base/writer.c
+    src/base/text_writer.c
     src/mtprof/format/status.c
     src/mtprof/record/clock.c
     src/mtprof/record/helper.c
@@ -33,6 +33,17 @@ set(MTPROF_SOURCES
     src/mtprof/record/store_grow.c
     src/mtprof/record/sys.c
     src/mtprof/record/writer.c
+    src/mtprof/control/profile.c
+    src/mtprof/control/profile_activity.c
+    src/mtprof/control/profile_metadata.c
+    src/mtprof/control/profile_owner.c
+    src/mtprof/control/profile_results.c
+    src/mtprof/control/profile_trace.c
+    src/mtprof/control/rendezvous.c
+    src/mtprof/control/schedule.c
+    src/mtprof/control/session.c
+    src/mtprof/control/session_results.c
+    src/mtprof/control/session_window.c
     src/mtprof/read/bytes_file.c
     src/mtprof/read/chunk_index.c
     src/mtprof/read/chunk_walk.c
@@ -56,50 +67,27 @@ set(MTPROF_SOURCES
     src/mtprof/model/assemble_ties.c
     src/mtprof/model/assemble_twins.c
     src/mtprof/model/assemble_verify.c
-    src/mtprof/model/columns.c
-    src/mtprof/model/derive.c
-    src/mtprof/model/dictionary.c
     src/mtprof/model/build.c
     src/mtprof/model/build_payload.c
     src/mtprof/model/build_slot.c
     src/mtprof/model/build_source.c
+    src/mtprof/model/columns.c
+    src/mtprof/model/derive.c
+    src/mtprof/model/dictionary.c
     src/mtprof/model/events_columns.c
     src/mtprof/model/events_device.c
     src/mtprof/model/events_host.c
     src/mtprof/model/events_plain.c
     src/mtprof/model/events_records.c
+    src/mtprof/model/inputs_text.c
     src/mtprof/model/launch_table.c
     src/mtprof/model/model.c
     src/mtprof/model/model_lookup.c
     src/mtprof/model/model_memory.c
+    src/mtprof/model/payload_store.c
+    src/mtprof/model/prepare.c
     src/mtprof/model/slot_stack.c
     src/mtprof/model/slot_stream.c
-    src/mtprof/model/prepare.c
-    src/mtprof/model/payload_store.c
-    src/mtprof/import/import_add.c
-    src/mtprof/import/import_cache.c
-    src/mtprof/import/import_document.c
-    src/mtprof/import/import_event.c
-    src/mtprof/import/import_finish.c
-    src/mtprof/import/import_inputs.c
-    src/mtprof/import/import_memory.c
-    src/mtprof/import/import_nest.c
-    src/mtprof/import/import_payload.c
-    src/mtprof/import/import_refs.c
-    src/mtprof/import/import_sort.c
-    src/mtprof/import/import_source.c
-    src/mtprof/import/import_stack.c
-    src/mtprof/import/import_text.c
-    src/mtprof/import/import_track.c
-    src/mtprof/import/json_scan.c
-    src/mtprof/import/json_value.c
-    src/mtprof/import/model_open.c
-    src/mtprof/import/check_chrome.c
-    src/mtprof/import/check_file.c
-    src/mtprof/import/check_json.c
-    src/mtprof/import/check_mtt.c
-    src/mtprof/import/check_tracks.c
-    src/mtprof/model/inputs_text.c
     src/mtprof/model/stack_text.c
     src/mtprof/analyze/averages.c
     src/mtprof/analyze/averages_filter.c
@@ -125,16 +113,16 @@ set(MTPROF_SOURCES
     src/mtprof/export/export_averages.c
     src/mtprof/export/export_chrome.c
     src/mtprof/export/export_csv.c
+    src/mtprof/export/export_execution.c
     src/mtprof/export/export_folded.c
+    src/mtprof/export/export_memory.c
     src/mtprof/export/export_perfetto.c
     src/mtprof/export/export_perfetto_args.c
     src/mtprof/export/export_perfetto_lane.c
     src/mtprof/export/export_speedscope.c
     src/mtprof/export/export_stacks.c
     src/mtprof/export/export_text.c
-    src/mtprof/export/open_scopes.c
-    src/mtprof/export/export_execution.c
-    src/mtprof/export/export_memory.c
+    src/mtprof/export/json_text.c
     src/mtprof/export/memory_blocks.c
     src/mtprof/export/memory_categories.c
     src/mtprof/export/memory_flow.c
@@ -142,20 +130,32 @@ set(MTPROF_SOURCES
     src/mtprof/export/memory_live.c
     src/mtprof/export/memory_page.c
     src/mtprof/export/memory_timeline.c
-    src/mtprof/export/tensor_words.c
-    src/mtprof/export/json_text.c
+    src/mtprof/export/open_scopes.c
     src/mtprof/export/out_file.c
-    src/mtprof/control/rendezvous.c
-    src/mtprof/control/session.c
-    src/mtprof/control/session_results.c
-    src/mtprof/control/session_window.c
-    src/mtprof/control/profile.c
-    src/mtprof/control/profile_activity.c
-    src/mtprof/control/profile_metadata.c
-    src/mtprof/control/profile_owner.c
-    src/mtprof/control/profile_results.c
-    src/mtprof/control/profile_trace.c
-    src/mtprof/control/schedule.c
+    src/mtprof/export/tensor_words.c
+    src/mtprof/import/check_chrome.c
+    src/mtprof/import/check_file.c
+    src/mtprof/import/check_json.c
+    src/mtprof/import/check_mtt.c
+    src/mtprof/import/check_tracks.c
+    src/mtprof/import/import_add.c
+    src/mtprof/import/import_cache.c
+    src/mtprof/import/import_document.c
+    src/mtprof/import/import_event.c
+    src/mtprof/import/import_finish.c
+    src/mtprof/import/import_inputs.c
+    src/mtprof/import/import_memory.c
+    src/mtprof/import/import_nest.c
+    src/mtprof/import/import_payload.c
+    src/mtprof/import/import_refs.c
+    src/mtprof/import/import_sort.c
+    src/mtprof/import/import_source.c
+    src/mtprof/import/import_stack.c
+    src/mtprof/import/import_text.c
+    src/mtprof/import/import_track.c
+    src/mtprof/import/json_scan.c
+    src/mtprof/import/json_value.c
+    src/mtprof/import/model_open.c
 )
 
 set(MTPROF_PUBLIC_HEADERS

@@ -14,7 +14,7 @@
 #ifndef MTPROF_ANALYZE_TABLE_IMPL_H
 #define MTPROF_ANALYZE_TABLE_IMPL_H
 
-#include "base/writer.h"
+#include "base/text_writer.h"
 
 #include <mtprof/averages.h>
 

@@ -32,7 +32,7 @@
 #ifndef MTPROF_EXPORT_EXPORT_IMPL_H
 #define MTPROF_EXPORT_EXPORT_IMPL_H
 
-#include "base/writer.h"
+#include "base/text_writer.h"
 #include "mtprof/model/event.h"
 
 #include <mtprof/trace_export.h>

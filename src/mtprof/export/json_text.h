@@ -5,7 +5,7 @@
 #ifndef MTPROF_EXPORT_JSON_TEXT_H
 #define MTPROF_EXPORT_JSON_TEXT_H
 
-#include "base/writer.h"
+#include "base/text_writer.h"
 
 #include <mtprof/model.h>
 

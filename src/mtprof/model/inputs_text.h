@@ -12,7 +12,7 @@
 #ifndef MTPROF_MODEL_INPUTS_TEXT_H
 #define MTPROF_MODEL_INPUTS_TEXT_H
 
-#include "base/writer.h"
+#include "base/text_writer.h"
 
 #include <mtprof/model.h>
 

@@ -3,7 +3,7 @@
  * Text into a sink: numbers, JSON strings, buffers that are just full.
  */
 #include "base/alloc.h"
-#include "base/writer.h"
+#include "base/text_writer.h"
 #include "harness/mt_test.h"
 
 #include <errno.h>

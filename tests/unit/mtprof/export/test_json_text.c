@@ -2,7 +2,7 @@
  *
  * JSON from outside: what is believed, and how it is written again.
  */
-#include "base/writer.h"
+#include "base/text_writer.h"
 #include "harness/mt_test.h"
 #include "mtprof/export/json_text.h"
 

@@ -8,7 +8,7 @@
  * with what is right instead.
  */
 #include "base/gzip.h"
-#include "base/writer.h"
+#include "base/text_writer.h"
 #include "harness/mt_test.h"
 #include "mtprof/import/import_source.h"
 #include "mtprof/model/inputs_text.h"

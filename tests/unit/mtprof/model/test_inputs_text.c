@@ -2,7 +2,7 @@
  *
  * Input lists as torch's JSON and as the text of a row.
  */
-#include "base/writer.h"
+#include "base/text_writer.h"
 #include "harness/mt_test.h"
 #include "mtprof/model/inputs_text.h"
 #include "mtprof/model/model_impl.h"

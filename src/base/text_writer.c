@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  */
-#include "base/writer.h"
+#include "base/text_writer.h"
 
 #include "base/alloc.h"
 

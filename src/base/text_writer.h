@@ -6,8 +6,8 @@
  * A failure is kept: after it everything is dropped, and mtb_writer_finish() returns it. So code
  * that writes need not check each call.
  */
-#ifndef BASE_WRITER_H
-#define BASE_WRITER_H
+#ifndef BASE_TEXT_WRITER_H
+#define BASE_TEXT_WRITER_H
 
 #include "base/compiler.h"
 
@@ -206,4 +206,4 @@ void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length);
  * bytes the broken part has. length > 0. */
 unsigned mtb_utf8_length(const char *bytes, size_t length, unsigned *bad);
 
-#endif /* BASE_WRITER_H */
+#endif /* BASE_TEXT_WRITER_H */
