@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 
 #include <errno.h>
-#include <string.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum {

@@ -25,11 +25,11 @@ enum {
  * and trace_id, which it knows better. */
 static bool is_own_key(const mtprof__chrome *chrome, mtprof_text key)
 {
-    static const char *const own[] = {"schemaVersion",   "profile_memory", "with_stack",
-                                      "record_shapes",   "with_modules",   "with_flops",
-                                      "displayTimeUnit", "traceEvents",    "traceName",
-                                      "mtprof_version",  "mtprof_health",  "baseTimeNanoseconds",
-                                      "deviceProperties"};
+    static const char *const own[] = {"schemaVersion",    "profile_memory", "with_stack",
+                                      "record_shapes",    "with_modules",   "with_flops",
+                                      "displayTimeUnit",  "traceEvents",    "traceName",
+                                      "mtprof_version",   "mtprof_health",  "baseTimeNanoseconds",
+                                      "deviceProperties", "mtprof_part"};
     for (size_t i = 0; i < MT_COUNT(own); i++) {
         if (key.length == strlen(own[i]) && memcmp(key.bytes, own[i], key.length) == 0) {
             /* The health of a trace that was imported is what its file said. */
@@ -152,6 +152,11 @@ void mtprof__chrome_header(mtprof__chrome *chrome)
     write_metadata(chrome);
     write_flags(chrome);
     write_health(chrome);
+    if (chrome->job->parts != NULL && chrome->job->options.split_bytes != 0) {
+        mtb_write_literal(writer, "  \"mtprof_part\": "); /* flows may go on in another one */
+        mtb_write_u64(writer, chrome->job->part);
+        mtb_write_literal(writer, ",\n");
+    }
     mtb_write_literal(writer, "  \"mtprof_version\": \"");
     mtb_write_text(writer, mtprof_version_string());
     mtb_write_literal(writer, "\",\n  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ");

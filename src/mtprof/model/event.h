@@ -130,8 +130,8 @@ int mtprof__events_open(mtprof_model *model, mtprof__events **out);
  * (it is in the model's findings). Fails with ENOMEM, EIO. */
 int mtprof__events_next(mtprof__events *events, const mtprof__event **event);
 
-/* For exporters that write events when they end: BEGIN edges are not given any more, except those of
- * functions. To be said before the first edge. */
+/* For exporters that write events when they end: BEGIN edges are not given any more, except those
+ * of functions. To be said before the first edge. */
 void mtprof__events_skip_begins(mtprof__events *events);
 
 /* A BEGIN or END edge of an event that is no more than a name and a time: no payload, no launch. */
