@@ -166,7 +166,7 @@ int mtprof__source_stream_place(mtprof__source_stream *stream, uint32_t *device,
         mtprof_track entry = {.pid = (int64_t)model->info.pid,
                               .tid = (int64_t)work->queue,
                               .name = {"", 0},
-                              .process_name = {"", 0}};
+                              .process_name = model->process_name};
         mtprof_text type;
         (void)mtprof_reader_source(model->reader, stream->source, &entry.name, &type);
         return mtprof__dictionary_thread_track(&model->dictionary, &entry, track);

@@ -487,9 +487,9 @@ int mtprof__dictionary_thread_track(mtprof__dictionary *dictionary, const mtprof
 int mtprof__dictionary_queue_track(mtprof__dictionary *dictionary, uint32_t device, uint32_t queue,
                                    uint32_t *track)
 {
-    MT_ASSERT(device != 0 && device < dictionary->n_devices);
     *track = 0;
     mtb_lock_acquire(&dictionary->lock);
+    MT_ASSERT(device != 0 && device < dictionary->n_devices);
     mtprof_track key = {
         .device = device,
         .number = queue,

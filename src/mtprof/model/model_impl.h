@@ -59,6 +59,7 @@ struct mtprof_model {
     struct mtprof__event *points;
     size_t n_points;
 
+    mtprof_text process_name; /* native; length 0: not told */
     /* Native: one entry per covered epoch, in order; INDEX counts through all of them. */
     mtprof__epoch_block *epochs;
     uint32_t n_epochs;

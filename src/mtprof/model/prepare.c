@@ -276,6 +276,22 @@ static void prepare_info(mtprof_model *model)
     }
 }
 
+/* The recorder notes what its program is called. */
+static void prepare_process(mtprof_model *model)
+{
+    static const char wanted[] = "process_name";
+    mtprof_text key;
+    mtprof_text value;
+    bool is_json = false;
+    model->process_name = (mtprof_text){"", 0};
+    for (uint32_t i = 0; mtprof_reader_metadata(model->reader, i, &key, &value, &is_json); i++) {
+        if (!is_json && key.length == sizeof wanted - 1 &&
+            memcmp(key.bytes, wanted, key.length) == 0) {
+            model->process_name = value;
+        }
+    }
+}
+
 /* Every source that stands for a device brings its type; the first is the trace's accelerator. */
 static void prepare_device(mtprof_model *model)
 {
@@ -312,7 +328,7 @@ int mtprof__model_thread_track(mtprof_model *model, uint32_t thread, uint32_t *t
         .tid = info.os_id != 0 ? (int64_t)info.os_id : (int64_t)thread,
         .pthread_id = info.pthread_id,
         .name = info.name,
-        .process_name = {"", 0},
+        .process_name = model->process_name,
     };
     return mtprof__dictionary_thread_track(&model->dictionary, &entry, track);
 }
@@ -322,6 +338,7 @@ int mtprof__model_prepare(mtprof_model *model)
     MT_TRY(prepare_epochs(model));
     MT_TRY(prepare_steps(model));
     prepare_info(model);
+    prepare_process(model);
     prepare_device(model);
     return MTPROF_OK;
 }
