@@ -75,7 +75,7 @@ static const char *const strings[S_STEP] = {
     "AddmmBackward0",
     "autograd::engine::evaluate_function: AddmmBackward0",
     "aten::mm",
-    "c10d::allreduce_",
+    "nccl:all_reduce",
     "aten::copy_",
     "aten::zero_",
     "forward",

@@ -163,6 +163,55 @@ static int queue_track(mtprof__import *import, uint8_t space, uint32_t *track)
     return mtprof__import_track_of(import, space, device, queue, track);
 }
 
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Where the dot of "ns::op.overload" stands: words, one dot behind the last "::". 0: it is no such
+ * name. */
+static size_t find_overload(mtprof_text name)
+{
+    size_t dot = 0;
+    bool spaced = false; /* a "::" was seen */
+    for (size_t i = 0; i < name.length; i++) {
+        char c = name.bytes[i];
+        bool starts = i == 0 || !is_word(name.bytes[i - 1]); /* a word has to begin here */
+        if (is_word(c)) {
+            continue;
+        }
+        if (starts || dot != 0) {
+            return 0;
+        }
+        if (c == '.' && spaced) {
+            dot = i;
+        } else if (c == ':' && i + 1 < name.length && name.bytes[i + 1] == ':') {
+            spaced = true;
+            i++;
+        } else {
+            return 0;
+        }
+    }
+    return dot + 1 < name.length ? dot : 0;
+}
+
+/* With capture_overload_names torch writes "aten::add.Tensor" for what its tables call "aten::add",
+ * overload "Tensor". Ours says so by an argument. */
+static int split_overload(mtprof__import *import, mtprof__new_span *span)
+{
+    mtprof__dictionary *dictionary = &import->model->dictionary;
+    mtprof_text name = mtprof_model_name(import->model, span->name);
+    size_t dot = find_overload(name);
+    if (dot == 0 || import->is_ours || mtprof__raw_arg(&import->raw, MTPROF__ARG_OVERLOAD) != NULL) {
+        return MTPROF_OK;
+    }
+    uint32_t overload;
+    MT_TRY(mtprof__dictionary_name(
+        dictionary, (mtprof_text){name.bytes + dot + 1, name.length - dot - 1}, &overload));
+    span->overload = overload + 1;
+    return mtprof__dictionary_name(dictionary, (mtprof_text){name.bytes, dot}, &span->name);
+}
+
 /* An export of ours that had to shorten a span, so that its track nests, says how it was. */
 static bool read_recorded(const mtprof__import *import, mtprof__new_span *span)
 {
@@ -208,7 +257,7 @@ static int read_span(mtprof__import *import, const category *of, mtprof__new_spa
             span->step = span->step >= 0 ? span->step : step;
         }
     }
-    return MTPROF_OK;
+    return span->kind == MTPROF_EVENT_OP ? split_overload(import, span) : MTPROF_OK;
 }
 
 static int add_device_span(mtprof__import *import, mtprof__new_span *span)
@@ -241,7 +290,22 @@ static int add_host_span(mtprof__import *import, uint8_t space, const mtprof__ne
 {
     MT_TRY(host_track(import, space, track));
     MT_TRY(mtprof__import_append(import, *track, span, place));
+    if (span->overload != 0) {
+        MT_TRY(mtprof__import_set_u32(&import->tracks[*track].run.columns, MTPROF_COLUMN_OVERLOAD,
+                                      *place, span->overload));
+    }
     return mtprof__import_host_args(import, *track, *place);
+}
+
+/* Host spans of ours are shortened where they outlive what is around them. "async" then means that,
+ * and not a span that does not nest by intent: such a one comes in two halves. */
+static void recall_host_span(const mtprof__import *import, mtprof__new_span *span)
+{
+    int64_t shown_end = span->end_ns;
+    if (read_recorded(import, span) && span->end_ns > shown_end &&
+        (span->flags & MTPROF_EVENT_ASYNC) != 0) {
+        span->flags |= MTPROF__SAID_OVERLAP;
+    }
 }
 
 /* The mindtorch flavor of an export of ours has a runtime event beside every op, with its name. */
@@ -283,6 +347,9 @@ static int add_span(mtprof__import *import)
     }
     if (of->place == PLACE_DEVICE) {
         return add_device_span(import, &span);
+    }
+    if (import->is_ours) {
+        recall_host_span(import, &span);
     }
     uint32_t track;
     uint32_t place;

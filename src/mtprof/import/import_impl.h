@@ -8,6 +8,7 @@
  *   import_add.c      slices ─► event on its track (import_track.c), point, name of a thread;
  *                     import_payload.c its arguments, import_inputs.c its inputs and stack
  *   import_nest.c     track ─► sorted, with parents, self times, steps
+ *   import_backward.c stacks of the backward pass, from the forward one
  *   import_memory.c   allocations ─► the events they belong to (import_refs.c: by their ids)
  *   import_finish.c   tracks ─► runs ─► model
  *
@@ -41,6 +42,10 @@ enum mtprof__track_space {
 /* INDEX of host events that came without one, until all are in order: behind those that did, before
  * device work. */
 #define MTPROF__NO_INDEX (MTPROF_NO_EVENT - 1)
+
+/* A flag while reading, beside ASYNC: an export of ours says of the span that it outlived the one
+ * around it. It nests as little, but is OVERLAP in the end. */
+#define MTPROF__SAID_OVERLAP ((uint16_t)(1 << 15))
 
 /* Pids and tids that stand for texts: this plus the number of a name. Above those of any system. */
 #define MTPROF__STRANGE_ID ((int64_t)1 << 40)
@@ -140,6 +145,7 @@ int mtprof__import_id(mtprof__import *import, const mtprof__slice *slice, int64_
 typedef struct mtprof__new_span {
     int64_t start_ns, end_ns;
     uint32_t name, index;
+    uint32_t overload; /* name + 1, 0: none; not one of the base columns */
     int32_t step;
     uint8_t kind;
     uint16_t flags;
@@ -227,6 +233,10 @@ const mtprof__id_ref *mtprof__import_refs_find(const mtprof__id_refs *refs, uint
  * everything into events of their own, appended to `strays`. Their `owner` becomes what
  * mtprof__model_assemble() wants; bases[t] is the number of the first event of track t. */
 int mtprof__import_memory(mtprof__import *import, const uint32_t *bases, mtprof__run *strays);
+
+/* import_backward.c: stacks of the backward pass, as torch's events have them. Wants trees and
+ * threads with their numbers. Fails with ENOMEM. */
+int mtprof__import_backward(mtprof__import *import);
 
 /* import_finish.c: everything that was added into the model. */
 int mtprof__import_finish(mtprof__import *import);

@@ -131,12 +131,12 @@ static int add_tensors(mtprof__payload_store *store, const mtprof_record *record
     return MTPROF_OK;
 }
 
-static void add_memory(mtprof__payload_store *store, const mtprof_record *record)
+static void add_memory(mtprof__payload_store *store, uint64_t word)
 {
     mtprof__payload *p = &store->payload;
-    int64_t bytes = (int64_t)(record->word >> 16);
-    store->memory_device = (uint32_t)(record->word >> 8 & 0xFF);
-    if (record->kind == MTPROF_REC_MEM_BEFORE) {
+    int64_t bytes = (int64_t)(word >> 16);
+    store->memory_device = (uint32_t)(word >> 8 & 0xFF);
+    if ((uint8_t)word == MTPROF_REC_MEM_BEFORE) {
         p->memory_before = bytes;
         p->fields |= MTPROF__HAS_MEMORY_BEFORE;
     } else {
@@ -145,17 +145,21 @@ static void add_memory(mtprof__payload_store *store, const mtprof_record *record
     }
 }
 
+static void add_inputs(mtprof__payload_store *store, uint64_t word)
+{
+    mtprof__payload *p = &store->payload;
+    store->inputs_id = (uint32_t)(word >> 32);
+    p->fields &= ~(uint32_t)MTPROF__HAS_INPUTS;
+    p->fields |= store->inputs_id != 0 ? MTPROF__HAS_INPUTS : 0; /* 0 means none */
+}
+
 int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reader,
                         const mtprof_record *record)
 {
     mtprof__payload *p = &store->payload;
     store->settled = false;
     switch (record->kind) {
-    case MTPROF_REC_INPUTS:
-        store->inputs_id = (uint32_t)(record->word >> 32);
-        p->fields &= ~(uint32_t)MTPROF__HAS_INPUTS;
-        p->fields |= store->inputs_id != 0 ? MTPROF__HAS_INPUTS : 0; /* 0 means none */
-        return MTPROF_OK;
+    case MTPROF_REC_INPUTS: add_inputs(store, record->word); return MTPROF_OK;
     case MTPROF_REC_INPUTS_INLINE:
         store->inputs_id = 0;
         MT_TRY(keep(store, record->words, record->n_words, &store->inputs_at));
@@ -172,7 +176,7 @@ int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reade
         p->fields |= MTPROF__HAS_STACK;
         return MTPROF_OK;
     case MTPROF_REC_MEM_BEFORE:
-    case MTPROF_REC_MEM_AFTER: add_memory(store, record); return MTPROF_OK;
+    case MTPROF_REC_MEM_AFTER: add_memory(store, record->word); return MTPROF_OK;
     case MTPROF_REC_TENSORS: return add_tensors(store, record);
     case MTPROF_REC_OPINFO: add_opinfo(store, reader, record); return MTPROF_OK;
     case MTPROF_REC_META: return add_meta(store, reader, record);
@@ -183,6 +187,81 @@ int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reade
         return MTPROF_OK;
     default: return MTPROF_OK;
     }
+}
+
+/* Without an instruction for it the compiler calls a function. */
+static size_t count_bits(uint16_t bits)
+{
+    unsigned n = bits - (bits >> 1 & 0x5555u);
+    n = (n & 0x3333u) + (n >> 2 & 0x3333u);
+    n = (n + (n >> 4)) & 0x0F0Fu;
+    return (n + (n >> 8)) & 0x1Fu;
+}
+
+/* SCALARS or OPINFO; the words it has, 0: not as it should be. */
+static size_t take_long(mtprof__payload_store *store, const mtprof_reader *reader,
+                        const uint64_t *words, size_t n, int *status)
+{
+    mtprof_record record = {
+        .kind = (uint8_t)words[0], .aux = (uint16_t)(words[0] >> 16), .words = words + 1};
+    size_t length = words[0] >> 8 & 0xFF;
+    bool scalars = record.kind == MTPROF_REC_SCALARS;
+    size_t needed = scalars ? record.aux : count_bits(record.aux);
+    if (length == 0xFF || needed + 1 > length || length > n) {
+        return 0;
+    }
+    if (scalars) {
+        *status = keep(store, record.words, needed, &store->scalars_at);
+        store->payload.n_scalars = (uint32_t)needed;
+        store->payload.fields |= *status == MTPROF_OK ? MTPROF__HAS_SCALARS : 0;
+    } else {
+        add_opinfo(store, reader, &record);
+    }
+    return length;
+}
+
+static void take_short(mtprof__payload_store *store, uint64_t word)
+{
+    mtprof__payload *p = &store->payload;
+    switch ((uint8_t)word) {
+    case MTPROF_REC_INPUTS: add_inputs(store, word); break;
+    case MTPROF_REC_STACK:
+        p->stack = (uint32_t)(word >> 32);
+        p->fields |= MTPROF__HAS_STACK;
+        break;
+    default: add_memory(store, word); break;
+    }
+}
+
+static bool belongs(uint8_t kind, bool of_begin)
+{
+    return kind == MTPROF_REC_MEM_AFTER
+               ? !of_begin
+               : of_begin && (kind == MTPROF_REC_INPUTS || kind == MTPROF_REC_STACK ||
+                              kind == MTPROF_REC_MEM_BEFORE || kind == MTPROF_REC_SCALARS ||
+                              kind == MTPROF_REC_OPINFO);
+}
+
+int mtprof__payload_take(mtprof__payload_store *store, const mtprof_reader *reader,
+                         const uint64_t *words, size_t n, bool of_begin, size_t *taken)
+{
+    size_t at = 0;
+    int status = MTPROF_OK;
+    store->settled = false;
+    while (at < n && belongs((uint8_t)words[at], of_begin) && status == MTPROF_OK) {
+        size_t length = 1;
+        if ((words[at] & 0x80) != 0) {
+            take_short(store, words[at]);
+        } else {
+            length = take_long(store, reader, words + at, n - at, &status);
+        }
+        if (length == 0) {
+            break;
+        }
+        at += length;
+    }
+    *taken = at;
+    return status;
 }
 
 /* Where the reader has the list, its words; a list that nobody defined is none. */

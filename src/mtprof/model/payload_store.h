@@ -37,6 +37,14 @@ void mtprof__payload_fini(mtprof__payload_store *store);
 int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reader,
                         const mtprof_record *record);
 
+/*
+ * Takes the common payloads of a begin, or of an end, straight from a chunk, with the checks that
+ * mtprof__cursor_next() makes of them; *taken is how many words that were. It stops at anything
+ * else. Fails with ENOMEM.
+ */
+int mtprof__payload_take(mtprof__payload_store *store, const mtprof_reader *reader,
+                         const uint64_t *words, size_t n, bool of_begin, size_t *taken);
+
 /* Input lists of the reader that were looked up before. */
 typedef struct mtprof__inputs_cache {
     struct {

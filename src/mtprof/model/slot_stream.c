@@ -196,71 +196,23 @@ static int open_payload(mtprof__slot *slot, uint32_t at, mtprof__payload_store *
     return MTPROF_OK;
 }
 
-/* Without an instruction for it the compiler calls a function. */
-static size_t count_bits(uint16_t bits)
-{
-    unsigned n = bits - (bits >> 1 & 0x5555u);
-    n = (n & 0x3333u) + (n >> 2 & 0x3333u);
-    n = (n + (n >> 4)) & 0x0F0Fu;
-    return (n + (n >> 8)) & 0x1Fu;
-}
-
-/* Takes apart the record at the cursor if it is one of the common payloads of a begin or end, with
- * the checks that mtprof__cursor_next() makes of it; its length, 0: it is something else. */
-static size_t split_payload(const mtprof_cursor *cursor, mtprof_record *record)
-{
-    const uint64_t *words = mtprof__cursor_words(cursor);
-    bool of_begin = cursor->owner == MTPROF__OWNER_BEGIN;
-    record->word = words[0];
-    record->kind = (uint8_t)words[0];
-    record->aux = (uint16_t)(words[0] >> 16);
-    switch (record->kind) {
-    case MTPROF_REC_INPUTS:
-    case MTPROF_REC_STACK:
-    case MTPROF_REC_MEM_BEFORE: return of_begin ? 1 : 0;
-    case MTPROF_REC_MEM_AFTER: return of_begin ? 0 : 1;
-    case MTPROF_REC_SCALARS:
-    case MTPROF_REC_OPINFO: break;
-    default: return 0;
-    }
-    size_t length = words[0] >> 8 & 0xFF;
-    size_t needed = record->kind == MTPROF_REC_SCALARS ? record->aux : count_bits(record->aux);
-    if (!of_begin || length == 0xFF || needed + 1 > length ||
-        length > cursor->n_words - cursor->at) {
-        return 0;
-    }
-    record->words = words + 1;
-    record->n_words = (uint32_t)length - 1;
-    return length;
-}
-
-static int gather_fast(mtprof__slot *slot, mtprof__payload_store *store)
-{
-    mtprof_cursor *cursor = &slot->cursor;
-    while (cursor->at < cursor->n_words) {
-        mtprof_record record;
-        size_t length = split_payload(cursor, &record);
-        if (length == 0) {
-            return MTPROF_OK;
-        }
-        MT_TRY(mtprof__payload_add(store, slot->reader, &record));
-        cursor->at += length;
-    }
-    return MTPROF_OK;
-}
-
 static int gather_scope(mtprof__slot *slot, uint32_t at)
 {
     mtprof__payload_store *store = NULL;
+    mtprof_cursor *cursor = &slot->cursor;
     if (!is_payload(peek(slot))) {
         return MTPROF_OK;
     }
     MT_TRY(open_payload(slot, at, &store));
-    enum mtprof__owner owner = slot->cursor.owner;
+    enum mtprof__owner owner = cursor->owner;
     if (MT_LIKELY(owner == MTPROF__OWNER_BEGIN || owner == MTPROF__OWNER_END)) {
-        MT_TRY(gather_fast(slot, store));
-        if (MT_LIKELY(slot->cursor.at < slot->cursor.n_words &&
-                      !is_payload(mtprof__cursor_peek(&slot->cursor)))) {
+        size_t taken = 0;
+        MT_TRY(mtprof__payload_take(store, slot->reader, mtprof__cursor_words(cursor),
+                                    cursor->n_words - cursor->at, owner == MTPROF__OWNER_BEGIN,
+                                    &taken));
+        cursor->at += taken;
+        uint8_t next = mtprof__cursor_peek(cursor); /* 0: the chunk is used up */
+        if (MT_LIKELY(next == MTPROF_REC_BEGIN || next == MTPROF_REC_END)) {
             return MTPROF_OK;
         }
     }
