@@ -114,7 +114,9 @@ static void scan_row(const mtprof__table_input *input, const mtprof_row *row, sc
     if (row->flops != 0 && (found->least_flops == 0 || row->flops < found->least_flops)) {
         found->least_flops = row->flops;
     }
-    found->self_cpu += (uint64_t)row->self_cpu_ns;
+    if (mtprof__row_adds(input, row)) {
+        found->self_cpu += (uint64_t)row->self_cpu_ns;
+    }
     if (row->device != 0 && row->is_user_annotation == 0) {
         found->self_device += (uint64_t)row->self_device_ns;
     }

@@ -176,11 +176,10 @@ static size_t find_overload(mtprof_text name)
     bool spaced = false; /* a "::" was seen */
     for (size_t i = 0; i < name.length; i++) {
         char c = name.bytes[i];
-        bool starts = i == 0 || !is_word(name.bytes[i - 1]); /* a word has to begin here */
         if (is_word(c)) {
             continue;
         }
-        if (starts || dot != 0) {
+        if (i == 0 || !is_word(name.bytes[i - 1]) || dot != 0) {
             return 0;
         }
         if (c == '.' && spaced) {
@@ -200,9 +199,12 @@ static size_t find_overload(mtprof_text name)
 static int split_overload(mtprof__import *import, mtprof__new_span *span)
 {
     mtprof__dictionary *dictionary = &import->model->dictionary;
+    if (import->is_ours || mtprof__raw_arg(&import->raw, MTPROF__ARG_OVERLOAD) != NULL) {
+        return MTPROF_OK;
+    }
     mtprof_text name = mtprof_model_name(import->model, span->name);
     size_t dot = find_overload(name);
-    if (dot == 0 || import->is_ours || mtprof__raw_arg(&import->raw, MTPROF__ARG_OVERLOAD) != NULL) {
+    if (dot == 0) {
         return MTPROF_OK;
     }
     uint32_t overload;

@@ -145,12 +145,18 @@ static int add_queues(mtprof__import *import)
 /* ---- what names other things --------------------------------------------------------------------
  */
 
+/* Trees are there: the flags of reading become the model's. */
 static void set_tracks(mtprof__import *import)
 {
+    const uint16_t said = MTPROF__SAID_OVERLAP | MTPROF_EVENT_ASYNC;
     for (size_t t = 0; t < import->n_tracks; t++) {
         const mtprof__columns *columns = &import->tracks[t].run.columns;
         for (size_t i = 0; i < columns->n; i++) {
             columns->track[i] = import->tracks[t].track;
+            if (MT_UNLIKELY((columns->flags[i] & MTPROF__SAID_OVERLAP) != 0)) {
+                columns->flags[i] =
+                    (uint16_t)((columns->flags[i] & ~said) | MTPROF_EVENT_OVERLAP);
+            }
         }
     }
 }
@@ -472,6 +478,7 @@ int mtprof__import_finish(mtprof__import *import)
     MT_TRY(mtprof__import_trees(import));
     MT_TRY(sort_points(import));
     MT_TRY(add_threads(import));
+    MT_TRY(mtprof__import_backward(import));
     MT_TRY(add_queues(import));
     set_tracks(import);
     MT_TRY(set_memory_devices(import));

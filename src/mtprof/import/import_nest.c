@@ -5,14 +5,21 @@
  *   time ──►
  *   A [──────────────────────]          parent of B and C, TOP
  *   B    [────────]                     self time of A: its own, less B's and C's
- *   C                [──────]
- *   D                     [───────]     outlives A: OVERLAP, no self time, takes none
+ *   C                [─────────]        outlives B and not A: OVERLAP, no self time, takes none
+ *   D                      [───────]    outlives A, which nothing is around: a tree of its own, TOP
+ *   E                       [──]        so this is D's, though A goes on
  *
  *   N1  Events are visited in order of (start, longest first, index): a parent before its children.
- *   N2  The innermost open event and the parents above it are the stack; there is no other.
+ *   N2  The innermost open event and the parents above it are the stack; there is no other. Ends do
+ *       not decrease from it to the outermost one, so that one tells whether any holds an event.
  *   N3  Functions of a language (kind FUNCTION) stand beside that: torch's tables do not know them,
  *       so they take no time from ops and are parents of functions only. Their own self time is
  *       less everything inside them.
+ *
+ *   N4  torch lets C take A's time too (TC 3.3.2: partial overlap gives no link), so that the self
+ *       time of A is less than nothing where B and C together are longer. Here T1 and T2 of model.h
+ *       hold always: C has no self time. With D there is nothing to lose, and it is as torch's. In
+ *       traces of ours what an event says of itself ("async", "parent_id") wins.
  *
  * Overheads come on a track of their own. Each goes to the thread that was running: the one whose
  * innermost event around it began last.
@@ -42,9 +49,11 @@ static bool nest_trees(const mtprof__columns *columns)
     const int64_t *end = columns->end_ns;
     uint32_t *parent = columns->parent;
     uint32_t tops[2] = {MTPROF_NO_EVENT, MTPROF_NO_EVENT};
+    int64_t root_end = INT64_MIN; /* of what is outermost and no function */
     bool functions = false;
     for (uint32_t i = 0; i < columns->n; i++) {
         bool function = is_function(columns, i);
+        bool nests = (columns->flags[i] & MTPROF_EVENT_ASYNC) == 0;
         uint32_t *top = &tops[function];
         uint16_t flags = columns->flags[i] & (uint16_t) ~(MTPROF_EVENT_TOP | MTPROF_EVENT_OVERLAP);
         int64_t duration = end[i] - start[i];
@@ -52,9 +61,13 @@ static bool nest_trees(const mtprof__columns *columns)
         while (*top != MTPROF_NO_EVENT && end[*top] <= start[i]) {
             *top = parent[*top];
         }
+        if (nests && !function && end[i] > root_end) {
+            *top = MTPROF_NO_EVENT;
+            root_end = end[i];
+        }
         parent[i] = *top;
         columns->self_ns[i] = 0;
-        if ((flags & MTPROF_EVENT_ASYNC) == 0) {
+        if (nests) {
             if (*top != MTPROF_NO_EVENT && end[i] > end[*top]) {
                 flags |= MTPROF_EVENT_OVERLAP;
             } else {

@@ -2,6 +2,8 @@
  *
  * Call stacks: torch's "Call stack" ("file(line): function;…", innermost first), and our "stack", a
  * list of the same texts, which wins because no character in it means anything.
+ *
+ * torch's events leave out two frames of autograd's own that its JSON has (TC 3.2), and so do we.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -76,6 +78,27 @@ static void list_frames(const mtprof__slice *array, char *room, frame_texts *fra
     }
 }
 
+static bool ends_with(mtprof_text text, const char *end, size_t length)
+{
+    return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
+}
+
+static bool is_text(mtprof_text text, const char *other, size_t length)
+{
+    return text.length == length && memcmp(text.bytes, other, length) == 0;
+}
+
+/* A frame of autograd's own, between the user's backward() and the engine. */
+static bool is_left_out(const mtprof_frame *frame)
+{
+    static const char file[] = "torch/autograd/__init__.py";
+    static const char backward[] = "backward";
+    static const char grads[] = "_make_grads";
+    return ends_with(frame->file, file, sizeof file - 1) &&
+           (is_text(frame->function, backward, sizeof backward - 1) ||
+            is_text(frame->function, grads, sizeof grads - 1));
+}
+
 static int make_stack(mtprof__import *import, const mtprof__slice *source, frame_texts *frames,
                       uint32_t *stack)
 {
@@ -96,6 +119,9 @@ static int make_stack(mtprof__import *import, const mtprof__slice *source, frame
         mtprof_frame frame;
         uint32_t index;
         read_frame(frames->items[i], &frame);
+        if (!import->is_ours && is_left_out(&frame)) {
+            continue;
+        }
         MT_TRY(mtprof__dictionary_frame(dictionary, &frame, &index));
         MT_TRY(mtprof__dictionary_node(dictionary, node, index, &node));
     }

@@ -13,6 +13,8 @@
  *   C2  On a thread the open events are a stack; what would outlive the one below ends with it
  *       (event.h S1). So ends come off the heap in the order of the stack: of equal ends the
  *       latest beginning first.
+ *   C3  Functions of a language give way to everything else: one that is left by a scope that began
+ *       in it (record_function's __enter__) ends where that begins, so the scope keeps its length.
  *
  * Memory: the open events, and a table of runtime calls where there is device work.
  */
@@ -31,6 +33,7 @@ typedef struct open_event {
     uint64_t order; /* of beginning */
     uint32_t event;
     uint32_t below; /* the one it stands on, plus 1: its place in `opens` */
+    uint32_t place; /* in the heap */
 } open_event;
 
 typedef struct column_events {
@@ -73,13 +76,24 @@ static bool ends_before(const column_events *c, uint32_t a, uint32_t b)
                                                      : left->order > right->order;
 }
 
+static void heap_put(column_events *c, size_t at, uint32_t slot)
+{
+    c->heap[at] = slot;
+    c->opens[slot].place = (uint32_t)at;
+}
+
+/* Puts a slot where it belongs between `at`, which is free, and the top. */
+static void heap_rise(column_events *c, size_t at, uint32_t slot)
+{
+    for (; at > 0 && ends_before(c, slot, c->heap[(at - 1) / 2]); at = (at - 1) / 2) {
+        heap_put(c, at, c->heap[(at - 1) / 2]);
+    }
+    heap_put(c, at, slot);
+}
+
 static void heap_add(column_events *c, uint32_t slot)
 {
-    size_t at = c->n_heap++;
-    for (; at > 0 && ends_before(c, slot, c->heap[(at - 1) / 2]); at = (at - 1) / 2) {
-        c->heap[at] = c->heap[(at - 1) / 2];
-    }
-    c->heap[at] = slot;
+    heap_rise(c, c->n_heap++, slot);
 }
 
 static uint32_t heap_take(column_events *c)
@@ -98,10 +112,10 @@ static uint32_t heap_take(column_events *c)
         if (!ends_before(c, c->heap[child], last)) {
             break;
         }
-        c->heap[at] = c->heap[child];
+        heap_put(c, at, c->heap[child]);
         at = child;
     }
-    c->heap[at] = last;
+    heap_put(c, at, last);
     return first;
 }
 
@@ -262,7 +276,7 @@ static void begin_event(column_events *c, uint32_t i, uint32_t slot)
     uint32_t *top = &c->tops[columns->track[i]];
     bool async = (columns->flags[i] & MTPROF_EVENT_ASYNC) != 0;
     open_event *open = &c->opens[slot];
-    *open = (open_event){columns->end_ns[i], c->begun++, i, async ? 0 : *top};
+    *open = (open_event){columns->end_ns[i], c->begun++, i, async ? 0 : *top, 0};
     if (!async) {
         if (*top != 0 && c->opens[*top - 1].shown_end_ns < open->shown_end_ns) {
             open->shown_end_ns = c->opens[*top - 1].shown_end_ns;
@@ -273,6 +287,40 @@ static void begin_event(column_events *c, uint32_t i, uint32_t slot)
     heap_add(c, slot);
     c->head.totals.events++;
     c->head.totals.truncated += (columns->flags[i] & MTPROF_EVENT_TRUNCATED) != 0;
+}
+
+static bool is_function(const column_events *c, uint32_t slot)
+{
+    return c->columns->kind[c->opens[slot].event] == MTPROF_EVENT_FUNCTION;
+}
+
+/* C3: ends the functions that an event would outlive, now that it begins. Whether there are some:
+ * their ends come first. */
+static bool make_way(column_events *c, uint32_t i)
+{
+    const mtprof__columns *columns = c->columns;
+    if (columns->device[i] != 0 || (columns->flags[i] & MTPROF_EVENT_ASYNC) != 0 ||
+        columns->kind[i] == MTPROF_EVENT_FUNCTION || columns->kind[i] == MTPROF_EVENT_OVERHEAD) {
+        return false;
+    }
+    uint32_t slot = c->tops[columns->track[i]];
+    uint32_t other = slot; /* the innermost that stays */
+    int64_t end = columns->end_ns[i];
+    while (other != 0 && is_function(c, other - 1) && c->opens[other - 1].shown_end_ns < end) {
+        other = c->opens[other - 1].below;
+    }
+    if (other != 0 && c->opens[other - 1].shown_end_ns < end) {
+        end = c->opens[other - 1].shown_end_ns; /* C2: the event ends with it */
+    }
+    bool any = false;
+    for (; slot != other && c->opens[slot - 1].shown_end_ns < end; slot = c->opens[slot - 1].below) {
+        open_event *open = &c->opens[slot - 1];
+        c->head.totals.clamped += open->shown_end_ns == columns->end_ns[open->event];
+        open->shown_end_ns = columns->start_ns[i];
+        heap_rise(c, open->place, slot - 1);
+        any = true;
+    }
+    return any;
 }
 
 /* BEGIN, or nothing yet for what is shown when it ends. */
@@ -435,7 +483,9 @@ static int next_edge(mtprof__events *events, const mtprof__event **event)
             end_edge(c);
             shown = true;
         } else if (more) {
-            MT_TRY(column_edge(c, &shown));
+            if (!make_way(c, c->next)) {
+                MT_TRY(column_edge(c, &shown));
+            }
         } else if (next_annotation(c)) {
             shown = true;
         } else {

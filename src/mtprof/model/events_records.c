@@ -140,6 +140,23 @@ static size_t plain_edges(mtprof__events *events, mtprof__plain_step *steps, siz
     return mtprof__host_plain(r, top, limit_of_top(r), steps, room);
 }
 
+/* The next edge of the slot on top, if it is a plain step. EEND: it is not. */
+MT_INLINE int next_fast(mtprof__record_events *r, const mtprof__event **event)
+{
+    mtprof__slot_context *top = &r->slots[r->heap[0]];
+    int64_t limit = r->n_heap + r->n_sources > 1 ? limit_of_top(r) : INT64_MAX;
+    enum mtprof__fast step = mtprof__slot_fast(&top->slot, limit);
+    while (r->head.skip_begins && step == MTPROF__FAST_BEGIN) {
+        MT_TRY(mtprof__host_begin_unseen(r, top));
+        step = mtprof__slot_fast(&top->slot, limit);
+    }
+    if (MT_UNLIKELY(step == MTPROF__FAST_NONE)) {
+        return MTPROF_EEND;
+    }
+    return mtprof__host_edge(
+        r, top, step == MTPROF__FAST_BEGIN ? MTPROF__SLOT_BEGIN : MTPROF__SLOT_END, event);
+}
+
 static int next_edge(mtprof__events *events, const mtprof__event **event)
 {
     mtprof__record_events *r = (mtprof__record_events *)events;
@@ -152,17 +169,9 @@ static int next_edge(mtprof__events *events, const mtprof__event **event)
             }
         }
         if (MT_LIKELY(r->advance && r->n_heap > 0)) {
-            mtprof__slot_context *top = &r->slots[r->heap[0]];
-            int64_t limit = r->n_heap + r->n_sources > 1 ? limit_of_top(r) : INT64_MAX;
-            enum mtprof__fast step = mtprof__slot_fast(&top->slot, limit);
-            while (r->head.skip_begins && step == MTPROF__FAST_BEGIN) {
-                MT_TRY(mtprof__host_begin_unseen(r, top));
-                step = mtprof__slot_fast(&top->slot, limit);
-            }
-            if (MT_LIKELY(step != MTPROF__FAST_NONE)) {
-                return mtprof__host_edge(
-                    r, top, step == MTPROF__FAST_BEGIN ? MTPROF__SLOT_BEGIN : MTPROF__SLOT_END,
-                    event);
+            int status = next_fast(r, event);
+            if (MT_LIKELY(status != MTPROF_EEND)) {
+                return status;
             }
         }
         if (MT_LIKELY(r->advance)) {

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""TensorBoard's profiler plugin reads Chrome traces that mtprof writes, and shows what mtprof has.
+
+    tensorboard_compare.py FOLDER MTPROF
+
+FOLDER has rank0.mtt and rank1.mtt (make_peer_trace). The plugin runs without TensorBoard's server:
+its pages are asked for as the browser would. Nothing may be warned of.
+
+The last plugin that was published (0.4.3) is older than today's traces, torch's own as well:
+  - it does not know the category cuda_runtime, only runtime, so no op has kernels;
+  - it takes steps on the device's tracks (gpu_user_annotation) for further steps.
+So there are two runs: the files as they are, of which the views that do not need this are compared;
+and a copy with these two things as the plugin knows them, of which everything is compared.
+"""
+import gzip
+import json
+import logging
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from pathlib import Path
+
+WORKERS = ("peerhost_100", "peerhost_101")
+LOAD_S = 60
+
+
+# ---- the plugin ------------------------------------------------------------------------------
+
+class Plugin:
+    def __init__(self, folder):
+        from tensorboard.plugins.base_plugin import TBContext
+        from torch_tb_profiler.plugin import TorchProfilerPlugin
+        flags = types.SimpleNamespace(logdir=str(folder))
+        self.pages = TorchProfilerPlugin(TBContext(logdir=str(folder), flags=flags)).get_plugin_apps()
+
+    def get(self, page, **query):
+        from werkzeug.test import Client
+        from werkzeug.wrappers import Response
+        response = Client(self.pages[page], Response).get("/", query_string=query)
+        data = response.get_data()
+        if response.status_code != 200:
+            raise RuntimeError("%s %s: %d %s" % (page, query, response.status_code, data[:200]))
+        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+
+    def wait(self, n):
+        """Until the runs are loaded."""
+        end = time.monotonic() + LOAD_S
+        while time.monotonic() < end:
+            found = self.get("/runs")
+            if len(found["runs"]) == n and not found["loading"]:
+                return
+            time.sleep(0.1)
+        raise RuntimeError("the plugin did not load %d runs in %d s: %s" % (n, LOAD_S, self.get("/runs")))
+
+
+# ---- what mtprof has -------------------------------------------------------------------------
+
+class Ours:
+    def __init__(self, command, path):
+        run = subprocess.run([command, "report", "--json", str(path)], check=True, capture_output=True,
+                             timeout=120)
+        self.rows = json.loads(run.stdout)["rows"]
+        run = subprocess.run([command, "report", "--json", "--group", "step", str(path)], check=True,
+                             capture_output=True, timeout=120)
+        self.by_step = json.loads(run.stdout)["rows"]
+
+    def ops(self):
+        return [r for r in self.rows if r["kind"] == "op"]
+
+    def kernels(self):
+        return [r for r in self.rows if r["kind"] == "kernel"]
+
+    def steps(self):
+        """Per step: its length, and time of copies and of sets."""
+        found = {}
+        for row in self.by_step:
+            step = found.setdefault(str(row["step"]), [0, 0, 0])
+            for place, kind, of in ((0, "step", "cpu_time_total_ns"), (1, "copy", "device_time_total_ns"),
+                                    (2, "set", "device_time_total_ns")):
+                if row["kind"] == kind:
+                    step[place] += row[of] / 1000
+        return found
+
+
+def as_plugin_knows(source, target):
+    with gzip.open(source, "rt") as file:
+        document = json.load(file)
+    events = [e for e in document["traceEvents"] if not (
+        e.get("cat") == "gpu_user_annotation" and e["name"].startswith("ProfilerStep#"))]
+    for e in events:
+        if e.get("cat") == "cuda_runtime":
+            e["cat"] = "runtime"
+    document["traceEvents"] = events
+    with gzip.open(target, "wt") as file:
+        json.dump(document, file)
+
+
+class Suite:
+    def __init__(self, folder, command):
+        self.passed = self.failed = 0
+        self.ours = [Ours(command, folder / ("rank%d.mtt" % rank)) for rank in (0, 1)]
+        self.folder = folder / "tensorboard"
+        for run in ("plain", "renamed"):
+            (self.folder / run).mkdir(parents=True, exist_ok=True)
+        for rank, worker in enumerate(WORKERS):
+            name = "%s.176732304500000000%d.pt.trace.json.gz" % (worker, rank)
+            subprocess.run([command, "export", "-q", "-o", str(self.folder / "plain" / name), "chrome",
+                            str(folder / ("rank%d.mtt" % rank))], check=True, timeout=120)
+            as_plugin_knows(self.folder / "plain" / name, self.folder / "renamed" / name)
+        self.plugin = Plugin(self.folder)
+        self.plugin.wait(2)
+
+    def equal(self, what, theirs, ours):
+        if theirs == ours and ours not in (None, [], {}):
+            self.passed += 1
+        else:
+            self.failed += 1
+            print("FAILED %s: the plugin has %s, mtprof has %s" % (what, theirs, ours))
+
+    def page(self, page, run, rank, **more):
+        return self.plugin.get(page, run=run, worker=WORKERS[rank], span="1", **more)
+
+    def views(self, run, wanted):
+        found = self.plugin.get("/views", run=run)
+        self.equal("views of " + run, [view for view in wanted if view in found], wanted)
+        for view in ("Overview", "Operator", "Kernel", "Memory", "Trace"):
+            self.equal("workers of " + view, self.plugin.get("/workers", run=run, view=view), list(WORKERS))
+
+    def kernel_pie(self, run, rank):
+        rows = self.page("/kernel", run, rank, group_by="Kernel")["total"]["rows"]
+        self.equal("kernels of %s %d" % (run, rank), {name: us for name, us in rows},
+                   {r["key"]: r["self_device_time_total_ns"] / 1000 for r in self.ours[rank].kernels()})
+
+    def operators(self, run, rank, fields):
+        rows = self.page("/operation/table", run, rank, group_by="Operation")["data"]
+        self.equal("operators of %s %d" % (run, rank),
+                   {r["name"]: [r["calls"]] + [float(r[theirs]) for theirs, _ in fields] for r in rows},
+                   {r["key"]: [r["count"]] + [r[ours] / 1000 for _, ours in fields]
+                    for r in self.ours[rank].ops()})
+
+    def memory(self, run, rank):
+        rows = self.page("/memory", run, rank)["rows"]["CPU"]
+        self.equal("memory of %s %d" % (run, rank), {r[0]: r[1:4] for r in rows},
+                   {r["key"]: [r["count"], r["cpu_memory_usage"] / 1024, r["self_cpu_memory_usage"] / 1024]
+                    for r in self.ours[rank].ops() if r["cpu_memory_usage"] != 0})
+
+    def steps(self, rank):
+        """Steps with their length (told in the tooltip), copies and sets."""
+        found = {}
+        for row in self.page("/overview", "renamed", rank)["steps"]["rows"]:
+            total = float(re.search(r"Total: ([\d.]+)us", row[2])[1])
+            found[row[0]] = [total, float(row[3]), float(row[5])]
+        self.equal("steps of %d" % rank, found, self.ours[rank].steps())
+
+    def kernel_table(self, rank):
+        table = self.page("/kernel/table", "renamed", rank, group_by="KernelNameAndOpName")["data"]
+        columns = [c["name"] for c in table["columns"]]
+        sums = {}
+        for row in table["rows"]:
+            row = dict(zip(columns, row))
+            of = sums.setdefault(row["Name"], [0, 0.0, 0.0, 1e9])
+            of[0] += row["Calls"]
+            of[1] += row["Total Duration (us)"]
+            of[2] = max(of[2], row["Max Duration (us)"])
+            of[3] = min(of[3], row["Min Duration (us)"])
+            self.equal("registers of " + row["Name"], [row["Register Per Thread"], row["Mean Blocks Per SM"],
+                                                       row["Mean Est. Achieved Occupancy (%)"]], ["32", 1.5, 40.0])
+        self.equal("kernel table of %d" % rank, sums,
+                   {r["key"]: [r["count"], r["self_device_time_total_ns"] / 1000, r["max_ns"] / 1000,
+                               r["min_ns"] / 1000] for r in self.ours[rank].kernels()})
+
+    def distributed(self):
+        """Kernels of communication, over all workers."""
+        data = self.plugin.get("/distributed/overlap", run="renamed", worker="All", span="1")["data"]
+        for rank, worker in enumerate(WORKERS):
+            device = sum(r["self_device_time_total_ns"] for r in self.ours[rank].kernels()) / 1000
+            shared = [sum(data[step][worker][:3]) for step in data if step != "all"]
+            # Computing, both, communicating: what runs at the same time counts once.
+            both = sum(data[step][worker][1] for step in data if step != "all")
+            talk_op = [r for r in self.ours[rank].ops() if r["key"].startswith("nccl")][0]
+            compute = device - talk_op["self_device_time_total_ns"] / 1000
+            computing = sum(data[step][worker][0] for step in data if step != "all")
+            self.equal("steps of " + worker, len(shared), len(self.ours[rank].steps()))
+            self.equal("computing of " + worker, computing + both, compute)
+
+    def run(self):
+        self.views("plain", ["Overview", "Operator", "Kernel", "Trace", "Memory"])
+        self.views("renamed", ["Overview", "Operator", "Kernel", "Trace", "Distributed", "Memory"])
+        host = [("host_total_duration", "cpu_time_total_ns")]
+        device = [("host_self_duration", "self_cpu_time_total_ns"),
+                  ("device_total_duration", "device_time_total_ns"),
+                  ("device_self_duration", "self_device_time_total_ns")]
+        for rank in (0, 1):
+            self.kernel_pie("plain", rank)
+            self.operators("plain", rank, host)
+            self.memory("plain", rank)
+            self.kernel_pie("renamed", rank)
+            self.operators("renamed", rank, host + device)
+            self.memory("renamed", rank)
+            self.steps(rank)
+            self.kernel_table(rank)
+        self.distributed()
+
+
+def main(folder, command):
+    # The plugin loads in processes of its own: what it and they warn of is kept in a file.
+    with tempfile.TemporaryFile("w+b") as log:
+        kept = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        logging.basicConfig(level=logging.WARNING, stream=os.fdopen(os.dup(log.fileno()), "w"))
+        try:
+            suite = Suite(Path(folder), command)
+            suite.run()
+        finally:
+            logging.shutdown()
+            os.dup2(kept, 2)
+            log.seek(0)
+            said = "\n".join(line for line in log.read().decode(errors="replace").splitlines()
+                             if line.strip() and not line.startswith("INFO:"))
+            if sys.exc_info()[0] is not None:
+                print(said, file=sys.stderr)
+    suite.equal("warnings", said or "none", "none")
+    print("%d passed, %d failed, 0 skipped" % (suite.passed, suite.failed))
+    return 1 if suite.failed else 0
+
+
+if __name__ == "__main__":
+    code = 1
+    try:
+        code = main(*sys.argv[1:])
+    except RuntimeError as error:
+        print("FAILED %s" % error)
+    sys.stdout.flush()
+    for child in multiprocessing.active_children():  # the plugin does not end them
+        child.terminate()
+    os._exit(code)

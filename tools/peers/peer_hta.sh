@@ -1,0 +1,13 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# HolisticTraceAnalysis reads Chrome traces of ours.
+set -eu
+. "$(dirname "$0")/peers.inc.sh"
+
+targets mtprof_command make_peer_trace
+environment tools/peers/packages_hta.txt
+rm -rf "$work/traces"
+mkdir -p "$work/traces"
+"$build/tests/make_peer_trace" "$work/traces"
+exec "$venv/bin/python" -B -W ignore tests/peers/hta_compare.py "$work/traces" "$build/cli/mtprof"
