@@ -321,7 +321,7 @@ static void json_counts(const cli_facts *f)
     cli_json_uint("total", f->findings.events);
     for (unsigned kind = 0; kind < CLI_KINDS; kind++) {
         if (f->kinds[kind] > 0) {
-            cli_json_uint(cli_kind_name(kind), f->kinds[kind]);
+            cli_json_uint(mtprof_event_kind_name(kind), f->kinds[kind]);
         }
     }
     cli_json_end_object();

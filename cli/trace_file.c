@@ -68,17 +68,6 @@ bool cli_load_columns(mtprof_model *model, const char *path, cli_columns *out)
     return true;
 }
 
-const char *cli_kind_name(unsigned kind)
-{
-    static const char *const names[] = {
-        "scope", "op",         "runtime", "function", "step",   "launch",
-        NULL,    NULL,         "kernel",  "copy",     "set",    "call",
-        "sync",  "annotation", "other",   "overhead", "memory", "out_of_memory",
-    };
-    static_assert(sizeof names / sizeof *names == CLI_KINDS, "a name for each kind");
-    return kind < CLI_KINDS && names[kind] != NULL ? names[kind] : "unknown";
-}
-
 const char *cli_kinds_name(unsigned kind)
 {
     static const char *const names[] = {

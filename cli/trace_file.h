@@ -26,8 +26,7 @@ typedef struct cli_columns {
 } cli_columns;
 bool cli_load_columns(mtprof_model *model, const char *path, cli_columns *out);
 
-/* "op", "kernel" …, and many of them: "ops", "kernels". */
-const char *cli_kind_name(unsigned kind);
+/* Many of a kind: "ops", "kernels". */
 const char *cli_kinds_name(unsigned kind);
 enum {
     CLI_KINDS = 18

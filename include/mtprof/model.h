@@ -73,6 +73,9 @@ enum mtprof_event_kind {
     MTPROF_EVENT_ALLOC = 27
 };
 
+/** "scope", "op", "kernel" …; "unknown" for others. Constant text. */
+MTPROF_API const char *mtprof_event_kind_name(uint32_t kind);
+
 enum mtprof_event_flag {
     MTPROF_EVENT_ASYNC = 1 << 0,      /**< by intent, or ended by another thread: does not nest */
     MTPROF_EVENT_OVERLAP = 1 << 1,    /**< outlived the scope around it: does not nest */

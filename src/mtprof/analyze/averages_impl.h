@@ -56,7 +56,7 @@ typedef struct mtprof__event_class {
     uint8_t device;       /* the first device of that type */
     bool is_annotation;
     bool is_function; /* apart from ops of the same name: their times do not add up */
-    uint8_t special; /* MTPROF_EVENT_MEMORY or _OUT_OF_MEMORY: a name of its own; 0: none */
+    uint8_t special;  /* MTPROF_EVENT_MEMORY or _OUT_OF_MEMORY: a name of its own; 0: none */
 } mtprof__event_class;
 
 typedef struct mtprof__base {

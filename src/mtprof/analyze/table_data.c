@@ -103,18 +103,7 @@ static field_value average_value(int64_t total, uint64_t count)
 
 static mtprof_text kind_text(uint8_t kind)
 {
-    static const char *const names[] = {
-        [MTPROF_EVENT_SCOPE] = "scope",     [MTPROF_EVENT_OP] = "op",
-        [MTPROF_EVENT_RUNTIME] = "runtime", [MTPROF_EVENT_FUNCTION] = "function",
-        [MTPROF_EVENT_STEP] = "step",       [MTPROF_EVENT_LAUNCH] = "launch",
-        [MTPROF_EVENT_KERNEL] = "kernel",   [MTPROF_EVENT_COPY] = "copy",
-        [MTPROF_EVENT_SET] = "set",         [MTPROF_EVENT_CALL] = "call",
-        [MTPROF_EVENT_SYNC] = "sync",       [MTPROF_EVENT_ANNOTATION] = "annotation",
-        [MTPROF_EVENT_OTHER] = "other",     [MTPROF_EVENT_OVERHEAD] = "overhead",
-        [MTPROF_EVENT_MEMORY] = "memory",   [MTPROF_EVENT_OUT_OF_MEMORY] = "out_of_memory",
-    };
-    const char *name = kind < MT_COUNT(names) ? names[kind] : NULL;
-    name = name != NULL ? name : "other";
+    const char *name = mtprof_event_kind_name(kind);
     return (mtprof_text){name, strlen(name)};
 }
 

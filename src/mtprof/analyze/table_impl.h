@@ -14,6 +14,7 @@
 #ifndef MTPROF_ANALYZE_TABLE_IMPL_H
 #define MTPROF_ANALYZE_TABLE_IMPL_H
 
+#include "base/compiler.h"
 #include "base/text_writer.h"
 
 #include <mtprof/averages.h>
@@ -41,11 +42,32 @@ typedef struct mtprof__table_input {
     const mtprof_health *health; /* NULL: not known */
 } mtprof__table_input;
 
+/* The sum of self CPU times, of which others are shares. Functions stand beside what runs inside
+ * them (model.h T2): with ops or annotations in the list their time would count twice, so they are
+ * left out of the sum. In a list of functions alone it is theirs. */
+typedef struct mtprof__self_sum {
+    uint64_t others, functions; /* hostile traces may have any times: they wrap */
+    bool has_others;
+} mtprof__self_sum;
+
+MT_INLINE void mtprof__self_sum_add(mtprof__self_sum *sum, const mtprof_row *row)
+{
+    bool function = row->kind == MTPROF_EVENT_FUNCTION;
+    *(function ? &sum->functions : &sum->others) += (uint64_t)row->self_cpu_ns;
+    sum->has_others |= !function && row->device == 0;
+}
+
+MT_INLINE int64_t mtprof__self_sum_ns(const mtprof__self_sum *sum)
+{
+    return (int64_t)(sum->has_others ? sum->others : sum->others + sum->functions);
+}
+
 /* Sorts row numbers by an attribute, largest first, equal ones in the order of their numbers.
  * Fails with EINVAL (no such attribute), ENOMEM. */
 int mtprof__table_order(const mtprof__table_input *input, const char *key, uint32_t *order);
 
-/* The sum over all rows, with the identity of the last one and the key "Total". */
+/* The sum over all rows, with the identity of the last one and the key "Total"; self CPU time as
+ * mtprof__self_sum has it. */
 int mtprof__table_total(const mtprof__table_input *input, mtprof_row *total);
 
 /* Writes a table. Fails with EINVAL, ENOMEM; what the writer's sink says is the writer's. */

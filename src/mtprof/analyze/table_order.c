@@ -256,13 +256,14 @@ int mtprof__table_total(const mtprof__table_input *input, mtprof_row *total)
     sum.overload = sum.input_shapes = sum.module = (mtprof_text){nothing, 0};
     sum.step = INT32_MIN;
     sum.first_event = MTPROF_NO_EVENT;
+    mtprof__self_sum self = {0, 0, false};
     for (uint32_t i = 0; i < input->n_rows; i++) {
         mtprof_row row;
         MT_TRY(input->row(input->context, i, &row));
         mtprof_row next = row; /* identity: that of the last row */
+        mtprof__self_sum_add(&self, &row);
         next.count += sum.count;
         add(&next.cpu_ns, sum.cpu_ns);
-        add(&next.self_cpu_ns, sum.self_cpu_ns);
         add(&next.device_ns, sum.device_ns);
         add(&next.self_device_ns, sum.self_device_ns);
         add(&next.cpu_memory, sum.cpu_memory);
@@ -276,6 +277,7 @@ int mtprof__table_total(const mtprof__table_input *input, mtprof_row *total)
         }
         sum = next;
     }
+    sum.self_cpu_ns = mtprof__self_sum_ns(&self);
     sum.name = UINT32_MAX;
     sum.key = (mtprof_text){"Total", 5};
     *total = sum;

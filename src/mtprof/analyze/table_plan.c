@@ -31,7 +31,8 @@ typedef struct scan {
     size_t name, shapes, source, module, thread; /* characters of the longest */
     bool overload, device, device_memory, node, step, track;
     uint64_t least_flops; /* 0: none has any */
-    uint64_t self_cpu, self_device;
+    mtprof__self_sum self_cpu;
+    uint64_t self_device;
 } scan;
 
 static void keep_longest(size_t *longest, size_t length)
@@ -114,9 +115,7 @@ static void scan_row(const mtprof__table_input *input, const mtprof_row *row, sc
     if (row->flops != 0 && (found->least_flops == 0 || row->flops < found->least_flops)) {
         found->least_flops = row->flops;
     }
-    if (mtprof__row_adds(input, row)) {
-        found->self_cpu += (uint64_t)row->self_cpu_ns;
-    }
+    mtprof__self_sum_add(&found->self_cpu, row);
     if (row->device != 0 && row->is_user_annotation == 0) {
         found->self_device += (uint64_t)row->self_device_ns;
     }
@@ -318,7 +317,7 @@ int mtprof__plan_init(mtprof__table_plan *plan, const mtprof__table_input *input
     MT_TRY(check_options(plan, options));
     scan found = {0};
     MT_TRY(scan_rows(input, &found));
-    plan->self_cpu_us = (double)(int64_t)found.self_cpu / 1e3;
+    plan->self_cpu_us = (double)mtprof__self_sum_ns(&found.self_cpu) / 1e3;
     plan->self_device_us = (double)(int64_t)found.self_device / 1e3;
     plan->has_device = found.device;
     plan->has_stack = found.source != 0;

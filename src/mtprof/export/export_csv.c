@@ -15,17 +15,6 @@
 
 #include <errno.h>
 
-static const char *const kinds[] = {
-    [MTPROF_EVENT_SCOPE] = "scope",     [MTPROF_EVENT_OP] = "op",
-    [MTPROF_EVENT_RUNTIME] = "runtime", [MTPROF_EVENT_FUNCTION] = "function",
-    [MTPROF_EVENT_STEP] = "step",       [MTPROF_EVENT_LAUNCH] = "launch",
-    [MTPROF_EVENT_KERNEL] = "kernel",   [MTPROF_EVENT_COPY] = "copy",
-    [MTPROF_EVENT_SET] = "set",         [MTPROF_EVENT_CALL] = "call",
-    [MTPROF_EVENT_SYNC] = "sync",       [MTPROF_EVENT_ANNOTATION] = "annotation",
-    [MTPROF_EVENT_OTHER] = "other",     [MTPROF_EVENT_OVERHEAD] = "overhead",
-    [MTPROF_EVENT_MEMORY] = "memory",   [MTPROF_EVENT_OUT_OF_MEMORY] = "out_of_memory",
-};
-
 typedef struct csv_export {
     mtprof__export_job *job;
     mtb_writer *writer;
@@ -210,9 +199,7 @@ static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns
     mtb_write_literal(w, ",");
     mtprof__write_csv(w, event->name_text.bytes, event->name_text.length);
     mtb_write_literal(w, ",");
-    mtb_write_text(w, event->kind < MT_COUNT(kinds) && kinds[event->kind] != NULL
-                          ? kinds[event->kind]
-                          : "unknown");
+    mtb_write_text(w, mtprof_event_kind_name(event->kind));
     mtb_write_literal(w, ",");
     put_device_name(x, event->edge == MTPROF__EDGE_POINT ? 0 : event->device);
     bool known = mtprof_model_track(x->job->model, event->track, &track);

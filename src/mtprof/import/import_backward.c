@@ -113,8 +113,7 @@ static uint32_t find_stack(const backward *all, int64_t sequence, uint32_t threa
     while (from < to) {
         size_t middle = from + (to - from) / 2;
         const forward_stack *at = &all->forwards[middle];
-        bool before =
-            at->sequence != sequence ? at->sequence < sequence : at->thread < thread;
+        bool before = at->sequence != sequence ? at->sequence < sequence : at->thread < thread;
         if (before) {
             from = middle + 1;
         } else {

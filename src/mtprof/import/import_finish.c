@@ -154,8 +154,7 @@ static void set_tracks(mtprof__import *import)
         for (size_t i = 0; i < columns->n; i++) {
             columns->track[i] = import->tracks[t].track;
             if (MT_UNLIKELY((columns->flags[i] & MTPROF__SAID_OVERLAP) != 0)) {
-                columns->flags[i] =
-                    (uint16_t)((columns->flags[i] & ~said) | MTPROF_EVENT_OVERLAP);
+                columns->flags[i] = (uint16_t)((columns->flags[i] & ~said) | MTPROF_EVENT_OVERLAP);
             }
         }
     }

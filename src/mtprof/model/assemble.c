@@ -72,8 +72,9 @@ uint32_t mtprof__nearest(const mtprof__assembly *assembly, uint32_t number, uint
 /* ---- the scan -----------------------------------------------------------------------------------
  */
 
-int mtprof__tie_by_name(const mtprof_model *model, const mtprof__columns *a, uint32_t left,
-                        const mtprof__columns *b, uint32_t right)
+/* Events that begin and end together and have no INDEX: by kind and name. */
+static int tie_by_name(const mtprof_model *model, const mtprof__columns *a, uint32_t left,
+                       const mtprof__columns *b, uint32_t right)
 {
     if (a->index[left] != MTPROF_NO_EVENT || b->index[right] != MTPROF_NO_EVENT) {
         return 0;
@@ -87,19 +88,19 @@ int mtprof__tie_by_name(const mtprof_model *model, const mtprof__columns *a, uin
     return order != 0 ? order : (x.length > y.length) - (x.length < y.length);
 }
 
-static bool in_order(const mtprof_model *model, const mtprof__columns *columns, uint32_t left,
-                     uint32_t right)
+int mtprof__order_of(const mtprof_model *model, const mtprof__columns *a, uint32_t left,
+                     const mtprof__columns *b, uint32_t right)
 {
-    if (columns->start_ns[left] != columns->start_ns[right]) {
-        return columns->start_ns[left] < columns->start_ns[right];
+    if (a->start_ns[left] != b->start_ns[right]) {
+        return a->start_ns[left] < b->start_ns[right] ? -1 : 1;
     }
-    if (columns->end_ns[left] != columns->end_ns[right]) {
-        return columns->end_ns[left] > columns->end_ns[right];
+    if (a->end_ns[left] != b->end_ns[right]) {
+        return a->end_ns[left] > b->end_ns[right] ? -1 : 1;
     }
-    if (columns->index[left] != columns->index[right]) {
-        return columns->index[left] < columns->index[right];
+    if (a->index[left] != b->index[right]) {
+        return a->index[left] < b->index[right] ? -1 : 1;
     }
-    return mtprof__tie_by_name(model, columns, left, columns, right) <= 0;
+    return tie_by_name(model, a, left, b, right);
 }
 
 static void scan_part(mtprof__assembly *assembly, mtprof__part *part)
@@ -115,7 +116,8 @@ static void scan_part(mtprof__assembly *assembly, mtprof__part *part)
         kinds |= 1u << (columns->kind[i] & 31);
         flags |= columns->flags[i];
         MT_ASSERT(parent < part->n || parent == MTPROF_NO_EVENT);
-        sorted = sorted && (i == 0 || in_order(assembly->model, columns, i - 1, i));
+        sorted = sorted &&
+                 (i == 0 || mtprof__order_of(assembly->model, columns, i - 1, columns, i) <= 0);
         if (parent != MTPROF_NO_EVENT) {
             odd |= parent >= i;
             candidates |= columns->name[parent] == columns->name[i];

@@ -111,10 +111,10 @@ int mtprof__assemble_fold(mtprof__assembly *assembly);
 int mtprof__assemble_twins(mtprof__assembly *assembly);
 int mtprof__assemble_order(mtprof__assembly *assembly);
 
-/* Which of two events that begin and end together, and have no INDEX, comes first: by kind and
- * name. 0: neither, or one has an INDEX. */
-int mtprof__tie_by_name(const mtprof_model *model, const mtprof__columns *a, uint32_t left,
-                        const mtprof__columns *b, uint32_t right);
+/* Which of two events comes first: by start, longest first, INDEX; those that have none by kind and
+ * name. 0: neither. */
+int mtprof__order_of(const mtprof_model *model, const mtprof__columns *a, uint32_t left,
+                     const mtprof__columns *b, uint32_t right);
 int mtprof__assemble_move(mtprof__assembly *assembly);
 
 #endif /* MTPROF_MODEL_ASSEMBLE_IMPL_H */

@@ -27,17 +27,8 @@ enum {
 static bool before(const mtprof_model *model, const mtprof__columns *columns, uint32_t left,
                    uint32_t right)
 {
-    if (columns->start_ns[left] != columns->start_ns[right]) {
-        return columns->start_ns[left] < columns->start_ns[right];
-    }
-    if (columns->end_ns[left] != columns->end_ns[right]) {
-        return columns->end_ns[left] > columns->end_ns[right];
-    }
-    if (columns->index[left] != columns->index[right]) {
-        return columns->index[left] < columns->index[right];
-    }
-    int by_name = mtprof__tie_by_name(model, columns, left, columns, right);
-    return by_name != 0 ? by_name < 0 : left < right;
+    int order = mtprof__order_of(model, columns, left, columns, right);
+    return order != 0 ? order < 0 : left < right;
 }
 
 static void sort_block(const mtprof_model *model, const mtprof__columns *columns, uint32_t *places,
@@ -112,8 +103,7 @@ typedef struct head {
     const mtprof_model *model;
     const mtprof__columns *columns; /* of the part */
     uint32_t place;                 /* in it */
-    int64_t start_ns, end_ns, order;
-    uint32_t index;
+    int64_t start_ns, order;
     uint32_t part;
     uint32_t number; /* of the event */
     uint32_t next;   /* step in the part's order that follows */
@@ -121,18 +111,12 @@ typedef struct head {
 
 static bool comes_first(const head *a, const head *b)
 {
-    if (a->start_ns != b->start_ns) {
+    if (a->start_ns != b->start_ns) { /* at hand: nearly always enough */
         return a->start_ns < b->start_ns;
     }
-    if (a->end_ns != b->end_ns) {
-        return a->end_ns > b->end_ns;
-    }
-    if (a->index != b->index) {
-        return a->index < b->index;
-    }
-    int by_name = mtprof__tie_by_name(a->model, a->columns, a->place, b->columns, b->place);
-    if (by_name != 0) {
-        return by_name < 0;
+    int order = mtprof__order_of(a->model, a->columns, a->place, b->columns, b->place);
+    if (order != 0) {
+        return order < 0;
     }
     return a->order != b->order ? a->order < b->order : a->part < b->part;
 }
@@ -151,8 +135,6 @@ static bool advance(mtprof__assembly *assembly, head *front)
             continue;
         }
         front->start_ns = columns->start_ns[place];
-        front->end_ns = columns->end_ns[place];
-        front->index = columns->index[place];
         front->place = place;
         front->number = number;
         return true;

@@ -313,7 +313,8 @@ static bool make_way(column_events *c, uint32_t i)
         end = c->opens[other - 1].shown_end_ns; /* C2: the event ends with it */
     }
     bool any = false;
-    for (; slot != other && c->opens[slot - 1].shown_end_ns < end; slot = c->opens[slot - 1].below) {
+    for (; slot != other && c->opens[slot - 1].shown_end_ns < end;
+         slot = c->opens[slot - 1].below) {
         open_event *open = &c->opens[slot - 1];
         c->head.totals.clamped += open->shown_end_ns == columns->end_ns[open->event];
         open->shown_end_ns = columns->start_ns[i];

@@ -3,6 +3,7 @@
  * What the numbers in a model's columns mean: the public side of the dictionary. Nothing here
  * makes the columns or takes a lock.
  */
+#include "base/compiler.h"
 #include "mtprof/model/model_impl.h"
 
 mtprof_text mtprof_model_name(const mtprof_model *model, uint32_t name)
@@ -109,4 +110,22 @@ bool mtprof_model_metadata(const mtprof_model *model, uint32_t index, mtprof_met
     }
     *out = model->dictionary.trace_metadata[index];
     return true;
+}
+
+const char *mtprof_event_kind_name(uint32_t kind)
+{
+    static const char *const names[] = {
+        [MTPROF_EVENT_SCOPE] = "scope",     [MTPROF_EVENT_OP] = "op",
+        [MTPROF_EVENT_RUNTIME] = "runtime", [MTPROF_EVENT_FUNCTION] = "function",
+        [MTPROF_EVENT_STEP] = "step",       [MTPROF_EVENT_LAUNCH] = "launch",
+        [MTPROF_EVENT_KERNEL] = "kernel",   [MTPROF_EVENT_COPY] = "copy",
+        [MTPROF_EVENT_SET] = "set",         [MTPROF_EVENT_CALL] = "call",
+        [MTPROF_EVENT_SYNC] = "sync",       [MTPROF_EVENT_ANNOTATION] = "annotation",
+        [MTPROF_EVENT_OTHER] = "other",     [MTPROF_EVENT_OVERHEAD] = "overhead",
+        [MTPROF_EVENT_MEMORY] = "memory",   [MTPROF_EVENT_OUT_OF_MEMORY] = "out_of_memory",
+        [MTPROF_EVENT_INSTANT] = "instant", [MTPROF_EVENT_COUNTER] = "counter",
+        [MTPROF_EVENT_FLOW] = "flow",       [MTPROF_EVENT_ALLOC] = "alloc",
+    };
+    const char *name = kind < MT_COUNT(names) ? names[kind] : NULL;
+    return name != NULL ? name : "unknown";
 }
