@@ -67,6 +67,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/assemble_ties.c
     src/mtprof/model/assemble_twins.c
     src/mtprof/model/assemble_verify.c
+    src/mtprof/model/backward_stacks.c
     src/mtprof/model/build.c
     src/mtprof/model/build_payload.c
     src/mtprof/model/build_slot.c

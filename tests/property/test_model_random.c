@@ -155,8 +155,7 @@ static void compare_payload(comparison *c, const oracle_event *e, size_t i)
     if ((p->fields & RT_HAS_INPUTS) != 0) {
         compare_inputs(c, e, i);
     }
-    SAME("stack", (p->fields & RT_HAS_STACK) != 0 ? p->stack : 0,
-         view_u32(v, MTPROF_COLUMN_STACK, i));
+    SAME("stack", e->stack, view_u32(v, MTPROF_COLUMN_STACK, i));
     if ((p->fields & RT_HAS_MEMORY) != 0) {
         /* What stands behind an end is there only where the slot itself ended it. */
         SAME("memory before", p->memory_before, view_i64(v, MTPROF_COLUMN_MEMORY_BEFORE, i));

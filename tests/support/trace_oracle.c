@@ -596,6 +596,70 @@ static void add_twins(oracle *o)
     }
 }
 
+/* ---- stacks -------------------------------------------------------------------------------------
+ */
+
+static bool has(const oracle_event *e, uint32_t field)
+{
+    return e->payload != NULL && (e->payload->fields & field) != 0;
+}
+
+/* The backward node that an event is, or is in; -1: none. */
+static int32_t node_of(const oracle *o, int32_t at)
+{
+    while (at >= 0 && !(o->events[at].kind == MTPROF_EVENT_OP &&
+                        has(&o->events[at], RT_HAS_RECORD_SCOPE) &&
+                        o->events[at].payload->record_scope == 1)) {
+        at = o->events[at].parent;
+    }
+    return at;
+}
+
+static bool stands_before(const oracle_event *a, const oracle_event *b)
+{
+    if (a->start_ns != b->start_ns) {
+        return a->start_ns < b->start_ns;
+    }
+    return a->end_ns != b->end_ns ? a->end_ns > b->end_ns : a->index < b->index;
+}
+
+/* The first forward event with the node's sequence number, on the thread that it names. */
+static uint32_t forward_stack(const oracle *o, const oracle_event *node)
+{
+    const oracle_event *best = NULL;
+    if (!has(node, RT_HAS_SEQUENCE) || node->payload->sequence < 0) {
+        return 0;
+    }
+    uint32_t thread = has(node, RT_HAS_FORWARD) ? node->payload->forward_thread : 0;
+    for (size_t k = 0; k < o->n; k++) {
+        const oracle_event *e = &o->events[k];
+        if (!e->gone && has(e, RT_HAS_SEQUENCE) &&
+            e->payload->sequence == node->payload->sequence && e->thread == thread &&
+            node_of(o, (int32_t)k) < 0 && (best == NULL || stands_before(e, best))) {
+            best = e;
+        }
+    }
+    return best != NULL && has(best, RT_HAS_STACK) ? best->payload->stack : 0;
+}
+
+static void find_stacks(oracle *o)
+{
+    bool any = false;
+    for (size_t k = 0; k < o->n; k++) {
+        oracle_event *e = &o->events[k];
+        e->stack = has(e, RT_HAS_STACK) ? e->payload->stack : 0;
+        any = any || (!e->gone && has(e, RT_HAS_STACK));
+    }
+    for (size_t k = 0; any && k < o->n; k++) {
+        int32_t node = o->events[k].gone || o->events[k].kind == MTPROF_EVENT_FUNCTION
+                           ? -1
+                           : node_of(o, (int32_t)k);
+        if (node >= 0) {
+            o->events[k].stack = forward_stack(o, &o->events[node]);
+        }
+    }
+}
+
 void oracle_make(oracle *o, const rt_trace *trace, int64_t end_ns, bool fold)
 {
     memset(o, 0, sizeof *o);
@@ -620,6 +684,7 @@ void oracle_make(oracle *o, const rt_trace *trace, int64_t end_ns, bool fold)
         fold_duplicates(o);
     }
     find_sums(o);
+    find_stacks(o);
 }
 
 void oracle_free(oracle *o)

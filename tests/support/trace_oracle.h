@@ -30,6 +30,7 @@ typedef struct oracle_event {
     int64_t memory_self[2], memory[2]; /* host, device */
     uint64_t bytes;
     const rt_payload *payload; /* NULL: none */
+    uint32_t stack;            /* node, 0: none; of backward events that of their forward op */
     bool gone;                 /* folded into its parent */
 
     /* for working it out */

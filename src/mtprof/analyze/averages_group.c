@@ -132,8 +132,7 @@ static uint32_t find_class(mtprof__grouper *grouper, const mtprof__event_class *
     for (uint32_t i = 1; i < grouper->n_classes; i++) {
         const mtprof__event_class *have = &grouper->classes[i];
         if (have->device_type == wanted->device_type && have->special == wanted->special &&
-            have->is_annotation == wanted->is_annotation &&
-            have->is_function == wanted->is_function) {
+            have->is_annotation == wanted->is_annotation) {
             return i;
         }
     }
@@ -168,8 +167,7 @@ static void make_classes(mtprof__grouper *grouper)
         bool is_known = mtprof_model_device(grouper->model, device, &known);
         uint32_t type = device != 0 && is_known ? first_of_type(grouper->model, device) : 0;
         for (uint32_t kind = 0; kind < MTPROF__KINDS; kind++) {
-            mtprof__event_class wanted = {.is_annotation = is_annotation_kind(kind),
-                                          .is_function = kind == MTPROF_EVENT_FUNCTION};
+            mtprof__event_class wanted = {.is_annotation = is_annotation_kind(kind)};
             if (is_device_kind(kind)) {
                 wanted.device_type = type;
                 wanted.device = (uint8_t)type;

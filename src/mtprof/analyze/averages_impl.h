@@ -50,12 +50,11 @@ typedef struct mtprof__source_columns {
     const int64_t *cpu_memory, *self_cpu_memory, *device_memory, *self_device_memory;
 } mtprof__source_columns;
 
-/* What events are: device type, and whether it is a user's annotation, or a function. */
+/* What events are: device type, and whether it is a user's annotation. */
 typedef struct mtprof__event_class {
     uint32_t device_type; /* number of the type; 0: CPU */
     uint8_t device;       /* the first device of that type */
     bool is_annotation;
-    bool is_function; /* apart from ops of the same name: their times do not add up */
     uint8_t special;  /* MTPROF_EVENT_MEMORY or _OUT_OF_MEMORY: a name of its own; 0: none */
 } mtprof__event_class;
 

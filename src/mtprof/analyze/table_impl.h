@@ -44,7 +44,8 @@ typedef struct mtprof__table_input {
 
 /* The sum of self CPU times, of which others are shares. Functions stand beside what runs inside
  * them (model.h T2): with ops or annotations in the list their time would count twice, so they are
- * left out of the sum. In a list of functions alone it is theirs. */
+ * left out of the sum. In a list of functions alone it is theirs. A row is what its first event is:
+ * an op that has the name of a function would be taken for one. */
 typedef struct mtprof__self_sum {
     uint64_t others, functions; /* hostile traces may have any times: they wrap */
     bool has_others;

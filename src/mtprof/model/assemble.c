@@ -254,6 +254,9 @@ int mtprof__model_assemble(mtprof_model *model, mtprof__run *runs, size_t n_runs
     if (status == MTPROF_OK) {
         status = assemble(&assembly);
     }
+    if (status == MTPROF_OK) {
+        status = mtprof__model_backward_stacks(model);
+    }
     finish(&assembly, runs, n_runs);
     if (status != MTPROF_OK) {
         mtprof__columns_fini(&model->columns);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stacks of the backward pass (TC 3.5.3). What autograd runs has the stack of the call of
+ * backward(); people look for that of the forward op, so events get that instead.
+ *
+ *   forward   aten::mm                            stack S, sequence 3, thread 1
+ *   backward  evaluate_function: MmBackward0      its own; it counts as forward
+ *               MmBackward0                       S: sequence 3, forward thread 1
+ *                 aten::t, aten::mm …             S: they are inside of it
+ *
+ *   W1  Of several events with one sequence number on one thread the first has the stack.
+ *   W2  What is inside of a node gives no stack, and has none where its node finds none.
+ *   W3  A node is an event of record scope 1 (BACKWARD_FUNCTION). Foreign traces do not say what
+ *       scope events have: there names and forward threads tell.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "mtprof/model/model_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SCOPE_BACKWARD = 1
+};
+
+/* The stack of a forward op. */
+typedef struct forward_stack {
+    int64_t sequence;
+    uint32_t thread; /* its number */
+    uint32_t event;  /* order */
+} forward_stack;
+
+typedef struct backward {
+    mtprof_model *model;
+    const mtprof__columns *columns;
+    const int64_t *sequences; /* this and the next two: NULL where not recorded */
+    const uint32_t *forward_threads, *scopes;
+    uint32_t *nodes; /* by event: the node it is, or is in; MTPROF_NO_EVENT: none */
+    forward_stack *forwards;
+    size_t n_forwards;
+} backward;
+
+static bool starts_with(mtprof_text text, const char *start, size_t length)
+{
+    return text.length >= length && memcmp(text.bytes, start, length) == 0;
+}
+
+/* W3 */
+static bool is_node(const backward *b, uint32_t event)
+{
+    static const char wrapper[] = "autograd::engine::evaluate_function: ";
+    static const char leaf[] = "torch::autograd::AccumulateGrad";
+    if (b->columns->kind[event] != MTPROF_EVENT_OP) {
+        return false;
+    }
+    if (b->scopes != NULL || b->model->reader != NULL) {
+        return b->scopes != NULL && b->scopes[event] == SCOPE_BACKWARD;
+    }
+    mtprof_text name = mtprof_model_name(b->model, b->columns->name[event]);
+    if (b->forward_threads != NULL && b->forward_threads[event] != 0) {
+        return !starts_with(name, wrapper, sizeof wrapper - 1);
+    }
+    return name.length == sizeof leaf - 1 && starts_with(name, leaf, sizeof leaf - 1);
+}
+
+/* Walks up from each event to the first node or known answer, then writes the answer down on the
+ * way. Parents need not stand before their children. False: there is no node at all. */
+static bool find_nodes(backward *b)
+{
+    const uint32_t unknown = MTPROF_NO_EVENT - 1;
+    const uint32_t *parent = b->columns->parent;
+    bool any = false;
+    for (uint32_t i = 0; i < b->columns->n; i++) {
+        b->nodes[i] = is_node(b, i) ? i : unknown;
+        any = any || b->nodes[i] == i;
+    }
+    for (uint32_t i = 0; any && i < b->columns->n; i++) {
+        uint32_t at = i;
+        while (at != MTPROF_NO_EVENT && b->nodes[at] == unknown) {
+            at = parent[at];
+        }
+        uint32_t answer = at != MTPROF_NO_EVENT ? b->nodes[at] : MTPROF_NO_EVENT;
+        for (uint32_t k = i; k != at && b->nodes[k] == unknown; k = parent[k]) {
+            b->nodes[k] = answer;
+        }
+    }
+    return any;
+}
+
+static uint32_t thread_number(const backward *b, uint32_t event)
+{
+    mtprof_track track;
+    return mtprof_model_track(b->model, b->columns->track[event], &track) ? track.number : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const forward_stack *left = a;
+    const forward_stack *right = b;
+    if (left->sequence != right->sequence) {
+        return left->sequence < right->sequence ? -1 : 1;
+    }
+    if (left->thread != right->thread) {
+        return left->thread < right->thread ? -1 : 1;
+    }
+    return left->event < right->event ? -1 : left->event > right->event;
+}
+
+static int collect_forwards(backward *b)
+{
+    size_t capacity = 0;
+    for (uint32_t i = 0; b->sequences != NULL && i < b->columns->n; i++) {
+        if (b->sequences[i] < 0 || b->nodes[i] != MTPROF_NO_EVENT) {
+            continue;
+        }
+        if (!mtb_grow((void **)&b->forwards, &capacity, b->n_forwards + 1, sizeof *b->forwards)) {
+            return mtb_fail(MTPROF_ENOMEM, "make model: no memory for %zu forward stacks",
+                            b->n_forwards + 1);
+        }
+        b->forwards[b->n_forwards++] = (forward_stack){b->sequences[i], thread_number(b, i), i};
+    }
+    if (b->n_forwards > 1) {
+        qsort(b->forwards, b->n_forwards, sizeof *b->forwards, compare);
+    }
+    return MTPROF_OK;
+}
+
+/* W1. 0: none. */
+static uint32_t find_stack(const backward *b, const uint32_t *stacks, uint32_t node)
+{
+    if (b->sequences == NULL || b->sequences[node] < 0 || b->forward_threads == NULL) {
+        return 0;
+    }
+    forward_stack wanted = {b->sequences[node], b->forward_threads[node], 0};
+    size_t low = 0;
+    size_t high = b->n_forwards;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(&b->forwards[middle], &wanted) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    bool found = low < b->n_forwards && b->forwards[low].sequence == wanted.sequence &&
+                 b->forwards[low].thread == wanted.thread;
+    return found ? stacks[b->forwards[low].event] : 0;
+}
+
+/* Forward events are no backward ones, so what is read here has not been replaced. */
+static void replace(const backward *b, uint32_t *stacks)
+{
+    for (uint32_t i = 0; i < b->columns->n; i++) {
+        if (b->nodes[i] != MTPROF_NO_EVENT && b->columns->kind[i] != MTPROF_EVENT_FUNCTION) {
+            stacks[i] = find_stack(b, stacks, b->nodes[i]);
+        }
+    }
+}
+
+int mtprof__model_backward_stacks(mtprof_model *model)
+{
+    mtprof__columns *columns = &model->columns;
+    uint32_t *stacks = columns->extra[MTPROF_COLUMN_STACK];
+    backward b = {.model = model,
+                  .columns = columns,
+                  .sequences = columns->extra[MTPROF_COLUMN_SEQUENCE],
+                  .forward_threads = columns->extra[MTPROF_COLUMN_FORWARD_THREAD],
+                  .scopes = columns->extra[MTPROF_COLUMN_RECORD_SCOPE]};
+    if (stacks == NULL || columns->n == 0 || (model->reader != NULL && b.scopes == NULL)) {
+        return MTPROF_OK;
+    }
+    b.nodes = mtb_resize(NULL, columns->n, sizeof *b.nodes);
+    if (b.nodes == NULL) {
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for backward nodes of %zu events",
+                        columns->n);
+    }
+    int status = MTPROF_OK;
+    if (find_nodes(&b)) {
+        status = collect_forwards(&b);
+        if (status == MTPROF_OK) {
+            replace(&b, stacks);
+        }
+    }
+    mtb_free(b.nodes);
+    mtb_free(b.forwards);
+    return status;
+}
