@@ -243,6 +243,11 @@ static void write_payload(mtprof__chrome *chrome, const mtprof__payload *payload
         mtb_write_literal(writer, ", \"overload_name\": ");
         mtb_write_json(writer, payload->overload.bytes, payload->overload.length);
     }
+    if ((payload->fields & MTPROF__HAS_RECORD_SCOPE) != 0 && payload->record_scope != 0) {
+        *keys |= MTPROF__KEY_BIT(RECORD_SCOPE);
+        mtb_write_literal(writer, ", \"record_scope\": ");
+        mtb_write_u64(writer, payload->record_scope);
+    }
     if ((payload->fields & MTPROF__HAS_MODULE) != 0) {
         *keys |= MTPROF__KEY_BIT(MODULE);
         mtb_write_literal(writer, ", \"Module Hierarchy\": ");

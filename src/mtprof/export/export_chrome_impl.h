@@ -265,6 +265,7 @@ void mtprof__chrome_overhead(mtprof__chrome *chrome, const mtprof__event *event)
     X(STEP, "step")                          \
     X(FLOPS, "flops")                        \
     X(OVERLOAD, "overload_name")             \
+    X(RECORD_SCOPE, "record_scope")          \
     X(MODULE, "Module Hierarchy")            \
     X(CALL_STACK, "Call stack")              \
     X(STACK, "stack")                        \

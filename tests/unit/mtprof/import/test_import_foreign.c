@@ -148,12 +148,16 @@ TEST(host_spans_of_ours_have_their_recorded_times)
     mtprof_model_free(model);
 }
 
+/* clang-format off */
+
 /* TC 2.10, 3.3.2 */
-#define COROUTINES                                                 \
-    "[" SPAN("user_annotation", "A", "0", "100",                   \
-             "") "," SPAN("user_annotation", "B", "60", "100",     \
-                          "") "," SPAN("cpu_op", "op", "70", "10", \
-                                       "") "," SPAN("cpu_op", "late", "120", "5", "") "]"
+#define COROUTINES                                    \
+    "[" SPAN("user_annotation", "A", "0", "100", "")  \
+    "," SPAN("user_annotation", "B", "60", "100", "") \
+    "," SPAN("cpu_op", "op", "70", "10", "")          \
+    "," SPAN("cpu_op", "late", "120", "5", "") "]"
+
+/* clang-format on */
 
 static void check_coroutines(mtprof_model *model)
 {
@@ -269,6 +273,17 @@ TEST(functions_give_way_in_streams)
     CHECK_EQ_I64(run->end, 200000);
     CHECK_EQ_U64(totals.clamped, 3);
     CHECK_EQ_U64(totals.events, 6);
+    /* What was cut comes back whole. */
+    mtprof_model *back = export_and_import(model);
+    REQUIRE(back->columns.n == model->columns.n);
+    for (uint32_t i = 0; i < model->columns.n; i++) {
+        CHECK_EQ_I64(back->columns.start_ns[i], model->columns.start_ns[i]);
+        CHECK_EQ_I64(back->columns.end_ns[i], model->columns.end_ns[i]);
+        CHECK_EQ_I64(back->columns.self_ns[i], model->columns.self_ns[i]);
+        CHECK_EQ_U64(back->columns.flags[i], model->columns.flags[i]);
+        CHECK_EQ_U64(back->columns.parent[i], model->columns.parent[i]);
+    }
+    mtprof_model_free(back);
     mtprof_model_free(model);
 }
 
