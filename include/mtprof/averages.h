@@ -95,7 +95,9 @@ MTPROF_API uint32_t mtprof_averages_count(const mtprof_averages *averages);
 /** Fails with EINVAL (no such row). Texts live as long as the averages. */
 MTPROF_API mtprof_status mtprof_averages_row(const mtprof_averages *averages, uint32_t index,
                                              mtprof_row *row);
-/** The sum over all rows; key "Total", identity of the last row. */
+/** The sum over all rows; key "Total", identity of the last row. Self CPU time is that of host rows
+ * other than functions, whose time would count twice; where there are only functions it is theirs.
+ */
 MTPROF_API mtprof_status mtprof_averages_total(const mtprof_averages *averages, mtprof_row *row);
 /** Durations of a row's events at quantile q (0 to 1): nearest rank, exact. Fails with EINVAL. */
 MTPROF_API mtprof_status mtprof_averages_quantile(mtprof_averages *averages, uint32_t index,

@@ -140,7 +140,6 @@ set(MTPROF_SOURCES
     src/mtprof/import/check_mtt.c
     src/mtprof/import/check_tracks.c
     src/mtprof/import/import_add.c
-    src/mtprof/import/import_backward.c
     src/mtprof/import/import_cache.c
     src/mtprof/import/import_document.c
     src/mtprof/import/import_event.c

@@ -82,32 +82,6 @@ class Table:
     def cell(self, row, header):
         return row[0][self.headers.index(header)].strip()
 
-    def untie(self, sort):
-        """Rows whose times are as good as equal, whatever order sorting left them in, by their names."""
-        header = TIME_SORTS.get(sort)
-        if header is None or header not in self.headers:
-            return
-        rows, i = [], 0
-        while i < len(self.rows):
-            j = i + 1
-            while j < len(self.rows) and near(self.cell(self.rows[j - 1], header), self.cell(self.rows[j], header)):
-                j += 1
-            rows += sorted(self.rows[i:j], key=lambda row: [[c for c in line if not NUMBER.fullmatch(c.strip())]
-                                                            for line in row])
-            i = j
-        self.rows = rows
-
-    def sure(self, case):
-        """How many rows stand there for sure: which of those with equal times a limit lets in, and
-        which not, is not settled."""
-        header, n = TIME_SORTS.get(case["table"].get("sort_by")), len(self.rows)
-        if header is None or n != case["table"].get("row_limit", 100):
-            return n
-        n -= 1
-        while n > 0 and near(self.cell(self.rows[n - 1], header), self.cell(self.rows[n], header)):
-            n -= 1
-        return n
-
 
 def near(a, b):
     """Equal but for one in the last digit."""
@@ -115,6 +89,40 @@ def near(a, b):
     if not a or not b or a[3] != b[3] or len(a[2]) != len(b[2]):
         return False
     return abs(int(a[1] + a[2]) - int(b[1] + b[2])) <= 1
+
+
+def microseconds(text):
+    number = NUMBER.fullmatch(text)
+    return float(number[1] + "." + number[2]) * {"us": 1, "ms": 1000, "s": 1000000}[number[3]]
+
+
+def identity(row):
+    """What a row is, without its times and shares."""
+    return [[cell for cell in line if not NUMBER.fullmatch(cell.strip())] for line in row]
+
+
+def order_rows(torch, ours, case):
+    """Puts the rows of ours into torch's order where they differ by what sorting by equal times
+    leaves open. What is wrong beyond that, or None."""
+    header, rows = TIME_SORTS.get(case["table"].get("sort_by")), list(torch.rows)
+    if header is None or header not in torch.headers:
+        return None
+    placed, last = [None] * len(rows), None
+    for row in ours.rows:
+        key, value = identity(row), ours.cell(row, header)
+        at = next((i for i, other in enumerate(rows) if placed[i] is None and identity(other) == key), None)
+        if at is None:
+            # Which of rows with equal times a limit lets in is open as well.
+            if len(rows) == case["table"].get("row_limit", 100) and near(value, torch.cell(rows[-1], header)):
+                continue
+            return "%s is not among torch's rows" % ours.cell(row, "Name")
+        shown = torch.cell(rows[at], header)
+        if last is not None and microseconds(shown) > microseconds(last) and not near(shown, last):
+            return "%s with %s comes after %s" % (ours.cell(row, "Name"), shown, last)
+        placed[at], last = row, shown
+    torch.rows = [row for row, other in zip(rows, placed) if other is not None]
+    ours.rows = [other for other in placed if other is not None]
+    return None
 
 
 class Comparer:
@@ -139,17 +147,15 @@ class Comparer:
         torch, ours = Table(case["text"]), Table(text)
         for table in (torch, ours) if case["with_stack"] else ():
             table.rows = [row for row in table.rows if table.cell(row, "Name") != "[memory]"]
-        sure = min(torch.sure(case), ours.sure(case))
-        for table in (torch, ours):
-            table.untie(case["table"].get("sort_by"))
         for what in ("above", "widths", "headers"):
             if getattr(torch, what) != getattr(ours, what):
                 return "%s: %s, torch has %s" % (what, getattr(ours, what), getattr(torch, what))
         if len(torch.rows) != len(ours.rows):
             return "%d rows, torch has %d" % (len(ours.rows), len(torch.rows))
-        for i, (a, b) in enumerate(zip(torch.rows, ours.rows)):
-            if i >= sure and torch.cell(a, "Name") != ours.cell(b, "Name"):
-                continue
+        problem = order_rows(torch, ours, case)
+        if problem:
+            return problem
+        for a, b in zip(torch.rows, ours.rows):
             if len(a) != len(b):
                 return "%s: %d lines, torch has %d" % (torch.cell(a, "Name"), len(b), len(a))
             for of_torch, of_us in zip(a, b):

@@ -57,19 +57,22 @@ static void make_texts(uint64_t *seed)
         "\xc3\xa4",  "\xff", "\xed\xa0", "</script>", "\xf0\x9f\x98\x80"};
     for (int i = 0; i < NAMES; i++) {
         text *t = &texts[i];
-        t->length = 0;
-        int n = snprintf(t->bytes, sizeof t->bytes, "n%d ", i);
-        t->length = (size_t)n;
+        size_t used = 0;
+        const char head[] = {'n', (char)('0' + i / 10), (char)('0' + i % 10), ' '};
+        memcpy(t->bytes, head, sizeof head);
+        used += sizeof head;
         for (uint64_t k = next(seed) % 5; k > 0; k--) {
             const char *piece = pieces[next(seed) % 10];
-            if (t->length + strlen(piece) < sizeof t->bytes) {
-                memcpy(t->bytes + t->length, piece, strlen(piece));
-                t->length += strlen(piece);
+            size_t length = strlen(piece);
+            if (length < sizeof t->bytes - used) {
+                memcpy(t->bytes + used, piece, length);
+                used += length;
             }
         }
-        if (next(seed) % 4 == 0 && t->length < sizeof t->bytes) {
-            t->bytes[t->length++] = '\0';
+        if (next(seed) % 4 == 0 && used < sizeof t->bytes) {
+            t->bytes[used++] = '\0';
         }
+        t->length = used;
         t->id = mtprof_intern(t->bytes, t->length);
         stack_frames[i] = mtprof_define_frame(t->bytes, t->length, texts[i / 2].bytes,
                                               texts[i / 2].length, (uint32_t)i);

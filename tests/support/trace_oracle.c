@@ -607,9 +607,9 @@ static bool has(const oracle_event *e, uint32_t field)
 /* The backward node that an event is, or is in; -1: none. */
 static int32_t node_of(const oracle *o, int32_t at)
 {
-    while (at >= 0 && !(o->events[at].kind == MTPROF_EVENT_OP &&
-                        has(&o->events[at], RT_HAS_RECORD_SCOPE) &&
-                        o->events[at].payload->record_scope == 1)) {
+    while (at >= 0 &&
+           !(o->events[at].kind == MTPROF_EVENT_OP && has(&o->events[at], RT_HAS_RECORD_SCOPE) &&
+             o->events[at].payload->record_scope == 1)) {
         at = o->events[at].parent;
     }
     return at;

@@ -10,4 +10,4 @@ environment tools/peers/packages_hta.txt
 rm -rf "$work/traces"
 mkdir -p "$work/traces"
 "$build/tests/make_peer_trace" "$work/traces"
-exec "$venv/bin/python" -B -W ignore tests/peers/hta_compare.py "$work/traces" "$build/cli/mtprof"
+exec "$venv/bin/python" -W ignore tests/peers/hta_compare.py "$work/traces" "$build/cli/mtprof"

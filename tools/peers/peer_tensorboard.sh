@@ -10,5 +10,5 @@ environment tools/peers/packages_tensorboard.txt
 rm -rf "$work/traces"
 mkdir -p "$work/traces"
 "$build/tests/make_peer_trace" "$work/traces"
-exec "$venv/bin/python" -B -W ignore tests/peers/tensorboard_compare.py "$work/traces" \
+exec "$venv/bin/python" -W ignore tests/peers/tensorboard_compare.py "$work/traces" \
     "$build/cli/mtprof"

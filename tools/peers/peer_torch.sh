@@ -9,8 +9,8 @@ targets mtprof mtprof_command
 environment tools/peers/packages_torch.txt
 rm -rf "$work/traces"
 mkdir -p "$work/traces"
-KINETO_LOG_LEVEL=99 PYTHONDONTWRITEBYTECODE=1 timed "run programs" \
+KINETO_LOG_LEVEL=99 timed "run programs" \
     "$venv/bin/python" -W ignore tests/peers/torch_programs.py "$work/traces" ||
     fail "the programs did not run"
 cat "$work/log"
-exec "$python" -B tests/peers/torch_compare.py "$work/traces" "$build/libmtprof.so" "$build/cli/mtprof"
+exec "$python" tests/peers/torch_compare.py "$work/traces" "$build/libmtprof.so" "$build/cli/mtprof"

@@ -15,6 +15,7 @@ build=${PEERS_BUILD:-build/dev}
 name=$(basename "$0" .sh)
 work=$PWD/build/peers/${name#peer_}
 mkdir -p "$work"
+export PYTHONPYCACHEPREFIX="$work/pycache" # none in the tree
 
 fail() {
     echo "$name: $*" >&2
@@ -71,7 +72,7 @@ node_packages() {
     fi
     rm -rf "$modules"
     timed "install $*" npm install --prefix "$work" --no-audit --no-fund --no-save --no-package-lock \
-        --fetch-retries 2 "$@" ||
+        --fetch-retries 2 --fetch-retry-mintimeout 1000 --fetch-retry-maxtimeout 5000 "$@" ||
         fail "cannot install $*: does npm reach its registry? what it said is above"
     echo "$*" >"$work/made_from"
 }

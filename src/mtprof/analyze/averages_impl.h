@@ -55,7 +55,7 @@ typedef struct mtprof__event_class {
     uint32_t device_type; /* number of the type; 0: CPU */
     uint8_t device;       /* the first device of that type */
     bool is_annotation;
-    uint8_t special;  /* MTPROF_EVENT_MEMORY or _OUT_OF_MEMORY: a name of its own; 0: none */
+    uint8_t special; /* MTPROF_EVENT_MEMORY or _OUT_OF_MEMORY: a name of its own; 0: none */
 } mtprof__event_class;
 
 typedef struct mtprof__base {

@@ -358,7 +358,9 @@ MT_INLINE bool mtprof__chrome_has_extras(const mtprof__event *event, uint32_t fa
     const mtprof__payload *payload = event->payload;
     return mtprof__chrome_needs_parent(event) || mtprof__chrome_is_moved(event) ||
            (event->flags & MTPROF_EVENT_TRUNCATED) != 0 || (facts & MTPROF__INPUTS_KEYWORDS) != 0 ||
-           (payload != NULL && (payload->fields & ~(uint32_t)MTPROF__USUAL_FIELDS) != 0);
+           (payload != NULL &&
+            ((payload->fields & ~(uint32_t)MTPROF__USUAL_FIELDS) != 0 ||
+             ((payload->fields & MTPROF__HAS_RECORD_SCOPE) != 0 && payload->record_scope != 0)));
 }
 
 /* , "recorded_ts": 1.000, "recorded_dur": 2.000: where it was before it was moved. */

@@ -55,6 +55,7 @@
     X(STACK, "stack")                            \
     X(FLOPS, "flops")                            \
     X(OVERLOAD, "overload_name")                 \
+    X(RECORD_SCOPE, "record_scope")              \
     X(MODULE, "module")                          \
     X(RECORDED_TS, "recorded_ts")                \
     X(RECORDED_DUR, "recorded_dur")              \

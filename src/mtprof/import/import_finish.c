@@ -262,6 +262,21 @@ static int settle_parents(const mtprof__import *import)
     return status;
 }
 
+/* Ours tells the scopes that are not plain ("record_scope"). Where none is told, all are: the
+ * column is there, so that names are not asked (backward_stacks.c W3), and stacks stay as they
+ * were. */
+static int settle_scopes(const mtprof__import *import)
+{
+    for (size_t t = 0; import->is_ours && t < import->n_tracks; t++) {
+        mtprof__columns *columns = &import->tracks[t].run.columns;
+        void *scopes;
+        if (columns->extra[MTPROF_COLUMN_STACK] != NULL) {
+            MT_TRY(mtprof__columns_extra(columns, MTPROF_COLUMN_RECORD_SCOPE, &scopes));
+        }
+    }
+    return MTPROF_OK;
+}
+
 /* ---- points -------------------------------------------------------------------------------------
  */
 
@@ -477,10 +492,10 @@ int mtprof__import_finish(mtprof__import *import)
     MT_TRY(mtprof__import_trees(import));
     MT_TRY(sort_points(import));
     MT_TRY(add_threads(import));
-    MT_TRY(mtprof__import_backward(import));
     MT_TRY(add_queues(import));
     set_tracks(import);
     MT_TRY(set_memory_devices(import));
+    MT_TRY(settle_scopes(import));
     MT_TRY(add_hosts(import));
     mtprof__import_track strays = {.run.order = 0};
     int status = add_memory(import, &strays);

@@ -8,7 +8,6 @@
  *   import_add.c      slices ─► event on its track (import_track.c), point, name of a thread;
  *                     import_payload.c its arguments, import_inputs.c its inputs and stack
  *   import_nest.c     track ─► sorted, with parents, self times, steps
- *   import_backward.c stacks of the backward pass, from the forward one
  *   import_memory.c   allocations ─► the events they belong to (import_refs.c: by their ids)
  *   import_finish.c   tracks ─► runs ─► model
  *
@@ -233,10 +232,6 @@ const mtprof__id_ref *mtprof__import_refs_find(const mtprof__id_refs *refs, uint
  * everything into events of their own, appended to `strays`. Their `owner` becomes what
  * mtprof__model_assemble() wants; bases[t] is the number of the first event of track t. */
 int mtprof__import_memory(mtprof__import *import, const uint32_t *bases, mtprof__run *strays);
-
-/* import_backward.c: stacks of the backward pass, as torch's events have them. Wants trees and
- * threads with their numbers. Fails with ENOMEM. */
-int mtprof__import_backward(mtprof__import *import);
 
 /* import_finish.c: everything that was added into the model. */
 int mtprof__import_finish(mtprof__import *import);

@@ -17,7 +17,8 @@ static const uint64_t host_args =
     BIT(HIERARCHY) | BIT(CORRELATION_ID) | BIT(PARENT_ID) | BIT(ASYNC) | BIT(STEP) |
     BIT(DEVICE_KIND) | BIT(RUNTIME_NAME) | BIT(RUNTIME_TID) | BIT(SHAPES) | BIT(STACK) |
     BIT(FLOPS) | BIT(OVERLOAD) | BIT(MODULE) | BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(CPU_DELTA) |
-    BIT(NPU_BEFORE) | BIT(NPU_AFTER) | BIT(NPU_DELTA) | BIT(RECORDED_TS) | BIT(RECORDED_DUR);
+    BIT(NPU_BEFORE) | BIT(NPU_AFTER) | BIT(NPU_DELTA) | BIT(RECORDED_TS) | BIT(RECORDED_DUR) |
+    BIT(RECORD_SCOPE);
 
 static const uint64_t device_args = BIT(EXTERNAL_ID) | BIT(EXTERNAL_ID_OLD) | BIT(CORRELATION) |
                                     BIT(DEVICE) | BIT(STREAM) | BIT(BYTES) | BIT(CORRELATION_ID) |
@@ -138,6 +139,9 @@ static int add_rare(mtprof__import *import, mtprof__columns *columns, uint32_t p
     if (arg_integer(import, MTPROF__ARG_FLOPS, &value)) {
         MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_FLOPS, place, (uint64_t)value));
     }
+    if (arg_integer(import, MTPROF__ARG_RECORD_SCOPE, &value) && value > 0 && value < UINT32_MAX) {
+        MT_TRY(mtprof__import_set_u32(columns, MTPROF_COLUMN_RECORD_SCOPE, place, (uint32_t)value));
+    }
     if ((known & (BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(NPU_BEFORE) | BIT(NPU_AFTER))) != 0) {
         MT_TRY(add_memory(import, columns, place));
     }
@@ -199,7 +203,8 @@ int mtprof__import_host_args(mtprof__import *import, uint32_t track, uint32_t pl
         }
     }
     if ((known & (BIT(FLOPS) | BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(NPU_BEFORE) | BIT(NPU_AFTER) |
-                  BIT(OVERLOAD) | BIT(HIERARCHY) | BIT(MODULE) | BIT(DEVICE_KIND))) != 0) {
+                  BIT(OVERLOAD) | BIT(RECORD_SCOPE) | BIT(HIERARCHY) | BIT(MODULE) |
+                  BIT(DEVICE_KIND))) != 0) {
         MT_TRY(add_rare(import, columns, place));
     }
     int64_t function;

@@ -436,10 +436,16 @@ static bool is_later(const column_events *c, uint32_t i)
            kind == MTPROF_EVENT_ANNOTATION;
 }
 
+/* The next event of the columns. Nothing is shown where ends have come to be due before it, or
+ * where it is shown when it ends. */
 static int column_edge(column_events *c, bool *shown)
 {
-    uint32_t i = c->next++;
-    *shown = true;
+    uint32_t i = c->next;
+    *shown = !make_way(c, i);
+    if (!*shown) {
+        return MTPROF_OK;
+    }
+    c->next++;
     if (c->columns->device[i] != 0) {
         device_edge(c, i);
         return MTPROF_OK;
@@ -484,9 +490,7 @@ static int next_edge(mtprof__events *events, const mtprof__event **event)
             end_edge(c);
             shown = true;
         } else if (more) {
-            if (!make_way(c, c->next)) {
-                MT_TRY(column_edge(c, &shown));
-            }
+            MT_TRY(column_edge(c, &shown));
         } else if (next_annotation(c)) {
             shown = true;
         } else {

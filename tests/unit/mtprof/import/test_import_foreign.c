@@ -219,14 +219,15 @@ TEST(overlap_inside_a_scope_comes_back)
  */
 
 /* run() with a scope whose __enter__ and __exit__ it crosses, and an inner function of each. */
-#define ENTER_EXIT                                                                                \
-    "[" SPAN("python_function", "run", "0", "200", "") "," SPAN(                                  \
-        "python_function", "__enter__", "10", "20",                                               \
-        "") "," SPAN("python_function", "enter", "15", "10",                                      \
-                     "") "," SPAN("user_annotation", "scope", "20", "100",                        \
-                                  "") "," SPAN("cpu_op", "op", "40", "50",                        \
-                                               "") "," SPAN("python_function", "__exit__", "110", \
-                                                            "20", "") "]"
+/* clang-format off */
+#define ENTER_EXIT                                          \
+    "[" SPAN("python_function", "run", "0", "200", "")      \
+    "," SPAN("python_function", "__enter__", "10", "20", "") \
+    "," SPAN("python_function", "enter", "15", "10", "")    \
+    "," SPAN("user_annotation", "scope", "20", "100", "")   \
+    "," SPAN("cpu_op", "op", "40", "50", "")                \
+    "," SPAN("python_function", "__exit__", "110", "20", "") "]"
+/* clang-format on */
 
 typedef struct shown {
     int64_t start, end;
@@ -365,33 +366,22 @@ static bool has_stack(const mtprof_model *model, uint32_t i, const char *wanted)
     "graph.py(9): run;torch/autograd/__init__.py(255): backward;_tensor.py(5): backward;a.py(3): main"
 #define WRAPPER "autograd::engine::evaluate_function: "
 
-static const char *const backward_entries =
-    SPAN("cpu_op", "aten::mm",
-         "0", "10", FORWARD("3", "a.py(1): f;a.py(3): main")) "," SPAN("cpu_op", "aten::t", "12", "2", FORWARD("3", "a.py(2): g;a.py(3): main")) "," SPAN("cpu_op", "aten::ones_like", "15", "2", STACK_OF("torch/autograd/__init__.py(99): _make_grads;" ENGINE)) "," SPAN("cpu_op", WRAPPER "MmBackward0", "20", "30", NODE("3", ENGINE)) "," SPAN("cpu_op",
-                                                                                                                                                                                                                                                                                                                                                     "MmBackward0",
-                                                                                                                                                                                                                                                                                                                                                     "21",
-                                                                                                                                                                                                                                                                                                                                                     "28",
-                                                                                                                                                                                                                                                                                                                                                     NODE(
-                                                                                                                                                                                                                                                                                                                                                         "3", ENGINE)) "," SPAN("cpu_op", "inside", "22",
-                                                                                                                                                                                                                                                                                                                                                                                "5",
-                                                                                                                                                                                                                                                                                                                                                                                STACK_OF(
-                                                                                                                                                                                                                                                                                                                                                                                    ENGINE)) "," SPAN("cpu_op",
-                                                                                                                                                                                                                                                                                                                                                                                                      "forward_inside",
-                                                                                                                                                                                                                                                                                                                                                                                                      "28",
-                                                                                                                                                                                                                                                                                                                                                                                                      "5",
-                                                                                                                                                                                                                                                                                                                                                                                                      FORWARD("8",
-                                                                                                                                                                                                                                                                                                                                                                                                              ENGINE)) "," SPAN("cpu_op",
-                                                                                                                                                                                                                                                                                                                                                                                                                                WRAPPER
-                                                                                                                                                                                                                                                                                                                                                                                                                                "LateBackward0",
-                                                                                                                                                                                                                                                                                                                                                                                                                                "60", "10", NODE("7", ENGINE)) "," SPAN("cpu_op",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "LateBackward0",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "61", "5", NODE("7", "x.py(1): own")) "," SPAN("cpu_op", "InnerBackward0", "80", "5", NODE("8", ENGINE)) "," SPAN("cpu_op",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "torch::autograd::AccumulateGrad",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "90",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "5",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          STACK_OF(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              ENGINE)) "," SPAN("cpu_op",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                "aten::detach", "91", "2", STACK_OF(ENGINE));
+/* clang-format off */
+static const char backward_entries[] =
+    SPAN("cpu_op", "aten::mm", "0", "10", FORWARD("3", "a.py(1): f;a.py(3): main"))
+    "," SPAN("cpu_op", "aten::t", "12", "2", FORWARD("3", "a.py(2): g;a.py(3): main"))
+    "," SPAN("cpu_op", "aten::ones_like", "15", "2",
+             STACK_OF("torch/autograd/__init__.py(99): _make_grads;" ENGINE))
+    "," SPAN("cpu_op", WRAPPER "MmBackward0", "20", "30", NODE("3", ENGINE))
+    "," SPAN("cpu_op", "MmBackward0", "21", "28", NODE("3", ENGINE))
+    "," SPAN("cpu_op", "inside", "22", "5", STACK_OF(ENGINE))
+    "," SPAN("cpu_op", "forward_inside", "28", "5", FORWARD("8", ENGINE))
+    "," SPAN("cpu_op", WRAPPER "LateBackward0", "60", "10", NODE("7", ENGINE))
+    "," SPAN("cpu_op", "LateBackward0", "61", "5", NODE("7", "x.py(1): own"))
+    "," SPAN("cpu_op", "InnerBackward0", "80", "5", NODE("8", ENGINE))
+    "," SPAN("cpu_op", "torch::autograd::AccumulateGrad", "90", "5", STACK_OF(ENGINE))
+    "," SPAN("cpu_op", "aten::detach", "91", "2", STACK_OF(ENGINE));
+/* clang-format on */
 
 /* TC 3.5.3, as seen in torch 2.13. */
 TEST(backward_has_the_stack_of_forward)
@@ -401,43 +391,68 @@ TEST(backward_has_the_stack_of_forward)
     mtprof_model *model = import_text(json);
     mtprof_model *back = export_and_import(model);
     for (int i = 0; i < 2; i++) {
-        const mtprof_model *m = i == 0 ? model : back;
-        mtprof_model *at = i == 0 ? model : back;
-        has_stack(m, event_of(at, "aten::mm"), "f main ");
-        has_stack(m, event_of(at, "aten::ones_like"), "run backward main "); /* _tensor.py's */
-        has_stack(m, event_of(at, WRAPPER "MmBackward0"), "run backward main ");
-        has_stack(m, event_of(at, "MmBackward0"), "f main "); /* the first of its number */
-        has_stack(m, event_of(at, "inside"), "f main ");
-        has_stack(m, event_of(at, "forward_inside"), "f main ");
-        has_stack(m, event_of(at, "LateBackward0"), "run backward main "); /* of its wrapper */
-        has_stack(m, event_of(at, "InnerBackward0"), ""); /* what is inside of a node gives none */
-        has_stack(m, event_of(at, "torch::autograd::AccumulateGrad"), "");
-        has_stack(m, event_of(at, "aten::detach"), "");
+        mtprof_model *m = i == 0 ? model : back;
+        has_stack(m, event_of(m, "aten::mm"), "f main ");
+        has_stack(m, event_of(m, "aten::ones_like"), "run backward main "); /* _tensor.py's */
+        has_stack(m, event_of(m, WRAPPER "MmBackward0"), "run backward main ");
+        has_stack(m, event_of(m, "MmBackward0"), "f main "); /* the first of its number */
+        has_stack(m, event_of(m, "inside"), "f main ");
+        has_stack(m, event_of(m, "forward_inside"), "f main ");
+        has_stack(m, event_of(m, "LateBackward0"), "run backward main "); /* of its wrapper */
+        has_stack(m, event_of(m, "InnerBackward0"), ""); /* what is inside of a node gives none */
+        has_stack(m, event_of(m, "torch::autograd::AccumulateGrad"), "");
+        has_stack(m, event_of(m, "aten::detach"), "");
     }
     mtprof_model_free(back);
     mtprof_model_free(model);
 }
 
+/* A span of another thread. */
+#define OTHER(name, tid, ts, more)                                                                 \
+    ",{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":1,\"tid\":" tid ",\"ts\":" ts \
+    ",\"dur\":2" more "}"
+#define BARE_NODE(thread) ",\"args\":{\"Sequence number\":3,\"Fwd thread id\":" thread "}"
+
 TEST(backward_on_another_thread)
 {
-    mtprof_model *model = import_text("[" SPAN(
-        "cpu_op", "aten::mm", "0", "10",
-        FORWARD(
-            "3",
-            "a.py(1): f")) ","
-                           "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"other\",\"pid\":1,\"tid\":2,\"ts\":5,\"dur\":2" FORWARD(
-                               "3",
-                               "b.py(1): g") "},"
-                                             "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"MmBackward0\",\"pid\":1,\"tid\":3,\"ts\":20,"
-                                             "\"dur\":2,\"args\":{\"Sequence number\":3,\"Fwd thread id\":1}},"
-                                             "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"OtherBackward0\",\"pid\":1,\"tid\":3,\"ts\":30,"
-                                             "\"dur\":2,\"args\":{\"Sequence number\":3,\"Fwd thread id\":2}},"
-                                             "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"NobodyBackward0\",\"pid\":1,\"tid\":3,\"ts\":40,"
-                                             "\"dur\":2,\"args\":{\"Sequence number\":3,\"Fwd thread id\":9}}]");
+    /* clang-format off */
+    static const char json[] =
+        "[" SPAN("cpu_op", "aten::mm", "0", "10", FORWARD("3", "a.py(1): f"))
+        OTHER("other", "2", "5", FORWARD("3", "b.py(1): g"))
+        OTHER("MmBackward0", "3", "20", BARE_NODE("1"))
+        OTHER("OtherBackward0", "3", "30", BARE_NODE("2"))
+        OTHER("NobodyBackward0", "3", "40", BARE_NODE("9")) "]";
+    /* clang-format on */
+    mtprof_model *model = import_text(json);
     has_stack(model, event_of(model, "MmBackward0"), "f ");
     has_stack(model, event_of(model, "OtherBackward0"), "g ");
     has_stack(model, event_of(model, "NobodyBackward0"), "");
     mtprof_model_free(model);
+}
+
+/* Ours says what is a node; where it does not, nothing is, whatever its name. */
+TEST(backward_in_traces_of_ours)
+{
+    /* clang-format off */
+    static const char *const nodes[2] = {
+        NODE("3", "a.py(9): own"),
+        ",\"args\":{\"Call stack\":\"a.py(9): own\",\"Sequence number\":3,\"Fwd thread id\":1,"
+        "\"record_scope\":1}"};
+    static const char *const stacks[2] = {"own ", "f "};
+    /* clang-format on */
+    for (int i = 0; i < 2; i++) {
+        char json[1024];
+        snprintf(json, sizeof json,
+                 "{\"mtprof_version\":\"0.1.0\",\"traceEvents\":[%s," SPAN("cpu_op", "MmBackward0",
+                                                                           "20", "5", "%s") "]}",
+                 SPAN("cpu_op", "aten::mm", "0", "10", FORWARD("3", "a.py(1): f")), nodes[i]);
+        mtprof_model *model = import_text(json);
+        has_stack(model, event_of(model, "MmBackward0"), stacks[i]);
+        const uint32_t *scopes = model->columns.extra[MTPROF_COLUMN_RECORD_SCOPE];
+        REQUIRE(scopes != NULL);
+        CHECK_EQ_U64(scopes[event_of(model, "MmBackward0")], (uint64_t)i);
+        mtprof_model_free(model);
+    }
 }
 
 /* Every allocation refused in turn. */
