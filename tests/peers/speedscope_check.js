@@ -79,7 +79,9 @@ for (const trace of traces) {
         if (row.device_type === "CPU" && row.self_cpu_time_total_ns !== 0) {
             const has = theirs[row.key];
             tell(`self time of ${row.key}, ${what}`,
-                has === row.self_cpu_time_total_ns ? null : `the file has ${has} ns, mtprof ${row.self_cpu_time_total_ns} ns`);
+                has === row.self_cpu_time_total_ns
+                    ? null
+                    : `the file has ${has} ns, mtprof ${row.self_cpu_time_total_ns} ns`);
         }
     }
 }

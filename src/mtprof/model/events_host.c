@@ -17,26 +17,12 @@ static int no_memory(void)
 /* ---- numbers and names --------------------------------------------------------------------------
  */
 
-static MT_COLD void enter_block(mtprof__record_events *r, uint32_t block)
+MT_COLD void mtprof__host_enter_block(mtprof__record_events *r, uint32_t block)
 {
     const mtprof__epoch_block *epoch = &r->model->epochs[block];
     r->block = block;
     r->blocks[block] =
         (mtprof__block_ids){r->next_index, epoch->id_known ? epoch->first_id : r->free_id};
-}
-
-/* The next event of a block gets the next index. */
-MT_INLINE uint64_t next_index(mtprof__record_events *r, uint32_t block)
-{
-    if (MT_UNLIKELY(block != r->block)) {
-        enter_block(r, block);
-    }
-    uint64_t index = r->next_index++;
-    uint64_t id = r->blocks[block].first_id + (index - r->blocks[block].first_index);
-    if (MT_UNLIKELY(id >= r->free_id)) {
-        r->free_id = id + 1; /* only blocks without reserved ids get here */
-    }
-    return index;
 }
 
 static uint64_t id_of(const mtprof__record_events *r, uint32_t block, uint64_t index)
@@ -332,31 +318,19 @@ static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64
 /* ---- begins and ends ----------------------------------------------------------------------------
  */
 
-/* Numbers a scope that begins, and notes that it is shown. */
-MT_INLINE int begin_shown(mtprof__record_events *r, mtprof__slot_context *c, mtprof__scope *scope,
-                          uint32_t at)
+MT_COLD int mtprof__host_grow_shown(mtprof__slot_context *c)
 {
-    scope->user = next_index(r, scope->block);
-    if (MT_UNLIKELY(c->n_shown == c->shown_capacity) &&
-        !mtb_grow((void **)&c->shown, &c->shown_capacity, c->n_shown + 1, sizeof *c->shown)) {
+    if (!mtb_grow((void **)&c->shown, &c->shown_capacity, c->n_shown + 1, sizeof *c->shown)) {
         return no_memory();
     }
-    scope->shown = (scope->flags & MTPROF_EVENT_ASYNC) == 0;
-    c->shown[c->n_shown] = at;
-    c->n_shown += scope->shown;
     return MTPROF_OK;
-}
-
-int mtprof__host_begin_unseen(mtprof__record_events *r, mtprof__slot_context *c)
-{
-    return begin_shown(r, c, &c->slot.scopes[c->slot.at], c->slot.at);
 }
 
 static int begin(mtprof__record_events *r, mtprof__slot_context *c, const mtprof__event **out)
 {
     uint32_t at = c->slot.at;
     mtprof__scope *scope = &c->slot.scopes[at];
-    MT_TRY(begin_shown(r, c, scope, at));
+    MT_TRY(mtprof__host_begin_shown(r, c));
     bool unseen = r->head.skip_begins && scope->kind != MTPROF_EVENT_FUNCTION &&
                   scope->parent_key == 0 && (scope->flags & MTPROF_EVENT_LAUNCHES) == 0;
     if (unseen) {
@@ -424,10 +398,11 @@ int mtprof__host_close(mtprof__record_events *r, const mtprof__event **out)
     return MTPROF_OK;
 }
 
-static int end(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at,
-               const mtprof__event **out)
+MT_INLINE int end(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at,
+                  const mtprof__event **out)
 {
     mtprof__scope *scope = &c->slot.scopes[at];
+    bool grown = scope->has_payload && scope->made; /* made now, it has everything already */
     MT_TRY(make_event(r, c, at));
     mtprof__live *live = &c->live[at];
     mtprof__event *event = &live->event;
@@ -440,8 +415,7 @@ static int end(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at,
         scope->shown = 0;
         event->edge = MTPROF__EDGE_END;
         finish_event(r, scope, event);
-        return scope->has_payload ? set_payload(r, c, mtprof__slot_payload(&c->slot, at), event)
-                                  : MTPROF_OK;
+        return grown ? set_payload(r, c, mtprof__slot_payload(&c->slot, at), event) : MTPROF_OK;
     }
     if (scope->shown) {
         r->closing = c;
@@ -455,6 +429,11 @@ static int end(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at,
     event->edge = MTPROF__EDGE_SPAN;
     finish_event(r, scope, event);
     return set_payload(r, c, mtprof__slot_payload(&c->slot, at), event);
+}
+
+int mtprof__host_end(mtprof__record_events *r, mtprof__slot_context *c, const mtprof__event **event)
+{
+    return end(r, c, c->slot.at, event);
 }
 
 /* ---- points -------------------------------------------------------------------------------------
@@ -486,7 +465,7 @@ static int point_launch(mtprof__record_events *r, mtprof__slot_context *c)
     event->parent = scope_id(r, c, around);
     event->flags = MTPROF_EVENT_LAUNCHES;
     event->queue = (uint32_t)(slot->point_words[1] >> 32);
-    event->index = next_index(r, slot->block);
+    event->index = mtprof__host_next_index(r, slot->block);
     event->correlation = id_of(r, slot->block, event->index);
     event->owner = owner_of(r, c, around);
     set_name(r, c, slot->record.arg, &c->slot.point, event);
@@ -565,7 +544,7 @@ int mtprof__host_edge(mtprof__record_events *r, mtprof__slot_context *c,
 {
     switch (edge) {
     case MTPROF__SLOT_BEGIN: return begin(r, c, event);
-    case MTPROF__SLOT_END: return end(r, c, c->slot.at, event);
+    case MTPROF__SLOT_END: return mtprof__host_end(r, c, event);
     case MTPROF__SLOT_POINT: return point(r, c, event);
     default: return foreign_end(r, c, event);
     }

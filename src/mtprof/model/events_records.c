@@ -147,14 +147,15 @@ MT_INLINE int next_fast(mtprof__record_events *r, const mtprof__event **event)
     int64_t limit = r->n_heap + r->n_sources > 1 ? limit_of_top(r) : INT64_MAX;
     enum mtprof__fast step = mtprof__slot_fast(&top->slot, limit);
     while (r->head.skip_begins && step == MTPROF__FAST_BEGIN) {
-        MT_TRY(mtprof__host_begin_unseen(r, top));
+        MT_TRY(mtprof__host_begin_shown(r, top));
         step = mtprof__slot_fast(&top->slot, limit);
     }
     if (MT_UNLIKELY(step == MTPROF__FAST_NONE)) {
         return MTPROF_EEND;
     }
-    return mtprof__host_edge(
-        r, top, step == MTPROF__FAST_BEGIN ? MTPROF__SLOT_BEGIN : MTPROF__SLOT_END, event);
+    return MT_LIKELY(step == MTPROF__FAST_END)
+               ? mtprof__host_end(r, top, event)
+               : mtprof__host_edge(r, top, MTPROF__SLOT_BEGIN, event);
 }
 
 static int next_edge(mtprof__events *events, const mtprof__event **event)

@@ -13,6 +13,7 @@
 #ifndef MTPROF_MODEL_EVENTS_RECORDS_H
 #define MTPROF_MODEL_EVENTS_RECORDS_H
 
+#include "base/compiler.h"
 #include "mtprof/model/build_source.h"
 #include "mtprof/model/events_impl.h"
 #include "mtprof/model/launch_table.h"
@@ -121,8 +122,13 @@ typedef struct mtprof__record_events {
 /* events_host.c: what an edge of a slot means. EEND: nothing to show. */
 int mtprof__host_edge(mtprof__record_events *r, mtprof__slot_context *c,
                       enum mtprof__slot_edge edge, const mtprof__event **event);
-/* A scope of the slot has begun, and nobody wants to see that. */
-int mtprof__host_begin_unseen(mtprof__record_events *r, mtprof__slot_context *c);
+/* The scope at slot.at has ended. EEND: nothing to show. */
+int mtprof__host_end(mtprof__record_events *r, mtprof__slot_context *c,
+                     const mtprof__event **event);
+/* Room for one more in c->shown. Fails with ENOMEM. */
+int mtprof__host_grow_shown(mtprof__slot_context *c);
+/* An event of another block than the one before it. */
+void mtprof__host_enter_block(mtprof__record_events *r, uint32_t block);
 /* Gives back the annotations that a place on a stack holds. */
 void mtprof__live_release(mtprof__record_events *r, mtprof__live *live);
 /* The next END of those that r->closing asks for; EEND: all done. */
@@ -141,5 +147,38 @@ int mtprof__device_launched(mtprof__record_events *r, const mtprof__event **even
 /* At the end: what nothing answers. EEND: all shown. */
 int mtprof__device_rest(mtprof__record_events *r, const mtprof__event **event);
 void mtprof__device_fini(mtprof__record_events *r);
+
+/* The next event of a block gets the next index. */
+MT_INLINE uint64_t mtprof__host_next_index(mtprof__record_events *r, uint32_t block)
+{
+    if (MT_UNLIKELY(block != r->block)) {
+        mtprof__host_enter_block(r, block);
+    }
+    uint64_t index = r->next_index++;
+    uint64_t id = r->blocks[block].first_id + (index - r->blocks[block].first_index);
+    if (MT_UNLIKELY(id >= r->free_id)) {
+        r->free_id = id + 1; /* only blocks without reserved ids get here */
+    }
+    return index;
+}
+
+/* Numbers the scope at slot.at, which begins, and notes that it is shown. Asynchronous ones are
+ * not: they are when they end. */
+MT_INLINE int mtprof__host_begin_shown(mtprof__record_events *r, mtprof__slot_context *c)
+{
+    uint32_t at = c->slot.at;
+    mtprof__scope *scope = &c->slot.scopes[at];
+    scope->user = mtprof__host_next_index(r, scope->block);
+    if (MT_UNLIKELY(c->n_shown == c->shown_capacity)) {
+        int status = mtprof__host_grow_shown(c);
+        if (status != MTPROF_OK) {
+            return status;
+        }
+    }
+    scope->shown = (scope->flags & MTPROF_EVENT_ASYNC) == 0;
+    c->shown[c->n_shown] = at;
+    c->n_shown += scope->shown;
+    return MTPROF_OK;
+}
 
 #endif /* MTPROF_MODEL_EVENTS_RECORDS_H */

@@ -7,16 +7,6 @@
 
 #include <string.h>
 
-void mtprof__payload_reset(mtprof__payload_store *store)
-{
-    store->payload.fields = 0;
-    store->inputs_id = 0;
-    store->has_name = store->settled = false;
-    store->translated_in = store->translated_out = false;
-    store->n_words = 0;
-    store->n_items = 0;
-}
-
 void mtprof__payload_fini(mtprof__payload_store *store)
 {
     mtb_free(store->words);
@@ -199,8 +189,8 @@ static size_t count_bits(uint16_t bits)
 }
 
 /* SCALARS or OPINFO; the words it has, 0: not as it should be. */
-static size_t take_long(mtprof__payload_store *store, const mtprof_reader *reader,
-                        const uint64_t *words, size_t n, int *status)
+MT_INLINE size_t take_long(mtprof__payload_store *store, const mtprof_reader *reader,
+                           const uint64_t *words, size_t n, int *status)
 {
     mtprof_record record = {
         .kind = (uint8_t)words[0], .aux = (uint16_t)(words[0] >> 16), .words = words + 1};
@@ -214,13 +204,16 @@ static size_t take_long(mtprof__payload_store *store, const mtprof_reader *reade
         *status = keep(store, record.words, needed, &store->scalars_at);
         store->payload.n_scalars = (uint32_t)needed;
         store->payload.fields |= *status == MTPROF_OK ? MTPROF__HAS_SCALARS : 0;
+    } else if (MT_LIKELY(record.aux == 1 << MTPROF_OPINFO_SEQUENCE)) {
+        store->payload.sequence = (int64_t)words[1];
+        store->payload.fields |= MTPROF__HAS_SEQUENCE;
     } else {
         add_opinfo(store, reader, &record);
     }
     return length;
 }
 
-static void take_short(mtprof__payload_store *store, uint64_t word)
+MT_INLINE void take_short(mtprof__payload_store *store, uint64_t word)
 {
     mtprof__payload *p = &store->payload;
     switch ((uint8_t)word) {
@@ -233,7 +226,7 @@ static void take_short(mtprof__payload_store *store, uint64_t word)
     }
 }
 
-static bool belongs(uint8_t kind, bool of_begin)
+MT_INLINE bool belongs(uint8_t kind, bool of_begin)
 {
     return kind == MTPROF_REC_MEM_AFTER
                ? !of_begin

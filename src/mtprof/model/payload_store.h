@@ -8,6 +8,7 @@
 #ifndef MTPROF_MODEL_PAYLOAD_STORE_H
 #define MTPROF_MODEL_PAYLOAD_STORE_H
 
+#include "base/compiler.h"
 #include "mtprof/model/dictionary.h"
 #include "mtprof/model/event.h"
 
@@ -30,7 +31,15 @@ typedef struct mtprof__payload_store {
 } mtprof__payload_store;
 
 /* Empties it. */
-void mtprof__payload_reset(mtprof__payload_store *store);
+MT_INLINE void mtprof__payload_reset(mtprof__payload_store *store)
+{
+    store->payload.fields = 0;
+    store->inputs_id = 0;
+    store->has_name = store->settled = false;
+    store->translated_in = store->translated_out = false;
+    store->n_words = 0;
+    store->n_items = 0;
+}
 void mtprof__payload_fini(mtprof__payload_store *store);
 
 /* Takes a payload record that passed its checks; other kinds are left alone. Fails with ENOMEM. */

@@ -463,8 +463,31 @@ int mtprof__slot_apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     return status;
 }
 
+/* Usually all of it is in the chunk at hand, and a begin or end stands behind: then nothing else of
+ * the slot has changed. */
 void mtprof__slot_gather(mtprof__slot *slot, uint32_t at)
 {
-    slot->status = gather_scope(slot, at);
+    mtprof_cursor *cursor = &slot->cursor;
+    if (MT_LIKELY(cursor->at < cursor->n_words && at < slot->n_payloads)) {
+        mtprof__payload_store *store = &slot->payloads[at];
+        size_t taken = 0;
+        if (!slot->scopes[at].has_payload) {
+            mtprof__payload_reset(store);
+        }
+        int status = mtprof__payload_take(store, slot->reader, mtprof__cursor_words(cursor),
+                                          cursor->n_words - cursor->at,
+                                          cursor->owner == MTPROF__OWNER_BEGIN, &taken);
+        cursor->at += taken;
+        slot->scopes[at].has_payload |= taken > 0;
+        uint8_t next = mtprof__cursor_peek(cursor);
+        if (MT_LIKELY(status == MTPROF_OK &&
+                      (next == MTPROF_REC_BEGIN || next == MTPROF_REC_END))) {
+            return;
+        }
+        slot->status = status;
+    }
+    if (slot->status == MTPROF_OK) {
+        slot->status = gather_scope(slot, at);
+    }
     set_plain(slot);
 }
