@@ -305,7 +305,9 @@ static int run(const cli_call *call)
     if (code != CLI_OK) {
         return code;
     }
-    mtprof_model *model = cli_open_trace(call, j.trace);
+    /* torch's stacks are those of its event list, which is folded. */
+    mtprof_model *model = j.format == MTPROF_EXPORT_STACKS ? cli_open_trace(call, j.trace)
+                                                           : cli_open_trace_whole(call, j.trace);
     if (model == NULL) {
         return CLI_FAILED;
     }

@@ -9,12 +9,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-mtprof_model *cli_open_trace(const cli_call *call, const char *path)
+static mtprof_model *open_trace(const cli_call *call, const char *path, bool whole)
 {
     const cli_common *common = call->common;
     mtprof_model_options options = {
         .struct_size = sizeof options,
         .discarded = common->discarded,
+        .keep_duplicates = whole,
         .progress = cli_progress_step,
     };
     if (common->windows.given) {
@@ -29,6 +30,16 @@ mtprof_model *cli_open_trace(const cli_call *call, const char *path)
         return NULL;
     }
     return model;
+}
+
+mtprof_model *cli_open_trace(const cli_call *call, const char *path)
+{
+    return open_trace(call, path, false);
+}
+
+mtprof_model *cli_open_trace_whole(const cli_call *call, const char *path)
+{
+    return open_trace(call, path, true);
 }
 
 static bool load(mtprof_model *model, const char *path, enum mtprof_column_id id, const void **data,

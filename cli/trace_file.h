@@ -14,6 +14,8 @@
 /* A model of the file, with --window, --discarded and progress. On failure it has printed why and
  * returns NULL. */
 mtprof_model *cli_open_trace(const cli_call *call, const char *path);
+/* The same with every event of the file, also those that tables fold into their parents. */
+mtprof_model *cli_open_trace_whole(const cli_call *call, const char *path);
 
 /* A model's column as its type; NULL where it was not recorded, or on a failure, which is printed.
  */

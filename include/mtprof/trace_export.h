@@ -5,6 +5,9 @@
  * Every export is a stream: its memory does not grow with the trace. Files are written beside their
  * path and renamed into place, so a failure leaves what was there. A path that ends in ".gz" is
  * compressed. An export may be repeated, in any order.
+ *
+ * A trace of ours is exported as it was recorded. Of another tool's trace a model has only what it
+ * keeps: open it with keep_duplicates to export every event of the file.
  */
 #ifndef MTPROF_TRACE_EXPORT_H
 #define MTPROF_TRACE_EXPORT_H

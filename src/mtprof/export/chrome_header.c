@@ -29,7 +29,7 @@ static bool is_own_key(const mtprof__chrome *chrome, mtprof_text key)
                                       "record_shapes",    "with_modules",   "with_flops",
                                       "displayTimeUnit",  "traceEvents",    "traceName",
                                       "mtprof_version",   "mtprof_health",  "baseTimeNanoseconds",
-                                      "deviceProperties", "mtprof_part"};
+                                      "deviceProperties", "mtprof_part",    "mtprof_ids"};
     for (size_t i = 0; i < MT_COUNT(own); i++) {
         if (key.length == strlen(own[i]) && memcmp(key.bytes, own[i], key.length) == 0) {
             /* The health of a trace that was imported is what its file said. */
@@ -156,6 +156,9 @@ void mtprof__chrome_header(mtprof__chrome *chrome)
         mtb_write_literal(writer, "  \"mtprof_part\": "); /* flows may go on in another one */
         mtb_write_u64(writer, chrome->job->part);
         mtb_write_literal(writer, ",\n");
+    }
+    if (chrome->model->two_id_families) {
+        mtb_write_literal(writer, "  \"mtprof_ids\": \"foreign\",\n");
     }
     mtb_write_literal(writer, "  \"mtprof_version\": \"");
     mtb_write_text(writer, mtprof_version_string());

@@ -3,6 +3,7 @@
  * Events without a duration: instants, counters, flow points, allocations.
  */
 #include "mtprof/export/export_chrome_impl.h"
+#include "mtprof/model/model_impl.h"
 
 enum {
     /* torch's numbers of device types */
@@ -82,9 +83,11 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_write_literal(writer, ", \"Total Reserved\": ");
     mtb_write_i64(writer, event->reserved_bytes < 0 ? 0 : event->reserved_bytes);
     write_index_and_step(writer, event);
-    mtb_write_literal(writer,
-                      ", \"correlation_id\": "); /* 0: of no scope, whatever the time says */
-    mtb_write_u64(writer, event->owner);
+    /* 0: of no scope, whatever the time says. Where an id may be two events', time must do. */
+    if (!chrome->model->two_id_families || event->owner == 0) {
+        mtb_write_literal(writer, ", \"correlation_id\": ");
+        mtb_write_u64(writer, event->owner);
+    }
     mtb_write_literal(writer, "}},\n");
 }
 

@@ -259,6 +259,11 @@ static void note_time(mtprof__memory_timeline *timeline, const mtprof__event *ev
 int mtprof__memory_prepare(mtprof__export_job *job, mtprof__memory_timeline *timeline)
 {
     *timeline = (mtprof__memory_timeline){.job = job, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    if (job->info.foreign != 0) {
+        return mtb_fail(MTPROF_ENOTSUP,
+                        "memory timeline: a Chrome trace does not tell which tensors "
+                        "ops worked on; it needs a .mtt trace");
+    }
     MT_TRY(check_wants(job->info.wants));
     mtprof__classifier *classifier = NULL;
     mtprof__events *events = NULL;

@@ -203,6 +203,10 @@ static int add_member(mtprof__import *import, const mtprof__slice *key, const mt
         import->is_ours = true;
         return MTPROF_OK;
     }
+    if (mtprof__slice_is_literal(key, "mtprof_ids")) {
+        import->two_id_families = true;
+        return MTPROF_OK;
+    }
     uint64_t want = want_of(key);
     if (want != 0) {
         bool on = value->type == MTPROF__SLICE_TRUE ||

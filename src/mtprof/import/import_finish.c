@@ -189,7 +189,7 @@ static bool is_host_of_links(const mtprof__import *import, uint8_t kind)
     case MTPROF_EVENT_SCOPE:
     case MTPROF_EVENT_STEP: return true;
     case MTPROF_EVENT_FUNCTION:
-    case MTPROF_EVENT_RUNTIME: return import->is_ours;
+    case MTPROF_EVENT_RUNTIME: return import->is_ours && !import->two_id_families;
     default: return false;
     }
 }
@@ -496,6 +496,7 @@ int mtprof__import_finish(mtprof__import *import)
     set_tracks(import);
     MT_TRY(set_memory_devices(import));
     MT_TRY(settle_scopes(import));
+    import->model->two_id_families = !import->is_ours || import->two_id_families;
     MT_TRY(add_hosts(import));
     mtprof__import_track strays = {.run.order = 0};
     int status = add_memory(import, &strays);

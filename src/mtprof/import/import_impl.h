@@ -120,8 +120,9 @@ typedef struct mtprof__import {
     uint64_t wants;
     const char *device_type; /* as categories tell it; NULL: none did */
     mtprof_text device_name; /* as arguments tell it; bytes NULL: none did */
-    bool is_ours;            /* ids are unique over all kinds of events */
-    bool has_begins;         /* spans in two halves */
+    bool is_ours; /* written by our exporter: ids are unique over all kinds of events, but for */
+    bool two_id_families; /* a trace that was not ours before ("mtprof_ids") */
+    bool has_begins;      /* spans in two halves */
 
     uint64_t entries, events; /* of traceEvents, and those that became something */
     mtprof_model_findings found;

@@ -83,7 +83,8 @@ static int give_one(mtprof__import *import, mtprof__event *point, uint32_t inner
     const mtprof__id_ref *named =
         id != 0 && id != UINT64_MAX ? mtprof__import_refs_find(refs, id) : NULL;
     point->correlation = 0;
-    if (id == UINT64_MAX || (id == 0 && import->is_ours)) {
+    bool named_always = import->is_ours && !import->two_id_families;
+    if (id == UINT64_MAX || (id == 0 && named_always)) {
         innermost = MTPROF_NO_EVENT; /* ours names the owner wherever there is one */
     } else if (named != NULL) {
         track = named->track;

@@ -92,8 +92,9 @@ typedef struct mtprof__event {
     int32_t step;          /* -1: none */
     uint32_t queue;        /* device work, LAUNCH */
     mtprof_text name_text; /* the name, always */
-    int64_t start_ns, end_ns;             /* as recorded; end_ns is valid from the END edge on */
-    int64_t shown_start_ns, shown_end_ns; /* so that tracks nest (S1) */
+    int64_t start_ns, end_ns; /* as recorded; end_ns is valid from the END edge on */
+    int64_t shown_start_ns,
+        shown_end_ns;     /* so that tracks nest (S1); the end from the END edge on */
     uint64_t index;       /* "Ev Idx": order of beginning; device work: UINT64_MAX */
     uint64_t correlation; /* own id; 0 for points other than LAUNCH. Device work: that of its launch
                              (0: none is known) */

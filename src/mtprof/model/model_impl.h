@@ -58,6 +58,7 @@ struct mtprof_model {
      * its place in all runs put one behind the other, plus 1. Texts live in the dictionary. */
     struct mtprof__event *points;
     size_t n_points;
+    bool two_id_families; /* foreign: ids of runtime calls may be the same as those of ops */
 
     mtprof_text process_name; /* native; length 0: not told */
     /* Native: one entry per covered epoch, in order; INDEX counts through all of them. */

@@ -15,7 +15,9 @@
 
 #include <mtprof/averages.h>
 #include <mtprof/model.h>
+#include <mtprof/trace_export.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -540,6 +542,66 @@ TEST(verbose_trace_has_stacks)
     CHECK_EQ_STR(frame.function.bytes, "<module>");
     CHECK_EQ_U64(frame.line, 1);
     mtprof_model_free(model);
+}
+
+/* ---- there and back -----------------------------------------------------------------------------
+ */
+
+typedef struct text_block {
+    char *bytes;
+    size_t length;
+} text_block;
+
+static int append(void *context, const void *bytes, size_t length)
+{
+    text_block *block = context;
+    char *larger = realloc(block->bytes, block->length + length + 1);
+    if (larger == NULL) {
+        return ENOMEM;
+    }
+    memcpy(larger + block->length, bytes, length);
+    block->bytes = larger;
+    block->length += length;
+    larger[block->length] = '\0';
+    return 0;
+}
+
+/* The whole table of a file, as torch would print it. */
+static char *table_of(const char *path)
+{
+    text_block block = {NULL, 0};
+    mtprof_output output = {.struct_size = sizeof output, .context = &block, .write = append};
+    mtprof_table_options options = {.struct_size = sizeof options, .row_limit = -1};
+    mtprof_averages *averages = NULL;
+    mtprof_model *model = open_model(path);
+    REQUIRE_OK(mtprof_averages_new(model, NULL, &averages));
+    REQUIRE_OK(mtprof_averages_table(averages, &options, &output));
+    mtprof_averages_free(averages);
+    mtprof_model_free(model);
+    return block.bytes;
+}
+
+/* Ops and runtime calls of torch have ids of two families that collide, also in what we write of
+ * such a trace; and folded ops must be in the file. */
+TEST(an_export_of_torchs_trace_gives_the_same_table)
+{
+    static const char *const traces[] = {GOLDEN "plain.fix.json", GOLDEN "full.fix.json.gz",
+                                         GOLDEN "c0.json.gz", GOLDEN "c1.json.gz"};
+    need_gzip();
+    for (size_t i = 0; i < sizeof traces / sizeof traces[0]; i++) {
+        mtprof_model_options options = {.struct_size = sizeof options, .keep_duplicates = 1};
+        mtprof_model *model = NULL;
+        char path[512];
+        (void)snprintf(path, sizeof path, "%s/again.json", mt_test_tmpdir());
+        REQUIRE_OK(mtprof_model_open(traces[i], &options, &model));
+        REQUIRE_OK(mtprof_export(model, MTPROF_EXPORT_CHROME, path, NULL));
+        mtprof_model_free(model);
+        char *before = table_of(traces[i]);
+        char *after = table_of(path);
+        CHECK_EQ_STR(after, before);
+        free(before);
+        free(after);
+    }
 }
 
 TEST(event_list_export_is_scopes)
