@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -52,14 +51,4 @@ bool mtb_pages_grow(void **array, size_t *capacity, size_t needed, size_t elemen
     *array = moved;
     *capacity = larger;
     return true;
-}
-
-void mtb_pages_expect(void *block, size_t bytes)
-{
-    const uintptr_t large = (uintptr_t)2 << 20;
-    uintptr_t first = ((uintptr_t)block + large - 1) & ~(large - 1);
-    uintptr_t behind = ((uintptr_t)block + bytes) & ~(large - 1);
-    if (behind > first) {
-        (void)madvise((void *)first, behind - first, MADV_HUGEPAGE);
-    }
 }

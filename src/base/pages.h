@@ -21,8 +21,4 @@ void mtb_pages_give(void *pages, size_t bytes);
  */
 bool mtb_pages_grow(void **array, size_t *capacity, size_t needed, size_t element_size);
 
-/* Asks for large pages where a block that is about to be filled is large itself: a page fault for
- * every 4 KiB costs more than filling them. Only advice; the block may come from anywhere. */
-void mtb_pages_expect(void *block, size_t bytes);
-
 #endif /* BASE_PAGES_H */

@@ -656,8 +656,7 @@ static int add_flow(mtprof__import *import)
 /* ---- names of processes and threads -------------------------------------------------------------
  */
 
-/* Kept by pid: there may be many. */
-static int add_process_name(mtprof__import *import, int64_t pid, mtprof_text name)
+size_t mtprof__import_find_process(const mtprof__import *import, int64_t pid)
 {
     size_t from = 0;
     size_t to = import->n_processes;
@@ -669,6 +668,13 @@ static int add_process_name(mtprof__import *import, int64_t pid, mtprof_text nam
             to = middle;
         }
     }
+    return from;
+}
+
+/* Kept by pid: there may be many. */
+static int add_process_name(mtprof__import *import, int64_t pid, mtprof_text name)
+{
+    size_t from = mtprof__import_find_process(import, pid);
     if (from < import->n_processes && import->processes[from].pid == pid) {
         import->processes[from].name = name;
         return MTPROF_OK;

@@ -41,16 +41,7 @@ static mtprof_text strange_text(const mtprof__import *import, int64_t id)
 
 static mtprof_text process_name(const mtprof__import *import, int64_t pid)
 {
-    size_t from = 0;
-    size_t to = import->n_processes;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (import->processes[middle].pid < pid) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
+    size_t from = mtprof__import_find_process(import, pid);
     return from < import->n_processes && import->processes[from].pid == pid
                ? import->processes[from].name
                : strange_text(import, pid);

@@ -241,4 +241,7 @@ int mtprof__import_finish(mtprof__import *import);
 int mtprof__import_source(mtprof__source *source, const mtprof_model_options *options,
                           mtprof_model **out);
 
+/* Where a process is among import->processes, or would be: they stand by pid. */
+size_t mtprof__import_find_process(const mtprof__import *import, int64_t pid);
+
 #endif /* MTPROF_IMPORT_IMPORT_IMPL_H */

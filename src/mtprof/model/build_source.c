@@ -16,6 +16,7 @@ int mtprof__source_stream_init(mtprof__source_stream *stream, mtprof_model *mode
     mtprof_text name;
     memset(stream, 0, sizeof *stream);
     stream->model = model;
+    stream->covered_from = 1; /* no stretch is known */
     stream->timebase.map = &reader->clock;
     stream->source = reader->index.streams[index].slot;
     if (!mtprof_reader_source(reader, stream->source, &name, &stream->device_type)) {
@@ -74,30 +75,39 @@ static int64_t source_ns(mtprof__source_stream *stream, uint64_t time)
     return time > INT64_MAX ? INT64_MAX : (int64_t)time;
 }
 
-/* Device work belongs to the window that was open, or the last that had been, when it started. */
-static bool is_covered(const mtprof_model *model, int64_t ns)
+/* Device work belongs to the window that was open, or the last that had been, when it started. The
+ * stretch of the last answer is kept: a source's work comes nearly in order of time. */
+static void find_coverage(mtprof__source_stream *stream, int64_t ns)
 {
+    const mtprof_model *model = stream->model;
     const mtprof__control_read *control = &model->reader->control;
     size_t low = 0;
     size_t high = control->n_epochs;
-    if (control->n_epochs == 0) {
-        return model->strays;
-    }
+    stream->covered_from = INT64_MIN;
+    stream->covered_to = INT64_MAX;
+    stream->covered = model->strays && control->n_epochs == 0;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (mtprof_reader_ns(model->reader, control->epochs[middle].open_ticks) <= ns) {
+        int64_t open_ns = mtprof_reader_ns(model->reader, control->epochs[middle].open_ticks);
+        if (open_ns <= ns) {
             low = middle + 1;
+            stream->covered_from = open_ns;
         } else {
             high = middle;
+            stream->covered_to = open_ns;
         }
     }
-    uint32_t epoch = control->epochs[low > 0 ? low - 1 : 0].epoch;
-    for (uint32_t i = model->n_epochs; i-- > 0;) {
-        if (model->epochs[i].epoch <= epoch) {
-            return model->epochs[i].epoch == epoch;
-        }
+    for (uint32_t i = 0; control->n_epochs > 0 && i < model->n_epochs; i++) {
+        stream->covered |= model->epochs[i].epoch == control->epochs[low > 0 ? low - 1 : 0].epoch;
     }
-    return false;
+}
+
+static bool is_covered(mtprof__source_stream *stream, int64_t ns)
+{
+    if (ns < stream->covered_from || ns >= stream->covered_to) {
+        find_coverage(stream, ns);
+    }
+    return stream->covered;
 }
 
 /* Sets `work`; false: nothing to show. */
@@ -126,7 +136,7 @@ static bool take_work(mtprof__source_stream *stream, const mtprof_record *record
     if (work->end_ns < work->start_ns) {
         work->end_ns = work->start_ns;
     }
-    return is_covered(stream->model, work->start_ns);
+    return is_covered(stream, work->start_ns);
 }
 
 int mtprof__source_stream_next(mtprof__source_stream *stream)

@@ -32,6 +32,9 @@ typedef struct mtprof__source_stream {
     mtprof_text device_type; /* length 0: it stands for none */
     bool has_waiting;
     mtprof_record waiting;
+    int64_t covered_from,
+        covered_to; /* from <= ns < to: `covered` is the answer; from > to: none yet */
+    bool covered;
     mtprof__work work;
     mtprof__payload_store payload;
     mtprof__inputs_cache inputs; /* sources have none, but payloads are read the same way */

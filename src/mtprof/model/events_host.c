@@ -39,6 +39,16 @@ static uint64_t scope_id(const mtprof__record_events *r, const mtprof__slot_cont
     return id_of(r, c->slot.scopes[at].block, c->slot.scopes[at].user);
 }
 
+MT_COLD uint32_t mtprof__host_look_up_name(const mtprof__record_events *r, mtprof__slot_context *c,
+                                           uint32_t string)
+{
+    uint32_t at = string % MTPROF__TEXT_CACHE;
+    c->names[at].string = string;
+    c->names[at].name = mtprof__dictionary_string_name(&r->model->dictionary, string);
+    c->names[at].text = mtprof_model_name(r->model, c->names[at].name);
+    return c->names[at].name;
+}
+
 MT_INLINE void set_name(mtprof__record_events *r, mtprof__slot_context *c, uint32_t string,
                         const mtprof__payload_store *store, mtprof__event *event)
 {
@@ -52,9 +62,7 @@ MT_INLINE void set_name(mtprof__record_events *r, mtprof__slot_context *c, uint3
         return;
     }
     if (MT_UNLIKELY(c->names[at].string != string)) {
-        c->names[at].string = string;
-        c->names[at].name = mtprof__dictionary_string_name(&r->model->dictionary, string);
-        c->names[at].text = mtprof_model_name(r->model, c->names[at].name);
+        mtprof__host_look_up_name(r, c, string);
     }
     event->name = c->names[at].name;
     event->name_text = c->names[at].text;

@@ -13,7 +13,7 @@
  */
 #include "base/alloc.h"
 #include "mtprof/model/events_records.h"
-#include "mtprof/read/cursor_fast.h"
+#include "mtprof/model/slot_fast.h"
 
 typedef struct loop {
     const uint64_t *words, *behind; /* of the chunk's records */
@@ -22,15 +22,6 @@ typedef struct loop {
     uint32_t n;     /* scopes on the stack */
     uint32_t first; /* of them: the first that the loop began */
 } loop;
-
-static uint32_t find_name(mtprof__record_events *r, mtprof__slot_context *c, uint32_t string)
-{
-    uint32_t at = string % MTPROF__TEXT_CACHE;
-    c->names[at].string = string;
-    c->names[at].name = mtprof__dictionary_string_name(&r->model->dictionary, string);
-    c->names[at].text = mtprof_model_name(r->model, c->names[at].name);
-    return c->names[at].name;
-}
 
 /* Whether the loop may begin: see P2; and shown[] must have room for a full stack. */
 static bool can_begin(mtprof__slot_context *c)
@@ -77,20 +68,14 @@ static void settle(mtprof__slot_context *c, const loop *l)
     slot->cursor.at = slot->cursor.n_words - (size_t)(l->behind - l->words);
 }
 
-MT_INLINE bool follows(uint64_t word)
-{
-    uint8_t kind = (uint8_t)word;
-    return kind == MTPROF_REC_BEGIN || kind == MTPROF_REC_END;
-}
-
 /* A begin of two words, of a kind that nests, with nothing behind it. */
 MT_INLINE bool is_plain_begin(const loop *l, uint64_t word)
 {
     const uint64_t flags = (uint64_t)(MTPROF_FLAG_DEVICE | MTPROF_FLAG_PAYLOAD) << 16;
     uint8_t kind = (uint8_t)(word >> 16) & MTPROF_KIND_MASK;
     return (word & 0xFFF0FFFF & ~flags) == (MTPROF_REC_BEGIN | 2 << 8) &&
-           l->behind - l->words > 2 && follows(l->words[2]) && kind <= MTPROF_KIND_STEP &&
-           kind != MTPROF_KIND_FUNCTION;
+           l->behind - l->words > 2 && mtprof__fast_follows(l->words[2]) &&
+           kind <= MTPROF_KIND_STEP && kind != MTPROF_KIND_FUNCTION;
 }
 
 size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int64_t limit_ns,
@@ -119,7 +104,7 @@ size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int
         mtprof__plain_step *step = &steps[done];
         if ((uint8_t)word == MTPROF_REC_END) {
             uint64_t distance = word >> 8 & 0xFFFF;
-            if (MT_UNLIKELY(l.n == l.first || !follows(l.words[1]) || distance == 0 ||
+            if (MT_UNLIKELY(l.n == l.first || !mtprof__fast_follows(l.words[1]) || distance == 0 ||
                             scopes[l.n - 1].key != key_base + l.next_ordinal - distance)) {
                 break;
             }
@@ -155,7 +140,7 @@ size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int
             step->edge = MTPROF__EDGE_BEGIN;
             step->name = MT_LIKELY(c->names[place].string == string && string != 0)
                              ? c->names[place].name
-                             : find_name(r, c, string);
+                             : mtprof__host_look_up_name(r, c, string);
             l.reference = l.words[1];
             l.words += 2;
         }

@@ -125,6 +125,9 @@ int mtprof__host_edge(mtprof__record_events *r, mtprof__slot_context *c,
 /* The scope at slot.at has ended. EEND: nothing to show. */
 int mtprof__host_end(mtprof__record_events *r, mtprof__slot_context *c,
                      const mtprof__event **event);
+/* Looks up a name of the reader and puts it into c->names; its number. */
+uint32_t mtprof__host_look_up_name(const mtprof__record_events *r, mtprof__slot_context *c,
+                                   uint32_t string);
 /* Room for one more in c->shown. Fails with ENOMEM. */
 int mtprof__host_grow_shown(mtprof__slot_context *c);
 /* An event of another block than the one before it. */

@@ -145,28 +145,12 @@ static uint32_t find_block(const mtprof__coverage *coverage, uint32_t epoch)
     return coverage->strays ? known : MTPROF__NO_SCOPE;
 }
 
-static bool epoch_exists(const mtprof_reader *reader, uint32_t epoch)
-{
-    const mtprof__control_read *control = &reader->control;
-    size_t low = 0;
-    size_t high = control->n_epochs;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (control->epochs[middle].epoch < epoch) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < control->n_epochs && control->epochs[low].epoch == epoch;
-}
-
 static void enter_epoch(mtprof__slot *slot, uint32_t epoch)
 {
     slot->epoch = epoch;
     slot->block = find_block(&slot->coverage, epoch);
     if (slot->coverage.strays && slot->block + 1 == slot->coverage.n_blocks &&
-        epoch_exists(slot->reader, epoch)) {
+        mtprof__control_find_epoch(&slot->reader->control, epoch) != NULL) {
         slot->block = MTPROF__NO_SCOPE; /* known, and left out on purpose */
     }
 }
@@ -196,26 +180,39 @@ static int open_payload(mtprof__slot *slot, uint32_t at, mtprof__payload_store *
     return MTPROF_OK;
 }
 
+/*
+ * What a begin or end usually has: its payloads are in the chunk at hand, and another begin or end
+ * stands behind. False: there is more to gather, or *status failed.
+ */
+static bool gather_usual(mtprof__slot *slot, uint32_t at, int *status)
+{
+    mtprof_cursor *cursor = &slot->cursor;
+    bool of_begin = cursor->owner == MTPROF__OWNER_BEGIN;
+    if (MT_UNLIKELY(cursor->at == cursor->n_words || at >= slot->n_payloads ||
+                    (!of_begin && cursor->owner != MTPROF__OWNER_END))) {
+        return false;
+    }
+    mtprof__payload_store *store = &slot->payloads[at];
+    size_t taken = 0;
+    if (!slot->scopes[at].has_payload) {
+        mtprof__payload_reset(store);
+    }
+    *status = mtprof__payload_take(store, slot->reader, mtprof__cursor_words(cursor),
+                                   cursor->n_words - cursor->at, of_begin, &taken);
+    cursor->at += taken;
+    slot->scopes[at].has_payload |= taken > 0;
+    uint8_t next = mtprof__cursor_peek(cursor); /* 0: the chunk is used up */
+    return *status == MTPROF_OK && (next == MTPROF_REC_BEGIN || next == MTPROF_REC_END);
+}
+
 static int gather_scope(mtprof__slot *slot, uint32_t at)
 {
     mtprof__payload_store *store = NULL;
-    mtprof_cursor *cursor = &slot->cursor;
-    if (!is_payload(peek(slot))) {
-        return MTPROF_OK;
+    int status = MTPROF_OK;
+    if (gather_usual(slot, at, &status) || status != MTPROF_OK || !is_payload(peek(slot))) {
+        return status;
     }
     MT_TRY(open_payload(slot, at, &store));
-    enum mtprof__owner owner = cursor->owner;
-    if (MT_LIKELY(owner == MTPROF__OWNER_BEGIN || owner == MTPROF__OWNER_END)) {
-        size_t taken = 0;
-        MT_TRY(mtprof__payload_take(store, slot->reader, mtprof__cursor_words(cursor),
-                                    cursor->n_words - cursor->at, owner == MTPROF__OWNER_BEGIN,
-                                    &taken));
-        cursor->at += taken;
-        uint8_t next = mtprof__cursor_peek(cursor); /* 0: the chunk is used up */
-        if (MT_LIKELY(next == MTPROF_REC_BEGIN || next == MTPROF_REC_END)) {
-            return MTPROF_OK;
-        }
-    }
     return gather(slot, store);
 }
 
@@ -463,28 +460,11 @@ int mtprof__slot_apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     return status;
 }
 
-/* Usually all of it is in the chunk at hand, and a begin or end stands behind: then nothing else of
- * the slot has changed. */
+/* Where that was all, nothing else of the slot has changed. */
 void mtprof__slot_gather(mtprof__slot *slot, uint32_t at)
 {
-    mtprof_cursor *cursor = &slot->cursor;
-    if (MT_LIKELY(cursor->at < cursor->n_words && at < slot->n_payloads)) {
-        mtprof__payload_store *store = &slot->payloads[at];
-        size_t taken = 0;
-        if (!slot->scopes[at].has_payload) {
-            mtprof__payload_reset(store);
-        }
-        int status = mtprof__payload_take(store, slot->reader, mtprof__cursor_words(cursor),
-                                          cursor->n_words - cursor->at,
-                                          cursor->owner == MTPROF__OWNER_BEGIN, &taken);
-        cursor->at += taken;
-        slot->scopes[at].has_payload |= taken > 0;
-        uint8_t next = mtprof__cursor_peek(cursor);
-        if (MT_LIKELY(status == MTPROF_OK &&
-                      (next == MTPROF_REC_BEGIN || next == MTPROF_REC_END))) {
-            return;
-        }
-        slot->status = status;
+    if (MT_LIKELY(gather_usual(slot, at, &slot->status))) {
+        return;
     }
     if (slot->status == MTPROF_OK) {
         slot->status = gather_scope(slot, at);

@@ -51,7 +51,7 @@ static int add_open(mtprof__control_read *control, const mtprof_record *record,
     return MTPROF_OK;
 }
 
-static mtprof_epoch_info *find_epoch(mtprof__control_read *control, uint32_t epoch)
+mtprof_epoch_info *mtprof__control_find_epoch(const mtprof__control_read *control, uint32_t epoch)
 {
     size_t from = 0;
     size_t to = control->n_epochs;
@@ -70,7 +70,7 @@ static mtprof_epoch_info *find_epoch(mtprof__control_read *control, uint32_t epo
 static int add_close(mtprof__control_read *control, const mtprof_record *record,
                      mtprof__problems *problems)
 {
-    mtprof_epoch_info *info = find_epoch(control, record->arg);
+    mtprof_epoch_info *info = mtprof__control_find_epoch(control, record->arg);
     if (info != NULL && info->close_kind == CLOSE_KIND_PAUSED && record->aux != CLOSE_KIND_PAUSED) {
         info->close_kind = record->aux; /* the window ended while paused; the time is the pause's */
         return MTPROF_OK;

@@ -33,6 +33,9 @@ int mtprof__control_read_add(mtprof__control_read *control, mtprof__clock_map *c
 /* An epoch that has no end gets end_ticks; metadata is put together by key. */
 void mtprof__control_read_finish(mtprof__control_read *control, uint64_t end_ticks);
 
+/* The epoch of a number, or NULL. */
+mtprof_epoch_info *mtprof__control_find_epoch(const mtprof__control_read *control, uint32_t epoch);
+
 void mtprof__control_read_fini(mtprof__control_read *control);
 
 #endif /* MTPROF_READ_CONTROL_READ_H */
