@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gradients. Ops on tensors that require one leave a graph behind; mt_backward() walks it from the
+ * results to the leaves.
+ *
+ *     mt_tensor_set_requires_grad(w, true);
+ *     mt_mul(w, x, &y); mt_sum(y, ..., &loss);
+ *     mt_backward(loss, NULL, 0);
+ *     mt_tensor_grad(w)                            // d loss / d w
+ *
+ * Threads: several threads may run mt_backward() at once, over shared leaves too. Grad mode belongs
+ * to the thread.
+ */
+#ifndef MINDTORCH_AUTOGRAD_H
+#define MINDTORCH_AUTOGRAD_H
+
+#include <mindtorch/status.h>
+#include <mindtorch/value.h>
+
+MT_BEGIN_DECLS
+
+MT_API bool mt_tensor_requires_grad(const mt_tensor *tensor);
+
+/** MT_ERUNTIME for tensors that are not floating-point, and for false on results of ops. */
+MT_API int mt_tensor_set_requires_grad(mt_tensor *tensor, bool requires_grad);
+
+/** True for tensors that no recorded op made. */
+MT_API bool mt_tensor_is_leaf(const mt_tensor *tensor);
+
+/** Whether it is a view, recorded as one, of another tensor. */
+MT_API bool mt_tensor_is_view(const mt_tensor *tensor);
+
+/** The accumulated gradient, borrowed, or NULL. */
+MT_API mt_tensor *mt_tensor_grad(const mt_tensor *tensor);
+
+/** Shape, type and device must be the tensor's. NULL takes the gradient away. */
+MT_API int mt_tensor_set_grad(mt_tensor *tensor, mt_tensor *grad);
+
+/** Keeps the gradient of a tensor that is not a leaf. */
+MT_API int mt_tensor_retain_grad(mt_tensor *tensor);
+
+/** Cuts the tensor itself from its graph. MT_ERUNTIME for views. */
+MT_API int mt_tensor_detach_inplace(mt_tensor *tensor);
+
+/** Grad mode of this thread, true at first. The setter returns what it was. */
+MT_API bool mt_grad_enabled(void);
+MT_API bool mt_set_grad_enabled(bool enabled);
+
+enum mt_backward_flag {
+    MT_RETAIN_GRAPH = 1 << 0, /**< saved tensors stay: backward may run again */
+    MT_CREATE_GRAPH = 1 << 1, /**< gradients have graphs of their own; implies RETAIN_GRAPH */
+    MT_ALLOW_UNUSED = 1 << 2  /**< mt_grad(): an input that was not used gives NULL, no error */
+};
+
+/**
+ * Adds d tensor / d leaf to the gradient of every leaf. `gradient` NULL means 1 and needs a tensor
+ * of one element.
+ */
+MT_API int mt_backward(mt_tensor *tensor, mt_tensor *gradient, uint32_t flags);
+
+/** The same from several tensors; gradients, or single ones of them, may be NULL. */
+MT_API int mt_backward_many(mt_tensor *const *tensors, mt_tensor *const *gradients, size_t count,
+                            uint32_t flags);
+
+/** Gradients of `outputs` with respect to `inputs`, given to the caller; leaves are not touched. */
+MT_API int mt_grad(mt_tensor *const *outputs, mt_tensor *const *gradients, size_t n_outputs,
+                   mt_tensor *const *inputs, size_t n_inputs, uint32_t flags, mt_tensor **grads);
+
+/**
+ * Called with a tensor's gradient before it is used. It may give another one of the same shape in
+ * *replacement (one reference), which is NULL at entry. A status other than 0 ends the backward.
+ */
+typedef int mt_hook_fn(void *context, mt_tensor *grad, mt_tensor **replacement);
+
+typedef uint64_t mt_hook_handle;
+
+/** free_context may be NULL; it is called when the hook is removed or the tensor is gone. */
+MT_API int mt_tensor_add_hook(mt_tensor *tensor, mt_hook_fn *hook, void *context,
+                              void (*free_context)(void *), mt_hook_handle *handle);
+
+/** Called after a leaf's gradient was accumulated, with the leaf. */
+typedef int mt_leaf_hook_fn(void *context, mt_tensor *leaf);
+MT_API int mt_tensor_add_accumulate_hook(mt_tensor *tensor, mt_leaf_hook_fn *hook, void *context,
+                                         void (*free_context)(void *), mt_hook_handle *handle);
+
+/** Removes a hook of either sort; an unknown handle is ignored. */
+MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
+
+/** A node of the graph. Borrowed from the tensor whose grad_fn it is. */
+typedef struct mt_node mt_node;
+MT_API mt_node *mt_tensor_grad_fn(const mt_tensor *tensor); /**< NULL for leaves */
+MT_API const char *mt_node_name(const mt_node *node);       /**< "MulBackward0" */
+MT_API uint64_t mt_node_sequence(const mt_node *node);
+MT_API uint32_t mt_node_n_next(const mt_node *node);
+MT_API mt_node *mt_node_next(const mt_node *node, uint32_t index); /**< NULL: nothing there */
+MT_API mt_node *mt_node_retain(mt_node *node);
+MT_API void mt_node_release(mt_node *node); /**< accepts NULL */
+
+/* ---- functions of the user's own -------------------------------------------------------------- */
+
+/** One call of a custom function, from forward to backward. */
+typedef struct mt_function_call mt_function_call;
+
+typedef struct mt_function {
+    uint32_t struct_size; /**< set by the caller */
+    uint32_t reserved;    /**< leave zero */
+    const char *name;     /**< of the node: "MyReluBackward"; copied */
+    /** Fills outputs with new references. Runs with grad mode off. */
+    int (*forward)(void *context, mt_function_call *call, mt_tensor *const *inputs,
+                   size_t n_inputs, mt_tensor **outputs, size_t n_outputs);
+    /** NULL entries of grads_out stand for zero; entries of grads_in may stay NULL. */
+    int (*backward)(void *context, mt_function_call *call, mt_tensor *const *grads_out,
+                    size_t n_outputs, mt_tensor **grads_in, size_t n_inputs);
+    void (*free_context)(void *context); /**< when no graph needs it any more; may be NULL */
+} mt_function;
+
+MT_API int mt_function_apply(const mt_function *function, void *context, mt_tensor *const *inputs,
+                             size_t n_inputs, mt_tensor **outputs, size_t n_outputs);
+
+/** In forward: keeps an input, an output or anything else for backward, numbered from 0. */
+MT_API int mt_function_save(mt_function_call *call, mt_tensor *tensor);
+
+/** In backward: one reference to what was saved. MT_ERUNTIME if it was changed in place. */
+MT_API int mt_function_saved(mt_function_call *call, size_t index, mt_tensor **out);
+
+MT_END_DECLS
+
+#endif /* MINDTORCH_AUTOGRAD_H */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Element types. float16 and bfloat16 are stored and converted; ops compute in the others.
+ */
+#ifndef MINDTORCH_DTYPE_H
+#define MINDTORCH_DTYPE_H
+
+#include <mindtorch/export.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+MT_BEGIN_DECLS
+
+typedef enum mt_dtype {
+#define X(name, value, text, bytes, category, profiler) MT_DTYPE_##name = (value),
+#include <mindtorch/dtype.def>
+#undef X
+    MT_DTYPE_COUNT,
+    MT_DTYPE_NONE = 255 /**< not given: the default, or that of the input */
+} mt_dtype;
+
+/** What decides in type promotion: a higher category wins, whatever the width. */
+typedef enum mt_category {
+    MT_CATEGORY_BOOL,
+    MT_CATEGORY_INT,
+    MT_CATEGORY_REAL
+} mt_category;
+
+/** "float32" and so on; "none" for MT_DTYPE_NONE; never NULL. */
+MT_API const char *mt_dtype_name(mt_dtype dtype);
+
+/** Bytes of one element; 0 for values that are none of the types. */
+MT_API size_t mt_dtype_size(mt_dtype dtype);
+
+MT_API mt_category mt_dtype_category(mt_dtype dtype);
+
+/** The smallest type that holds both, as torch.promote_types() has it. */
+MT_API mt_dtype mt_promote_types(mt_dtype a, mt_dtype b);
+
+/** What creation ops use when no type is given: float32 unless it was changed. */
+MT_API mt_dtype mt_default_dtype(void);
+
+/** MT_ETYPE unless it is a floating-point type. */
+MT_API int mt_set_default_dtype(mt_dtype dtype);
+
+MT_END_DECLS
+
+#endif /* MINDTORCH_DTYPE_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Optimizers: they hold their parameters, keep what a method remembers of each, and step with one
+ * fused op a parameter.
+ */
+#ifndef MINDTORCH_OPTIM_H
+#define MINDTORCH_OPTIM_H
+
+#include <mindtorch/status.h>
+#include <mindtorch/value.h>
+
+MT_BEGIN_DECLS
+
+typedef struct mt_optimizer mt_optimizer;
+
+typedef enum mt_optimizer_kind {
+    MT_OPTIMIZER_SGD,
+    MT_OPTIMIZER_ADAM,
+    MT_OPTIMIZER_ADAMW,
+    MT_OPTIMIZER_RMSPROP,
+    MT_OPTIMIZER_ADAGRAD,
+    MT_OPTIMIZER_COUNT
+} mt_optimizer_kind;
+
+/** torch's names and meanings. Begin with mt_optimizer_defaults(), then change what you like. */
+typedef struct mt_optimizer_options {
+    uint32_t struct_size;
+    uint32_t kind; /**< mt_optimizer_kind */
+    double lr;
+    double weight_decay;
+    double momentum;     /**< SGD, RMSprop */
+    double dampening;    /**< SGD */
+    double beta1, beta2; /**< Adam, AdamW */
+    double alpha;        /**< RMSprop */
+    double eps;
+    double lr_decay;          /**< Adagrad */
+    double initial_accumulator; /**< Adagrad */
+    bool nesterov;            /**< SGD */
+    bool amsgrad;             /**< Adam, AdamW */
+    bool centered;            /**< RMSprop */
+    bool maximize;
+} mt_optimizer_options;
+
+/** torch's defaults of a kind. */
+MT_API void mt_optimizer_defaults(mt_optimizer_kind kind, mt_optimizer_options *options);
+
+/** MT_EVALUE names an option out of range, as torch does. The parameters are retained. */
+MT_API int mt_optimizer_new(const mt_optimizer_options *options, mt_tensor *const *parameters,
+                            size_t count, mt_optimizer **out);
+MT_API void mt_optimizer_free(mt_optimizer *optimizer); /**< accepts NULL */
+
+/** One step over the parameters that have a gradient, as the scope "Optimizer.step#SGD.step". */
+MT_API int mt_optimizer_step(mt_optimizer *optimizer);
+
+/** Takes all gradients away. */
+MT_API int mt_optimizer_zero_grad(mt_optimizer *optimizer);
+
+MT_API int mt_optimizer_set_lr(mt_optimizer *optimizer, double lr);
+MT_API double mt_optimizer_lr(const mt_optimizer *optimizer);
+
+/** State of a parameter by torch's name ("exp_avg", "momentum_buffer"), borrowed; NULL: none. */
+MT_API mt_tensor *mt_optimizer_state(const mt_optimizer *optimizer, size_t parameter,
+                                     const char *name);
+
+/** Scales gradients so that their common norm is at most max_norm; gives the norm before. */
+MT_API int mt_clip_grad_norm(mt_tensor *const *parameters, size_t count, double max_norm,
+                             double norm_type, double *total_norm);
+
+MT_END_DECLS
+
+#endif /* MINDTORCH_OPTIM_H */

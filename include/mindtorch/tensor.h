@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors: strided views of reference-counted storages.
+ *
+ *     mt_tensor (sizes, strides, offset, dtype) ──► mt storage (bytes, device, version)
+ *
+ * A tensor is a handle with a reference count of its own. What a function gives through a `**out`
+ * is one reference, which the caller releases. Parameters are borrowed.
+ *
+ * Threads: reference counts may be changed from any thread. Reading a tensor from several threads
+ * is fine; writing its elements, or changing its gradient flags, while others use it is not.
+ */
+#ifndef MINDTORCH_TENSOR_H
+#define MINDTORCH_TENSOR_H
+
+#include <mindtorch/status.h>
+#include <mindtorch/value.h>
+
+MT_BEGIN_DECLS
+
+enum {
+    MT_MAX_DIMS = 16 /**< more dimensions are refused with MT_ERUNTIME */
+};
+
+/** A copy of contiguous elements in host memory. */
+MT_API int mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes,
+                               size_t n_dims, mt_device device, mt_tensor **out);
+
+/** Called once, when the last tensor that uses borrowed memory is gone, on whichever thread. */
+typedef void mt_free_fn(void *context, void *data);
+
+/**
+ * A tensor over host memory that somebody else owns. strides in elements, NULL = contiguous. With
+ * free_data NULL the memory must outlive every view of the tensor.
+ */
+MT_API int mt_tensor_borrow(void *data, mt_dtype dtype, const int64_t *sizes,
+                            const int64_t *strides, size_t n_dims, mt_free_fn *free_data,
+                            void *context, mt_tensor **out);
+
+/** One more reference; returns its argument. Accepts NULL. */
+MT_API mt_tensor *mt_tensor_retain(mt_tensor *tensor);
+
+/** One reference fewer. Accepts NULL. */
+MT_API void mt_tensor_release(mt_tensor *tensor);
+
+MT_API mt_dtype mt_tensor_dtype(const mt_tensor *tensor);
+MT_API mt_device mt_tensor_device(const mt_tensor *tensor);
+MT_API uint32_t mt_tensor_n_dims(const mt_tensor *tensor);
+MT_API const int64_t *mt_tensor_sizes(const mt_tensor *tensor);
+MT_API const int64_t *mt_tensor_strides(const mt_tensor *tensor); /**< in elements */
+MT_API int64_t mt_tensor_offset(const mt_tensor *tensor);         /**< in elements */
+MT_API int64_t mt_tensor_numel(const mt_tensor *tensor);
+MT_API bool mt_tensor_is_contiguous(const mt_tensor *tensor);
+
+/** Never given to another tensor of this process. */
+MT_API uint64_t mt_tensor_id(const mt_tensor *tensor);
+
+/** How often the storage was changed in place; views of one storage share it. */
+MT_API uint32_t mt_tensor_version(const mt_tensor *tensor);
+
+/** Where the storage begins on its device: a number to compare, not to follow. */
+MT_API uint64_t mt_tensor_storage_address(const mt_tensor *tensor);
+MT_API uint64_t mt_tensor_storage_bytes(const mt_tensor *tensor);
+
+/** The first element in host memory; NULL for tensors of other devices and for empty ones. */
+MT_API void *mt_tensor_data(const mt_tensor *tensor);
+
+/** Copies all elements, in order, to host memory of exactly `bytes` bytes; waits for the device. */
+MT_API int mt_tensor_read(mt_tensor *tensor, void *buffer, size_t bytes);
+
+/** Tensors alive in this process; for tests and leak hunts. */
+MT_API uint64_t mt_tensors_alive(void);
+
+MT_END_DECLS
+
+#endif /* MINDTORCH_TENSOR_H */

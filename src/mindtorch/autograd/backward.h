@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a derivative sees, and how it is written.
+ *
+ *     D(MUL, "MulBackward0", MT_SAVE_ARG << 0 | MT_SAVE_ARG << 1, mul_backward)    derivatives.def
+ *
+ *     int mt__mul_backward(mt__backward *b)
+ *     {
+ *         if (mt__wants(b, 0)) {                                     // d self = grad * other
+ *             MT_TRY(mt_mul(b->grads[0], b->args[1].of.tensor, mt__bw_temp(b)));
+ *             MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_last(b)));     // summed to self's shape
+ *         }
+ *         ...
+ *     }
+ *
+ * D1 Formulas call ops through ops.h, so they are profiled, run on any device, and with create_graph
+ *    are differentiated themselves.
+ * D2 grads[i] is NULL when nothing depended on result i: it stands for zero.
+ * D3 args[i] is what the forward call had: numbers and lists as they were; a tensor only if the row
+ *    saves it (else kind NONE), of the version it had. results[i] likewise.
+ * D4 Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it has.
+ *    mt__input_of() gives the number of an argument's first tensor.
+ */
+#ifndef MINDTORCH_BACKWARD_H
+#define MINDTORCH_BACKWARD_H
+
+#include "base/compiler.h"
+#include "base/fail.h"
+#include "mindtorch/core/tensor_impl.h"
+#include "mindtorch/dispatch/op_row.h"
+
+#include <mindtorch/ops.h>
+
+enum {
+    MT_MAX_BACKWARD_TEMPS = 40
+};
+
+/* What is known of a forward tensor that was not saved. */
+typedef struct mt__meta {
+    mt__shape shape;
+    uint8_t dtype;
+    mt_device device;
+} mt__meta;
+
+struct mt__backward {
+    mt_node *node;
+    const mt_value *args;     /* D3 */
+    const mt_value *results;  /* D3: kind NONE unless saved */
+    mt_tensor *const *grads;  /* D2, one for each result (lists: flat) */
+    uint32_t n_grads;
+    uint32_t n_inputs;
+    mt_tensor **grads_in;     /* n_inputs places, NULL at entry; set with mt__bw_give */
+    const bool *wanted;       /* n_inputs */
+    uint32_t n_temps;
+    mt_tensor *temps[MT_MAX_BACKWARD_TEMPS];
+};
+
+/* Number of the first flat input of argument `arg` (D4). */
+uint32_t mt__input_of(const mt__backward *b, uint32_t arg);
+
+/* Shape, type and device of flat input `input`, of result `result`. */
+const mt__meta *mt__input_meta(const mt__backward *b, uint32_t input);
+const mt__meta *mt__result_meta(const mt__backward *b, uint32_t result);
+
+/* Whether argument `arg` (a tensor) wants a gradient. */
+bool mt__wants(const mt__backward *b, uint32_t arg);
+
+/* A place for a tensor that is released when the formula is done. */
+MT_INLINE mt_tensor **mt__bw_temp(mt__backward *b)
+{
+    MT_ASSERT(b->n_temps < MT_MAX_BACKWARD_TEMPS);
+    mt_tensor **place = &b->temps[b->n_temps++];
+    *place = NULL;
+    return place;
+}
+
+/* What the latest place holds. */
+MT_INLINE mt_tensor *mt__bw_last(const mt__backward *b)
+{
+    return b->temps[b->n_temps - 1];
+}
+
+/* Gives argument `arg` its gradient (retained here). */
+void mt__bw_give(mt__backward *b, uint32_t arg, mt_tensor *grad);
+
+/* The same, summed down to the argument's shape and turned into its type first. */
+int mt__bw_give_reduced(mt__backward *b, uint32_t arg, mt_tensor *grad);
+
+#endif /* MINDTORCH_BACKWARD_H */

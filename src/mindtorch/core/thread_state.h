@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What belongs to a thread, in one small block of thread-local memory.
+ */
+#ifndef MINDTORCH_THREAD_STATE_H
+#define MINDTORCH_THREAD_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct mt__thread_state {
+    bool grad_disabled;    /* grad mode, inverted so that zero is the beginning */
+    bool backward_running; /* inside the engine on this thread */
+    uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
+    uint32_t reserved;
+    uint64_t sequence; /* of the next node made on this thread */
+} mt__thread_state;
+
+extern _Thread_local mt__thread_state mt__thread __attribute__((tls_model("initial-exec")));
+
+#endif /* MINDTORCH_THREAD_STATE_H */

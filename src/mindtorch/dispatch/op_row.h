@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the dispatcher knows of an op. Rows of our ops are made by the build (tools/opgen) from
+ * ops/all_ops.def; users' rows are made by mt_op_register().
+ */
+#ifndef MINDTORCH_OP_ROW_H
+#define MINDTORCH_OP_ROW_H
+
+#include <mindtorch/op.h>
+
+typedef struct mt__call mt__call;
+typedef struct mt__backward mt__backward;
+
+/* Does the work: checks, allocates results, launches kernels or calls other ops. */
+typedef int mt__run_fn(mt__call *call);
+
+/* The derivative: see autograd/backward.h. */
+typedef int mt__backward_fn(mt__backward *backward);
+
+enum {
+    MT_SAVE_ARG = 1,           /* MT_SAVE_ARG << n: the nth argument */
+    MT_SAVE_RESULT = 1 << 16,  /* MT_SAVE_RESULT << n: the nth result */
+    MT_MAX_DERIVATIVE_NAME = 64
+};
+
+typedef struct mt__derivative {
+    const char *name;     /* "MulBackward0" */
+    mt__backward_fn *run; /* NULL: the op has no derivative of its own */
+    uint32_t saves;       /* MT_SAVE_*: what the formula looks at */
+} mt__derivative;
+
+/* Parameters as dispatch checks them: `accepts` has a bit for each mt_kind. */
+typedef struct mt__row_param {
+    const char *name;
+    uint32_t accepts;
+    bool has_default;
+    mt_value value;
+} mt__row_param;
+
+/* Rules for FLOPs; torch counts these ops and no others. */
+typedef enum mt__flops {
+    MT_FLOPS_NONE,
+    MT_FLOPS_ADD,
+    MT_FLOPS_MUL,
+    MT_FLOPS_MM,
+    MT_FLOPS_ADDMM,
+    MT_FLOPS_BMM,
+    MT_FLOPS_BADDBMM,
+    MT_FLOPS_CONV2D
+} mt__flops;
+
+#define MT_OP_FLOPS(rule) ((uint32_t)MT_FLOPS_##rule << 24) /* in flags */
+
+typedef struct mt__op_row {
+    const char *name;
+    const char *overload;
+    const char *trace_name;
+    const char *schema;
+    uint32_t flags; /* enum mt_op_flag, MT_OP_FLOPS */
+    uint16_t n_params;
+    uint16_t n_required; /* those in front that have no default */
+    uint16_t n_results;
+    uint16_t op;               /* its number */
+    mt__run_fn *run;
+    const mt__row_param *params;
+    const mt__derivative *derivative; /* NULL: none */
+    mt_op_run_fn *user_run;
+    mt_op_backward_fn *user_backward;
+    void *user_context;
+} mt__op_row;
+
+/* Our rows, and the derivatives beside them: made by opgen, and by autograd/derivative_table.c. */
+extern const mt__op_row mt__op_rows[];
+extern const uint32_t mt__n_op_rows;
+extern const mt__derivative mt__derivatives[];
+
+#endif /* MINDTORCH_OP_ROW_H */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What ops share: results, conversions, the call of a kernel. Tensors that these give through `out`
+ * belong to the call (results or temporaries): the op does not release them.
+ */
+#ifndef MINDTORCH_OP_SUPPORT_H
+#define MINDTORCH_OP_SUPPORT_H
+
+#include "mindtorch/core/backends.h"
+#include "mindtorch/dispatch/call.h"
+
+#include <mindtorch/ops.h>
+
+/* Our ops by number: mt_call(MT__OP_ADD, ...). */
+enum mt__op_id {
+#define X(id, schema, flags, run) MT__OP_##id,
+#include "mindtorch/ops/all_ops.def"
+#undef X
+    MT__OP_COUNT
+};
+
+/* "add" for messages. */
+MT_INLINE const char *mt__op_name(const mt__call *call)
+{
+    return call->row->name;
+}
+
+/* Makes a new tensor on the call's device and gives it as result i. */
+int mt__result_new(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
+                   mt_tensor **out);
+
+/* The same for a temporary. */
+int mt__temp_new(mt__call *call, mt_dtype dtype, const mt__shape *shape, mt_tensor **out);
+
+/* Gives a tensor that is somebody else's as result i (one more reference): in-place ops. */
+void mt__result_same(mt__call *call, uint32_t i, mt_tensor *tensor);
+
+/* The tensor itself, or a contiguous copy. */
+int mt__contiguous(mt__call *call, mt_tensor *tensor, mt_tensor **out);
+
+/* The tensor itself, or a copy of another type (contiguous). */
+int mt__converted(mt__call *call, mt_tensor *tensor, mt_dtype dtype, mt_tensor **out);
+
+/* A kernel's call. NULL tensors are absent optional ones. Up to 24 tensors. */
+typedef struct mt__kernel_args {
+    mt_kernel kernel;
+    uint16_t code;
+    uint32_t n_tensors;
+    mt_tensor *tensors[24];
+    uint32_t n_ints;
+    int64_t ints[24];
+    uint32_t n_scalars;
+    mt_scalar scalars[8];
+} mt__kernel_args;
+
+int mt__kernel(mt__call *call, const mt__kernel_args *args);
+
+/* Copies elements (any types, sizes equal or broadcast to `to`): kernel COPY, across devices too. */
+int mt__copy_elements(mt_tensor *to, mt_tensor *from);
+
+/* The type of a result: dimensioned tensors, then 0-d tensors, then numbers; a higher category wins.
+ * Values that are neither tensors nor numbers are left out. */
+mt_dtype mt__promote_values(const mt_value *values, uint32_t count);
+
+/* The default type where `dtype` is an integer or bool: what exp(), div() compute in. */
+mt_dtype mt__to_floating(mt_dtype dtype);
+
+/* MT_ERUNTIME unless it is floating point: "mean(): could not infer output dtype..." is the op's own
+ * message where torch has one; this says "op(): expected a floating-point tensor, got int64". */
+int mt__need_floating(const mt__call *call, mt_tensor *tensor);
+
+/* MT_ERUNTIME for float16 and bfloat16, which are stored and converted but not computed with:
+ * "\"add\" not implemented for 'Half'", MT_ENOTSUP. */
+int mt__need_computable(const mt__call *call, mt_dtype dtype);
+
+#endif /* MINDTORCH_OP_SUPPORT_H */

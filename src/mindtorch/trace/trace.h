@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one place of the runtime that knows libmtprof. While nothing records, each of these is one
+ * load and one branch.
+ */
+#ifndef MINDTORCH_TRACE_H
+#define MINDTORCH_TRACE_H
+
+#include <mindtorch/value.h>
+#include <mtprof/op.h>
+#include <mtprof/trace.h>
+
+#define MT_TRACE_ANY                                                                          \
+    ((uint32_t)MTPROF_WANT_OPS | (uint32_t)MTPROF_WANT_SCOPES | (uint32_t)MTPROF_WANT_RUNTIME | \
+     (uint32_t)MTPROF_WANT_DEVICE)
+
+/* An op about to run. */
+typedef struct mt__trace_op {
+    mtprof_site *site;
+    const mt_value *args;
+    const char *const *names; /* of the parameters; NULL: none */
+    uint32_t n_args;
+    uint32_t flops; /* mt__flops */
+    bool has_sequence;
+    uint64_t sequence;
+    uint64_t memory_before;
+    uint32_t memory_device;
+} mt__trace_op;
+
+/* 0 while nothing records. */
+mtprof_token mt__trace_op_begin(const mt__trace_op *op);
+void mt__trace_op_end(mtprof_token token, const mt_value *results, uint32_t n_results,
+                      uint32_t memory_device, uint64_t memory_after);
+
+/* A node of the graph while backward runs it: "MulBackward0" with its forward's sequence number and
+ * thread, record scope 1. `site` is the node's own (mt__trace_site). */
+mtprof_token mt__trace_node_begin(mtprof_site *site, uint64_t sequence, uint32_t forward_thread);
+
+/* A site for a name made at run time (users' ops, nodes), found again for an equal one. Lives as
+ * long as the process. NULL: no memory. */
+mtprof_site *mt__trace_site(const char *name);
+
+/* The logical thread that records here, for links from backward to forward. */
+uint32_t mt__trace_thread(void);
+
+static inline bool mt__trace_on(void)
+{
+    return mtprof_wants(MT_TRACE_ANY);
+}
+
+static inline void mt__trace_end(mtprof_token token)
+{
+    mtprof_end(token);
+}
+
+/* bytes > 0: handed out; < 0: given back. */
+static inline void mt__trace_memory(mt_device device, const void *address, int64_t bytes,
+                                    uint64_t allocated, uint64_t reserved_bytes)
+{
+    /* 0 is the host, accelerators count from 1. */
+    uint32_t number = device == MT_CPU ? 0 : ((uint32_t)device & 255U) + 1;
+    mtprof_alloc(number, (uint64_t)(uintptr_t)address, bytes, allocated, reserved_bytes);
+}
+
+#endif /* MINDTORCH_TRACE_H */
