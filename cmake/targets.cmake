@@ -4,7 +4,8 @@
 #
 #   mt_test(test_ring unit/mtprof/record/test_ring.c [SHARED] [LABELS l...] [TIMEOUT s])
 #   mt_test_script(test_abi COMMAND... [LABELS l...] [TIMEOUT s])
-#   mt_bench(bench_scope bench_scope.c [STATIC])
+#   mt_torch_test(test_shape unit/mindtorch/core/test_shape.c [SHARED] ...)
+#   mt_bench(bench_scope bench_scope.c [STATIC] [TORCH])
 #   mt_fuzz(fuzz_reader fuzz_reader.c ...)
 #
 # What was declared is written to tests.txt, bench.txt and fuzz.txt in the build folder, one line a
@@ -64,15 +65,28 @@ function(mt_test name source)
   mt_register_test(${name} "${arg_LABELS}" "${arg_TIMEOUT}" $<TARGET_FILE:${name}>)
 endfunction()
 
+# A test of libmindtorch: it sees the insides of the runtime, or only its face (SHARED).
+function(mt_torch_test name source)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "SHARED" "TIMEOUT" "LABELS")
+  mt_no_leftovers(mt_torch_test ${name} "${arg_UNPARSED_ARGUMENTS}")
+  mt_program(${name} $<IF:$<BOOL:${arg_SHARED}>,mindtorch,mindtorch_static> ${source})
+  target_link_libraries(${name} PRIVATE mt_harness m)
+  if(NOT arg_SHARED) # UNDER CONSTRUCTION: weak rows
+    target_link_options(${name} PRIVATE -Wl,--whole-archive $<TARGET_FILE:mindtorch_static> -Wl,--no-whole-archive)
+  endif()
+  mt_register_test(${name} "${arg_LABELS}" "${arg_TIMEOUT}" $<TARGET_FILE:${name}>)
+endfunction()
+
 function(mt_test_script name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS")
   mt_register_test(${name} "${arg_LABELS}" "${arg_TIMEOUT}" ${arg_UNPARSED_ARGUMENTS})
 endfunction()
 
 function(mt_bench name source)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "STATIC" "" "")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "STATIC;TORCH" "" "")
   mt_no_leftovers(mt_bench ${name} "${arg_UNPARSED_ARGUMENTS}")
-  mt_program(${name} $<IF:$<BOOL:${arg_STATIC}>,mtprof_static,mtprof> ${source})
+  set(lib $<IF:$<BOOL:${arg_TORCH}>,mindtorch,mtprof>)
+  mt_program(${name} ${lib}$<$<BOOL:${arg_STATIC}>:_static> ${source})
   mt_list_append(bench ${name} $<TARGET_FILE:${name}>)
 endfunction()
 

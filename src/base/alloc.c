@@ -58,6 +58,14 @@ char *mtb_copy_text(const char *text, size_t length)
     return copy;
 }
 
+void *mtb_aligned_take(size_t bytes)
+{
+    if (mtb_fail_here() || bytes > SIZE_MAX / 2) {
+        return NULL;
+    }
+    return aligned_alloc(64, (size_t)mtb_round_up(bytes != 0 ? bytes : 1, 64));
+}
+
 void mtb_free(void *block)
 {
     free(block);

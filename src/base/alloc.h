@@ -21,6 +21,9 @@ void *mtb_resize(void *block, size_t count, size_t size);
 /* A copy of the first length bytes of text with a zero byte behind, or NULL. */
 char *mtb_copy_text(const char *text, size_t length);
 
+/* Memory that begins at a multiple of 64, not zeroed, or NULL. Given back with mtb_free(). */
+void *mtb_aligned_take(size_t bytes);
+
 /* Accepts NULL. */
 void mtb_free(void *block);
 

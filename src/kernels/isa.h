@@ -4,7 +4,7 @@
  * (cmake/kernels.cmake) with MT_ISA_LEVEL set; what they define is named MT_ISA(name), so that
  * binary_add_v3 and binary_add_v4 stand side by side. The caller picks once:
  *
- *     MT_ISA_DECLARE(mt__loop_fn, mt__loops_binary)        declares mt__loops_binary_base, _v3, _v4
+ *     extern const mt__loop_fn mt__loops_binary_base, mt__loops_binary_v3, mt__loops_binary_v4;
  *     MT_ISA_PICK(mt__loops_binary)                        the best that this processor runs
  *
  * Levels are x86-64's: base, v3 (AVX2, FMA), v4 (AVX-512). Other machines have base alone.

@@ -62,6 +62,13 @@ uint32_t mt__input_of(const mt__backward *b, uint32_t arg);
 const mt__meta *mt__input_meta(const mt__backward *b, uint32_t input);
 const mt__meta *mt__result_meta(const mt__backward *b, uint32_t result);
 
+/* Strides and offset of the first argument of a VIEW row as the forward saw it; NULL for others. */
+typedef struct mt__geometry {
+    int64_t offset;
+    int64_t strides[MT_MAX_DIMS];
+} mt__geometry;
+const mt__geometry *mt__self_geometry(const mt__backward *b);
+
 /* Whether argument `arg` (a tensor) wants a gradient. */
 bool mt__wants(const mt__backward *b, uint32_t arg);
 

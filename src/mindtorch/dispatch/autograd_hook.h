@@ -19,8 +19,10 @@ typedef struct mt__recording {
 } mt__recording;
 
 /* Before an op that writes its first argument, whenever grad mode is on: a leaf that requires a
- * gradient, or a view of one, must not be written. Also before every op that will be recorded. */
-int mt__autograd_before(mt__call *call, mt__recording *recording);
+ * gradient, or a view of one, must not be written. Also before every op that will be recorded: then
+ * `record` is true. An in-place op with record false still may write into a view whose base needs a
+ * gradient: see what has to be done for the base. */
+int mt__autograd_before(mt__call *call, bool record, mt__recording *recording);
 
 /* After success of an op that is recorded: makes the node, ties results. On failure the results
  * are released by the dispatcher. */

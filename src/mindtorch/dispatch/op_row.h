@@ -6,6 +6,7 @@
 #ifndef MINDTORCH_OP_ROW_H
 #define MINDTORCH_OP_ROW_H
 
+#include <mindtorch/autograd.h>
 #include <mindtorch/op.h>
 
 typedef struct mt__call mt__call;

@@ -26,7 +26,7 @@ typedef enum mt__type {
 } mt__type;
 
 enum {
-    MT_SCHEMA_TEXT = 40 /* bytes of a name, the zero included */
+    MT_SCHEMA_TEXT = 64 /* bytes of a name, the zero included */
 };
 
 typedef struct mt__param {
@@ -53,6 +53,9 @@ typedef struct mt__schema {
 
 /* MT_EVALUE names what does not parse and where. */
 int mt__schema_parse(const char *text, mt__schema *schema);
+
+/* A bit for each mt_kind that an argument may have. */
+uint32_t mt__param_accepts(const mt__param *param);
 
 /* "Tensor", "int[]" and so on. */
 const char *mt__type_name(mt__type type);

@@ -18,7 +18,6 @@
 typedef struct mt__trace_op {
     mtprof_site *site;
     const mt_value *args;
-    const char *const *names; /* of the parameters; NULL: none */
     uint32_t n_args;
     uint32_t flops; /* mt__flops */
     bool has_sequence;
@@ -32,9 +31,12 @@ mtprof_token mt__trace_op_begin(const mt__trace_op *op);
 void mt__trace_op_end(mtprof_token token, const mt_value *results, uint32_t n_results,
                       uint32_t memory_device, uint64_t memory_after);
 
-/* A node of the graph while backward runs it: "MulBackward0" with its forward's sequence number and
- * thread, record scope 1. `site` is the node's own (mt__trace_site). */
-mtprof_token mt__trace_node_begin(mtprof_site *site, uint64_t sequence, uint32_t forward_thread);
+/* A node of the graph while backward runs it. torch gives "MulBackward0" record scope 1, and the
+ * scope "autograd::engine::evaluate_function: MulBackward0" around it 0; both carry the number of the
+ * forward op and its thread (mt__trace_thread() when the node was made). UINT64_MAX: no number, as
+ * AccumulateGrad has none. `site` comes from mt__trace_site(). Ended with mt__trace_end(). */
+mtprof_token mt__trace_node_begin(mtprof_site *site, uint32_t record_scope, uint64_t sequence,
+                                  uint32_t forward_thread);
 
 /* A site for a name made at run time (users' ops, nodes), found again for an equal one. Lives as
  * long as the process. NULL: no memory. */
@@ -53,13 +55,20 @@ static inline void mt__trace_end(mtprof_token token)
     mtprof_end(token);
 }
 
+/* A scope of the runtime's own ("Optimizer.step#SGD.step"), 0 while nothing records. */
+mtprof_token mt__trace_scope_begin(const char *name);
+
+/* The profiler's number of a device: 0 is the host, accelerators count from 1. */
+static inline uint32_t mt__trace_device(mt_device device)
+{
+    return device == MT_CPU ? 0 : ((uint32_t)device & 255U) + 1;
+}
+
 /* bytes > 0: handed out; < 0: given back. */
 static inline void mt__trace_memory(mt_device device, const void *address, int64_t bytes,
                                     uint64_t allocated, uint64_t reserved_bytes)
 {
-    /* 0 is the host, accelerators count from 1. */
-    uint32_t number = device == MT_CPU ? 0 : ((uint32_t)device & 255U) + 1;
-    mtprof_alloc(number, (uint64_t)(uintptr_t)address, bytes, allocated, reserved_bytes);
+    mtprof_alloc(mt__trace_device(device), (uint64_t)(uintptr_t)address, bytes, allocated, reserved_bytes);
 }
 
 #endif /* MINDTORCH_TRACE_H */

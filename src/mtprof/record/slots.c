@@ -184,6 +184,12 @@ void mtprof__slots_after_fork(void)
     }
 }
 
+uint32_t mtprof_thread_number(void)
+{
+    mtprof__writer *w = mtprof__load_state() != 0 ? mtprof__writer_mine(0) : NULL;
+    return w != NULL && w->serial != 0 ? w->thread : 0;
+}
+
 void mtprof_name_thread(const char *name)
 {
     mtprof__writer *w = mtprof__writer_mine(0);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a thread keeps for itself so that small ops lock nothing: free objects (pool.h), free host
+ * blocks (memory.h), a range of tensor ids, and counters. Made when the thread first needs it; when
+ * the thread ends, lists go to the common ones and counters to the common sums.
+ *
+ * H1 Lists and ids belong to the thread alone. Counters are written by the thread alone and may be
+ *    read by any: relaxed loads and stores, no read-modify-write.
+ * H2 A thread whose cache is gone (it is ending, or memory was refused) uses the common lists.
+ * H3 fork(): the locks named here are held across it, so the child finds the common lists whole.
+ *    What other threads' lists held stays reserved in the child and is not used again.
+ */
+#ifndef MINDTORCH_THREAD_CACHE_H
+#define MINDTORCH_THREAD_CACHE_H
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "mindtorch/core/pool.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    MT_CACHE_CLASSES = 56, /* host blocks up to 32 KiB (size classes of memory.c) */
+    MT_CACHE_BLOCKS = 64,  /* of a class, at most */
+    MT_CACHE_IDS = 4096    /* taken at a time */
+};
+
+typedef struct mt__block_list {
+    uint32_t count;
+    uint32_t limit;
+    void *blocks[MT_CACHE_BLOCKS];
+} mt__block_list;
+
+/* Objects linked by their first word. `spare` is empty or holds a full batch. */
+typedef struct mt__object_list {
+    void *head;
+    void *spare;
+    uint32_t count;
+    uint32_t spare_count;
+} mt__object_list;
+
+typedef struct mt__thread_cache {
+    uint64_t next_id, end_id;
+    mt__object_list pools[MT_POOL_COUNT];
+    _Atomic int64_t in_use[MT_POOL_COUNT]; /* objects taken here less those given back here */
+    _Atomic uint64_t allocations;          /* host blocks */
+    _Atomic uint64_t releases;
+    struct mt__thread_cache *next, *previous; /* under mt__caches_lock */
+    mt__block_list blocks[MT_CACHE_CLASSES];
+} mt__thread_cache;
+
+/* Sums over all threads, those that ended included. */
+typedef struct mt__cache_sums {
+    int64_t in_use[MT_POOL_COUNT];
+    uint64_t allocations;
+    uint64_t releases;
+} mt__cache_sums;
+
+extern _Thread_local mt__thread_cache *mt__cache_here __attribute__((tls_model("initial-exec")));
+
+/* NULL: H2. */
+mt__thread_cache *mt__cache_make(void);
+
+MT_INLINE mt__thread_cache *mt__cache(void)
+{
+    mt__thread_cache *cache = mt__cache_here;
+    return MT_LIKELY(cache != NULL) ? cache : mt__cache_make();
+}
+
+/* H1: adds to a counter of this thread's own. */
+#define MT_CACHE_COUNT(counter, by)                                                            \
+    atomic_store_explicit((counter),                                                           \
+                          atomic_load_explicit((counter), memory_order_relaxed) + (by),        \
+                          memory_order_relaxed)
+
+/* For threads without a cache. */
+void mt__cache_count_pool(mt__pool pool, int64_t by);
+void mt__cache_count_blocks(uint64_t allocations, uint64_t releases);
+
+void mt__cache_sum(mt__cache_sums *sums);
+
+/* The next tensor id; never 0. */
+uint64_t mt__next_id(void);
+
+/* ---- what the owners of the lists offer, H3 ---- */
+extern mtb_lock mt__memory_lock;
+extern mtb_lock mt__pool_lock;
+extern mtb_lock mt__generator_lock;
+
+void mt__memory_cache_init(mt__thread_cache *cache);
+void mt__memory_cache_flush(mt__thread_cache *cache);
+void mt__pool_cache_flush(mt__thread_cache *cache);
+
+#endif /* MINDTORCH_THREAD_CACHE_H */

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dispatch: see dispatch.h for the way of a call.
+ *
+ * D1 A call that fails leaves no result behind: results are NONE, temporaries released.
+ * D2 Inside a leaf nothing is recorded in graphs (thread state below_autograd); composites record
+ *    what their parts do.
+ * D3 The version of what an op has written grows after the kernels were launched and before
+ *    autograd ties the result, so that a saved copy is of the new version.
+ * D4 While nothing records and no input needs a gradient, a call costs the checks and the op.
+ */
+#include "mindtorch/dispatch/dispatch.h"
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/fail.h"
+#include "mindtorch/core/backends.h"
+#include "mindtorch/core/memory.h"
+#include "mindtorch/core/thread_state.h"
+#include "mindtorch/dispatch/autograd_hook.h"
+#include "mindtorch/dispatch/call.h"
+#include "mindtorch/dispatch/user_ops.h"
+#include "mindtorch/trace/trace.h"
+
+#include <string.h>
+
+static mtprof_site op_sites[] = {
+#include "op_sites.inc"
+};
+
+/* What one pass over the arguments finds out. */
+typedef struct survey {
+    mt_device device;   /* of tensors with dimensions; MT_DEVICE_NONE until one is met */
+    mt_device device_0; /* of 0-d tensors */
+    bool wants_grad;
+} survey;
+
+static MT_COLD int refuse_kind(const mt__op_row *row, uint32_t i, const mt_value *value)
+{
+    static const char *const names[MT_KIND_COUNT] = {
+        "None",  "bool", "int",         "float",        "Tensor",   "int[]",
+        "Tensor[]", "str",  "torch.dtype", "torch.device", "Generator",
+    };
+    const char *got = value->kind < MT_KIND_COUNT ? names[value->kind] : "an unknown kind";
+    if (value->kind == MT_KIND_TENSOR || value->kind == MT_KIND_TENSORS) {
+        return mtb_fail(MT_ETYPE, "%s(): argument '%s' (position %u) is a tensor, or a list, that is "
+                        "missing or not what '%s' takes", row->name, row->params[i].name, i + 1,
+                        row->schema);
+    }
+    return mtb_fail(MT_ETYPE, "%s(): argument '%s' (position %u) cannot be %s; schema %s", row->name,
+                    row->params[i].name, i + 1, got, row->schema);
+}
+
+static MT_COLD int refuse_devices(const mt__op_row *row, mt_device a, mt_device b)
+{
+    char first[16];
+    strncpy(first, mt_device_name(a), sizeof(first) - 1);
+    first[sizeof(first) - 1] = '\0';
+    return mtb_fail(MT_ERUNTIME,
+                    "Expected all tensors to be on the same device, but found at least two devices, "
+                    "%s and %s! (when checking arguments of %s)",
+                    first, mt_device_name(b), row->name);
+}
+
+MT_INLINE int survey_tensor(survey *s, const mt__op_row *row, const mt_tensor *tensor)
+{
+    /* A view has no flag of its own yet when its base came into a graph by a write in place. */
+    s->wants_grad |= tensor->requires_grad || (tensor->base != NULL && tensor->base->requires_grad);
+    if (tensor->n_dims == 0) {
+        s->device_0 = s->device_0 <= MT_CPU ? tensor->device : s->device_0;
+        return MT_OK;
+    }
+    if (MT_UNLIKELY(s->device != tensor->device)) {
+        if (s->device != MT_DEVICE_NONE) {
+            return refuse_devices(row, s->device, tensor->device);
+        }
+        s->device = tensor->device;
+    }
+    return MT_OK;
+}
+
+static int survey_list(survey *s, const mt__op_row *row, uint32_t i, const mt_value *value)
+{
+    if (value->count > 0 && value->of.tensors == NULL) {
+        return refuse_kind(row, i, value);
+    }
+    for (uint32_t k = 0; k < value->count; k++) {
+        if (value->of.tensors[k] != NULL) {
+            MT_TRY(survey_tensor(s, row, value->of.tensors[k]));
+        } else if (strstr(row->schema, "Tensor?[]") == NULL) {
+            return refuse_kind(row, i, value);
+        }
+    }
+    return MT_OK;
+}
+
+static int survey_args(survey *s, const mt__op_row *row, const mt_value *args)
+{
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        uint32_t kind = args[i].kind;
+        if (MT_UNLIKELY(kind >= MT_KIND_COUNT || (row->params[i].accepts >> kind & 1) == 0)) {
+            return refuse_kind(row, i, &args[i]);
+        }
+        if (kind == MT_KIND_TENSOR) {
+            if (MT_UNLIKELY(args[i].of.tensor == NULL)) {
+                return refuse_kind(row, i, &args[i]);
+            }
+            MT_TRY(survey_tensor(s, row, args[i].of.tensor));
+        } else if (kind == MT_KIND_TENSORS) {
+            MT_TRY(survey_list(s, row, i, &args[i]));
+        }
+    }
+    return MT_OK;
+}
+
+/* Where the work is done: dimensioned tensors, then 0-d ones; for creation ops the argument. */
+static int find_device(const survey *s, const mt__op_row *row, const mt_value *args,
+                       mt_device *device)
+{
+    *device = s->device != MT_DEVICE_NONE ? s->device : s->device_0;
+    if (s->device != MT_DEVICE_NONE && s->device_0 > MT_CPU && s->device_0 != s->device) {
+        return refuse_devices(row, s->device, s->device_0); /* 0-d host tensors may mix, others not */
+    }
+    if (MT_UNLIKELY((row->flags & MT_OP_FACTORY) != 0)) {
+        for (uint32_t i = 0; i < row->n_params; i++) {
+            if (args[i].kind == MT_KIND_DEVICE) {
+                *device = (mt_device)args[i].of.integer;
+                MT_TRY(mt__device_check(row->name, *device));
+            }
+        }
+    }
+    if (*device == MT_DEVICE_NONE) {
+        *device = MT_CPU;
+    }
+    return MT_OK;
+}
+
+static void drop_temps(mt__call *call)
+{
+    for (uint32_t i = 0; i < call->n_temps; i++) {
+        mt_tensor_release(call->temps[i]);
+    }
+    call->n_temps = 0;
+}
+
+static void drop_results(mt__call *call)
+{
+    for (uint32_t i = 0; i < call->row->n_results; i++) {
+        mt_value_clear(&call->results[i]);
+    }
+}
+
+static void bump_lists(const mt__call *call)
+{
+    for (uint32_t i = 0; i < call->row->n_params; i++) {
+        /* Gradients are read, everything else in an optimizer's lists is written. */
+        if (call->args[i].kind == MT_KIND_TENSORS && strcmp(call->row->params[i].name, "grads") != 0) {
+            for (uint32_t k = 0; k < call->args[i].count; k++) {
+                mt__tensor_bump(call->args[i].of.tensors[k]);
+            }
+        }
+    }
+}
+
+/* The op itself. */
+static int run_op(mt__call *call)
+{
+    const mt__op_row *row = call->row;
+    int status = 0;
+    if ((row->flags & MT_OP_USER) != 0) {
+        status = row->user_run(row->user_context, call->args, call->results);
+        if (status == MT_OK) {
+            status = mt__user_results_check(call);
+        }
+    } else {
+        status = row->run(call);
+    }
+    drop_temps(call);
+    if (MT_UNLIKELY(status != MT_OK)) {
+        drop_results(call);
+        return status;
+    }
+    if ((row->flags & MT_OP_INPLACE) != 0) {
+        mt__tensor_bump(call->args[0].of.tensor);
+    } else if (MT_UNLIKELY((row->flags & MT_OP_OPTIMIZER) != 0)) {
+        bump_lists(call);
+    }
+    return MT_OK;
+}
+
+static int run_recorded(mt__call *call, bool record)
+{
+    mt__recording recording = {NULL, NULL};
+    MT_TRY(mt__autograd_before(call, record, &recording));
+    mt__thread.below_autograd++;
+    int status = run_op(call);
+    mt__thread.below_autograd--;
+    if (status != MT_OK) {
+        mt__autograd_drop(&recording);
+        return status;
+    }
+    if (!record) {
+        mt__autograd_drop(&recording);
+        return MT_OK;
+    }
+    status = mt__autograd_after(call, &recording);
+    if (status != MT_OK) {
+        drop_results(call);
+    }
+    return status;
+}
+
+/* With or without a graph, as grad mode and inputs say. */
+MT_INLINE int run_with_autograd(mt__call *call, bool wants_grad)
+{
+    const mt__op_row *row = call->row;
+    if ((row->flags & MT_OP_COMPOSITE) != 0 || mt__thread.below_autograd > 0) {
+        return run_op(call);
+    }
+    bool record = wants_grad && !mt__thread.grad_disabled &&
+                  (row->user_backward != NULL ||
+                   (row->derivative != NULL && row->derivative->run != NULL));
+    if (record || (row->flags & (MT_OP_INPLACE | MT_OP_OPTIMIZER)) != 0) {
+        return run_recorded(call, record);
+    }
+    mt__thread.below_autograd++;
+    int status = run_op(call);
+    mt__thread.below_autograd--;
+    return status;
+}
+
+static mtprof_site *site_of(const mt__op_row *row)
+{
+    return (row->flags & MT_OP_USER) != 0 ? mt__trace_site(row->trace_name) : &op_sites[row->op];
+}
+
+static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
+{
+    const mt__op_row *row = call->row;
+    uint32_t device = mt__trace_device(call->device);
+    bool graph = !mt__thread.grad_disabled && mt__thread.below_autograd == 0;
+    mt__trace_op op = {
+        .site = site_of(row),
+        .args = call->args,
+        .n_args = row->n_params,
+        .flops = row->flags >> 24,
+        .has_sequence = graph,
+        .sequence = mt__thread.sequence,
+        .memory_before = mt__memory_allocated(call->device),
+        .memory_device = device,
+    };
+    mtprof_token token = op.site == NULL ? 0 : mt__trace_op_begin(&op);
+    int status = run_with_autograd(call, wants_grad);
+    mt__trace_op_end(token, call->results, status == MT_OK ? row->n_results : 0, device,
+                     mt__memory_allocated(call->device));
+    return status;
+}
+
+int mt__dispatch(const mt__op_row *row, const mt_value *args, mt_value *results)
+{
+    mt__call call;
+    call.row = row;
+    call.args = args;
+    call.results = results;
+    call.n_temps = 0;
+    for (uint32_t i = 0; i < row->n_results; i++) {
+        results[i].kind = MT_KIND_NONE;
+    }
+    survey s = {.device = MT_DEVICE_NONE, .device_0 = MT_DEVICE_NONE, .wants_grad = false};
+    MT_TRY(survey_args(&s, row, args));
+    MT_TRY(find_device(&s, row, args, &call.device));
+    return mt__trace_on() ? run_traced(&call, s.wants_grad)
+                          : run_with_autograd(&call, s.wants_grad);
+}
+
+int mt__give_list(mt__call *call, uint32_t i, mt_tensor *const *tensors, uint32_t count)
+{
+    /* One more than needed: a list of none is not NULL. mt_value_clear() frees it. */
+    mt_tensor **list = mtb_calloc((size_t)count + 1, sizeof(mt_tensor *));
+    if (list == NULL) {
+        for (uint32_t k = 0; k < count; k++) {
+            mt_tensor_release(tensors[k]);
+        }
+        return mtb_fail(MT_ENOMEM, "%s(): no memory for a list of %u tensors", call->row->name, count);
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        list[k] = tensors[k];
+    }
+    call->results[i] = (mt_value){.kind = MT_KIND_TENSORS, .count = count, .of.tensors = list};
+    return MT_OK;
+}

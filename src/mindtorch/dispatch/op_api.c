@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops by number and by name (op.h).
+ */
+#include "base/fail.h"
+#include "mindtorch/dispatch/dispatch.h"
+#include "mindtorch/dispatch/user_ops.h"
+
+#include <string.h>
+
+const mt__op_row *mt__op_row_of(mt_op op)
+{
+    return op < mt__n_op_rows ? &mt__op_rows[op] : mt__user_row(op - mt__n_op_rows);
+}
+
+uint32_t mt_op_count(void)
+{
+    return mt__n_op_rows + mt__user_row_count();
+}
+
+int mt_op_info_of(mt_op op, mt_op_info *info)
+{
+    const mt__op_row *row = mt__op_row_of(op);
+    if (row == NULL || info == NULL) {
+        return mtb_fail(MT_EVALUE, "op_info_of(): no op has the number %u (there are %u)", op,
+                        mt_op_count());
+    }
+    mt_op_info full = {
+        .struct_size = info->struct_size,
+        .flags = row->flags & 0xFFFFFFU,
+        .name = row->name,
+        .overload = row->overload,
+        .trace_name = row->trace_name,
+        .schema = row->schema,
+        .n_params = row->n_params,
+        .n_results = row->n_results,
+        .differentiable = row->derivative != NULL &&
+                          (row->derivative->run != NULL || row->user_backward != NULL),
+    };
+    size_t known = info->struct_size < sizeof(full) ? info->struct_size : sizeof(full);
+    memcpy(info, &full, known);
+    return MT_OK;
+}
+
+/* "max.dim" against name and overload; users' ops by their full name. */
+static bool row_is(const mt__op_row *row, const char *name)
+{
+    if ((row->flags & MT_OP_USER) != 0) {
+        return strcmp(row->trace_name, name) == 0;
+    }
+    if (strncmp(name, "aten::", 6) == 0) {
+        name += 6;
+    }
+    size_t length = strlen(row->name);
+    if (strncmp(row->name, name, length) != 0) {
+        return false;
+    }
+    if (name[length] == '\0') {
+        return row->overload[0] == '\0';
+    }
+    return name[length] == '.' && strcmp(name + length + 1, row->overload) == 0;
+}
+
+int mt_op_find(const char *name, mt_op *op)
+{
+    if (name == NULL || op == NULL) {
+        return mtb_fail(MT_EVALUE, "op_find(): a name and a place for the number must be given");
+    }
+    uint32_t count = mt_op_count();
+    for (*op = 0; *op < count; (*op)++) {
+        if (row_is(mt__op_row_of(*op), name)) {
+            return MT_OK;
+        }
+    }
+    *op = 0;
+    return mtb_fail(MT_ENOTSUP, "op_find(): there is no op '%s'", name);
+}
+
+int mt_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results, uint32_t n_results)
+{
+    const mt__op_row *row = mt__op_row_of(op);
+    if (row == NULL) {
+        return mtb_fail(MT_ENOTSUP, "call(): no op has the number %u (there are %u)", op,
+                        mt_op_count());
+    }
+    for (uint32_t i = 0; i < n_results && results != NULL; i++) {
+        results[i].kind = MT_KIND_NONE;
+    }
+    if (n_results != row->n_results || (n_results > 0 && results == NULL)) {
+        return mtb_fail(MT_EVALUE, "%s(): gives %u results, %u are asked for", row->name,
+                        row->n_results, n_results);
+    }
+    if (n_args > row->n_params || n_args < row->n_required || (n_args > 0 && args == NULL)) {
+        return mtb_fail(MT_ETYPE, "%s(): takes %u to %u arguments, %u given; schema %s", row->name,
+                        row->n_required, row->n_params, n_args, row->schema);
+    }
+    if (n_args == row->n_params) {
+        return mt__dispatch(row, args, results);
+    }
+    mt_value all[MT_MAX_PARAMS];
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        all[i] = i < n_args ? args[i] : row->params[i].value;
+    }
+    return mt__dispatch(row, all, results);
+}

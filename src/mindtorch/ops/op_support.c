@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What ops share (op_support.h).
+ */
+#include "mindtorch/ops/op_support.h"
+
+int mt__result_new(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
+                   mt_tensor **out)
+{
+    *out = NULL;
+    MT_TRY(mt__tensor_new(mt__op_name(call), dtype, call->device, shape, out));
+    mt__give(call, i, *out);
+    return MT_OK;
+}
+
+int mt__temp_new(mt__call *call, mt_dtype dtype, const mt__shape *shape, mt_tensor **out)
+{
+    mt_tensor **place = mt__temp(call);
+    *out = NULL;
+    MT_TRY(mt__tensor_new(mt__op_name(call), dtype, call->device, shape, place));
+    *out = *place;
+    return MT_OK;
+}
+
+void mt__result_same(mt__call *call, uint32_t i, mt_tensor *tensor)
+{
+    mt__give(call, i, mt_tensor_retain(tensor));
+}
+
+/* A copy on the tensor's own device. */
+static int copied(mt__call *call, mt_tensor *tensor, mt_dtype dtype, mt_tensor **out)
+{
+    mt_tensor **place = mt__temp(call);
+    mt__shape shape = mt__tensor_shape(tensor);
+    *out = NULL;
+    MT_TRY(mt__tensor_new(mt__op_name(call), dtype, tensor->device, &shape, place));
+    *out = *place;
+    return mt__copy_elements(*place, tensor);
+}
+
+int mt__contiguous(mt__call *call, mt_tensor *tensor, mt_tensor **out)
+{
+    *out = tensor;
+    return tensor->contiguous ? MT_OK : copied(call, tensor, (mt_dtype)tensor->dtype, out);
+}
+
+int mt__converted(mt__call *call, mt_tensor *tensor, mt_dtype dtype, mt_tensor **out)
+{
+    *out = tensor;
+    return tensor->dtype == dtype ? MT_OK : copied(call, tensor, dtype, out);
+}
+
+int mt__kernel(mt__call *call, const mt__kernel_args *args)
+{
+    mt_array arrays[MT_COUNT(args->tensors)];
+    for (uint32_t i = 0; i < args->n_tensors; i++) {
+        arrays[i] = args->tensors[i] == NULL ? mt__no_array() : mt__array(args->tensors[i]);
+    }
+    mt_kernel_call kernel = {
+        .kernel = (uint16_t)args->kernel,
+        .code = args->code,
+        .n_tensors = args->n_tensors,
+        .n_ints = args->n_ints,
+        .n_scalars = args->n_scalars,
+        .tensors = arrays,
+        .ints = args->ints,
+        .scalars = args->scalars,
+    };
+    return mt__launch(call->device, &kernel);
+}
+
+/* COPY where both are on one device; `from` is expanded to `to`. */
+static int copy_within(mt_tensor *to, mt_tensor *from)
+{
+    int64_t strides[MT_MAX_DIMS];
+    mt__shape shape = mt__tensor_shape(to);
+    mt__shape_expand_strides(from->sizes, from->strides, from->n_dims, &shape, strides);
+    mt_array arrays[2] = {mt__array(to), mt__array(from)};
+    arrays[1].sizes = to->sizes;
+    arrays[1].strides = strides;
+    arrays[1].n_dims = to->n_dims;
+    mt_kernel_call kernel = {
+        .kernel = MT_KERNEL_COPY,
+        .n_tensors = 2,
+        .tensors = arrays,
+    };
+    return mt__launch(to->device, &kernel);
+}
+
+/* The bytes of one contiguous tensor to another of the same type and number. */
+static int copy_bytes(mt_tensor *to, mt_tensor *from)
+{
+    mt_copy kind = to->device == MT_CPU ? MT_COPY_TO_HOST : MT_COPY_TO_DEVICE;
+    mt_device device = to->device == MT_CPU ? from->device : to->device;
+    const mt_backend *backend = mt__backend_of(device);
+    if (to->device != MT_CPU && from->device != MT_CPU) {
+        return mtb_fail(MT_ENOTSUP, "copy_(): from %s to another accelerator",
+                        mt_device_name(from->device));
+    }
+    size_t bytes = (size_t)to->numel * mt_dtype_size((mt_dtype)to->dtype);
+    return bytes == 0 ? MT_OK
+                      : backend->copy(backend->context, mt__current_stream(device), kind,
+                                      mt__array(to).data, mt__array(from).data, bytes);
+}
+
+/* Across devices: the source is made contiguous and of the right type where it is, the bytes go over,
+ * and are laid out where they arrive. */
+static int copy_across(mt_tensor *to, mt_tensor *from)
+{
+    mt_tensor *packed = NULL;
+    mt_tensor *arrived = NULL;
+    mt__shape shape = mt__tensor_shape(from);
+    int status = MT_OK;
+    if (!from->contiguous || from->dtype != to->dtype) {
+        status = mt__tensor_new("copy_", (mt_dtype)to->dtype, from->device, &shape, &packed);
+        if (status == MT_OK) {
+            status = copy_within(packed, from);
+        }
+        from = packed;
+    }
+    bool direct = to->contiguous && to->numel == from->numel; /* else `from` is repeated */
+    if (status == MT_OK && direct) {
+        status = copy_bytes(to, from);
+    } else if (status == MT_OK) {
+        status = mt__tensor_new("copy_", (mt_dtype)to->dtype, to->device, &shape, &arrived);
+        if (status == MT_OK) {
+            status = copy_bytes(arrived, from);
+        }
+        if (status == MT_OK) {
+            status = copy_within(to, arrived);
+        }
+    }
+    mt_tensor_release(packed);
+    mt_tensor_release(arrived);
+    return status;
+}
+
+int mt__copy_elements(mt_tensor *to, mt_tensor *from)
+{
+    if (to->numel == 0) {
+        return MT_OK;
+    }
+    return to->device == from->device ? copy_within(to, from) : copy_across(to, from);
+}
+
+/* The category of a number. */
+static mt_category scalar_category(const mt_value *value)
+{
+    return value->kind == MT_KIND_BOOL  ? MT_CATEGORY_BOOL
+           : value->kind == MT_KIND_INT ? MT_CATEGORY_INT
+                                        : MT_CATEGORY_REAL;
+}
+
+static mt_dtype join(mt_dtype a, mt_dtype b)
+{
+    return a == MT_DTYPE_NONE ? b : mt_promote_types(a, b);
+}
+
+/* What a weaker class adds: nothing unless its category is higher. */
+static mt_dtype weaker(mt_dtype strong, mt_dtype weak)
+{
+    if (strong == MT_DTYPE_NONE || weak == MT_DTYPE_NONE) {
+        return strong == MT_DTYPE_NONE ? weak : strong;
+    }
+    return mt_dtype_category(weak) > mt_dtype_category(strong) ? join(strong, weak) : strong;
+}
+
+mt_dtype mt__promote_values(const mt_value *values, uint32_t count)
+{
+    mt_dtype with_dims = MT_DTYPE_NONE;
+    mt_dtype without_dims = MT_DTYPE_NONE;
+    mt_dtype numbers = MT_DTYPE_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i].kind == MT_KIND_TENSOR) {
+            const mt_tensor *tensor = values[i].of.tensor;
+            mt_dtype *class = tensor->n_dims > 0 ? &with_dims : &without_dims;
+            *class = join(*class, (mt_dtype)tensor->dtype);
+        } else if (values[i].kind >= MT_KIND_BOOL && values[i].kind <= MT_KIND_REAL) {
+            mt_category category = scalar_category(&values[i]);
+            numbers = join(numbers, category == MT_CATEGORY_BOOL  ? MT_DTYPE_BOOL
+                                    : category == MT_CATEGORY_INT ? MT_DTYPE_I64
+                                                                  : mt_default_dtype());
+        }
+    }
+    return weaker(weaker(with_dims, without_dims), numbers);
+}
+
+mt_dtype mt__to_floating(mt_dtype dtype)
+{
+    return mt_dtype_category(dtype) == MT_CATEGORY_REAL ? dtype : mt_default_dtype();
+}
+
+const char *mt__dtype_word(mt_dtype dtype)
+{
+    static const char *const words[MT_DTYPE_COUNT] = {
+        [MT_DTYPE_BOOL] = "Bool",     [MT_DTYPE_U8] = "Byte",   [MT_DTYPE_I32] = "Int",
+        [MT_DTYPE_I64] = "Long",      [MT_DTYPE_F16] = "Half",  [MT_DTYPE_BF16] = "BFloat16",
+        [MT_DTYPE_F32] = "Float",     [MT_DTYPE_F64] = "Double",
+    };
+    return dtype < MT_DTYPE_COUNT ? words[dtype] : "None";
+}
+
+int mt__need_floating(const mt__call *call, mt_tensor *tensor)
+{
+    if (mt__tensor_category(tensor) == MT_CATEGORY_REAL) {
+        return MT_OK;
+    }
+    return mtb_fail(MT_ERUNTIME, "%s(): expected a floating-point tensor, got %s", mt__op_name(call),
+                    mt_dtype_name((mt_dtype)tensor->dtype));
+}
+
+int mt__need_computable(const mt__call *call, mt_dtype dtype)
+{
+    if (dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16) {
+        return MT_OK;
+    }
+    return mtb_fail(MT_ENOTSUP, "\"%s\" not implemented for '%s'", mt__op_name(call),
+                    mt__dtype_word(dtype));
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The names that element types have in torch's messages, and the checks whose messages need them.
+ */
+#ifndef MINDTORCH_TYPE_NAMES_H
+#define MINDTORCH_TYPE_NAMES_H
+
+#include "mindtorch/dispatch/call.h"
+
+/* "Long", "Float". */
+const char *mt__type_title(mt_dtype dtype);
+
+/* "long int", "float". */
+const char *mt__type_in_c(mt_dtype dtype);
+
+/* MT_ENOTSUP: "\"abs_cpu\" not implemented for 'Bool'". `kernel` is torch's name for it. */
+int mt__refuse_type(const char *kernel, mt_dtype dtype);
+
+/* MT_ERUNTIME: "value cannot be converted to type uint8_t without overflow". Negative numbers fit
+ * unsigned types as far as their absolute values do; infinities fit floating point. */
+int mt__number_fits(const mt_scalar *number, mt_dtype dtype);
+
+/* The number as kernels of `dtype` take it: REAL for floating point, INT for integers (fractions
+ * cut off, what does not fit wraps around), BOOL for bool. */
+mt_scalar mt__number_as(const mt_scalar *number, mt_dtype dtype);
+
+#endif /* MINDTORCH_TYPE_NAMES_H */
