@@ -5,13 +5,14 @@
 usage: check_abi.py [--update] [LIBRARY]     (LIBRARY: build/dev/libmtprof.so)
 
 The list is tools/abi/<name>.txt for lib<name>.so, one symbol a line, sorted. Every exported symbol
-starts with <name>_. --update rewrites the list; the difference is then for the reviewer to judge.
+starts with the library's prefix (mtprof_, mt_). --update rewrites the list; the difference is then for the reviewer to judge.
 """
 import argparse
 import pathlib
 import subprocess
 import sys
 
+PREFIXES = {"mindtorch": "mt_"}  # others: the name itself
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -30,8 +31,9 @@ def main():
     name = options.library.name.split(".so")[0].removeprefix("lib")
     path = ROOT / "tools/abi" / f"{name}.txt"
     have = exported(options.library)
-    bad = [f"{s}: exported, but does not start with {name}_" for s in have
-           if not s.startswith(name + "_")]
+    prefix = PREFIXES.get(name, name + "_")
+    bad = [f"{s}: exported, but does not start with {prefix}" for s in have
+           if not s.startswith(prefix) or s.startswith(prefix + "_")]
     if options.update:
         path.parent.mkdir(exist_ok=True)
         path.write_text("".join(s + "\n" for s in have))

@@ -6,6 +6,19 @@ set(MINDTORCH_SOURCES
     src/mindtorch/trace/flops.c
     src/mindtorch/trace/trace.c
     # core
+    src/mindtorch/core/backends.c
+    src/mindtorch/core/device.c
+    src/mindtorch/core/dtype.c
+    src/mindtorch/core/memory.c
+    src/mindtorch/core/pool.c
+    src/mindtorch/core/random.c
+    src/mindtorch/core/shape.c
+    src/mindtorch/core/status.c
+    src/mindtorch/core/storage.c
+    src/mindtorch/core/tensor.c
+    src/mindtorch/core/thread_cache.c
+    src/mindtorch/core/thread_state.c
+    src/mindtorch/core/value.c
     # dispatch
     src/mindtorch/dispatch/dispatch.c
     src/mindtorch/dispatch/op_api.c
@@ -13,10 +26,20 @@ set(MINDTORCH_SOURCES
     src/mindtorch/dispatch/typed.c
     src/mindtorch/dispatch/user_ops.c
     # ops
+    src/mindtorch/ops/op_matmul.c
+    src/mindtorch/ops/op_matrix.c
+    src/mindtorch/ops/op_split.c
     src/mindtorch/ops/op_support.c
+    src/mindtorch/ops/op_view.c
+    src/mindtorch/ops/op_view_backward.c
+    src/mindtorch/ops/view_geometry.c
     # autograd
+    src/mindtorch/autograd/derive_matrix.c
+    src/mindtorch/autograd/derive_view.c
     # optim
     # the CPU's backend
+    src/backends/cpu/cpu_backend.c
+    src/backends/cpu/cpu_threads.c
 )
 
 # Kernels in host memory.

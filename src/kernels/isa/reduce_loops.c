@@ -19,14 +19,14 @@ enum {
 
 /* ---- which of two: NaN wins ---- */
 
-#define FOLD_I_PICK(T, type)                     \
-    MT_INLINE T larger_##type(T a, T b)          \
-    {                                            \
-        return ((b > a) | IS_NAN(b)) ? b : a;    \
-    }                                            \
-    MT_INLINE T smaller_##type(T a, T b)         \
-    {                                            \
-        return ((b < a) | IS_NAN(b)) ? b : a;    \
+#define FOLD_I_PICK(T, type)                  \
+    MT_INLINE T larger_##type(T a, T b)       \
+    {                                         \
+        return ((b > a) | IS_NAN(b)) ? b : a; \
+    }                                         \
+    MT_INLINE T smaller_##type(T a, T b)      \
+    {                                         \
+        return ((b < a) | IS_NAN(b)) ? b : a; \
     }
 #define IS_NAN(x) ((x) != (x))
 FOLD_I_PICK(float, f32)
@@ -120,6 +120,8 @@ MT_INLINE float power_f32(float x, double p)
 #undef FOLD_FIRST
 #undef FOLD_KEEP
 
+/* As a tree, gcc makes branches of these. */
+#define FOLD_CHAIN
 #define FOLD_TWO              LARGER
 #define FOLD_KEEP(cell, lane) ((cell).real = larger_f64((cell).real, (double)(lane)))
 
@@ -161,6 +163,8 @@ MT_INLINE float power_f32(float x, double p)
 #undef FOLD_TWO
 #undef FOLD_FIRST
 #undef FOLD_KEEP
+
+#undef FOLD_CHAIN
 
 /* ---- integers: sums and products in 64 bits, wrapping ---- */
 
@@ -212,12 +216,12 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_LANE_I32  int32_t
 #define FOLD_LANE_I64  int64_t
 
-#define FOLD_OP         max
-#define FOLD_TWO        LARGER
-#define FOLD_FIRST_BOOL 0
-#define FOLD_FIRST_U8   0
-#define FOLD_FIRST_I32  INT32_MIN
-#define FOLD_FIRST_I64  INT64_MIN
+#define FOLD_OP               max
+#define FOLD_TWO              LARGER
+#define FOLD_FIRST_BOOL       0
+#define FOLD_FIRST_U8         0
+#define FOLD_FIRST_I32        INT32_MIN
+#define FOLD_FIRST_I64        INT64_MIN
 #define FOLD_KEEP(cell, lane) ((cell).integer = larger_i64((cell).integer, (int64_t)(lane)))
 #include "kernels/isa/fold_integer.def"
 #undef FOLD_OP
@@ -228,12 +232,12 @@ MT_INLINE float power_f32(float x, double p)
 #undef FOLD_FIRST_I64
 #undef FOLD_KEEP
 
-#define FOLD_OP         min
-#define FOLD_TWO        SMALLER
-#define FOLD_FIRST_BOOL 1
-#define FOLD_FIRST_U8   UINT8_MAX
-#define FOLD_FIRST_I32  INT32_MAX
-#define FOLD_FIRST_I64  INT64_MAX
+#define FOLD_OP               min
+#define FOLD_TWO              SMALLER
+#define FOLD_FIRST_BOOL       1
+#define FOLD_FIRST_U8         UINT8_MAX
+#define FOLD_FIRST_I32        INT32_MAX
+#define FOLD_FIRST_I64        INT64_MAX
 #define FOLD_KEEP(cell, lane) ((cell).integer = smaller_i64((cell).integer, (int64_t)(lane)))
 #include "kernels/isa/fold_integer.def"
 #undef FOLD_OP
@@ -246,8 +250,8 @@ MT_INLINE float power_f32(float x, double p)
 
 /* ---- truth: any type ---- */
 
-#define FOLD_LANE uint8_t
-#define FOLD_PART uint8_t
+#define FOLD_LANE   uint8_t
+#define FOLD_PART   uint8_t
 #define FOLD_MAP(x) ((uint8_t)((x) != 0))
 
 #define FOLD_OP               all
@@ -305,7 +309,10 @@ MT_INLINE float power_f32(float x, double p)
 
 /* ---- the table ---- */
 
-#define FOLD_I_ROW(op, type) {op##_##type##_row, op##_##type##_columns}
+#define FOLD_I_ROW(op, type)                     \
+    {                                            \
+        op##_##type##_row, op##_##type##_columns \
+    }
 #define FOLD_I_REAL(op) [MT_DTYPE_F32] = FOLD_I_ROW(op, f32), [MT_DTYPE_F64] = FOLD_I_ROW(op, f64)
 #define FOLD_I_WHOLE(op) \
     [MT_DTYPE_I32] = FOLD_I_ROW(op, i32), [MT_DTYPE_I64] = FOLD_I_ROW(op, i64), FOLD_I_REAL(op)

@@ -29,6 +29,7 @@
 #include "mindtorch/core/tensor_impl.h"
 #include "mindtorch/dispatch/op_row.h"
 
+#include <mindtorch/autograd.h>
 #include <mindtorch/ops.h>
 
 enum {
@@ -92,5 +93,10 @@ void mt__bw_give(mt__backward *b, uint32_t arg, mt_tensor *grad);
 
 /* The same, summed down to the argument's shape and turned into its type first. */
 int mt__bw_give_reduced(mt__backward *b, uint32_t arg, mt_tensor *grad);
+
+/* The formulas of derivatives.def. */
+#define D(id, node, saves, formula) int mt__##formula(mt__backward *b);
+#include "mindtorch/autograd/derivatives.def"
+#undef D
 
 #endif /* MINDTORCH_BACKWARD_H */

@@ -105,11 +105,11 @@ int mt__as_strided_backward(mt__backward *b)
     const mt__shape *shape = input_shape(b);
     const mt_value *size = &b->args[1];
     const mt_value *stride = &b->args[2];
-    const mt_value *self_stride = &b->args[4];
-    MT_TRY(mt_as_strided_backward(b->grads[0], shape->sizes, shape->n_dims, self_stride->of.ints,
-                                  self_stride->count, int_arg(b, 5), size->of.ints, size->count,
-                                  stride->of.ints, stride->count, int_arg(b, 3), false,
-                                  mt__bw_temp(b)));
+    const mt__geometry *self = mt__self_geometry(b);
+    int64_t offset = b->args[3].kind == MT_KIND_NONE ? self->offset : int_arg(b, 3);
+    MT_TRY(mt_as_strided_backward(b->grads[0], shape->sizes, shape->n_dims, self->strides,
+                                  shape->n_dims, self->offset, size->of.ints, size->count,
+                                  stride->of.ints, stride->count, offset, false, mt__bw_temp(b)));
     return give_last(b);
 }
 

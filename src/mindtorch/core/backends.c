@@ -98,8 +98,8 @@ int mt__device_check(const char *op, mt_device device)
                         mt_device_name(device));
     }
     if (mt__device_index(device) >= count) {
-        return mtb_fail(MT_ERUNTIME, "%s: device %s is not available: there are %u of its type",
-                        op, mt_device_name(device), count);
+        return mtb_fail(MT_ERUNTIME, "%s: device %s is not available: there are %u of its type", op,
+                        mt_device_name(device), count);
     }
     return MT_OK;
 }

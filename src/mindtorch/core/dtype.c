@@ -66,8 +66,10 @@ mt_dtype mt_default_dtype(void)
 int mt_set_default_dtype(mt_dtype dtype)
 {
     if (!is_dtype(dtype) || mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
-        return mtb_fail(MT_ETYPE, "only floating-point types are supported as the default type, "
-                        "got %s", mt_dtype_name(dtype));
+        return mtb_fail(MT_ETYPE,
+                        "only floating-point types are supported as the default type, "
+                        "got %s",
+                        mt_dtype_name(dtype));
     }
     atomic_store_explicit(&default_dtype, (uint32_t)dtype, memory_order_relaxed);
     return MT_OK;

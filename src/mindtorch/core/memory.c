@@ -29,6 +29,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 
 typedef struct segment {
     char *memory;
@@ -38,7 +39,7 @@ typedef struct segment {
 typedef struct common_list {
     void **blocks;
     size_t count, capacity;
-    size_t n_blocks; /* that exist */
+    size_t n_blocks;   /* that exist */
     segment *segments; /* of classes that share them; else NULL */
     size_t n_segments, segment_capacity;
 } common_list;
@@ -104,6 +105,18 @@ static device_memory *memory_of(mt_device device)
     return memory;
 }
 
+/* Adds to a sum that all threads share, and gives it. While the process has one thread, which is
+ * what __libc_single_threaded says, a load and a store do, at a quarter of the price. */
+static uint64_t add_shared(_Atomic uint64_t *sum, uint64_t by)
+{
+    if (__libc_single_threaded) {
+        uint64_t value = atomic_load_explicit(sum, memory_order_relaxed) + by;
+        atomic_store_explicit(sum, value, memory_order_relaxed);
+        return value;
+    }
+    return atomic_fetch_add_explicit(sum, by, memory_order_relaxed) + by;
+}
+
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
     uint64_t old = atomic_load_explicit(peak, memory_order_relaxed);
@@ -134,8 +147,8 @@ static size_t blocks_per_segment(mt_device device, uint32_t block_class)
 static bool grow_list(common_list *list, size_t n_blocks)
 {
     void **blocks = list->blocks;
-    bool fits = mtb_grow((void **)&blocks, &list->capacity, list->n_blocks + n_blocks,
-                         sizeof *blocks);
+    bool fits =
+        mtb_grow((void **)&blocks, &list->capacity, list->n_blocks + n_blocks, sizeof *blocks);
     list->blocks = blocks;
     if (fits && n_blocks > 1) {
         void *segments = list->segments;
@@ -161,9 +174,9 @@ static bool add_segment(device_memory *memory, uint32_t block_class, char *from,
         list->blocks[list->count++] = from + i * size;
     }
     list->n_blocks += n_blocks;
-    uint64_t reserved_bytes = atomic_fetch_add_explicit(&memory->reserved_bytes, n_blocks * size,
-                                                        memory_order_relaxed) +
-                              n_blocks * size;
+    uint64_t reserved_bytes =
+        atomic_fetch_add_explicit(&memory->reserved_bytes, n_blocks * size, memory_order_relaxed) +
+        n_blocks * size;
     raise_peak(&memory->peak_reserved, reserved_bytes);
     mtb_lock_release(&mt__memory_lock);
     return true;
@@ -271,8 +284,7 @@ static MT_NOINLINE void spill(mt__block_list *list, uint32_t block_class)
 
 static void note_taken(mt_device device, device_memory *memory, const void *block, uint64_t bytes)
 {
-    uint64_t allocated =
-        atomic_fetch_add_explicit(&memory->allocated, bytes, memory_order_relaxed) + bytes;
+    uint64_t allocated = add_shared(&memory->allocated, bytes);
     raise_peak(&memory->peak_allocated, allocated);
     mt__trace_memory(device, block, (int64_t)bytes, allocated,
                      atomic_load_explicit(&memory->reserved_bytes, memory_order_relaxed));
@@ -332,8 +344,7 @@ int mt__memory_take(mt_device device, uint64_t bytes, void **out, uint32_t *bloc
 void mt__memory_give(mt_device device, void *block, uint64_t bytes, uint32_t block_class)
 {
     device_memory *memory = memory_of(device); /* it is there: the block came from it */
-    uint64_t allocated =
-        atomic_fetch_sub_explicit(&memory->allocated, bytes, memory_order_relaxed) - bytes;
+    uint64_t allocated = add_shared(&memory->allocated, 0 - bytes);
     /* Told before another thread can take the block and tell that. */
     mt__trace_memory(device, block, -(int64_t)bytes, allocated,
                      atomic_load_explicit(&memory->reserved_bytes, memory_order_relaxed));

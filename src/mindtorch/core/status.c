@@ -14,8 +14,7 @@ const char *mt_status_name(int status)
         return #name;
 #include <mindtorch/status.def>
 #undef X
-    default:
-        return "EUNKNOWN";
+    default: return "EUNKNOWN";
     }
 }
 
@@ -27,8 +26,7 @@ const char *mt_status_exception(int status)
         return (exception);
 #include <mindtorch/status.def>
 #undef X
-    default:
-        return "RuntimeError";
+    default: return "RuntimeError";
     }
 }
 

@@ -82,8 +82,8 @@ static void unlist(mt__thread_cache *cache)
         cache->next->previous = cache->previous;
     }
     for (int pool = 0; pool < MT_POOL_COUNT; pool++) {
-        mt__cache_count_pool((mt__pool)pool, atomic_load_explicit(&cache->in_use[pool],
-                                                                  memory_order_relaxed));
+        mt__cache_count_pool((mt__pool)pool,
+                             atomic_load_explicit(&cache->in_use[pool], memory_order_relaxed));
     }
     mt__cache_count_blocks(atomic_load_explicit(&cache->allocations, memory_order_relaxed),
                            atomic_load_explicit(&cache->releases, memory_order_relaxed));

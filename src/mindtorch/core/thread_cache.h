@@ -70,9 +70,8 @@ MT_INLINE mt__thread_cache *mt__cache(void)
 }
 
 /* H1: adds to a counter of this thread's own. */
-#define MT_CACHE_COUNT(counter, by)                                                            \
-    atomic_store_explicit((counter),                                                           \
-                          atomic_load_explicit((counter), memory_order_relaxed) + (by),        \
+#define MT_CACHE_COUNT(counter, by)                                                                \
+    atomic_store_explicit((counter), atomic_load_explicit((counter), memory_order_relaxed) + (by), \
                           memory_order_relaxed)
 
 /* For threads without a cache. */

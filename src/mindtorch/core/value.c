@@ -36,6 +36,6 @@ void mt_value_clear(mt_value *value)
         for (uint32_t i = 0; i < old.count; i++) {
             mt_tensor_release(old.of.tensors[i]);
         }
-        mtb_free((void *)old.of.tensors);
+        mtb_free((void *)(uintptr_t)old.of.tensors); /* const for readers only */
     }
 }

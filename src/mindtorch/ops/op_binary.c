@@ -7,7 +7,6 @@
  * else takes the plan (pointwise_plan.h).
  */
 #include "base/fail.h"
-#include "mindtorch/ops/op_rows.h"
 #include "mindtorch/ops/pointwise_plan.h"
 #include "mindtorch/ops/type_names.h"
 
@@ -38,8 +37,7 @@ MT_INLINE bool is_plain_number(const mt_tensor *a, const mt_value *b)
         [MT_KIND_INT] = MT_CATEGORY_INT,
         [MT_KIND_REAL] = MT_CATEGORY_REAL,
     };
-    return b->kind != MT_KIND_NONE && a->contiguous &&
-           category[b->kind] <= mt__tensor_category(a);
+    return b->kind != MT_KIND_NONE && a->contiguous && category[b->kind] <= mt__tensor_category(a);
 }
 
 /* The way of small ops, for tensors of the types in `types`. False: it is not one of these. */
@@ -50,13 +48,14 @@ MT_INLINE bool run_plain(mt__call *call, mt_binary code, uint32_t types, mt_dtyp
     const mt_value *other = &call->args[1];
     mt_tensor *b = other->of.tensor;
     bool pair = other->kind == MT_KIND_TENSOR;
-    if ((types >> a->dtype & 1) == 0 || (pair ? !is_plain_pair(a, b) : !is_plain_number(a, other))) {
+    if ((types >> a->dtype & 1) == 0 ||
+        (pair ? !is_plain_pair(a, b) : !is_plain_number(a, other))) {
         return false;
     }
     mt_tensor *out = a;
     if (!mt__is_in_place(call)) {
-        *status = mt__tensor_new_like(
-            a, result == MT_DTYPE_NONE ? (mt_dtype)a->dtype : result, &out);
+        *status =
+            mt__tensor_new_like(a, result == MT_DTYPE_NONE ? (mt_dtype)a->dtype : result, &out);
         if (MT_UNLIKELY(*status != MT_OK)) {
             return true;
         }
@@ -125,15 +124,17 @@ static bool is_bool(const mt_value *value)
 static int check_no_bool(const mt__call *call)
 {
     if (is_bool(&call->args[0]) && is_bool(&call->args[1])) {
-        return mtb_fail(MT_ERUNTIME,
-                        "Subtraction, the `-` operator, with two bool tensors is not supported. Use "
-                        "the `^` or `logical_xor()` operator instead.");
+        return mtb_fail(
+            MT_ERUNTIME,
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use "
+            "the `^` or `logical_xor()` operator instead.");
     }
     if (is_bool(&call->args[0]) || is_bool(&call->args[1])) {
-        return mtb_fail(MT_ERUNTIME,
-                        "Subtraction, the `-` operator, with a bool tensor is not supported. If you "
-                        "are trying to invert a mask, use the `~` or `logical_not()` operator "
-                        "instead.");
+        return mtb_fail(
+            MT_ERUNTIME,
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you "
+            "are trying to invert a mask, use the `~` or `logical_not()` operator "
+            "instead.");
     }
     return MT_OK;
 }
@@ -270,8 +271,7 @@ int mt__run_pow(mt__call *call)
     }
     if (mt_dtype_category(dtype) == MT_CATEGORY_INT && mt__is_number(exponent)) {
         if (exponent->of.integer < 0) {
-            return mtb_fail(MT_ERUNTIME,
-                            "Integers to negative integer powers are not allowed.");
+            return mtb_fail(MT_ERUNTIME, "Integers to negative integer powers are not allowed.");
         }
         MT_TRY(mt__number_fits(exponent, dtype));
     }
@@ -333,9 +333,9 @@ int mt__run_bitwise_xor(mt__call *call)
 /* ---- comparisons, logic: results are bool ------------------------------------------------------
  */
 
-#define COMPARE(name, code)                                              \
-    int mt__run_##name(mt__call *call)                                   \
-    {                                                                    \
+#define COMPARE(name, code)                                                  \
+    int mt__run_##name(mt__call *call)                                       \
+    {                                                                        \
         return run_any(call, MT_BINARY_##code, MT_TYPES_ALL, MT_DTYPE_BOOL); \
     }
 
@@ -352,9 +352,9 @@ COMPARE(logical_xor, LOGICAL_XOR)
 /* ---- derivatives: the incoming gradient and one tensor of the forward pass ---------------------
  */
 
-#define GRADIENT(name, code)                     \
-    int mt__run_##name(mt__call *call)           \
-    {                                            \
+#define GRADIENT(name, code)                         \
+    int mt__run_##name(mt__call *call)               \
+    {                                                \
         return run_floating(call, MT_BINARY_##code); \
     }
 
@@ -368,8 +368,8 @@ int mt__run_gelu_backward(mt__call *call)
     if (strcmp(way, "none") != 0 && strcmp(way, "tanh") != 0) {
         return mtb_fail(MT_ERUNTIME, "approximate argument must be either none or tanh.");
     }
-    return run_floating(call, way[0] == 't' ? MT_BINARY_GELU_TANH_BACKWARD
-                                            : MT_BINARY_GELU_BACKWARD);
+    return run_floating(call,
+                        way[0] == 't' ? MT_BINARY_GELU_TANH_BACKWARD : MT_BINARY_GELU_BACKWARD);
 }
 
 int mt__run_threshold_backward(mt__call *call)

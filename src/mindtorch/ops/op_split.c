@@ -40,7 +40,7 @@ static int pieces_init(const mt__call *call, int64_t count, pieces *p)
     return 0;
 }
 
-static int pieces_add(pieces *p, mt_tensor *base, const mt__geometry *g)
+static int pieces_add(pieces *p, mt_tensor *base, const mt__strided *g)
 {
     MT_ASSERT(p->made < p->count);
     MT_TRY(mt__geometry_view(base, g, true, &p->tensors[p->made]));
@@ -69,7 +69,7 @@ int mt__run_unbind(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     uint32_t dim;
-    mt__geometry g;
+    mt__strided g;
     pieces p;
     if (self->n_dims == 0) {
         return mtb_fail(MT_EINDEX,
@@ -94,7 +94,7 @@ static int give_pieces(mt__call *call, mt_tensor *self, uint32_t dim, const int6
 {
     int64_t left = self->sizes[dim];
     int status = 0;
-    mt__geometry g;
+    mt__strided g;
     pieces p;
     MT_TRY(pieces_init(call, count, &p));
     mt__geometry_of(self, &g);

@@ -19,6 +19,11 @@ enum mt__op_id {
     MT__OP_COUNT
 };
 
+/* The rows' implementations. */
+#define X(id, schema, flags, run) int run(mt__call *call);
+#include "mindtorch/ops/all_ops.def"
+#undef X
+
 /* "add" for messages. */
 MT_INLINE const char *mt__op_name(const mt__call *call)
 {

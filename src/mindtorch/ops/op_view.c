@@ -15,7 +15,7 @@
  */
 
 /* The geometry with which the tensor reads as `shape`; false when there is none. */
-static bool reads_as(const mt_tensor *self, const mt__shape *shape, mt__geometry *g)
+static bool reads_as(const mt_tensor *self, const mt__shape *shape, mt__strided *g)
 {
     g->n_dims = shape->n_dims;
     g->offset = self->offset;
@@ -31,7 +31,7 @@ int mt__run_view(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     mt__shape shape;
-    mt__geometry g;
+    mt__strided g;
     MT_TRY(mt__shape_infer(call->args[1].of.ints, call->args[1].count, self->numel, &shape));
     if (!reads_as(self, &shape, &g)) {
         return mtb_fail(MT_ERUNTIME,
@@ -48,7 +48,7 @@ int mt__run__unsafe_view(mt__call *call)
     mt_tensor *self = mt__arg_tensor(call, 0);
     mt_tensor *out = NULL;
     mt__shape shape;
-    mt__geometry g;
+    mt__strided g;
     MT_TRY(mt__shape_infer(call->args[1].of.ints, call->args[1].count, self->numel, &shape));
     if (!reads_as(self, &shape, &g)) {
         return mtb_fail(MT_ERUNTIME,
@@ -64,14 +64,14 @@ int mt__run__unsafe_view(mt__call *call)
 static int reshape(mt__call *call, mt_tensor *self, const int64_t *sizes, size_t n_dims)
 {
     mt__shape shape;
-    mt__geometry g;
+    mt__strided g;
     mt_tensor *out = NULL;
     MT_TRY(mt__shape_infer(sizes, n_dims, self->numel, &shape));
     if (reads_as(self, &shape, &g)) {
         MT_TRY(mt_view(self, shape.sizes, shape.n_dims, &out));
     } else {
         mt_tensor **copy = mt__temp(call);
-        MT_TRY(mt_clone(self, copy));
+        MT_TRY(mt_contiguous(self, copy));
         MT_TRY(mt__unsafe_view(*copy, shape.sizes, shape.n_dims, &out));
     }
     mt__give(call, 0, out);
@@ -204,7 +204,7 @@ int mt__run_expand(mt__call *call)
     if (n > MT_MAX_DIMS) {
         return mtb_fail(MT_ERUNTIME, "expand: %u dimensions, at most %d", n, MT_MAX_DIMS);
     }
-    mt__geometry g = {.n_dims = n, .offset = self->offset};
+    mt__strided g = {.n_dims = n, .offset = self->offset};
     uint32_t fresh = n - self->n_dims;
     for (uint32_t i = 0; i < n; i++) {
         int64_t old = i < fresh ? 1 : self->sizes[i - fresh];
@@ -232,7 +232,7 @@ int mt__run_expand(mt__call *call)
 /* ---- dimensions in another order ---------------------------------------------------------------
  */
 
-static int permuted(const mt_tensor *self, const int64_t *dims, uint32_t n, mt__geometry *g)
+static int permuted(const mt_tensor *self, const int64_t *dims, uint32_t n, mt__strided *g)
 {
     uint32_t seen = 0;
     if (n != self->n_dims) {
@@ -260,7 +260,7 @@ static int permuted(const mt_tensor *self, const int64_t *dims, uint32_t n, mt__
 int mt__run_permute(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt__geometry g;
+    mt__strided g;
     MT_TRY(permuted(self, call->args[1].of.ints, call->args[1].count, &g));
     return mt__give_view(call, self, &g);
 }
@@ -294,7 +294,7 @@ int mt__run_movedim(mt__call *call)
 
 static int give_swapped(mt__call *call, mt_tensor *self, uint32_t a, uint32_t b)
 {
-    mt__geometry g;
+    mt__strided g;
     mt__geometry_of(self, &g);
     if (self->n_dims > 0) {
         g.sizes[a] = self->sizes[b];
@@ -332,7 +332,7 @@ int mt__run_t(mt__call *call)
 static int give_squeezed(mt__call *call, uint32_t mask)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt__geometry g = {.offset = self->offset};
+    mt__strided g = {.offset = self->offset};
     for (uint32_t i = 0; i < self->n_dims; i++) {
         if (self->sizes[i] != 1 || (mask >> i & 1U) == 0) {
             g.sizes[g.n_dims] = self->sizes[i];
@@ -368,7 +368,7 @@ int mt__run_unsqueeze(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     uint32_t dim;
-    mt__geometry g;
+    mt__strided g;
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims + 1U, &dim));
     if (self->n_dims == MT_MAX_DIMS) {
         return mtb_fail(MT_ERUNTIME, "unsqueeze: the result would have %d dimensions, at most %d",
@@ -387,7 +387,7 @@ int mt__run_unsqueeze(mt__call *call)
 int mt__run_select(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt__geometry g;
+    mt__strided g;
     mt__geometry_of(self, &g);
     MT_TRY(mt__geometry_select(&g, mt__arg_int(call, 1), mt__arg_int(call, 2)));
     return mt__give_view(call, self, &g);
@@ -396,7 +396,7 @@ int mt__run_select(mt__call *call)
 int mt__run_slice(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt__geometry g;
+    mt__strided g;
     mt__geometry_of(self, &g);
     MT_TRY(mt__geometry_slice(
         &g, mt__arg_int(call, 1), mt__arg_given(call, 2) ? mt__arg_int(call, 2) : 0,
@@ -441,7 +441,7 @@ int mt__run_narrow(mt__call *call)
 int mt__run_diagonal(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt__geometry g;
+    mt__strided g;
     mt__geometry_of(self, &g);
     MT_TRY(mt__geometry_diagonal(&g, mt__arg_int(call, 1), mt__arg_int(call, 2),
                                  mt__arg_int(call, 3)));
@@ -451,7 +451,7 @@ int mt__run_diagonal(mt__call *call)
 int mt__run_unfold(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt__geometry g;
+    mt__strided g;
     mt__geometry_of(self, &g);
     MT_TRY(
         mt__geometry_unfold(&g, mt__arg_int(call, 1), mt__arg_int(call, 2), mt__arg_int(call, 3)));
@@ -460,7 +460,7 @@ int mt__run_unfold(mt__call *call)
 }
 
 /* Sizes, strides and offset as a user gave them, checked against a storage of `bytes`. */
-static int given_geometry(const mt__call *call, const mt_tensor *self, mt__geometry *g)
+static int given_geometry(const mt__call *call, const mt_tensor *self, mt__strided *g)
 {
     const mt_value *sizes = &call->args[1];
     const mt_value *strides = &call->args[2];
@@ -474,7 +474,7 @@ static int given_geometry(const mt__call *call, const mt_tensor *self, mt__geome
     mt__shape shape;
     MT_TRY(mt__shape_make("as_strided", sizes->of.ints, sizes->count, &shape));
     g->n_dims = shape.n_dims;
-    g->offset = mt__arg_int(call, 3);
+    g->offset = mt__arg_given(call, 3) ? mt__arg_int(call, 3) : self->offset;
     for (uint32_t i = 0; i < g->n_dims; i++) {
         g->sizes[i] = shape.sizes[i];
         g->strides[i] = strides->of.ints[i];
@@ -502,30 +502,11 @@ static int given_geometry(const mt__call *call, const mt_tensor *self, mt__geome
     return 0;
 }
 
-/* The derivative needs to know how the input lay in its storage: that goes along as arguments. */
 int mt__run_as_strided(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *out = NULL;
-    int64_t offset = mt__arg_given(call, 3) ? mt__arg_int(call, 3) : self->offset;
-    MT_TRY(mt__as_strided(self, call->args[1].of.ints, call->args[1].count, call->args[2].of.ints,
-                          call->args[2].count, offset, self->strides, self->n_dims, self->offset,
-                          &out));
-    mt__give(call, 0, out);
-    return 0;
-}
-
-int mt__run__as_strided(mt__call *call)
-{
-    mt_tensor *self = mt__arg_tensor(call, 0);
-    const mt_value *strides = &call->args[4];
-    mt__geometry g;
+    mt__strided g;
     MT_TRY(given_geometry(call, self, &g));
-    if (strides->count != self->n_dims || mt__arg_int(call, 5) != self->offset ||
-        (self->n_dims > 0 &&
-         memcmp(strides->of.ints, self->strides, self->n_dims * sizeof(int64_t)) != 0)) {
-        return mtb_fail(MT_EVALUE, "_as_strided: self_stride and self_offset are not the tensor's");
-    }
     return mt__give_view(call, self, &g);
 }
 

@@ -21,7 +21,7 @@ static int fill_zero(mt__call *call, mt_tensor *tensor)
 }
 
 /* The result: zeros with the sizes of argument 1, and its geometry. */
-static int zeros_result(mt__call *call, mt_tensor **out, mt__geometry *g)
+static int zeros_result(mt__call *call, mt_tensor **out, mt__strided *g)
 {
     mt_tensor *grad = mt__arg_tensor(call, 0);
     mt__shape shape;
@@ -32,7 +32,7 @@ static int zeros_result(mt__call *call, mt_tensor **out, mt__geometry *g)
     return 0;
 }
 
-static int temp_view(mt__call *call, mt_tensor *base, const mt__geometry *g, mt_tensor **out)
+static int temp_view(mt__call *call, mt_tensor *base, const mt__strided *g, mt_tensor **out)
 {
     mt_tensor **place = mt__temp(call);
     MT_TRY(mt__geometry_view(base, g, false, place));
@@ -40,7 +40,7 @@ static int temp_view(mt__call *call, mt_tensor *base, const mt__geometry *g, mt_
     return 0;
 }
 
-static int check_grad(const mt__call *call, const mt_tensor *grad, const mt__geometry *g)
+static int check_grad(const mt__call *call, const mt_tensor *grad, const mt__strided *g)
 {
     bool same = grad->n_dims == g->n_dims;
     for (uint32_t i = 0; same && i < g->n_dims; i++) {
@@ -57,7 +57,7 @@ static int check_grad(const mt__call *call, const mt_tensor *grad, const mt__geo
 }
 
 /* Copies the gradient into the view of `out`. */
-static int lay_grad(mt__call *call, mt_tensor *out, const mt__geometry *g)
+static int lay_grad(mt__call *call, mt_tensor *out, const mt__strided *g)
 {
     mt_tensor *grad = mt__arg_tensor(call, 0);
     mt_tensor *view = NULL;
@@ -69,7 +69,7 @@ static int lay_grad(mt__call *call, mt_tensor *out, const mt__geometry *g)
 int mt__run_select_backward(mt__call *call)
 {
     mt_tensor *out = NULL;
-    mt__geometry g;
+    mt__strided g;
     MT_TRY(zeros_result(call, &out, &g));
     MT_TRY(mt__geometry_select(&g, mt__arg_int(call, 2), mt__arg_int(call, 3)));
     return lay_grad(call, out, &g);
@@ -78,7 +78,7 @@ int mt__run_select_backward(mt__call *call)
 int mt__run_slice_backward(mt__call *call)
 {
     mt_tensor *out = NULL;
-    mt__geometry g;
+    mt__strided g;
     MT_TRY(zeros_result(call, &out, &g));
     MT_TRY(mt__geometry_slice(&g, mt__arg_int(call, 2), mt__arg_int(call, 3), mt__arg_int(call, 4),
                               mt__arg_int(call, 5)));
@@ -88,7 +88,7 @@ int mt__run_slice_backward(mt__call *call)
 int mt__run_diagonal_backward(mt__call *call)
 {
     mt_tensor *out = NULL;
-    mt__geometry g;
+    mt__strided g;
     MT_TRY(zeros_result(call, &out, &g));
     MT_TRY(mt__geometry_diagonal(&g, mt__arg_int(call, 2), mt__arg_int(call, 3),
                                  mt__arg_int(call, 4)));
@@ -113,12 +113,12 @@ static int add_elements(mt__call *call, mt_tensor *to, mt_tensor *from)
 
 /* Windows that overlap: the kth elements of all windows are apart from each other, so they are
  * added in one go, k after k. */
-static int add_windows(mt__call *call, mt_tensor *out, const mt__geometry *windows, uint32_t dim)
+static int add_windows(mt__call *call, mt_tensor *out, const mt__strided *windows, uint32_t dim)
 {
     mt_tensor *grad = mt__arg_tensor(call, 0);
     uint32_t last = windows->n_dims - 1;
-    mt__geometry to = *windows;
-    mt__geometry from;
+    mt__strided to = *windows;
+    mt__strided from;
     mt__geometry_of(grad, &from);
     MT_ASSERT(dim < last);
     mt__geometry_remove(&to, last);
@@ -143,7 +143,7 @@ int mt__run_unfold_backward(mt__call *call)
 {
     mt_tensor *grad = mt__arg_tensor(call, 0);
     mt_tensor *out = NULL;
-    mt__geometry g;
+    mt__strided g;
     uint32_t dim;
     int64_t size = mt__arg_int(call, 3);
     int64_t step = mt__arg_int(call, 4);
@@ -167,7 +167,7 @@ int mt__run_unfold_backward(mt__call *call)
  */
 
 static int geometry_arg(const mt__call *call, uint32_t sizes_arg, uint32_t offset_arg,
-                        mt__geometry *g)
+                        mt__strided *g)
 {
     const mt_value *sizes = &call->args[sizes_arg];
     const mt_value *strides = &call->args[sizes_arg + 1];
@@ -198,7 +198,7 @@ static int temp_flat(mt__call *call, mt_dtype dtype, int64_t length, mt_tensor *
 }
 
 /* Numbers of the elements that the geometry shows, row by row, in one dimension. */
-static int element_numbers(mt__call *call, mt_tensor *counter, const mt__geometry *g,
+static int element_numbers(mt__call *call, mt_tensor *counter, const mt__strided *g,
                            mt_tensor **out)
 {
     mt_tensor *view = NULL;
@@ -207,12 +207,12 @@ static int element_numbers(mt__call *call, mt_tensor *counter, const mt__geometr
     mt__shape shape = mt__tensor_shape(view);
     MT_TRY(mt__temp_new(call, MT_DTYPE_I64, &shape, &copy));
     MT_TRY(mt__copy_elements(copy, view));
-    mt__geometry flat = {.n_dims = 1, .sizes = {copy->numel}, .strides = {1}};
+    mt__strided flat = {.n_dims = 1, .sizes = {copy->numel}, .strides = {1}};
     return temp_view(call, copy, &flat, out);
 }
 
 /* flat[number of element i] += source[i]; with source NULL: += 1. */
-static int add_numbered(mt__call *call, mt_tensor *flat, const mt__geometry *g, mt_tensor *source)
+static int add_numbered(mt__call *call, mt_tensor *flat, const mt__strided *g, mt_tensor *source)
 {
     mt_tensor *counter = NULL;
     mt_tensor *numbers = NULL;
@@ -227,7 +227,7 @@ static int add_numbered(mt__call *call, mt_tensor *flat, const mt__geometry *g, 
     MT_TRY(mt__kernel(call, &count));
     MT_TRY(element_numbers(call, counter, g, &numbers));
     mt_tensor *values = NULL;
-    mt__geometry row = {.n_dims = 1, .sizes = {numbers->numel}, .strides = {1}};
+    mt__strided row = {.n_dims = 1, .sizes = {numbers->numel}, .strides = {1}};
     if (source == NULL) {
         mt_tensor *one = NULL;
         MT_TRY(temp_flat(call, (mt_dtype)flat->dtype, 1, &one));
@@ -260,7 +260,7 @@ static int add_numbered(mt__call *call, mt_tensor *flat, const mt__geometry *g, 
 }
 
 /* Divides what was summed up by how often the geometry shows it. */
-static int divide_by_counts(mt__call *call, mt_tensor *flat, const mt__geometry *g)
+static int divide_by_counts(mt__call *call, mt_tensor *flat, const mt__strided *g)
 {
     mt_tensor *counts = NULL;
     MT_TRY(temp_flat(call, (mt_dtype)flat->dtype, flat->numel, &counts));
@@ -291,8 +291,8 @@ static int divide_by_counts(mt__call *call, mt_tensor *flat, const mt__geometry 
 int mt__run_as_strided_backward(mt__call *call)
 {
     mt_tensor *grad = mt__arg_tensor(call, 0);
-    mt__geometry input;
-    mt__geometry view;
+    mt__strided input;
+    mt__strided view;
     int64_t input_reach;
     int64_t view_reach;
     MT_TRY(geometry_arg(call, 1, 3, &input));
@@ -312,7 +312,7 @@ int mt__run_as_strided_backward(mt__call *call)
                      input_reach > view_reach ? input_reach : view_reach, &flat));
     MT_TRY(fill_zero(call, flat));
     bool apart = mt__geometry_is_apart(view.sizes, view.strides, view.n_dims);
-    const mt__geometry *counted = mt__arg_bool(call, 7) ? &view : &input;
+    const mt__strided *counted = mt__arg_bool(call, 7) ? &view : &input;
     bool divide = !mt__geometry_is_apart(counted->sizes, counted->strides, counted->n_dims);
     if (!apart || divide) {
         MT_TRY(mt__need_computable(call, (mt_dtype)grad->dtype));

@@ -71,8 +71,8 @@ static bool same_view(const mt_tensor *a, const mt_tensor *b)
 
 bool mt__overlaps_badly(const mt_tensor *out, const mt_tensor *in)
 {
-    if (out->storage->data != in->storage->data || out == in || out->numel == 0 ||
-        in->numel == 0 || same_view(out, in)) {
+    if (out->storage->data != in->storage->data || out == in || out->numel == 0 || in->numel == 0 ||
+        same_view(out, in)) {
         return false;
     }
     int64_t a = 0;
@@ -87,23 +87,31 @@ bool mt__overlaps_badly(const mt_tensor *out, const mt_tensor *in)
 /* ---- results -----------------------------------------------------------------------------------
  */
 
-/* Dimensions from the largest stride to the smallest; equal ones keep their order. False where that
- * is row-major, or cannot be told. */
-static bool memory_order(const mt_tensor *like, uint32_t order[MT_MAX_DIMS])
+/* Dimensions from the largest stride to the smallest; equal ones keep their order, those of size 1
+ * go to the end. False where that is row-major, or cannot be told. */
+static bool dims_by_stride(const mt_tensor *like, uint32_t order[MT_MAX_DIMS])
 {
     bool moved = false;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < like->n_dims; i++) {
-        if (like->strides[i] <= 0 && like->sizes[i] > 1) {
+        if (like->sizes[i] == 1) {
+            continue;
+        }
+        if (like->strides[i] <= 0) {
             return false;
         }
-        uint32_t at = i;
-        while (like->sizes[i] > 1 && at > 0 && like->sizes[order[at - 1]] > 1 &&
-               like->strides[order[at - 1]] < like->strides[i]) {
+        uint32_t at = n++;
+        while (at > 0 && like->strides[order[at - 1]] < like->strides[i]) {
             order[at] = order[at - 1];
             at--;
+            moved = true;
         }
         order[at] = i;
-        moved |= at != i;
+    }
+    for (uint32_t i = 0; i < like->n_dims; i++) {
+        if (like->sizes[i] == 1) {
+            order[n++] = i;
+        }
     }
     return moved;
 }
@@ -114,7 +122,7 @@ int mt__result_laid_out(mt__call *call, uint32_t i, mt_dtype dtype, const mt__sh
     uint32_t order[MT_MAX_DIMS];
     mt_tensor *out = NULL;
     if (like == NULL || like->contiguous || like->n_dims != shape->n_dims || like->numel == 0 ||
-        !memory_order(like, order)) {
+        !dims_by_stride(like, order)) {
         return mt__result_new(call, i, dtype, shape, &out);
     }
     mt__shape in_memory = {.n_dims = shape->n_dims};
@@ -328,8 +336,8 @@ int mt__pointwise_run(mt__call *call, const mt__pointwise *what)
     MT_TRY(take_operands(call, what, &w));
     if (!mt__is_in_place(call)) {
         /* The layout is what the operands had before they were converted. */
-        MT_TRY(mt__result_laid_out(call, 0, what->result, &w.shape,
-                                   layout_of(&w, what->n_operands)));
+        MT_TRY(
+            mt__result_laid_out(call, 0, what->result, &w.shape, layout_of(&w, what->n_operands)));
         out = call->results[0].of.tensor;
         MT_TRY(convert_operands(call, what, &w));
         return out->numel == 0 ? MT_OK : launch(call, what, &w, out);

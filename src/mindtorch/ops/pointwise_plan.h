@@ -24,11 +24,11 @@ typedef struct mt__pointwise {
     mt_kernel kernel; /* UNARY, BINARY or TERNARY */
     uint16_t code;
     uint8_t n_operands;
-    bool has_condition; /* operand 0 is bool and stays so */
-    bool may_repeat;    /* W1: self may hold an element twice all the same */
-    mt_dtype compute;   /* what operands are turned into */
-    mt_dtype result;    /* what the kernel writes */
-    uint32_t n_scalars; /* UNARY and TERNARY: those that are not operands */
+    bool has_condition;   /* operand 0 is bool and stays so */
+    bool may_repeat;      /* W1: self may hold an element twice all the same */
+    mt_dtype compute;     /* what operands are turned into */
+    mt_dtype result;      /* what the kernel writes */
+    uint32_t n_scalars;   /* UNARY and TERNARY: those that are not operands */
     mt_scalar scalars[2]; /* UNARY: s[0], s[1]; BINARY: alpha; TERNARY: value */
     const mt_value *operands[MT_MAX_OPERANDS];
 } mt__pointwise;

@@ -82,8 +82,7 @@ mt_scalar mt__number_as(const mt_scalar *number, mt_dtype dtype)
     bool real = number->kind == MT_KIND_REAL;
     switch (mt_dtype_category(dtype)) {
     case MT_CATEGORY_REAL: return mt_real(mt__scalar_real(number));
-    case MT_CATEGORY_BOOL:
-        return mt_bool(real ? number->of.real != 0 : number->of.integer != 0);
+    case MT_CATEGORY_BOOL: return mt_bool(real ? number->of.real != 0 : number->of.integer != 0);
     default: break;
     }
     if (!real) {

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-void mt__geometry_remove(mt__geometry *g, uint32_t dim)
+void mt__geometry_remove(mt__strided *g, uint32_t dim)
 {
     for (uint32_t i = dim; i + 1 < g->n_dims; i++) {
         g->sizes[i] = g->sizes[i + 1];
@@ -15,7 +15,7 @@ void mt__geometry_remove(mt__geometry *g, uint32_t dim)
     g->n_dims--;
 }
 
-void mt__geometry_insert(mt__geometry *g, uint32_t dim, int64_t size, int64_t stride)
+void mt__geometry_insert(mt__strided *g, uint32_t dim, int64_t size, int64_t stride)
 {
     MT_ASSERT(g->n_dims < MT_MAX_DIMS);
     for (uint32_t i = g->n_dims; i > dim; i--) {
@@ -27,7 +27,7 @@ void mt__geometry_insert(mt__geometry *g, uint32_t dim, int64_t size, int64_t st
     g->n_dims++;
 }
 
-int mt__geometry_select(mt__geometry *g, int64_t dim, int64_t index)
+int mt__geometry_select(mt__strided *g, int64_t dim, int64_t index)
 {
     uint32_t d;
     if (g->n_dims == 0) {
@@ -54,7 +54,7 @@ static int64_t clamp_bound(int64_t bound, int64_t size)
     return bound < 0 ? 0 : bound > size ? size : bound;
 }
 
-int mt__geometry_slice(mt__geometry *g, int64_t dim, int64_t start, int64_t end, int64_t step)
+int mt__geometry_slice(mt__strided *g, int64_t dim, int64_t start, int64_t end, int64_t step)
 {
     uint32_t d;
     if (g->n_dims == 0) {
@@ -75,7 +75,7 @@ int mt__geometry_slice(mt__geometry *g, int64_t dim, int64_t start, int64_t end,
     return 0;
 }
 
-int mt__geometry_diagonal(mt__geometry *g, int64_t offset, int64_t dim1, int64_t dim2)
+int mt__geometry_diagonal(mt__strided *g, int64_t offset, int64_t dim1, int64_t dim2)
 {
     uint32_t a;
     uint32_t b;
@@ -104,7 +104,7 @@ int mt__geometry_diagonal(mt__geometry *g, int64_t offset, int64_t dim1, int64_t
     return 0;
 }
 
-int mt__geometry_unfold(mt__geometry *g, int64_t dim, int64_t size, int64_t step)
+int mt__geometry_unfold(mt__strided *g, int64_t dim, int64_t size, int64_t step)
 {
     uint32_t d;
     MT_TRY(mt__wrap_dim(dim, g->n_dims, &d));
@@ -166,7 +166,7 @@ bool mt__geometry_is_apart(const int64_t *sizes, const int64_t *strides, uint32_
     return true;
 }
 
-int mt__geometry_check_numel(const char *op, const mt__geometry *g)
+int mt__geometry_check_numel(const char *op, const mt__strided *g)
 {
     mt__shape shape;
     int64_t numel;
@@ -174,7 +174,7 @@ int mt__geometry_check_numel(const char *op, const mt__geometry *g)
     return mt__shape_numel(op, &shape, 1, &numel);
 }
 
-int mt__geometry_reach(const char *op, const mt__geometry *g, int64_t *reach)
+int mt__geometry_reach(const char *op, const mt__strided *g, int64_t *reach)
 {
     int64_t last = g->offset;
     for (uint32_t i = 0; i < g->n_dims; i++) {

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libmindtorch on one thread: nanoseconds of single ops and of training steps. Against torch, in one
+ * run: ./dev peers speed, which calls this program with --one NAME MILLISECONDS.
+ */
+#include "bench_harness.h"
+#include "runtime_workloads.h"
+
+#include <mindtorch/mindtorch.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Iterations that take about `ms`, by doubling. */
+static uint64_t calibrate(workload *w, double ms)
+{
+    uint64_t n = 1;
+    for (;;) {
+        double start = bench_now_ns();
+        workload_run(w, n);
+        if (bench_now_ns() - start > ms * 1e6 || n > UINT64_C(1) << 30) {
+            return n;
+        }
+        n *= 2;
+    }
+}
+
+/* The best of boxes of about a millisecond, for about `ms` in all. */
+static double measure(size_t index, double ms)
+{
+    workload *w = workload_open(index);
+    workload_run(w, 2);
+    uint64_t n = calibrate(w, 1);
+    double best = 1e300;
+    double end = bench_now_ns() + ms * 1e6;
+    do {
+        double start = bench_now_ns();
+        workload_run(w, n);
+        double each = (bench_now_ns() - start) / (double)n;
+        best = each < best ? each : best;
+    } while (bench_now_ns() < end);
+    workload_close(w);
+    return best;
+}
+
+int main(int argc, char **argv)
+{
+    mt_set_num_threads(1);
+    if (argc == 4 && strcmp(argv[1], "--one") == 0) {
+        for (size_t i = 0; workload_name(i) != NULL; i++) {
+            if (strcmp(workload_name(i), argv[2]) == 0) {
+                printf("%.2f\n", measure(i, strtod(argv[3], NULL)));
+                return 0;
+            }
+        }
+        fprintf(stderr, "bench_runtime: no workload %s\n", argv[2]);
+        return 1;
+    }
+    bench_init(argc, argv);
+    for (size_t i = 0; workload_name(i) != NULL; i++) {
+        const char *name = workload_name(i);
+        if (bench_wants(name)) {
+            bench_emit(&(bench_figure){
+                .name = name,
+                .unit = "ns",
+                .value = measure(i, (double)bench_pick(300, 30)),
+                .limit = strcmp(name, "add_2x2") == 0 ? 80 : 0,
+            });
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host as a backend: memory from the heap, large blocks in huge pages, kernels of src/kernels.
+ * All is done when a call returns, so there are no streams and nothing to wait for.
+ */
+#include "backends/cpu/cpu_backend.h"
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/large.h"
+#include "kernels/host_kernels.h"
+
+#include <string.h>
+
+enum {
+    LARGE_BYTES = 2 << 20 /* from here on in pages of its own */
+};
+
+static uint32_t device_count(void *context)
+{
+    (void)context;
+    return 1;
+}
+
+static int allocate(void *context, uint32_t device, size_t bytes, void **out)
+{
+    (void)context;
+    (void)device;
+    *out = bytes >= LARGE_BYTES ? mtb_large_take(bytes) : mtb_aligned_take(bytes);
+    return *out != NULL ? MT_OK : mt_fail(MT_ENOMEM, "cpu: memory was refused");
+}
+
+static void release(void *context, uint32_t device, void *memory, size_t bytes)
+{
+    (void)context;
+    (void)device;
+    if (bytes >= LARGE_BYTES) {
+        mtb_large_give(memory);
+    } else {
+        mtb_free(memory);
+    }
+}
+
+static int copy(void *context, mt_stream *stream, mt_copy kind, void *to, const void *from,
+                size_t bytes)
+{
+    (void)context;
+    (void)stream;
+    (void)kind;
+    memmove(to, from, bytes);
+    return MT_OK;
+}
+
+static int synchronize(void *context, uint32_t device)
+{
+    (void)context;
+    (void)device;
+    return MT_OK;
+}
+
+static mt_kernel_fn *const kernels[] = {
+    [MT_KERNEL_FILL] = NULL,
+    [MT_KERNEL_COPY] = NULL,
+    [MT_KERNEL_ARANGE] = NULL,
+    [MT_KERNEL_EYE] = NULL,
+    [MT_KERNEL_TRIANGLE] = NULL,
+    [MT_KERNEL_UNARY] = NULL,
+    [MT_KERNEL_BINARY] = NULL,
+    [MT_KERNEL_TERNARY] = NULL,
+    [MT_KERNEL_REDUCE] = NULL,
+    [MT_KERNEL_REDUCE_INDEX] = NULL,
+    [MT_KERNEL_VAR_MEAN] = NULL,
+    [MT_KERNEL_CUMSUM] = NULL,
+    [MT_KERNEL_CUMPROD] = NULL,
+    [MT_KERNEL_SOFTMAX] = NULL,
+    [MT_KERNEL_SOFTMAX_BACKWARD] = NULL,
+    [MT_KERNEL_LAYER_NORM] = NULL,
+    [MT_KERNEL_LAYER_NORM_BACKWARD] = NULL,
+    [MT_KERNEL_BATCH_NORM] = NULL,
+    [MT_KERNEL_BATCH_NORM_BACKWARD] = NULL,
+    [MT_KERNEL_NLL_LOSS] = NULL,
+    [MT_KERNEL_NLL_LOSS_BACKWARD] = NULL,
+    [MT_KERNEL_GEMM] = mt__host_gemm,
+    [MT_KERNEL_CONV] = NULL,
+    [MT_KERNEL_CONV_BACKWARD_INPUT] = NULL,
+    [MT_KERNEL_CONV_BACKWARD_WEIGHT] = NULL,
+    [MT_KERNEL_MAX_POOL] = NULL,
+    [MT_KERNEL_MAX_POOL_BACKWARD] = NULL,
+    [MT_KERNEL_AVG_POOL] = NULL,
+    [MT_KERNEL_AVG_POOL_BACKWARD] = NULL,
+    [MT_KERNEL_ADAPTIVE_AVG_POOL] = NULL,
+    [MT_KERNEL_ADAPTIVE_AVG_POOL_BACKWARD] = NULL,
+    [MT_KERNEL_ADAPTIVE_MAX_POOL] = NULL,
+    [MT_KERNEL_ATTENTION] = NULL,
+    [MT_KERNEL_ATTENTION_BACKWARD] = NULL,
+    [MT_KERNEL_INDEX_SELECT] = NULL,
+    [MT_KERNEL_INDEX_ADD] = NULL,
+    [MT_KERNEL_GATHER] = NULL,
+    [MT_KERNEL_SCATTER] = NULL,
+    [MT_KERNEL_INDEX] = NULL,
+    [MT_KERNEL_INDEX_PUT] = NULL,
+    [MT_KERNEL_NONZERO] = NULL,
+    [MT_KERNEL_MASKED_SELECT] = NULL,
+    [MT_KERNEL_MASKED_SCATTER] = NULL,
+    [MT_KERNEL_SORT] = NULL,
+    [MT_KERNEL_TOPK] = NULL,
+    [MT_KERNEL_CAT] = NULL,
+    [MT_KERNEL_EMBEDDING_BACKWARD] = NULL,
+    [MT_KERNEL_RANDOM] = NULL,
+    [MT_KERNEL_RANDPERM] = NULL,
+    [MT_KERNEL_DROPOUT] = NULL,
+    [MT_KERNEL_SGD] = NULL,
+    [MT_KERNEL_ADAM] = NULL,
+    [MT_KERNEL_RMSPROP] = NULL,
+    [MT_KERNEL_ADAGRAD] = NULL,
+};
+static_assert(MT_COUNT(kernels) == MT_KERNEL_COUNT, "a kernel for each row");
+
+static const mt_backend backend = {
+    .struct_size = sizeof(mt_backend),
+    .version = MT_BACKEND_VERSION,
+    .name = "cpu",
+    .device_count = device_count,
+    .allocate = allocate,
+    .release = release,
+    .copy = copy,
+    .synchronize = synchronize,
+    .kernels = kernels,
+    .n_kernels = MT_KERNEL_COUNT,
+};
+
+const mt_backend *mt__cpu_backend(void)
+{
+    return &backend;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GATHER and SCATTER: an index for each element, along one dimension.
+ *
+ *     out[i][j][k] = in[i][index[i][j][k]][k]      GATHER, dim 1
+ *     out[i][index[i][j][k]][k] = source[i][j][k]  SCATTER, dim 1
+ *
+ * Scattering runs on one thread, in row-major order of the index: the last of equal ones wins, and
+ * sums come out the same every time. An index out of range ends it: what was written before stays.
+ */
+#include "base/fail.h"
+#include "kernels/host_kernels.h"
+#include "kernels/index_walk.h"
+#include "kernels/parallel.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    GATHER_GRAIN = 1 << 14 /* elements of a piece */
+};
+
+/* The tensor that is indexed, and the one that has the index's sizes. */
+typedef struct gather_job {
+    char *indexed;
+    char *dense; /* NULL: the value */
+    const char *index;
+    int64_t limit;  /* of the dimension */
+    int64_t stride; /* of the dimension in the indexed tensor, in bytes */
+    int64_t bytes;
+    int64_t dim;
+    mt__walk walk; /* views: indexed (0 along the dimension), dense, index */
+    atomic_int status;
+    atomic_llong bad; /* an index out of range */
+} gather_job;
+
+/* The first of the arrays may be 0-d where the others are 1-d, and the other way round: a dimension
+ * that is not there has size 1. */
+static int64_t stride_at(const mt_array *array, int32_t d)
+{
+    return d < array->n_dims ? array->strides[d] : 0;
+}
+
+static void job_init(gather_job *job, const mt_array *indexed, const mt_array *dense,
+                     const mt_array *index, int64_t dim)
+{
+    job->indexed = indexed->data;
+    job->dense = dense == NULL ? NULL : dense->data;
+    job->index = index->data;
+    job->bytes = mt__element_bytes(indexed);
+    job->dim = dim;
+    job->limit = indexed->n_dims == 0 ? 1 : indexed->sizes[dim];
+    job->stride = indexed->n_dims == 0 ? 0 : indexed->strides[dim] * job->bytes;
+    atomic_init(&job->status, 0);
+    atomic_init(&job->bad, 0);
+    mt__walk_init(&job->walk);
+    for (int32_t d = 0; d < index->n_dims; d++) {
+        int64_t strides[MT_WALK_VIEWS] = {
+            d == dim ? 0 : stride_at(indexed, d) * job->bytes,
+            dense == NULL ? 0 : stride_at(dense, d) * job->bytes,
+            index->strides[d] * (int64_t)sizeof(int64_t),
+        };
+        mt__walk_add(&job->walk, index->sizes[d], strides);
+    }
+}
+
+static int refuse(const gather_job *job, int64_t value)
+{
+    return mtb_fail(MT_ERUNTIME,
+                    "index %" PRId64 " is out of bounds for dimension %" PRId64
+                    " with size %" PRId64,
+                    value, job->dim, job->limit);
+}
+
+/* The index of element i of a row; false when it is out of range. */
+MT_INLINE bool index_at(const gather_job *job, const char *index, int64_t i, int64_t stride,
+                        int64_t *value)
+{
+    memcpy(value, index + i * stride, sizeof(*value));
+    return *value >= 0 && *value < job->limit;
+}
+
+#define GATHER_ROW(type)                                                         \
+    for (int64_t i = 0; i < n; i++) {                                            \
+        int64_t at;                                                              \
+        if (MT_UNLIKELY(!index_at(job, index, i, index_stride, &at))) {          \
+            *bad = at;                                                           \
+            return false;                                                        \
+        }                                                                        \
+        type value;                                                              \
+        memcpy(&value, from + i * from_stride + at * job->stride, sizeof(type)); \
+        memcpy(to + i * to_stride, &value, sizeof(type));                        \
+    }
+
+static bool gather_row(const gather_job *job, const mt__walk *w, int64_t *bad)
+{
+    int64_t n = mt__walk_length(w);
+    const char *from = job->indexed + w->offsets[0];
+    char *to = job->dense + w->offsets[1];
+    const char *index = job->index + w->offsets[2];
+    int64_t from_stride = mt__walk_stride(w, 0);
+    int64_t to_stride = mt__walk_stride(w, 1);
+    int64_t index_stride = mt__walk_stride(w, 2);
+    switch (job->bytes) {
+    case 1: GATHER_ROW(uint8_t) break;
+    case 2: GATHER_ROW(uint16_t) break;
+    case 4: GATHER_ROW(uint32_t) break;
+    default: GATHER_ROW(uint64_t) break;
+    }
+    return true;
+}
+
+static void gather_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+{
+    gather_job *job = context;
+    mt__walk walk = job->walk;
+    int64_t bad = 0;
+    (void)piece;
+    mt__walk_seek(&walk, begin);
+    for (int64_t row = begin; row < end; row++) {
+        if (!gather_row(job, &walk, &bad)) {
+            atomic_store_explicit(&job->bad, bad, memory_order_relaxed);
+            atomic_store_explicit(&job->status, MT_ERUNTIME, memory_order_relaxed);
+            return;
+        }
+        mt__walk_next(&walk);
+    }
+}
+
+int mt__host_gather(void *context, mt_stream *stream, const mt_kernel_call *call)
+{
+    const mt_array *t = call->tensors;
+    gather_job job;
+    (void)context;
+    (void)stream;
+    if (mt__array_numel(&t[2]) == 0) {
+        return 0;
+    }
+    job_init(&job, &t[1], &t[0], &t[2], call->ints[0]);
+    int64_t grain = GATHER_GRAIN / mt__walk_length(&job.walk) + 1;
+    mt__parallel_for(mt__walk_rows(&job.walk), grain, gather_piece, &job);
+    if (atomic_load_explicit(&job.status, memory_order_relaxed) != 0) {
+        return refuse(&job, atomic_load_explicit(&job.bad, memory_order_relaxed));
+    }
+    return 0;
+}
+
+/* The value of a scatter without a source, as bytes of the type. */
+static void value_bytes(const mt_scalar *scalar, uint32_t dtype, char bytes[8])
+{
+    double real = scalar->kind == MT_KIND_REAL ? scalar->of.real : (double)scalar->of.integer;
+    int64_t integer = scalar->kind == MT_KIND_REAL ? (int64_t)scalar->of.real : scalar->of.integer;
+    float single = (float)real;
+    int32_t word = (int32_t)(uint32_t)(uint64_t)integer;
+    uint8_t byte = dtype == MT_DTYPE_BOOL ? (uint8_t)(real != 0) : (uint8_t)integer;
+    switch ((mt_dtype)dtype) {
+    case MT_DTYPE_F64: memcpy(bytes, &real, sizeof(real)); break;
+    case MT_DTYPE_F32: memcpy(bytes, &single, sizeof(single)); break;
+    case MT_DTYPE_I64: memcpy(bytes, &integer, sizeof(integer)); break;
+    case MT_DTYPE_I32: memcpy(bytes, &word, sizeof(word)); break;
+    default: bytes[0] = (char)byte; break;
+    }
+}
+
+typedef struct scatter_job {
+    gather_job common;
+    uint32_t dtype;
+    bool adds;
+    char value[8];
+} scatter_job;
+
+static int scatter_row(const scatter_job *job, const mt__walk *w)
+{
+    const gather_job *c = &job->common;
+    const mt_scalar one = {.kind = MT_KIND_INT, .of.integer = 1};
+    int64_t n = mt__walk_length(w);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at;
+        if (MT_UNLIKELY(!index_at(c, c->index + w->offsets[2], i, mt__walk_stride(w, 2), &at))) {
+            return refuse(c, at);
+        }
+        char *to = c->indexed + w->offsets[0] + i * mt__walk_stride(w, 0) + at * c->stride;
+        const char *from =
+            c->dense == NULL ? job->value : c->dense + w->offsets[1] + i * mt__walk_stride(w, 1);
+        if (job->adds) {
+            mt__add_elements(to, c->bytes, from, c->bytes, 1, job->dtype, &one);
+        } else {
+            mt__move_elements(to, 0, from, 0, 1, c->bytes);
+        }
+    }
+    return 0;
+}
+
+int mt__host_scatter(void *context, mt_stream *stream, const mt_kernel_call *call)
+{
+    const mt_array *t = call->tensors;
+    scatter_job job = {.dtype = t[0].dtype, .adds = call->code == 1};
+    bool has_source = t[2].n_dims >= 0;
+    (void)context;
+    (void)stream;
+    if (mt__array_numel(&t[1]) == 0) {
+        return 0;
+    }
+    if ((job.adds || !has_source) && !mt__can_add(job.dtype)) {
+        return mtb_fail(MT_ENOTSUP, "SCATTER: %s is stored and converted, not computed with",
+                        mt_dtype_name((mt_dtype)job.dtype));
+    }
+    if (!has_source) {
+        value_bytes(&call->scalars[0], job.dtype, job.value);
+    }
+    job_init(&job.common, &t[0], has_source ? &t[2] : NULL, &t[1], call->ints[0]);
+    int64_t rows = mt__walk_rows(&job.common.walk);
+    for (int64_t row = 0; row < rows; row++) {
+        MT_TRY(scatter_row(&job, &job.common.walk));
+        mt__walk_next(&job.common.walk);
+    }
+    return 0;
+}

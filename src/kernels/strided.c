@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Strided walks, see strided.h.
+ */
+#include "kernels/strided.h"
+
+#include "base/compiler.h"
+#include "kernels/parallel.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    SHORT_ROW = 48 /* shorter rows are packed, several into a tile */
+};
+
+/* ---- shape of the walk ---- */
+
+bool mt__all_contiguous(const mt_array *arrays, int32_t count, int64_t *numel)
+{
+    int64_t expected = 1;
+    bool is_contiguous = true;
+    const int64_t *sizes = arrays[0].sizes;
+    for (int32_t d = arrays[0].n_dims - 1; d >= 0; d--) {
+        int64_t size = sizes[d];
+        if (size != 1) {
+            for (int32_t k = 0; k < count; k++) {
+                is_contiguous = is_contiguous && arrays[k].strides[d] == expected;
+            }
+            expected *= size;
+        }
+    }
+    *numel = expected;
+    return is_contiguous;
+}
+
+/* True when dimension a should lie outside of dimension b. */
+static bool is_outer(const mt__strided *it, int32_t a, int32_t b)
+{
+    for (int32_t k = 0; k < it->n_operands; k++) {
+        if (it->strides[k][a] != it->strides[k][b]) {
+            return it->strides[k][a] > it->strides[k][b];
+        }
+    }
+    return false;
+}
+
+static void swap_dims(mt__strided *it, int32_t a, int32_t b)
+{
+    int64_t size = it->sizes[a];
+    it->sizes[a] = it->sizes[b];
+    it->sizes[b] = size;
+    for (int32_t k = 0; k < it->n_operands; k++) {
+        int64_t stride = it->strides[k][a];
+        it->strides[k][a] = it->strides[k][b];
+        it->strides[k][b] = stride;
+    }
+}
+
+/* Few dimensions, mostly in order already: insertion. Innermost first. */
+static void sort_dims(mt__strided *it)
+{
+    for (int32_t i = 1; i < it->n_dims; i++) {
+        for (int32_t j = i; j > 0 && is_outer(it, j - 1, j); j--) {
+            swap_dims(it, j - 1, j);
+        }
+    }
+}
+
+static void merge_dims(mt__strided *it)
+{
+    int32_t last = 0;
+    for (int32_t d = 1; d < it->n_dims; d++) {
+        bool merges = true;
+        for (int32_t k = 0; k < it->n_operands; k++) {
+            merges = merges && it->strides[k][d] == it->strides[k][last] * it->sizes[last];
+        }
+        if (merges) {
+            it->sizes[last] *= it->sizes[d];
+            continue;
+        }
+        last++;
+        it->sizes[last] = it->sizes[d];
+        for (int32_t k = 0; k < it->n_operands; k++) {
+            it->strides[k][last] = it->strides[k][d];
+        }
+    }
+    it->n_dims = it->n_dims == 0 ? 0 : last + 1;
+}
+
+static void classify(mt__strided *it)
+{
+    for (int32_t k = 0; k < it->n_operands; k++) {
+        int64_t expected = it->bytes[k];
+        bool is_linear = true;
+        bool is_constant = true;
+        for (int32_t d = 0; d < it->n_dims; d++) {
+            is_linear = is_linear && it->strides[k][d] == expected;
+            is_constant = is_constant && it->strides[k][d] == 0;
+            expected *= it->sizes[d];
+        }
+        it->linear[k] = is_linear;
+        it->constant[k] = is_constant && !is_linear;
+    }
+}
+
+void mt__strided_init(mt__strided *it, const mt_array *arrays, int32_t count, bool keep_order)
+{
+    MT_ASSERT(count <= MT_STRIDED_OPERANDS && arrays[0].n_dims <= MT_MAX_DIMS);
+    it->n_operands = count;
+    it->n_dims = 0;
+    it->numel = 1;
+    for (int32_t k = 0; k < count; k++) {
+        it->data[k] = arrays[k].data;
+        it->bytes[k] = mt__element_bytes(arrays[k].dtype);
+    }
+    for (int32_t d = arrays[0].n_dims - 1; d >= 0; d--) {
+        int64_t size = arrays[0].sizes[d];
+        it->numel *= size;
+        if (size == 1) {
+            continue;
+        }
+        it->sizes[it->n_dims] = size;
+        for (int32_t k = 0; k < count; k++) {
+            it->strides[k][it->n_dims] = arrays[k].strides[d] * it->bytes[k];
+        }
+        it->n_dims++;
+    }
+    if (!keep_order) {
+        sort_dims(it);
+    }
+    merge_dims(it);
+    if (it->n_dims == 0) {
+        it->n_dims = 1;
+        it->sizes[0] = 1;
+        for (int32_t k = 0; k < count; k++) {
+            it->strides[k][0] = it->bytes[k];
+        }
+    }
+    classify(it);
+}
+
+/* ---- packing ---- */
+
+#define MOVE(type)                                                \
+    for (int64_t i = 0; i < n; i++) {                             \
+        type element;                                             \
+        memcpy(&element, from + i * from_stride, sizeof element); \
+        memcpy(to + i * to_stride, &element, sizeof element);     \
+    }
+
+void mt__move_strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
+                      int64_t bytes)
+{
+    if (to_stride == bytes && from_stride == bytes) {
+        memcpy(to, from, (size_t)(n * bytes));
+        return;
+    }
+    switch (bytes) {
+    case 1: MOVE(uint8_t); return;
+    case 2: MOVE(uint16_t); return;
+    case 4: MOVE(uint32_t); return;
+    default: MOVE(uint64_t); return;
+    }
+}
+
+static void fill_tile(char *tile, const char *element, int64_t n, int64_t bytes)
+{
+    mt__move_strided(tile, bytes, element, 0, n, bytes);
+}
+
+/* Where in the walk, innermost first. */
+typedef struct place {
+    int64_t index[MT_MAX_DIMS];
+} place;
+
+static void place_at(const mt__strided *it, int64_t n, place *at)
+{
+    for (int32_t d = 0; d < it->n_dims; d++) {
+        at->index[d] = n % it->sizes[d];
+        n /= it->sizes[d];
+    }
+}
+
+static void place_advance(const mt__strided *it, place *at, int64_t n)
+{
+    at->index[0] += n;
+    for (int32_t d = 0; d + 1 < it->n_dims && at->index[d] >= it->sizes[d]; d++) {
+        at->index[d + 1] += at->index[d] / it->sizes[d];
+        at->index[d] %= it->sizes[d];
+    }
+}
+
+static char *address(const mt__strided *it, int32_t k, const place *at)
+{
+    char *data = it->data[k];
+    for (int32_t d = 0; d < it->n_dims; d++) {
+        data += at->index[d] * it->strides[k][d];
+    }
+    return data;
+}
+
+/* Moves n elements of operand k from the place on between it and a tile, row by row. */
+static void move_rows(const mt__strided *it, int32_t k, place at, int64_t n, char *tile,
+                      bool unpack)
+{
+    int64_t bytes = it->bytes[k];
+    int64_t stride = it->strides[k][0];
+    while (n > 0) {
+        int64_t row = it->sizes[0] - at.index[0];
+        row = row < n ? row : n;
+        char *data = address(it, k, &at);
+        if (unpack) {
+            mt__move_strided(data, stride, tile, bytes, row, bytes);
+        } else {
+            mt__move_strided(tile, bytes, data, stride, row, bytes);
+        }
+        tile += row * bytes;
+        n -= row;
+        place_advance(it, &at, row);
+    }
+}
+
+/* ---- running ---- */
+
+typedef char tile_memory[MT_STRIDED_TILE * 8];
+
+/* One step from the place on: at most `room` elements. Returns how many were done. */
+static int64_t run_step(const mt__strided *it, int64_t begin, const place *at, int64_t room,
+                        tile_memory *tiles, mt__loop_fn *loop, const mt__loop_params *params,
+                        uint32_t *flags)
+{
+    bool rows = it->sizes[0] >= SHORT_ROW;
+    int64_t n = room;
+    if (rows && it->sizes[0] - at->index[0] < n) {
+        n = it->sizes[0] - at->index[0];
+    }
+    void *arrays[MT_STRIDED_OPERANDS];
+    bool packed[MT_STRIDED_OPERANDS];
+    bool any_tile = false;
+    for (int32_t k = 0; k < it->n_operands; k++) {
+        packed[k] =
+            !it->linear[k] && !it->constant[k] && !(rows && it->strides[k][0] == it->bytes[k]);
+        any_tile = any_tile || packed[k] || it->constant[k];
+    }
+    n = any_tile && n > MT_STRIDED_TILE ? MT_STRIDED_TILE : n;
+    for (int32_t k = 0; k < it->n_operands; k++) {
+        if (it->linear[k]) {
+            arrays[k] = it->data[k] + begin * it->bytes[k];
+        } else if (it->constant[k] || packed[k]) {
+            arrays[k] = tiles[k];
+            if (packed[k] && k > 0) {
+                move_rows(it, k, *at, n, tiles[k], false);
+            }
+        } else {
+            arrays[k] = address(it, k, at);
+        }
+    }
+    *flags |= loop(arrays, n, params);
+    if (packed[0]) {
+        move_rows(it, 0, *at, n, tiles[0], true);
+    }
+    return n;
+}
+
+static uint32_t run_tiles(const mt__strided *it, int64_t begin, int64_t end, mt__loop_fn *loop,
+                          const mt__loop_params *params)
+{
+    _Alignas(64) tile_memory tiles[MT_STRIDED_OPERANDS];
+    int64_t n = end - begin;
+    for (int32_t k = 1; k < it->n_operands; k++) {
+        if (it->constant[k]) {
+            fill_tile(tiles[k], it->data[k], n < MT_STRIDED_TILE ? n : MT_STRIDED_TILE,
+                      it->bytes[k]);
+        }
+    }
+    uint32_t flags = 0;
+    place at;
+    place_at(it, begin, &at);
+    while (begin < end) {
+        int64_t done = run_step(it, begin, &at, end - begin, tiles, loop, params, &flags);
+        begin += done;
+        place_advance(it, &at, done);
+    }
+    return flags;
+}
+
+uint32_t mt__strided_run(const mt__strided *it, int64_t begin, int64_t end, mt__loop_fn *loop,
+                         const mt__loop_params *params)
+{
+    void *arrays[MT_STRIDED_OPERANDS];
+    for (int32_t k = 0; k < it->n_operands; k++) {
+        if (!it->linear[k]) {
+            return run_tiles(it, begin, end, loop, params);
+        }
+        arrays[k] = it->data[k] + begin * it->bytes[k];
+    }
+    return loop(arrays, end - begin, params);
+}
+
+typedef struct job {
+    const mt__strided *it;
+    mt__loop_fn *loop;
+    const mt__loop_params *params;
+    _Atomic uint32_t flags;
+} job;
+
+static void run_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+{
+    (void)piece;
+    job *work = context;
+    uint32_t flags = mt__strided_run(work->it, begin, end, work->loop, work->params);
+    if (flags != 0) {
+        /* read after mt__parallel_for(), which orders it */
+        atomic_fetch_or_explicit(&work->flags, flags, memory_order_relaxed);
+    }
+}
+
+uint32_t mt__strided_for(const mt__strided *it, mt__loop_fn *loop, const mt__loop_params *params,
+                         int64_t grain)
+{
+    if (it->numel <= grain) {
+        return it->numel <= 0 ? 0 : mt__strided_run(it, 0, it->numel, loop, params);
+    }
+    job work = {.it = it, .loop = loop, .params = params};
+    mt__parallel_for(it->numel, grain, run_piece, &work);
+    return atomic_load_explicit(&work.flags, memory_order_relaxed);
+}
+
+uint32_t mt__pointwise(const mt_array *arrays, int32_t count, mt__loop_fn *loop,
+                       const mt__loop_params *params, int64_t grain)
+{
+    int64_t numel;
+    if (mt__all_contiguous(arrays, count, &numel) && numel <= grain) {
+        if (numel <= 0) {
+            return 0;
+        }
+        void *data[MT_STRIDED_OPERANDS];
+        for (int32_t k = 0; k < count; k++) {
+            data[k] = arrays[k].data;
+        }
+        return loop(data, numel, params);
+    }
+    if (numel <= 0) {
+        return 0;
+    }
+    mt__strided it;
+    mt__strided_init(&it, arrays, count, false);
+    return mt__strided_for(&it, loop, params, grain);
+}

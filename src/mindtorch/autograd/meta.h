@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Autograd's part of a tensor: gradient, place in the graph, hooks. Most tensors have none.
+ *
+ *     leaf      requires_grad, grad_fn NULL; `leaf` is the node that accumulates
+ *     result    requires_grad, grad_fn and which of its outputs
+ *     view      as a result, but grad_fn is stale when the storage's version is not view_version:
+ *               then somebody wrote into the base, and it is made anew from there (views.c)
+ */
+#ifndef MINDTORCH_META_H
+#define MINDTORCH_META_H
+
+#include "mindtorch/autograd/node.h"
+
+typedef struct mt__hook mt__hook;
+
+struct mt__autograd {
+    mt_tensor *grad;
+    mt_node *grad_fn; /* retained */
+    uint32_t output;
+    bool retains_grad;
+    mt__tap *tap;        /* hooks on the gradient, shared with grad_fn; retained */
+    mt__hook *leaf_hooks; /* behind accumulation */
+    mt_node leaf;        /* set up while the tensor is a leaf that requires a gradient */
+};
+
+/* The tensor's, made if need be. NULL: no memory (noted). */
+mt__autograd *mt__meta_need(mt_tensor *tensor);
+
+/* Whether a gradient is wanted for it: its own flag, or a view's base. */
+MT_INLINE bool mt__tensor_needs(const mt_tensor *tensor)
+{
+    return tensor->requires_grad || (tensor->base != NULL && tensor->base->requires_grad);
+}
+
+/* Where the tensor's gradient goes: one reference to the node. The node is NULL if nowhere. */
+int mt__edge_of(mt_tensor *tensor, mt__edge *edge);
+
+/* Ties a tensor that is not a leaf (any more) to its node, which is taken. Hooks on the old node stay
+ * with it; a retained gradient follows through `tap`, which is taken and may be NULL. */
+void mt__meta_tie(mt_tensor *tensor, mt_node *take, uint32_t output, mt__tap *tap);
+
+/* An alias of the tensor with no graph. */
+int mt__alias(mt_tensor *tensor, mt_tensor **out);
+
+/* An alias that has `edge` as its place in the graph: for saved tensors while a graph is created. */
+int mt__alias_with(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out);
+
+/* ---- views.c ---- */
+
+/* Makes a stale grad_fn of a view anew. */
+int mt__view_refresh(mt_tensor *view);
+
+/* Whether grad mode allows the tensor to be written. `row` names the op. */
+int mt__inplace_check(const mt__op_row *row, mt_tensor *self);
+
+/* Wraps the node of an op that is about to write `view`, which is taken in any case. */
+int mt__slices_new(mt_tensor *view, mt_node *take_inner, mt_node **out);
+
+/* A node that reads as as_strided(base) with the view's geometry; `edge` (retained here) is where
+ * the base's gradient goes. */
+int mt__strided_node(mt_tensor *base, const mt_tensor *view, const mt__edge *edge, mt_node **out);
+
+/* ---- recording.c ---- */
+
+/* The node of a call, with arguments saved and edges set; results are the caller's to tie. `outputs`
+ * are flat. `kept_self` is saved in place of argument 0 (NULL: itself). */
+int mt__node_for_call(const mt__op_row *row, const mt_value *args, mt_tensor *const *outputs,
+                      uint32_t n_outputs, mt_tensor *kept_self, mt_node **out);
+
+#endif /* MINDTORCH_META_H */

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors: made, viewed, asked, read, see tensor_impl.h.
+ */
+#include "base/compiler.h"
+#include "base/fail.h"
+#include "mindtorch/core/backends.h"
+#include "mindtorch/core/pool.h"
+#include "mindtorch/core/tensor_impl.h"
+#include "mindtorch/core/thread_cache.h"
+#include "mindtorch/core/thread_state.h"
+
+#include <string.h>
+
+/* ---- making ---- */
+
+/* All fields but sizes and strides. The reference to the storage goes to the tensor. */
+static void fill_in(mt_tensor *tensor, mt_dtype dtype, mt_device device, mt__storage *storage,
+                    uint32_t n_dims)
+{
+    atomic_init(&tensor->refs, 1);
+    tensor->dtype = (uint8_t)dtype;
+    tensor->n_dims = (uint8_t)n_dims;
+    tensor->contiguous = true;
+    tensor->requires_grad = false;
+    tensor->device = device;
+    tensor->view_version = 0;
+    tensor->view_flags = 0;
+    tensor->offset = 0;
+    tensor->id = mt__next_id();
+    tensor->storage = storage;
+    tensor->base = NULL;
+    tensor->autograd = NULL;
+}
+
+static MT_COLD int refuse(const char *op)
+{
+    return mtb_fail(MT_ENOMEM, "%s: no memory for a tensor", op);
+}
+
+/* A contiguous tensor; sizes and numel are known to be right. */
+static int make_contiguous(const char *op, mt_dtype dtype, mt_device device, const int64_t *sizes,
+                           uint32_t n_dims, int64_t numel, mt_tensor **out)
+{
+    *out = NULL;
+    mt_tensor *tensor = mt__pool_take(MT_POOL_TENSOR, sizeof *tensor);
+    if (MT_UNLIKELY(tensor == NULL)) {
+        return refuse(op);
+    }
+    mt__storage *storage;
+    int status = mt__storage_new(device, (uint64_t)numel * mt_dtype_size(dtype), &storage);
+    if (MT_UNLIKELY(status != MT_OK)) {
+        mt__pool_give(MT_POOL_TENSOR, tensor);
+        return status;
+    }
+    fill_in(tensor, dtype, device, storage, n_dims);
+    tensor->numel = numel;
+    int64_t stride = 1;
+    for (uint32_t i = n_dims; i-- > 0;) {
+        tensor->sizes[i] = sizes[i];
+        tensor->strides[i] = stride;
+        stride *= sizes[i] != 0 ? sizes[i] : 1;
+    }
+    *out = tensor;
+    return MT_OK;
+}
+
+int mt__tensor_new(const char *op, mt_dtype dtype, mt_device device, const mt__shape *shape,
+                   mt_tensor **out)
+{
+    int64_t numel;
+    *out = NULL;
+    size_t element_bytes = mt_dtype_size(dtype);
+    if (MT_UNLIKELY(element_bytes == 0)) {
+        return mtb_fail(MT_ETYPE, "%s: %u is not an element type", op, (unsigned)dtype);
+    }
+    if (MT_UNLIKELY(device != MT_CPU)) {
+        MT_TRY(mt__device_check(op, device));
+    }
+    MT_TRY(mt__shape_numel(op, shape, element_bytes, &numel));
+    return make_contiguous(op, dtype, device, shape->sizes, shape->n_dims, numel, out);
+}
+
+int mt__tensor_new_like(mt_tensor *like, mt_dtype dtype, mt_tensor **out)
+{
+    /* Elements may be wider than like's, or more than its storage has (expanded views). */
+    if (MT_UNLIKELY(like->numel > INT64_MAX / 8)) {
+        mt__shape shape = mt__tensor_shape(like);
+        return mt__tensor_new("empty_like", dtype, like->device, &shape, out);
+    }
+    return make_contiguous("empty_like", dtype, like->device, like->sizes, like->n_dims,
+                           like->numel, out);
+}
+
+int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *strides, uint32_t n_dims,
+                    int64_t offset, bool track, mt_tensor **out)
+{
+    *out = NULL;
+    if (MT_UNLIKELY(n_dims > MT_MAX_DIMS)) {
+        return mtb_fail(MT_ERUNTIME, "view: %u dimensions, at most %d are supported", n_dims,
+                        MT_MAX_DIMS);
+    }
+    mt_tensor *tensor = mt__pool_take(MT_POOL_TENSOR, sizeof *tensor);
+    if (MT_UNLIKELY(tensor == NULL)) {
+        return refuse("view");
+    }
+    fill_in(tensor, (mt_dtype)base->dtype, base->device, mt__storage_retain(base->storage), n_dims);
+    int64_t numel = 1;
+    for (uint32_t i = 0; i < n_dims; i++) {
+        tensor->sizes[i] = sizes[i];
+        tensor->strides[i] = strides[i];
+        numel *= sizes[i];
+    }
+    tensor->numel = numel;
+    tensor->offset = offset;
+    tensor->contiguous = mt__shape_is_contiguous(sizes, strides, n_dims);
+    if (track) {
+        tensor->base = mt_tensor_retain(base->base != NULL ? base->base : base); /* T3 */
+        tensor->view_version = mt_tensor_version(base);
+        tensor->view_flags =
+            (uint8_t)(base->view_flags | (mt__thread.grad_disabled ? MT_VIEW_NO_GRAD : 0));
+    }
+    *out = tensor;
+    return MT_OK;
+}
+
+int mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes, size_t n_dims,
+                        mt_device device, mt_tensor **out)
+{
+    mt__shape shape;
+    *out = NULL;
+    device = device == MT_DEVICE_NONE ? MT_CPU : device;
+    MT_TRY(mt__shape_make("from_data", sizes, n_dims, &shape));
+    mt_tensor *tensor;
+    MT_TRY(mt__tensor_new("from_data", dtype, device, &shape, &tensor));
+    if (tensor->numel != 0) {
+        const mt_backend *backend = mt__backend_of(device);
+        int status = data == NULL ? mtb_fail(MT_EVALUE, "from_data: data is NULL")
+                                  : backend->copy(backend->context, mt__current_stream(device),
+                                                  MT_COPY_TO_DEVICE, tensor->storage->data, data,
+                                                  (size_t)tensor->storage->bytes);
+        if (status != MT_OK) {
+            mt_tensor_release(tensor);
+            return status;
+        }
+    }
+    *out = tensor;
+    return MT_OK;
+}
+
+/* Bytes from the first element to behind the last; MT_ERUNTIME when they overflow. */
+static int extent_of(const mt__shape *shape, const int64_t *strides, size_t element_bytes,
+                     uint64_t *bytes)
+{
+    int64_t last = 0;
+    bool overflow = false;
+    bool empty = false;
+    for (uint32_t i = 0; i < shape->n_dims; i++) {
+        int64_t step;
+        if (strides[i] < 0) {
+            return mtb_fail(MT_EVALUE,
+                            "borrow: stride %lld of dimension %u is negative, which is not "
+                            "supported",
+                            (long long)strides[i], i);
+        }
+        empty |= shape->sizes[i] == 0;
+        overflow |= __builtin_mul_overflow(shape->sizes[i] - 1, strides[i], &step);
+        overflow |= __builtin_add_overflow(last, step, &last);
+    }
+    int64_t extent = 0;
+    overflow = !empty && (overflow || last == INT64_MAX ||
+                          __builtin_mul_overflow(last + 1, (int64_t)element_bytes, &extent));
+    if (overflow) {
+        return mtb_fail(MT_ERUNTIME, "borrow: sizes times strides overflow");
+    }
+    *bytes = empty ? 0 : (uint64_t)extent;
+    return MT_OK;
+}
+
+int mt_tensor_borrow(void *data, mt_dtype dtype, const int64_t *sizes, const int64_t *strides,
+                     size_t n_dims, mt_free_fn *free_data, void *context, mt_tensor **out)
+{
+    mt__shape shape;
+    int64_t numel;
+    int64_t plain[MT_MAX_DIMS];
+    uint64_t bytes;
+    *out = NULL;
+    size_t element_bytes = mt_dtype_size(dtype);
+    if (element_bytes == 0) {
+        return mtb_fail(MT_ETYPE, "borrow: %u is not an element type", (unsigned)dtype);
+    }
+    MT_TRY(mt__shape_make("borrow", sizes, n_dims, &shape));
+    MT_TRY(mt__shape_numel("borrow", &shape, element_bytes, &numel));
+    if (strides == NULL) {
+        mt__shape_strides(shape.sizes, shape.n_dims, plain);
+        strides = plain;
+    }
+    MT_TRY(extent_of(&shape, strides, element_bytes, &bytes));
+    if (data == NULL && numel != 0) {
+        return mtb_fail(MT_EVALUE, "borrow: data is NULL");
+    }
+    mt_tensor *tensor = mt__pool_take(MT_POOL_TENSOR, sizeof *tensor);
+    if (tensor == NULL) {
+        return refuse("borrow");
+    }
+    mt__storage *storage;
+    int status = mt__storage_borrow(data, bytes, free_data, context, &storage);
+    if (status != MT_OK) {
+        mt__pool_give(MT_POOL_TENSOR, tensor);
+        return status;
+    }
+    fill_in(tensor, dtype, MT_CPU, storage, shape.n_dims);
+    tensor->numel = numel;
+    memcpy(tensor->sizes, shape.sizes, n_dims * sizeof *sizes);
+    memcpy(tensor->strides, strides, n_dims * sizeof *strides);
+    tensor->contiguous = mt__shape_is_contiguous(shape.sizes, strides, shape.n_dims);
+    *out = tensor;
+    return MT_OK;
+}
+
+/* ---- references ---- */
+
+mt_tensor *mt_tensor_retain(mt_tensor *tensor)
+{
+    if (tensor != NULL) {
+        atomic_fetch_add_explicit(&tensor->refs, 1, memory_order_relaxed);
+    }
+    return tensor;
+}
+
+void mt_tensor_release(mt_tensor *tensor)
+{
+    if (tensor == NULL) {
+        return;
+    }
+    /* As in mt__storage_release(): who sees 1 is alone. The acquire pairs with the release below.
+     */
+    if (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 &&
+        atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (MT_UNLIKELY(tensor->autograd != NULL)) {
+        mt__autograd_free(tensor->autograd);
+    }
+    mt_tensor *base = tensor->base;
+    mt__storage_release(tensor->storage);
+    mt__pool_give(MT_POOL_TENSOR, tensor);
+    if (MT_UNLIKELY(base != NULL)) {
+        mt_tensor_release(base); /* has no base itself (T3): one level deep */
+    }
+}
+
+uint64_t mt_tensors_alive(void)
+{
+    mt__cache_sums sums;
+    mt__cache_sum(&sums);
+    return (uint64_t)sums.in_use[MT_POOL_TENSOR];
+}
+
+/* ---- asking ---- */
+
+mt_dtype mt_tensor_dtype(const mt_tensor *tensor)
+{
+    return (mt_dtype)tensor->dtype;
+}
+
+mt_device mt_tensor_device(const mt_tensor *tensor)
+{
+    return tensor->device;
+}
+
+uint32_t mt_tensor_n_dims(const mt_tensor *tensor)
+{
+    return tensor->n_dims;
+}
+
+const int64_t *mt_tensor_sizes(const mt_tensor *tensor)
+{
+    return tensor->sizes;
+}
+
+const int64_t *mt_tensor_strides(const mt_tensor *tensor)
+{
+    return tensor->strides;
+}
+
+int64_t mt_tensor_offset(const mt_tensor *tensor)
+{
+    return tensor->offset;
+}
+
+int64_t mt_tensor_numel(const mt_tensor *tensor)
+{
+    return tensor->numel;
+}
+
+bool mt_tensor_is_contiguous(const mt_tensor *tensor)
+{
+    return tensor->contiguous;
+}
+
+uint64_t mt_tensor_id(const mt_tensor *tensor)
+{
+    return tensor->id;
+}
+
+uint32_t mt_tensor_version(const mt_tensor *tensor)
+{
+    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
+}
+
+uint64_t mt_tensor_storage_address(const mt_tensor *tensor)
+{
+    return (uint64_t)(uintptr_t)tensor->storage->data;
+}
+
+uint64_t mt_tensor_storage_bytes(const mt_tensor *tensor)
+{
+    return tensor->storage->bytes;
+}
+
+void *mt_tensor_data(const mt_tensor *tensor)
+{
+    if (tensor->device != MT_CPU || tensor->numel == 0) {
+        return NULL;
+    }
+    return mt__array(tensor).data;
+}
+
+/* ---- reading ---- */
+
+/* Gives a contiguous tensor of the same elements: another reference, or a copy. */
+static int as_contiguous(mt_tensor *tensor, mt_tensor **out)
+{
+    if (tensor->contiguous) {
+        *out = mt_tensor_retain(tensor);
+        return MT_OK;
+    }
+    mt_tensor *copy;
+    *out = NULL;
+    MT_TRY(mt__tensor_new_like(tensor, (mt_dtype)tensor->dtype, &copy));
+    mt_array arrays[2] = {mt__array(copy), mt__array(tensor)};
+    mt_kernel_call call = {.kernel = MT_KERNEL_COPY, .n_tensors = 2, .tensors = arrays};
+    int status = mt__launch(tensor->device, &call);
+    if (status != MT_OK) {
+        mt_tensor_release(copy);
+        return status;
+    }
+    *out = copy;
+    return MT_OK;
+}
+
+int mt_tensor_read(mt_tensor *tensor, void *buffer, size_t bytes)
+{
+    uint64_t wanted = (uint64_t)tensor->numel * mt_dtype_size((mt_dtype)tensor->dtype);
+    if (bytes != wanted) {
+        return mtb_fail(MT_EVALUE, "read: the buffer has %zu bytes, the tensor %llu", bytes,
+                        (unsigned long long)wanted);
+    }
+    if (wanted == 0) {
+        return MT_OK;
+    }
+    if (buffer == NULL) {
+        return mtb_fail(MT_EVALUE, "read: buffer is NULL");
+    }
+    mt_tensor *source;
+    MT_TRY(as_contiguous(tensor, &source));
+    const mt_backend *backend = mt__backend_of(tensor->device);
+    int status = backend->copy(backend->context, mt__current_stream(tensor->device),
+                               MT_COPY_TO_HOST, buffer, mt__array(source).data, bytes);
+    mt_tensor_release(source);
+    return status;
+}
