@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libmindtorch on one thread: nanoseconds of single ops and of training steps. Against torch, in one
- * run: ./dev peers speed, which calls this program with --one NAME MILLISECONDS.
+ * libmindtorch on one thread: nanoseconds of single ops and of training steps. Against torch, in
+ * one run: ./dev peers speed, which calls this program with --one NAME MILLISECONDS.
  */
 #include "bench_harness.h"
 #include "runtime_workloads.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What libmindtorch is measured with: single ops of given shapes, and training steps. The same names
- * stand in tests/peers/torch_speed.py, which does the same with torch.
+ * What libmindtorch is measured with: single ops of given shapes, and training steps. The same
+ * names stand in tests/peers/torch_speed.py, which does the same with torch.
  */
 #ifndef BENCH_RUNTIME_WORKLOADS_H
 #define BENCH_RUNTIME_WORKLOADS_H

@@ -40,3 +40,26 @@ list(APPEND MTPROF_PC_LIBS_PRIVATE -pthread ${dl_flags} -lm)
 list(JOIN MTPROF_PC_LIBS_PRIVATE " " MTPROF_PC_LIBS_PRIVATE)
 configure_file(cmake/mtprof.pc.in ${PROJECT_BINARY_DIR}/mtprof.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/mtprof.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# ---- libmindtorch, a package of its own that needs mtprof ----------------------------------------
+if(MT_BUILD_RUNTIME)
+  set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mindtorch)
+  foreach(header IN LISTS MINDTORCH_PUBLIC_HEADERS)
+    install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mindtorch)
+  endforeach()
+  install(FILES ${MT_GENERATED}/mindtorch/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mindtorch)
+  # libmtprof is found beside it, wherever both are moved.
+  set_target_properties(mindtorch PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS mindtorch mindtorch_static EXPORT mindtorchTargets)
+  install(EXPORT mindtorchTargets NAMESPACE mindtorch:: DESTINATION ${package_dir})
+  configure_package_config_file(cmake/mindtorchConfig.cmake.in
+                                ${PROJECT_BINARY_DIR}/mindtorchConfig.cmake
+                                INSTALL_DESTINATION ${package_dir})
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/mindtorchConfigVersion.cmake
+                                   COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/mindtorchConfig.cmake
+                ${PROJECT_BINARY_DIR}/mindtorchConfigVersion.cmake
+          DESTINATION ${package_dir})
+  configure_file(cmake/mindtorch.pc.in ${PROJECT_BINARY_DIR}/mindtorch.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/mindtorch.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

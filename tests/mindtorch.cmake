@@ -4,6 +4,11 @@
 
 # ---- core ----
 
+# ---- dispatch ----
+foreach(name IN ITEMS test_op_trace test_schema test_user_ops)
+  mt_torch_test(${name} unit/mindtorch/dispatch/${name}.c)
+endforeach()
+
 # ---- autograd ----
 
 # ---- kernels ----

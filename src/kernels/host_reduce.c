@@ -5,7 +5,7 @@
 #include "kernels/host_kernels.h"
 #include "kernels/reduce_plan.h"
 
-#include "kernels/scalar.h"
+#include "kernels/call_args.h"
 
 #include <math.h>
 
@@ -149,7 +149,7 @@ int mt__host_reduce(void *context, mt_stream *stream, const mt_kernel_call *call
         [MT_REDUCE_COUNT_NONZERO] = {MT_FOLD_COUNT, MT_FINISH_VALUE, 0},
     };
     const mt_array outs[MT_REDUCE_OUTS] = {call->tensors[0], {.n_dims = -1}};
-    mt__reduce_job job = call->code == MT_REDUCE_NORM ? norm_job(mt__scalar_real(call, 0))
+    mt__reduce_job job = call->code == MT_REDUCE_NORM ? norm_job(mt__arg_real(call, 0))
                                                       : jobs[call->code];
     return mt__reduce_run(&job, outs, &call->tensors[1]);
 }
@@ -160,6 +160,6 @@ int mt__host_var_mean(void *context, mt_stream *stream, const mt_kernel_call *ca
     (void)stream;
     mt__reduce_job job = {MT_FOLD_MOMENTS,
                           call->code == 0 ? MT_FINISH_VARIANCE : MT_FINISH_DEVIATION,
-                          mt__scalar_real(call, 0)};
+                          mt__arg_real(call, 0)};
     return mt__reduce_run(&job, call->tensors, &call->tensors[2]);
 }

@@ -24,7 +24,7 @@ enum {
 /* The tensor that is indexed, and the one that has the index's sizes. */
 typedef struct gather_job {
     char *indexed;
-    char *dense; /* NULL: the value */
+    char *dense;
     const char *index;
     int64_t limit;  /* of the dimension */
     int64_t stride; /* of the dimension in the indexed tensor, in bytes */
@@ -46,7 +46,7 @@ static void job_init(gather_job *job, const mt_array *indexed, const mt_array *d
                      const mt_array *index, int64_t dim)
 {
     job->indexed = indexed->data;
-    job->dense = dense == NULL ? NULL : dense->data;
+    job->dense = dense->data;
     job->index = index->data;
     job->bytes = mt__element_bytes(indexed);
     job->dim = dim;
@@ -58,7 +58,7 @@ static void job_init(gather_job *job, const mt_array *indexed, const mt_array *d
     for (int32_t d = 0; d < index->n_dims; d++) {
         int64_t strides[MT_WALK_VIEWS] = {
             d == dim ? 0 : stride_at(indexed, d) * job->bytes,
-            dense == NULL ? 0 : stride_at(dense, d) * job->bytes,
+            stride_at(dense, d) * job->bytes,
             index->strides[d] * (int64_t)sizeof(int64_t),
         };
         mt__walk_add(&job->walk, index->sizes[d], strides);
@@ -146,74 +146,76 @@ int mt__host_gather(void *context, mt_stream *stream, const mt_kernel_call *call
     return 0;
 }
 
-/* The value of a scatter without a source, as bytes of the type. */
-static void value_bytes(const mt_scalar *scalar, uint32_t dtype, char bytes[8])
-{
-    double real = scalar->kind == MT_KIND_REAL ? scalar->of.real : (double)scalar->of.integer;
-    int64_t integer = scalar->kind == MT_KIND_REAL ? (int64_t)scalar->of.real : scalar->of.integer;
-    float single = (float)real;
-    int32_t word = (int32_t)(uint32_t)(uint64_t)integer;
-    uint8_t byte = dtype == MT_DTYPE_BOOL ? (uint8_t)(real != 0) : (uint8_t)integer;
-    switch ((mt_dtype)dtype) {
-    case MT_DTYPE_F64: memcpy(bytes, &real, sizeof(real)); break;
-    case MT_DTYPE_F32: memcpy(bytes, &single, sizeof(single)); break;
-    case MT_DTYPE_I64: memcpy(bytes, &integer, sizeof(integer)); break;
-    case MT_DTYPE_I32: memcpy(bytes, &word, sizeof(word)); break;
-    default: bytes[0] = (char)byte; break;
-    }
-}
+typedef int scatter_fn(const gather_job *job, const mt__walk *w);
 
-typedef struct scatter_job {
-    gather_job common;
-    uint32_t dtype;
-    bool adds;
-    char value[8];
-} scatter_job;
-
-static int scatter_row(const scatter_job *job, const mt__walk *w)
-{
-    const gather_job *c = &job->common;
-    const mt_scalar one = {.kind = MT_KIND_INT, .of.integer = 1};
-    int64_t n = mt__walk_length(w);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at;
-        if (MT_UNLIKELY(!index_at(c, c->index + w->offsets[2], i, mt__walk_stride(w, 2), &at))) {
-            return refuse(c, at);
-        }
-        char *to = c->indexed + w->offsets[0] + i * mt__walk_stride(w, 0) + at * c->stride;
-        const char *from =
-            c->dense == NULL ? job->value : c->dense + w->offsets[1] + i * mt__walk_stride(w, 1);
-        if (job->adds) {
-            mt__add_elements(to, c->bytes, from, c->bytes, 1, job->dtype, &one);
-        } else {
-            mt__move_elements(to, 0, from, 0, 1, c->bytes);
-        }
+#define SCATTER(name, type, expression)                                                       \
+    static int scatter_##name(const gather_job *job, const mt__walk *w)                       \
+    {                                                                                         \
+        int64_t n = mt__walk_length(w);                                                       \
+        const char *index = job->index + w->offsets[2];                                       \
+        for (int64_t i = 0; i < n; i++) {                                                     \
+            int64_t at;                                                                       \
+            if (MT_UNLIKELY(!index_at(job, index, i, mt__walk_stride(w, 2), &at))) {          \
+                return refuse(job, at);                                                       \
+            }                                                                                 \
+            char *to =                                                                        \
+                job->indexed + w->offsets[0] + i * mt__walk_stride(w, 0) + at * job->stride;  \
+            type a;                                                                           \
+            type b;                                                                           \
+            memcpy(&a, to, sizeof(type));                                                     \
+            memcpy(&b, job->dense + w->offsets[1] + i * mt__walk_stride(w, 1), sizeof(type)); \
+            a = (type)(expression);                                                           \
+            memcpy(to, &a, sizeof(type));                                                     \
+        }                                                                                     \
+        return 0;                                                                             \
     }
-    return 0;
+
+SCATTER(set_1, uint8_t, b)
+SCATTER(set_2, uint16_t, b)
+SCATTER(set_4, uint32_t, b)
+SCATTER(set_8, uint64_t, b)
+SCATTER(add_bool, uint8_t, a | b)
+SCATTER(add_u8, uint8_t, a + b)
+SCATTER(add_i32, uint32_t, a + b)
+SCATTER(add_i64, uint64_t, a + b)
+SCATTER(add_f32, float, a + b)
+SCATTER(add_f64, double, a + b)
+
+static scatter_fn *scatter_of(uint32_t dtype, int64_t bytes, bool adds)
+{
+    static scatter_fn *const adders[MT_DTYPE_COUNT] = {
+        [MT_DTYPE_BOOL] = scatter_add_bool, [MT_DTYPE_U8] = scatter_add_u8,
+        [MT_DTYPE_I32] = scatter_add_i32,   [MT_DTYPE_I64] = scatter_add_i64,
+        [MT_DTYPE_F32] = scatter_add_f32,   [MT_DTYPE_F64] = scatter_add_f64,
+    };
+    static scatter_fn *const setters[] = {
+        [1] = scatter_set_1,
+        [2] = scatter_set_2,
+        [4] = scatter_set_4,
+        [8] = scatter_set_8,
+    };
+    return adds ? adders[dtype] : setters[bytes];
 }
 
 int mt__host_scatter(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
-    scatter_job job = {.dtype = t[0].dtype, .adds = call->code == 1};
-    bool has_source = t[2].n_dims >= 0;
+    gather_job job;
     (void)context;
     (void)stream;
+    scatter_fn *run = scatter_of(t[0].dtype, mt__element_bytes(&t[0]), call->code == 1);
+    if (run == NULL) {
+        return mtb_fail(MT_ENOTSUP, "SCATTER: %s is stored and converted, not computed with",
+                        mt_dtype_name((mt_dtype)t[0].dtype));
+    }
     if (mt__array_numel(&t[1]) == 0) {
         return 0;
     }
-    if ((job.adds || !has_source) && !mt__can_add(job.dtype)) {
-        return mtb_fail(MT_ENOTSUP, "SCATTER: %s is stored and converted, not computed with",
-                        mt_dtype_name((mt_dtype)job.dtype));
-    }
-    if (!has_source) {
-        value_bytes(&call->scalars[0], job.dtype, job.value);
-    }
-    job_init(&job.common, &t[0], has_source ? &t[2] : NULL, &t[1], call->ints[0]);
-    int64_t rows = mt__walk_rows(&job.common.walk);
+    job_init(&job, &t[0], &t[2], &t[1], call->ints[0]);
+    int64_t rows = mt__walk_rows(&job.walk);
     for (int64_t row = 0; row < rows; row++) {
-        MT_TRY(scatter_row(&job, &job.common.walk));
-        mt__walk_next(&job.common.walk);
+        MT_TRY(run(&job, &job.walk));
+        mt__walk_next(&job.walk);
     }
     return 0;
 }

@@ -104,12 +104,12 @@ int mt__host_index_add(void *context, mt_stream *stream, const mt_kernel_call *c
     return write_all(&job, mt__array_numel(&t[2]));
 }
 
-/* ---- embedding: each piece owns some columns of all rows ---------------------------------------
+/* ---- embedding: zeros first, then each piece adds some columns of all rows ---------------------
  */
 
 enum {
-    COLUMN_GRAIN = 256,
-    SMALL_WORK = 1 << 15 /* elements */
+    ZERO_GRAIN = 1 << 16, /* elements */
+    COLUMN_GRAIN = 256
 };
 
 typedef struct embedding_job {
@@ -118,6 +118,24 @@ typedef struct embedding_job {
     const mt_array *index;
     int64_t padding;
 } embedding_job;
+
+static void zero_rows(void *context, int64_t begin, int64_t end, int64_t piece)
+{
+    const mt_array *out = ((const embedding_job *)context)->out;
+    int64_t bytes = mt__element_bytes(out);
+    int64_t width = out->sizes[1];
+    (void)piece;
+    for (int64_t row = begin; row < end; row++) {
+        char *to = (char *)out->data + row * out->strides[0] * bytes;
+        if (out->strides[1] == 1) {
+            memset(to, 0, (size_t)(width * bytes));
+            continue;
+        }
+        for (int64_t i = 0; i < width; i++) {
+            memset(to + i * out->strides[1] * bytes, 0, (size_t)bytes);
+        }
+    }
+}
 
 static void add_columns(void *context, int64_t begin, int64_t end, int64_t piece)
 {
@@ -128,16 +146,6 @@ static void add_columns(void *context, int64_t begin, int64_t end, int64_t piece
     char *out = (char *)job->out->data + begin * job->out->strides[1] * bytes;
     const char *grad = (const char *)job->grad->data + begin * job->grad->strides[1] * bytes;
     (void)piece;
-    for (int64_t row = 0; row < job->out->sizes[0]; row++) {
-        char *to = out + row * job->out->strides[0] * bytes;
-        if (job->out->strides[1] == 1) {
-            memset(to, 0, (size_t)((end - begin) * bytes));
-            continue;
-        }
-        for (int64_t i = 0; i < end - begin; i++) {
-            memset(to + i * job->out->strides[1] * bytes, 0, (size_t)bytes);
-        }
-    }
     for (int64_t i = 0; i < job->index->sizes[0]; i++) {
         int64_t row = index[i * job->index->strides[0]];
         if (row != job->padding) {
@@ -154,10 +162,11 @@ int mt__host_embedding_backward(void *context, mt_stream *stream, const mt_kerne
     embedding_job job = {&t[0], &t[1], &t[2], call->ints[0]};
     const int64_t *index = t[2].data;
     int64_t width = t[0].sizes[1];
+    int64_t n = t[2].sizes[0];
     (void)context;
     (void)stream;
     MT_TRY(need_addable("EMBEDDING_BACKWARD", t[0].dtype));
-    for (int64_t i = 0; i < t[2].sizes[0]; i++) {
+    for (int64_t i = 0; i < n; i++) {
         int64_t row = index[i * t[2].strides[0]];
         if (row < 0 || row >= t[0].sizes[0]) {
             return mtb_fail(MT_EINDEX,
@@ -165,7 +174,10 @@ int mt__host_embedding_backward(void *context, mt_stream *stream, const mt_kerne
                             row, t[0].sizes[0]);
         }
     }
-    bool small = (t[0].sizes[0] + t[2].sizes[0]) * width < SMALL_WORK;
-    mt__parallel_for(width, small ? width + 1 : COLUMN_GRAIN, add_columns, &job);
+    if (width > 0) {
+        mt__parallel_for(t[0].sizes[0], ZERO_GRAIN / width + 1, zero_rows, &job);
+        bool small = n * width < ZERO_GRAIN;
+        mt__parallel_for(width, small ? width : COLUMN_GRAIN, add_columns, &job);
+    }
     return 0;
 }

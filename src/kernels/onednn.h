@@ -37,7 +37,7 @@ void mt__onednn_allow(bool allowed);
         X(dnnl_stream_create)                               \
         X(dnnl_memory_create)                               \
         X(dnnl_memory_destroy)                              \
-        X(dnnl_memory_set_data_handle)                      \
+        X(dnnl_memory_desc_init_by_strides)                 \
         X(dnnl_memory_desc_init_by_tag)                     \
         X(dnnl_memory_desc_equal)                           \
         X(dnnl_memory_desc_get_size)                        \

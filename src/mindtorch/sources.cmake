@@ -26,12 +26,26 @@ set(MINDTORCH_SOURCES
     src/mindtorch/dispatch/typed.c
     src/mindtorch/dispatch/user_ops.c
     # ops
+    src/mindtorch/ops/op_binary.c
+    src/mindtorch/ops/op_copy.c
+    src/mindtorch/ops/op_create.c
+    src/mindtorch/ops/op_equal.c
+    src/mindtorch/ops/op_extreme.c
     src/mindtorch/ops/op_matmul.c
     src/mindtorch/ops/op_matrix.c
+    src/mindtorch/ops/op_norm.c
+    src/mindtorch/ops/op_random.c
+    src/mindtorch/ops/op_reduce.c
+    src/mindtorch/ops/op_sample.c
     src/mindtorch/ops/op_split.c
     src/mindtorch/ops/op_support.c
+    src/mindtorch/ops/op_ternary.c
+    src/mindtorch/ops/op_unary.c
     src/mindtorch/ops/op_view.c
     src/mindtorch/ops/op_view_backward.c
+    src/mindtorch/ops/pointwise_plan.c
+    src/mindtorch/ops/reduce_plan.c
+    src/mindtorch/ops/type_names.c
     src/mindtorch/ops/view_geometry.c
     # autograd
     src/mindtorch/autograd/derive_matrix.c
@@ -45,9 +59,18 @@ set(MINDTORCH_SOURCES
 # Kernels in host memory.
 set(MT_KERNEL_SOURCES
     src/kernels/gemm.c
+    src/kernels/index_gather.c
+    src/kernels/index_mask.c
+    src/kernels/index_read.c
+    src/kernels/index_rows.c
+    src/kernels/index_walk.c
+    src/kernels/index_write.c
+    src/kernels/join_cat.c
     src/kernels/onednn.c
     src/kernels/product.c
     src/kernels/scratch.c
+    src/kernels/sort_keys.c
+    src/kernels/sort_rows.c
 )
 
 # Kernels compiled for each level of instruction set (src/kernels/isa.h).

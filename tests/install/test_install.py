@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Installs a build into an empty folder, moves it, and uses it as a stranger would: with pkg-config
-(shared and static), from C++, and with find_package(mtprof). The argument is the build folder."""
+(shared and static), from C++, and with find_package(). The argument is the build folder."""
 import os
 import pathlib
 import re
@@ -19,6 +19,23 @@ PROGRAM = """\
 int main(void)
 {
     return puts(mtprof_version_string()) < 0;
+}
+"""
+
+TENSORS = """\
+#include <mindtorch/mindtorch.h>
+#include <stdio.h>
+int main(void)
+{
+    mt_tensor *x, *y;
+    mt_scalar sum;
+    const int64_t size = 3;
+    if (mt_full(&size, 1, mt_real(2), &x) || mt_mul(x, x, &y) || mt_sum(y, NULL, 0, false, &x) ||
+        mt_item(x, &sum)) {
+        puts(mt_error_message());
+        return 1;
+    }
+    return printf("%g\\n", sum.of.real) < 0;
 }
 """
 
@@ -73,10 +90,10 @@ class Install(unittest.TestCase):
 
     def test_every_include_of_a_header_is_installed(self):
         for header in (self.prefix / "include").rglob("*.h"):
-            for name in re.findall(r"^\s*#\s*include <(mtprof/[^>]+)>", header.read_text(), re.M):
+            for name in re.findall(r"^\s*#\s*include <((?:mtprof|mindtorch)/[^>]+)>", header.read_text(), re.M):
                 self.assertTrue((self.prefix / "include" / name).exists(),
                                 f"{header.name} includes {name}, which is not in "
-                                "MTPROF_PUBLIC_HEADERS of src/mtprof/sources.cmake")
+                                "the PUBLIC_HEADERS of a sources.cmake")
 
     def test_nothing_remembers_the_folders_of_the_build(self):
         for path in self.prefix.rglob("*"):
@@ -123,6 +140,25 @@ class Install(unittest.TestCase):
         output("cmake", "--build", build)
         self.says_version(build / "use_shared")
         self.says_version(build / "use_static")
+
+    def test_tensors(self):
+        """libmindtorch, with pkg-config and find_package."""
+        self.assertTrue((self.prefix / "include/mindtorch/ops.h").exists())
+        (self.work / "tensors.c").write_text(TENSORS)
+        flags = output("pkg-config", "--cflags", "--libs", "mindtorch", env=self.environment).split()
+        output("cc", "tensors.c", "-o", "tensors", *flags, cwd=self.work)
+        environment = dict(os.environ, LD_LIBRARY_PATH=str(self.prefix / "lib"))
+        self.assertEqual(output(self.work / "tensors", env=environment), "12")
+        project = self.work / "tensors_project"
+        project.mkdir()
+        (project / "main.c").write_text(TENSORS)
+        (project / "CMakeLists.txt").write_text(
+            PROJECT.replace("mtprof", "mindtorch") % self.version)
+        output("cmake", "-G", "Ninja", "-S", project, "-B", project / "build",
+               f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        output("cmake", "--build", project / "build")
+        self.assertEqual(output(project / "build/use_shared"), "12")
+        self.assertEqual(output(project / "build/use_static"), "12")
 
     def test_find_package_refuses_another_minor_version(self):
         with self.assertRaises(AssertionError):

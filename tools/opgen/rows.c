@@ -64,8 +64,10 @@ void opgen_rows(const op_text *ops, size_t count)
         }
         if (!again) {
             /* UNDER CONSTRUCTION: weak, so that rows without an implementation link */
-            printf("__attribute__((weak)) int %s(mt__call *call)\n{\n    return mtb_fail(MT_ENOTSUP, "
-                   "\"%%s(): under construction\", call->row->name);\n}\n", ops[i].run);
+            printf(
+                "__attribute__((weak)) int %s(mt__call *call)\n{\n    return mtb_fail(MT_ENOTSUP, "
+                "\"%%s(): under construction\", call->row->name);\n}\n",
+                ops[i].run);
         }
     }
     printf("\n");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Typed functions. One op may have several: a "Tensor|Scalar" parameter makes one for tensors and
- * one for numbers (mt_add, mt_add_scalar), keyword parameters with defaults make a short one and one
- * that has them all (mt_sum, mt_sum_with).
+ * one for numbers (mt_add, mt_add_scalar), keyword parameters with defaults make a short one and
+ * one that has them all (mt_sum, mt_sum_with).
  */
 #include "opgen.h"
 
@@ -70,10 +70,10 @@ static void print_param(const form *f, uint32_t i)
         break;
     case MT_TYPE_TENSOR: printf("mt_tensor *%s", name); break;
     case MT_TYPE_TENSORS:
-    case MT_TYPE_OPTIONAL_TENSORS:
-        printf("mt_tensor *const *%s, size_t n_%s", name, name);
+    case MT_TYPE_OPTIONAL_TENSORS: printf("mt_tensor *const *%s, size_t n_%s", name, name); break;
+    case MT_TYPE_SCALAR:
+        printf(param->optional ? "const mt_scalar *%s" : "mt_scalar %s", name);
         break;
-    case MT_TYPE_SCALAR: printf(param->optional ? "const mt_scalar *%s" : "mt_scalar %s", name); break;
     case MT_TYPE_INT: printf(param->optional ? "const int64_t *%s" : "int64_t %s", name); break;
     case MT_TYPE_INTS: printf("const int64_t *%s, size_t n_%s", name, name); break;
     case MT_TYPE_FLOAT: printf(param->optional ? "const double *%s" : "double %s", name); break;
@@ -234,25 +234,26 @@ static void each_form(const op_text *op, form_fn *write)
             write(&(form){.op = op, .scalars = scalars});
         }
         if (keywords) {
-            write(&(form){
-                .op = op, .scalars = scalars, .keywords = true, .suffix_with = short_form});
+            write(
+                &(form){.op = op, .scalars = scalars, .keywords = true, .suffix_with = short_form});
         }
     }
 }
 
 void opgen_header(const op_text *ops, size_t count)
 {
-    printf("/* SPDX-License-Identifier: Apache-2.0\n"
-           " *\n"
-           " * Every op as a C function. Made from the op table (src/mindtorch/ops) by tools/opgen.\n"
-           " *\n"
-           " * NULL stands for an argument that is not given where the schema has a question mark;\n"
-           " * so do MT_DTYPE_NONE and MT_DEVICE_NONE. Functions that end in _with take the keyword\n"
-           " * arguments too, those in _scalar a number in the place of a tensor. Lists of tensors are\n"
-           " * given as one value: mt_value_clear() releases them. On failure results are NULL.\n"
-           " */\n"
-           "#ifndef MINDTORCH_OPS_H\n#define MINDTORCH_OPS_H\n\n"
-           "#include <mindtorch/status.h>\n#include <mindtorch/value.h>\n\nMT_BEGIN_DECLS\n");
+    printf(
+        "/* SPDX-License-Identifier: Apache-2.0\n"
+        " *\n"
+        " * Every op as a C function. Made from the op table (src/mindtorch/ops) by tools/opgen.\n"
+        " *\n"
+        " * NULL stands for an argument that is not given where the schema has a question mark;\n"
+        " * so do MT_DTYPE_NONE and MT_DEVICE_NONE. Functions that end in _with take the keyword\n"
+        " * arguments too, those in _scalar a number in the place of a tensor. Lists of tensors are\n"
+        " * given as one value: mt_value_clear() releases them. On failure results are NULL.\n"
+        " */\n"
+        "#ifndef MINDTORCH_OPS_H\n#define MINDTORCH_OPS_H\n\n"
+        "#include <mindtorch/status.h>\n#include <mindtorch/value.h>\n\nMT_BEGIN_DECLS\n");
     for (size_t i = 0; i < count; i++) {
         printf("\n/** %s */\n", ops[i].schema_text);
         each_form(&ops[i], print_declaration);

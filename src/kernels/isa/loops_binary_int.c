@@ -7,19 +7,19 @@
 #include "kernels/isa/loop_body.h"
 
 /* X(code, type, expression); W is the type without sign in which sums do not overflow. */
-#define ARITHMETIC(X, T, W)                      \
-    X(ADD, T, (W)x + (W)s1 * (W)y)               \
-    X(SUB, T, (W)x - (W)s1 * (W)y)               \
-    X(MUL, T, (W)x *(W)y)                        \
-    X(FLOOR_DIV, T, floor_div_##T(x, y, &flags)) \
-    X(TRUNC_DIV, T, trunc_div_##T(x, y, &flags)) \
-    X(REMAINDER, T, remainder_##T(x, y, &flags)) \
-    X(FMOD, T, fmod_##T(x, y, &flags))           \
-    X(POW, T, power_##T(x, y))                   \
-    X(MAXIMUM, T, x > y ? x : y)                 \
-    X(MINIMUM, T, x < y ? x : y)                 \
-    X(BITWISE_AND, T, x &y)                      \
-    X(BITWISE_OR, T, x | y)                      \
+#define ARITHMETIC(X, T, W)                                \
+    X(ADD, T, s1 == 1 ? (W)x + (W)y : (W)x + (W)s1 * (W)y) \
+    X(SUB, T, s1 == 1 ? (W)x - (W)y : (W)x - (W)s1 * (W)y) \
+    X(MUL, T, (W)x *(W)y)                                  \
+    X(FLOOR_DIV, T, floor_div_##T(x, y, &flags))           \
+    X(TRUNC_DIV, T, trunc_div_##T(x, y, &flags))           \
+    X(REMAINDER, T, remainder_##T(x, y, &flags))           \
+    X(FMOD, T, fmod_##T(x, y, &flags))                     \
+    X(POW, T, power_##T(x, y))                             \
+    X(MAXIMUM, T, x > y ? x : y)                           \
+    X(MINIMUM, T, x < y ? x : y)                           \
+    X(BITWISE_AND, T, x &y)                                \
+    X(BITWISE_OR, T, x | y)                                \
     X(BITWISE_XOR, T, x ^ y)
 
 /* The power of a base without sign, which wraps as torch's does. */
@@ -95,28 +95,28 @@ MT_INLINE uint8_t fmod_uint8_t(uint8_t x, uint8_t y, uint32_t *flags)
 ARITHMETIC(LOOP, uint8_t, uint32_t)
 ARITHMETIC(LOOP, int32_t, uint32_t)
 ARITHMETIC(LOOP, int64_t, uint64_t)
-MT_COMPARISONS(uint8_t)
-MT_COMPARISONS(int32_t)
-MT_COMPARISONS(int64_t)
+MT_COMPARISONS(MT_COMPARISON_LOOP, uint8_t)
+MT_COMPARISONS(MT_COMPARISON_LOOP, int32_t)
+MT_COMPARISONS(MT_COMPARISON_LOOP, int64_t)
 
 MT_LOOP2(binary_bool_ADD, uint8_t, uint8_t, integer, (x != 0) | ((y != 0) & (s1 != 0)))
 
 mt__loop_fn *const MT_ISA(mt__binary_u8)[MT_BINARY_COUNT] = {ARITHMETIC(ENTRY, uint8_t, uint32_t)
-                                                                 MT_COMPARISON_ENTRIES(uint8_t)};
+                                                                 MT_COMPARISONS(ENTRY, uint8_t)};
 
 mt__loop_fn *const MT_ISA(mt__binary_i32)[MT_BINARY_COUNT] = {ARITHMETIC(ENTRY, int32_t, uint32_t)
-                                                                  MT_COMPARISON_ENTRIES(int32_t)};
+                                                                  MT_COMPARISONS(ENTRY, int32_t)};
 
 mt__loop_fn *const MT_ISA(mt__binary_i64)[MT_BINARY_COUNT] = {ARITHMETIC(ENTRY, int64_t, uint64_t)
-                                                                  MT_COMPARISON_ENTRIES(int64_t)};
+                                                                  MT_COMPARISONS(ENTRY, int64_t)};
 
 /* bool is 0 or 1 in a byte */
 mt__loop_fn *const MT_ISA(mt__binary_bool)[MT_BINARY_COUNT] = {
-    MT_COMPARISON_ENTRIES(uint8_t)[MT_BINARY_ADD] = binary_bool_ADD,
-    [MT_BINARY_MUL] = compare_uint8_t_LOGICAL_AND,
-    [MT_BINARY_MAXIMUM] = compare_uint8_t_LOGICAL_OR,
-    [MT_BINARY_MINIMUM] = compare_uint8_t_LOGICAL_AND,
-    [MT_BINARY_BITWISE_AND] = compare_uint8_t_LOGICAL_AND,
-    [MT_BINARY_BITWISE_OR] = compare_uint8_t_LOGICAL_OR,
-    [MT_BINARY_BITWISE_XOR] = compare_uint8_t_LOGICAL_XOR,
+    MT_COMPARISONS(ENTRY, uint8_t)[MT_BINARY_ADD] = binary_bool_ADD,
+    [MT_BINARY_MUL] = binary_uint8_t_LOGICAL_AND,
+    [MT_BINARY_MAXIMUM] = binary_uint8_t_LOGICAL_OR,
+    [MT_BINARY_MINIMUM] = binary_uint8_t_LOGICAL_AND,
+    [MT_BINARY_BITWISE_AND] = binary_uint8_t_LOGICAL_AND,
+    [MT_BINARY_BITWISE_OR] = binary_uint8_t_LOGICAL_OR,
+    [MT_BINARY_BITWISE_XOR] = binary_uint8_t_LOGICAL_XOR,
 };

@@ -89,11 +89,11 @@ SLOPES(double, C_double, mt__exp_f64, mt__tanh_f64, mt__sigmoid_f64, erf)
 
 ARITHMETIC(LOOP, float, C_float, F_float)
 ARITHMETIC(LOOP, double, C_double, F_double)
-MT_COMPARISONS(float)
-MT_COMPARISONS(double)
+MT_COMPARISONS(MT_COMPARISON_LOOP, float)
+MT_COMPARISONS(MT_COMPARISON_LOOP, double)
 
 mt__loop_fn *const MT_ISA(mt__binary_f32)[MT_BINARY_COUNT] = {
-    ARITHMETIC(ENTRY, float, C_float, F_float) MT_COMPARISON_ENTRIES(float)};
+    ARITHMETIC(ENTRY, float, C_float, F_float) MT_COMPARISONS(ENTRY, float)};
 
 mt__loop_fn *const MT_ISA(mt__binary_f64)[MT_BINARY_COUNT] = {
-    ARITHMETIC(ENTRY, double, C_double, F_double) MT_COMPARISON_ENTRIES(double)};
+    ARITHMETIC(ENTRY, double, C_double, F_double) MT_COMPARISONS(ENTRY, double)};

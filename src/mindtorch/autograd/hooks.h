@@ -20,7 +20,8 @@
 struct mt__tap {
     _Atomic uint32_t refs;
     uint32_t output;
-    mt__tap *next; /* of the node */
+    mt__tap *next;  /* of the node */
+    mt__tap *older; /* of the tensor: hooks that stayed with a node it had before */
     mt__hook *hooks;
     mt_tensor *keeper; /* whose gradient is retained (H4), or NULL */
 };

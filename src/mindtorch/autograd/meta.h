@@ -19,9 +19,10 @@ struct mt__autograd {
     mt_node *grad_fn; /* retained */
     uint32_t output;
     bool retains_grad;
-    mt__tap *tap;        /* hooks on the gradient, shared with grad_fn; retained */
+    mt__tap *tap;         /* hooks on the gradient, shared with grad_fn; retained */
+    mt__tap *older_taps;  /* of nodes that the tensor had before it was written; retained */
     mt__hook *leaf_hooks; /* behind accumulation */
-    mt_node leaf;        /* set up while the tensor is a leaf that requires a gradient */
+    mt_node leaf;         /* set up while the tensor is a leaf that requires a gradient */
 };
 
 /* The tensor's, made if need be. NULL: no memory (noted). */
@@ -45,6 +46,19 @@ int mt__alias(mt_tensor *tensor, mt_tensor **out);
 
 /* An alias that has `edge` as its place in the graph: for saved tensors while a graph is created. */
 int mt__alias_with(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out);
+
+/* ---- accumulate.c ---- */
+
+/* Adds a gradient, which is taken in any case, to the leaf's. */
+int mt__accumulate(mt_tensor *leaf, mt_tensor *take_grad);
+
+/* Whether nobody but the caller, who has one reference, can see the tensor's elements. */
+bool mt__is_exclusive(const mt_tensor *tensor);
+
+/* Guards the gradient of a tensor that several backwards may reach at once. Ops may run under it;
+ * callbacks must not. */
+void mt__grad_lock(const mt_tensor *tensor);
+void mt__grad_unlock(const mt_tensor *tensor);
 
 /* ---- views.c ---- */
 

@@ -116,23 +116,6 @@ static void drop_values(mt_node *node)
     }
 }
 
-/* The tensors go outside of the lock: the last reference to one may run a callback. */
-static void take_saved(mt_node *node, mt_value *args, mt_value *results)
-{
-    for (uint32_t i = 0; i < node->row->n_params; i++) {
-        mt_value *value = &node->of.op.args[i];
-        args[i] = (mt_value){.kind = MT_KIND_NONE};
-        if (value->kind == MT_KIND_TENSOR) {
-            args[i] = *value;
-            value->of.tensor = NULL;
-        }
-    }
-    for (uint32_t i = 0; i < node->row->n_results; i++) {
-        results[i] = node->of.op.results[i];
-        node->of.op.results[i].of.tensor = NULL;
-    }
-}
-
 void mt__node_release_saved(mt_node *node)
 {
     if (node->kind == MT_NODE_FUNCTION) {
@@ -149,23 +132,12 @@ void mt__node_release_saved(mt_node *node)
     if (node->kind != MT_NODE_OP || node->n_saved == 0) {
         return;
     }
-    mt_value args[MT_MAX_PARAMS];
-    mt_value results[MT_MAX_RESULTS];
     mt__node_lock(node);
     bool first = !node->released;
-    node->released = true;
-    if (first) {
-        take_saved(node, args, results);
-    }
+    node->released = true; /* from here on nobody reads them any more */
     mt__node_unlock(node);
-    if (!first) {
-        return;
-    }
-    for (uint32_t i = 0; i < node->row->n_params; i++) {
-        drop_value(&args[i]);
-    }
-    for (uint32_t i = 0; i < node->row->n_results; i++) {
-        drop_value(&results[i]);
+    if (first) {
+        drop_values(node); /* outside of the lock: the last reference may run a callback */
     }
 }
 

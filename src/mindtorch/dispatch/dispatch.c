@@ -38,17 +38,18 @@ typedef struct survey {
 static MT_COLD int refuse_kind(const mt__op_row *row, uint32_t i, const mt_value *value)
 {
     static const char *const names[MT_KIND_COUNT] = {
-        "None",  "bool", "int",         "float",        "Tensor",   "int[]",
+        "None",     "bool", "int",         "float",        "Tensor",    "int[]",
         "Tensor[]", "str",  "torch.dtype", "torch.device", "Generator",
     };
     const char *got = value->kind < MT_KIND_COUNT ? names[value->kind] : "an unknown kind";
     if (value->kind == MT_KIND_TENSOR || value->kind == MT_KIND_TENSORS) {
-        return mtb_fail(MT_ETYPE, "%s(): argument '%s' (position %u) is a tensor, or a list, that is "
-                        "missing or not what '%s' takes", row->name, row->params[i].name, i + 1,
-                        row->schema);
+        return mtb_fail(MT_ETYPE,
+                        "%s(): argument '%s' (position %u) is a tensor, or a list, that is "
+                        "missing or not what '%s' takes",
+                        row->name, row->params[i].name, i + 1, row->schema);
     }
-    return mtb_fail(MT_ETYPE, "%s(): argument '%s' (position %u) cannot be %s; schema %s", row->name,
-                    row->params[i].name, i + 1, got, row->schema);
+    return mtb_fail(MT_ETYPE, "%s(): argument '%s' (position %u) cannot be %s; schema %s",
+                    row->name, row->params[i].name, i + 1, got, row->schema);
 }
 
 static MT_COLD int refuse_devices(const mt__op_row *row, mt_device a, mt_device b)
@@ -56,10 +57,11 @@ static MT_COLD int refuse_devices(const mt__op_row *row, mt_device a, mt_device 
     char first[16];
     strncpy(first, mt_device_name(a), sizeof(first) - 1);
     first[sizeof(first) - 1] = '\0';
-    return mtb_fail(MT_ERUNTIME,
-                    "Expected all tensors to be on the same device, but found at least two devices, "
-                    "%s and %s! (when checking arguments of %s)",
-                    first, mt_device_name(b), row->name);
+    return mtb_fail(
+        MT_ERUNTIME,
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        "%s and %s! (when checking arguments of %s)",
+        first, mt_device_name(b), row->name);
 }
 
 MT_INLINE int survey_tensor(survey *s, const mt__op_row *row, const mt_tensor *tensor)
@@ -119,7 +121,8 @@ static int find_device(const survey *s, const mt__op_row *row, const mt_value *a
 {
     *device = s->device != MT_DEVICE_NONE ? s->device : s->device_0;
     if (s->device != MT_DEVICE_NONE && s->device_0 > MT_CPU && s->device_0 != s->device) {
-        return refuse_devices(row, s->device, s->device_0); /* 0-d host tensors may mix, others not */
+        return refuse_devices(row, s->device,
+                              s->device_0); /* 0-d host tensors may mix, others not */
     }
     if (MT_UNLIKELY((row->flags & MT_OP_FACTORY) != 0)) {
         for (uint32_t i = 0; i < row->n_params; i++) {
@@ -154,7 +157,8 @@ static void bump_lists(const mt__call *call)
 {
     for (uint32_t i = 0; i < call->row->n_params; i++) {
         /* Gradients are read, everything else in an optimizer's lists is written. */
-        if (call->args[i].kind == MT_KIND_TENSORS && strcmp(call->row->params[i].name, "grads") != 0) {
+        if (call->args[i].kind == MT_KIND_TENSORS &&
+            strcmp(call->row->params[i].name, "grads") != 0) {
             for (uint32_t k = 0; k < call->args[i].count; k++) {
                 mt__tensor_bump(call->args[i].of.tensors[k]);
             }
@@ -217,9 +221,9 @@ MT_INLINE int run_with_autograd(mt__call *call, bool wants_grad)
     if ((row->flags & MT_OP_COMPOSITE) != 0 || mt__thread.below_autograd > 0) {
         return run_op(call);
     }
-    bool record = wants_grad && !mt__thread.grad_disabled &&
-                  (row->user_backward != NULL ||
-                   (row->derivative != NULL && row->derivative->run != NULL));
+    bool record =
+        wants_grad && !mt__thread.grad_disabled &&
+        (row->user_backward != NULL || (row->derivative != NULL && row->derivative->run != NULL));
     if (record || (row->flags & (MT_OP_INPLACE | MT_OP_OPTIMIZER)) != 0) {
         return run_recorded(call, record);
     }
@@ -281,7 +285,8 @@ int mt__give_list(mt__call *call, uint32_t i, mt_tensor *const *tensors, uint32_
         for (uint32_t k = 0; k < count; k++) {
             mt_tensor_release(tensors[k]);
         }
-        return mtb_fail(MT_ENOMEM, "%s(): no memory for a list of %u tensors", call->row->name, count);
+        return mtb_fail(MT_ENOMEM, "%s(): no memory for a list of %u tensors", call->row->name,
+                        count);
     }
     for (uint32_t k = 0; k < count; k++) {
         list[k] = tensors[k];

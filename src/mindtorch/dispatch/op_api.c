@@ -34,8 +34,8 @@ int mt_op_info_of(mt_op op, mt_op_info *info)
         .schema = row->schema,
         .n_params = row->n_params,
         .n_results = row->n_results,
-        .differentiable = row->derivative != NULL &&
-                          (row->derivative->run != NULL || row->user_backward != NULL),
+        .differentiable =
+            row->derivative != NULL && (row->derivative->run != NULL || row->user_backward != NULL),
     };
     size_t known = info->struct_size < sizeof(full) ? info->struct_size : sizeof(full);
     memcpy(info, &full, known);

@@ -19,8 +19,8 @@ typedef int mt__run_fn(mt__call *call);
 typedef int mt__backward_fn(mt__backward *backward);
 
 enum {
-    MT_SAVE_ARG = 1,           /* MT_SAVE_ARG << n: the nth argument */
-    MT_SAVE_RESULT = 1 << 16,  /* MT_SAVE_RESULT << n: the nth result */
+    MT_SAVE_ARG = 1,          /* MT_SAVE_ARG << n: the nth argument */
+    MT_SAVE_RESULT = 1 << 16, /* MT_SAVE_RESULT << n: the nth result */
     MT_MAX_DERIVATIVE_NAME = 64
 };
 
@@ -61,7 +61,7 @@ typedef struct mt__op_row {
     uint16_t n_params;
     uint16_t n_required; /* those in front that have no default */
     uint16_t n_results;
-    uint16_t op;               /* its number */
+    uint16_t op; /* its number */
     mt__run_fn *run;
     const mt__row_param *params;
     const mt__derivative *derivative; /* NULL: none */

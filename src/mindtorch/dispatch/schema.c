@@ -140,8 +140,7 @@ static int parse_list_default(parser *p, mt__param *param)
         p->at = end;
         (void)accept(p, ",");
     }
-    param->value =
-        (mt_value){.kind = MT_KIND_INTS, .count = count, .of.ints = param->default_ints};
+    param->value = (mt_value){.kind = MT_KIND_INTS, .count = count, .of.ints = param->default_ints};
     return MT_OK;
 }
 

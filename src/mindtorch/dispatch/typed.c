@@ -2,10 +2,9 @@
  *
  * From boxed results to C types, for the typed functions.
  */
-#include "mindtorch/dispatch/dispatch.h"
-
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "mindtorch/dispatch/dispatch.h"
 
 #include <mindtorch/tensor.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Registered ops: a growing list of rows. Readers look without a lock: the rows stand in blocks that
- * never move, and the count is published after the row (release, partner: mt__user_row_count).
+ * Registered ops: a growing list of rows. Readers look without a lock: the rows stand in blocks
+ * that never move, and the count is published after the row (release, partner: mt__user_row_count).
  */
 #include "mindtorch/dispatch/user_ops.h"
 
@@ -46,9 +46,9 @@ const mt__op_row *mt__user_row(uint32_t index)
 
 int mt__user_results_check(const mt__call *call)
 {
-    const mt__schema *schema =
-        &blocks[(call->row->op - mt__n_op_rows) / BLOCK_ROWS]
-               [(call->row->op - mt__n_op_rows) % BLOCK_ROWS]->schema;
+    const mt__schema *schema = &blocks[(call->row->op - mt__n_op_rows) / BLOCK_ROWS]
+                                      [(call->row->op - mt__n_op_rows) % BLOCK_ROWS]
+                                          ->schema;
     for (uint32_t i = 0; i < schema->n_results; i++) {
         mt__param expected = {.type = schema->result_types[i]};
         const mt_value *result = &call->results[i];
@@ -134,8 +134,8 @@ int mt_op_register(const char *schema, mt_op_run_fn *run, mt_op_backward_fn *bac
     int status = made == NULL || text == NULL ? mtb_fail(MT_ENOMEM, "op_register(): no memory")
                                               : mt__schema_parse(text, &made->schema);
     if (status == MT_OK && made->schema.space[0] == '\0') {
-        status = mtb_fail(MT_EVALUE, "op_register(): '%s' needs a name space: \"mylib::%s\"", schema,
-                          made->schema.name);
+        status = mtb_fail(MT_EVALUE, "op_register(): '%s' needs a name space: \"mylib::%s\"",
+                          schema, made->schema.name);
     }
     if (status == MT_OK) {
         fill_row(made, text);

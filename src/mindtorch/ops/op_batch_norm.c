@@ -220,8 +220,9 @@ static int check_backward(const mt__call *call, int64_t sizes[3])
     bool saved = mt__arg_given(call, BW_SAVE_MEAN) && mt__arg_given(call, BW_SAVE_INVSTD);
     bool running = mt__arg_given(call, BW_RUNNING_MEAN) && mt__arg_given(call, BW_RUNNING_VAR);
     if (!saved && (mt__arg_bool(call, BW_TRAIN) || !running)) {
-        return mtb_fail(MT_ERUNTIME, "native_batch_norm_backward(): save_mean and save_invstd must "
-                                     "be defined%s",
+        return mtb_fail(MT_ERUNTIME,
+                        "native_batch_norm_backward(): save_mean and save_invstd must "
+                        "be defined%s",
                         running ? " in training mode" : " where running statistics are not");
     }
     return MT_OK;

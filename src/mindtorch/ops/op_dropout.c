@@ -16,7 +16,8 @@ static int check_probability(double p)
 static int check_type(const mt__call *call, const mt_tensor *input)
 {
     if (mt__tensor_category(input) != MT_CATEGORY_REAL) {
-        return mtb_fail(MT_ERUNTIME, "result type Float can't be cast to the desired output type %s",
+        return mtb_fail(MT_ERUNTIME,
+                        "result type Float can't be cast to the desired output type %s",
                         mt__dtype_word((mt_dtype)input->dtype));
     }
     return mt__need_real(call, (mt_dtype)input->dtype);
@@ -70,8 +71,9 @@ int mt__run_native_dropout_backward(mt__call *call)
     mt__shape shape = mt__tensor_shape(grad);
     mt__shape mask_shape = mt__tensor_shape(mask);
     if (mask->dtype != MT_DTYPE_BOOL || !mt__shape_equal(&shape, &mask_shape)) {
-        return mtb_fail(MT_ERUNTIME, "native_dropout_backward(): mask must be bool and of the size "
-                                     "of grad_output, got %s",
+        return mtb_fail(MT_ERUNTIME,
+                        "native_dropout_backward(): mask must be bool and of the size "
+                        "of grad_output, got %s",
                         mt_dtype_name((mt_dtype)mask->dtype));
     }
     mt_tensor *out = NULL;

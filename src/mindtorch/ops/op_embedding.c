@@ -10,11 +10,12 @@ static int check_indices(const mt_tensor *indices, uint32_t position, const char
     if (dtype == MT_DTYPE_I64 || dtype == MT_DTYPE_I32) {
         return MT_OK;
     }
-    return mtb_fail(MT_ERUNTIME,
-                    "Expected tensor for argument #%u 'indices' to have one of the following scalar "
-                    "types: Long, Int; but got torch.%sTensor instead (while checking arguments for "
-                    "%s)",
-                    position, mt__dtype_word(dtype), op);
+    return mtb_fail(
+        MT_ERUNTIME,
+        "Expected tensor for argument #%u 'indices' to have one of the following scalar "
+        "types: Long, Int; but got torch.%sTensor instead (while checking arguments for "
+        "%s)",
+        position, mt__dtype_word(dtype), op);
 }
 
 /* One dimension, int64. */
@@ -94,8 +95,7 @@ int mt__run_embedding_dense_backward(mt__call *call)
         .ints = {mt__arg_int(call, 3)},
     };
     MT_TRY(mt__contiguous(call, grad, &dense));
-    MT_TRY(mt__nn_view(call, dense, (const int64_t[]){indices->numel, width}, 2,
-                       &args.tensors[1]));
+    MT_TRY(mt__nn_view(call, dense, (const int64_t[]){indices->numel, width}, 2, &args.tensors[1]));
     MT_TRY(flat_indices(call, indices, &args.tensors[2]));
     return mt__kernel(call, &args);
 }

@@ -41,8 +41,9 @@ static int find_rows(const mt__call *call, const mt_tensor *input, uint32_t arg,
 {
     const mt_value *given = &call->args[arg];
     if (given->count == 0) {
-        return mtb_fail(MT_ERUNTIME, "Expected normalized_shape to be at least 1-dimensional, i.e., "
-                                     "containing at least one element, but got normalized_shape = []");
+        return mtb_fail(MT_ERUNTIME,
+                        "Expected normalized_shape to be at least 1-dimensional, i.e., "
+                        "containing at least one element, but got normalized_shape = []");
     }
     MT_TRY(mt__shape_make(mt__op_name(call), given->of.ints, given->count, &r->shape));
     uint32_t n = r->shape.n_dims;
@@ -51,10 +52,11 @@ static int find_rows(const mt__call *call, const mt_tensor *input, uint32_t arg,
         char text[MT_SHAPE_TEXT];
         char size[MT_SHAPE_TEXT];
         mt__shape_text(r->shape.sizes, n, text);
-        return mtb_fail(MT_ERUNTIME,
-                        "Given normalized_shape=%s, expected input with shape [*, %s, but got input "
-                        "of size%s",
-                        text, text + 1, mt__shape_text(input->sizes, input->n_dims, size));
+        return mtb_fail(
+            MT_ERUNTIME,
+            "Given normalized_shape=%s, expected input with shape [*, %s, but got input "
+            "of size%s",
+            text, text + 1, mt__shape_text(input->sizes, input->n_dims, size));
     }
     r->n_before = input->n_dims - n;
     r->sizes[0] = 1;
@@ -81,9 +83,9 @@ static int as_rows(mt__call *call, mt_tensor *tensor, const int64_t *sizes, uint
 int mt__run_layer_norm(mt__call *call)
 {
     mt_tensor *out = NULL;
-    MT_TRY(mt_native_layer_norm(mt__arg_tensor(call, 0), call->args[1].of.ints,
-                                call->args[1].count, mt__arg_tensor(call, 2),
-                                mt__arg_tensor(call, 3), mt__arg_real(call, 4), &out, NULL, NULL));
+    MT_TRY(mt_native_layer_norm(mt__arg_tensor(call, 0), call->args[1].of.ints, call->args[1].count,
+                                mt__arg_tensor(call, 2), mt__arg_tensor(call, 3),
+                                mt__arg_real(call, 4), &out, NULL, NULL));
     mt__give(call, 0, out);
     return MT_OK;
 }

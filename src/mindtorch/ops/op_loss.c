@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Losses of a difference: mse_loss, l1_loss, smooth_l1_loss, and their derivatives. Operands are
- * broadcast and promoted; a mean divides by the broadcast number of elements, in the derivative too.
+ * broadcast and promoted; a mean divides by the broadcast number of elements, in the derivative
+ * too.
  */
 #include "mindtorch/ops/op_nn_support.h"
 

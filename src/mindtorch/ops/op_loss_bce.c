@@ -153,8 +153,7 @@ int mt__run_binary_cross_entropy_backward(mt__call *call)
         MT_TRY(mt__nn_binary(call, MT_BINARY_MUL, out, out, o.weight, 1.0));
     }
     double divisor = mt__loss_divisor(reduction, out->numel);
-    return divisor == 1.0 ? MT_OK
-                          : mt__nn_binary_scalar(call, MT_BINARY_DIV, out, out, divisor);
+    return divisor == 1.0 ? MT_OK : mt__nn_binary_scalar(call, MT_BINARY_DIV, out, out, divisor);
 }
 
 /* Which shape and type the loss of logits has. torch writes into 1 - target, so target decides. */

@@ -20,8 +20,7 @@ static int check_target(const mt_tensor *self, const mt_tensor *target)
         return mtb_fail(MT_ERUNTIME, "input tensor should be 1D or 2D");
     }
     if (target->n_dims > 1) {
-        return mtb_fail(MT_ERUNTIME,
-                        "0D or 1D target tensor expected, multi-target not supported");
+        return mtb_fail(MT_ERUNTIME, "0D or 1D target tensor expected, multi-target not supported");
     }
     if (self->n_dims == 1 && target->numel != 1) {
         return mtb_fail(MT_EVALUE,
@@ -208,11 +207,13 @@ static int check_nd(const mt_tensor *self, const mt_tensor *target)
         return MT_OK;
     }
     if (target->n_dims == 0) {
-        return mtb_fail(MT_EINDEX,
-                        "Dimension specified as 0 but tensor has no dimensions (target of nll_loss)");
+        return mtb_fail(
+            MT_EINDEX,
+            "Dimension specified as 0 but tensor has no dimensions (target of nll_loss)");
     }
     if (self->sizes[0] != target->sizes[0]) {
-        return mtb_fail(MT_EVALUE, "Expected input batch_size (%lld) to match target batch_size (%lld).",
+        return mtb_fail(MT_EVALUE,
+                        "Expected input batch_size (%lld) to match target batch_size (%lld).",
                         (long long)self->sizes[0], (long long)target->sizes[0]);
     }
     if (self->n_dims == 2) {

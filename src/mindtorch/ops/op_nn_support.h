@@ -3,8 +3,8 @@
  * What layers and losses share: checks in torch's words, views for kernels that want other sizes,
  * and pointwise kernels over tensors that are already of one type and size.
  *
- * Tensors given through `out` belong to the call. None of these is recorded in a graph: they are for
- * leaves.
+ * Tensors given through `out` belong to the call. None of these is recorded in a graph: they are
+ * for leaves.
  */
 #ifndef MINDTORCH_OP_NN_SUPPORT_H
 #define MINDTORCH_OP_NN_SUPPORT_H

@@ -23,7 +23,7 @@ typedef struct step {
     const mt_value *lists[MAX_LISTS];
     const char *names[MAX_LISTS];
     uint32_t n_lists;
-    uint32_t count; /* parameters */
+    uint32_t count;     /* parameters */
     mt_tensor **copies; /* count * n_lists contiguous copies, NULL where none is needed; or NULL */
 } step;
 

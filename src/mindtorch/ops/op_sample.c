@@ -127,7 +127,11 @@ static int race(mt_tensor *weights, int64_t copies, mt_generator *generator, mt_
     if (status == MT_OK) {
         status = mt_exponential_with_(*times, 1.0, generator);
     }
-    /* In place, and the other way round: the smallest e / w wins. 0 / 0 cannot be: e > 0. */
+    /* The other way round, in place: the smallest e / w wins. e is held above 0: no 0 / 0. */
+    if (status == MT_OK) {
+        const mt_scalar tiny = mt_real(0x1p-126);
+        status = mt_clamp_(*times, &tiny, NULL);
+    }
     if (status == MT_OK) {
         status = mt_div_(*times, wide);
     }

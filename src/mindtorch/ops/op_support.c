@@ -103,8 +103,8 @@ static int copy_bytes(mt_tensor *to, mt_tensor *from)
                                       mt__array(to).data, mt__array(from).data, bytes);
 }
 
-/* Across devices: the source is made contiguous and of the right type where it is, the bytes go over,
- * and are laid out where they arrive. */
+/* Across devices: the source is made contiguous and of the right type where it is, the bytes go
+ * over, and are laid out where they arrive. */
 static int copy_across(mt_tensor *to, mt_tensor *from)
 {
     mt_tensor *packed = NULL;
@@ -193,9 +193,9 @@ mt_dtype mt__to_floating(mt_dtype dtype)
 const char *mt__dtype_word(mt_dtype dtype)
 {
     static const char *const words[MT_DTYPE_COUNT] = {
-        [MT_DTYPE_BOOL] = "Bool",     [MT_DTYPE_U8] = "Byte",   [MT_DTYPE_I32] = "Int",
-        [MT_DTYPE_I64] = "Long",      [MT_DTYPE_F16] = "Half",  [MT_DTYPE_BF16] = "BFloat16",
-        [MT_DTYPE_F32] = "Float",     [MT_DTYPE_F64] = "Double",
+        [MT_DTYPE_BOOL] = "Bool", [MT_DTYPE_U8] = "Byte",    [MT_DTYPE_I32] = "Int",
+        [MT_DTYPE_I64] = "Long",  [MT_DTYPE_F16] = "Half",   [MT_DTYPE_BF16] = "BFloat16",
+        [MT_DTYPE_F32] = "Float", [MT_DTYPE_F64] = "Double",
     };
     return dtype < MT_DTYPE_COUNT ? words[dtype] : "None";
 }
@@ -205,8 +205,8 @@ int mt__need_floating(const mt__call *call, mt_tensor *tensor)
     if (mt__tensor_category(tensor) == MT_CATEGORY_REAL) {
         return MT_OK;
     }
-    return mtb_fail(MT_ERUNTIME, "%s(): expected a floating-point tensor, got %s", mt__op_name(call),
-                    mt_dtype_name((mt_dtype)tensor->dtype));
+    return mtb_fail(MT_ERUNTIME, "%s(): expected a floating-point tensor, got %s",
+                    mt__op_name(call), mt_dtype_name((mt_dtype)tensor->dtype));
 }
 
 int mt__need_computable(const mt__call *call, mt_dtype dtype)

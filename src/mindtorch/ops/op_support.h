@@ -60,11 +60,12 @@ typedef struct mt__kernel_args {
 
 int mt__kernel(mt__call *call, const mt__kernel_args *args);
 
-/* Copies elements (any types, sizes equal or broadcast to `to`): kernel COPY, across devices too. */
+/* Copies elements (any types, sizes equal or broadcast to `to`): kernel COPY, across devices too.
+ */
 int mt__copy_elements(mt_tensor *to, mt_tensor *from);
 
-/* The type of a result: dimensioned tensors, then 0-d tensors, then numbers; a higher category wins.
- * Values that are neither tensors nor numbers are left out. */
+/* The type of a result: dimensioned tensors, then 0-d tensors, then numbers; a higher category
+ * wins. Values that are neither tensors nor numbers are left out. */
 mt_dtype mt__promote_values(const mt_value *values, uint32_t count);
 
 /* torch's word for a type in messages: "Float", "Long", "Bool". */
@@ -73,8 +74,9 @@ const char *mt__dtype_word(mt_dtype dtype);
 /* The default type where `dtype` is an integer or bool: what exp(), div() compute in. */
 mt_dtype mt__to_floating(mt_dtype dtype);
 
-/* MT_ERUNTIME unless it is floating point: "mean(): could not infer output dtype..." is the op's own
- * message where torch has one; this says "op(): expected a floating-point tensor, got int64". */
+/* MT_ERUNTIME unless it is floating point: "mean(): could not infer output dtype..." is the op's
+ * own message where torch has one; this says "op(): expected a floating-point tensor, got int64".
+ */
 int mt__need_floating(const mt__call *call, mt_tensor *tensor);
 
 /* MT_ERUNTIME for float16 and bfloat16, which are stored and converted but not computed with:

@@ -5,10 +5,13 @@
 #ifndef MINDTORCH_TYPE_NAMES_H
 #define MINDTORCH_TYPE_NAMES_H
 
-#include "mindtorch/dispatch/call.h"
+#include "mindtorch/ops/op_support.h"
 
 /* "Long", "Float". */
-const char *mt__type_title(mt_dtype dtype);
+MT_INLINE const char *mt__type_title(mt_dtype dtype)
+{
+    return mt__dtype_word(dtype);
+}
 
 /* "long int", "float". */
 const char *mt__type_in_c(mt_dtype dtype);

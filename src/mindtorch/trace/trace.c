@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops as libmtprof wants them: arguments become values and shapes, tensors become numbers. Only what
- * the recording asks for is computed.
+ * Ops as libmtprof wants them: arguments become values and shapes, tensors become numbers. Only
+ * what the recording asks for is computed.
  */
 #include "mindtorch/trace/trace.h"
 
@@ -196,11 +196,13 @@ mtprof_token mt__trace_node_begin(mtprof_site *site, uint32_t record_scope, uint
     return site == NULL ? 0 : mtprof_op_begin(site, &payload);
 }
 
-/* ---- names made at run time ------------------------------------------------------------------- */
+/* ---- names made at run time -------------------------------------------------------------------
+ */
 
 typedef struct named_site {
     mtprof_site site;
-    struct named_site *_Atomic next; /* in its bucket; release when it is put in, partner: find_site */
+    struct named_site
+        *_Atomic next; /* in its bucket; release when it is put in, partner: find_site */
     char name[];
 } named_site;
 

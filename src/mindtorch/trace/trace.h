@@ -10,7 +10,7 @@
 #include <mtprof/op.h>
 #include <mtprof/trace.h>
 
-#define MT_TRACE_ANY                                                                          \
+#define MT_TRACE_ANY                                                                            \
     ((uint32_t)MTPROF_WANT_OPS | (uint32_t)MTPROF_WANT_SCOPES | (uint32_t)MTPROF_WANT_RUNTIME | \
      (uint32_t)MTPROF_WANT_DEVICE)
 
@@ -32,9 +32,9 @@ void mt__trace_op_end(mtprof_token token, const mt_value *results, uint32_t n_re
                       uint32_t memory_device, uint64_t memory_after);
 
 /* A node of the graph while backward runs it. torch gives "MulBackward0" record scope 1, and the
- * scope "autograd::engine::evaluate_function: MulBackward0" around it 0; both carry the number of the
- * forward op and its thread (mt__trace_thread() when the node was made). UINT64_MAX: no number, as
- * AccumulateGrad has none. `site` comes from mt__trace_site(). Ended with mt__trace_end(). */
+ * scope "autograd::engine::evaluate_function: MulBackward0" around it 0; both carry the number of
+ * the forward op and its thread (mt__trace_thread() when the node was made). UINT64_MAX: no number,
+ * as AccumulateGrad has none. `site` comes from mt__trace_site(). Ended with mt__trace_end(). */
 mtprof_token mt__trace_node_begin(mtprof_site *site, uint32_t record_scope, uint64_t sequence,
                                   uint32_t forward_thread);
 
@@ -68,7 +68,8 @@ static inline uint32_t mt__trace_device(mt_device device)
 static inline void mt__trace_memory(mt_device device, const void *address, int64_t bytes,
                                     uint64_t allocated, uint64_t reserved_bytes)
 {
-    mtprof_alloc(mt__trace_device(device), (uint64_t)(uintptr_t)address, bytes, allocated, reserved_bytes);
+    mtprof_alloc(mt__trace_device(device), (uint64_t)(uintptr_t)address, bytes, allocated,
+                 reserved_bytes);
 }
 
 #endif /* MINDTORCH_TRACE_H */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keys and their sorting: by insertion where there are few, byte by byte from the lowest (radix)
+ * where there are many. Bytes that are the same in all keys cost no pass.
+ */
+#include "kernels/sort_keys.h"
+
+#include <string.h>
+
+enum {
+    FEW = 48, /* up to here insertion beats the counting of bytes */
+    DIGITS = 256
+};
+
+/* ---- elements to keys --------------------------------------------------------------------------
+ */
+
+/* A float's bits, sign and magnitude, to an unsigned number of `bits` bits. */
+#define REAL_KEY(type, bits)                                                                    \
+    static inline type key_of_real_##bits(type value, type inf)                                 \
+    {                                                                                           \
+        const type sign = (type)((type)1 << ((bits)-1));                                        \
+        type magnitude = (type)(value & (type)~sign);                                           \
+        if (magnitude > inf) {                                                                  \
+            return (type)-1;                                                                    \
+        }                                                                                       \
+        return (value & sign) != 0 && magnitude != 0 ? (type)~value : (type)(magnitude | sign); \
+    }
+REAL_KEY(uint16_t, 16)
+REAL_KEY(uint32_t, 32)
+REAL_KEY(uint64_t, 64)
+
+#define LOAD_WORDS(type, key)                                                   \
+    for (int64_t i = 0; i < n; i++) {                                           \
+        type v;                                                                 \
+        memcpy(&v, row + i * stride, sizeof(type));                             \
+        words[i] = (mt__sort_word)((uint32_t)(key) ^ flip) << 32 | (uint64_t)i; \
+    }
+
+void mt__sort_load_words(mt__sort_word *words, const char *row, int64_t stride, int64_t n,
+                         uint32_t dtype, bool descending)
+{
+    uint32_t flip = descending ? UINT32_MAX : 0;
+    switch ((mt_dtype)dtype) {
+    case MT_DTYPE_I32: LOAD_WORDS(uint32_t, v ^ 0x80000000U) break;
+    case MT_DTYPE_F16: LOAD_WORDS(uint16_t, key_of_real_16(v, 0x7C00)) break;
+    case MT_DTYPE_BF16: LOAD_WORDS(uint16_t, key_of_real_16(v, 0x7F80)) break;
+    case MT_DTYPE_F32: LOAD_WORDS(uint32_t, key_of_real_32(v, 0x7F800000U)) break;
+    default: LOAD_WORDS(uint8_t, v) break;
+    }
+}
+
+static uint64_t key_of_any(const char *from, uint32_t dtype)
+{
+    uint8_t byte;
+    uint16_t half;
+    uint32_t word;
+    uint64_t value = 0;
+    switch (mt_dtype_size((mt_dtype)dtype)) {
+    case 1: memcpy(&byte, from, 1); return byte;
+    case 2:
+        memcpy(&half, from, 2);
+        return key_of_real_16(half, dtype == MT_DTYPE_F16 ? 0x7C00 : 0x7F80);
+    case 4:
+        memcpy(&word, from, 4);
+        return dtype == MT_DTYPE_F32 ? key_of_real_32(word, 0x7F800000U) : word ^ 0x80000000U;
+    default:
+        memcpy(&value, from, 8);
+        return dtype == MT_DTYPE_F64 ? key_of_real_64(value, 0x7FF0000000000000U)
+                                     : value ^ 0x8000000000000000U;
+    }
+}
+
+void mt__sort_load_pairs(mt__sort_pair *pairs, const char *row, int64_t stride, int64_t n,
+                         uint32_t dtype, bool descending)
+{
+    uint64_t flip = descending ? UINT64_MAX : 0;
+    for (int64_t i = 0; i < n; i++) {
+        pairs[i] = (mt__sort_pair){key_of_any(row + i * stride, dtype) ^ flip, (uint64_t)i};
+    }
+}
+
+/* ---- sorting: the same for words and pairs -----------------------------------------------------
+ *
+ * KEY(x) is what is sorted by; BEFORE(a, b) also looks at places.
+ */
+
+#define SORT(name, type, key_bytes, shift, KEY, BEFORE)                                          \
+    static void insert_##name(type *items, int64_t n)                                            \
+    {                                                                                            \
+        for (int64_t i = 1; i < n; i++) {                                                        \
+            type item = items[i];                                                                \
+            int64_t at = i;                                                                      \
+            for (; at > 0 && BEFORE(item, items[at - 1]); at--) {                                \
+                items[at] = items[at - 1];                                                       \
+            }                                                                                    \
+            items[at] = item;                                                                    \
+        }                                                                                        \
+    }                                                                                            \
+                                                                                                 \
+    static void pass_##name(type *to, const type *from, int64_t n, unsigned at, int64_t *counts) \
+    {                                                                                            \
+        int64_t sum = 0;                                                                         \
+        for (int d = 0; d < DIGITS; d++) {                                                       \
+            int64_t count = counts[d];                                                           \
+            counts[d] = sum;                                                                     \
+            sum += count;                                                                        \
+        }                                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                        \
+            to[counts[KEY(from[i]) >> at & 255]++] = from[i];                                    \
+        }                                                                                        \
+    }                                                                                            \
+                                                                                                 \
+    type *mt__sort_##name(type *items, type *spare, int64_t n)                                   \
+    {                                                                                            \
+        if (n <= FEW) {                                                                          \
+            insert_##name(items, n);                                                             \
+            return items;                                                                        \
+        }                                                                                        \
+        int64_t counts[key_bytes][DIGITS];                                                       \
+        memset(counts, 0, sizeof(counts));                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                        \
+            uint64_t key = KEY(items[i]) >> (shift);                                             \
+            for (int b = 0; b < (key_bytes); b++) {                                              \
+                counts[b][key >> (8 * b) & 255]++;                                               \
+            }                                                                                    \
+        }                                                                                        \
+        for (int b = 0; b < (key_bytes); b++) {                                                  \
+            unsigned at = (unsigned)((shift) + 8 * b);                                           \
+            if (counts[b][KEY(items[0]) >> at & 255] != n) {                                     \
+                pass_##name(spare, items, n, at, counts[b]);                                     \
+                type *other = items;                                                             \
+                items = spare;                                                                   \
+                spare = other;                                                                   \
+            }                                                                                    \
+        }                                                                                        \
+        return items;                                                                            \
+    }                                                                                            \
+                                                                                                 \
+    /* Lets items[at] sink to its place in a heap of n whose top is the last in order. */        \
+    static void sink_##name(type *items, int64_t at, int64_t n)                                  \
+    {                                                                                            \
+        type item = items[at];                                                                   \
+        for (int64_t child = 2 * at + 1; child < n; child = 2 * at + 1) {                        \
+            if (child + 1 < n && BEFORE(items[child], items[child + 1])) {                       \
+                child++;                                                                         \
+            }                                                                                    \
+            if (!BEFORE(item, items[child])) {                                                   \
+                break;                                                                           \
+            }                                                                                    \
+            items[at] = items[child];                                                            \
+            at = child;                                                                          \
+        }                                                                                        \
+        items[at] = item;                                                                        \
+    }                                                                                            \
+                                                                                                 \
+    void mt__sort_first_##name(type *items, int64_t n, int64_t k)                                \
+    {                                                                                            \
+        for (int64_t i = k / 2 - 1; i >= 0; i--) {                                               \
+            sink_##name(items, i, k);                                                            \
+        }                                                                                        \
+        for (int64_t i = k; i < n; i++) {                                                        \
+            if (MT_UNLIKELY(BEFORE(items[i], items[0]))) {                                       \
+                items[0] = items[i];                                                             \
+                sink_##name(items, 0, k);                                                        \
+            }                                                                                    \
+        }                                                                                        \
+        for (int64_t end = k - 1; end > 0; end--) {                                              \
+            type last = items[0];                                                                \
+            items[0] = items[end];                                                               \
+            items[end] = last;                                                                   \
+            sink_##name(items, 0, end);                                                          \
+        }                                                                                        \
+    }
+
+#define WORD_KEY(w)       (w)
+#define WORD_BEFORE(a, b) ((a) < (b))
+#define PAIR_KEY(p)       ((p).key)
+#define PAIR_BEFORE(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).place < (b).place))
+
+SORT(words, mt__sort_word, 4, 32, WORD_KEY, WORD_BEFORE)
+SORT(pairs, mt__sort_pair, 8, 0, PAIR_KEY, PAIR_BEFORE)

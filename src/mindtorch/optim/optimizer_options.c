@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options of optimizers: torch's defaults, and its words for what is out of range.
+ */
+#include "mindtorch/optim/optimizer_options.h"
+
+#include "base/compiler.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NUMBER_TEXT = 40
+};
+
+/* As Python writes a float: the shortest text that reads back the same, "-1.0". */
+static const char *number_text(double value, char text[NUMBER_TEXT])
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, NUMBER_TEXT, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) {
+            break;
+        }
+    }
+    if (strpbrk(text, ".eni") == NULL) {
+        strncat(text, ".0", NUMBER_TEXT - strlen(text) - 1);
+    }
+    return text;
+}
+
+static int refuse(const char *what, double value)
+{
+    char text[NUMBER_TEXT];
+    return mtb_fail(MT_EVALUE, "Invalid %s: %s", what, number_text(value, text));
+}
+
+void mt_optimizer_defaults(mt_optimizer_kind kind, mt_optimizer_options *options)
+{
+    static const mt_optimizer_options defaults[] = {
+        [MT_OPTIMIZER_SGD] = {.lr = 1e-3},
+        [MT_OPTIMIZER_ADAM] = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        [MT_OPTIMIZER_ADAMW] =
+            {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-2},
+        [MT_OPTIMIZER_RMSPROP] = {.lr = 1e-2, .alpha = 0.99, .eps = 1e-8},
+        [MT_OPTIMIZER_ADAGRAD] = {.lr = 1e-2, .eps = 1e-10},
+    };
+    static_assert(MT_COUNT(defaults) == MT_OPTIMIZER_COUNT, "defaults for each kind");
+    if (options == NULL) {
+        return;
+    }
+    /* A kind that is not known is refused when the optimizer is made. */
+    *options = (uint32_t)kind < MT_OPTIMIZER_COUNT ? defaults[kind] : (mt_optimizer_options){0};
+    options->kind = (uint32_t)kind;
+    options->struct_size = sizeof(*options);
+}
+
+int mt__optimizer_lr_check(double lr)
+{
+    return lr < 0.0 ? refuse("learning rate", lr) : MT_OK;
+}
+
+static int check_sgd(const mt_optimizer_options *o)
+{
+    if (o->momentum < 0.0) {
+        return refuse("momentum value", o->momentum);
+    }
+    if (o->weight_decay < 0.0) {
+        return refuse("weight_decay value", o->weight_decay);
+    }
+    if (o->nesterov && (o->momentum <= 0.0 || o->dampening != 0.0)) {
+        return mtb_fail(MT_EVALUE, "Nesterov momentum requires a momentum and zero dampening");
+    }
+    return MT_OK;
+}
+
+static int check_adam(const mt_optimizer_options *o)
+{
+    if (o->eps < 0.0) {
+        return refuse("epsilon value", o->eps);
+    }
+    if (!(o->beta1 >= 0.0 && o->beta1 < 1.0)) {
+        return refuse("beta parameter at index 0", o->beta1);
+    }
+    if (!(o->beta2 >= 0.0 && o->beta2 < 1.0)) {
+        return refuse("beta parameter at index 1", o->beta2);
+    }
+    return o->weight_decay < 0.0 ? refuse("weight_decay value", o->weight_decay) : MT_OK;
+}
+
+static int check_rmsprop(const mt_optimizer_options *o)
+{
+    if (o->eps < 0.0) {
+        return refuse("epsilon value", o->eps);
+    }
+    if (o->momentum < 0.0) {
+        return refuse("momentum value", o->momentum);
+    }
+    if (o->weight_decay < 0.0) {
+        return refuse("weight_decay value", o->weight_decay);
+    }
+    return o->alpha < 0.0 ? refuse("alpha value", o->alpha) : MT_OK;
+}
+
+static int check_adagrad(const mt_optimizer_options *o)
+{
+    if (o->lr_decay < 0.0) {
+        return refuse("lr_decay value", o->lr_decay);
+    }
+    if (o->weight_decay < 0.0) {
+        return refuse("weight_decay value", o->weight_decay);
+    }
+    if (o->initial_accumulator < 0.0) {
+        return refuse("initial_accumulator_value value", o->initial_accumulator);
+    }
+    return o->eps < 0.0 ? refuse("epsilon value", o->eps) : MT_OK;
+}
+
+int mt__optimizer_options_check(const mt_optimizer_options *options, mt_optimizer_options *complete)
+{
+    static int (*const checks[])(const mt_optimizer_options *) = {
+        [MT_OPTIMIZER_SGD] = check_sgd,         [MT_OPTIMIZER_ADAM] = check_adam,
+        [MT_OPTIMIZER_ADAMW] = check_adam,      [MT_OPTIMIZER_RMSPROP] = check_rmsprop,
+        [MT_OPTIMIZER_ADAGRAD] = check_adagrad,
+    };
+    static_assert(MT_COUNT(checks) == MT_OPTIMIZER_COUNT, "a check for each kind");
+    size_t least = offsetof(mt_optimizer_options, lr);
+    if (options == NULL || options->struct_size < least) {
+        return mtb_fail(MT_EVALUE, "optimizer options are missing, or struct_size is not set");
+    }
+    if (options->kind >= MT_OPTIMIZER_COUNT) {
+        return mtb_fail(MT_EVALUE, "optimizer kind %u is not known", options->kind);
+    }
+    mt_optimizer_defaults((mt_optimizer_kind)options->kind, complete);
+    size_t size =
+        options->struct_size < sizeof(*complete) ? options->struct_size : sizeof(*complete);
+    memcpy(complete, options, size);
+    complete->struct_size = sizeof(*complete);
+    MT_TRY(mt__optimizer_lr_check(complete->lr));
+    return checks[complete->kind](complete);
+}
