@@ -167,11 +167,11 @@ static void run_lanes(void *context, int64_t begin, int64_t end, int64_t piece)
     }
 }
 
-static void run_all(const lane_plan *lanes)
+static void run_all(lane_plan *lanes)
 {
     int64_t width = lanes->width < MT_LANES_WIDTH ? lanes->width : MT_LANES_WIDTH;
     int64_t grain = 1 + lanes->job->grain / (lanes->length * width);
-    mt__parallel_for(lanes->positions * lanes->chunks, grain, run_lanes, (void *)lanes);
+    mt__parallel_for(lanes->positions * lanes->chunks, grain, run_lanes, lanes);
 }
 
 /* ---- copies for what fits neither form ---- */

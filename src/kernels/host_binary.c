@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MT_KERNEL_BINARY. The way to the loop is short on purpose: a small op spends as much time here as
+ * in it.
+ */
+#include "base/fail.h"
+#include "kernels/host_kernels.h"
+#include "kernels/strided.h"
+
+enum {
+    CHEAP_GRAIN = 65536, /* elements a thread is woken for: what memory limits */
+    DEAR_GRAIN = 16384   /* and what arithmetic limits */
+};
+
+typedef mt__loop_fn *const loop_table[MT_BINARY_COUNT];
+
+static loop_table *const tables[MT_DTYPE_COUNT][MT_ISA_I_LEVELS] = {
+    [MT_DTYPE_BOOL] = MT_LOOP_LEVELS(&mt__binary_bool),
+    [MT_DTYPE_U8] = MT_LOOP_LEVELS(&mt__binary_u8),
+    [MT_DTYPE_I32] = MT_LOOP_LEVELS(&mt__binary_i32),
+    [MT_DTYPE_I64] = MT_LOOP_LEVELS(&mt__binary_i64),
+    [MT_DTYPE_F32] = MT_LOOP_LEVELS(&mt__binary_f32),
+    [MT_DTYPE_F64] = MT_LOOP_LEVELS(&mt__binary_f64),
+};
+
+static int64_t grain_of(uint16_t code)
+{
+    bool is_dear =
+        (code >= MT_BINARY_FLOOR_DIV && code <= MT_BINARY_ATAN2) || code >= MT_BINARY_GELU_BACKWARD;
+    return is_dear ? DEAR_GRAIN : CHEAP_GRAIN;
+}
+
+/* A number with every element of the tensor: its strides are all 0. */
+static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__loop_fn *loop,
+                                const mt__loop_params *params)
+{
+    static const int64_t no_strides[MT_MAX_DIMS] = {0};
+    const mt_array *tensor = &call->tensors[1];
+    uint64_t element = 0;
+    mt__scalar_store(&call->scalars[0], (mt_dtype)tensor->dtype, &element);
+    int64_t numel;
+    if (mt__all_contiguous(call->tensors, 2, &numel) && numel <= MT_STRIDED_TILE) {
+        _Alignas(64) char tile[MT_STRIDED_TILE * 8];
+        int64_t bytes = mt__element_bytes(tensor->dtype);
+        mt__move_strided(tile, bytes, (const char *)&element, 0, numel, bytes);
+        void *arrays[3] = {call->tensors[0].data, tensor->data, tensor->data};
+        arrays[form == 1 ? 2 : 1] = tile;
+        return loop(arrays, numel, params);
+    }
+    mt_array arrays[3] = {call->tensors[0], *tensor, *tensor};
+    mt_array *scalar = &arrays[form == 1 ? 2 : 1];
+    scalar->data = &element;
+    scalar->strides = no_strides;
+    return mt__pointwise(arrays, 3, loop, params, grain_of(call->code));
+}
+
+int mt__host_binary(void *context, mt_stream *stream, const mt_kernel_call *call)
+{
+    (void)context;
+    (void)stream;
+    uint32_t dtype = call->tensors[1].dtype;
+    loop_table *table = tables[dtype][mt__isa_level()];
+    mt__loop_fn *loop = table == NULL ? NULL : (*table)[call->code];
+    if (MT_UNLIKELY(loop == NULL)) {
+        return mtb_fail(MT_ENOTSUP, "BINARY %u: not implemented for dtype %u", call->code, dtype);
+    }
+    mt__loop_params params = {{0, 1}, {0, 1}};
+    if (call->n_scalars > 1) {
+        params.real[1] = mt__scalar_real(&call->scalars[1]);
+        params.integer[1] = mt__scalar_integer(&call->scalars[1]);
+    }
+    int64_t form = call->n_ints > 0 ? call->ints[0] : 0;
+    uint32_t flags = MT_LIKELY(form == 0)
+                         ? mt__pointwise(call->tensors, 3, loop, &params, grain_of(call->code))
+                         : run_with_scalar(call, form, loop, &params);
+    if (MT_UNLIKELY((flags & MT_LOOP_ZERO_DIVISION) != 0)) {
+        return mtb_fail(MT_ERUNTIME, "ZeroDivisionError");
+    }
+    return MT_OK;
+}
