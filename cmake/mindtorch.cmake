@@ -6,7 +6,7 @@ include(cmake/kernels.cmake)
 
 # ---- from the op table: ops.h, the typed functions, the dispatcher's rows, the profiler's sites ----
 set(MT_GENERATED ${PROJECT_BINARY_DIR}/generated)
-add_executable(opgen tools/opgen/opgen.c tools/opgen/rows.c tools/opgen/typed.c
+add_executable(opgen tools/opgen/opgen.c tools/opgen/opgen_rows.c tools/opgen/opgen_typed.c
                      src/mindtorch/dispatch/schema.c src/base/fail.c)
 mt_settings(opgen)
 target_include_directories(opgen PRIVATE include src)

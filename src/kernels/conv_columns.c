@@ -60,7 +60,7 @@ static void inside(const mt__conv_shape *s, int64_t kx, int64_t *from, int64_t *
         inside(s, kx, &begin, &end);                                                              \
         int64_t shift = kx * s->dil_w - s->pad_w;                                                 \
         for (int64_t x = begin; x < end; x++) {                                                   \
-            line[x * s->stride_w + shift] += from[x];                                             \
+            line[x * s->stride_w + shift] = (T)(line[x * s->stride_w + shift] + from[x]);         \
         }                                                                                         \
     }                                                                                             \
                                                                                                   \
@@ -93,7 +93,7 @@ static void inside(const mt__conv_shape *s, int64_t kx, int64_t *from, int64_t *
         }                                                                                         \
     }                                                                                             \
                                                                                                   \
-    static void add_bias_##suffix(const mt__conv *conv, const T *bias)                            \
+    static void spread_bias_##suffix(const mt__conv *conv, const T *bias)                         \
     {                                                                                             \
         const mt__conv_shape *s = &conv->shape;                                                   \
         int64_t places = s->oh * s->ow;                                                           \
@@ -101,47 +101,67 @@ static void inside(const mt__conv_shape *s, int64_t kx, int64_t *from, int64_t *
             for (int64_t o = 0; o < s->o; o++) {                                                  \
                 T *plane = (T *)conv->out + n * s->out_step + o * places;                         \
                 for (int64_t p = 0; p < places; p++) {                                            \
-                    plane[p] = bias == NULL ? 0 : bias[o];                                        \
+                    plane[p] = bias[o];                                                           \
                 }                                                                                 \
             }                                                                                     \
-        }                                                                                         \
-    }                                                                                             \
-                                                                                                  \
-    static void bias_gradient_##suffix(const mt__conv *conv)                                      \
-    {                                                                                             \
-        const mt__conv_shape *s = &conv->shape;                                                   \
-        int64_t places = s->oh * s->ow;                                                           \
-        for (int64_t o = 0; o < s->o; o++) {                                                      \
-            double total = 0;                                                                     \
-            for (int64_t n = 0; n < s->n; n++) {                                                  \
-                const T *plane = (const T *)conv->out + n * s->out_step + o * places;             \
-                double sums[8] = {0};                                                             \
-                int64_t p = 0;                                                                    \
-                for (; p + 8 <= places; p += 8) {                                                 \
-                    for (int lane = 0; lane < 8; lane++) {                                        \
-                        sums[lane] += (double)plane[p + lane];                                    \
-                    }                                                                             \
-                }                                                                                 \
-                for (; p < places; p++) {                                                         \
-                    sums[p % 8] += (double)plane[p];                                              \
-                }                                                                                 \
-                for (int lane = 0; lane < 8; lane++) {                                            \
-                    total += sums[lane];                                                          \
-                }                                                                                 \
-            }                                                                                     \
-            ((T *)conv->bias)[o] = (T)total;                                                      \
         }                                                                                         \
     }
 
+MT_I_DEFINE_COLUMNS(uint8_t, u8)
+MT_I_DEFINE_COLUMNS(int32_t, i32)
+MT_I_DEFINE_COLUMNS(int64_t, i64)
 MT_I_DEFINE_COLUMNS(float, f32)
 MT_I_DEFINE_COLUMNS(double, f64)
 
+#define MT_I_DEFINE_BIAS_GRADIENT(T, suffix)                                          \
+    static void bias_gradient_##suffix(const mt__conv *conv)                          \
+    {                                                                                 \
+        const mt__conv_shape *s = &conv->shape;                                       \
+        int64_t places = s->oh * s->ow;                                               \
+        for (int64_t o = 0; o < s->o; o++) {                                          \
+            double total = 0;                                                         \
+            for (int64_t n = 0; n < s->n; n++) {                                      \
+                const T *plane = (const T *)conv->out + n * s->out_step + o * places; \
+                double sums[8] = {0};                                                 \
+                int64_t p = 0;                                                        \
+                for (; p + 8 <= places; p += 8) {                                     \
+                    for (int lane = 0; lane < 8; lane++) {                            \
+                        sums[lane] += (double)plane[p + lane];                        \
+                    }                                                                 \
+                }                                                                     \
+                for (; p < places; p++) {                                             \
+                    sums[p % 8] += (double)plane[p];                                  \
+                }                                                                     \
+                for (int lane = 0; lane < 8; lane++) {                                \
+                    total += sums[lane];                                              \
+                }                                                                     \
+            }                                                                         \
+            ((T *)conv->bias)[o] = (T)total;                                          \
+        }                                                                             \
+    }
+
+MT_I_DEFINE_BIAS_GRADIENT(float, f32)
+MT_I_DEFINE_BIAS_GRADIENT(double, f64)
+
 static void columns(const mt__conv *conv, const image *i, void *in, void *block, bool gather)
 {
-    if (conv->dtype == MT_DTYPE_F32) {
-        columns_f32(i, in, block, gather);
-    } else {
-        columns_f64(i, in, block, gather);
+    switch (conv->dtype) {
+    case MT_DTYPE_U8: columns_u8(i, in, block, gather); break;
+    case MT_DTYPE_I32: columns_i32(i, in, block, gather); break;
+    case MT_DTYPE_I64: columns_i64(i, in, block, gather); break;
+    case MT_DTYPE_F32: columns_f32(i, in, block, gather); break;
+    default: columns_f64(i, in, block, gather); break;
+    }
+}
+
+static void spread_bias(const mt__conv *conv)
+{
+    switch (conv->dtype) {
+    case MT_DTYPE_U8: spread_bias_u8(conv, conv->bias); break;
+    case MT_DTYPE_I32: spread_bias_i32(conv, conv->bias); break;
+    case MT_DTYPE_I64: spread_bias_i64(conv, conv->bias); break;
+    case MT_DTYPE_F32: spread_bias_f32(conv, conv->bias); break;
+    default: spread_bias_f64(conv, conv->bias); break;
     }
 }
 
@@ -185,7 +205,9 @@ static int group_forward(const mt__conv *conv, const group *g)
                      .c_row = g->image.places,
                      .c_col = 1,
                      .alpha = 1,
-                     .beta = conv->bias != NULL ? 1 : 0};
+                     .beta = conv->bias != NULL ? 1 : 0,
+                     .int_alpha = 1,
+                     .int_beta = conv->bias != NULL ? 1 : 0};
     return mt__multiply(conv->dtype, &p);
 }
 
@@ -277,11 +299,7 @@ int mt__conv_columns(const mt__conv *conv)
 {
     const mt__conv_shape *s = &conv->shape;
     if (conv->kind == MT_CONV_FORWARD && conv->bias != NULL) {
-        if (conv->dtype == MT_DTYPE_F32) {
-            add_bias_f32(conv, conv->bias);
-        } else {
-            add_bias_f64(conv, conv->bias);
-        }
+        spread_bias(conv);
     }
     if (conv->kind == MT_CONV_BACKWARD_WEIGHT && conv->bias != NULL) {
         mt__conv_bias_gradient(conv);

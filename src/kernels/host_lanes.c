@@ -3,10 +3,9 @@
  * The kernels that work along one dimension: SOFTMAX and its derivative, CUMSUM, CUMPROD,
  * REDUCE_INDEX. The loops are those of lane_loops.h.
  */
+#include "base/fail.h"
 #include "kernels/host_kernels.h"
 #include "kernels/lane_loops.h"
-
-#include "base/fail.h"
 
 enum { /* elements from which on threads help: what they take is about 20 us */
     EXP_GRAIN = 32 * 1024,
@@ -30,7 +29,7 @@ int mt__host_softmax(void *context, mt_stream *stream, const mt_kernel_call *cal
 {
     (void)context;
     (void)stream;
-    const mt__lane_table *table = &MT_ISA_PICK(mt__softmax_loops);
+    const mt__lane_table *table = MT_ISA_PICK(mt__softmax_loops);
     return run("softmax", &table->of[call->code][call->tensors[1].dtype],
                (mt__lanes_job){.n_outs = 1, .n_tensors = 2, .grain = EXP_GRAIN}, call->tensors,
                call->ints[0]);
@@ -40,7 +39,7 @@ int mt__host_softmax_backward(void *context, mt_stream *stream, const mt_kernel_
 {
     (void)context;
     (void)stream;
-    const mt__lane_table *table = &MT_ISA_PICK(mt__softmax_backward_loops);
+    const mt__lane_table *table = MT_ISA_PICK(mt__softmax_backward_loops);
     return run("softmax_backward", &table->of[call->code][call->tensors[2].dtype],
                (mt__lanes_job){.n_outs = 1, .n_tensors = 3, .grain = EXP_GRAIN}, call->tensors,
                call->ints[0]);
@@ -58,7 +57,7 @@ static int run_running(const mt_kernel_call *call, uint32_t code)
         MT_TRY(mt__host_copy(NULL, NULL, &copy));
         both[1] = both[0];
     }
-    const mt__lane_table *table = &MT_ISA_PICK(mt__running_loops);
+    const mt__lane_table *table = MT_ISA_PICK(mt__running_loops);
     return run(code == 0 ? "cumsum" : "cumprod", &table->of[code][both[1].dtype],
                (mt__lanes_job){.n_outs = 1, .n_tensors = 2, .grain = EXP_GRAIN}, both,
                call->ints[0]);
@@ -82,7 +81,7 @@ int mt__host_reduce_index(void *context, mt_stream *stream, const mt_kernel_call
 {
     (void)context;
     (void)stream;
-    const mt__lane_table *table = &MT_ISA_PICK(mt__extreme_loops);
+    const mt__lane_table *table = MT_ISA_PICK(mt__extreme_loops);
     return run("max", &table->of[call->code][call->tensors[2].dtype],
                (mt__lanes_job){.n_outs = 2, .n_tensors = 3, .grain = CHEAP_GRAIN}, call->tensors,
                call->ints[0]);

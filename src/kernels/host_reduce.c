@@ -2,10 +2,9 @@
  *
  * The kernels REDUCE and VAR_MEAN, and what partial results of reductions are (reduce_loops.h).
  */
-#include "kernels/host_kernels.h"
-#include "kernels/reduce_plan.h"
-
 #include "kernels/call_args.h"
+#include "kernels/fold_plan.h"
+#include "kernels/host_kernels.h"
 
 #include <math.h>
 
@@ -16,12 +15,8 @@ mt__partial mt__fold_nothing(mt__fold fold, mt_dtype dtype)
     bool real = mt_dtype_category(dtype) == MT_CATEGORY_REAL;
     mt__partial partial = {{.integer = 0}, {.real = 0}};
     switch (fold) {
-    case MT_FOLD_PROD:
-        partial.a = real ? (mt__cell){.real = 1} : (mt__cell){.integer = 1};
-        break;
-    case MT_FOLD_ALL:
-        partial.a.integer = 1;
-        break;
+    case MT_FOLD_PROD: partial.a = real ? (mt__cell){.real = 1} : (mt__cell){.integer = 1}; break;
+    case MT_FOLD_ALL: partial.a.integer = 1; break;
     case MT_FOLD_MAX:
         partial.a = real ? (mt__cell){.real = -INFINITY} : (mt__cell){.integer = INT64_MIN};
         break;
@@ -29,9 +24,7 @@ mt__partial mt__fold_nothing(mt__fold fold, mt_dtype dtype)
     case MT_FOLD_MIN_ABS:
         partial.a = real ? (mt__cell){.real = INFINITY} : (mt__cell){.integer = INT64_MAX};
         break;
-    default:
-        partial.a = real ? (mt__cell){.real = 0} : (mt__cell){.integer = 0};
-        break;
+    default: partial.a = real ? (mt__cell){.real = 0} : (mt__cell){.integer = 0}; break;
     }
     return partial;
 }
@@ -68,34 +61,24 @@ void mt__join_logsumexp(mt__partial *partial, double largest, double sum)
 static int64_t join_integers(mt__fold fold, int64_t a, int64_t b)
 {
     switch (fold) {
-    case MT_FOLD_PROD:
-        return (int64_t)((uint64_t)a * (uint64_t)b);
-    case MT_FOLD_ALL:
-        return a & b;
-    case MT_FOLD_ANY:
-        return a | b;
-    case MT_FOLD_MAX:
-        return a > b ? a : b;
-    case MT_FOLD_MIN:
-        return a < b ? a : b;
-    default:
-        return (int64_t)((uint64_t)a + (uint64_t)b);
+    case MT_FOLD_PROD: return (int64_t)((uint64_t)a * (uint64_t)b);
+    case MT_FOLD_ALL: return a & b;
+    case MT_FOLD_ANY: return a | b;
+    case MT_FOLD_MAX: return a > b ? a : b;
+    case MT_FOLD_MIN: return a < b ? a : b;
+    default: return (int64_t)((uint64_t)a + (uint64_t)b);
     }
 }
 
 static double join_reals(mt__fold fold, double a, double b)
 {
     switch (fold) {
-    case MT_FOLD_PROD:
-        return a * b;
+    case MT_FOLD_PROD: return a * b;
     case MT_FOLD_MAX:
-    case MT_FOLD_MAX_ABS:
-        return b > a || isnan(b) ? b : a;
+    case MT_FOLD_MAX_ABS: return b > a || isnan(b) ? b : a;
     case MT_FOLD_MIN:
-    case MT_FOLD_MIN_ABS:
-        return b < a || isnan(b) ? b : a;
-    default:
-        return a + b;
+    case MT_FOLD_MIN_ABS: return b < a || isnan(b) ? b : a;
+    default: return a + b;
     }
 }
 
@@ -149,8 +132,8 @@ int mt__host_reduce(void *context, mt_stream *stream, const mt_kernel_call *call
         [MT_REDUCE_COUNT_NONZERO] = {MT_FOLD_COUNT, MT_FINISH_VALUE, 0},
     };
     const mt_array outs[MT_REDUCE_OUTS] = {call->tensors[0], {.n_dims = -1}};
-    mt__reduce_job job = call->code == MT_REDUCE_NORM ? norm_job(mt__arg_real(call, 0))
-                                                      : jobs[call->code];
+    mt__reduce_job job =
+        call->code == MT_REDUCE_NORM ? norm_job(mt__arg_real(call, 0)) : jobs[call->code];
     return mt__reduce_run(&job, outs, &call->tensors[1]);
 }
 

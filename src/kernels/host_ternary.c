@@ -26,8 +26,7 @@ static mt__loop_fn *find_loop(uint16_t code, uint32_t dtype)
 {
     mt__isa level = mt__isa_level();
     if (code == MT_TERNARY_WHERE) { /* moves elements of any type */
-        int64_t bytes = mt__element_bytes(dtype);
-        return where_loops[level][bytes == 8 ? 3 : bytes == 4 ? 2 : bytes - 1];
+        return where_loops[level][mt__width_index(mt__element_bytes(dtype))];
     }
     loop_table *table = tables[dtype][level];
     return table == NULL ? NULL : (*table)[code];

@@ -21,10 +21,11 @@ typedef struct mt__lane_table {
     mt__lane_loops of[2][MT_DTYPE_COUNT]; /* by code and type */
 } mt__lane_table;
 
-#define MT_LANE_TABLE(name)                  \
-    extern const mt__lane_table name##_base; \
-    extern const mt__lane_table name##_v3;   \
-    extern const mt__lane_table name##_v4
+/* Arrays of one, so that MT_ISA_PICK() gives a pointer. */
+#define MT_LANE_TABLE(name)                     \
+    extern const mt__lane_table name##_base[1]; \
+    extern const mt__lane_table name##_v3[1];   \
+    extern const mt__lane_table name##_v4[1]
 
 /* out, in. Code 0 softmax, 1 log_softmax. */
 MT_LANE_TABLE(mt__softmax_loops);

@@ -185,10 +185,8 @@ typedef struct staged_array {
 static int copy_array(const mt_array *to, const mt_array *from)
 {
     const mt_array both[2] = {*to, *from};
-    mt_kernel_call call = {.struct_size = sizeof call,
-                           .kernel = MT_KERNEL_COPY,
-                           .n_tensors = 2,
-                           .tensors = both};
+    mt_kernel_call call = {
+        .struct_size = sizeof call, .kernel = MT_KERNEL_COPY, .n_tensors = 2, .tensors = both};
     return mt__host_copy(NULL, NULL, &call);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels that work along one dimension (softmax, running sums, the place of the largest): a lane is
- * all elements along it, the other dimensions say where lanes begin. Two forms cover what is met:
+ * Kernels that work along one dimension (softmax, running sums, the place of the largest): a lane
+ * is all elements along it, the other dimensions say where lanes begin. Two forms cover what is
+ * met:
  *
  *      rows       the elements of a lane lie side by side in all tensors: one lane a call
  *      columns    lanes lie side by side in all tensors: up to MT_LANES_WIDTH of them a call

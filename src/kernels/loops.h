@@ -74,6 +74,26 @@ MT_LOOP_TABLE(mt__where_loops, 4);
 /* Conversions: index (type of in) * MT_DTYPE_COUNT + (type of out). */
 MT_LOOP_TABLE(mt__convert_loops, MT_DTYPE_COUNT *MT_DTYPE_COUNT);
 
+/* Fills with the low 1, 2, 4 or 8 bytes of integer[0]. */
+MT_LOOP_TABLE(mt__fill_loops, 4);
+
+/* out[j][i] = in[i][j] for elements of `bytes`: rows of out are out_stride bytes apart, those of in
+ * in_stride; i < columns, j < rows. */
+typedef void mt__transpose_fn(char *out, int64_t out_stride, const char *in, int64_t in_stride,
+                              int64_t rows, int64_t columns, int64_t bytes);
+
+extern mt__transpose_fn mt__transpose_base;
+#if defined(__x86_64__)
+extern mt__transpose_fn mt__transpose_v3;
+extern mt__transpose_fn mt__transpose_v4;
+#endif
+
+/* Which of the four tables of 1, 2, 4 and 8 bytes. */
+static inline uint32_t mt__width_index(int64_t bytes)
+{
+    return bytes == 8 ? 3U : bytes == 4 ? 2U : (uint32_t)bytes - 1U;
+}
+
 /* ---- scalars ---- */
 
 static inline double mt__scalar_real(const mt_scalar *scalar)

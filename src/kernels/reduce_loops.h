@@ -34,8 +34,8 @@ typedef union mt__cell {
 } mt__cell;
 
 /* What is kept of the elements seen so far. Floating-point elements use `real`, others `integer`;
- * ALL, ANY and COUNT always `integer`. `b` is the second number of MOMENTS (sum of squared distances
- * from the mean, which is `a`) and of LOGSUMEXP (sum of e^(x - a), a = the largest x). */
+ * ALL, ANY and COUNT always `integer`. `b` is the second number of MOMENTS (sum of squared
+ * distances from the mean, which is `a`) and of LOGSUMEXP (sum of e^(x - a), a = the largest x). */
 typedef struct mt__partial {
     mt__cell a, b;
 } mt__partial;
@@ -71,9 +71,10 @@ typedef struct mt__fold_table {
     mt__fold_loops of[MT_FOLD_KINDS][MT_DTYPE_COUNT];
 } mt__fold_table;
 
-extern const mt__fold_table mt__folds_base;
-extern const mt__fold_table mt__folds_v3;
-extern const mt__fold_table mt__folds_v4;
+/* Arrays of one, so that MT_ISA_PICK() gives a pointer. */
+extern const mt__fold_table mt__folds_base[1];
+extern const mt__fold_table mt__folds_v3[1];
+extern const mt__fold_table mt__folds_v4[1];
 
 /* The partial of no elements. */
 mt__partial mt__fold_nothing(mt__fold fold, mt_dtype dtype);

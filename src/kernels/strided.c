@@ -221,6 +221,20 @@ static void move_rows(const mt__strided *it, int32_t k, place at, int64_t n, cha
     }
 }
 
+void mt__strided_store(const mt__strided *it, int32_t k, int64_t begin, int64_t n, const void *tile)
+{
+    place at;
+    place_at(it, begin, &at);
+    move_rows(it, k, at, n, (char *)(uintptr_t)tile, true); /* read only */
+}
+
+void mt__strided_load(const mt__strided *it, int32_t k, int64_t begin, int64_t n, void *tile)
+{
+    place at;
+    place_at(it, begin, &at);
+    move_rows(it, k, at, n, tile, false);
+}
+
 /* ---- running ---- */
 
 typedef char tile_memory[MT_STRIDED_TILE * 8];

@@ -56,6 +56,11 @@ uint32_t mt__pointwise(const mt_array *arrays, int32_t count, mt__loop_fn *loop,
 /* True when all arrays are row-major without gaps; elements through *numel in any case. */
 bool mt__all_contiguous(const mt_array *arrays, int32_t count, int64_t *numel);
 
+/* Copies n elements of operand k from number `begin` on out of a tile, or into one. */
+void mt__strided_store(const mt__strided *it, int32_t k, int64_t begin, int64_t n,
+                       const void *tile);
+void mt__strided_load(const mt__strided *it, int32_t k, int64_t begin, int64_t n, void *tile);
+
 /* Moves n elements of `bytes` from one stride to another (in bytes). */
 void mt__move_strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
                       int64_t bytes);

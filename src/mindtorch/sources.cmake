@@ -26,17 +26,28 @@ set(MINDTORCH_SOURCES
     src/mindtorch/dispatch/typed.c
     src/mindtorch/dispatch/user_ops.c
     # ops
+    src/mindtorch/ops/op_batch_norm.c
     src/mindtorch/ops/op_binary.c
     src/mindtorch/ops/op_copy.c
     src/mindtorch/ops/op_create.c
+    src/mindtorch/ops/op_cross_entropy.c
+    src/mindtorch/ops/op_dropout.c
+    src/mindtorch/ops/op_embedding.c
     src/mindtorch/ops/op_equal.c
     src/mindtorch/ops/op_extreme.c
+    src/mindtorch/ops/op_layer_norm.c
+    src/mindtorch/ops/op_loss.c
+    src/mindtorch/ops/op_loss_bce.c
     src/mindtorch/ops/op_matmul.c
     src/mindtorch/ops/op_matrix.c
+    src/mindtorch/ops/op_nll_loss.c
+    src/mindtorch/ops/op_nn_support.c
     src/mindtorch/ops/op_norm.c
+    src/mindtorch/ops/op_optim.c
     src/mindtorch/ops/op_random.c
     src/mindtorch/ops/op_reduce.c
     src/mindtorch/ops/op_sample.c
+    src/mindtorch/ops/op_softmax.c
     src/mindtorch/ops/op_split.c
     src/mindtorch/ops/op_support.c
     src/mindtorch/ops/op_ternary.c
@@ -48,9 +59,14 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/type_names.c
     src/mindtorch/ops/view_geometry.c
     # autograd
+    src/mindtorch/autograd/derive_loss.c
     src/mindtorch/autograd/derive_matrix.c
+    src/mindtorch/autograd/derive_nn.c
     src/mindtorch/autograd/derive_view.c
     # optim
+    src/mindtorch/optim/clip_grad_norm.c
+    src/mindtorch/optim/optimizer.c
+    src/mindtorch/optim/optimizer_options.c
     # the CPU's backend
     src/backends/cpu/cpu_backend.c
     src/backends/cpu/cpu_threads.c

@@ -2,8 +2,8 @@
  *
  * The parts of opgen (opgen.c).
  */
-#ifndef OPGEN_H
-#define OPGEN_H
+#ifndef TOOLS_OPGEN_OPGEN_H
+#define TOOLS_OPGEN_OPGEN_H
 
 #include "base/compiler.h"
 #include "mindtorch/dispatch/op_row.h"
@@ -23,4 +23,4 @@ void opgen_calls(const op_text *ops, size_t count);
 void opgen_rows(const op_text *ops, size_t count);
 void opgen_sites(const op_text *ops, size_t count);
 
-#endif /* OPGEN_H */
+#endif /* TOOLS_OPGEN_OPGEN_H */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The place of the largest and the smallest element of a lane (lane_loops.h), compiled once for each
- * instruction set. The first of equal ones; a NaN is better than everything. A long row is read
- * once for the value and, in the block that has it, a second time for its place.
+ * The place of the largest and the smallest element of a lane (lane_loops.h), compiled once for
+ * each instruction set. The first of equal ones; a NaN is better than everything. A long row is
+ * read once for the value and, in the block that has it, a second time for its place.
  */
-#include "kernels/lane_loops.h"
-
 #include "base/compiler.h"
+#include "kernels/lane_loops.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -43,6 +42,6 @@ enum {
         [MT_DTYPE_F64] = {kind##_f64_row, kind##_f64_columns}, \
     }
 
-const mt__lane_table MT_ISA(mt__extreme_loops) = {
-    .of = {EXTREME_I_TYPES(largest), EXTREME_I_TYPES(smallest)},
+const mt__lane_table MT_ISA(mt__extreme_loops)[1] = {
+    {.of = {EXTREME_I_TYPES(largest), EXTREME_I_TYPES(smallest)}},
 };

@@ -321,7 +321,7 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_I_BYTES(op) \
     [MT_DTYPE_BOOL] = FOLD_I_ROW(op, b8), [MT_DTYPE_U8] = FOLD_I_ROW(op, b8), FOLD_I_WHOLE(op)
 
-const mt__fold_table MT_ISA(mt__folds) = {
+const mt__fold_table MT_ISA(mt__folds)[1] = {{
     .of =
         {
             [MT_FOLD_SUM] = {FOLD_I_EACH(sum)},
@@ -339,4 +339,4 @@ const mt__fold_table MT_ISA(mt__folds) = {
             [MT_FOLD_LOGSUMEXP] = {FOLD_I_REAL(logsumexp)},
             [MT_FOLD_MOMENTS] = {FOLD_I_REAL(moments)},
         },
-};
+}};

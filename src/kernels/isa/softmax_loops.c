@@ -4,9 +4,8 @@
  * is taken off first, so that no exponential overflows; sums are added in blocks (reduce_loops.h,
  * F1).
  */
-#include "kernels/lane_loops.h"
-
 #include "base/compiler.h"
+#include "kernels/lane_loops.h"
 #include "kernels/vector_math.h"
 
 #include <math.h>
@@ -34,16 +33,16 @@ enum {
 #undef SOFT_NAME
 #undef SOFT_EXP
 
-#define SOFT_I_TYPES(kind)                                   \
-    {                                                        \
+#define SOFT_I_TYPES(kind)                                         \
+    {                                                              \
         [MT_DTYPE_F32] = {f32_##kind##_row, f32_##kind##_columns}, \
         [MT_DTYPE_F64] = {f64_##kind##_row, f64_##kind##_columns}, \
     }
 
-const mt__lane_table MT_ISA(mt__softmax_loops) = {
-    .of = {SOFT_I_TYPES(softmax), SOFT_I_TYPES(log_softmax)},
+const mt__lane_table MT_ISA(mt__softmax_loops)[1] = {
+    {.of = {SOFT_I_TYPES(softmax), SOFT_I_TYPES(log_softmax)}},
 };
 
-const mt__lane_table MT_ISA(mt__softmax_backward_loops) = {
-    .of = {SOFT_I_TYPES(softmax_backward), SOFT_I_TYPES(log_softmax_backward)},
+const mt__lane_table MT_ISA(mt__softmax_backward_loops)[1] = {
+    {.of = {SOFT_I_TYPES(softmax_backward), SOFT_I_TYPES(log_softmax_backward)}},
 };

@@ -21,8 +21,8 @@
  * D4 Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it has.
  *    mt__input_of() gives the number of an argument's first tensor.
  */
-#ifndef MINDTORCH_BACKWARD_H
-#define MINDTORCH_BACKWARD_H
+#ifndef MINDTORCH_AUTOGRAD_BACKWARD_H
+#define MINDTORCH_AUTOGRAD_BACKWARD_H
 
 #include "base/compiler.h"
 #include "base/fail.h"
@@ -99,4 +99,4 @@ int mt__bw_give_reduced(mt__backward *b, uint32_t arg, mt_tensor *grad);
 #include "mindtorch/autograd/derivatives.def"
 #undef D
 
-#endif /* MINDTORCH_BACKWARD_H */
+#endif /* MINDTORCH_AUTOGRAD_BACKWARD_H */

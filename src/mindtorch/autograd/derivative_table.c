@@ -2,7 +2,7 @@
  *
  * The derivatives by op number, from derivatives.def, underived.def and save_rules.def.
  */
-#include "mindtorch/autograd/backward.h"
+#include "mindtorch/autograd/node.h"
 #include "mindtorch/autograd/save_rules.h"
 #include "mindtorch/ops/op_support.h"
 
@@ -21,7 +21,7 @@ enum {
 static int refuse(mt__backward *backward)
 {
     return mtb_fail(MT_ENOTSUP, "the derivative for '%s' is not implemented",
-                    mt__backward_row(backward)->name);
+                    backward->node->row->name);
 }
 
 const mt__derivative mt__derivatives[MT__OP_COUNT] = {

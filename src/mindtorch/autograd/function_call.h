@@ -2,8 +2,8 @@
  *
  * A call of a custom function as nodes and engine see it. See function.c.
  */
-#ifndef MINDTORCH_FUNCTION_CALL_H
-#define MINDTORCH_FUNCTION_CALL_H
+#ifndef MINDTORCH_AUTOGRAD_FUNCTION_CALL_H
+#define MINDTORCH_AUTOGRAD_FUNCTION_CALL_H
 
 #include <mindtorch/autograd.h>
 
@@ -15,4 +15,4 @@ void mt__function_call_free(mt_function_call *call);
 int mt__function_backward(mt_function_call *call, mt_tensor *const *grads, uint32_t n_grads,
                           mt_tensor **grads_in, uint32_t n_inputs);
 
-#endif /* MINDTORCH_FUNCTION_CALL_H */
+#endif /* MINDTORCH_AUTOGRAD_FUNCTION_CALL_H */

@@ -12,8 +12,8 @@
  * H3 A hook that is removed while it runs keeps its context until it returns.
  * H4 A retained gradient is set last. The tap knows its tensor without holding it.
  */
-#ifndef MINDTORCH_HOOKS_H
-#define MINDTORCH_HOOKS_H
+#ifndef MINDTORCH_AUTOGRAD_HOOKS_H
+#define MINDTORCH_AUTOGRAD_HOOKS_H
 
 #include "mindtorch/autograd/meta.h"
 
@@ -38,4 +38,4 @@ int mt__hooks_run(mt__tap *taps, uint32_t output, mt_tensor **grad);
 /* The leaf's hooks behind accumulation. */
 int mt__leaf_hooks_run(mt_tensor *leaf);
 
-#endif /* MINDTORCH_HOOKS_H */
+#endif /* MINDTORCH_AUTOGRAD_HOOKS_H */

@@ -7,8 +7,8 @@
  *     view      as a result, but grad_fn is stale when the storage's version is not view_version:
  *               then somebody wrote into the base, and it is made anew from there (views.c)
  */
-#ifndef MINDTORCH_META_H
-#define MINDTORCH_META_H
+#ifndef MINDTORCH_AUTOGRAD_META_H
+#define MINDTORCH_AUTOGRAD_META_H
 
 #include "mindtorch/autograd/node.h"
 
@@ -82,4 +82,4 @@ int mt__strided_node(mt_tensor *base, const mt_tensor *view, const mt__edge *edg
 int mt__node_for_call(const mt__op_row *row, const mt_value *args, mt_tensor *const *outputs,
                       uint32_t n_outputs, mt_tensor *kept_self, mt_node **out);
 
-#endif /* MINDTORCH_META_H */
+#endif /* MINDTORCH_AUTOGRAD_META_H */

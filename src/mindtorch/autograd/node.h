@@ -15,8 +15,8 @@
  * N5 The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To hold it
  *    is to hold the leaf.
  */
-#ifndef MINDTORCH_NODE_H
-#define MINDTORCH_NODE_H
+#ifndef MINDTORCH_AUTOGRAD_NODE_H
+#define MINDTORCH_AUTOGRAD_NODE_H
 
 #include "mindtorch/autograd/backward.h"
 
@@ -120,4 +120,4 @@ void mt__node_release_saved(mt_node *node);
 /* "Add" of "AddBackward0", for messages. */
 const char *mt__node_short_name(const mt_node *node, char text[MT_MAX_DERIVATIVE_NAME]);
 
-#endif /* MINDTORCH_NODE_H */
+#endif /* MINDTORCH_AUTOGRAD_NODE_H */

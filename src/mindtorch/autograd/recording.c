@@ -8,6 +8,7 @@
  *    does not fail.
  * R3 What an in-place op overwrites is copied only if the formula looks at it (save_rules.def).
  */
+#include "base/alloc.h"
 #include "mindtorch/autograd/hooks.h"
 #include "mindtorch/autograd/meta.h"
 #include "mindtorch/autograd/save_rules.h"
@@ -341,8 +342,11 @@ static int record_outputs(mt__call *call, mt_node *node, mt_tensor *const *outpu
     const mt__op_row *row = call->row;
     uint32_t saves = row->derivative->saves;
     for (uint32_t i = 0; i < row->n_results; i++) {
-        if ((saves >> 16 >> i & 1) != 0 && call->results[i].kind == MT_KIND_TENSOR) {
-            MT_TRY(save_result(node, i, call->results[i].of.tensor));
+        const mt_value *result = &call->results[i];
+        if ((saves >> 16 >> i & 1) != 0 && result->kind == MT_KIND_TENSOR) {
+            MT_TRY(save_result(node, i, result->of.tensor));
+        } else if (result->kind >= MT_KIND_BOOL && result->kind <= MT_KIND_REAL) {
+            node->of.op.results[i] = *result;
         }
     }
     for (uint32_t i = 0; i < n_outputs; i++) {

@@ -3,8 +3,8 @@
  * Which backend serves which device, and the call of a kernel. The CPU's is registered when it is
  * first needed.
  */
-#ifndef MINDTORCH_BACKENDS_H
-#define MINDTORCH_BACKENDS_H
+#ifndef MINDTORCH_CORE_BACKENDS_H
+#define MINDTORCH_CORE_BACKENDS_H
 
 #include <mindtorch/backend.h>
 
@@ -33,4 +33,4 @@ static inline uint32_t mt__device_index(mt_device device)
     return (uint32_t)device & 255U;
 }
 
-#endif /* MINDTORCH_BACKENDS_H */
+#endif /* MINDTORCH_CORE_BACKENDS_H */

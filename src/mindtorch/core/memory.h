@@ -10,8 +10,8 @@
  * M3 When the backend refuses, all caches are emptied and it is asked once more.
  * M4 A thread that ends gives its lists back.
  */
-#ifndef MINDTORCH_MEMORY_H
-#define MINDTORCH_MEMORY_H
+#ifndef MINDTORCH_CORE_MEMORY_H
+#define MINDTORCH_CORE_MEMORY_H
 
 #include <mindtorch/device.h>
 
@@ -24,4 +24,4 @@ void mt__memory_give(mt_device device, void *memory, uint64_t bytes, uint32_t bl
 /* Allocated now, for the profiler's ops. */
 uint64_t mt__memory_allocated(mt_device device);
 
-#endif /* MINDTORCH_MEMORY_H */
+#endif /* MINDTORCH_CORE_MEMORY_H */

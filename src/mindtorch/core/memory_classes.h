@@ -3,8 +3,8 @@
  * Size classes of the allocator: multiples of 64 bytes up to 512, then eight steps to each power of
  * two, so that at most an eighth of a large block is unused.
  */
-#ifndef MINDTORCH_MEMORY_CLASSES_H
-#define MINDTORCH_MEMORY_CLASSES_H
+#ifndef MINDTORCH_CORE_MEMORY_CLASSES_H
+#define MINDTORCH_CORE_MEMORY_CLASSES_H
 
 #include "base/compiler.h"
 
@@ -34,4 +34,4 @@ MT_INLINE uint64_t mt__class_bytes(uint32_t block_class)
     return (uint64_t)(9 + (block_class - 8) % 8) << (exponent - 3);
 }
 
-#endif /* MINDTORCH_MEMORY_CLASSES_H */
+#endif /* MINDTORCH_CORE_MEMORY_CLASSES_H */

@@ -3,8 +3,8 @@
  * Small objects of one size (tensors, storages, nodes) from lists of the thread. An object may be
  * given back on any thread. A thread's lists go to a common one when it ends.
  */
-#ifndef MINDTORCH_POOL_H
-#define MINDTORCH_POOL_H
+#ifndef MINDTORCH_CORE_POOL_H
+#define MINDTORCH_CORE_POOL_H
 
 #include <stddef.h>
 
@@ -20,4 +20,4 @@ typedef enum mt__pool {
 void *mt__pool_take(mt__pool pool, size_t bytes);
 void mt__pool_give(mt__pool pool, void *object);
 
-#endif /* MINDTORCH_POOL_H */
+#endif /* MINDTORCH_CORE_POOL_H */

@@ -3,8 +3,8 @@
  * Sizes and strides as values. All products are checked: a shape whose bytes do not fit in 63 bits
  * is refused before anything is allocated.
  */
-#ifndef MINDTORCH_SHAPE_H
-#define MINDTORCH_SHAPE_H
+#ifndef MINDTORCH_CORE_SHAPE_H
+#define MINDTORCH_CORE_SHAPE_H
 
 #include <mindtorch/tensor.h>
 
@@ -54,4 +54,4 @@ enum {
 };
 const char *mt__shape_text(const int64_t *sizes, size_t n_dims, char text[MT_SHAPE_TEXT]);
 
-#endif /* MINDTORCH_SHAPE_H */
+#endif /* MINDTORCH_CORE_SHAPE_H */

@@ -3,8 +3,8 @@
  * A storage: bytes on a device, shared by the tensors that are views of it, with the count of its
  * changes. It comes from the device's caching allocator (memory.h) or is borrowed.
  */
-#ifndef MINDTORCH_STORAGE_H
-#define MINDTORCH_STORAGE_H
+#ifndef MINDTORCH_CORE_STORAGE_H
+#define MINDTORCH_CORE_STORAGE_H
 
 #include <mindtorch/tensor.h>
 
@@ -29,4 +29,4 @@ int mt__storage_borrow(void *data, uint64_t bytes, mt_free_fn *free_data, void *
 mt__storage *mt__storage_retain(mt__storage *storage);
 void mt__storage_release(mt__storage *storage);
 
-#endif /* MINDTORCH_STORAGE_H */
+#endif /* MINDTORCH_CORE_STORAGE_H */

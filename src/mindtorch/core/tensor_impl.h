@@ -7,8 +7,8 @@
  * T2 `contiguous` and `numel` always fit sizes and strides.
  * T3 base is not itself a view: views of views have the first tensor as their base.
  */
-#ifndef MINDTORCH_TENSOR_IMPL_H
-#define MINDTORCH_TENSOR_IMPL_H
+#ifndef MINDTORCH_CORE_TENSOR_IMPL_H
+#define MINDTORCH_CORE_TENSOR_IMPL_H
 
 #include "mindtorch/core/shape.h"
 #include "mindtorch/core/storage.h"
@@ -103,4 +103,4 @@ static inline mt_category mt__tensor_category(const mt_tensor *tensor)
 /* Defined by autograd; called when the last reference to the tensor goes. */
 void mt__autograd_free(mt__autograd *autograd);
 
-#endif /* MINDTORCH_TENSOR_IMPL_H */
+#endif /* MINDTORCH_CORE_TENSOR_IMPL_H */

@@ -10,8 +10,8 @@
  * H3 fork(): the locks named here are held across it, so the child finds the common lists whole.
  *    What other threads' lists held stays reserved in the child and is not used again.
  */
-#ifndef MINDTORCH_THREAD_CACHE_H
-#define MINDTORCH_THREAD_CACHE_H
+#ifndef MINDTORCH_CORE_THREAD_CACHE_H
+#define MINDTORCH_CORE_THREAD_CACHE_H
 
 #include "base/compiler.h"
 #include "base/lock.h"
@@ -92,4 +92,4 @@ void mt__memory_cache_init(mt__thread_cache *cache);
 void mt__memory_cache_flush(mt__thread_cache *cache);
 void mt__pool_cache_flush(mt__thread_cache *cache);
 
-#endif /* MINDTORCH_THREAD_CACHE_H */
+#endif /* MINDTORCH_CORE_THREAD_CACHE_H */

@@ -2,8 +2,8 @@
  *
  * What belongs to a thread, in one small block of thread-local memory.
  */
-#ifndef MINDTORCH_THREAD_STATE_H
-#define MINDTORCH_THREAD_STATE_H
+#ifndef MINDTORCH_CORE_THREAD_STATE_H
+#define MINDTORCH_CORE_THREAD_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,4 +18,4 @@ typedef struct mt__thread_state {
 
 extern _Thread_local mt__thread_state mt__thread __attribute__((tls_model("initial-exec")));
 
-#endif /* MINDTORCH_THREAD_STATE_H */
+#endif /* MINDTORCH_CORE_THREAD_STATE_H */

@@ -7,8 +7,8 @@
  *     the op itself
  *     mt__autograd_after    makes the node and ties the results to it
  */
-#ifndef MINDTORCH_AUTOGRAD_HOOK_H
-#define MINDTORCH_AUTOGRAD_HOOK_H
+#ifndef MINDTORCH_DISPATCH_AUTOGRAD_HOOK_H
+#define MINDTORCH_DISPATCH_AUTOGRAD_HOOK_H
 
 #include "mindtorch/dispatch/call.h"
 
@@ -31,4 +31,4 @@ int mt__autograd_after(mt__call *call, mt__recording *recording);
 /* After failure of the op: drops what `recording` holds. */
 void mt__autograd_drop(mt__recording *recording);
 
-#endif /* MINDTORCH_AUTOGRAD_HOOK_H */
+#endif /* MINDTORCH_DISPATCH_AUTOGRAD_HOOK_H */

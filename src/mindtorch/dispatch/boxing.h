@@ -2,8 +2,8 @@
  *
  * From C types to boxed values: what the typed functions do with their arguments.
  */
-#ifndef MINDTORCH_BOXING_H
-#define MINDTORCH_BOXING_H
+#ifndef MINDTORCH_DISPATCH_BOXING_H
+#define MINDTORCH_DISPATCH_BOXING_H
 
 #include "base/compiler.h"
 
@@ -98,4 +98,4 @@ MT_INLINE mt_value mt__box_generator(mt_generator *generator)
                       .of.generator = generator};
 }
 
-#endif /* MINDTORCH_BOXING_H */
+#endif /* MINDTORCH_DISPATCH_BOXING_H */

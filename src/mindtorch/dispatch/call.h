@@ -17,8 +17,8 @@
  * C3 A leaf does not call ops that record graphs: inside it, calls are not recorded.
  * C4 On failure the dispatcher releases results and temporaries.
  */
-#ifndef MINDTORCH_CALL_H
-#define MINDTORCH_CALL_H
+#ifndef MINDTORCH_DISPATCH_CALL_H
+#define MINDTORCH_DISPATCH_CALL_H
 
 #include "base/compiler.h"
 #include "base/fail.h"
@@ -99,4 +99,4 @@ MT_INLINE mt_tensor **mt__temp(mt__call *call)
 /* Gives a list of `count` tensors as a result; the references go to the call. */
 int mt__give_list(mt__call *call, uint32_t i, mt_tensor *const *tensors, uint32_t count);
 
-#endif /* MINDTORCH_CALL_H */
+#endif /* MINDTORCH_DISPATCH_CALL_H */

@@ -8,8 +8,8 @@
  *
  * These are for the typed functions, whose arguments are complete (a value for each parameter).
  */
-#ifndef MINDTORCH_DISPATCH_H
-#define MINDTORCH_DISPATCH_H
+#ifndef MINDTORCH_DISPATCH_DISPATCH_H
+#define MINDTORCH_DISPATCH_DISPATCH_H
 
 #include "mindtorch/dispatch/op_row.h"
 
@@ -27,4 +27,4 @@ int mt__dispatch_int(const mt__op_row *row, const mt_value *args, int64_t *out);
 /* Row of an op number, ours or a user's; NULL for numbers that are neither. */
 const mt__op_row *mt__op_row_of(mt_op op);
 
-#endif /* MINDTORCH_DISPATCH_H */
+#endif /* MINDTORCH_DISPATCH_DISPATCH_H */

@@ -3,8 +3,8 @@
  * What the dispatcher knows of an op. Rows of our ops are made by the build (tools/opgen) from
  * ops/all_ops.def; users' rows are made by mt_op_register().
  */
-#ifndef MINDTORCH_OP_ROW_H
-#define MINDTORCH_OP_ROW_H
+#ifndef MINDTORCH_DISPATCH_OP_ROW_H
+#define MINDTORCH_DISPATCH_OP_ROW_H
 
 #include <mindtorch/autograd.h>
 #include <mindtorch/op.h>
@@ -75,4 +75,4 @@ extern const mt__op_row mt__op_rows[];
 extern const uint32_t mt__n_op_rows;
 extern const mt__derivative mt__derivatives[];
 
-#endif /* MINDTORCH_OP_ROW_H */
+#endif /* MINDTORCH_DISPATCH_OP_ROW_H */

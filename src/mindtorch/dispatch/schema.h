@@ -3,8 +3,8 @@
  * Schemas: "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)".
  * Parsed by the build (tools/opgen) for our ops and at run time for users'.
  */
-#ifndef MINDTORCH_SCHEMA_H
-#define MINDTORCH_SCHEMA_H
+#ifndef MINDTORCH_DISPATCH_SCHEMA_H
+#define MINDTORCH_DISPATCH_SCHEMA_H
 
 #include <mindtorch/op.h>
 
@@ -60,4 +60,4 @@ uint32_t mt__param_accepts(const mt__param *param);
 /* "Tensor", "int[]" and so on. */
 const char *mt__type_name(mt__type type);
 
-#endif /* MINDTORCH_SCHEMA_H */
+#endif /* MINDTORCH_DISPATCH_SCHEMA_H */

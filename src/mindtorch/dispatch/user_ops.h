@@ -2,8 +2,8 @@
  *
  * Ops that users registered (op.h). Rows are made once and never go away.
  */
-#ifndef MINDTORCH_USER_OPS_H
-#define MINDTORCH_USER_OPS_H
+#ifndef MINDTORCH_DISPATCH_USER_OPS_H
+#define MINDTORCH_DISPATCH_USER_OPS_H
 
 #include "mindtorch/dispatch/call.h"
 
@@ -14,4 +14,4 @@ uint32_t mt__user_row_count(void);
 /* MT_ETYPE when what a user's op gave does not fit its schema. */
 int mt__user_results_check(const mt__call *call);
 
-#endif /* MINDTORCH_USER_OPS_H */
+#endif /* MINDTORCH_DISPATCH_USER_OPS_H */

@@ -159,7 +159,7 @@ int mt__loss_reduce(mt__call *call, int64_t reduction, mt_tensor *elements)
             .n_tensors = 1,
             .tensors = {out},
             .n_scalars = 1,
-            .scalars = {mt_real(mean ? NAN : 0.0)},
+            .scalars = {mt_real(mean ? (double)NAN : 0.0)},
         };
         return mt__kernel(call, &fill);
     }

@@ -6,8 +6,8 @@
  * Tensors given through `out` belong to the call. None of these is recorded in a graph: they are
  * for leaves.
  */
-#ifndef MINDTORCH_OP_NN_SUPPORT_H
-#define MINDTORCH_OP_NN_SUPPORT_H
+#ifndef MINDTORCH_OPS_OP_NN_SUPPORT_H
+#define MINDTORCH_OPS_OP_NN_SUPPORT_H
 
 #include "mindtorch/ops/op_support.h"
 
@@ -59,4 +59,4 @@ MT_INLINE double mt__loss_divisor(int64_t reduction, int64_t numel)
     return reduction == MT_REDUCTION_MEAN ? (double)numel : 1.0;
 }
 
-#endif /* MINDTORCH_OP_NN_SUPPORT_H */
+#endif /* MINDTORCH_OPS_OP_NN_SUPPORT_H */

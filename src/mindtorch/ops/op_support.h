@@ -3,8 +3,8 @@
  * What ops share: results, conversions, the call of a kernel. Tensors that these give through `out`
  * belong to the call (results or temporaries): the op does not release them.
  */
-#ifndef MINDTORCH_OP_SUPPORT_H
-#define MINDTORCH_OP_SUPPORT_H
+#ifndef MINDTORCH_OPS_OP_SUPPORT_H
+#define MINDTORCH_OPS_OP_SUPPORT_H
 
 #include "mindtorch/core/backends.h"
 #include "mindtorch/dispatch/call.h"
@@ -83,4 +83,4 @@ int mt__need_floating(const mt__call *call, mt_tensor *tensor);
  * "\"add\" not implemented for 'Half'", MT_ENOTSUP. */
 int mt__need_computable(const mt__call *call, mt_dtype dtype);
 
-#endif /* MINDTORCH_OP_SUPPORT_H */
+#endif /* MINDTORCH_OPS_OP_SUPPORT_H */

@@ -11,8 +11,8 @@
  *    copied first.
  * W2 Kernels see what they can take: when everything lies in one piece, views of one dimension.
  */
-#ifndef MINDTORCH_POINTWISE_PLAN_H
-#define MINDTORCH_POINTWISE_PLAN_H
+#ifndef MINDTORCH_OPS_POINTWISE_PLAN_H
+#define MINDTORCH_OPS_POINTWISE_PLAN_H
 
 #include "mindtorch/ops/op_support.h"
 
@@ -73,4 +73,4 @@ enum {
     MT_TYPES_ALL = MT_TYPES_BOOL | MT_TYPES_NUMBER
 };
 
-#endif /* MINDTORCH_POINTWISE_PLAN_H */
+#endif /* MINDTORCH_OPS_POINTWISE_PLAN_H */

@@ -2,8 +2,8 @@
  *
  * The names that element types have in torch's messages, and the checks whose messages need them.
  */
-#ifndef MINDTORCH_TYPE_NAMES_H
-#define MINDTORCH_TYPE_NAMES_H
+#ifndef MINDTORCH_OPS_TYPE_NAMES_H
+#define MINDTORCH_OPS_TYPE_NAMES_H
 
 #include "mindtorch/ops/op_support.h"
 
@@ -27,4 +27,4 @@ int mt__number_fits(const mt_scalar *number, mt_dtype dtype);
  * cut off, what does not fit wraps around), BOOL for bool. */
 mt_scalar mt__number_as(const mt_scalar *number, mt_dtype dtype);
 
-#endif /* MINDTORCH_TYPE_NAMES_H */
+#endif /* MINDTORCH_OPS_TYPE_NAMES_H */

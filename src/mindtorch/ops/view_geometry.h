@@ -3,8 +3,8 @@
  * Views as values: sizes, strides and offset that a view op changes, before there is a tensor. The
  * derivatives of views use the same steps on a tensor of zeros.
  */
-#ifndef MINDTORCH_VIEW_GEOMETRY_H
-#define MINDTORCH_VIEW_GEOMETRY_H
+#ifndef MINDTORCH_OPS_VIEW_GEOMETRY_H
+#define MINDTORCH_OPS_VIEW_GEOMETRY_H
 
 #include "mindtorch/dispatch/call.h"
 
@@ -60,4 +60,4 @@ MT_INLINE int mt__give_view(mt__call *call, mt_tensor *base, const mt__strided *
     return 0;
 }
 
-#endif /* MINDTORCH_VIEW_GEOMETRY_H */
+#endif /* MINDTORCH_OPS_VIEW_GEOMETRY_H */

@@ -2,8 +2,8 @@
  *
  * Options of optimizers, checked.
  */
-#ifndef MINDTORCH_OPTIMIZER_OPTIONS_H
-#define MINDTORCH_OPTIMIZER_OPTIONS_H
+#ifndef MINDTORCH_OPTIM_OPTIMIZER_OPTIONS_H
+#define MINDTORCH_OPTIM_OPTIMIZER_OPTIONS_H
 
 #include <mindtorch/optim.h>
 
@@ -13,4 +13,4 @@ int mt__optimizer_options_check(const mt_optimizer_options *options,
 
 int mt__optimizer_lr_check(double lr);
 
-#endif /* MINDTORCH_OPTIMIZER_OPTIONS_H */
+#endif /* MINDTORCH_OPTIM_OPTIMIZER_OPTIONS_H */

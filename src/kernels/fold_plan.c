@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order in which a reduction reads, see reduce_plan.h.
+ * The order in which a reduction reads, see fold_plan.h.
  */
-#include "kernels/reduce_plan.h"
+#include "kernels/fold_plan.h"
 
 #include <stdbool.h>
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reductions of any kind over any dimensions: which loop runs over which memory, see reduce_plan.h
+ * Reductions of any kind over any dimensions: which loop runs over which memory, see fold_plan.h
  * and reduce_loops.h.
  *
  *      rows       the innermost reduced dimension is the nearer one in memory: one result after the
  *                 other. Elements that are not side by side are packed first.
- *      columns    the innermost kept dimension lies side by side: up to MT_FOLD_WIDTH results at once
- *      pieces     few results of very many elements: pieces of one result, joined in their order
+ *      columns    the innermost kept dimension lies side by side: up to MT_FOLD_WIDTH results at
+ * once pieces     few results of very many elements: pieces of one result, joined in their order
  *
  * Which of them it is depends on sizes and strides alone (F2).
  */
-#include "kernels/parallel.h"
-#include "kernels/reduce_plan.h"
-
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "kernels/fold_plan.h"
+#include "kernels/parallel.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,9 +46,8 @@ typedef struct reduction {
 
 static bool is_real(const reduction *run)
 {
-    return mt_dtype_category(run->in_dtype) == MT_CATEGORY_REAL &&
-           run->job.fold != MT_FOLD_COUNT && run->job.fold != MT_FOLD_ALL &&
-           run->job.fold != MT_FOLD_ANY;
+    return mt_dtype_category(run->in_dtype) == MT_CATEGORY_REAL && run->job.fold != MT_FOLD_COUNT &&
+           run->job.fold != MT_FOLD_ALL && run->job.fold != MT_FOLD_ANY;
 }
 
 static void store_real(void *out, mt_dtype dtype, double value)
@@ -64,21 +62,11 @@ static void store_real(void *out, mt_dtype dtype, double value)
 static void store_integer(void *out, mt_dtype dtype, int64_t value)
 {
     switch (dtype) {
-    case MT_DTYPE_BOOL:
-        *(uint8_t *)out = value != 0;
-        break;
-    case MT_DTYPE_U8:
-        *(uint8_t *)out = (uint8_t)value;
-        break;
-    case MT_DTYPE_I32:
-        *(int32_t *)out = (int32_t)(uint32_t)value;
-        break;
-    case MT_DTYPE_I64:
-        *(int64_t *)out = value;
-        break;
-    default:
-        store_real(out, dtype, (double)value);
-        break;
+    case MT_DTYPE_BOOL: *(uint8_t *)out = value != 0; break;
+    case MT_DTYPE_U8: *(uint8_t *)out = (uint8_t)value; break;
+    case MT_DTYPE_I32: *(int32_t *)out = (int32_t)(uint32_t)value; break;
+    case MT_DTYPE_I64: *(int64_t *)out = value; break;
+    default: store_real(out, dtype, (double)value); break;
     }
 }
 
@@ -87,24 +75,21 @@ static double finish_real(const reduction *run, const mt__partial *partial)
     double value = partial->a.real;
     double count = (double)run->plan.count;
     switch (run->job.finish) {
-    case MT_FINISH_MEAN:
-        return value / count;
-    case MT_FINISH_ROOT:
-        return run->job.p == 2 ? sqrt(value) : pow(value, 1 / run->job.p);
-    case MT_FINISH_LOG:
-        return value + log(partial->b.real);
+    case MT_FINISH_MEAN: return value / count;
+    case MT_FINISH_ROOT: return run->job.p == 2 ? sqrt(value) : pow(value, 1 / run->job.p);
+    case MT_FINISH_LOG: return value + log(partial->b.real);
     case MT_FINISH_VARIANCE:
     case MT_FINISH_DEVIATION: {
         double divisor = count > run->job.p ? count - run->job.p : 0;
         double variance = partial->b.real / divisor;
         return run->job.finish == MT_FINISH_VARIANCE ? variance : sqrt(variance);
     }
-    default:
-        return value;
+    default: return value;
     }
 }
 
-static void finish(const reduction *run, const mt__partial *partial, const int64_t out[MT_REDUCE_OUTS])
+static void finish(const reduction *run, const mt__partial *partial,
+                   const int64_t out[MT_REDUCE_OUTS])
 {
     void *first = run->outs[0] + (size_t)out[0] * run->out_bytes[0];
     if (is_real(run)) {
@@ -172,9 +157,9 @@ static void fold_block(const reduction *run, const char *in, int64_t count, mt__
     }
 }
 
-#define PACK_ELEMENTS(T)                                \
-    for (int64_t i = 0; i < count; i++) {               \
-        ((T *)to)[i] = ((const T *)from)[i * stride];   \
+#define PACK_ELEMENTS(T)                              \
+    for (int64_t i = 0; i < count; i++) {             \
+        ((T *)to)[i] = ((const T *)from)[i * stride]; \
     }
 
 static void pack(void *to, const void *from, int64_t count, int64_t stride, size_t bytes)
@@ -356,7 +341,7 @@ int mt__reduce_run(const mt__reduce_job *job, const mt_array outs[MT_REDUCE_OUTS
     reduction run;
     run.job = *job;
     run.in_dtype = (mt_dtype)in->dtype;
-    run.loops = &MT_ISA_PICK(mt__folds).of[job->fold][run.in_dtype];
+    run.loops = &MT_ISA_PICK(mt__folds)->of[job->fold][run.in_dtype];
     if (run.loops->row == NULL) {
         return mtb_fail(MT_ENOTSUP, "reduce: not implemented for %s", mt_dtype_name(run.in_dtype));
     }

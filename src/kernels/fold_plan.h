@@ -9,8 +9,8 @@
  *
  * A dimension is reduced where the result's stride is 0 (kernels.def).
  */
-#ifndef KERNELS_REDUCE_PLAN_H
-#define KERNELS_REDUCE_PLAN_H
+#ifndef KERNELS_FOLD_PLAN_H
+#define KERNELS_FOLD_PLAN_H
 
 #include "kernels/reduce_loops.h"
 
@@ -43,8 +43,8 @@ void mt__reduce_plan_make(mt__reduce_plan *plan, const mt_array outs[MT_REDUCE_O
 typedef enum mt__finish {
     MT_FINISH_VALUE,
     MT_FINISH_MEAN,
-    MT_FINISH_ROOT, /* of order p */
-    MT_FINISH_LOG,  /* LOGSUMEXP's */
+    MT_FINISH_ROOT,     /* of order p */
+    MT_FINISH_LOG,      /* LOGSUMEXP's */
     MT_FINISH_VARIANCE, /* MOMENTS'; p = correction; the mean is the second result */
     MT_FINISH_DEVIATION
 } mt__finish;
@@ -59,4 +59,4 @@ typedef struct mt__reduce_job {
 int mt__reduce_run(const mt__reduce_job *job, const mt_array outs[MT_REDUCE_OUTS],
                    const mt_array *in);
 
-#endif /* KERNELS_REDUCE_PLAN_H */
+#endif /* KERNELS_FOLD_PLAN_H */

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running one node: saved tensors are unpacked and checked, the formula is called, what it gives is
+ * checked against the inputs' shapes.
+ *
+ * E1 What a formula sees is held for its time: another thread may release the node's saved tensors.
+ * E2 While a graph is created, saved tensors have the place in the graph that they had.
+ */
+#include "mindtorch/autograd/evaluate.h"
+
+#include "base/alloc.h"
+#include "mindtorch/autograd/function_call.h"
+#include "mindtorch/autograd/meta.h"
+#include "mindtorch/core/thread_state.h"
+#include "mindtorch/ops/type_names.h"
+
+#include <string.h>
+
+enum {
+    STACK_METAS = 6
+};
+
+/* What mt__backward is part of. */
+typedef struct frame {
+    mt__backward b; /* first: formulas hand it back to us */
+    mt__meta *metas;
+    mt__geometry *geometry;
+    mt_value args[MT_MAX_PARAMS];
+    mt_value results[MT_MAX_RESULTS];
+    mt__meta stack_metas[STACK_METAS];
+} frame;
+
+int mt__refuse_twice(void)
+{
+    return mtb_fail(MT_ERUNTIME,
+                    "Trying to backward through the graph a second time (or directly access saved "
+                    "tensors after they have already been freed). Saved intermediate values of the "
+                    "graph are freed when you call .backward() or autograd.grad(). Specify "
+                    "retain_graph=True if you need to backward through the graph a second time or if "
+                    "you need to access saved tensors after calling backward.");
+}
+
+/* ---- saved tensors ------------------------------------------------------------------------------
+ */
+
+static MT_COLD int refuse_version(const mt_tensor *saved, uint32_t expected, const mt__edge *from)
+{
+    char shape[MT_SHAPE_TEXT];
+    char name[MT_MAX_DERIVATIVE_NAME];
+    char origin[MT_MAX_DERIVATIVE_NAME + 48] = "";
+    if (from->node != NULL && from->node->kind != MT_NODE_LEAF) {
+        snprintf(origin, sizeof(origin), ", which is output %u of %s,", from->output,
+                 mt__node_short_name(from->node, name));
+    }
+    return mtb_fail(MT_ERUNTIME,
+                    "one of the variables needed for gradient computation has been modified by an "
+                    "inplace operation: [torch.%sTensor %s]%s is at version %u; expected version %u "
+                    "instead. Hint: enable anomaly detection to find the operation that failed to "
+                    "compute its gradient",
+                    mt__type_title((mt_dtype)saved->dtype),
+                    mt__shape_text(saved->sizes, saved->n_dims, shape), origin,
+                    mt_tensor_version(saved), expected);
+}
+
+static void drop_held(mt_value *value)
+{
+    if (value->kind == MT_KIND_TENSOR) {
+        mt_tensor_release(value->of.tensor);
+    } else if (value->kind == MT_KIND_TENSORS) {
+        for (uint32_t i = 0; value->of.tensors != NULL && i < value->count; i++) {
+            mt_tensor_release(value->of.tensors[i]);
+        }
+        mtb_free((void *)(uintptr_t)value->of.tensors);
+    }
+    value->kind = MT_KIND_NONE;
+}
+
+static void drop_saved(frame *f, const mt__op_row *row)
+{
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        drop_held(&f->args[i]);
+    }
+    for (uint32_t i = 0; i < row->n_results; i++) {
+        drop_held(&f->results[i]);
+    }
+}
+
+/* Room for copies of lists, before the lock is taken. */
+static int need_lists(frame *f, const mt_node *node)
+{
+    const mt__op_row *row = node->row;
+    int status = MT_OK;
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        f->args[i] = node->of.op.args[i];
+        if (f->args[i].kind == MT_KIND_TENSOR) {
+            f->args[i].of.tensor = NULL;
+        } else if (f->args[i].kind == MT_KIND_TENSORS) {
+            f->args[i].of.tensors = mtb_calloc((size_t)f->args[i].count + 1, sizeof(mt_tensor *));
+            if (f->args[i].of.tensors == NULL) {
+                status = mtb_fail(MT_ENOMEM, "backward(): no memory for a list of %u tensors",
+                                  f->args[i].count);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < row->n_results; i++) {
+        f->results[i] = node->of.op.results[i];
+        if (f->results[i].kind == MT_KIND_TENSOR) {
+            f->results[i].of.tensor = NULL;
+        }
+    }
+    return status;
+}
+
+static void hold_value(mt_value *held, const mt_value *saved)
+{
+    if (saved->kind == MT_KIND_TENSOR) {
+        held->of.tensor = mt_tensor_retain(saved->of.tensor);
+    } else if (saved->kind == MT_KIND_TENSORS) {
+        mt_tensor **list = (mt_tensor **)(uintptr_t)held->of.tensors; /* our own copy */
+        for (uint32_t i = 0; i < saved->count; i++) {
+            list[i] = mt_tensor_retain(saved->of.tensors[i]);
+        }
+    }
+}
+
+/* E1. */
+static int hold_saved(frame *f, mt_node *node)
+{
+    const mt__op_row *row = node->row;
+    MT_TRY(need_lists(f, node));
+    if (node->n_saved == 0) {
+        return MT_OK;
+    }
+    mt__node_lock(node);
+    bool released = node->released;
+    for (uint32_t i = 0; !released && i < row->n_params; i++) {
+        hold_value(&f->args[i], &node->of.op.args[i]);
+    }
+    for (uint32_t i = 0; !released && i < row->n_results; i++) {
+        hold_value(&f->results[i], &node->of.op.results[i]);
+    }
+    mt__node_unlock(node);
+    return released ? mt__refuse_twice() : MT_OK;
+}
+
+static int check_list(const mt_node *node, const mt_value *list, const mt_value *saved,
+                      uint32_t input)
+{
+    const uint32_t *versions = (const uint32_t *)(const void *)(saved->of.tensors + saved->count);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const mt_tensor *tensor = list->of.tensors[i];
+        if (tensor != NULL && mt_tensor_version(tensor) != versions[i]) {
+            return refuse_version(tensor, versions[i], &node->edges[input + i]);
+        }
+    }
+    return MT_OK;
+}
+
+static int check_versions(const frame *f, mt_node *node)
+{
+    const mt__op_row *row = node->row;
+    const uint32_t *versions = node->of.op.versions;
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        const mt_value *arg = &f->args[i];
+        uint32_t input = node->of.op.first[i];
+        if (arg->kind == MT_KIND_TENSOR && mt_tensor_version(arg->of.tensor) != versions[i]) {
+            return refuse_version(arg->of.tensor, versions[i], &node->edges[input]);
+        }
+        if (arg->kind == MT_KIND_TENSORS) {
+            MT_TRY(check_list(node, arg, &node->of.op.args[i], input));
+        }
+    }
+    versions += row->n_params;
+    for (uint32_t i = 0; i < row->n_results; i++) {
+        const mt_value *result = &f->results[i];
+        if (result->kind == MT_KIND_TENSOR && mt_tensor_version(result->of.tensor) != versions[i]) {
+            mt__edge self = {node, i};
+            return refuse_version(result->of.tensor, versions[i], &self);
+        }
+    }
+    return MT_OK;
+}
+
+/* Puts an alias with a place in the graph where the plain one is. */
+static int replace(mt_tensor **held, const mt__edge *edge)
+{
+    if (edge->node == NULL || edge->node->kind == MT_NODE_LEAF) {
+        return MT_OK; /* a constant; or the leaf itself, which is what was saved */
+    }
+    mt_tensor *placed = NULL;
+    MT_TRY(mt__alias_with(*held, edge, &placed));
+    mt_tensor_release(*held);
+    *held = placed;
+    return MT_OK;
+}
+
+/* A result that was written into a view belongs to the base's graph now. */
+static int replace_sliced(mt_tensor **held, mt_node *outer)
+{
+    const mt__slices *s = outer->of.slices;
+    mt_tensor *base = NULL;
+    MT_TRY(mt__tensor_view(*held, s->base_sizes, s->base_strides, s->base_dims, s->base_offset,
+                           false, &base));
+    mt__edge edge = {outer, 0};
+    mt_node *strided = NULL;
+    int status = mt__strided_node(base, *held, &edge, &strided);
+    if (status == MT_OK) {
+        mt__edge place = {strided, 0};
+        status = replace(held, &place);
+    }
+    mt_node_release(strided);
+    mt_tensor_release(base);
+    return status;
+}
+
+/* E2. */
+static int place_saved(frame *f, mt_node *node)
+{
+    const mt__op_row *row = node->row;
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        mt_value *arg = &f->args[i];
+        const mt__edge *edges = &node->edges[node->of.op.first[i]];
+        if (arg->kind == MT_KIND_TENSOR) {
+            MT_TRY(replace(&arg->of.tensor, edges));
+        }
+        for (uint32_t k = 0; arg->kind == MT_KIND_TENSORS && k < arg->count; k++) {
+            if (arg->of.tensors[k] != NULL) {
+                MT_TRY(replace((mt_tensor **)(uintptr_t)&arg->of.tensors[k], &edges[k]));
+            }
+        }
+    }
+    for (uint32_t i = 0; i < row->n_results; i++) {
+        mt_value *result = &f->results[i];
+        if (result->kind != MT_KIND_TENSOR ||
+            mt__tensor_category(result->of.tensor) != MT_CATEGORY_REAL) {
+            continue;
+        }
+        mt__edge self = {node, i};
+        MT_TRY(node->of.op.outer != NULL ? replace_sliced(&result->of.tensor, node->of.op.outer)
+                                         : replace(&result->of.tensor, &self));
+    }
+    return MT_OK;
+}
+
+/* ---- formulas -----------------------------------------------------------------------------------
+ */
+
+static int unpack_metas(frame *f, const mt_node *node)
+{
+    uint32_t count = node->n_inputs + node->n_outputs;
+    f->metas = f->stack_metas;
+    if (count > STACK_METAS) {
+        f->metas = mtb_calloc(count, sizeof(mt__meta));
+        if (f->metas == NULL) {
+            return mtb_fail(MT_ENOMEM, "backward(): no memory for %u shapes", count);
+        }
+    }
+    const mt__packed_meta *packed = (const mt__packed_meta *)(const void *)node->metas;
+    for (uint32_t i = 0; i < count; i++) {
+        mt__meta *meta = &f->metas[i];
+        meta->dtype = packed->dtype;
+        meta->device = packed->device;
+        meta->shape.n_dims = packed->n_dims;
+        for (uint32_t k = 0; k < packed->n_dims; k++) {
+            meta->shape.sizes[k] = packed->sizes[k];
+        }
+        packed = mt__packed_next(packed);
+    }
+    return MT_OK;
+}
+
+/* A user's formula has a place for each argument, not for each input. */
+static int run_user(frame *f, const mt_node *node)
+{
+    const mt__op_row *row = node->row;
+    mt_tensor *grads_in[MT_MAX_PARAMS] = {NULL};
+    const uint32_t *first = node->of.op.first;
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        for (uint32_t k = first[i]; first[i + 1] - first[i] != 1 && k < first[i + 1]; k++) {
+            if (f->b.wanted[k]) {
+                return mtb_fail(MT_ENOTSUP,
+                                "%s: a derivative cannot give gradients of a list of tensors",
+                                row->trace_name);
+            }
+        }
+    }
+    int status = row->user_backward(row->user_context, f->b.args, f->b.results, f->b.grads, grads_in);
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        if (grads_in[i] != NULL && status == MT_OK && first[i + 1] - first[i] == 1) {
+            f->b.grads_in[first[i]] = grads_in[i];
+        } else {
+            mt_tensor_release(grads_in[i]);
+        }
+    }
+    return status > 0 ? mtb_fail(MT_ECALLBACK, "%s: its derivative returned %d", row->trace_name,
+                                 status)
+                      : status;
+}
+
+static int call_formula(frame *f, mt_node *node)
+{
+    MT_TRY(hold_saved(f, node));
+    MT_TRY(check_versions(f, node));
+    if (!mt__thread.grad_disabled) {
+        MT_TRY(place_saved(f, node));
+    }
+    if (node->row->user_backward != NULL) {
+        return run_user(f, node);
+    }
+    return node->row->derivative->run(&f->b);
+}
+
+static int run_op(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in)
+{
+    frame f;
+    f.b.node = node;
+    f.b.args = f.args;
+    f.b.results = f.results;
+    f.b.grads = grads;
+    f.b.n_grads = node->n_outputs;
+    f.b.n_inputs = node->n_inputs;
+    f.b.grads_in = grads_in;
+    f.b.wanted = wanted;
+    f.b.n_temps = 0;
+    f.geometry = node->of.op.geometry;
+    int status = unpack_metas(&f, node);
+    if (status != MT_OK) {
+        return status;
+    }
+    status = call_formula(&f, node);
+    for (uint32_t i = 0; i < f.b.n_temps; i++) {
+        mt_tensor_release(f.b.temps[i]);
+    }
+    drop_saved(&f, node->row);
+    if (f.metas != f.stack_metas) {
+        mtb_free(f.metas);
+    }
+    return status;
+}
+
+/* ---- what came out ------------------------------------------------------------------------------
+ */
+
+static bool fits(const mt_tensor *grad, const mt__packed_meta *meta)
+{
+    if (grad->n_dims != meta->n_dims || grad->dtype != meta->dtype ||
+        grad->device != meta->device) {
+        return false;
+    }
+    for (uint32_t i = 0; i < meta->n_dims; i++) {
+        if (grad->sizes[i] != meta->sizes[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool expands_to(const mt__packed_meta *meta, const mt_tensor *grad)
+{
+    if (meta->n_dims > grad->n_dims) {
+        return false;
+    }
+    uint32_t lead = grad->n_dims - meta->n_dims;
+    for (uint32_t i = 0; i < meta->n_dims; i++) {
+        if (meta->sizes[i] != 1 && meta->sizes[i] != grad->sizes[lead + i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static MT_NOINLINE int make_fit(const mt_node *node, uint32_t i, const mt__packed_meta *meta,
+                                mt_tensor **grad)
+{
+    char got[MT_SHAPE_TEXT];
+    char want[MT_SHAPE_TEXT];
+    if (!expands_to(meta, *grad)) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Function %s returned an invalid gradient at index %u - got %s but expected "
+                        "shape compatible with %s",
+                        mt_node_name(node), i, mt__shape_text((*grad)->sizes, (*grad)->n_dims, got),
+                        mt__shape_text(meta->sizes, meta->n_dims, want));
+    }
+    if (meta->device != (*grad)->device) {
+        strncpy(want, mt_device_name(meta->device), sizeof(want) - 1);
+        want[sizeof(want) - 1] = '\0';
+        return mtb_fail(MT_ERUNTIME,
+                        "Function %s returned an invalid gradient at index %u - expected device %s "
+                        "but got %s",
+                        mt_node_name(node), i, want, mt_device_name((*grad)->device));
+    }
+    mt__shape shape = {.n_dims = meta->n_dims};
+    memcpy(shape.sizes, meta->sizes, meta->n_dims * sizeof(int64_t));
+    mt_tensor *fitting = NULL;
+    MT_TRY(mt__reduce_to(*grad, &shape, (mt_dtype)meta->dtype, &fitting));
+    mt_tensor_release(*grad);
+    *grad = fitting;
+    return MT_OK;
+}
+
+static int check_grads(const mt_node *node, const bool *wanted, mt_tensor **grads_in)
+{
+    const mt__packed_meta *meta = (const mt__packed_meta *)(const void *)node->metas;
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (grads_in[i] != NULL && !wanted[i]) {
+            mt_tensor_release(grads_in[i]);
+            grads_in[i] = NULL;
+        } else if (grads_in[i] != NULL && MT_UNLIKELY(!fits(grads_in[i], meta))) {
+            MT_TRY(make_fit(node, i, meta, &grads_in[i]));
+        }
+        meta = mt__packed_next(meta);
+    }
+    return MT_OK;
+}
+
+int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in)
+{
+    switch ((mt__node_kind)node->kind) {
+    case MT_NODE_OP: MT_TRY(run_op(node, grads, wanted, grads_in)); break;
+    case MT_NODE_SLICES: MT_TRY(mt__slices_run(node, grads, wanted, grads_in)); break;
+    case MT_NODE_FUNCTION:
+        MT_TRY(mt__function_backward(node->of.call, grads, node->n_outputs, grads_in,
+                                     node->n_inputs));
+        break;
+    case MT_NODE_LEAF: return MT_OK;
+    }
+    return check_grads(node, wanted, grads_in);
+}
+
+/* ---- the profiler's scopes ----------------------------------------------------------------------
+ */
+
+static mtprof_token scope(const mt_node *node, const char *name, uint32_t record_scope)
+{
+    mt__trace_node info = {
+        .has_sequence = node->kind != MT_NODE_LEAF,
+        .record_scope = record_scope,
+        .forward_thread = node->forward_thread,
+        .sequence = node->sequence,
+    };
+    mtprof_site *site = mt__trace_site(name);
+    return site == NULL ? 0 : mt__trace_node_begin(site, &info);
+}
+
+static MT_NOINLINE mtprof_token scope_outer(const mt_node *node)
+{
+    char name[160];
+    snprintf(name, sizeof(name), "autograd::engine::evaluate_function: %s", mt_node_name(node));
+    return scope(node, name, 0);
+}
+
+mtprof_token mt__node_scope_outer(const mt_node *node)
+{
+    return mt__trace_on() ? scope_outer(node) : 0;
+}
+
+mtprof_token mt__node_scope_inner(const mt_node *node)
+{
+    return mt__trace_on() ? scope(node, mt_node_name(node), 1) : 0;
+}
+
+int mt__node_run_traced(mt_node *node, mt_tensor *const *grads, const bool *wanted,
+                        mt_tensor **grads_in)
+{
+    mtprof_token token = mt__node_scope_inner(node);
+    int status = mt__node_run(node, grads, wanted, grads_in);
+    mt__trace_end(token);
+    return status;
+}
+
+/* ---- backward.h ---------------------------------------------------------------------------------
+ */
+
+static const frame *frame_of(const mt__backward *b)
+{
+    return (const frame *)b;
+}
+
+uint32_t mt__input_of(const mt__backward *b, uint32_t arg)
+{
+    return b->node->of.op.first[arg];
+}
+
+const mt__meta *mt__input_meta(const mt__backward *b, uint32_t input)
+{
+    return &frame_of(b)->metas[input];
+}
+
+const mt__meta *mt__result_meta(const mt__backward *b, uint32_t result)
+{
+    return &frame_of(b)->metas[b->n_inputs + result];
+}
+
+const mt__geometry *mt__self_geometry(const mt__backward *b)
+{
+    return frame_of(b)->geometry;
+}
+
+bool mt__wants(const mt__backward *b, uint32_t arg)
+{
+    const uint32_t *first = b->node->of.op.first;
+    return first[arg] != first[arg + 1] && b->wanted[first[arg]];
+}
+
+void mt__bw_give(mt__backward *b, uint32_t arg, mt_tensor *grad)
+{
+    const uint32_t *first = b->node->of.op.first;
+    if (first[arg] != first[arg + 1]) {
+        mt_tensor **place = &b->grads_in[first[arg]];
+        mt_tensor_release(*place);
+        *place = mt_tensor_retain(grad);
+    }
+}
+
+int mt__bw_give_reduced(mt__backward *b, uint32_t arg, mt_tensor *grad)
+{
+    const uint32_t *first = b->node->of.op.first;
+    if (first[arg] == first[arg + 1]) {
+        return MT_OK;
+    }
+    const mt__meta *meta = mt__input_meta(b, first[arg]);
+    mt_tensor *reduced = NULL;
+    MT_TRY(mt__reduce_to(grad, &meta->shape, (mt_dtype)meta->dtype, &reduced));
+    mt_tensor_release(b->grads_in[first[arg]]);
+    b->grads_in[first[arg]] = reduced;
+    return MT_OK;
+}
+
+static int sum_to(mt_tensor *grad, const mt__shape *shape, mt_tensor **out)
+{
+    int64_t dims[MT_MAX_DIMS];
+    size_t n = 0;
+    uint32_t lead = grad->n_dims - shape->n_dims;
+    for (uint32_t i = 0; i < grad->n_dims; i++) {
+        if (i < lead || (shape->sizes[i - lead] == 1 && grad->sizes[i] != 1)) {
+            dims[n++] = i;
+        }
+    }
+    if (lead == 0 || n > lead) {
+        mt_tensor *sum = NULL;
+        MT_TRY(mt_sum(grad, dims, n, true, &sum));
+        if (lead == 0) {
+            *out = sum;
+            return MT_OK;
+        }
+        int status = mt_view(sum, shape->sizes, shape->n_dims, out);
+        mt_tensor_release(sum);
+        return status;
+    }
+    return mt_sum(grad, dims, n, false, out);
+}
+
+int mt__reduce_to(mt_tensor *grad, const mt__shape *shape, mt_dtype dtype, mt_tensor **out)
+{
+    mt__shape have = mt__tensor_shape(grad);
+    mt_tensor *sum = NULL;
+    *out = NULL;
+    if (mt__shape_equal(&have, shape)) {
+        sum = mt_tensor_retain(grad);
+    } else {
+        MT_TRY(sum_to(grad, shape, &sum));
+    }
+    if (sum->dtype == dtype) {
+        *out = sum;
+        return MT_OK;
+    }
+    int status = mt_to_with(sum, dtype, MT_DEVICE_NONE, false, false, out);
+    mt_tensor_release(sum);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running one node. Whether a graph is created is the thread's grad mode.
+ */
+#ifndef MINDTORCH_AUTOGRAD_EVALUATE_H
+#define MINDTORCH_AUTOGRAD_EVALUATE_H
+
+#include "mindtorch/autograd/node.h"
+#include "mindtorch/trace/trace.h"
+
+/* grads: n_outputs, NULL = zero. wanted, grads_in: n_inputs; grads_in is NULL at entry and has what
+ * fits the inputs' shapes and types on success, whatever of it on failure. Saved tensors stay. */
+int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in);
+
+/* The same inside the profiler's scope of the node ("MulBackward0"). */
+int mt__node_run_traced(mt_node *node, mt_tensor *const *grads, const bool *wanted,
+                        mt_tensor **grads_in);
+
+/* The scopes of a node: around everything that is done for it, and around its formula. 0 while
+ * nothing records. */
+mtprof_token mt__node_scope_outer(const mt_node *node);
+mtprof_token mt__node_scope_inner(const mt_node *node);
+
+int mt__slices_run(mt_node *node, mt_tensor *const *grads, const bool *wanted,
+                   mt_tensor **grads_in);
+
+/* "Trying to backward through the graph a second time..." */
+int mt__refuse_twice(void);
+
+/* Sums a gradient over what was broadcast and turns it into `dtype`. One reference in *out, to the
+ * gradient itself if there is nothing to do. The sizes must broadcast to the gradient's. */
+int mt__reduce_to(mt_tensor *grad, const mt__shape *shape, mt_dtype dtype, mt_tensor **out);
+
+#endif /* MINDTORCH_AUTOGRAD_EVALUATE_H */
