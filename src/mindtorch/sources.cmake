@@ -4,7 +4,7 @@
 # built.
 set(MINDTORCH_SOURCES
     src/mindtorch/trace/flops.c
-    src/mindtorch/trace/trace.c
+    src/mindtorch/trace/op_trace.c
     # core
     src/mindtorch/core/backends.c
     src/mindtorch/core/device.c
@@ -13,7 +13,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/core/pool.c
     src/mindtorch/core/random.c
     src/mindtorch/core/shape.c
-    src/mindtorch/core/status.c
+    src/mindtorch/core/status_text.c
     src/mindtorch/core/storage.c
     src/mindtorch/core/tensor.c
     src/mindtorch/core/thread_cache.c
@@ -23,7 +23,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/dispatch/dispatch.c
     src/mindtorch/dispatch/op_api.c
     src/mindtorch/dispatch/schema.c
-    src/mindtorch/dispatch/typed.c
+    src/mindtorch/dispatch/typed_results.c
     src/mindtorch/dispatch/user_ops.c
     # ops
     src/mindtorch/ops/op_batch_norm.c

@@ -24,9 +24,8 @@ static double mean_factor(const mt_value *reduction, int64_t numel)
 
 int mt__nll_loss_backward(mt__backward *b)
 {
-    if (b->grads[0] == NULL || (b->n_grads > 1 && b->grads[1] != NULL)) {
-        return mtb_fail(MT_ENOTSUP, "the derivative for 'nll_loss_forward' is not implemented with "
-                                    "respect to total_weight");
+    if (b->grads[0] == NULL) {
+        return MT_OK; /* total_weight does not depend on the input */
     }
     MT_TRY(mt_nll_loss_backward(b->grads[0], argument(b, 0), argument(b, 1), argument(b, 2),
                                 b->args[3].of.integer, b->args[4].of.integer,

@@ -10,20 +10,6 @@ static mt_tensor *argument(const mt__backward *b, uint32_t i)
     return b->args[i].kind == MT_KIND_TENSOR ? b->args[i].of.tensor : NULL;
 }
 
-/* Formulas that only know the first result's gradient. */
-static int need_first_grad(const mt__backward *b, const char *op)
-{
-    for (uint32_t i = 1; i < b->n_grads; i++) {
-        if (b->grads[i] != NULL) {
-            return mtb_fail(MT_ENOTSUP,
-                            "the derivative for '%s' is not implemented with respect to "
-                            "its result %u",
-                            op, i);
-        }
-    }
-    return MT_OK;
-}
-
 /* ---- softmax ---- */
 
 int mt__softmax_backward(mt__backward *b)
@@ -121,6 +107,8 @@ typedef struct norm {
     double eps;
     mt_tensor *normalised;
     mt_tensor *rstd;
+    mt_tensor *mean_grad; /* of the results mean and rstd, broadcast as weight is; or NULL */
+    mt_tensor *rstd_grad;
 } norm;
 
 /* Mean and variance as functions of the input, so that they are differentiated too. */
@@ -146,7 +134,7 @@ static int normalise(mt__backward *b, norm *n)
 }
 
 /* rstd (g w - mean(g w) - x mean(g w x)), x normalised; `fixed` statistics leave the means away */
-static int norm_grad_input(mt__backward *b, const norm *n, bool fixed)
+static int grad_of_output(mt__backward *b, const norm *n, bool fixed, mt_tensor **out)
 {
     mt_tensor *g = b->grads[0];
     if (n->weight != NULL) {
@@ -169,7 +157,47 @@ static int norm_grad_input(mt__backward *b, const norm *n, bool fixed)
         g = *rest;
     }
     MT_TRY(mt_mul(g, n->rstd, mt__bw_temp(b)));
-    mt__bw_give(b, 0, mt__bw_last(b));
+    *out = mt__bw_last(b);
+    return MT_OK;
+}
+
+/* Through the statistics themselves, over W elements each: d mean / W - d rstd rstd^2 x / W. */
+static int add_grad_of_statistics(mt__backward *b, const norm *n, mt_tensor **sum)
+{
+    double width = 1.0;
+    for (uint32_t i = 0; i < n->n_dims; i++) {
+        width *= (double)n->input->sizes[n->dims[i]];
+    }
+    if (n->mean_grad != NULL) {
+        MT_TRY(mt_add_with(*sum, n->mean_grad, mt_real(1.0 / width), mt__bw_temp(b)));
+        *sum = mt__bw_last(b);
+    }
+    if (n->rstd_grad != NULL) {
+        mt_tensor **square = mt__bw_temp(b);
+        mt_tensor **scaled = mt__bw_temp(b);
+        mt_tensor **product = mt__bw_temp(b);
+        MT_TRY(mt_mul(n->rstd, n->rstd, square));
+        MT_TRY(mt_mul(*square, n->rstd_grad, scaled));
+        MT_TRY(mt_mul(*scaled, n->normalised, product));
+        MT_TRY(mt_add_with(*sum, *product, mt_real(-1.0 / width), mt__bw_temp(b)));
+        *sum = mt__bw_last(b);
+    }
+    return MT_OK;
+}
+
+static int norm_grad_input(mt__backward *b, const norm *n, bool fixed)
+{
+    mt_tensor *sum = NULL;
+    if (b->grads[0] != NULL) {
+        MT_TRY(grad_of_output(b, n, fixed, &sum));
+    } else {
+        MT_TRY(mt_zeros_like(n->input, mt__bw_temp(b)));
+        sum = mt__bw_last(b);
+    }
+    if (!fixed) {
+        MT_TRY(add_grad_of_statistics(b, n, &sum));
+    }
+    mt__bw_give(b, 0, sum);
     return MT_OK;
 }
 
@@ -189,6 +217,9 @@ static int norm_from_ops(mt__backward *b, const norm *n, uint32_t weight, bool f
     if (mt__wants(b, 0)) {
         MT_TRY(norm_grad_input(b, n, fixed));
     }
+    if (b->grads[0] == NULL) {
+        return MT_OK; /* statistics do not depend on weight and bias */
+    }
     if (mt__wants(b, weight)) {
         MT_TRY(mt_mul(b->grads[0], n->normalised, mt__bw_temp(b)));
         MT_TRY(give_summed(b, n, weight, mt__bw_last(b)));
@@ -197,6 +228,12 @@ static int norm_from_ops(mt__backward *b, const norm *n, uint32_t weight, bool f
         MT_TRY(give_summed(b, n, weight + 1, b->grads[0]));
     }
     return MT_OK;
+}
+
+/* The fused op has no derivative, and knows the gradient of the output alone. */
+static bool needs_ops(const mt__backward *b)
+{
+    return mt_grad_enabled() || b->grads[0] == NULL || b->grads[1] != NULL || b->grads[2] != NULL;
 }
 
 /* Gives what a fused backward op has written, in its order. */
@@ -220,9 +257,12 @@ int mt__layer_norm_backward(mt__backward *b)
     };
     mt_tensor *input = argument(b, INPUT);
     const mt_value *shape = &b->args[SHAPE];
-    MT_TRY(need_first_grad(b, "native_layer_norm"));
-    if (mt_grad_enabled()) {
-        norm n = {.input = input, .weight = argument(b, WEIGHT), .eps = b->args[EPS].of.real};
+    if (needs_ops(b)) {
+        norm n = {.input = input,
+                  .weight = argument(b, WEIGHT),
+                  .eps = b->args[EPS].of.real,
+                  .mean_grad = b->grads[1],
+                  .rstd_grad = b->grads[2]};
         uint32_t before = input->n_dims - shape->count;
         for (uint32_t i = 0; i < input->n_dims; i++) {
             if (i < before) {
@@ -271,6 +311,8 @@ static int batch_norm_from_ops(mt__backward *b, bool training, double eps)
     }
     MT_TRY(as_channels(b, argument(b, 1), n.input, &n.weight));
     if (training) {
+        MT_TRY(as_channels(b, b->grads[1], n.input, &n.mean_grad));
+        MT_TRY(as_channels(b, b->grads[2], n.input, &n.rstd_grad));
         MT_TRY(normalise(b, &n));
         return norm_from_ops(b, &n, 1, false);
     }
@@ -295,8 +337,7 @@ int mt__batch_norm_backward(mt__backward *b)
     };
     bool training = b->args[TRAINING].of.integer != 0;
     double eps = b->args[EPS].of.real;
-    MT_TRY(need_first_grad(b, "native_batch_norm"));
-    if (mt_grad_enabled()) {
+    if (needs_ops(b)) {
         return batch_norm_from_ops(b, training, eps);
     }
     const uint32_t args[3] = {INPUT, WEIGHT, BIAS};

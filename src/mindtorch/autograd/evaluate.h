@@ -6,7 +6,7 @@
 #define MINDTORCH_AUTOGRAD_EVALUATE_H
 
 #include "mindtorch/autograd/node.h"
-#include "mindtorch/trace/trace.h"
+#include "mindtorch/trace/op_trace.h"
 
 /* grads: n_outputs, NULL = zero. wanted, grads_in: n_inputs; grads_in is NULL at entry and has what
  * fits the inputs' shapes and types on success, whatever of it on failure. Saved tensors stay. */

@@ -9,7 +9,7 @@
 #include "mindtorch/autograd/hooks.h"
 #include "mindtorch/core/pool.h"
 #include "mindtorch/core/thread_state.h"
-#include "mindtorch/trace/trace.h"
+#include "mindtorch/trace/op_trace.h"
 
 #include <sched.h>
 #include <string.h>

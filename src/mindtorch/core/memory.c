@@ -23,7 +23,7 @@
 #include "mindtorch/core/backends.h"
 #include "mindtorch/core/memory_classes.h"
 #include "mindtorch/core/thread_cache.h"
-#include "mindtorch/trace/trace.h"
+#include "mindtorch/trace/op_trace.h"
 
 #include <mindtorch/status.h>
 

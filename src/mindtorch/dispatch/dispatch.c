@@ -20,7 +20,7 @@
 #include "mindtorch/dispatch/autograd_hook.h"
 #include "mindtorch/dispatch/call.h"
 #include "mindtorch/dispatch/user_ops.h"
-#include "mindtorch/trace/trace.h"
+#include "mindtorch/trace/op_trace.h"
 
 #include <string.h>
 

@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "base/fail.h"
 #include "mindtorch/optim/optimizer_options.h"
-#include "mindtorch/trace/trace.h"
+#include "mindtorch/trace/op_trace.h"
 
 #include <mindtorch/autograd.h>
 #include <mindtorch/ops.h>

@@ -3,7 +3,7 @@
  * Ops as libmtprof wants them: arguments become values and shapes, tensors become numbers. Only
  * what the recording asks for is computed.
  */
-#include "mindtorch/trace/trace.h"
+#include "mindtorch/trace/op_trace.h"
 
 #include "base/alloc.h"
 #include "base/compiler.h"

@@ -3,8 +3,8 @@
  * The one place of the runtime that knows libmtprof. While nothing records, each of these is one
  * load and one branch.
  */
-#ifndef MINDTORCH_TRACE_TRACE_H
-#define MINDTORCH_TRACE_TRACE_H
+#ifndef MINDTORCH_TRACE_OP_TRACE_H
+#define MINDTORCH_TRACE_OP_TRACE_H
 
 #include <mindtorch/value.h>
 #include <mtprof/op.h>
@@ -72,4 +72,4 @@ static inline void mt__trace_memory(mt_device device, const void *address, int64
                  reserved_bytes);
 }
 
-#endif /* MINDTORCH_TRACE_TRACE_H */
+#endif /* MINDTORCH_TRACE_OP_TRACE_H */
