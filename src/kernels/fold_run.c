@@ -212,6 +212,9 @@ static void fold_range(const reduction *run, const char *in, int64_t begin, int6
                        mt__partial *partial)
 {
     const mt__reduce_plan *plan = &run->plan;
+    if (begin == end) { /* nothing: a size may be 0 */
+        return;
+    }
     if (plan->n_reduced <= 1 && (plan->n_reduced == 0 || plan->reduced[0].in == 1)) {
         fold_block(run, in + (size_t)begin * run->in_bytes, end - begin, partial, 0);
         return;

@@ -30,12 +30,42 @@ static int64_t grain_of(uint16_t code)
     return is_dear ? DEAR_GRAIN : CHEAP_GRAIN;
 }
 
+/* The loop of one input that does what a power with this exponent does; NULL where there is none.
+ * As in torch the exponent 1/2 is the square root, of -0 and of -infinity too. */
+static mt__loop_fn *find_power(const mt_scalar *exponent, uint32_t dtype)
+{
+    static mt__loop_fn *const *const cubes[MT_ISA_I_LEVELS] = MT_LOOP_LEVELS(mt__cube_loops);
+    double power = mt__scalar_real(exponent);
+    if (power == 2.0) {
+        return mt__unary_loop(MT_UNARY_SQUARE, dtype);
+    }
+    if (dtype != MT_DTYPE_F32 && dtype != MT_DTYPE_F64) {
+        return NULL;
+    }
+    if (power == 3.0) {
+        return cubes[mt__isa_level()][dtype == MT_DTYPE_F64];
+    }
+    if (power == -1.0) {
+        return mt__unary_loop(MT_UNARY_RECIPROCAL, dtype);
+    }
+    if (power == 0.5) {
+        return mt__unary_loop(MT_UNARY_SQRT, dtype);
+    }
+    return power == -0.5 ? mt__unary_loop(MT_UNARY_RSQRT, dtype) : NULL;
+}
+
 /* A number with every element of the tensor: its strides are all 0. */
 static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__loop_fn *loop,
                                 const mt__loop_params *params)
 {
     static const int64_t no_strides[MT_MAX_DIMS] = {0};
     const mt_array *tensor = &call->tensors[1];
+    if (call->code == MT_BINARY_POW && form == 1) {
+        mt__loop_fn *power = find_power(&call->scalars[0], tensor->dtype);
+        if (power != NULL) {
+            return mt__pointwise(call->tensors, 2, power, params, CHEAP_GRAIN);
+        }
+    }
     uint64_t element = 0;
     mt__scalar_store(&call->scalars[0], (mt_dtype)tensor->dtype, &element);
     int64_t numel;

@@ -18,9 +18,9 @@ enum {
 
 /* ---- fill ---- */
 
-static uint32_t fill_zero(void *const *arrays, int64_t n, const mt__loop_params *params)
+static uint32_t fill_bytes(void *const *arrays, int64_t n, const mt__loop_params *params)
 {
-    memset(arrays[0], (int)params->integer[0], (size_t)n); /* elements of one byte */
+    memset(arrays[0], (int)params->integer[0], (size_t)n);
     return 0;
 }
 
@@ -46,7 +46,7 @@ int mt__host_fill(void *context, mt_stream *stream, const mt_kernel_call *call)
                           .data = {out->data},
                           .bytes = {1},
                           .linear = {true}};
-        mt__strided_for(&it, fill_zero, &params, MOVE_GRAIN * 4);
+        mt__strided_for(&it, fill_bytes, &params, MOVE_GRAIN * 4);
         return MT_OK;
     }
     mt__pointwise(out, 1, loops[mt__isa_level()][mt__width_index(bytes)], &params, MOVE_GRAIN);

@@ -62,14 +62,19 @@ static void set_bounds(mt__loop_params *params, const mt_kernel_call *call, uint
     }
 }
 
+mt__loop_fn *mt__unary_loop(uint16_t code, uint32_t dtype)
+{
+    loop_table *table = tables[dtype][mt__isa_level()];
+    return table == NULL ? NULL : (*table)[code];
+}
+
 int mt__host_unary(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
     const mt_array *arrays = call->tensors;
     uint32_t dtype = arrays[1].dtype;
-    loop_table *table = tables[dtype][mt__isa_level()];
-    mt__loop_fn *loop = table == NULL ? NULL : (*table)[call->code];
+    mt__loop_fn *loop = mt__unary_loop(call->code, dtype);
     if (MT_UNLIKELY(loop == NULL)) {
         return mtb_fail(MT_ENOTSUP, "UNARY %u: not implemented for dtype %u", call->code, dtype);
     }

@@ -71,6 +71,9 @@ MT_LOOP_TABLE(mt__ternary_f64, MT_TERNARY_COUNT);
 /* a ? b : c over elements of 1, 2, 4 and 8 bytes. */
 MT_LOOP_TABLE(mt__where_loops, 4);
 
+/* x * x * x for float, double. */
+MT_LOOP_TABLE(mt__cube_loops, 2);
+
 /* Conversions: index (type of in) * MT_DTYPE_COUNT + (type of out). */
 MT_LOOP_TABLE(mt__convert_loops, MT_DTYPE_COUNT *MT_DTYPE_COUNT);
 
@@ -93,6 +96,9 @@ static inline uint32_t mt__width_index(int64_t bytes)
 {
     return bytes == 8 ? 3U : bytes == 4 ? 2U : (uint32_t)bytes - 1U;
 }
+
+/* The loop of MT_KERNEL_UNARY for this processor; NULL where the type has none. */
+mt__loop_fn *mt__unary_loop(uint16_t code, uint32_t dtype);
 
 /* ---- scalars ---- */
 

@@ -26,7 +26,7 @@ typedef struct mt__layer_norm {
 } mt__layer_norm;
 
 typedef struct mt__layer_norm_backward {
-    void *grad_in; /* NULL: not wanted */
+    void *grad_in;                                /* NULL: not wanted */
     const void *grad, *in, *mean, *rstd, *weight; /* weight may be NULL */
     int64_t width;
     bool wants_weight, wants_bias;

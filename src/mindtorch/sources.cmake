@@ -35,6 +35,8 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/op_embedding.c
     src/mindtorch/ops/op_equal.c
     src/mindtorch/ops/op_extreme.c
+    src/mindtorch/ops/op_index.c
+    src/mindtorch/ops/op_join.c
     src/mindtorch/ops/op_layer_norm.c
     src/mindtorch/ops/op_loss.c
     src/mindtorch/ops/op_loss_bce.c
@@ -44,10 +46,13 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/op_nn_support.c
     src/mindtorch/ops/op_norm.c
     src/mindtorch/ops/op_optim.c
+    src/mindtorch/ops/op_pick.c
+    src/mindtorch/ops/op_pick_support.c
     src/mindtorch/ops/op_random.c
     src/mindtorch/ops/op_reduce.c
     src/mindtorch/ops/op_sample.c
     src/mindtorch/ops/op_softmax.c
+    src/mindtorch/ops/op_sort.c
     src/mindtorch/ops/op_split.c
     src/mindtorch/ops/op_support.c
     src/mindtorch/ops/op_ternary.c
@@ -55,14 +60,34 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/op_view.c
     src/mindtorch/ops/op_view_backward.c
     src/mindtorch/ops/pointwise_plan.c
-    src/mindtorch/ops/reduce_plan.c
+    src/mindtorch/ops/reduction_plan.c
     src/mindtorch/ops/type_names.c
     src/mindtorch/ops/view_geometry.c
     # autograd
+    src/mindtorch/autograd/accumulate.c
+    src/mindtorch/autograd/backward.c
+    src/mindtorch/autograd/derivative_table.c
+    src/mindtorch/autograd/derive_arithmetic.c
+    src/mindtorch/autograd/derive_create.c
+    src/mindtorch/autograd/derive_index.c
     src/mindtorch/autograd/derive_loss.c
     src/mindtorch/autograd/derive_matrix.c
     src/mindtorch/autograd/derive_nn.c
+    src/mindtorch/autograd/derive_pointwise.c
+    src/mindtorch/autograd/derive_reduce.c
     src/mindtorch/autograd/derive_view.c
+    src/mindtorch/autograd/engine.c
+    src/mindtorch/autograd/evaluate.c
+    src/mindtorch/autograd/formula.c
+    src/mindtorch/autograd/function.c
+    src/mindtorch/autograd/hooks.c
+    src/mindtorch/autograd/meta.c
+    src/mindtorch/autograd/node.c
+    src/mindtorch/autograd/node_names.c
+    src/mindtorch/autograd/record_node.c
+    src/mindtorch/autograd/run_backward.c
+    src/mindtorch/autograd/slices.c
+    src/mindtorch/autograd/views.c
     # optim
     src/mindtorch/optim/clip_grad_norm.c
     src/mindtorch/optim/optimizer.c
@@ -74,24 +99,58 @@ set(MINDTORCH_SOURCES
 
 # Kernels in host memory.
 set(MT_KERNEL_SOURCES
+    src/kernels/element.c
+    src/kernels/fold_plan.c
+    src/kernels/fold_run.c
     src/kernels/gemm.c
+    src/kernels/host_batch_norm.c
+    src/kernels/host_binary.c
+    src/kernels/host_copy.c
+    src/kernels/host_create.c
+    src/kernels/host_lanes.c
+    src/kernels/host_layer_norm.c
+    src/kernels/host_nll_loss.c
+    src/kernels/host_optimizer.c
+    src/kernels/host_random.c
+    src/kernels/host_reduce.c
+    src/kernels/host_ternary.c
+    src/kernels/host_unary.c
     src/kernels/index_gather.c
     src/kernels/index_mask.c
     src/kernels/index_read.c
     src/kernels/index_rows.c
     src/kernels/index_walk.c
     src/kernels/index_write.c
+    src/kernels/isa.c
     src/kernels/join_cat.c
+    src/kernels/lanes.c
     src/kernels/onednn.c
+    src/kernels/parallel.c
     src/kernels/product.c
     src/kernels/scratch.c
     src/kernels/sort_keys.c
     src/kernels/sort_rows.c
+    src/kernels/strided.c
 )
 
 # Kernels compiled for each level of instruction set (src/kernels/isa.h).
 set(MT_ISA_SOURCES
+    src/kernels/isa/extreme_loops.c
+    src/kernels/isa/loops_binary_int.c
+    src/kernels/isa/loops_binary_real.c
+    src/kernels/isa/loops_convert.c
+    src/kernels/isa/loops_move.c
+    src/kernels/isa/loops_random.c
+    src/kernels/isa/loops_ternary.c
+    src/kernels/isa/loops_unary_f32.c
+    src/kernels/isa/loops_unary_f64.c
+    src/kernels/isa/loops_unary_int.c
+    src/kernels/isa/norm_loops.c
+    src/kernels/isa/optimizer_loops.c
     src/kernels/isa/product_loops.c
+    src/kernels/isa/reduce_loops.c
+    src/kernels/isa/running_loops.c
+    src/kernels/isa/softmax_loops.c
 )
 
 set(MINDTORCH_PUBLIC_HEADERS

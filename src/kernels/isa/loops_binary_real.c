@@ -8,25 +8,31 @@
 #include "kernels/vector_math.h"
 
 /* X(code, type, expression). C(number) is the number in the type. */
-#define ARITHMETIC(X, T, C, F)                          \
-    X(ADD, T, x + s1 * y)                               \
-    X(SUB, T, x - s1 * y)                               \
-    X(MUL, T, x *y)                                     \
-    X(DIV, T, x / y)                                    \
+#define CHEAP(X, T, C)                            \
+    X(ADD, T, x + s1 * y)                         \
+    X(SUB, T, x - s1 * y)                         \
+    X(MUL, T, x *y)                               \
+    X(DIV, T, x / y)                              \
+    X(MAXIMUM, T, x > y || x != x ? x : y)        \
+    X(MINIMUM, T, x < y || x != x ? x : y)        \
+    X(SIGMOID_BACKWARD, T, x *(y * (C(1.0) - y))) \
+    X(TANH_BACKWARD, T, x *(C(1.0) - y * y))      \
+    X(THRESHOLD_BACKWARD, T, y <= s1 ? C(0.0) : x)
+
+#define DEAR(X, T, C, F)                                \
     X(TRUNC_DIV, T, F(trunc)(x / y))                    \
     X(FLOOR_DIV, T, floor_div_##T(x, y))                \
     X(REMAINDER, T, remainder_##T(x, y))                \
     X(FMOD, T, F(fmod)(x, y))                           \
-    X(POW, T, F(pow)(x, y))                             \
+    X(POW, T, pow_##T(x, y))                            \
     X(ATAN2, T, F(atan2)(x, y))                         \
-    X(MAXIMUM, T, x > y || x != x ? x : y)              \
-    X(MINIMUM, T, x < y || x != x ? x : y)              \
-    X(SIGMOID_BACKWARD, T, x *(y * (C(1.0) - y)))       \
-    X(TANH_BACKWARD, T, x *(C(1.0) - y * y))            \
-    X(THRESHOLD_BACKWARD, T, y <= s1 ? C(0.0) : x)      \
     X(GELU_BACKWARD, T, x *gelu_slope_##T(y))           \
     X(GELU_TANH_BACKWARD, T, x *gelu_tanh_slope_##T(y)) \
     X(SILU_BACKWARD, T, x *silu_slope_##T(y))
+
+#define pow_float        mt__pow_f32
+#define pow_double       pow
+#define gelu_slope_float mt__gelu_slope_f32
 
 #define C_float(number)  number##F
 #define C_double(number) number
@@ -62,13 +68,14 @@
 DIVISION(float, C_float, F_float)
 DIVISION(double, C_double, F_double)
 
-#define SLOPES(T, C, EXP, TANH, SIGMOID, ERF)                                   \
-    /* (1 + erf(y / sqrt 2)) / 2 + y e^(-y^2 / 2) / sqrt(2 pi) */               \
-    MT_INLINE T gelu_slope_##T(T y)                                             \
-    {                                                                           \
-        T below = C(0.5) * (C(1.0) + ERF(y * C(0.70710678118654752)));          \
-        return below + y * (C(0.39894228040143268) * EXP(C(-0.5) * y * y));     \
-    }                                                                           \
+/* (1 + erf(y / sqrt 2)) / 2 + y e^(-y^2 / 2) / sqrt(2 pi) */
+MT_INLINE double gelu_slope_double(double y)
+{
+    double below = 0.5 * (1.0 + erf(y * 0.70710678118654752));
+    return below + y * (0.39894228040143268 * mt__exp_f64(-0.5 * y * y));
+}
+
+#define SLOPES(T, C, TANH, SIGMOID)                                             \
     MT_INLINE T gelu_tanh_slope_##T(T y)                                        \
     {                                                                           \
         T t = TANH(C(0.79788456080286536) * (y + C(0.044715) * (y * y * y)));   \
@@ -81,19 +88,23 @@ DIVISION(double, C_double, F_double)
         return s * (C(1.0) + y * (C(1.0) - s));                                 \
     }
 
-SLOPES(float, C_float, mt__exp_f32, mt__tanh_f32, mt__sigmoid_f32, mt__erf_f32)
-SLOPES(double, C_double, mt__exp_f64, mt__tanh_f64, mt__sigmoid_f64, erf)
+SLOPES(float, C_float, mt__tanh_f32, mt__sigmoid_f32)
+SLOPES(double, C_double, mt__tanh_f64, mt__sigmoid_f64)
 
-#define LOOP(code, T, expression)  MT_LOOP2(binary_##T##_##code, T, T, real, expression)
-#define ENTRY(code, T, expression) [MT_BINARY_##code] = binary_##T##_##code,
+#define CHEAP_LOOP(code, T, expression) MT_LOOP2_NARROW(binary_##T##_##code, T, T, real, expression)
+#define LOOP(code, T, expression)       MT_LOOP2(binary_##T##_##code, T, T, real, expression)
+#define ENTRY(code, T, expression)      [MT_BINARY_##code] = binary_##T##_##code,
 
-ARITHMETIC(LOOP, float, C_float, F_float)
-ARITHMETIC(LOOP, double, C_double, F_double)
+CHEAP(CHEAP_LOOP, float, C_float)
+CHEAP(CHEAP_LOOP, double, C_double)
+DEAR(LOOP, float, C_float, F_float)
+DEAR(LOOP, double, C_double, F_double)
 MT_COMPARISONS(MT_COMPARISON_LOOP, float)
 MT_COMPARISONS(MT_COMPARISON_LOOP, double)
 
 mt__loop_fn *const MT_ISA(mt__binary_f32)[MT_BINARY_COUNT] = {
-    ARITHMETIC(ENTRY, float, C_float, F_float) MT_COMPARISONS(ENTRY, float)};
+    CHEAP(ENTRY, float, C_float) DEAR(ENTRY, float, C_float, F_float) MT_COMPARISONS(ENTRY, float)};
 
 mt__loop_fn *const MT_ISA(mt__binary_f64)[MT_BINARY_COUNT] = {
-    ARITHMETIC(ENTRY, double, C_double, F_double) MT_COMPARISONS(ENTRY, double)};
+    CHEAP(ENTRY, double, C_double) DEAR(ENTRY, double, C_double, F_double)
+        MT_COMPARISONS(ENTRY, double)};

@@ -24,7 +24,7 @@
     X(TANH, mt__tanh_f32(x))                                                                     \
     X(SIGMOID, mt__sigmoid_f32(x))                                                               \
     X(ERF, mt__erf_f32(x))                                                                       \
-    X(GELU, 0.5F * x * (1.0F + mt__erf_f32(x * 0.707106781F)))                                   \
+    X(GELU, mt__gelu_f32(x))                                                                     \
     X(GELU_TANH, 0.5F * x * (1.0F + mt__tanh_f32(0.797884561F * (x + 0.044715F * (x * x * x))))) \
     X(SILU, x / (1.0F + mt__exp_f32(-x)))                                                        \
     X(RELU, x < 0.0F ? 0.0F : x)                                                                 \

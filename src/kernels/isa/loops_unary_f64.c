@@ -69,3 +69,8 @@ mt__loop_fn *const MT_ISA(mt__unary_f64)[MT_UNARY_COUNT] = {
     TO_DOUBLE(X) TO_BOOL(X)
 #undef X
 };
+
+MT_LOOP1(cube_f32, float, float, real, x *x *x)
+MT_LOOP1(cube_f64, double, double, real, x *x *x)
+
+mt__loop_fn *const MT_ISA(mt__cube_loops)[2] = {cube_f32, cube_f64};

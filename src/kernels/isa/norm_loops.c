@@ -27,17 +27,13 @@ enum {
 #undef NORM_T
 #undef NORM_NAME
 
-#define NORM_I_LOOPS(type)                                        \
-    {                                                             \
-        .layer = type##_layer,                                    \
-        .layer_backward = type##_layer_backward,                  \
-        .layer_params = type##_layer_params,                      \
-        .affine = type##_affine,                                  \
-        .affine_columns = type##_affine_columns,                  \
-        .dots = type##_dots,                                      \
-        .dots_columns = type##_dots_columns,                      \
-        .grads = type##_grads,                                    \
-        .grads_columns = type##_grads_columns,                    \
+#define NORM_I_LOOPS(type)                                              \
+    {                                                                   \
+        .layer = type##_layer, .layer_backward = type##_layer_backward, \
+        .layer_params = type##_layer_params, .affine = type##_affine,   \
+        .affine_columns = type##_affine_columns, .dots = type##_dots,   \
+        .dots_columns = type##_dots_columns, .grads = type##_grads,     \
+        .grads_columns = type##_grads_columns,                          \
     }
 
 const mt__norm_loops MT_ISA(mt__norms)[MT_DTYPE_COUNT] = {

@@ -60,7 +60,8 @@ static int first_grad(mt_tensor *grad, mt_tensor **out)
         }
         return mt__alias(grad, out);
     }
-    return mt_clone(grad, out);
+    int64_t contiguous = 0;
+    return mt_clone_with(grad, &contiguous, out);
 }
 
 int mt__accumulate(mt_tensor *leaf, mt_tensor *take_grad)

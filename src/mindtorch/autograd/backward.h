@@ -40,6 +40,7 @@ enum {
 typedef struct mt__meta {
     mt__shape shape;
     uint8_t dtype;
+    bool turned; /* column-major in its last two dimensions: strides[n - 2] == 1 < strides[n - 1] */
     mt_device device;
 } mt__meta;
 

@@ -14,6 +14,13 @@ static mt_tensor *argument(const mt__backward *b, uint32_t i)
     return b->args[i].kind == MT_KIND_TENSOR ? b->args[i].of.tensor : NULL;
 }
 
+/* A float that may have come as an integer. */
+static double number(const mt__backward *b, uint32_t i)
+{
+    const mt_value *value = &b->args[i];
+    return value->kind == MT_KIND_REAL ? value->of.real : (double)value->of.integer;
+}
+
 /* What a mean over `numel` elements multiplies gradients with. */
 static double mean_factor(const mt_value *reduction, int64_t numel)
 {
@@ -68,8 +75,7 @@ int mt__smooth_l1_loss_backward(mt__backward *b)
     for (uint32_t i = 0; i < 2; i++) { /* symmetric */
         if (mt__wants(b, i)) {
             MT_TRY(mt_smooth_l1_loss_backward(b->grads[0], argument(b, i), argument(b, 1 - i),
-                                              b->args[2].of.integer, b->args[3].of.real,
-                                              mt__bw_temp(b)));
+                                              b->args[2].of.integer, number(b, 3), mt__bw_temp(b)));
             MT_TRY(mt__bw_give_reduced(b, i, mt__bw_last(b)));
         }
     }
@@ -109,7 +115,7 @@ int mt__mse_loss_twice(mt__backward *b)
 int mt__smooth_l1_loss_twice(mt__backward *b)
 {
     mt_tensor *h = b->grads[0];
-    double beta = b->args[4].of.real;
+    double beta = number(b, 4);
     if (mt__wants(b, 0)) {
         MT_TRY(mt_smooth_l1_loss_backward(h, argument(b, 1), argument(b, 2), b->args[3].of.integer,
                                           beta, mt__bw_temp(b)));

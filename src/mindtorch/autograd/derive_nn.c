@@ -10,6 +10,13 @@ static mt_tensor *argument(const mt__backward *b, uint32_t i)
     return b->args[i].kind == MT_KIND_TENSOR ? b->args[i].of.tensor : NULL;
 }
 
+/* A float that may have come as an integer. */
+static double number(const mt__backward *b, uint32_t i)
+{
+    const mt_value *value = &b->args[i];
+    return value->kind == MT_KIND_REAL ? value->of.real : (double)value->of.integer;
+}
+
 /* ---- softmax ---- */
 
 int mt__softmax_backward(mt__backward *b)
@@ -260,7 +267,7 @@ int mt__layer_norm_backward(mt__backward *b)
     if (needs_ops(b)) {
         norm n = {.input = input,
                   .weight = argument(b, WEIGHT),
-                  .eps = b->args[EPS].of.real,
+                  .eps = number(b, EPS),
                   .mean_grad = b->grads[1],
                   .rstd_grad = b->grads[2]};
         uint32_t before = input->n_dims - shape->count;
@@ -336,7 +343,7 @@ int mt__batch_norm_backward(mt__backward *b)
         EPS = 7
     };
     bool training = b->args[TRAINING].of.integer != 0;
-    double eps = b->args[EPS].of.real;
+    double eps = number(b, EPS);
     if (needs_ops(b)) {
         return batch_norm_from_ops(b, training, eps);
     }
@@ -381,7 +388,7 @@ int mt__embedding_twice(mt__backward *b)
 
 int mt__dropout_backward(mt__backward *b)
 {
-    double p = b->args[1].of.real;
+    double p = number(b, 1);
     MT_TRY(mt_native_dropout_backward(b->grads[0], b->results[1].of.tensor,
                                       p == 1.0 ? 0.0 : 1.0 / (1.0 - p), mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
@@ -390,8 +397,7 @@ int mt__dropout_backward(mt__backward *b)
 
 int mt__dropout_twice(mt__backward *b)
 {
-    MT_TRY(mt_native_dropout_backward(b->grads[0], argument(b, 1), b->args[2].of.real,
-                                      mt__bw_temp(b)));
+    MT_TRY(mt_native_dropout_backward(b->grads[0], argument(b, 1), number(b, 2), mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
     return MT_OK;
 }

@@ -11,24 +11,15 @@
 #include "base/alloc.h"
 #include "mindtorch/autograd/function_call.h"
 #include "mindtorch/autograd/meta.h"
+#include "mindtorch/autograd/node_names.h"
 #include "mindtorch/core/thread_state.h"
+#include "mindtorch/ops/op_support.h"
 #include "mindtorch/ops/type_names.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum {
-    STACK_METAS = 6
-};
-
-/* What mt__backward is part of. */
-typedef struct frame {
-    mt__backward b; /* first: formulas hand it back to us */
-    mt__meta *metas;
-    mt__geometry *geometry;
-    mt_value args[MT_MAX_PARAMS];
-    mt_value results[MT_MAX_RESULTS];
-    mt__meta stack_metas[STACK_METAS];
-} frame;
+typedef struct mt__frame frame;
 
 int mt__refuse_twice(void)
 {
@@ -43,7 +34,7 @@ int mt__refuse_twice(void)
 /* ---- saved tensors ------------------------------------------------------------------------------
  */
 
-static MT_COLD int refuse_version(const mt_tensor *saved, uint32_t expected, const mt__edge *from)
+MT_COLD int mt__refuse_version(const mt_tensor *saved, uint32_t expected, const mt__edge *from)
 {
     char shape[MT_SHAPE_TEXT];
     char name[MT_MAX_DERIVATIVE_NAME];
@@ -150,7 +141,7 @@ static int check_list(const mt_node *node, const mt_value *list, const mt_value 
     for (uint32_t i = 0; i < list->count; i++) {
         const mt_tensor *tensor = list->of.tensors[i];
         if (tensor != NULL && mt_tensor_version(tensor) != versions[i]) {
-            return refuse_version(tensor, versions[i], &node->edges[input + i]);
+            return mt__refuse_version(tensor, versions[i], &node->edges[input + i]);
         }
     }
     return MT_OK;
@@ -164,7 +155,7 @@ static int check_versions(const frame *f, mt_node *node)
         const mt_value *arg = &f->args[i];
         uint32_t input = node->of.op.first[i];
         if (arg->kind == MT_KIND_TENSOR && mt_tensor_version(arg->of.tensor) != versions[i]) {
-            return refuse_version(arg->of.tensor, versions[i], &node->edges[input]);
+            return mt__refuse_version(arg->of.tensor, versions[i], &node->edges[input]);
         }
         if (arg->kind == MT_KIND_TENSORS) {
             MT_TRY(check_list(node, arg, &node->of.op.args[i], input));
@@ -175,7 +166,7 @@ static int check_versions(const frame *f, mt_node *node)
         const mt_value *result = &f->results[i];
         if (result->kind == MT_KIND_TENSOR && mt_tensor_version(result->of.tensor) != versions[i]) {
             mt__edge self = {node, i};
-            return refuse_version(result->of.tensor, versions[i], &self);
+            return mt__refuse_version(result->of.tensor, versions[i], &self);
         }
     }
     return MT_OK;
@@ -249,7 +240,7 @@ static int unpack_metas(frame *f, const mt_node *node)
 {
     uint32_t count = node->n_inputs + node->n_outputs;
     f->metas = f->stack_metas;
-    if (count > STACK_METAS) {
+    if (count > MT_STACK_METAS) {
         f->metas = mtb_calloc(count, sizeof(mt__meta));
         if (f->metas == NULL) {
             return mtb_fail(MT_ENOMEM, "backward(): no memory for %u shapes", count);
@@ -260,6 +251,7 @@ static int unpack_metas(frame *f, const mt_node *node)
         mt__meta *meta = &f->metas[i];
         meta->dtype = packed->dtype;
         meta->device = packed->device;
+        meta->turned = packed->turned;
         meta->shape.n_dims = packed->n_dims;
         for (uint32_t k = 0; k < packed->n_dims; k++) {
             meta->shape.sizes[k] = packed->sizes[k];
@@ -430,33 +422,61 @@ int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_
 /* ---- the profiler's scopes ----------------------------------------------------------------------
  */
 
-static mtprof_token scope(const mt_node *node, const char *name, uint32_t record_scope)
-{
-    mt__trace_node info = {
-        .has_sequence = node->kind != MT_NODE_LEAF,
-        .record_scope = record_scope,
-        .forward_thread = node->forward_thread,
-        .sequence = node->sequence,
-    };
-    mtprof_site *site = mt__trace_site(name);
-    return site == NULL ? 0 : mt__trace_node_begin(site, &info);
-}
+enum {
+    SCOPE_OUTER,
+    SCOPE_INNER,
+    SCOPE_COUNT
+};
 
-static MT_NOINLINE mtprof_token scope_outer(const mt_node *node)
+/* Found by name once, then kept for each of our ops, and for each of its other names. */
+static struct mtprof_site *_Atomic op_sites[MT__OP_COUNT][SCOPE_COUNT];
+static struct mtprof_site *_Atomic variant_sites[MT_NAME_VARIANTS][SCOPE_COUNT];
+
+static mtprof_site *find_site(const mt_node *node, int which)
 {
+    if (which == SCOPE_INNER) {
+        return mt__trace_site(mt_node_name(node));
+    }
     char name[160];
     snprintf(name, sizeof(name), "autograd::engine::evaluate_function: %s", mt_node_name(node));
-    return scope(node, name, 0);
+    return mt__trace_site(name);
+}
+
+static mtprof_site *site_of(const mt_node *node, int which)
+{
+    if (node->kind != MT_NODE_OP || node->row->op >= MT__OP_COUNT) {
+        return find_site(node, which);
+    }
+    int variant = mt__node_variant(node);
+    struct mtprof_site *_Atomic *kept = variant == MT_NO_VARIANT
+                                            ? &op_sites[node->row->op][which]
+                                            : &variant_sites[variant][which];
+    mtprof_site *site = atomic_load_explicit(kept, memory_order_relaxed);
+    if (site == NULL) {
+        site = find_site(node, which); /* made for good, so whoever stores it stores the same */
+        atomic_store_explicit(kept, site, memory_order_relaxed);
+    }
+    return site;
+}
+
+static MT_NOINLINE mtprof_token scope(const mt_node *node, int which)
+{
+    mtprof_site *site = site_of(node, which);
+    uint32_t record_scope = which == SCOPE_INNER ? 1 : 0;
+    /* A leaf's number is UINT64_MAX, which is none. */
+    return site == NULL ? 0
+                        : mt__trace_node_begin(site, record_scope, node->sequence,
+                                               node->forward_thread);
 }
 
 mtprof_token mt__node_scope_outer(const mt_node *node)
 {
-    return mt__trace_on() ? scope_outer(node) : 0;
+    return mt__trace_on() ? scope(node, SCOPE_OUTER) : 0;
 }
 
 mtprof_token mt__node_scope_inner(const mt_node *node)
 {
-    return mt__trace_on() ? scope(node, mt_node_name(node), 1) : 0;
+    return mt__trace_on() ? scope(node, SCOPE_INNER) : 0;
 }
 
 int mt__node_run_traced(mt_node *node, mt_tensor *const *grads, const bool *wanted,
@@ -465,106 +485,5 @@ int mt__node_run_traced(mt_node *node, mt_tensor *const *grads, const bool *want
     mtprof_token token = mt__node_scope_inner(node);
     int status = mt__node_run(node, grads, wanted, grads_in);
     mt__trace_end(token);
-    return status;
-}
-
-/* ---- backward.h ---------------------------------------------------------------------------------
- */
-
-static const frame *frame_of(const mt__backward *b)
-{
-    return (const frame *)b;
-}
-
-uint32_t mt__input_of(const mt__backward *b, uint32_t arg)
-{
-    return b->node->of.op.first[arg];
-}
-
-const mt__meta *mt__input_meta(const mt__backward *b, uint32_t input)
-{
-    return &frame_of(b)->metas[input];
-}
-
-const mt__meta *mt__result_meta(const mt__backward *b, uint32_t result)
-{
-    return &frame_of(b)->metas[b->n_inputs + result];
-}
-
-const mt__geometry *mt__self_geometry(const mt__backward *b)
-{
-    return frame_of(b)->geometry;
-}
-
-bool mt__wants(const mt__backward *b, uint32_t arg)
-{
-    const uint32_t *first = b->node->of.op.first;
-    return first[arg] != first[arg + 1] && b->wanted[first[arg]];
-}
-
-void mt__bw_give(mt__backward *b, uint32_t arg, mt_tensor *grad)
-{
-    const uint32_t *first = b->node->of.op.first;
-    if (first[arg] != first[arg + 1]) {
-        mt_tensor **place = &b->grads_in[first[arg]];
-        mt_tensor_release(*place);
-        *place = mt_tensor_retain(grad);
-    }
-}
-
-int mt__bw_give_reduced(mt__backward *b, uint32_t arg, mt_tensor *grad)
-{
-    const uint32_t *first = b->node->of.op.first;
-    if (first[arg] == first[arg + 1]) {
-        return MT_OK;
-    }
-    const mt__meta *meta = mt__input_meta(b, first[arg]);
-    mt_tensor *reduced = NULL;
-    MT_TRY(mt__reduce_to(grad, &meta->shape, (mt_dtype)meta->dtype, &reduced));
-    mt_tensor_release(b->grads_in[first[arg]]);
-    b->grads_in[first[arg]] = reduced;
-    return MT_OK;
-}
-
-static int sum_to(mt_tensor *grad, const mt__shape *shape, mt_tensor **out)
-{
-    int64_t dims[MT_MAX_DIMS];
-    size_t n = 0;
-    uint32_t lead = grad->n_dims - shape->n_dims;
-    for (uint32_t i = 0; i < grad->n_dims; i++) {
-        if (i < lead || (shape->sizes[i - lead] == 1 && grad->sizes[i] != 1)) {
-            dims[n++] = i;
-        }
-    }
-    if (lead == 0 || n > lead) {
-        mt_tensor *sum = NULL;
-        MT_TRY(mt_sum(grad, dims, n, true, &sum));
-        if (lead == 0) {
-            *out = sum;
-            return MT_OK;
-        }
-        int status = mt_view(sum, shape->sizes, shape->n_dims, out);
-        mt_tensor_release(sum);
-        return status;
-    }
-    return mt_sum(grad, dims, n, false, out);
-}
-
-int mt__reduce_to(mt_tensor *grad, const mt__shape *shape, mt_dtype dtype, mt_tensor **out)
-{
-    mt__shape have = mt__tensor_shape(grad);
-    mt_tensor *sum = NULL;
-    *out = NULL;
-    if (mt__shape_equal(&have, shape)) {
-        sum = mt_tensor_retain(grad);
-    } else {
-        MT_TRY(sum_to(grad, shape, &sum));
-    }
-    if (sum->dtype == dtype) {
-        *out = sum;
-        return MT_OK;
-    }
-    int status = mt_to_with(sum, dtype, MT_DEVICE_NONE, false, false, out);
-    mt_tensor_release(sum);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "mindtorch/autograd/function_call.h"
 #include "mindtorch/autograd/hooks.h"
+#include "mindtorch/autograd/node_names.h"
 #include "mindtorch/core/pool.h"
 #include "mindtorch/core/thread_state.h"
 #include "mindtorch/trace/op_trace.h"
@@ -61,6 +62,8 @@ void mt__pack_meta(char **place, const mt_tensor *tensor)
     meta->n_dims = (uint8_t)n_dims;
     meta->dtype = tensor == NULL ? MT_DTYPE_NONE : tensor->dtype;
     meta->device = tensor == NULL ? MT_DEVICE_NONE : tensor->device;
+    meta->turned =
+        n_dims >= 2 && tensor->strides[n_dims - 2] == 1 && tensor->strides[n_dims - 1] > 1;
     for (uint32_t i = 0; i < n_dims; i++) {
         meta->sizes[i] = tensor->sizes[i];
     }
@@ -210,7 +213,7 @@ void mt_node_release(mt_node *node)
 const char *mt_node_name(const mt_node *node)
 {
     switch ((mt__node_kind)node->kind) {
-    case MT_NODE_OP: return node->row->derivative->name;
+    case MT_NODE_OP: return mt__variant_name(mt__node_variant(node), node->row);
     case MT_NODE_FUNCTION: return mt__function_call_name(node->of.call);
     case MT_NODE_SLICES: return "torch::autograd::CopySlices";
     case MT_NODE_LEAF: return "torch::autograd::AccumulateGrad";

@@ -40,6 +40,7 @@ typedef struct mt__edge {
 typedef struct mt__packed_meta {
     uint8_t n_dims;
     uint8_t dtype;
+    bool turned;
     mt_device device;
     int64_t sizes[];
 } mt__packed_meta;

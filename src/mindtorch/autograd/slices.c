@@ -109,7 +109,8 @@ static int lay_out(const mt__slices *s, mt_tensor *grad, mt_tensor **result, mt_
     bool inside = s->view_offset >= s->base_offset && view_end <= base_end;
     int64_t shift = s->view_offset - s->base_offset;
     if (inside && mt__shape_is_contiguous(s->base_sizes, s->base_strides, s->base_dims)) {
-        MT_TRY(mt_clone(grad, result));
+        int64_t contiguous = 0;
+        MT_TRY(mt_clone_with(grad, &contiguous, result));
         return mt_as_strided(*result, s->view_sizes, s->view_dims, s->view_strides, s->view_dims,
                              &shift, slice);
     }

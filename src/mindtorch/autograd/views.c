@@ -13,6 +13,7 @@
 #include "mindtorch/ops/op_support.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 /* Threads that read one stale view meet here; held while a node is made. Plain: see accumulate.c. */
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -244,10 +244,12 @@ static uint32_t collect_runs(const int64_t *sizes, const int64_t *strides, uint3
 bool mt__shape_view_strides(const int64_t *old_sizes, const int64_t *old_strides, uint32_t old_n,
                             const mt__shape *shape, int64_t *strides)
 {
-    mt__shape old = {.n_dims = old_n};
-    memcpy(old.sizes, old_sizes, old_n * sizeof *old_sizes);
-    if (mt__shape_equal(&old, shape)) {
-        memcpy(strides, old_strides, old_n * sizeof *strides);
+    bool same = old_n == shape->n_dims;
+    for (uint32_t i = 0; same && i < old_n; i++) {
+        same = old_sizes[i] == shape->sizes[i];
+        strides[i] = old_strides[i];
+    }
+    if (same) {
         return true;
     }
     for (uint32_t i = 0; i < shape->n_dims; i++) {
@@ -258,7 +260,7 @@ bool mt__shape_view_strides(const int64_t *old_sizes, const int64_t *old_strides
     }
     run runs[MT_MAX_DIMS];
     uint32_t n_runs = collect_runs(old_sizes, old_strides, old_n, runs);
-    run here = n_runs != 0 ? runs[0] : (run){1, 1};
+    run here = n_runs != 0 ? runs[0] : old_n != 0 ? (run){1, old_strides[old_n - 1]} : (run){1, 1};
     int64_t used = 1; /* elements of this run that new dimensions already take */
     uint32_t next = 1;
     for (uint32_t i = shape->n_dims; i-- > 0;) {

@@ -152,6 +152,7 @@ int mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes, 
 static int extent_of(const mt__shape *shape, const int64_t *strides, size_t element_bytes,
                      uint64_t *bytes)
 {
+    *bytes = 0;
     int64_t last = 0;
     bool overflow = false;
     bool empty = false;

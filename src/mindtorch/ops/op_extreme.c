@@ -4,7 +4,7 @@
  * error, unless the result is empty as well.
  */
 #include "base/fail.h"
-#include "mindtorch/ops/reduce_plan.h"
+#include "mindtorch/ops/reduction_plan.h"
 #include "mindtorch/ops/type_names.h"
 
 /* The kernel code; for bool "or" is the largest, "and" the smallest. */

@@ -172,8 +172,8 @@ static int check_dims(const mt__call *call, mt_tensor *self, mt_tensor *other)
 
 int mt__run_matmul(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *other = mt__arg_tensor(call, 1);
+    mt_tensor *self = call->args[0].of.tensor;
+    mt_tensor *other = call->args[1].of.tensor;
     MT_TRY(check_dims(call, self, other));
     return matmul(call, self, other);
 }
@@ -183,8 +183,8 @@ int mt__run_matmul(mt__call *call)
 
 int mt__run_linear(mt__call *call)
 {
-    mt_tensor *input = mt__arg_tensor(call, 0);
-    mt_tensor *weight = mt__arg_tensor(call, 1);
+    mt_tensor *input = call->args[0].of.tensor;
+    mt_tensor *weight = call->args[1].of.tensor;
     mt_tensor *bias = mt__arg_tensor(call, 2);
     MT_TRY(check_dims(call, input, weight));
     mt_tensor **turned = mt__temp(call);
@@ -216,8 +216,8 @@ int mt__run_linear(mt__call *call)
 
 int mt__run_outer(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *vec2 = mt__arg_tensor(call, 1);
+    mt_tensor *self = call->args[0].of.tensor;
+    mt_tensor *vec2 = call->args[1].of.tensor;
     if (self->n_dims != 1 || vec2->n_dims != 1) {
         bool first = self->n_dims != 1;
         return mtb_fail(MT_ERUNTIME, "outer: Expected 1-D argument %s, but got %u-D",

@@ -121,8 +121,8 @@ static int check_inner(mt_tensor *a, mt_tensor *b)
 
 int mt__run_mm(mt__call *call)
 {
-    mt_tensor *a = mt__arg_tensor(call, 0);
-    mt_tensor *b = mt__arg_tensor(call, 1);
+    mt_tensor *a = call->args[0].of.tensor;
+    mt_tensor *b = call->args[1].of.tensor;
     if (a->n_dims != 2 || b->n_dims != 2) {
         return mtb_fail(MT_ERUNTIME, "%s must be a matrix", a->n_dims != 2 ? "self" : "mat2");
     }
@@ -160,9 +160,9 @@ static int check_addmm(mt_tensor *self, mt_tensor *a, mt_tensor *b)
 
 int mt__run_addmm(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *a = mt__arg_tensor(call, 1);
-    mt_tensor *b = mt__arg_tensor(call, 2);
+    mt_tensor *self = call->args[0].of.tensor;
+    mt_tensor *a = call->args[1].of.tensor;
+    mt_tensor *b = call->args[2].of.tensor;
     MT_TRY(check_addmm(self, a, b));
     mt__shape shape = {.n_dims = 2, .sizes = {a->sizes[0], b->sizes[1]}};
     MT_TRY(check_expands(self, &shape));
@@ -204,8 +204,8 @@ static int check_batch_types(const char *kernel, mt_tensor *a, mt_tensor *b)
 
 int mt__run_bmm(mt__call *call)
 {
-    mt_tensor *a = mt__arg_tensor(call, 0);
-    mt_tensor *b = mt__arg_tensor(call, 1);
+    mt_tensor *a = call->args[0].of.tensor;
+    mt_tensor *b = call->args[1].of.tensor;
     MT_TRY(check_batches(a, b));
     MT_TRY(check_batch_types("bmm", a, b));
     mt__shape shape = {.n_dims = 3, .sizes = {a->sizes[0], a->sizes[1], b->sizes[2]}};
@@ -217,9 +217,9 @@ int mt__run_bmm(mt__call *call)
 
 int mt__run_baddbmm(mt__call *call)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *a = mt__arg_tensor(call, 1);
-    mt_tensor *b = mt__arg_tensor(call, 2);
+    mt_tensor *self = call->args[0].of.tensor;
+    mt_tensor *a = call->args[1].of.tensor;
+    mt_tensor *b = call->args[2].of.tensor;
     MT_TRY(check_batches(a, b));
     if (self->dtype != a->dtype) {
         return mtb_fail(MT_ERUNTIME,
@@ -243,8 +243,8 @@ int mt__run_baddbmm(mt__call *call)
 
 int mt__run_mv(mt__call *call)
 {
-    mt_tensor *a = mt__arg_tensor(call, 0);
-    mt_tensor *v = mt__arg_tensor(call, 1);
+    mt_tensor *a = call->args[0].of.tensor;
+    mt_tensor *v = call->args[1].of.tensor;
     if (a->n_dims != 2 || v->n_dims != 1) {
         return mtb_fail(MT_ERUNTIME, "vector + matrix @ vector expected, got 1, %u, %u",
                         (unsigned)a->n_dims, (unsigned)v->n_dims);
@@ -270,8 +270,8 @@ int mt__run_mv(mt__call *call)
 
 int mt__run_dot(mt__call *call)
 {
-    mt_tensor *a = mt__arg_tensor(call, 0);
-    mt_tensor *b = mt__arg_tensor(call, 1);
+    mt_tensor *a = call->args[0].of.tensor;
+    mt_tensor *b = call->args[1].of.tensor;
     if (a->n_dims != 1 || b->n_dims != 1) {
         return mtb_fail(MT_ERUNTIME, "1D tensors expected, but got %uD and %uD tensors",
                         (unsigned)a->n_dims, (unsigned)b->n_dims);

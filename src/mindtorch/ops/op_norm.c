@@ -4,7 +4,7 @@
  */
 #include "base/fail.h"
 #include "mindtorch/ops/pointwise_plan.h"
-#include "mindtorch/ops/reduce_plan.h"
+#include "mindtorch/ops/reduction_plan.h"
 #include "mindtorch/ops/type_names.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * Sums, products, means, variances, logical reductions, running sums.
  */
 #include "base/fail.h"
-#include "mindtorch/ops/reduce_plan.h"
+#include "mindtorch/ops/reduction_plan.h"
 #include "mindtorch/ops/type_names.h"
 
 #include <math.h>

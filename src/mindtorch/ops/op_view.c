@@ -71,7 +71,8 @@ static int reshape(mt__call *call, mt_tensor *self, const int64_t *sizes, size_t
         MT_TRY(mt_view(self, shape.sizes, shape.n_dims, &out));
     } else {
         mt_tensor **copy = mt__temp(call);
-        MT_TRY(mt_contiguous(self, copy));
+        const int64_t format = 0; /* contiguous */
+        MT_TRY(mt_clone_with(self, &format, copy));
         MT_TRY(mt__unsafe_view(*copy, shape.sizes, shape.n_dims, &out));
     }
     mt__give(call, 0, out);

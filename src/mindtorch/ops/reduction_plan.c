@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dimensions and shapes of reductions: see reduce_plan.h.
+ * Dimensions and shapes of reductions: see reduction_plan.h.
  */
-#include "mindtorch/ops/reduce_plan.h"
+#include "mindtorch/ops/reduction_plan.h"
 
 #include "mindtorch/ops/type_names.h"
 

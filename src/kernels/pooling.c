@@ -173,7 +173,7 @@ MT_I_DEFINE_MAX(double, f64, (double)-INFINITY, MT_I_IS_NAN)
 MT_I_DEFINE_MAX_BACKWARD(float, f32)
 MT_I_DEFINE_MAX_BACKWARD(double, f64)
 
-#define MT_I_DEFINE_AVERAGE(T, SUM, suffix)                                 \
+#define MT_I_DEFINE_AVERAGE(T, SUM, suffix, DIVIDE)                         \
     static void average_plane_##suffix(job *j, int64_t plane)               \
     {                                                                       \
         const T *from = (const T *)j->from + plane * j->h * j->w;           \
@@ -188,15 +188,30 @@ MT_I_DEFINE_MAX_BACKWARD(double, f64)
                     }                                                       \
                 }                                                           \
                 bool empty = win.y0 >= win.y1 || win.x0 >= win.x1; /* W2 */ \
-                *to++ = empty ? 0 : (T)((T)sum / (T)win.divisor);           \
+                *to++ = empty ? 0 : (T)DIVIDE(sum, win.divisor);            \
             }                                                               \
         }                                                                   \
     }
 
-/* Integers are added as unsigned ones: they wrap. */
-MT_I_DEFINE_AVERAGE(int64_t, uint64_t, i64)
-MT_I_DEFINE_AVERAGE(float, float, f32)
-MT_I_DEFINE_AVERAGE(double, double, f64)
+/* Integers are added as unsigned ones: they wrap. The smallest divided by -1 wraps, too. */
+static int64_t divide_wrapping(uint64_t sum, int64_t divisor)
+{
+    return divisor == -1 ? (int64_t)(0 - sum) : (int64_t)sum / divisor;
+}
+
+static float divide_f32(float sum, int64_t divisor)
+{
+    return sum / (float)divisor;
+}
+
+static double divide_f64(double sum, int64_t divisor)
+{
+    return sum / (double)divisor;
+}
+
+MT_I_DEFINE_AVERAGE(int64_t, uint64_t, i64, divide_wrapping)
+MT_I_DEFINE_AVERAGE(float, float, f32, divide_f32)
+MT_I_DEFINE_AVERAGE(double, double, f64, divide_f64)
 
 #define MT_I_DEFINE_AVERAGE_BACKWARD(T, suffix)                      \
     static void average_back_##suffix(job *j, int64_t plane)         \
@@ -249,11 +264,17 @@ static void run_planes(void *context, int64_t begin, int64_t end, int64_t piece)
     }
 }
 
-/* `large` has planes of h x w, `small` of oh x ow; the first tensor of the call is written. */
-static int run_pool(const mt_kernel_call *call, const planes *functions, window_fn *win,
-                    const mt_array *large, const mt_array *small)
+/* Which tensor of a call has planes of h x w, which of oh x ow, which the indices (-1: none). The
+ * first one is written. */
+typedef struct roles {
+    int large, small, indices;
+} roles;
+
+static int run_pool(const mt_kernel_call *call, const planes *functions, window_fn *win, roles who)
 {
     const mt_array *to = &call->tensors[0];
+    const mt_array *large = &call->tensors[who.large];
+    const mt_array *small = &call->tensors[who.small];
     int32_t n = large->n_dims;
     job j = {
         .h = large->sizes[n - 2],
@@ -265,14 +286,9 @@ static int run_pool(const mt_kernel_call *call, const planes *functions, window_
         .run = functions->by_type[to->dtype],
         .from = to == large ? small->data : large->data,
         .to = to->data,
+        .indices = who.indices < 0 ? NULL : call->tensors[who.indices].data,
         .bad_index = -1,
     };
-    for (uint32_t i = 0; i < call->n_tensors; i++) {
-        if (call->tensors[i].dtype == MT_DTYPE_I64 && i != 0 && &call->tensors[i] != large &&
-            &call->tensors[i] != small) {
-            j.indices = call->tensors[i].data;
-        }
-    }
     if (j.run == NULL) {
         return mtb_fail(MT_ENOTSUP, "pooling: not for %s", mt_dtype_name((mt_dtype)to->dtype));
     }
@@ -297,49 +313,42 @@ static int run_pool(const mt_kernel_call *call, const planes *functions, window_
 int mt__host_max_pool(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
-    const mt_array *t = call->tensors;
-    return run_pool(call, &max_planes, max_window, &t[2], &t[0]);
+    return run_pool(call, &max_planes, max_window, (roles){2, 0, 1});
 }
 
 int mt__host_adaptive_max_pool(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
-    const mt_array *t = call->tensors;
-    return run_pool(call, &max_planes, adaptive_window, &t[2], &t[0]);
+    return run_pool(call, &max_planes, adaptive_window, (roles){2, 0, 1});
 }
 
 int mt__host_max_pool_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
-    const mt_array *t = call->tensors;
-    return run_pool(call, &max_backs, NULL, &t[0], &t[1]);
+    return run_pool(call, &max_backs, NULL, (roles){0, 1, 2});
 }
 
 int mt__host_avg_pool(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
-    const mt_array *t = call->tensors;
-    return run_pool(call, &average_planes, average_window, &t[1], &t[0]);
+    return run_pool(call, &average_planes, average_window, (roles){1, 0, -1});
 }
 
 int mt__host_avg_pool_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
-    const mt_array *t = call->tensors;
-    return run_pool(call, &average_backs, average_window, &t[0], &t[1]);
+    return run_pool(call, &average_backs, average_window, (roles){0, 1, -1});
 }
 
 int mt__host_adaptive_avg_pool(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
-    const mt_array *t = call->tensors;
-    return run_pool(call, &average_planes, adaptive_window, &t[1], &t[0]);
+    return run_pool(call, &average_planes, adaptive_window, (roles){1, 0, -1});
 }
 
 int mt__host_adaptive_avg_pool_backward(void *context, mt_stream *stream,
                                         const mt_kernel_call *call)
 {
     (void)context, (void)stream;
-    const mt_array *t = call->tensors;
-    return run_pool(call, &average_backs, adaptive_window, &t[0], &t[1]);
+    return run_pool(call, &average_backs, adaptive_window, (roles){0, 1, -1});
 }
