@@ -16,9 +16,36 @@ foreach(name IN ITEMS test_op_trace test_schema test_user_ops)
 endforeach()
 
 # ---- autograd ----
+foreach(name IN ITEMS test_autograd test_autograd_views)
+  mt_torch_test(${name} unit/mindtorch/autograd/${name}.c)
+endforeach()
 
 # ---- kernels ----
 
 # ---- training ----
+mt_torch_test(test_optimizer unit/mindtorch/optim/test_optimizer.c)
+mt_torch_test(test_training unit/mindtorch/test_training.c TIMEOUT 300)
+target_sources(test_training PRIVATE support/small_models.c)
+
+# ---- a device whose memory the host cannot read ----
+mt_torch_test(test_far unit/mindtorch/test_far.c)
+target_sources(test_far PRIVATE support/far_backend.c support/small_models.c)
 
 # ---- the op table, row by row ----
+if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
+  set(run_ops ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ops/run_ops.py $<TARGET_FILE:mindtorch>)
+  mt_test_script(test_ops_complete ${run_ops} --complete)
+  foreach(family IN ITEMS create pointwise reduce view index matrix image nn optim)
+    mt_test_script(test_ops_${family} ${run_ops} --family ${family})
+  endforeach()
+  # The far device as a shared object: with kernels of its own, because the library hides them.
+  add_library(far_backend MODULE support/far_backend.c
+                                 ${PROJECT_SOURCE_DIR}/src/backends/cpu/cpu_backend.c
+                                 $<TARGET_OBJECTS:mt_kernel_objects> ${MT_ISA_OBJECTS}
+                                 $<TARGET_OBJECTS:mindtorch_base>)
+  mt_settings(far_backend)
+  target_include_directories(far_backend PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+                                                 ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(far_backend PRIVATE mindtorch Threads::Threads ${CMAKE_DL_LIBS} m)
+  mt_test_script(test_ops_far ${run_ops} --device npu:0 --backend $<TARGET_FILE:far_backend>)
+endif()

@@ -258,7 +258,7 @@ static void finish_rows(const job *j, const work *w, int64_t rows, matrix lse)
 /* Queries [begin, end) of a head, at most QUERIES of them. */
 static int forward_rows(const job *j, int64_t head, int64_t begin, int64_t end)
 {
-    work w;
+    work w = {.block = NULL};
     MT_TRY(take_work(j, false, &w));
     int64_t rows = end - begin;
     matrix q = part(j, matrix_of(j, j->q, head), begin);
@@ -383,7 +383,7 @@ static int backward_head(const job *j, int64_t head)
         clear_matrix(j, h.grad_q, j->queries, j->depth);
         return 0;
     }
-    work w;
+    work w = {.block = NULL};
     MT_TRY(take_work(j, true, &w));
     int status = 0;
     for (int64_t i = 0; i < j->queries && status == 0; i += QUERIES) {

@@ -30,6 +30,8 @@ typedef struct reduction {
     mt__reduce_job job;
     const mt__fold_loops *loops;
     mt_dtype in_dtype;
+    bool real;    /* partial results are */
+    bool one_run; /* a result's elements lie side by side, in one block */
     size_t in_bytes;
     const char *in;
     char *outs[MT_REDUCE_OUTS]; /* NULL where absent */
@@ -43,12 +45,6 @@ typedef struct reduction {
 } reduction;
 
 /* ---- results ---- */
-
-static bool is_real(const reduction *run)
-{
-    return mt_dtype_category(run->in_dtype) == MT_CATEGORY_REAL && run->job.fold != MT_FOLD_COUNT &&
-           run->job.fold != MT_FOLD_ALL && run->job.fold != MT_FOLD_ANY;
-}
 
 static void store_real(void *out, mt_dtype dtype, double value)
 {
@@ -92,7 +88,7 @@ static void finish(const reduction *run, const mt__partial *partial,
                    const int64_t out[MT_REDUCE_OUTS])
 {
     void *first = run->outs[0] + (size_t)out[0] * run->out_bytes[0];
-    if (is_real(run)) {
+    if (run->real) {
         store_real(first, run->out_dtypes[0], finish_real(run, partial));
     } else {
         store_integer(first, run->out_dtypes[0], partial->a.integer);
@@ -207,6 +203,12 @@ static void fold_packed(const reduction *run, const char *in, int64_t begin, int
     }
 }
 
+/* A result's elements lie side by side. */
+static bool is_linear(const mt__reduce_plan *plan)
+{
+    return plan->n_reduced == 0 || (plan->n_reduced == 1 && plan->reduced[0].in == 1);
+}
+
 /* Elements [begin, end) of a result. */
 static void fold_range(const reduction *run, const char *in, int64_t begin, int64_t end,
                        mt__partial *partial)
@@ -215,7 +217,7 @@ static void fold_range(const reduction *run, const char *in, int64_t begin, int6
     if (begin == end) { /* nothing: a size may be 0 */
         return;
     }
-    if (plan->n_reduced <= 1 && (plan->n_reduced == 0 || plan->reduced[0].in == 1)) {
+    if (is_linear(plan)) {
         fold_block(run, in + (size_t)begin * run->in_bytes, end - begin, partial, 0);
         return;
     }
@@ -247,7 +249,12 @@ static void run_rows(void *context, int64_t begin, int64_t end, int64_t piece)
     walk_to(&walk, run->plan.kept, run->plan.n_kept, begin);
     for (int64_t i = begin; i < end; i++) {
         mt__partial partial = nothing;
-        fold_range(run, run->in + (size_t)walk.in * run->in_bytes, 0, run->plan.count, &partial);
+        const char *in = run->in + (size_t)walk.in * run->in_bytes;
+        if (run->one_run) {
+            run->loops->row(in, run->plan.count, run->job.p, &partial, 0);
+        } else {
+            fold_range(run, in, 0, run->plan.count, &partial);
+        }
         finish(run, &partial, walk.out);
         walk_next(&walk);
     }
@@ -332,6 +339,12 @@ static void run_columns(void *context, int64_t begin, int64_t end, int64_t piece
 
 /* ---- the choice ---- */
 
+static bool is_real(mt__fold fold, mt_dtype dtype)
+{
+    return mt_dtype_category(dtype) == MT_CATEGORY_REAL && fold != MT_FOLD_COUNT &&
+           fold != MT_FOLD_ALL && fold != MT_FOLD_ANY;
+}
+
 static bool fits_columns(const mt__reduce_plan *plan)
 {
     return plan->n_kept > 0 && plan->n_reduced > 0 && plan->kept[plan->n_kept - 1].in == 1 &&
@@ -361,6 +374,8 @@ int mt__reduce_run(const mt__reduce_job *job, const mt_array outs[MT_REDUCE_OUTS
     if (results == 0) {
         return MT_OK;
     }
+    run.real = is_real(job->fold, run.in_dtype);
+    run.one_run = is_linear(&run.plan) && count > 0 && count <= MT_FOLD_BLOCK;
     if (fits_columns(&run.plan)) {
         int64_t width = run.plan.kept[run.plan.n_kept - 1].size;
         run.chunks = (width + MT_FOLD_WIDTH - 1) / MT_FOLD_WIDTH;

@@ -146,5 +146,6 @@ int mt__host_index_select(void *context, mt_stream *stream, const mt_kernel_call
     mt__index_rows_init(&rows, &t[1], &t[0], &t[2], 1, ints);
     rows.wraps = false;
     rows.text = "index out of range in self";
-    return read_all(&rows, mt__array_numel(&t[0]));
+    int64_t numel = mt__array_numel(&t[0]);
+    return numel == 0 ? find_failure(&rows) : read_all(&rows, numel);
 }

@@ -26,8 +26,11 @@ set(MINDTORCH_SOURCES
     src/mindtorch/dispatch/typed_results.c
     src/mindtorch/dispatch/user_ops.c
     # ops
+    src/mindtorch/ops/op_adaptive_pool.c
+    src/mindtorch/ops/op_attention.c
     src/mindtorch/ops/op_batch_norm.c
     src/mindtorch/ops/op_binary.c
+    src/mindtorch/ops/op_conv.c
     src/mindtorch/ops/op_copy.c
     src/mindtorch/ops/op_create.c
     src/mindtorch/ops/op_cross_entropy.c
@@ -48,6 +51,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/op_optim.c
     src/mindtorch/ops/op_pick.c
     src/mindtorch/ops/op_pick_support.c
+    src/mindtorch/ops/op_pool.c
     src/mindtorch/ops/op_random.c
     src/mindtorch/ops/op_reduce.c
     src/mindtorch/ops/op_sample.c
@@ -69,6 +73,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/derivative_table.c
     src/mindtorch/autograd/derive_arithmetic.c
     src/mindtorch/autograd/derive_create.c
+    src/mindtorch/autograd/derive_image.c
     src/mindtorch/autograd/derive_index.c
     src/mindtorch/autograd/derive_loss.c
     src/mindtorch/autograd/derive_matrix.c
@@ -99,6 +104,10 @@ set(MINDTORCH_SOURCES
 
 # Kernels in host memory.
 set(MT_KERNEL_SOURCES
+    src/kernels/attention.c
+    src/kernels/conv.c
+    src/kernels/conv_columns.c
+    src/kernels/conv_onednn.c
     src/kernels/element.c
     src/kernels/fold_plan.c
     src/kernels/fold_run.c
@@ -126,6 +135,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/lanes.c
     src/kernels/onednn.c
     src/kernels/parallel.c
+    src/kernels/pooling.c
     src/kernels/product.c
     src/kernels/scratch.c
     src/kernels/sort_keys.c
@@ -135,6 +145,7 @@ set(MT_KERNEL_SOURCES
 
 # Kernels compiled for each level of instruction set (src/kernels/isa.h).
 set(MT_ISA_SOURCES
+    src/kernels/isa/attention_loops.c
     src/kernels/isa/extreme_loops.c
     src/kernels/isa/loops_binary_int.c
     src/kernels/isa/loops_binary_real.c

@@ -63,7 +63,7 @@ def _row_major(shape):
 
 
 def _transposed(array, device):
-    base = mt.tensor(np.ascontiguousarray(array.transpose()), device)
+    base = mt.tensor(np.array(array.transpose(), order="C", subok=True), device)
     return _strided(base, array.shape, _row_major(array.shape[::-1])[::-1], 0)
 
 

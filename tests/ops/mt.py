@@ -28,10 +28,10 @@ class BFloat16(np.ndarray):
 
 def bfloat16(values):
     """Rounds to bfloat16 (to nearest, ties to even)."""
-    bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
-    nan = np.isnan(np.asarray(values, np.float32))
-    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 << 16).astype(np.uint32)
-    rounded = np.where(nan, np.uint32(0x7FC00000), rounded)
+    numbers = np.array(values, np.float32, order="C").reshape(-1)
+    bits = numbers.view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
+    rounded = np.where(np.isnan(numbers), 0x7FC00000, rounded).astype(np.uint32)
     return rounded.view(np.float32).reshape(np.shape(values)).view(BFloat16)
 
 
@@ -266,7 +266,8 @@ class Tensor:
         raw = np.empty(self.shape, np.uint16 if dtype == "bfloat16" else dtype)
         check(_lib.mt_tensor_read(self.handle, raw.ctypes.data, raw.nbytes))
         if dtype == "bfloat16":
-            return (raw.astype(np.uint32) << 16).view(np.float32).view(BFloat16)
+            bits = np.left_shift(raw.astype(np.uint32), np.uint32(16), dtype=np.uint32)
+            return np.asarray(bits, np.uint32).view(np.float32).view(BFloat16)
         return raw
 
     def __repr__(self):
@@ -277,7 +278,8 @@ def tensor(array, device="cpu"):
     """A contiguous tensor of an array's elements and type."""
     name = dtype_of(array)
     if name == "bfloat16":
-        raw = (np.ascontiguousarray(array, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        bits = np.array(array, np.float32, order="C").view(np.uint32)
+        raw = np.asarray(bits >> np.uint32(16), np.uint16)
     else:
         raw = np.asarray(array)
     raw = np.ascontiguousarray(raw).reshape(np.shape(array))  # the first makes 0-d 1-d
@@ -453,5 +455,5 @@ def call(name, *args, **kwargs):
         check(status)
     unboxed = tuple(_unbox(result) for result in results[:op.n_results])
     for index in range(op.n_results):
-        _lib.mt_value_clear(c.byref(results, index * c.sizeof(Value)))
+        _lib.mt_value_clear(c.byref(results[index]))
     return unboxed[0] if op.n_results == 1 else unboxed if op.n_results else None

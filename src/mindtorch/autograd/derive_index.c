@@ -117,7 +117,8 @@ int mt__repeat_backward(mt__backward *b)
     mt_tensor *grad = b->grads[0];
     if (n_summed > 0) {
         MT_TRY(mt_reshape(grad, sizes, n, mt__bw_temp(b)));
-        MT_TRY(mt_sum(mt__bw_last(b), summed, n_summed, false, mt__bw_temp(b)));
+        grad = mt__bw_last(b);
+        MT_TRY(mt_sum(grad, summed, n_summed, false, mt__bw_temp(b)));
         grad = mt__bw_last(b);
     }
     MT_TRY(mt_reshape(grad, shape->sizes, shape->n_dims, mt__bw_temp(b)));
@@ -188,7 +189,8 @@ int mt__index_add_backward(mt__backward *b)
     }
     if (mt__wants(b, 3)) {
         MT_TRY(mt_index_select(grad, int_arg(b, 1), b->args[2].of.tensor, mt__bw_temp(b)));
-        MT_TRY(mt_mul_scalar(mt__bw_last(b), b->args[4], mt__bw_temp(b)));
+        mt_tensor *picked = mt__bw_last(b);
+        MT_TRY(mt_mul_scalar(picked, b->args[4], mt__bw_temp(b)));
         return give_last(b, 3);
     }
     return 0;
@@ -321,8 +323,9 @@ int mt__masked_scatter_backward(mt__backward *b)
     mt_tensor *grad = mt__bw_last(b);
     if (grad->numel < numel) {
         MT_TRY(mt_slice_backward(grad, &numel, 1, 0, 0, grad->numel, 1, mt__bw_temp(b)));
+        grad = mt__bw_last(b);
     }
-    MT_TRY(mt_reshape(mt__bw_last(b), shape->sizes, shape->n_dims, mt__bw_temp(b)));
+    MT_TRY(mt_reshape(grad, shape->sizes, shape->n_dims, mt__bw_temp(b)));
     return give_last(b, 2);
 }
 

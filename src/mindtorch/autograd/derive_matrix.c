@@ -34,12 +34,7 @@ static int multiply(mt__backward *b, bool batched, mt_tensor *left, mt_tensor *r
 
 static bool is_turned(const mt__backward *b, uint32_t arg)
 {
-    if (b->args[arg].kind != MT_KIND_TENSOR) {
-        return false;
-    }
-    const mt_tensor *tensor = b->args[arg].of.tensor;
-    uint32_t n = tensor->n_dims;
-    return tensor->strides[n - 2] == 1 && tensor->strides[n - 1] > 1;
+    return mt__input_meta(b, mt__input_of(b, arg))->turned;
 }
 
 /* Scales by alpha and gives. */

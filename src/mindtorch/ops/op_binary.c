@@ -261,11 +261,29 @@ int mt__run_atan2(mt__call *call)
 /* ---- power -------------------------------------------------------------------------------------
  */
 
+/* bool to the power of a bool number: x or true is x or not exponent. */
+static int pow_of_bool(mt__call *call)
+{
+    const mt_scalar always = mt_bool(call->args[1].of.integer == 0);
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_BINARY,
+        .code = MT_BINARY_BITWISE_OR,
+        .n_operands = 2,
+        .compute = MT_DTYPE_BOOL,
+        .result = MT_DTYPE_BOOL,
+        .operands = {&call->args[0], &always},
+    };
+    return mt__pointwise_run(call, &what);
+}
+
 int mt__run_pow(mt__call *call)
 {
     const mt_value *base = &call->args[0];
     const mt_value *exponent = &call->args[1];
     mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (dtype == MT_DTYPE_BOOL && mt__is_number(exponent) && !mt__is_number(base)) {
+        return pow_of_bool(call);
+    }
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("pow", dtype);
     }

@@ -41,7 +41,8 @@ static int reduce_extreme(mt__call *call, bool largest, uint32_t mask, bool keep
     mt_tensor *self = call->args[0].of.tensor;
     mt_dtype dtype = (mt_dtype)self->dtype;
     MT_TRY(mt__need_computable(call, dtype));
-    return mt__reduce_to(call, code_for(dtype, largest), self, dtype, mask, keepdim, mt_int(0));
+    return mt__reduction_result(call, code_for(dtype, largest), self, dtype, mask, keepdim,
+                                mt_int(0));
 }
 
 static int run_of_all(mt__call *call, bool largest)

@@ -61,11 +61,11 @@ int mt__run_linalg_vector_norm(mt__call *call)
     }
     if (isinf(p)) {
         MT_TRY(absolute(call, self, &self));
-        return mt__reduce_to(call, p > 0 ? MT_REDUCE_MAX : MT_REDUCE_MIN, self, dtype, mask,
-                             keepdim, mt_int(0));
+        return mt__reduction_result(call, p > 0 ? MT_REDUCE_MAX : MT_REDUCE_MIN, self, dtype, mask,
+                                    keepdim, mt_int(0));
     }
     if (p == 1) {
-        return mt__reduce_to(call, MT_REDUCE_SUM_ABS, self, dtype, mask, keepdim, mt_int(0));
+        return mt__reduction_result(call, MT_REDUCE_SUM_ABS, self, dtype, mask, keepdim, mt_int(0));
     }
     mt__shape shape = mt__reduced_shape(self, mask, keepdim);
     mt_scalar number = mt_real(p);
@@ -79,12 +79,12 @@ int mt__run_linalg_vector_norm(mt__call *call)
                           .input = self,
                           .number = &number};
     if (p != 0) {
-        return mt__reduce(call, &what, mt_int(0));
+        return mt__reduction_run(call, &what, mt_int(0));
     }
     what.code = MT_REDUCE_COUNT_NONZERO;
     what.number = NULL;
     MT_TRY(mt__temp_new(call, MT_DTYPE_I64, &shape, &what.outputs[0]));
-    MT_TRY(mt__reduce(call, &what, mt_int(0)));
+    MT_TRY(mt__reduction_run(call, &what, mt_int(0)));
     return mt__copy_elements(out, what.outputs[0]);
 }
 
@@ -107,8 +107,8 @@ int mt__run_logsumexp(mt__call *call)
     MT_TRY(mt__reduced_dims(call, 1, self, &mask));
     MT_TRY(mt__need_computable(call, dtype));
     MT_TRY(mt__converted(call, self, dtype, &self));
-    return mt__reduce_to(call, MT_REDUCE_LOGSUMEXP, self, dtype, mask, mt__arg_bool(call, 2),
-                         mt_real(-INFINITY));
+    return mt__reduction_result(call, MT_REDUCE_LOGSUMEXP, self, dtype, mask, mt__arg_bool(call, 2),
+                                mt_real(-INFINITY));
 }
 
 /* ---- sum_to_size -------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ static int reduce_as(mt__call *call, mt_reduce code, mt_dtype dtype, uint32_t ma
     MT_TRY(mt__need_computable(call, dtype));
     MT_TRY(mt__converted(call, self, compute, &self));
     if (compute == dtype) {
-        return mt__reduce_to(call, code, self, dtype, mask, keepdim, of_nothing);
+        return mt__reduction_result(call, code, self, dtype, mask, keepdim, of_nothing);
     }
     /* sum(dtype=bool): whether the sum is not zero */
     mt__shape shape = mt__reduced_shape(self, mask, keepdim);
@@ -41,7 +41,7 @@ static int reduce_as(mt__call *call, mt_reduce code, mt_dtype dtype, uint32_t ma
                           .n_outputs = 1,
                           .outputs = {wide},
                           .input = self};
-    MT_TRY(mt__reduce(call, &what, of_nothing));
+    MT_TRY(mt__reduction_run(call, &what, of_nothing));
     return mt__copy_elements(out, wide);
 }
 
@@ -110,7 +110,7 @@ static int run_var(mt__call *call, uint16_t code, bool with_mean)
     if (with_mean) {
         MT_TRY(mt__result_new(call, 1, (mt_dtype)self->dtype, &shape, &what.outputs[1]));
     }
-    return mt__reduce(call, &what, mt_real(NAN));
+    return mt__reduction_run(call, &what, mt_real(NAN));
 }
 
 int mt__run_var(mt__call *call)
@@ -144,7 +144,8 @@ static int run_truth(mt__call *call, mt_reduce code, bool of_nothing)
         MT_TRY(mt__converted(call, self, MT_DTYPE_F32, &self));
     }
     if (self->dtype != MT_DTYPE_U8) {
-        return mt__reduce_to(call, code, self, MT_DTYPE_BOOL, mask, keepdim, mt_bool(of_nothing));
+        return mt__reduction_result(call, code, self, MT_DTYPE_BOOL, mask, keepdim,
+                                    mt_bool(of_nothing));
     }
     mt__shape shape = mt__reduced_shape(self, mask, keepdim);
     mt_tensor *truth = NULL;
@@ -157,7 +158,7 @@ static int run_truth(mt__call *call, mt_reduce code, bool of_nothing)
                           .n_outputs = 1,
                           .outputs = {truth},
                           .input = self};
-    MT_TRY(mt__reduce(call, &what, mt_bool(of_nothing)));
+    MT_TRY(mt__reduction_run(call, &what, mt_bool(of_nothing)));
     return mt__copy_elements(out, truth);
 }
 
@@ -179,7 +180,8 @@ int mt__run_count_nonzero(mt__call *call)
     if (self->dtype == MT_DTYPE_F16 || self->dtype == MT_DTYPE_BF16) {
         MT_TRY(mt__converted(call, self, MT_DTYPE_F32, &self));
     }
-    return mt__reduce_to(call, MT_REDUCE_COUNT_NONZERO, self, MT_DTYPE_I64, mask, false, mt_int(0));
+    return mt__reduction_result(call, MT_REDUCE_COUNT_NONZERO, self, MT_DTYPE_I64, mask, false,
+                                mt_int(0));
 }
 
 /* ---- running sums and products -----------------------------------------------------------------

@@ -74,8 +74,8 @@ int mt__run_masked_fill(mt__call *call)
         .kernel = MT_KERNEL_TERNARY,
         .code = MT_TERNARY_WHERE,
         .n_operands = 3,
+        .leader = 2,
         .has_condition = true,
-        .may_repeat = true, /* every writer of a repeated element writes the same value */
         .compute = dtype,
         .result = dtype,
         .operands = {&call->args[1], value, &call->args[0]},

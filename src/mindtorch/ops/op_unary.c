@@ -335,6 +335,11 @@ static int run_clamp(mt__call *call, uint32_t lower, uint32_t upper, const char 
         return mt__refuse_type(kernel, dtype);
     }
     MT_TRY(mt__need_computable(call, dtype));
+    mt_dtype own = (mt_dtype)call->args[0].of.tensor->dtype;
+    if (mt__is_in_place(call) && mt_dtype_category(dtype) > mt_dtype_category(own)) {
+        return mtb_fail(MT_ERUNTIME, "result type %s can't be cast to the desired output type %s",
+                        mt__type_title(dtype), mt__type_in_c(own));
+    }
     mt_scalar *bounds = &taking_part[1];
     if (is_nan(&bounds[0]) || is_nan(&bounds[1])) {
         return fill_nan(call, dtype);
@@ -354,7 +359,10 @@ int mt__run_clamp(mt__call *call)
         return mtb_fail(MT_ERUNTIME,
                         "torch.clamp: At least one of 'min' or 'max' must not be None");
     }
-    return run_clamp(call, 1, 2, "clamp_scalar_cpu");
+    return run_clamp(call, 1, 2,
+                     !mt__arg_given(call, 2)   ? "clamp_min_scalar_cpu"
+                     : !mt__arg_given(call, 1) ? "clamp_max_scalar_cpu"
+                                               : "clamp_scalar_cpu");
 }
 
 int mt__run_clamp_min(mt__call *call)

@@ -141,10 +141,10 @@ int mt__result_laid_out(mt__call *call, uint32_t i, mt_dtype dtype, const mt__sh
 }
 
 /* The first operand that is as large as the result decides its layout. */
-static const mt_tensor *layout_of(const work *w, uint32_t n_operands)
+static const mt_tensor *layout_of(const work *w, const mt__pointwise *what)
 {
-    for (uint32_t k = 0; k < n_operands; k++) {
-        const mt_tensor *t = w->tensors[k];
+    for (uint32_t i = 0; i < what->n_operands; i++) {
+        const mt_tensor *t = w->tensors[(i + what->leader) % what->n_operands];
         if (t == NULL || t->n_dims != w->shape.n_dims) {
             continue;
         }
@@ -169,7 +169,8 @@ static int take_operands(const mt__call *call, const mt__pointwise *what, work *
 {
     uint32_t n_tensors = 0;
     w->shape.n_dims = 0;
-    for (uint32_t k = 0; k < what->n_operands; k++) {
+    for (uint32_t i = 0; i < what->n_operands; i++) {
+        uint32_t k = (i + what->leader) % what->n_operands;
         const mt_value *value = what->operands[k];
         w->tensors[k] = NULL;
         if (mt__is_number(value)) {
@@ -226,9 +227,7 @@ static int open_in_place(mt__call *call, const mt__pointwise *what, work *w, mt_
         memcmp(self->sizes, w->shape.sizes, self->n_dims * sizeof(self->sizes[0])) != 0) {
         return refuse_output_shape(self, &w->shape);
     }
-    if (!what->may_repeat) {
-        MT_TRY(mt__check_writable(self));
-    }
+    MT_TRY(mt__check_writable(self));
     if (self->dtype != what->result || self->device != call->device) {
         return mt__temp_new(call, what->result, &w->shape, out);
     }
@@ -336,8 +335,7 @@ int mt__pointwise_run(mt__call *call, const mt__pointwise *what)
     MT_TRY(take_operands(call, what, &w));
     if (!mt__is_in_place(call)) {
         /* The layout is what the operands had before they were converted. */
-        MT_TRY(
-            mt__result_laid_out(call, 0, what->result, &w.shape, layout_of(&w, what->n_operands)));
+        MT_TRY(mt__result_laid_out(call, 0, what->result, &w.shape, layout_of(&w, what)));
         out = call->results[0].of.tensor;
         MT_TRY(convert_operands(call, what, &w));
         return out->numel == 0 ? MT_OK : launch(call, what, &w, out);

@@ -24,8 +24,8 @@ typedef struct mt__pointwise {
     mt_kernel kernel; /* UNARY, BINARY or TERNARY */
     uint16_t code;
     uint8_t n_operands;
+    uint8_t leader;       /* the operand that comes first in shapes, messages and layout */
     bool has_condition;   /* operand 0 is bool and stays so */
-    bool may_repeat;      /* W1: self may hold an element twice all the same */
     mt_dtype compute;     /* what operands are turned into */
     mt_dtype result;      /* what the kernel writes */
     uint32_t n_scalars;   /* UNARY and TERNARY: those that are not operands */

@@ -76,7 +76,7 @@ static int fill_outputs(mt__call *call, const mt__reduction *what, mt_scalar val
     return MT_OK;
 }
 
-int mt__reduce(mt__call *call, const mt__reduction *what, mt_scalar of_nothing)
+int mt__reduction_run(mt__call *call, const mt__reduction *what, mt_scalar of_nothing)
 {
     static const int64_t one = 1;
     const mt_tensor *in = what->input;
@@ -116,8 +116,8 @@ int mt__reduce(mt__call *call, const mt__reduction *what, mt_scalar of_nothing)
     return mt__launch(call->device, &kernel);
 }
 
-int mt__reduce_to(mt__call *call, mt_reduce code, mt_tensor *input, mt_dtype dtype, uint32_t mask,
-                  bool keepdim, mt_scalar of_nothing)
+int mt__reduction_result(mt__call *call, mt_reduce code, mt_tensor *input, mt_dtype dtype,
+                         uint32_t mask, bool keepdim, mt_scalar of_nothing)
 {
     mt__shape shape = mt__reduced_shape(input, mask, keepdim);
     mt_tensor *out = NULL;
@@ -128,5 +128,5 @@ int mt__reduce_to(mt__call *call, mt_reduce code, mt_tensor *input, mt_dtype dty
                           .n_outputs = 1,
                           .outputs = {out},
                           .input = input};
-    return mt__reduce(call, &what, of_nothing);
+    return mt__reduction_run(call, &what, of_nothing);
 }

@@ -36,10 +36,10 @@ typedef struct mt__reduction {
 } mt__reduction;
 
 /* Launches it. Outputs of a reduction of nothing are filled with `of_nothing`. */
-int mt__reduce(mt__call *call, const mt__reduction *what, mt_scalar of_nothing);
+int mt__reduction_run(mt__call *call, const mt__reduction *what, mt_scalar of_nothing);
 
 /* New result 0 of `dtype`, the REDUCE of `input` (already of the right type) over `mask`. */
-int mt__reduce_to(mt__call *call, mt_reduce code, mt_tensor *input, mt_dtype dtype, uint32_t mask,
-                  bool keepdim, mt_scalar of_nothing);
+int mt__reduction_result(mt__call *call, mt_reduce code, mt_tensor *input, mt_dtype dtype,
+                         uint32_t mask, bool keepdim, mt_scalar of_nothing);
 
 #endif /* MINDTORCH_OPS_REDUCE_PLAN_H */

@@ -56,7 +56,7 @@ static bool real_fits(double value, mt_dtype dtype)
     if (dtype == MT_DTYPE_I64) {
         return value >= -0x1p63 && value < 0x1p63;
     }
-    double smallest = dtype == MT_DTYPE_I32 ? -2147483648.0 : -255.0;
+    double smallest = dtype == MT_DTYPE_I32 ? -2147483648.0 : 0.0;
     return value >= smallest && value <= types[dtype].largest; /* NaN is neither */
 }
 

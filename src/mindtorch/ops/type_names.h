@@ -19,8 +19,8 @@ const char *mt__type_in_c(mt_dtype dtype);
 /* MT_ENOTSUP: "\"abs_cpu\" not implemented for 'Bool'". `kernel` is torch's name for it. */
 int mt__refuse_type(const char *kernel, mt_dtype dtype);
 
-/* MT_ERUNTIME: "value cannot be converted to type uint8_t without overflow". Negative numbers fit
- * unsigned types as far as their absolute values do; infinities fit floating point. */
+/* MT_ERUNTIME: "value cannot be converted to type uint8_t without overflow". Negative
+ * integers fit unsigned types as far as their absolute values do; infinities fit floating point. */
 int mt__number_fits(const mt_scalar *number, mt_dtype dtype);
 
 /* The number as kernels of `dtype` take it: REAL for floating point, INT for integers (fractions

@@ -86,7 +86,7 @@ TEST(a_composite_has_its_parts_inside)
 TEST(backward_nodes_have_torchs_names_and_the_forwards_numbers)
 {
     mt_tensor *a = randn(2, 2, true), *b = randn(2, 2, true), *y = NULL, *loss = NULL;
-    mtprof_session *session = start(0);
+    mtprof_session *session = start(MTPROF_WANT_DEFAULT | MTPROF_WANT_DETAILS);
     REQUIRE_OK(mt_mul(a, b, &y));
     REQUIRE_OK(mt_sum(y, NULL, 0, false, &loss));
     REQUIRE_OK(mt_backward(loss, NULL, 0));

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An accelerator whose memory the host cannot read: proof that nothing above the backends follows a
+ * storage pointer.
+ *
+ *     far:    ...XXXXXXXXXXXXXXXX...   addresses that tensors hold; no access: touching one crashes
+ *     shadow: ...the real bytes  ...   at the same distance from its beginning
+ *
+ * Kernels are the host's, called with translated pointers. A pointer that is not a far one, or a
+ * view that reaches over the end of what was allocated, is refused: the caller mixed up memories.
+ * Every launch goes through one function, so a kernel that is missing on the host is missing here.
+ */
+#include "support/far_backend.h"
+
+#include "backends/cpu/cpu_backend.h"
+#include "base/fail.h"
+
+#include <mindtorch/backend.h>
+#include <mindtorch/dtype.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    MAX_BLOCKS = 1 << 14,
+    GAP = 4096 /* between blocks, so that one cannot run into the next */
+};
+
+static const size_t region_bytes = (size_t)8 << 30;
+
+typedef struct block {
+    size_t offset, bytes;
+    bool used;
+} block;
+
+static char *far_memory;
+static char *shadow;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static block blocks[MAX_BLOCKS]; /* by offset */
+static size_t n_blocks;
+static size_t end; /* of the last block */
+static _Atomic uint64_t launches;
+static _Atomic uint64_t copied_bytes;
+
+/* ---- memory ---- */
+
+static bool is_far(const void *pointer)
+{
+    return (uintptr_t)pointer - (uintptr_t)far_memory < region_bytes;
+}
+
+static char *translate(const void *pointer)
+{
+    return shadow + ((uintptr_t)pointer - (uintptr_t)far_memory);
+}
+
+/* Whether [pointer, pointer + bytes) lies in one block that is in use. */
+static bool is_inside(const void *pointer, size_t bytes)
+{
+    size_t offset = (uintptr_t)pointer - (uintptr_t)far_memory;
+    bool inside = false;
+    (void)pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < n_blocks && !inside; i++) {
+        inside = blocks[i].used && offset >= blocks[i].offset &&
+                 offset + bytes <= blocks[i].offset + blocks[i].bytes;
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return is_far(pointer) && inside;
+}
+
+static block *find_free(size_t bytes)
+{
+    for (size_t i = 0; i < n_blocks; i++) {
+        if (!blocks[i].used && blocks[i].bytes == bytes) {
+            return &blocks[i];
+        }
+    }
+    if (n_blocks == MAX_BLOCKS || end + bytes + GAP > region_bytes) {
+        return NULL;
+    }
+    blocks[n_blocks] = (block){.offset = end, .bytes = bytes};
+    end += (bytes + GAP + 63) / 64 * 64;
+    return &blocks[n_blocks++];
+}
+
+static uint32_t device_count(void *context)
+{
+    (void)context;
+    return 2;
+}
+
+static int allocate(void *context, uint32_t device, size_t bytes, void **out)
+{
+    (void)context;
+    (void)device;
+    (void)pthread_mutex_lock(&mutex);
+    block *found = find_free(bytes);
+    if (found != NULL) {
+        found->used = true;
+        *out = far_memory + found->offset;
+        memset(shadow + found->offset, 0xEE, bytes < 65536 ? bytes : 65536); /* not zeros */
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return found != NULL ? MT_OK : mt_fail(MT_ENOMEM, "far: no memory left");
+}
+
+static void release(void *context, uint32_t device, void *memory, size_t bytes)
+{
+    (void)context;
+    (void)device;
+    size_t offset = (uintptr_t)memory - (uintptr_t)far_memory;
+    (void)pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < n_blocks; i++) {
+        if (blocks[i].offset == offset && blocks[i].bytes == bytes) {
+            blocks[i].used = false;
+        }
+    }
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+static int copy(void *context, mt_stream *stream, mt_copy kind, void *to, const void *from,
+                size_t bytes)
+{
+    (void)context;
+    (void)stream;
+    bool far_to = kind != MT_COPY_TO_HOST;
+    bool far_from = kind != MT_COPY_TO_DEVICE;
+    if (bytes == 0) {
+        return MT_OK;
+    }
+    if (is_far(to) != far_to || is_far(from) != far_from || (far_to && !is_inside(to, bytes)) ||
+        (far_from && !is_inside(from, bytes))) {
+        return mt_fail(MT_ERUNTIME, "far: a copy names memory that is not its own");
+    }
+    memmove(far_to ? translate(to) : to, far_from ? translate(from) : from, bytes);
+    atomic_fetch_add(&copied_bytes, bytes);
+    return MT_OK;
+}
+
+static int synchronize(void *context, uint32_t device)
+{
+    (void)context;
+    (void)device;
+    return MT_OK;
+}
+
+/* ---- kernels ---- */
+
+/* Bytes that a view reaches over, from its first element on; 0: it is empty. */
+static size_t extent_of(const mt_array *array)
+{
+    int64_t last = 0;
+    for (int32_t i = 0; i < array->n_dims; i++) {
+        if (array->sizes[i] == 0) {
+            return 0;
+        }
+        last += (array->sizes[i] - 1) * array->strides[i];
+    }
+    return (size_t)(last + 1) * mt_dtype_size((mt_dtype)array->dtype);
+}
+
+static int translate_array(mt_array *array)
+{
+    size_t extent = array->n_dims < 0 ? 0 : extent_of(array);
+    if (extent == 0) {
+        array->data = NULL; /* absent or empty: nothing may be read from it */
+        return MT_OK;
+    }
+    if (!is_inside(array->data, extent)) {
+        return mt_fail(MT_ERUNTIME, "far: a kernel was given memory that is not its own");
+    }
+    array->data = translate(array->data);
+    return MT_OK;
+}
+
+static int run_kernel(const mt_kernel_call *call, mt_array *arrays)
+{
+    mt_kernel_call here = *call;
+    here.tensors = arrays;
+    for (uint32_t i = 0; i < call->n_tensors; i++) {
+        arrays[i] = call->tensors[i];
+        int status = translate_array(&arrays[i]);
+        if (status != MT_OK) {
+            return status;
+        }
+    }
+    const mt_backend *host = mt__cpu_backend();
+    mt_kernel_fn *run = host->kernels[call->kernel];
+    if (run == NULL) {
+        return mt_fail(MT_ENOTSUP, "far: the host has no such kernel");
+    }
+    int status = run(host->context, NULL, &here);
+    if (status != MT_OK) {
+        /* As a shared object this has a copy of src/base: the detail must reach the runtime's. */
+        char message[MTB_MESSAGE_BYTES];
+        memcpy(message, mtb_last_failure()->message, sizeof message);
+        return mt_fail(status, message);
+    }
+    return MT_OK;
+}
+
+static int forward(void *context, mt_stream *stream, const mt_kernel_call *call)
+{
+    (void)context;
+    (void)stream;
+    atomic_fetch_add(&launches, 1);
+    mt_array few[32];
+    if (call->n_tensors <= 32) {
+        return run_kernel(call, few);
+    }
+    mt_array *many = calloc(call->n_tensors, sizeof *many);
+    int status = many != NULL ? run_kernel(call, many) : mt_fail(MT_ENOMEM, "far: no memory");
+    free(many);
+    return status;
+}
+
+/* ---- registration ---- */
+
+static mt_kernel_fn *kernels[MT_KERNEL_COUNT];
+
+static const mt_backend far_backend = {
+    .struct_size = sizeof(mt_backend),
+    .version = MT_BACKEND_VERSION,
+    .name = "far",
+    .device_count = device_count,
+    .allocate = allocate,
+    .release = release,
+    .copy = copy,
+    .synchronize = synchronize,
+    .kernels = kernels,
+    .n_kernels = MT_KERNEL_COUNT,
+};
+
+int mt_test_backend_register(void)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *far_mapping = mmap(NULL, region_bytes, PROT_NONE, flags, -1, 0);
+    void *near_mapping = mmap(NULL, region_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (far_mapping == MAP_FAILED || near_mapping == MAP_FAILED) {
+        return mt_fail(MT_ENOMEM, "far: no addresses");
+    }
+    far_memory = far_mapping;
+    shadow = near_mapping;
+    for (size_t i = 0; i < MT_KERNEL_COUNT; i++) {
+        kernels[i] = forward;
+    }
+    return mt_backend_register(MT_DEVICE_TYPE_NPU, &far_backend);
+}
+
+uint64_t mt_test_backend_launches(void)
+{
+    return atomic_load(&launches);
+}
+
+uint64_t mt_test_backend_copied_bytes(void)
+{
+    return atomic_load(&copied_bytes);
+}

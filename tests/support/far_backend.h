@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An accelerator whose memory the host cannot read, for tests. See far_backend.c.
+ */
+#ifndef TESTS_SUPPORT_FAR_BACKEND_H
+#define TESTS_SUPPORT_FAR_BACKEND_H
+
+#include <stdint.h>
+
+/* Makes it serve npu:0 and npu:1. A status of libmindtorch. */
+__attribute__((visibility("default"))) int mt_test_backend_register(void);
+
+/* Kernels launched and bytes copied so far. */
+__attribute__((visibility("default"))) uint64_t mt_test_backend_launches(void);
+__attribute__((visibility("default"))) uint64_t mt_test_backend_copied_bytes(void);
+
+#endif /* TESTS_SUPPORT_FAR_BACKEND_H */
