@@ -273,7 +273,7 @@ int main(int argc, char **argv)
     bench_init(argc, argv);
     mt__parallel_set_threads(1);
     for (int i = 0; i < 6; i++) {
-        buffers[i] = malloc(COUNT * sizeof(float));
+        buffers[i] = aligned_alloc(64, COUNT * sizeof(float)); /* as tensors are */
         if (buffers[i] == NULL) {
             return 1;
         }

@@ -16,11 +16,21 @@ foreach(name IN ITEMS test_op_trace test_schema test_user_ops)
 endforeach()
 
 # ---- autograd ----
-foreach(name IN ITEMS test_autograd test_autograd_views)
+foreach(name IN ITEMS test_autograd test_autograd_faults test_autograd_views test_engine test_function test_hooks)
   mt_torch_test(${name} unit/mindtorch/autograd/${name}.c)
 endforeach()
 
 # ---- kernels ----
+foreach(name IN ITEMS test_copy_kernels test_pointwise_binary test_pointwise_ternary
+                      test_pointwise_unary test_random_kernels test_vector_math)
+  mt_torch_test(${name} unit/kernels/${name}.c)
+  target_sources(${name} PRIVATE support/pointwise_values.c support/strided_array.c)
+endforeach()
+mt_torch_test(test_parallel unit/kernels/test_parallel.c)
+foreach(name IN ITEMS test_index_kernels test_sort)
+  mt_torch_test(${name} unit/kernels/${name}.c)
+  target_sources(${name} PRIVATE support/strided_array.c)
+endforeach()
 
 # ---- training ----
 mt_torch_test(test_optimizer unit/mindtorch/optim/test_optimizer.c)

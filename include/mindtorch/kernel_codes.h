@@ -77,7 +77,7 @@ typedef enum mt_binary {
     /* Derivatives, a = incoming gradient: */
     MT_BINARY_SIGMOID_BACKWARD,   /**< a b (1 - b), b = sigmoid(x) */
     MT_BINARY_TANH_BACKWARD,      /**< a (1 - b b), b = tanh(x) */
-    MT_BINARY_THRESHOLD_BACKWARD, /**< b > s ? a : 0; s = alpha's place */
+    MT_BINARY_THRESHOLD_BACKWARD, /**< b <= s ? 0 : a, a where b is NaN; s = alpha's place */
     MT_BINARY_GELU_BACKWARD,      /**< b = x */
     MT_BINARY_GELU_TANH_BACKWARD, /**< b = x */
     MT_BINARY_SILU_BACKWARD,      /**< b = x */
@@ -87,10 +87,10 @@ typedef enum mt_binary {
 /** MT_KERNEL_TERNARY: all of one type, except where stated. */
 typedef enum mt_ternary {
     MT_TERNARY_WHERE,   /**< a (bool) ? b : c */
-    MT_TERNARY_LERP,    /**< a + c (b - a) */
+    MT_TERNARY_LERP,    /**< a + c (b - a), from b's side for c >= 0.5: exact at 0 and 1 */
     MT_TERNARY_ADDCMUL, /**< a + s[0] b c */
     MT_TERNARY_ADDCDIV, /**< a + s[0] b / c */
-    MT_TERNARY_CLAMP,   /**< a between b and c */
+    MT_TERNARY_CLAMP,   /**< a between b and c; c wins over b, NaN over all */
     MT_TERNARY_COUNT
 } mt_ternary;
 

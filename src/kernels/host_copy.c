@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    MOVE_GRAIN = 131072, /* elements a thread is woken for: fills and copies */
-    CONVERT_GRAIN = 65536,
+    MOVE_GRAIN = 262144, /* elements a thread is woken for: fills and copies */
+    CONVERT_GRAIN = 131072,
     TURN_STRIP = 64,   /* rows of a transposed piece */
     TURN_SMALLEST = 8, /* shorter sides are not worth a transpose */
 };

@@ -7,7 +7,7 @@
 #include "kernels/strided.h"
 
 enum {
-    GRAIN = 65536 /* elements a thread is woken for */
+    GRAIN = 131072 /* elements a thread is woken for */
 };
 
 typedef mt__loop_fn *const loop_table[MT_TERNARY_COUNT];

@@ -100,7 +100,11 @@ int mt__host_index_add(void *context, mt_stream *stream, const mt_kernel_call *c
     MT_TRY(need_addable("INDEX_ADD", t[0].dtype));
     mt__index_rows_init(&rows, &t[0], &t[2], &t[1], 1, ints);
     rows.wraps = false;
-    rows.status = MT_ERUNTIME; /* as torch has it */
+    if (t[0].n_dims > 1) {
+        rows.status = MT_ERUNTIME; /* as torch has it */
+    } else {
+        rows.text = "index out of range in self";
+    }
     return write_all(&job, mt__array_numel(&t[2]));
 }
 

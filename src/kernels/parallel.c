@@ -23,7 +23,7 @@
 
 enum {
     MAX_THREADS = 256,
-    SPINS = 2000 /* about 20 us: what a following op needs to come, and less than a wake-up twice */
+    SPINS = 2000 /* about 20 us: as long as a sleeping worker takes to come twice over */
 };
 
 typedef struct pool {

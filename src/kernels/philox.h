@@ -10,20 +10,26 @@
  *      word     d mod 4 of the four that come out: stream 0 gives `high`, stream 1 gives `low`
  *      wide     high * 2^32 + low
  *
- * What is made of a draw (all rounding to nearest; x in float for float32, float16 and bfloat16,
- * which are then rounded, in double for float64):
+ * What is made of a draw, each step rounded to nearest: in float for float32, float16 and bfloat16
+ * (which are then rounded), in double for float64:
  *
- *      UNIFORM      float   u = (high >> 8) * 2^-24             x = from + u * (to - from), in
- * double, double  u = (wide >> 11) * 2^-53            then rounded; the largest number below `to`
- * where that gives `to` NORMAL       of the pair of draws d and d ^ 1, e the even and o the odd
- * one: float   u = ((high(e) >> 1) + 0.5) * 2^-31, v = (high(o) >> 8) * 2^-24 double  u = ((wide(e)
- * >> 11) + 0.5) * 2^-53, v = (wide(o) >> 11) * 2^-53 r = sqrt(-2 log u), a = 2 pi v; z = r cos a
- * for the even draw, r sin a for the odd one; x = mean + deviation * z INTEGER      from + high
- * half of the 128-bit product wide * (to - from), modulo 2^64 BERNOULLI    1 where high < p * 2^32,
- * p * 2^32 rounded up to a whole number EXPONENTIAL  float   u = ((high >> 9) + 0.5) * 2^-23     x
- * = -log(u) / rate, never 0 double  u = ((wide >> 12) + 0.5) * 2^-52 DROPOUT      kept where high
- * >= p * 2^32 (as above) RANDPERM     0 .. n - 1 in order; for i = 0 .. n - 2 element i is
- * exchanged with element i + high half of wide(draw i) * (n - i)
+ *      UNIFORM      float   u = (high >> 8) * 2^-24
+ *                   double  u = (wide >> 11) * 2^-53
+ *                   x = from + u * (to - from), this step in double for float too; the largest
+ *                   number below `to` where that gives `to`
+ *      NORMAL       of the pair of draws d and d ^ 1, e the even and o the odd one:
+ *                   float   u = ((high(e) >> 1) + 0.5) * 2^-31, v = (high(o) >> 8) * 2^-24
+ *                   double  u = ((wide(e) >> 11) + 0.5) * 2^-53, v = (wide(o) >> 11) * 2^-53
+ *                   r = sqrt(-2 log u), a = 2 pi v; z = r cos a for the even draw, r sin a for the
+ *                   odd one; x = mean + deviation * z
+ *      INTEGER      from + high half of the 128-bit product wide * (to - from), modulo 2^64
+ *      BERNOULLI    1 where high < p * 2^32, p * 2^32 rounded up to a whole number
+ *      EXPONENTIAL  float   u = ((high >> 9) + 0.5) * 2^-23
+ *                   double  u = ((wide >> 12) + 0.5) * 2^-52
+ *                   x = -log(u) / rate, never 0
+ *      DROPOUT      kept where high >= p * 2^32 (as above); then in * (1 / (1 - p))
+ *      RANDPERM     0 .. n - 1 in order; for i = 0 .. n - 2 element i is exchanged with element
+ *                   i + high half of wide(draw i) * (n - i)
  *
  * UNIFORM of float32, INTEGER, BERNOULLI, DROPOUT and RANDPERM are the same to the bit everywhere.
  * Where logarithms and roots take part the last bits depend on the device's functions.

@@ -100,7 +100,7 @@ static void classify(mt__strided *it)
             expected *= it->sizes[d];
         }
         it->linear[k] = is_linear;
-        it->constant[k] = is_constant && !is_linear;
+        it->constant[k] = is_constant && !is_linear && k > 0; /* an output is always written */
     }
 }
 

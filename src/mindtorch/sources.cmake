@@ -79,6 +79,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/derive_matrix.c
     src/mindtorch/autograd/derive_nn.c
     src/mindtorch/autograd/derive_pointwise.c
+    src/mindtorch/autograd/derive_product.c
     src/mindtorch/autograd/derive_reduce.c
     src/mindtorch/autograd/derive_view.c
     src/mindtorch/autograd/engine.c

@@ -9,6 +9,7 @@ inputs with torch's exception, tensors all given back.
 import argparse
 import ctypes
 import importlib
+import os
 import pathlib
 import re
 import sys
@@ -418,7 +419,11 @@ def check_complete():
 
 
 def use_backend(path):
-    """Registers a test backend as the accelerator."""
+    """Registers a test backend as the accelerator. It is one more library with thread-local memory,
+    for which a program that opens libraries at run time has little room: ask for more, anew."""
+    if "GLIBC_TUNABLES" not in os.environ:
+        os.environ["GLIBC_TUNABLES"] = "glibc.rtld.optional_static_tls=8192"
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     backend = ctypes.CDLL(path)
     mt.check(backend.mt_test_backend_register())
 

@@ -16,6 +16,14 @@
         }                     \
     } while (0)
 
+/* x becomes what `expr` puts into the new place `out`. */
+#define NEXT(x, expr)              \
+    do {                           \
+        mt_tensor **out = temp(m); \
+        TRY(expr);                 \
+        (x) = *out;                \
+    } while (0)
+
 /* A place that is emptied after the step. */
 static mt_tensor **temp(sm_model *m)
 {
@@ -23,11 +31,6 @@ static mt_tensor **temp(sm_model *m)
     mt_tensor **place = &m->temps[m->n_temps++];
     *place = NULL;
     return place;
-}
-
-static mt_tensor *last(const sm_model *m)
-{
-    return m->temps[m->n_temps - 1];
 }
 
 static void drop_temps(sm_model *m)
@@ -59,19 +62,15 @@ static int linear_parameters(sm_model *m, int64_t in, int64_t out)
 }
 
 /* x weight^T + bias, with parameters i and i + 1. */
-static int linear(sm_model *m, mt_tensor *x, size_t i, mt_tensor **out)
+static int linear(sm_model *m, mt_tensor **x, size_t i)
 {
-    mt_tensor **place = temp(m);
-    TRY(mt_linear(x, m->parameters[i], m->parameters[i + 1], place));
-    *out = *place;
+    NEXT(*x, mt_linear(*x, m->parameters[i], m->parameters[i + 1], out));
     return MT_OK;
 }
 
 static int classify(sm_model *m, mt_tensor *logits, mt_tensor **loss)
 {
-    mt_tensor **place = temp(m);
-    TRY(mt_cross_entropy_loss(logits, m->targets, NULL, 1, -100, 0.0, place));
-    *loss = *place;
+    NEXT(*loss, mt_cross_entropy_loss(logits, m->targets, NULL, 1, -100, 0.0, out));
     return MT_OK;
 }
 
@@ -102,12 +101,11 @@ static int mlp_make(sm_model *m)
 static int mlp_loss(sm_model *m, mt_tensor **loss)
 {
     mt_tensor *x = m->inputs;
-    for (size_t layer = 0; layer < 2; layer++) {
-        TRY(linear(m, x, 2 * layer, &x));
-        TRY(layer == 0 ? mt_relu(x, temp(m)) : mt_tanh(x, temp(m)));
-        x = last(m);
-    }
-    TRY(linear(m, x, 4, &x));
+    TRY(linear(m, &x, 0));
+    NEXT(x, mt_relu(x, out));
+    TRY(linear(m, &x, 2));
+    NEXT(x, mt_tanh(x, out));
+    TRY(linear(m, &x, 4));
     return classify(m, x, loss);
 }
 
@@ -142,9 +140,8 @@ static int cnn_data(sm_model *m)
 static int cnn_make(sm_model *m)
 {
     const int64_t channels = CNN_CHANNELS;
-    TRY(parameter(m, (const int64_t[]){CNN_CHANNELS, 1, 3, 3}, 4, 0.3));
-    TRY(parameter(m, &channels, 1, 0.0));
-    TRY(parameter(m, &channels, 1, -1.0)); /* batch_norm */
+    TRY(parameter(m, (const int64_t[]){CNN_CHANNELS, 1, 3, 3}, 4, 0.3)); /* no bias: */
+    TRY(parameter(m, &channels, 1, -1.0)); /* batch_norm takes it away */
     TRY(parameter(m, &channels, 1, 0.0));
     TRY(parameter(m, (const int64_t[]){2 * CNN_CHANNELS, CNN_CHANNELS, 3, 3}, 4, 0.2));
     TRY(parameter(m, (const int64_t[]){2 * CNN_CHANNELS}, 1, 0.0));
@@ -160,17 +157,17 @@ static int cnn_loss(sm_model *m, mt_tensor **loss)
     static const int64_t two[2] = {2, 2};
     static const int64_t zero[2] = {0, 0};
     mt_tensor *const *p = m->parameters;
-    TRY(mt_conv2d(m->inputs, p[0], p[1], one, 2, one, 2, one, 2, 1, temp(m)));
-    TRY(mt_batch_norm(last(m), p[2], p[3], m->buffers[0], m->buffers[1], true, 0.1, 1e-5, temp(m)));
-    TRY(mt_relu(last(m), temp(m)));
-    TRY(mt_max_pool2d(last(m), two, 2, two, 2, zero, 2, one, 2, false, temp(m)));
-    TRY(mt_conv2d(last(m), p[4], p[5], one, 2, one, 2, one, 2, 1, temp(m)));
-    TRY(mt_relu(last(m), temp(m)));
-    TRY(mt_adaptive_avg_pool2d(last(m), one, 2, temp(m)));
-    TRY(mt_flatten(last(m), 1, -1, temp(m)));
-    mt_tensor *logits = NULL;
-    TRY(linear(m, last(m), 6, &logits));
-    return classify(m, logits, loss);
+    mt_tensor *x = m->inputs;
+    NEXT(x, mt_conv2d(x, p[0], NULL, one, 2, one, 2, one, 2, 1, out));
+    NEXT(x, mt_batch_norm(x, p[1], p[2], m->buffers[0], m->buffers[1], true, 0.1, 1e-5, out));
+    NEXT(x, mt_relu(x, out));
+    NEXT(x, mt_max_pool2d(x, two, 2, two, 2, zero, 2, one, 2, false, out));
+    NEXT(x, mt_conv2d(x, p[3], p[4], one, 2, one, 2, one, 2, 1, out));
+    NEXT(x, mt_relu(x, out));
+    NEXT(x, mt_adaptive_avg_pool2d(x, one, 2, out));
+    NEXT(x, mt_flatten(x, 1, -1, out));
+    TRY(linear(m, &x, 5));
+    return classify(m, x, loss);
 }
 
 /* ---- a GPT of two layers on a text of numbers ---- */
@@ -222,69 +219,67 @@ static int gpt_make(sm_model *m)
     return gpt_data(m);
 }
 
-static int gpt_norm(sm_model *m, mt_tensor *x, size_t i)
+static int gpt_norm(sm_model *m, mt_tensor **x, size_t i)
 {
     const int64_t width = GPT_WIDTH;
-    return mt_layer_norm(x, &width, 1, m->parameters[i], m->parameters[i + 1], 1e-5, temp(m));
+    NEXT(*x, mt_layer_norm(*x, &width, 1, m->parameters[i], m->parameters[i + 1], 1e-5, out));
+    return MT_OK;
 }
 
 /* One of query, key, value, as [B, heads, T, width / heads]. */
-static int gpt_heads(sm_model *m, mt_tensor *all, int64_t which, mt_tensor **out)
+static int gpt_heads(sm_model *m, mt_tensor *all, int64_t which, mt_tensor **part)
 {
-    TRY(mt_narrow(all, 2, which * GPT_WIDTH, GPT_WIDTH, temp(m)));
-    TRY(mt_reshape(last(m),
-                   (const int64_t[]){GPT_BATCH, GPT_TIME, GPT_HEADS, GPT_WIDTH / GPT_HEADS}, 4,
-                   temp(m)));
-    TRY(mt_transpose(last(m), 1, 2, temp(m)));
-    *out = last(m);
+    const int64_t sizes[4] = {GPT_BATCH, GPT_TIME, GPT_HEADS, GPT_WIDTH / GPT_HEADS};
+    NEXT(*part, mt_narrow(all, 2, which * GPT_WIDTH, GPT_WIDTH, out));
+    NEXT(*part, mt_reshape(*part, sizes, 4, out));
+    NEXT(*part, mt_transpose(*part, 1, 2, out));
     return MT_OK;
 }
 
-static int gpt_attention(sm_model *m, mt_tensor *x, size_t first, mt_tensor **out)
+static int gpt_attention(sm_model *m, mt_tensor **x, size_t first)
 {
-    mt_tensor *all = NULL;
+    const int64_t sizes[3] = {GPT_BATCH, GPT_TIME, GPT_WIDTH};
+    mt_tensor *y = *x;
     mt_tensor *part[3];
-    TRY(gpt_norm(m, x, first));
-    TRY(linear(m, last(m), first + 2, &all));
+    TRY(gpt_norm(m, &y, first));
+    TRY(linear(m, &y, first + 2));
     for (int64_t i = 0; i < 3; i++) {
-        TRY(gpt_heads(m, all, i, &part[i]));
+        TRY(gpt_heads(m, y, i, &part[i]));
     }
-    TRY(mt_scaled_dot_product_attention(part[0], part[1], part[2], NULL, 0.0, true, temp(m)));
-    TRY(mt_transpose(last(m), 1, 2, temp(m)));
-    TRY(mt_reshape(last(m), (const int64_t[]){GPT_BATCH, GPT_TIME, GPT_WIDTH}, 3, temp(m)));
-    TRY(linear(m, last(m), first + 4, &all));
-    TRY(mt_add(x, all, temp(m)));
-    *out = last(m);
+    NEXT(y, mt_scaled_dot_product_attention(part[0], part[1], part[2], NULL, 0.0, true, out));
+    NEXT(y, mt_transpose(y, 1, 2, out));
+    NEXT(y, mt_reshape(y, sizes, 3, out));
+    TRY(linear(m, &y, first + 4));
+    NEXT(*x, mt_add(*x, y, out));
     return MT_OK;
 }
 
-static int gpt_perceptron(sm_model *m, mt_tensor *x, size_t first, mt_tensor **out)
+static int gpt_perceptron(sm_model *m, mt_tensor **x, size_t first)
 {
-    mt_tensor *hidden = NULL;
-    TRY(gpt_norm(m, x, first + 6));
-    TRY(linear(m, last(m), first + 8, &hidden));
-    TRY(mt_gelu(hidden, temp(m)));
-    TRY(linear(m, last(m), first + 10, &hidden));
-    TRY(mt_add(x, hidden, temp(m)));
-    *out = last(m);
+    mt_tensor *y = *x;
+    TRY(gpt_norm(m, &y, first + 6));
+    TRY(linear(m, &y, first + 8));
+    NEXT(y, mt_gelu(y, out));
+    TRY(linear(m, &y, first + 10));
+    NEXT(*x, mt_add(*x, y, out));
     return MT_OK;
 }
 
 static int gpt_loss(sm_model *m, mt_tensor **loss)
 {
-    TRY(mt_embedding(m->parameters[0], m->inputs, -1, temp(m)));
-    TRY(mt_add(last(m), m->parameters[1], temp(m)));
-    mt_tensor *x = last(m);
+    const int64_t sizes[2] = {GPT_BATCH * GPT_TIME, GPT_WIDTH};
+    mt_tensor *x = NULL;
+    NEXT(x, mt_embedding(m->parameters[0], m->inputs, -1, out));
+    NEXT(x, mt_add(x, m->parameters[1], out));
     for (size_t layer = 0; layer < GPT_LAYERS; layer++) {
         size_t first = GPT_FIRST_LAYER + GPT_PER_LAYER * layer;
-        TRY(gpt_attention(m, x, first, &x));
-        TRY(gpt_perceptron(m, x, first, &x));
+        TRY(gpt_attention(m, &x, first));
+        TRY(gpt_perceptron(m, &x, first));
     }
-    TRY(gpt_norm(m, x, GPT_FIRST_LAYER + GPT_PER_LAYER * GPT_LAYERS));
-    TRY(mt_reshape(last(m), (const int64_t[]){GPT_BATCH * GPT_TIME, GPT_WIDTH}, 2, temp(m)));
-    x = last(m);
-    TRY(mt_linear(x, m->parameters[0], NULL, temp(m))); /* the words' embedding again */
-    return classify(m, last(m), loss);
+    TRY(gpt_norm(m, &x, GPT_FIRST_LAYER + GPT_PER_LAYER * GPT_LAYERS));
+    NEXT(x, mt_reshape(x, sizes, 2, out));
+    NEXT(x, mt_linear(x, m->parameters[0], NULL, out)); /* the words' embedding again */
+    return classify(m, x, loss);
 }
 
 const sm_kind sm_mlp = {"mlp", mlp_make, mlp_loss};

@@ -9,39 +9,32 @@
 #include "kernels/vector_math.h"
 
 #include <math.h>
+#include <stdbool.h>
 
-enum {
-    FOLD_LANES = 64
-};
+/* Few, so that a row is read in the order of its memory. */
+#define FOLD_LANES ((int64_t)(128 / sizeof(FOLD_IN)))
 
 #define FOLD_I_NAME(op, type, part)  FOLD_I_NAME2(op, type, part)
 #define FOLD_I_NAME2(op, type, part) op##_##type##_##part
 
-/* ---- which of two: NaN wins ---- */
+/* ---- names for all types ---- */
 
-#define FOLD_I_PICK(T, type)                  \
-    MT_INLINE T larger_##type(T a, T b)       \
-    {                                         \
-        return ((b > a) | IS_NAN(b)) ? b : a; \
-    }                                         \
-    MT_INLINE T smaller_##type(T a, T b)      \
-    {                                         \
-        return ((b < a) | IS_NAN(b)) ? b : a; \
+#define FOLD_I_PICK(T, type)             \
+    MT_INLINE T larger_##type(T a, T b)  \
+    {                                    \
+        return b > a ? b : a;            \
+    }                                    \
+    MT_INLINE T smaller_##type(T a, T b) \
+    {                                    \
+        return b < a ? b : a;            \
     }
-#define IS_NAN(x) ((x) != (x))
-FOLD_I_PICK(float, f32)
-FOLD_I_PICK(double, f64)
-#undef IS_NAN
-#define IS_NAN(x) 0
 FOLD_I_PICK(uint8_t, u8)
 FOLD_I_PICK(int32_t, i32)
 FOLD_I_PICK(int64_t, i64)
-#undef IS_NAN
 
 /* clang-format off */
-#define FOLD_I_CHOOSE(a, name)                                                            \
-    _Generic((a), float: name##_f32, double: name##_f64, uint8_t: name##_u8, \
-             int32_t: name##_i32, int64_t: name##_i64)
+#define FOLD_I_CHOOSE(a, name) \
+    _Generic((a), uint8_t: name##_u8, int32_t: name##_i32, int64_t: name##_i64)
 #define LARGER(a, b)  FOLD_I_CHOOSE(a, larger)((a), (b))
 #define SMALLER(a, b) FOLD_I_CHOOSE(a, smaller)((a), (b))
 #define ABSOLUTE(x)   _Generic((x), float: fabsf, double: fabs)(x)
@@ -120,51 +113,41 @@ MT_INLINE float power_f32(float x, double p)
 #undef FOLD_FIRST
 #undef FOLD_KEEP
 
-/* As a tree, gcc makes branches of these. */
-#define FOLD_CHAIN
-#define FOLD_TWO              LARGER
-#define FOLD_KEEP(cell, lane) ((cell).real = larger_f64((cell).real, (double)(lane)))
+#define FOLD_BETTER >
 
 #define FOLD_OP     max
 #define FOLD_FIRST  (-INFINITY)
-#define FOLD_ONE(x) ITSELF(x)
-#include "kernels/isa/fold_real.def"
+#define FOLD_MAP(x) ITSELF(x)
+#include "kernels/isa/fold_extremes.def"
 #undef FOLD_OP
 #undef FOLD_FIRST
-#undef FOLD_ONE
+#undef FOLD_MAP
 
 #define FOLD_OP     max_abs
 #define FOLD_FIRST  0
-#define FOLD_ONE(x) ABSOLUTE(x)
-#include "kernels/isa/fold_real.def"
+#define FOLD_MAP(x) ABSOLUTE(x)
+#include "kernels/isa/fold_extremes.def"
 #undef FOLD_OP
 #undef FOLD_FIRST
-#undef FOLD_ONE
+#undef FOLD_MAP
+#undef FOLD_BETTER
 
-#undef FOLD_TWO
-#undef FOLD_KEEP
-
-#define FOLD_TWO              SMALLER
-#define FOLD_FIRST            INFINITY
-#define FOLD_KEEP(cell, lane) ((cell).real = smaller_f64((cell).real, (double)(lane)))
+#define FOLD_BETTER <
+#define FOLD_FIRST  INFINITY
 
 #define FOLD_OP     min
-#define FOLD_ONE(x) ITSELF(x)
-#include "kernels/isa/fold_real.def"
+#define FOLD_MAP(x) ITSELF(x)
+#include "kernels/isa/fold_extremes.def"
 #undef FOLD_OP
-#undef FOLD_ONE
+#undef FOLD_MAP
 
 #define FOLD_OP     min_abs
-#define FOLD_ONE(x) ABSOLUTE(x)
-#include "kernels/isa/fold_real.def"
+#define FOLD_MAP(x) ABSOLUTE(x)
+#include "kernels/isa/fold_extremes.def"
 #undef FOLD_OP
-#undef FOLD_ONE
-
-#undef FOLD_TWO
+#undef FOLD_MAP
 #undef FOLD_FIRST
-#undef FOLD_KEEP
-
-#undef FOLD_CHAIN
+#undef FOLD_BETTER
 
 /* ---- integers: sums and products in 64 bits, wrapping ---- */
 

@@ -9,7 +9,6 @@
 #include "kernels/vector_math.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     LANES = 64,
@@ -17,21 +16,33 @@ enum {
     SHORT = 64 /* a multiple of 16 */
 };
 
-#define SOFT_T          float
-#define SOFT_NAME(part) f32_##part
-#define SOFT_EXP(x)     mt__exp_f32(x)
-#include "kernels/isa/softmax_body.def"
-#undef SOFT_T
-#undef SOFT_NAME
-#undef SOFT_EXP
+/* e^x for x <= 0, where what is below the normal numbers may be 0. */
+MT_INLINE float exp_down_f32(float x)
+{
+    float y = -87.0F > x ? -87.0F : x; /* NaN stays */
+    float e = mt__exp_near_f32(y);
+    return x < -87.0F ? 0 : e;
+}
 
-#define SOFT_T          double
-#define SOFT_NAME(part) f64_##part
-#define SOFT_EXP(x)     mt__exp_f64(x)
+#define SOFT_T           float
+#define SOFT_NAME(part)  f32_##part
+#define SOFT_EXP(x)      mt__exp_f32(x)
+#define SOFT_EXP_DOWN(x) exp_down_f32(x)
 #include "kernels/isa/softmax_body.def"
 #undef SOFT_T
 #undef SOFT_NAME
 #undef SOFT_EXP
+#undef SOFT_EXP_DOWN
+
+#define SOFT_T           double
+#define SOFT_NAME(part)  f64_##part
+#define SOFT_EXP(x)      mt__exp_f64(x)
+#define SOFT_EXP_DOWN(x) mt__exp_f64(x)
+#include "kernels/isa/softmax_body.def"
+#undef SOFT_T
+#undef SOFT_NAME
+#undef SOFT_EXP
+#undef SOFT_EXP_DOWN
 
 #define SOFT_I_TYPES(kind)                                         \
     {                                                              \

@@ -62,7 +62,7 @@ static int keep(mt__backward *b, mt_tensor *reduced, uint32_t mask, mt_tensor **
         return MT_OK; /* kept, or broadcasts anyway */
     }
     MT_TRY(mt_view(reduced, shape.sizes, shape.n_dims, MT_STEP(b)));
-    *out = mt__bw_last(b);
+    *out = mt__bw_latest(b);
     return MT_OK;
 }
 
@@ -73,7 +73,7 @@ static int spread(mt__backward *b, mt_tensor *reduced, uint32_t mask, mt_tensor 
     mt_tensor *kept = NULL;
     MT_TRY(keep(b, reduced, mask, &kept));
     MT_TRY(mt_expand(kept, shape->sizes, shape->n_dims, MT_STEP(b)));
-    *out = mt__bw_last(b);
+    *out = mt__bw_latest(b);
     return MT_OK;
 }
 
@@ -108,151 +108,12 @@ int mt__mean_backward(mt__backward *b)
     return mt__bw_give_last(b, 0);
 }
 
-/* from the end: flip, sum up, flip */
-static int sum_backwards(mt__backward *b, mt_tensor *x, int64_t dim, mt_tensor **out)
-{
-    MT_TRY(mt_flip(x, &dim, 1, MT_STEP(b)));
-    MT_TRY(mt_cumsum(mt__bw_last(b), dim, MT_STEP(b)));
-    MT_TRY(mt_flip(mt__bw_last(b), &dim, 1, MT_STEP(b)));
-    *out = mt__bw_last(b);
-    return MT_OK;
-}
-
-int mt__cumsum_backward(mt__backward *b)
-{
-    mt_tensor *grad = mt__bw_grad(b);
-    if (input_shape(b)->n_dims > 0) {
-        MT_TRY(sum_backwards(b, grad, b->args[1].of.integer, &grad));
-    }
-    return mt__bw_give_reduced(b, 0, grad);
-}
-
-/* ---- products ----------------------------------------------------------------------------------
- */
-
-/* The product of all elements before each one along `dim`: no division, so zeros do no harm. */
-static int products_before(mt__backward *b, mt_tensor *x, int64_t dim, mt_tensor **out)
-{
-    int64_t n = x->sizes[dim];
-    MT_TRY(mt_narrow(x, dim, 0, 1, MT_STEP(b)));
-    MT_TRY(mt_ones_like(mt__bw_last(b), MT_STEP(b)));
-    mt_tensor *one = mt__bw_last(b);
-    MT_TRY(mt_narrow(x, dim, 0, n - 1, MT_STEP(b)));
-    mt_tensor *const parts[] = {one, mt__bw_last(b)};
-    MT_TRY(mt_cat(parts, 2, dim, MT_STEP(b)));
-    MT_TRY(mt_cumprod(mt__bw_last(b), dim, MT_STEP(b)));
-    *out = mt__bw_last(b);
-    return MT_OK;
-}
-
-/* grad * (product of all others) along `dim`; grad has size 1 there. */
-static int product_backward(mt__backward *b, mt_tensor *x, mt_tensor *grad, int64_t dim,
-                            mt_tensor **out)
-{
-    mt_tensor *before = NULL;
-    mt_tensor *after = NULL;
-    MT_TRY(products_before(b, x, dim, &before));
-    MT_TRY(mt_flip(x, &dim, 1, MT_STEP(b)));
-    MT_TRY(products_before(b, mt__bw_last(b), dim, &after));
-    MT_TRY(mt_flip(after, &dim, 1, MT_STEP(b)));
-    MT_TRY(mt_mul(before, mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
-    *out = mt__bw_last(b);
-    return MT_OK;
-}
-
-/* The input as the forward computed with it: prod(dtype=...) converts first. */
-static int converted_input(mt__backward *b, mt_tensor **out)
-{
-    mt_dtype dtype = (mt_dtype)mt__result_meta(b, 0)->dtype;
-    *out = mt__bw_arg(b, 0);
-    if ((*out)->dtype != dtype) {
-        MT_TRY(mt__to_copy_with(*out, dtype, MT_DEVICE_NONE, false, MT_STEP(b)));
-        *out = mt__bw_last(b);
-    }
-    return MT_OK;
-}
-
-int mt__prod_backward(mt__backward *b)
-{
-    static const int64_t flat = -1;
-    mt_tensor *x = NULL;
-    mt_tensor *grad = NULL;
-    const mt__shape *shape = input_shape(b);
-    if (shape->n_dims == 0) {
-        return mt__bw_give_reduced(b, 0, mt__bw_grad(b));
-    }
-    if (mt__bw_arg(b, 0)->numel == 0) {
-        return mt__bw_give_zeros(b, 0);
-    }
-    MT_TRY(converted_input(b, &x));
-    MT_TRY(mt_reshape(x, &flat, 1, MT_STEP(b)));
-    MT_TRY(product_backward(b, mt__bw_last(b), mt__bw_grad(b), 0, &grad));
-    MT_TRY(mt_reshape(grad, shape->sizes, shape->n_dims, MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
-}
-
-int mt__prod_dim_backward(mt__backward *b)
-{
-    uint32_t mask = reduced_dims(b, 1);
-    mt_tensor *x = NULL;
-    mt_tensor *grad = NULL;
-    if (input_shape(b)->n_dims == 0) {
-        return mt__bw_give_reduced(b, 0, mt__bw_grad(b));
-    }
-    if (mt__bw_arg(b, 0)->numel == 0) {
-        return mt__bw_give_zeros(b, 0);
-    }
-    MT_TRY(converted_input(b, &x));
-    MT_TRY(keep(b, mt__bw_grad(b), mask, &grad));
-    MT_TRY(product_backward(b, x, grad, __builtin_ctz(mask), &grad));
-    return mt__bw_give_reduced(b, 0, grad);
-}
-
-/* With z the first zero along dim, out[i] = 0 from there on, and
- *     k < z   sum over i >= k of grad[i] out[i], divided by x[k]
- *     k = z   the same sum with x[z] = 1
- *     k > z   0 */
-int mt__cumprod_backward(mt__backward *b)
-{
-    mt_tensor *x = NULL;
-    mt_tensor *grad = mt__bw_grad(b);
-    int64_t dim = b->args[1].of.integer;
-    if (input_shape(b)->n_dims == 0) {
-        return mt__bw_give_reduced(b, 0, grad);
-    }
-    MT_TRY(converted_input(b, &x));
-    MT_TRY(mt_eq_scalar(x, mt_int(0), MT_STEP(b)));
-    mt_tensor *zero = mt__bw_last(b);
-    MT_TRY(mt_cumsum(zero, dim, MT_STEP(b)));
-    mt_tensor *zeros_so_far = mt__bw_last(b);
-    MT_TRY(mt_eq_scalar(zeros_so_far, mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_logical_and(zero, mt__bw_last(b), MT_STEP(b)));
-    mt_tensor *first = mt__bw_last(b);
-    MT_TRY(mt_eq_scalar(zeros_so_far, mt_int(0), MT_STEP(b)));
-    mt_tensor *before = mt__bw_last(b);
-
-    mt_tensor *sums = NULL;
-    MT_TRY(mt_mul(grad, mt__bw_result(b, 0), MT_STEP(b)));
-    MT_TRY(sum_backwards(b, mt__bw_last(b), dim, &sums));
-    MT_TRY(mt_masked_fill_scalar(x, zero, mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_div(sums, mt__bw_last(b), MT_STEP(b)));
-    mt_tensor *usual = mt__bw_last(b);
-
-    MT_TRY(mt_masked_fill_scalar(x, first, mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_cumprod(mt__bw_last(b), dim, MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(sum_backwards(b, mt__bw_last(b), dim, &sums));
-    MT_TRY(mt_where_tensor_scalar(first, sums, mt_real(0), MT_STEP(b)));
-    MT_TRY(mt_where(before, usual, mt__bw_last(b), MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
-}
-
 /* ---- variance ----------------------------------------------------------------------------------
  */
 
-/* grad * 2 / (n - correction) * (self - mean), of a gradient of the variance. */
-static int variance_backward(mt__backward *b, mt_tensor *grad, mt_tensor **out)
+/* grad * 2 / (n - correction) * (self - mean), of a gradient of the variance. `infinite`: a
+ * variance without degrees of freedom is infinite, and so is its derivative. */
+static int variance_backward(mt__backward *b, mt_tensor *grad, bool infinite, mt_tensor **out)
 {
     mt_tensor *self = mt__bw_arg(b, 0);
     uint32_t mask = reduced_dims(b, 1);
@@ -264,27 +125,27 @@ static int variance_backward(mt__backward *b, mt_tensor *grad, mt_tensor **out)
         (correction->kind == MT_KIND_REAL ? correction->of.real : (double)correction->of.integer);
     MT_TRY(keep(b, grad, mask, &grad));
     MT_TRY(mt_mean(self, n_dims == 0 ? NULL : dims, n_dims, true, MT_STEP(b)));
-    mt_tensor *mean = mt__bw_last(b);
-    if (freedom <= 0) { /* the variance is infinite, or not a number where nothing deviates */
+    mt_tensor *mean = mt__bw_latest(b);
+    if (infinite && freedom <= 0) { /* not a number where nothing deviates */
         MT_TRY(mt_eq(self, mean, MT_STEP(b)));
-        mt_tensor *same = mt__bw_last(b);
+        mt_tensor *same = mt__bw_latest(b);
         MT_TRY(mt_full_like(self, mt_real(INFINITY), MT_STEP(b)));
-        MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), same, mt_real(NAN), MT_STEP(b)));
-        MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), same, mt_real(NAN), MT_STEP(b)));
+        MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
     } else {
         MT_TRY(mt_sub(self, mean, MT_STEP(b)));
-        mt_tensor *apart = mt__bw_last(b);
+        mt_tensor *apart = mt__bw_latest(b);
         MT_TRY(mt_mul_scalar(grad, mt_real(2 / freedom), MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_last(b), apart, MT_STEP(b)));
+        MT_TRY(mt_mul(mt__bw_latest(b), apart, MT_STEP(b)));
     }
-    *out = mt__bw_last(b);
+    *out = mt__bw_latest(b);
     return MT_OK;
 }
 
 int mt__var_backward(mt__backward *b)
 {
     mt_tensor *grad = NULL;
-    MT_TRY(variance_backward(b, mt__bw_grad(b), &grad));
+    MT_TRY(variance_backward(b, mt__bw_grad(b), true, &grad));
     return mt__bw_give_reduced(b, 0, grad);
 }
 
@@ -294,11 +155,11 @@ int mt__std_backward(mt__backward *b)
     mt_tensor *result = mt__bw_result(b, 0);
     mt_tensor *grad = NULL;
     MT_TRY(mt_eq_scalar(result, mt_int(0), MT_STEP(b)));
-    mt_tensor *still = mt__bw_last(b);
+    mt_tensor *still = mt__bw_latest(b);
     MT_TRY(mt_mul_scalar(result, mt_int(2), MT_STEP(b)));
-    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), still, mt_int(0), MT_STEP(b)));
-    MT_TRY(variance_backward(b, mt__bw_last(b), &grad));
+    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), still, mt_int(0), MT_STEP(b)));
+    MT_TRY(variance_backward(b, mt__bw_latest(b), true, &grad));
     return mt__bw_give_reduced(b, 0, grad);
 }
 
@@ -307,17 +168,17 @@ int mt__var_mean_backward(mt__backward *b)
     mt_tensor *of_var = NULL;
     mt_tensor *of_mean = NULL;
     if (b->grads[0] != NULL) {
-        MT_TRY(variance_backward(b, b->grads[0], &of_var));
+        MT_TRY(variance_backward(b, b->grads[0], false, &of_var));
     }
     if (b->grads[1] != NULL) {
         uint32_t mask = reduced_dims(b, 1);
         MT_TRY(spread(b, b->grads[1], mask, &of_mean));
         MT_TRY(mt_div_scalar(of_mean, mt_int(reduced_count(b, mask)), MT_STEP(b)));
-        of_mean = mt__bw_last(b);
+        of_mean = mt__bw_latest(b);
     }
     if (of_var != NULL && of_mean != NULL) {
         MT_TRY(mt_add(of_var, of_mean, MT_STEP(b)));
-        of_var = mt__bw_last(b);
+        of_var = mt__bw_latest(b);
     }
     return mt__bw_give_reduced(b, 0, of_var != NULL ? of_var : of_mean);
 }
@@ -331,9 +192,9 @@ static int share(mt__backward *b, mt_tensor *grad, mt_tensor *chosen, uint32_t m
     int64_t dims[MT_MAX_DIMS];
     size_t n_dims = list_dims(b, mask, dims);
     MT_TRY(mt_sum(chosen, n_dims == 0 ? NULL : dims, n_dims, true, MT_STEP(b)));
-    mt_tensor *count = mt__bw_last(b);
+    mt_tensor *count = mt__bw_latest(b);
     MT_TRY(mt_mul(grad, chosen, MT_STEP(b)));
-    MT_TRY(mt_div(mt__bw_last(b), count, MT_STEP(b)));
+    MT_TRY(mt_div(mt__bw_latest(b), count, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -341,13 +202,13 @@ static int share(mt__backward *b, mt_tensor *grad, mt_tensor *chosen, uint32_t m
 static int mark_equal(mt__backward *b, mt_tensor *x, mt_tensor *result, mt_tensor **out)
 {
     MT_TRY(mt_eq(x, result, MT_STEP(b)));
-    mt_tensor *equal = mt__bw_last(b);
+    mt_tensor *equal = mt__bw_latest(b);
     MT_TRY(mt_isnan(x, MT_STEP(b)));
-    mt_tensor *nan = mt__bw_last(b);
+    mt_tensor *nan = mt__bw_latest(b);
     MT_TRY(mt_isnan(result, MT_STEP(b)));
-    MT_TRY(mt_logical_and(nan, mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_logical_or(equal, mt__bw_last(b), MT_STEP(b)));
-    *out = mt__bw_last(b);
+    MT_TRY(mt_logical_and(nan, mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_logical_or(equal, mt__bw_latest(b), MT_STEP(b)));
+    *out = mt__bw_latest(b);
     return MT_OK;
 }
 
@@ -366,7 +227,7 @@ int mt__amax_backward(mt__backward *b)
     MT_TRY(keep(b, mt__bw_grad(b), mask, &grad));
     MT_TRY(keep(b, mt__bw_result(b, 0), mask, &result));
     MT_TRY(mt_eq(mt__bw_arg(b, 0), result, MT_STEP(b)));
-    return share(b, grad, mt__bw_last(b), mask);
+    return share(b, grad, mt__bw_latest(b), mask);
 }
 
 int mt__extreme_dim_backward(mt__backward *b)
@@ -386,20 +247,20 @@ static int power_norm_backward(mt__backward *b, mt_tensor *grad, mt_tensor *norm
 {
     mt_tensor *x = mt__bw_arg(b, 0);
     MT_TRY(mt_eq_scalar(x, mt_int(0), MT_STEP(b)));
-    mt_tensor *zero = mt__bw_last(b);
+    mt_tensor *zero = mt__bw_latest(b);
     MT_TRY(mt_abs(x, MT_STEP(b)));
-    MT_TRY(mt_pow_tensor_scalar(mt__bw_last(b), mt_real(p - 1), MT_STEP(b)));
-    mt_tensor *power = mt__bw_last(b);
+    MT_TRY(mt_pow_tensor_scalar(mt__bw_latest(b), mt_real(p - 1), MT_STEP(b)));
+    mt_tensor *power = mt__bw_latest(b);
     MT_TRY(mt_sign(x, MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_last(b), power, MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), zero, mt_int(0), MT_STEP(b)));
-    mt_tensor *direction = mt__bw_last(b);
+    MT_TRY(mt_mul(mt__bw_latest(b), power, MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), zero, mt_int(0), MT_STEP(b)));
+    mt_tensor *direction = mt__bw_latest(b);
     MT_TRY(mt_eq_scalar(norm, mt_int(0), MT_STEP(b)));
-    mt_tensor *none = mt__bw_last(b);
+    mt_tensor *none = mt__bw_latest(b);
     MT_TRY(mt_pow_tensor_scalar(norm, mt_real(1 - p), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), none, mt_int(0), MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_last(b), direction, MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), none, mt_int(0), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_latest(b), direction, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -407,10 +268,10 @@ static int power_norm_backward(mt__backward *b, mt_tensor *grad, mt_tensor *norm
 static int square_norm_backward(mt__backward *b, mt_tensor *grad, mt_tensor *norm)
 {
     MT_TRY(mt_eq_scalar(norm, mt_int(0), MT_STEP(b)));
-    mt_tensor *none = mt__bw_last(b);
+    mt_tensor *none = mt__bw_latest(b);
     MT_TRY(mt_div(mt__bw_arg(b, 0), norm, MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), none, mt_int(0), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), none, mt_int(0), MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -434,14 +295,14 @@ int mt__vector_norm_backward(mt__backward *b)
         return power_norm_backward(b, grad, norm, p);
     }
     MT_TRY(mt_sign(x, MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
     if (p == 1) {
         return mt__bw_give_last(b, 0);
     }
-    grad = mt__bw_last(b);
+    grad = mt__bw_latest(b);
     mt_tensor *chosen = NULL;
     MT_TRY(mt_abs(x, MT_STEP(b)));
-    MT_TRY(mark_equal(b, mt__bw_last(b), norm, &chosen));
+    MT_TRY(mark_equal(b, mt__bw_latest(b), norm, &chosen));
     return share(b, grad, chosen, mask);
 }
 
@@ -453,7 +314,7 @@ int mt__logsumexp_backward(mt__backward *b)
     MT_TRY(keep(b, mt__bw_grad(b), mask, &grad));
     MT_TRY(keep(b, mt__bw_result(b, 0), mask, &result));
     MT_TRY(mt_sub(mt__bw_arg(b, 0), result, MT_STEP(b)));
-    MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_exp(mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }

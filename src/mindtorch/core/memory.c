@@ -29,7 +29,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/single_threaded.h>
 
 typedef struct segment {
     char *memory;
@@ -103,18 +102,6 @@ static device_memory *memory_of(mt_device device)
     }
     mtb_free(made);
     return memory;
-}
-
-/* Adds to a sum that all threads share, and gives it. While the process has one thread, which is
- * what __libc_single_threaded says, a load and a store do, at a quarter of the price. */
-static uint64_t add_shared(_Atomic uint64_t *sum, uint64_t by)
-{
-    if (__libc_single_threaded) {
-        uint64_t value = atomic_load_explicit(sum, memory_order_relaxed) + by;
-        atomic_store_explicit(sum, value, memory_order_relaxed);
-        return value;
-    }
-    return atomic_fetch_add_explicit(sum, by, memory_order_relaxed) + by;
 }
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
@@ -284,7 +271,8 @@ static MT_NOINLINE void spill(mt__block_list *list, uint32_t block_class)
 
 static void note_taken(mt_device device, device_memory *memory, const void *block, uint64_t bytes)
 {
-    uint64_t allocated = add_shared(&memory->allocated, bytes);
+    uint64_t allocated =
+        atomic_fetch_add_explicit(&memory->allocated, bytes, memory_order_relaxed) + bytes;
     raise_peak(&memory->peak_allocated, allocated);
     mt__trace_memory(device, block, (int64_t)bytes, allocated,
                      atomic_load_explicit(&memory->reserved_bytes, memory_order_relaxed));
@@ -344,7 +332,8 @@ int mt__memory_take(mt_device device, uint64_t bytes, void **out, uint32_t *bloc
 void mt__memory_give(mt_device device, void *block, uint64_t bytes, uint32_t block_class)
 {
     device_memory *memory = memory_of(device); /* it is there: the block came from it */
-    uint64_t allocated = add_shared(&memory->allocated, 0 - bytes);
+    uint64_t allocated =
+        atomic_fetch_sub_explicit(&memory->allocated, bytes, memory_order_relaxed) - bytes;
     /* Told before another thread can take the block and tell that. */
     mt__trace_memory(device, block, -(int64_t)bytes, allocated,
                      atomic_load_explicit(&memory->reserved_bytes, memory_order_relaxed));

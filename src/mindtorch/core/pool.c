@@ -2,10 +2,11 @@
  *
  * Small objects, see pool.h.
  *
- *     thread: head (≤ BATCH objects), spare (a batch or nothing)  ◄──►  common: a list of batches
+ *     thread: head (≤ a batch of objects), spare (a batch or nothing)  ◄──►  common: a list of
+ * batches
  *
  * Lists move as whole batches, so giving back on another thread than the one that takes costs one
- * lock for BATCH objects. Objects are cut from chunks that stay with the process.
+ * lock for a batch. Objects are cut from chunks that stay with the process.
  *
  * Under AddressSanitizer objects come from the heap one by one, so that it sees who uses one too
  * long and who forgets one.
@@ -15,19 +16,7 @@
 #include "base/alloc.h"
 #include "mindtorch/core/thread_cache.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#    define POOL_HEAP 1
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-#        define POOL_HEAP 1
-#    endif
-#endif
-#ifndef POOL_HEAP
-#    define POOL_HEAP 0
-#endif
-
 enum {
-    BATCH = 64,
     CHUNK_OBJECTS = 32
 };
 
@@ -91,13 +80,14 @@ static void *take_common(mt__pool pool, size_t bytes)
     return head;
 }
 
-static MT_NOINLINE bool refill(mt__object_list *list, mt__pool pool, size_t bytes)
+/* Makes the thread's list hold objects. False: memory was refused. */
+static bool refill(mt__object_list *list, mt__pool pool, size_t bytes)
 {
     if (list->spare != NULL) {
         list->head = list->spare;
-        list->count = list->spare_count;
+        MT_CACHE_SET(&list->count, MT_CACHE_READ(&list->spare_count));
         list->spare = NULL;
-        list->spare_count = 0;
+        MT_CACHE_SET(&list->spare_count, 0);
         return true;
     }
     object *head = pop_batch(pool);
@@ -106,86 +96,102 @@ static MT_NOINLINE bool refill(mt__object_list *list, mt__pool pool, size_t byte
         return false;
     }
     list->head = head;
-    list->count = head->count;
+    MT_CACHE_SET(&list->count, head->count);
+    MT_CACHE_COUNT(&list->owned, (int64_t)head->count);
     return true;
 }
 
-void *mt__pool_take(mt__pool pool, size_t bytes)
+/* The list is full: it becomes the spare one, and the spare one goes to the others. */
+static void make_room(mt__object_list *list, mt__pool pool)
+{
+    if (list->spare != NULL) {
+        push_batch(pool, list->spare, MT_CACHE_READ(&list->spare_count));
+        MT_CACHE_COUNT(&list->owned, -(int64_t)MT_CACHE_READ(&list->spare_count));
+    }
+    list->spare = list->head;
+    MT_CACHE_SET(&list->spare_count, MT_POOL_BATCH);
+    list->head = NULL;
+    MT_CACHE_SET(&list->count, 0);
+}
+
+/* Counts an object that does not pass a list. */
+static void count_other(mt__thread_cache *cache, mt__pool pool, int64_t by)
+{
+    if (cache != NULL) {
+        MT_CACHE_COUNT(&cache->pools[pool].owned, by);
+    } else {
+        mt__cache_count_pool(pool, by);
+    }
+}
+
+MT_NOINLINE void *mt__pool_take(mt__pool pool, size_t bytes)
 {
 #if defined(MT_DEBUG) && MT_DEBUG
-    if (!POOL_HEAP && mtb_fail_here()) { /* so that tests can refuse any object */
+    if (!MT_POOL_HEAP && mtb_fail_here()) { /* so that tests can refuse any object */
         return NULL;
     }
 #endif
     mt__thread_cache *cache = mt__cache();
-    void *taken;
-    if (POOL_HEAP) {
-        taken = mtb_calloc(1, bytes);
-    } else if (MT_LIKELY(cache != NULL)) {
-        mt__object_list *list = &cache->pools[pool];
-        if (MT_UNLIKELY(list->head == NULL) && !refill(list, pool, bytes)) {
-            return NULL;
+    if (MT_POOL_HEAP || MT_UNLIKELY(cache == NULL)) {
+        void *taken = MT_POOL_HEAP ? mtb_calloc(1, bytes) : take_common(pool, bytes);
+        if (taken != NULL) {
+            count_other(cache, pool, 1);
         }
-        taken = list->head;
-        list->head = ((object *)taken)->next;
-        list->count--;
-    } else {
-        taken = take_common(pool, bytes);
+        return taken;
     }
-    if (MT_UNLIKELY(taken == NULL)) {
+    mt__object_list *list = &cache->pools[pool];
+    if (list->head == NULL && !refill(list, pool, bytes)) {
         return NULL;
     }
-    if (MT_LIKELY(cache != NULL)) {
-        MT_CACHE_COUNT(&cache->in_use[pool], 1);
-    } else {
-        mt__cache_count_pool(pool, 1);
-    }
+    object *taken = list->head;
+    list->head = taken->next;
+    MT_CACHE_COUNT(&list->count, (uint32_t)-1);
     return taken;
 }
 
-void mt__pool_give(mt__pool pool, void *given)
+MT_NOINLINE void mt__pool_give(mt__pool pool, void *given)
 {
     mt__thread_cache *cache = mt__cache();
-    if (MT_LIKELY(cache != NULL)) {
-        MT_CACHE_COUNT(&cache->in_use[pool], -1);
-    } else {
-        mt__cache_count_pool(pool, -1);
-    }
-    if (POOL_HEAP) {
-        mtb_free(given);
-        return;
-    }
-    object *freed = given;
-    if (MT_UNLIKELY(cache == NULL)) {
-        freed->next = NULL;
-        push_batch(pool, freed, 1);
+    if (MT_POOL_HEAP || MT_UNLIKELY(cache == NULL)) {
+        count_other(cache, pool, -1);
+        if (MT_POOL_HEAP) {
+            mtb_free(given);
+        } else {
+            ((object *)given)->next = NULL;
+            push_batch(pool, given, 1);
+        }
         return;
     }
     mt__object_list *list = &cache->pools[pool];
-    if (MT_UNLIKELY(list->count == BATCH)) {
-        if (list->spare != NULL) {
-            push_batch(pool, list->spare, list->spare_count);
-        }
-        list->spare = list->head;
-        list->spare_count = BATCH;
-        list->head = NULL;
-        list->count = 0;
+    if (MT_CACHE_READ(&list->count) == MT_POOL_BATCH) {
+        make_room(list, pool);
     }
-    freed->next = list->head;
-    list->head = freed;
-    list->count++;
+    ((object *)given)->next = list->head;
+    list->head = given;
+    MT_CACHE_COUNT(&list->count, 1);
+}
+
+int64_t mt__pool_in_use(const mt__object_list *list)
+{
+    return MT_CACHE_READ(&list->owned) - MT_CACHE_READ(&list->count) -
+           MT_CACHE_READ(&list->spare_count);
 }
 
 void mt__pool_cache_flush(mt__thread_cache *cache)
 {
     for (int pool = 0; pool < MT_POOL_COUNT; pool++) {
         mt__object_list *list = &cache->pools[pool];
+        int64_t in_use = mt__pool_in_use(list);
         if (list->head != NULL) {
-            push_batch((mt__pool)pool, list->head, list->count);
+            push_batch((mt__pool)pool, list->head, MT_CACHE_READ(&list->count));
         }
         if (list->spare != NULL) {
-            push_batch((mt__pool)pool, list->spare, list->spare_count);
+            push_batch((mt__pool)pool, list->spare, MT_CACHE_READ(&list->spare_count));
         }
-        *list = (mt__object_list){0};
+        list->head = NULL;
+        list->spare = NULL;
+        MT_CACHE_SET(&list->count, 0);
+        MT_CACHE_SET(&list->spare_count, 0);
+        MT_CACHE_SET(&list->owned, in_use); /* what is left of it, for the sums */
     }
 }

@@ -7,11 +7,11 @@
 #include "base/compiler.h"
 #include "base/fail.h"
 #include "mindtorch/core/memory.h"
-#include "mindtorch/core/pool.h"
+#include "mindtorch/core/thread_cache.h"
 
 static mt__storage *take_object(void)
 {
-    mt__storage *storage = mt__pool_take(MT_POOL_STORAGE, sizeof *storage);
+    mt__storage *storage = mt__pool_take_fast(MT_POOL_STORAGE, sizeof *storage);
     if (MT_UNLIKELY(storage == NULL)) {
         (void)mtb_fail(MT_ENOMEM, "storage: no memory for its record");
     }
@@ -37,7 +37,7 @@ int mt__storage_new(mt_device device, uint64_t bytes, mt__storage **out)
     if (MT_LIKELY(bytes != 0)) {
         int status = mt__memory_take(device, bytes, &storage->data, &storage->block_class);
         if (MT_UNLIKELY(status != MT_OK)) {
-            mt__pool_give(MT_POOL_STORAGE, storage);
+            mt__pool_give_fast(MT_POOL_STORAGE, storage);
             return status;
         }
     }
@@ -90,5 +90,5 @@ void mt__storage_release(mt__storage *storage)
     } else if (MT_LIKELY(storage->data != NULL)) {
         mt__memory_give(storage->device, storage->data, storage->bytes, storage->block_class);
     }
-    mt__pool_give(MT_POOL_STORAGE, storage);
+    mt__pool_give_fast(MT_POOL_STORAGE, storage);
 }

@@ -5,7 +5,6 @@
 #include "base/compiler.h"
 #include "base/fail.h"
 #include "mindtorch/core/backends.h"
-#include "mindtorch/core/pool.h"
 #include "mindtorch/core/tensor_impl.h"
 #include "mindtorch/core/thread_cache.h"
 #include "mindtorch/core/thread_state.h"
@@ -38,29 +37,58 @@ static MT_COLD int refuse(const char *op)
     return mtb_fail(MT_ENOMEM, "%s: no memory for a tensor", op);
 }
 
-/* A contiguous tensor; sizes and numel are known to be right. */
-static int make_contiguous(const char *op, mt_dtype dtype, mt_device device, const int64_t *sizes,
-                           uint32_t n_dims, int64_t numel, mt_tensor **out)
+static MT_COLD int refuse_sizes(const char *op, const int64_t *sizes, uint32_t n_dims,
+                                size_t element_bytes)
 {
+    mt__shape shape;
+    int64_t numel;
+    MT_TRY(mt__shape_make(op, sizes, n_dims, &shape));
+    return mt__shape_numel(op, &shape, element_bytes, &numel);
+}
+
+/* Writes sizes, strides and numel of a contiguous tensor in one pass. False: bytes overflow. */
+static bool lay_out(mt_tensor *tensor, const int64_t *sizes, uint32_t n_dims, size_t element_bytes,
+                    uint64_t *bytes)
+{
+    int64_t stride = 1; /* a size of 0 counts as 1 */
+    int64_t extent;
+    bool empty = false;
+    bool overflow = false;
+    for (uint32_t i = n_dims; i-- > 0;) {
+        int64_t size = sizes[i];
+        tensor->sizes[i] = size;
+        tensor->strides[i] = stride;
+        empty |= size == 0;
+        overflow |= __builtin_mul_overflow(stride, size != 0 ? size : 1, &stride);
+    }
+    overflow |= __builtin_mul_overflow(stride, (int64_t)element_bytes, &extent);
+    tensor->numel = empty ? 0 : stride;
+    *bytes = empty ? 0 : (uint64_t)extent;
+    return !overflow;
+}
+
+static int make_contiguous(const char *op, mt_dtype dtype, mt_device device, const int64_t *sizes,
+                           uint32_t n_dims, mt_tensor **out)
+{
+    size_t element_bytes = mt_dtype_size(dtype);
+    uint64_t bytes;
     *out = NULL;
-    mt_tensor *tensor = mt__pool_take(MT_POOL_TENSOR, sizeof *tensor);
+    if (MT_UNLIKELY(element_bytes == 0)) {
+        return mtb_fail(MT_ETYPE, "%s: %u is not an element type", op, (unsigned)dtype);
+    }
+    mt_tensor *tensor = mt__pool_take_fast(MT_POOL_TENSOR, sizeof *tensor);
     if (MT_UNLIKELY(tensor == NULL)) {
         return refuse(op);
     }
-    mt__storage *storage;
-    int status = mt__storage_new(device, (uint64_t)numel * mt_dtype_size(dtype), &storage);
+    mt__storage *storage = NULL;
+    int status = MT_LIKELY(lay_out(tensor, sizes, n_dims, element_bytes, &bytes))
+                     ? mt__storage_new(device, bytes, &storage)
+                     : refuse_sizes(op, sizes, n_dims, element_bytes);
     if (MT_UNLIKELY(status != MT_OK)) {
-        mt__pool_give(MT_POOL_TENSOR, tensor);
+        mt__pool_give_fast(MT_POOL_TENSOR, tensor);
         return status;
     }
     fill_in(tensor, dtype, device, storage, n_dims);
-    tensor->numel = numel;
-    int64_t stride = 1;
-    for (uint32_t i = n_dims; i-- > 0;) {
-        tensor->sizes[i] = sizes[i];
-        tensor->strides[i] = stride;
-        stride *= sizes[i] != 0 ? sizes[i] : 1;
-    }
     *out = tensor;
     return MT_OK;
 }
@@ -68,28 +96,16 @@ static int make_contiguous(const char *op, mt_dtype dtype, mt_device device, con
 int mt__tensor_new(const char *op, mt_dtype dtype, mt_device device, const mt__shape *shape,
                    mt_tensor **out)
 {
-    int64_t numel;
-    *out = NULL;
-    size_t element_bytes = mt_dtype_size(dtype);
-    if (MT_UNLIKELY(element_bytes == 0)) {
-        return mtb_fail(MT_ETYPE, "%s: %u is not an element type", op, (unsigned)dtype);
-    }
     if (MT_UNLIKELY(device != MT_CPU)) {
+        *out = NULL;
         MT_TRY(mt__device_check(op, device));
     }
-    MT_TRY(mt__shape_numel(op, shape, element_bytes, &numel));
-    return make_contiguous(op, dtype, device, shape->sizes, shape->n_dims, numel, out);
+    return make_contiguous(op, dtype, device, shape->sizes, shape->n_dims, out);
 }
 
 int mt__tensor_new_like(mt_tensor *like, mt_dtype dtype, mt_tensor **out)
 {
-    /* Elements may be wider than like's, or more than its storage has (expanded views). */
-    if (MT_UNLIKELY(like->numel > INT64_MAX / 8)) {
-        mt__shape shape = mt__tensor_shape(like);
-        return mt__tensor_new("empty_like", dtype, like->device, &shape, out);
-    }
-    return make_contiguous("empty_like", dtype, like->device, like->sizes, like->n_dims,
-                           like->numel, out);
+    return make_contiguous("empty_like", dtype, like->device, like->sizes, like->n_dims, out);
 }
 
 int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *strides, uint32_t n_dims,
@@ -100,7 +116,7 @@ int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *stride
         return mtb_fail(MT_ERUNTIME, "view: %u dimensions, at most %d are supported", n_dims,
                         MT_MAX_DIMS);
     }
-    mt_tensor *tensor = mt__pool_take(MT_POOL_TENSOR, sizeof *tensor);
+    mt_tensor *tensor = mt__pool_take_fast(MT_POOL_TENSOR, sizeof *tensor);
     if (MT_UNLIKELY(tensor == NULL)) {
         return refuse("view");
     }
@@ -200,14 +216,14 @@ int mt_tensor_borrow(void *data, mt_dtype dtype, const int64_t *sizes, const int
     if (data == NULL && numel != 0) {
         return mtb_fail(MT_EVALUE, "borrow: data is NULL");
     }
-    mt_tensor *tensor = mt__pool_take(MT_POOL_TENSOR, sizeof *tensor);
+    mt_tensor *tensor = mt__pool_take_fast(MT_POOL_TENSOR, sizeof *tensor);
     if (tensor == NULL) {
         return refuse("borrow");
     }
     mt__storage *storage;
     int status = mt__storage_borrow(data, bytes, free_data, context, &storage);
     if (status != MT_OK) {
-        mt__pool_give(MT_POOL_TENSOR, tensor);
+        mt__pool_give_fast(MT_POOL_TENSOR, tensor);
         return status;
     }
     fill_in(tensor, dtype, MT_CPU, storage, shape.n_dims);
@@ -245,7 +261,7 @@ void mt_tensor_release(mt_tensor *tensor)
     }
     mt_tensor *base = tensor->base;
     mt__storage_release(tensor->storage);
-    mt__pool_give(MT_POOL_TENSOR, tensor);
+    mt__pool_give_fast(MT_POOL_TENSOR, tensor);
     if (MT_UNLIKELY(base != NULL)) {
         mt_tensor_release(base); /* has no base itself (T3): one level deep */
     }

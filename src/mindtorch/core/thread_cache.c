@@ -82,8 +82,7 @@ static void unlist(mt__thread_cache *cache)
         cache->next->previous = cache->previous;
     }
     for (int pool = 0; pool < MT_POOL_COUNT; pool++) {
-        mt__cache_count_pool((mt__pool)pool,
-                             atomic_load_explicit(&cache->in_use[pool], memory_order_relaxed));
+        mt__cache_count_pool((mt__pool)pool, mt__pool_in_use(&cache->pools[pool]));
     }
     mt__cache_count_blocks(atomic_load_explicit(&cache->allocations, memory_order_relaxed),
                            atomic_load_explicit(&cache->releases, memory_order_relaxed));
@@ -143,13 +142,13 @@ void mt__cache_sum(mt__cache_sums *sums)
         sums->allocations += atomic_load_explicit(&cache->allocations, memory_order_relaxed);
         sums->releases += atomic_load_explicit(&cache->releases, memory_order_relaxed);
         for (int pool = 0; pool < MT_POOL_COUNT; pool++) {
-            sums->in_use[pool] += atomic_load_explicit(&cache->in_use[pool], memory_order_relaxed);
+            sums->in_use[pool] += mt__pool_in_use(&cache->pools[pool]);
         }
     }
     mtb_lock_release(&caches_lock);
 }
 
-uint64_t mt__next_id(void)
+MT_COLD uint64_t mt__next_id_slow(void)
 {
     mt__thread_cache *cache = mt__cache();
     if (MT_UNLIKELY(cache == NULL)) {

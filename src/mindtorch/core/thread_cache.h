@@ -33,19 +33,21 @@ typedef struct mt__block_list {
     void *blocks[MT_CACHE_BLOCKS];
 } mt__block_list;
 
-/* Objects linked by their first word. `spare` is empty or holds a full batch. */
+/* Objects linked by their first word. `spare` is empty or holds a full batch. What came with
+ * batches and is not in the list is in use: `owned` less the counts, so that the fast path keeps
+ * one counter. It may be negative: objects move between threads. */
 typedef struct mt__object_list {
     void *head;
     void *spare;
-    uint32_t count;
-    uint32_t spare_count;
+    _Atomic uint32_t count;       /* behind head; H1 */
+    _Atomic uint32_t spare_count; /* behind spare; H1 */
+    _Atomic int64_t owned;        /* H1 */
 } mt__object_list;
 
 typedef struct mt__thread_cache {
     uint64_t next_id, end_id;
     mt__object_list pools[MT_POOL_COUNT];
-    _Atomic int64_t in_use[MT_POOL_COUNT]; /* objects taken here less those given back here */
-    _Atomic uint64_t allocations;          /* host blocks */
+    _Atomic uint64_t allocations; /* host blocks */
     _Atomic uint64_t releases;
     struct mt__thread_cache *next, *previous; /* under mt__caches_lock */
     mt__block_list blocks[MT_CACHE_CLASSES];
@@ -74,6 +76,9 @@ MT_INLINE mt__thread_cache *mt__cache(void)
     atomic_store_explicit((counter), atomic_load_explicit((counter), memory_order_relaxed) + (by), \
                           memory_order_relaxed)
 
+#define MT_CACHE_READ(counter)       atomic_load_explicit((counter), memory_order_relaxed)
+#define MT_CACHE_SET(counter, value) atomic_store_explicit((counter), (value), memory_order_relaxed)
+
 /* For threads without a cache. */
 void mt__cache_count_pool(mt__pool pool, int64_t by);
 void mt__cache_count_blocks(uint64_t allocations, uint64_t releases);
@@ -81,7 +86,14 @@ void mt__cache_count_blocks(uint64_t allocations, uint64_t releases);
 void mt__cache_sum(mt__cache_sums *sums);
 
 /* The next tensor id; never 0. */
-uint64_t mt__next_id(void);
+uint64_t mt__next_id_slow(void);
+
+MT_INLINE uint64_t mt__next_id(void)
+{
+    mt__thread_cache *cache = mt__cache_here;
+    return MT_LIKELY(cache != NULL && cache->next_id != cache->end_id) ? cache->next_id++
+                                                                       : mt__next_id_slow();
+}
 
 /* ---- what the owners of the lists offer, H3 ---- */
 extern mtb_lock mt__memory_lock;
@@ -91,5 +103,57 @@ extern mtb_lock mt__generator_lock;
 void mt__memory_cache_init(mt__thread_cache *cache);
 void mt__memory_cache_flush(mt__thread_cache *cache);
 void mt__pool_cache_flush(mt__thread_cache *cache);
+
+/* Objects taken through a list less those given back through it. */
+int64_t mt__pool_in_use(const mt__object_list *list);
+
+/* ---- the fast path of pool.h, where pool and bytes are constants ---- */
+
+#if defined(__SANITIZE_ADDRESS__)
+#    define MT_POOL_HEAP 1 /* objects from the heap one by one, for AddressSanitizer's eyes */
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer)
+#        define MT_POOL_HEAP 1
+#    endif
+#endif
+#ifndef MT_POOL_HEAP
+#    define MT_POOL_HEAP 0
+#endif
+#if MT_POOL_HEAP || (defined(MT_DEBUG) && MT_DEBUG) /* every request can be refused by a test */
+#    define MT_POOL_FAST 0
+#else
+#    define MT_POOL_FAST 1
+#endif
+
+enum {
+    MT_POOL_BATCH = 64 /* objects that move between lists at once */
+};
+
+MT_INLINE void *mt__pool_take_fast(mt__pool pool, size_t bytes)
+{
+    mt__thread_cache *cache = mt__cache_here;
+    if (!MT_POOL_FAST || MT_UNLIKELY(cache == NULL || cache->pools[pool].head == NULL)) {
+        return mt__pool_take(pool, bytes);
+    }
+    mt__object_list *list = &cache->pools[pool];
+    void *taken = list->head;
+    list->head = *(void **)taken;
+    MT_CACHE_COUNT(&list->count, (uint32_t)-1);
+    return taken;
+}
+
+MT_INLINE void mt__pool_give_fast(mt__pool pool, void *given)
+{
+    mt__thread_cache *cache = mt__cache_here;
+    if (!MT_POOL_FAST ||
+        MT_UNLIKELY(cache == NULL || MT_CACHE_READ(&cache->pools[pool].count) == MT_POOL_BATCH)) {
+        mt__pool_give(pool, given);
+        return;
+    }
+    mt__object_list *list = &cache->pools[pool];
+    *(void **)given = list->head;
+    list->head = given;
+    MT_CACHE_COUNT(&list->count, 1);
+}
 
 #endif /* MINDTORCH_CORE_THREAD_CACHE_H */

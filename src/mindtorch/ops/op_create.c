@@ -228,10 +228,10 @@ int mt__run_arange(mt__call *call)
     bool real = s[0].kind == MT_KIND_REAL || s[1].kind == MT_KIND_REAL || s[2].kind == MT_KIND_REAL;
     mt_dtype dtype = dtype_or(call, real ? mt_default_dtype() : MT_DTYPE_I64);
     int64_t count = 0;
-    MT_TRY(count_range(s, dtype, &count));
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("arange_cpu", dtype);
     }
+    MT_TRY(count_range(s, dtype, &count));
     mt__shape shape = {.n_dims = 1, .sizes = {count}};
     mt_tensor *out = NULL;
     MT_TRY(mt__result_new(call, 0, dtype, &shape, &out));
@@ -246,8 +246,8 @@ int mt__run_arange(mt__call *call)
     return half ? mt__copy_elements(out, wide) : MT_OK;
 }
 
-/* The first half counts from the start, the second from the end, so that both are met. Integers are
- * cut off from doubles. */
+/* The first half counts from the start, the second from the end, so that both are met. For integer
+ * types both ends are integers, and what lies between is cut off. */
 int mt__run_linspace(mt__call *call)
 {
     int64_t steps = mt__arg_int(call, 2);
@@ -258,6 +258,8 @@ int mt__run_linspace(mt__call *call)
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("linspace_cpu", dtype);
     }
+    MT_TRY(mt__number_fits(&call->args[0], dtype));
+    MT_TRY(mt__number_fits(&call->args[1], dtype));
     mt__shape shape = {.n_dims = 1, .sizes = {steps}};
     mt_tensor *out = NULL;
     mt_tensor *wide = NULL;
@@ -267,8 +269,10 @@ int mt__run_linspace(mt__call *call)
     if (!direct) {
         MT_TRY(mt__temp_new(call, MT_DTYPE_F64, &shape, &wide));
     }
-    double start = mt__arg_real(call, 0);
-    double end = mt__arg_real(call, 1);
+    const mt_scalar ends[] = {mt__number_as(&call->args[0], dtype),
+                              mt__number_as(&call->args[1], dtype)};
+    double start = mt__scalar_real(&ends[0]);
+    double end = mt__scalar_real(&ends[1]);
     if (dtype == MT_DTYPE_F32) {
         start = (double)(float)start;
         end = (double)(float)end;

@@ -5,7 +5,8 @@
  */
 #include "base/fail.h"
 #include "mindtorch/ops/reduction_plan.h"
-#include "mindtorch/ops/type_names.h"
+
+#include <inttypes.h>
 
 /* The kernel code; for bool "or" is the largest, "and" the smallest. */
 static mt_reduce code_for(mt_dtype dtype, bool largest)
@@ -72,7 +73,14 @@ static int run_of_dims(mt__call *call, bool largest)
         return refuse_no_dim(call);
     }
     MT_TRY(mt__reduced_dims(call, 1, self, &mask));
-    MT_TRY(check_dims(call, self, mask));
+    for (uint32_t i = 0; !all && i < call->args[1].count; i++) {
+        int64_t dim = call->args[1].of.ints[i];
+        if (self->n_dims > 0 && self->sizes[dim + (dim < 0 ? self->n_dims : 0)] == 0) {
+            return mtb_fail(MT_EINDEX,
+                            "%s(): Expected reduction dim %" PRId64 " to have non-zero size.",
+                            mt__op_name(call), dim);
+        }
+    }
     return reduce_extreme(call, largest, mask, mt__arg_bool(call, 2));
 }
 

@@ -188,10 +188,27 @@ static int place_indices(index_plan *plan, const mt_tensor *self)
     return 0;
 }
 
+/* Nothing can be picked from a dimension of size 0. The kernel would not look where the result has
+ * no elements for another reason. */
+static int check_not_empty(const index_plan *plan, const mt_tensor *self)
+{
+    bool any = true;
+    for (uint32_t d = 0; d < plan->shape.n_dims; d++) {
+        any = any && plan->shape.sizes[d] > 0;
+    }
+    for (uint32_t i = 0; any && i < plan->n; i++) {
+        if (self->sizes[plan->dims[i]] == 0) {
+            return mtb_fail(MT_EINDEX, "index is out of bounds for dimension with size 0");
+        }
+    }
+    return 0;
+}
+
 static int plan_init(mt__call *call, index_plan *plan, mt_tensor *self)
 {
     MT_TRY(add_entries(call, plan, self));
     MT_TRY(broadcast_indices(plan));
+    MT_TRY(check_not_empty(plan, self));
     return place_indices(plan, self);
 }
 

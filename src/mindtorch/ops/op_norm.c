@@ -143,12 +143,14 @@ int mt__run_sum_to_size(mt__call *call)
             dims[n++] = d;
         }
     }
-    if (n == 0) {
+    if (n == 0 && size.n_dims > 0) {
         mt__result_same(call, 0, self);
         return MT_OK;
     }
     mt_tensor *out = NULL;
-    if (more == 0) {
+    if (size.n_dims == 0) {
+        MT_TRY(mt_sum(self, NULL, 0, false, &out));
+    } else if (more == 0) {
         MT_TRY(mt_sum(self, dims, n, true, &out));
     } else {
         mt_tensor **kept = mt__temp(call);

@@ -18,31 +18,17 @@ static mt_dtype sum_dtype(const mt__call *call, uint32_t i, const mt_tensor *sel
     return mt__tensor_category(self) == MT_CATEGORY_REAL ? (mt_dtype)self->dtype : MT_DTYPE_I64;
 }
 
-/* Converts to `dtype`, then reduces to it. */
+/* Converts to `dtype`, then reduces to it. A sum of bools is "or", a product "and". */
 static int reduce_as(mt__call *call, mt_reduce code, mt_dtype dtype, uint32_t mask, bool keepdim,
                      mt_scalar of_nothing)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    mt_dtype compute = dtype == MT_DTYPE_BOOL ? MT_DTYPE_I64 : dtype;
     MT_TRY(mt__need_computable(call, dtype));
-    MT_TRY(mt__converted(call, self, compute, &self));
-    if (compute == dtype) {
-        return mt__reduction_result(call, code, self, dtype, mask, keepdim, of_nothing);
+    MT_TRY(mt__converted(call, self, dtype, &self));
+    if (dtype == MT_DTYPE_BOOL) {
+        code = code == MT_REDUCE_SUM ? MT_REDUCE_ANY : MT_REDUCE_ALL;
     }
-    /* sum(dtype=bool): whether the sum is not zero */
-    mt__shape shape = mt__reduced_shape(self, mask, keepdim);
-    mt_tensor *wide = NULL;
-    mt_tensor *out = NULL;
-    MT_TRY(mt__temp_new(call, compute, &shape, &wide));
-    MT_TRY(mt__result_new(call, 0, dtype, &shape, &out));
-    mt__reduction what = {.kernel = MT_KERNEL_REDUCE,
-                          .code = (uint16_t)code,
-                          .mask = mask,
-                          .n_outputs = 1,
-                          .outputs = {wide},
-                          .input = self};
-    MT_TRY(mt__reduction_run(call, &what, of_nothing));
-    return mt__copy_elements(out, wide);
+    return mt__reduction_result(call, code, self, dtype, mask, keepdim, of_nothing);
 }
 
 int mt__run_sum(mt__call *call)

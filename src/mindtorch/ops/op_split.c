@@ -71,12 +71,10 @@ int mt__run_unbind(mt__call *call)
     uint32_t dim;
     mt__strided g;
     pieces p;
-    if (self->n_dims == 0) {
-        return mtb_fail(MT_EINDEX,
-                        "Dimension specified as %" PRId64 " but tensor has no dimensions",
-                        mt__arg_int(call, 1));
-    }
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
+    if (self->n_dims == 0) {
+        return mtb_fail(MT_EINDEX, "Dimension specified as %u but tensor has no dimensions", dim);
+    }
     MT_TRY(pieces_init(call, self->sizes[dim], &p));
     mt__geometry_of(self, &g);
     mt__geometry_remove(&g, dim);
@@ -160,8 +158,9 @@ int mt__run_split_with_sizes(mt__call *call)
     if (left != 0) {
         return mtb_fail(MT_ERUNTIME,
                         "split_with_sizes expects split_sizes to sum exactly to %" PRId64
-                        " (input tensor's size at dimension %u), but got split_sizes=%s",
-                        self->sizes[dim], dim, mt__shape_text(sizes->of.ints, sizes->count, text));
+                        " (input tensor's size at dimension %" PRId64 "), but got split_sizes=%s",
+                        self->sizes[dim], mt__arg_int(call, 2),
+                        mt__shape_text(sizes->of.ints, sizes->count, text));
     }
     return give_pieces(call, self, dim, sizes->of.ints, 0, sizes->count);
 }

@@ -122,6 +122,16 @@ static size_t step_undisturbed(const sm_kind *kind, float *values)
     return count;
 }
 
+/* A kernel that gets no scratch memory may take another way, which rounds differently. */
+static bool check_near(const float *values, const float *expected, size_t count)
+{
+    bool near = true;
+    for (size_t i = 0; near && i < count; i++) {
+        near = CHECK_NEAR_F64((double)values[i], (double)expected[i], 1e-5);
+    }
+    return near;
+}
+
 /* Request n of one step is refused. False when the step makes fewer requests. Afterwards the same
  * model makes its step again, and so does a new one: both give the expected numbers. */
 static bool check_refused(const sm_kind *kind, uint64_t n, const float *expected, size_t count)
@@ -139,11 +149,13 @@ static bool check_refused(const sm_kind *kind, uint64_t n, const float *expected
         FAIL("%s: request %llu refused gave %s: %s", kind->name, (unsigned long long)n,
              mt_status_name(status), mt_error_message());
     }
-    if (status != MT_OK) { /* a request whose refusal is survived (a cache) leaves a whole step */
+    bool survived = status == MT_OK; /* the step is whole without what was refused */
+    if (!survived) {
         REQUIRE_OK(sm_step(&model, &loss));
     }
     CHECK_EQ_U64(sm_read(&model, values, MAX_NUMBERS), count);
-    if (!CHECK_EQ_MEM(values, expected, count * sizeof(float))) {
+    if (survived ? !check_near(values, expected, count)
+                 : !CHECK_EQ_MEM(values, expected, count * sizeof(float))) {
         FAIL("%s: after request %llu was refused the same model differs", kind->name,
              (unsigned long long)n);
     }
