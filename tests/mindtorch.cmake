@@ -16,7 +16,8 @@ foreach(name IN ITEMS test_op_trace test_schema test_user_ops)
 endforeach()
 
 # ---- autograd ----
-foreach(name IN ITEMS test_autograd test_autograd_faults test_autograd_views test_engine test_function test_hooks)
+foreach(name IN ITEMS test_autograd test_autograd_faults test_autograd_views test_backward_engine test_custom_function
+                        test_grad_hooks)
   mt_torch_test(${name} unit/mindtorch/autograd/${name}.c)
 endforeach()
 
@@ -27,6 +28,10 @@ foreach(name IN ITEMS test_copy_kernels test_pointwise_binary test_pointwise_ter
   target_sources(${name} PRIVATE support/pointwise_values.c support/strided_array.c)
 endforeach()
 mt_torch_test(test_parallel unit/kernels/test_parallel.c)
+foreach(name IN ITEMS test_attention test_conv test_gemm)
+  mt_torch_test(${name} unit/kernels/${name}.c)
+  target_sources(${name} PRIVATE support/strided_array.c)
+endforeach()
 foreach(name IN ITEMS test_index_kernels test_sort)
   mt_torch_test(${name} unit/kernels/${name}.c)
   target_sources(${name} PRIVATE support/strided_array.c)
@@ -44,6 +49,8 @@ target_sources(test_far PRIVATE support/far_backend.c support/small_models.c)
 # ---- the op table, row by row ----
 if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   set(run_ops ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ops/run_ops.py $<TARGET_FILE:mindtorch>)
+  mt_test_script(test_run_ops ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ops/test_run_ops.py
+                 $<TARGET_FILE:mindtorch>)
   mt_test_script(test_ops_complete ${run_ops} --complete)
   foreach(family IN ITEMS create pointwise reduce view index matrix image nn optim)
     mt_test_script(test_ops_${family} ${run_ops} --family ${family})

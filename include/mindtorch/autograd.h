@@ -96,7 +96,8 @@ MT_API mt_node *mt_node_next(const mt_node *node, uint32_t index); /**< NULL: no
 MT_API mt_node *mt_node_retain(mt_node *node);
 MT_API void mt_node_release(mt_node *node); /**< accepts NULL */
 
-/* ---- functions of the user's own -------------------------------------------------------------- */
+/* ---- functions of the user's own --------------------------------------------------------------
+ */
 
 /** One call of a custom function, from forward to backward. */
 typedef struct mt_function_call mt_function_call;
@@ -106,8 +107,8 @@ typedef struct mt_function {
     uint32_t reserved;    /**< leave zero */
     const char *name;     /**< of the node: "MyReluBackward"; copied */
     /** Fills outputs with new references. Runs with grad mode off. */
-    int (*forward)(void *context, mt_function_call *call, mt_tensor *const *inputs,
-                   size_t n_inputs, mt_tensor **outputs, size_t n_outputs);
+    int (*forward)(void *context, mt_function_call *call, mt_tensor *const *inputs, size_t n_inputs,
+                   mt_tensor **outputs, size_t n_outputs);
     /** NULL entries of grads_out stand for zero; entries of grads_in may stay NULL. */
     int (*backward)(void *context, mt_function_call *call, mt_tensor *const *grads_out,
                     size_t n_outputs, mt_tensor **grads_in, size_t n_inputs);

@@ -45,7 +45,8 @@ MT_API uint32_t mt_device_count(mt_device_type type);
 /** "cpu", "npu:0"; never NULL. */
 MT_API const char *mt_device_name(mt_device device);
 
-/** "cpu", "npu", "npu:1", "cuda" (the same as npu). MT_ERUNTIME names what it did not understand. */
+/** "cpu", "npu", "npu:1", "cuda" (the same as npu). MT_ERUNTIME names what it did not understand.
+ */
 MT_API int mt_device_parse(const char *text, mt_device *device);
 
 /** Waits for everything that was started on the device. */

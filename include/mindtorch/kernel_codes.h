@@ -34,7 +34,7 @@ typedef enum mt_unary {
     MT_UNARY_CEIL,
     MT_UNARY_ROUND, /**< halves to even */
     MT_UNARY_TRUNC,
-    MT_UNARY_CLAMP, /**< s[0] lower, s[1] upper; kind NONE = no bound; NaN stays NaN */
+    MT_UNARY_CLAMP,       /**< s[0] lower, s[1] upper; kind NONE = no bound; NaN stays NaN */
     MT_UNARY_LEAKY_RELU,  /**< s[0] slope */
     MT_UNARY_BITWISE_NOT, /**< integers; bool: not */
     MT_UNARY_LOGICAL_NOT, /**< -> bool */
@@ -60,14 +60,14 @@ typedef enum mt_binary {
     MT_BINARY_FMOD,      /**< sign of a */
     MT_BINARY_POW,
     MT_BINARY_ATAN2,
-    MT_BINARY_MAXIMUM, /**< NaN wins */
-    MT_BINARY_MINIMUM, /**< NaN wins */
-    MT_BINARY_EQ,      /**< -> bool */
-    MT_BINARY_NE,      /**< -> bool */
-    MT_BINARY_LT,      /**< -> bool */
-    MT_BINARY_LE,      /**< -> bool */
-    MT_BINARY_GT,      /**< -> bool */
-    MT_BINARY_GE,      /**< -> bool */
+    MT_BINARY_MAXIMUM,     /**< NaN wins */
+    MT_BINARY_MINIMUM,     /**< NaN wins */
+    MT_BINARY_EQ,          /**< -> bool */
+    MT_BINARY_NE,          /**< -> bool */
+    MT_BINARY_LT,          /**< -> bool */
+    MT_BINARY_LE,          /**< -> bool */
+    MT_BINARY_GT,          /**< -> bool */
+    MT_BINARY_GE,          /**< -> bool */
     MT_BINARY_LOGICAL_AND, /**< -> bool */
     MT_BINARY_LOGICAL_OR,  /**< -> bool */
     MT_BINARY_LOGICAL_XOR, /**< -> bool */
@@ -105,18 +105,18 @@ typedef enum mt_reduce {
     MT_REDUCE_ANY, /**< out bool, in any type */
     MT_REDUCE_SUM_ABS,
     MT_REDUCE_SUM_SQUARES,
-    MT_REDUCE_NORM,      /**< s[0] = p; the root is taken */
-    MT_REDUCE_LOGSUMEXP, /**< stable */
+    MT_REDUCE_NORM,          /**< s[0] = p; the root is taken */
+    MT_REDUCE_LOGSUMEXP,     /**< stable */
     MT_REDUCE_COUNT_NONZERO, /**< out int64, in any type */
     MT_REDUCE_COUNT
 } mt_reduce;
 
 /** MT_KERNEL_RANDOM: element n (in row-major order) takes draw n after the offset. */
 typedef enum mt_random {
-    MT_RANDOM_UNIFORM,   /**< [s[0], s[1]) */
-    MT_RANDOM_NORMAL,    /**< mean s[0], deviation s[1] */
-    MT_RANDOM_INTEGER,   /**< [s[0], s[1]), both integers */
-    MT_RANDOM_BERNOULLI, /**< 1 with probability s[0] */
+    MT_RANDOM_UNIFORM,     /**< [s[0], s[1]) */
+    MT_RANDOM_NORMAL,      /**< mean s[0], deviation s[1] */
+    MT_RANDOM_INTEGER,     /**< [s[0], s[1]), both integers */
+    MT_RANDOM_BERNOULLI,   /**< 1 with probability s[0] */
     MT_RANDOM_EXPONENTIAL, /**< rate s[0] */
     MT_RANDOM_COUNT
 } mt_random;

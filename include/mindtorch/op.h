@@ -34,14 +34,15 @@ enum mt_op_flag {
     MT_OP_FACTORY = 1 << 6,   /**< makes a tensor from nothing: the device is an argument */
     MT_OP_POINTWISE = 1 << 7, /**< broadcasts its tensors */
     MT_OP_REDUCTION = 1 << 8,
-    MT_OP_OPTIMIZER = 1 << 9 /**< writes all tensors of its lists */
+    MT_OP_OPTIMIZER = 1 << 9,  /**< writes all tensors of its lists */
+    MT_OP_ANY_DEVICE = 1 << 10 /**< its tensors may be on several devices; the first one's counts */
 };
 
 typedef struct mt_op_info {
-    uint32_t struct_size; /**< set by the caller */
-    uint32_t flags;       /**< enum mt_op_flag */
-    const char *name;     /**< "add", without overload; lives as long as the process */
-    const char *overload; /**< "", "dim" */
+    uint32_t struct_size;   /**< set by the caller */
+    uint32_t flags;         /**< enum mt_op_flag */
+    const char *name;       /**< "add", without overload; lives as long as the process */
+    const char *overload;   /**< "", "dim" */
     const char *trace_name; /**< "aten::add" */
     const char *schema;
     uint32_t n_params;

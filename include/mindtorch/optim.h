@@ -33,11 +33,11 @@ typedef struct mt_optimizer_options {
     double beta1, beta2; /**< Adam, AdamW */
     double alpha;        /**< RMSprop */
     double eps;
-    double lr_decay;          /**< Adagrad */
+    double lr_decay;            /**< Adagrad */
     double initial_accumulator; /**< Adagrad */
-    bool nesterov;            /**< SGD */
-    bool amsgrad;             /**< Adam, AdamW */
-    bool centered;            /**< RMSprop */
+    bool nesterov;              /**< SGD */
+    bool amsgrad;               /**< Adam, AdamW */
+    bool centered;              /**< RMSprop */
     bool maximize;
 } mt_optimizer_options;
 

@@ -88,8 +88,8 @@ static void run_channels(void *context, int64_t begin, int64_t end, int64_t piec
 static int run_job(job *j)
 {
     const mt__conv_shape *s = &j->conv.shape;
-    double work =
-        (double)s->n * (double)(s->o * s->oh * s->ow) * (double)(s->c / s->groups * s->kh * s->kw);
+    int64_t depth = s->c / s->groups * s->kh * s->kw;
+    double work = (double)s->n * (double)(s->o * s->oh * s->ow) * (double)depth;
     double threads = (double)mt__parallel_threads();
     double most = work / PIECE_WORK;
     int64_t pieces = (int64_t)(most < threads ? most : threads);

@@ -6,8 +6,9 @@
  *     several matrices, or small ones                               -> pieces of whole products
  *     one large matrix                                              -> pieces of its longer side
  *
- * G1 Cuts of a matrix are multiples of CUT, far from the sizes at which libraries change their
- *    loops, and never along k: an element is summed in the same order with any number of threads.
+ * G1 Cuts of a matrix are multiples of CUT, never along k, and every piece is larger than the sizes
+ *    at which the libraries change their loops (1,000,000 multiplications in OpenBLAS): an element
+ *    is summed in the same order with any number of threads.
  */
 #include "base/fail.h"
 #include "kernels/host_kernels.h"
@@ -17,8 +18,9 @@
 #include <stdatomic.h>
 
 enum {
-    PIECE_WORK = 1 << 20, /* m n k that is worth another thread: about 20 us of single precision */
-    CUT = 128
+    PIECE_WORK = 3 << 19, /* m n k that is worth another thread: about 30 us of single precision */
+    LEAST_WORK = 1 << 20, /* G1 */
+    CUT = 16
 };
 
 typedef struct job {
@@ -77,20 +79,32 @@ static int64_t work_of(const mt__product *p)
     return work;
 }
 
+/* Lines of the longer side in a piece; `side` where it is better not cut. */
+static int64_t lines_of_piece(int64_t side, int64_t work)
+{
+    int64_t pieces = work / PIECE_WORK;
+    int64_t threads = (int64_t)mt__parallel_threads();
+    int64_t each = work / side; /* of one line */
+    for (pieces = pieces < threads ? pieces : threads; pieces > 1; pieces--) {
+        int64_t lines = ((side + pieces - 1) / pieces + CUT - 1) / CUT * CUT;
+        int64_t last = side % lines == 0 ? lines : side % lines;
+        if (last * each > LEAST_WORK) {
+            return lines;
+        }
+    }
+    return side;
+}
+
 static int run_one(job *j)
 {
     const mt__product *p = &j->product;
-    int64_t threads = (int64_t)mt__parallel_threads();
-    int64_t pieces = work_of(p) / PIECE_WORK;
-    pieces = pieces < threads ? pieces : threads;
     int64_t side = p->m >= p->n ? p->m : p->n;
-    if (pieces < 2 || side < 2 * CUT) {
+    int64_t lines = lines_of_piece(side, work_of(p));
+    if (lines >= side) {
         return mt__multiply(j->dtype, p);
     }
-    int64_t grain = (side + pieces - 1) / pieces;
-    grain = (grain + CUT - 1) / CUT * CUT;
     j->rows = p->m >= p->n;
-    mt__parallel_for(side, grain, run_cut, j);
+    mt__parallel_for(side, lines, run_cut, j);
     return atomic_load_explicit(&j->status, memory_order_relaxed);
 }
 

@@ -171,7 +171,7 @@ typedef struct dropout_job {
 #define DROP(type)                                        \
     do {                                                  \
         const type *x = (const type *)(const void *)in;   \
-        type *y = (type *)(void *)out;                    \
+        __typeof__(type) *y = (void *)out;                \
         const type scale = (type)work->scale;             \
         for (int64_t i = 0; i < n; i++) {                 \
             y[i] = mask[i] != 0 ? x[i] * scale : (type)0; \

@@ -80,22 +80,26 @@ void mt__move_elements(char *to, int64_t to_stride, const char *from, int64_t fr
     }
 }
 
+#define ADD_ELEMENT(type, expression, i, to_step, from_step)         \
+    {                                                                \
+        type a;                                                      \
+        type b;                                                      \
+        memcpy(&a, to + (i) * (int64_t)(to_step), sizeof(type));     \
+        memcpy(&b, from + (i) * (int64_t)(from_step), sizeof(type)); \
+        a = (type)(expression);                                      \
+        memcpy(to + (i) * (int64_t)(to_step), &a, sizeof(type));     \
+    }
+
 /* A loop for rows without gaps, which the compiler vectorises, and one for the others. */
 #define ADD_LOOP(type, expression)                                                    \
     if (to_stride == (int64_t)sizeof(type) && from_stride == (int64_t)sizeof(type)) { \
-        type *out = (type *)(void *)to;                                               \
-        const type *in = (const type *)(const void *)from;                            \
         for (int64_t i = 0; i < n; i++) {                                             \
-            type a = out[i];                                                          \
-            type b = in[i];                                                           \
-            out[i] = (type)(expression);                                              \
+            ADD_ELEMENT(type, expression, i, sizeof(type), sizeof(type))              \
         }                                                                             \
         return;                                                                       \
     }                                                                                 \
     for (int64_t i = 0; i < n; i++) {                                                 \
-        type a = *(type *)(void *)(to + i * to_stride);                               \
-        type b = *(const type *)(const void *)(from + i * from_stride);               \
-        *(type *)(void *)(to + i * to_stride) = (type)(expression);                   \
+        ADD_ELEMENT(type, expression, i, to_stride, from_stride)                      \
     }
 
 static double real_of(const mt_scalar *scalar)

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    MT_FOLD_BLOCK = 8192, /* most elements of one call of `row` */
+    MT_FOLD_BLOCK = 4096, /* most elements of one call of `row` */
     MT_FOLD_ROWS = 128,   /* most rows of one call of `columns` */
     MT_FOLD_WIDTH = 512   /* most columns */
 };

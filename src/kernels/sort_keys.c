@@ -81,102 +81,26 @@ void mt__sort_load_pairs(mt__sort_pair *pairs, const char *row, int64_t stride, 
 }
 
 /* ---- sorting: the same for words and pairs -----------------------------------------------------
- *
- * KEY(x) is what is sorted by; BEFORE(a, b) also looks at places.
  */
 
-#define SORT(name, type, key_bytes, shift, KEY, BEFORE)                                          \
-    static void insert_##name(type *items, int64_t n)                                            \
-    {                                                                                            \
-        for (int64_t i = 1; i < n; i++) {                                                        \
-            type item = items[i];                                                                \
-            int64_t at = i;                                                                      \
-            for (; at > 0 && BEFORE(item, items[at - 1]); at--) {                                \
-                items[at] = items[at - 1];                                                       \
-            }                                                                                    \
-            items[at] = item;                                                                    \
-        }                                                                                        \
-    }                                                                                            \
-                                                                                                 \
-    static void pass_##name(type *to, const type *from, int64_t n, unsigned at, int64_t *counts) \
-    {                                                                                            \
-        int64_t sum = 0;                                                                         \
-        for (int d = 0; d < DIGITS; d++) {                                                       \
-            int64_t count = counts[d];                                                           \
-            counts[d] = sum;                                                                     \
-            sum += count;                                                                        \
-        }                                                                                        \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            to[counts[KEY(from[i]) >> at & 255]++] = from[i];                                    \
-        }                                                                                        \
-    }                                                                                            \
-                                                                                                 \
-    type *mt__sort_##name(type *items, type *spare, int64_t n)                                   \
-    {                                                                                            \
-        if (n <= FEW) {                                                                          \
-            insert_##name(items, n);                                                             \
-            return items;                                                                        \
-        }                                                                                        \
-        int64_t counts[key_bytes][DIGITS];                                                       \
-        memset(counts, 0, sizeof(counts));                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            uint64_t key = KEY(items[i]) >> (shift);                                             \
-            for (int b = 0; b < (key_bytes); b++) {                                              \
-                counts[b][key >> (8 * b) & 255]++;                                               \
-            }                                                                                    \
-        }                                                                                        \
-        for (int b = 0; b < (key_bytes); b++) {                                                  \
-            unsigned at = (unsigned)((shift) + 8 * b);                                           \
-            if (counts[b][KEY(items[0]) >> at & 255] != n) {                                     \
-                pass_##name(spare, items, n, at, counts[b]);                                     \
-                type *other = items;                                                             \
-                items = spare;                                                                   \
-                spare = other;                                                                   \
-            }                                                                                    \
-        }                                                                                        \
-        return items;                                                                            \
-    }                                                                                            \
-                                                                                                 \
-    /* Lets items[at] sink to its place in a heap of n whose top is the last in order. */        \
-    static void sink_##name(type *items, int64_t at, int64_t n)                                  \
-    {                                                                                            \
-        type item = items[at];                                                                   \
-        for (int64_t child = 2 * at + 1; child < n; child = 2 * at + 1) {                        \
-            if (child + 1 < n && BEFORE(items[child], items[child + 1])) {                       \
-                child++;                                                                         \
-            }                                                                                    \
-            if (!BEFORE(item, items[child])) {                                                   \
-                break;                                                                           \
-            }                                                                                    \
-            items[at] = items[child];                                                            \
-            at = child;                                                                          \
-        }                                                                                        \
-        items[at] = item;                                                                        \
-    }                                                                                            \
-                                                                                                 \
-    void mt__sort_first_##name(type *items, int64_t n, int64_t k)                                \
-    {                                                                                            \
-        for (int64_t i = k / 2 - 1; i >= 0; i--) {                                               \
-            sink_##name(items, i, k);                                                            \
-        }                                                                                        \
-        for (int64_t i = k; i < n; i++) {                                                        \
-            if (MT_UNLIKELY(BEFORE(items[i], items[0]))) {                                       \
-                items[0] = items[i];                                                             \
-                sink_##name(items, 0, k);                                                        \
-            }                                                                                    \
-        }                                                                                        \
-        for (int64_t end = k - 1; end > 0; end--) {                                              \
-            type last = items[0];                                                                \
-            items[0] = items[end];                                                               \
-            items[end] = last;                                                                   \
-            sink_##name(items, 0, end);                                                          \
-        }                                                                                        \
-    }
+#define ITEM         mt__sort_word
+#define NAME(verb)   verb##_words
+#define KEY_BYTES    4
+#define KEY_SHIFT    32
+#define KEY(x)       (x)
+#define BEFORE(a, b) ((a) < (b))
+#include "kernels/sort_body.def"
+#undef ITEM
+#undef NAME
+#undef KEY_BYTES
+#undef KEY_SHIFT
+#undef KEY
+#undef BEFORE
 
-#define WORD_KEY(w)       (w)
-#define WORD_BEFORE(a, b) ((a) < (b))
-#define PAIR_KEY(p)       ((p).key)
-#define PAIR_BEFORE(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).place < (b).place))
-
-SORT(words, mt__sort_word, 4, 32, WORD_KEY, WORD_BEFORE)
-SORT(pairs, mt__sort_pair, 8, 0, PAIR_KEY, PAIR_BEFORE)
+#define ITEM         mt__sort_pair
+#define NAME(verb)   verb##_pairs
+#define KEY_BYTES    8
+#define KEY_SHIFT    0
+#define KEY(x)       ((x).key)
+#define BEFORE(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).place < (b).place))
+#include "kernels/sort_body.def"

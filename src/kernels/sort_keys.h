@@ -40,11 +40,11 @@ void mt__sort_load_pairs(mt__sort_pair *pairs, const char *row, int64_t stride, 
 
 /* `spare` has room for n as well. Gives the one of the two that holds the result. The input is in
  * the order of places. */
-mt__sort_word *mt__sort_words(mt__sort_word *words, mt__sort_word *spare, int64_t n);
-mt__sort_pair *mt__sort_pairs(mt__sort_pair *pairs, mt__sort_pair *spare, int64_t n);
+mt__sort_word *mt__sort_words(mt__sort_word *items, mt__sort_word *spare, int64_t n);
+mt__sort_pair *mt__sort_pairs(mt__sort_pair *items, mt__sort_pair *spare, int64_t n);
 
-/* The first k of the sorted order, sorted, in words[0..k); 0 < k <= n. Needs no spare memory. */
-void mt__sort_first_words(mt__sort_word *words, int64_t n, int64_t k);
-void mt__sort_first_pairs(mt__sort_pair *pairs, int64_t n, int64_t k);
+/* The first k of the sorted order, sorted, in items[0..k); 0 < k <= n. Needs no spare memory. */
+void mt__sort_first_words(mt__sort_word *items, int64_t n, int64_t k);
+void mt__sort_first_pairs(mt__sort_pair *items, int64_t n, int64_t k);
 
 #endif /* KERNELS_SORT_KEYS_H */

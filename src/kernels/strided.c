@@ -142,12 +142,41 @@ void mt__strided_init(mt__strided *it, const mt_array *arrays, int32_t count, bo
 
 /* ---- packing ---- */
 
-#define MOVE(type)                                                \
-    for (int64_t i = 0; i < n; i++) {                             \
-        type element;                                             \
-        memcpy(&element, from + i * from_stride, sizeof element); \
-        memcpy(to + i * to_stride, &element, sizeof element);     \
+/* A row of elements in rows of their own: where, and how far apart in bytes. */
+typedef struct plane {
+    char *data;
+    int64_t stride, row_stride;
+} plane;
+
+/* n elements of each of `rows` rows. A repeated element is a loop of its own, which the compiler
+ * makes wide. */
+#define MOVE(type)                                                                    \
+    for (int64_t j = 0; j < rows; j++) {                                              \
+        char *row_to = to.data + j * to.row_stride;                                   \
+        const char *row_from = from.data + j * from.row_stride;                       \
+        type element;                                                                 \
+        if (from.stride == 0 && to.stride == (int64_t)sizeof(type)) {                 \
+            memcpy(&element, row_from, sizeof element);                               \
+            for (int64_t i = 0; i < n; i++) {                                         \
+                memcpy(row_to + i * (int64_t)sizeof(type), &element, sizeof element); \
+            }                                                                         \
+            continue;                                                                 \
+        }                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                             \
+            memcpy(&element, row_from + i * from.stride, sizeof element);             \
+            memcpy(row_to + i * to.stride, &element, sizeof element);                 \
+        }                                                                             \
     }
+
+static void move_plane(plane to, plane from, int64_t n, int64_t rows, int64_t bytes)
+{
+    switch (bytes) {
+    case 1: MOVE(uint8_t); return;
+    case 2: MOVE(uint16_t); return;
+    case 4: MOVE(uint32_t); return;
+    default: MOVE(uint64_t); return;
+    }
+}
 
 void mt__move_strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
                       int64_t bytes)
@@ -156,12 +185,8 @@ void mt__move_strided(char *to, int64_t to_stride, const char *from, int64_t fro
         memcpy(to, from, (size_t)(n * bytes));
         return;
     }
-    switch (bytes) {
-    case 1: MOVE(uint8_t); return;
-    case 2: MOVE(uint16_t); return;
-    case 4: MOVE(uint32_t); return;
-    default: MOVE(uint64_t); return;
-    }
+    plane source = {(char *)(uintptr_t)from, from_stride, 0}; /* read only */
+    move_plane((plane){to, to_stride, 0}, source, n, 1, bytes);
 }
 
 static void fill_tile(char *tile, const char *element, int64_t n, int64_t bytes)
@@ -200,24 +225,35 @@ static char *address(const mt__strided *it, int32_t k, const place *at)
     return data;
 }
 
-/* Moves n elements of operand k from the place on between it and a tile, row by row. */
+/* Moves n elements of operand k from the place on between it and a tile: what is left of a row,
+ * then as many whole rows as follow each other. */
 static void move_rows(const mt__strided *it, int32_t k, place at, int64_t n, char *tile,
                       bool unpack)
 {
     int64_t bytes = it->bytes[k];
-    int64_t stride = it->strides[k][0];
+    int64_t size = it->sizes[0];
     while (n > 0) {
-        int64_t row = it->sizes[0] - at.index[0];
-        row = row < n ? row : n;
-        char *data = address(it, k, &at);
-        if (unpack) {
-            mt__move_strided(data, stride, tile, bytes, row, bytes);
-        } else {
-            mt__move_strided(tile, bytes, data, stride, row, bytes);
+        int64_t row = size - at.index[0];
+        int64_t rows = 1;
+        if (row > n) {
+            row = n;
+        } else if (at.index[0] == 0 && it->n_dims > 1) {
+            int64_t left = it->sizes[1] - at.index[1];
+            rows = n / size < left ? n / size : left;
         }
-        tile += row * bytes;
-        n -= row;
-        place_advance(it, &at, row);
+        plane own = {address(it, k, &at), it->strides[k][0], it->strides[k][1]};
+        plane packed = {tile, bytes, row * bytes};
+        if (rows == 1) {
+            mt__move_strided(unpack ? own.data : tile, unpack ? own.stride : bytes,
+                             unpack ? tile : own.data, unpack ? bytes : own.stride, row, bytes);
+        } else if (unpack) {
+            move_plane(own, packed, row, rows, bytes);
+        } else {
+            move_plane(packed, own, row, rows, bytes);
+        }
+        tile += row * rows * bytes;
+        n -= row * rows;
+        place_advance(it, &at, row * rows);
     }
 }
 
@@ -239,62 +275,98 @@ void mt__strided_load(const mt__strided *it, int32_t k, int64_t begin, int64_t n
 
 typedef char tile_memory[MT_STRIDED_TILE * 8];
 
-/* One step from the place on: at most `room` elements. Returns how many were done. */
-static int64_t run_step(const mt__strided *it, int64_t begin, const place *at, int64_t room,
-                        tile_memory *tiles, mt__loop_fn *loop, const mt__loop_params *params,
-                        uint32_t *flags)
-{
-    bool rows = it->sizes[0] >= SHORT_ROW;
-    int64_t n = room;
-    if (rows && it->sizes[0] - at->index[0] < n) {
-        n = it->sizes[0] - at->index[0];
-    }
-    void *arrays[MT_STRIDED_OPERANDS];
+/* A walk under way. */
+typedef struct walk {
+    const mt__strided *it;
+    int64_t begin, end; /* what is left */
+    place at;           /* of `begin` */
+    tile_memory *tiles;
+    bool has_long_rows; /* a step stays inside a row; else it is a number of whole rows */
+    bool has_tiles;
     bool packed[MT_STRIDED_OPERANDS];
-    bool any_tile = false;
+    bool periodic[MT_STRIDED_OPERANDS]; /* the same in every row: packed once */
+    int64_t ready[MT_STRIDED_OPERANDS]; /* elements of that which lie in the tile */
+} walk;
+
+static void walk_init(walk *w, const mt__strided *it, int64_t begin, int64_t end)
+{
+    w->it = it;
+    w->begin = begin;
+    w->end = end;
+    place_at(it, begin, &w->at);
+    w->has_long_rows = it->sizes[0] >= SHORT_ROW;
+    w->has_tiles = false;
     for (int32_t k = 0; k < it->n_operands; k++) {
-        packed[k] =
-            !it->linear[k] && !it->constant[k] && !(rows && it->strides[k][0] == it->bytes[k]);
-        any_tile = any_tile || packed[k] || it->constant[k];
-    }
-    n = any_tile && n > MT_STRIDED_TILE ? MT_STRIDED_TILE : n;
-    for (int32_t k = 0; k < it->n_operands; k++) {
-        if (it->linear[k]) {
-            arrays[k] = it->data[k] + begin * it->bytes[k];
-        } else if (it->constant[k] || packed[k]) {
-            arrays[k] = tiles[k];
-            if (packed[k] && k > 0) {
-                move_rows(it, k, *at, n, tiles[k], false);
-            }
-        } else {
-            arrays[k] = address(it, k, at);
+        bool is_row = w->has_long_rows && it->strides[k][0] == it->bytes[k];
+        w->packed[k] = !it->linear[k] && !it->constant[k] && !is_row;
+        w->has_tiles = w->has_tiles || w->packed[k] || it->constant[k];
+        w->periodic[k] = k > 0 && w->packed[k] && !w->has_long_rows;
+        for (int32_t d = 1; d < it->n_dims; d++) {
+            w->periodic[k] = w->periodic[k] && it->strides[k][d] == 0;
         }
+        w->ready[k] = 0;
     }
-    *flags |= loop(arrays, n, params);
-    if (packed[0]) {
-        move_rows(it, 0, *at, n, tiles[0], true);
+}
+
+/* How many elements the next step takes. */
+static int64_t step_length(const walk *w)
+{
+    int64_t size = w->it->sizes[0];
+    int64_t n = w->end - w->begin;
+    int64_t limit = w->has_tiles ? MT_STRIDED_TILE : n;
+    if (w->has_long_rows || w->at.index[0] != 0) {
+        int64_t row = size - w->at.index[0];
+        limit = row < limit ? row : limit;
+    } else if (limit > size) {
+        limit -= limit % size;
     }
-    return n;
+    return n < limit ? n : limit;
+}
+
+static void pack_inputs(walk *w, int64_t n)
+{
+    for (int32_t k = 1; k < w->it->n_operands; k++) {
+        if (!w->packed[k] || (w->at.index[0] == 0 && w->ready[k] >= n)) {
+            continue;
+        }
+        move_rows(w->it, k, w->at, n, w->tiles[k], false);
+        w->ready[k] = w->periodic[k] && w->at.index[0] == 0 ? n : 0;
+    }
 }
 
 static uint32_t run_tiles(const mt__strided *it, int64_t begin, int64_t end, mt__loop_fn *loop,
                           const mt__loop_params *params)
 {
     _Alignas(64) tile_memory tiles[MT_STRIDED_OPERANDS];
-    int64_t n = end - begin;
+    int64_t most = end - begin < MT_STRIDED_TILE ? end - begin : MT_STRIDED_TILE;
     for (int32_t k = 1; k < it->n_operands; k++) {
         if (it->constant[k]) {
-            fill_tile(tiles[k], it->data[k], n < MT_STRIDED_TILE ? n : MT_STRIDED_TILE,
-                      it->bytes[k]);
+            fill_tile(tiles[k], it->data[k], most, it->bytes[k]);
         }
     }
+    walk w;
+    walk_init(&w, it, begin, end);
+    w.tiles = tiles;
     uint32_t flags = 0;
-    place at;
-    place_at(it, begin, &at);
-    while (begin < end) {
-        int64_t done = run_step(it, begin, &at, end - begin, tiles, loop, params, &flags);
-        begin += done;
-        place_advance(it, &at, done);
+    while (w.begin < w.end) {
+        int64_t n = step_length(&w);
+        pack_inputs(&w, n);
+        void *arrays[MT_STRIDED_OPERANDS];
+        for (int32_t k = 0; k < it->n_operands; k++) {
+            if (it->linear[k]) {
+                arrays[k] = it->data[k] + w.begin * it->bytes[k];
+            } else if (w.packed[k] || it->constant[k]) {
+                arrays[k] = tiles[k];
+            } else {
+                arrays[k] = address(it, k, &w.at);
+            }
+        }
+        flags |= loop(arrays, n, params);
+        if (w.packed[0]) {
+            move_rows(it, 0, w.at, n, tiles[0], true);
+        }
+        w.begin += n;
+        place_advance(it, &w.at, n);
     }
     return flags;
 }

@@ -17,6 +17,7 @@
 #endif
 
 #if defined(__clang__)
+#    pragma clang diagnostic ignored "-Wpass-failed" /* loops around libm stay as they are */
 #    define MT_I_VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #    define MT_I_VECTOR_LOOP _Pragma("GCC ivdep")
@@ -34,7 +35,7 @@
     const in_type s0 = (in_type)params->family[0]; \
     const in_type s1 = (in_type)params->family[1]; \
     uint32_t flags = 0;                            \
-    out_type *out = arrays[0];                     \
+    __typeof__(out_type) *out = arrays[0];         \
     (void)s0;                                      \
     (void)s1;
 

@@ -13,7 +13,7 @@
 #define FILL(T)                                                                             \
     static uint32_t fill_##T(void *const *arrays, int64_t n, const mt__loop_params *params) \
     {                                                                                       \
-        T *out = arrays[0];                                                                 \
+        __typeof__(T) *out = arrays[0];                                                     \
         const T value = (T)params->integer[0];                                              \
         for (int64_t i = 0; i < n; i++) {                                                   \
             out[i] = value;                                                                 \

@@ -11,8 +11,12 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* Few, so that a row is read in the order of its memory. */
-#define FOLD_LANES ((int64_t)(128 / sizeof(FOLD_IN)))
+/* Four of the widest vectors; fewer where a lane is wider than the element. */
+#define FOLD_LANES \
+    ((int64_t)((sizeof(FOLD_IN) == sizeof(FOLD_LANE) ? 256 : 128) / sizeof(FOLD_IN)))
+enum {
+    FEW_LANES = 16 /* of floating-point extremes */
+};
 
 #define FOLD_I_NAME(op, type, part)  FOLD_I_NAME2(op, type, part)
 #define FOLD_I_NAME2(op, type, part) op##_##type##_##part

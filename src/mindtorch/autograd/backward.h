@@ -13,12 +13,11 @@
  *         ...
  *     }
  *
- * D1 Formulas call ops through ops.h, so they are profiled, run on any device, and with create_graph
- *    are differentiated themselves.
- * D2 grads[i] is NULL when nothing depended on result i: it stands for zero.
- * D3 args[i] is what the forward call had: numbers and lists as they were; a tensor only if the row
- *    saves it (else kind NONE), of the version it had. results[i] likewise.
- * D4 Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it has.
+ * D1 Formulas call ops through ops.h, so they are profiled, run on any device, and with
+ * create_graph are differentiated themselves. D2 grads[i] is NULL when nothing depended on result
+ * i: it stands for zero. D3 args[i] is what the forward call had: numbers and lists as they were; a
+ * tensor only if the row saves it (else kind NONE), of the version it had. results[i] likewise. D4
+ * Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it has.
  *    mt__input_of() gives the number of an argument's first tensor.
  */
 #ifndef MINDTORCH_AUTOGRAD_BACKWARD_H
@@ -46,13 +45,13 @@ typedef struct mt__meta {
 
 struct mt__backward {
     mt_node *node;
-    const mt_value *args;     /* D3 */
-    const mt_value *results;  /* D3: kind NONE unless saved */
-    mt_tensor *const *grads;  /* D2, one for each result (lists: flat) */
+    const mt_value *args;    /* D3 */
+    const mt_value *results; /* D3: kind NONE unless saved */
+    mt_tensor *const *grads; /* D2, one for each result (lists: flat) */
     uint32_t n_grads;
     uint32_t n_inputs;
-    mt_tensor **grads_in;     /* n_inputs places, NULL at entry; set with mt__bw_give */
-    const bool *wanted;       /* n_inputs */
+    mt_tensor **grads_in; /* n_inputs places, NULL at entry; set with mt__bw_give */
+    const bool *wanted;   /* n_inputs */
     uint32_t n_temps;
     mt_tensor *temps[MT_MAX_BACKWARD_TEMPS];
 };
@@ -83,10 +82,15 @@ MT_INLINE mt_tensor **mt__bw_temp(mt__backward *b)
     return place;
 }
 
-/* What the latest place holds. */
+/* What the latest place that is filled holds. (In `f(mt__bw_last(b), mt__bw_temp(b))` the compiler
+ * may take the new, empty place first.) */
 MT_INLINE mt_tensor *mt__bw_last(const mt__backward *b)
 {
-    return b->temps[b->n_temps - 1];
+    uint32_t i = b->n_temps;
+    while (i > 1 && b->temps[i - 1] == NULL) {
+        i--;
+    }
+    return b->temps[i - 1];
 }
 
 /* Gives argument `arg` its gradient (retained here). */

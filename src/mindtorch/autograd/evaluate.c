@@ -268,7 +268,8 @@ static int run_user(frame *f, const mt_node *node)
     mt_tensor *grads_in[MT_MAX_PARAMS] = {NULL};
     const uint32_t *first = node->of.op.first;
     for (uint32_t i = 0; i < row->n_params; i++) {
-        for (uint32_t k = first[i]; first[i + 1] - first[i] != 1 && k < first[i + 1]; k++) {
+        bool list = f->args[i].kind == MT_KIND_TENSORS;
+        for (uint32_t k = first[i]; list && k < first[i + 1]; k++) {
             if (f->b.wanted[k]) {
                 return mtb_fail(MT_ENOTSUP,
                                 "%s: a derivative cannot give gradients of a list of tensors",
@@ -278,7 +279,7 @@ static int run_user(frame *f, const mt_node *node)
     }
     int status = row->user_backward(row->user_context, f->b.args, f->b.results, f->b.grads, grads_in);
     for (uint32_t i = 0; i < row->n_params; i++) {
-        if (grads_in[i] != NULL && status == MT_OK && first[i + 1] - first[i] == 1) {
+        if (grads_in[i] != NULL && status == MT_OK && f->args[i].kind == MT_KIND_TENSOR) {
             f->b.grads_in[first[i]] = grads_in[i];
         } else {
             mt_tensor_release(grads_in[i]);

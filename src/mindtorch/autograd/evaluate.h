@@ -14,7 +14,7 @@ enum {
 
 /* What mt__backward is part of while a formula runs. */
 typedef struct mt__frame {
-    mt__backward b; /* first: formulas hand it back to us */
+    mt__backward b;  /* first: formulas hand it back to us */
     mt__meta *metas; /* of inputs, then of outputs */
     const mt__geometry *geometry;
     mt_value args[MT_MAX_PARAMS];

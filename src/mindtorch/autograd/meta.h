@@ -37,14 +37,15 @@ MT_INLINE bool mt__tensor_needs(const mt_tensor *tensor)
 /* Where the tensor's gradient goes: one reference to the node. The node is NULL if nowhere. */
 int mt__edge_of(mt_tensor *tensor, mt__edge *edge);
 
-/* Ties a tensor that is not a leaf (any more) to its node, which is taken. Hooks on the old node stay
- * with it; a retained gradient follows through `tap`, which is taken and may be NULL. */
+/* Ties a tensor that is not a leaf (any more) to its node, which is taken. Hooks on the old node
+ * stay with it; a retained gradient follows through `tap`, which is taken and may be NULL. */
 void mt__meta_tie(mt_tensor *tensor, mt_node *take, uint32_t output, mt__tap *tap);
 
 /* An alias of the tensor with no graph. */
 int mt__alias(mt_tensor *tensor, mt_tensor **out);
 
-/* An alias that has `edge` as its place in the graph: for saved tensors while a graph is created. */
+/* An alias that has `edge` as its place in the graph: for saved tensors while a graph is created.
+ */
 int mt__alias_with(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out);
 
 /* ---- accumulate.c ---- */
@@ -77,8 +78,8 @@ int mt__strided_node(mt_tensor *base, const mt_tensor *view, const mt__edge *edg
 
 /* ---- recording.c ---- */
 
-/* The node of a call, with arguments saved and edges set; results are the caller's to tie. `outputs`
- * are flat. `kept_self` is saved in place of argument 0 (NULL: itself). */
+/* The node of a call, with arguments saved and edges set; results are the caller's to tie.
+ * `outputs` are flat. `kept_self` is saved in place of argument 0 (NULL: itself). */
 int mt__node_for_call(const mt__op_row *row, const mt_value *args, mt_tensor *const *outputs,
                       uint32_t n_outputs, mt_tensor *kept_self, mt_node **out);
 

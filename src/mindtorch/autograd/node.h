@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node of the graph: what backward needs to know of one call. It is one block, from the pool where
- * it is small:
+ * A node of the graph: what backward needs to know of one call. It is one block, from the pool
+ * where it is small:
  *
  *     mt_node │ edges │ args │ results │ versions │ first │ metas (packed) │ ints, texts, lists
  *
@@ -74,10 +74,10 @@ struct mt_node {
     mt_node *next;     /* in the list of those to be freed */
     union {
         struct {
-            mt_value *args;       /* D3 of backward.h */
-            mt_value *results;    /* likewise */
-            uint32_t *versions;   /* of saved args, then of saved results */
-            uint32_t *first;      /* number of each argument's first input, and of one past the end */
+            mt_value *args;     /* D3 of backward.h */
+            mt_value *results;  /* likewise */
+            uint32_t *versions; /* of saved args, then of saved results */
+            uint32_t *first;    /* number of each argument's first input, and of one past the end */
             mt__geometry *geometry; /* VIEW rows */
             mt_node *outer;         /* MT_NODE_SLICES around this one; not retained */
         } op;

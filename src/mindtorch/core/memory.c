@@ -80,12 +80,8 @@ enum {
 
 /* ---- devices ---- */
 
-/* NULL: memory for our own tables was refused. */
-static device_memory *memory_of(mt_device device)
+static MT_NOINLINE device_memory *accelerator_memory(mt_device device)
 {
-    if (MT_LIKELY(device == MT_CPU)) {
-        return &host;
-    }
     _Atomic(device_memory *) *place = &accelerators[mt__device_index(device)];
     device_memory *memory = atomic_load_explicit(place, memory_order_acquire);
     if (memory != NULL) {
@@ -104,7 +100,13 @@ static device_memory *memory_of(mt_device device)
     return memory;
 }
 
-static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
+/* NULL: memory for our own tables was refused. */
+MT_INLINE device_memory *memory_of(mt_device device)
+{
+    return MT_LIKELY(device == MT_CPU) ? &host : accelerator_memory(device);
+}
+
+MT_INLINE void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
     uint64_t old = atomic_load_explicit(peak, memory_order_relaxed);
     while (MT_UNLIKELY(value > old) &&
@@ -115,8 +117,9 @@ static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 
 static MT_COLD int refuse(mt_device device, uint64_t bytes)
 {
-    return mtb_fail(MT_ENOMEM, "%s: can't allocate memory: you tried to allocate %llu bytes",
-                    mt_device_name(device), (unsigned long long)bytes);
+    (void)mtb_fail(MT_ENOMEM, "%s: can't allocate memory: you tried to allocate %llu bytes",
+                   mt_device_name(device), (unsigned long long)bytes);
+    return MT_ENOMEM;
 }
 
 /* ---- segments ---- */
@@ -269,7 +272,8 @@ static MT_NOINLINE void spill(mt__block_list *list, uint32_t block_class)
 
 /* ---- take and give ---- */
 
-static void note_taken(mt_device device, device_memory *memory, const void *block, uint64_t bytes)
+MT_INLINE void note_taken(mt_device device, device_memory *memory, const void *block,
+                          uint64_t bytes)
 {
     uint64_t allocated =
         atomic_fetch_add_explicit(&memory->allocated, bytes, memory_order_relaxed) + bytes;
@@ -329,36 +333,36 @@ int mt__memory_take(mt_device device, uint64_t bytes, void **out, uint32_t *bloc
     return MT_OK;
 }
 
-void mt__memory_give(mt_device device, void *block, uint64_t bytes, uint32_t block_class)
+void mt__memory_give(mt_device device, void *memory, uint64_t bytes, uint32_t block_class)
 {
-    device_memory *memory = memory_of(device); /* it is there: the block came from it */
+    device_memory *owner = memory_of(device); /* it is there: the memory came from it */
     uint64_t allocated =
-        atomic_fetch_sub_explicit(&memory->allocated, bytes, memory_order_relaxed) - bytes;
-    /* Told before another thread can take the block and tell that. */
-    mt__trace_memory(device, block, -(int64_t)bytes, allocated,
-                     atomic_load_explicit(&memory->reserved_bytes, memory_order_relaxed));
+        atomic_fetch_sub_explicit(&owner->allocated, bytes, memory_order_relaxed) - bytes;
+    /* Told before another thread can take the memory and tell that. */
+    mt__trace_memory(device, memory, -(int64_t)bytes, allocated,
+                     atomic_load_explicit(&owner->reserved_bytes, memory_order_relaxed));
     if (device != MT_CPU) {
-        atomic_fetch_add_explicit(&memory->releases, 1, memory_order_relaxed);
-        give_common(memory, block_class, &block, 1);
+        atomic_fetch_add_explicit(&owner->releases, 1, memory_order_relaxed);
+        give_common(owner, block_class, &memory, 1);
         return;
     }
-    POISON(block, (size_t)mt__class_bytes(block_class));
+    POISON(memory, (size_t)mt__class_bytes(block_class));
     mt__thread_cache *cache = mt__cache();
     if (MT_UNLIKELY(cache == NULL)) {
         mt__cache_count_blocks(0, 1);
-        give_common(memory, block_class, &block, 1);
+        give_common(owner, block_class, &memory, 1);
         return;
     }
     MT_CACHE_COUNT(&cache->releases, 1);
     if (MT_UNLIKELY(block_class >= MT_CACHE_CLASSES)) {
-        give_common(memory, block_class, &block, 1);
+        give_common(owner, block_class, &memory, 1);
         return;
     }
     mt__block_list *list = &cache->blocks[block_class];
     if (MT_UNLIKELY(list->count == list->limit)) {
         spill(list, block_class);
     }
-    list->blocks[list->count++] = block;
+    list->blocks[list->count++] = memory;
 }
 
 uint64_t mt__memory_allocated(mt_device device)

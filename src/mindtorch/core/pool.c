@@ -21,18 +21,18 @@ enum {
 };
 
 /* What stands in a free object. The last two are of a batch's first object, in the common list. */
-typedef struct object {
-    struct object *next;
-    struct object *next_batch;
+typedef struct free_object {
+    struct free_object *next;
+    struct free_object *next_batch;
     uint32_t count;
-} object;
+} free_object;
 
 mtb_lock mt__pool_lock = MTB_LOCK_INIT(MTB_RANK_POOL);
-static object *batches[MT_POOL_COUNT]; /* under mt__pool_lock */
+static free_object *batches[MT_POOL_COUNT]; /* under mt__pool_lock */
 
 static void push_batch(mt__pool pool, void *head, uint32_t count)
 {
-    object *first = head;
+    free_object *first = head;
     first->count = count;
     mtb_lock_acquire(&mt__pool_lock);
     first->next_batch = batches[pool];
@@ -40,10 +40,10 @@ static void push_batch(mt__pool pool, void *head, uint32_t count)
     mtb_lock_release(&mt__pool_lock);
 }
 
-static object *pop_batch(mt__pool pool)
+static free_object *pop_batch(mt__pool pool)
 {
     mtb_lock_acquire(&mt__pool_lock);
-    object *first = batches[pool];
+    free_object *first = batches[pool];
     if (first != NULL) {
         batches[pool] = first->next_batch;
     }
@@ -52,16 +52,17 @@ static object *pop_batch(mt__pool pool)
 }
 
 /* Objects of a new chunk, each at the beginning of a cache line. NULL: refused. */
-static object *cut_chunk(size_t bytes)
+static free_object *cut_chunk(size_t bytes)
 {
-    size_t stride = (size_t)mtb_round_up(bytes < sizeof(object) ? sizeof(object) : bytes, 64);
+    size_t stride =
+        (size_t)mtb_round_up(bytes < sizeof(free_object) ? sizeof(free_object) : bytes, 64);
     char *chunk = mtb_aligned_take(stride * CHUNK_OBJECTS);
     if (chunk == NULL) {
         return NULL;
     }
-    object *head = NULL;
+    free_object *head = NULL;
     for (size_t i = CHUNK_OBJECTS; i-- > 0;) {
-        object *made = (object *)(chunk + i * stride);
+        free_object *made = (free_object *)(chunk + i * stride);
         made->next = head;
         head = made;
     }
@@ -72,7 +73,7 @@ static object *cut_chunk(size_t bytes)
 /* A thread without a cache takes one object and leaves the rest to the others. */
 static void *take_common(mt__pool pool, size_t bytes)
 {
-    object *head = pop_batch(pool);
+    free_object *head = pop_batch(pool);
     head = head != NULL ? head : cut_chunk(bytes);
     if (head != NULL && head->next != NULL) {
         push_batch(pool, head->next, head->count - 1);
@@ -90,7 +91,7 @@ static bool refill(mt__object_list *list, mt__pool pool, size_t bytes)
         MT_CACHE_SET(&list->spare_count, 0);
         return true;
     }
-    object *head = pop_batch(pool);
+    free_object *head = pop_batch(pool);
     head = head != NULL ? head : cut_chunk(bytes);
     if (head == NULL) {
         return false;
@@ -127,7 +128,7 @@ static void count_other(mt__thread_cache *cache, mt__pool pool, int64_t by)
 MT_NOINLINE void *mt__pool_take(mt__pool pool, size_t bytes)
 {
 #if defined(MT_DEBUG) && MT_DEBUG
-    if (!MT_POOL_HEAP && mtb_fail_here()) { /* so that tests can refuse any object */
+    if (!MT_POOL_HEAP && mtb_fail_here()) { /* so that tests can refuse any free_object */
         return NULL;
     }
 #endif
@@ -143,22 +144,22 @@ MT_NOINLINE void *mt__pool_take(mt__pool pool, size_t bytes)
     if (list->head == NULL && !refill(list, pool, bytes)) {
         return NULL;
     }
-    object *taken = list->head;
+    free_object *taken = list->head;
     list->head = taken->next;
     MT_CACHE_COUNT(&list->count, (uint32_t)-1);
     return taken;
 }
 
-MT_NOINLINE void mt__pool_give(mt__pool pool, void *given)
+MT_NOINLINE void mt__pool_give(mt__pool pool, void *object)
 {
     mt__thread_cache *cache = mt__cache();
     if (MT_POOL_HEAP || MT_UNLIKELY(cache == NULL)) {
         count_other(cache, pool, -1);
         if (MT_POOL_HEAP) {
-            mtb_free(given);
+            mtb_free(object);
         } else {
-            ((object *)given)->next = NULL;
-            push_batch(pool, given, 1);
+            ((free_object *)object)->next = NULL;
+            push_batch(pool, object, 1);
         }
         return;
     }
@@ -166,8 +167,8 @@ MT_NOINLINE void mt__pool_give(mt__pool pool, void *given)
     if (MT_CACHE_READ(&list->count) == MT_POOL_BATCH) {
         make_room(list, pool);
     }
-    ((object *)given)->next = list->head;
-    list->head = given;
+    ((free_object *)object)->next = list->head;
+    list->head = object;
     MT_CACHE_COUNT(&list->count, 1);
 }
 

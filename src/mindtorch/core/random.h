@@ -8,7 +8,8 @@
 
 #include <mindtorch/generator.h>
 
-/* NULL = the default generator. Reserves `draws` of them and gives their place as the kernel's ints. */
+/* NULL = the default generator. Reserves `draws` of them and gives their place as the kernel's
+ * ints. */
 void mt__generator_reserve(mt_generator *generator, int64_t draws, int64_t seed_offset[2]);
 
 #endif /* MINDTORCH_CORE_RANDOM_H */

@@ -9,21 +9,18 @@
 #include "mindtorch/core/memory.h"
 #include "mindtorch/core/thread_cache.h"
 
-static mt__storage *take_object(void)
+static MT_COLD int refuse(void)
 {
-    mt__storage *storage = mt__pool_take_fast(MT_POOL_STORAGE, sizeof *storage);
-    if (MT_UNLIKELY(storage == NULL)) {
-        (void)mtb_fail(MT_ENOMEM, "storage: no memory for its record");
-    }
-    return storage;
+    (void)mtb_fail(MT_ENOMEM, "storage: no memory for its record");
+    return MT_ENOMEM;
 }
 
 int mt__storage_new(mt_device device, uint64_t bytes, mt__storage **out)
 {
     *out = NULL;
-    mt__storage *storage = take_object();
+    mt__storage *storage = mt__pool_take_fast(MT_POOL_STORAGE, sizeof *storage);
     if (MT_UNLIKELY(storage == NULL)) {
-        return MT_ENOMEM;
+        return refuse();
     }
     atomic_init(&storage->refs, 1);
     atomic_init(&storage->version, 0);
@@ -49,9 +46,9 @@ int mt__storage_borrow(void *data, uint64_t bytes, mt_free_fn *free_data, void *
                        mt__storage **out)
 {
     *out = NULL;
-    mt__storage *storage = take_object();
+    mt__storage *storage = mt__pool_take_fast(MT_POOL_STORAGE, sizeof *storage);
     if (storage == NULL) {
-        return MT_ENOMEM;
+        return refuse();
     }
     *storage = (mt__storage){
         .refs = 1,

@@ -14,8 +14,8 @@
 /* ---- making ---- */
 
 /* All fields but sizes and strides. The reference to the storage goes to the tensor. */
-static void fill_in(mt_tensor *tensor, mt_dtype dtype, mt_device device, mt__storage *storage,
-                    uint32_t n_dims)
+MT_INLINE void fill_in(mt_tensor *tensor, mt_dtype dtype, mt_device device, mt__storage *storage,
+                       uint32_t n_dims)
 {
     atomic_init(&tensor->refs, 1);
     tensor->dtype = (uint8_t)dtype;
@@ -34,21 +34,21 @@ static void fill_in(mt_tensor *tensor, mt_dtype dtype, mt_device device, mt__sto
 
 static MT_COLD int refuse(const char *op)
 {
-    return mtb_fail(MT_ENOMEM, "%s: no memory for a tensor", op);
+    (void)mtb_fail(MT_ENOMEM, "%s: no memory for a tensor", op);
+    return MT_ENOMEM;
 }
 
-static MT_COLD int refuse_sizes(const char *op, const int64_t *sizes, uint32_t n_dims,
-                                size_t element_bytes)
+static MT_COLD int refuse_sizes(const char *op, const int64_t *sizes, uint32_t n_dims)
 {
-    mt__shape shape;
-    int64_t numel;
-    MT_TRY(mt__shape_make(op, sizes, n_dims, &shape));
-    return mt__shape_numel(op, &shape, element_bytes, &numel);
+    char text[MT_SHAPE_TEXT];
+    (void)mtb_fail(MT_ERUNTIME, "%s: Storage size calculation overflowed with sizes=%s", op,
+                   mt__shape_text(sizes, n_dims, text));
+    return MT_ERUNTIME;
 }
 
 /* Writes sizes, strides and numel of a contiguous tensor in one pass. False: bytes overflow. */
-static bool lay_out(mt_tensor *tensor, const int64_t *sizes, uint32_t n_dims, size_t element_bytes,
-                    uint64_t *bytes)
+MT_INLINE bool lay_out(mt_tensor *tensor, const int64_t *sizes, uint32_t n_dims,
+                       size_t element_bytes, uint64_t *bytes)
 {
     int64_t stride = 1; /* a size of 0 counts as 1 */
     int64_t extent;
@@ -74,7 +74,8 @@ static int make_contiguous(const char *op, mt_dtype dtype, mt_device device, con
     uint64_t bytes;
     *out = NULL;
     if (MT_UNLIKELY(element_bytes == 0)) {
-        return mtb_fail(MT_ETYPE, "%s: %u is not an element type", op, (unsigned)dtype);
+        (void)mtb_fail(MT_ETYPE, "%s: %u is not an element type", op, (unsigned)dtype);
+        return MT_ETYPE;
     }
     mt_tensor *tensor = mt__pool_take_fast(MT_POOL_TENSOR, sizeof *tensor);
     if (MT_UNLIKELY(tensor == NULL)) {
@@ -83,7 +84,7 @@ static int make_contiguous(const char *op, mt_dtype dtype, mt_device device, con
     mt__storage *storage = NULL;
     int status = MT_LIKELY(lay_out(tensor, sizes, n_dims, element_bytes, &bytes))
                      ? mt__storage_new(device, bytes, &storage)
-                     : refuse_sizes(op, sizes, n_dims, element_bytes);
+                     : refuse_sizes(op, sizes, n_dims);
     if (MT_UNLIKELY(status != MT_OK)) {
         mt__pool_give_fast(MT_POOL_TENSOR, tensor);
         return status;

@@ -23,9 +23,9 @@ typedef struct mt__autograd mt__autograd;
 
 /* What kind of view a tensor is; decides whether it may be written when gradients are recorded. */
 enum {
-    MT_VIEW_NO_GRAD = 1,  /* made in no_grad mode */
-    MT_VIEW_MULTI = 2,    /* one of several results (split, unbind) */
-    MT_VIEW_FUNCTION = 4  /* made by a custom function */
+    MT_VIEW_NO_GRAD = 1, /* made in no_grad mode */
+    MT_VIEW_MULTI = 2,   /* one of several results (split, unbind) */
+    MT_VIEW_FUNCTION = 4 /* made by a custom function */
 };
 
 struct mt_tensor {
@@ -33,7 +33,8 @@ struct mt_tensor {
     uint8_t dtype; /* mt_dtype */
     uint8_t n_dims;
     bool contiguous;
-    bool requires_grad; /* asked for by the user, or inherited: has a grad_fn. Autograd's to write */
+    bool
+        requires_grad; /* asked for by the user, or inherited: has a grad_fn. Autograd's to write */
     mt_device device;
     uint32_t view_version; /* views: storage version when the view, or its grad_fn, was last made.
                               Autograd's after that */
@@ -42,7 +43,7 @@ struct mt_tensor {
     int64_t offset; /* in elements */
     uint64_t id;
     mt__storage *storage;
-    mt_tensor *base; /* of a differentiable view, retained; else NULL */
+    mt_tensor *base;        /* of a differentiable view, retained; else NULL */
     mt__autograd *autograd; /* NULL for most tensors */
     int64_t sizes[MT_MAX_DIMS];
     int64_t strides[MT_MAX_DIMS];
@@ -55,9 +56,9 @@ int mt__tensor_new(const char *op, mt_dtype dtype, mt_device device, const mt__s
 /* The same with given sizes that are known to be right (they were another tensor's). */
 int mt__tensor_new_like(mt_tensor *like, mt_dtype dtype, mt_tensor **out);
 
-/* Another tensor over the same storage. With track, it is a view of `base` (T3), view_version is the
- * storage's now and view_flags are those of `base` and NO_GRAD in that mode; without, it has no tie
- * but the storage (detach). The geometry must lie inside the storage. */
+/* Another tensor over the same storage. With track, it is a view of `base` (T3), view_version is
+ * the storage's now and view_flags are those of `base` and NO_GRAD in that mode; without, it has no
+ * tie but the storage (detach). The geometry must lie inside the storage. */
 int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *strides, uint32_t n_dims,
                     int64_t offset, bool track, mt_tensor **out);
 

@@ -131,29 +131,32 @@ enum {
 
 MT_INLINE void *mt__pool_take_fast(mt__pool pool, size_t bytes)
 {
+#if MT_POOL_FAST
     mt__thread_cache *cache = mt__cache_here;
-    if (!MT_POOL_FAST || MT_UNLIKELY(cache == NULL || cache->pools[pool].head == NULL)) {
-        return mt__pool_take(pool, bytes);
+    if (MT_LIKELY(cache != NULL && cache->pools[pool].head != NULL)) {
+        mt__object_list *list = &cache->pools[pool];
+        void *taken = list->head;
+        list->head = *(void **)taken;
+        MT_CACHE_COUNT(&list->count, (uint32_t)-1);
+        return taken;
     }
-    mt__object_list *list = &cache->pools[pool];
-    void *taken = list->head;
-    list->head = *(void **)taken;
-    MT_CACHE_COUNT(&list->count, (uint32_t)-1);
-    return taken;
+#endif
+    return mt__pool_take(pool, bytes);
 }
 
-MT_INLINE void mt__pool_give_fast(mt__pool pool, void *given)
+MT_INLINE void mt__pool_give_fast(mt__pool pool, void *object)
 {
+#if MT_POOL_FAST
     mt__thread_cache *cache = mt__cache_here;
-    if (!MT_POOL_FAST ||
-        MT_UNLIKELY(cache == NULL || MT_CACHE_READ(&cache->pools[pool].count) == MT_POOL_BATCH)) {
-        mt__pool_give(pool, given);
+    if (MT_LIKELY(cache != NULL && MT_CACHE_READ(&cache->pools[pool].count) != MT_POOL_BATCH)) {
+        mt__object_list *list = &cache->pools[pool];
+        *(void **)object = list->head;
+        list->head = object;
+        MT_CACHE_COUNT(&list->count, 1);
         return;
     }
-    mt__object_list *list = &cache->pools[pool];
-    *(void **)given = list->head;
-    list->head = given;
-    MT_CACHE_COUNT(&list->count, 1);
+#endif
+    mt__pool_give(pool, object);
 }
 
 #endif /* MINDTORCH_CORE_THREAD_CACHE_H */

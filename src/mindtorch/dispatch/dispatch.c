@@ -74,6 +74,9 @@ MT_INLINE int survey_tensor(survey *s, const mt__op_row *row, const mt_tensor *t
     }
     if (MT_UNLIKELY(s->device != tensor->device)) {
         if (s->device != MT_DEVICE_NONE) {
+            if ((row->flags & MT_OP_ANY_DEVICE) != 0) {
+                return MT_OK;
+            }
             return refuse_devices(row, s->device, tensor->device);
         }
         s->device = tensor->device;
@@ -119,6 +122,10 @@ static int survey_args(survey *s, const mt__op_row *row, const mt_value *args)
 static int find_device(const survey *s, const mt__op_row *row, const mt_value *args,
                        mt_device *device)
 {
+    if (MT_UNLIKELY((row->flags & MT_OP_ANY_DEVICE) != 0)) {
+        *device = args[0].of.tensor->device;
+        return MT_OK;
+    }
     *device = s->device != MT_DEVICE_NONE ? s->device : s->device_0;
     if (s->device != MT_DEVICE_NONE && s->device_0 > MT_CPU && s->device_0 != s->device) {
         return refuse_devices(row, s->device,

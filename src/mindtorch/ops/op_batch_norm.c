@@ -22,11 +22,10 @@ enum {
 };
 
 /* N, C and the rest. */
-static int find_channels(const mt__call *call, const mt_tensor *input, int64_t sizes[3])
+static int find_channels(const mt_tensor *input, int64_t sizes[3])
 {
     uint32_t dim = 0;
     MT_TRY(mt__wrap_dim(1, input->n_dims, &dim));
-    MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
     sizes[0] = input->sizes[0];
     sizes[1] = input->sizes[1];
     sizes[2] = 1;
@@ -36,8 +35,7 @@ static int find_channels(const mt__call *call, const mt_tensor *input, int64_t s
     return MT_OK;
 }
 
-static int check_parameter(const mt__call *call, uint32_t arg, const mt_tensor *input,
-                           int64_t channels)
+static int check_size(const mt__call *call, uint32_t arg, int64_t channels)
 {
     const mt_tensor *parameter = mt__arg_tensor(call, arg);
     if (parameter == NULL) {
@@ -48,9 +46,20 @@ static int check_parameter(const mt__call *call, uint32_t arg, const mt_tensor *
                         call->row->params[arg].name, (long long)channels,
                         (long long)parameter->numel);
     }
-    if (parameter->dtype != input->dtype) {
-        return mtb_fail(MT_ERUNTIME, "mixed dtype: expect parameter to have scalar type of %s",
-                        mt__dtype_word((mt_dtype)input->dtype));
+    return MT_OK;
+}
+
+/* All of arguments first...last have the input's type, which must be one to compute in. */
+static int check_types(const mt__call *call, const mt_tensor *input, uint32_t first, uint32_t last)
+{
+    MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
+    for (uint32_t arg = first; arg <= last; arg++) {
+        const mt_tensor *parameter = mt__arg_tensor(call, arg);
+        if (parameter != NULL && parameter->dtype != input->dtype) {
+            return mtb_fail(MT_ERUNTIME,
+                            "mixed dtype (CPU): expect parameter to have scalar type of %s",
+                            mt__dtype_word((mt_dtype)input->dtype));
+        }
     }
     return MT_OK;
 }
@@ -73,11 +82,13 @@ static int check_running(const mt__call *call)
 static int check_arguments(const mt__call *call, int64_t sizes[3])
 {
     const mt_tensor *input = mt__arg_tensor(call, INPUT);
-    MT_TRY(find_channels(call, input, sizes));
-    for (uint32_t arg = WEIGHT; arg <= RUNNING_VAR; arg++) {
-        MT_TRY(check_parameter(call, arg, input, sizes[1]));
+    MT_TRY(find_channels(input, sizes));
+    static const uint32_t order[] = {RUNNING_MEAN, RUNNING_VAR, WEIGHT, BIAS};
+    for (size_t i = 0; i < MT_COUNT(order); i++) {
+        MT_TRY(check_size(call, order[i], sizes[1]));
     }
-    return check_running(call);
+    MT_TRY(check_running(call));
+    return check_types(call, input, WEIGHT, RUNNING_VAR);
 }
 
 /* Nothing to normalise: a tensor of the right size that weight and bias belong to. */
@@ -206,7 +217,7 @@ static int check_backward(const mt__call *call, int64_t sizes[3])
 {
     const mt_tensor *grad = mt__arg_tensor(call, BW_GRAD);
     const mt_tensor *input = mt__arg_tensor(call, BW_INPUT);
-    MT_TRY(find_channels(call, input, sizes));
+    MT_TRY(find_channels(input, sizes));
     MT_TRY(mt__need_type(grad, (mt_dtype)input->dtype));
     mt__shape shape = mt__tensor_shape(input);
     mt__shape grad_shape = mt__tensor_shape(grad);
@@ -215,8 +226,9 @@ static int check_backward(const mt__call *call, int64_t sizes[3])
                                      "sizes and output_mask three entries");
     }
     for (uint32_t arg = BW_WEIGHT; arg <= BW_SAVE_INVSTD; arg++) {
-        MT_TRY(check_parameter(call, arg, input, sizes[1]));
+        MT_TRY(check_size(call, arg, sizes[1]));
     }
+    MT_TRY(check_types(call, input, BW_WEIGHT, BW_SAVE_INVSTD));
     bool saved = mt__arg_given(call, BW_SAVE_MEAN) && mt__arg_given(call, BW_SAVE_INVSTD);
     bool running = mt__arg_given(call, BW_RUNNING_MEAN) && mt__arg_given(call, BW_RUNNING_VAR);
     if (!saved && (mt__arg_bool(call, BW_TRAIN) || !running)) {

@@ -396,6 +396,14 @@ int mt__run_threshold_backward(mt__call *call)
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("threshold_cpu", dtype);
     }
+    if (mt_dtype_category(dtype) == MT_CATEGORY_INT) { /* the kernel is for gradients */
+        mt_tensor **above = mt__temp(call);
+        mt_tensor *out = NULL;
+        MT_TRY(mt_gt_scalar(call->args[1].of.tensor, call->args[2], above));
+        MT_TRY(mt_where_tensor_scalar(*above, call->args[0].of.tensor, mt_int(0), &out));
+        mt__give(call, 0, out);
+        return MT_OK;
+    }
     mt_scalar threshold = mt__number_as(&call->args[2], dtype);
     return run_planned(call, MT_BINARY_THRESHOLD_BACKWARD, dtype, MT_DTYPE_NONE, &threshold);
 }

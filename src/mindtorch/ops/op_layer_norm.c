@@ -4,6 +4,7 @@
  */
 #include "mindtorch/ops/op_nn_support.h"
 
+#include <math.h>
 #include <string.h>
 
 /* How an input falls into rows. */
@@ -13,27 +14,31 @@ typedef struct rows {
     uint32_t n_before; /* dimensions in front of the row's */
 } rows;
 
-static int check_parameter(const rows *r, const mt_tensor *input, const mt_tensor *parameter,
-                           const char *name)
+static int check_size(const rows *r, const mt_tensor *parameter, const char *name)
 {
     if (parameter == NULL) {
         return MT_OK;
     }
     mt__shape shape = mt__tensor_shape(parameter);
-    if (!mt__shape_equal(&shape, &r->shape)) {
-        char a[MT_SHAPE_TEXT];
-        char b[MT_SHAPE_TEXT];
-        return mtb_fail(MT_ERUNTIME,
-                        "Expected %s to be of same shape as normalized_shape, but got %s of shape "
-                        "%s and normalized_shape = %s",
-                        name, name, mt__shape_text(parameter->sizes, parameter->n_dims, a),
-                        mt__shape_text(r->shape.sizes, r->shape.n_dims, b));
+    if (mt__shape_equal(&shape, &r->shape)) {
+        return MT_OK;
     }
-    if (parameter->dtype != input->dtype) {
-        return mtb_fail(MT_ERUNTIME, "mixed dtype: expect parameter to have scalar type of %s",
-                        mt__dtype_word((mt_dtype)input->dtype));
+    char a[MT_SHAPE_TEXT];
+    char b[MT_SHAPE_TEXT];
+    return mtb_fail(MT_ERUNTIME,
+                    "Expected %s to be of same shape as normalized_shape, but got %s of shape %s "
+                    "and normalized_shape = %s",
+                    name, name, mt__shape_text(parameter->sizes, parameter->n_dims, a),
+                    mt__shape_text(r->shape.sizes, r->shape.n_dims, b));
+}
+
+static int check_type(const mt_tensor *input, const mt_tensor *parameter)
+{
+    if (parameter == NULL || parameter->dtype == input->dtype) {
+        return MT_OK;
     }
-    return MT_OK;
+    return mtb_fail(MT_ERUNTIME, "mixed dtype (CPU): expect parameter to have scalar type of %s",
+                    mt__dtype_word((mt_dtype)input->dtype));
 }
 
 /* Checks normalized_shape, argument `arg`, against the input. */
@@ -80,6 +85,18 @@ static int as_rows(mt__call *call, mt_tensor *tensor, const int64_t *sizes, uint
     return mt__nn_view(call, dense, sizes, n_dims, out);
 }
 
+static int fill(mt__call *call, mt_tensor *out, double value)
+{
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_FILL,
+        .n_tensors = 1,
+        .tensors = {out},
+        .n_scalars = 1,
+        .scalars = {mt_real(value)},
+    };
+    return mt__kernel(call, &args);
+}
+
 int mt__run_layer_norm(mt__call *call)
 {
     mt_tensor *out = NULL;
@@ -97,9 +114,11 @@ int mt__run_native_layer_norm(mt__call *call)
     mt_tensor *bias = mt__arg_tensor(call, 3);
     rows r;
     MT_TRY(find_rows(call, input, 1, &r));
+    MT_TRY(check_size(&r, weight, "weight"));
+    MT_TRY(check_size(&r, bias, "bias"));
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
-    MT_TRY(check_parameter(&r, input, weight, "weight"));
-    MT_TRY(check_parameter(&r, input, bias, "bias"));
+    MT_TRY(check_type(input, weight));
+    MT_TRY(check_type(input, bias));
     mt__shape shape = mt__tensor_shape(input);
     mt__shape statistics = shape;
     for (uint32_t i = r.n_before; i < shape.n_dims; i++) {
@@ -112,6 +131,10 @@ int mt__run_native_layer_norm(mt__call *call)
     }
     if (r.sizes[0] == 0) {
         return MT_OK;
+    }
+    if (r.sizes[1] == 0) { /* rows without elements: what torch says of them */
+        MT_TRY(fill(call, results[1], 0.0));
+        return fill(call, results[2], (double)NAN);
     }
     mt__kernel_args args = {
         .kernel = MT_KERNEL_LAYER_NORM,
@@ -150,8 +173,9 @@ int mt__run_native_layer_norm_backward(mt__call *call)
     const mt_value *mask = &call->args[7];
     rows r;
     MT_TRY(find_rows(call, input, 2, &r));
+    MT_TRY(check_size(&r, weight, "weight"));
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
-    MT_TRY(check_parameter(&r, input, weight, "weight"));
+    MT_TRY(check_type(input, weight));
     MT_TRY(check_statistics(&r, input, mt__arg_tensor(call, 3), "mean"));
     MT_TRY(check_statistics(&r, input, mt__arg_tensor(call, 4), "rstd"));
     MT_TRY(mt__need_type(grad, (mt_dtype)input->dtype));

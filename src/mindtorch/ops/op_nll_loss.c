@@ -28,8 +28,11 @@ static int check_target(const mt_tensor *self, const mt_tensor *target)
                         (long long)target->numel);
     }
     if (self->n_dims == 2 && self->sizes[0] != target->numel) {
-        return mtb_fail(MT_ERUNTIME, "size mismatch (got input: %lld, target: %lld)",
-                        (long long)self->sizes[0], (long long)target->numel);
+        char a[MT_SHAPE_TEXT];
+        char b[MT_SHAPE_TEXT];
+        return mtb_fail(MT_ERUNTIME, "size mismatch (got input: %s, target: %s)",
+                        mt__shape_text(self->sizes, self->n_dims, a),
+                        mt__shape_text(target->sizes, target->n_dims, b));
     }
     if (target->dtype != MT_DTYPE_I64 && target->dtype != MT_DTYPE_U8) {
         return mtb_fail(MT_ERUNTIME, "expected target dtype to be Long or Byte, but got %s",
@@ -86,31 +89,31 @@ static int as_targets(mt__call *call, mt_tensor *target, mt_tensor **out)
     return dense->n_dims == 1 ? MT_OK : mt__nn_view(call, dense, &dense->numel, 1, out);
 }
 
+/* The loss of a single row is a number: its own sum. */
+static int64_t kernel_reduction(const mt_tensor *self, int64_t reduction)
+{
+    return reduction == MT_REDUCTION_NONE && self->n_dims == 1 ? MT_REDUCTION_SUM : reduction;
+}
+
 int mt__run_nll_loss_forward(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, SELF);
-    int64_t reduction = mt__arg_int(call, REDUCTION);
     MT_TRY(check_arguments(call, SELF));
     MT_TRY(mt__need_constant(call, WEIGHT));
+    int64_t reduction = kernel_reduction(self, mt__arg_int(call, REDUCTION));
     mt__shape shape = {.n_dims = 0};
     mt__shape single = {.n_dims = 0};
-    if (reduction == MT_REDUCTION_NONE && self->n_dims == 2) {
+    if (reduction == MT_REDUCTION_NONE) {
         shape = (mt__shape){.n_dims = 1, .sizes = {self->sizes[0]}};
     }
-    mt_tensor *out = NULL;
     mt__kernel_args args = {
         .kernel = MT_KERNEL_NLL_LOSS,
         .n_tensors = 5,
         .n_ints = 2,
         .ints = {reduction, mt__arg_int(call, IGNORE_INDEX)},
     };
-    MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &out));
+    MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__result_new(call, 1, (mt_dtype)self->dtype, &single, &args.tensors[1]));
-    args.tensors[0] = out;
-    if (reduction == MT_REDUCTION_NONE && self->n_dims == 1) {
-        const int64_t one = 1;
-        MT_TRY(mt__nn_view(call, out, &one, 1, &args.tensors[0]));
-    }
     MT_TRY(as_batch(call, self, &args.tensors[2]));
     MT_TRY(as_targets(call, mt__arg_tensor(call, TARGET), &args.tensors[3]));
     args.tensors[4] = mt__arg_tensor(call, WEIGHT);
@@ -121,7 +124,7 @@ int mt__run_nll_loss_forward(mt__call *call)
 static int check_gradient(const mt_tensor *grad, const mt_tensor *self, int64_t reduction)
 {
     MT_TRY(mt__need_type(grad, (mt_dtype)self->dtype));
-    if (reduction == MT_REDUCTION_NONE && self->n_dims == 2) {
+    if (reduction == MT_REDUCTION_NONE) {
         if (grad->n_dims == 1 && grad->sizes[0] == self->sizes[0]) {
             return MT_OK;
         }
@@ -139,17 +142,17 @@ static int check_gradient(const mt_tensor *grad, const mt_tensor *self, int64_t 
     return MT_OK;
 }
 
-/* A gradient of one element as [1] or 0-d, whichever the kernel wants. */
-static int as_gradient(mt__call *call, mt_tensor *grad, uint32_t n_dims, mt_tensor **out)
+/* A tensor of one element as a 0-d one. */
+static int as_number(mt__call *call, mt_tensor *tensor, mt_tensor **out)
 {
-    *out = grad;
-    if (grad->n_dims == n_dims) {
+    *out = tensor;
+    if (tensor->n_dims == 0) {
         return MT_OK;
     }
-    const int64_t one = 1;
-    mt_tensor *dense = NULL;
-    MT_TRY(mt__contiguous(call, grad, &dense));
-    return mt__nn_view(call, dense, &one, n_dims, out);
+    mt_tensor **place = mt__temp(call);
+    MT_TRY(mt__tensor_view(tensor, NULL, NULL, 0, tensor->offset, false, place));
+    *out = *place;
+    return MT_OK;
 }
 
 int mt__run_nll_loss_backward(mt__call *call)
@@ -160,8 +163,8 @@ int mt__run_nll_loss_backward(mt__call *call)
     };
     mt_tensor *self = mt__arg_tensor(call, FIRST + SELF);
     mt_tensor *total = mt__arg_tensor(call, TOTAL_WEIGHT);
-    int64_t reduction = mt__arg_int(call, FIRST + REDUCTION);
     MT_TRY(check_arguments(call, FIRST));
+    int64_t reduction = kernel_reduction(self, mt__arg_int(call, FIRST + REDUCTION));
     MT_TRY(check_gradient(mt__arg_tensor(call, 0), self, reduction));
     MT_TRY(mt__need_type(total, (mt_dtype)self->dtype));
     if (total->numel != 1) {
@@ -179,12 +182,14 @@ int mt__run_nll_loss_backward(mt__call *call)
     };
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &out));
     MT_TRY(as_batch(call, out, &args.tensors[0]));
-    MT_TRY(as_gradient(call, mt__arg_tensor(call, 0), reduction == MT_REDUCTION_NONE,
-                       &args.tensors[1]));
+    args.tensors[1] = mt__arg_tensor(call, 0);
+    if (reduction != MT_REDUCTION_NONE) {
+        MT_TRY(as_number(call, args.tensors[1], &args.tensors[1]));
+    }
     MT_TRY(as_batch(call, self, &args.tensors[2]));
     MT_TRY(as_targets(call, mt__arg_tensor(call, FIRST + TARGET), &args.tensors[3]));
     args.tensors[4] = mt__arg_tensor(call, FIRST + WEIGHT);
-    MT_TRY(as_gradient(call, total, 0, &args.tensors[5]));
+    MT_TRY(as_number(call, total, &args.tensors[5]));
     return mt__kernel(call, &args);
 }
 
@@ -206,15 +211,11 @@ static int check_nd(const mt_tensor *self, const mt_tensor *target)
     if (self->n_dims == 1) {
         return MT_OK;
     }
-    if (target->n_dims == 0) {
-        return mtb_fail(
-            MT_EINDEX,
-            "Dimension specified as 0 but tensor has no dimensions (target of nll_loss)");
-    }
-    if (self->sizes[0] != target->sizes[0]) {
+    int64_t targets = target->n_dims == 0 ? 0 : target->sizes[0];
+    if (self->sizes[0] != targets) {
         return mtb_fail(MT_EVALUE,
                         "Expected input batch_size (%lld) to match target batch_size (%lld).",
-                        (long long)self->sizes[0], (long long)target->sizes[0]);
+                        (long long)self->sizes[0], (long long)targets);
     }
     if (self->n_dims == 2) {
         return MT_OK;

@@ -207,7 +207,7 @@ int mt__run_expand(mt__call *call)
     }
     mt__strided g = {.n_dims = n, .offset = self->offset};
     uint32_t fresh = n - self->n_dims;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = n; i-- > 0;) {
         int64_t old = i < fresh ? 1 : self->sizes[i - fresh];
         if (i < fresh && sizes[i] < 0) {
             return mtb_fail(MT_ERUNTIME,
@@ -224,7 +224,9 @@ int mt__run_expand(mt__call *call)
                             g.sizes[i], old, i, mt__shape_text(sizes, n, want),
                             mt__shape_text(self->sizes, self->n_dims, have));
         }
-        g.strides[i] = i < fresh || g.sizes[i] != old ? 0 : self->strides[i - fresh];
+        int64_t dense = i + 1 < n ? g.sizes[i + 1] * g.strides[i + 1] : 1;
+        int64_t stride = i < fresh ? dense : self->strides[i - fresh];
+        g.strides[i] = g.sizes[i] == old ? stride : 0;
     }
     MT_TRY(mt__geometry_check_numel("expand", &g));
     return mt__give_view(call, self, &g);

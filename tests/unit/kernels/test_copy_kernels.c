@@ -273,6 +273,29 @@ TEST(fill_of_every_type)
     pointwise_each_isa(check_fills);
 }
 
+TEST(fill_of_a_repeated_view)
+{
+    float memory[2] = {1, 2};
+    const int64_t sizes[2] = {2, 300};
+    const int64_t strides[2] = {1, 0};
+    mt_array out = {memory, sizes, strides, 2, MT_DTYPE_F32};
+    mt_scalar value = {.kind = MT_KIND_REAL, .of.real = 7};
+    mt_kernel_call call = {.struct_size = sizeof call,
+                           .n_tensors = 1,
+                           .n_scalars = 1,
+                           .tensors = &out,
+                           .scalars = &value};
+    CHECK_OK(mt__host_fill(NULL, NULL, &call));
+    CHECK_EQ_F64(memory[0], 7);
+    CHECK_EQ_F64(memory[1], 7);
+    memory[0] = 0;
+    out.sizes = &sizes[1];
+    out.strides = &strides[1];
+    out.n_dims = 1;
+    CHECK_OK(mt__host_fill(NULL, NULL, &call));
+    CHECK_EQ_F64(memory[0], 7);
+}
+
 /* ---- arange, eye, triangles ---- */
 
 TEST(ranges)

@@ -329,7 +329,8 @@ static void check_code(uint16_t code, mt_dtype dtype, uint64_t *seed)
 static void check_all(void)
 {
     uint64_t seed = mt_test_seed();
-    for (uint16_t code = 0; code < MT_BINARY_COUNT; code++) {
+    for (unsigned number = 0; number < MT_BINARY_COUNT; number++) {
+        uint16_t code = (uint16_t)number;
         for (int type = 0; type < MT_DTYPE_COUNT; type++) {
             if (has_type(code, (mt_dtype)type)) {
                 check_code(code, (mt_dtype)type, &seed);
@@ -361,7 +362,8 @@ TEST(division_by_zero_is_an_error)
     int32_t out[3];
     const int32_t a[3] = {7, -7, 1};
     const int32_t b[3] = {2, 0, 1};
-    for (uint16_t code = MT_BINARY_FLOOR_DIV; code <= MT_BINARY_FMOD; code++) {
+    for (unsigned number = MT_BINARY_FLOOR_DIV; number <= MT_BINARY_FMOD; number++) {
+        uint16_t code = (uint16_t)number;
         CHECK_EQ_I64(divide_i32(code, out, a, b, 3), MT_ERUNTIME);
         CHECK_EQ_STR(mtb_last_failure()->message, "ZeroDivisionError");
     }
@@ -382,7 +384,8 @@ TEST(smallest_by_minus_one_wraps)
 
 TEST(binary_refuses_other_types)
 {
-    for (uint16_t code = 0; code < MT_BINARY_COUNT; code++) {
+    for (unsigned number = 0; number < MT_BINARY_COUNT; number++) {
+        uint16_t code = (uint16_t)number;
         for (int type = 0; type < MT_DTYPE_COUNT; type++) {
             if (has_type(code, (mt_dtype)type)) {
                 continue;

@@ -160,7 +160,8 @@ static void check_call(uint16_t code, mt_dtype dtype, const pointwise_shape *sha
 static void check_all(void)
 {
     uint64_t seed = mt_test_seed();
-    for (uint16_t code = 0; code < MT_TERNARY_COUNT; code++) {
+    for (unsigned number = 0; number < MT_TERNARY_COUNT; number++) {
+        uint16_t code = (uint16_t)number;
         for (int type = 0; type < MT_DTYPE_COUNT; type++) {
             for (int shape = 0; shape < pointwise_shape_count && has_type(code, (mt_dtype)type);
                  shape++) {

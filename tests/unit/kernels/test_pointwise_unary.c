@@ -264,7 +264,8 @@ static void check_call(uint16_t code, mt_dtype dtype, const pointwise_shape *sha
 static void check_all(void)
 {
     uint64_t seed = mt_test_seed();
-    for (uint16_t code = 0; code < MT_UNARY_COUNT; code++) {
+    for (unsigned number = 0; number < MT_UNARY_COUNT; number++) {
+        uint16_t code = (uint16_t)number;
         for (int type = 0; type < MT_DTYPE_COUNT; type++) {
             if (!has_type(code, (mt_dtype)type)) {
                 continue;
@@ -287,7 +288,8 @@ TEST(unary_as_reference)
 
 TEST(unary_refuses_other_types)
 {
-    for (uint16_t code = 0; code < MT_UNARY_COUNT; code++) {
+    for (unsigned number = 0; number < MT_UNARY_COUNT; number++) {
+        uint16_t code = (uint16_t)number;
         for (int type = 0; type < MT_DTYPE_COUNT; type++) {
             if (has_type(code, (mt_dtype)type)) {
                 continue;

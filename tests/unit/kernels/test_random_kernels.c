@@ -141,7 +141,8 @@ static void check_kind(uint16_t code, mt_dtype dtype, uint64_t *seed)
 static void check_kinds(void)
 {
     uint64_t seed = mt_test_seed();
-    for (uint16_t code = 0; code < MT_RANDOM_COUNT; code++) {
+    for (unsigned number = 0; number < MT_RANDOM_COUNT; number++) {
+        uint16_t code = (uint16_t)number;
         for (int type = MT_DTYPE_I32; type < MT_DTYPE_COUNT; type++) {
             if (has_type(code, type)) {
                 check_kind(code, (mt_dtype)type, &seed);
@@ -176,7 +177,8 @@ static float *take_floats(uint16_t code, int64_t offset, uint32_t threads)
 
 TEST(threads_do_not_matter)
 {
-    for (uint16_t code = 0; code < MT_RANDOM_COUNT; code++) {
+    for (unsigned number = 0; number < MT_RANDOM_COUNT; number++) {
+        uint16_t code = (uint16_t)number;
         float *one = take_floats(code, 5, 1);
         float *four = take_floats(code, 5, 4);
         CHECK_EQ_MEM(one, four, MANY * sizeof *one);
@@ -216,7 +218,8 @@ TEST(moments)
     static const double mean[MT_RANDOM_COUNT] = {0.25, 0.5, 6, 0.3, 1 / 1.5};
     static const double deviation[MT_RANDOM_COUNT] = {3.5 / 3.4641016, 2, 7.7888, 0.4582576,
                                                       1 / 1.5};
-    for (uint16_t code = 0; code < MT_RANDOM_COUNT; code++) {
+    for (unsigned number = 0; number < MT_RANDOM_COUNT; number++) {
+        uint16_t code = (uint16_t)number;
         float *data = take_floats(code, 77, 2);
         double sum = 0, squares = 0;
         for (int i = 0; i < MANY; i++) {

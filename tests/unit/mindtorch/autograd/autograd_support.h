@@ -57,7 +57,6 @@ static inline mt_tensor *scalar(double value)
         REQUIRE_OK(mt_##name(a, b, &out));                     \
         return out;                                            \
     }
-OP1(clone)
 OP1(detach)
 OP2(add)
 OP2(mul)

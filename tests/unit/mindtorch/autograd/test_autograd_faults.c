@@ -17,14 +17,16 @@ typedef int step_fn(mt_tensor *x, mt_tensor *w);
 /* Refuses the first, the second, ... request until the step comes through. */
 static void refuse_each(step_fn *step)
 {
-    uint64_t n = 1;
+    bool reached = true;
+    uint64_t refused = 0;
     int status = MT_ENOMEM;
-    for (; status != MT_OK && n < MOST_REQUESTS; n++) {
+    for (uint64_t n = 1; reached && n < MOST_REQUESTS; n++) {
         mt_tensor *x = LEAF(1, 2, 3);
         mt_tensor *w = LEAF(4, 5, 6);
         mtb_fail_nth(n, false);
         status = step(x, w);
-        mtb_fail_nth(0, false);
+        reached = mtb_fail_nth(0, false) >= n;
+        refused += status == MT_ENOMEM;
         if (status != MT_OK && status != MT_ENOMEM) {
             FAIL("request %llu: status %d: %s", (unsigned long long)n, status, mt_error_message());
         }
@@ -43,8 +45,8 @@ static void refuse_each(step_fn *step)
             return;
         }
     }
-    CHECK_OK(status);
-    CHECK(n > 5);
+    CHECK_OK(status); /* the last one was not reached */
+    CHECK(refused > 10); /* a single refusal may be made good by giving back what is cached */
 }
 
 #define STEP(expr)              \
@@ -211,7 +213,7 @@ TEST(a_refused_write_leaves_its_tensor)
         REQUIRE_OK(mt_narrow(y, 0, 0, 3, &v));
         mtb_fail_nth(n, false);
         int status = mt_mul_(v, w);
-        mtb_fail_nth(0, false);
+        uint64_t made = mtb_fail_nth(0, false);
         mt_tensor *loss = sum_all(y);
         CHECK_OK(mt_backward(loss, NULL, 0));
         if (status == MT_OK) {
@@ -224,7 +226,8 @@ TEST(a_refused_write_leaves_its_tensor)
         }
         RELEASE(x, w, y, v, loss);
         CHECK_NOTHING_LEFT();
-        if (status == MT_OK) {
+        if (made < n) {
+            CHECK_OK(status);
             CHECK(n > 3);
             return;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The caching allocator and the pools: exact counters (M1), what the profiler is told (M2, in the
- * tests of tracing), the end of threads (M4), blocks given back elsewhere, refusals, fork.
+ * The caching allocator and the pools: exact counters (M1), what the profiler is told (M2),
+ * the end of threads (M4), blocks given back elsewhere, refusals, fork.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
@@ -9,6 +9,8 @@
 #include "mindtorch/core/memory_classes.h"
 #include "mindtorch/core/pool.h"
 #include "mindtorch/core/tensor_impl.h"
+
+#include <mtprof/mtprof.h>
 
 #include <pthread.h>
 #include <string.h>
@@ -45,55 +47,73 @@ TEST(memory_classes_fit_tightly)
     }
 }
 
-/* M1, through a random life against a plain count. */
-TEST(memory_counters_are_exact_after_every_call)
-{
-    enum {
-        SLOTS = 200
-    };
+enum {
+    SLOTS = 200
+};
+
+/* A random life of blocks, and what the counters must say of it. */
+typedef struct life {
     struct {
-        void *block;
+        unsigned char *block;
         uint64_t bytes;
         uint32_t block_class;
-    } slots[SLOTS] = {0};
+    } slots[SLOTS];
+    uint64_t allocated, peak, allocations, releases;
+} life;
+
+static void end_slot(life *all, size_t n)
+{
+    for (uint64_t k = 0; k < all->slots[n].bytes; k++) { /* nobody else wrote into it */
+        REQUIRE(all->slots[n].block[k] == (unsigned char)n);
+    }
+    mt__memory_give(MT_CPU, all->slots[n].block, all->slots[n].bytes, all->slots[n].block_class);
+    all->slots[n].block = NULL;
+    all->allocated -= all->slots[n].bytes;
+    all->releases++;
+}
+
+static void begin_slot(life *all, size_t n, uint64_t bytes)
+{
+    void *block;
+    REQUIRE_OK(mt__memory_take(MT_CPU, bytes, &block, &all->slots[n].block_class));
+    CHECK_EQ_U64((uintptr_t)block % 64, 0);
+    memset(block, (int)n, bytes);
+    all->slots[n].block = block;
+    all->slots[n].bytes = bytes;
+    all->allocated += bytes;
+    all->peak = all->allocated > all->peak ? all->allocated : all->peak;
+    all->allocations++;
+}
+
+static bool counters_fit(const life *all)
+{
+    mt_memory_stats stats = stats_now();
+    return CHECK(stats.allocated_bytes == all->allocated &&
+                 stats.peak_allocated_bytes == all->peak && stats.allocations == all->allocations &&
+                 stats.releases == all->releases && stats.reserved_bytes >= all->allocated &&
+                 stats.peak_reserved_bytes >= stats.reserved_bytes &&
+                 mt__memory_allocated(MT_CPU) == all->allocated);
+}
+
+/* M1 */
+TEST(memory_counters_are_exact_after_every_call)
+{
+    static life all;
     uint64_t random = mt_test_seed();
-    uint64_t allocated = 0;
-    uint64_t peak = 0;
-    uint64_t allocations = 0;
-    uint64_t releases = 0;
     for (int i = 0; i < 20000; i++) {
         size_t n = mt_test_random(&random) % SLOTS;
-        if (slots[n].block != NULL) {
-            mt__memory_give(MT_CPU, slots[n].block, slots[n].bytes, slots[n].block_class);
-            slots[n].block = NULL;
-            allocated -= slots[n].bytes;
-            releases++;
+        if (all.slots[n].block != NULL) {
+            end_slot(&all, n);
         } else {
-            uint64_t bytes = 1 + (mt_test_random(&random) % (UINT64_C(1) << (i % 19)));
-            REQUIRE_OK(mt__memory_take(MT_CPU, bytes, &slots[n].block, &slots[n].block_class));
-            CHECK_EQ_U64((uintptr_t)slots[n].block % 64, 0);
-            memset(slots[n].block, (int)n, bytes);
-            slots[n].bytes = bytes;
-            allocated += bytes;
-            allocations++;
-            peak = allocated > peak ? allocated : peak;
+            begin_slot(&all, n, 1 + mt_test_random(&random) % (UINT64_C(1) << (i % 19)));
         }
-        mt_memory_stats stats = stats_now();
-        bool same = stats.allocated_bytes == allocated && stats.peak_allocated_bytes == peak &&
-                    stats.allocations == allocations && stats.releases == releases &&
-                    stats.reserved_bytes >= allocated &&
-                    stats.peak_reserved_bytes >= stats.reserved_bytes &&
-                    mt__memory_allocated(MT_CPU) == allocated;
-        if (!CHECK(same)) {
+        if (!counters_fit(&all)) {
             return;
         }
     }
     for (size_t n = 0; n < SLOTS; n++) {
-        if (slots[n].block != NULL) {
-            for (uint64_t k = 0; k < slots[n].bytes; k++) { /* nobody else wrote into it */
-                REQUIRE(((unsigned char *)slots[n].block)[k] == (unsigned char)n);
-            }
-            mt__memory_give(MT_CPU, slots[n].block, slots[n].bytes, slots[n].block_class);
+        if (all.slots[n].block != NULL) {
+            end_slot(&all, n);
         }
     }
     CHECK_OK(mt_device_reset_peaks(MT_CPU));
@@ -102,6 +122,41 @@ TEST(memory_counters_are_exact_after_every_call)
     CHECK_EQ_U64(stats_now().reserved_bytes, 0);
     CHECK_OK(mt_device_reset_peaks(MT_CPU));
     CHECK_EQ_U64(stats_now().peak_reserved_bytes, 0);
+}
+
+/* M2: what the profiler adds up is what the allocator counted. */
+TEST(memory_the_profiler_is_told_every_block)
+{
+    static life all;
+    uint64_t random = mt_test_seed();
+    mtprof_config config = {.struct_size = sizeof config,
+                            .wants = MTPROF_WANT_DEFAULT | MTPROF_WANT_ALLOCS};
+    mtprof_session *session;
+    REQUIRE_OK(mtprof_session_start(&config, &session));
+    for (int i = 0; i < 3000; i++) {
+        size_t n = mt_test_random(&random) % SLOTS;
+        if (all.slots[n].block != NULL) {
+            end_slot(&all, n);
+        } else {
+            begin_slot(&all, n, 1 + mt_test_random(&random) % (UINT64_C(1) << (i % 19)));
+        }
+    }
+    REQUIRE_OK(mtprof_session_stop(session));
+    mtprof_model *model;
+    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    mtprof_memory memory = {.struct_size = sizeof memory};
+    REQUIRE_OK(mtprof_model_memory(model, 0, &memory));
+    CHECK_EQ_U64(memory.allocations, all.allocations);
+    CHECK_EQ_U64(memory.frees, all.releases);
+    CHECK_EQ_I64(memory.allocated_bytes - memory.freed_bytes, (int64_t)all.allocated);
+    CHECK_EQ_I64(memory.peak_bytes, (int64_t)all.peak);
+    mtprof_model_free(model);
+    REQUIRE_OK(mtprof_session_close(session));
+    for (size_t n = 0; n < SLOTS; n++) {
+        if (all.slots[n].block != NULL) {
+            end_slot(&all, n);
+        }
+    }
 }
 
 TEST(memory_emptying_keeps_what_is_used)

@@ -373,7 +373,7 @@ static int axpy_run(void *context, const mt_value *args, mt_value *results)
     (void)context;
     mt_tensor *scaled = NULL;
     mt_tensor *out = NULL;
-    int status = mt_mul_scalar(args[0].of.tensor, args[2], &scaled);
+    int status = mt_mul_scalar(args[0].of.tensor, args[3], &scaled);
     if (status == MT_OK) {
         status = mt_add(scaled, args[1].of.tensor, &out);
     }
@@ -391,22 +391,24 @@ static int axpy_backward(void *context, const mt_value *args, const mt_value *re
     CHECK_EQ_I64(results[0].kind, MT_KIND_TENSOR);
     CHECK_EQ_I64(args[0].kind, MT_KIND_TENSOR);
     grads_in[1] = mt_tensor_retain(grads_out[0]);
-    return mt_mul_scalar(grads_out[0], args[2], &grads_in[0]);
+    return mt_mul_scalar(grads_out[0], args[3], &grads_in[0]);
 }
 
 TEST(a_users_op_is_a_node_like_any_other)
 {
     static int calls;
     mt_op op = 0;
-    REQUIRE_OK(mt_op_register("mytest::axpy(Tensor a, Tensor b, float factor=3, Tensor[] more=[]) "
+    REQUIRE_OK(mt_op_register("mytest::axpy(Tensor a, Tensor b, Tensor[] more, float factor=3) "
                               "-> Tensor",
                               axpy_run, axpy_backward, &calls, &op));
     mt_tensor *x = LEAF(1, 2);
     mt_tensor *w = LEAF(5);
+    mt_tensor *constant = VECTOR(9);
     mt_value args[] = {{.kind = MT_KIND_TENSOR, .of.tensor = x},
-                       {.kind = MT_KIND_TENSOR, .of.tensor = w}};
+                       {.kind = MT_KIND_TENSOR, .of.tensor = w},
+                       {.kind = MT_KIND_TENSORS, .count = 1, .of.tensors = &constant}};
     mt_value result;
-    REQUIRE_OK(mt_call(op, args, 2, &result, 1));
+    REQUIRE_OK(mt_call(op, args, 3, &result, 1));
     CHECK_VALUES(result.of.tensor, 8, 11);
     mt_tensor *loss = sum_all(result.of.tensor);
     CHECK_OK(mt_backward(loss, NULL, 0));
@@ -414,6 +416,13 @@ TEST(a_users_op_is_a_node_like_any_other)
     CHECK_VALUES(mt_tensor_grad(x), 3, 3);
     CHECK_VALUES(mt_tensor_grad(w), 2); /* summed to its shape */
     mt_value_clear(&result);
-    RELEASE(x, w, loss);
+    mt_tensor_release(loss);
+    /* There is no place for the gradient of a list: it is not lost in silence. */
+    args[2].of.tensors = &x;
+    REQUIRE_OK(mt_call(op, args, 3, &result, 1));
+    loss = sum_all(result.of.tensor);
+    CHECK_FAILS(mt_backward(loss, NULL, 0), MT_ENOTSUP, "gradients of a list of tensors");
+    mt_value_clear(&result);
+    RELEASE(x, w, loss, constant);
     CHECK_NOTHING_LEFT();
 }
