@@ -71,9 +71,6 @@ function(mt_torch_test name source)
   mt_no_leftovers(mt_torch_test ${name} "${arg_UNPARSED_ARGUMENTS}")
   mt_program(${name} $<IF:$<BOOL:${arg_SHARED}>,mindtorch,mindtorch_static> ${source})
   target_link_libraries(${name} PRIVATE mt_harness m)
-  if(NOT arg_SHARED) # UNDER CONSTRUCTION: weak rows
-    target_link_options(${name} PRIVATE -Wl,--whole-archive $<TARGET_FILE:mindtorch_static> -Wl,--no-whole-archive)
-  endif()
   mt_register_test(${name} "${arg_LABELS}" "${arg_TIMEOUT}" $<TARGET_FILE:${name}>)
 endfunction()
 

@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    SHORT_ROW = 48 /* shorter rows are packed, several into a tile */
+    SHORT_ROW = 48,  /* shorter rows are packed, several into a tile */
+    MEDIUM_ROW = 256 /* also these, where packing is needed once only */
 };
 
 /* ---- shape of the walk ---- */
@@ -149,13 +150,15 @@ typedef struct plane {
 } plane;
 
 /* n elements of each of `rows` rows. A repeated element is a loop of its own, which the compiler
- * makes wide. */
+ * makes wide. Strides are copied because elements written might be they, for all it knows. */
 #define MOVE(type)                                                                    \
     for (int64_t j = 0; j < rows; j++) {                                              \
-        char *row_to = to.data + j * to.row_stride;                                   \
-        const char *row_from = from.data + j * from.row_stride;                       \
+        const int64_t to_stride = to->stride;                                         \
+        const int64_t from_stride = from->stride;                                     \
+        char *row_to = to->data + j * to->row_stride;                                 \
+        const char *row_from = from->data + j * from->row_stride;                     \
         type element;                                                                 \
-        if (from.stride == 0 && to.stride == (int64_t)sizeof(type)) {                 \
+        if (from_stride == 0 && to_stride == (int64_t)sizeof(type)) {                 \
             memcpy(&element, row_from, sizeof element);                               \
             for (int64_t i = 0; i < n; i++) {                                         \
                 memcpy(row_to + i * (int64_t)sizeof(type), &element, sizeof element); \
@@ -163,12 +166,12 @@ typedef struct plane {
             continue;                                                                 \
         }                                                                             \
         for (int64_t i = 0; i < n; i++) {                                             \
-            memcpy(&element, row_from + i * from.stride, sizeof element);             \
-            memcpy(row_to + i * to.stride, &element, sizeof element);                 \
+            memcpy(&element, row_from + i * from_stride, sizeof element);             \
+            memcpy(row_to + i * to_stride, &element, sizeof element);                 \
         }                                                                             \
     }
 
-static void move_plane(plane to, plane from, int64_t n, int64_t rows, int64_t bytes)
+static void move_plane(const plane *to, const plane *from, int64_t n, int64_t rows, int64_t bytes)
 {
     switch (bytes) {
     case 1: MOVE(uint8_t); return;
@@ -186,7 +189,8 @@ void mt__move_strided(char *to, int64_t to_stride, const char *from, int64_t fro
         return;
     }
     plane source = {(char *)(uintptr_t)from, from_stride, 0}; /* read only */
-    move_plane((plane){to, to_stride, 0}, source, n, 1, bytes);
+    plane target = {to, to_stride, 0};
+    move_plane(&target, &source, n, 1, bytes);
 }
 
 static void fill_tile(char *tile, const char *element, int64_t n, int64_t bytes)
@@ -241,15 +245,16 @@ static void move_rows(const mt__strided *it, int32_t k, place at, int64_t n, cha
             int64_t left = it->sizes[1] - at.index[1];
             rows = n / size < left ? n / size : left;
         }
-        plane own = {address(it, k, &at), it->strides[k][0], it->strides[k][1]};
+        plane own = {address(it, k, &at), it->strides[k][0],
+                     it->n_dims > 1 ? it->strides[k][1] : 0};
         plane packed = {tile, bytes, row * bytes};
         if (rows == 1) {
             mt__move_strided(unpack ? own.data : tile, unpack ? own.stride : bytes,
                              unpack ? tile : own.data, unpack ? bytes : own.stride, row, bytes);
         } else if (unpack) {
-            move_plane(own, packed, row, rows, bytes);
+            move_plane(&own, &packed, row, rows, bytes);
         } else {
-            move_plane(packed, own, row, rows, bytes);
+            move_plane(&packed, &own, row, rows, bytes);
         }
         tile += row * rows * bytes;
         n -= row * rows;
@@ -288,23 +293,35 @@ typedef struct walk {
     int64_t ready[MT_STRIDED_OPERANDS]; /* elements of that which lie in the tile */
 } walk;
 
+/* The same elements in every row. */
+static bool is_periodic(const mt__strided *it, int32_t k)
+{
+    for (int32_t d = 1; d < it->n_dims; d++) {
+        if (it->strides[k][d] != 0) {
+            return false;
+        }
+    }
+    return k > 0;
+}
+
 static void walk_init(walk *w, const mt__strided *it, int64_t begin, int64_t end)
 {
     w->it = it;
     w->begin = begin;
     w->end = end;
     place_at(it, begin, &w->at);
-    w->has_long_rows = it->sizes[0] >= SHORT_ROW;
+    bool packs_once = true;
+    for (int32_t k = 0; k < it->n_operands; k++) {
+        w->ready[k] = 0;
+        w->periodic[k] = is_periodic(it, k);
+        packs_once = packs_once && (it->linear[k] || it->constant[k] || w->periodic[k]);
+    }
+    w->has_long_rows = it->sizes[0] >= (packs_once ? MEDIUM_ROW : SHORT_ROW);
     w->has_tiles = false;
     for (int32_t k = 0; k < it->n_operands; k++) {
         bool is_row = w->has_long_rows && it->strides[k][0] == it->bytes[k];
         w->packed[k] = !it->linear[k] && !it->constant[k] && !is_row;
         w->has_tiles = w->has_tiles || w->packed[k] || it->constant[k];
-        w->periodic[k] = k > 0 && w->packed[k] && !w->has_long_rows;
-        for (int32_t d = 1; d < it->n_dims; d++) {
-            w->periodic[k] = w->periodic[k] && it->strides[k][d] == 0;
-        }
-        w->ready[k] = 0;
     }
 }
 
@@ -330,7 +347,8 @@ static void pack_inputs(walk *w, int64_t n)
             continue;
         }
         move_rows(w->it, k, w->at, n, w->tiles[k], false);
-        w->ready[k] = w->periodic[k] && w->at.index[0] == 0 ? n : 0;
+        bool keeps = w->periodic[k] && w->at.index[0] == 0 && !w->has_long_rows;
+        w->ready[k] = keeps ? n : 0;
     }
 }
 

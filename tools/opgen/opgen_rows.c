@@ -5,7 +5,6 @@
 #include "opgen.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void print_default_value(const op_text *op, uint32_t i)
 {
@@ -57,20 +56,6 @@ void opgen_rows(const op_text *ops, size_t count)
 {
     printf("/* SPDX-License-Identifier: Apache-2.0\n *\n * Made by tools/opgen. */\n"
            "#include \"mindtorch/ops/op_support.h\"\n\n");
-    for (size_t i = 0; i < count; i++) {
-        bool again = false;
-        for (size_t k = 0; k < i && !again; k++) {
-            again = strcmp(ops[k].run, ops[i].run) == 0;
-        }
-        if (!again) {
-            /* UNDER CONSTRUCTION: weak, so that rows without an implementation link */
-            printf(
-                "__attribute__((weak)) int %s(mt__call *call)\n{\n    return mtb_fail(MT_ENOTSUP, "
-                "\"%%s(): under construction\", call->row->name);\n}\n",
-                ops[i].run);
-        }
-    }
-    printf("\n");
     for (size_t i = 0; i < count; i++) {
         print_params(&ops[i]);
     }

@@ -262,7 +262,7 @@ int mt__layer_norm_backward(mt__backward *b)
         BIAS,
         EPS
     };
-    mt_tensor *input = argument(b, INPUT);
+    mt_tensor *input = b->args[INPUT].of.tensor;
     const mt_value *shape = &b->args[SHAPE];
     if (needs_ops(b)) {
         norm n = {.input = input,
@@ -309,7 +309,7 @@ static int as_channels(mt__backward *b, mt_tensor *tensor, const mt_tensor *inpu
 
 static int batch_norm_from_ops(mt__backward *b, bool training, double eps)
 {
-    norm n = {.input = argument(b, 0), .eps = eps};
+    norm n = {.input = b->args[0].of.tensor, .eps = eps};
     for (uint32_t i = 0; i < n.input->n_dims; i++) {
         if (i != 1) {
             n.dims[n.n_dims++] = i;

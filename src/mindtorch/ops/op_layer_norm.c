@@ -112,7 +112,7 @@ int mt__run_native_layer_norm(mt__call *call)
     mt_tensor *input = mt__arg_tensor(call, 0);
     mt_tensor *weight = mt__arg_tensor(call, 2);
     mt_tensor *bias = mt__arg_tensor(call, 3);
-    rows r;
+    rows r = {.n_before = 0};
     MT_TRY(find_rows(call, input, 1, &r));
     MT_TRY(check_size(&r, weight, "weight"));
     MT_TRY(check_size(&r, bias, "bias"));
@@ -171,7 +171,7 @@ int mt__run_native_layer_norm_backward(mt__call *call)
     mt_tensor *input = mt__arg_tensor(call, 1);
     mt_tensor *weight = mt__arg_tensor(call, 5);
     const mt_value *mask = &call->args[7];
-    rows r;
+    rows r = {.n_before = 0};
     MT_TRY(find_rows(call, input, 2, &r));
     MT_TRY(check_size(&r, weight, "weight"));
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));

@@ -39,7 +39,7 @@ static int begin_loss(mt__call *call, int64_t reduction, difference *d, mt_tenso
 int mt__run_mse_loss(mt__call *call)
 {
     int64_t reduction = mt__arg_int(call, 2);
-    difference d;
+    difference d = {.self = NULL};
     mt_tensor *elements = NULL;
     MT_TRY(begin_loss(call, reduction, &d, &elements));
     MT_TRY(mt__nn_unary(call, MT_UNARY_SQUARE, elements, elements));
@@ -79,7 +79,7 @@ int mt__run_smooth_l1_loss(mt__call *call)
     int64_t reduction = mt__arg_int(call, 2);
     double beta = mt__arg_real(call, 3);
     MT_TRY(check_beta(beta));
-    difference d;
+    difference d = {.self = NULL};
     mt_tensor *elements = NULL;
     MT_TRY(begin_loss(call, reduction, &d, &elements));
     MT_TRY(mt__nn_unary(call, MT_UNARY_ABS, elements, elements));
@@ -140,7 +140,7 @@ static int begin_backward(mt__call *call, difference *d, mt_tensor **slope)
 
 int mt__run_mse_loss_backward(mt__call *call)
 {
-    difference d;
+    difference d = {.self = NULL};
     mt_tensor *slope = NULL;
     MT_TRY(begin_backward(call, &d, &slope));
     return finish_backward(call, &d, slope,
@@ -151,7 +151,7 @@ int mt__run_smooth_l1_loss_backward(mt__call *call)
 {
     double beta = mt__arg_real(call, 4);
     MT_TRY(check_beta(beta));
-    difference d;
+    difference d = {.self = NULL};
     mt_tensor *slope = NULL;
     MT_TRY(begin_backward(call, &d, &slope));
     if (beta > 0.0) {

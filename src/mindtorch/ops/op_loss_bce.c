@@ -96,7 +96,7 @@ static int check_range(mt__call *call, uint32_t arg, const char *name)
 int mt__run_binary_cross_entropy(mt__call *call)
 {
     int64_t reduction = mt__arg_int(call, 3);
-    operands o;
+    operands o = {.weight = NULL};
     MT_TRY(mt__need_reduction(reduction));
     MT_TRY(mt__need_constant(call, 2));
     MT_TRY(make_operands(call, 0, &o));
@@ -127,7 +127,7 @@ int mt__run_binary_cross_entropy_backward(mt__call *call)
     mt_tensor *grad = mt__arg_tensor(call, 0);
     int64_t reduction = mt__arg_int(call, 4);
     const double smallest = 1e-12;
-    operands o;
+    operands o = {.weight = NULL};
     MT_TRY(mt__need_reduction(reduction));
     MT_TRY(make_operands(call, 1, &o));
     MT_TRY(mt__need_type(grad, o.dtype));
@@ -207,7 +207,7 @@ static int logits_factor(mt__call *call, uint32_t arg, const operands *o, mt_ten
 int mt__run_binary_cross_entropy_with_logits(mt__call *call)
 {
     int64_t reduction = mt__arg_int(call, 4);
-    operands o;
+    operands o = {.weight = NULL};
     mt_tensor *positive = NULL;
     MT_TRY(mt__need_reduction(reduction));
     MT_TRY(mt__need_constant(call, 2));

@@ -2,7 +2,7 @@
  *
  * Fused optimizer steps: one kernel call a parameter, for lists of parameters.
  *
- *     lists[0]  parameters      lists[1]  gradients      lists[2...]  state
+ *     argument 0  parameters      argument 1  gradients      arguments 2...  state
  *
  * P1 Everything is checked, and every copy that a strided tensor needs is made, before the first
  *    parameter is written: a step that fails for want of memory has changed nothing.
@@ -13,45 +13,41 @@
 #include "mindtorch/ops/view_geometry.h"
 
 enum {
-    MAX_LISTS = 5,
     PARAMETERS = 0,
     GRADIENTS = 1
 };
 
 /* One step. */
 typedef struct step {
-    const mt_value *lists[MAX_LISTS];
-    const char *names[MAX_LISTS];
+    const mt__call *call;
     uint32_t n_lists;
-    uint32_t count;     /* parameters */
+    uint32_t used;  /* a bit for each list that is as long as the parameters; others are empty */
+    uint32_t count; /* parameters */
     mt_tensor **copies; /* count * n_lists contiguous copies, NULL where none is needed; or NULL */
 } step;
 
-/* Takes the call's lists from argument 0 on. `used` has a bit for each that must be as long as the
- * parameters; the others must be empty. */
-static int open_step(const mt__call *call, uint32_t n_lists, uint32_t used, step *s)
+static int check_lengths(const step *s)
 {
-    *s = (step){.n_lists = n_lists, .count = call->args[0].count};
-    for (uint32_t i = 0; i < n_lists; i++) {
-        s->lists[i] = &call->args[i];
-        s->names[i] = call->row->params[i].name;
-        uint32_t expected = (used >> i & 1) != 0 ? s->count : 0;
-        if (s->lists[i]->count != expected && !(expected == 0 && s->lists[i]->count == s->count)) {
-            return mtb_fail(MT_ERUNTIME, "%s(): %s must have %u tensors, got %u", mt__op_name(call),
-                            s->names[i], expected, s->lists[i]->count);
+    for (uint32_t i = 0; i < s->n_lists; i++) {
+        uint32_t length = s->call->args[i].count;
+        bool is_used = (s->used >> i & 1) != 0;
+        if (is_used ? length != s->count : length != 0 && length != s->count) {
+            return mtb_fail(MT_ERUNTIME, "%s(): %s must have %u tensors, got %u",
+                            mt__op_name(s->call), s->call->row->params[i].name,
+                            is_used ? s->count : 0, length);
         }
     }
     return MT_OK;
 }
 
 /* The tensor of list i for parameter k; NULL for lists that are not used. */
-static mt_tensor *tensor_of(const step *s, uint32_t used, uint32_t i, uint32_t k)
+static mt_tensor *tensor_of(const step *s, uint32_t i, uint32_t k)
 {
-    return (used >> i & 1) != 0 ? s->lists[i]->of.tensors[k] : NULL;
+    return (s->used >> i & 1) != 0 ? s->call->args[i].of.tensors[k] : NULL;
 }
 
-static int check_tensor(const mt__call *call, const step *s, const mt_tensor *parameter,
-                        const mt_tensor *tensor, uint32_t list)
+static int check_tensor(const step *s, const mt_tensor *parameter, const mt_tensor *tensor,
+                        uint32_t list)
 {
     mt__shape a = mt__tensor_shape(parameter);
     mt__shape b = mt__tensor_shape(tensor);
@@ -60,11 +56,11 @@ static int check_tensor(const mt__call *call, const step *s, const mt_tensor *pa
         char text_a[MT_SHAPE_TEXT];
         char text_b[MT_SHAPE_TEXT];
         return mtb_fail(MT_ERUNTIME,
-                        "%s(): %s must be like its parameter: %s of type %s on %s does not match "
-                        "%s of type %s",
-                        mt__op_name(call), s->names[list],
+                        "%s(): %s must be like its parameter: %s of type %s does not match %s of "
+                        "type %s",
+                        mt__op_name(s->call), s->call->row->params[list].name,
                         mt__shape_text(tensor->sizes, tensor->n_dims, text_a),
-                        mt_dtype_name((mt_dtype)tensor->dtype), mt_device_name(tensor->device),
+                        mt_dtype_name((mt_dtype)tensor->dtype),
                         mt__shape_text(parameter->sizes, parameter->n_dims, text_b),
                         mt_dtype_name((mt_dtype)parameter->dtype));
     }
@@ -78,39 +74,56 @@ static int check_tensor(const mt__call *call, const step *s, const mt_tensor *pa
     return MT_OK;
 }
 
-/* Checks all tensors; *strided says whether one of them is not contiguous. */
-static int check_step(const mt__call *call, const step *s, uint32_t used, bool *strided)
+/* Checks parameter k and what belongs to it; *strided becomes true if one is not contiguous. */
+static int check_parameter(const step *s, uint32_t k, bool *strided)
 {
-    *strided = false;
-    for (uint32_t k = 0; k < s->count; k++) {
-        const mt_tensor *parameter = s->lists[PARAMETERS]->of.tensors[k];
-        MT_TRY(mt__need_real(call, (mt_dtype)parameter->dtype));
-        for (uint32_t i = 0; i < s->n_lists; i++) {
-            const mt_tensor *tensor = tensor_of(s, used, i, k);
-            if (tensor != NULL) {
-                MT_TRY(check_tensor(call, s, parameter, tensor, i));
-                *strided |= !tensor->contiguous;
-            }
+    const mt_tensor *parameter = s->call->args[PARAMETERS].of.tensors[k];
+    MT_TRY(mt__need_real(s->call, (mt_dtype)parameter->dtype));
+    for (uint32_t i = 0; i < s->n_lists; i++) {
+        const mt_tensor *tensor = tensor_of(s, i, k);
+        if (tensor == NULL) {
+            continue;
         }
+        MT_TRY(check_tensor(s, parameter, tensor, i));
+        *strided |= !tensor->contiguous;
     }
     return MT_OK;
 }
 
-static int copy_strided(step *s, uint32_t used)
+static int check_step(const step *s, bool *strided)
+{
+    *strided = false;
+    MT_TRY(check_lengths(s));
+    for (uint32_t k = 0; k < s->count; k++) {
+        MT_TRY(check_parameter(s, k, strided));
+    }
+    return MT_OK;
+}
+
+/* Contiguous copies of what is strided among parameter k's tensors. */
+static int copy_parameter(step *s, uint32_t k)
+{
+    for (uint32_t i = 0; i < s->n_lists; i++) {
+        mt_tensor *tensor = tensor_of(s, i, k);
+        if (tensor == NULL || tensor->contiguous) {
+            continue;
+        }
+        mt_tensor **copy = &s->copies[(size_t)k * s->n_lists + i];
+        MT_TRY(mt__tensor_new_like(tensor, (mt_dtype)tensor->dtype, copy));
+        MT_TRY(mt__copy_elements(*copy, tensor));
+    }
+    return MT_OK;
+}
+
+static int copy_strided(step *s)
 {
     s->copies = mtb_calloc((size_t)s->count * s->n_lists, sizeof(*s->copies));
     if (s->copies == NULL) {
-        return mtb_fail(MT_ENOMEM, "no memory for copies of %u parameters", s->count);
+        return mtb_fail(MT_ENOMEM, "%s(): no memory for copies of %u parameters",
+                        mt__op_name(s->call), s->count);
     }
     for (uint32_t k = 0; k < s->count; k++) {
-        for (uint32_t i = 0; i < s->n_lists; i++) {
-            mt_tensor *tensor = tensor_of(s, used, i, k);
-            if (tensor != NULL && !tensor->contiguous) {
-                mt_tensor **copy = &s->copies[(size_t)k * s->n_lists + i];
-                MT_TRY(mt__tensor_new_like(tensor, (mt_dtype)tensor->dtype, copy));
-                MT_TRY(mt__copy_elements(*copy, tensor));
-            }
-        }
+        MT_TRY(copy_parameter(s, k));
     }
     return MT_OK;
 }
@@ -126,36 +139,35 @@ static void close_step(step *s)
     mtb_free(s->copies);
 }
 
-static int step_one(mt__call *call, const step *s, uint32_t used, uint32_t k, mt__kernel_args *args)
+static int step_one(mt__call *call, const step *s, uint32_t k, mt__kernel_args *args)
 {
     mt_tensor *const *copies = s->copies == NULL ? NULL : &s->copies[(size_t)k * s->n_lists];
-    if (s->lists[PARAMETERS]->of.tensors[k]->numel == 0) {
+    if (call->args[PARAMETERS].of.tensors[k]->numel == 0) {
         return MT_OK;
     }
     args->n_tensors = s->n_lists;
     for (uint32_t i = 0; i < s->n_lists; i++) {
         bool copied = copies != NULL && copies[i] != NULL;
-        args->tensors[i] = copied ? copies[i] : tensor_of(s, used, i, k);
+        args->tensors[i] = copied ? copies[i] : tensor_of(s, i, k);
     }
     MT_TRY(mt__kernel(call, args));
     for (uint32_t i = 0; copies != NULL && i < s->n_lists; i++) {
         if (copies[i] != NULL && i != GRADIENTS) {
-            MT_TRY(mt__copy_elements(tensor_of(s, used, i, k), copies[i]));
+            MT_TRY(mt__copy_elements(tensor_of(s, i, k), copies[i]));
         }
     }
     return MT_OK;
 }
 
-/* The whole step: `used` as in open_step, `args` the kernel's call without its tensors. */
+/* The whole step: `args` is the kernel's call without its tensors. */
 static int run_step(mt__call *call, uint32_t n_lists, uint32_t used, mt__kernel_args *args)
 {
-    step s;
+    step s = {.call = call, .n_lists = n_lists, .used = used, .count = call->args[0].count};
     bool strided = false;
-    MT_TRY(open_step(call, n_lists, used, &s));
-    MT_TRY(check_step(call, &s, used, &strided));
-    int status = strided ? copy_strided(&s, used) : MT_OK;
+    MT_TRY(check_step(&s, &strided));
+    int status = strided ? copy_strided(&s) : MT_OK;
     for (uint32_t k = 0; status == MT_OK && k < s.count; k++) {
-        status = step_one(call, &s, used, k, args);
+        status = step_one(call, &s, k, args);
     }
     close_step(&s);
     return status;
