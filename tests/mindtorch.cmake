@@ -15,6 +15,9 @@ foreach(name IN ITEMS test_op_trace test_schema test_user_ops)
   mt_torch_test(${name} unit/mindtorch/dispatch/${name}.c)
 endforeach()
 
+# ---- ops ----
+mt_torch_test(test_view_ops unit/mindtorch/ops/test_view_ops.c)
+
 # ---- autograd ----
 foreach(name IN ITEMS test_autograd test_autograd_faults test_autograd_views test_backward_engine test_custom_function
                         test_grad_hooks)

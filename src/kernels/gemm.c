@@ -20,7 +20,7 @@
 enum {
     PIECE_WORK = 3 << 19, /* m n k that is worth another thread: about 30 us of single precision */
     LEAST_WORK = 1 << 20, /* G1 */
-    CUT = 16
+    CUT = 48              /* lines that the libraries take at once divide it: 48 and 24 */
 };
 
 typedef struct job {

@@ -10,7 +10,8 @@
 /* Elements a thread is woken for, which costs about 10 us: 15 us or more of work. */
 enum {
     CHEAP_GRAIN = 131072, /* memory is the limit */
-    DEAR_GRAIN = 32768    /* arithmetic is */
+    DEAR_GRAIN = 32768,   /* arithmetic is */
+    SMALL = 64            /* elements up to which a number is simply written out */
 };
 
 typedef mt__loop_fn *const loop_table[MT_BINARY_COUNT];
@@ -29,6 +30,15 @@ static int64_t grain_of(uint16_t code)
     bool is_dear =
         (code >= MT_BINARY_FLOOR_DIV && code <= MT_BINARY_ATAN2) || code >= MT_BINARY_GELU_BACKWARD;
     return is_dear ? DEAR_GRAIN : CHEAP_GRAIN;
+}
+
+/* Whether the loop is one of MT_LOOP2_CHEAP (loops_binary_real.c). */
+static bool can_repeat(uint16_t code, uint32_t dtype)
+{
+    bool is_cheap = code <= MT_BINARY_DIV ||
+                    (code >= MT_BINARY_MAXIMUM && code <= MT_BINARY_LOGICAL_XOR) ||
+                    (code >= MT_BINARY_SIGMOID_BACKWARD && code <= MT_BINARY_THRESHOLD_BACKWARD);
+    return is_cheap && (dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64);
 }
 
 /* The loop of one input that does what a power with this exponent does; NULL where there is none.
@@ -70,13 +80,13 @@ static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__lo
     uint64_t element = 0;
     mt__scalar_store(&call->scalars[0], (mt_dtype)tensor->dtype, &element);
     int64_t numel;
-    if (mt__all_contiguous(call->tensors, 2, &numel) && numel <= MT_STRIDED_TILE) {
-        _Alignas(64) char tile[MT_STRIDED_TILE * 8];
+    if (mt__all_contiguous(call->tensors, 2, &numel) && numel <= SMALL) {
+        _Alignas(64) char tile[SMALL * 8];
         int64_t bytes = mt__element_bytes(tensor->dtype);
         mt__move_strided(tile, bytes, (const char *)&element, 0, numel, bytes);
         void *arrays[3] = {call->tensors[0].data, tensor->data, tensor->data};
         arrays[form == 1 ? 2 : 1] = tile;
-        return loop(arrays, numel, params);
+        return numel > 0 ? loop(arrays, numel, params) : 0;
     }
     mt_array arrays[3] = {call->tensors[0], *tensor, *tensor};
     mt_array *scalar = &arrays[form == 1 ? 2 : 1];
@@ -95,7 +105,8 @@ int mt__host_binary(void *context, mt_stream *stream, const mt_kernel_call *call
     if (MT_UNLIKELY(loop == NULL)) {
         return mtb_fail(MT_ENOTSUP, "BINARY %u: not implemented for dtype %u", call->code, dtype);
     }
-    mt__loop_params params = {{0, 1}, {0, 1}};
+    mt__loop_params params = {
+        .real = {0, 1}, .integer = {0, 1}, .can_repeat = can_repeat(call->code, dtype)};
     if (call->n_scalars > 1) {
         params.real[1] = mt__scalar_real(&call->scalars[1]);
         params.integer[1] = mt__scalar_integer(&call->scalars[1]);

@@ -33,7 +33,7 @@ int mt__host_fill(void *context, mt_stream *stream, const mt_kernel_call *call)
     int64_t bytes = mt__element_bytes(out->dtype);
     uint64_t element = 0;
     mt__scalar_store(&call->scalars[0], (mt_dtype)out->dtype, &element);
-    mt__loop_params params = {{0}, {(int64_t)element, 0}};
+    mt__loop_params params = {.integer = {(int64_t)element}};
     int64_t numel;
     bool is_contiguous = mt__all_contiguous(out, 1, &numel);
     if (numel <= 0) {
@@ -175,7 +175,7 @@ int mt__host_copy(void *context, mt_stream *stream, const mt_kernel_call *call)
     uint32_t from = arrays[1].dtype;
     if (to != from) {
         mt__loop_fn *loop = loops[mt__isa_level()][from * MT_DTYPE_COUNT + to];
-        mt__loop_params params = {{0}, {0}};
+        mt__loop_params params = {.repeats = 0};
         mt__pointwise(arrays, 2, loop, &params, CONVERT_GRAIN);
         return MT_OK;
     }

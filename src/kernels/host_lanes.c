@@ -30,9 +30,10 @@ int mt__host_softmax(void *context, mt_stream *stream, const mt_kernel_call *cal
     (void)context;
     (void)stream;
     const mt__lane_table *table = MT_ISA_PICK(mt__softmax_loops);
-    return run("softmax", &table->of[call->code][call->tensors[1].dtype],
-               (mt__lanes_job){.n_outs = 1, .n_tensors = 2, .grain = EXP_GRAIN}, call->tensors,
-               call->ints[0]);
+    return run(
+        "softmax", &table->of[call->code][call->tensors[1].dtype],
+        (mt__lanes_job){.n_outs = 1, .n_tensors = 2, .grain = EXP_GRAIN, .turns_short = true},
+        call->tensors, call->ints[0]);
 }
 
 int mt__host_softmax_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
@@ -40,9 +41,10 @@ int mt__host_softmax_backward(void *context, mt_stream *stream, const mt_kernel_
     (void)context;
     (void)stream;
     const mt__lane_table *table = MT_ISA_PICK(mt__softmax_backward_loops);
-    return run("softmax_backward", &table->of[call->code][call->tensors[2].dtype],
-               (mt__lanes_job){.n_outs = 1, .n_tensors = 3, .grain = EXP_GRAIN}, call->tensors,
-               call->ints[0]);
+    return run(
+        "softmax_backward", &table->of[call->code][call->tensors[2].dtype],
+        (mt__lanes_job){.n_outs = 1, .n_tensors = 3, .grain = EXP_GRAIN, .turns_short = true},
+        call->tensors, call->ints[0]);
 }
 
 /* Where types differ the input is converted into the output, which is then its own input. */
@@ -82,7 +84,8 @@ int mt__host_reduce_index(void *context, mt_stream *stream, const mt_kernel_call
     (void)context;
     (void)stream;
     const mt__lane_table *table = MT_ISA_PICK(mt__extreme_loops);
-    return run("max", &table->of[call->code][call->tensors[2].dtype],
-               (mt__lanes_job){.n_outs = 2, .n_tensors = 3, .grain = CHEAP_GRAIN}, call->tensors,
-               call->ints[0]);
+    return run(
+        "max", &table->of[call->code][call->tensors[2].dtype],
+        (mt__lanes_job){.n_outs = 2, .n_tensors = 3, .grain = CHEAP_GRAIN, .turns_short = true},
+        call->tensors, call->ints[0]);
 }

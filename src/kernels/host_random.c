@@ -115,7 +115,7 @@ static void fill_random(void *context, int64_t begin, int64_t end, int64_t piece
         take_draws(&d, work->seed, work->offset + (uint64_t)at, n, wide);
         char *tile = make_numbers(work, &d, n, numbers);
         if (work->convert != NULL) {
-            mt__loop_params params = {{0}, {0}};
+            mt__loop_params params = {.repeats = 0};
             work->convert((void *[]){converted, tile}, n, &params);
             tile = converted;
         }

@@ -43,7 +43,7 @@ int mt__host_ternary(void *context, mt_stream *stream, const mt_kernel_call *cal
         return mtb_fail(MT_ENOTSUP, "TERNARY %u: not implemented for dtype %u", call->code,
                         out->dtype);
     }
-    mt__loop_params params = {{1, 0}, {1, 0}};
+    mt__loop_params params = {.real = {1}, .integer = {1}};
     if (call->n_scalars > 0) {
         params.real[0] = mt__scalar_real(&call->scalars[0]);
         params.integer[0] = mt__scalar_integer(&call->scalars[0]);

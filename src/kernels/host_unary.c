@@ -79,7 +79,7 @@ int mt__host_unary(void *context, mt_stream *stream, const mt_kernel_call *call)
     if (MT_UNLIKELY(loop == NULL)) {
         return mtb_fail(MT_ENOTSUP, "UNARY %u: not implemented for dtype %u", call->code, dtype);
     }
-    mt__loop_params params = {{0}, {0}};
+    mt__loop_params params = {.repeats = 0};
     for (uint32_t i = 0; i < call->n_scalars && i < 2; i++) {
         params.real[i] = mt__scalar_real(&call->scalars[i]);
         params.integer[i] = mt__scalar_integer(&call->scalars[i]);

@@ -80,28 +80,6 @@ void mt__move_elements(char *to, int64_t to_stride, const char *from, int64_t fr
     }
 }
 
-#define ADD_ELEMENT(type, expression, i, to_step, from_step)         \
-    {                                                                \
-        type a;                                                      \
-        type b;                                                      \
-        memcpy(&a, to + (i) * (int64_t)(to_step), sizeof(type));     \
-        memcpy(&b, from + (i) * (int64_t)(from_step), sizeof(type)); \
-        a = (type)(expression);                                      \
-        memcpy(to + (i) * (int64_t)(to_step), &a, sizeof(type));     \
-    }
-
-/* A loop for rows without gaps, which the compiler vectorises, and one for the others. */
-#define ADD_LOOP(type, expression)                                                    \
-    if (to_stride == (int64_t)sizeof(type) && from_stride == (int64_t)sizeof(type)) { \
-        for (int64_t i = 0; i < n; i++) {                                             \
-            ADD_ELEMENT(type, expression, i, sizeof(type), sizeof(type))              \
-        }                                                                             \
-        return;                                                                       \
-    }                                                                                 \
-    for (int64_t i = 0; i < n; i++) {                                                 \
-        ADD_ELEMENT(type, expression, i, to_stride, from_stride)                      \
-    }
-
 static double real_of(const mt_scalar *scalar)
 {
     return scalar->kind == MT_KIND_REAL ? scalar->of.real : (double)scalar->of.integer;
@@ -112,44 +90,61 @@ static int64_t int_of(const mt_scalar *scalar)
     return scalar->kind == MT_KIND_REAL ? (int64_t)scalar->of.real : scalar->of.integer;
 }
 
+static bool bool_of(const mt_scalar *scalar)
+{
+    return real_of(scalar) != 0;
+}
+
+typedef void add_fn(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
+                    const mt_scalar *alpha);
+
+#define ADD_ELEMENT(type, expression, to_step, from_step)          \
+    {                                                              \
+        type a;                                                    \
+        type b;                                                    \
+        memcpy(&a, to + i * (int64_t)(to_step), sizeof(type));     \
+        memcpy(&b, from + i * (int64_t)(from_step), sizeof(type)); \
+        a = (type)(expression);                                    \
+        memcpy(to + i * (int64_t)(to_step), &a, sizeof(type));     \
+    }
+
+/* A loop for rows without gaps, which the compiler vectorises, and one for the others. */
+#define ADD(name, type, factor_of, expression)                                                 \
+    static void add_##name(char *to, int64_t to_stride, const char *from, int64_t from_stride, \
+                           int64_t n, const mt_scalar *alpha)                                  \
+    {                                                                                          \
+        const type factor = (type)factor_of(alpha);                                            \
+        int64_t i = 0;                                                                         \
+        if (to_stride == (int64_t)sizeof(type) && from_stride == (int64_t)sizeof(type)) {      \
+            for (; i < n; i++) {                                                               \
+                ADD_ELEMENT(type, expression, sizeof(type), sizeof(type))                      \
+            }                                                                                  \
+        }                                                                                      \
+        for (; i < n; i++) {                                                                   \
+            ADD_ELEMENT(type, expression, to_stride, from_stride)                              \
+        }                                                                                      \
+    }
+
+ADD(bool, uint8_t, bool_of, a | (b & factor))
+ADD(u8, uint8_t, int_of, a + factor * b)
+ADD(i32, uint32_t, int_of, a + factor * b)
+ADD(i64, uint64_t, int_of, a + factor * b)
+ADD(f32, float, real_of, a + factor * b)
+ADD(f64, double, real_of, a + factor * b)
+
+static add_fn *const adders[MT_DTYPE_COUNT] = {
+    [MT_DTYPE_BOOL] = add_bool, [MT_DTYPE_U8] = add_u8,   [MT_DTYPE_I32] = add_i32,
+    [MT_DTYPE_I64] = add_i64,   [MT_DTYPE_F32] = add_f32, [MT_DTYPE_F64] = add_f64,
+};
+
 bool mt__can_add(uint32_t dtype)
 {
-    return dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16 && dtype < MT_DTYPE_COUNT;
+    return dtype < MT_DTYPE_COUNT && adders[dtype] != NULL;
 }
 
 void mt__add_elements(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
                       uint32_t dtype, const mt_scalar *alpha)
 {
-    switch ((mt_dtype)dtype) {
-    case MT_DTYPE_BOOL: {
-        uint8_t factor = real_of(alpha) != 0;
-        ADD_LOOP(uint8_t, a | (b & factor))
-        break;
-    }
-    case MT_DTYPE_U8: {
-        uint8_t factor = (uint8_t)int_of(alpha);
-        ADD_LOOP(uint8_t, a + factor * b)
-        break;
-    }
-    case MT_DTYPE_I32: {
-        uint32_t factor = (uint32_t)int_of(alpha);
-        ADD_LOOP(uint32_t, a + factor * b)
-        break;
-    }
-    case MT_DTYPE_I64: {
-        uint64_t factor = (uint64_t)int_of(alpha);
-        ADD_LOOP(uint64_t, a + factor * b)
-        break;
-    }
-    case MT_DTYPE_F32: {
-        float factor = (float)real_of(alpha);
-        ADD_LOOP(float, a + factor * b)
-        break;
-    }
-    default: {
-        double factor = real_of(alpha);
-        ADD_LOOP(double, a + factor * b)
-        break;
-    }
-    }
+    MT_ASSERT(mt__can_add(dtype));
+    adders[dtype](to, to_stride, from, from_stride, n, alpha);
 }

@@ -27,9 +27,14 @@ typedef struct lane_plan {
     bool columns;
     outer_dim outer[MT_MAX_DIMS];
     int64_t step[MT_LANES_TENSORS];
+    int64_t lengths[MT_LANES_TENSORS]; /* of each tensor's own lanes: `length`, or 1 */
     char *data[MT_LANES_TENSORS];
     int64_t bytes[MT_LANES_TENSORS];
 } lane_plan;
+
+enum {
+    TURNED = 32 /* rows that are turned at once */
+};
 
 /* ---- the plan ---- */
 
@@ -108,6 +113,7 @@ static bool plan(lane_plan *lanes, const mt__lanes_job *job, const mt_array *ten
         bool absent = tensors[t].n_dims < 0;
         lanes->data[t] = absent ? NULL : tensors[t].data;
         lanes->bytes[t] = absent ? 0 : mt__element_bytes(tensors[t].dtype);
+        lanes->lengths[t] = tensors[t].n_dims > 0 ? tensors[t].sizes[dim] : 1;
     }
     for (int32_t i = 0; i < full->n_dims; i++) {
         outer_dim one = {.size = full->sizes[i]};
@@ -133,6 +139,12 @@ static bool plan(lane_plan *lanes, const mt__lanes_job *job, const mt_array *ten
 
 static void offsets_of(const lane_plan *lanes, int64_t position, int64_t offsets[MT_LANES_TENSORS])
 {
+    if (lanes->n_outer == 1) {
+        for (uint32_t t = 0; t < MT_LANES_TENSORS; t++) {
+            offsets[t] = position * lanes->outer[0].strides[t];
+        }
+        return;
+    }
     for (uint32_t t = 0; t < MT_LANES_TENSORS; t++) {
         offsets[t] = 0;
     }
@@ -167,8 +179,68 @@ static void run_lanes(void *context, int64_t begin, int64_t end, int64_t piece)
     }
 }
 
+/* ---- short rows, turned ---- */
+
+#define TURN_ELEMENTS(T)                                           \
+    for (int64_t i = 0; i < length; i++) {                         \
+        ((T *)to)[i * to_step] = ((const T *)from)[i * from_step]; \
+    }
+
+static void turn(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t length,
+                 int64_t bytes)
+{
+    if (bytes == 4) {
+        TURN_ELEMENTS(uint32_t)
+    } else if (bytes == 8) {
+        TURN_ELEMENTS(uint64_t)
+    } else {
+        TURN_ELEMENTS(uint8_t)
+    }
+}
+
+static void run_turned(void *context, int64_t begin, int64_t end, int64_t piece)
+{
+    (void)piece;
+    const lane_plan *lanes = context;
+    const mt__lanes_job *job = lanes->job;
+    _Alignas(64) char buffers[MT_LANES_TENSORS][MT_LANES_SHORT * TURNED * sizeof(double)];
+    int64_t offsets[TURNED][MT_LANES_TENSORS];
+    mt__lane_block block = {.length = lanes->length};
+    for (uint32_t t = 0; t < job->n_tensors; t++) {
+        block.data[t] = lanes->data[t] == NULL ? NULL : buffers[t];
+        block.step[t] = TURNED;
+    }
+    for (int64_t from = begin; from < end; from += TURNED) {
+        block.width = end - from < TURNED ? end - from : TURNED;
+        for (int64_t j = 0; j < block.width; j++) {
+            offsets_of(lanes, from + j, offsets[j]);
+            for (uint32_t t = job->n_outs; t < job->n_tensors; t++) {
+                turn(buffers[t] + j * lanes->bytes[t], TURNED,
+                     lanes->data[t] + offsets[j][t] * lanes->bytes[t], 1, lanes->lengths[t],
+                     lanes->bytes[t]);
+            }
+        }
+        job->columns(job->context, &block);
+        for (int64_t j = 0; j < block.width; j++) {
+            for (uint32_t t = 0; t < job->n_outs; t++) {
+                if (lanes->data[t] != NULL) {
+                    turn(lanes->data[t] + offsets[j][t] * lanes->bytes[t], 1,
+                         buffers[t] + j * lanes->bytes[t], TURNED, lanes->lengths[t],
+                         lanes->bytes[t]);
+                }
+            }
+        }
+    }
+}
+
 static void run_all(lane_plan *lanes)
 {
+    if (lanes->job->turns_short && !lanes->columns && lanes->length <= MT_LANES_SHORT &&
+        lanes->positions >= 8) {
+        int64_t grain = 1 + lanes->job->grain / lanes->length / TURNED;
+        mt__parallel_for(lanes->positions, grain * TURNED, run_turned, lanes);
+        return;
+    }
     int64_t width = lanes->width < MT_LANES_WIDTH ? lanes->width : MT_LANES_WIDTH;
     int64_t grain = 1 + lanes->job->grain / (lanes->length * width);
     mt__parallel_for(lanes->positions * lanes->chunks, grain, run_lanes, lanes);

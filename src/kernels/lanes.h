@@ -7,6 +7,9 @@
  *      rows       the elements of a lane lie side by side in all tensors: one lane a call
  *      columns    lanes lie side by side in all tensors: up to MT_LANES_WIDTH of them a call
  *
+ * Many short rows are turned into columns in a small buffer: vectors of lanes instead of a call for
+ * a handful of elements.
+ *
  * What fits neither is copied to contiguous memory first, and results back.
  */
 #ifndef KERNELS_LANES_H
@@ -15,9 +18,12 @@
 #include <mindtorch/backend.h>
 #include <mindtorch/tensor.h>
 
+#include <stdbool.h>
+
 enum {
     MT_LANES_TENSORS = 3,
-    MT_LANES_WIDTH = 256
+    MT_LANES_WIDTH = 256,
+    MT_LANES_SHORT = 32 /* longer rows are not turned */
 };
 
 /* One call: `width` lanes of `length` elements; data[i] is the first element of tensor i, whose
@@ -35,6 +41,7 @@ typedef struct mt__lanes_job {
     uint32_t n_outs;    /* the first tensors are written */
     uint32_t n_tensors; /* the last one has the full size along the dimension */
     int64_t grain;      /* elements from which on threads help */
+    bool turns_short;   /* short rows may become columns */
     mt__lane_fn *row;
     mt__lane_fn *columns;
     void *context;

@@ -6,7 +6,7 @@
  * by strided.c, so one loop for a code and a type is enough.
  *
  * L1 arrays[0] is written, the others are read. An input may be the output itself, from the same
- *    element on; otherwise they do not overlap.
+ *    element on; otherwise they do not overlap. n is at least 1.
  */
 #ifndef KERNELS_LOOPS_H
 #define KERNELS_LOOPS_H
@@ -19,7 +19,14 @@
 typedef struct mt__loop_params {
     double real[2];
     int64_t integer[2];
+    bool can_repeat;  /* the loop heeds `repeats` */
+    uint32_t repeats; /* MT_LOOP_REPEATS_*: that input is one element, for all */
 } mt__loop_params;
+
+enum {
+    MT_LOOP_REPEATS_FIRST = 1 << 1, /* arrays[1]; never both */
+    MT_LOOP_REPEATS_SECOND = 1 << 2
+};
 
 enum {
     MT_LOOP_ZERO_DIVISION = 1 /* an integer was divided by 0; the element's result is 0 */

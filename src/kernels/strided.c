@@ -11,8 +11,11 @@
 #include <string.h>
 
 enum {
-    SHORT_ROW = 48,  /* shorter rows are packed, several into a tile */
-    MEDIUM_ROW = 256 /* also these, where packing is needed once only */
+    SHORT_ROW = 48,    /* shorter rows are packed, several into a tile */
+    MEDIUM_ROW = 256,  /* also these, where packing is needed once for many */
+    TURN_SMALLEST = 8, /* shorter sides are not worth a transpose */
+    BLOCK_SIDE = 32,   /* of the squares in which turned operands are visited: a tile each */
+    BLOCK_NUMEL = 8192 /* fewer elements lie in the first cache in any order */
 };
 
 /* ---- shape of the walk ---- */
@@ -173,6 +176,13 @@ typedef struct plane {
 
 static void move_plane(const plane *to, const plane *from, int64_t n, int64_t rows, int64_t bytes)
 {
+    if (to->stride == bytes && from->stride == bytes) {
+        for (int64_t j = 0; j < rows; j++) {
+            memcpy(to->data + j * to->row_stride, from->data + j * from->row_stride,
+                   (size_t)(n * bytes));
+        }
+        return;
+    }
     switch (bytes) {
     case 1: MOVE(uint8_t); return;
     case 2: MOVE(uint16_t); return;
@@ -184,10 +194,6 @@ static void move_plane(const plane *to, const plane *from, int64_t n, int64_t ro
 void mt__move_strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
                       int64_t bytes)
 {
-    if (to_stride == bytes && from_stride == bytes) {
-        memcpy(to, from, (size_t)(n * bytes));
-        return;
-    }
     plane source = {(char *)(uintptr_t)from, from_stride, 0}; /* read only */
     plane target = {to, to_stride, 0};
     move_plane(&target, &source, n, 1, bytes);
@@ -248,11 +254,11 @@ static void move_rows(const mt__strided *it, int32_t k, place at, int64_t n, cha
         plane own = {address(it, k, &at), it->strides[k][0],
                      it->n_dims > 1 ? it->strides[k][1] : 0};
         plane packed = {tile, bytes, row * bytes};
-        if (rows == 1) {
-            mt__move_strided(unpack ? own.data : tile, unpack ? own.stride : bytes,
-                             unpack ? tile : own.data, unpack ? bytes : own.stride, row, bytes);
-        } else if (unpack) {
+        if (unpack) {
             move_plane(&own, &packed, row, rows, bytes);
+        } else if (own.row_stride == bytes && own.stride != bytes && rows >= TURN_SMALLEST) {
+            mt__transpose_fn *turn = MT_ISA_PICK(mt__transpose);
+            turn(tile, packed.row_stride, own.data, own.stride, rows, row, bytes);
         } else {
             move_plane(&packed, &own, row, rows, bytes);
         }
@@ -291,6 +297,7 @@ typedef struct walk {
     bool packed[MT_STRIDED_OPERANDS];
     bool periodic[MT_STRIDED_OPERANDS]; /* the same in every row: packed once */
     int64_t ready[MT_STRIDED_OPERANDS]; /* elements of that which lie in the tile */
+    int32_t repeated;                   /* input that the loop takes as one element; 0 = none */
 } walk;
 
 /* The same elements in every row. */
@@ -304,13 +311,19 @@ static bool is_periodic(const mt__strided *it, int32_t k)
     return k > 0;
 }
 
-static void walk_init(walk *w, const mt__strided *it, int64_t begin, int64_t end)
+/* Whether an input is one element in all of a step. */
+static bool is_one_element(const walk *w, int32_t k)
+{
+    return w->it->constant[k] || (w->has_long_rows && w->it->strides[k][0] == 0);
+}
+
+static void walk_init(walk *w, const mt__strided *it, int64_t begin, int64_t end, bool can_repeat)
 {
     w->it = it;
     w->begin = begin;
     w->end = end;
     place_at(it, begin, &w->at);
-    bool packs_once = true;
+    bool packs_once = end - begin >= 8 * MT_STRIDED_TILE;
     for (int32_t k = 0; k < it->n_operands; k++) {
         w->ready[k] = 0;
         w->periodic[k] = is_periodic(it, k);
@@ -318,9 +331,15 @@ static void walk_init(walk *w, const mt__strided *it, int64_t begin, int64_t end
     }
     w->has_long_rows = it->sizes[0] >= (packs_once ? MEDIUM_ROW : SHORT_ROW);
     w->has_tiles = false;
+    w->repeated = 0;
     for (int32_t k = 0; k < it->n_operands; k++) {
         bool is_row = w->has_long_rows && it->strides[k][0] == it->bytes[k];
         w->packed[k] = !it->linear[k] && !it->constant[k] && !is_row;
+        if (can_repeat && k > 0 && w->repeated == 0 && is_one_element(w, k)) {
+            w->repeated = k;
+            w->packed[k] = false;
+            continue;
+        }
         w->has_tiles = w->has_tiles || w->packed[k] || it->constant[k];
     }
 }
@@ -356,15 +375,17 @@ static uint32_t run_tiles(const mt__strided *it, int64_t begin, int64_t end, mt_
                           const mt__loop_params *params)
 {
     _Alignas(64) tile_memory tiles[MT_STRIDED_OPERANDS];
+    walk w;
+    walk_init(&w, it, begin, end, params->can_repeat);
+    w.tiles = tiles;
     int64_t most = end - begin < MT_STRIDED_TILE ? end - begin : MT_STRIDED_TILE;
     for (int32_t k = 1; k < it->n_operands; k++) {
-        if (it->constant[k]) {
+        if (it->constant[k] && k != w.repeated) {
             fill_tile(tiles[k], it->data[k], most, it->bytes[k]);
         }
     }
-    walk w;
-    walk_init(&w, it, begin, end);
-    w.tiles = tiles;
+    mt__loop_params own = *params;
+    own.repeats = w.repeated == 0 ? 0 : 1U << w.repeated;
     uint32_t flags = 0;
     while (w.begin < w.end) {
         int64_t n = step_length(&w);
@@ -373,13 +394,13 @@ static uint32_t run_tiles(const mt__strided *it, int64_t begin, int64_t end, mt_
         for (int32_t k = 0; k < it->n_operands; k++) {
             if (it->linear[k]) {
                 arrays[k] = it->data[k] + w.begin * it->bytes[k];
-            } else if (w.packed[k] || it->constant[k]) {
+            } else if (w.packed[k] || (it->constant[k] && k != w.repeated)) {
                 arrays[k] = tiles[k];
             } else {
                 arrays[k] = address(it, k, &w.at);
             }
         }
-        flags |= loop(arrays, n, params);
+        flags |= loop(arrays, n, &own);
         if (w.packed[0]) {
             move_rows(it, 0, w.at, n, tiles[0], true);
         }
@@ -406,8 +427,88 @@ typedef struct job {
     const mt__strided *it;
     mt__loop_fn *loop;
     const mt__loop_params *params;
+    int32_t turned; /* dimension of the squares beside the innermost; 0 = none */
     _Atomic uint32_t flags;
 } job;
+
+/* ---- turned operands: in squares, so that each line of memory is visited once ---- */
+
+/* The dimension in which an operand has its neighbours where it is not the innermost; 0 = none. */
+static int32_t find_turned(const mt__strided *it)
+{
+    if (it->numel < BLOCK_NUMEL || it->sizes[0] < BLOCK_SIDE) {
+        return 0;
+    }
+    for (int32_t k = 1; k < it->n_operands; k++) {
+        for (int32_t d = 1; d < it->n_dims && it->strides[k][0] > it->bytes[k]; d++) {
+            if (it->strides[k][d] == it->bytes[k] && it->sizes[d] >= BLOCK_SIDE) {
+                return d;
+            }
+        }
+    }
+    return 0;
+}
+
+static int64_t blocks_of(int64_t size)
+{
+    return (size + BLOCK_SIDE - 1) / BLOCK_SIDE;
+}
+
+static int64_t block_count(const mt__strided *it, int32_t turned)
+{
+    int64_t planes = it->numel / (it->sizes[0] * it->sizes[turned]);
+    return planes * blocks_of(it->sizes[0]) * blocks_of(it->sizes[turned]);
+}
+
+/* One square of one plane as a walk of its own. */
+static void block_init(mt__strided *block, const mt__strided *it, int32_t turned, int64_t number)
+{
+    int64_t first[MT_MAX_DIMS];
+    first[0] = number % blocks_of(it->sizes[0]) * BLOCK_SIDE;
+    number /= blocks_of(it->sizes[0]);
+    first[turned] = number % blocks_of(it->sizes[turned]) * BLOCK_SIDE;
+    number /= blocks_of(it->sizes[turned]);
+    for (int32_t d = 1; d < it->n_dims; d++) {
+        if (d != turned) {
+            first[d] = number % it->sizes[d];
+            number /= it->sizes[d];
+        }
+    }
+    block->n_operands = it->n_operands;
+    block->n_dims = 2;
+    for (int32_t d = 0; d < 2; d++) {
+        int32_t from = d == 0 ? 0 : turned;
+        int64_t left = it->sizes[from] - first[from];
+        block->sizes[d] = left < BLOCK_SIDE ? left : BLOCK_SIDE;
+        for (int32_t k = 0; k < it->n_operands; k++) {
+            block->strides[k][d] = it->strides[k][from];
+        }
+    }
+    block->numel = block->sizes[0] * block->sizes[1];
+    for (int32_t k = 0; k < it->n_operands; k++) {
+        block->bytes[k] = it->bytes[k];
+        block->data[k] = it->data[k];
+        for (int32_t d = 0; d < it->n_dims; d++) {
+            block->data[k] += first[d] * it->strides[k][d];
+        }
+    }
+    classify(block);
+}
+
+static void run_blocks(void *context, int64_t begin, int64_t end, int64_t piece)
+{
+    (void)piece;
+    job *work = context;
+    uint32_t flags = 0;
+    for (int64_t number = begin; number < end; number++) {
+        mt__strided block;
+        block_init(&block, work->it, work->turned, number);
+        flags |= mt__strided_run(&block, 0, block.numel, work->loop, work->params);
+    }
+    atomic_fetch_or_explicit(&work->flags, flags, memory_order_relaxed);
+}
+
+/* ---- on several threads ---- */
 
 static void run_piece(void *context, int64_t begin, int64_t end, int64_t piece)
 {
@@ -423,10 +524,18 @@ static void run_piece(void *context, int64_t begin, int64_t end, int64_t piece)
 uint32_t mt__strided_for(const mt__strided *it, mt__loop_fn *loop, const mt__loop_params *params,
                          int64_t grain)
 {
-    if (it->numel <= grain) {
-        return it->numel <= 0 ? 0 : mt__strided_run(it, 0, it->numel, loop, params);
+    if (it->numel <= 0) {
+        return 0;
     }
-    job work = {.it = it, .loop = loop, .params = params};
+    job work = {.it = it, .loop = loop, .params = params, .turned = find_turned(it)};
+    if (work.turned != 0) {
+        int64_t blocks = grain / (BLOCK_SIDE * BLOCK_SIDE);
+        mt__parallel_for(block_count(it, work.turned), blocks < 1 ? 1 : blocks, run_blocks, &work);
+        return atomic_load_explicit(&work.flags, memory_order_relaxed);
+    }
+    if (it->numel <= grain) {
+        return mt__strided_run(it, 0, it->numel, loop, params);
+    }
     mt__parallel_for(it->numel, grain, run_piece, &work);
     return atomic_load_explicit(&work.flags, memory_order_relaxed);
 }

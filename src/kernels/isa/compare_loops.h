@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The comparisons of a type, for its table of binary loops: results are bool.
+ * X(code, type, expression): the comparisons of a type; results are bool.
  */
 #ifndef KERNELS_ISA_COMPARE_LOOPS_H
 #define KERNELS_ISA_COMPARE_LOOPS_H
@@ -17,8 +17,5 @@
     X(LOGICAL_AND, T, (x != 0) & (y != 0)) \
     X(LOGICAL_OR, T, (x != 0) | (y != 0))  \
     X(LOGICAL_XOR, T, (x != 0) ^ (y != 0))
-
-#define MT_COMPARISON_LOOP(code, T, expression) \
-    MT_LOOP2(binary_##T##_##code, uint8_t, T, integer, expression)
 
 #endif /* KERNELS_ISA_COMPARE_LOOPS_H */

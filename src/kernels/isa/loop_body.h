@@ -53,23 +53,42 @@
         return flags;                                                                   \
     }
 
-#define MT_LOOP2(name, out_type, in_type, family, expression) \
-    MT_I_LOOP2(, name, out_type, in_type, family, expression)
-#define MT_LOOP2_NARROW(name, out_type, in_type, family, expression) \
-    MT_I_LOOP2(MT_I_NARROW, name, out_type, in_type, family, expression)
-#define MT_I_LOOP2(attribute, name, out_type, in_type, family, expression)                        \
-    attribute static uint32_t name(void *const *arrays, int64_t n, const mt__loop_params *params) \
-    {                                                                                             \
-        MT_I_LOOP_BEGIN(out_type, in_type, family)                                                \
-        const in_type *a = arrays[1];                                                             \
-        const in_type *b = arrays[2];                                                             \
-        MT_I_VECTOR_LOOP                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                         \
-            const in_type x = a[i];                                                               \
-            const in_type y = b[i];                                                               \
-            out[i] = (out_type)(expression);                                                      \
-        }                                                                                         \
-        return flags;                                                                             \
+#define MT_I_EACH2(out_type, first, second, expression) \
+    MT_I_VECTOR_LOOP                                    \
+    for (int64_t i = 0; i < n; i++) {                   \
+        const __typeof__(*a) x = first;                 \
+        const __typeof__(*a) y = second;                \
+        out[i] = (out_type)(expression);                \
+    }
+
+#define MT_LOOP2(name, out_type, in_type, family, expression)                           \
+    static uint32_t name(void *const *arrays, int64_t n, const mt__loop_params *params) \
+    {                                                                                   \
+        MT_I_LOOP_BEGIN(out_type, in_type, family)                                      \
+        const in_type *a = arrays[1];                                                   \
+        const in_type *b = arrays[2];                                                   \
+        MT_I_EACH2(out_type, a[i], b[i], expression)                                    \
+        return flags;                                                                   \
+    }
+
+/* For what memory limits: narrow, and with a loop each for an input that is one element. */
+#define MT_LOOP2_CHEAP(name, out_type, in_type, family, expression)  \
+    MT_I_NARROW static uint32_t name(void *const *arrays, int64_t n, \
+                                     const mt__loop_params *params)  \
+    {                                                                \
+        MT_I_LOOP_BEGIN(out_type, in_type, family)                   \
+        const in_type *a = arrays[1];                                \
+        const in_type *b = arrays[2];                                \
+        const in_type a0 = *a;                                       \
+        const in_type b0 = *b;                                       \
+        if (params->repeats == MT_LOOP_REPEATS_SECOND) {             \
+            MT_I_EACH2(out_type, a[i], b0, expression)               \
+        } else if (params->repeats == MT_LOOP_REPEATS_FIRST) {       \
+            MT_I_EACH2(out_type, a0, b[i], expression)               \
+        } else {                                                     \
+            MT_I_EACH2(out_type, a[i], b[i], expression)             \
+        }                                                            \
+        return flags;                                                \
     }
 
 #define MT_LOOP3(name, out_type, first_type, in_type, family, expression)               \

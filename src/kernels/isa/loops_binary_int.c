@@ -89,15 +89,17 @@ MT_INLINE uint8_t fmod_uint8_t(uint8_t x, uint8_t y, uint32_t *flags)
 #define remainder_uint8_t fmod_uint8_t
 #define power_uint8_t     power
 
-#define LOOP(code, T, expression)  MT_LOOP2(binary_##T##_##code, T, T, integer, expression)
+#define LOOP(code, T, expression) MT_LOOP2(binary_##T##_##code, T, T, integer, expression)
+#define COMPARISON(code, T, expression) \
+    MT_LOOP2(binary_##T##_##code, uint8_t, T, integer, expression)
 #define ENTRY(code, T, expression) [MT_BINARY_##code] = binary_##T##_##code,
 
 ARITHMETIC(LOOP, uint8_t, uint32_t)
 ARITHMETIC(LOOP, int32_t, uint32_t)
 ARITHMETIC(LOOP, int64_t, uint64_t)
-MT_COMPARISONS(MT_COMPARISON_LOOP, uint8_t)
-MT_COMPARISONS(MT_COMPARISON_LOOP, int32_t)
-MT_COMPARISONS(MT_COMPARISON_LOOP, int64_t)
+MT_COMPARISONS(COMPARISON, uint8_t)
+MT_COMPARISONS(COMPARISON, int32_t)
+MT_COMPARISONS(COMPARISON, int64_t)
 
 MT_LOOP2(binary_bool_ADD, uint8_t, uint8_t, integer, (x != 0) | ((y != 0) & (s1 != 0)))
 

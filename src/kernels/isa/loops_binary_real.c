@@ -91,16 +91,18 @@ MT_INLINE double gelu_slope_double(double y)
 SLOPES(float, C_float, mt__tanh_f32, mt__sigmoid_f32)
 SLOPES(double, C_double, mt__tanh_f64, mt__sigmoid_f64)
 
-#define CHEAP_LOOP(code, T, expression) MT_LOOP2_NARROW(binary_##T##_##code, T, T, real, expression)
+#define CHEAP_LOOP(code, T, expression) MT_LOOP2_CHEAP(binary_##T##_##code, T, T, real, expression)
 #define LOOP(code, T, expression)       MT_LOOP2(binary_##T##_##code, T, T, real, expression)
-#define ENTRY(code, T, expression)      [MT_BINARY_##code] = binary_##T##_##code,
+#define COMPARISON(code, T, expression) \
+    MT_LOOP2_CHEAP(binary_##T##_##code, uint8_t, T, integer, expression)
+#define ENTRY(code, T, expression) [MT_BINARY_##code] = binary_##T##_##code,
 
 CHEAP(CHEAP_LOOP, float, C_float)
 CHEAP(CHEAP_LOOP, double, C_double)
 DEAR(LOOP, float, C_float, F_float)
 DEAR(LOOP, double, C_double, F_double)
-MT_COMPARISONS(MT_COMPARISON_LOOP, float)
-MT_COMPARISONS(MT_COMPARISON_LOOP, double)
+MT_COMPARISONS(COMPARISON, float)
+MT_COMPARISONS(COMPARISON, double)
 
 mt__loop_fn *const MT_ISA(mt__binary_f32)[MT_BINARY_COUNT] = {
     CHEAP(ENTRY, float, C_float) DEAR(ENTRY, float, C_float, F_float) MT_COMPARISONS(ENTRY, float)};

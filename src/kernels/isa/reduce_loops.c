@@ -12,8 +12,7 @@
 #include <stdbool.h>
 
 /* Four of the widest vectors; fewer where a lane is wider than the element. */
-#define FOLD_LANES \
-    ((int64_t)((sizeof(FOLD_IN) == sizeof(FOLD_LANE) ? 256 : 128) / sizeof(FOLD_IN)))
+#define FOLD_LANES ((int64_t)((sizeof(FOLD_IN) == sizeof(FOLD_LANE) ? 256 : 128) / sizeof(FOLD_IN)))
 enum {
     FEW_LANES = 16 /* of floating-point extremes */
 };
@@ -86,8 +85,14 @@ MT_INLINE float power_f32(float x, double p)
 #undef FOLD_OP
 #undef FOLD_ONE
 
-/* Squared distances from p, exponentials of distances from p. */
+/* Distances from p, their squares and exponentials. */
 #define FOLD_ROW_ONLY
+#define FOLD_OP     offsets
+#define FOLD_ONE(x) ((x)-LIKE(x, p))
+#include "kernels/isa/fold_real.def"
+#undef FOLD_OP
+#undef FOLD_ONE
+
 #define FOLD_OP     distances
 #define FOLD_ONE(x) (((x)-LIKE(x, p)) * ((x)-LIKE(x, p)))
 #include "kernels/isa/fold_real.def"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens to a gradient when it arrives at its leaf. The first one becomes the leaf's if nobody
- * else has it, else it is copied; later ones are added to it in place, so that whoever holds `.grad`
- * sees the sum. While a graph is created nothing is written: the sum is a new tensor.
+ * What happens to a gradient when it arrives at its leaf. The first one becomes the leaf's if
+ * nobody else has it, else it is copied; later ones are added to it in place, so that whoever holds
+ * `.grad` sees the sum. While a graph is created nothing is written: the sum is a new tensor.
  */
 #include "mindtorch/autograd/meta.h"
 #include "mindtorch/core/thread_state.h"

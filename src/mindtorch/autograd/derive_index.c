@@ -49,27 +49,36 @@ static int give_part(mt__backward *b, uint32_t i, mt_tensor *part)
     return status;
 }
 
+/* [0] among tensors of other dimensions: it is no part of the result. */
+static bool is_skipped(const mt__shape *shape)
+{
+    return shape->n_dims == 1 && shape->sizes[0] == 0;
+}
+
+static int give_cat_part(mt__backward *b, uint32_t i, int64_t dim, int64_t start)
+{
+    const mt__shape *shape = &mt__input_meta(b, i)->shape;
+    mt_tensor *grad = b->grads[0];
+    mt_tensor *part = NULL;
+    if (is_skipped(shape)) {
+        MT_TRY(mt_zeros_with(shape->sizes, 1, (mt_dtype)grad->dtype, grad->device, &part));
+    } else {
+        MT_TRY(mt_narrow(grad, dim, start, shape->sizes[dim], &part));
+    }
+    return give_part(b, i, part);
+}
+
 int mt__cat_backward(mt__backward *b)
 {
-    uint32_t dims = b->grads[0]->n_dims;
     int64_t given = int_arg(b, 1);
-    int64_t dim = given < 0 ? given + dims : given;
+    int64_t dim = given < 0 ? given + b->grads[0]->n_dims : given;
     int64_t start = 0;
     for (uint32_t i = 0; i < b->n_inputs; i++) {
         const mt__shape *shape = &mt__input_meta(b, i)->shape;
-        bool skipped = shape->n_dims == 1 && shape->sizes[0] == 0;
-        int64_t length = skipped ? 0 : shape->sizes[dim];
-        mt_tensor *part = NULL;
         if (b->wanted[i]) {
-            if (skipped) {
-                MT_TRY(mt_zeros_with(shape->sizes, 1, (mt_dtype)b->grads[0]->dtype,
-                                     b->grads[0]->device, &part));
-            } else {
-                MT_TRY(mt_narrow(b->grads[0], dim, start, length, &part));
-            }
-            MT_TRY(give_part(b, i, part));
+            MT_TRY(give_cat_part(b, i, dim, start));
         }
-        start += length;
+        start += is_skipped(shape) ? 0 : shape->sizes[dim];
     }
     return 0;
 }

@@ -9,9 +9,9 @@
  * G1 All state of a run is in its task: runs on several threads, over one graph or inside of each
  *    other, do not meet but in the locks of nodes and leaves.
  * G2 Nothing recurses over the graph. Small graphs need no heap.
- * G3 A run that fails has released all it held. What was accumulated by then stays, saved tensors of
- *    the nodes that have run are gone unless the graph is retained, all others are untouched.
- * G4 The order is that of the nodes' numbers, latest first, leaves before everything: so memory is
+ * G3 A run that fails has released all it held. What was accumulated by then stays, saved tensors
+ * of the nodes that have run are gone unless the graph is retained, all others are untouched. G4
+ * The order is that of the nodes' numbers, latest first, leaves before everything: so memory is
  *    given back early, and the same on every run.
  */
 #include "mindtorch/autograd/engine.h"
@@ -462,7 +462,6 @@ static int run_slot(task *t, uint32_t number)
     slot *s = &t->slots[number];
     mt_node *node = s->node;
     mt_tensor **grads = node->n_outputs == 1 ? &s->of.grad : s->of.grads;
-    mt_tensor *none[1] = {NULL};
     if (grads == NULL) { /* several outputs, and nothing came for any */
         s->of.grads = mtb_calloc(node->n_outputs, sizeof(mt_tensor *));
         if (s->of.grads == NULL) {
@@ -471,7 +470,6 @@ static int run_slot(task *t, uint32_t number)
         }
         grads = s->of.grads;
     }
-    (void)none;
     mtprof_token token = mt__node_scope_outer(node);
     int status = run_hooks(node, grads);
     if (status == MT_OK && (s->flags & SLOT_CAPTURED) != 0) {

@@ -23,12 +23,13 @@ typedef struct mt__frame frame;
 
 int mt__refuse_twice(void)
 {
-    return mtb_fail(MT_ERUNTIME,
-                    "Trying to backward through the graph a second time (or directly access saved "
-                    "tensors after they have already been freed). Saved intermediate values of the "
-                    "graph are freed when you call .backward() or autograd.grad(). Specify "
-                    "retain_graph=True if you need to backward through the graph a second time or if "
-                    "you need to access saved tensors after calling backward.");
+    return mtb_fail(
+        MT_ERUNTIME,
+        "Trying to backward through the graph a second time (or directly access saved "
+        "tensors after they have already been freed). Saved intermediate values of the "
+        "graph are freed when you call .backward() or autograd.grad(). Specify "
+        "retain_graph=True if you need to backward through the graph a second time or if "
+        "you need to access saved tensors after calling backward.");
 }
 
 /* ---- saved tensors ------------------------------------------------------------------------------
@@ -43,14 +44,14 @@ MT_COLD int mt__refuse_version(const mt_tensor *saved, uint32_t expected, const 
         snprintf(origin, sizeof(origin), ", which is output %u of %s,", from->output,
                  mt__node_short_name(from->node, name));
     }
-    return mtb_fail(MT_ERUNTIME,
-                    "one of the variables needed for gradient computation has been modified by an "
-                    "inplace operation: [torch.%sTensor %s]%s is at version %u; expected version %u "
-                    "instead. Hint: enable anomaly detection to find the operation that failed to "
-                    "compute its gradient",
-                    mt__type_title((mt_dtype)saved->dtype),
-                    mt__shape_text(saved->sizes, saved->n_dims, shape), origin,
-                    mt_tensor_version(saved), expected);
+    return mtb_fail(
+        MT_ERUNTIME,
+        "one of the variables needed for gradient computation has been modified by an "
+        "inplace operation: [torch.%sTensor %s]%s is at version %u; expected version %u "
+        "instead. Hint: enable anomaly detection to find the operation that failed to "
+        "compute its gradient",
+        mt__type_title((mt_dtype)saved->dtype), mt__shape_text(saved->sizes, saved->n_dims, shape),
+        origin, mt_tensor_version(saved), expected);
 }
 
 static void drop_held(mt_value *value)
@@ -277,7 +278,8 @@ static int run_user(frame *f, const mt_node *node)
             }
         }
     }
-    int status = row->user_backward(row->user_context, f->b.args, f->b.results, f->b.grads, grads_in);
+    int status =
+        row->user_backward(row->user_context, f->b.args, f->b.results, f->b.grads, grads_in);
     for (uint32_t i = 0; i < row->n_params; i++) {
         if (grads_in[i] != NULL && status == MT_OK && f->args[i].kind == MT_KIND_TENSOR) {
             f->b.grads_in[first[i]] = grads_in[i];
@@ -285,9 +287,9 @@ static int run_user(frame *f, const mt_node *node)
             mt_tensor_release(grads_in[i]);
         }
     }
-    return status > 0 ? mtb_fail(MT_ECALLBACK, "%s: its derivative returned %d", row->trace_name,
-                                 status)
-                      : status;
+    return status > 0
+               ? mtb_fail(MT_ECALLBACK, "%s: its derivative returned %d", row->trace_name, status)
+               : status;
 }
 
 static int call_formula(frame *f, mt_node *node)
@@ -368,11 +370,12 @@ static MT_NOINLINE int make_fit(const mt_node *node, uint32_t i, const mt__packe
     char got[MT_SHAPE_TEXT];
     char want[MT_SHAPE_TEXT];
     if (!expands_to(meta, *grad)) {
-        return mtb_fail(MT_ERUNTIME,
-                        "Function %s returned an invalid gradient at index %u - got %s but expected "
-                        "shape compatible with %s",
-                        mt_node_name(node), i, mt__shape_text((*grad)->sizes, (*grad)->n_dims, got),
-                        mt__shape_text(meta->sizes, meta->n_dims, want));
+        return mtb_fail(
+            MT_ERUNTIME,
+            "Function %s returned an invalid gradient at index %u - got %s but expected "
+            "shape compatible with %s",
+            mt_node_name(node), i, mt__shape_text((*grad)->sizes, (*grad)->n_dims, got),
+            mt__shape_text(meta->sizes, meta->n_dims, want));
     }
     if (meta->device != (*grad)->device) {
         strncpy(want, mt_device_name(meta->device), sizeof(want) - 1);
@@ -412,8 +415,8 @@ int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_
     case MT_NODE_OP: MT_TRY(run_op(node, grads, wanted, grads_in)); break;
     case MT_NODE_SLICES: MT_TRY(mt__slices_run(node, grads, wanted, grads_in)); break;
     case MT_NODE_FUNCTION:
-        MT_TRY(mt__function_backward(node->of.call, grads, node->n_outputs, grads_in,
-                                     node->n_inputs));
+        MT_TRY(
+            mt__function_backward(node->of.call, grads, node->n_outputs, grads_in, node->n_inputs));
         break;
     case MT_NODE_LEAF: return MT_OK;
     }
@@ -449,9 +452,8 @@ static mtprof_site *site_of(const mt_node *node, int which)
         return find_site(node, which);
     }
     int variant = mt__node_variant(node);
-    struct mtprof_site *_Atomic *kept = variant == MT_NO_VARIANT
-                                            ? &op_sites[node->row->op][which]
-                                            : &variant_sites[variant][which];
+    struct mtprof_site *_Atomic *kept =
+        variant == MT_NO_VARIANT ? &op_sites[node->row->op][which] : &variant_sites[variant][which];
     mtprof_site *site = atomic_load_explicit(kept, memory_order_relaxed);
     if (site == NULL) {
         site = find_site(node, which); /* made for good, so whoever stores it stores the same */
@@ -465,9 +467,9 @@ static MT_NOINLINE mtprof_token scope(const mt_node *node, int which)
     mtprof_site *site = site_of(node, which);
     uint32_t record_scope = which == SCOPE_INNER ? 1 : 0;
     /* A leaf's number is UINT64_MAX, which is none. */
-    return site == NULL ? 0
-                        : mt__trace_node_begin(site, record_scope, node->sequence,
-                                               node->forward_thread);
+    return site == NULL
+               ? 0
+               : mt__trace_node_begin(site, record_scope, node->sequence, node->forward_thread);
 }
 
 mtprof_token mt__node_scope_outer(const mt_node *node)

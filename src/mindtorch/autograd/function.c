@@ -8,10 +8,9 @@
  *    is created they have their place in it.
  * F3 An output that is an input, or a view, may not be written later: the node would be passed by.
  */
-#include "mindtorch/autograd/function_call.h"
-
 #include "base/alloc.h"
 #include "mindtorch/autograd/evaluate.h"
+#include "mindtorch/autograd/function_call.h"
 #include "mindtorch/autograd/meta.h"
 #include "mindtorch/core/thread_state.h"
 
@@ -115,8 +114,7 @@ static mt_tensor *hold(mt_function_call *call, size_t index)
         return mt_tensor_retain(call->saves[index].tensor); /* still in forward */
     }
     mt__node_lock(call->node);
-    mt_tensor *tensor =
-        call->node->released ? NULL : mt_tensor_retain(call->saves[index].tensor);
+    mt_tensor *tensor = call->node->released ? NULL : mt_tensor_retain(call->saves[index].tensor);
     mt__node_unlock(call->node);
     return tensor;
 }
@@ -338,8 +336,8 @@ static int new_call(const mt_function *function, void *context, mt_function_call
         mtb_free(call);
         return mtb_fail(MT_ENOMEM, "function_apply(): no memory for a call of %s", function->name);
     }
-    size_t known = function->struct_size < sizeof(mt_function) ? function->struct_size
-                                                               : sizeof(mt_function);
+    size_t known =
+        function->struct_size < sizeof(mt_function) ? function->struct_size : sizeof(mt_function);
     memcpy(&call->function, function, known);
     call->name = name;
     call->context = context;
@@ -358,8 +356,8 @@ static void release_outputs(const applying *a)
 int mt_function_apply(const mt_function *function, void *context, mt_tensor *const *inputs,
                       size_t n_inputs, mt_tensor **outputs, size_t n_outputs)
 {
-    applying a = {.inputs = inputs, .n_inputs = n_inputs, .outputs = outputs,
-                  .n_outputs = n_outputs};
+    applying a = {
+        .inputs = inputs, .n_inputs = n_inputs, .outputs = outputs, .n_outputs = n_outputs};
     for (size_t i = 0; i < n_outputs; i++) {
         outputs[i] = NULL;
     }

@@ -20,8 +20,8 @@ struct mt__hook {
     mt__hook *next;
 };
 
-/* Plain, not an mtb_lock: it is held for a few loads, never across a call, and has no rank among the
- * profiler's. Guards taps' lists of hooks, nodes' lists of taps, and keepers (H2, H4). */
+/* Plain, not an mtb_lock: it is held for a few loads, never across a call, and has no rank among
+ * the profiler's. Guards taps' lists of hooks, nodes' lists of taps, and keepers (H2, H4). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t last_handle;
 
@@ -144,9 +144,9 @@ static mt_tensor *keeper_of(mt__tap *tap)
     if (keeper != NULL) {
         /* While its references are 0, its end waits for our lock in mt__autograd_free(). */
         uint32_t refs = atomic_load_explicit(&keeper->refs, memory_order_relaxed);
-        while (refs != 0 && !atomic_compare_exchange_weak_explicit(
-                                &keeper->refs, &refs, refs + 1, memory_order_relaxed,
-                                memory_order_relaxed)) {
+        while (refs != 0 &&
+               !atomic_compare_exchange_weak_explicit(&keeper->refs, &refs, refs + 1,
+                                                      memory_order_relaxed, memory_order_relaxed)) {
         }
         keeper = refs == 0 ? NULL : keeper;
     }

@@ -5,7 +5,7 @@
 #include "mindtorch/autograd/meta.h"
 
 #include "mindtorch/autograd/hooks.h"
-#include "mindtorch/core/pool.h"
+#include "mindtorch/core/thread_cache.h"
 #include "mindtorch/core/thread_state.h"
 #include "mindtorch/ops/type_names.h"
 
@@ -15,7 +15,7 @@ mt__autograd *mt__meta_need(mt_tensor *tensor)
 {
     mt__autograd *meta = tensor->autograd;
     if (MT_LIKELY(meta == NULL)) {
-        meta = mt__pool_take(MT_POOL_AUTOGRAD, sizeof(*meta));
+        meta = mt__pool_take_fast(MT_POOL_AUTOGRAD, sizeof(*meta));
         if (MT_UNLIKELY(meta == NULL)) {
             mtb_fail(MT_ENOMEM, "autograd: no memory for the graph's part of a tensor");
             return NULL;
@@ -49,25 +49,23 @@ void mt__autograd_free(mt__autograd *meta)
     mt__hooks_free(meta->leaf_hooks);
     mt_node_release(meta->grad_fn);
     mt_tensor_release(meta->grad);
-    mt__pool_give(MT_POOL_AUTOGRAD, meta);
+    mt__pool_give_fast(MT_POOL_AUTOGRAD, meta);
 }
 
-int mt__edge_of(mt_tensor *tensor, mt__edge *edge)
+int mt__view_edge_of(mt_tensor *view, mt__edge *edge)
 {
     *edge = (mt__edge){NULL, 0};
-    if (!mt__tensor_needs(tensor)) {
+    if (!mt__tensor_needs(view)) {
         return MT_OK;
     }
-    if (MT_UNLIKELY(tensor->base != NULL)) {
-        MT_TRY(mt__view_refresh(tensor));
-    }
-    mt__autograd *meta = tensor->autograd;
+    MT_TRY(mt__view_refresh(view));
+    mt__autograd *meta = view->autograd;
     if (meta == NULL) {
-        return MT_OK; /* a view made where nothing was recorded: it leads nowhere, as in torch */
+        return MT_OK; /* made where nothing was recorded: it leads nowhere, as in torch */
     }
     if (meta->grad_fn != NULL) {
         *edge = (mt__edge){mt_node_retain(meta->grad_fn), meta->output};
-    } else if (tensor->requires_grad) {
+    } else if (view->requires_grad) {
         *edge = (mt__edge){mt_node_retain(&meta->leaf), 0};
     }
     return MT_OK;

@@ -34,8 +34,25 @@ MT_INLINE bool mt__tensor_needs(const mt_tensor *tensor)
     return tensor->requires_grad || (tensor->base != NULL && tensor->base->requires_grad);
 }
 
+/* The same for views, whose node may be stale. */
+int mt__view_edge_of(mt_tensor *view, mt__edge *edge);
+
 /* Where the tensor's gradient goes: one reference to the node. The node is NULL if nowhere. */
-int mt__edge_of(mt_tensor *tensor, mt__edge *edge);
+MT_INLINE int mt__edge_of(mt_tensor *tensor, mt__edge *edge)
+{
+    if (MT_UNLIKELY(tensor->base != NULL)) {
+        return mt__view_edge_of(tensor, edge);
+    }
+    *edge = (mt__edge){NULL, 0};
+    if (tensor->requires_grad) {
+        mt__autograd *meta = tensor->autograd;
+        bool leaf = meta->grad_fn == NULL;
+        atomic_fetch_add_explicit(leaf ? &tensor->refs : &meta->grad_fn->refs, 1,
+                                  memory_order_relaxed);
+        *edge = leaf ? (mt__edge){&meta->leaf, 0} : (mt__edge){meta->grad_fn, meta->output};
+    }
+    return MT_OK;
+}
 
 /* Ties a tensor that is not a leaf (any more) to its node, which is taken. Hooks on the old node
  * stay with it; a retained gradient follows through `tap`, which is taken and may be NULL. */

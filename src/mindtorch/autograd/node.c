@@ -8,7 +8,7 @@
 #include "mindtorch/autograd/function_call.h"
 #include "mindtorch/autograd/hooks.h"
 #include "mindtorch/autograd/node_names.h"
-#include "mindtorch/core/pool.h"
+#include "mindtorch/core/thread_cache.h"
 #include "mindtorch/core/thread_state.h"
 #include "mindtorch/trace/op_trace.h"
 
@@ -30,7 +30,7 @@ int mt__node_new(const mt__node_plan *plan, mt_node **out, char **extra)
     size_t edge_bytes = plan->n_inputs * sizeof(mt__edge);
     size_t bytes = sizeof(mt_node) + edge_bytes + plan->extra_bytes + plan->meta_bytes;
     bool pooled = bytes <= NODE_BYTES;
-    mt_node *node = pooled ? mt__pool_take(MT_POOL_NODE, NODE_BYTES) : mtb_calloc(1, bytes);
+    mt_node *node = pooled ? mt__pool_take_fast(MT_POOL_NODE, NODE_BYTES) : mtb_calloc(1, bytes);
     *out = NULL;
     if (MT_UNLIKELY(node == NULL)) {
         return mtb_fail(MT_ENOMEM, "autograd: no memory for a node of %zu bytes", bytes);
@@ -53,27 +53,6 @@ int mt__node_new(const mt__node_plan *plan, mt_node **out, char **extra)
     }
     *out = node;
     return MT_OK;
-}
-
-void mt__pack_meta(char **place, const mt_tensor *tensor)
-{
-    mt__packed_meta *meta = (mt__packed_meta *)(void *)*place;
-    uint32_t n_dims = tensor == NULL ? 0 : tensor->n_dims;
-    meta->n_dims = (uint8_t)n_dims;
-    meta->dtype = tensor == NULL ? MT_DTYPE_NONE : tensor->dtype;
-    meta->device = tensor == NULL ? MT_DEVICE_NONE : tensor->device;
-    meta->turned =
-        n_dims >= 2 && tensor->strides[n_dims - 2] == 1 && tensor->strides[n_dims - 1] > 1;
-    for (uint32_t i = 0; i < n_dims; i++) {
-        meta->sizes[i] = tensor->sizes[i];
-    }
-    *place += mt__packed_bytes(n_dims);
-}
-
-const mt__packed_meta *mt__packed_next(const mt__packed_meta *meta)
-{
-    return (const mt__packed_meta *)(const void *)((const char *)meta +
-                                                   mt__packed_bytes(meta->n_dims));
 }
 
 /* Held for a few loads and stores, so waiting means that its owner was put aside: let it run. */
@@ -112,7 +91,12 @@ static void drop_values(mt_node *node)
         return;
     }
     for (uint32_t i = 0; i < node->row->n_params; i++) {
-        drop_value(&node->of.op.args[i]);
+        mt_value *arg = &node->of.op.args[i];
+        if (arg->kind == MT_KIND_TENSOR &&
+            mt__edge_holds(&node->edges[node->of.op.first[i]], arg->of.tensor)) {
+            arg->of.tensor = NULL; /* N2: the edge's reference is enough for both */
+        }
+        drop_value(arg);
     }
     for (uint32_t i = 0; i < node->row->n_results; i++) {
         drop_value(&node->of.op.results[i]);
@@ -162,7 +146,7 @@ static void free_node(mt_node *node)
         mt__tap_release(tap);
     }
     if (node->pooled) {
-        mt__pool_give(MT_POOL_NODE, node);
+        mt__pool_give_fast(MT_POOL_NODE, node);
     } else {
         mtb_free(node);
     }

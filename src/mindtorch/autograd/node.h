@@ -7,13 +7,13 @@
  *
  * N1 Edges point from results to inputs and hold what they point to; nothing points back but saved
  *    results, which are kept as aliases without a graph, so there are no cycles.
- * N2 Saved arguments are aliases too (leaves that require a gradient excepted): whatever is done to
- *    the tensor later, the node keeps elements, version and edge of the call.
- * N3 A node is released without recursion, however long the chain behind it (mt_node_release).
- * N4 What backward may take away, the saved tensors, is guarded by `lock`; all else is written
- *    before the node is published and not changed any more. Hooks are guarded by hooks.c.
- * N5 The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To hold it
- *    is to hold the leaf.
+ * N2 Saved arguments are aliases too: whatever is done to the tensor later, the node keeps
+ * elements, version and edge of the call. Leaves that require a gradient stand for themselves: the
+ * edge holds them. N3 A node is released without recursion, however long the chain behind it
+ * (mt_node_release). N4 What backward may take away, the saved tensors, is guarded by `lock`; all
+ * else is written before the node is published and not changed any more. Hooks are guarded by
+ * hooks.c. N5 The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To
+ * hold it is to hold the leaf.
  */
 #ifndef MINDTORCH_AUTOGRAD_NODE_H
 #define MINDTORCH_AUTOGRAD_NODE_H
@@ -108,8 +108,32 @@ MT_INLINE size_t mt__packed_bytes(uint32_t n_dims)
 int mt__node_new(const mt__node_plan *plan, mt_node **out, char **extra);
 
 /* Writes one meta and moves the place on. NULL: an input that is not there. */
-void mt__pack_meta(char **place, const mt_tensor *tensor);
-const mt__packed_meta *mt__packed_next(const mt__packed_meta *meta);
+MT_INLINE void mt__pack_meta(char **place, const mt_tensor *tensor)
+{
+    mt__packed_meta *meta = (mt__packed_meta *)(void *)*place;
+    uint32_t n_dims = tensor == NULL ? 0 : tensor->n_dims;
+    meta->n_dims = (uint8_t)n_dims;
+    meta->dtype = tensor == NULL ? MT_DTYPE_NONE : tensor->dtype;
+    meta->device = tensor == NULL ? MT_DEVICE_NONE : tensor->device;
+    meta->turned =
+        n_dims >= 2 && tensor->strides[n_dims - 2] == 1 && tensor->strides[n_dims - 1] > 1;
+    for (uint32_t i = 0; i < n_dims; i++) {
+        meta->sizes[i] = tensor->sizes[i];
+    }
+    *place += mt__packed_bytes(n_dims);
+}
+
+MT_INLINE const mt__packed_meta *mt__packed_next(const mt__packed_meta *meta)
+{
+    return (const mt__packed_meta *)(const void *)((const char *)meta +
+                                                   mt__packed_bytes(meta->n_dims));
+}
+
+/* Whether the edge leads to the leaf that `tensor` is, and so holds it. */
+MT_INLINE bool mt__edge_holds(const mt__edge *edge, const mt_tensor *tensor)
+{
+    return edge->node != NULL && edge->node->kind == MT_NODE_LEAF && edge->node->of.leaf == tensor;
+}
 
 /* ---- the lock of what backward may take away, held for a few instructions ---- */
 void mt__node_lock(mt_node *node);

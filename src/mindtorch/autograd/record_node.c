@@ -94,11 +94,11 @@ static survey survey_call(const mt__op_row *row, const mt_value *args, mt_tensor
 /* ---- filling in ---------------------------------------------------------------------------------
  */
 
-/* N2: leaves are safe to hold, since grad mode lets nobody write them. */
-static int save_tensor(mt_tensor *tensor, mt_tensor **out)
+/* N2: leaves are safe to hold, since grad mode lets nobody write them, and the edge does. */
+MT_INLINE int save_tensor(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out)
 {
-    if (tensor->requires_grad && tensor->autograd->grad_fn == NULL && tensor->base == NULL) {
-        *out = mt_tensor_retain(tensor);
+    if (mt__edge_holds(edge, tensor)) {
+        *out = tensor;
         return MT_OK;
     }
     return mt__alias(tensor, out);
@@ -109,7 +109,8 @@ static uint32_t version_of(const mt_tensor *tensor)
     return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
 }
 
-static int save_list(mt_node *node, const mt_value *arg, mt_value *saved, char **data)
+static int save_list(mt_node *node, const mt_value *arg, const mt__edge *edges, mt_value *saved,
+                     char **data)
 {
     mt_tensor **list = (mt_tensor **)(void *)*data;
     uint32_t *versions = (uint32_t *)(void *)(list + arg->count);
@@ -118,7 +119,10 @@ static int save_list(mt_node *node, const mt_value *arg, mt_value *saved, char *
     *saved = (mt_value){.kind = MT_KIND_TENSORS, .count = arg->count, .of.tensors = list};
     for (uint32_t i = 0; i < arg->count; i++) {
         if (arg->of.tensors[i] != NULL) {
-            MT_TRY(save_tensor(arg->of.tensors[i], &list[i]));
+            MT_TRY(save_tensor(arg->of.tensors[i], &edges[i], &list[i]));
+            if (list[i] == arg->of.tensors[i]) {
+                mt_tensor_retain(list[i]); /* lists are dropped without a look at the edges */
+            }
             versions[i] = version_of(list[i]);
             node->n_saved++;
         }
@@ -165,10 +169,11 @@ static int fill_arg(mt_node *node, const mt_value *arg, uint32_t i, bool save, f
     node->of.op.first[i] = f->input;
     switch ((mt_kind)arg->kind) {
     case MT_KIND_TENSOR: {
+        mt__edge *edge = &node->edges[f->input++];
         mt__pack_meta(&f->metas, arg->of.tensor);
-        MT_TRY(mt__edge_of(arg->of.tensor, &node->edges[f->input++]));
+        MT_TRY(mt__edge_of(arg->of.tensor, edge));
         if (save && saved->kind == MT_KIND_NONE) { /* else kept_self stands there */
-            MT_TRY(save_tensor(arg->of.tensor, &saved->of.tensor));
+            MT_TRY(save_tensor(arg->of.tensor, edge, &saved->of.tensor));
             saved->kind = MT_KIND_TENSOR;
             node->n_saved++;
         }
@@ -183,7 +188,8 @@ static int fill_arg(mt_node *node, const mt_value *arg, uint32_t i, bool save, f
         }
         MT_TRY(edges_of(node, arg->of.tensors, arg->count, f->input));
         f->input += arg->count;
-        return save ? save_list(node, arg, saved, &f->data) : MT_OK;
+        return save ? save_list(node, arg, &node->edges[f->input - arg->count], saved, &f->data)
+                    : MT_OK;
     case MT_KIND_INTS:
     case MT_KIND_TEXT: copy_data(arg, saved, &f->data); return MT_OK;
     case MT_KIND_GENERATOR: return MT_OK; /* it has moved on, and may be gone */
@@ -253,8 +259,8 @@ int mt__node_for_call(const mt__op_row *row, const mt_value *args, mt_tensor *co
     filling f;
     carve(node, row, extra, &f);
     if (kept_self != NULL) {
-        node->of.op.args[0] = (mt_value){.kind = MT_KIND_TENSOR,
-                                         .of.tensor = mt_tensor_retain(kept_self)};
+        node->of.op.args[0] =
+            (mt_value){.kind = MT_KIND_TENSOR, .of.tensor = mt_tensor_retain(kept_self)};
         node->n_saved++;
     }
     int status = fill_args(node, args, s.saves, &f);
@@ -319,7 +325,8 @@ static bool list_outputs(const mt__call *call, mt_tensor **outputs)
     return any;
 }
 
-static int tie_output(mt_node *node, uint32_t i, mt_tensor *output, uint32_t flags)
+/* `refs` is how often the node was tied: the first output gets the maker's own reference. */
+static int tie_output(mt_node *node, uint32_t i, mt_tensor *output, uint32_t *refs)
 {
     if (mt__tensor_category(output) != MT_CATEGORY_REAL || output->requires_grad) {
         return MT_OK; /* an op that gave back its input has nothing to add */
@@ -327,35 +334,41 @@ static int tie_output(mt_node *node, uint32_t i, mt_tensor *output, uint32_t fla
     if (mt__meta_need(output) == NULL) {
         return MT_ENOMEM;
     }
-    output->autograd->grad_fn = mt_node_retain(node);
+    output->autograd->grad_fn = (*refs)++ == 0 ? node : mt_node_retain(node);
     output->autograd->output = i;
     output->requires_grad = true;
-    if (MT_UNLIKELY((flags & MT_OP_VIEW) != 0)) {
+    if (MT_UNLIKELY((node->row->flags & MT_OP_VIEW) != 0)) {
         output->view_version = version_of(output);
     }
     return MT_OK;
 }
 
-static int record_outputs(mt__call *call, mt_node *node, mt_tensor *const *outputs,
+/* The node is taken in any case. */
+static int record_outputs(mt__call *call, mt_node *take_node, mt_tensor *const *outputs,
                           uint32_t n_outputs)
 {
     const mt__op_row *row = call->row;
     uint32_t saves = row->derivative->saves;
-    for (uint32_t i = 0; i < row->n_results; i++) {
+    uint32_t refs = 0;
+    int status = MT_OK;
+    for (uint32_t i = 0; i < row->n_results && status == MT_OK; i++) {
         const mt_value *result = &call->results[i];
         if ((saves >> 16 >> i & 1) != 0 && result->kind == MT_KIND_TENSOR) {
-            MT_TRY(save_result(node, i, result->of.tensor));
+            status = save_result(take_node, i, result->of.tensor);
         } else if (result->kind >= MT_KIND_BOOL && result->kind <= MT_KIND_REAL) {
-            node->of.op.results[i] = *result;
+            take_node->of.op.results[i] = *result;
         }
     }
-    for (uint32_t i = 0; i < n_outputs; i++) {
-        MT_TRY(tie_output(node, i, outputs[i], row->flags));
+    for (uint32_t i = 0; i < n_outputs && status == MT_OK; i++) {
+        status = tie_output(take_node, i, outputs[i], &refs);
         if (MT_UNLIKELY((row->flags & MT_OP_VIEW) != 0) && n_outputs > 1) {
             outputs[i]->view_flags |= MT_VIEW_MULTI;
         }
     }
-    return MT_OK;
+    if (refs == 0) {
+        mt_node_release(take_node);
+    }
+    return status;
 }
 
 static int record_new(mt__call *call)
@@ -378,7 +391,6 @@ static int record_new(mt__call *call)
             status = record_outputs(call, node, outputs, n_outputs);
         }
     }
-    mt_node_release(node);
     if (outputs != stack_outputs) {
         mtb_free(outputs);
     }

@@ -35,8 +35,8 @@ static int make_grad(mt_tensor *tensor, mt_tensor *gradient, size_t i, mt__root 
                         mt__shape_text(tensor->sizes, tensor->n_dims, b));
     }
     if (gradient->device != tensor->device) {
-        return mtb_fail(MT_ERUNTIME, "backward(): gradient %zu is on another device than its tensor",
-                        i);
+        return mtb_fail(MT_ERUNTIME,
+                        "backward(): gradient %zu is on another device than its tensor", i);
     }
     if (gradient->dtype == tensor->dtype) {
         root->grad = mt_tensor_retain(gradient);
@@ -134,8 +134,7 @@ static int make_captures(mt_tensor *const *inputs, size_t n_inputs, mt__capture 
             return mtb_fail(MT_ETYPE, "grad(): input %zu is missing", i);
         }
         if (!mt__tensor_needs(inputs[i])) {
-            return mtb_fail(MT_ERUNTIME,
-                            "One of the differentiated Tensors does not require grad");
+            return mtb_fail(MT_ERUNTIME, "One of the differentiated Tensors does not require grad");
         }
         MT_TRY(mt__edge_of(inputs[i], &captures[i].edge));
     }
@@ -146,10 +145,11 @@ static int give_captures(mt__capture *captures, size_t n_inputs, uint32_t flags,
 {
     for (size_t i = 0; i < n_inputs; i++) {
         if (captures[i].grad == NULL && (flags & MT_ALLOW_UNUSED) == 0) {
-            return mtb_fail(MT_ERUNTIME,
-                            "The differentiated Tensor at index %zu appears to not have been used in "
-                            "the graph. Set allow_unused=True if this is the desired behavior.",
-                            i);
+            return mtb_fail(
+                MT_ERUNTIME,
+                "The differentiated Tensor at index %zu appears to not have been used in "
+                "the graph. Set allow_unused=True if this is the desired behavior.",
+                i);
         }
     }
     for (size_t i = 0; i < n_inputs; i++) {

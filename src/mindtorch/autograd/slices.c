@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An op that wrote a view, as the view's base sees it: outside of the view the gradient goes through,
- * inside it goes through the op.
+ * An op that wrote a view, as the view's base sees it: outside of the view the gradient goes
+ * through, inside it goes through the op.
  *
  *     base gradient  ─ copied ─► result ──────────────► gradient of the base before the write
  *                                  │ slice         ▲
@@ -114,7 +114,8 @@ static int lay_out(const mt__slices *s, mt_tensor *grad, mt_tensor **result, mt_
         return mt_as_strided(*result, s->view_sizes, s->view_dims, s->view_strides, s->view_dims,
                              &shift, slice);
     }
-    /* Bases with gaps or turned strides, views that reach beyond: through one flat piece of both. */
+    /* Bases with gaps or turned strides, views that reach beyond: through one flat piece of both.
+     */
     int64_t begin = s->base_offset < s->view_offset ? s->base_offset : s->view_offset;
     int64_t count = (base_end > view_end ? base_end : view_end) - begin;
     int64_t base_at = s->base_offset - begin;
@@ -144,8 +145,7 @@ static int run_inner(const mt__slices *s, mt_tensor *slice, const bool *wanted,
     return status;
 }
 
-int mt__slices_run(mt_node *node, mt_tensor *const *grads, const bool *wanted,
-                   mt_tensor **grads_in)
+int mt__slices_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in)
 {
     const mt__slices *s = node->of.slices;
     mt__node_lock(node);

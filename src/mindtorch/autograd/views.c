@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Views and writing in place: what may be written, and how a view finds its place in the graph again
- * after somebody wrote into its base.
+ * Views and writing in place: what may be written, and how a view finds its place in the graph
+ * again after somebody wrote into its base.
  *
  * V1 A view's grad_fn fits the version view_version. At any other version it is made anew, from the
  *    base as it is then, with the geometry of the view.
@@ -15,7 +15,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* Threads that read one stale view meet here; held while a node is made. Plain: see accumulate.c. */
+/* Threads that read one stale view meet here; held while a node is made. Plain: see accumulate.c.
+ */
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static MT_COLD int refuse_view(const mt_tensor *view, const char *what)
@@ -41,9 +42,10 @@ static MT_COLD int refuse_view(const mt_tensor *view, const char *what)
               "behavior is forbidden. You can fix this by cloning the output of the custom "
               "Function.";
     } else if ((view->view_flags & MT_VIEW_NO_GRAD) == 0) {
-        why = " This view is the output of a function that returns multiple views. Such functions "
-              "do not allow the output views to be modified inplace. You should replace the inplace "
-              "operation by an out-of-place one.";
+        why =
+            " This view is the output of a function that returns multiple views. Such functions "
+            "do not allow the output views to be modified inplace. You should replace the inplace "
+            "operation by an out-of-place one.";
     }
     return mtb_fail(MT_ERUNTIME, "%s and %s%s.%s", who, what, mode, why);
 }
@@ -60,8 +62,9 @@ int mt__inplace_check(const mt__op_row *row, mt_tensor *self)
     }
     const mt_tensor *base = self->base;
     if (base != NULL && base->requires_grad && base->autograd->grad_fn == NULL) {
-        return mtb_fail(MT_ERUNTIME, "a view of a leaf Variable that requires grad is being used in "
-                                     "an in-place operation.");
+        return mtb_fail(MT_ERUNTIME,
+                        "a view of a leaf Variable that requires grad is being used in "
+                        "an in-place operation.");
     }
     return MT_OK;
 }
@@ -87,8 +90,7 @@ int mt__strided_node(mt_tensor *base, const mt_tensor *view, const mt__edge *edg
 static int make_anew(mt_tensor *view, uint32_t version)
 {
     if (view->view_flags != 0) {
-        return refuse_view(view,
-                           "its base or another view of its base has been modified inplace");
+        return refuse_view(view, "its base or another view of its base has been modified inplace");
     }
     mt__autograd *meta = mt__meta_need(view);
     if (meta == NULL) {

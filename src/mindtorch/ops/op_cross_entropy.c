@@ -208,7 +208,7 @@ static int run_smoothed(mt__call *call, entropy *e)
 
 int mt__run_cross_entropy_loss(mt__call *call)
 {
-    entropy e = {.logs = NULL};
+    entropy e = {.logs = call->args[SELF].of.tensor};
     mt__shape shape = mt__tensor_shape(mt__arg_tensor(call, SELF));
     e.target = mt__arg_tensor(call, TARGET);
     mt__shape target_shape = mt__tensor_shape(e.target);

@@ -69,7 +69,11 @@ static int joint_init(joint *j, const mt__call *call)
         j->dtype = mt_promote_types(j->dtype, (mt_dtype)tensor->dtype);
         first = first == NULL && !is_skipped(tensor) ? tensor : first;
     }
-    first = first == NULL ? j->tensors[0] : first;
+    if (first == NULL) { /* nothing but [0]: so is the result, whatever the dimension */
+        j->dim = 0;
+        j->shape = (mt__shape){.n_dims = 1};
+        return 0;
+    }
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), first->n_dims, &j->dim));
     j->shape = mt__tensor_shape(first);
     j->shape.sizes[j->dim] = 0;

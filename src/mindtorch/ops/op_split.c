@@ -52,9 +52,8 @@ static int pieces_add(pieces *p, mt_tensor *base, const mt__strided *g)
 static int pieces_end(mt__call *call, pieces *p, int status)
 {
     if (status == 0) {
-        status = mt__give_list(call, 0, p->tensors, p->made);
-    }
-    if (status != 0) {
+        status = mt__give_list(call, 0, p->tensors, p->made); /* takes them in any case */
+    } else {
         for (uint32_t i = 0; i < p->made; i++) {
             mt_tensor_release(p->tensors[i]);
         }

@@ -225,7 +225,7 @@ int mt__run_expand(mt__call *call)
                             mt__shape_text(self->sizes, self->n_dims, have));
         }
         int64_t dense = i + 1 < n ? g.sizes[i + 1] * g.strides[i + 1] : 1;
-        int64_t stride = i < fresh ? dense : self->strides[i - fresh];
+        int64_t stride = i >= fresh ? self->strides[i - fresh] : self->n_dims == 0 ? 0 : dense;
         g.strides[i] = g.sizes[i] == old ? stride : 0;
     }
     MT_TRY(mt__geometry_check_numel("expand", &g));

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "harness/mt_test.h"
 #include "kernels/host_kernels.h"
+#include "kernels/parallel.h"
 #include "support/pointwise_values.h"
 
 #include <math.h>
@@ -342,6 +343,24 @@ static void check_all(void)
 TEST(binary_as_reference)
 {
     pointwise_each_isa(check_all);
+}
+
+/* Enough elements for squares of turned operands and for several threads. */
+TEST(binary_of_large_layouts)
+{
+    static const pointwise_shape large = {3, {3, 90, 131}};
+    static const pointwise_shape threads = {2, {400, 401}};
+    uint64_t seed = mt_test_seed();
+    mt__parallel_set_threads(3);
+    for (int i = 0; i < LAYOUT_COUNT * LAYOUT_COUNT; i++) {
+        strided_layout layouts[3] = {(strided_layout)(mt_test_random(&seed) % LAYOUT_REPEATED),
+                                     (strided_layout)(i / LAYOUT_COUNT),
+                                     (strided_layout)(i % LAYOUT_COUNT)};
+        check_call(MT_BINARY_ADD, MT_DTYPE_F32, &large, 0, layouts, &seed);
+        check_call(MT_BINARY_LT, MT_DTYPE_F64, &large, i % 3, layouts, &seed);
+        check_call(MT_BINARY_FLOOR_DIV, MT_DTYPE_I32, &large, 0, layouts, &seed);
+        check_call(MT_BINARY_MUL, MT_DTYPE_F32, &threads, i % 3, layouts, &seed);
+    }
 }
 
 /* ---- errors ---- */

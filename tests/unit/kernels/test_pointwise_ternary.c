@@ -178,6 +178,16 @@ TEST(ternary_as_reference)
     pointwise_each_isa(check_all);
 }
 
+TEST(ternary_of_large_layouts)
+{
+    static const pointwise_shape large = {3, {3, 90, 131}};
+    uint64_t seed = mt_test_seed();
+    for (int i = 0; i < 40; i++) {
+        check_call(MT_TERNARY_WHERE, MT_DTYPE_F32, &large, i % 8, &seed);
+        check_call(MT_TERNARY_LERP, MT_DTYPE_F64, &large, i % 8, &seed);
+    }
+}
+
 /* Elements of two bytes are chosen by their bits. */
 TEST(where_of_half)
 {

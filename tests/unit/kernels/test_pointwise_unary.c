@@ -5,6 +5,7 @@
  */
 #include "harness/mt_test.h"
 #include "kernels/host_kernels.h"
+#include "kernels/parallel.h"
 #include "support/pointwise_values.h"
 
 #include <math.h>
@@ -284,6 +285,23 @@ static void check_all(void)
 TEST(unary_as_reference)
 {
     pointwise_each_isa(check_all);
+}
+
+/* Enough elements for squares of turned operands and for several threads. */
+TEST(unary_of_large_layouts)
+{
+    static const pointwise_shape large = {3, {3, 90, 131}};
+    static const pointwise_shape threads = {2, {400, 401}};
+    uint64_t seed = mt_test_seed();
+    mt__parallel_set_threads(3);
+    for (int i = 0; i < LAYOUT_REPEATED * LAYOUT_COUNT; i++) {
+        strided_layout out = (strided_layout)(i / LAYOUT_COUNT);
+        strided_layout in = (strided_layout)(i % LAYOUT_COUNT);
+        check_call(MT_UNARY_NEG, MT_DTYPE_F32, &large, out, in, &seed);
+        check_call(MT_UNARY_ABS, MT_DTYPE_I64, &large, out, in, &seed);
+        check_call(MT_UNARY_ISNAN, MT_DTYPE_F64, &large, out, in, &seed);
+        check_call(MT_UNARY_NEG, MT_DTYPE_U8, &threads, out, in, &seed);
+    }
 }
 
 TEST(unary_refuses_other_types)

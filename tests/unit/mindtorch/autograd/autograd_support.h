@@ -16,8 +16,8 @@ enum {
 };
 
 /* A double tensor of one dimension. */
-#define VECTOR(...)                                                   \
-    make_vector((const double[]){__VA_ARGS__},                        \
+#define VECTOR(...)                            \
+    make_vector((const double[]){__VA_ARGS__}, \
                 sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 #define LEAF(...) as_leaf(VECTOR(__VA_ARGS__))
 
@@ -43,19 +43,19 @@ static inline mt_tensor *scalar(double value)
 }
 
 /* Ops that must succeed, so that tests read as formulas. The result is the caller's to release. */
-#define OP1(name)                                       \
-    static inline mt_tensor *name(mt_tensor *a)         \
-    {                                                   \
-        mt_tensor *out = NULL;                          \
-        REQUIRE_OK(mt_##name(a, &out));                 \
-        return out;                                     \
+#define OP1(name)                               \
+    static inline mt_tensor *name(mt_tensor *a) \
+    {                                           \
+        mt_tensor *out = NULL;                  \
+        REQUIRE_OK(mt_##name(a, &out));         \
+        return out;                             \
     }
-#define OP2(name)                                              \
-    static inline mt_tensor *name(mt_tensor *a, mt_tensor *b)  \
-    {                                                          \
-        mt_tensor *out = NULL;                                 \
-        REQUIRE_OK(mt_##name(a, b, &out));                     \
-        return out;                                            \
+#define OP2(name)                                             \
+    static inline mt_tensor *name(mt_tensor *a, mt_tensor *b) \
+    {                                                         \
+        mt_tensor *out = NULL;                                \
+        REQUIRE_OK(mt_##name(a, b, &out));                    \
+        return out;                                           \
     }
 OP1(detach)
 OP2(add)
@@ -103,8 +103,8 @@ static inline bool has_values(mt_test_place place, const char *text, mt_tensor *
     }
     return same;
 }
-#define CHECK_VALUES(tensor, ...)                                                    \
-    has_values(MT_TEST_I_HERE, #tensor, tensor, (const double[]){__VA_ARGS__},       \
+#define CHECK_VALUES(tensor, ...)                                              \
+    has_values(MT_TEST_I_HERE, #tensor, tensor, (const double[]){__VA_ARGS__}, \
                sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 
 static inline bool fails_with(mt_test_place place, const char *text, int status, int want,

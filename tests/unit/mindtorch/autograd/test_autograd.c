@@ -104,9 +104,10 @@ TEST(a_given_gradient_is_the_start)
     CHECK_OK(mt_backward(y, g, MT_RETAIN_GRAPH));
     CHECK_VALUES(mt_tensor_grad(x), 2, 40, 600);
     mt_tensor *short_one = VECTOR(1, 2);
-    CHECK_FAILS(mt_backward(y, short_one, 0), MT_ERUNTIME,
-                "Mismatch in shape: grad_output[0] has a shape of torch.Size([2]) and output[0] has "
-                "a shape of torch.Size([3]).");
+    CHECK_FAILS(
+        mt_backward(y, short_one, 0), MT_ERUNTIME,
+        "Mismatch in shape: grad_output[0] has a shape of torch.Size([2]) and output[0] has "
+        "a shape of torch.Size([3]).");
     CHECK_FAILS(mt_backward(y, NULL, 0), MT_ERUNTIME,
                 "grad can be implicitly created only for scalar outputs");
     /* The leaf itself: its gradient is what was given. */
@@ -402,7 +403,7 @@ TEST(a_saved_tensor_that_joins_the_graph_is_no_cycle)
 {
     mt_tensor *x = LEAF(1, 2);
     mt_tensor *state = VECTOR(3, 4);
-    mt_tensor *z = mul(x, state); /* keeps state */
+    mt_tensor *z = mul(x, state);  /* keeps state */
     REQUIRE_OK(mt_add_(state, z)); /* state's graph leads to what keeps it */
     CHECK(mt_tensor_requires_grad(state));
     RELEASE(x, state, z);
@@ -434,7 +435,8 @@ TEST(set_grad_wants_what_fits)
     REQUIRE_OK(mt_to_with(two, MT_DTYPE_F32, MT_DEVICE_NONE, false, false, &f));
     CHECK_FAILS(mt_tensor_set_grad(x, three), MT_ERUNTIME,
                 "attempting to assign a gradient of size '[3]' to a tensor of size '[2]'");
-    CHECK_FAILS(mt_tensor_set_grad(x, f), MT_ERUNTIME, "attempting to assign a gradient with dtype");
+    CHECK_FAILS(mt_tensor_set_grad(x, f), MT_ERUNTIME,
+                "attempting to assign a gradient with dtype");
     CHECK_FAILS(mt_tensor_set_grad(x, x), MT_ERUNTIME, "can't assign Variable as its own grad");
     CHECK_OK(mt_tensor_set_grad(x, two));
     CHECK_EQ_PTR(mt_tensor_grad(x), two);

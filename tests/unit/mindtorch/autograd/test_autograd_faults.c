@@ -4,7 +4,6 @@
  * MT_ENOMEM, nothing leaks, and what is left works.
  */
 #include "autograd_support.h"
-
 #include "base/alloc.h"
 
 enum {
@@ -45,13 +44,13 @@ static void refuse_each(step_fn *step)
             return;
         }
     }
-    CHECK_OK(status); /* the last one was not reached */
+    CHECK_OK(status);    /* the last one was not reached */
     CHECK(refused > 10); /* a single refusal may be made good by giving back what is cached */
 }
 
-#define STEP(expr)              \
-    if (status == MT_OK) {      \
-        status = (expr);        \
+#define STEP(expr)         \
+    if (status == MT_OK) { \
+        status = (expr);   \
     }
 
 static int product_step(mt_tensor *x, mt_tensor *w)

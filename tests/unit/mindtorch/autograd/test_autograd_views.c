@@ -319,7 +319,8 @@ static int derive(world *w, double *first, double *second)
 static void compare(const view_case *c, const char *what, const double *got, const double *want)
 {
     for (size_t i = 0; i < N_GRADS; i++) {
-        if (isnan(got[i]) != isnan(want[i]) || fabs(got[i] - want[i]) > 1e-9 * (1 + fabs(want[i]))) {
+        if (isnan(got[i]) != isnan(want[i]) ||
+            fabs(got[i] - want[i]) > 1e-9 * (1 + fabs(want[i]))) {
             FAIL("%s: %s derivative %zu is %.17g, torch has %.17g", c->program, what, i, got[i],
                  want[i]);
             return;

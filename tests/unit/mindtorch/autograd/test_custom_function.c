@@ -157,7 +157,8 @@ TEST(saved_tensors_of_functions_are_checked)
     CHECK_NOTHING_LEFT();
 }
 
-/* ---- outputs that are inputs, two outputs, wrong gradients -------------------------------------- */
+/* ---- outputs that are inputs, two outputs, wrong gradients --------------------------------------
+ */
 
 static int same_forward(void *context, mt_function_call *call, mt_tensor *const *inputs,
                         size_t n_inputs, mt_tensor **outputs, size_t n_outputs)
