@@ -4,7 +4,6 @@
  * call costs (microseconds, one thread) on sizes that training has. The best of many runs.
  */
 #include "bench_harness.h"
-
 #include "kernels/host_kernels.h"
 #include "kernels/parallel.h"
 
@@ -168,8 +167,7 @@ static void batch_norm(int64_t n, int64_t c, int64_t l)
     t[0].data = buffers[1];
     t[3].data = buffers[0];
     measure("batch_norm", mt__host_batch_norm,
-            (mt_kernel_call){
-                .n_tensors = 8, .tensors = t, .ints = &training, .scalars = numbers});
+            (mt_kernel_call){.n_tensors = 8, .tensors = t, .ints = &training, .scalars = numbers});
     mt_array b[10] = {big, small, small, big, big, small, small, small, small, small};
     for (int i = 0; i < 10; i++) {
         b[i].data = buffers[4] + i * c;
@@ -177,9 +175,9 @@ static void batch_norm(int64_t n, int64_t c, int64_t l)
     b[0].data = buffers[1];
     b[3].data = buffers[2];
     b[4].data = buffers[0];
-    measure("batch_norm_backward", mt__host_batch_norm_backward,
-            (mt_kernel_call){
-                .n_tensors = 10, .tensors = b, .ints = &training, .scalars = numbers + 1});
+    measure(
+        "batch_norm_backward", mt__host_batch_norm_backward,
+        (mt_kernel_call){.n_tensors = 10, .tensors = b, .ints = &training, .scalars = numbers + 1});
 }
 
 static void steps(void)

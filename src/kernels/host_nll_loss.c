@@ -7,13 +7,15 @@
 #include "base/fail.h"
 #include "kernels/call_args.h"
 #include "kernels/host_kernels.h"
+#include "kernels/parallel.h"
 
 #include <math.h>
-#include <stdbool.h>
+#include <string.h>
 
 enum {
     REDUCTION_NONE = 0,
-    REDUCTION_MEAN = 1
+    REDUCTION_MEAN = 1,
+    GRAIN = 256 * 1024 /* elements to clear */
 };
 
 /* What both directions have. */
@@ -106,12 +108,33 @@ int mt__host_nll_loss(void *context, mt_stream *stream, const mt_kernel_call *ca
     return MT_OK;
 }
 
-static void clear(const mt_array *array)
+static void clear_rows(void *context, int64_t first, int64_t end, int64_t piece)
 {
-    for (int64_t i = 0; i < array->sizes[0]; i++) {
+    (void)piece;
+    const mt_array *array = context;
+    size_t bytes = (size_t)mt__element_bytes(array->dtype);
+    for (int64_t i = first; i < end; i++) {
+        if (array->strides[1] == 1) {
+            memset((char *)array->data + (size_t)(i * array->strides[0]) * bytes, 0,
+                   (size_t)array->sizes[1] * bytes);
+            continue;
+        }
         for (int64_t j = 0; j < array->sizes[1]; j++) {
             store(array, i * array->strides[0] + j * array->strides[1], 0);
         }
+    }
+}
+
+static void clear(const mt_array *array)
+{
+    mt_array all = *array;
+    int64_t numel = array->sizes[0] * array->sizes[1];
+    if (array->strides[1] == 1 && array->strides[0] == array->sizes[1] && numel <= GRAIN) {
+        if (numel > 0) {
+            memset(array->data, 0, (size_t)(numel * mt__element_bytes(array->dtype)));
+        }
+    } else {
+        mt__parallel_for(array->sizes[0], 1 + GRAIN / (array->sizes[1] + 1), clear_rows, &all);
     }
 }
 

@@ -73,24 +73,17 @@ static int refuse(const gather_job *job, int64_t value)
                     value, job->dim, job->limit);
 }
 
-/* The index of element i of a row; false when it is out of range. */
-MT_INLINE bool index_at(const gather_job *job, const char *index, int64_t i, int64_t stride,
-                        int64_t *value)
-{
-    memcpy(value, index + i * stride, sizeof(*value));
-    return *value >= 0 && *value < job->limit;
-}
-
-#define GATHER_ROW(type)                                                         \
-    for (int64_t i = 0; i < n; i++) {                                            \
-        int64_t at;                                                              \
-        if (MT_UNLIKELY(!index_at(job, index, i, index_stride, &at))) {          \
-            *bad = at;                                                           \
-            return false;                                                        \
-        }                                                                        \
-        type value;                                                              \
-        memcpy(&value, from + i * from_stride + at * job->stride, sizeof(type)); \
-        memcpy(to + i * to_stride, &value, sizeof(type));                        \
+#define GATHER_ROW(type)                                                    \
+    for (int64_t i = 0; i < n; i++) {                                       \
+        int64_t at;                                                         \
+        type value;                                                         \
+        memcpy(&at, index + i * index_stride, sizeof(at));                  \
+        if (MT_UNLIKELY((uint64_t)at >= limit)) {                           \
+            *bad = at;                                                      \
+            return false;                                                   \
+        }                                                                   \
+        memcpy(&value, from + i * from_stride + at * stride, sizeof(type)); \
+        memcpy(to + i * to_stride, &value, sizeof(type));                   \
     }
 
 static bool gather_row(const gather_job *job, const mt__walk *w, int64_t *bad)
@@ -102,6 +95,8 @@ static bool gather_row(const gather_job *job, const mt__walk *w, int64_t *bad)
     int64_t from_stride = mt__walk_stride(w, 0);
     int64_t to_stride = mt__walk_stride(w, 1);
     int64_t index_stride = mt__walk_stride(w, 2);
+    const int64_t stride = job->stride;
+    const uint64_t limit = (uint64_t)job->limit;
     switch (job->bytes) {
     case 1: GATHER_ROW(uint8_t) break;
     case 2: GATHER_ROW(uint16_t) break;
@@ -148,26 +143,33 @@ int mt__host_gather(void *context, mt_stream *stream, const mt_kernel_call *call
 
 typedef int scatter_fn(const gather_job *job, const mt__walk *w);
 
-#define SCATTER(name, type, expression)                                                       \
-    static int scatter_##name(const gather_job *job, const mt__walk *w)                       \
-    {                                                                                         \
-        int64_t n = mt__walk_length(w);                                                       \
-        const char *index = job->index + w->offsets[2];                                       \
-        for (int64_t i = 0; i < n; i++) {                                                     \
-            int64_t at;                                                                       \
-            if (MT_UNLIKELY(!index_at(job, index, i, mt__walk_stride(w, 2), &at))) {          \
-                return refuse(job, at);                                                       \
-            }                                                                                 \
-            char *to =                                                                        \
-                job->indexed + w->offsets[0] + i * mt__walk_stride(w, 0) + at * job->stride;  \
-            type a;                                                                           \
-            type b;                                                                           \
-            memcpy(&a, to, sizeof(type));                                                     \
-            memcpy(&b, job->dense + w->offsets[1] + i * mt__walk_stride(w, 1), sizeof(type)); \
-            a = (type)(expression);                                                           \
-            memcpy(to, &a, sizeof(type));                                                     \
-        }                                                                                     \
-        return 0;                                                                             \
+/* Everything in locals: bytes that are written could be anything's. */
+#define SCATTER(name, type, expression)                                 \
+    static int scatter_##name(const gather_job *job, const mt__walk *w) \
+    {                                                                   \
+        const int64_t n = mt__walk_length(w);                           \
+        const char *index = job->index + w->offsets[2];                 \
+        const char *from = job->dense + w->offsets[1];                  \
+        char *to = job->indexed + w->offsets[0];                        \
+        const int64_t index_stride = mt__walk_stride(w, 2);             \
+        const int64_t from_stride = mt__walk_stride(w, 1);              \
+        const int64_t to_stride = mt__walk_stride(w, 0);                \
+        const int64_t stride = job->stride;                             \
+        const uint64_t limit = (uint64_t)job->limit;                    \
+        for (int64_t i = 0; i < n; i++) {                               \
+            int64_t at;                                                 \
+            type a;                                                     \
+            type b;                                                     \
+            memcpy(&at, index + i * index_stride, sizeof(at));          \
+            if (MT_UNLIKELY((uint64_t)at >= limit)) {                   \
+                return refuse(job, at);                                 \
+            }                                                           \
+            memcpy(&a, to + i * to_stride + at * stride, sizeof(type)); \
+            memcpy(&b, from + i * from_stride, sizeof(type));           \
+            a = (type)(expression);                                     \
+            memcpy(to + i * to_stride + at * stride, &a, sizeof(type)); \
+        }                                                               \
+        return 0;                                                       \
     }
 
 SCATTER(set_1, uint8_t, b)

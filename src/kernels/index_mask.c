@@ -24,15 +24,31 @@ static uint64_t value_bits(uint32_t dtype)
     }
 }
 
-MT_INLINE uint64_t load_bits(const char *from, int64_t bytes)
-{
-    uint64_t bits = 0;
-    switch (bytes) {
-    case 1: return (uint8_t)*from;
-    case 2: memcpy(&bits, from, 2); return bits;
-    case 4: memcpy(&bits, from, 4); return bits;
-    default: memcpy(&bits, from, 8); return bits;
+enum {
+    ROW_CHUNK = 256 /* elements looked at before what was found is written */
+};
+
+#define FIND(type)                                      \
+    for (int32_t i = 0; i < n; i++) {                   \
+        type value;                                     \
+        memcpy(&value, row + i * stride, sizeof(type)); \
+        found[count] = i;                               \
+        count += (value & (type)mask) != 0;             \
     }
+
+/* Which of n elements are not zero, without a branch for each: up to ROW_CHUNK of them. */
+static int32_t find_nonzero(const char *row, int64_t stride, int32_t n, const mt_array *in,
+                            int32_t found[ROW_CHUNK + 1])
+{
+    uint64_t mask = value_bits(in->dtype);
+    int32_t count = 0;
+    switch (mt__element_bytes(in)) {
+    case 1: FIND(uint8_t) break;
+    case 2: FIND(uint16_t) break;
+    case 4: FIND(uint32_t) break;
+    default: FIND(uint64_t) break;
+    }
+    return count;
 }
 
 /* Coordinates of what is not zero, in row-major order. */
@@ -42,16 +58,21 @@ typedef struct coordinate_writer {
     int64_t column_stride;
     int64_t left;
     int32_t n_dims;
-    int64_t at[MT_MAX_DIMS];
+    int64_t at[MT_MAX_DIMS]; /* of the row; the last one is not used */
 } coordinate_writer;
 
-static void write_coordinates(coordinate_writer *w)
+static void write_found(coordinate_writer *w, const int32_t *found, int32_t count, int64_t begin)
 {
-    for (int32_t d = 0; d < w->n_dims; d++) {
-        w->to[d * w->column_stride] = w->at[d];
+    int32_t n = (int64_t)count < w->left ? count : (int32_t)w->left;
+    int32_t last = w->n_dims - 1;
+    for (int32_t k = 0; k < n; k++) {
+        for (int32_t d = 0; d < last; d++) {
+            w->to[d * w->column_stride] = w->at[d];
+        }
+        w->to[last * w->column_stride] = begin + found[k];
+        w->to += w->row_stride;
     }
-    w->to += w->row_stride;
-    w->left--;
+    w->left -= n;
 }
 
 int mt__host_nonzero(void *context, mt_stream *stream, const mt_kernel_call *call)
@@ -60,21 +81,22 @@ int mt__host_nonzero(void *context, mt_stream *stream, const mt_kernel_call *cal
     const mt_array *in = &call->tensors[1];
     int64_t bytes = mt__element_bytes(in);
     int64_t numel = mt__array_numel(in);
-    uint64_t mask = value_bits(in->dtype);
     const char *from = in->data;
-    coordinate_writer w = {out->data,     out->strides[0], out->strides[1],
-                           out->sizes[0], in->n_dims,      {0}};
+    int32_t found[ROW_CHUNK + 1];
     (void)context;
     (void)stream;
+    if (in->n_dims == 0) {
+        return 0; /* [count, 0] has nothing to write */
+    }
+    coordinate_writer w = {out->data,     out->strides[0], out->strides[1],
+                           out->sizes[0], in->n_dims,      {0}};
     int32_t last = in->n_dims - 1;
-    int64_t length = last < 0 ? 1 : in->sizes[last];
-    int64_t stride = last < 0 ? 0 : in->strides[last] * bytes;
+    int64_t length = in->sizes[last];
+    int64_t stride = in->strides[last] * bytes;
     for (int64_t done = 0; done < numel && w.left > 0; done += length) {
-        for (int64_t i = 0; i < length && w.left > 0; i++) {
-            if ((load_bits(from + i * stride, bytes) & mask) != 0) {
-                w.at[last < 0 ? 0 : last] = i;
-                write_coordinates(&w);
-            }
+        for (int64_t i = 0; i < length; i += ROW_CHUNK) {
+            int32_t n = (int32_t)(length - i < ROW_CHUNK ? length - i : ROW_CHUNK);
+            write_found(&w, found, find_nonzero(from + i * stride, stride, n, in, found), i);
         }
         for (int32_t d = last - 1; d >= 0; d--) {
             from += in->strides[d] * bytes;
@@ -100,15 +122,15 @@ static void walk_init(mt__walk *w, const mt_array *array, const mt_array *mask)
     }
 }
 
-#define SELECT(type)                                         \
-    for (int64_t i = 0; i < n && left > 0; i++) {            \
-        if (mask[i * mask_stride] != 0) {                    \
-            type value;                                      \
-            memcpy(&value, from + i * stride, sizeof(type)); \
-            memcpy(to, &value, sizeof(type));                \
-            to += to_stride;                                 \
-            left--;                                          \
-        }                                                    \
+/* Each element is written where the next one belongs, and stays if the mask has it. */
+#define SELECT(type)                                     \
+    for (int64_t i = 0; i < n && left > 0; i++) {        \
+        int64_t picked = mask[i * mask_stride] != 0;     \
+        type value;                                      \
+        memcpy(&value, from + i * stride, sizeof(type)); \
+        memcpy(to, &value, sizeof(type));                \
+        to += picked * to_stride;                        \
+        left -= picked;                                  \
     }
 
 int mt__host_masked_select(void *context, mt_stream *stream, const mt_kernel_call *call)
@@ -158,6 +180,32 @@ static int64_t count_set(const mt_array *array, const mt_array *mask)
     return count;
 }
 
+#define PLACE(type)                                                    \
+    for (int64_t i = 0; i < n; i++) {                                  \
+        if (mask[i * mask_stride] != 0) {                              \
+            type value;                                                \
+            memcpy(&value, from + placed * from_stride, sizeof(type)); \
+            memcpy(to + i * to_stride, &value, sizeof(type));          \
+            placed++;                                                  \
+        }                                                              \
+    }
+
+/* How many elements of the source a row has taken. */
+static int64_t place_row(char *to, const char *mask, const char *from, const mt__walk *w, int64_t n,
+                         int64_t bytes, int64_t from_stride)
+{
+    const int64_t to_stride = mt__walk_stride(w, 0);
+    const int64_t mask_stride = mt__walk_stride(w, 1);
+    int64_t placed = 0;
+    switch (bytes) {
+    case 1: PLACE(uint8_t) break;
+    case 2: PLACE(uint16_t) break;
+    case 4: PLACE(uint32_t) break;
+    default: PLACE(uint64_t) break;
+    }
+    return placed;
+}
+
 int mt__host_masked_scatter(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
@@ -175,18 +223,13 @@ int mt__host_masked_scatter(void *context, mt_stream *stream, const mt_kernel_ca
                         "masked_scatter: Number of elements of source < number of ones in mask");
     }
     walk_init(&w, &t[0], &t[1]);
+    int64_t from_stride = t[2].strides[0] * bytes;
     int64_t rows = mt__walk_rows(&w);
     int64_t n = mt__walk_length(&w);
     for (int64_t row = 0; row < rows; row++) {
         char *to = (char *)t[0].data + w.offsets[0];
         const char *mask = (const char *)t[1].data + w.offsets[1];
-        for (int64_t i = 0; i < n; i++) {
-            if (mask[i * mt__walk_stride(&w, 1)] != 0 && left > 0) {
-                memcpy(to + i * mt__walk_stride(&w, 0), from, (size_t)bytes);
-                from += t[2].strides[0] * bytes;
-                left--;
-            }
-        }
+        from += place_row(to, mask, from, &w, n, bytes, from_stride) * from_stride;
         mt__walk_next(&w);
     }
     return 0;

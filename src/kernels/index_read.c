@@ -20,24 +20,6 @@ typedef struct read_job {
     atomic_int status;
 } read_job;
 
-#define PICK(type)                                              \
-    for (int64_t k = 0; k < chunk->count; k++) {                \
-        type value;                                             \
-        memcpy(&value, from + chunk->indexed[k], sizeof(type)); \
-        memcpy(to + chunk->dense[k], &value, sizeof(type));     \
-    }
-
-/* Nothing behind the indices: single elements. */
-static void read_elements(const mt__index_chunk *chunk, char *to, const char *from, int64_t bytes)
-{
-    switch (bytes) {
-    case 1: PICK(uint8_t) break;
-    case 2: PICK(uint16_t) break;
-    case 4: PICK(uint32_t) break;
-    default: PICK(uint64_t) break;
-    }
-}
-
 static void read_rows(const mt__index_rows *rows, const mt__index_chunk *chunk, char *to,
                       const char *from)
 {
@@ -75,7 +57,8 @@ static void read_chunk(const mt__index_rows *rows, const mt__index_chunk *chunk)
             const char *from = rows->indexed + outer.offsets[0] + i * mt__walk_stride(&outer, 0);
             char *to = rows->dense + outer.offsets[1] + i * mt__walk_stride(&outer, 1);
             if (single) {
-                read_elements(chunk, to, from, rows->element_bytes);
+                mt__move_at(to, chunk->dense, from, chunk->indexed, chunk->count,
+                            rows->element_bytes);
             } else {
                 read_rows(rows, chunk, to, from);
             }

@@ -70,6 +70,25 @@ static MT_COLD int refuse(const mt__index_rows *rows, int32_t i, int64_t value)
                     value, rows->dims[i], rows->limits[i]);
 }
 
+/* The same for an index tensor whose elements have one stride. */
+static int look_up_row(const mt__index_rows *rows, int32_t i, const int64_t *data, int64_t step,
+                       mt__index_chunk *chunk)
+{
+    const int64_t count = chunk->count;
+    const int64_t limit = rows->limits[i];
+    const int64_t stride = rows->strides[i];
+    const int64_t wrapped = rows->wraps ? limit : 0;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t value = data[k * step];
+        int64_t place = value < 0 ? value + wrapped : value;
+        if (MT_UNLIKELY((uint64_t)place >= (uint64_t)limit)) {
+            return refuse(rows, i, value);
+        }
+        chunk->indexed[k] += place * stride;
+    }
+    return 0;
+}
+
 /* Adds what one index tensor contributes to the chunk's places. */
 static int look_up_one(const mt__index_rows *rows, int32_t i, int64_t begin, mt__index_chunk *chunk)
 {
@@ -77,6 +96,10 @@ static int look_up_one(const mt__index_rows *rows, int32_t i, int64_t begin, mt_
     int64_t at[MT_MAX_DIMS];
     int64_t offset = 0;
     int64_t rest = begin;
+    if (index->n_dims <= 1 || mt__array_is_dense(index)) {
+        int64_t step = index->n_dims == 1 ? index->strides[0] : 1;
+        return look_up_row(rows, i, (const int64_t *)index->data + begin * step, step, chunk);
+    }
     for (int32_t d = index->n_dims - 1; d >= 0; d--) {
         at[d] = rest % index->sizes[d];
         rest /= index->sizes[d];
@@ -107,14 +130,23 @@ static int look_up_one(const mt__index_rows *rows, int32_t i, int64_t begin, mt_
 static void place_dense(const mt__index_rows *rows, int64_t begin, mt__index_chunk *chunk)
 {
     const int64_t *sizes = rows->index[0].sizes;
-    for (int64_t k = 0; k < chunk->count; k++) {
+    const int64_t count = chunk->count;
+    if (rows->n_index_dims <= 1) {
+        const int64_t step = rows->n_index_dims == 0 ? 0 : rows->dense_strides[0];
+        for (int64_t k = 0; k < count; k++) {
+            chunk->dense[k] = (begin + k) * step;
+            chunk->indexed[k] = 0;
+        }
+        return;
+    }
+    for (int64_t k = 0; k < count; k++) {
         int64_t rest = begin + k;
         int64_t offset = 0;
         for (int32_t d = rows->n_index_dims - 1; d > 0; d--) {
             offset += rest % sizes[d] * rows->dense_strides[d];
             rest /= sizes[d];
         }
-        chunk->dense[k] = rows->n_index_dims == 0 ? 0 : offset + rest * rows->dense_strides[0];
+        chunk->dense[k] = offset + rest * rows->dense_strides[0];
         chunk->indexed[k] = 0;
     }
 }

@@ -80,6 +80,24 @@ void mt__move_elements(char *to, int64_t to_stride, const char *from, int64_t fr
     }
 }
 
+#define MOVE_AT(type)                                    \
+    for (int64_t i = 0; i < n; i++) {                    \
+        type value;                                      \
+        memcpy(&value, from + from_at[i], sizeof(type)); \
+        memcpy(to + to_at[i], &value, sizeof(type));     \
+    }
+
+void mt__move_at(char *to, const int64_t *to_at, const char *from, const int64_t *from_at,
+                 int64_t n, int64_t element_bytes)
+{
+    switch (element_bytes) {
+    case 1: MOVE_AT(uint8_t) break;
+    case 2: MOVE_AT(uint16_t) break;
+    case 4: MOVE_AT(uint32_t) break;
+    default: MOVE_AT(uint64_t) break;
+    }
+}
+
 static double real_of(const mt_scalar *scalar)
 {
     return scalar->kind == MT_KIND_REAL ? scalar->of.real : (double)scalar->of.integer;
@@ -98,30 +116,43 @@ static bool bool_of(const mt_scalar *scalar)
 typedef void add_fn(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
                     const mt_scalar *alpha);
 
-#define ADD_ELEMENT(type, expression, to_step, from_step)          \
-    {                                                              \
-        type a;                                                    \
-        type b;                                                    \
-        memcpy(&a, to + i * (int64_t)(to_step), sizeof(type));     \
-        memcpy(&b, from + i * (int64_t)(from_step), sizeof(type)); \
-        a = (type)(expression);                                    \
-        memcpy(to + i * (int64_t)(to_step), &a, sizeof(type));     \
+typedef void add_at_fn(char *to, const int64_t *to_at, const char *from, const int64_t *from_at,
+                       int64_t n, const mt_scalar *alpha);
+
+#define ADD_ELEMENT(type, expression, to_offset, from_offset) \
+    {                                                         \
+        type a;                                               \
+        type b;                                               \
+        memcpy(&a, to + (to_offset), sizeof(type));           \
+        memcpy(&b, from + (from_offset), sizeof(type));       \
+        a = (type)(expression);                               \
+        memcpy(to + (to_offset), &a, sizeof(type));           \
     }
 
-/* A loop for rows without gaps, which the compiler vectorises, and one for the others. */
+/* A loop for rows without gaps, which the compiler vectorises, one for other rows, one for places.
+ */
 #define ADD(name, type, factor_of, expression)                                                 \
     static void add_##name(char *to, int64_t to_stride, const char *from, int64_t from_stride, \
                            int64_t n, const mt_scalar *alpha)                                  \
     {                                                                                          \
         const type factor = (type)factor_of(alpha);                                            \
+        const int64_t step = (int64_t)sizeof(type);                                            \
         int64_t i = 0;                                                                         \
-        if (to_stride == (int64_t)sizeof(type) && from_stride == (int64_t)sizeof(type)) {      \
+        if (to_stride == step && from_stride == step) {                                        \
             for (; i < n; i++) {                                                               \
-                ADD_ELEMENT(type, expression, sizeof(type), sizeof(type))                      \
+                ADD_ELEMENT(type, expression, i *step, i *step)                                \
             }                                                                                  \
         }                                                                                      \
         for (; i < n; i++) {                                                                   \
-            ADD_ELEMENT(type, expression, to_stride, from_stride)                              \
+            ADD_ELEMENT(type, expression, i *to_stride, i *from_stride)                        \
+        }                                                                                      \
+    }                                                                                          \
+    static void add_at_##name(char *to, const int64_t *to_at, const char *from,                \
+                              const int64_t *from_at, int64_t n, const mt_scalar *alpha)       \
+    {                                                                                          \
+        const type factor = (type)factor_of(alpha);                                            \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            ADD_ELEMENT(type, expression, to_at[i], from_at[i])                                \
         }                                                                                      \
     }
 
@@ -147,4 +178,15 @@ void mt__add_elements(char *to, int64_t to_stride, const char *from, int64_t fro
 {
     MT_ASSERT(mt__can_add(dtype));
     adders[dtype](to, to_stride, from, from_stride, n, alpha);
+}
+
+void mt__add_at(char *to, const int64_t *to_at, const char *from, const int64_t *from_at, int64_t n,
+                uint32_t dtype, const mt_scalar *alpha)
+{
+    static add_at_fn *const by_type[MT_DTYPE_COUNT] = {
+        [MT_DTYPE_BOOL] = add_at_bool, [MT_DTYPE_U8] = add_at_u8,   [MT_DTYPE_I32] = add_at_i32,
+        [MT_DTYPE_I64] = add_at_i64,   [MT_DTYPE_F32] = add_at_f32, [MT_DTYPE_F64] = add_at_f64,
+    };
+    MT_ASSERT(mt__can_add(dtype));
+    by_type[dtype](to, to_at, from, from_at, n, alpha);
 }

@@ -111,10 +111,18 @@ MT_INLINE bool mt__array_is_dense(const mt_array *array)
 void mt__move_elements(char *to, int64_t to_stride, const char *from, int64_t from_stride,
                        int64_t n, int64_t element_bytes);
 
+/* Moves n elements from and to places given in bytes. */
+void mt__move_at(char *to, const int64_t *to_at, const char *from, const int64_t *from_at,
+                 int64_t n, int64_t element_bytes);
+
 /* to[i] += alpha from[i], as the type adds: integers wrap, bool is or. False: a type that is not
  * computed with. */
 bool mt__can_add(uint32_t dtype);
 void mt__add_elements(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
                       uint32_t dtype, const mt_scalar *alpha);
+
+/* The same for places given in bytes, in their order: equal ones add up. */
+void mt__add_at(char *to, const int64_t *to_at, const char *from, const int64_t *from_at, int64_t n,
+                uint32_t dtype, const mt_scalar *alpha);
 
 #endif /* KERNELS_INDEX_WALK_H */

@@ -34,6 +34,16 @@ static void write_rows(const write_job *job, const mt__index_chunk *chunk, char 
     mt__walk inner = job->rows->inner;
     int64_t n_rows = mt__walk_rows(&inner);
     int64_t length = mt__walk_length(&inner);
+    if (n_rows == 1 && length == 1) { /* nothing behind the indices: single elements */
+        if (job->alpha == NULL) {
+            mt__move_at(to, chunk->indexed, from, chunk->dense, chunk->count,
+                        job->rows->element_bytes);
+        } else {
+            mt__add_at(to, chunk->indexed, from, chunk->dense, chunk->count, job->dtype,
+                       job->alpha);
+        }
+        return;
+    }
     for (int64_t k = 0; k < chunk->count; k++) {
         for (int64_t row = 0; row < n_rows; row++) {
             write_row(job, to + chunk->indexed[k] + inner.offsets[0], mt__walk_stride(&inner, 0),

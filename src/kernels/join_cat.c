@@ -26,6 +26,12 @@ static void cat_rows(void *context, int64_t begin, int64_t end, int64_t piece)
 {
     const cat_job *job = context;
     (void)piece;
+    if (job->bytes <= 8 && (job->bytes & (job->bytes - 1)) == 0) {
+        /* stack() along the last dimension: an element, or two, a row */
+        mt__move_elements(job->to + begin * job->step, job->step, job->from + begin * job->bytes,
+                          job->bytes, end - begin, job->bytes);
+        return;
+    }
     for (int64_t row = begin; row < end; row++) {
         memcpy(job->to + row * job->step, job->from + row * job->bytes, (size_t)job->bytes);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See product.h. OpenBLAS is opened at run time: its three functions have had their signatures for
+ * See product.h. OpenBLAS is opened at run time: BLAS has had its signatures for
  * decades, and what we install depends on nothing.
  *
  *     mt__product ──► c turned if its rows are not contiguous ──► a, b with a unit stride, copied
@@ -26,12 +26,14 @@
 #include <string.h>
 
 enum {
+    TINY_WORK = 27,
     ROW_MAJOR = 101, /* CBLAS */
     PLAIN = 111,
     TURNED = 112,
-    ONEDNN_WORK = 96 * 96 * 96, /* m n k from which oneDNN wins, */
-    ONEDNN_SIDE = 16,           /* if no side is shorter */
-    OPENBLAS_ONE_THREAD = 64 * 64 * 64
+    ONEDNN_WORK = 96 * 96 * 96,         /* m n k from which oneDNN wins, */
+    ONEDNN_SIDE = 16,                   /* if no side is shorter */
+    OPENBLAS_ONE_THREAD = 64 * 64 * 64, /* OpenBLAS thinks of threads from here on: m n k, */
+    OPENBLAS_ONE_THREAD_VECTOR = 9000   /* elements of a matrix times a vector */
 };
 
 typedef void sgemm_fn(int, int, int, int, int, int, float, const float *, int, const float *, int,
@@ -39,9 +41,20 @@ typedef void sgemm_fn(int, int, int, int, int, int, float, const float *, int, c
 typedef void dgemm_fn(int, int, int, int, int, int, double, const double *, int, const double *,
                       int, double, double *, int);
 
+typedef void sgemv_fn(int, int, int, int, float, const float *, int, const float *, int, float,
+                      float *, int);
+typedef void dgemv_fn(int, int, int, int, double, const double *, int, const double *, int, double,
+                      double *, int);
+typedef float sdot_fn(int, const float *, int, const float *, int);
+typedef double ddot_fn(int, const double *, int, const double *, int);
+
 static struct blas {
     sgemm_fn *sgemm;
     dgemm_fn *dgemm;
+    sgemv_fn *sgemv;
+    dgemv_fn *dgemv;
+    sdot_fn *sdot;
+    ddot_fn *ddot;
     int (*get_threads)(void);
     void (*set_threads)(int);
     bool here;
@@ -62,6 +75,10 @@ static void open_blas(void)
     void *handle = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     blas.here = handle != NULL && find_symbol(handle, "cblas_sgemm", &blas.sgemm) &&
                 find_symbol(handle, "cblas_dgemm", &blas.dgemm) &&
+                find_symbol(handle, "cblas_sgemv", &blas.sgemv) &&
+                find_symbol(handle, "cblas_dgemv", &blas.dgemv) &&
+                find_symbol(handle, "cblas_sdot", &blas.sdot) &&
+                find_symbol(handle, "cblas_ddot", &blas.ddot) &&
                 find_symbol(handle, "openblas_get_num_threads", &blas.get_threads) &&
                 find_symbol(handle, "openblas_set_num_threads", &blas.set_threads);
 }
@@ -164,12 +181,84 @@ static bool run_onednn(const mt__product *p, const blas_matrix *a, const blas_ma
 #endif
 }
 
+static void want_one_thread(int64_t work, int64_t limit)
+{
+    if (work > limit && blas.get_threads() != 1) {
+        blas.set_threads(1);
+    }
+}
+
+static void dot(mt_dtype dtype, const mt__product *p, const blas_matrix *a, const blas_matrix *b)
+{
+    int k = (int)p->k;
+    int a_step = a->turned ? (int)a->lead : 1;
+    int b_step = (int)b->lead;
+    want_one_thread(p->k, OPENBLAS_ONE_THREAD_VECTOR);
+    if (dtype == MT_DTYPE_F32) {
+        float *c = p->c;
+        float sum = (float)p->alpha * blas.sdot(k, a->data, a_step, b->data, b_step);
+        *c = p->beta == 0 ? sum : sum + (float)p->beta * *c;
+    } else {
+        double *c = p->c;
+        double sum = p->alpha * blas.ddot(k, a->data, a_step, b->data, b_step);
+        *c = p->beta == 0 ? sum : sum + p->beta * *c;
+    }
+}
+
+/* A matrix times a vector; `m` rows come out, `step` elements apart. beta 0 has been seen to. */
+static void matrix_vector(mt_dtype dtype, const mt__product *p, const blas_matrix *matrix,
+                          const int64_t sizes[2], const void *vector, const int64_t steps[2])
+{
+    int turn = matrix->turned ? TURNED : PLAIN;
+    int rows = (int)(matrix->turned ? sizes[1] : sizes[0]); /* as they are stored */
+    int columns = (int)(matrix->turned ? sizes[0] : sizes[1]);
+    want_one_thread(sizes[0] * sizes[1], OPENBLAS_ONE_THREAD_VECTOR);
+    if (dtype == MT_DTYPE_F32) {
+        blas.sgemv(ROW_MAJOR, turn, rows, columns, (float)p->alpha, matrix->data, (int)matrix->lead,
+                   vector, (int)steps[0], p->beta == 0 ? 1 : (float)p->beta, p->c, (int)steps[1]);
+    } else {
+        blas.dgemv(ROW_MAJOR, turn, rows, columns, p->alpha, matrix->data, (int)matrix->lead,
+                   vector, (int)steps[0], p->beta == 0 ? 1 : p->beta, p->c, (int)steps[1]);
+    }
+}
+
+/* m or n is 1. What is in c must not matter with beta 0, and gemv multiplies it: it is cleared. */
+static void run_vector(mt_dtype dtype, const mt__product *p, const blas_matrix *a,
+                       const blas_matrix *b)
+{
+    if (p->m == 1 && p->n == 1) {
+        dot(dtype, p, a, b);
+        return;
+    }
+    bool is_column = p->n == 1;
+    size_t element = mt_dtype_size(dtype);
+    int64_t count = is_column ? p->m : p->n;
+    int64_t step = is_column ? p->c_row : 1;
+    if (p->beta == 0 && step == 1) {
+        memset(p->c, 0, (size_t)count * element);
+    } else if (p->beta == 0) {
+        for (int64_t i = 0; i < count; i++) {
+            memset((char *)p->c + (size_t)(i * step) * element, 0, element);
+        }
+    }
+    if (is_column) {
+        matrix_vector(dtype, p, a, (int64_t[]){p->m, p->k}, b->data, (int64_t[]){b->lead, step});
+    } else {
+        blas_matrix turned = *b;
+        turned.turned = !b->turned;
+        matrix_vector(dtype, p, &turned, (int64_t[]){p->n, p->k}, a->data,
+                      (int64_t[]){a->turned ? a->lead : 1, step});
+    }
+}
+
 static void run_openblas(mt_dtype dtype, const mt__product *p, const blas_matrix *a,
                          const blas_matrix *b)
 {
-    if (p->m * p->n > OPENBLAS_ONE_THREAD / larger(p->k, 1) && blas.get_threads() != 1) {
-        blas.set_threads(1);
+    if (p->m == 1 || p->n == 1) {
+        run_vector(dtype, p, a, b);
+        return;
     }
+    want_one_thread(p->m * p->n, OPENBLAS_ONE_THREAD / larger(p->k, 1));
     int turn_a = a->turned ? TURNED : PLAIN;
     int turn_b = b->turned ? TURNED : PLAIN;
     int m = (int)p->m;
@@ -235,6 +324,32 @@ static mt__product turned(const mt__product *p)
     return t;
 }
 
+#define MT_I_DEFINE_TINY(T, suffix)                                       \
+    static void tiny_##suffix(const mt__product *p)                       \
+    {                                                                     \
+        for (int64_t i = 0; i < p->m * p->n; i++) {                       \
+            const T *a = (const T *)p->a + i / p->n * p->a_row;           \
+            const T *b = (const T *)p->b + i % p->n * p->b_col;           \
+            T *c = (T *)p->c + i / p->n * p->c_row + i % p->n * p->c_col; \
+            T sum = 0;                                                    \
+            for (int64_t k = 0; k < p->k; k++) {                          \
+                sum += a[k * p->a_col] * b[k * p->b_row];                 \
+            }                                                             \
+            sum *= (T)p->alpha;                                           \
+            *c = p->beta == 0 ? sum : sum + (T)p->beta * *c;              \
+        }                                                                 \
+    }
+
+MT_I_DEFINE_TINY(float, f32)
+MT_I_DEFINE_TINY(double, f64)
+
+/* Below the cost of a library's call: up to 3 x 3 x 3. */
+static bool is_tiny(mt_dtype dtype, const mt__product *p)
+{
+    return (dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64) && p->m <= 4 && p->n <= 4 &&
+           p->k <= 8 && p->m * p->n * p->k <= TINY_WORK;
+}
+
 /* Whether a library can and will take it. */
 static bool for_library(mt_dtype dtype, const mt__product *p)
 {
@@ -248,6 +363,14 @@ static bool for_library(mt_dtype dtype, const mt__product *p)
 int mt__multiply(mt_dtype dtype, const mt__product *product)
 {
     if (product->m <= 0 || product->n <= 0) {
+        return 0;
+    }
+    if (is_tiny(dtype, product)) {
+        if (dtype == MT_DTYPE_F32) {
+            tiny_f32(product);
+        } else {
+            tiny_f64(product);
+        }
         return 0;
     }
     mt__product p = *product;

@@ -50,34 +50,49 @@ void mt__sort_load_words(mt__sort_word *words, const char *row, int64_t stride, 
     }
 }
 
-static uint64_t key_of_any(const char *from, uint32_t dtype)
-{
-    uint8_t byte;
-    uint16_t half;
-    uint32_t word;
-    uint64_t value = 0;
-    switch (mt_dtype_size((mt_dtype)dtype)) {
-    case 1: memcpy(&byte, from, 1); return byte;
-    case 2:
-        memcpy(&half, from, 2);
-        return key_of_real_16(half, dtype == MT_DTYPE_F16 ? 0x7C00 : 0x7F80);
-    case 4:
-        memcpy(&word, from, 4);
-        return dtype == MT_DTYPE_F32 ? key_of_real_32(word, 0x7F800000U) : word ^ 0x80000000U;
-    default:
-        memcpy(&value, from, 8);
-        return dtype == MT_DTYPE_F64 ? key_of_real_64(value, 0x7FF0000000000000U)
-                                     : value ^ 0x8000000000000000U;
+#define LOAD_PAIRS(type, key)                                            \
+    for (int64_t i = 0; i < n; i++) {                                    \
+        type v;                                                          \
+        memcpy(&v, row + i * stride, sizeof(type));                      \
+        pairs[i] = (mt__sort_pair){(uint64_t)(key) ^ flip, (uint64_t)i}; \
     }
-}
 
 void mt__sort_load_pairs(mt__sort_pair *pairs, const char *row, int64_t stride, int64_t n,
                          uint32_t dtype, bool descending)
 {
     uint64_t flip = descending ? UINT64_MAX : 0;
-    for (int64_t i = 0; i < n; i++) {
-        pairs[i] = (mt__sort_pair){key_of_any(row + i * stride, dtype) ^ flip, (uint64_t)i};
+    switch ((mt_dtype)dtype) {
+    case MT_DTYPE_I32: LOAD_PAIRS(uint32_t, v ^ 0x80000000U) break;
+    case MT_DTYPE_F16: LOAD_PAIRS(uint16_t, key_of_real_16(v, 0x7C00)) break;
+    case MT_DTYPE_BF16: LOAD_PAIRS(uint16_t, key_of_real_16(v, 0x7F80)) break;
+    case MT_DTYPE_F32: LOAD_PAIRS(uint32_t, key_of_real_32(v, 0x7F800000U)) break;
+    case MT_DTYPE_F64: LOAD_PAIRS(uint64_t, key_of_real_64(v, 0x7FF0000000000000U)) break;
+    case MT_DTYPE_I64: LOAD_PAIRS(uint64_t, v ^ 0x8000000000000000U) break;
+    default: LOAD_PAIRS(uint8_t, v) break;
     }
+}
+
+bool mt__sort_narrow_i64(mt__sort_word *words, const char *row, int64_t stride, int64_t n,
+                         bool descending)
+{
+    int64_t low = INT64_MAX;
+    int64_t high = INT64_MIN;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t v;
+        memcpy(&v, row + i * stride, sizeof(v));
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    if ((uint64_t)high - (uint64_t)low > UINT32_MAX) {
+        return false;
+    }
+    uint32_t flip = descending ? UINT32_MAX : 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t v;
+        memcpy(&v, row + i * stride, sizeof(v));
+        words[i] = (mt__sort_word)((uint32_t)(v - (uint64_t)low) ^ flip) << 32 | (uint64_t)i;
+    }
+    return true;
 }
 
 /* ---- sorting: the same for words and pairs -----------------------------------------------------

@@ -38,6 +38,10 @@ void mt__sort_load_words(mt__sort_word *words, const char *row, int64_t stride, 
 void mt__sort_load_pairs(mt__sort_pair *pairs, const char *row, int64_t stride, int64_t n,
                          uint32_t dtype, bool descending);
 
+/* A row of int64 as words, if its numbers are no further apart than 32 bits reach; else false. */
+bool mt__sort_narrow_i64(mt__sort_word *words, const char *row, int64_t stride, int64_t n,
+                         bool descending);
+
 /* `spare` has room for n as well. Gives the one of the two that holds the result. The input is in
  * the order of places. */
 mt__sort_word *mt__sort_words(mt__sort_word *items, mt__sort_word *spare, int64_t n);

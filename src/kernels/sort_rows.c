@@ -48,14 +48,24 @@ static void give(const sort_job *job, const row_place *row, int64_t i, int64_t p
                       job->bytes);
 }
 
+/* False: the row has to be sorted as pairs. */
+static bool load_words(const sort_job *job, const row_place *row, mt__sort_word *words)
+{
+    uint32_t dtype = job->in->dtype;
+    if (mt__sort_fits_words(dtype, job->n)) {
+        mt__sort_load_words(words, row->in, job->in_stride, job->n, dtype, job->descending);
+        return true;
+    }
+    return dtype == MT_DTYPE_I64 && job->n <= (int64_t)UINT32_MAX &&
+           mt__sort_narrow_i64(words, row->in, job->in_stride, job->n, job->descending);
+}
+
 /* `memory` has room for two rows of words or pairs. */
 static void sort_row(const sort_job *job, const row_place *row, void *memory)
 {
     bool by_heap = job->k <= job->n / HEAP_SHARE;
-    if (mt__sort_fits_words(job->in->dtype, job->n)) {
-        mt__sort_word *words = memory;
-        mt__sort_load_words(words, row->in, job->in_stride, job->n, job->in->dtype,
-                            job->descending);
+    mt__sort_word *words = memory;
+    if (load_words(job, row, words)) {
         if (by_heap) {
             mt__sort_first_words(words, job->n, job->k);
         } else {

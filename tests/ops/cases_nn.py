@@ -371,7 +371,8 @@ def nll_loss(g):
             yield Case((y, g.indices((2, 4), 3), None, reduction), {}, nll_nd_of)
             yield Case((g.array((2, 3, 2, 2)), g.indices((2, 2, 2), 3), g.positive((3,)), reduction,
                         1), {}, nll_nd_of, grad_args=(0,))
-        yield Bad((y, g.indices((2, 5), 3)), "RuntimeError", "Expected target size [2, 4], got [2, 5]")
+        yield Bad((y, g.indices((2, 5), 3)), "RuntimeError",
+                  "Expected target size [2, 4], got [2, 5]")
         yield Bad((x, target[:2]), "ValueError",
                   "Expected input batch_size (4) to match target batch_size (2).")
         yield Bad((g.array(()), np.array(0, np.int64)), "ValueError",

@@ -92,8 +92,8 @@ def combinations(*choices):
 @cases("_fused_sgd_")
 def fused_sgd(g):
     for options in combinations(("weight_decay", (0.0, 0.1)), ("momentum", (0.0, 0.9)),
-                                ("lr", (0.1,)), ("dampening", (0.0, 0.3)), ("maximize", (False, True)),
-                                ("is_first_step", (False, True))):
+                                ("lr", (0.1,)), ("dampening", (0.0, 0.3)),
+                                ("maximize", (False, True)), ("is_first_step", (False, True))):
         for nesterov in (False, True):
             if nesterov and (options["momentum"] == 0 or options["dampening"] != 0):
                 continue

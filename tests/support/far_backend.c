@@ -149,27 +149,32 @@ static int synchronize(void *context, uint32_t device)
 
 /* ---- kernels ---- */
 
-/* Bytes that a view reaches over, from its first element on; 0: it is empty. */
-static size_t extent_of(const mt_array *array)
+/* How far a view reaches before and behind its first element, in elements. False: it is empty. */
+static bool find_reach(const mt_array *array, int64_t *before, int64_t *behind)
 {
-    int64_t last = 0;
+    *before = 0;
+    *behind = 0;
     for (int32_t i = 0; i < array->n_dims; i++) {
         if (array->sizes[i] == 0) {
-            return 0;
+            return false;
         }
-        last += (array->sizes[i] - 1) * array->strides[i];
+        int64_t step = (array->sizes[i] - 1) * array->strides[i];
+        *(step < 0 ? before : behind) += step;
     }
-    return (size_t)(last + 1) * mt_dtype_size((mt_dtype)array->dtype);
+    return true;
 }
 
 static int translate_array(mt_array *array)
 {
-    size_t extent = array->n_dims < 0 ? 0 : extent_of(array);
-    if (extent == 0) {
+    int64_t before;
+    int64_t behind;
+    if (array->n_dims < 0 || !find_reach(array, &before, &behind)) {
         array->data = NULL; /* absent or empty: nothing may be read from it */
         return MT_OK;
     }
-    if (!is_inside(array->data, extent)) {
+    int64_t size = (int64_t)mt_dtype_size((mt_dtype)array->dtype);
+    uintptr_t first = (uintptr_t)array->data + (uintptr_t)(before * size);
+    if (!is_inside((const void *)first, (size_t)((behind - before + 1) * size))) {
         return mt_fail(MT_ERUNTIME, "far: a kernel was given memory that is not its own");
     }
     array->data = translate(array->data);

@@ -122,12 +122,9 @@ double strided_get(const mt_array *array, int64_t i)
 {
     int64_t at = strided_offset(array, i);
     switch (array->dtype) {
-    case MT_DTYPE_F32:
-        return (double)((const float *)array->data)[at];
-    case MT_DTYPE_F64:
-        return ((const double *)array->data)[at];
-    default:
-        return (double)strided_get_integer(array, i);
+    case MT_DTYPE_F32: return (double)((const float *)array->data)[at];
+    case MT_DTYPE_F64: return ((const double *)array->data)[at];
+    default: return (double)strided_get_integer(array, i);
     }
 }
 
@@ -136,12 +133,9 @@ int64_t strided_get_integer(const mt_array *array, int64_t i)
     int64_t at = strided_offset(array, i);
     switch (array->dtype) {
     case MT_DTYPE_BOOL:
-    case MT_DTYPE_U8:
-        return ((const uint8_t *)array->data)[at];
-    case MT_DTYPE_I32:
-        return ((const int32_t *)array->data)[at];
-    default:
-        return ((const int64_t *)array->data)[at];
+    case MT_DTYPE_U8: return ((const uint8_t *)array->data)[at];
+    case MT_DTYPE_I32: return ((const int32_t *)array->data)[at];
+    default: return ((const int64_t *)array->data)[at];
     }
 }
 
@@ -149,24 +143,12 @@ void strided_set(const mt_array *array, int64_t i, double value)
 {
     int64_t at = strided_offset(array, i);
     switch (array->dtype) {
-    case MT_DTYPE_BOOL:
-        ((uint8_t *)array->data)[at] = value != 0;
-        break;
-    case MT_DTYPE_U8:
-        ((uint8_t *)array->data)[at] = (uint8_t)(int64_t)value;
-        break;
-    case MT_DTYPE_I32:
-        ((int32_t *)array->data)[at] = (int32_t)value;
-        break;
-    case MT_DTYPE_I64:
-        ((int64_t *)array->data)[at] = (int64_t)value;
-        break;
-    case MT_DTYPE_F32:
-        ((float *)array->data)[at] = (float)value;
-        break;
-    default:
-        ((double *)array->data)[at] = value;
-        break;
+    case MT_DTYPE_BOOL: ((uint8_t *)array->data)[at] = value != 0; break;
+    case MT_DTYPE_U8: ((uint8_t *)array->data)[at] = (uint8_t)(int64_t)value; break;
+    case MT_DTYPE_I32: ((int32_t *)array->data)[at] = (int32_t)value; break;
+    case MT_DTYPE_I64: ((int64_t *)array->data)[at] = (int64_t)value; break;
+    case MT_DTYPE_F32: ((float *)array->data)[at] = (float)value; break;
+    default: ((double *)array->data)[at] = value; break;
     }
 }
 

@@ -7,8 +7,8 @@
  *         for each ROWS rows of a
  *             a tile of sums, [ROWS, WIDTH], which the compiler keeps in registers
  *
- * L1 Every element of c is a sum over k in rising order within panels of DEPTH, whatever the sizes
- *    and strides: the place of an element in the matrix does not change its value.
+ * L1 Every element of c is a sum over k in rising order within panels of DEPTH, or in WIDTH lanes
+ *    where b is one contiguous column: its place in the matrix does not change its value.
  * L2 Integers wrap.
  */
 #include "kernels/product_loops.h"
@@ -89,8 +89,39 @@ enum {
         }                                                                                        \
     }                                                                                            \
                                                                                                  \
+    /* Contiguous rows times one contiguous column. */                                           \
+    static void name##_rows(const mt__product *p)                                                \
+    {                                                                                            \
+        const T *b = p->b;                                                                       \
+        for (int64_t i = 0; i < p->m; i++) {                                                     \
+            const T *a = (const T *)p->a + i * p->a_row;                                         \
+            SUM lanes[WIDTH];                                                                    \
+            memset(lanes, 0, sizeof lanes);                                                      \
+            int64_t k = 0;                                                                       \
+            for (; k + WIDTH <= p->k; k += WIDTH) {                                              \
+                for (int j = 0; j < WIDTH; j++) {                                                \
+                    lanes[j] += (SUM)a[k + j] * (SUM)b[k + j];                                   \
+                }                                                                                \
+            }                                                                                    \
+            for (int j = 0; k < p->k; k++, j++) {                                                \
+                lanes[j] += (SUM)a[k] * (SUM)b[k];                                               \
+            }                                                                                    \
+            SUM sum = 0;                                                                         \
+            for (int j = 0; j < WIDTH; j++) {                                                    \
+                sum += lanes[j];                                                                 \
+            }                                                                                    \
+            T *c = (T *)p->c + i * p->c_row;                                                     \
+            SUM beta = (SUM)(BETA);                                                              \
+            *c = (T)((beta == 0 ? 0 : beta * (SUM)*c) + (SUM)(ALPHA)*sum);                       \
+        }                                                                                        \
+    }                                                                                            \
+                                                                                                 \
     static void name(const mt__product *p)                                                       \
     {                                                                                            \
+        if (p->n == 1 && p->a_col == 1 && p->b_row == 1) {                                       \
+            name##_rows(p);                                                                      \
+            return;                                                                              \
+        }                                                                                        \
         for (int64_t j0 = 0; j0 < p->n; j0 += WIDTH) {                                           \
             int64_t k0 = 0;                                                                      \
             do {                                                                                 \

@@ -218,17 +218,23 @@ static uint32_t pop_ready(task *t)
 /* ---- before the run: who waits for how many, who is needed --------------------------------------
  */
 
+static int count_edge(task *t, const mt__edge *edge)
+{
+    uint32_t number = NO_SLOT;
+    if (edge->node != NULL) {
+        MT_TRY(need_slot(t, edge->node, &number));
+        t->slots[number].waits++;
+    }
+    return MT_OK;
+}
+
 /* The slots are the queue of the walk too. */
 static int count_edges(task *t)
 {
     for (size_t i = 0; i < t->n_slots; i++) {
         mt_node *node = t->slots[i].node;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
-            if (node->edges[k].node != NULL) {
-                uint32_t next = 0;
-                MT_TRY(need_slot(t, node->edges[k].node, &next));
-                t->slots[next].waits++;
-            }
+            MT_TRY(count_edge(t, &node->edges[k]));
         }
     }
     return MT_OK;
@@ -373,6 +379,7 @@ static int run_leaf(mt_node *node, mt_tensor *take_grad)
 
 /* What a node's run needs beside the node. */
 typedef struct inputs {
+    uint32_t count;
     mt_tensor **grads;
     uint32_t *slots; /* of the next nodes */
     bool *wanted;
@@ -381,7 +388,7 @@ typedef struct inputs {
 /* Hands the gradients on. All of them are taken, also where it fails. */
 static int hand_on(task *t, mt_node *node, const inputs *in, int status)
 {
-    for (uint32_t i = 0; i < node->n_inputs; i++) {
+    for (uint32_t i = 0; i < in->count; i++) {
         mt_tensor *grad = in->grads[i];
         in->grads[i] = NULL;
         if (status != MT_OK || in->slots[i] == NO_SLOT) {
@@ -414,7 +421,7 @@ static int run_inputs(task *t, slot *s, mt_tensor **grads, const inputs *in)
 {
     mt_node *node = s->node;
     bool any_wanted = false;
-    for (uint32_t i = 0; i < node->n_inputs; i++) {
+    for (uint32_t i = 0; i < in->count; i++) {
         mt_node *next = node->edges[i].node;
         in->grads[i] = NULL;
         in->slots[i] = next == NULL ? NO_SLOT : find_slot(t, next);
@@ -440,7 +447,7 @@ static int run_node(task *t, slot *s, mt_tensor **grads)
         mt_tensor *stack_grads[STACK_INPUTS];
         uint32_t stack_slots[STACK_INPUTS];
         bool stack_wanted[STACK_INPUTS];
-        inputs in = {stack_grads, stack_slots, stack_wanted};
+        inputs in = {n, stack_grads, stack_slots, stack_wanted};
         return run_inputs(t, s, grads, &in);
     }
     size_t bytes = n * (sizeof(mt_tensor *) + sizeof(uint32_t) + sizeof(bool));
@@ -449,7 +456,7 @@ static int run_node(task *t, slot *s, mt_tensor **grads)
         return mtb_fail(MT_ENOMEM, "backward(): no memory for the %u inputs of %s", n,
                         mt_node_name(s->node));
     }
-    inputs in = {.grads = (mt_tensor **)(void *)block};
+    inputs in = {.count = n, .grads = (mt_tensor **)(void *)block};
     in.slots = (uint32_t *)(void *)(in.grads + n);
     in.wanted = (bool *)(in.slots + n);
     int status = run_inputs(t, s, grads, &in);

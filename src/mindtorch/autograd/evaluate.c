@@ -67,12 +67,12 @@ static void drop_held(mt_value *value)
     value->kind = MT_KIND_NONE;
 }
 
-static void drop_saved(frame *f, const mt__op_row *row)
+static void drop_saved(frame *f)
 {
-    for (uint32_t i = 0; i < row->n_params; i++) {
+    for (uint32_t i = 0; i < f->n_args; i++) {
         drop_held(&f->args[i]);
     }
-    for (uint32_t i = 0; i < row->n_results; i++) {
+    for (uint32_t i = 0; i < f->n_results; i++) {
         drop_held(&f->results[i]);
     }
 }
@@ -80,9 +80,8 @@ static void drop_saved(frame *f, const mt__op_row *row)
 /* Room for copies of lists, before the lock is taken. */
 static int need_lists(frame *f, const mt_node *node)
 {
-    const mt__op_row *row = node->row;
     int status = MT_OK;
-    for (uint32_t i = 0; i < row->n_params; i++) {
+    for (uint32_t i = 0; i < f->n_args; i++) {
         f->args[i] = node->of.op.args[i];
         if (f->args[i].kind == MT_KIND_TENSOR) {
             f->args[i].of.tensor = NULL;
@@ -94,7 +93,7 @@ static int need_lists(frame *f, const mt_node *node)
             }
         }
     }
-    for (uint32_t i = 0; i < row->n_results; i++) {
+    for (uint32_t i = 0; i < f->n_results; i++) {
         f->results[i] = node->of.op.results[i];
         if (f->results[i].kind == MT_KIND_TENSOR) {
             f->results[i].of.tensor = NULL;
@@ -106,7 +105,8 @@ static int need_lists(frame *f, const mt_node *node)
 static void hold_value(mt_value *held, const mt_value *saved)
 {
     if (saved->kind == MT_KIND_TENSOR) {
-        held->of.tensor = mt_tensor_retain(saved->of.tensor);
+        held->of.tensor = saved->of.tensor;
+        mt_tensor_retain(held->of.tensor);
     } else if (saved->kind == MT_KIND_TENSORS) {
         mt_tensor **list = (mt_tensor **)(uintptr_t)held->of.tensors; /* our own copy */
         for (uint32_t i = 0; i < saved->count; i++) {
@@ -118,17 +118,16 @@ static void hold_value(mt_value *held, const mt_value *saved)
 /* E1. */
 static int hold_saved(frame *f, mt_node *node)
 {
-    const mt__op_row *row = node->row;
     MT_TRY(need_lists(f, node));
     if (node->n_saved == 0) {
         return MT_OK;
     }
     mt__node_lock(node);
     bool released = node->released;
-    for (uint32_t i = 0; !released && i < row->n_params; i++) {
+    for (uint32_t i = 0; !released && i < f->n_args; i++) {
         hold_value(&f->args[i], &node->of.op.args[i]);
     }
-    for (uint32_t i = 0; !released && i < row->n_results; i++) {
+    for (uint32_t i = 0; !released && i < f->n_results; i++) {
         hold_value(&f->results[i], &node->of.op.results[i]);
     }
     mt__node_unlock(node);
@@ -150,24 +149,25 @@ static int check_list(const mt_node *node, const mt_value *list, const mt_value 
 
 static int check_versions(const frame *f, mt_node *node)
 {
-    const mt__op_row *row = node->row;
     const uint32_t *versions = node->of.op.versions;
-    for (uint32_t i = 0; i < row->n_params; i++) {
+    for (uint32_t i = 0; i < f->n_args; i++) {
         const mt_value *arg = &f->args[i];
         uint32_t input = node->of.op.first[i];
-        if (arg->kind == MT_KIND_TENSOR && mt_tensor_version(arg->of.tensor) != versions[i]) {
-            return mt__refuse_version(arg->of.tensor, versions[i], &node->edges[input]);
+        const mt_tensor *tensor = arg->kind == MT_KIND_TENSOR ? arg->of.tensor : NULL;
+        if (tensor != NULL && mt_tensor_version(tensor) != versions[i]) {
+            return mt__refuse_version(tensor, versions[i], &node->edges[input]);
         }
         if (arg->kind == MT_KIND_TENSORS) {
             MT_TRY(check_list(node, arg, &node->of.op.args[i], input));
         }
     }
-    versions += row->n_params;
-    for (uint32_t i = 0; i < row->n_results; i++) {
+    versions += f->n_args;
+    for (uint32_t i = 0; i < f->n_results; i++) {
         const mt_value *result = &f->results[i];
-        if (result->kind == MT_KIND_TENSOR && mt_tensor_version(result->of.tensor) != versions[i]) {
+        const mt_tensor *tensor = result->kind == MT_KIND_TENSOR ? result->of.tensor : NULL;
+        if (tensor != NULL && mt_tensor_version(tensor) != versions[i]) {
             mt__edge self = {node, i};
-            return mt__refuse_version(result->of.tensor, versions[i], &self);
+            return mt__refuse_version(tensor, versions[i], &self);
         }
     }
     return MT_OK;
@@ -205,31 +205,39 @@ static int replace_sliced(mt_tensor **held, mt_node *outer)
     return status;
 }
 
+static int place_arg(mt_value *arg, const mt__edge *edges)
+{
+    if (arg->kind == MT_KIND_TENSOR) {
+        return replace(&arg->of.tensor, edges);
+    }
+    for (uint32_t k = 0; arg->kind == MT_KIND_TENSORS && k < arg->count; k++) {
+        mt_tensor **held = (mt_tensor **)(uintptr_t)&arg->of.tensors[k]; /* our own copy */
+        if (*held != NULL) {
+            MT_TRY(replace(held, &edges[k]));
+        }
+    }
+    return MT_OK;
+}
+
+static int place_result(mt_value *result, mt_node *node, uint32_t i)
+{
+    if (result->kind != MT_KIND_TENSOR || result->of.tensor == NULL ||
+        mt__tensor_category(result->of.tensor) != MT_CATEGORY_REAL) {
+        return MT_OK;
+    }
+    mt__edge self = {node, i};
+    return node->of.op.outer != NULL ? replace_sliced(&result->of.tensor, node->of.op.outer)
+                                     : replace(&result->of.tensor, &self);
+}
+
 /* E2. */
 static int place_saved(frame *f, mt_node *node)
 {
-    const mt__op_row *row = node->row;
-    for (uint32_t i = 0; i < row->n_params; i++) {
-        mt_value *arg = &f->args[i];
-        const mt__edge *edges = &node->edges[node->of.op.first[i]];
-        if (arg->kind == MT_KIND_TENSOR) {
-            MT_TRY(replace(&arg->of.tensor, edges));
-        }
-        for (uint32_t k = 0; arg->kind == MT_KIND_TENSORS && k < arg->count; k++) {
-            if (arg->of.tensors[k] != NULL) {
-                MT_TRY(replace((mt_tensor **)(uintptr_t)&arg->of.tensors[k], &edges[k]));
-            }
-        }
+    for (uint32_t i = 0; i < f->n_args; i++) {
+        MT_TRY(place_arg(&f->args[i], &node->edges[node->of.op.first[i]]));
     }
-    for (uint32_t i = 0; i < row->n_results; i++) {
-        mt_value *result = &f->results[i];
-        if (result->kind != MT_KIND_TENSOR ||
-            mt__tensor_category(result->of.tensor) != MT_CATEGORY_REAL) {
-            continue;
-        }
-        mt__edge self = {node, i};
-        MT_TRY(node->of.op.outer != NULL ? replace_sliced(&result->of.tensor, node->of.op.outer)
-                                         : replace(&result->of.tensor, &self));
+    for (uint32_t i = 0; i < f->n_results; i++) {
+        MT_TRY(place_result(&f->results[i], node, i));
     }
     return MT_OK;
 }
@@ -268,7 +276,7 @@ static int run_user(frame *f, const mt_node *node)
     const mt__op_row *row = node->row;
     mt_tensor *grads_in[MT_MAX_PARAMS] = {NULL};
     const uint32_t *first = node->of.op.first;
-    for (uint32_t i = 0; i < row->n_params; i++) {
+    for (uint32_t i = 0; i < f->n_args; i++) {
         bool list = f->args[i].kind == MT_KIND_TENSORS;
         for (uint32_t k = first[i]; list && k < first[i + 1]; k++) {
             if (f->b.wanted[k]) {
@@ -280,7 +288,7 @@ static int run_user(frame *f, const mt_node *node)
     }
     int status =
         row->user_backward(row->user_context, f->b.args, f->b.results, f->b.grads, grads_in);
-    for (uint32_t i = 0; i < row->n_params; i++) {
+    for (uint32_t i = 0; i < f->n_args; i++) {
         if (grads_in[i] != NULL && status == MT_OK && f->args[i].kind == MT_KIND_TENSOR) {
             f->b.grads_in[first[i]] = grads_in[i];
         } else {
@@ -318,6 +326,8 @@ static int run_op(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt
     f.b.wanted = wanted;
     f.b.n_temps = 0;
     f.geometry = node->of.op.geometry;
+    f.n_args = node->row->n_params;
+    f.n_results = node->row->n_results;
     int status = unpack_metas(&f, node);
     if (status != MT_OK) {
         return status;
@@ -326,7 +336,7 @@ static int run_op(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt
     for (uint32_t i = 0; i < f.b.n_temps; i++) {
         mt_tensor_release(f.b.temps[i]);
     }
-    drop_saved(&f, node->row);
+    drop_saved(&f);
     if (f.metas != f.stack_metas) {
         mtb_free(f.metas);
     }

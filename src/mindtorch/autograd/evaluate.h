@@ -17,6 +17,8 @@ typedef struct mt__frame {
     mt__backward b;  /* first: formulas hand it back to us */
     mt__meta *metas; /* of inputs, then of outputs */
     const mt__geometry *geometry;
+    uint32_t n_args;
+    uint32_t n_results;
     mt_value args[MT_MAX_PARAMS];
     mt_value results[MT_MAX_RESULTS];
     mt__meta stack_metas[MT_STACK_METAS];

@@ -361,9 +361,12 @@ int mt_function_apply(const mt_function *function, void *context, mt_tensor *con
     for (size_t i = 0; i < n_outputs; i++) {
         outputs[i] = NULL;
     }
-    MT_TRY(new_call(function, context, &a.call));
+    int status = new_call(function, context, &a.call);
+    if (a.call == NULL) {
+        return status;
+    }
     bool graph = !mt__thread.grad_disabled && mt__thread.below_autograd == 0 && any_needs(&a);
-    int status = run_forward(&a);
+    status = run_forward(&a);
     if (status == MT_OK && graph) {
         status = record(&a);
     } else {

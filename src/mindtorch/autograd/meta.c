@@ -38,8 +38,9 @@ static void set_tap_aside(mt__autograd *meta)
     }
 }
 
-void mt__autograd_free(mt__autograd *meta)
+void mt__autograd_free(mt__autograd *autograd)
 {
+    mt__autograd *meta = autograd;
     set_tap_aside(meta);
     while (meta->older_taps != NULL) {
         mt__tap *tap = meta->older_taps;

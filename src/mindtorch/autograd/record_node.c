@@ -146,50 +146,51 @@ static void copy_data(const mt_value *arg, mt_value *saved, char **data)
     }
 }
 
-static int edges_of(mt_node *node, mt_tensor *const *tensors, uint32_t count, uint32_t first)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (tensors[i] != NULL) {
-            MT_TRY(mt__edge_of(tensors[i], &node->edges[first + i]));
-        }
-    }
-    return MT_OK;
-}
-
 typedef struct filling {
     char *data;  /* lists and texts */
     char *metas; /* packed */
     uint32_t input;
 } filling;
 
+static int fill_tensor(mt_node *node, mt_tensor *tensor, uint32_t i, bool save, filling *f)
+{
+    mt_value *saved = &node->of.op.args[i];
+    mt__edge *edge = &node->edges[f->input++];
+    mt__pack_meta(&f->metas, tensor);
+    MT_TRY(mt__edge_of(tensor, edge));
+    if (save && saved->kind == MT_KIND_NONE) { /* else kept_self stands there */
+        MT_TRY(save_tensor(tensor, edge, &saved->of.tensor));
+        saved->kind = MT_KIND_TENSOR;
+        node->n_saved++;
+    }
+    if (saved->kind == MT_KIND_TENSOR) {
+        node->of.op.versions[i] = version_of(saved->of.tensor);
+    }
+    return MT_OK;
+}
+
+static int fill_tensors(mt_node *node, const mt_value *list, uint32_t i, bool save, filling *f)
+{
+    mt__edge *edges = &node->edges[f->input];
+    f->input += list->count;
+    for (uint32_t k = 0; k < list->count; k++) {
+        mt_tensor *tensor = list->of.tensors[k];
+        mt__pack_meta(&f->metas, tensor);
+        if (tensor != NULL) {
+            MT_TRY(mt__edge_of(tensor, &edges[k]));
+        }
+    }
+    return save ? save_list(node, list, edges, &node->of.op.args[i], &f->data) : MT_OK;
+}
+
 /* Argument i into the node: edge, meta, and the value if it is saved. */
-static int fill_arg(mt_node *node, const mt_value *arg, uint32_t i, bool save, filling *f)
+MT_INLINE int fill_arg(mt_node *node, const mt_value *arg, uint32_t i, bool save, filling *f)
 {
     mt_value *saved = &node->of.op.args[i];
     node->of.op.first[i] = f->input;
     switch ((mt_kind)arg->kind) {
-    case MT_KIND_TENSOR: {
-        mt__edge *edge = &node->edges[f->input++];
-        mt__pack_meta(&f->metas, arg->of.tensor);
-        MT_TRY(mt__edge_of(arg->of.tensor, edge));
-        if (save && saved->kind == MT_KIND_NONE) { /* else kept_self stands there */
-            MT_TRY(save_tensor(arg->of.tensor, edge, &saved->of.tensor));
-            saved->kind = MT_KIND_TENSOR;
-            node->n_saved++;
-        }
-        if (saved->kind == MT_KIND_TENSOR) {
-            node->of.op.versions[i] = version_of(saved->of.tensor);
-        }
-        return MT_OK;
-    }
-    case MT_KIND_TENSORS:
-        for (uint32_t k = 0; k < arg->count; k++) {
-            mt__pack_meta(&f->metas, arg->of.tensors[k]);
-        }
-        MT_TRY(edges_of(node, arg->of.tensors, arg->count, f->input));
-        f->input += arg->count;
-        return save ? save_list(node, arg, &node->edges[f->input - arg->count], saved, &f->data)
-                    : MT_OK;
+    case MT_KIND_TENSOR: return fill_tensor(node, arg->of.tensor, i, save, f);
+    case MT_KIND_TENSORS: return fill_tensors(node, arg, i, save, f);
     case MT_KIND_INTS:
     case MT_KIND_TEXT: copy_data(arg, saved, &f->data); return MT_OK;
     case MT_KIND_GENERATOR: return MT_OK; /* it has moved on, and may be gone */

@@ -105,6 +105,7 @@ static int run_from(mt_tensor *const *tensors, mt_tensor *const *gradients, size
         job->retain = (flags & (MT_CREATE_GRAPH | MT_RETAIN_GRAPH)) != 0;
         status = mt__engine_run(job);
     }
+    job->roots = NULL;
     drop_roots(roots, job->n_roots);
     if (roots != stack_roots) {
         mtb_free(roots);

@@ -14,13 +14,9 @@
 static int fill_self(mt__call *call, const mt_scalar *value)
 {
     mt_tensor *self = call->args[0].of.tensor;
+    MT_TRY(mt__fill(self, value));
     mt__result_same(call, 0, self);
-    mt__kernel_args args = {.kernel = MT_KERNEL_FILL,
-                            .n_tensors = 1,
-                            .tensors = {self},
-                            .n_scalars = 1,
-                            .scalars = {mt__number_as(value, (mt_dtype)self->dtype)}};
-    return self->numel == 0 ? MT_OK : mt__kernel(call, &args);
+    return MT_OK;
 }
 
 int mt__run_fill_(mt__call *call)
@@ -85,22 +81,13 @@ int mt__run_copy_(mt__call *call)
 /* ---- new ones ----------------------------------------------------------------------------------
  */
 
-/* A copy that keeps the layout, on the call's device. */
-static int copy_as(mt__call *call, mt_dtype dtype)
-{
-    mt_tensor *self = call->args[0].of.tensor;
-    mt__shape shape = mt__tensor_shape(self);
-    MT_TRY(mt__result_laid_out(call, 0, dtype, &shape, self));
-    return mt__copy_elements(call->results[0].of.tensor, self);
-}
-
 /* memory_format as torch counts: 0 contiguous, 1 (and none) as it is. */
 int mt__run_clone(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
     int64_t format = mt__arg_given(call, 1) ? mt__arg_int(call, 1) : 1;
     if (format == 1) {
-        return copy_as(call, (mt_dtype)self->dtype);
+        return mt__result_copy(call, self, (mt_dtype)self->dtype);
     }
     if (format != 0) {
         return mtb_fail(MT_ENOTSUP, "clone(): memory_format %" PRId64 " is not 0 or 1", format);
@@ -133,7 +120,7 @@ int mt__run__to_copy(mt__call *call)
         MT_TRY(mt__device_check(mt__op_name(call), (mt_device)mt__arg_int(call, 2)));
         call->device = (mt_device)mt__arg_int(call, 2);
     }
-    return copy_as(call, dtype == MT_DTYPE_NONE ? (mt_dtype)self->dtype : dtype);
+    return mt__result_copy(call, self, dtype == MT_DTYPE_NONE ? (mt_dtype)self->dtype : dtype);
 }
 
 int mt__run_to(mt__call *call)

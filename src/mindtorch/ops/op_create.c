@@ -20,16 +20,6 @@ static mt_dtype dtype_or(const mt__call *call, mt_dtype otherwise)
     return dtype == MT_DTYPE_NONE ? otherwise : dtype;
 }
 
-static int fill(mt__call *call, mt_tensor *out, const mt_scalar *value)
-{
-    mt__kernel_args args = {.kernel = MT_KERNEL_FILL,
-                            .n_tensors = 1,
-                            .tensors = {out},
-                            .n_scalars = 1,
-                            .scalars = {mt__number_as(value, (mt_dtype)out->dtype)}};
-    return out->numel == 0 ? MT_OK : mt__kernel(call, &args);
-}
-
 /* A result of the size that parameter 0 says. */
 static int new_of_size(mt__call *call, mt_dtype dtype, mt_tensor **out)
 {
@@ -43,7 +33,7 @@ static int new_filled(mt__call *call, mt_dtype dtype, mt_scalar value)
     mt_tensor *out = NULL;
     MT_TRY(mt__number_fits(&value, dtype));
     MT_TRY(new_of_size(call, dtype, &out));
-    return fill(call, out, &value);
+    return mt__fill(out, &value);
 }
 
 /* A number's own type: what full() takes when none is given. */
@@ -82,7 +72,7 @@ int mt__run_scalar_tensor(mt__call *call)
     mt_dtype dtype = dtype_or(call, mt_default_dtype());
     MT_TRY(mt__number_fits(&call->args[0], dtype));
     MT_TRY(mt__result_new(call, 0, dtype, &shape, &out));
-    return fill(call, out, &call->args[0]);
+    return mt__fill(out, &call->args[0]);
 }
 
 int mt__run_eye(mt__call *call)
@@ -123,7 +113,7 @@ static int new_like_filled(mt__call *call, mt_scalar value)
     mt_tensor *out = NULL;
     MT_TRY(mt__number_fits(&value, dtype_or(call, (mt_dtype)call->args[0].of.tensor->dtype)));
     MT_TRY(new_like(call, &out));
-    return fill(call, out, &value);
+    return mt__fill(out, &value);
 }
 
 int mt__run_empty_like(mt__call *call)

@@ -4,6 +4,7 @@
  * error, unless the result is empty as well.
  */
 #include "base/fail.h"
+#include "mindtorch/ops/pointwise_plan.h"
 #include "mindtorch/ops/reduction_plan.h"
 
 #include <inttypes.h>
@@ -139,16 +140,6 @@ static int launch_index(mt__call *call, bool largest, const mt_tensor *values,
     return mt__launch(call->device, &kernel);
 }
 
-static int fill_zero(mt__call *call, mt_tensor *indices)
-{
-    mt__kernel_args args = {.kernel = MT_KERNEL_FILL,
-                            .n_tensors = 1,
-                            .tensors = {indices},
-                            .n_scalars = 1,
-                            .scalars = {mt_int(0)}};
-    return mt__kernel(call, &args);
-}
-
 static int run_with_places(mt__call *call, bool largest)
 {
     mt_tensor *self = call->args[0].of.tensor;
@@ -166,8 +157,9 @@ static int run_with_places(mt__call *call, bool largest)
         return MT_OK;
     }
     if (self->n_dims == 0) {
+        const mt_scalar first = mt_int(0);
         MT_TRY(mt__copy_elements(values, self));
-        return fill_zero(call, indices);
+        return mt__fill(indices, &first);
     }
     if (dtype != MT_DTYPE_BOOL) {
         return launch_index(call, largest, values, indices, self, dim);

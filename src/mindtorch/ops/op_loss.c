@@ -73,7 +73,8 @@ static int check_beta(double beta)
     return mtb_fail(MT_ERUNTIME, "smooth_l1_loss does not support negative values for beta.");
 }
 
-/* With z = |self - target| and m = min(z, beta), both pieces are m (z - m / 2) / beta. */
+/* With d = self - target and c = d held between -beta and beta, both pieces are c (d - c / 2) /
+ * beta. The division is left to the end, where a reduced loss is a single number. */
 int mt__run_smooth_l1_loss(mt__call *call)
 {
     int64_t reduction = mt__arg_int(call, 2);
@@ -82,16 +83,19 @@ int mt__run_smooth_l1_loss(mt__call *call)
     difference d = {.self = NULL};
     mt_tensor *elements = NULL;
     MT_TRY(begin_loss(call, reduction, &d, &elements));
-    MT_TRY(mt__nn_unary(call, MT_UNARY_ABS, elements, elements));
-    if (beta > 0.0) {
-        mt_tensor *least = NULL;
-        MT_TRY(mt__temp_new(call, d.dtype, &d.shape, &least));
-        MT_TRY(mt__nn_clamp(call, least, elements, NULL, &beta));
-        MT_TRY(mt__nn_binary(call, MT_BINARY_SUB, elements, elements, least, 0.5));
-        MT_TRY(mt__nn_binary_scalar(call, MT_BINARY_DIV, least, least, beta));
-        MT_TRY(mt__nn_binary(call, MT_BINARY_MUL, elements, elements, least, 1.0));
+    if (beta == 0.0) {
+        MT_TRY(mt__nn_unary(call, MT_UNARY_ABS, elements, elements));
+        return mt__loss_reduce(call, reduction, elements);
     }
-    return mt__loss_reduce(call, reduction, elements);
+    double lower = -beta;
+    mt_tensor *held = NULL;
+    MT_TRY(mt__temp_new(call, d.dtype, &d.shape, &held));
+    MT_TRY(mt__nn_clamp(call, held, elements, &lower, &beta));
+    MT_TRY(mt__nn_binary(call, MT_BINARY_SUB, elements, elements, held, 0.5));
+    MT_TRY(mt__nn_binary(call, MT_BINARY_MUL, elements, elements, held, 1.0));
+    MT_TRY(mt__loss_reduce(call, reduction, elements));
+    mt_tensor *out = call->results[0].of.tensor;
+    return beta == 1.0 ? MT_OK : mt__nn_binary_scalar(call, MT_BINARY_DIV, out, out, beta);
 }
 
 /* Derivatives: arguments grad_output, self, target, reduction. Result 0 becomes grad * slope, where

@@ -158,9 +158,7 @@ int mt__run_bitwise_not(mt__call *call)
 static int run_copy(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    mt__shape shape = mt__tensor_shape(self);
-    MT_TRY(mt__result_laid_out(call, 0, (mt_dtype)self->dtype, &shape, self));
-    return mt__copy_elements(call->results[0].of.tensor, self);
+    return mt__result_copy(call, self, (mt_dtype)self->dtype);
 }
 
 int mt__run_sign(mt__call *call)
@@ -206,12 +204,8 @@ static int run_classify(mt__call *call, mt_unary code, bool of_integers)
     }
     mt__shape shape = mt__tensor_shape(self);
     MT_TRY(mt__result_laid_out(call, 0, MT_DTYPE_BOOL, &shape, self));
-    mt__kernel_args fill = {.kernel = MT_KERNEL_FILL,
-                            .n_tensors = 1,
-                            .tensors = {call->results[0].of.tensor},
-                            .n_scalars = 1,
-                            .scalars = {mt_bool(of_integers)}};
-    return self->numel == 0 ? MT_OK : mt__kernel(call, &fill);
+    const mt_scalar value = mt_bool(of_integers);
+    return mt__fill(call->results[0].of.tensor, &value);
 }
 
 int mt__run_isnan(mt__call *call)
@@ -316,12 +310,8 @@ static int fill_nan(mt__call *call, mt_dtype dtype)
     } else {
         MT_TRY(mt__result_laid_out(call, 0, dtype, &shape, self));
     }
-    mt__kernel_args fill = {.kernel = MT_KERNEL_FILL,
-                            .n_tensors = 1,
-                            .tensors = {call->results[0].of.tensor},
-                            .n_scalars = 1,
-                            .scalars = {mt_real(NAN)}};
-    return self->numel == 0 ? MT_OK : mt__kernel(call, &fill);
+    const mt_scalar nan_value = mt_real(NAN);
+    return mt__fill(call->results[0].of.tensor, &nan_value);
 }
 
 /* lower and upper are the numbers of the parameters, 0 = there is none. */

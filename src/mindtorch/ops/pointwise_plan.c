@@ -370,9 +370,37 @@ int mt__pointwise_flat(mt__call *call, mt_kernel kernel, uint16_t code, uint32_t
         .tensors = arrays,
         .n_tensors = n_tensors,
         .ints = &form,
-        .n_ints = 1,
+        .n_ints = kernel == MT_KERNEL_BINARY,
         .scalars = scalars,
         .n_scalars = kernel == MT_KERNEL_BINARY ? 2 : 0,
     };
     return tensors[0]->numel == 0 ? MT_OK : mt__launch(call->device, &k);
+}
+
+int mt__fill(mt_tensor *tensor, const mt_scalar *number)
+{
+    const mt_scalar value = mt__number_as(number, (mt_dtype)tensor->dtype);
+    const mt_array array = mt__array(tensor);
+    mt_kernel_call k = {
+        .kernel = MT_KERNEL_FILL,
+        .tensors = &array,
+        .n_tensors = 1,
+        .scalars = &value,
+        .n_scalars = 1,
+    };
+    return tensor->numel == 0 ? MT_OK : mt__launch(tensor->device, &k);
+}
+
+int mt__result_copy(mt__call *call, mt_tensor *self, mt_dtype dtype)
+{
+    mt_tensor *out = NULL;
+    if (MT_LIKELY(self->contiguous && self->device == call->device)) {
+        MT_TRY(mt__tensor_new_like(self, dtype, &out));
+        mt__give(call, 0, out);
+        mt_tensor *const tensors[] = {out, self};
+        return mt__pointwise_flat(call, MT_KERNEL_COPY, 0, 2, tensors, 0, NULL);
+    }
+    mt__shape shape = mt__tensor_shape(self);
+    MT_TRY(mt__result_laid_out(call, 0, dtype, &shape, self));
+    return mt__copy_elements(call->results[0].of.tensor, self);
 }

@@ -36,8 +36,14 @@ typedef struct mt__pointwise {
 /* Runs it; the result is result 0 of the call, in place if the row says so. */
 int mt__pointwise_run(mt__call *call, const mt__pointwise *what);
 
+/* FILL, on the tensor's own device. The number is turned into its type. */
+int mt__fill(mt_tensor *tensor, const mt_scalar *number);
+
+/* A copy of `self` as result 0, of another type perhaps, on the call's device. */
+int mt__result_copy(mt__call *call, mt_tensor *self, mt_dtype dtype);
+
 /* One kernel over tensors in one piece, of numel elements each: the way of small ops. tensors[0] is
- * written. form and scalars as kernels.def says for BINARY; UNARY looks at neither. */
+ * written. form and scalars as kernels.def says for BINARY; UNARY and COPY look at neither. */
 int mt__pointwise_flat(mt__call *call, mt_kernel kernel, uint16_t code, uint32_t n_tensors,
                        mt_tensor *const *tensors, int64_t form, const mt_scalar scalars[2]);
 

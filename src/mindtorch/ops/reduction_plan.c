@@ -4,7 +4,7 @@
  */
 #include "mindtorch/ops/reduction_plan.h"
 
-#include "mindtorch/ops/type_names.h"
+#include "mindtorch/ops/pointwise_plan.h"
 
 int mt__reduced_dims(const mt__call *call, uint32_t i, const mt_tensor *self, uint32_t *mask)
 {
@@ -59,19 +59,12 @@ static void see_output(const mt__reduction *what, const mt_tensor *out, int64_t 
     }
 }
 
-static int fill_outputs(mt__call *call, const mt__reduction *what, mt_scalar value)
+static int fill_outputs(const mt__reduction *what, mt_scalar value)
 {
     for (uint32_t i = 0; i < what->n_outputs; i++) {
-        mt_tensor *out = what->outputs[i];
-        if (out == NULL || out->numel == 0) {
-            continue;
+        if (what->outputs[i] != NULL) {
+            MT_TRY(mt__fill(what->outputs[i], &value));
         }
-        mt__kernel_args args = {.kernel = MT_KERNEL_FILL,
-                                .n_tensors = 1,
-                                .tensors = {out},
-                                .n_scalars = 1,
-                                .scalars = {mt__number_as(&value, (mt_dtype)out->dtype)}};
-        MT_TRY(mt__kernel(call, &args));
     }
     return MT_OK;
 }
@@ -81,7 +74,7 @@ int mt__reduction_run(mt__call *call, const mt__reduction *what, mt_scalar of_no
     static const int64_t one = 1;
     const mt_tensor *in = what->input;
     if (in->numel == 0) {
-        return fill_outputs(call, what, of_nothing);
+        return fill_outputs(what, of_nothing);
     }
     mt_array arrays[3];
     int64_t strides[2][MT_MAX_DIMS];

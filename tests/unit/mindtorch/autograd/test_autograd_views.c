@@ -146,13 +146,13 @@ static int run_assignment(world *w, char *const *words, size_t n_words)
     } else if (strcmp(op, "add") == 0) {
         status = mt_add(a, get(w, words[4]), &out);
     } else if (strcmp(op, "muls") == 0) {
-        status = mt_mul_scalar(a, mt_real(atof(words[4])), &out);
+        status = mt_mul_scalar(a, mt_real(strtod(words[4], NULL)), &out);
     } else if (strcmp(op, "exp") == 0) {
         status = mt_exp(a, &out);
     } else {
         int64_t n[MAX_WORDS] = {0};
         for (size_t i = 4; i < n_words; i++) {
-            n[i - 4] = atoll(words[i]);
+            n[i - 4] = strtoll(words[i], NULL, 10);
         }
         status = run_view(op, a, n, n_words - 4, &out);
     }
@@ -184,7 +184,7 @@ static int run_write(world *w, char *const *words, size_t n_words)
     if (strcmp(words[0], "copy_") == 0) {
         return mt_copy_(a, get(w, words[2]), false);
     }
-    mt_scalar number = mt_real(n_words > 2 ? atof(words[2]) : 0);
+    mt_scalar number = mt_real(n_words > 2 ? strtod(words[2], NULL) : 0);
     return strcmp(words[0], "muls_") == 0   ? mt_mul_scalar_(a, number)
            : strcmp(words[0], "adds_") == 0 ? mt_add_scalar_(a, number)
            : strcmp(words[0], "fill_") == 0 ? mt_fill_scalar_(a, number)
@@ -193,7 +193,11 @@ static int run_write(world *w, char *const *words, size_t n_words)
 
 static int run_statement(world *w, char *statement)
 {
+    static char nothing[] = "";
     char *words[MAX_WORDS];
+    for (size_t i = 0; i < MAX_WORDS; i++) {
+        words[i] = nothing;
+    }
     size_t n = 0;
     char *rest = NULL;
     for (char *word = strtok_r(statement, " ", &rest); word != NULL && n < MAX_WORDS;
@@ -211,7 +215,7 @@ static int run_program(world *w, const char *program)
 {
     char text[512];
     REQUIRE(strlen(program) < sizeof(text));
-    strcpy(text, program);
+    memcpy(text, program, strlen(program) + 1);
     char *rest = NULL;
     for (char *part = strtok_r(text, ";", &rest); part != NULL; part = strtok_r(NULL, ";", &rest)) {
         int status = run_statement(w, part);
@@ -331,8 +335,8 @@ static void compare(const view_case *c, const char *what, const double *got, con
 static void run_case(const view_case *c)
 {
     world w;
-    double first[N_GRADS];
-    double second[N_GRADS];
+    double first[N_GRADS] = {0};
+    double second[N_GRADS] = {0};
     start(&w);
     int status = run_program(&w, c->program);
     if (status == MT_OK) {

@@ -80,8 +80,8 @@ def fields(options):
 
 
 print("/* SPDX-License-Identifier: Apache-2.0\n *\n"
-      " * CASE(name, kind, options, the seven numbers after five steps): what PyTorch gives. Made by\n"
-      " * record_optimizers.py, which says how.\n */")
+      " * CASE(name, kind, options, the seven numbers after five steps): what PyTorch gives. Made\n"
+      " * by record_optimizers.py, which says how.\n */")
 for name, kind, options in CASES:
     numbers = ", ".join(repr(x) for x in run(kind, options))
     print(f"CASE({name}, {kind}, {{ {fields(options)}; }},\n     {numbers})")
