@@ -51,10 +51,10 @@ typedef struct plan {
 typedef struct plan_list {
     plan *plans[KEPT];
     uint64_t clock;
-    bool registered;
 } plan_list;
 
-static _Thread_local plan_list kept;
+/* A pointer alone: thread-local memory of a library is scarce. Freed by the key's destructor. */
+static _Thread_local plan_list *kept;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static bool key_made;
@@ -84,8 +84,9 @@ static void free_plans(void *argument)
     plan_list *list = argument;
     for (unsigned i = 0; i < KEPT; i++) {
         free_plan(list->plans[i]);
-        list->plans[i] = NULL;
     }
+    mtb_free(list);
+    kept = NULL;
 }
 
 static void make_key(void)
@@ -103,9 +104,9 @@ static bool is_same(const plan *p, const mt__conv *conv)
 /* The place of a plan: its own, a free one, or the oldest's. */
 static plan **find_place(const mt__conv *conv)
 {
-    plan **oldest = &kept.plans[0];
+    plan **oldest = &kept->plans[0];
     for (unsigned i = 0; i < KEPT; i++) {
-        plan **place = &kept.plans[i];
+        plan **place = &kept->plans[i];
         if (is_same(*place, conv)) {
             return place;
         }
@@ -301,14 +302,22 @@ static bool build(plan *p)
     return made;
 }
 
+static bool make_list(void)
+{
+    (void)pthread_once(&key_once, make_key);
+    plan_list *made = key_made ? mtb_calloc(1, sizeof *made) : NULL;
+    if (made != NULL && pthread_setspecific(key, made) != 0) {
+        mtb_free(made);
+        made = NULL;
+    }
+    kept = made;
+    return made != NULL;
+}
+
 static plan *find_plan(const mt__conv *conv)
 {
-    if (!kept.registered) {
-        (void)pthread_once(&key_once, make_key);
-        kept.registered = key_made && pthread_setspecific(key, &kept) == 0;
-        if (!kept.registered) {
-            return NULL;
-        }
+    if (kept == NULL && !make_list()) {
+        return NULL;
     }
     plan **place = find_place(conv);
     if (!is_same(*place, conv)) {
@@ -324,7 +333,7 @@ static plan *find_plan(const mt__conv *conv)
         free_plan(*place);
         *place = made;
     }
-    (*place)->used = ++kept.clock;
+    (*place)->used = ++kept->clock;
     return (*place)->failed ? NULL : *place;
 }
 

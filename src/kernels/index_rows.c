@@ -70,7 +70,7 @@ static MT_COLD int refuse(const mt__index_rows *rows, int32_t i, int64_t value)
                     value, rows->dims[i], rows->limits[i]);
 }
 
-/* The same for an index tensor whose elements have one stride. */
+/* look_up_one() for an index tensor whose elements have one stride. */
 static int look_up_row(const mt__index_rows *rows, int32_t i, const int64_t *data, int64_t step,
                        mt__index_chunk *chunk)
 {

@@ -181,17 +181,26 @@ static void run_lanes(void *context, int64_t begin, int64_t end, int64_t piece)
 
 /* ---- short rows, turned ---- */
 
-#define TURN_ELEMENTS(T)                                           \
-    for (int64_t i = 0; i < length; i++) {                         \
-        ((T *)to)[i * to_step] = ((const T *)from)[i * from_step]; \
+/* Rows of tensor t, from their places to the columns of the buffer (in), or back. */
+#define TURN_ELEMENTS(T)                                  \
+    for (int64_t j = 0; j < width; j++) {                 \
+        T *row = (T *)lanes->data[t] + offsets[j][t];     \
+        T *column = (T *)buffer + j;                      \
+        for (int64_t i = 0; i < lanes->lengths[t]; i++) { \
+            if (in) {                                     \
+                column[i * TURNED] = row[i];              \
+            } else {                                      \
+                row[i] = column[i * TURNED];              \
+            }                                             \
+        }                                                 \
     }
 
-static void turn(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t length,
-                 int64_t bytes)
+MT_INLINE void turn(const lane_plan *lanes, uint32_t t, void *buffer,
+                    int64_t (*offsets)[MT_LANES_TENSORS], int64_t width, bool in)
 {
-    if (bytes == 4) {
+    if (lanes->bytes[t] == 4) {
         TURN_ELEMENTS(uint32_t)
-    } else if (bytes == 8) {
+    } else if (lanes->bytes[t] == 8) {
         TURN_ELEMENTS(uint64_t)
     } else {
         TURN_ELEMENTS(uint8_t)
@@ -214,20 +223,14 @@ static void run_turned(void *context, int64_t begin, int64_t end, int64_t piece)
         block.width = end - from < TURNED ? end - from : TURNED;
         for (int64_t j = 0; j < block.width; j++) {
             offsets_of(lanes, from + j, offsets[j]);
-            for (uint32_t t = job->n_outs; t < job->n_tensors; t++) {
-                turn(buffers[t] + j * lanes->bytes[t], TURNED,
-                     lanes->data[t] + offsets[j][t] * lanes->bytes[t], 1, lanes->lengths[t],
-                     lanes->bytes[t]);
-            }
+        }
+        for (uint32_t t = job->n_outs; t < job->n_tensors; t++) {
+            turn(lanes, t, buffers[t], offsets, block.width, true);
         }
         job->columns(job->context, &block);
-        for (int64_t j = 0; j < block.width; j++) {
-            for (uint32_t t = 0; t < job->n_outs; t++) {
-                if (lanes->data[t] != NULL) {
-                    turn(lanes->data[t] + offsets[j][t] * lanes->bytes[t], 1,
-                         buffers[t] + j * lanes->bytes[t], TURNED, lanes->lengths[t],
-                         lanes->bytes[t]);
-                }
+        for (uint32_t t = 0; t < job->n_outs; t++) {
+            if (lanes->data[t] != NULL) {
+                turn(lanes, t, buffers[t], offsets, block.width, false);
             }
         }
     }

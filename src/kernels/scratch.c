@@ -7,6 +7,7 @@
  * S1 Every request passes the allocator seam once, served from the cache or not: a test that makes
  *    the Nth request fail reaches it in either case.
  * S2 A thread keeps at most KEPT_BLOCKS blocks and KEPT_BYTES bytes, and frees them when it ends.
+ * S3 Giving back never fails: what cannot be kept is freed.
  */
 #include "kernels/scratch.h"
 
@@ -33,10 +34,10 @@ static_assert(sizeof(header) <= ALIGNMENT, "a header fits in front of an aligned
 typedef struct cache {
     header *blocks[KEPT_BLOCKS];
     size_t bytes;
-    bool registered; /* with the key whose destructor empties it */
 } cache;
 
-static _Thread_local cache kept;
+/* A pointer alone: thread-local memory of a library is scarce. Freed by the key's destructor. */
+static _Thread_local cache *kept;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static bool key_made;
@@ -46,48 +47,55 @@ static header *header_of(void *block)
     return (header *)((char *)block - ALIGNMENT);
 }
 
-static void empty_cache(void *argument)
+static void free_cache(void *argument)
 {
     cache *of_thread = argument;
     for (unsigned i = 0; i < KEPT_BLOCKS; i++) {
         if (of_thread->blocks[i] != NULL) {
             mtb_free(of_thread->blocks[i]->start);
-            of_thread->blocks[i] = NULL;
         }
     }
-    of_thread->bytes = 0;
+    mtb_free(of_thread);
+    kept = NULL;
 }
 
 static void make_key(void)
 {
-    key_made = pthread_key_create(&key, empty_cache) == 0;
+    key_made = pthread_key_create(&key, free_cache) == 0;
 }
 
 /* Without a key nothing is kept: what a thread kept would be lost with it. */
-static bool register_cache(void)
+static cache *cache_of_thread(void)
 {
-    (void)pthread_once(&key_once, make_key);
-    kept.registered = key_made && pthread_setspecific(key, &kept) == 0;
-    return kept.registered;
+    if (kept == NULL) {
+        (void)pthread_once(&key_once, make_key);
+        cache *made = key_made ? mtb_calloc(1, sizeof *made) : NULL;
+        if (made != NULL && pthread_setspecific(key, made) != 0) {
+            mtb_free(made);
+            made = NULL;
+        }
+        kept = made;
+    }
+    return kept;
 }
 
 /* The smallest kept block that is large enough. */
 static header *find_kept(size_t bytes)
 {
     int best = -1;
-    for (int i = 0; i < KEPT_BLOCKS; i++) {
-        header *block = kept.blocks[i];
+    for (int i = 0; kept != NULL && i < KEPT_BLOCKS; i++) {
+        header *block = kept->blocks[i];
         if (block != NULL && block->bytes >= bytes &&
-            (best < 0 || block->bytes < kept.blocks[best]->bytes)) {
+            (best < 0 || block->bytes < kept->blocks[best]->bytes)) {
             best = i;
         }
     }
     if (best < 0) {
         return NULL;
     }
-    header *found = kept.blocks[best];
-    kept.blocks[best] = NULL;
-    kept.bytes -= found->bytes;
+    header *found = kept->blocks[best];
+    kept->blocks[best] = NULL;
+    kept->bytes -= found->bytes;
     return found;
 }
 
@@ -115,22 +123,39 @@ void *mt__scratch_take(size_t count, size_t size)
     return place;
 }
 
+/* A free place, or the smallest block's if that is smaller. NULL: better not kept. */
+static header **find_place(cache *of_thread, size_t bytes)
+{
+    header **smallest = &of_thread->blocks[0];
+    for (int i = 0; i < KEPT_BLOCKS; i++) {
+        header **block = &of_thread->blocks[i];
+        if (*block == NULL) {
+            smallest = block;
+            break;
+        }
+        smallest = (*block)->bytes < (*smallest)->bytes ? block : smallest;
+    }
+    size_t before = *smallest == NULL ? 0 : (*smallest)->bytes;
+    bool fits = before < bytes && bytes <= KEPT_BYTES - (of_thread->bytes - before);
+    return fits ? smallest : NULL;
+}
+
 void mt__scratch_give(void *block)
 {
     if (block == NULL) {
         return;
     }
     header *mine = header_of(block);
-    int place = -1;
-    if ((kept.registered || register_cache()) && mine->bytes <= KEPT_BYTES - kept.bytes) {
-        for (int i = 0; i < KEPT_BLOCKS && place < 0; i++) {
-            place = kept.blocks[i] == NULL ? i : -1;
-        }
-    }
-    if (place < 0) {
+    cache *of_thread = cache_of_thread();
+    header **place = of_thread == NULL ? NULL : find_place(of_thread, mine->bytes);
+    if (place == NULL) {
         mtb_free(mine->start);
         return;
     }
-    kept.blocks[place] = mine;
-    kept.bytes += mine->bytes;
+    if (*place != NULL) {
+        of_thread->bytes -= (*place)->bytes;
+        mtb_free((*place)->start);
+    }
+    *place = mine;
+    of_thread->bytes += mine->bytes;
 }

@@ -200,6 +200,23 @@ MT_INLINE float mt__log1p_f32(float x)
     return copysignf(mt__log_f32(u) + correction, x); /* -0 */
 }
 
+/* log(1 + t) for 0 <= t <= 1, and NaN: without the ends of the range, whose tests would come back
+ * as branches where the compiler knows that they cannot be met. */
+MT_INLINE float mt__log1p_unit_f32(float t)
+{
+    float u = 1.0F + t;
+    float f, e;
+    float tail = mt__log_reduced_f32(u, &f, &e);
+    tail = e * -2.12194440e-4F + tail + (t - (u - 1.0F)) / u;
+    return e * 0.693359375F + (f + tail);
+}
+
+/* log(1 + e^x) */
+MT_INLINE float mt__softplus_f32(float x)
+{
+    return (x > 0.0F ? x : 0.0F) + mt__log1p_unit_f32(mt__exp_f32(-fabsf(x)));
+}
+
 /* ---- float: error function ---- */
 
 MT_INLINE float mt__erf_f32(float x)
@@ -409,7 +426,8 @@ MT_INLINE double mt__sigmoid_f64(double x)
     return 1.0 / (1.0 + mt__exp_f64(-x));
 }
 
-MT_INLINE double mt__log_f64(double x)
+/* For x > 0 and finite. */
+MT_INLINE double mt__log_inside_f64(double x)
 {
     uint64_t is_small = x < DBL_MIN;
     double scaled = is_small ? x * 18014398509481984.0 : x; /* 2^54 */
@@ -430,10 +448,25 @@ MT_INLINE double mt__log_f64(double x)
     /* log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + z t)) */
     double half = 0.5 * f * f;
     double tail = half - (s * (half + z * t) + e * 1.90821492927058770e-10);
-    double result = e * 0.69314718036912382 + (f - tail); /* 32 bits of ln 2 */
-    result = x > 0.0 ? result : (double)NAN;
+    return e * 0.69314718036912382 + (f - tail); /* 32 bits of ln 2 */
+}
+
+MT_INLINE double mt__log_f64(double x)
+{
+    double result = x > 0.0 ? mt__log_inside_f64(x) : (double)NAN;
     result = x == 0.0 ? -(double)INFINITY : result;
     return x > DBL_MAX ? x : result;
+}
+
+MT_INLINE double mt__log1p_unit_f64(double t)
+{
+    double u = 1.0 + t;
+    return mt__log_inside_f64(u) + (t - (u - 1.0)) / u;
+}
+
+MT_INLINE double mt__softplus_f64(double x)
+{
+    return (x > 0.0 ? x : 0.0) + mt__log1p_unit_f64(mt__exp_f64(-fabs(x)));
 }
 
 /* ---- power: in double, so that the float is right to its last place ---- */

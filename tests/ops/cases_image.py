@@ -136,6 +136,9 @@ def conv2d(g):
     yield Case((x, w), {}, conv_reference, double=True)
     yield Case((x, w, g.array((3,))), {"stride": [2, 1], "padding": [1, 2]}, conv_reference,
                double=True)
+    for some in ((0,), (1,), (2,), (1, 2), (0, 2)):
+        yield Case((g.array((1, 2, 3, 3)), g.array((2, 2, 2, 2)), g.array((2,))), {},
+                   conv_reference, grad_args=some, double=some != (2,), layouts=("contiguous",))
     yield Case((g.array((1, 2, 6, 5)), g.array((2, 2, 2, 2)), g.array((2,))),
                {"dilation": [2, 3], "padding": [1]}, conv_reference)
     yield Case((g.array((1, 4, 3, 3)), g.array((4, 2, 2, 2))), {"groups": 2}, conv_reference,

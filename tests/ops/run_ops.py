@@ -30,6 +30,7 @@ TOLERANCES = {"float64": (1e-11, 1e-12), "float32": (2e-5, 2e-6), "float16": (2e
               "bfloat16": (1.6e-2, 1e-2)}
 CATEGORY = {"bool": 0, "uint8": 1, "int32": 1, "int64": 1}
 SHOWN = 4  # failures of a row
+LARGE = 40000  # rows of made cases
 
 
 def table_rows():
@@ -265,8 +266,9 @@ class Runner:
     # ---- made cases of pointwise rows ----
 
     @staticmethod
-    def small_cases(case):
-        """The same call with empty tensors, and with 0-d ones."""
+    def made_cases(case):
+        """The same call with empty tensors, with 0-d ones, and with ones that are large enough for
+        vector loops and several threads."""
         arrays = tensors_of((case.args, case.kwargs))
         if not arrays or case.reference is None:
             return
@@ -281,6 +283,18 @@ class Runner:
             args, kwargs = map_arrays((case.args, case.kwargs), empty)
             yield opcases.Case(**{**case.__dict__, "args": args, "kwargs": kwargs, "grad": False,
                                   "note": "made: empty"})
+
+            def large(array):
+                array = strip(array)
+                if array.ndim != n_dims or array.shape[0] != size or array.size == 0:
+                    return array
+                tiled = np.tile(array, (LARGE // size + 1,) + (1,) * (n_dims - 1))
+                return tiled.view(type(array))
+
+            args, kwargs = map_arrays((case.args, case.kwargs), large)
+            yield opcases.Case(**{**case.__dict__, "args": args, "kwargs": kwargs, "grad": False,
+                                  "note": "made: large", "layouts": ("contiguous", "transposed",
+                                                                     "sliced")})
         if all(a.size > 0 for a in arrays):
             args, kwargs = map_arrays((case.args, case.kwargs),
                                       lambda a: np.array(strip(a).reshape(-1)[:1]).reshape(())
@@ -301,7 +315,7 @@ class Runner:
                 continue
             items = [item]
             if first and "POINTWISE" in op.flags:
-                items += list(self.small_cases(item))
+                items += list(self.made_cases(item))
                 first = False
             for case in items:
                 made = self.written_case(case) if derived else case

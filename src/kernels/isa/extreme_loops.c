@@ -8,7 +8,6 @@
 #include "kernels/lane_loops.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 enum {
     LANES = 64,

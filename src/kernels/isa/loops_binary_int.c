@@ -76,13 +76,13 @@ DIVISION(int64_t, uint64_t)
 MT_INLINE uint8_t trunc_div_uint8_t(uint8_t x, uint8_t y, uint32_t *flags)
 {
     *flags |= y == 0 ? MT_LOOP_ZERO_DIVISION : 0;
-    return y == 0 ? 0 : (uint8_t)(x / y);
+    return (uint8_t)(y == 0 ? 0 : x / y);
 }
 
 MT_INLINE uint8_t fmod_uint8_t(uint8_t x, uint8_t y, uint32_t *flags)
 {
     *flags |= y == 0 ? MT_LOOP_ZERO_DIVISION : 0;
-    return y == 0 ? 0 : (uint8_t)(x % y);
+    return (uint8_t)(y == 0 ? 0 : x % y);
 }
 
 #define floor_div_uint8_t trunc_div_uint8_t

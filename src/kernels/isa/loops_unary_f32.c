@@ -35,9 +35,9 @@
     X(CLAMP, clamp_to(x, s0, s1))                                                                \
     X(HARDTANH, clamp_to(x, s0, s1))                                                             \
     X(LEAKY_RELU, x > 0.0F ? x : x * s0)                                                         \
-    X(SOFTPLUS, x *s0 > s1 ? x : mt__log1p_f32(mt__exp_f32(x * s0)) / s0)                        \
+    X(SOFTPLUS, softplus_to(x, s0, s1))                                                          \
     X(ELU, x > 0.0F ? x : s0 * mt__expm1_f32(x))                                                 \
-    X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_f32(mt__exp_f32(-fabsf(x))))
+    X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_unit_f32(mt__exp_f32(-fabsf(x))))
 
 /* X(code, expression): float to bool */
 #define TO_BOOL(X)                                           \
@@ -45,6 +45,13 @@
     X(ISNAN, x != x)                                         \
     X(ISINF, (mt__bits_f32(x) & 0x7fffffffU) == 0x7f800000U) \
     X(ISFINITE, (mt__bits_f32(x) & 0x7fffffffU) < 0x7f800000U)
+
+/* Beyond the threshold the function is its argument. */
+MT_INLINE float softplus_to(float x, float beta, float threshold)
+{
+    float inside = mt__softplus_f32(x * beta) / beta;
+    return x * beta > threshold ? x : inside;
+}
 
 /* NaN stays, also that of a bound; the upper bound wins. */
 MT_INLINE float clamp_to(float x, float lower, float upper)

@@ -38,9 +38,9 @@
     X(CLAMP, clamp_to(x, s0, s1))                                                         \
     X(HARDTANH, clamp_to(x, s0, s1))                                                      \
     X(LEAKY_RELU, x > 0.0 ? x : x * s0)                                                   \
-    X(SOFTPLUS, x *s0 > s1 ? x : log1p(mt__exp_f64(x * s0)) / s0)                         \
+    X(SOFTPLUS, softplus_to(x, s0, s1))                                                   \
     X(ELU, x > 0.0 ? x : s0 * mt__expm1_f64(x))                                           \
-    X(LOG_SIGMOID, (x < 0.0 ? x : 0.0) - log1p(mt__exp_f64(-fabs(x))))
+    X(LOG_SIGMOID, (x < 0.0 ? x : 0.0) - mt__log1p_unit_f64(mt__exp_f64(-fabs(x))))
 
 /* X(code, expression): double to bool */
 #define TO_BOOL(X)                                                           \
@@ -48,6 +48,13 @@
     X(ISNAN, x != x)                                                         \
     X(ISINF, (mt__bits_f64(x) & 0x7fffffffffffffffU) == 0x7ff0000000000000U) \
     X(ISFINITE, (mt__bits_f64(x) & 0x7fffffffffffffffU) < 0x7ff0000000000000U)
+
+/* Beyond the threshold the function is its argument. */
+MT_INLINE double softplus_to(double x, double beta, double threshold)
+{
+    double inside = mt__softplus_f64(x * beta) / beta;
+    return x * beta > threshold ? x : inside;
+}
 
 /* NaN stays, also that of a bound; the upper bound wins. */
 MT_INLINE double clamp_to(double x, double lower, double upper)

@@ -65,25 +65,41 @@ static int add_to(mt__backward *b, mt_tensor **sum, mt_tensor *more)
     return MT_OK;
 }
 
+/* What reached result i of convolution_backward. Results that output_mask left out have no place
+ * among the gradients. NULL: nothing. */
+static mt_tensor *gradient_of(const mt__backward *b, uint32_t i)
+{
+    const int64_t *mask = b->args[7].of.ints;
+    if (b->n_grads == 3) {
+        return b->grads[i];
+    }
+    uint32_t place = 0;
+    for (uint32_t k = 0; k < i; k++) {
+        place += mask[k] != 0 ? 1 : 0;
+    }
+    return mask[i] != 0 && place < b->n_grads ? b->grads[place] : NULL;
+}
+
 /* The gradient of grad_output: the convolution of what reached input's and weight's gradients. */
 static int grad_output_gradient(mt__backward *b)
 {
+    mt_tensor *const grads[3] = {gradient_of(b, 0), gradient_of(b, 1), gradient_of(b, 2)};
     mt_tensor *sum = NULL;
     mt_tensor *part;
-    if (b->grads[0] != NULL) {
-        MT_TRY(convolve(b, b->grads[0], b->args[2].of.tensor, &part));
+    if (grads[0] != NULL) {
+        MT_TRY(convolve(b, grads[0], b->args[2].of.tensor, &part));
         MT_TRY(add_to(b, &sum, part));
     }
-    if (b->grads[1] != NULL) {
-        MT_TRY(convolve(b, b->args[1].of.tensor, b->grads[1], &part));
+    if (grads[1] != NULL) {
+        MT_TRY(convolve(b, b->args[1].of.tensor, grads[1], &part));
         MT_TRY(add_to(b, &sum, part));
     }
-    if (b->grads[2] != NULL) { /* the bias's, spread over the images */
+    if (grads[2] != NULL) { /* the bias's, spread over the images */
         const mt__meta *meta = mt__input_meta(b, mt__input_of(b, 0));
         int64_t sizes[MT_MAX_DIMS] = {1, meta->shape.sizes[1], 1, 1};
         mt_tensor **column = mt__bw_temp(b);
         mt_tensor **spread = mt__bw_temp(b);
-        MT_TRY(mt_reshape(b->grads[2], sizes, meta->shape.n_dims, column));
+        MT_TRY(mt_reshape(grads[2], sizes, meta->shape.n_dims, column));
         MT_TRY(mt_expand(*column, meta->shape.sizes, meta->shape.n_dims, spread));
         MT_TRY(add_to(b, &sum, *spread));
     }
@@ -95,18 +111,19 @@ static int grad_output_gradient(mt__backward *b)
 
 int mt__convolution_twice(mt__backward *b)
 {
+    mt_tensor *const grads[2] = {gradient_of(b, 0), gradient_of(b, 1)};
     mt_tensor *grad = b->args[0].of.tensor;
     if (mt__wants(b, 0)) {
         MT_TRY(grad_output_gradient(b));
     }
-    if (mt__wants(b, 1) && b->grads[1] != NULL) {
-        mt_tensor *const tensors[3] = {grad, b->args[1].of.tensor, b->grads[1]};
+    if (mt__wants(b, 1) && grads[1] != NULL) {
+        mt_tensor *const tensors[3] = {grad, b->args[1].of.tensor, grads[1]};
         mt_tensor **const places[3] = {mt__bw_temp(b), NULL, NULL};
         MT_TRY(conv_gradients(&b->args[3], tensors, places));
         mt__bw_give(b, 1, *places[0]);
     }
-    if (mt__wants(b, 2) && b->grads[0] != NULL) {
-        mt_tensor *const tensors[3] = {grad, b->grads[0], b->args[2].of.tensor};
+    if (mt__wants(b, 2) && grads[0] != NULL) {
+        mt_tensor *const tensors[3] = {grad, grads[0], b->args[2].of.tensor};
         mt_tensor **const places[3] = {NULL, mt__bw_temp(b), NULL};
         MT_TRY(conv_gradients(&b->args[3], tensors, places));
         mt__bw_give(b, 2, *places[1]);

@@ -85,7 +85,7 @@ static survey survey_call(const mt__op_row *row, const mt_value *args, mt_tensor
         survey_arg(&s, &args[i], i);
     }
     for (uint32_t i = 0; i < n_outputs; i++) {
-        s.meta_bytes += mt__packed_bytes(outputs[i]->n_dims);
+        s.meta_bytes += mt__packed_bytes(outputs[i] == NULL ? 0 : outputs[i]->n_dims);
     }
     s.saves = mt__saves_of(row, s.wants);
     return s;
@@ -302,13 +302,13 @@ static uint32_t count_outputs(const mt__call *call)
     uint32_t count = 0;
     for (uint32_t i = 0; i < call->row->n_results; i++) {
         const mt_value *result = &call->results[i];
-        count += result->kind == MT_KIND_TENSORS ? result->count
-                                                 : (uint32_t)(result->kind == MT_KIND_TENSOR);
+        count += result->kind == MT_KIND_TENSORS ? result->count : 1;
     }
     return count;
 }
 
-/* Flat outputs; whether one of them can have a gradient. */
+/* Flat outputs: one place for each result, also where nothing or a number was given, so that the
+ * formula's numbers are the schema's. Whether one of them can have a gradient. */
 static bool list_outputs(const mt__call *call, mt_tensor **outputs)
 {
     bool any = false;

@@ -22,6 +22,10 @@ static int check_target(const mt_tensor *self, const mt_tensor *target)
     if (target->n_dims > 1) {
         return mtb_fail(MT_ERUNTIME, "0D or 1D target tensor expected, multi-target not supported");
     }
+    if (target->dtype != MT_DTYPE_I64 && target->dtype != MT_DTYPE_U8) {
+        return mtb_fail(MT_ERUNTIME, "expected target dtype to be Long or Byte, but got %s",
+                        mt__dtype_word((mt_dtype)target->dtype));
+    }
     if (self->n_dims == 1 && target->numel != 1) {
         return mtb_fail(MT_EVALUE,
                         "For 1D input, 1D target must have size 1, but got target size: %lld",
@@ -33,10 +37,6 @@ static int check_target(const mt_tensor *self, const mt_tensor *target)
         return mtb_fail(MT_ERUNTIME, "size mismatch (got input: %s, target: %s)",
                         mt__shape_text(self->sizes, self->n_dims, a),
                         mt__shape_text(target->sizes, target->n_dims, b));
-    }
-    if (target->dtype != MT_DTYPE_I64 && target->dtype != MT_DTYPE_U8) {
-        return mtb_fail(MT_ERUNTIME, "expected target dtype to be Long or Byte, but got %s",
-                        mt__dtype_word((mt_dtype)target->dtype));
     }
     return MT_OK;
 }

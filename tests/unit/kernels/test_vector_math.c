@@ -28,6 +28,11 @@ static long double sigmoid_l(long double x)
     return 1 / (1 + expl(-x));
 }
 
+static long double log_sigmoid_l(long double x)
+{
+    return (x < 0 ? x : 0) - log1pl(expl(-fabsl(x)));
+}
+
 static const function floats[] = {
     {"exp", MT_UNARY_EXP, expl, -105, 90, 1e38, 1.1},
     {"expm1", MT_UNARY_EXPM1, expm1l, -20, 90, 1e38, 2},
@@ -41,6 +46,7 @@ static const function floats[] = {
     {"sin", MT_UNARY_SIN, sinl, -100, 100, 1e38, 2},
     {"cos", MT_UNARY_COS, cosl, -100, 100, 1e38, 2},
     {"tan", MT_UNARY_TAN, tanl, -100, 100, 1e38, 4},
+    {"log_sigmoid", MT_UNARY_LOG_SIGMOID, log_sigmoid_l, -20, 20, 1e38, 3},
 };
 
 static const function doubles[] = {
@@ -49,6 +55,7 @@ static const function doubles[] = {
     {"log", MT_UNARY_LOG, logl, 0, 4, 1e300, 1},
     {"tanh", MT_UNARY_TANH, tanhl, -20, 20, 1e300, 3},
     {"sigmoid", MT_UNARY_SIGMOID, sigmoid_l, -700, 700, 700, 2.5},
+    {"log_sigmoid", MT_UNARY_LOG_SIGMOID, log_sigmoid_l, -20, 20, 1e300, 3},
 };
 
 /* Half of them spread evenly over the interval, half with random bits. */
