@@ -6,12 +6,12 @@
 #include <mindtorch/mindtorch.h>
 #include <mtprof/mtprof.h>
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define POINTS 1536
-#define HIDDEN 64
 #define STEPS  300
 
 #define TRY(call) ((call) == 0 ? (void)0 : die(#call))
@@ -68,10 +68,9 @@ static double train(mt_tensor *const model[4], mt_optimizer *optimizer, mt_tenso
 
 static int print_bytes(void *context, const void *bytes, size_t length)
 {
-    return fwrite(bytes, 1, length, context) == length ? 0 : 1;
+    return fwrite(bytes, 1, length, context) == length ? 0 : EIO;
 }
 
-/* The table of what was recorded, and the trace for a viewer. */
 static void report(mtprof_session *session, const char *path)
 {
     mtprof_output out = {.struct_size = sizeof out, .write = print_bytes, .context = stdout};
@@ -95,7 +94,7 @@ int main(int argc, char **argv)
     mtprof_config config = {.struct_size = sizeof config};
     mtprof_session *session = NULL;
     for (int i = 0; i < 4; i++) {
-        model[i] = parameter(i < 2 ? HIDDEN : 3, i < 2 ? 2 : HIDDEN, i % 2 == 0 ? 2 : 1);
+        model[i] = parameter(i < 2 ? 64 : 3, i < 2 ? 2 : 64, i % 2 == 0 ? 2 : 1);
     }
     make_data(&model[4], &model[5]);
     mt_optimizer_defaults(MT_OPTIMIZER_ADAMW, &options);
