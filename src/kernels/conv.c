@@ -190,9 +190,11 @@ int mt__host_conv_backward_weight(void *context, mt_stream *stream, const mt_ker
         clear(&t[1]);
         return 0;
     }
+    static const int64_t no_weight[4] = {0, 0, 1, 1}; /* the bias's gradient alone */
+    const int64_t *weight = t[0].data == NULL ? no_weight : t[0].sizes;
     job j = {.conv = {.kind = MT_CONV_BACKWARD_WEIGHT,
-                      .dtype = (mt_dtype)t[0].dtype,
-                      .shape = shape_of(t[2].sizes, t[3].sizes, t[0].sizes, call->ints),
+                      .dtype = (mt_dtype)t[2].dtype,
+                      .shape = shape_of(t[2].sizes, t[3].sizes, weight, call->ints),
                       .weight = t[0].data,
                       .bias = t[1].data,
                       .out = t[2].data,

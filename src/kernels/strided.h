@@ -6,9 +6,12 @@
  *      dimensions of size 1 go; the others are sorted by the output's strides (largest outermost)
  *      and neighbours that lie in all arrays as one are merged. Then, for each operand,
  *          linear     one run of elements         -> the loop works on it in place
- *          constant   one element, all strides 0  -> a tile of copies, filled once
+ *          constant   one element, all strides 0  -> as it is where the loop can repeat an element
+ *                     (mt__loop_params.can_repeat), else a tile of copies, filled once
  *          else       a row at a time in place where its inner stride is 1 and rows are long,
- *                     packed into a tile (and unpacked, the output) where not
+ *                     packed into a tile (and unpacked, the output) where not. Short rows that
+ *                     are the same each time (a bias) are packed once
+ *      Large arrays with an operand that is transposed are visited in squares.
  *
  * S1 Element number n of the walk is the same element in all arrays, and the same whatever range
  *    of numbers is asked for: pieces may run on several threads.

@@ -29,7 +29,7 @@ static int difference_backward(mt__backward *b, uint32_t plus, uint32_t minus)
     }
     if (mt__wants(b, minus)) {
         MT_TRY(mt_neg(mt__bw_grad(b), MT_STEP(b)));
-        MT_TRY(mt__bw_scaled(b, mt__bw_latest(b), &b->args[2]));
+        MT_TRY(mt__bw_scaled(b, mt__bw_last(b), &b->args[2]));
         MT_TRY(mt__bw_give_last(b, minus));
     }
     return MT_OK;
@@ -69,10 +69,10 @@ int mt__div_backward(mt__backward *b)
     if (mt__wants(b, 1)) { /* - grad self / other^2 */
         mt_tensor *other = mt__bw_arg(b, 1);
         MT_TRY(mt_div(mt__bw_arg(b, 0), other, MT_STEP(b)));
-        MT_TRY(mt_div(mt__bw_latest(b), other, MT_STEP(b)));
-        mt_tensor *slope = mt__bw_latest(b);
+        MT_TRY(mt_div(mt__bw_last(b), other, MT_STEP(b)));
+        mt_tensor *slope = mt__bw_last(b);
         MT_TRY(mt_neg(mt__bw_grad(b), MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_latest(b), slope, MT_STEP(b)));
+        MT_TRY(mt_mul(mt__bw_last(b), slope, MT_STEP(b)));
         MT_TRY(mt__bw_give_last(b, 1));
     }
     return MT_OK;
@@ -86,9 +86,9 @@ static int modulo_backward(mt__backward *b, const char *rounding)
     }
     if (mt__wants(b, 1)) {
         MT_TRY(mt_div_with(mt__bw_arg(b, 0), mt__bw_arg(b, 1), rounding, MT_STEP(b)));
-        mt_tensor *times = mt__bw_latest(b);
+        mt_tensor *times = mt__bw_last(b);
         MT_TRY(mt_neg(mt__bw_grad(b), MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_latest(b), times, MT_STEP(b)));
+        MT_TRY(mt_mul(mt__bw_last(b), times, MT_STEP(b)));
         MT_TRY(mt__bw_give_last(b, 1));
     }
     return MT_OK;
@@ -120,18 +120,18 @@ static int pow_base_backward(mt__backward *b)
         }
         MT_TRY(mt_pow_tensor_scalar(self, real ? mt_real(e - 1) : mt_int(exponent->of.integer - 1),
                                     MT_STEP(b)));
-        MT_TRY(mt_mul_scalar(mt__bw_latest(b), *exponent, MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+        MT_TRY(mt_mul_scalar(mt__bw_last(b), *exponent, MT_STEP(b)));
+        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
         return mt__bw_give_last(b, 0);
     }
     mt_tensor *e = exponent->of.tensor;
     MT_TRY(mt_eq_scalar(e, mt_int(0), MT_STEP(b)));
-    mt_tensor *flat = mt__bw_latest(b);
+    mt_tensor *flat = mt__bw_last(b);
     MT_TRY(mt_sub_scalar(e, mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_pow(self, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_latest(b), e, MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_where_scalar_tensor(flat, mt_real(0), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_pow(self, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_last(b), e, MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_where_scalar_tensor(flat, mt_real(0), mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -143,27 +143,27 @@ static int pow_exponent_backward(mt__backward *b)
     mt_tensor *zero = NULL; /* where the derivative is 0 */
     if (self->kind == MT_KIND_TENSOR) {
         MT_TRY(mt_pow(self->of.tensor, e, MT_STEP(b)));
-        mt_tensor *power = mt__bw_latest(b);
+        mt_tensor *power = mt__bw_last(b);
         MT_TRY(mt_log(self->of.tensor, MT_STEP(b)));
-        MT_TRY(mt_mul(power, mt__bw_latest(b), MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
-        mt_tensor *slope = mt__bw_latest(b);
+        MT_TRY(mt_mul(power, mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+        mt_tensor *slope = mt__bw_last(b);
         MT_TRY(mt_eq_scalar(self->of.tensor, mt_int(0), MT_STEP(b)));
-        mt_tensor *at_zero = mt__bw_latest(b);
+        mt_tensor *at_zero = mt__bw_last(b);
         MT_TRY(mt_ge_scalar(e, mt_int(0), MT_STEP(b)));
-        MT_TRY(mt_logical_and(at_zero, mt__bw_latest(b), MT_STEP(b)));
-        zero = mt__bw_latest(b);
+        MT_TRY(mt_logical_and(at_zero, mt__bw_last(b), MT_STEP(b)));
+        zero = mt__bw_last(b);
         MT_TRY(mt_where_scalar_tensor(zero, mt_real(0), slope, MT_STEP(b)));
         return mt__bw_give_last(b, 1);
     }
     double base = self->kind == MT_KIND_REAL ? self->of.real : (double)self->of.integer;
     MT_TRY(mt_pow_scalar_tensor(*self, e, MT_STEP(b)));
-    MT_TRY(mt_mul_scalar(mt__bw_latest(b), mt_real(log(base)), MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_mul_scalar(mt__bw_last(b), mt_real(log(base)), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
     if (base == 0) {
-        mt_tensor *slope = mt__bw_latest(b);
+        mt_tensor *slope = mt__bw_last(b);
         MT_TRY(mt_ge_scalar(e, mt_int(0), MT_STEP(b)));
-        MT_TRY(mt_where_scalar_tensor(mt__bw_latest(b), mt_real(0), slope, MT_STEP(b)));
+        MT_TRY(mt_where_scalar_tensor(mt__bw_last(b), mt_real(0), slope, MT_STEP(b)));
     }
     return mt__bw_give_last(b, 1);
 }
@@ -184,21 +184,21 @@ int mt__atan2_backward(mt__backward *b)
     mt_tensor *self = mt__bw_arg(b, 0);
     mt_tensor *other = mt__bw_arg(b, 1);
     MT_TRY(mt_mul(self, self, MT_STEP(b)));
-    mt_tensor *square = mt__bw_latest(b);
+    mt_tensor *square = mt__bw_last(b);
     MT_TRY(mt_addcmul(square, other, other, MT_STEP(b)));
-    mt_tensor *sum = mt__bw_latest(b);
+    mt_tensor *sum = mt__bw_last(b);
     MT_TRY(mt_eq_scalar(sum, mt_int(0), MT_STEP(b)));
-    mt_tensor *origin = mt__bw_latest(b);
+    mt_tensor *origin = mt__bw_last(b);
     MT_TRY(mt_div(mt__bw_grad(b), sum, MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), origin, mt_int(0), MT_STEP(b)));
-    mt_tensor *scale = mt__bw_latest(b);
+    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), origin, mt_int(0), MT_STEP(b)));
+    mt_tensor *scale = mt__bw_last(b);
     if (mt__wants(b, 0)) {
         MT_TRY(mt_mul(scale, other, MT_STEP(b)));
         MT_TRY(mt__bw_give_last(b, 0));
     }
     if (mt__wants(b, 1)) {
         MT_TRY(mt_neg(self, MT_STEP(b)));
-        MT_TRY(mt_mul(scale, mt__bw_latest(b), MT_STEP(b)));
+        MT_TRY(mt_mul(scale, mt__bw_last(b), MT_STEP(b)));
         MT_TRY(mt__bw_give_last(b, 1));
     }
     return MT_OK;
@@ -210,15 +210,15 @@ static int choice_backward(mt__backward *b, bool largest)
     mt_tensor *self = mt__bw_arg(b, 0);
     mt_tensor *other = mt__bw_arg(b, 1);
     MT_TRY(mt_eq(self, other, MT_STEP(b)));
-    mt_tensor *tie = mt__bw_latest(b);
+    mt_tensor *tie = mt__bw_last(b);
     MT_TRY(mt_div_scalar(mt__bw_grad(b), mt_int(2), MT_STEP(b)));
-    MT_TRY(mt_where(tie, mt__bw_latest(b), mt__bw_grad(b), MT_STEP(b)));
-    mt_tensor *share = mt__bw_latest(b);
+    MT_TRY(mt_where(tie, mt__bw_last(b), mt__bw_grad(b), MT_STEP(b)));
+    mt_tensor *share = mt__bw_last(b);
     for (uint32_t i = 0; i < 2; i++) {
         if (mt__wants(b, i)) {
             bool loses_below = largest == (i == 0);
             MT_TRY(loses_below ? mt_lt(self, other, MT_STEP(b)) : mt_gt(self, other, MT_STEP(b)));
-            MT_TRY(mt_masked_fill_scalar(share, mt__bw_latest(b), mt_int(0), MT_STEP(b)));
+            MT_TRY(mt_masked_fill_scalar(share, mt__bw_last(b), mt_int(0), MT_STEP(b)));
             MT_TRY(mt__bw_give_last(b, i));
         }
     }
@@ -261,7 +261,7 @@ int mt__masked_fill_backward(mt__backward *b)
     }
     if (mt__wants(b, 2)) {
         MT_TRY(mt_where_tensor_scalar(mask, mt__bw_grad(b), mt_real(0), MT_STEP(b)));
-        MT_TRY(mt_sum(mt__bw_latest(b), NULL, 0, false, MT_STEP(b)));
+        MT_TRY(mt_sum(mt__bw_last(b), NULL, 0, false, MT_STEP(b)));
         MT_TRY(mt__bw_give_last(b, 2));
     }
     return MT_OK;
@@ -274,7 +274,7 @@ int mt__lerp_backward(mt__backward *b)
     if (mt__wants(b, 0)) {
         if (weight->kind == MT_KIND_TENSOR) {
             MT_TRY(mt_rsub_scalar(weight->of.tensor, mt_int(1), MT_STEP(b)));
-            MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+            MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
         } else {
             double w = weight->kind == MT_KIND_REAL ? weight->of.real : (double)weight->of.integer;
             MT_TRY(mt_mul_scalar(mt__bw_grad(b), mt_real(1 - w), MT_STEP(b)));
@@ -287,7 +287,7 @@ int mt__lerp_backward(mt__backward *b)
     }
     if (mt__wants(b, 2)) {
         MT_TRY(mt_sub(mt__bw_arg(b, 1), mt__bw_arg(b, 0), MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
         MT_TRY(mt__bw_give_last(b, 2));
     }
     return MT_OK;
@@ -301,7 +301,7 @@ int mt__addcmul_backward(mt__backward *b)
     for (uint32_t i = 1; i <= 2; i++) {
         if (mt__wants(b, i)) {
             MT_TRY(mt__bw_scaled(b, mt__bw_arg(b, 3 - i), &b->args[3]));
-            MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+            MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
             MT_TRY(mt__bw_give_last(b, i));
         }
     }
@@ -318,15 +318,15 @@ int mt__addcdiv_backward(mt__backward *b)
         return MT_OK;
     }
     MT_TRY(mt__bw_scaled(b, mt__bw_grad(b), &b->args[3]));
-    MT_TRY(mt_div(mt__bw_latest(b), mt__bw_arg(b, 2), MT_STEP(b)));
-    mt_tensor *slope = mt__bw_latest(b);
+    MT_TRY(mt_div(mt__bw_last(b), mt__bw_arg(b, 2), MT_STEP(b)));
+    mt_tensor *slope = mt__bw_last(b);
     if (mt__wants(b, 1)) {
         MT_TRY(mt__bw_give_reduced(b, 1, slope));
     }
     if (mt__wants(b, 2)) {
         MT_TRY(mt_div(mt__bw_arg(b, 1), mt__bw_arg(b, 2), MT_STEP(b)));
-        MT_TRY(mt_mul(slope, mt__bw_latest(b), MT_STEP(b)));
-        MT_TRY(mt_neg(mt__bw_latest(b), MT_STEP(b)));
+        MT_TRY(mt_mul(slope, mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(mt_neg(mt__bw_last(b), MT_STEP(b)));
         MT_TRY(mt__bw_give_last(b, 2));
     }
     return MT_OK;

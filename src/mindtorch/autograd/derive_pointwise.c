@@ -15,7 +15,7 @@
 /* grad * the latest step, to argument 0. */
 static int give_times_grad(mt__backward *b)
 {
-    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -36,14 +36,14 @@ int mt__reciprocal_backward(mt__backward *b)
 {
     mt_tensor *result = mt__bw_result(b, 0);
     MT_TRY(mt_mul(result, result, MT_STEP(b)));
-    MT_TRY(mt_neg(mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_neg(mt__bw_last(b), MT_STEP(b)));
     return give_times_grad(b);
 }
 
 int mt__sqrt_backward(mt__backward *b)
 {
     MT_TRY(mt_mul_scalar(mt__bw_result(b, 0), mt_int(2), MT_STEP(b)));
-    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -51,7 +51,7 @@ int mt__sqrt_backward(mt__backward *b)
 int mt__rsqrt_backward(mt__backward *b)
 {
     MT_TRY(mt_pow_tensor_scalar(mt__bw_result(b, 0), mt_int(3), MT_STEP(b)));
-    MT_TRY(mt_mul_scalar(mt__bw_latest(b), mt_real(-0.5), MT_STEP(b)));
+    MT_TRY(mt_mul_scalar(mt__bw_last(b), mt_real(-0.5), MT_STEP(b)));
     return give_times_grad(b);
 }
 
@@ -73,7 +73,7 @@ static int log_of_base_backward(mt__backward *b, double factor)
     mt_tensor *self = mt__bw_arg(b, 0);
     if (factor != 1) {
         MT_TRY(mt_mul_scalar(self, mt_real(factor), MT_STEP(b)));
-        self = mt__bw_latest(b);
+        self = mt__bw_last(b);
     }
     MT_TRY(mt_div(mt__bw_grad(b), self, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
@@ -97,7 +97,7 @@ int mt__log10_backward(mt__backward *b)
 int mt__log1p_backward(mt__backward *b)
 {
     MT_TRY(mt_add_scalar(mt__bw_arg(b, 0), mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -110,7 +110,7 @@ int mt__sin_backward(mt__backward *b)
 int mt__cos_backward(mt__backward *b)
 {
     MT_TRY(mt_sin(mt__bw_arg(b, 0), MT_STEP(b)));
-    MT_TRY(mt_neg(mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_neg(mt__bw_last(b), MT_STEP(b)));
     return give_times_grad(b);
 }
 
@@ -118,7 +118,7 @@ int mt__tan_backward(mt__backward *b)
 {
     mt_tensor *result = mt__bw_result(b, 0);
     MT_TRY(mt_mul(result, result, MT_STEP(b)));
-    MT_TRY(mt_add_scalar(mt__bw_latest(b), mt_int(1), MT_STEP(b)));
+    MT_TRY(mt_add_scalar(mt__bw_last(b), mt_int(1), MT_STEP(b)));
     return give_times_grad(b);
 }
 
@@ -126,9 +126,9 @@ int mt__erf_backward(mt__backward *b)
 {
     mt_tensor *self = mt__bw_arg(b, 0);
     MT_TRY(mt_mul(self, self, MT_STEP(b)));
-    MT_TRY(mt_neg(mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_exp(mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_mul_scalar(mt__bw_latest(b), mt_real(TWO_BY_ROOT_PI), MT_STEP(b)));
+    MT_TRY(mt_neg(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul_scalar(mt__bw_last(b), mt_real(TWO_BY_ROOT_PI), MT_STEP(b)));
     return give_times_grad(b);
 }
 
@@ -168,16 +168,16 @@ int mt__relu_backward(mt__backward *b)
 int mt__log_sigmoid_backward(mt__backward *b)
 {
     MT_TRY(mt_neg(mt__bw_arg(b, 0), MT_STEP(b)));
-    MT_TRY(mt_sigmoid(mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_sigmoid(mt__bw_last(b), MT_STEP(b)));
     return give_times_grad(b);
 }
 
 int mt__leaky_relu_backward(mt__backward *b)
 {
     MT_TRY(mt_gt_scalar(mt__bw_arg(b, 0), mt_int(0), MT_STEP(b)));
-    mt_tensor *positive = mt__bw_latest(b);
+    mt_tensor *positive = mt__bw_last(b);
     MT_TRY(mt_mul_scalar(mt__bw_grad(b), b->args[1], MT_STEP(b)));
-    MT_TRY(mt_where(positive, mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_where(positive, mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -187,12 +187,12 @@ int mt__elu_backward(mt__backward *b)
 {
     mt_tensor *self = mt__bw_arg(b, 0);
     MT_TRY(mt_le_scalar(self, mt_int(0), MT_STEP(b)));
-    mt_tensor *negative = mt__bw_latest(b);
+    mt_tensor *negative = mt__bw_last(b);
     MT_TRY(mt_clamp_max(self, mt_int(0), MT_STEP(b)));
-    MT_TRY(mt_exp(mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_mul_scalar(mt__bw_latest(b), b->args[1], MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_where(negative, mt__bw_latest(b), mt__bw_grad(b), MT_STEP(b)));
+    MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul_scalar(mt__bw_last(b), b->args[1], MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_where(negative, mt__bw_last(b), mt__bw_grad(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -200,12 +200,12 @@ int mt__elu_backward(mt__backward *b)
 int mt__softplus_backward(mt__backward *b)
 {
     MT_TRY(mt_mul_scalar(mt__bw_arg(b, 0), b->args[1], MT_STEP(b)));
-    mt_tensor *scaled = mt__bw_latest(b);
+    mt_tensor *scaled = mt__bw_last(b);
     MT_TRY(mt_gt_scalar(scaled, b->args[2], MT_STEP(b)));
-    mt_tensor *linear = mt__bw_latest(b);
+    mt_tensor *linear = mt__bw_last(b);
     MT_TRY(mt_sigmoid(scaled, MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_where(linear, mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_where(linear, mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -213,10 +213,10 @@ int mt__hardtanh_backward(mt__backward *b)
 {
     mt_tensor *self = mt__bw_arg(b, 0);
     MT_TRY(mt_le_scalar(self, b->args[1], MT_STEP(b)));
-    mt_tensor *below = mt__bw_latest(b);
+    mt_tensor *below = mt__bw_last(b);
     MT_TRY(mt_ge_scalar(self, b->args[2], MT_STEP(b)));
-    MT_TRY(mt_logical_or(below, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_grad(b), mt__bw_latest(b), mt_int(0), MT_STEP(b)));
+    MT_TRY(mt_logical_or(below, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_grad(b), mt__bw_last(b), mt_int(0), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -230,14 +230,14 @@ static int bounded_backward(mt__backward *b, const mt_scalar *lower, const mt_sc
     mt_tensor *inside = NULL;
     if (lower->kind != MT_KIND_NONE) {
         MT_TRY(mt_ge_scalar(self, *lower, MT_STEP(b)));
-        inside = mt__bw_latest(b);
+        inside = mt__bw_last(b);
     }
     if (upper->kind != MT_KIND_NONE) {
         MT_TRY(mt_le_scalar(self, *upper, MT_STEP(b)));
         if (inside != NULL) {
-            MT_TRY(mt_logical_and(inside, mt__bw_latest(b), MT_STEP(b)));
+            MT_TRY(mt_logical_and(inside, mt__bw_last(b), MT_STEP(b)));
         }
-        inside = mt__bw_latest(b);
+        inside = mt__bw_last(b);
     }
     MT_TRY(mt_where_tensor_scalar(inside, mt__bw_grad(b), mt_real(0), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
@@ -273,24 +273,24 @@ static int both_bounds_backward(mt__backward *b, mt_tensor *self, mt_tensor *low
 {
     if (mt__wants(b, 0)) {
         MT_TRY(mt_ge(self, lower, MT_STEP(b)));
-        mt_tensor *above = mt__bw_latest(b);
+        mt_tensor *above = mt__bw_last(b);
         MT_TRY(mt_le(self, upper, MT_STEP(b)));
-        MT_TRY(mt_logical_and(above, mt__bw_latest(b), MT_STEP(b)));
-        MT_TRY(give_where(b, 0, mt__bw_latest(b)));
+        MT_TRY(mt_logical_and(above, mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(give_where(b, 0, mt__bw_last(b)));
     }
     if (mt__wants(b, 1)) {
         MT_TRY(mt_lt(self, lower, MT_STEP(b)));
-        mt_tensor *below = mt__bw_latest(b);
+        mt_tensor *below = mt__bw_last(b);
         MT_TRY(mt_lt(lower, upper, MT_STEP(b)));
-        MT_TRY(mt_logical_and(below, mt__bw_latest(b), MT_STEP(b)));
-        MT_TRY(give_where(b, 1, mt__bw_latest(b)));
+        MT_TRY(mt_logical_and(below, mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(give_where(b, 1, mt__bw_last(b)));
     }
     if (mt__wants(b, 2)) {
         MT_TRY(mt_gt(self, upper, MT_STEP(b)));
-        mt_tensor *above = mt__bw_latest(b);
+        mt_tensor *above = mt__bw_last(b);
         MT_TRY(mt_lt(upper, lower, MT_STEP(b)));
-        MT_TRY(mt_logical_or(above, mt__bw_latest(b), MT_STEP(b)));
-        MT_TRY(give_where(b, 2, mt__bw_latest(b)));
+        MT_TRY(mt_logical_or(above, mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(give_where(b, 2, mt__bw_last(b)));
     }
     return MT_OK;
 }
@@ -306,11 +306,11 @@ int mt__clamp_tensor_backward(mt__backward *b)
     mt_tensor *bound = mt__bw_arg(b, arg);
     if (mt__wants(b, 0)) {
         MT_TRY(lower ? mt_ge(self, bound, MT_STEP(b)) : mt_le(self, bound, MT_STEP(b)));
-        MT_TRY(give_where(b, 0, mt__bw_latest(b)));
+        MT_TRY(give_where(b, 0, mt__bw_last(b)));
     }
     if (mt__wants(b, arg)) {
         MT_TRY(lower ? mt_lt(self, bound, MT_STEP(b)) : mt_gt(self, bound, MT_STEP(b)));
-        MT_TRY(give_where(b, arg, mt__bw_latest(b)));
+        MT_TRY(give_where(b, arg, mt__bw_last(b)));
     }
     return MT_OK;
 }
@@ -323,8 +323,8 @@ int mt__clamp_tensor_backward(mt__backward *b)
 /* incoming * grad_output * the latest step, to argument 1. */
 static int give_curved(mt__backward *b)
 {
-    MT_TRY(mt_mul(mt__bw_arg(b, 0), mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_arg(b, 0), mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 1);
 }
 
@@ -337,7 +337,7 @@ int mt__sigmoid_double_backward(mt__backward *b)
     }
     if (mt__wants(b, 1)) { /* (y (1 - y))' = 1 - 2 y */
         MT_TRY(mt_mul_scalar(output, mt_int(-2), MT_STEP(b)));
-        MT_TRY(mt_add_scalar(mt__bw_latest(b), mt_int(1), MT_STEP(b)));
+        MT_TRY(mt_add_scalar(mt__bw_last(b), mt_int(1), MT_STEP(b)));
         MT_TRY(give_curved(b));
     }
     return MT_OK;
@@ -378,12 +378,12 @@ int mt__silu_double_backward(mt__backward *b)
         return MT_OK;
     }
     MT_TRY(mt_sigmoid(x, MT_STEP(b)));
-    mt_tensor *s = mt__bw_latest(b);
+    mt_tensor *s = mt__bw_last(b);
     MT_TRY(mt_mul_scalar(s, mt_int(-2), MT_STEP(b)));
-    MT_TRY(mt_add_scalar(mt__bw_latest(b), mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_mul(x, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_add_scalar(mt__bw_latest(b), mt_int(2), MT_STEP(b)));
-    MT_TRY(mt_sigmoid_backward(mt__bw_latest(b), s, MT_STEP(b)));
+    MT_TRY(mt_add_scalar(mt__bw_last(b), mt_int(1), MT_STEP(b)));
+    MT_TRY(mt_mul(x, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_add_scalar(mt__bw_last(b), mt_int(2), MT_STEP(b)));
+    MT_TRY(mt_sigmoid_backward(mt__bw_last(b), s, MT_STEP(b)));
     return give_curved(b);
 }
 
@@ -391,13 +391,13 @@ int mt__silu_double_backward(mt__backward *b)
 static int gelu_curve(mt__backward *b, mt_tensor *x)
 {
     MT_TRY(mt_mul(x, x, MT_STEP(b)));
-    mt_tensor *square = mt__bw_latest(b);
+    mt_tensor *square = mt__bw_last(b);
     MT_TRY(mt_mul_scalar(square, mt_real(-0.5), MT_STEP(b)));
-    MT_TRY(mt_exp(mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_mul_scalar(mt__bw_latest(b), mt_real(ROOT_2_BY_PI / 2), MT_STEP(b)));
-    mt_tensor *density = mt__bw_latest(b);
+    MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul_scalar(mt__bw_last(b), mt_real(ROOT_2_BY_PI / 2), MT_STEP(b)));
+    mt_tensor *density = mt__bw_last(b);
     MT_TRY(mt_rsub_scalar(square, mt_int(2), MT_STEP(b)));
-    return mt_mul(density, mt__bw_latest(b), MT_STEP(b));
+    return mt_mul(density, mt__bw_last(b), MT_STEP(b));
 }
 
 /* x (1 + tanh u) / 2 with u = k (x + c x^3): (1 - t^2) (u' + x u'' / 2 - x t u'^2) */
@@ -406,23 +406,23 @@ static int gelu_tanh_curve(mt__backward *b, mt_tensor *x)
     const double k = ROOT_2_BY_PI;
     const double c = 0.044715;
     MT_TRY(mt_mul(x, x, MT_STEP(b)));
-    mt_tensor *square = mt__bw_latest(b);
+    mt_tensor *square = mt__bw_last(b);
     MT_TRY(mt_mul_scalar(square, mt_real(k * c), MT_STEP(b)));
-    MT_TRY(mt_add_scalar(mt__bw_latest(b), mt_real(k), MT_STEP(b)));
-    MT_TRY(mt_mul(x, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_tanh(mt__bw_latest(b), MT_STEP(b)));
-    mt_tensor *t = mt__bw_latest(b);
+    MT_TRY(mt_add_scalar(mt__bw_last(b), mt_real(k), MT_STEP(b)));
+    MT_TRY(mt_mul(x, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_tanh(mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *t = mt__bw_last(b);
     MT_TRY(mt_mul_scalar(square, mt_real(3 * k * c), MT_STEP(b)));
-    mt_tensor *half_bend = mt__bw_latest(b); /* x u'' / 2 */
+    mt_tensor *half_bend = mt__bw_last(b); /* x u'' / 2 */
     MT_TRY(mt_add_scalar(half_bend, mt_real(k), MT_STEP(b)));
-    mt_tensor *slope = mt__bw_latest(b); /* u' */
+    mt_tensor *slope = mt__bw_last(b); /* u' */
     MT_TRY(mt_mul(slope, slope, MT_STEP(b)));
-    MT_TRY(mt_mul(x, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_mul(t, mt__bw_latest(b), MT_STEP(b)));
-    mt_tensor *third = mt__bw_latest(b);
+    MT_TRY(mt_mul(x, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(t, mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *third = mt__bw_last(b);
     MT_TRY(mt_add(slope, half_bend, MT_STEP(b)));
-    MT_TRY(mt_sub(mt__bw_latest(b), third, MT_STEP(b)));
-    return mt_tanh_backward(mt__bw_latest(b), t, MT_STEP(b));
+    MT_TRY(mt_sub(mt__bw_last(b), third, MT_STEP(b)));
+    return mt_tanh_backward(mt__bw_last(b), t, MT_STEP(b));
 }
 
 int mt__gelu_double_backward(mt__backward *b)

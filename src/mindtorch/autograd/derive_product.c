@@ -27,9 +27,9 @@ static int64_t dimension(const mt__backward *b)
 static int sum_backwards(mt__backward *b, mt_tensor *x, int64_t dim, mt_tensor **out)
 {
     MT_TRY(mt_flip(x, &dim, 1, MT_STEP(b)));
-    MT_TRY(mt_cumsum(mt__bw_latest(b), dim, MT_STEP(b)));
-    MT_TRY(mt_flip(mt__bw_latest(b), &dim, 1, MT_STEP(b)));
-    *out = mt__bw_latest(b);
+    MT_TRY(mt_cumsum(mt__bw_last(b), dim, MT_STEP(b)));
+    MT_TRY(mt_flip(mt__bw_last(b), &dim, 1, MT_STEP(b)));
+    *out = mt__bw_last(b);
     return MT_OK;
 }
 
@@ -50,13 +50,13 @@ static int products_before(mt__backward *b, mt_tensor *x, int64_t dim, mt_tensor
 {
     int64_t n = x->sizes[dim];
     MT_TRY(mt_narrow(x, dim, 0, 1, MT_STEP(b)));
-    MT_TRY(mt_ones_like(mt__bw_latest(b), MT_STEP(b)));
-    mt_tensor *one = mt__bw_latest(b);
+    MT_TRY(mt_ones_like(mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *one = mt__bw_last(b);
     MT_TRY(mt_narrow(x, dim, 0, n - 1, MT_STEP(b)));
-    mt_tensor *const parts[] = {one, mt__bw_latest(b)};
+    mt_tensor *const parts[] = {one, mt__bw_last(b)};
     MT_TRY(mt_cat(parts, 2, dim, MT_STEP(b)));
-    MT_TRY(mt_cumprod(mt__bw_latest(b), dim, MT_STEP(b)));
-    *out = mt__bw_latest(b);
+    MT_TRY(mt_cumprod(mt__bw_last(b), dim, MT_STEP(b)));
+    *out = mt__bw_last(b);
     return MT_OK;
 }
 
@@ -68,11 +68,11 @@ static int product_backward(mt__backward *b, mt_tensor *x, mt_tensor *grad, int6
     mt_tensor *after = NULL;
     MT_TRY(products_before(b, x, dim, &before));
     MT_TRY(mt_flip(x, &dim, 1, MT_STEP(b)));
-    MT_TRY(products_before(b, mt__bw_latest(b), dim, &after));
+    MT_TRY(products_before(b, mt__bw_last(b), dim, &after));
     MT_TRY(mt_flip(after, &dim, 1, MT_STEP(b)));
-    MT_TRY(mt_mul(before, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
-    *out = mt__bw_latest(b);
+    MT_TRY(mt_mul(before, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    *out = mt__bw_last(b);
     return MT_OK;
 }
 
@@ -83,7 +83,7 @@ static int converted_input(mt__backward *b, mt_tensor **out)
     *out = mt__bw_arg(b, 0);
     if ((*out)->dtype != dtype) {
         MT_TRY(mt__to_copy_with(*out, dtype, MT_DEVICE_NONE, false, MT_STEP(b)));
-        *out = mt__bw_latest(b);
+        *out = mt__bw_last(b);
     }
     return MT_OK;
 }
@@ -102,7 +102,7 @@ int mt__prod_backward(mt__backward *b)
     }
     MT_TRY(converted_input(b, &x));
     MT_TRY(mt_reshape(x, &flat, 1, MT_STEP(b)));
-    MT_TRY(product_backward(b, mt__bw_latest(b), mt__bw_grad(b), 0, &grad));
+    MT_TRY(product_backward(b, mt__bw_last(b), mt__bw_grad(b), 0, &grad));
     MT_TRY(mt_reshape(grad, shape->sizes, shape->n_dims, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
@@ -120,7 +120,7 @@ int mt__prod_dim_backward(mt__backward *b)
     MT_TRY(converted_input(b, &x));
     if (b->args[2].of.integer == 0) { /* not kept */
         MT_TRY(mt_unsqueeze(grad, dimension(b), MT_STEP(b)));
-        grad = mt__bw_latest(b);
+        grad = mt__bw_last(b);
     }
     MT_TRY(product_backward(b, x, grad, dimension(b), &grad));
     return mt__bw_give_reduced(b, 0, grad);
@@ -205,27 +205,27 @@ int mt__cumprod_backward(mt__backward *b)
         return differentiable_cumprod_backward(b, x, dim);
     }
     MT_TRY(mt_eq_scalar(x, mt_int(0), MT_STEP(b)));
-    mt_tensor *zero = mt__bw_latest(b);
+    mt_tensor *zero = mt__bw_last(b);
     MT_TRY(mt_cumsum(zero, dim, MT_STEP(b)));
-    mt_tensor *zeros_so_far = mt__bw_latest(b);
+    mt_tensor *zeros_so_far = mt__bw_last(b);
     MT_TRY(mt_eq_scalar(zeros_so_far, mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_logical_and(zero, mt__bw_latest(b), MT_STEP(b)));
-    mt_tensor *first = mt__bw_latest(b);
+    MT_TRY(mt_logical_and(zero, mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *first = mt__bw_last(b);
     MT_TRY(mt_eq_scalar(zeros_so_far, mt_int(0), MT_STEP(b)));
-    mt_tensor *before = mt__bw_latest(b);
+    mt_tensor *before = mt__bw_last(b);
 
     mt_tensor *sums = NULL;
     MT_TRY(mt_mul(grad, mt__bw_result(b, 0), MT_STEP(b)));
-    MT_TRY(sum_backwards(b, mt__bw_latest(b), dim, &sums));
+    MT_TRY(sum_backwards(b, mt__bw_last(b), dim, &sums));
     MT_TRY(mt_masked_fill_scalar(x, zero, mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_div(sums, mt__bw_latest(b), MT_STEP(b)));
-    mt_tensor *usual = mt__bw_latest(b);
+    MT_TRY(mt_div(sums, mt__bw_last(b), MT_STEP(b)));
+    mt_tensor *usual = mt__bw_last(b);
 
     MT_TRY(mt_masked_fill_scalar(x, first, mt_int(1), MT_STEP(b)));
-    MT_TRY(mt_cumprod(mt__bw_latest(b), dim, MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(sum_backwards(b, mt__bw_latest(b), dim, &sums));
+    MT_TRY(mt_cumprod(mt__bw_last(b), dim, MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(sum_backwards(b, mt__bw_last(b), dim, &sums));
     MT_TRY(mt_where_tensor_scalar(first, sums, mt_real(0), MT_STEP(b)));
-    MT_TRY(mt_where(before, usual, mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_where(before, usual, mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }

@@ -62,7 +62,7 @@ static int keep(mt__backward *b, mt_tensor *reduced, uint32_t mask, mt_tensor **
         return MT_OK; /* kept, or broadcasts anyway */
     }
     MT_TRY(mt_view(reduced, shape.sizes, shape.n_dims, MT_STEP(b)));
-    *out = mt__bw_latest(b);
+    *out = mt__bw_last(b);
     return MT_OK;
 }
 
@@ -73,7 +73,7 @@ static int spread(mt__backward *b, mt_tensor *reduced, uint32_t mask, mt_tensor 
     mt_tensor *kept = NULL;
     MT_TRY(keep(b, reduced, mask, &kept));
     MT_TRY(mt_expand(kept, shape->sizes, shape->n_dims, MT_STEP(b)));
-    *out = mt__bw_latest(b);
+    *out = mt__bw_last(b);
     return MT_OK;
 }
 
@@ -125,20 +125,20 @@ static int variance_backward(mt__backward *b, mt_tensor *grad, bool infinite, mt
         (correction->kind == MT_KIND_REAL ? correction->of.real : (double)correction->of.integer);
     MT_TRY(keep(b, grad, mask, &grad));
     MT_TRY(mt_mean(self, n_dims == 0 ? NULL : dims, n_dims, true, MT_STEP(b)));
-    mt_tensor *mean = mt__bw_latest(b);
+    mt_tensor *mean = mt__bw_last(b);
     if (infinite && freedom <= 0) { /* not a number where nothing deviates */
         MT_TRY(mt_eq(self, mean, MT_STEP(b)));
-        mt_tensor *same = mt__bw_latest(b);
+        mt_tensor *same = mt__bw_last(b);
         MT_TRY(mt_full_like(self, mt_real(INFINITY), MT_STEP(b)));
-        MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), same, mt_real(NAN), MT_STEP(b)));
-        MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
+        MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), same, mt_real(NAN), MT_STEP(b)));
+        MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
     } else {
         MT_TRY(mt_sub(self, mean, MT_STEP(b)));
-        mt_tensor *apart = mt__bw_latest(b);
+        mt_tensor *apart = mt__bw_last(b);
         MT_TRY(mt_mul_scalar(grad, mt_real(2 / freedom), MT_STEP(b)));
-        MT_TRY(mt_mul(mt__bw_latest(b), apart, MT_STEP(b)));
+        MT_TRY(mt_mul(mt__bw_last(b), apart, MT_STEP(b)));
     }
-    *out = mt__bw_latest(b);
+    *out = mt__bw_last(b);
     return MT_OK;
 }
 
@@ -155,11 +155,11 @@ int mt__std_backward(mt__backward *b)
     mt_tensor *result = mt__bw_result(b, 0);
     mt_tensor *grad = NULL;
     MT_TRY(mt_eq_scalar(result, mt_int(0), MT_STEP(b)));
-    mt_tensor *still = mt__bw_latest(b);
+    mt_tensor *still = mt__bw_last(b);
     MT_TRY(mt_mul_scalar(result, mt_int(2), MT_STEP(b)));
-    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), still, mt_int(0), MT_STEP(b)));
-    MT_TRY(variance_backward(b, mt__bw_latest(b), true, &grad));
+    MT_TRY(mt_div(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), still, mt_int(0), MT_STEP(b)));
+    MT_TRY(variance_backward(b, mt__bw_last(b), true, &grad));
     return mt__bw_give_reduced(b, 0, grad);
 }
 
@@ -174,11 +174,11 @@ int mt__var_mean_backward(mt__backward *b)
         uint32_t mask = reduced_dims(b, 1);
         MT_TRY(spread(b, b->grads[1], mask, &of_mean));
         MT_TRY(mt_div_scalar(of_mean, mt_int(reduced_count(b, mask)), MT_STEP(b)));
-        of_mean = mt__bw_latest(b);
+        of_mean = mt__bw_last(b);
     }
     if (of_var != NULL && of_mean != NULL) {
         MT_TRY(mt_add(of_var, of_mean, MT_STEP(b)));
-        of_var = mt__bw_latest(b);
+        of_var = mt__bw_last(b);
     }
     return mt__bw_give_reduced(b, 0, of_var != NULL ? of_var : of_mean);
 }
@@ -192,9 +192,9 @@ static int share(mt__backward *b, mt_tensor *grad, mt_tensor *chosen, uint32_t m
     int64_t dims[MT_MAX_DIMS];
     size_t n_dims = list_dims(b, mask, dims);
     MT_TRY(mt_sum(chosen, n_dims == 0 ? NULL : dims, n_dims, true, MT_STEP(b)));
-    mt_tensor *count = mt__bw_latest(b);
+    mt_tensor *count = mt__bw_last(b);
     MT_TRY(mt_mul(grad, chosen, MT_STEP(b)));
-    MT_TRY(mt_div(mt__bw_latest(b), count, MT_STEP(b)));
+    MT_TRY(mt_div(mt__bw_last(b), count, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -202,13 +202,13 @@ static int share(mt__backward *b, mt_tensor *grad, mt_tensor *chosen, uint32_t m
 static int mark_equal(mt__backward *b, mt_tensor *x, mt_tensor *result, mt_tensor **out)
 {
     MT_TRY(mt_eq(x, result, MT_STEP(b)));
-    mt_tensor *equal = mt__bw_latest(b);
+    mt_tensor *equal = mt__bw_last(b);
     MT_TRY(mt_isnan(x, MT_STEP(b)));
-    mt_tensor *nan = mt__bw_latest(b);
+    mt_tensor *nan = mt__bw_last(b);
     MT_TRY(mt_isnan(result, MT_STEP(b)));
-    MT_TRY(mt_logical_and(nan, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_logical_or(equal, mt__bw_latest(b), MT_STEP(b)));
-    *out = mt__bw_latest(b);
+    MT_TRY(mt_logical_and(nan, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_logical_or(equal, mt__bw_last(b), MT_STEP(b)));
+    *out = mt__bw_last(b);
     return MT_OK;
 }
 
@@ -227,7 +227,7 @@ int mt__amax_backward(mt__backward *b)
     MT_TRY(keep(b, mt__bw_grad(b), mask, &grad));
     MT_TRY(keep(b, mt__bw_result(b, 0), mask, &result));
     MT_TRY(mt_eq(mt__bw_arg(b, 0), result, MT_STEP(b)));
-    return share(b, grad, mt__bw_latest(b), mask);
+    return share(b, grad, mt__bw_last(b), mask);
 }
 
 int mt__extreme_dim_backward(mt__backward *b)
@@ -247,20 +247,20 @@ static int power_norm_backward(mt__backward *b, mt_tensor *grad, mt_tensor *norm
 {
     mt_tensor *x = mt__bw_arg(b, 0);
     MT_TRY(mt_eq_scalar(x, mt_int(0), MT_STEP(b)));
-    mt_tensor *zero = mt__bw_latest(b);
+    mt_tensor *zero = mt__bw_last(b);
     MT_TRY(mt_abs(x, MT_STEP(b)));
-    MT_TRY(mt_pow_tensor_scalar(mt__bw_latest(b), mt_real(p - 1), MT_STEP(b)));
-    mt_tensor *power = mt__bw_latest(b);
+    MT_TRY(mt_pow_tensor_scalar(mt__bw_last(b), mt_real(p - 1), MT_STEP(b)));
+    mt_tensor *power = mt__bw_last(b);
     MT_TRY(mt_sign(x, MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_latest(b), power, MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), zero, mt_int(0), MT_STEP(b)));
-    mt_tensor *direction = mt__bw_latest(b);
+    MT_TRY(mt_mul(mt__bw_last(b), power, MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), zero, mt_int(0), MT_STEP(b)));
+    mt_tensor *direction = mt__bw_last(b);
     MT_TRY(mt_eq_scalar(norm, mt_int(0), MT_STEP(b)));
-    mt_tensor *none = mt__bw_latest(b);
+    mt_tensor *none = mt__bw_last(b);
     MT_TRY(mt_pow_tensor_scalar(norm, mt_real(1 - p), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), none, mt_int(0), MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_latest(b), direction, MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), none, mt_int(0), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_last(b), direction, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -268,10 +268,10 @@ static int power_norm_backward(mt__backward *b, mt_tensor *grad, mt_tensor *norm
 static int square_norm_backward(mt__backward *b, mt_tensor *grad, mt_tensor *norm)
 {
     MT_TRY(mt_eq_scalar(norm, mt_int(0), MT_STEP(b)));
-    mt_tensor *none = mt__bw_latest(b);
+    mt_tensor *none = mt__bw_last(b);
     MT_TRY(mt_div(mt__bw_arg(b, 0), norm, MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_latest(b), none, mt_int(0), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), none, mt_int(0), MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
@@ -295,14 +295,14 @@ int mt__vector_norm_backward(mt__backward *b)
         return power_norm_backward(b, grad, norm, p);
     }
     MT_TRY(mt_sign(x, MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
     if (p == 1) {
         return mt__bw_give_last(b, 0);
     }
-    grad = mt__bw_latest(b);
+    grad = mt__bw_last(b);
     mt_tensor *chosen = NULL;
     MT_TRY(mt_abs(x, MT_STEP(b)));
-    MT_TRY(mark_equal(b, mt__bw_latest(b), norm, &chosen));
+    MT_TRY(mark_equal(b, mt__bw_last(b), norm, &chosen));
     return share(b, grad, chosen, mask);
 }
 
@@ -314,7 +314,7 @@ int mt__logsumexp_backward(mt__backward *b)
     MT_TRY(keep(b, mt__bw_grad(b), mask, &grad));
     MT_TRY(keep(b, mt__bw_result(b, 0), mask, &result));
     MT_TRY(mt_sub(mt__bw_arg(b, 0), result, MT_STEP(b)));
-    MT_TRY(mt_exp(mt__bw_latest(b), MT_STEP(b)));
-    MT_TRY(mt_mul(grad, mt__bw_latest(b), MT_STEP(b)));
+    MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }

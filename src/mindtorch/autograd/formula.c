@@ -12,7 +12,7 @@ int mt__bw_give_zeros(mt__backward *b, uint32_t arg)
     const mt__meta *meta = mt__input_meta(b, mt__input_of(b, arg));
     MT_TRY(mt_zeros_with(meta->shape.sizes, meta->shape.n_dims, (mt_dtype)meta->dtype, meta->device,
                          MT_STEP(b)));
-    mt__bw_give(b, arg, mt__bw_latest(b));
+    mt__bw_give(b, arg, mt__bw_last(b));
     return MT_OK;
 }
 

@@ -2,7 +2,8 @@
  *
  * Short words for derivatives. A step calls an op and leaves its result in the latest place:
  *
- *     MT_TRY(mt_mul(mt__bw_grad(b), other, MT_STEP(b)));
+ *     MT_TRY(mt_exp(mt__bw_arg(b, 0), MT_STEP(b)));
+ *     MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
  *     return mt__bw_give_last(b, 0);
  */
 #ifndef MINDTORCH_AUTOGRAD_FORMULA_H
@@ -12,17 +13,6 @@
 
 /* Where the next step's result goes; released when the formula is done. */
 #define MT_STEP(b) mt__bw_temp(b)
-
-/* The latest step's result. Right in the same call as MT_STEP() too, in whichever order the
- * compiler takes the arguments: a place that was only just taken is still NULL. */
-MT_INLINE mt_tensor *mt__bw_latest(const mt__backward *b)
-{
-    uint32_t i = b->n_temps;
-    while (b->temps[i - 1] == NULL) {
-        i--;
-    }
-    return b->temps[i - 1];
-}
 
 /* The gradient of result 0: there is one in formulas of ops with one result (D2). */
 MT_INLINE mt_tensor *mt__bw_grad(const mt__backward *b)
@@ -43,7 +33,7 @@ MT_INLINE mt_tensor *mt__bw_result(const mt__backward *b, uint32_t i)
 /* Gives argument `arg` the latest step's result. */
 MT_INLINE int mt__bw_give_last(mt__backward *b, uint32_t arg)
 {
-    return mt__bw_give_reduced(b, arg, mt__bw_latest(b));
+    return mt__bw_give_reduced(b, arg, mt__bw_last(b));
 }
 
 /* Gives argument `arg` a tensor of zeros, if it wants one. */

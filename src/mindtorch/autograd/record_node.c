@@ -316,11 +316,12 @@ static bool list_outputs(const mt__call *call, mt_tensor **outputs)
     for (uint32_t i = 0; i < call->row->n_results; i++) {
         const mt_value *result = &call->results[i];
         bool list = result->kind == MT_KIND_TENSORS;
-        uint32_t count = list ? result->count : (uint32_t)(result->kind == MT_KIND_TENSOR);
+        mt_tensor *single = result->kind == MT_KIND_TENSOR ? result->of.tensor : NULL;
+        uint32_t count = list ? result->count : 1;
         for (uint32_t k = 0; k < count; k++) {
-            outputs[n] = list ? result->of.tensors[k] : result->of.tensor;
-            any = any || mt__tensor_category(outputs[n]) == MT_CATEGORY_REAL;
-            n++;
+            mt_tensor *output = list ? result->of.tensors[k] : single;
+            any = any || (output != NULL && mt__tensor_category(output) == MT_CATEGORY_REAL);
+            outputs[n++] = output;
         }
     }
     return any;
@@ -361,8 +362,9 @@ static int record_outputs(mt__call *call, mt_node *take_node, mt_tensor *const *
         }
     }
     for (uint32_t i = 0; i < n_outputs && status == MT_OK; i++) {
-        status = tie_output(take_node, i, outputs[i], &refs);
-        if (MT_UNLIKELY((row->flags & MT_OP_VIEW) != 0) && n_outputs > 1) {
+        status = outputs[i] == NULL ? MT_OK : tie_output(take_node, i, outputs[i], &refs);
+        if (MT_UNLIKELY((row->flags & MT_OP_VIEW) != 0) &&
+            call->results[0].kind == MT_KIND_TENSORS) {
             outputs[i]->view_flags |= MT_VIEW_MULTI;
         }
     }

@@ -169,10 +169,10 @@ static int take_operands(const mt__call *call, const mt__pointwise *what, work *
 {
     uint32_t n_tensors = 0;
     w->shape.n_dims = 0;
+    memset(w->tensors, 0, sizeof(w->tensors));
     for (uint32_t i = 0; i < what->n_operands; i++) {
         uint32_t k = (i + what->leader) % what->n_operands;
         const mt_value *value = what->operands[k];
-        w->tensors[k] = NULL;
         if (mt__is_number(value)) {
             w->numbers[k] = *value;
             continue;
@@ -343,6 +343,7 @@ int mt__pointwise_run(mt__call *call, const mt__pointwise *what)
     mt_tensor *self = call->args[0].of.tensor;
     MT_TRY(convert_operands(call, what, &w));
     MT_TRY(open_in_place(call, what, &w, &out));
+    MT_ASSERT(out != NULL);
     if (out->numel > 0) {
         MT_TRY(launch(call, what, &w, out));
     }

@@ -8,8 +8,8 @@
  * R1 A 0-d tensor is one of size 1 to kernels.
  * R2 Kernels see no empty input: what a reduction of nothing is, the op says.
  */
-#ifndef MINDTORCH_OPS_REDUCE_PLAN_H
-#define MINDTORCH_OPS_REDUCE_PLAN_H
+#ifndef MINDTORCH_OPS_REDUCTION_PLAN_H
+#define MINDTORCH_OPS_REDUCTION_PLAN_H
 
 #include "mindtorch/ops/op_support.h"
 
@@ -42,4 +42,4 @@ int mt__reduction_run(mt__call *call, const mt__reduction *what, mt_scalar of_no
 int mt__reduction_result(mt__call *call, mt_reduce code, mt_tensor *input, mt_dtype dtype,
                          uint32_t mask, bool keepdim, mt_scalar of_nothing);
 
-#endif /* MINDTORCH_OPS_REDUCE_PLAN_H */
+#endif /* MINDTORCH_OPS_REDUCTION_PLAN_H */

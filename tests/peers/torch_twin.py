@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call of a row of our op table, and the same call of real torch.
+
+Arrays become pairs of tensors with the same elements, strides and offset in both libraries. torch is
+called through torch.ops.aten.<name>, which picks the overload itself; CALLS says how for rows whose
+signature differs from torch's, and ABSENT lists the rows that torch has not.
+"""
+import sys
+import types
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ops"))
+import layouts  # noqa: E402
+import mt  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+aten = torch.ops.aten
+
+ABSENT = {
+    "as_strided_backward": "a helper of autograd in torch, no op; gradients of as_strided pass it",
+    "max_pool2d_with_indices_backward": "torch's needs the window too; gradients of the pool pass it",
+}
+
+
+class Pair:
+    """One tensor in both libraries."""
+
+    def __init__(self, ours, theirs):
+        self.ours, self.theirs = ours, theirs
+
+
+def dtype_name(tensor):
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def elements(tensor):
+    """A torch tensor's elements as mt.Tensor.numpy() gives them."""
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        return np.asarray(tensor.float().numpy(), np.float32)
+    return tensor.numpy()
+
+
+def mirror(ours, array):
+    """torch's tensor with the array's elements and the strides and offset of ours."""
+    dtype = getattr(torch, mt.dtype_of(array))
+    shape, strides = ours.shape, ours.strides
+    extent = ours.offset + 1 + sum(max(n - 1, 0) * s for n, s in zip(shape, strides))
+    base = torch.full((extent,), 1, dtype=dtype)
+    if dtype.is_floating_point:
+        base.fill_(float("nan"))  # must not be read
+    once = [min(n, 1) if s == 0 else n for n, s in zip(shape, strides)]
+    plain = np.array(array[tuple(slice(n) for n in once)], order="C")
+    base.as_strided(once, strides, ours.offset).copy_(torch.from_numpy(plain))
+    return base.as_strided(shape, strides, ours.offset)
+
+
+def pairs(value, layout, keep_first):
+    """Arguments with a Pair for every array."""
+    count = 0
+
+    def one(array):
+        nonlocal count
+        count += 1
+        here = layout
+        if layout == "mixed":
+            here = "contiguous" if count % 2 == 1 else "transposed"
+        if count == 1 and keep_first:
+            here = "contiguous"
+        ours = layouts.place(array, here)
+        return Pair(ours, mirror(ours, layouts.strip(array)))
+
+    return layouts.map_arrays(value, one)
+
+
+def side(value, name):
+    """Arguments as one of the libraries takes them: "ours" or "theirs"."""
+    if isinstance(value, Pair):
+        return getattr(value, name)
+    if isinstance(value, (list, tuple)):
+        return type(value)(side(item, name) for item in value)
+    if isinstance(value, dict):
+        return {key: side(item, name) for key, item in value.items()}
+    if isinstance(value, mt.Generator) and name == "theirs":
+        return torch.Generator().manual_seed(1)
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def convert(parameter, value):
+    """A plain argument as torch wants it."""
+    if isinstance(value, str) and parameter.type == "dtype":
+        return getattr(torch, value)
+    if isinstance(value, str) and parameter.type == "device":
+        return torch.device(value)
+    return value
+
+
+# ---- how torch is called ----------------------------------------------------------------------
+
+
+def _steps(v, tensors):
+    """torch counts steps in tensors, and adds one before; ours gets the number."""
+    return [torch.tensor(float(v.step)) for _ in tensors]
+
+
+def _adam(function):
+    def call(v):
+        # torch's lr is a float here; amsgrad without its list is an empty one in both
+        function(v.self, v.grads, v.exp_avgs, v.exp_avg_sqs, v.max_exp_avg_sqs, _steps(v, v.self),
+                 lr=v.lr, beta1=v.beta1, beta2=v.beta2, weight_decay=v.weight_decay, eps=v.eps,
+                 amsgrad=v.amsgrad, maximize=v.maximize)
+
+    return call
+
+
+def _rmsprop(v):
+    """There is no fused one: the function behind torch.optim.RMSprop, one tensor at a time."""
+    from torch.optim.rmsprop import rmsprop
+    rmsprop(v.self, v.grads, v.square_avgs, v.grad_avgs, v.momentum_buffer_list,
+            [torch.tensor(0.0) for _ in v.self], foreach=False, lr=v.lr, alpha=v.alpha, eps=v.eps,
+            weight_decay=v.weight_decay, momentum=v.momentum, centered=v.centered,
+            maximize=v.maximize)
+
+
+def _mask(v):
+    return [bool(flag) for flag in v.output_mask]
+
+
+def _convolution(v):
+    n = len(v.stride)
+    return aten.convolution(v.input, v.weight, v.bias, v.stride, v.padding, v.dilation, False,
+                            [0] * n, v.groups)
+
+
+def _convolution_backward(v):
+    n = len(v.stride)
+    bias = [v.weight.shape[0]] if v.output_mask[2] else None
+    return aten.convolution_backward(v.grad_output, v.input, v.weight, bias, v.stride, v.padding,
+                                     v.dilation, False, [0] * n, v.groups, _mask(v))
+
+
+def _attention_backward(v):
+    return aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        v.grad_out, v.query, v.key, v.value, v.out, v.logsumexp, 0.0, v.is_causal,
+        attn_mask=v.attn_mask, scale=v.scale)
+
+
+# By row, with all parameters of our schema in v.
+CALLS = {
+    "eye": lambda v: aten.eye(v.n, dtype=v.dtype) if v.m is None else aten.eye(v.n, v.m, dtype=v.dtype),
+    "bernoulli_": lambda v: aten.bernoulli_.float(v.self, v.p, generator=v.generator),
+    "clone": lambda v: v.self.clone(),
+    "to": lambda v: v.self.to(device=v.device, dtype=v.dtype, copy=v.copy),
+    "item": lambda v: v.self.item(),
+    "sum": lambda v: aten.sum.dim_IntList(v.self, v.dim, v.keepdim, dtype=v.dtype)
+    if v.dim is not None or v.keepdim else aten.sum(v.self, dtype=v.dtype),
+    "mean": lambda v: aten.mean.dim(v.self, v.dim, v.keepdim, dtype=v.dtype)
+    if v.dim is not None or v.keepdim else aten.mean(v.self, dtype=v.dtype),
+    "var": lambda v: aten.var.correction(v.self, v.dim, keepdim=v.keepdim, correction=v.correction),
+    "std": lambda v: aten.std.correction(v.self, v.dim, keepdim=v.keepdim, correction=v.correction),
+    "var_mean": lambda v: aten.var_mean.correction(v.self, v.dim, keepdim=v.keepdim,
+                                                   correction=v.correction),
+    "amax": lambda v: aten.amax(v.self, v.dim or [], v.keepdim),
+    "amin": lambda v: aten.amin(v.self, v.dim or [], v.keepdim),
+    "all": lambda v: aten.all.dims(v.self, v.dim, v.keepdim)
+    if v.dim is not None or v.keepdim else aten.all(v.self),
+    "any": lambda v: aten.any.dims(v.self, v.dim, v.keepdim)
+    if v.dim is not None or v.keepdim else aten.any(v.self),
+    "count_nonzero": lambda v: aten.count_nonzero(v.self, v.dim)
+    if v.dim is not None else aten.count_nonzero(v.self, None),
+    "norm": lambda v: torch.norm(v.self, v.p, v.dim, v.keepdim),
+    "sum_to_size": lambda v: v.self.sum_to_size(v.size),
+    "argsort": lambda v: aten.argsort.stable(v.self, stable=True, dim=v.dim, descending=v.descending),
+    "sort": lambda v: aten.sort.stable(v.self, stable=True, dim=v.dim, descending=v.descending),
+    "roll": lambda v: aten.roll(v.self, v.shifts, v.dims or []),
+    "one_hot": lambda v: F.one_hot(v.self, v.num_classes),
+    "_softmax_backward_data": lambda v: aten._softmax_backward_data(
+        v.grad_output, v.output, v.dim, v.grad_output.dtype),
+    "_log_softmax_backward_data": lambda v: aten._log_softmax_backward_data(
+        v.grad_output, v.output, v.dim, v.grad_output.dtype),
+    "batch_norm": lambda v: aten.batch_norm(v.input, v.weight, v.bias, v.running_mean, v.running_var,
+                                            v.training, v.momentum, v.eps, False),
+    "native_layer_norm_backward": lambda v: aten.native_layer_norm_backward(
+        v.grad_out, v.input, v.normalized_shape, v.mean, v.rstd, v.weight, v.bias, _mask(v)),
+    "native_batch_norm_backward": lambda v: aten.native_batch_norm_backward(
+        v.grad_out, v.input, v.weight, v.running_mean, v.running_var, v.save_mean, v.save_invstd,
+        v.train, v.eps, _mask(v)),
+    "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
+    "embedding_dense_backward": lambda v: aten.embedding_dense_backward(
+        v.grad_output, v.indices, v.num_weights, v.padding_idx, False),
+    "native_dropout": lambda v: aten.native_dropout(v.input, v.p, True),
+    "_scaled_dot_product_flash_attention_for_cpu": lambda v:
+        aten._scaled_dot_product_flash_attention_for_cpu(
+            v.query, v.key, v.value, v.dropout_p, v.is_causal, attn_mask=v.attn_mask, scale=v.scale),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+    "_fused_adam_": _adam(aten._fused_adam_),
+    "_fused_adamw_": _adam(aten._fused_adamw_),
+    "_fused_rmsprop_": _rmsprop,
+    "_fused_adagrad_": lambda v: aten._fused_adagrad_(
+        v.self, v.grads, v.state_sums, _steps(v, v.self), lr=v.lr, lr_decay=v.lr_decay,
+        weight_decay=v.weight_decay, eps=v.eps, maximize=v.maximize),
+}
+
+
+def packet(name):
+    """torch's op of a row's name."""
+    stem, _, overload = name.partition(".")
+    found = getattr(aten, stem)
+    return getattr(found, overload) if overload else found
+
+
+def call_theirs(op, args, kwargs):
+    """Calls torch with arguments as side(..., "theirs") gives them."""
+    by_name = {p.name: p for p in op.parameters}
+    plain = [p for p in op.parameters if not p.keyword]
+    args = [convert(p, value) for p, value in zip(plain, args)]
+    kwargs = {key: convert(by_name[key], value) for key, value in kwargs.items()}
+    if op.name in CALLS:
+        values = types.SimpleNamespace(**{p.name: p.default for p in op.parameters})
+        values.__dict__.update(zip((p.name for p in plain), args), **kwargs)
+        got = CALLS[op.name](values)
+    else:
+        got = packet(op.name)(*args, **kwargs)
+    return tuple(got) if isinstance(got, tuple) else got
