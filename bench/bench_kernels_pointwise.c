@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The pointwise kernels alone, on one thread unless the name says otherwise: nanoseconds an element
- * over 1 M elements, nanoseconds a call over 2 x 2. tools/peers has torch's side of it.
+ * over 1 M elements, nanoseconds a call over 2 x 2.
  */
 #include "bench_harness.h"
 #include "kernels/host_kernels.h"

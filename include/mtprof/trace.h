@@ -161,8 +161,8 @@ MTPROF_API uint32_t mtprof_intern(const char *text, size_t length);
 /** Names the calling thread in traces; NULL takes the name away. Not for signal handlers. */
 MTPROF_API void mtprof_name_thread(const char *name);
 
-/** The number of this thread in the running recording (mtprof_op.forward_thread); 0 before its first
- * event there, and while nothing records. */
+/** The number of this thread in the running recording (mtprof_op.forward_thread); 0 before its
+ * first event there, and while nothing records. */
 MTPROF_API uint32_t mtprof_thread_number(void);
 
 /**

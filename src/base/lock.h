@@ -31,10 +31,10 @@ enum mtb_lock_rank {
     MTB_RANK_USER_OPS,    /* libmindtorch: registered ops */
     MTB_RANK_SITES,       /* libmindtorch: names made at run time */
     /* libmindtorch; the two libraries never hold each other's */
-    MTB_RANK_CACHES,      /* the list of threads' caches */
-    MTB_RANK_MEMORY,      /* blocks of all devices that wait for use */
-    MTB_RANK_POOL,        /* small objects that wait for use */
-    MTB_RANK_GENERATOR,   /* seeds and offsets */
+    MTB_RANK_CACHES,    /* the list of threads' caches */
+    MTB_RANK_MEMORY,    /* blocks of all devices that wait for use */
+    MTB_RANK_POOL,      /* small objects that wait for use */
+    MTB_RANK_GENERATOR, /* seeds and offsets */
     MTB_RANK_COUNT
 };
 

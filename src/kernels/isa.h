@@ -30,9 +30,9 @@ mt__isa mt__isa_level(void);
 void mt__isa_limit(mt__isa level);
 
 #if defined(__x86_64__)
-#    define MT_ISA_PICK(name)                                           \
-        (mt__isa_level() == MT_ISA_V4   ? MT_ISA_I_JOIN(name, v4)       \
-         : mt__isa_level() == MT_ISA_V3 ? MT_ISA_I_JOIN(name, v3)       \
+#    define MT_ISA_PICK(name)                                     \
+        (mt__isa_level() == MT_ISA_V4   ? MT_ISA_I_JOIN(name, v4) \
+         : mt__isa_level() == MT_ISA_V3 ? MT_ISA_I_JOIN(name, v3) \
                                         : MT_ISA_I_JOIN(name, base))
 #else
 #    define MT_ISA_PICK(name) (mt__isa_level(), MT_ISA_I_JOIN(name, base))

@@ -223,12 +223,13 @@ class Runner:
                 raise Differs(f"torch's node {results[0].grad_fn.name()}, ours {our[0].grad_fn}")
             inputs, our_inputs = [theirs[i] for i in chosen], [mine[i] for i in chosen]
             first, our_first = self.derive(results, our, inputs, our_inputs, True)
-            self.same(first, our_first, 1e-9)
+            single = any(a.dtype == torch.float32 for a in inputs)
+            self.same(first, our_first, 1e-5 if single else 1e-9)
             kept = [(a, b) for a, b in zip(first, our_first) if a is not None and a.requires_grad]
             if not twice or not kept or not all(b is not None and b.requires_grad for _, b in kept):
                 return
             second, our_second = self.derive([a for a, _ in kept], [b for _, b in kept], inputs, our_inputs, False)
-            self.same(second, our_second, 1e-7)
+            self.same(second, our_second, 1e-5 if single else 1e-7)
 
         self.note(name, list(arguments) + list(keywords.items()), check)
 
@@ -351,7 +352,9 @@ def create_values(run, make):
     ends = [rng.choice([rng.randint(-5, 20), rng.uniform(-5, 20), 0, 1]) for _ in range(2)]
     run.value("arange", (*ends, rng.choice([1, 2, -1, 0.5, -0.7, 3, 0.1, 0, 1.5, 2.7])), {"dtype": make.dtype()},
               torch.arange)
-    run.value("linspace", (*ends, rng.randint(-1, 12)), {"dtype": make.dtype("bool")}, torch.linspace)
+    # Integers between the ends are cut off: the last bit decides at whole numbers, and torch's is a fused one.
+    run.value("linspace", (*ends, rng.randint(-1, 12)), {"dtype": make.dtype("bool", "uint8", "int32", "int64")},
+              torch.linspace)
     run.value("full", (list(rng.choice(SHAPES)), make.number()), {"dtype": make.dtype()}, torch.full)
     run.value("eye", (rng.randint(-1, 4), rng.randint(-1, 4)), {"dtype": make.dtype()}, torch.eye)
     for name in ("zeros_like", "ones_like"):
@@ -387,9 +390,9 @@ def gradients(run, make):
     for name in ("abs neg sign reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 sin cos tan tanh sigmoid erf relu "
                  "floor square").split():
         run.gradient(name, (x(),))
-    for name, function in (("log_sigmoid", F.logsigmoid), ("silu", F.silu), ("leaky_relu", F.leaky_relu),
-                           ("hardtanh", F.hardtanh)):
+    for name, function in (("log_sigmoid", F.logsigmoid), ("silu", F.silu), ("leaky_relu", F.leaky_relu)):
         run.gradient(name, (x(),), function=function)
+    run.gradient("hardtanh", (x(odd=False),), function=F.hardtanh)  # NaN: 0 or 1, by torch's loop
     run.gradient("gelu", (x(odd=False),), {"approximate": rng.choice(["none", "tanh"])}, F.gelu)
     run.gradient("elu", (x(odd=False), 1.7), function=F.elu)
     run.gradient("softplus", (x(odd=False), 2.0, 1.0), function=F.softplus)

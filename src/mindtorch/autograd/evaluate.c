@@ -77,27 +77,31 @@ static void drop_saved(frame *f)
     }
 }
 
-/* Room for copies of lists, before the lock is taken. */
+/* Everything but tensors, which are taken under the lock; room for copies of lists before it. */
 static int need_lists(frame *f, const mt_node *node)
 {
     int status = MT_OK;
     for (uint32_t i = 0; i < f->n_args; i++) {
-        f->args[i] = node->of.op.args[i];
-        if (f->args[i].kind == MT_KIND_TENSOR) {
-            f->args[i].of.tensor = NULL;
-        } else if (f->args[i].kind == MT_KIND_TENSORS) {
-            f->args[i].of.tensors = mtb_calloc((size_t)f->args[i].count + 1, sizeof(mt_tensor *));
-            if (f->args[i].of.tensors == NULL) {
+        const mt_value *saved = &node->of.op.args[i];
+        mt_value *held = &f->args[i];
+        if (saved->kind == MT_KIND_TENSOR) {
+            *held = (mt_value){.kind = MT_KIND_TENSOR, .of.tensor = NULL};
+            continue;
+        }
+        *held = *saved;
+        if (saved->kind == MT_KIND_TENSORS) {
+            held->of.tensors = mtb_calloc((size_t)saved->count + 1, sizeof(mt_tensor *));
+            if (held->of.tensors == NULL) {
                 status = mtb_fail(MT_ENOMEM, "backward(): no memory for a list of %u tensors",
-                                  f->args[i].count);
+                                  saved->count);
             }
         }
     }
     for (uint32_t i = 0; i < f->n_results; i++) {
-        f->results[i] = node->of.op.results[i];
-        if (f->results[i].kind == MT_KIND_TENSOR) {
-            f->results[i].of.tensor = NULL;
-        }
+        const mt_value *saved = &node->of.op.results[i];
+        f->results[i] = saved->kind == MT_KIND_TENSOR
+                            ? (mt_value){.kind = MT_KIND_TENSOR, .of.tensor = NULL}
+                            : *saved;
     }
     return status;
 }

@@ -268,6 +268,7 @@ static int tie_outputs(const applying *a, mt_node *node)
             return MT_ENOMEM;
         }
         mt__meta_tie(output, mt_node_retain(node), (uint32_t)i, NULL);
+        output->requires_grad = true;
     }
     return MT_OK;
 }

@@ -80,7 +80,9 @@ void mt__meta_tie(mt_tensor *tensor, mt_node *take, uint32_t output, mt__tap *ta
     meta->grad_fn = take;
     meta->output = output;
     meta->tap = tap;
-    tensor->requires_grad = true;
+    if (tensor->base == NULL) {
+        tensor->requires_grad = true; /* views have their base's: other threads read this one */
+    }
     if (tap != NULL) {
         mt__tap_set_keeper(tap, tensor);
     }

@@ -174,7 +174,9 @@ void mt_node_release(mt_node *node)
         mt_tensor_release(node->of.leaf);
         return;
     }
-    if (atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) != 1) {
+    /* Whoever has the only reference need not tell anybody that it goes. */
+    if (atomic_load_explicit(&node->refs, memory_order_acquire) != 1 &&
+        atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
     node->next = doomed.head;

@@ -118,7 +118,19 @@ static int survey_args(survey *s, const mt__op_row *row, const mt_value *args)
     return MT_OK;
 }
 
-/* Where the work is done: dimensioned tensors, then 0-d ones; for creation ops the argument. */
+/* Creation ops: the argument says where. */
+static int factory_device(const mt__op_row *row, const mt_value *args, mt_device *device)
+{
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        if (args[i].kind == MT_KIND_DEVICE) {
+            *device = (mt_device)args[i].of.integer;
+            return mt__device_check(row->name, *device);
+        }
+    }
+    return MT_OK;
+}
+
+/* Where the work is done: dimensioned tensors, then 0-d ones, then the host. */
 static int find_device(const survey *s, const mt__op_row *row, const mt_value *args,
                        mt_device *device)
 {
@@ -126,23 +138,14 @@ static int find_device(const survey *s, const mt__op_row *row, const mt_value *a
         *device = args[0].of.tensor->device;
         return MT_OK;
     }
-    *device = s->device != MT_DEVICE_NONE ? s->device : s->device_0;
-    if (s->device != MT_DEVICE_NONE && s->device_0 > MT_CPU && s->device_0 != s->device) {
-        return refuse_devices(row, s->device,
-                              s->device_0); /* 0-d host tensors may mix, others not */
+    *device = s->device != MT_DEVICE_NONE     ? s->device
+              : s->device_0 != MT_DEVICE_NONE ? s->device_0
+                                              : MT_CPU;
+    if (s->device_0 > MT_CPU && s->device_0 != *device) {
+        return refuse_devices(row, *device, s->device_0); /* only 0-d host tensors may mix */
     }
-    if (MT_UNLIKELY((row->flags & MT_OP_FACTORY) != 0)) {
-        for (uint32_t i = 0; i < row->n_params; i++) {
-            if (args[i].kind == MT_KIND_DEVICE) {
-                *device = (mt_device)args[i].of.integer;
-                MT_TRY(mt__device_check(row->name, *device));
-            }
-        }
-    }
-    if (*device == MT_DEVICE_NONE) {
-        *device = MT_CPU;
-    }
-    return MT_OK;
+    return MT_UNLIKELY((row->flags & MT_OP_FACTORY) != 0) ? factory_device(row, args, device)
+                                                          : MT_OK;
 }
 
 static void drop_temps(mt__call *call)

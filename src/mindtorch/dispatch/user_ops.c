@@ -10,6 +10,7 @@
 #include "mindtorch/dispatch/schema.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -78,11 +79,8 @@ static void fill_row(user_row *made, const char *schema_text)
             made->row.n_required = (uint16_t)(i + 1);
         }
     }
-    strcpy(made->trace_name, schema->space);
-    strcat(made->trace_name, "::");
-    strcat(made->trace_name, schema->name);
-    strcpy(made->node_name, schema->name);
-    strcat(made->node_name, "Backward");
+    snprintf(made->trace_name, sizeof made->trace_name, "%s::%s", schema->space, schema->name);
+    snprintf(made->node_name, sizeof made->node_name, "%sBackward", schema->name);
     made->derivative.name = made->node_name;
     made->derivative.saves = (1U << schema->n_params) - 1U;
     made->derivative.saves |= ((1U << schema->n_results) - 1U) << 16;
@@ -95,6 +93,17 @@ static void fill_row(user_row *made, const char *schema_text)
     made->row.n_results = (uint16_t)schema->n_results;
     made->row.params = made->params;
     made->row.derivative = &made->derivative;
+}
+
+static int make_row(user_row *made, const char *text)
+{
+    MT_TRY(mt__schema_parse(text, &made->schema));
+    if (made->schema.space[0] == '\0') {
+        return mtb_fail(MT_EVALUE, "op_register(): '%s' needs a name space: \"mylib::%s\"", text,
+                        made->schema.name);
+    }
+    fill_row(made, text);
+    return MT_OK;
 }
 
 /* Under the lock. */
@@ -131,14 +140,13 @@ int mt_op_register(const char *schema, mt_op_run_fn *run, mt_op_backward_fn *bac
     *op = 0;
     user_row *made = mtb_calloc(1, sizeof(user_row));
     char *text = mtb_copy_text(schema, strlen(schema));
-    int status = made == NULL || text == NULL ? mtb_fail(MT_ENOMEM, "op_register(): no memory")
-                                              : mt__schema_parse(text, &made->schema);
-    if (status == MT_OK && made->schema.space[0] == '\0') {
-        status = mtb_fail(MT_EVALUE, "op_register(): '%s' needs a name space: \"mylib::%s\"",
-                          schema, made->schema.name);
+    if (made == NULL || text == NULL) {
+        mtb_free(made);
+        mtb_free(text);
+        return mtb_fail(MT_ENOMEM, "op_register(): no memory");
     }
+    int status = make_row(made, text);
     if (status == MT_OK) {
-        fill_row(made, text);
         made->row.user_run = run;
         made->row.user_backward = backward;
         made->row.user_context = context;

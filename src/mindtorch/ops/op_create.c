@@ -259,8 +259,11 @@ int mt__run_linspace(mt__call *call)
     if (!direct) {
         MT_TRY(mt__temp_new(call, MT_DTYPE_F64, &shape, &wide));
     }
-    const mt_scalar ends[] = {mt__number_as(&call->args[0], dtype),
-                              mt__number_as(&call->args[1], dtype)};
+    mt_scalar ends[] = {mt__number_as(&call->args[0], dtype), mt__number_as(&call->args[1], dtype)};
+    if (dtype == MT_DTYPE_U8) { /* -1 is 255 */
+        ends[0].of.integer &= UINT8_MAX;
+        ends[1].of.integer &= UINT8_MAX;
+    }
     double start = mt__scalar_real(&ends[0]);
     double end = mt__scalar_real(&ends[1]);
     if (dtype == MT_DTYPE_F32) {

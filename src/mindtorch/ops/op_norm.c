@@ -7,10 +7,11 @@
 #include "mindtorch/ops/reduction_plan.h"
 #include "mindtorch/ops/type_names.h"
 
+#include <inttypes.h>
 #include <math.h>
 
-/* "2", "-1", "inf": as C++ streams print it. */
-static MT_COLD int refuse_empty(double p, const mt_tensor *self, uint32_t mask, bool all)
+/* dims: the argument, not checked to be given. */
+static MT_COLD int refuse_empty(double p, const mt_tensor *self, const mt_value *dims, bool all)
 {
     if (all) {
         return mtb_fail(
@@ -19,14 +20,14 @@ static MT_COLD int refuse_empty(double p, const mt_tensor *self, uint32_t mask, 
             "the operation does not have an identity",
             p);
     }
-    uint32_t dim = 0;
-    while ((mask >> dim & 1) == 0 || self->sizes[dim] != 0) {
-        dim++;
+    uint32_t i = 0;
+    while (self->sizes[dims->of.ints[i] + (dims->of.ints[i] < 0 ? self->n_dims : 0)] != 0) {
+        i++;
     }
     return mtb_fail(MT_ERUNTIME,
-                    "linalg.vector_norm cannot compute the %.6g norm on the dimension %u because "
-                    "this dimension is empty and the operation does not have an identity",
-                    p, dim);
+                    "linalg.vector_norm cannot compute the %.6g norm on the dimension %" PRId64
+                    " because this dimension is empty and the operation does not have an identity",
+                    p, dims->of.ints[i]);
 }
 
 /* |self| for the norms that are extremes. */
@@ -57,7 +58,7 @@ int mt__run_linalg_vector_norm(mt__call *call)
     MT_TRY(mt__reduced_dims(call, 2, self, &mask));
     bool all = call->args[2].kind == MT_KIND_NONE || call->args[2].count == 0;
     if ((p < 0 || isinf(p)) && mt__reduced_count(self, mask) == 0) {
-        return refuse_empty(p, self, mask, all);
+        return refuse_empty(p, self, &call->args[2], all);
     }
     if (isinf(p)) {
         MT_TRY(absolute(call, self, &self));

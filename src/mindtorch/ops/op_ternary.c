@@ -110,6 +110,7 @@ int mt__run_addcmul(mt__call *call)
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("addcmul_cpu_out", dtype);
     }
+    MT_TRY(mt__number_fits(&call->args[3], dtype));
     return run_ternary(call, MT_TERNARY_ADDCMUL, dtype, &call->args[3]);
 }
 
@@ -133,11 +134,9 @@ int mt__run_clamp_tensor(mt__call *call)
         return mtb_fail(MT_ERUNTIME,
                         "torch.clamp: At least one of 'min' or 'max' must not be None");
     }
-    if (dtype == MT_DTYPE_BOOL) {
-        return mt__refuse_type("clamp_cpu", dtype);
-    }
     if (lower && upper) {
-        return run_ternary(call, MT_TERNARY_CLAMP, dtype, NULL);
+        return dtype == MT_DTYPE_BOOL ? mt__refuse_type("clamp_cpu", dtype)
+                                      : run_ternary(call, MT_TERNARY_CLAMP, dtype, NULL);
     }
     mt__pointwise what = {
         .kernel = MT_KERNEL_BINARY,

@@ -259,16 +259,18 @@ TEST(refused_memory)
     uint64_t seed = mt_test_seed();
     fixture f;
     begin(&f, MT_DTYPE_F32, geometries[0], &seed);
-    for (uint64_t n = 1;; n++) { /* oneDNN's place is taken by columns; without these it fails */
+    /* Where oneDNN cannot have memory columns are tried; where these cannot, the call fails. What
+     * is only kept for the next call may be refused unseen. */
+    uint64_t requests = 1;
+    bool failed = false;
+    for (uint64_t n = 1; n <= requests; n++) {
         (void)mtb_fail_nth(n, true);
         int status = forward(&f);
-        uint64_t requests = mtb_fail_nth(0, false);
-        if (status == 0) {
-            CHECK(requests < n);
-            break;
-        }
-        CHECK_EQ_I64(status, MT_ENOMEM);
+        requests = mtb_fail_nth(0, false);
+        CHECK(status == 0 || status == MT_ENOMEM);
+        failed = failed || status != 0;
     }
+    CHECK(failed);
     REQUIRE_OK(forward(&f));
     end(&f);
 }
