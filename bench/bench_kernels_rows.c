@@ -15,13 +15,7 @@ typedef struct view {
     int64_t sizes[3], strides[3];
 } view;
 
-/* A kernel's call over float buffers that main() fills. */
-typedef struct figure_case {
-    const char *name;
-    mt_kernel_fn *run;
-    mt_kernel_call call;
-} figure_case;
-
+/* Float buffers that main() fills; the last one has small integers. */
 static float *buffers[6];
 static int64_t *indices;
 

@@ -19,10 +19,12 @@ function(mt_opgen what file)
     VERBATIM)
 endfunction()
 mt_opgen(header mindtorch/ops.h)
+mt_opgen(private private_ops.h)
 mt_opgen(calls ops_call.c)
 mt_opgen(rows op_rows.c)
 mt_opgen(sites op_sites.inc)
-add_custom_target(mt_generated DEPENDS ${MT_GENERATED}/mindtorch/ops.h ${MT_GENERATED}/ops_call.c
+add_custom_target(mt_generated DEPENDS ${MT_GENERATED}/mindtorch/ops.h ${MT_GENERATED}/private_ops.h
+                                       ${MT_GENERATED}/ops_call.c
                                        ${MT_GENERATED}/op_rows.c ${MT_GENERATED}/op_sites.inc)
 
 # ---- compiled once, linked twice -----------------------------------------------------------------

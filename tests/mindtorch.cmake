@@ -16,6 +16,7 @@ foreach(name IN ITEMS test_op_trace test_schema test_user_ops)
 endforeach()
 
 # ---- ops ----
+mt_torch_test(test_pointwise_ops unit/mindtorch/ops/test_pointwise_ops.c)
 mt_torch_test(test_view_ops unit/mindtorch/ops/test_view_ops.c)
 
 # ---- autograd ----

@@ -8,6 +8,7 @@ layout, which the seed picks, in our library and in torch:
   error     a call that fails in one fails in the other, with the same exception
   words     what the case says of the message stands in torch's message too
   gradient  float64: the same gradient comes in, the same gradients come out
+  second    the same for gradients of these gradients, where the case has them
   node      results' grad_fn.name()
 Random rows: type, shape and range. Rows that torch has not, and differences that are decisions
 (torch_exceptions.py), are listed and counted as skipped. The last line: N passed, N failed, N skipped.
@@ -67,6 +68,8 @@ def compare_tensor(ours, theirs, case, what, kind="value", how="all"):
         same = a == b
     else:
         rtol, atol = close(case, ours.dtype)
+        if kind == "second":  # formulas of several terms, another order in each
+            rtol, atol = max(rtol, 1e-9), max(atol, 1e-10)
         with np.errstate(all="ignore"):
             same = np.isclose(a, b, rtol, atol, equal_nan=True)
     if not np.all(same):
@@ -101,6 +104,16 @@ def compare_views(ours, theirs):
                                       f"{b.storage_offset()}")
 
 
+def compare_topk(given, ours, theirs, case):
+    """Of equal numbers any may be taken: the indices must be those of the values."""
+    compare_value(ours[0], theirs[0], case, "result 0")
+    compare_value(ours[1], theirs[1], case, "result 1", "type")
+    source, values, indices = (np.atleast_1d(t.numpy()) for t in (given[0].ours, *ours))
+    taken = np.take_along_axis(source, indices, given[2] if len(given) > 2 else -1)
+    if not np.array_equal(taken, values, equal_nan=taken.dtype.kind == "f"):
+        raise Difference("value", "the indices are not those of the values")
+
+
 # ---- one call in both -------------------------------------------------------------------------
 
 
@@ -127,19 +140,39 @@ def brief(error):
     return "nothing" if error is None else f"{type(error).__name__}: {str(error).splitlines()[0][:150]}"
 
 
+def signature(op, item):
+    """The call in short: sub(float32[3,4], 2, alpha=1.5)."""
+
+    def short(value):
+        if isinstance(value, (np.ndarray, opcases.Fixed)):
+            array = layouts.strip(value)
+            return f"{mt.dtype_of(array)}[{','.join(map(str, array.shape))}]"
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(short, value))}]"
+        return repr(value)
+
+    words = [short(value) for value in item.args]
+    words += [f"{key}={short(value)}" for key, value in item.kwargs.items()]
+    return f"{op.name}({', '.join(words)})"
+
+
 def run_value(op, case, layout):
     value = (case.args, case.kwargs)
     if layout == "broadcast":
         value = layouts.map_arrays(value, lambda a: a if isinstance(a, opcases.Fixed)
                                    else layouts.repeat(a))
-    placed = twin.pairs(value, layout, "INPLACE" in op.flags and layout == "broadcast")
+    placed = twin.pairs(value, layout, "INPLACE" in op.flags and layout == "broadcast",
+                        dense="OPTIMIZER" in op.flags)  # torch's step over the elements in memory
     (ours, my_error), (theirs, its_error) = call_both(op, placed)
     if type(my_error) is not type(its_error):
         raise Difference("error", f"raised {brief(my_error)}; torch {brief(its_error)}")
     if my_error is not None:
         return
     how = "range" if "RANDOM" in op.flags else "type" if op.name in UNDEFINED else "all"
-    compare_value(ours, theirs, case, "result", how)
+    if op.name == "topk":
+        compare_topk(op.bind(*placed), ours, theirs, case)
+    else:
+        compare_value(ours, theirs, case, "result", how)
     for index, pair in enumerate(layouts.collect(placed, twin.Pair)):
         compare_tensor(pair.ours, pair.theirs, case, f"input {index} after it",
                        how="type" if index == 0 and how == "range" else "all")
@@ -148,7 +181,7 @@ def run_value(op, case, layout):
 
 
 def run_bad(op, bad):
-    (_, my_error), (_, its_error) = call_both(op, twin.pairs((bad.args, bad.kwargs), "contiguous", False))
+    (_, my_error), (_, its_error) = call_both(op, twin.pairs((bad.args, bad.kwargs), "contiguous"))
     if type(my_error) is not type(its_error):
         raise Difference("error", f"raised {brief(my_error)}; torch {brief(its_error)}")
     if its_error is None:
@@ -164,9 +197,42 @@ def floating(results, kind):
     return [t for t in layouts.collect(results, kind) if "float" in str(t.dtype)]
 
 
-def run_gradient(op, case, layout, seed):
-    """Both get the same gradients of their results; nodes are compared before."""
-    placed = twin.pairs((case.args, case.kwargs), layout, False)
+def derive(tied, leaves, weights, create_graph=False):
+    """(gradients of ours, error), (gradients of torch's, error); tied: a list of each library's."""
+    flags = mt.ALLOW_UNUSED | (mt.CREATE_GRAPH if create_graph else 0)
+    return (attempt(mt.grad, [t for t, _ in tied[0]], [a for a, _ in leaves],
+                    [mt.tensor(weights[i]) for _, i in tied[0]], flags),
+            attempt(torch.autograd.grad, [t for t, _ in tied[1]], [b for _, b in leaves],
+                    [torch.from_numpy(weights[i]) for _, i in tied[1]], allow_unused=True,
+                    create_graph=create_graph))
+
+
+def tie(tensors):
+    """Those that have a graph, with their places."""
+    return [(t, i) for i, t in enumerate(tensors) if t is not None and t.requires_grad]
+
+
+def run_second(grads, leaves, case, rng):
+    """Gradients of gradients. What one library knows to be constant may be zero in the other."""
+    tied = tie(grads[0]), tie(grads[1])
+    weights = [np.asarray(rng.normal(size=() if g is None else g.shape)) for g in grads[0]]
+    empty = [None] * len(leaves), None
+    (ours, error), (theirs, its_error) = derive(tied, leaves, weights)
+    (ours, error) = (ours, error) if tied[0] else empty
+    (theirs, its_error) = (theirs, its_error) if tied[1] else empty
+    if error or its_error:
+        raise Difference("second", f"raised {brief(error)}; torch {brief(its_error)}")
+    for index, (a, b) in enumerate(zip(ours, theirs)):
+        if a is None and b is None:
+            continue
+        a = mt.call("zeros_like", leaves[index][0]) if a is None else a
+        b = torch.zeros_like(leaves[index][1]) if b is None else b
+        compare_tensor(a, b, case, f"second gradient {index}", "second")
+
+
+def make_leaves(op, case, layout):
+    """Arguments as pairs, and [(ours, torch's)] of those that are differentiated."""
+    placed = twin.pairs((case.args, case.kwargs), layout)
     found = [p for p in layouts.collect(placed, twin.Pair) if p.ours.dtype == "float64"]
     if case.grad_args is not None:
         found = [found[i] for i in case.grad_args]
@@ -177,27 +243,33 @@ def run_gradient(op, case, layout, seed):
     if "INPLACE" in op.flags:  # a leaf cannot be written
         first = placed[0][0]
         first.ours, first.theirs = mt.call("clone", first.ours), first.theirs.clone()
+    return placed, leaves
+
+
+def run_gradient(op, case, layout, seed):
+    """Both get the same gradients of their results."""
+    placed, leaves = make_leaves(op, case, layout)
     (ours, my_error), (theirs, its_error) = call_both(op, placed)
     if my_error or its_error:
         raise Difference("gradient", f"raised {brief(my_error)}; torch {brief(its_error)}")
     mine, its = floating(ours, mt.Tensor), floating(theirs, torch.Tensor)
     names = [(a.grad_fn, b.grad_fn.name() if b.grad_fn else None) for a, b in zip(mine, its)]
-    keep = [i for i, (a, b) in enumerate(zip(mine, its)) if a.requires_grad and b.requires_grad]
-    if not keep and any(t.requires_grad for t in mine + its):
+    both = {i for _, i in tie(mine)} & {i for _, i in tie(its)}
+    if not both and (tie(mine) or tie(its)):
         raise Difference("gradient", f"nodes {names}: only one of them has a graph")
-    if not keep:
+    if not both:
         return
     rng = np.random.default_rng(seed)
-    weights = [np.asarray(rng.normal(size=mine[i].shape)) for i in keep]
-    grads, error = attempt(mt.grad, [mine[i] for i in keep], [a for a, _ in leaves],
-                           [mt.tensor(w) for w in weights], mt.ALLOW_UNUSED)
-    its_grads, its_error = attempt(torch.autograd.grad, [its[i] for i in keep], [b for _, b in leaves],
-                                   [torch.from_numpy(w) for w in weights], allow_unused=True)
+    weights = [np.asarray(rng.normal(size=t.shape)) for t in mine]
+    tied = [(t, i) for t, i in tie(mine) if i in both], [(t, i) for t, i in tie(its) if i in both]
+    (grads, error), (its_grads, its_error) = derive(tied, leaves, weights, case.double)
     if type(error) is not type(its_error):
         raise Difference("gradient", f"backward raised {brief(error)}; torch {brief(its_error)}")
     if error is None:
         for index, (a, b) in enumerate(zip(grads, its_grads)):
             compare_tensor(a, b, case, f"gradient {index}", "gradient")
+        if case.double:
+            run_second((grads, its_grads), leaves, case, rng)
     for a, b in names:
         if a != b:
             raise Difference("node", f"node {a}, torch's {b}")
@@ -224,14 +296,15 @@ class Peer:
 
     def differs(self, op, where, kind, text):
         for number, (rows, kinds, pattern, _) in enumerate(DECISIONS):
-            if re.fullmatch(rows, op.name) and kind in kinds.split() and re.search(pattern, text):
+            if re.fullmatch(rows, op.name) and kind in kinds.split() and re.search(
+                    pattern, f"{where}: {text}"):
                 self.used[number] += 1
                 self.skipped += 1
                 return
         self.failed += 1
         self.row_failed += 1
         if self.row_failed <= SHOWN or self.options.verbose:
-            print(f"FAIL {op.name} {kind} [{where}]: {text}", flush=True)
+            print(f"FAIL {kind}: {where}: {text}", flush=True)
 
     def layouts_for(self, case, arrays, rng):
         """Contiguous, and one other that differs from it."""
@@ -261,8 +334,7 @@ class Peer:
             for number, item in enumerate(self.cases.items(op, registered, dtype, derived)):
                 if getattr(item, "note", "") == "made: large":
                     continue
-                shapes = [a.shape for a in run_ops.tensors_of((item.args, item.kwargs))]
-                where = f"{dtype}, case {number} {shapes}"
+                where = f"{dtype} case {number}, {signature(op, item)}"
                 if isinstance(item, opcases.Bad) and unchecked:
                     untried += 1
                 elif isinstance(item, opcases.Bad):

@@ -30,6 +30,8 @@ ABSENT = {
 # outside of its tensors, and its process ends.
 UNCHECKED = {
     "_scaled_dot_product_flash_attention_for_cpu": "torch checks in the op above it",
+    "_fused_.*": "torch's optimizers check, not these",
+    "_local_scalar_dense": "torch checks in item",
     "native_batch_norm": "torch checks in batch_norm, not in this",
     r".*_backward(_data)?|.*_cpu_backward": "torch trusts its own formulas, which alone call it",
 }
@@ -56,7 +58,7 @@ def elements(tensor):
     tensor = tensor.detach()
     if tensor.dtype == torch.bfloat16:
         return np.asarray(tensor.float().numpy(), np.float32)
-    return tensor.numpy()
+    return tensor.numpy(force=True)  # zeros of its own kind too
 
 
 def mirror(ours, array):
@@ -73,8 +75,8 @@ def mirror(ours, array):
     return base.as_strided(shape, strides, ours.offset)
 
 
-def pairs(value, layout, keep_first):
-    """Arguments with a Pair for every array."""
+def pairs(value, layout, keep_first=False, dense=False):
+    """Arguments with a Pair for every array. dense: torch's tensors are contiguous in any case."""
     count = 0
 
     def one(array):
@@ -86,7 +88,8 @@ def pairs(value, layout, keep_first):
         if count == 1 and keep_first:
             here = "contiguous"
         ours = layouts.place(array, here)
-        return Pair(ours, mirror(ours, layouts.strip(array)))
+        theirs = mirror(ours, layouts.strip(array))
+        return Pair(ours, theirs.contiguous() if dense else theirs)
 
     return layouts.map_arrays(value, one)
 
@@ -240,6 +243,7 @@ CALLS = {
     "argsort": lambda v: aten.argsort.stable(v.self, stable=True, dim=v.dim, descending=v.descending),
     "sort": _sort,
     "roll": lambda v: aten.roll(v.self, v.shifts, v.dims or []),
+    "hardtanh": lambda v: F.hardtanh(v.self, v.min_val, v.max_val),
     "one_hot": lambda v: F.one_hot(v.self, v.num_classes),
     "_softmax": lambda v: aten._softmax(v.self, v.dim, v.half_to_float),
     "_log_softmax": lambda v: aten._log_softmax(v.self, v.dim, v.half_to_float),

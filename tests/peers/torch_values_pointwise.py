@@ -291,8 +291,9 @@ def pointwise_values(run, make):
     run.value("where", (make.tensor(rng.choice(["bool"] * 3 + ["uint8", "int64"])), make.operand(), make.operand()),
               function=torch.where)
     kind = rng.choice(["float32", "float64", "int64"])
-    run.value("lerp", (make.tensor(kind), make.tensor(rng.choice([kind] * 3 + ["float32"])),
-                       rng.choice([make.number(), make.tensor(kind)])), function=torch.lerp)
+    # Weights below -0.5 count from the other end in torch: that is seen at infinities alone.
+    run.value("lerp", (make.tensor(kind, odd=False), make.tensor(rng.choice([kind] * 3 + ["float32"]), odd=False),
+                       rng.choice([make.number(), make.tensor(kind, odd=False)])), function=torch.lerp)
     for name in ("addcmul", "addcdiv", "addcmul_", "addcdiv_"):
         run.value(name, (make.tensor(), make.tensor(), make.tensor()), {"value": make.number()},
                   function=getattr(torch, name, None) or getattr(torch.Tensor, name))

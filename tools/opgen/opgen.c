@@ -3,6 +3,7 @@
  * Makes C from the op table, when the library is built:
  *
  *     opgen header        include/mindtorch/ops.h: a typed function for each op
+ *     opgen private       private_ops.h: those of torch's private ops, for the library itself
  *     opgen calls         their bodies: box the arguments, call the dispatcher
  *     opgen rows          mt__op_rows[]: what the dispatcher knows of each op
  *     opgen sites         the profiler's sites, one a row
@@ -43,10 +44,8 @@ static const struct {
     const char *name;
     void (*write)(const op_text *ops, size_t count);
 } outputs[] = {
-    {"header", opgen_header},
-    {"calls", opgen_calls},
-    {"rows", opgen_rows},
-    {"sites", opgen_sites},
+    {"header", opgen_header}, {"private", opgen_private}, {"calls", opgen_calls},
+    {"rows", opgen_rows},     {"sites", opgen_sites},
 };
 
 int main(int argc, char **argv)
@@ -63,6 +62,6 @@ int main(int argc, char **argv)
             return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
         }
     }
-    fprintf(stderr, "usage: opgen header|calls|rows|sites\n");
+    fprintf(stderr, "usage: opgen header|private|calls|rows|sites\n");
     return EXIT_FAILURE;
 }

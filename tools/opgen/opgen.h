@@ -19,6 +19,7 @@ typedef struct op_text {
 
 /* Each writes its text to standard output. */
 void opgen_header(const op_text *ops, size_t count);
+void opgen_private(const op_text *ops, size_t count);
 void opgen_calls(const op_text *ops, size_t count);
 void opgen_rows(const op_text *ops, size_t count);
 void opgen_sites(const op_text *ops, size_t count);

@@ -204,13 +204,6 @@ static void print_body(const form *f)
     printf("%s(&mt__op_rows[MT__OP_%s], args, out);\n}\n\n", ways[schema->result_types[0]], row);
 }
 
-static void print_declaration(const form *f)
-{
-    printf("MT_API ");
-    print_prototype(f);
-    printf(";\n");
-}
-
 /* Calls `write` for each function of an op. */
 static void each_form(const op_text *op, form_fn *write)
 {
@@ -240,6 +233,29 @@ static void each_form(const op_text *op, form_fn *write)
     }
 }
 
+/* torch's private ops (_softmax) are not part of the C API: their functions are hidden. */
+static bool is_private(const op_text *op)
+{
+    return op->schema.name[0] == '_';
+}
+
+static void print_declaration(const form *f)
+{
+    printf("%s", is_private(f->op) ? "" : "MT_API ");
+    print_prototype(f);
+    printf(";\n");
+}
+
+static void print_declarations(const op_text *ops, size_t count, bool private)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is_private(&ops[i]) == private) {
+            printf("\n/** %s */\n", ops[i].schema_text);
+            each_form(&ops[i], print_declaration);
+        }
+    }
+}
+
 void opgen_header(const op_text *ops, size_t count)
 {
     printf(
@@ -254,11 +270,18 @@ void opgen_header(const op_text *ops, size_t count)
         " */\n"
         "#ifndef MINDTORCH_OPS_H\n#define MINDTORCH_OPS_H\n\n"
         "#include <mindtorch/status.h>\n#include <mindtorch/value.h>\n\nMT_BEGIN_DECLS\n");
-    for (size_t i = 0; i < count; i++) {
-        printf("\n/** %s */\n", ops[i].schema_text);
-        each_form(&ops[i], print_declaration);
-    }
+    print_declarations(ops, count, false);
     printf("\nMT_END_DECLS\n\n#endif /* MINDTORCH_OPS_H */\n");
+}
+
+void opgen_private(const op_text *ops, size_t count)
+{
+    printf(
+        "/* SPDX-License-Identifier: Apache-2.0\n *\n"
+        " * Ops whose names begin with an underscore, for the library itself. Made by tools/opgen. */\n"
+        "#ifndef PRIVATE_OPS_H\n#define PRIVATE_OPS_H\n\n#include <mindtorch/ops.h>\n");
+    print_declarations(ops, count, true);
+    printf("\n#endif /* PRIVATE_OPS_H */\n");
 }
 
 void opgen_calls(const op_text *ops, size_t count)
@@ -267,7 +290,7 @@ void opgen_calls(const op_text *ops, size_t count)
            "#include \"mindtorch/dispatch/boxing.h\"\n"
            "#include \"mindtorch/dispatch/dispatch.h\"\n"
            "#include \"mindtorch/ops/op_support.h\"\n\n"
-           "#include <mindtorch/ops.h>\n\n");
+           "#include \"private_ops.h\"\n\n#include <mindtorch/ops.h>\n\n");
     for (size_t i = 0; i < count; i++) {
         each_form(&ops[i], print_body);
     }

@@ -27,6 +27,7 @@
 #include "base/fail.h"
 #include "mindtorch/core/tensor_impl.h"
 #include "mindtorch/dispatch/op_row.h"
+#include "private_ops.h"
 
 #include <mindtorch/autograd.h>
 #include <mindtorch/ops.h>

@@ -364,6 +364,10 @@ int mt_function_apply(const mt_function *function, void *context, mt_tensor *con
     }
     int status = new_call(function, context, &a.call);
     if (a.call == NULL) {
+        if (function != NULL && function->struct_size >= sizeof(mt_function) &&
+            function->free_context != NULL) {
+            function->free_context(context); /* F1 */
+        }
         return status;
     }
     bool graph = !mt__thread.grad_disabled && mt__thread.below_autograd == 0 && any_needs(&a);

@@ -8,6 +8,7 @@
 
 #include "mindtorch/core/backends.h"
 #include "mindtorch/dispatch/call.h"
+#include "private_ops.h"
 
 #include <mindtorch/ops.h>
 

@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "mindtorch/optim/optimizer_options.h"
 #include "mindtorch/trace/op_trace.h"
+#include "private_ops.h"
 
 #include <mindtorch/autograd.h>
 #include <mindtorch/ops.h>

@@ -244,7 +244,7 @@ def c_numbers(values):
 def main():
     rng = random.Random(20261115)
     programs = [p for p in FIXED.strip().split("\n")]
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 190
     rows, errors, seen = [], 0, set()
     while len(rows) < wanted:
         program = programs.pop(0) if programs else random_program(rng)

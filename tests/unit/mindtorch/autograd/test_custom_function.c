@@ -305,6 +305,7 @@ TEST(a_failing_forward_leaves_nothing)
     CHECK_EQ_I64(n.freed, 2);
     bad.name = NULL;
     CHECK_FAILS(mt_function_apply(&bad, &n, &x, 1, &y, 1), MT_EVALUE, "function_apply()");
+    CHECK_EQ_I64(n.freed, 3); /* once a call, whatever became of it */
     RELEASE(x);
     CHECK_NOTHING_LEFT();
 }
