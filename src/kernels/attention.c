@@ -57,16 +57,32 @@ static mt__attention_loops pick_loops(mt_dtype dtype)
     return dtype == MT_DTYPE_F32 ? MT_ISA_PICK(mt__attention_f32) : MT_ISA_PICK(mt__attention_f64);
 }
 
-/* Head number `head` of [B, H, ...]; n_dims 3 is lse, which has one column. */
+static bool is_empty(const mt_array *a)
+{
+    bool empty = false;
+    for (int32_t i = 0; i < a->n_dims; i++) {
+        empty |= a->sizes[i] == 0;
+    }
+    return empty;
+}
+
+/* Head number `head` of [B, H, ...]; n_dims 3 is lse, which has one column. Without elements there
+ * may be no memory to step through: strides of 0. */
 static matrix matrix_of(const job *j, const mt_array *a, int64_t head)
 {
-    if (a == NULL || a->data == NULL) {
-        return (matrix){.data = NULL};
+    if (is_empty(a)) {
+        return (matrix){.data = a->data};
     }
     int64_t offset = head / j->heads * a->strides[0] + head % j->heads * a->strides[1];
     return (matrix){.data = (char *)a->data + offset * j->element,
                     .row = a->strides[2],
                     .col = a->n_dims > 3 ? a->strides[3] : 1};
+}
+
+/* data NULL: there is none. */
+static matrix mask_of(const job *j, int64_t head)
+{
+    return j->mask->n_dims < 0 ? (matrix){.data = NULL} : matrix_of(j, j->mask, head);
 }
 
 static char *at(const job *j, matrix m, int64_t row, int64_t col)
@@ -208,7 +224,8 @@ typedef struct work {
     char *most, *total, *factor;
 } work;
 
-static int take_work(const job *j, bool backward, work *w)
+/* False: no memory. */
+static bool take_work(const job *j, bool backward, work *w)
 {
     int64_t columns = smaller(j->keys, KEYS);
     columns = (columns + 15) / 16 * 16;
@@ -216,14 +233,19 @@ static int take_work(const job *j, bool backward, work *w)
     int64_t elements = (backward ? 2 : 1) * tile + 3 * QUERIES;
     w->block = mt__scratch_take((size_t)elements, (size_t)j->element);
     if (w->block == NULL) {
-        return mtb_fail(MT_ENOMEM, "attention: no memory for a tile of scores");
+        return false;
     }
     w->most = w->block;
     w->total = w->most + QUERIES * j->element;
     w->factor = w->total + QUERIES * j->element;
     w->scores = (matrix){w->factor + QUERIES * j->element, columns, 1};
     w->grads = (matrix){w->scores.data + tile * j->element, columns, 1};
-    return 0;
+    return true;
+}
+
+static int fail_memory(void)
+{
+    return mtb_fail(MT_ENOMEM, "attention: no memory for a tile of scores");
 }
 
 static void scale_rows(const job *j, const work *w, matrix out, int64_t rows)
@@ -259,14 +281,16 @@ static void finish_rows(const job *j, const work *w, int64_t rows, matrix lse)
 static int forward_rows(const job *j, int64_t head, int64_t begin, int64_t end)
 {
     work w = {.block = NULL};
-    MT_TRY(take_work(j, false, &w));
+    if (!take_work(j, false, &w)) {
+        return fail_memory();
+    }
     int64_t rows = end - begin;
     matrix q = part(j, matrix_of(j, j->q, head), begin);
     matrix out = part(j, matrix_of(j, j->out, head), begin);
     matrix lse = part(j, matrix_of(j, j->lse, head), begin);
     matrix k = matrix_of(j, j->k, head);
     matrix v = matrix_of(j, j->v, head);
-    matrix mask = matrix_of(j, j->mask, head);
+    matrix mask = mask_of(j, head);
     begin_rows(j, &w, rows);
     int status = 0;
     int64_t keys = keys_seen(j, end);
@@ -371,7 +395,7 @@ static int backward_head(const job *j, int64_t head)
         .v = matrix_of(j, j->v, head),
         .out = matrix_of(j, j->out, head),
         .lse = matrix_of(j, j->lse, head),
-        .mask = matrix_of(j, j->mask, head),
+        .mask = mask_of(j, head),
         .grad = matrix_of(j, j->grad, head),
         .grad_q = matrix_of(j, j->grad_q, head),
         .grad_k = matrix_of(j, j->grad_k, head),
@@ -384,7 +408,9 @@ static int backward_head(const job *j, int64_t head)
         return 0;
     }
     work w = {.block = NULL};
-    MT_TRY(take_work(j, true, &w));
+    if (!take_work(j, true, &w)) {
+        return fail_memory();
+    }
     int status = 0;
     for (int64_t i = 0; i < j->queries && status == 0; i += QUERIES) {
         int64_t range[2] = {i, smaller(i + QUERIES, j->queries)};

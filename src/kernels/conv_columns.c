@@ -310,11 +310,11 @@ int mt__conv_columns(const mt__conv *conv)
     if (mt__conv_is_product(s)) {
         return run_images(conv, NULL);
     }
-    int64_t elements = s->c / s->groups * s->kh * s->kw * s->oh * s->ow;
+    int64_t places = s->oh * s->ow;
+    int64_t elements = s->c / s->groups * s->kh * s->kw * places;
     char *block = mt__scratch_take((size_t)elements, mt_dtype_size(conv->dtype));
     if (block == NULL) {
-        return mtb_fail(MT_ENOMEM, "convolution: no memory for %lld columns",
-                        (long long)(s->oh * s->ow));
+        return mtb_fail(MT_ENOMEM, "convolution: no memory for %lld columns", (long long)places);
     }
     int status = run_images(conv, block);
     mt__scratch_give(block);

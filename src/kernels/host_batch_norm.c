@@ -77,31 +77,34 @@ static mt__channel channel_at(const channels *ch, int64_t i)
                          .shift = number_at(ch, i, SHIFT)};
 }
 
-static int begin(channels *ch, const char *name, const mt_array *in)
-{
-    *ch = (channels){.loops = &MT_ISA_PICK(mt__norms)[in->dtype],
-                     .n = in->sizes[0],
-                     .c = in->sizes[1],
-                     .l = in->sizes[2],
-                     .dtype = (mt_dtype)in->dtype,
-                     .bytes = (size_t)mt__element_bytes(in->dtype),
-                     .x = in->data};
-    if (ch->loops->affine == NULL) {
-        return mtb_fail(MT_ENOTSUP, "%s: not implemented for %s", name, mt_dtype_name(ch->dtype));
-    }
-    ch->first = mt__scratch_take((size_t)ch->c + 1, 2 * sizeof(double));
-    ch->numbers = mt__scratch_take((size_t)ch->c + 1, NUMBERS * ch->bytes);
-    if (ch->first == NULL || ch->numbers == NULL) {
-        return mtb_fail(MT_ENOMEM, "%s: numbers of %lld channels", name, (long long)ch->c);
-    }
-    ch->second = ch->first + ch->c;
-    return MT_OK;
-}
+typedef int channels_fn(channels *ch, const mt_kernel_call *call);
 
-static void end(channels *ch)
+/* Does the work on the channels of `in`, with working memory for it. */
+static int with_channels(const char *name, const mt_array *in, channels_fn *work,
+                         const mt_kernel_call *call)
 {
-    mt__scratch_give(ch->numbers);
-    mt__scratch_give(ch->first);
+    channels ch = {.loops = &MT_ISA_PICK(mt__norms)[in->dtype],
+                   .n = in->sizes[0],
+                   .c = in->sizes[1],
+                   .l = in->sizes[2],
+                   .dtype = (mt_dtype)in->dtype,
+                   .bytes = (size_t)mt__element_bytes(in->dtype),
+                   .x = in->data};
+    if (ch.loops->affine == NULL) {
+        return mtb_fail(MT_ENOTSUP, "%s: not implemented for %s", name, mt_dtype_name(ch.dtype));
+    }
+    int status;
+    ch.first = mt__scratch_take((size_t)ch.c + 1, 2 * sizeof(double));
+    ch.numbers = mt__scratch_take((size_t)ch.c + 1, NUMBERS * ch.bytes);
+    if (ch.first == NULL || ch.numbers == NULL) {
+        status = mtb_fail(MT_ENOMEM, "%s: numbers of %lld channels", name, (long long)ch.c);
+    } else {
+        ch.second = ch.first + ch.c;
+        status = work(&ch, call);
+    }
+    mt__scratch_give(ch.numbers);
+    mt__scratch_give(ch.first);
+    return status;
 }
 
 /* ---- over all elements ---- */
@@ -210,13 +213,7 @@ int mt__host_batch_norm(void *context, mt_stream *stream, const mt_kernel_call *
 {
     (void)context;
     (void)stream;
-    channels ch;
-    int status = begin(&ch, "batch_norm", &call->tensors[3]);
-    if (status == MT_OK) {
-        status = batch_norm(&ch, call);
-    }
-    end(&ch);
-    return status;
+    return with_channels("batch_norm", &call->tensors[3], batch_norm, call);
 }
 
 /* ---- backward ---- */
@@ -265,7 +262,7 @@ static void find_statistics(const mt_kernel_call *call, mt_dtype dtype, int64_t 
     }
 }
 
-static void batch_norm_backward(channels *ch, const mt_kernel_call *call)
+static int batch_norm_backward(channels *ch, const mt_kernel_call *call)
 {
     const void *weight = mt__arg_data(call, 5);
     bool training = call->ints[0] != 0;
@@ -294,7 +291,7 @@ static void batch_norm_backward(channels *ch, const mt_kernel_call *call)
         }
     }
     if (mt__arg_data(call, 0) == NULL) {
-        return;
+        return MT_OK;
     }
     ch->to = call->tensors[0].data;
     if (!training) {
@@ -302,17 +299,12 @@ static void batch_norm_backward(channels *ch, const mt_kernel_call *call)
         ch->g = NULL;
     }
     for_elements(ch);
+    return MT_OK;
 }
 
 int mt__host_batch_norm_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
-    channels ch;
-    int status = begin(&ch, "batch_norm_backward", &call->tensors[4]);
-    if (status == MT_OK) {
-        batch_norm_backward(&ch, call);
-    }
-    end(&ch);
-    return status;
+    return with_channels("batch_norm_backward", &call->tensors[4], batch_norm_backward, call);
 }

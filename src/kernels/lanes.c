@@ -181,7 +181,8 @@ static void run_lanes(void *context, int64_t begin, int64_t end, int64_t piece)
 
 /* ---- short rows, turned ---- */
 
-/* Rows of tensor t, from their places to the columns of the buffer (in), or back. */
+/* Rows of tensor t, from their places to the columns of the buffer (in), or back. Nothing where
+ * the tensor is absent. */
 #define TURN_ELEMENTS(T)                                  \
     for (int64_t j = 0; j < width; j++) {                 \
         T *row = (T *)lanes->data[t] + offsets[j][t];     \
@@ -198,6 +199,9 @@ static void run_lanes(void *context, int64_t begin, int64_t end, int64_t piece)
 MT_INLINE void turn(const lane_plan *lanes, uint32_t t, void *buffer,
                     int64_t (*offsets)[MT_LANES_TENSORS], int64_t width, bool in)
 {
+    if (lanes->data[t] == NULL) {
+        return;
+    }
     if (lanes->bytes[t] == 4) {
         TURN_ELEMENTS(uint32_t)
     } else if (lanes->bytes[t] == 8) {
@@ -220,18 +224,17 @@ static void run_turned(void *context, int64_t begin, int64_t end, int64_t piece)
         block.step[t] = TURNED;
     }
     for (int64_t from = begin; from < end; from += TURNED) {
-        block.width = end - from < TURNED ? end - from : TURNED;
-        for (int64_t j = 0; j < block.width; j++) {
+        int64_t width = end - from < TURNED ? end - from : TURNED;
+        block.width = width;
+        for (int64_t j = 0; j < width; j++) {
             offsets_of(lanes, from + j, offsets[j]);
         }
         for (uint32_t t = job->n_outs; t < job->n_tensors; t++) {
-            turn(lanes, t, buffers[t], offsets, block.width, true);
+            turn(lanes, t, buffers[t], offsets, width, true);
         }
         job->columns(job->context, &block);
         for (uint32_t t = 0; t < job->n_outs; t++) {
-            if (lanes->data[t] != NULL) {
-                turn(lanes, t, buffers[t], offsets, block.width, false);
-            }
+            turn(lanes, t, buffers[t], offsets, width, false);
         }
     }
 }

@@ -28,8 +28,6 @@ DECISIONS = [
      "torch's gradient of a broadcast mean divides by the count of the input"),
     ("slice", "error gradient", "cannot be represented as a SymInt",
      "torch refuses a start at the lowest integer"),
-    ("as_strided", "error", "out of bounds for storage; torch nothing|of size 0; torch nothing",
-     "torch lets a number be seen in a storage without bytes"),
     ("split_with_sizes", "error", "sum exactly", "torch's sum of the sizes overflows"),
     ("expand", "words", "integer multiplication overflow", "torch says less of a size below -1"),
     ("index", "error", "INTERNAL ASSERT", "torch asserts when every index is None"),

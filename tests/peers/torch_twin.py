@@ -65,7 +65,9 @@ def mirror(ours, array):
     """torch's tensor with the array's elements and the strides and offset of ours."""
     dtype = getattr(torch, mt.dtype_of(array))
     shape, strides = ours.shape, ours.strides
-    extent = ours.offset + 1 + sum(max(n - 1, 0) * s for n, s in zip(shape, strides))
+    extent = ours.offset
+    if ours.numel > 0:
+        extent += 1 + sum((n - 1) * s for n, s in zip(shape, strides))
     base = torch.full((extent,), 1, dtype=dtype)
     if dtype.is_floating_point:
         base.fill_(float("nan"))  # must not be read

@@ -25,6 +25,9 @@ import torch  # noqa: E402
 
 KNOWN = [  # row, in the report, why
     ("index_add", r"torch nothing", "an index into a dimension of size 0 is out of range"),
+    ("index_add", r"Number of indices.*torch IndexError", "torch asks a number for its dimension"),
+    ("index_add", r"out of bounds for dimension.*torch IndexError",
+     "torch raises either exception for a bad index, by the index's type"),
     ("roll", r"torch nothing", "a bad dimension is bad for an empty tensor too"),
     ("index_select", r"(Index|Runtime)Error.*torch (Index|Runtime)Error",
      "torch raises either exception for a bad index, by layout"),

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The runtime beside real torch: every row of the op table, then whole models. PEERS_SEED chooses
-# other layouts and numbers.
+# The runtime beside real torch: every row of the op table with the cases of tests/ops, random calls,
+# whole models. PEERS_SEED chooses other layouts and numbers.
 set -eu
 . "$(dirname "$0")/peers.inc.sh"
 
@@ -10,7 +10,7 @@ targets mindtorch mtprof mtprof_command
 work=$PWD/build/peers/torch # torch is there already
 mkdir -p "$work/runtime"
 environment tools/peers/packages_torch.txt
-export KINETO_LOG_LEVEL=99 OMP_NUM_THREADS=1
+export KINETO_LOG_LEVEL=99 TORCH_CPP_LOG_LEVEL=ERROR OMP_NUM_THREADS=1
 
 # compare PROGRAM ARGUMENTS...: shows what it prints, adds its last line up.
 passed=0 failed=0 skipped=0
@@ -26,6 +26,9 @@ compare() {
 }
 
 compare tests/peers/torch_ops.py "$build/libmindtorch.so" --seed "${PEERS_SEED:-1}"
+for family in index pointwise; do
+    compare "tests/peers/torch_values_$family.py" "$build/libmindtorch.so" --seed "${PEERS_SEED:-1}"
+done
 compare tests/peers/torch_models.py "$build/libmindtorch.so" "$build/cli/mtprof" "$work/runtime"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

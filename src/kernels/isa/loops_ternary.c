@@ -17,11 +17,15 @@ mt__loop_fn *const MT_ISA(mt__where_loops)[4] = {where_uint8_t, where_uint16_t, 
 
 /* ---- arithmetic ---- */
 
-/* X(code, type, expression). lerp: from the nearer end, so that weights 0 and 1 are exact. */
-#define REAL(X, T)                                                      \
-    X(LERP, T, z < (T)0.5 ? x + z * (y - x) : y - (y - x) * ((T)1 - z)) \
-    X(ADDCMUL, T, x + s0 * y * z)                                       \
-    X(ADDCDIV, T, x + s0 * y / z)                                       \
+/* & and not &&: no branch in the loops. */
+#define NEAR_ZERO(T, weight) (((weight) > (T)-0.5) & ((weight) < (T)0.5))
+
+/* X(code, type, expression). lerp: from the end that the weight's absolute value is nearer to, so
+ * that weights 0 and 1 are exact and infinite ends become NaN where they do in torch. */
+#define REAL(X, T)                                                           \
+    X(LERP, T, NEAR_ZERO(T, z) ? x + (y - x) * z : y - (y - x) * ((T)1 - z)) \
+    X(ADDCMUL, T, x + s0 * y * z)                                            \
+    X(ADDCDIV, T, x + s0 * y / z)                                            \
     X(CLAMP, T, smaller_##T(larger_##T(x, y), z))
 
 #define INTEGER(X, T, W)                      \

@@ -187,7 +187,7 @@ static int check_arguments(mt_tensor *const qkv[3], const mt_tensor *mask)
     }
     if (mt__tensor_category(qkv[0]) != MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME, "expected scalar type Float but found %s",
-                        mt__dtype_word(type));
+                        mt__type_title(type));
     }
     int64_t keys = qkv[1]->sizes[qkv[1]->n_dims - 2];
     int64_t values = qkv[2]->sizes[qkv[2]->n_dims - 2];

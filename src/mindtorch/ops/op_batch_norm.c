@@ -8,6 +8,7 @@
  *    leaves them empty in evaluation.)
  */
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/type_names.h"
 
 /* Positions of both forward ops. */
 enum {
@@ -58,7 +59,7 @@ static int check_types(const mt__call *call, const mt_tensor *input, uint32_t fi
         if (parameter != NULL && parameter->dtype != input->dtype) {
             return mtb_fail(MT_ERUNTIME,
                             "mixed dtype (CPU): expect parameter to have scalar type of %s",
-                            mt__dtype_word((mt_dtype)input->dtype));
+                            mt__type_title((mt_dtype)input->dtype));
         }
     }
     return MT_OK;
@@ -121,7 +122,7 @@ int mt__run_batch_norm(mt__call *call)
 {
     int64_t sizes[3];
     MT_TRY(check_arguments(call, sizes));
-    if (mt__arg_tensor(call, INPUT)->numel == 0) {
+    if (call->args[INPUT].of.tensor->numel == 0) {
         return run_empty(call, sizes[1]);
     }
     mt_tensor *out = NULL;

@@ -151,8 +151,8 @@ static int check_types(mt_tensor *input, mt_tensor *weight, mt_tensor *bias)
 {
     mt_dtype dtype = (mt_dtype)input->dtype;
     if (weight->dtype != dtype) {
-        return mtb_fail(MT_ERUNTIME, "expected scalar type %s but found %s", mt__dtype_word(dtype),
-                        mt__dtype_word((mt_dtype)weight->dtype));
+        return mtb_fail(MT_ERUNTIME, "expected scalar type %s but found %s", mt__type_title(dtype),
+                        mt__type_title((mt_dtype)weight->dtype));
     }
     if (bias != NULL && bias->dtype != dtype) {
         return mtb_fail(MT_ERUNTIME, "Input type (%s) and bias type (%s) should be the same",
@@ -263,7 +263,7 @@ int mt__run_convolution(mt__call *call)
 {
     mt_tensor *tensors[3] = {call->args[0].of.tensor, call->args[1].of.tensor,
                              mt__arg_tensor(call, 2)};
-    conv_plan plan;
+    conv_plan plan = {.pairs[STRIDE] = {1, 1}};
     MT_TRY(make_plan(call, tensors, &call->args[3], &plan));
     mt_tensor *launched[4] = {NULL};
     mt__shape shape = out_shape(&plan);
@@ -289,8 +289,8 @@ static int check_gradient(const conv_plan *plan, mt_tensor *grad, mt_tensor *inp
     }
     if (grad->dtype != input->dtype) {
         return mtb_fail(MT_ERUNTIME, "expected scalar type %s but found %s",
-                        mt__dtype_word((mt_dtype)input->dtype),
-                        mt__dtype_word((mt_dtype)grad->dtype));
+                        mt__type_title((mt_dtype)input->dtype),
+                        mt__type_title((mt_dtype)grad->dtype));
     }
     if (mt__tensor_category(input) != MT_CATEGORY_REAL) {
         return mt__refuse_type("slow_conv2d_cpu_grad_input", (mt_dtype)input->dtype);
@@ -303,7 +303,7 @@ int mt__run_convolution_backward(mt__call *call)
     mt_tensor *grad = call->args[0].of.tensor;
     mt_tensor *tensors[3] = {call->args[1].of.tensor, call->args[2].of.tensor, NULL};
     const mt_value *mask = &call->args[7];
-    conv_plan plan;
+    conv_plan plan = {.pairs[STRIDE] = {1, 1}};
     MT_TRY(make_plan(call, tensors, &call->args[3], &plan));
     MT_TRY(check_gradient(&plan, grad, tensors[0]));
     if (mask->count != 3) {

@@ -4,6 +4,7 @@
  * probabilities (a target of the input's own sizes). Composite: every step is differentiated.
  */
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/type_names.h"
 
 enum {
     SELF,
@@ -80,7 +81,7 @@ static int run_probabilities(mt__call *call, entropy *e)
     if (mt__tensor_category(e->target) != MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME,
                         "Expected floating point type for target with class probabilities, got %s",
-                        mt__dtype_word((mt_dtype)e->target->dtype));
+                        mt__type_title((mt_dtype)e->target->dtype));
     }
     if (mt__arg_int(call, IGNORE_INDEX) >= 0) {
         return mtb_fail(MT_ERUNTIME, "ignore_index is not supported for floating point target");

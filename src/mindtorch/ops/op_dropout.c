@@ -4,6 +4,7 @@
  */
 #include "mindtorch/core/random.h"
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/type_names.h"
 
 static int check_probability(double p)
 {
@@ -18,7 +19,7 @@ static int check_type(const mt__call *call, const mt_tensor *input)
     if (mt__tensor_category(input) != MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME,
                         "result type Float can't be cast to the desired output type %s",
-                        mt__dtype_word((mt_dtype)input->dtype));
+                        mt__type_title((mt_dtype)input->dtype));
     }
     return mt__need_real(call, (mt_dtype)input->dtype);
 }

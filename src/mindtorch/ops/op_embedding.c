@@ -3,6 +3,7 @@
  * embedding: rows of a matrix by number, and the sum of gradients back into the matrix.
  */
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/type_names.h"
 
 static int check_indices(const mt_tensor *indices, uint32_t position, const char *op)
 {
@@ -15,7 +16,7 @@ static int check_indices(const mt_tensor *indices, uint32_t position, const char
         "Expected tensor for argument #%u 'indices' to have one of the following scalar "
         "types: Long, Int; but got torch.%sTensor instead (while checking arguments for "
         "%s)",
-        position, mt__dtype_word(dtype), op);
+        position, mt__type_title(dtype), op);
 }
 
 /* One dimension, int64. */

@@ -99,8 +99,6 @@ static int add_entry(mt__call *call, index_plan *plan, mt_tensor *self, mt_tenso
 static int add_entries(mt__call *call, index_plan *plan, mt_tensor *self)
 {
     const mt_value *entries = &call->args[1];
-    plan->n = 0;
-    plan->next_dim = 0;
     if (entries->count > self->n_dims) {
         return mtb_fail(MT_EINDEX, "too many indices for tensor of dimension %u (got %u)",
                         self->n_dims, entries->count);
@@ -142,8 +140,7 @@ static MT_COLD int refuse_shapes(const index_plan *plan)
 
 static int broadcast_indices(index_plan *plan)
 {
-    plan->shape = mt__tensor_shape(plan->tensors[0]);
-    for (uint32_t i = 1; i < plan->n; i++) {
+    for (uint32_t i = 0; i < plan->n; i++) {
         if (mt__shape_broadcast(&plan->shape, plan->tensors[i]->sizes, plan->tensors[i]->n_dims) !=
             0) {
             return refuse_shapes(plan);
@@ -172,7 +169,6 @@ static int place_indices(index_plan *plan, const mt_tensor *self)
     }
     mt__shape *result = &plan->result;
     uint32_t kept = 0;
-    result->n_dims = 0;
     for (uint32_t d = 0; d <= self->n_dims; d++) {
         if (kept == plan->first && result->n_dims == kept) {
             for (uint32_t k = 0; k < plan->shape.n_dims; k++) {
@@ -206,6 +202,12 @@ static int check_not_empty(const index_plan *plan, const mt_tensor *self)
 
 static int plan_init(mt__call *call, index_plan *plan, mt_tensor *self)
 {
+    plan->n = 0;
+    plan->next_dim = 0;
+    plan->dims[0] = 0;
+    plan->first = 0;
+    plan->shape.n_dims = 0;
+    plan->result.n_dims = 0;
     MT_TRY(add_entries(call, plan, self));
     MT_TRY(broadcast_indices(plan));
     MT_TRY(check_not_empty(plan, self));

@@ -143,7 +143,7 @@ static int copy_parts(const joint *j, mt_tensor *out)
 
 int mt__run_cat(mt__call *call)
 {
-    joint j;
+    joint j = {.dim = 0};
     mt_tensor *out = NULL;
     MT_TRY(joint_init(&j, call));
     MT_TRY(mt__result_new(call, 0, j.dtype, &j.shape, &out));

@@ -3,6 +3,7 @@
  * layer_norm. Kernels see [rows, width]: the dimensions of normalized_shape are one row.
  */
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/type_names.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static int check_type(const mt_tensor *input, const mt_tensor *parameter)
         return MT_OK;
     }
     return mtb_fail(MT_ERUNTIME, "mixed dtype (CPU): expect parameter to have scalar type of %s",
-                    mt__dtype_word((mt_dtype)input->dtype));
+                    mt__type_title((mt_dtype)input->dtype));
 }
 
 /* Checks normalized_shape, argument `arg`, against the input. */

@@ -5,6 +5,7 @@
  * E1 Logarithms of probabilities are held at -100 or above, so that a loss is never infinite.
  */
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/type_names.h"
 
 #include <math.h>
 
@@ -29,7 +30,7 @@ static int make_operands(mt__call *call, uint32_t first, operands *o)
     MT_TRY(mt__need_real(call, o->dtype));
     if (target->dtype != self->dtype) {
         return mtb_fail(MT_ERUNTIME, "Found dtype %s but expected %s",
-                        mt__dtype_word((mt_dtype)target->dtype), mt__dtype_word(o->dtype));
+                        mt__type_title((mt_dtype)target->dtype), mt__type_title(o->dtype));
     }
     o->shape = mt__tensor_shape(self);
     MT_TRY(mt__shape_broadcast(&o->shape, target->sizes, target->n_dims));
@@ -164,8 +165,8 @@ static int logits_operands(mt__call *call, operands *o)
     MT_TRY(mt__need_real(call, (mt_dtype)self->dtype));
     if (mt__tensor_category(target) != MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME, "result type %s can't be cast to the desired output type %s",
-                        mt__dtype_word((mt_dtype)self->dtype),
-                        mt__dtype_word((mt_dtype)target->dtype));
+                        mt__type_title((mt_dtype)self->dtype),
+                        mt__type_title((mt_dtype)target->dtype));
     }
     o->dtype = mt__promote_values(call->args, 2);
     MT_TRY(mt__need_real(call, o->dtype));

@@ -189,10 +189,12 @@ int mt__run_linear(mt__call *call)
     MT_TRY(check_dims(call, input, weight));
     mt_tensor **turned = mt__temp(call);
     MT_TRY(mt_t(weight, turned));
-    if (bias == NULL) {
-        return matmul(call, input, *turned);
-    }
     mt_tensor *out = NULL;
+    if (bias == NULL) { /* a scope of its own in traces, as in torch's */
+        MT_TRY(mt_matmul(input, *turned, &out));
+        mt__give(call, 0, out);
+        return MT_OK;
+    }
     if (input->n_dims == 2) {
         MT_TRY(mt_addmm(bias, input, *turned, &out));
         mt__give(call, 0, out);

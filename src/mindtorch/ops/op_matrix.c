@@ -87,7 +87,7 @@ static int check_expands(mt_tensor *self, const mt__shape *shape)
             MT_ERUNTIME,
             "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%u) "
             "must be greater or equal to the number of dimensions in the tensor (%u)",
-            mt__dtype_word((mt_dtype)self->dtype), mt__shape_text(self->sizes, self->n_dims, from),
+            mt__type_title((mt_dtype)self->dtype), mt__shape_text(self->sizes, self->n_dims, from),
             mt__shape_text(shape->sizes, shape->n_dims, to), shape->n_dims, (unsigned)self->n_dims);
     }
     uint32_t skip = shape->n_dims - self->n_dims;
@@ -149,11 +149,11 @@ static int check_addmm(mt_tensor *self, mt_tensor *a, mt_tensor *b)
     MT_TRY(check_inner(a, b));
     if (self->dtype != b->dtype) {
         return mtb_fail(MT_ERUNTIME, "self and mat2 must have the same dtype, but got %s and %s",
-                        mt__dtype_word((mt_dtype)self->dtype), mt__dtype_word((mt_dtype)b->dtype));
+                        mt__type_title((mt_dtype)self->dtype), mt__type_title((mt_dtype)b->dtype));
     }
     if (a->dtype != b->dtype) {
         return mtb_fail(MT_ERUNTIME, "mat1 and mat2 must have the same dtype, but got %s and %s",
-                        mt__dtype_word((mt_dtype)a->dtype), mt__dtype_word((mt_dtype)b->dtype));
+                        mt__type_title((mt_dtype)a->dtype), mt__type_title((mt_dtype)b->dtype));
     }
     return check_type("addmm_impl_cpu_", a);
 }
@@ -197,7 +197,7 @@ static int check_batch_types(const char *kernel, mt_tensor *a, mt_tensor *b)
 {
     if (a->dtype != b->dtype) {
         return mtb_fail(MT_ERUNTIME, "expected scalar type %s but found %s",
-                        mt__dtype_word((mt_dtype)a->dtype), mt__dtype_word((mt_dtype)b->dtype));
+                        mt__type_title((mt_dtype)a->dtype), mt__type_title((mt_dtype)b->dtype));
     }
     return check_type(kernel, a);
 }
@@ -257,8 +257,8 @@ int mt__run_mv(mt__call *call)
     if (a->dtype != v->dtype) {
         return mtb_fail(MT_ERUNTIME,
                         "addmv input tensors must have the same dtype, but got %s, %s, and %s",
-                        mt__dtype_word((mt_dtype)v->dtype), mt__dtype_word((mt_dtype)a->dtype),
-                        mt__dtype_word((mt_dtype)v->dtype));
+                        mt__type_title((mt_dtype)v->dtype), mt__type_title((mt_dtype)a->dtype),
+                        mt__type_title((mt_dtype)v->dtype));
     }
     MT_TRY(check_type("addmv_impl_cpu", a));
     mt__shape shape = {.n_dims = 1, .sizes = {a->sizes[0]}};
@@ -279,7 +279,7 @@ int mt__run_dot(mt__call *call)
     if (a->dtype != b->dtype) {
         return mtb_fail(MT_ERUNTIME,
                         "dot : expected both vectors to have same dtype, but found %s and %s",
-                        mt__dtype_word((mt_dtype)a->dtype), mt__dtype_word((mt_dtype)b->dtype));
+                        mt__type_title((mt_dtype)a->dtype), mt__type_title((mt_dtype)b->dtype));
     }
     if (a->sizes[0] != b->sizes[0]) {
         return mtb_fail(MT_ERUNTIME,

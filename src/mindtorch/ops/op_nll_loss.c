@@ -4,6 +4,7 @@
  * inputs with more dimensions ([N, C, d1...]) are turned so that the classes stand last.
  */
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/type_names.h"
 
 /* Positions in nll_loss_forward and one further in the derivative. */
 enum {
@@ -24,7 +25,7 @@ static int check_target(const mt_tensor *self, const mt_tensor *target)
     }
     if (target->dtype != MT_DTYPE_I64 && target->dtype != MT_DTYPE_U8) {
         return mtb_fail(MT_ERUNTIME, "expected target dtype to be Long or Byte, but got %s",
-                        mt__dtype_word((mt_dtype)target->dtype));
+                        mt__type_title((mt_dtype)target->dtype));
     }
     if (self->n_dims == 1 && target->numel != 1) {
         return mtb_fail(MT_EVALUE,

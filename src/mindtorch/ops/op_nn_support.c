@@ -5,6 +5,7 @@
 #include "mindtorch/ops/op_nn_support.h"
 
 #include "mindtorch/core/thread_state.h"
+#include "mindtorch/ops/type_names.h"
 
 #include <math.h>
 
@@ -14,7 +15,7 @@ int mt__need_real(const mt__call *call, mt_dtype dtype)
         return MT_OK;
     }
     return mtb_fail(MT_ENOTSUP, "\"%s\" not implemented for '%s'", mt__op_name(call),
-                    mt__dtype_word(dtype));
+                    mt__type_title(dtype));
 }
 
 int mt__need_type(const mt_tensor *tensor, mt_dtype dtype)
@@ -22,8 +23,8 @@ int mt__need_type(const mt_tensor *tensor, mt_dtype dtype)
     if (tensor->dtype == (uint8_t)dtype) {
         return MT_OK;
     }
-    return mtb_fail(MT_ERUNTIME, "expected scalar type %s but found %s", mt__dtype_word(dtype),
-                    mt__dtype_word((mt_dtype)tensor->dtype));
+    return mtb_fail(MT_ERUNTIME, "expected scalar type %s but found %s", mt__type_title(dtype),
+                    mt__type_title((mt_dtype)tensor->dtype));
 }
 
 int mt__need_constant(const mt__call *call, uint32_t arg)

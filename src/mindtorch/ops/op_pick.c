@@ -316,17 +316,13 @@ int mt__run_masked_select(mt__call *call)
 }
 
 /* In place self keeps its sizes; otherwise self and mask broadcast. */
-static int masked_target(mt__call *call, mt_tensor *mask, mt_tensor **out)
+static int masked_shape(mt__call *call, const mt_tensor *mask, mt__shape *shape)
 {
-    mt_tensor *self = mt__arg_tensor(call, 0);
+    const mt_tensor *self = mt__arg_tensor(call, 0);
     mt__shape own = mt__tensor_shape(self);
-    mt__shape shape = own;
-    MT_TRY(mt__shape_broadcast(&shape, mask->sizes, mask->n_dims));
-    if (!mt__is_in_place(call)) {
-        MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, out));
-        return mt__copy_elements(*out, self);
-    }
-    if (!mt__shape_equal(&own, &shape)) {
+    *shape = own;
+    MT_TRY(mt__shape_broadcast(shape, mask->sizes, mask->n_dims));
+    if (mt__is_in_place(call) && !mt__shape_equal(&own, shape)) {
         char text[MT_SHAPE_TEXT];
         char more[MT_SHAPE_TEXT];
         return mtb_fail(MT_ERUNTIME,
@@ -334,7 +330,17 @@ static int masked_target(mt__call *call, mt_tensor *mask, mt_tensor **out)
                         mt__shape_text(mask->sizes, mask->n_dims, text),
                         mt__shape_text(self->sizes, self->n_dims, more));
     }
-    return mt__written_result(call, out);
+    return 0;
+}
+
+static int masked_target(mt__call *call, const mt__shape *shape, mt_tensor **out)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    if (mt__is_in_place(call)) {
+        return mt__written_result(call, out);
+    }
+    MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, shape, out));
+    return mt__copy_elements(*out, self);
 }
 
 int mt__run_masked_scatter(mt__call *call)
@@ -355,11 +361,12 @@ int mt__run_masked_scatter(mt__call *call)
                         "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
                         mt__type_title((mt_dtype)mask->dtype));
     }
-    MT_TRY(masked_target(call, mask, &out));
+    mt__shape shape;
+    MT_TRY(masked_shape(call, mask, &shape));
+    MT_TRY(masked_target(call, &shape, &out));
     MT_TRY(mt__apart_from(call, out, source, &source));
     MT_TRY(mt__apart_from(call, out, mask, &mask));
     MT_TRY(mt__flat(call, source, &source));
-    mt__shape shape = mt__tensor_shape(out);
     MT_TRY(expanded(call, mask, &shape, &mask));
     if (out->numel == 0) {
         return 0;

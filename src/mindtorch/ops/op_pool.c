@@ -252,7 +252,7 @@ static int average_plan(const mt__call *call, const mt_tensor *self, const mt_va
 int mt__run_avg_pool2d(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
-    pool_plan plan;
+    pool_plan plan = {.stride = {1, 1}};
     mt__kernel_args args = {.kernel = MT_KERNEL_AVG_POOL, .n_tensors = 2, .n_ints = 8};
     MT_TRY(average_plan(call, self, &call->args[1], &plan, args.ints));
     mt_dtype dtype = (mt_dtype)self->dtype;
@@ -269,7 +269,7 @@ int mt__run_avg_pool2d_backward(mt__call *call)
 {
     mt_tensor *grad = call->args[0].of.tensor;
     mt_tensor *self = call->args[1].of.tensor;
-    pool_plan plan;
+    pool_plan plan = {.stride = {1, 1}};
     mt__kernel_args args = {.kernel = MT_KERNEL_AVG_POOL_BACKWARD, .n_tensors = 2, .n_ints = 8};
     MT_TRY(average_plan(call, self, &call->args[2], &plan, args.ints));
     MT_TRY(check_planes(call, grad, self));

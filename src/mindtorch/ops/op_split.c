@@ -67,7 +67,7 @@ static int pieces_end(mt__call *call, pieces *p, int status)
 int mt__run_unbind(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    uint32_t dim;
+    uint32_t dim = 0;
     mt__strided g;
     pieces p;
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
@@ -116,7 +116,7 @@ int mt__run_split(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     int64_t length = mt__arg_int(call, 1);
-    uint32_t dim;
+    uint32_t dim = 0;
     MT_TRY(check_split(self, mt__arg_int(call, 2), &dim));
     int64_t size = self->sizes[dim];
     if (length < 0) {
@@ -140,7 +140,7 @@ int mt__run_split_with_sizes(mt__call *call)
     const mt_value *sizes = &call->args[1];
     char text[MT_SHAPE_TEXT];
     int64_t left;
-    uint32_t dim;
+    uint32_t dim = 0;
     MT_TRY(check_split(self, mt__arg_int(call, 2), &dim));
     left = self->sizes[dim];
     for (uint32_t i = 0; i < sizes->count; i++) {
@@ -188,7 +188,7 @@ int mt__run_chunk(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     int64_t chunks = mt__arg_int(call, 1);
-    uint32_t dim;
+    uint32_t dim = 0;
     if (self->n_dims == 0) {
         return mtb_fail(MT_ERUNTIME, "chunk expects at least a 1-dimensional tensor");
     }

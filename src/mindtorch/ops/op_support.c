@@ -4,6 +4,8 @@
  */
 #include "mindtorch/ops/op_support.h"
 
+#include "mindtorch/ops/type_names.h"
+
 int mt__result_new(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
                    mt_tensor **out)
 {
@@ -190,16 +192,6 @@ mt_dtype mt__to_floating(mt_dtype dtype)
     return mt_dtype_category(dtype) == MT_CATEGORY_REAL ? dtype : mt_default_dtype();
 }
 
-const char *mt__dtype_word(mt_dtype dtype)
-{
-    static const char *const words[MT_DTYPE_COUNT] = {
-        [MT_DTYPE_BOOL] = "Bool", [MT_DTYPE_U8] = "Byte",    [MT_DTYPE_I32] = "Int",
-        [MT_DTYPE_I64] = "Long",  [MT_DTYPE_F16] = "Half",   [MT_DTYPE_BF16] = "BFloat16",
-        [MT_DTYPE_F32] = "Float", [MT_DTYPE_F64] = "Double",
-    };
-    return dtype < MT_DTYPE_COUNT ? words[dtype] : "None";
-}
-
 int mt__need_floating(const mt__call *call, mt_tensor *tensor)
 {
     if (mt__tensor_category(tensor) == MT_CATEGORY_REAL) {
@@ -215,5 +207,5 @@ int mt__need_computable(const mt__call *call, mt_dtype dtype)
         return MT_OK;
     }
     return mtb_fail(MT_ENOTSUP, "\"%s\" not implemented for '%s'", mt__op_name(call),
-                    mt__dtype_word(dtype));
+                    mt__type_title(dtype));
 }

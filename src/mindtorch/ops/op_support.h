@@ -69,9 +69,6 @@ int mt__copy_elements(mt_tensor *to, mt_tensor *from);
  * wins. Values that are neither tensors nor numbers are left out. */
 mt_dtype mt__promote_values(const mt_value *values, uint32_t count);
 
-/* torch's word for a type in messages: "Float", "Long", "Bool". */
-const char *mt__dtype_word(mt_dtype dtype);
-
 /* The default type where `dtype` is an integer or bool: what exp(), div() compute in. */
 mt_dtype mt__to_floating(mt_dtype dtype);
 

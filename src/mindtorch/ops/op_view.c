@@ -238,6 +238,8 @@ int mt__run_expand(mt__call *call)
 static int permuted(const mt_tensor *self, const int64_t *dims, uint32_t n, mt__strided *g)
 {
     uint32_t seen = 0;
+    g->n_dims = n;
+    g->offset = self->offset;
     if (n != self->n_dims) {
         return mtb_fail(MT_ERUNTIME,
                         "permute(): number of dimensions in the tensor input does not match the "
@@ -245,8 +247,6 @@ static int permuted(const mt_tensor *self, const int64_t *dims, uint32_t n, mt__
                         "equal to len(dims) = %u",
                         self->n_dims, n);
     }
-    g->n_dims = n;
-    g->offset = self->offset;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t d;
         MT_TRY(mt__wrap_dim(dims[i], n, &d));
@@ -471,13 +471,13 @@ static int given_geometry(const mt__call *call, const mt_tensor *self, mt__strid
     int64_t reach;
     char text[MT_SHAPE_TEXT];
     char more[MT_SHAPE_TEXT];
+    g->n_dims = sizes->count;
+    g->offset = mt__arg_given(call, 3) ? mt__arg_int(call, 3) : self->offset;
     if (sizes->count != strides->count) {
         return mtb_fail(MT_ERUNTIME, "as_strided: mismatch in length of strides and shape");
     }
     mt__shape shape;
     MT_TRY(mt__shape_make("as_strided", sizes->of.ints, sizes->count, &shape));
-    g->n_dims = shape.n_dims;
-    g->offset = mt__arg_given(call, 3) ? mt__arg_int(call, 3) : self->offset;
     for (uint32_t i = 0; i < g->n_dims; i++) {
         g->sizes[i] = shape.sizes[i];
         g->strides[i] = strides->of.ints[i];

@@ -291,10 +291,10 @@ static int divide_by_counts(mt__call *call, mt_tensor *flat, const mt__strided *
 int mt__run_as_strided_backward(mt__call *call)
 {
     mt_tensor *grad = mt__arg_tensor(call, 0);
-    mt__strided input;
-    mt__strided view;
-    int64_t input_reach;
-    int64_t view_reach;
+    mt__strided input = {.n_dims = 0};
+    mt__strided view = {.n_dims = 0};
+    int64_t input_reach = 0;
+    int64_t view_reach = 0;
     MT_TRY(geometry_arg(call, 1, 3, &input));
     MT_TRY(geometry_arg(call, 4, 6, &view));
     MT_TRY(check_grad(call, grad, &view));

@@ -9,20 +9,26 @@
 #include <math.h>
 
 static const struct {
+    const char *title;
     const char *c_name;
     const char *fixed_name; /* of messages about numbers that do not fit */
     double largest;         /* finite */
 } types[] = {
-    [MT_DTYPE_BOOL] = {"bool", "bool", 1},
-    [MT_DTYPE_U8] = {"unsigned char", "uint8_t", 255},
-    [MT_DTYPE_I32] = {"int", "int", 2147483647.0},
-    [MT_DTYPE_I64] = {"long int", "int64_t", 9223372036854775807.0},
-    [MT_DTYPE_F16] = {"c10::Half", "c10::Half", 65504},
-    [MT_DTYPE_BF16] = {"c10::BFloat16", "c10::BFloat16", 0x1.FEp127},
-    [MT_DTYPE_F32] = {"float", "float", 0x1.FFFFFEp127},
-    [MT_DTYPE_F64] = {"double", "double", 0x1.FFFFFFFFFFFFFp1023},
+    [MT_DTYPE_BOOL] = {"Bool", "bool", "bool", 1},
+    [MT_DTYPE_U8] = {"Byte", "unsigned char", "uint8_t", 255},
+    [MT_DTYPE_I32] = {"Int", "int", "int", 2147483647.0},
+    [MT_DTYPE_I64] = {"Long", "long int", "int64_t", 9223372036854775807.0},
+    [MT_DTYPE_F16] = {"Half", "c10::Half", "c10::Half", 65504},
+    [MT_DTYPE_BF16] = {"BFloat16", "c10::BFloat16", "c10::BFloat16", 0x1.FEp127},
+    [MT_DTYPE_F32] = {"Float", "float", "float", 0x1.FFFFFEp127},
+    [MT_DTYPE_F64] = {"Double", "double", "double", 0x1.FFFFFFFFFFFFFp1023},
 };
 static_assert(MT_COUNT(types) == MT_DTYPE_COUNT, "a name for each type");
+
+const char *mt__type_title(mt_dtype dtype)
+{
+    return (unsigned)dtype < MT_COUNT(types) ? types[dtype].title : "None";
+}
 
 const char *mt__type_in_c(mt_dtype dtype)
 {

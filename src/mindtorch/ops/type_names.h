@@ -7,11 +7,8 @@
 
 #include "mindtorch/ops/op_support.h"
 
-/* "Long", "Float". */
-MT_INLINE const char *mt__type_title(mt_dtype dtype)
-{
-    return mt__dtype_word(dtype);
-}
+/* "Long", "Float"; "None" for what is no type. */
+const char *mt__type_title(mt_dtype dtype);
 
 /* "long int", "float". */
 const char *mt__type_in_c(mt_dtype dtype);

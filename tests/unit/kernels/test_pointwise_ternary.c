@@ -52,7 +52,7 @@ static bool is_close(uint16_t code, const mt_array *out, int64_t i, const long d
         size = 0;
         break;
     case MT_TERNARY_LERP:
-        want = z < 0.5L ? x + z * (y - x) : y - (y - x) * (1 - z);
+        want = fabsl(z) < 0.5L ? x + z * (y - x) : y - (y - x) * (1 - z);
         size = fabsl(x) + fabsl(y) + fabsl(z * (y - x));
         break;
     case MT_TERNARY_ADDCMUL:
