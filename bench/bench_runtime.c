@@ -44,6 +44,40 @@ static double measure(size_t index, double ms)
     return best;
 }
 
+/* What recording adds to a 2x2 add: the same loop with a session and without. */
+static void measure_recording(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t wants;
+        double limit;
+    } figures[] = {
+        {"op_recorded_ns", MTPROF_WANT_DEFAULT, 35},
+        {"op_recorded_shapes_ns", MTPROF_WANT_DEFAULT | MTPROF_WANT_INPUTS, 45},
+        {"op_recorded_memory_ns", MTPROF_WANT_DEFAULT | MTPROF_WANT_MEMORY | MTPROF_WANT_ALLOCS,
+         60},
+        {"op_recorded_all_ns",
+         MTPROF_WANT_DEFAULT | MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_MEMORY |
+             MTPROF_WANT_ALLOCS | MTPROF_WANT_FLOPS | MTPROF_WANT_DETAILS,
+         100},
+    };
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        if (!bench_wants(figures[i].name)) {
+            continue;
+        }
+        double best = 1e300;
+        for (int round = 0; round < 5; round++) { /* off and on in turn */
+            double off = measure(0, (double)bench_pick(50, 10));
+            mtprof_session *session = bench_start_warm(NULL, figures[i].wants);
+            double on = measure(0, (double)bench_pick(50, 10));
+            bench_close(session);
+            best = on - off < best ? on - off : best;
+        }
+        bench_emit(&(bench_figure){
+            .name = figures[i].name, .unit = "ns", .value = best, .limit = figures[i].limit});
+    }
+}
+
 int main(int argc, char **argv)
 {
     mt_set_num_threads(1);
@@ -58,6 +92,7 @@ int main(int argc, char **argv)
         return 1;
     }
     bench_init(argc, argv);
+    measure_recording();
     for (size_t i = 0; workload_name(i) != NULL; i++) {
         const char *name = workload_name(i);
         if (bench_wants(name)) {

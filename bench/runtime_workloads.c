@@ -38,7 +38,7 @@ static const spec specs[] = {
     {.name = "gelu_1m", .op = "gelu", .shapes = "1048576"},
     {.name = "gt_1m", .op = "gt", .shapes = "1048576 1048576"},
     {.name = "add_row_1m", .op = "add", .shapes = "1024x1024 1024"},
-    {.name = "transposed_copy_1m", .op = "clone", .shapes = "1024x1024T"},
+    {.name = "transposed_copy_1m", .op = "contiguous", .shapes = "1024x1024T"},
     {.name = "sum_1m", .op = "sum", .shapes = "1048576"},
     {.name = "mean_1m", .op = "mean", .shapes = "1048576"},
     {.name = "max_1m", .op = "max", .shapes = "1048576"},

@@ -10,8 +10,9 @@ layout, which the seed picks, in our library and in torch:
   gradient  float64: the same gradient comes in, the same gradients come out
   second    the same for gradients of these gradients, where the case has them
   node      results' grad_fn.name()
-Random rows: type, shape and range. Rows that torch has not, and differences that are decisions
-(torch_exceptions.py), are listed and counted as skipped. The last line: N passed, N failed, N skipped.
+Random rows: type, shape, no NaN or inf (tests/ops looks at the numbers). Rows that torch has not,
+input that torch does not check, and differences that are decisions (torch_exceptions.py) are listed
+and counted as skipped. The last line: N passed, N failed, N skipped.
 """
 import argparse
 import re

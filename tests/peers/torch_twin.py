@@ -26,8 +26,8 @@ ABSENT = {
     "max_pool2d_with_indices_backward": "torch's needs the window too; gradients of the pool pass it",
 }
 
-# Rows whose bad input is not tried, a regular expression: torch does not look at it, reads and writes
-# outside of its tensors, and its process ends.
+# Rows whose bad input is not tried, a regular expression: torch need not look at it, and for some of
+# them (batch norm, pools) its process ended.
 UNCHECKED = {
     "_scaled_dot_product_flash_attention_for_cpu": "torch checks in the op above it",
     "_fused_.*": "torch's optimizers check, not these",

@@ -12,7 +12,6 @@
 #include "mindtorch/trace/flops.h"
 
 #include <mindtorch/op.h>
-#include <mindtorch/tensor.h>
 
 #include <stdatomic.h>
 #include <string.h>
@@ -53,7 +52,7 @@ static uint32_t scalar_id(void)
 
 /* What a call becomes: filled by box_*(). */
 typedef struct boxed {
-    uint32_t n_inputs;
+    bool identity; /* of tensors is wanted */
     uint32_t n_items;
     uint32_t n_tensors;
     mtprof_value inputs[MT_MAX_PARAMS];
@@ -63,13 +62,9 @@ typedef struct boxed {
 
 static mtprof_tensor_ref ref_of(const mt_tensor *tensor)
 {
-    return (mtprof_tensor_ref){
-        .tensor = mt_tensor_id(tensor),
-        .storage = mt_tensor_storage_address(tensor),
-        .offset = mt_tensor_offset(tensor),
-        .version = mt_tensor_version(tensor),
-        .device = mt__trace_device(mt_tensor_device(tensor)),
-    };
+    mt__tensor_facts facts;
+    mt__tensor_facts_of(tensor, &facts);
+    return facts.ref;
 }
 
 static mtprof_value box_tensor(boxed *b, const mt_tensor *tensor)
@@ -77,15 +72,17 @@ static mtprof_value box_tensor(boxed *b, const mt_tensor *tensor)
     if (tensor == NULL) {
         return (mtprof_value){.kind = MTPROF_INPUT_NONE};
     }
-    if (b->n_tensors < MAX_TENSORS) {
-        b->tensors[b->n_tensors++] = ref_of(tensor);
+    mt__tensor_facts facts;
+    mt__tensor_facts_of(tensor, &facts);
+    if (b->identity && b->n_tensors < MAX_TENSORS) {
+        b->tensors[b->n_tensors++] = facts.ref;
     }
     return (mtprof_value){
         .kind = MTPROF_INPUT_TENSOR,
-        .n_dims = (uint8_t)mt_tensor_n_dims(tensor),
-        .type = dtype_id(mt_tensor_dtype(tensor)),
-        .of.sizes = mt_tensor_sizes(tensor),
-        .strides = mt_tensor_strides(tensor),
+        .n_dims = (uint8_t)facts.n_dims,
+        .type = dtype_id((mt_dtype)facts.dtype),
+        .of.sizes = facts.sizes,
+        .strides = facts.strides,
     };
 }
 
@@ -143,6 +140,7 @@ mtprof_token mt__trace_op_begin(const mt__trace_op *op)
         return mtprof_op_begin(op->site, &payload);
     }
     boxed b;
+    b.identity = mtprof_wants(MTPROF_WANT_TENSORS);
     b.n_items = 0;
     b.n_tensors = 0;
     for (uint32_t i = 0; i < op->n_args; i++) {

@@ -14,6 +14,18 @@
     ((uint32_t)MTPROF_WANT_OPS | (uint32_t)MTPROF_WANT_SCOPES | (uint32_t)MTPROF_WANT_RUNTIME | \
      (uint32_t)MTPROF_WANT_DEVICE)
 
+/* A tensor as the profiler sees it. */
+typedef struct mt__tensor_facts {
+    const int64_t *sizes;
+    const int64_t *strides;
+    uint32_t n_dims;
+    uint32_t dtype;
+    mtprof_tensor_ref ref;
+} mt__tensor_facts;
+
+/* Defined by core, above this folder: all of it in one call. */
+void mt__tensor_facts_of(const mt_tensor *tensor, mt__tensor_facts *facts);
+
 /* An op about to run. */
 typedef struct mt__trace_op {
     mtprof_site *site;
