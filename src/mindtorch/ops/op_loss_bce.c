@@ -20,12 +20,31 @@ typedef struct operands {
     mt_tensor *weight; /* or NULL */
 } operands;
 
+/* An optional factor, widened to the loss's shape. */
+static int widened_factor(mt__call *call, uint32_t arg, const operands *o, mt_tensor **out)
+{
+    mt_tensor *factor = mt__arg_tensor(call, arg);
+    *out = NULL;
+    if (factor == NULL) {
+        return MT_OK;
+    }
+    mt__shape wide = o->shape;
+    MT_TRY(mt__shape_broadcast(&wide, factor->sizes, factor->n_dims));
+    if (!mt__shape_equal(&wide, &o->shape)) {
+        char a[MT_SHAPE_TEXT];
+        char b[MT_SHAPE_TEXT];
+        return mtb_fail(MT_ERUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                        mt__shape_text(o->shape.sizes, o->shape.n_dims, a),
+                        mt__shape_text(wide.sizes, wide.n_dims, b));
+    }
+    return mt__nn_operand(call, factor, o->dtype, &o->shape, out);
+}
+
 /* Arguments `first` (self), then target and weight?. */
 static int make_operands(mt__call *call, uint32_t first, operands *o)
 {
     mt_tensor *self = mt__arg_tensor(call, first);
     mt_tensor *target = mt__arg_tensor(call, first + 1);
-    mt_tensor *weight = mt__arg_tensor(call, first + 2);
     o->dtype = (mt_dtype)self->dtype;
     MT_TRY(mt__need_real(call, o->dtype));
     if (target->dtype != self->dtype) {
@@ -36,20 +55,7 @@ static int make_operands(mt__call *call, uint32_t first, operands *o)
     MT_TRY(mt__shape_broadcast(&o->shape, target->sizes, target->n_dims));
     MT_TRY(mt__nn_operand(call, self, o->dtype, &o->shape, &o->self));
     MT_TRY(mt__nn_operand(call, target, o->dtype, &o->shape, &o->target));
-    o->weight = NULL;
-    if (weight == NULL) {
-        return MT_OK;
-    }
-    mt__shape wide = o->shape;
-    MT_TRY(mt__shape_broadcast(&wide, weight->sizes, weight->n_dims));
-    if (!mt__shape_equal(&wide, &o->shape)) {
-        char a[MT_SHAPE_TEXT];
-        char b[MT_SHAPE_TEXT];
-        return mtb_fail(MT_ERUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                        mt__shape_text(o->shape.sizes, o->shape.n_dims, a),
-                        mt__shape_text(wide.sizes, wide.n_dims, b));
-    }
-    return mt__nn_operand(call, weight, o->dtype, &o->shape, &o->weight);
+    return widened_factor(call, first + 2, o, &o->weight);
 }
 
 /* The smallest or largest element as the host sees it; NaN if there is one. */
@@ -184,26 +190,6 @@ static int logits_operands(mt__call *call, operands *o)
     return mt__nn_operand(call, target, o->dtype, &o->shape, &o->target);
 }
 
-/* An optional factor, widened to the loss's shape. */
-static int logits_factor(mt__call *call, uint32_t arg, const operands *o, mt_tensor **out)
-{
-    mt_tensor *factor = mt__arg_tensor(call, arg);
-    *out = NULL;
-    if (factor == NULL) {
-        return MT_OK;
-    }
-    mt__shape wide = o->shape;
-    MT_TRY(mt__shape_broadcast(&wide, factor->sizes, factor->n_dims));
-    if (!mt__shape_equal(&wide, &o->shape)) {
-        char a[MT_SHAPE_TEXT];
-        char b[MT_SHAPE_TEXT];
-        return mtb_fail(MT_ERUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                        mt__shape_text(o->shape.sizes, o->shape.n_dims, a),
-                        mt__shape_text(wide.sizes, wide.n_dims, b));
-    }
-    return mt__nn_operand(call, factor, o->dtype, &o->shape, out);
-}
-
 /* (1 - target) self - (1 + (pos_weight - 1) target) log_sigmoid(self), times weight */
 int mt__run_binary_cross_entropy_with_logits(mt__call *call)
 {
@@ -214,8 +200,8 @@ int mt__run_binary_cross_entropy_with_logits(mt__call *call)
     MT_TRY(mt__need_constant(call, 2));
     MT_TRY(mt__need_constant(call, 3));
     MT_TRY(logits_operands(call, &o));
-    MT_TRY(logits_factor(call, 2, &o, &o.weight));
-    MT_TRY(logits_factor(call, 3, &o, &positive));
+    MT_TRY(widened_factor(call, 2, &o, &o.weight));
+    MT_TRY(widened_factor(call, 3, &o, &positive));
     mt_tensor *elements = NULL;
     mt_tensor *logs = NULL;
     MT_TRY(mt__loss_elements(call, reduction, o.dtype, &o.shape, &elements));
