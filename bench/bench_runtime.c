@@ -65,14 +65,14 @@ static void measure_recording(void)
         if (!bench_wants(figures[i].name)) {
             continue;
         }
-        double best = 1e300;
-        for (int round = 0; round < 5; round++) { /* off and on in turn */
-            double off = measure(0, (double)bench_pick(50, 10));
+        bench_series off = {.count = 0}, on = {.count = 0};
+        for (int round = 0; round < 8; round++) { /* in turn, so that both meet the same weather */
+            bench_add(&off, measure(0, (double)bench_pick(50, 10)));
             mtprof_session *session = bench_start_warm(NULL, figures[i].wants);
-            double on = measure(0, (double)bench_pick(50, 10));
+            bench_add(&on, measure(0, (double)bench_pick(50, 10)));
             bench_close(session);
-            best = on - off < best ? on - off : best;
         }
+        double best = bench_best(&on) - bench_best(&off);
         bench_emit(&(bench_figure){
             .name = figures[i].name, .unit = "ns", .value = best, .limit = figures[i].limit});
     }
