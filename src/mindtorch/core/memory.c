@@ -190,12 +190,15 @@ static int new_segment(mt_device device, device_memory *memory, uint32_t block_c
             return refuse(device, bytes);
         }
     }
+    if (device == MT_CPU) {
+        POISON(from, bytes); /* before other threads can take blocks of it */
+    }
     if (!add_segment(memory, block_class, from, n_blocks)) {
+        if (device == MT_CPU) {
+            UNPOISON(from, bytes);
+        }
         backend->release(backend->context, index, from, bytes);
         return refuse(device, bytes);
-    }
-    if (device == MT_CPU) {
-        POISON(from, bytes);
     }
     return MT_OK;
 }
