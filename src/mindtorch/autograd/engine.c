@@ -537,12 +537,10 @@ int mt__engine_run(const mt__engine_job *job)
     task_init(&t, job);
     mt__thread_state outside = mt__thread;
     mt__thread.grad_disabled = !job->create_graph;
-    mt__thread.backward_running = true;
     mt__thread.below_autograd = 0;
     int status = run_task(&t);
     task_fini(&t);
     mt__thread.grad_disabled = outside.grad_disabled;
-    mt__thread.backward_running = outside.backward_running;
     mt__thread.below_autograd = outside.below_autograd;
     return status;
 }

@@ -10,7 +10,6 @@
 
 typedef struct mt__thread_state {
     bool grad_disabled;      /* grad mode, inverted so that zero is the beginning */
-    bool backward_running;   /* inside the engine on this thread */
     uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
     uint32_t reserved;
     uint64_t sequence; /* of the next node made on this thread */

@@ -6,6 +6,8 @@
 #ifndef MINDTORCH_DISPATCH_OP_ROW_H
 #define MINDTORCH_DISPATCH_OP_ROW_H
 
+#include "mindtorch/trace/flops.h"
+
 #include <mindtorch/autograd.h>
 #include <mindtorch/op.h>
 
@@ -37,18 +39,6 @@ typedef struct mt__row_param {
     bool has_default;
     mt_value value;
 } mt__row_param;
-
-/* Rules for FLOPs; torch counts these ops and no others. */
-typedef enum mt__flops {
-    MT_FLOPS_NONE,
-    MT_FLOPS_ADD,
-    MT_FLOPS_MUL,
-    MT_FLOPS_MM,
-    MT_FLOPS_ADDMM,
-    MT_FLOPS_BMM,
-    MT_FLOPS_BADDBMM,
-    MT_FLOPS_CONV2D
-} mt__flops;
 
 #define MT_OP_FLOPS(rule) ((uint32_t)MT_FLOPS_##rule << 24) /* in flags */
 

@@ -192,15 +192,6 @@ mt_dtype mt__to_floating(mt_dtype dtype)
     return mt_dtype_category(dtype) == MT_CATEGORY_REAL ? dtype : mt_default_dtype();
 }
 
-int mt__need_floating(const mt__call *call, mt_tensor *tensor)
-{
-    if (mt__tensor_category(tensor) == MT_CATEGORY_REAL) {
-        return MT_OK;
-    }
-    return mtb_fail(MT_ERUNTIME, "%s(): expected a floating-point tensor, got %s",
-                    mt__op_name(call), mt_dtype_name((mt_dtype)tensor->dtype));
-}
-
 int mt__need_computable(const mt__call *call, mt_dtype dtype)
 {
     if (dtype != MT_DTYPE_F16 && dtype != MT_DTYPE_BF16) {

@@ -72,11 +72,6 @@ mt_dtype mt__promote_values(const mt_value *values, uint32_t count);
 /* The default type where `dtype` is an integer or bool: what exp(), div() compute in. */
 mt_dtype mt__to_floating(mt_dtype dtype);
 
-/* MT_ERUNTIME unless it is floating point: "mean(): could not infer output dtype..." is the op's
- * own message where torch has one; this says "op(): expected a floating-point tensor, got int64".
- */
-int mt__need_floating(const mt__call *call, mt_tensor *tensor);
-
 /* MT_ERUNTIME for float16 and bfloat16, which are stored and converted but not computed with:
  * "\"add\" not implemented for 'Half'", MT_ENOTSUP. */
 int mt__need_computable(const mt__call *call, mt_dtype dtype);

@@ -9,18 +9,6 @@
 
 #include <mindtorch/tensor.h>
 
-/* The rules in the order of mt__flops (dispatch/op_row.h), which this folder does not see. */
-enum {
-    RULE_NONE,
-    RULE_ADD,
-    RULE_MUL,
-    RULE_MM,
-    RULE_ADDMM,
-    RULE_BMM,
-    RULE_BADDBMM,
-    RULE_CONV2D
-};
-
 static const mt_tensor *tensor_at(const mt_value *args, uint32_t n_args, uint32_t i)
 {
     return i < n_args && args[i].kind == MT_KIND_TENSOR ? args[i].of.tensor : NULL;
@@ -68,16 +56,16 @@ static uint64_t conv2d_flops(const mt_value *args, uint32_t n_args)
 uint64_t mt__flops_of(uint32_t rule, const mt_value *args, uint32_t n_args)
 {
     switch (rule) {
-    case RULE_ADD:
-    case RULE_MUL: {
+    case MT_FLOPS_ADD:
+    case MT_FLOPS_MUL: {
         const mt_tensor *self = tensor_at(args, n_args, 0);
         return self == NULL ? 0 : (uint64_t)mt_tensor_numel(self);
     }
-    case RULE_MM:
-    case RULE_BMM: return product_flops(args, n_args, 0);
-    case RULE_ADDMM:
-    case RULE_BADDBMM: return product_flops(args, n_args, 1);
-    case RULE_CONV2D: return conv2d_flops(args, n_args);
+    case MT_FLOPS_MM:
+    case MT_FLOPS_BMM: return product_flops(args, n_args, 0);
+    case MT_FLOPS_ADDMM:
+    case MT_FLOPS_BADDBMM: return product_flops(args, n_args, 1);
+    case MT_FLOPS_CONV2D: return conv2d_flops(args, n_args);
     default: return 0;
     }
 }
