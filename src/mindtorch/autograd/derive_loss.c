@@ -3,23 +3,12 @@
  * Derivatives of losses. `twice` formulas are derivatives of the fused *_backward ops: h is the
  * gradient that comes in, g the one that the op itself was given.
  */
-#include "mindtorch/autograd/backward.h"
+#include "mindtorch/autograd/formula.h"
+#include "mindtorch/dispatch/call.h"
 
 enum {
     REDUCTION_MEAN = 1
 };
-
-static mt_tensor *argument(const mt__backward *b, uint32_t i)
-{
-    return b->args[i].kind == MT_KIND_TENSOR ? b->args[i].of.tensor : NULL;
-}
-
-/* A float that may have come as an integer. */
-static double number(const mt__backward *b, uint32_t i)
-{
-    const mt_value *value = &b->args[i];
-    return value->kind == MT_KIND_REAL ? value->of.real : (double)value->of.integer;
-}
 
 /* What a mean over `numel` elements multiplies gradients with. */
 static double mean_factor(const mt_value *reduction, int64_t numel)
@@ -34,9 +23,9 @@ int mt__nll_loss_backward(mt__backward *b)
     if (b->grads[0] == NULL) {
         return MT_OK; /* total_weight does not depend on the input */
     }
-    MT_TRY(mt_nll_loss_backward(b->grads[0], argument(b, 0), argument(b, 1), argument(b, 2),
-                                b->args[3].of.integer, b->args[4].of.integer,
-                                b->results[1].of.tensor, mt__bw_temp(b)));
+    MT_TRY(mt_nll_loss_backward(b->grads[0], mt__bw_optional_arg(b, 0), mt__bw_optional_arg(b, 1),
+                                mt__bw_optional_arg(b, 2), b->args[3].of.integer,
+                                b->args[4].of.integer, b->results[1].of.tensor, mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
     return MT_OK;
 }
@@ -49,8 +38,8 @@ int mt__nll_loss_twice(mt__backward *b)
     }
     const mt__shape *shape = &mt__input_meta(b, mt__input_of(b, 0))->shape;
     mt_tensor **loss = mt__bw_temp(b);
-    MT_TRY(mt_nll_loss_forward(b->grads[0], argument(b, 2), argument(b, 3), b->args[4].of.integer,
-                               b->args[5].of.integer, loss, NULL));
+    MT_TRY(mt_nll_loss_forward(b->grads[0], mt__bw_optional_arg(b, 2), mt__bw_optional_arg(b, 3),
+                               b->args[4].of.integer, b->args[5].of.integer, loss, NULL));
     MT_TRY(mt_reshape(*loss, shape->sizes, shape->n_dims, mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
     return MT_OK;
@@ -62,8 +51,9 @@ int mt__mse_loss_backward(mt__backward *b)
 {
     for (uint32_t i = 0; i < 2; i++) { /* symmetric */
         if (mt__wants(b, i)) {
-            MT_TRY(mt_mse_loss_backward(b->grads[0], argument(b, i), argument(b, 1 - i),
-                                        b->args[2].of.integer, mt__bw_temp(b)));
+            MT_TRY(mt_mse_loss_backward(b->grads[0], mt__bw_optional_arg(b, i),
+                                        mt__bw_optional_arg(b, 1 - i), b->args[2].of.integer,
+                                        mt__bw_temp(b)));
             MT_TRY(mt__bw_give_reduced(b, i, mt__bw_last(b)));
         }
     }
@@ -74,8 +64,9 @@ int mt__smooth_l1_loss_backward(mt__backward *b)
 {
     for (uint32_t i = 0; i < 2; i++) { /* symmetric */
         if (mt__wants(b, i)) {
-            MT_TRY(mt_smooth_l1_loss_backward(b->grads[0], argument(b, i), argument(b, 1 - i),
-                                              b->args[2].of.integer, number(b, 3), mt__bw_temp(b)));
+            MT_TRY(mt_smooth_l1_loss_backward(b->grads[0], mt__bw_optional_arg(b, i),
+                                              mt__bw_optional_arg(b, 1 - i), b->args[2].of.integer,
+                                              mt__scalar_real(&b->args[3]), mt__bw_temp(b)));
             MT_TRY(mt__bw_give_reduced(b, i, mt__bw_last(b)));
         }
     }
@@ -101,24 +92,24 @@ int mt__mse_loss_twice(mt__backward *b)
 {
     mt_tensor *h = b->grads[0];
     if (mt__wants(b, 0)) {
-        MT_TRY(mt_mse_loss_backward(h, argument(b, 1), argument(b, 2), b->args[3].of.integer,
-                                    mt__bw_temp(b)));
+        MT_TRY(mt_mse_loss_backward(h, mt__bw_optional_arg(b, 1), mt__bw_optional_arg(b, 2),
+                                    b->args[3].of.integer, mt__bw_temp(b)));
         MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_last(b)));
     }
     if (!mt__wants(b, 1) && !mt__wants(b, 2)) {
         return MT_OK;
     }
-    MT_TRY(mt_mul(h, argument(b, 0), mt__bw_temp(b)));
+    MT_TRY(mt_mul(h, mt__bw_optional_arg(b, 0), mt__bw_temp(b)));
     return give_curvature(b, mt__bw_last(b), 2.0 * mean_factor(&b->args[3], h->numel));
 }
 
 int mt__smooth_l1_loss_twice(mt__backward *b)
 {
     mt_tensor *h = b->grads[0];
-    double beta = number(b, 4);
+    double beta = mt__scalar_real(&b->args[4]);
     if (mt__wants(b, 0)) {
-        MT_TRY(mt_smooth_l1_loss_backward(h, argument(b, 1), argument(b, 2), b->args[3].of.integer,
-                                          beta, mt__bw_temp(b)));
+        MT_TRY(mt_smooth_l1_loss_backward(h, mt__bw_optional_arg(b, 1), mt__bw_optional_arg(b, 2),
+                                          b->args[3].of.integer, beta, mt__bw_temp(b)));
         MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_last(b)));
     }
     if ((!mt__wants(b, 1) && !mt__wants(b, 2)) || beta == 0.0) {
@@ -129,10 +120,10 @@ int mt__smooth_l1_loss_twice(mt__backward *b)
     mt_tensor **inside = mt__bw_temp(b);
     mt_tensor **product = mt__bw_temp(b);
     mt_tensor **masked = mt__bw_temp(b);
-    MT_TRY(mt_sub(argument(b, 1), argument(b, 2), difference));
+    MT_TRY(mt_sub(mt__bw_optional_arg(b, 1), mt__bw_optional_arg(b, 2), difference));
     MT_TRY(mt_abs(*difference, distance));
     MT_TRY(mt_lt_scalar(*distance, mt_real(beta), inside));
-    MT_TRY(mt_mul(h, argument(b, 0), product));
+    MT_TRY(mt_mul(h, mt__bw_optional_arg(b, 0), product));
     MT_TRY(mt_mul(*product, *inside, masked));
     return give_curvature(b, *masked, mean_factor(&b->args[3], h->numel) / beta);
 }
@@ -157,7 +148,7 @@ static int give_weighted(mt__backward *b, uint32_t arg, mt_tensor *grad, mt_tens
 /* g (self - target) / max(self - self self, 1e-12), of simple ops */
 static int bce_slope(mt__backward *b, mt_tensor **out)
 {
-    mt_tensor *self = argument(b, 0);
+    mt_tensor *self = mt__bw_optional_arg(b, 0);
     mt_tensor **square = mt__bw_temp(b);
     mt_tensor **below = mt__bw_temp(b);
     mt_tensor **held = mt__bw_temp(b);
@@ -167,7 +158,7 @@ static int bce_slope(mt__backward *b, mt_tensor **out)
     MT_TRY(mt_mul(self, self, square));
     MT_TRY(mt_sub(self, *square, below));
     MT_TRY(mt_clamp_min(*below, mt_real(1e-12), held));
-    MT_TRY(mt_sub(self, argument(b, 1), above));
+    MT_TRY(mt_sub(self, mt__bw_optional_arg(b, 1), above));
     MT_TRY(mt_div(*above, *held, slope));
     MT_TRY(mt_mul(*slope, b->grads[0], grad));
     *out = *grad;
@@ -177,7 +168,7 @@ static int bce_slope(mt__backward *b, mt_tensor **out)
 /* max(log(1 - self), -100) - max(log(self), -100) */
 static int bce_target_slope(mt__backward *b, mt_tensor **out)
 {
-    mt_tensor *self = argument(b, 0);
+    mt_tensor *self = mt__bw_optional_arg(b, 0);
     mt_tensor **negative = mt__bw_temp(b);
     mt_tensor **log_other = mt__bw_temp(b);
     mt_tensor **held_other = mt__bw_temp(b);
@@ -204,9 +195,9 @@ static int bce_numel(const mt_tensor *self, const mt_tensor *target, int64_t *nu
 
 int mt__bce_backward(mt__backward *b)
 {
-    mt_tensor *self = argument(b, 0);
-    mt_tensor *target = argument(b, 1);
-    mt_tensor *weight = argument(b, 2);
+    mt_tensor *self = mt__bw_optional_arg(b, 0);
+    mt_tensor *target = mt__bw_optional_arg(b, 1);
+    mt_tensor *weight = mt__bw_optional_arg(b, 2);
     int64_t numel = 0;
     MT_TRY(bce_numel(self, target, &numel));
     double factor = mean_factor(&b->args[3], numel);
@@ -231,11 +222,11 @@ int mt__bce_backward(mt__backward *b)
 /* With t = pos_weight target: (t + 1 - target) sigmoid(x) - t; without: sigmoid(x) - target. */
 static int logits_slope(mt__backward *b, mt_tensor **out)
 {
-    mt_tensor *target = argument(b, 1);
-    mt_tensor *positive = argument(b, 3);
+    mt_tensor *target = mt__bw_optional_arg(b, 1);
+    mt_tensor *positive = mt__bw_optional_arg(b, 3);
     mt_tensor **sigmoid = mt__bw_temp(b);
     mt_tensor **slope = mt__bw_temp(b);
-    MT_TRY(mt_sigmoid(argument(b, 0), sigmoid));
+    MT_TRY(mt_sigmoid(mt__bw_optional_arg(b, 0), sigmoid));
     if (positive == NULL) {
         MT_TRY(mt_sub(*sigmoid, target, slope));
     } else {
@@ -256,8 +247,8 @@ static int logits_slope(mt__backward *b, mt_tensor **out)
 /* log_sigmoid(-x) - pos_weight log_sigmoid(x), which is -x without pos_weight. */
 static int logits_target_slope(mt__backward *b, mt_tensor **out)
 {
-    mt_tensor *self = argument(b, 0);
-    mt_tensor *positive = argument(b, 3);
+    mt_tensor *self = mt__bw_optional_arg(b, 0);
+    mt_tensor *positive = mt__bw_optional_arg(b, 3);
     mt_tensor **negative = mt__bw_temp(b);
     MT_TRY(mt_neg(self, negative));
     *out = *negative;
@@ -277,8 +268,8 @@ static int logits_target_slope(mt__backward *b, mt_tensor **out)
 
 int mt__bce_logits_backward(mt__backward *b)
 {
-    mt_tensor *weight = argument(b, 2);
-    double factor = mean_factor(&b->args[4], argument(b, 1)->numel);
+    mt_tensor *weight = mt__bw_optional_arg(b, 2);
+    double factor = mean_factor(&b->args[4], mt__bw_optional_arg(b, 1)->numel);
     for (uint32_t i = 0; i < 2; i++) {
         if (mt__wants(b, i)) {
             mt_tensor *slope = NULL;

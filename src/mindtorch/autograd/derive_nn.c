@@ -3,19 +3,8 @@
  * Derivatives of layers. Where a graph of the gradient is wanted (grad mode is on: create_graph)
  * and the fused *_backward op has no derivative, the gradient is made of simple ops.
  */
-#include "mindtorch/autograd/backward.h"
-
-static mt_tensor *argument(const mt__backward *b, uint32_t i)
-{
-    return b->args[i].kind == MT_KIND_TENSOR ? b->args[i].of.tensor : NULL;
-}
-
-/* A float that may have come as an integer. */
-static double number(const mt__backward *b, uint32_t i)
-{
-    const mt_value *value = &b->args[i];
-    return value->kind == MT_KIND_REAL ? value->of.real : (double)value->of.integer;
-}
+#include "mindtorch/autograd/formula.h"
+#include "mindtorch/dispatch/call.h"
 
 /* ---- softmax ---- */
 
@@ -51,8 +40,8 @@ static int dot_along(mt__backward *b, mt_tensor *a, mt_tensor *c, int64_t dim, m
 int mt__softmax_twice(mt__backward *b)
 {
     mt_tensor *h = b->grads[0];
-    mt_tensor *g = argument(b, 0);
-    mt_tensor *y = argument(b, 1);
+    mt_tensor *g = mt__bw_optional_arg(b, 0);
+    mt_tensor *y = mt__bw_optional_arg(b, 1);
     int64_t dim = b->args[2].of.integer;
     if (mt__wants(b, 0)) {
         MT_TRY(mt__softmax_backward_data(h, y, dim, mt__bw_temp(b)));
@@ -81,7 +70,7 @@ int mt__log_softmax_twice(mt__backward *b)
     mt_tensor *h = b->grads[0];
     int64_t dim = b->args[2].of.integer;
     mt_tensor **exponential = mt__bw_temp(b);
-    MT_TRY(mt_exp(argument(b, 1), exponential));
+    MT_TRY(mt_exp(mt__bw_optional_arg(b, 1), exponential));
     if (mt__wants(b, 0)) {
         mt_tensor *sum = NULL;
         MT_TRY(dot_along(b, h, *exponential, dim, &sum));
@@ -92,7 +81,7 @@ int mt__log_softmax_twice(mt__backward *b)
         mt_tensor **sum = mt__bw_temp(b);
         mt_tensor **scaled = mt__bw_temp(b);
         mt_tensor **product = mt__bw_temp(b);
-        MT_TRY(mt_sum(argument(b, 0), &dim, 1, true, sum));
+        MT_TRY(mt_sum(mt__bw_optional_arg(b, 0), &dim, 1, true, sum));
         MT_TRY(mt_mul(h, *exponential, scaled));
         MT_TRY(mt_mul(*scaled, *sum, product));
         MT_TRY(mt_neg(*product, mt__bw_temp(b)));
@@ -266,8 +255,8 @@ int mt__layer_norm_backward(mt__backward *b)
     const mt_value *shape = &b->args[SHAPE];
     if (needs_ops(b)) {
         norm n = {.input = input,
-                  .weight = argument(b, WEIGHT),
-                  .eps = number(b, EPS),
+                  .weight = mt__bw_optional_arg(b, WEIGHT),
+                  .eps = mt__scalar_real(&b->args[EPS]),
                   .mean_grad = b->grads[1],
                   .rstd_grad = b->grads[2]};
         uint32_t before = input->n_dims - shape->count;
@@ -284,9 +273,10 @@ int mt__layer_norm_backward(mt__backward *b)
     const uint32_t args[3] = {INPUT, WEIGHT, BIAS};
     const int64_t mask[3] = {mt__wants(b, INPUT), mt__wants(b, WEIGHT), mt__wants(b, BIAS)};
     mt_tensor **const grads[3] = {mt__bw_temp(b), mt__bw_temp(b), mt__bw_temp(b)};
-    MT_TRY(mt_native_layer_norm_backward(
-        b->grads[0], input, shape->of.ints, shape->count, b->results[1].of.tensor,
-        b->results[2].of.tensor, argument(b, WEIGHT), NULL, mask, 3, grads[0], grads[1], grads[2]));
+    MT_TRY(mt_native_layer_norm_backward(b->grads[0], input, shape->of.ints, shape->count,
+                                         b->results[1].of.tensor, b->results[2].of.tensor,
+                                         mt__bw_optional_arg(b, WEIGHT), NULL, mask, 3, grads[0],
+                                         grads[1], grads[2]));
     give_three(b, grads, args);
     return MT_OK;
 }
@@ -316,7 +306,7 @@ static int batch_norm_from_ops(mt__backward *b, bool training, double eps)
             n.outer[n.n_outer++] = i;
         }
     }
-    MT_TRY(as_channels(b, argument(b, 1), n.input, &n.weight));
+    MT_TRY(as_channels(b, mt__bw_optional_arg(b, 1), n.input, &n.weight));
     if (training) {
         MT_TRY(as_channels(b, b->grads[1], n.input, &n.mean_grad));
         MT_TRY(as_channels(b, b->grads[2], n.input, &n.rstd_grad));
@@ -343,16 +333,17 @@ int mt__batch_norm_backward(mt__backward *b)
         EPS = 7
     };
     bool training = b->args[TRAINING].of.integer != 0;
-    double eps = number(b, EPS);
+    double eps = mt__scalar_real(&b->args[EPS]);
     if (needs_ops(b)) {
         return batch_norm_from_ops(b, training, eps);
     }
     const uint32_t args[3] = {INPUT, WEIGHT, BIAS};
     const int64_t mask[3] = {mt__wants(b, INPUT), mt__wants(b, WEIGHT), mt__wants(b, BIAS)};
     mt_tensor **const grads[3] = {mt__bw_temp(b), mt__bw_temp(b), mt__bw_temp(b)};
-    MT_TRY(mt_native_batch_norm_backward(b->grads[0], argument(b, INPUT), argument(b, WEIGHT), NULL,
-                                         NULL, b->results[1].of.tensor, b->results[2].of.tensor,
-                                         training, eps, mask, 3, grads[0], grads[1], grads[2]));
+    MT_TRY(mt_native_batch_norm_backward(b->grads[0], mt__bw_optional_arg(b, INPUT),
+                                         mt__bw_optional_arg(b, WEIGHT), NULL, NULL,
+                                         b->results[1].of.tensor, b->results[2].of.tensor, training,
+                                         eps, mask, 3, grads[0], grads[1], grads[2]));
     give_three(b, grads, args);
     return MT_OK;
 }
@@ -362,15 +353,15 @@ int mt__batch_norm_backward(mt__backward *b)
 int mt__embedding_backward(mt__backward *b)
 {
     int64_t rows = mt__input_meta(b, mt__input_of(b, 0))->shape.sizes[0];
-    MT_TRY(mt_embedding_dense_backward(b->grads[0], argument(b, 1), rows, b->args[2].of.integer,
-                                       mt__bw_temp(b)));
+    MT_TRY(mt_embedding_dense_backward(b->grads[0], mt__bw_optional_arg(b, 1), rows,
+                                       b->args[2].of.integer, mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
     return MT_OK;
 }
 
 int mt__embedding_twice(mt__backward *b)
 {
-    mt_tensor *indices = argument(b, 1);
+    mt_tensor *indices = mt__bw_optional_arg(b, 1);
     int64_t padding = b->args[3].of.integer;
     MT_TRY(mt_embedding(b->grads[0], indices, -1, mt__bw_temp(b)));
     mt_tensor *grad = mt__bw_last(b);
@@ -388,7 +379,7 @@ int mt__embedding_twice(mt__backward *b)
 
 int mt__dropout_backward(mt__backward *b)
 {
-    double p = number(b, 1);
+    double p = mt__scalar_real(&b->args[1]);
     MT_TRY(mt_native_dropout_backward(b->grads[0], b->results[1].of.tensor,
                                       p == 1.0 ? 0.0 : 1.0 / (1.0 - p), mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
@@ -397,7 +388,8 @@ int mt__dropout_backward(mt__backward *b)
 
 int mt__dropout_twice(mt__backward *b)
 {
-    MT_TRY(mt_native_dropout_backward(b->grads[0], argument(b, 1), number(b, 2), mt__bw_temp(b)));
+    MT_TRY(mt_native_dropout_backward(b->grads[0], mt__bw_optional_arg(b, 1),
+                                      mt__scalar_real(&b->args[2]), mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
     return MT_OK;
 }

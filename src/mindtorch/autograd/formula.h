@@ -25,6 +25,12 @@ MT_INLINE mt_tensor *mt__bw_arg(const mt__backward *b, uint32_t i)
     return b->args[i].of.tensor;
 }
 
+/* The same for an argument that may be absent, or not saved: NULL then. */
+MT_INLINE mt_tensor *mt__bw_optional_arg(const mt__backward *b, uint32_t i)
+{
+    return b->args[i].kind == MT_KIND_TENSOR ? b->args[i].of.tensor : NULL;
+}
+
 MT_INLINE mt_tensor *mt__bw_result(const mt__backward *b, uint32_t i)
 {
     return b->results[i].of.tensor;

@@ -459,8 +459,7 @@ static int refuse_optimizer(const mt__call *call)
 {
     for (uint32_t i = 0; i < call->row->n_params; i++) {
         const mt_value *arg = &call->args[i];
-        if (arg->kind == MT_KIND_TENSORS && strcmp(call->row->params[i].name, "grads") != 0 &&
-            list_needs(arg)) {
+        if (mt__is_written_list(call, i) && list_needs(arg)) {
             return mtb_fail(MT_ERUNTIME, "a leaf Variable that requires grad is being used in an "
                                          "in-place operation.");
         }

@@ -25,6 +25,8 @@
 #include "mindtorch/core/tensor_impl.h"
 #include "mindtorch/dispatch/op_row.h"
 
+#include <string.h>
+
 enum {
     MT_MAX_TEMPS = 24
 };
@@ -78,6 +80,12 @@ MT_INLINE mt_dtype mt__arg_dtype(const mt__call *call, uint32_t i)
 MT_INLINE mt_generator *mt__arg_generator(const mt__call *call, uint32_t i)
 {
     return call->args[i].kind == MT_KIND_GENERATOR ? call->args[i].of.generator : NULL;
+}
+
+/* OPTIMIZER rows: whether argument i is a list that the op writes; gradients are read alone. */
+MT_INLINE bool mt__is_written_list(const mt__call *call, uint32_t i)
+{
+    return call->args[i].kind == MT_KIND_TENSORS && strcmp(call->row->params[i].name, "grads") != 0;
 }
 
 /* Sets a result; the reference goes to the call. */

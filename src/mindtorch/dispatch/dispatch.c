@@ -166,9 +166,7 @@ static void drop_results(mt__call *call)
 static void bump_lists(const mt__call *call)
 {
     for (uint32_t i = 0; i < call->row->n_params; i++) {
-        /* Gradients are read, everything else in an optimizer's lists is written. */
-        if (call->args[i].kind == MT_KIND_TENSORS &&
-            strcmp(call->row->params[i].name, "grads") != 0) {
+        if (mt__is_written_list(call, i)) {
             for (uint32_t k = 0; k < call->args[i].count; k++) {
                 mt__tensor_bump(call->args[i].of.tensors[k]);
             }
