@@ -54,6 +54,27 @@ typedef struct mt_op_info {
 MT_API uint32_t mt_op_count(void);
 MT_API int mt_op_info_of(mt_op op, mt_op_info *info);
 
+/** A parameter of an op, as a binding needs it. */
+typedef struct mt_op_param {
+    uint32_t struct_size; /**< set by the caller */
+    uint32_t accepts;     /**< a bit (1 << mt_kind) for each kind that may stand there */
+    const char *name;     /**< lives as long as the process, as does what `value` points to */
+    const char *type;     /**< "Tensor", "Tensor|Scalar", "int[]" and so on, without "?" */
+    bool optional;        /**< "?": NONE is accepted */
+    bool keyword_only;    /**< stands behind the schema's "*" */
+    bool has_default;
+    mt_value value; /**< the default */
+} mt_op_param;
+MT_API int mt_op_param_of(mt_op op, uint32_t index, mt_op_param *param);
+
+/** A result of an op. */
+typedef struct mt_op_result {
+    uint32_t struct_size; /**< set by the caller */
+    uint32_t kind;        /**< mt_kind: TENSOR, TENSORS, BOOL, INT; NONE for "Scalar" */
+    char name[64];        /**< "values"; "" where the schema has none */
+} mt_op_result;
+MT_API int mt_op_result_of(mt_op op, uint32_t index, mt_op_result *result);
+
 /** By "add", "max.dim" or "mylib::scale". MT_ENOTSUP names an op that does not exist. */
 MT_API int mt_op_find(const char *name, mt_op *op);
 

@@ -9,6 +9,7 @@
 #include <mtprof/check.h>
 #include <mtprof/clock.h>
 #include <mtprof/health.h>
+#include <mtprof/language.h>
 #include <mtprof/model.h>
 #include <mtprof/op.h>
 #include <mtprof/output.h>

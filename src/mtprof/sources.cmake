@@ -166,6 +166,7 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/export.h
     include/mtprof/format.h
     include/mtprof/health.h
+    include/mtprof/language.h
     include/mtprof/model.h
     include/mtprof/mtprof.h
     include/mtprof/op.h

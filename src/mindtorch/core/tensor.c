@@ -31,6 +31,7 @@ MT_INLINE void fill_in(mt_tensor *tensor, mt_dtype dtype, mt_device device, mt__
     tensor->storage = storage;
     tensor->base = NULL;
     tensor->autograd = NULL;
+    tensor->host = NULL;
 }
 
 static MT_COLD int refuse(const char *op)
@@ -316,6 +317,16 @@ int64_t mt_tensor_numel(const mt_tensor *tensor)
 bool mt_tensor_is_contiguous(const mt_tensor *tensor)
 {
     return tensor->contiguous;
+}
+
+void *mt_tensor_host(const mt_tensor *tensor)
+{
+    return tensor->host;
+}
+
+void mt_tensor_set_host(mt_tensor *tensor, void *host)
+{
+    tensor->host = host;
 }
 
 uint64_t mt_tensor_id(const mt_tensor *tensor)

@@ -45,6 +45,7 @@ struct mt_tensor {
     mt__storage *storage;
     mt_tensor *base;        /* of a differentiable view, retained; else NULL */
     mt__autograd *autograd; /* NULL for most tensors */
+    void *host;             /* the language's object for it (mt_tensor_set_host), or NULL */
     int64_t sizes[MT_MAX_DIMS];
     int64_t strides[MT_MAX_DIMS];
 };

@@ -4,6 +4,7 @@
  */
 #include "base/fail.h"
 #include "mindtorch/dispatch/dispatch.h"
+#include "mindtorch/dispatch/schema.h"
 #include "mindtorch/dispatch/user_ops.h"
 
 #include <string.h>
@@ -39,6 +40,67 @@ int mt_op_info_of(mt_op op, mt_op_info *info)
     };
     size_t known = info->struct_size < sizeof(full) ? info->struct_size : sizeof(full);
     memcpy(info, &full, known);
+    return MT_OK;
+}
+
+/* The schema of a row, and the row; for bindings, which ask once. */
+static int schema_of(const char *who, mt_op op, uint32_t index, bool result,
+                     const mt__op_row **row, mt__schema *schema)
+{
+    *row = mt__op_row_of(op);
+    if (*row == NULL) {
+        return mtb_fail(MT_EVALUE, "%s(): no op has the number %u (there are %u)", who, op,
+                        mt_op_count());
+    }
+    uint32_t count = result ? (*row)->n_results : (*row)->n_params;
+    if (index >= count) {
+        return mtb_fail(MT_EVALUE, "%s(): %s has no %s %u (there are %u)", who, (*row)->name,
+                        result ? "result" : "parameter", index, count);
+    }
+    return mt__schema_parse((*row)->schema, schema);
+}
+
+int mt_op_param_of(mt_op op, uint32_t index, mt_op_param *param)
+{
+    const mt__op_row *row;
+    mt__schema schema;
+    MT_TRY(schema_of("op_param_of", op, index, false, &row, &schema));
+    if (param == NULL) {
+        return mtb_fail(MT_EVALUE, "op_param_of(): a place for the answer must be given");
+    }
+    const mt__param *told = &schema.params[index];
+    mt_op_param full = {
+        .struct_size = param->struct_size,
+        .accepts = row->params[index].accepts,
+        .name = row->params[index].name,
+        .type = mt__type_name((mt__type)told->type),
+        .optional = told->optional,
+        .keyword_only = told->keyword,
+        .has_default = row->params[index].has_default,
+        .value = row->params[index].value,
+    };
+    memcpy(param, &full, param->struct_size < sizeof(full) ? param->struct_size : sizeof(full));
+    return MT_OK;
+}
+
+int mt_op_result_of(mt_op op, uint32_t index, mt_op_result *result)
+{
+    static const mt_kind kinds[MT_TYPE_COUNT] = {
+        [MT_TYPE_TENSOR] = MT_KIND_TENSOR,
+        [MT_TYPE_TENSORS] = MT_KIND_TENSORS,
+        [MT_TYPE_BOOL] = MT_KIND_BOOL,
+        [MT_TYPE_INT] = MT_KIND_INT,
+    };
+    const mt__op_row *row;
+    mt__schema schema;
+    MT_TRY(schema_of("op_result_of", op, index, true, &row, &schema));
+    if (result == NULL) {
+        return mtb_fail(MT_EVALUE, "op_result_of(): a place for the answer must be given");
+    }
+    mt_op_result full = {.struct_size = result->struct_size,
+                         .kind = kinds[schema.result_types[index]]};
+    memcpy(full.name, schema.result_names[index], sizeof(full.name));
+    memcpy(result, &full, result->struct_size < sizeof(full) ? result->struct_size : sizeof(full));
     return MT_OK;
 }
 

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake -DFROM=python -DTO=build/dev/python -P python_tree.cmake: links to every Python file, so that
+# an edit needs no build. Links whose file is gone go too.
+file(GLOB_RECURSE old LIST_DIRECTORIES false ${TO}/*.py ${TO}/*.pyi ${TO}/py.typed)
+foreach(link IN LISTS old)
+  if(NOT EXISTS ${link})
+    file(REMOVE ${link})
+  endif()
+endforeach()
+foreach(package IN ITEMS mtprof mindtorch_v2)
+  file(GLOB_RECURSE files RELATIVE ${FROM} ${FROM}/${package}/*.py ${FROM}/${package}/*.pyi
+       ${FROM}/${package}/py.typed)
+  foreach(file IN LISTS files)
+    get_filename_component(folder ${TO}/${file} DIRECTORY)
+    file(MAKE_DIRECTORY ${folder})
+    if(NOT EXISTS ${TO}/${file})
+      file(CREATE_LINK ${FROM}/${file} ${TO}/${file} SYMBOLIC)
+    endif()
+  endforeach()
+endforeach()

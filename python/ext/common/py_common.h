@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What both extensions start from: Python.h, and the few things CPython's minor versions disagree
+ * about. One interpreter per process may load them: libmtprof and libmindtorch are process-wide.
+ */
+#ifndef PYTHON_EXT_COMMON_PY_COMMON_H
+#define PYTHON_EXT_COMMON_PY_COMMON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if PY_VERSION_HEX < 0x030B0000
+#    error "Python 3.11 or newer is needed"
+#endif
+
+/* A type from its spec, kept in *place and, with a name, added to the module. -1: an exception. */
+int py_add_type(PyObject *module, PyType_Spec *spec, PyObject *base, const char *name,
+                PyTypeObject **place);
+
+/*
+ * An exception that travels through C: a callback keeps what was raised (py_error_keep), the C
+ * library fails with ECALLBACK, and who called the library raises it again (py_error_restore, true
+ * if there was one). Kept per thread; needs the GIL.
+ */
+void py_error_keep(void);
+bool py_error_restore(void);
+
+/* Steps of a module's start, each adding its types and functions; listed in a parts.def. */
+typedef int py_part(PyObject *module);
+
+#endif /* PYTHON_EXT_COMMON_PY_COMMON_H */

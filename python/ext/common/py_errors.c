@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Exceptions on their way through C code, and types from specs.
+ */
+#include "common/py_common.h"
+
+/* The exception a callback of this thread left behind; NULL: none. */
+static _Thread_local PyObject *kept;
+
+void py_error_keep(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (type == NULL) {
+        return;
+    }
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace != NULL) {
+        PyException_SetTraceback(value, trace);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    Py_XSETREF(kept, value);
+}
+
+bool py_error_restore(void)
+{
+    if (kept == NULL) {
+        return false;
+    }
+    PyObject *value = kept;
+    kept = NULL;
+    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(value)), value, PyException_GetTraceback(value));
+    return true;
+}
+
+int py_add_type(PyObject *module, PyType_Spec *spec, PyObject *base, const char *name,
+                PyTypeObject **place)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, base);
+    if (type == NULL) {
+        return -1;
+    }
+    *place = (PyTypeObject *)type;
+    return name == NULL ? 0 : PyModule_AddObjectRef(module, name, type);
+}

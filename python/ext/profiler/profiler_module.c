@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mtprof._mtprof: the profiler's C half of the Python face. It needs no tensor library.
+ */
+#include "profiler/profiler_state.h"
+
+profiler_state profiler;
+
+#define X(part) py_part part;
+#include "profiler/profiler_parts.def"
+#undef X
+
+static PyObject *exception_for(mtprof_status status)
+{
+    switch (status) {
+    case MTPROF_ENOMEM: return PyExc_MemoryError;
+    case MTPROF_EIO:
+    case MTPROF_ENOSPC: return PyExc_OSError;
+    case MTPROF_ENOTSUP: return PyExc_NotImplementedError;
+    case MTPROF_EINVAL:
+    case MTPROF_EFORMAT:
+    case MTPROF_EVERSION: return PyExc_ValueError;
+    default: return PyExc_RuntimeError;
+    }
+}
+
+PyObject *profiler_raise(mtprof_status status, const char *path)
+{
+    if (status == MTPROF_ECALLBACK && py_error_restore()) {
+        return NULL;
+    }
+    (void)path;
+    PyErr_SetString(exception_for(status), mtprof_last_error()->message);
+    return NULL;
+}
+
+static int start(PyObject *module)
+{
+    static py_part *const parts[] = {
+#define X(part) part,
+#include "profiler/profiler_parts.def"
+#undef X
+        NULL,
+    };
+    static bool started;
+    if (started) {
+        PyErr_SetString(PyExc_ImportError, "mtprof: one interpreter of a process may load it");
+        return -1;
+    }
+    started = true;
+    for (py_part *const *part = parts; *part != NULL; part++) {
+        if ((*part)(module) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, start},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "mtprof._mtprof",
+    .m_doc = "The profiler's C half; import mtprof instead.",
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__mtprof(void);
+PyMODINIT_FUNC PyInit__mtprof(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of mindtorch_v2._C share.
+ *
+ *     Python object (tensor_object) ──holds──► mt_tensor ──knows──► its one Python object (host)
+ *
+ * P1 An mt_tensor has at most one Python object at a time: the same tensor is the same object.
+ *    mt_tensor_host() is read and written with the GIL held only.
+ * P2 The Python object holds a reference to the mt_tensor, never the other way round.
+ * P3 Nothing of the libraries that can take long runs with the GIL held: see tensors_call().
+ */
+#ifndef PYTHON_EXT_TENSORS_TENSORS_STATE_H
+#define PYTHON_EXT_TENSORS_TENSORS_STATE_H
+
+#include "common/py_common.h"
+
+#include <mindtorch/mindtorch.h>
+
+typedef struct tensor_object {
+    PyObject_HEAD
+    mt_tensor *tensor; /* one reference; NULL only while it is made */
+    PyObject *dict;    /* attributes, backward hooks; NULL until one is set */
+    PyObject *weak;    /* weak references */
+} tensor_object;
+
+/* torch.dtype: one object a type, compared by identity. */
+typedef struct dtype_object {
+    PyObject_HEAD
+    mt_dtype dtype;
+} dtype_object;
+
+/* torch.device. `index` -1: none was given ("cpu", "npu"). */
+typedef struct device_object {
+    PyObject_HEAD
+    mt_device_type type;
+    int index;
+} device_object;
+
+typedef struct generator_object {
+    PyObject_HEAD
+    mt_generator *generator; /* NULL: the default one of the process */
+} generator_object;
+
+/* The module's state; there is one (see py_common.h). Parts add their types here. */
+typedef struct tensors_state {
+    PyTypeObject *tensor_type;    /* torch.Tensor; mindtorch_v2/_tensor.py adds what is Python */
+    PyTypeObject *dtype_type;     /* torch.dtype */
+    PyTypeObject *device_type;    /* torch.device */
+    PyTypeObject *size_type;      /* torch.Size, a tuple */
+    PyTypeObject *generator_type; /* torch.Generator */
+    PyTypeObject *node_type;      /* grad_fn */
+    PyTypeObject *op_type;        /* functions made from the op table: op_binding.c */
+    PyObject *dtypes[MT_DTYPE_COUNT];
+} tensors_state;
+
+/* Valid from the module's start to the end of the process. */
+extern tensors_state tensors;
+
+/* ---- tensors and objects (tensor_type.c) ---- */
+
+/* Is it a tensor (of any class)? */
+static inline bool tensor_check(PyObject *object)
+{
+    return Py_IS_TYPE(object, tensors.tensor_type) ||
+           PyType_IsSubtype(Py_TYPE(object), tensors.tensor_type);
+}
+
+/* Borrowed. The object must be a tensor. */
+static inline mt_tensor *tensor_of(PyObject *object)
+{
+    return ((tensor_object *)object)->tensor;
+}
+
+/* The object of a tensor, new or the one it has (P1). Takes over the caller's reference to the
+ * mt_tensor, also when it fails (NULL, MemoryError). NULL gives None. */
+PyObject *tensor_wrap(mt_tensor *tensor);
+
+/* The same for a tensor somebody else holds. */
+static inline PyObject *tensor_wrap_borrowed(mt_tensor *tensor)
+{
+    return tensor_wrap(mt_tensor_retain(tensor));
+}
+
+/* ---- errors (tensors_module.c) ---- */
+
+/* Raises what a failed call of libmindtorch means (mt_status_exception, mt_error_message; for
+ * MT_ECALLBACK what a callback raised), and returns NULL. */
+PyObject *tensors_raise(int status);
+
+/* ---- calls ---- */
+
+/* Calls an op, the GIL released around it where the work is large (P3), and gives its results; on
+ * failure the exception is set and -1 returned. The way of everything in this extension. */
+int tensors_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,
+                 uint32_t n_results);
+
+/* A result as a Python object; what it holds goes to the object (mt_value_clear is not needed).
+ * Lists become tuples. NULL: exception. */
+PyObject *tensors_result(mt_value *result);
+
+/* For calls that may take long (backward, synchronise, read): keeps the Python stack for the
+ * profiler (common/py_language.h), releases the GIL, and takes it again. */
+typedef struct tensors_pause {
+    PyThreadState *thread;
+    uint32_t stack;
+} tensors_pause;
+void tensors_release_gil(tensors_pause *pause);
+void tensors_take_gil(tensors_pause *pause);
+
+/* ---- conversions (tensor_values.c); each sets an exception on failure ---- */
+
+/* A device: torch.device, str or int (an accelerator's index); None gives MT_DEVICE_NONE. */
+int device_from_object(PyObject *object, mt_device *device);
+PyObject *device_to_object(mt_device device);
+
+/* A dtype: torch.dtype, Python's float, int, bool; None gives MT_DTYPE_NONE. */
+int dtype_from_object(PyObject *object, mt_dtype *dtype);
+static inline PyObject *dtype_to_object(mt_dtype dtype)
+{
+    return Py_NewRef(tensors.dtypes[dtype]);
+}
+
+/* A number as torch takes them: bool, int, float, whatever has __index__ or __float__ (NumPy's
+ * too), and tensors of one element (without a gradient). TypeError otherwise. */
+int scalar_from_object(PyObject *object, mt_scalar *scalar);
+
+/* torch.Size of these. */
+PyObject *size_from_ints(const int64_t *sizes, uint32_t count);
+
+#endif /* PYTHON_EXT_TENSORS_TENSORS_STATE_H */
