@@ -165,6 +165,7 @@ static void print_health(const cli_facts *f)
     count_line(&n, f->findings.overlaps, "event", " outlived the one around it");
     count_line(&n, f->findings.clock_back, "event", " with a clock that went back");
     count_line(&n, h->texts_cut, "payload", " cut to fit");
+    count_line(&n, h->stacks_missed, "event", " without its stack");
     count_line(&n, h->busy_at_stop, "thread", " busy at a stop");
     if (f->findings.skipped > 0) {
         (void)snprintf(text, sizeof text, "%s skipped: no events, or a field is missing",
@@ -354,6 +355,7 @@ static void json_health(const cli_facts *f)
     cli_json_uint("clock_back", f->findings.clock_back);
     cli_json_uint("collapsed", f->findings.collapsed);
     cli_json_uint("texts_cut", h->texts_cut);
+    cli_json_uint("stacks_missed", h->stacks_missed);
     cli_json_uint("busy_at_stop", h->busy_at_stop);
     cli_json_uint("stalls", h->stalls);
     cli_json_uint("skipped", f->findings.skipped);

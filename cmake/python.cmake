@@ -44,3 +44,19 @@ add_custom_target(python_tree ALL
           -P ${PROJECT_SOURCE_DIR}/cmake/python_tree.cmake
   DEPENDS py_mtprof py_mindtorch
   VERBATIM)
+
+# ---- what a wheel holds (tools/wheel_backend.py) -------------------------------------------------
+# libmtprof lies beside _mtprof, libmindtorch beside _C. mindtorch_v2 imports mtprof first, so the one
+# libmtprof of the process is loaded when libmindtorch asks for it by name.
+set_target_properties(py_mtprof py_mindtorch PROPERTIES INSTALL_RPATH "$ORIGIN")
+foreach(package IN ITEMS mtprof mindtorch_v2)
+  install(DIRECTORY python/${package} DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed"
+          PATTERN "__pycache__" EXCLUDE)
+endforeach()
+install(TARGETS py_mtprof mtprof LIBRARY DESTINATION mtprof NAMELINK_SKIP COMPONENT python EXCLUDE_FROM_ALL)
+install(TARGETS py_mindtorch mindtorch LIBRARY DESTINATION mindtorch_v2 NAMELINK_SKIP COMPONENT python
+        EXCLUDE_FROM_ALL)
+if(TARGET mtprof_command)
+  install(TARGETS mtprof_command RUNTIME DESTINATION bin COMPONENT python EXCLUDE_FROM_ALL)
+endif()

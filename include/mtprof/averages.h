@@ -75,6 +75,7 @@ typedef struct mtprof_row {
     int64_t min_ns, max_ns; /**< of the durations of its events */
     int32_t node_id;        /**< -1 */
     uint32_t reserved;
+    mtprof_text device_type; /**< "CPU", "CUDA" … of `device` */
 } mtprof_row;
 
 /** Groups a model's events. options may be NULL. Fails with EINVAL (names the value), and as
@@ -86,9 +87,34 @@ MTPROF_API mtprof_status mtprof_averages_new(mtprof_model *model,
 MTPROF_API mtprof_status mtprof_averages_of_events(mtprof_model *model,
                                                    const mtprof_averages_options *options,
                                                    mtprof_averages **out);
+
+/** Rows that a caller made itself. Set struct_size, leave the rest zero for the defaults. */
+typedef struct mtprof_given_rows {
+    uint32_t struct_size;
+    uint32_t count;
+    /** Of these, struct_size, name, track, record_scope, first_event and reserved are not looked
+     * at; `stack` is the number of the row's innermost frame in `frames`, from 1 (0: no stack), and
+     * stack_n how many frames it has. An empty device_type: "CPU", or what stands below. */
+    const mtprof_row *rows;
+    const mtprof_text *frames; /**< "file(line): function", each stack innermost first */
+    uint32_t n_frames;
+    uint32_t memory, flops;      /**< 1: they were recorded, so tables have their columns */
+    uint32_t events;             /**< 1: a row is a single event */
+    const char *device_type;     /**< "CUDA" …; NULL: no device was recorded */
+    const mtprof_health *health; /**< NULL: nothing to tell */
+} mtprof_given_rows;
+
+/** Averages of given rows, in their order, for the same tables and files. Everything is copied.
+ * They have no model, and no quantiles or noise (ENOTSUP). Fails with EINVAL (names the value),
+ * ENOMEM. */
+MTPROF_API mtprof_status mtprof_averages_of_rows(const mtprof_given_rows *given,
+                                                 mtprof_averages **out);
+/** Whether events of this name have rows; torch leaves some of its own out. */
+MTPROF_API bool mtprof_averages_lists(mtprof_text name);
+
 /** Accepts NULL. The model must still be there. */
 MTPROF_API void mtprof_averages_free(mtprof_averages *averages);
-/** The model they come from. */
+/** The model they come from; NULL: they were given. */
 MTPROF_API mtprof_model *mtprof_averages_model(const mtprof_averages *averages);
 
 MTPROF_API uint32_t mtprof_averages_count(const mtprof_averages *averages);

@@ -166,7 +166,8 @@ enum mtprof_health_index {
     MTPROF_HEALTH_ACTIVITIES = 25,
     MTPROF_HEALTH_CLOCK_BACK = 26,
     MTPROF_HEALTH_WRITTEN_BEHIND = 27,
-    MTPROF_HEALTH_CHUNKS = 28 /**< of a closed file */
+    MTPROF_HEALTH_CHUNKS = 28, /**< of a closed file */
+    MTPROF_HEALTH_STACKS_MISSED = 29
 };
 
 /** Gate bits: what consumers want recorded. */

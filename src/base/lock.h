@@ -20,6 +20,7 @@ enum mtb_lock_rank {
     MTB_RANK_LOADER,      /* asking the dynamic loader what is loaded */
     MTB_RANK_SOURCES,     /* the list of sources */
     MTB_RANK_SOURCE,      /* one source's stream */
+    MTB_RANK_LANGUAGE,    /* changing the host's language */
     MTB_RANK_SLOTS,       /* thread slots and logical numbers */
     MTB_RANK_NAMES,       /* strings, frames, definitions */
     MTB_RANK_GROW,        /* making a store larger: one at a time */

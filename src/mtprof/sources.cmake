@@ -16,6 +16,7 @@ set(MTPROF_SOURCES
     src/mtprof/record/clock.c
     src/mtprof/record/helper.c
     src/mtprof/record/inputs.c
+    src/mtprof/record/language.c
     src/mtprof/record/memory_event.c
     src/mtprof/record/modules.c
     src/mtprof/record/names.c

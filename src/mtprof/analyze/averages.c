@@ -123,6 +123,7 @@ void mtprof_averages_free(mtprof_averages *averages)
         return;
     }
     mtprof__grouper_fini(&averages->grouper);
+    mtprof__given_free(averages->given);
     mtb_free(averages->events);
     mtb_free(averages->order);
     mtb_free(averages->row_starts);
@@ -150,6 +151,13 @@ static mtprof_text name_plus_1(const mtprof__grouper *grouper, uint32_t number)
     return number != 0 ? mtprof_model_name(grouper->model, number - 1) : (mtprof_text){"", 0};
 }
 
+static mtprof_text device_type(const mtprof_model *model, uint32_t number)
+{
+    mtprof_device device = {{"CPU", 3}, -1};
+    (void)mtprof_model_device(model, number, &device);
+    return device.type;
+}
+
 /* What the first event of a row says, whichever other events the row has. */
 static void fill_identity(const mtprof__grouper *grouper, size_t event, mtprof_row *row)
 {
@@ -160,6 +168,7 @@ static void fill_identity(const mtprof__grouper *grouper, size_t event, mtprof_r
     row->overload = row->input_shapes = row->module = (mtprof_text){"", 0};
     row->kind = (uint8_t)kind;
     row->device = known->device;
+    row->device_type = device_type(grouper->model, known->device);
     row->is_async = (c->flags[event] & MTPROF_EVENT_ASYNC) != 0;
     row->is_user_annotation = known->is_annotation;
     row->record_scope = c->record_scope != NULL ? c->record_scope[event] : 0;
@@ -261,7 +270,9 @@ static void fill_event(const mtprof__grouper *grouper, size_t event, mtprof_row 
 
 void mtprof__averages_fill(const mtprof_averages *averages, uint32_t row, mtprof_row *out)
 {
-    if (averages->is_events) {
+    if (averages->given != NULL) {
+        *out = averages->given->rows[row];
+    } else if (averages->is_events) {
         fill_event(&averages->grouper, averages->events[row], out);
     } else {
         fill_group(&averages->grouper, row + 1, out);

@@ -185,7 +185,7 @@ static void make_classes(mtprof__grouper *grouper)
  */
 
 /* Events that torch does not list either. */
-static bool is_dropped(mtprof_text name)
+bool mtprof_averages_lists(mtprof_text name)
 {
     static const char *const dropped[] = {
         "profiler::_record_function_enter",

@@ -153,8 +153,20 @@ int mtprof__group_add(mtprof__grouper *grouper, uint32_t base, uint32_t event, u
 /* ---- averages ----------------------------------------------------------------------------------
  */
 
+/* Rows that were given (averages_given.c). Their texts are in the grouper's arena, which is all
+ * that is used of it. */
+typedef struct mtprof__given {
+    mtprof_row *rows;
+    mtprof_text *frames;
+    uint32_t n_frames;
+    bool memory, flops, has_health;
+    const char *device_type; /* NULL: none */
+    mtprof_health health;
+} mtprof__given;
+
 struct mtprof_averages {
     mtprof__grouper grouper;
+    mtprof__given *given; /* NULL: rows come from a model */
     bool is_events;
     uint32_t *events; /* is_events: the event of each row */
     uint32_t n_rows;
@@ -181,6 +193,9 @@ typedef struct mtprof__averages_view {
 int mtprof__averages_view_init(mtprof__averages_view *view, const mtprof_averages *averages,
                                mtprof__table_input *input);
 void mtprof__averages_view_fini(mtprof__averages_view *view);
+
+/* Frees what was given; accepts NULL. */
+void mtprof__given_free(mtprof__given *given);
 
 /* A row by its number, before sorting. */
 void mtprof__averages_fill(const mtprof_averages *averages, uint32_t row, mtprof_row *out);

@@ -19,6 +19,15 @@
 /* ---- events of rows ----------------------------------------------------------------------------
  */
 
+static int check_has_events(const mtprof_averages *averages, const char *what)
+{
+    if (averages->given != NULL) {
+        return mtb_fail(MTPROF_ENOTSUP, "%s: the rows were given, their events are not known",
+                        what);
+    }
+    return 0;
+}
+
 static int place_events(mtprof_averages *averages, uint64_t *next, uint32_t *events)
 {
     mtprof__grouper *grouper = &averages->grouper;
@@ -191,6 +200,7 @@ mtprof_status mtprof_averages_quantile(mtprof_averages *averages, uint32_t index
     if (!(q >= 0 && q <= 1)) {
         return mtb_fail(MTPROF_EINVAL, "averages_quantile: %g is not between 0 and 1", q);
     }
+    MT_TRY(check_has_events(averages, "averages_quantile"));
     mtb_lock_acquire(&averages->lock);
     int status = sort_row(averages, averages->order[index]);
     if (status == 0) {
@@ -309,6 +319,7 @@ mtprof_status mtprof_averages_noise(mtprof_averages *averages, uint32_t index,
     if (size < 2 * sizeof(uint32_t)) {
         return mtb_fail(MTPROF_EINVAL, "averages_noise: struct_size is %zu", size);
     }
+    MT_TRY(check_has_events(averages, "averages_noise"));
     mtb_lock_acquire(&averages->lock);
     int status = measure_noise(averages, averages->order[index], &whole);
     mtb_lock_release(&averages->lock);

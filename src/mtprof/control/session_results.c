@@ -124,6 +124,7 @@ static void fill_health(const mtprof_session *session, mtprof__recording *record
     h->busy_at_stop = mtprof__store_counted(store, MTPROF_HEALTH_BUSY_AT_STOP);
     h->texts_cut = mtprof__store_counted(store, MTPROF_HEALTH_TEXTS_CUT);
     h->clock_back = mtprof__store_counted(store, MTPROF_HEALTH_CLOCK_BACK);
+    h->stacks_missed = mtprof__store_counted(store, MTPROF_HEALTH_STACKS_MISSED);
     h->bytes = __atomic_load_n(&store->frontier, __ATOMIC_RELAXED);
     h->pair_cost_ps =
         (uint64_t)(((unsigned __int128)session->pair_cost * mtprof_tick_period() * 1000) >> 64);

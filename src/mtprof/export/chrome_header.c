@@ -139,6 +139,7 @@ static void write_health(mtprof__chrome *chrome)
     write_count(writer, "busy_at_stop", info.health[MTPROF_HEALTH_BUSY_AT_STOP]);
     write_count(writer, "texts_cut", info.health[MTPROF_HEALTH_TEXTS_CUT]);
     write_count(writer, "clock_back", info.health[MTPROF_HEALTH_CLOCK_BACK]);
+    write_count(writer, "stacks_missed", info.health[MTPROF_HEALTH_STACKS_MISSED]);
     write_count(
         writer, "pair_cost_ps",
         (uint64_t)(((unsigned __int128)info.begin_cost_ticks * info.tick_period * 1000) >> 64));

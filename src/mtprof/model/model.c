@@ -229,6 +229,7 @@ static void health_of_trace(const mtprof_model *model, mtprof_health *health)
     health->busy_at_stop = counters[MTPROF_HEALTH_BUSY_AT_STOP];
     health->texts_cut = counters[MTPROF_HEALTH_TEXTS_CUT];
     health->clock_back = counters[MTPROF_HEALTH_CLOCK_BACK];
+    health->stacks_missed = counters[MTPROF_HEALTH_STACKS_MISSED];
     health->bytes = info->file_bytes;
     health->written_behind = (uint32_t)counters[MTPROF_HEALTH_WRITTEN_BEHIND];
     /* 1/256 ticks, times nanoseconds per tick with 56 fraction bits, in picoseconds */

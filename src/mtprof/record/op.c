@@ -6,6 +6,7 @@
 #include "base/pages.h"
 #include "mtprof/record/batch.h"
 #include "mtprof/record/inputs_cache.h"
+#include "mtprof/record/language.h"
 
 /* BEGIN, or BEGIN_X where a parent is named. */
 static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool has_parent,
@@ -133,7 +134,7 @@ static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const m
         put_details(at, op, mask);
     }
     uint32_t stack = (wants & MTPROF_WANT_STACKS) != 0 ? op->stack : 0;
-    if (stack == 0 && (wants & MTPROF_WANT_NATIVE_STACKS) != 0) {
+    if (stack == 0 && frame != 0 && (wants & MTPROF_WANT_NATIVE_STACKS) != 0) {
         stack = mtprof__stack_of(w, frame, 0);
     }
     if (stack != 0 && (at = mtprof__batch_take(b, 1)) != NULL) {
@@ -193,9 +194,10 @@ MT_INLINE uint64_t *fast_payloads(mtprof__writer *w, uint32_t wants, uint32_t si
     return at;
 }
 
-/* False: take the long way; nothing has been published. The writer is entered. */
-MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, const mtprof_op *op,
-                       mtprof_token *token)
+/* False: take the long way; nothing has been published. The writer is entered, and ready for so
+ * many words. */
+MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, bool ready, mtprof_site *site,
+                       const mtprof_op *op, mtprof_token *token)
 {
     uint64_t word = mtprof__site_word(site);
     uint32_t id = (uint32_t)(word >> 32);
@@ -203,7 +205,7 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, con
     bool rare = op->struct_size < sizeof *op || (op->fields & MTPROF_OP_PARENT) != 0 ||
                 (wants & MTPROF_WANT_NATIVE_STACKS) != 0 ||
                 ((wants & MTPROF_WANT_TENSORS) != 0 && op->n_tensors != 0);
-    if (MT_UNLIKELY(!mtprof__ready(w, state, FAST_WORDS) || id == 0 || rare)) {
+    if (MT_UNLIKELY(!ready || id == 0 || rare)) {
         return false;
     }
     *token = 0;
@@ -222,7 +224,9 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, con
 
 /* ---- the long way ---- */
 
-static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uintptr_t frame)
+/* epoch: the one that the op's stack belongs to, where that is known. */
+static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint32_t epoch,
+                                    uintptr_t frame)
 {
     uint64_t state;
     mtprof__writer *w = mtprof__enter_attached(&state, 1);
@@ -238,6 +242,12 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
             memcpy(&padded, op, op->struct_size);
             op = &padded;
         }
+        if (epoch != 0 && epoch != (uint32_t)(state >> 32)) {
+            padded = *op;
+            padded.stack = 0; /* a node of a recording that is over */
+            op = &padded;
+            mtprof__count(MTPROF_HEALTH_STACKS_MISSED, 1);
+        }
         mtprof__batch b;
         uint32_t id = mtprof__site_name(site);
         batch_begin(&b, site->flags, id, (op->fields & MTPROF_OP_PARENT) != 0, op->parent, state);
@@ -250,6 +260,32 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
     return token;
 }
 
+mtprof_token mtprof__begin_asked(mtprof_site *site, const mtprof_op *op, uintptr_t frame)
+{
+    mtprof_op own = {.struct_size = sizeof own};
+    mtprof__writer *w = mtprof__writer_mine(1);
+    uint64_t state = mtprof__load_state();
+    if (w == NULL || (state & mtprof__wants_of(site->flags)) == 0) {
+        return 0;
+    }
+    if (op != NULL) {
+        memcpy(&own, op, op->struct_size < sizeof own ? op->struct_size : sizeof own);
+        own.struct_size = sizeof own;
+    }
+    uint32_t epoch = mtprof__ask(w, state, site, &own);
+    if (MT_LIKELY(mtprof__enter_fast(w))) {
+        mtprof_token token = 0;
+        uint64_t now = mtprof__load_state();
+        bool ready = mtprof__ready(w, now, FAST_WORDS) && (epoch == 0 || now == state);
+        bool done = op_fast(w, now, ready, site, &own, &token);
+        mtprof__leave(w);
+        if (MT_LIKELY(done)) {
+            return token;
+        }
+    }
+    return op_slow(site, &own, epoch, frame);
+}
+
 mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op)
 {
     if (op == NULL) {
@@ -258,13 +294,17 @@ mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op)
     mtprof__writer *w = mtprof__mine;
     if (MT_LIKELY(w != NULL && mtprof__enter_fast(w))) {
         mtprof_token token = 0;
-        bool done = op_fast(w, mtprof__load_state(), site, op, &token);
+        uint64_t state = mtprof__load_state();
+        bool ready = mtprof__ready_to_begin(w, state, FAST_WORDS);
+        bool done = op_fast(w, state, ready, site, op, &token);
         mtprof__leave(w);
         if (MT_LIKELY(done)) {
             return token;
         }
     }
-    return op_slow(site, op, (uintptr_t)__builtin_frame_address(0));
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    return mtprof__language_asks(mtprof__load_state()) != 0 ? mtprof__begin_asked(site, op, frame)
+                                                            : op_slow(site, op, 0, frame);
 }
 
 mtprof_token mtprof_begin_under(mtprof_site *site, mtprof_token parent)

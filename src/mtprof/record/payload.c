@@ -3,6 +3,7 @@
  * Events that carry more than a name and a time: dynamic names, and metadata that comes later.
  */
 #include "mtprof/record/batch.h"
+#include "mtprof/record/language.h"
 
 mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_begin)
 {
@@ -69,18 +70,48 @@ static void batch_named(mtprof__writer *w, mtprof__batch *b, uint32_t kind, uint
     }
 }
 
+/* What the language says of a scope that begins now; 0: nothing. */
+static uint32_t language_stack(uint32_t begin_flags, uint32_t *epoch)
+{
+    uint64_t state = mtprof__load_state();
+    mtprof__writer *w = mtprof__language_asks(state) != 0 ? mtprof__writer_mine(0) : NULL;
+    if (MT_LIKELY(w == NULL)) {
+        return 0;
+    }
+    mtprof_op asked = {.stack = 0};
+    *epoch = mtprof__ask(w, state, NULL, &asked);
+    (void)begin_flags;
+    return asked.stack;
+}
+
+static void batch_stack(mtprof__batch *b, uint32_t stack)
+{
+    uint64_t *at = stack != 0 ? mtprof__batch_take(b, 1) : NULL;
+    if (at != NULL) {
+        at[0] = mtprof__id_word(MTPROF_REC_STACK, stack);
+        b->words[0] |= (uint64_t)MTPROF_FLAG_PAYLOAD << 16;
+    } else {
+        mtprof__count(MTPROF_HEALTH_STACKS_MISSED, 1);
+    }
+}
+
 mtprof_token mtprof_begin_named(const char *name, size_t length, uint32_t begin_flags)
 {
     uint64_t state;
     if (!mtprof_wants(mtprof__wants_of(begin_flags)) || name == NULL) {
         return 0;
     }
+    uint32_t epoch = 0;
+    uint32_t stack = language_stack(begin_flags, &epoch);
     mtprof__writer *w = mtprof__enter_attached(&state, 1);
     if (w == NULL) {
         return 0;
     }
     mtprof__batch b;
     batch_named(w, &b, MTPROF_REC_BEGIN, begin_flags & 0xFF, name, length);
+    if (MT_UNLIKELY(stack != 0)) {
+        batch_stack(&b, (uint32_t)(state >> 32) == epoch ? stack : 0);
+    }
     mtprof_token token = mtprof__batch_store(w, &b, true);
     mtprof__leave(w);
     return token;

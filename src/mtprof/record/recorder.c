@@ -9,8 +9,8 @@
  */
 #include "base/alloc.h"
 #include "base/lock.h"
+#include "mtprof/record/language.h"
 #include "mtprof/record/modules.h"
-#include "mtprof/record/recording.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -39,6 +39,13 @@ void mtprof__recorder_prepare(void)
 {
     if (!MT_TSAN && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
         __atomic_fetch_or(&mtprof__odd, MTPROF__ODD_BARRIER, __ATOMIC_RELAXED);
+    }
+}
+
+void mtprof__recorder_barrier(void)
+{
+    if ((MTPROF__GET(mtprof__odd) & MTPROF__ODD_BARRIER) == 0) {
+        membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     }
 }
 
@@ -82,9 +89,7 @@ uint64_t mtprof__epoch_close(mtprof__recording *recording)
 {
     __atomic_store_n(&mtprof_i_gate, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&mtprof__state, 0, __ATOMIC_SEQ_CST);
-    if ((MTPROF__GET(mtprof__odd) & MTPROF__ODD_BARRIER) == 0) {
-        membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    }
+    mtprof__recorder_barrier();
     uint64_t deadline = now_ns() + REST_NS;
     for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
         mtprof__writer *w = mtprof__slot_at(i);
@@ -130,6 +135,7 @@ void mtprof__recorder_detach(mtprof__recording *recording)
         MTPROF__SET(w->serial, 0);
         w->recording = NULL;
         MTPROF__SET(w->state, MTPROF__DETACHED);
+        w->begin_state = MTPROF__DETACHED;
         w->epoch = 0;
         w->chunk = NULL;
         w->cursor = w->limit = w->end_of_chunk = NULL;
@@ -260,6 +266,7 @@ void mtprof__recorder_after_fork_child(void)
     mtb_locks_forget();
     mtb_lock_reset(&mtprof__names_lock);
     mtb_lock_reset(&mtprof__loader_lock);
+    mtb_lock_reset(&mtprof__language_lock); /* a change is either seen or not: L4 */
     /* The child has no use for the file, and must not keep its lock alive. */
     if (mtprof__current != NULL && mtprof__current->store->fd >= 0) {
         close(mtprof__current->store->fd);

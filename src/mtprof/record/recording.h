@@ -164,6 +164,8 @@ void mtprof__stack_cache_reset(mtprof__writer *w);
 
 /* Once, before the first epoch. */
 void mtprof__recorder_prepare(void);
+/* After it, what other threads had stored before they looked is seen here (W2). */
+void mtprof__recorder_barrier(void);
 /* Opens an epoch: from here on threads record what `wants` says. Returns its number. */
 uint32_t mtprof__epoch_open(uint32_t wants);
 /* Shuts the gate and waits for the writers to come to rest. Returns the closing tick. */

@@ -6,8 +6,7 @@
  * Order of the clock: last in a begin, first in an end, so that our own work lies outside of what
  * is measured.
  */
-#include "mtprof/record/recording.h"
-#include "mtprof/record/writer.h"
+#include "mtprof/record/language.h"
 
 #include <string.h>
 
@@ -46,6 +45,10 @@ static MT_COLD mtprof_token begin_slow(mtprof__writer *w, mtprof_site *site)
 {
     uint64_t state = mtprof__load_state();
     mtprof_token token = 0;
+    if (mtprof__language_asks(state) != 0) {
+        mtprof__leave(w);
+        return mtprof__begin_asked(site, NULL, 0);
+    }
     if (state != 0 && mtprof__site_register(site) && (state & MTPROF__GET(site->wants)) != 0) {
         uint64_t *at = mtprof__reserve(w, 2, 1, false);
         if (at != NULL) {
@@ -71,6 +74,9 @@ static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
         }
         return 0;
     }
+    if ((mtprof__language_asks(mtprof__load_state()) & MTPROF_WANT_STACKS) != 0) {
+        mtprof__count(MTPROF_HEALTH_STACKS_MISSED, 1);
+    }
     return nested_begin(w, site->flags, id);
 }
 
@@ -78,7 +84,7 @@ static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
 MT_INLINE bool begin_fast(mtprof__writer *w, uint64_t state, mtprof_site *site, mtprof_token *token)
 {
     uint64_t word = mtprof__site_word(site);
-    if (MT_UNLIKELY(!mtprof__ready(w, state, 2) || word == 0)) {
+    if (MT_UNLIKELY(!mtprof__ready_to_begin(w, state, 2) || word == 0)) {
         return false;
     }
     *token = 0;
@@ -267,7 +273,7 @@ uint32_t mtprof__recorder_cost(void)
     for (int round = 0; round < COST_ROUNDS; round++) {
         mtprof__writer w;
         memset(&w, 0, sizeof w);
-        w.state = state;
+        w.state = w.begin_state = state;
         w.records = (char *)scratch.words;
         w.cursor = scratch.words;
         w.limit = scratch.words + COST_PAIRS * 3;

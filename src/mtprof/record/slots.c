@@ -100,7 +100,7 @@ static mtprof__writer *make_slot(uint32_t *cause)
     mtprof__writer *w = (mtprof__writer *)(void *)writer_pool;
     writer_pool += size;
     writer_pool_left -= size;
-    w->state = MTPROF__DETACHED;
+    w->state = w->begin_state = MTPROF__DETACHED;
     w->slot = (uint16_t)(n_slots + 1);
     w->next_token = (uint64_t)w->slot << MTPROF_ORDINAL_BITS;
     __atomic_store_n(&slots[n_slots], w, __ATOMIC_RELAXED);
@@ -165,8 +165,9 @@ void mtprof__slots_after_fork(void)
     for (uint32_t i = 0; i < n_slots; i++) {
         mtprof__writer *w = slots[i];
         w->epoch = 0;
-        w->state = MTPROF__DETACHED;
+        w->state = w->begin_state = MTPROF__DETACHED;
         w->busy = 0;
+        w->asking = 0;
         w->recording = NULL;
         w->serial = 0;
         w->chunk = NULL;

@@ -258,7 +258,9 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
         mtprof__lose(cause, events);
         return NULL;
     }
-    MTPROF__SET(w->state, MTPROF__GET(mtprof__odd) == 0 ? state : MTPROF__DETACHED); /* W5 */
+    uint64_t seen = MTPROF__GET(mtprof__odd) == 0 ? state : MTPROF__DETACHED; /* W5 */
+    MTPROF__SET(w->state, seen);
+    w->begin_state = mtprof__language_asks(state) == 0 ? seen : MTPROF__DETACHED;
     if (w->side_used > 0) {
         mtprof__writer_drain(w);
     }

@@ -62,6 +62,8 @@ typedef struct mtprof__writer {
     char *records;       /* the chunk's first record */
     uint64_t state;      /* atomic (W3): the state it is attached to, or none that ever is */
     uint32_t busy;       /* atomic (W1, W2) */
+    uint32_t asking;     /* atomic: inside the host's language (language.c) */
+    uint64_t begin_state; /* `state`, or none that ever is where the language must be asked first */
     int64_t depth;       /* scopes begun minus ended on this thread in this epoch */
     uint64_t others;     /* events that are not begins, since last settled */
 
@@ -112,6 +114,15 @@ typedef struct mtprof__writer {
 
 /* epoch << 32 | wants; 0: shut. The truth behind mtprof_i_gate. */
 extern uint64_t mtprof__state;
+
+/* What the host's language can tell of the wants: stacks, modules. Constant while recording. */
+extern uint32_t mtprof__language_wants;
+
+/* What of it this state wants: begins that do not bring it ask (language.c). */
+MT_INLINE uint32_t mtprof__language_asks(uint64_t state)
+{
+    return (uint32_t)state & MTPROF__GET(mtprof__language_wants);
+}
 
 /* This thread's writer, NULL before its first event. */
 extern __thread mtprof__writer *mtprof__mine __attribute__((tls_model("initial-exec")));
@@ -213,6 +224,12 @@ MT_INLINE mtprof_token mtprof__finish_begin(mtprof__writer *w, uint64_t *begin, 
 MT_INLINE bool mtprof__ready(const mtprof__writer *w, uint64_t state, uint32_t words)
 {
     return MT_LIKELY(state == MTPROF__GET(w->state) && w->cursor + words <= w->limit);
+}
+
+/* The same for a begin that does not bring what the language can tell. */
+MT_INLINE bool mtprof__ready_to_begin(const mtprof__writer *w, uint64_t state, uint32_t words)
+{
+    return MT_LIKELY(state == w->begin_state && w->cursor + words <= w->limit);
 }
 
 /* First word of the site's begins: kind, length, flags, name. 0: it has never recorded. */

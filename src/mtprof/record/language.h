@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The recorder's side of include/mtprof/language.h: when the language is asked, and by whom.
+ */
+#ifndef MTPROF_RECORD_LANGUAGE_H
+#define MTPROF_RECORD_LANGUAGE_H
+
+#include "mtprof/record/recording.h"
+
+#include <mtprof/language.h>
+
+/* One change at a time. */
+extern mtb_lock mtprof__language_lock;
+
+/*
+ * Fills in the stack and the module that the op does not bring. site: NULL for a scope without one.
+ * Returns the epoch that the stack belongs to, 0: it brought one, or there is none. The writer is
+ * this thread's and not entered.
+ */
+uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, mtprof_site *site, mtprof_op *op);
+
+/* Begins what a site begins, after asking. op: NULL for a scope; the frame is for native stacks. */
+mtprof_token mtprof__begin_asked(mtprof_site *site, const mtprof_op *op, uintptr_t frame);
+
+#endif /* MTPROF_RECORD_LANGUAGE_H */
