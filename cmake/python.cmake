@@ -1,54 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The Python packages: build/<preset>/python is a folder to put on PYTHONPATH. Python files in it are
-# links to python/, the extensions lie beside them. One build serves one Python (MT_PYTHON).
+# links to python/, the extensions lie beside them. One build serves one Python (MT_PYTHON); beside it
+# build/<preset>/python_dbg serves a Python that counts references (MT_PYTHON_DEBUG), for tests.
 include(python/ext/sources.cmake)
 
-execute_process(
-  COMMAND ${MT_PYTHON} -c "import sysconfig; print(sysconfig.get_path('include'), sysconfig.get_config_var('EXT_SUFFIX'))"
-  OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
-if(failed)
-  message(FATAL_ERROR "${MT_PYTHON} does not run; set MT_PYTHON, or MT_BUILD_PYTHON=OFF")
-endif()
-string(REPLACE " " ";" said "${said}")
-list(GET said 0 MT_PYTHON_INCLUDE)
-list(GET said 1 MT_PYTHON_SUFFIX)
-if(NOT EXISTS ${MT_PYTHON_INCLUDE}/Python.h)
-  message(FATAL_ERROR "no Python.h for ${MT_PYTHON} (Debian: python3-dev); or set MT_BUILD_PYTHON=OFF")
-endif()
-# Interpreter frames are read from CPython's internal headers where they are: frames_<minor>.c.
-# Everywhere else the public API is used, which is slower.
-set(MT_PYTHON_TREE ${PROJECT_BINARY_DIR}/python)
+# Asks a Python for its headers and the ending of its extensions.
+function(mt_ask_python python include suffix)
+  execute_process(
+    COMMAND ${python} -c "import sysconfig; print(sysconfig.get_path('include'), sysconfig.get_config_var('EXT_SUFFIX'))"
+    OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "${python} does not run; set MT_PYTHON, or MT_BUILD_PYTHON=OFF")
+  endif()
+  string(REPLACE " " ";" said "${said}")
+  list(GET said 0 folder)
+  list(GET said 1 ending)
+  if(NOT EXISTS ${folder}/Python.h)
+    message(FATAL_ERROR "no Python.h for ${python} (Debian: python3-dev); or set MT_BUILD_PYTHON=OFF")
+  endif()
+  set(${include} ${folder} PARENT_SCOPE)
+  set(${suffix} ${ending} PARENT_SCOPE)
+endfunction()
 
-# mt_extension(target package module library sources...)
-function(mt_extension target package module library)
+# mt_extension(target python tree package module library sources...)
+function(mt_extension target python tree package module library)
+  mt_ask_python(${python} include suffix)
   list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE sources)
   add_library(${target} MODULE ${sources})
   mt_settings(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/python/ext)
-  target_include_directories(${target} SYSTEM PRIVATE ${MT_PYTHON_INCLUDE})
-  target_link_libraries(${target} PRIVATE ${library})
-  # What a casting slot table or a METH_KEYWORDS cast does is CPython's convention.
+  target_include_directories(${target} SYSTEM PRIVATE ${include})
+  target_link_libraries(${target} PRIVATE ${library} mtprof)
+  # CPython's tables hold functions of several types; casting them is its convention.
   target_compile_options(${target} PRIVATE -Wno-cast-function-type)
+  # Beside its library in a wheel (tools/wheel_backend.py). mindtorch_v2 imports mtprof first, so the one
+  # libmtprof of the process is there when libmindtorch asks for it by name.
   set_target_properties(${target} PROPERTIES
-    PREFIX "" OUTPUT_NAME ${module} SUFFIX ${MT_PYTHON_SUFFIX}
-    LIBRARY_OUTPUT_DIRECTORY ${MT_PYTHON_TREE}/${package})
+    PREFIX "" OUTPUT_NAME ${module} SUFFIX ${suffix} INSTALL_RPATH "$ORIGIN"
+    LIBRARY_OUTPUT_DIRECTORY ${tree}/${package})
 endfunction()
 
-mt_extension(py_mtprof mtprof _mtprof mtprof ${MT_PY_PROFILER_SOURCES})
-mt_extension(py_mindtorch mindtorch_v2 _C mindtorch ${MT_PY_TENSOR_SOURCES})
-target_link_libraries(py_mindtorch PRIVATE mtprof)
+# mt_python_tree(target python tree): both extensions, and links to the Python files.
+function(mt_python_tree target python tree)
+  mt_extension(py_mtprof${target} ${python} ${tree} mtprof _mtprof mtprof ${MT_PY_PROFILER_SOURCES})
+  mt_extension(py_mindtorch${target} ${python} ${tree} mindtorch_v2 _C mindtorch ${MT_PY_TENSOR_SOURCES})
+  add_custom_target(python_tree${target} ALL
+    COMMAND ${CMAKE_COMMAND} -DFROM=${PROJECT_SOURCE_DIR}/python -DTO=${tree}
+            -P ${PROJECT_SOURCE_DIR}/cmake/python_tree.cmake
+    DEPENDS py_mtprof${target} py_mindtorch${target}
+    VERBATIM)
+endfunction()
 
-add_custom_target(python_tree ALL
-  COMMAND ${CMAKE_COMMAND} -DFROM=${PROJECT_SOURCE_DIR}/python -DTO=${MT_PYTHON_TREE}
-          -P ${PROJECT_SOURCE_DIR}/cmake/python_tree.cmake
-  DEPENDS py_mtprof py_mindtorch
-  VERBATIM)
+set(MT_PYTHON_TREE ${PROJECT_BINARY_DIR}/python)
+mt_python_tree("" ${MT_PYTHON} ${MT_PYTHON_TREE})
+if(MT_BUILD_TESTS)
+  find_program(MT_PYTHON_DEBUG NAMES python3-dbg PATHS /usr/bin NO_DEFAULT_PATH)
+  if(MT_PYTHON_DEBUG)
+    mt_python_tree(_dbg ${MT_PYTHON_DEBUG} ${MT_PYTHON_TREE}_dbg)
+    # Said here, because its headers are links to those of the plain Python.
+    target_compile_definitions(py_mtprof_dbg PRIVATE Py_DEBUG=1)
+    target_compile_definitions(py_mindtorch_dbg PRIVATE Py_DEBUG=1)
+  endif()
+endif()
 
-# ---- what a wheel holds (tools/wheel_backend.py) -------------------------------------------------
-# libmtprof lies beside _mtprof, libmindtorch beside _C. mindtorch_v2 imports mtprof first, so the one
-# libmtprof of the process is loaded when libmindtorch asks for it by name.
-set_target_properties(py_mtprof py_mindtorch PROPERTIES INSTALL_RPATH "$ORIGIN")
+# ---- what a wheel holds --------------------------------------------------------------------------
 foreach(package IN ITEMS mtprof mindtorch_v2)
   install(DIRECTORY python/${package} DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
           FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed"

@@ -42,6 +42,13 @@ MT_API int mt_tensor_retain_grad(mt_tensor *tensor);
 /** Cuts the tensor itself from its graph. MT_ERUNTIME for views. */
 MT_API int mt_tensor_detach_inplace(mt_tensor *tensor);
 
+/**
+ * `tensor.data = source`: takes over elements, shape, type and device of source, which shares them
+ * from then on; gradient, hooks and place in the graph stay. It is no view any more. MT_ERUNTIME
+ * when it requires a gradient and source is not floating-point.
+ */
+MT_API int mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source);
+
 /** Grad mode of this thread, true at first. The setter returns what it was. */
 MT_API bool mt_grad_enabled(void);
 MT_API bool mt_set_grad_enabled(bool enabled);
@@ -91,8 +98,14 @@ typedef struct mt_node mt_node;
 MT_API mt_node *mt_tensor_grad_fn(const mt_tensor *tensor); /**< NULL for leaves */
 MT_API const char *mt_node_name(const mt_node *node);       /**< "MulBackward0" */
 MT_API uint64_t mt_node_sequence(const mt_node *node);
+/** The number that the next node made on this thread gets. */
+MT_API uint64_t mt_next_sequence(void);
 MT_API uint32_t mt_node_n_next(const mt_node *node);
 MT_API mt_node *mt_node_next(const mt_node *node, uint32_t index); /**< NULL: nothing there */
+/** Which result of the next node the edge leads to. */
+MT_API uint32_t mt_node_next_output(const mt_node *node, uint32_t index);
+/** The leaf whose gradient the node accumulates, borrowed; NULL for others. */
+MT_API mt_tensor *mt_node_variable(const mt_node *node);
 MT_API mt_node *mt_node_retain(mt_node *node);
 MT_API void mt_node_release(mt_node *node); /**< accepts NULL */
 

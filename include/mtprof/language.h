@@ -7,7 +7,8 @@
  * The functions are called on the thread that records, outside of the recorder: they may call
  * everything of op.h and trace.h but begin nothing themselves. They must be quick, must not block,
  * and may be called at any time from set to the end of the process, in any thread, also in one that
- * the language does not know. In signal handlers they are not called.
+ * the language does not know. A signal handler that interrupts the recorder or these functions does
+ * not call them; elsewhere a handler cannot be told from the code it interrupts.
  */
 #ifndef MTPROF_LANGUAGE_H
 #define MTPROF_LANGUAGE_H
@@ -25,7 +26,8 @@ typedef struct mtprof_language {
     uint32_t reserved;
     void *context; /**< handed to both */
     /** The stack now: a node of mtprof_stack(), 0 when it cannot be told (counted in
-     * health.stacks_missed). Asked with MTPROF_WANT_STACKS, for ops and scopes that bring none. */
+     * health.stacks_missed). Asked with MTPROF_WANT_STACKS, for ops and scopes that bring none; not
+     * for MTPROF_KIND_FUNCTION, which is a call of the language itself. */
     uint32_t (*stack)(void *context);
     /** The module path now: a string id of mtprof_intern(), 0: none. Asked with
      * MTPROF_WANT_MODULES, for ops that bring none. */

@@ -45,6 +45,12 @@ typedef struct mtprof_tensor_ref {
     uint32_t device;  /**< 0 = host, as in mtprof_alloc() */
 } mtprof_tensor_ref;
 
+/** A list of inputs that the running recording knows already, but for the values of its scalars. */
+typedef struct mtprof_inputs {
+    uint32_t id;    /**< 0: none */
+    uint32_t epoch; /**< when it was made known */
+} mtprof_inputs;
+
 /** Which of mtprof_op's optional fields are set. */
 enum mtprof_op_field {
     MTPROF_OP_SEQUENCE = 1 << 0,
@@ -77,7 +83,28 @@ typedef struct mtprof_op {
     uint32_t memory_device;
     uint32_t stack;      /**< from mtprof_stack(); 0: none, or native where that is wanted */
     mtprof_token parent; /**< as in mtprof_begin_under() */
+    /** In place of `inputs` where its id is not 0; left out, and counted as cut, when it is of
+     * another epoch. The scalars are those of the list in order, those of nested lists included. */
+    mtprof_inputs known;
+    const uint64_t *scalars; /**< their bits: integers, doubles, string ids */
+    uint32_t n_scalars;
+    uint32_t reserved;
 } mtprof_op;
+
+/**
+ * Makes a list of inputs known to the recording, for hosts that find out by themselves that a call
+ * looks like an earlier one. Its id is 0 when nothing records inputs or there is no room for it.
+ */
+MTPROF_API mtprof_inputs mtprof_know_inputs(const mtprof_value *inputs, uint32_t count);
+
+/** The latest epoch: it changes with every window. Read it, never write it. */
+extern MTPROF_API uint32_t mtprof_i_epoch;
+
+/** Whether what was made known then is known still. */
+static inline bool mtprof_inputs_are_known(mtprof_inputs inputs)
+{
+    return inputs.id != 0 && inputs.epoch == __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
+}
 
 /** Out-of-line half of mtprof_op_begin(). */
 MTPROF_API mtprof_token mtprof_i_op_begin(mtprof_site *site, const mtprof_op *op);

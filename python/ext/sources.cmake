@@ -8,11 +8,77 @@ set(MT_PY_COMMON_SOURCES
 # mtprof._mtprof
 set(MT_PY_PROFILER_SOURCES
     ${MT_PY_COMMON_SOURCES}
+    python/ext/profiler/builtin_names.c
+    python/ext/profiler/call_tracer.c
+    python/ext/profiler/code_table.c
+    python/ext/profiler/column_buffer.c
+    python/ext/profiler/event_fields.c
+    python/ext/profiler/event_inputs.c
+    python/ext/profiler/event_mapping.c
+    python/ext/profiler/event_object.c
+    python/ext/profiler/event_relatives.c
+    python/ext/profiler/event_slots.c
+    python/ext/profiler/frames_311.c
+    python/ext/profiler/frames_312.c
+    python/ext/profiler/frames_public.c
+    python/ext/profiler/gc_spans.c
+    python/ext/profiler/given_rows.c
+    python/ext/profiler/language.c
+    python/ext/profiler/marks.c
+    python/ext/profiler/model_facts.c
+    python/ext/profiler/model_results.c
+    python/ext/profiler/model_type.c
+    python/ext/profiler/module_path.c
+    python/ext/profiler/profile_callbacks.c
+    python/ext/profiler/profile_calls.c
+    python/ext/profiler/profile_object.c
     python/ext/profiler/profiler_module.c
+    python/ext/profiler/record_function.c
+    python/ext/profiler/scope_inputs.c
+    python/ext/profiler/scope_method.c
+    python/ext/profiler/scope_sites.c
+    python/ext/profiler/stack_cache.c
 )
 
 # mindtorch_v2._C
 set(MT_PY_TENSOR_SOURCES
     ${MT_PY_COMMON_SOURCES}
+    python/ext/tensors/autograd_calls.c
+    python/ext/tensors/autograd_function.c
+    python/ext/tensors/autograd_hooks.c
+    python/ext/tensors/buffer_import.c
+    python/ext/tensors/buffer_interop.c
+    python/ext/tensors/data_rows.c
+    python/ext/tensors/device_object.c
+    python/ext/tensors/dlpack_interop.c
+    python/ext/tensors/dtype_object.c
+    python/ext/tensors/element_codec.c
+    python/ext/tensors/function_context.c
+    python/ext/tensors/function_trace.c
+    python/ext/tensors/generator_object.c
+    python/ext/tensors/late_release.c
+    python/ext/tensors/named_object.c
+    python/ext/tensors/node_object.c
+    python/ext/tensors/op_arguments.c
+    python/ext/tensors/op_bind.c
+    python/ext/tensors/op_binding.c
+    python/ext/tensors/op_overloads.c
+    python/ext/tensors/op_results.c
+    python/ext/tensors/op_table.c
+    python/ext/tensors/runtime_functions.c
+    python/ext/tensors/size_object.c
+    python/ext/tensors/tensor_convert.c
+    python/ext/tensors/tensor_data.c
+    python/ext/tensors/tensor_fill.c
+    python/ext/tensors/tensor_index.c
+    python/ext/tensors/tensor_infer.c
+    python/ext/tensors/tensor_inplace.c
+    python/ext/tensors/tensor_methods.c
+    python/ext/tensors/tensor_numbers.c
+    python/ext/tensors/tensor_properties.c
+    python/ext/tensors/tensor_setitem.c
+    python/ext/tensors/tensor_type.c
+    python/ext/tensors/tensor_values.c
+    python/ext/tensors/tensors_call.c
     python/ext/tensors/tensors_module.c
 )

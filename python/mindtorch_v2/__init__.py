@@ -1,2 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mindtorch_v2: tensors with torch's names and semantics, and a profiler that costs nanoseconds."""
+"""mindtorch_v2: tensors with torch's names and semantics, and a profiler that costs nanoseconds.
+
+    import mindtorch_v2 as torch
+
+Ops come from the op table (_C.ops), functions made of ops from _functions.py; packages (nn, optim, utils,
+profiler and so on) are imported when they are first used.
+"""
+
+import importlib as _importlib
+import math as _math
+
+from . import _C, _functions, _names
+from ._C import (Generator, Size, Tensor, channels_last, contiguous_format, default_generator, device, dtype,
+                 get_default_dtype, get_num_threads, layout, memory_format, preserve_format, promote_types,
+                 set_default_dtype, set_num_threads, strided)
+from ._C import bfloat16, bool, float16, float32, float64, int32, int64, uint8  # noqa: A004 torch's names
+from ._C import as_tensor, from_dlpack, from_numpy, frombuffer, is_grad_enabled, tensor, to_dlpack
+from ._numeric import can_cast, finfo, iinfo, result_type
+from ._ops import ops
+from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .version import __version__
+
+half, float, double, int, long = float16, float32, float64, int32, int64
+inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+newaxis = None
+
+
+def _publish():
+    """Functions of the op table and of _functions.py here, and methods on Tensor."""
+    here = globals()
+    for name, function in vars(_C.ops).items():
+        if _names.is_function(name):
+            here.setdefault(name, function)
+        if not _names.is_method(name) and type(vars(Tensor).get(name)) is _C._op_method:
+            delattr(Tensor, name)
+    rows = vars(_C.ops)
+    for name, function in _functions.FUNCTIONS.items():
+        if name not in rows or name not in _functions.ROWS_FIRST:
+            here[name] = function
+    for name, function in _functions.METHODS.items():
+        if name not in rows or name not in _functions.ROWS_FIRST:
+            setattr(Tensor, name, function)
+
+
+_publish()
+
+from ._tensor import asarray  # noqa: E402 the module puts Python's methods on Tensor
+from .autograd.grad_mode import (enable_grad, inference_mode, is_inference_mode_enabled, no_grad,  # noqa: E402
+                                 set_grad_enabled)
+
+_PACKAGES = frozenset("""
+    autograd backends cuda nn npu optim profiler random return_types serialization testing types utils version
+""".split())
+
+# Names that live in a package which is imported only for them.
+_ELSEWHERE = {"save": "serialization", "load": "serialization", "set_printoptions": "_tensor_str",
+              "get_printoptions": "_tensor_str", "printoptions": "_tensor_str"}
+
+
+def __getattr__(name):
+    if name in _PACKAGES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name in _ELSEWHERE:
+        found = getattr(_importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted(set(globals()) | _PACKAGES | set(_ELSEWHERE))

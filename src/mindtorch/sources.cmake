@@ -20,6 +20,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/core/thread_state.c
     src/mindtorch/core/value.c
     # dispatch
+    src/mindtorch/dispatch/call_words.c
     src/mindtorch/dispatch/dispatch.c
     src/mindtorch/dispatch/op_api.c
     src/mindtorch/dispatch/schema.c
@@ -65,6 +66,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/op_view_backward.c
     src/mindtorch/ops/pointwise_plan.c
     src/mindtorch/ops/reduction_plan.c
+    src/mindtorch/ops/shown_inputs.c
     src/mindtorch/ops/type_names.c
     src/mindtorch/ops/view_geometry.c
     # autograd

@@ -93,6 +93,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/stack_text.c
     src/mtprof/analyze/averages.c
     src/mtprof/analyze/averages_filter.c
+    src/mtprof/analyze/averages_given.c
     src/mtprof/analyze/averages_group.c
     src/mtprof/analyze/averages_index.c
     src/mtprof/analyze/averages_key.c

@@ -394,6 +394,36 @@ def detach(g):
         yield Case((g.array(shape),), {}, np.array)
 
 
+@cases("detach_", dtypes=EVERY)
+def detach_(g):
+    for shape in ((3, 4), (), (0, 3)):
+        yield Case((g.array(shape),), {}, np.array, grad=False)  # it cuts the graph
+
+
+@cases("alias", dtypes=EVERY)
+def alias(g):
+    for shape in ((3, 4), (), (0, 3)):
+        yield Case((g.array(shape),), {}, np.array, double=True)
+
+
+@cases("lift_fresh", dtypes=EVERY)
+def lift_fresh(g):
+    for shape in ((3, 4), (), (0, 3)):
+        yield Case((g.array(shape),), {}, np.array)
+
+
+@cases("resolve_conj", dtypes=EVERY)
+def resolve_conj(g):
+    for shape in ((3, 4), (), (0, 3)):
+        yield Case((g.array(shape),), {}, np.array)
+
+
+@cases("resolve_neg", dtypes=EVERY)
+def resolve_neg(g):
+    for shape in ((3, 4), (), (0, 3)):
+        yield Case((g.array(shape),), {}, np.array)
+
+
 # ---- what the derivatives call ----
 
 

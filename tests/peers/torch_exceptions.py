@@ -21,6 +21,8 @@ DECISIONS = [
      "torch takes both for dense rows only"),
     ("native_layer_norm|native_batch_norm", "node", "NormBackward0, torch's None",
      "mean and rstd have gradients"),
+    ("detach_", "error", "Can't detach views in-place", "the harness lays torch's tensors out as views"),
+    ("lift_fresh", "node", "LiftFreshBackward0", "ours is the identity and makes no node"),
     # ---- where torch is wrong ----
     ("var|std|var_mean", "gradient second", r"\(float64\[[\d,]*\], \[\]",
      "torch reduces over all for dim=[], but its gradient counts one element"),

@@ -366,11 +366,15 @@ def main():
     parser.add_argument("library")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--op", action="append", help="only these rows")
+    parser.add_argument("--python", action="store_true", help="through the package mindtorch_v2 instead of ctypes")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     mt.open_library(options.library)
+    if options.python:
+        import mt_face
+        mt_face.install()
     run_ops.load(run_ops.FAMILIES)
     peer = Peer(options)
     began = time.process_time()

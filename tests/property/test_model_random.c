@@ -135,13 +135,12 @@ static void compare_details(comparison *c, const oracle_event *e, size_t i)
          view_i64(v, MTPROF_COLUMN_FOREIGN_ID, i));
     SAME("overload is there", (p->fields & RT_HAS_OVERLOAD) != 0,
          view_u32(v, MTPROF_COLUMN_OVERLOAD, i) != 0);
-    SAME("module is there", (p->fields & RT_HAS_MODULE) != 0,
-         view_u32(v, MTPROF_COLUMN_MODULE, i) != 0);
+    SAME("module is there", e->module != 0, view_u32(v, MTPROF_COLUMN_MODULE, i) != 0);
     if ((p->fields & RT_HAS_OVERLOAD) != 0) {
         compare_text(c, e, view_u32(v, MTPROF_COLUMN_OVERLOAD, i), p->overload, "overload");
     }
-    if ((p->fields & RT_HAS_MODULE) != 0) {
-        compare_text(c, e, view_u32(v, MTPROF_COLUMN_MODULE, i), p->module, "module");
+    if (e->module != 0) {
+        compare_text(c, e, view_u32(v, MTPROF_COLUMN_MODULE, i), e->module, "module");
     }
 }
 

@@ -157,7 +157,7 @@ static void fill_payload(sim *s, rt_payload *p, bool op)
     p->inputs = 1 + (uint32_t)roll(s, RT_INPUTS);
     p->inputs_inline = chance(s, 20);
     p->stack = 1 + (uint32_t)roll(s, RT_STACKS);
-    p->sequence = (int64_t)roll(s, 1000);
+    p->sequence = (int64_t)roll(s, chance(s, 70) ? 4 : 1000); /* few: backward finds forward */
     p->forward_thread = (uint32_t)roll(s, 3);
     p->overload = RT_NAMES - RT_MODULES + 1;
     p->record_scope = (uint32_t)roll(s, 9);
@@ -168,6 +168,12 @@ static void fill_payload(sim *s, rt_payload *p, bool op)
     p->memory_before = roll(s, 1 << 20);
     p->memory_after = roll(s, 1 << 20);
     p->metadata = (int64_t)roll(s, 2000) - 1000;
+    if (op && chance(s, 20)) { /* a pair of forward and backward, if they meet */
+        bool node = chance(s, 50);
+        p->fields |= RT_HAS_SEQUENCE |
+                     (node ? RT_HAS_FORWARD | RT_HAS_RECORD_SCOPE : RT_HAS_MODULE | RT_HAS_STACK);
+        p->record_scope = node ? 1 : p->record_scope;
+    }
     if (s->trace->options.plain) {
         /* A forward thread without a sequence number has no place in kineto's args. */
         if ((p->fields & RT_HAS_SEQUENCE) == 0) {

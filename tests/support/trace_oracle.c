@@ -624,11 +624,11 @@ static bool stands_before(const oracle_event *a, const oracle_event *b)
 }
 
 /* The first forward event with the node's sequence number, on the thread that it names. */
-static uint32_t forward_stack(const oracle *o, const oracle_event *node)
+static const oracle_event *forward_of(const oracle *o, const oracle_event *node)
 {
     const oracle_event *best = NULL;
     if (!has(node, RT_HAS_SEQUENCE) || node->payload->sequence < 0) {
-        return 0;
+        return NULL;
     }
     uint32_t thread = has(node, RT_HAS_FORWARD) ? node->payload->forward_thread : 0;
     for (size_t k = 0; k < o->n; k++) {
@@ -639,23 +639,26 @@ static uint32_t forward_stack(const oracle *o, const oracle_event *node)
             best = e;
         }
     }
-    return best != NULL && has(best, RT_HAS_STACK) ? best->payload->stack : 0;
+    return best;
 }
 
-static void find_stacks(oracle *o)
+static void find_stacks_and_modules(oracle *o)
 {
-    bool any = false;
     for (size_t k = 0; k < o->n; k++) {
         oracle_event *e = &o->events[k];
         e->stack = has(e, RT_HAS_STACK) ? e->payload->stack : 0;
-        any = any || (!e->gone && has(e, RT_HAS_STACK));
+        e->module = has(e, RT_HAS_MODULE) ? e->payload->module : 0;
     }
-    for (size_t k = 0; any && k < o->n; k++) {
-        int32_t node = o->events[k].gone || o->events[k].kind == MTPROF_EVENT_FUNCTION
-                           ? -1
-                           : node_of(o, (int32_t)k);
-        if (node >= 0) {
-            o->events[k].stack = forward_stack(o, &o->events[node]);
+    for (size_t k = 0; k < o->n; k++) {
+        oracle_event *e = &o->events[k];
+        int32_t node = e->gone || e->kind == MTPROF_EVENT_FUNCTION ? -1 : node_of(o, (int32_t)k);
+        if (node < 0) {
+            continue;
+        }
+        const oracle_event *forward = forward_of(o, &o->events[node]);
+        e->stack = forward != NULL ? forward->stack : 0;
+        if (forward != NULL && forward->module != 0 && e->kind == MTPROF_EVENT_OP) {
+            e->module = forward->module;
         }
     }
 }
@@ -684,7 +687,7 @@ void oracle_make(oracle *o, const rt_trace *trace, int64_t end_ns, bool fold)
         fold_duplicates(o);
     }
     find_sums(o);
-    find_stacks(o);
+    find_stacks_and_modules(o);
 }
 
 void oracle_free(oracle *o)

@@ -31,6 +31,7 @@ typedef struct oracle_event {
     uint64_t bytes;
     const rt_payload *payload; /* NULL: none */
     uint32_t stack;            /* node, 0: none; of backward events that of their forward op */
+    uint32_t module;           /* a name, 0: none; the same */
     bool gone;                 /* folded into its parent */
 
     /* for working it out */

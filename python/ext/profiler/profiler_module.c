@@ -4,6 +4,9 @@
  */
 #include "profiler/profiler_state.h"
 
+#include <errno.h>
+#include <string.h>
+
 profiler_state profiler;
 
 #define X(part) py_part part;
@@ -14,8 +17,6 @@ static PyObject *exception_for(mtprof_status status)
 {
     switch (status) {
     case MTPROF_ENOMEM: return PyExc_MemoryError;
-    case MTPROF_EIO:
-    case MTPROF_ENOSPC: return PyExc_OSError;
     case MTPROF_ENOTSUP: return PyExc_NotImplementedError;
     case MTPROF_EINVAL:
     case MTPROF_EFORMAT:
@@ -24,13 +25,38 @@ static PyObject *exception_for(mtprof_status status)
     }
 }
 
+/* OSError and its subclasses take errno, text and file name. */
+static void raise_os_error(mtprof_status status, const mtprof_error *error, const char *path)
+{
+    int number = error->system_error != 0  ? error->system_error
+                 : status == MTPROF_ENOSPC ? ENOSPC
+                                           : EIO;
+    PyObject *name = path != NULL ? PyUnicode_DecodeFSDefault(path) : NULL;
+    PyObject *args = NULL;
+    if (name != NULL) {
+        args = Py_BuildValue("(isN)", number, strerror(number), name);
+    } else if (path == NULL) {
+        args = Py_BuildValue("(is)", number, error->message);
+    }
+    PyObject *exception = args != NULL ? PyObject_CallObject(PyExc_OSError, args) : NULL;
+    if (exception != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    }
+    Py_XDECREF(exception);
+    Py_XDECREF(args);
+}
+
 PyObject *profiler_raise(mtprof_status status, const char *path)
 {
     if (status == MTPROF_ECALLBACK && py_error_restore()) {
         return NULL;
     }
-    (void)path;
-    PyErr_SetString(exception_for(status), mtprof_last_error()->message);
+    const mtprof_error *error = mtprof_last_error();
+    if (status == MTPROF_EIO || status == MTPROF_ENOSPC) {
+        raise_os_error(status, error, path);
+    } else {
+        PyErr_SetString(exception_for(status), error->message);
+    }
     return NULL;
 }
 

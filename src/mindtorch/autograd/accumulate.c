@@ -54,11 +54,7 @@ bool mt__is_exclusive(const mt_tensor *tensor)
 static int first_grad(mt_tensor *grad, mt_tensor **out)
 {
     if (mt__thread.grad_disabled && grad->contiguous && mt__is_exclusive(grad)) {
-        if (grad->base == NULL) {
-            *out = mt_tensor_retain(grad);
-            return MT_OK;
-        }
-        return mt__alias(grad, out);
+        return mt_detach(grad, out); /* an op, because torch shows one */
     }
     int64_t contiguous = 0;
     return mt_clone_with(grad, &contiguous, out);

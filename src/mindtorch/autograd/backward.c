@@ -45,20 +45,6 @@ void mt__bw_give(mt__backward *b, uint32_t arg, mt_tensor *grad)
     }
 }
 
-int mt__bw_give_reduced(mt__backward *b, uint32_t arg, mt_tensor *grad)
-{
-    const uint32_t *first = b->node->of.op.first;
-    if (first[arg] == first[arg + 1]) {
-        return MT_OK;
-    }
-    const mt__meta *meta = mt__input_meta(b, first[arg]);
-    mt_tensor *reduced = NULL;
-    MT_TRY(mt__reduce_to(grad, &meta->shape, (mt_dtype)meta->dtype, &reduced));
-    mt_tensor_release(b->grads_in[first[arg]]);
-    b->grads_in[first[arg]] = reduced;
-    return MT_OK;
-}
-
 static int sum_to(mt_tensor *grad, const mt__shape *shape, mt_tensor **out)
 {
     int64_t dims[MT_MAX_DIMS];
@@ -69,18 +55,15 @@ static int sum_to(mt_tensor *grad, const mt__shape *shape, mt_tensor **out)
             dims[n++] = i;
         }
     }
-    if (lead == 0 || n > lead) {
-        mt_tensor *sum = NULL;
-        MT_TRY(mt_sum(grad, dims, n, true, &sum));
-        if (lead == 0) {
-            *out = sum;
-            return MT_OK;
-        }
-        int status = mt_view(sum, shape->sizes, shape->n_dims, out);
-        mt_tensor_release(sum);
-        return status;
+    mt_tensor *sum = NULL;
+    MT_TRY(mt_sum(grad, dims, n, true, &sum));
+    if (lead == 0) {
+        *out = sum;
+        return MT_OK;
     }
-    return mt_sum(grad, dims, n, false, out);
+    int status = mt_view(sum, shape->sizes, shape->n_dims, out);
+    mt_tensor_release(sum);
+    return status;
 }
 
 int mt__reduce_to(mt_tensor *grad, const mt__shape *shape, mt_dtype dtype, mt_tensor **out)

@@ -8,7 +8,8 @@
  *     {
  *         if (mt__wants(b, 0)) {                                     // d self = grad * other
  *             MT_TRY(mt_mul(b->grads[0], b->args[1].of.tensor, mt__bw_temp(b)));
- *             MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_last(b)));     // summed to self's shape
+ *             mt__bw_give(b, 0, mt__bw_last(b));                     // the engine sums it to
+ * self's shape
  *         }
  *         ...
  *     }
@@ -94,11 +95,10 @@ MT_INLINE mt_tensor *mt__bw_last(const mt__backward *b)
     return b->temps[i - 1];
 }
 
-/* Gives argument `arg` its gradient (retained here). */
+/* Gives argument `arg` its gradient (retained here). One that was broadcast is summed down to the
+ * argument's shape, and turned into its type, by the engine behind the node: there torch shows it.
+ */
 void mt__bw_give(mt__backward *b, uint32_t arg, mt_tensor *grad);
-
-/* The same, summed down to the argument's shape and turned into its type first. */
-int mt__bw_give_reduced(mt__backward *b, uint32_t arg, mt_tensor *grad);
 
 /* The formulas of derivatives.def. */
 #define D(id, node, saves, formula) int mt__##formula(mt__backward *b);

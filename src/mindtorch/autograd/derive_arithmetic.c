@@ -12,7 +12,7 @@
 int mt__add_backward(mt__backward *b)
 {
     if (mt__wants(b, 0)) {
-        MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_grad(b)));
+        mt__bw_give(b, 0, mt__bw_grad(b));
     }
     if (mt__wants(b, 1)) {
         MT_TRY(mt__bw_scaled(b, mt__bw_grad(b), &b->args[2]));
@@ -25,7 +25,7 @@ int mt__add_backward(mt__backward *b)
 static int difference_backward(mt__backward *b, uint32_t plus, uint32_t minus)
 {
     if (mt__wants(b, plus)) {
-        MT_TRY(mt__bw_give_reduced(b, plus, mt__bw_grad(b)));
+        mt__bw_give(b, plus, mt__bw_grad(b));
     }
     if (mt__wants(b, minus)) {
         MT_TRY(mt_neg(mt__bw_grad(b), MT_STEP(b)));
@@ -82,7 +82,7 @@ int mt__div_backward(mt__backward *b)
 static int modulo_backward(mt__backward *b, const char *rounding)
 {
     if (mt__wants(b, 0)) {
-        MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_grad(b)));
+        mt__bw_give(b, 0, mt__bw_grad(b));
     }
     if (mt__wants(b, 1)) {
         MT_TRY(mt_div_with(mt__bw_arg(b, 0), mt__bw_arg(b, 1), rounding, MT_STEP(b)));
@@ -296,7 +296,7 @@ int mt__lerp_backward(mt__backward *b)
 int mt__addcmul_backward(mt__backward *b)
 {
     if (mt__wants(b, 0)) {
-        MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_grad(b)));
+        mt__bw_give(b, 0, mt__bw_grad(b));
     }
     for (uint32_t i = 1; i <= 2; i++) {
         if (mt__wants(b, i)) {
@@ -312,7 +312,7 @@ int mt__addcmul_backward(mt__backward *b)
 int mt__addcdiv_backward(mt__backward *b)
 {
     if (mt__wants(b, 0)) {
-        MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_grad(b)));
+        mt__bw_give(b, 0, mt__bw_grad(b));
     }
     if (!mt__wants(b, 1) && !mt__wants(b, 2)) {
         return MT_OK;
@@ -321,7 +321,7 @@ int mt__addcdiv_backward(mt__backward *b)
     MT_TRY(mt_div(mt__bw_last(b), mt__bw_arg(b, 2), MT_STEP(b)));
     mt_tensor *slope = mt__bw_last(b);
     if (mt__wants(b, 1)) {
-        MT_TRY(mt__bw_give_reduced(b, 1, slope));
+        mt__bw_give(b, 1, slope);
     }
     if (mt__wants(b, 2)) {
         MT_TRY(mt_div(mt__bw_arg(b, 1), mt__bw_arg(b, 2), MT_STEP(b)));

@@ -293,7 +293,8 @@ int mt__index_put_backward(mt__backward *b)
     }
     if (mt__wants(b, 2)) {
         MT_TRY(mt_index(grad, indices->of.tensors, indices->count, mt__bw_temp(b)));
-        return mt__bw_give_reduced(b, 2, mt__bw_last(b));
+        mt__bw_give(b, 2, mt__bw_last(b));
+        return MT_OK;
     }
     return 0;
 }
@@ -309,7 +310,8 @@ int mt__masked_select_backward(mt__backward *b)
     MT_TRY(mt__shape_broadcast(&shape, mask->sizes, mask->n_dims));
     MT_TRY(zeros_of(b, &shape, &zeros));
     MT_TRY(mt_masked_scatter_(zeros, mask, b->grads[0]));
-    return mt__bw_give_reduced(b, 0, zeros);
+    mt__bw_give(b, 0, zeros);
+    return MT_OK;
 }
 
 int mt__masked_scatter_backward(mt__backward *b)
@@ -317,7 +319,7 @@ int mt__masked_scatter_backward(mt__backward *b)
     mt_tensor *mask = b->args[1].of.tensor;
     if (mt__wants(b, 0)) {
         MT_TRY(mt_masked_fill_scalar(b->grads[0], mask, mt_int(0), mt__bw_temp(b)));
-        MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_last(b)));
+        mt__bw_give(b, 0, mt__bw_last(b));
     }
     if (!mt__wants(b, 2)) {
         return 0;

@@ -54,7 +54,7 @@ int mt__mse_loss_backward(mt__backward *b)
             MT_TRY(mt_mse_loss_backward(b->grads[0], mt__bw_optional_arg(b, i),
                                         mt__bw_optional_arg(b, 1 - i), b->args[2].of.integer,
                                         mt__bw_temp(b)));
-            MT_TRY(mt__bw_give_reduced(b, i, mt__bw_last(b)));
+            mt__bw_give(b, i, mt__bw_last(b));
         }
     }
     return MT_OK;
@@ -67,7 +67,7 @@ int mt__smooth_l1_loss_backward(mt__backward *b)
             MT_TRY(mt_smooth_l1_loss_backward(b->grads[0], mt__bw_optional_arg(b, i),
                                               mt__bw_optional_arg(b, 1 - i), b->args[2].of.integer,
                                               mt__scalar_real(&b->args[3]), mt__bw_temp(b)));
-            MT_TRY(mt__bw_give_reduced(b, i, mt__bw_last(b)));
+            mt__bw_give(b, i, mt__bw_last(b));
         }
     }
     return MT_OK;
@@ -79,11 +79,11 @@ static int give_curvature(mt__backward *b, mt_tensor *product, double curvature)
     MT_TRY(mt_mul_scalar(product, mt_real(curvature), mt__bw_temp(b)));
     mt_tensor *grad = mt__bw_last(b);
     if (mt__wants(b, 1)) {
-        MT_TRY(mt__bw_give_reduced(b, 1, grad));
+        mt__bw_give(b, 1, grad);
     }
     if (mt__wants(b, 2)) {
         MT_TRY(mt_neg(grad, mt__bw_temp(b)));
-        MT_TRY(mt__bw_give_reduced(b, 2, mt__bw_last(b)));
+        mt__bw_give(b, 2, mt__bw_last(b));
     }
     return MT_OK;
 }
@@ -94,7 +94,7 @@ int mt__mse_loss_twice(mt__backward *b)
     if (mt__wants(b, 0)) {
         MT_TRY(mt_mse_loss_backward(h, mt__bw_optional_arg(b, 1), mt__bw_optional_arg(b, 2),
                                     b->args[3].of.integer, mt__bw_temp(b)));
-        MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_last(b)));
+        mt__bw_give(b, 0, mt__bw_last(b));
     }
     if (!mt__wants(b, 1) && !mt__wants(b, 2)) {
         return MT_OK;
@@ -110,7 +110,7 @@ int mt__smooth_l1_loss_twice(mt__backward *b)
     if (mt__wants(b, 0)) {
         MT_TRY(mt_smooth_l1_loss_backward(h, mt__bw_optional_arg(b, 1), mt__bw_optional_arg(b, 2),
                                           b->args[3].of.integer, beta, mt__bw_temp(b)));
-        MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_last(b)));
+        mt__bw_give(b, 0, mt__bw_last(b));
     }
     if ((!mt__wants(b, 1) && !mt__wants(b, 2)) || beta == 0.0) {
         return MT_OK;
@@ -142,7 +142,8 @@ static int give_weighted(mt__backward *b, uint32_t arg, mt_tensor *grad, mt_tens
         MT_TRY(mt_mul_scalar(grad, mt_real(factor), mt__bw_temp(b)));
         grad = mt__bw_last(b);
     }
-    return mt__bw_give_reduced(b, arg, grad);
+    mt__bw_give(b, arg, grad);
+    return MT_OK;
 }
 
 /* g (self - target) / max(self - self self, 1e-12), of simple ops */
@@ -208,7 +209,7 @@ int mt__bce_backward(mt__backward *b)
     } else if (mt__wants(b, 0)) {
         MT_TRY(mt_binary_cross_entropy_backward(b->grads[0], self, target, weight,
                                                 b->args[3].of.integer, mt__bw_temp(b)));
-        MT_TRY(mt__bw_give_reduced(b, 0, mt__bw_last(b)));
+        mt__bw_give(b, 0, mt__bw_last(b));
     }
     if (mt__wants(b, 1)) {
         mt_tensor *slope = NULL;

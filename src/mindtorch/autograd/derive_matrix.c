@@ -105,7 +105,8 @@ static int addend_backward(mt__backward *b, const mt_scalar *beta)
         MT_TRY(mt_mul_scalar(grad, *beta, mt__bw_temp(b)));
         grad = mt__bw_last(b);
     }
-    return mt__bw_give_reduced(b, 0, grad);
+    mt__bw_give(b, 0, grad);
+    return MT_OK;
 }
 
 int mt__mm_backward(mt__backward *b)

@@ -39,7 +39,8 @@ int mt__cumsum_backward(mt__backward *b)
     if (input_shape(b)->n_dims > 0) {
         MT_TRY(sum_backwards(b, grad, dimension(b), &grad));
     }
-    return mt__bw_give_reduced(b, 0, grad);
+    mt__bw_give(b, 0, grad);
+    return MT_OK;
 }
 
 /* ---- products ----------------------------------------------------------------------------------
@@ -95,7 +96,8 @@ int mt__prod_backward(mt__backward *b)
     mt_tensor *grad = NULL;
     const mt__shape *shape = input_shape(b);
     if (shape->n_dims == 0) {
-        return mt__bw_give_reduced(b, 0, mt__bw_grad(b));
+        mt__bw_give(b, 0, mt__bw_grad(b));
+        return MT_OK;
     }
     if (mt__bw_arg(b, 0)->numel == 0) {
         return mt__bw_give_zeros(b, 0);
@@ -112,7 +114,8 @@ int mt__prod_dim_backward(mt__backward *b)
     mt_tensor *x = NULL;
     mt_tensor *grad = mt__bw_grad(b);
     if (input_shape(b)->n_dims == 0) {
-        return mt__bw_give_reduced(b, 0, grad);
+        mt__bw_give(b, 0, grad);
+        return MT_OK;
     }
     if (mt__bw_arg(b, 0)->numel == 0) {
         return mt__bw_give_zeros(b, 0);
@@ -123,7 +126,8 @@ int mt__prod_dim_backward(mt__backward *b)
         grad = mt__bw_last(b);
     }
     MT_TRY(product_backward(b, x, grad, dimension(b), &grad));
-    return mt__bw_give_reduced(b, 0, grad);
+    mt__bw_give(b, 0, grad);
+    return MT_OK;
 }
 
 /* ---- running products --------------------------------------------------------------------------
@@ -198,7 +202,8 @@ int mt__cumprod_backward(mt__backward *b)
     mt_tensor *grad = mt__bw_grad(b);
     int64_t dim = dimension(b);
     if (input_shape(b)->n_dims == 0) {
-        return mt__bw_give_reduced(b, 0, grad);
+        mt__bw_give(b, 0, grad);
+        return MT_OK;
     }
     MT_TRY(converted_input(b, &x));
     if (mt_grad_enabled() && x->numel > 0) {

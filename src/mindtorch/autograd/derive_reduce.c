@@ -96,7 +96,8 @@ int mt__sum_backward(mt__backward *b)
 {
     mt_tensor *grad = NULL;
     MT_TRY(spread(b, mt__bw_grad(b), reduced_dims(b, 1), &grad));
-    return mt__bw_give_reduced(b, 0, grad);
+    mt__bw_give(b, 0, grad);
+    return MT_OK;
 }
 
 int mt__mean_backward(mt__backward *b)
@@ -146,7 +147,8 @@ int mt__var_backward(mt__backward *b)
 {
     mt_tensor *grad = NULL;
     MT_TRY(variance_backward(b, mt__bw_grad(b), true, &grad));
-    return mt__bw_give_reduced(b, 0, grad);
+    mt__bw_give(b, 0, grad);
+    return MT_OK;
 }
 
 /* d sqrt(v) = dv / (2 sqrt(v)); 0 where nothing deviates. */
@@ -160,7 +162,8 @@ int mt__std_backward(mt__backward *b)
     MT_TRY(mt_div(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
     MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), still, mt_int(0), MT_STEP(b)));
     MT_TRY(variance_backward(b, mt__bw_last(b), true, &grad));
-    return mt__bw_give_reduced(b, 0, grad);
+    mt__bw_give(b, 0, grad);
+    return MT_OK;
 }
 
 int mt__var_mean_backward(mt__backward *b)
@@ -180,7 +183,8 @@ int mt__var_mean_backward(mt__backward *b)
         MT_TRY(mt_add(of_var, of_mean, MT_STEP(b)));
         of_var = mt__bw_last(b);
     }
-    return mt__bw_give_reduced(b, 0, of_var != NULL ? of_var : of_mean);
+    mt__bw_give(b, 0, of_var != NULL ? of_var : of_mean);
+    return MT_OK;
 }
 
 /* ---- extremes ----------------------------------------------------------------------------------

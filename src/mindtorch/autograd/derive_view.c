@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "mindtorch/autograd/backward.h"
+#include "mindtorch/autograd/evaluate.h"
 
 #include <mindtorch/ops.h>
 
@@ -29,6 +30,12 @@ int mt__reshape_backward(mt__backward *b)
     const mt__shape *shape = input_shape(b);
     MT_TRY(mt_reshape(b->grads[0], shape->sizes, shape->n_dims, mt__bw_temp(b)));
     return give_last(b);
+}
+
+int mt__alias_backward(mt__backward *b)
+{
+    mt__bw_give(b, 0, b->grads[0]);
+    return 0;
 }
 
 int mt__permute_backward(mt__backward *b)
@@ -57,7 +64,9 @@ int mt__t_backward(mt__backward *b)
 
 int mt__expand_backward(mt__backward *b)
 {
-    return mt__bw_give_reduced(b, 0, b->grads[0]);
+    const mt__meta *meta = mt__input_meta(b, 0);
+    MT_TRY(mt__reduce_to(b->grads[0], &meta->shape, (mt_dtype)meta->dtype, mt__bw_temp(b)));
+    return give_last(b);
 }
 
 int mt__unsqueeze_backward(mt__backward *b)

@@ -370,7 +370,7 @@ static void capture(const task *t, const mt_node *node, mt_tensor *const *grads)
 static int run_leaf(mt_node *node, mt_tensor *take_grad)
 {
     mt_tensor *leaf = node->of.leaf;
-    mtprof_token token = mt__node_scope_inner(node);
+    mtprof_token token = mt__node_scope_inner(node, &take_grad);
     int status = mt__accumulate(leaf, take_grad);
     mt__trace_end(token);
     MT_TRY(status);
@@ -431,7 +431,7 @@ static int run_inputs(task *t, slot *s, mt_tensor **grads, const inputs *in)
     int status = MT_OK;
     bool run = any_wanted && (node->kind == MT_NODE_FUNCTION || has_any(grads, node->n_outputs));
     if (run) {
-        status = mt__node_run_traced(node, grads, in->wanted, in->grads);
+        status = mt__node_run(node, grads, in->wanted, in->grads);
     }
     if (status == MT_OK && !t->job->retain) {
         mt__node_release_saved(node);

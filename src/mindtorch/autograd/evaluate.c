@@ -13,6 +13,7 @@
 #include "mindtorch/autograd/meta.h"
 #include "mindtorch/autograd/node_names.h"
 #include "mindtorch/core/thread_state.h"
+#include "mindtorch/dispatch/call_words.h"
 #include "mindtorch/ops/op_support.h"
 #include "mindtorch/ops/type_names.h"
 
@@ -423,7 +424,8 @@ static int check_grads(const mt_node *node, const bool *wanted, mt_tensor **grad
     return MT_OK;
 }
 
-int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in)
+static int run_node(mt_node *node, mt_tensor *const *grads, const bool *wanted,
+                    mt_tensor **grads_in)
 {
     switch ((mt__node_kind)node->kind) {
     case MT_NODE_OP: MT_TRY(run_op(node, grads, wanted, grads_in)); break;
@@ -432,9 +434,9 @@ int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_
         MT_TRY(
             mt__function_backward(node->of.call, grads, node->n_outputs, grads_in, node->n_inputs));
         break;
-    case MT_NODE_LEAF: return MT_OK;
+    case MT_NODE_LEAF: break;
     }
-    return check_grads(node, wanted, grads_in);
+    return MT_OK;
 }
 
 /* ---- the profiler's scopes ----------------------------------------------------------------------
@@ -476,31 +478,38 @@ static mtprof_site *site_of(const mt_node *node, int which)
     return site;
 }
 
-static MT_NOINLINE mtprof_token scope(const mt_node *node, int which)
+/* grads: shown as the inner scope's inputs where inputs are wanted. */
+static MT_NOINLINE mtprof_token scope(const mt_node *node, int which, mt_tensor *const *grads)
 {
     mtprof_site *site = site_of(node, which);
-    uint32_t record_scope = which == SCOPE_INNER ? 1 : 0;
-    /* A leaf's number is UINT64_MAX, which is none. */
-    return site == NULL
-               ? 0
-               : mt__trace_node_begin(site, record_scope, node->sequence, node->forward_thread);
+    uint32_t wants = mt__trace_wants();
+    mt__trace_words words;
+    mt__trace_node shown = {
+        .record_scope = which == SCOPE_INNER ? 1 : 0,
+        .forward_thread = node->forward_thread,
+        .sequence = node->sequence, /* a leaf's is UINT64_MAX, which is none */
+    };
+    if (which == SCOPE_INNER && (wants & MTPROF_WANT_INPUTS) != 0) {
+        mt__tensor_words(grads, node->n_outputs, (wants & MTPROF_WANT_STRIDES) != 0, &words);
+        shown.words = &words;
+    }
+    return site == NULL ? 0 : mt__trace_node_begin(site, &shown);
 }
 
 mtprof_token mt__node_scope_outer(const mt_node *node)
 {
-    return mt__trace_on() ? scope(node, SCOPE_OUTER) : 0;
+    return mt__trace_on() ? scope(node, SCOPE_OUTER, NULL) : 0;
 }
 
-mtprof_token mt__node_scope_inner(const mt_node *node)
+mtprof_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grads)
 {
-    return mt__trace_on() ? scope(node, SCOPE_INNER) : 0;
+    return mt__trace_on() ? scope(node, SCOPE_INNER, grads) : 0;
 }
 
-int mt__node_run_traced(mt_node *node, mt_tensor *const *grads, const bool *wanted,
-                        mt_tensor **grads_in)
+int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in)
 {
-    mtprof_token token = mt__node_scope_inner(node);
-    int status = mt__node_run(node, grads, wanted, grads_in);
+    mtprof_token token = mt__node_scope_inner(node, grads);
+    int status = run_node(node, grads, wanted, grads_in);
     mt__trace_end(token);
-    return status;
+    return status == MT_OK ? check_grads(node, wanted, grads_in) : status;
 }

@@ -24,18 +24,15 @@ typedef struct mt__frame {
     mt__meta stack_metas[MT_STACK_METAS];
 } mt__frame;
 
-/* grads: n_outputs, NULL = zero. wanted, grads_in: n_inputs; grads_in is NULL at entry and has what
+/* Runs a node inside the profiler's scope of it ("MulBackward0"), then makes what it gives fit.
+ * grads: n_outputs, NULL = zero. wanted, grads_in: n_inputs; grads_in is NULL at entry and has what
  * fits the inputs' shapes and types on success, whatever of it on failure. Saved tensors stay. */
 int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in);
 
-/* The same inside the profiler's scope of the node ("MulBackward0"). */
-int mt__node_run_traced(mt_node *node, mt_tensor *const *grads, const bool *wanted,
-                        mt_tensor **grads_in);
-
 /* The scopes of a node: around everything that is done for it, and around its formula. 0 while
- * nothing records. */
+ * nothing records. grads: what comes in, n_outputs. */
 mtprof_token mt__node_scope_outer(const mt_node *node);
-mtprof_token mt__node_scope_inner(const mt_node *node);
+mtprof_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grads);
 
 int mt__slices_run(mt_node *node, mt_tensor *const *grads, const bool *wanted,
                    mt_tensor **grads_in);

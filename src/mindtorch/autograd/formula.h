@@ -39,7 +39,8 @@ MT_INLINE mt_tensor *mt__bw_result(const mt__backward *b, uint32_t i)
 /* Gives argument `arg` the latest step's result. */
 MT_INLINE int mt__bw_give_last(mt__backward *b, uint32_t arg)
 {
-    return mt__bw_give_reduced(b, arg, mt__bw_last(b));
+    mt__bw_give(b, arg, mt__bw_last(b));
+    return MT_OK;
 }
 
 /* Gives argument `arg` a tensor of zeros, if it wants one. */

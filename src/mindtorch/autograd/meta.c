@@ -255,6 +255,36 @@ int mt_tensor_detach_inplace(mt_tensor *tensor)
     return MT_OK;
 }
 
+int mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source)
+{
+    bool needs = mt__tensor_needs(tensor);
+    if (needs && mt__tensor_category(source) != MT_CATEGORY_REAL) {
+        return mtb_fail(MT_ERUNTIME,
+                        "data set to a tensor that requires gradients must be floating "
+                        "point or complex dtype");
+    }
+    if (tensor == source) {
+        return MT_OK;
+    }
+    mt_tensor *base = tensor->base;
+    mt__storage *storage = tensor->storage;
+    tensor->base = NULL;
+    tensor->view_flags = 0;
+    tensor->requires_grad = needs;
+    tensor->storage = mt__storage_retain(source->storage);
+    tensor->dtype = source->dtype;
+    tensor->device = source->device;
+    tensor->n_dims = source->n_dims;
+    tensor->contiguous = source->contiguous;
+    tensor->numel = source->numel;
+    tensor->offset = source->offset;
+    memcpy(tensor->sizes, source->sizes, source->n_dims * sizeof tensor->sizes[0]);
+    memcpy(tensor->strides, source->strides, source->n_dims * sizeof tensor->strides[0]);
+    mt__storage_release(storage);
+    mt_tensor_release(base);
+    return MT_OK;
+}
+
 bool mt_grad_enabled(void)
 {
     return !mt__thread.grad_disabled;
@@ -265,4 +295,9 @@ bool mt_set_grad_enabled(bool enabled)
     bool was = !mt__thread.grad_disabled;
     mt__thread.grad_disabled = !enabled;
     return was;
+}
+
+uint64_t mt_next_sequence(void)
+{
+    return mt__thread.sequence;
 }

@@ -234,3 +234,13 @@ mt_node *mt_node_next(const mt_node *node, uint32_t index)
 {
     return index < node->n_inputs ? node->edges[index].node : NULL;
 }
+
+uint32_t mt_node_next_output(const mt_node *node, uint32_t index)
+{
+    return index < node->n_inputs ? node->edges[index].output : 0;
+}
+
+mt_tensor *mt_node_variable(const mt_node *node)
+{
+    return node->kind == MT_NODE_LEAF ? node->of.leaf : NULL;
+}

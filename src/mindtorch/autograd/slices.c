@@ -140,7 +140,7 @@ static int run_inner(const mt__slices *s, mt_tensor *slice, const bool *wanted,
 {
     mt_tensor *grad = NULL;
     MT_TRY(mt_clone(slice, &grad)); /* the formula may keep it, and the slice is written below */
-    int status = mt__node_run_traced(s->inner, &grad, wanted, grads_in);
+    int status = mt__node_run(s->inner, &grad, wanted, grads_in);
     mt_tensor_release(grad);
     return status;
 }

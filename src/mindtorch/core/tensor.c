@@ -8,7 +8,6 @@
 #include "mindtorch/core/tensor_impl.h"
 #include "mindtorch/core/thread_cache.h"
 #include "mindtorch/core/thread_state.h"
-#include "mindtorch/trace/op_trace.h"
 
 #include <string.h>
 
@@ -337,21 +336,6 @@ uint64_t mt_tensor_id(const mt_tensor *tensor)
 uint32_t mt_tensor_version(const mt_tensor *tensor)
 {
     return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
-}
-
-void mt__tensor_facts_of(const mt_tensor *tensor, mt__tensor_facts *facts)
-{
-    facts->sizes = tensor->sizes;
-    facts->strides = tensor->strides;
-    facts->n_dims = tensor->n_dims;
-    facts->dtype = tensor->dtype;
-    facts->ref = (mtprof_tensor_ref){
-        .tensor = tensor->id,
-        .storage = (uint64_t)(uintptr_t)tensor->storage->data,
-        .offset = tensor->offset,
-        .version = mt_tensor_version(tensor),
-        .device = mt__trace_device(tensor->device),
-    };
 }
 
 uint64_t mt_tensor_storage_address(const mt_tensor *tensor)

@@ -19,6 +19,7 @@
 #include "mindtorch/core/thread_state.h"
 #include "mindtorch/dispatch/autograd_hook.h"
 #include "mindtorch/dispatch/call.h"
+#include "mindtorch/dispatch/call_words.h"
 #include "mindtorch/dispatch/user_ops.h"
 #include "mindtorch/trace/op_trace.h"
 
@@ -246,25 +247,72 @@ static mtprof_site *site_of(const mt__op_row *row)
     return (row->flags & MT_OP_USER) != 0 ? mt__trace_site(row->trace_name) : &op_sites[row->op];
 }
 
-static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
+/* Inputs, identities, FLOPs: what needs a look at the arguments. */
+static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *site, uint32_t wants,
+                                            mtprof_op *payload)
 {
     const mt__op_row *row = call->row;
-    uint32_t device = mt__trace_device(call->device);
-    bool graph = !mt__thread.grad_disabled && mt__thread.below_autograd == 0;
-    mt__trace_op op = {
-        .site = site_of(row),
-        .args = call->args,
-        .n_args = row->n_params,
-        .flops = row->flags >> 24,
-        .has_sequence = graph,
+    mt__trace_words words;
+    mtprof_tensor_ref refs[MT_TRACE_REFS];
+    if ((wants & MTPROF_WANT_TENSORS) != 0) {
+        payload->tensors = refs;
+        payload->n_tensors = mt__call_refs(call->args, row->n_params, refs, MT_TRACE_REFS);
+    }
+    if ((wants & MTPROF_WANT_FLOPS) != 0 && row->flags >> 24 != 0) {
+        payload->flops = mt__flops_of(row->flags >> 24, call->args, row->n_params);
+        payload->fields |= payload->flops > 0 ? (uint32_t)MTPROF_OP_FLOPS : 0;
+    }
+    if ((wants & MTPROF_WANT_INPUTS) == 0 || row->n_params == 0) {
+        return mtprof_op_begin(site, payload);
+    }
+    mt__call_words(row, call->args, (wants & MTPROF_WANT_STRIDES) != 0, &words);
+    return mt__trace_shown_begin(site, &words, payload);
+}
+
+/* Begins the op with what the recording wants of it. */
+MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *site, uint32_t wants)
+{
+    mtprof_op payload = {
+        .struct_size = sizeof(payload),
+        .fields = mt__thread.grad_disabled || mt__thread.below_autograd != 0
+                      ? 0
+                      : (uint32_t)MTPROF_OP_SEQUENCE,
         .sequence = mt__thread.sequence,
-        .memory_before = mt__memory_allocated(call->device),
-        .memory_device = device,
     };
-    mtprof_token token = op.site == NULL ? 0 : mt__trace_op_begin(&op);
+    if ((wants & MTPROF_WANT_MEMORY) != 0) {
+        payload.fields |= MTPROF_OP_MEMORY;
+        payload.memory_before = mt__memory_allocated(call->device);
+        payload.memory_device = mt__trace_device(call->device);
+    }
+    bool looks = (wants & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0;
+    return looks ? begin_shown(call, site, wants, &payload) : mtprof_op_begin(site, &payload);
+}
+
+static MT_NOINLINE void tell_results(const mt__call *call, mtprof_token token)
+{
+    mtprof_tensor_ref refs[MT_TRACE_REFS];
+    uint32_t n = mt__call_refs(call->results, call->row->n_results, refs, MT_TRACE_REFS);
+    mtprof_op_outputs(token, refs, n);
+}
+
+static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
+{
+    mtprof_site *site = site_of(call->row);
+    uint32_t wants = mt__trace_wants();
+    mtprof_token token = 0;
+    if (MT_LIKELY(site != NULL)) {
+        token = (wants & MT_TRACE_PAYLOADS) != 0 ? begin_with_payload(call, site, wants)
+                                                 : mtprof_begin(site);
+    }
     int status = run_with_autograd(call, wants_grad);
-    mt__trace_op_end(token, call->results, status == MT_OK ? row->n_results : 0, device,
-                     mt__memory_allocated(call->device));
+    if (MT_UNLIKELY((wants & MTPROF_WANT_TENSORS) != 0 && status == MT_OK)) {
+        tell_results(call, token);
+    }
+    if ((wants & MTPROF_WANT_MEMORY) != 0) {
+        mtprof_op_end(token, mt__trace_device(call->device), mt__memory_allocated(call->device));
+    } else {
+        mt__trace_end(token);
+    }
     return status;
 }
 

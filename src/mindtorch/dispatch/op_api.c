@@ -44,8 +44,8 @@ int mt_op_info_of(mt_op op, mt_op_info *info)
 }
 
 /* The schema of a row, and the row; for bindings, which ask once. */
-static int schema_of(const char *who, mt_op op, uint32_t index, bool result,
-                     const mt__op_row **row, mt__schema *schema)
+static int schema_of(const char *who, mt_op op, uint32_t index, bool result, const mt__op_row **row,
+                     mt__schema *schema)
 {
     *row = mt__op_row_of(op);
     if (*row == NULL) {

@@ -523,3 +523,28 @@ int mt__run_detach(mt__call *call)
     mt__give(call, 0, out);
     return 0;
 }
+
+/* No write of elements: the version stays, and leaves may be detached too. */
+int mt__run_detach_(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    MT_TRY(mt_tensor_detach_inplace(self));
+    mt__result_same(call, 0, self);
+    return 0;
+}
+
+int mt__run_alias(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt__strided g;
+    mt__geometry_of(self, &g);
+    return mt__give_view(call, self, &g);
+}
+
+/* What torch shows where it makes sure of something that always holds here: fresh tensors are
+ * lifted, and nothing is lazily conjugate or negative. */
+int mt__run_same(mt__call *call)
+{
+    mt__result_same(call, 0, mt__arg_tensor(call, 0));
+    return 0;
+}

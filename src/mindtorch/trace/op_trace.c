@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops as libmtprof wants them: arguments become values and shapes, tensors become numbers. Only
- * what the recording asks for is computed.
+ * Ops as libmtprof wants them. Only what the recording asks for is computed; a call that looks like
+ * one before (its words) goes by the number under which the recording knows its inputs.
  */
 #include "mindtorch/trace/op_trace.h"
 
@@ -9,17 +9,16 @@
 #include "base/compiler.h"
 #include "base/hash.h"
 #include "base/lock.h"
-#include "mindtorch/trace/flops.h"
 
-#include <mindtorch/op.h>
-
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 enum {
-    MAX_ITEMS = 64,   /* of all lists of a call; longer lists are shown as none */
-    MAX_TENSORS = 32, /* whose identity is told */
-    SITE_BUCKETS = 256
+    SITE_BUCKETS = 256,
+    KNOWN_SETS = 128,
+    KNOWN_WAYS = 4,
+    KNOWN_WORDS = 28 /* of a call that is remembered: three tensors of four dimensions */
 };
 
 /* The profiler's ids of type names. Interned when first asked for; an id of 0 is asked again. */
@@ -50,148 +49,192 @@ static uint32_t scalar_id(void)
     return type_id("Scalar", &id);
 }
 
-/* What a call becomes: filled by box_*(). */
-typedef struct boxed {
-    bool identity; /* of tensors is wanted */
+/* ---- inputs -----------------------------------------------------------------------------------
+ */
+
+/* A call that this thread has shown before, and what the recording knows it as. */
+typedef struct known_call {
+    const mtprof_site *site;
+    mtprof_inputs inputs;
+    uint32_t n_words;
+    uint32_t reserved;
+    uint64_t words[KNOWN_WORDS];
+} known_call;
+
+typedef struct known_calls {
+    known_call at[KNOWN_SETS][KNOWN_WAYS];
+    uint8_t next[KNOWN_SETS]; /* which way is replaced next */
+} known_calls;
+
+static __thread known_calls *known_here __attribute__((tls_model("initial-exec")));
+static pthread_once_t known_once = PTHREAD_ONCE_INIT;
+static pthread_key_t known_key;
+static bool has_known_key;
+
+static void forget_known(void *table)
+{
+    known_here = NULL;
+    mtb_free(table);
+}
+
+static void make_known_key(void)
+{
+    has_known_key = pthread_key_create(&known_key, forget_known) == 0;
+}
+
+/* NULL: no memory; calls are shown without. */
+static MT_COLD known_calls *make_known(void)
+{
+    pthread_once(&known_once, make_known_key);
+    known_calls *made = has_known_key ? mtb_calloc(1, sizeof *made) : NULL;
+    if (made == NULL || pthread_setspecific(known_key, made) != 0) {
+        mtb_free(made);
+        return NULL;
+    }
+    known_here = made;
+    return made;
+}
+
+/* Words back to values; `at` and the scalars move on. */
+typedef struct unpacking {
+    const uint64_t *at;
+    const uint64_t *scalars;
     uint32_t n_items;
-    uint32_t n_tensors;
-    mtprof_value inputs[MT_MAX_PARAMS];
-    mtprof_value items[MAX_ITEMS];
-    mtprof_tensor_ref tensors[MAX_TENSORS];
-} boxed;
+    mtprof_value items[MT_TRACE_WORDS];
+} unpacking;
 
-static mtprof_tensor_ref ref_of(const mt_tensor *tensor)
+static mtprof_value unpack_simple(unpacking *u)
 {
-    mt__tensor_facts facts;
-    mt__tensor_facts_of(tensor, &facts);
-    return facts.ref;
-}
-
-static mtprof_value box_tensor(boxed *b, const mt_tensor *tensor)
-{
-    if (tensor == NULL) {
-        return (mtprof_value){.kind = MTPROF_INPUT_NONE};
-    }
-    mt__tensor_facts facts;
-    mt__tensor_facts_of(tensor, &facts);
-    if (b->identity && b->n_tensors < MAX_TENSORS) {
-        b->tensors[b->n_tensors++] = facts.ref;
-    }
-    return (mtprof_value){
-        .kind = MTPROF_INPUT_TENSOR,
-        .n_dims = (uint8_t)facts.n_dims,
-        .type = dtype_id((mt_dtype)facts.dtype),
-        .of.sizes = facts.sizes,
-        .strides = facts.strides,
-    };
-}
-
-static mtprof_value box_list(boxed *b, const mt_value *value)
-{
-    if (value->count > MAX_ITEMS - b->n_items) {
-        return (mtprof_value){.kind = MTPROF_INPUT_NONE};
-    }
-    mtprof_value list = {
-        .kind = MTPROF_INPUT_LIST, .type = value->count, .of.items = &b->items[b->n_items]};
-    for (uint32_t i = 0; i < value->count; i++) {
-        b->items[b->n_items++] = value->kind == MT_KIND_TENSORS
-                                     ? box_tensor(b, value->of.tensors[i])
-                                     : (mtprof_value){.kind = MTPROF_INPUT_INT,
-                                                      .type = scalar_id(),
-                                                      .of.integer = value->of.ints[i]};
-    }
-    return list;
-}
-
-static mtprof_value box_value(boxed *b, const mt_value *value)
-{
-    switch ((mt_kind)value->kind) {
-    case MT_KIND_TENSOR: return box_tensor(b, value->of.tensor);
-    case MT_KIND_TENSORS:
-    case MT_KIND_INTS: return box_list(b, value);
-    case MT_KIND_BOOL:
-        return (mtprof_value){
-            .kind = MTPROF_INPUT_BOOL, .type = scalar_id(), .of.integer = value->of.integer};
-    case MT_KIND_INT:
-    case MT_KIND_DTYPE:
-        return (mtprof_value){
-            .kind = MTPROF_INPUT_INT, .type = scalar_id(), .of.integer = value->of.integer};
-    case MT_KIND_REAL:
-        return (mtprof_value){
-            .kind = MTPROF_INPUT_DOUBLE, .type = scalar_id(), .of.real = value->of.real};
-    default: return (mtprof_value){.kind = MTPROF_INPUT_NONE};
-    }
-}
-
-mtprof_token mt__trace_op_begin(const mt__trace_op *op)
-{
-    mtprof_op payload = {
-        .struct_size = sizeof(payload),
-        .fields = MTPROF_OP_MEMORY | (op->has_sequence ? (uint32_t)MTPROF_OP_SEQUENCE : 0),
-        .sequence = op->sequence,
-        .memory_before = op->memory_before,
-        .memory_device = op->memory_device,
-    };
-    if (mtprof_wants(MTPROF_WANT_FLOPS)) {
-        payload.flops = mt__flops_of(op->flops, op->args, op->n_args);
-        payload.fields |= payload.flops > 0 ? (uint32_t)MTPROF_OP_FLOPS : 0;
-    }
-    if (!mtprof_wants(MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_STRIDES)) {
-        return mtprof_op_begin(op->site, &payload);
-    }
-    boxed b;
-    b.identity = mtprof_wants(MTPROF_WANT_TENSORS);
-    b.n_items = 0;
-    b.n_tensors = 0;
-    for (uint32_t i = 0; i < op->n_args; i++) {
-        b.inputs[i] = box_value(&b, &op->args[i]);
-    }
-    payload.inputs = b.inputs;
-    payload.n_inputs = op->n_args;
-    payload.tensors = b.tensors;
-    payload.n_tensors = b.n_tensors;
-    return mtprof_op_begin(op->site, &payload);
-}
-
-void mt__trace_op_end(mtprof_token token, const mt_value *results, uint32_t n_results,
-                      uint32_t memory_device, uint64_t memory_after)
-{
-    if (token == 0) {
-        return;
-    }
-    if (mtprof_wants(MTPROF_WANT_TENSORS) && n_results > 0) {
-        mtprof_tensor_ref refs[MAX_TENSORS];
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < n_results; i++) {
-            bool list = results[i].kind == MT_KIND_TENSORS;
-            uint32_t n = list ? results[i].count : results[i].kind == MT_KIND_TENSOR;
-            for (uint32_t k = 0; k < n && count < MAX_TENSORS; k++) {
-                refs[count++] = ref_of(list ? results[i].of.tensors[k] : results[i].of.tensor);
-            }
+    uint64_t head = *u->at++;
+    mtprof_value value = {.kind = MTPROF_INPUT_NONE};
+    uint32_t n_dims = head >> 8 & 0xFF;
+    switch (head & 0xFF) {
+    case MT_SHOWN_TENSOR:
+        value.kind = MTPROF_INPUT_TENSOR;
+        value.n_dims = (uint8_t)n_dims;
+        value.type = dtype_id((mt_dtype)(head >> 24 & 0xFF));
+        value.of.sizes = (const int64_t *)u->at;
+        u->at += n_dims;
+        if ((head >> 16 & 1) != 0) {
+            value.strides = (const int64_t *)u->at;
+            u->at += n_dims;
         }
-        mtprof_op_outputs(token, refs, count);
+        return value;
+    case MT_SHOWN_BOOL: value.kind = MTPROF_INPUT_BOOL; break;
+    case MT_SHOWN_INT: value.kind = MTPROF_INPUT_INT; break;
+    case MT_SHOWN_REAL: value.kind = MTPROF_INPUT_DOUBLE; break;
+    default: return value;
     }
-    if (mtprof_wants(MTPROF_WANT_MEMORY)) {
-        mtprof_op_end(token, memory_device, memory_after);
-    } else {
-        mtprof_end(token);
-    }
+    value.type = scalar_id();
+    memcpy(&value.of, u->scalars++, sizeof value.of);
+    return value;
 }
 
-mtprof_token mt__trace_node_begin(mtprof_site *site, uint32_t record_scope, uint64_t sequence,
-                                  uint32_t forward_thread)
+/* Returns the number of values. */
+static uint32_t unpack(const mt__trace_words *words, unpacking *u, mtprof_value *values)
+{
+    uint32_t count = 0;
+    u->at = words->words;
+    u->scalars = words->scalars;
+    u->n_items = 0;
+    while (u->at < words->words + words->n_words) {
+        if ((*u->at & 0xFF) != MT_SHOWN_LIST) {
+            values[count++] = unpack_simple(u);
+            continue;
+        }
+        uint32_t items = (uint32_t)(*u->at++ >> 32);
+        values[count++] = (mtprof_value){
+            .kind = MTPROF_INPUT_LIST, .type = items, .of.items = &u->items[u->n_items]};
+        for (uint32_t i = 0; i < items; i++) {
+            u->items[u->n_items++] = unpack_simple(u);
+        }
+    }
+    return count;
+}
+
+/* Remembers the call, where the recording takes it. */
+static mtprof_inputs learn(const mtprof_site *site, const mt__trace_words *words, uint32_t set,
+                           const mtprof_value *values, uint32_t count)
+{
+    mtprof_inputs inputs = mtprof_know_inputs(values, count);
+    known_calls *table = known_here != NULL ? known_here : make_known();
+    if (inputs.id != 0 && table != NULL && words->n_words <= KNOWN_WORDS) {
+        known_call *entry = &table->at[set][table->next[set]++ % KNOWN_WAYS];
+        entry->site = site;
+        entry->inputs = inputs;
+        entry->n_words = words->n_words;
+        memcpy(entry->words, words->words, words->n_words * sizeof words->words[0]);
+    }
+    return inputs;
+}
+
+static MT_NOINLINE mtprof_token begin_unknown(mtprof_site *site, const mt__trace_words *words,
+                                              uint32_t set, mtprof_op *payload)
+{
+    unpacking u;
+    mtprof_value values[MT_TRACE_WORDS];
+    uint32_t count = unpack(words, &u, values);
+    payload->known = learn(site, words, set, values, count);
+    payload->inputs = values;
+    payload->n_inputs = count;
+    return mtprof_op_begin(site, payload);
+}
+
+/* Two words at a time, whatever the CPU has for it. */
+typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+MT_INLINE bool same_words(const uint64_t *a, const uint64_t *b, uint32_t count)
+{
+    word_pair bits = {0, 0};
+    const uint64_t *end = a + (count & ~1u);
+    for (; a < end; a += 2, b += 2) {
+        bits |= *(const word_pair *)(const void *)a ^ *(const word_pair *)(const void *)b;
+    }
+    uint64_t last = (count & 1) != 0 ? *a ^ *b : 0;
+    return (bits[0] | bits[1] | last) == 0;
+}
+
+/* Known inputs where this thread has shown such a call before. */
+mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *words,
+                                   mtprof_op *payload)
+{
+    uint32_t set = (uint32_t)((uintptr_t)site / sizeof *site) % KNOWN_SETS;
+    const known_calls *table = known_here;
+    payload->scalars = words->scalars;
+    payload->n_scalars = words->n_scalars;
+    for (uint32_t way = 0; table != NULL && way < KNOWN_WAYS; way++) {
+        const known_call *entry = &table->at[set][way];
+        if (entry->site == site && entry->n_words == words->n_words &&
+            mtprof_inputs_are_known(entry->inputs) &&
+            same_words(entry->words, words->words, words->n_words)) {
+            payload->known = entry->inputs;
+            return mtprof_op_begin(site, payload);
+        }
+    }
+    return begin_unknown(site, words, set, payload);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------
+ */
+
+mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node)
 {
     mtprof_op payload = {
         .struct_size = sizeof(payload),
         .fields = MTPROF_OP_RECORD_SCOPE,
-        .record_scope = record_scope,
+        .record_scope = node->record_scope,
     };
-    if (sequence != UINT64_MAX) {
+    if (node->sequence != UINT64_MAX) {
         payload.fields |= MTPROF_OP_SEQUENCE | MTPROF_OP_FORWARD_THREAD;
-        payload.sequence = sequence;
-        payload.forward_thread = forward_thread;
+        payload.sequence = node->sequence;
+        payload.forward_thread = node->forward_thread;
     }
-    return site == NULL ? 0 : mtprof_op_begin(site, &payload);
+    if (site == NULL) {
+        return 0;
+    }
+    return node->words == NULL || node->words->n_words == 0
+               ? mtprof_op_begin(site, &payload)
+               : mt__trace_shown_begin(site, node->words, &payload);
 }
 
 /* ---- names made at run time -------------------------------------------------------------------

@@ -14,41 +14,59 @@
     ((uint32_t)MTPROF_WANT_OPS | (uint32_t)MTPROF_WANT_SCOPES | (uint32_t)MTPROF_WANT_RUNTIME | \
      (uint32_t)MTPROF_WANT_DEVICE)
 
-/* A tensor as the profiler sees it. */
-typedef struct mt__tensor_facts {
-    const int64_t *sizes;
-    const int64_t *strides;
-    uint32_t n_dims;
-    uint32_t dtype;
-    mtprof_tensor_ref ref;
-} mt__tensor_facts;
+/*
+ * What a call looks like, as words. A value is its head and what belongs to it: a tensor n_dims
+ * sizes, and as many strides where bit 16 is set; a list its items' words; numbers stand apart, in
+ * order. Calls with equal words show the same inputs but for their numbers.
+ *
+ *     bits 0-7 MT_SHOWN_*   8-15 n_dims   16 strides   24-31 dtype   32-63 items of a list
+ */
+enum {
+    MT_SHOWN_NONE,
+    MT_SHOWN_BOOL,
+    MT_SHOWN_INT,
+    MT_SHOWN_REAL,
+    MT_SHOWN_TENSOR,
+    MT_SHOWN_LIST,
+    MT_TRACE_WORDS = 224,
+    MT_TRACE_SCALARS = 64,
+    MT_TRACE_REFS = 32 /* tensors whose identity is told */
+};
 
-/* Defined by core, above this folder: all of it in one call. */
-void mt__tensor_facts_of(const mt_tensor *tensor, mt__tensor_facts *facts);
+typedef struct mt__trace_words {
+    uint32_t n_words, n_scalars;
+    uint64_t words[MT_TRACE_WORDS + 4]; /* written in fours */
+    uint64_t scalars[MT_TRACE_SCALARS + 1];
+} mt__trace_words;
 
-/* An op about to run. */
-typedef struct mt__trace_op {
-    mtprof_site *site;
-    const mt_value *args;
-    uint32_t n_args;
-    uint32_t flops; /* mt__flops */
-    bool has_sequence;
-    uint64_t sequence;
-    uint64_t memory_before;
-    uint32_t memory_device;
-} mt__trace_op;
+/* What of an op is wanted beside its name and times: 0, or some of enum mtprof_want. */
+static inline uint32_t mt__trace_wants(void)
+{
+    return __atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED);
+}
 
-/* 0 while nothing records. */
-mtprof_token mt__trace_op_begin(const mt__trace_op *op);
-void mt__trace_op_end(mtprof_token token, const mt_value *results, uint32_t n_results,
-                      uint32_t memory_device, uint64_t memory_after);
+/* Wants that an op without a payload does not serve. */
+#define MT_TRACE_PAYLOADS                                                                         \
+    ((uint32_t)MTPROF_WANT_INPUTS | (uint32_t)MTPROF_WANT_TENSORS |                               \
+     (uint32_t)MTPROF_WANT_STRIDES | (uint32_t)MTPROF_WANT_MEMORY | (uint32_t)MTPROF_WANT_FLOPS | \
+     (uint32_t)MTPROF_WANT_DETAILS | (uint32_t)MTPROF_WANT_NATIVE_STACKS)
+
+/* Begins an op that shows `words` as its inputs. 0 while nothing records. */
+mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *words,
+                                   mtprof_op *payload);
 
 /* A node of the graph while backward runs it. torch gives "MulBackward0" record scope 1, and the
  * scope "autograd::engine::evaluate_function: MulBackward0" around it 0; both carry the number of
  * the forward op and its thread (mt__trace_thread() when the node was made). UINT64_MAX: no number,
  * as AccumulateGrad has none. `site` comes from mt__trace_site(). Ended with mt__trace_end(). */
-mtprof_token mt__trace_node_begin(mtprof_site *site, uint32_t record_scope, uint64_t sequence,
-                                  uint32_t forward_thread);
+typedef struct mt__trace_node {
+    uint32_t record_scope;
+    uint32_t forward_thread;
+    uint64_t sequence;
+    const mt__trace_words *words; /* of the gradients that come in; NULL: not shown */
+} mt__trace_node;
+
+mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node);
 
 /* A site for a name made at run time (users' ops, nodes), found again for an equal one. Lives as
  * long as the process. NULL: no memory. */

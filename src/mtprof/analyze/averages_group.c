@@ -184,7 +184,6 @@ static void make_classes(mtprof__grouper *grouper)
 /* ---- bases -------------------------------------------------------------------------------------
  */
 
-/* Events that torch does not list either. */
 bool mtprof_averages_lists(mtprof_text name)
 {
     static const char *const dropped[] = {
@@ -197,10 +196,10 @@ bool mtprof_averages_lists(mtprof_text name)
     };
     for (size_t i = 0; i < MT_COUNT(dropped); i++) {
         if (strlen(dropped[i]) == name.length && memcmp(dropped[i], name.bytes, name.length) == 0) {
-            return true;
+            return false;
         }
     }
-    return false;
+    return true;
 }
 
 int mtprof__group_add(mtprof__grouper *grouper, uint32_t base, uint32_t event, uint32_t *group)
@@ -272,7 +271,7 @@ static MT_NOINLINE int open_slot(mtprof__grouper *grouper, uint32_t name, uint32
         wanted.key = mtprof_model_name(grouper->model, wanted.name);
     }
     const char *pattern = grouper->options.name;
-    if (is_dropped(text) || (pattern != NULL && !mtprof__pattern_matches(pattern, text) &&
+    if (!mtprof_averages_lists(text) || (pattern != NULL && !mtprof__pattern_matches(pattern, text) &&
                              !mtprof__pattern_matches(pattern, wanted.key))) {
         return 0;
     }

@@ -53,6 +53,20 @@ static int render_frames(mtprof__averages_view *view, uint32_t n)
     return 0;
 }
 
+/* The frames of a given row stand ready; a stack that reaches past them is shown as far as it goes.
+ */
+static int view_given_stack(void *context, const mtprof_row *row, const mtprof_text **frames,
+                            uint32_t *n)
+{
+    const mtprof__averages_view *view = context;
+    const mtprof__given *given = view->averages->given;
+    bool has = row->stack != 0 && row->stack <= given->n_frames;
+    uint32_t rest = has ? given->n_frames - row->stack + 1 : 0;
+    *frames = has ? given->frames + row->stack - 1 : NULL;
+    *n = row->stack_n < rest ? row->stack_n : rest;
+    return 0;
+}
+
 static int view_stack(void *context, const mtprof_row *row, const mtprof_text **frames, uint32_t *n)
 {
     mtprof__averages_view *view = context;
@@ -75,6 +89,23 @@ static int view_stack(void *context, const mtprof_row *row, const mtprof_text **
     return render_frames(view, *n);
 }
 
+static int view_given(mtprof__averages_view *view, const mtprof__given *given,
+                      mtprof__table_input *input)
+{
+    *input = (mtprof__table_input){
+        .n_rows = view->averages->n_rows,
+        .context = view,
+        .row = view_row,
+        .stack = view_given_stack,
+        .device = given->device_type,
+        .memory = given->memory,
+        .flops = given->flops,
+        .events = view->averages->is_events,
+        .health = given->has_health ? &given->health : NULL,
+    };
+    return 0;
+}
+
 int mtprof__averages_view_init(mtprof__averages_view *view, const mtprof_averages *averages,
                                mtprof__table_input *input)
 {
@@ -82,6 +113,9 @@ int mtprof__averages_view_init(mtprof__averages_view *view, const mtprof_average
     const mtprof__source_columns *c = &grouper->columns;
     mtprof_model_info info = {.struct_size = sizeof info};
     *view = (mtprof__averages_view){.averages = (mtprof_averages *)(uintptr_t)averages};
+    if (averages->given != NULL) {
+        return view_given(view, averages->given, input);
+    }
     view->health.struct_size = sizeof view->health;
     MT_TRY(mtprof_model_get_info(grouper->model, &info));
     MT_TRY(mtprof_model_health(grouper->model, &view->health));

@@ -353,6 +353,7 @@ static void write_json_health(const mtprof_health *health, mtb_writer *writer)
         {"busy_at_stop", h->busy_at_stop},
         {"texts_cut", h->texts_cut},
         {"clock_back", h->clock_back},
+        {"stacks_missed", h->stacks_missed},
         {"pair_cost_ps", h->pair_cost_ps},
         {"lost", h->lost},
     };

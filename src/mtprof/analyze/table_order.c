@@ -216,7 +216,7 @@ static int compare_items(const void *left, const void *right)
 
 int mtprof__table_order(const mtprof__table_input *input, const char *key, uint32_t *order)
 {
-    enum sort_key parsed;
+    enum sort_key parsed = KEY_CPU;
     MT_TRY(parse_key(input, key, &parsed));
     if (input->n_rows == 0) {
         return 0;

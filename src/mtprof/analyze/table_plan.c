@@ -48,6 +48,9 @@ static void keep_longest(size_t *longest, size_t length)
 mtprof_text mtprof__table_device_type(const mtprof__table_input *input, const mtprof_row *row)
 {
     mtprof_device device;
+    if (row->device_type.length != 0) {
+        return row->device_type;
+    }
     if (row->device == 0) {
         return (mtprof_text){"CPU", 3};
     }

@@ -94,7 +94,8 @@ uint64_t mtprof__wants(uint32_t activities, uint32_t flags)
 {
     uint64_t wants = 0;
     if ((activities & MTPROF_ACTIVITY_CPU) != 0) {
-        wants |= MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_MARKS;
+        /* torch's ops always carry sequence numbers and forward threads */
+        wants |= MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_MARKS | MTPROF_WANT_DETAILS;
     }
     if ((activities & MTPROF_ACTIVITY_DEVICE) != 0) {
         wants |= MTPROF_WANT_RUNTIME | MTPROF_WANT_DEVICE;

@@ -154,9 +154,11 @@ static void advise_acc_events(mtprof_profile *profile)
     if ((profile->config.flags & MTPROF_PROFILE_ACC_EVENTS) == 0 &&
         profile->config.on_warning != NULL &&
         !__atomic_exchange_n(&advised, true, __ATOMIC_RELAXED)) {
-        mtprof__profile_warn(profile, MTPROF_OK,
-                             "Profiler results are cleared at the end of each cycle; "
-                             "acc_events=True keeps them");
+        mtprof__profile_warn(
+            profile, MTPROF_OK,
+            "Profiler clears events at the end of each cycle. Only events from the "
+            "current cycle will be reported. To keep events across cycles, set "
+            "acc_events=True.");
     }
 }
 
@@ -210,7 +212,7 @@ int mtprof__trace_prepare(mtprof_profile *profile)
     char trace_id[MTPROF_TRACE_ID_BYTES] = "";
     /* Open here: an action that a schedule callback made up was stepped over. */
     MT_TRY(mtprof__trace_stop(profile, true));
-    if (!mtprof__profile_moved(profile, serial)) {
+    if (!mtprof__profile_moved(profile, serial) && profile->active->n_windows != 0) {
         advise_acc_events(profile);
     }
     if (!mtprof__profile_moved(profile, serial)) {

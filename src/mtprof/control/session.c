@@ -25,6 +25,7 @@
 #include <mtprof/version.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
@@ -266,6 +267,10 @@ static void tell_process(mtprof_session *s)
     const char *name = program_invocation_short_name;
     (void)mtprof__session_add_meta(s, "mtprof_version", 14, version, strlen(version), false);
     (void)mtprof__session_add_meta(s, "process_name", 12, name, strlen(name), false);
+    char host[HOST_NAME_MAX + 1] = "";
+    if (gethostname(host, sizeof host - 1) == 0) {
+        (void)mtprof__session_add_meta(s, "host_name", 9, host, strlen(host), false);
+    }
 }
 
 mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session **out)

@@ -14,6 +14,8 @@
  *       seen is not claimed.
  *   P2  A frame that began inside an event ends inside it: spans of a track nest.
  *   P3  Two frames are the same call when function and file are: lines of a caller move on.
+ *   P4  A collection ("Python GC") is a span among functions, but no call: it has no number, and
+ *       does not mean that calls were traced.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -46,6 +48,7 @@ struct mtprof__stack_pair {
 };
 
 static const char module_mark[] = "nn.Module: ";
+static const char collection_name[] = "Python GC";
 
 /* ---- writing ------------------------------------------------------------------------------------
  */
@@ -130,6 +133,12 @@ static bool same_text(mtprof_text a, mtprof_text b)
     return a.length == b.length && (a.bytes == b.bytes || memcmp(a.bytes, b.bytes, a.length) == 0);
 }
 
+static bool is_collection(mtprof_text name) /* P4 */
+{
+    return name.length == sizeof collection_name - 1 &&
+           memcmp(name.bytes, collection_name, name.length) == 0;
+}
+
 static bool same_call(const mtprof_frame *a, const mtprof_frame *b) /* P3 */
 {
     return same_text(a->function, b->function) && same_text(a->file, b->file) &&
@@ -206,14 +215,15 @@ void mtprof__chrome_frames_begin(mtprof__chrome *chrome, const mtprof__event *ev
     }
     open_event mine = {.stack = around.stack};
     bool function = event->kind == MTPROF_EVENT_FUNCTION;
-    if (function && !state->traced) {
+    bool call = function && !is_collection(event->name_text);
+    if (call && !state->traced) {
         close_frames(chrome, track, around.floor);
         state->traced = true;
     }
-    if (function) {
+    if (call) {
         mine.python_id = ++chrome->python_ids;
-    } else if (!state->traced && payload != NULL && (payload->fields & MTPROF__HAS_STACK) != 0 &&
-               payload->stack != 0) {
+    } else if (!function && !state->traced && payload != NULL &&
+               (payload->fields & MTPROF__HAS_STACK) != 0 && payload->stack != 0) {
         follow_stack(chrome, track, around.stack, payload->stack, around.floor,
                      event->shown_start_ns);
         mine.stack = payload->stack;
@@ -256,8 +266,11 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
     mtb_write_literal(writer, ", \"dur\": ");
     mtb_write_thousandths(writer, end > start ? end - start : 0);
     mtb_write_literal(writer, ", \"args\": {");
-    write_ids(writer, id, function_around(track->frames), module_number(event->name_text));
-    mtb_write_literal(writer, ", \"Ev Idx\": ");
+    if (id != 0) {
+        write_ids(writer, id, function_around(track->frames), module_number(event->name_text));
+        mtb_write_literal(writer, ", ");
+    }
+    mtb_write_literal(writer, "\"Ev Idx\": ");
     mtb_write_u64(writer, event->index);
     if (event->step >= 0) {
         mtb_write_literal(writer, ", \"step\": ");
@@ -279,7 +292,7 @@ void mtprof__chrome_frames_end(mtprof__chrome *chrome, const mtprof__event *even
     const open_event *mine = &state->events[--state->n_events];
     close_frames(chrome, track, mine->floor);
     state->last_ns = event->shown_end_ns;
-    if (mine->python_id != 0) {
+    if (event->kind == MTPROF_EVENT_FUNCTION) {
         write_function(chrome, event, track, mine->python_id);
     }
     if (state->traced && state->n_events == 0) {

@@ -380,7 +380,9 @@ mtprof_status mtprof_averages_export_chrome(mtprof_averages *averages, const cha
     MT_TRY(job_init(&job, mtprof_averages_model(averages), options));
     MT_TRY(check_path(path));
     job.info.struct_size = sizeof job.info;
-    MT_TRY(mtprof_model_get_info(job.model, &job.info));
+    if (job.model != NULL) { /* rows that were given have none */
+        MT_TRY(mtprof_model_get_info(job.model, &job.info));
+    }
     job.averages = averages;
     return job_to_path(&job, mtprof__export_averages, path);
 }

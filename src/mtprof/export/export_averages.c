@@ -32,10 +32,8 @@ static void write_string(mtb_writer *writer, const char *name, mtprof_text text)
     }
 }
 
-static void write_args(mtb_writer *writer, const mtprof__export_job *job, const mtprof_row *row)
+static void write_args(mtb_writer *writer, const mtprof_row *row)
 {
-    mtprof_device device = {{"CPU", 3}, -1};
-    (void)mtprof_model_device(job->model, row->device, &device);
     mtb_write_literal(writer, ", \"args\": {\"count\": ");
     mtb_write_u64(writer, row->count);
     write_us(writer, "self_cpu_time_total", row->self_cpu_ns);
@@ -50,7 +48,7 @@ static void write_args(mtb_writer *writer, const mtprof__export_job *job, const 
     write_number(writer, "device_memory_usage", row->device_memory);
     mtb_write_literal(writer, ", \"flops\": ");
     mtb_write_u64(writer, row->flops);
-    write_string(writer, "device_type", device.type);
+    write_string(writer, "device_type", row->device_type);
     write_string(writer, "input_shapes", row->input_shapes);
     write_string(writer, "overload_name", row->overload);
     write_string(writer, "module", row->module);
@@ -79,7 +77,7 @@ int mtprof__export_averages(mtprof__export_job *job)
         mtb_write_thousandths(writer, start);
         mtb_write_literal(writer, ", \"dur\": ");
         mtb_write_thousandths(writer, ns);
-        write_args(writer, job, &row);
+        write_args(writer, &row);
         if (__builtin_add_overflow(start, ns, &start)) {
             start = 0;
         }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stacks of the backward pass (TC 3.5.3). What autograd runs has the stack of the call of
- * backward(); people look for that of the forward op, so events get that instead.
+ * Stacks and modules of the backward pass (TC 3.5.3). What autograd runs has the stack of the call
+ * of backward(), and is in no module; people look for what the forward op had, so events get that.
  *
- *   forward   aten::mm                            stack S, sequence 3, thread 1
+ *   forward   aten::mm                            stack S, module M, sequence 3, thread 1
  *   backward  evaluate_function: MmBackward0      its own; it counts as forward
- *               MmBackward0                       S: sequence 3, forward thread 1
- *                 aten::t, aten::mm …             S: they are inside of it
+ *               MmBackward0                       S, M: sequence 3, forward thread 1
+ *                 aten::t, aten::mm …             S, M: they are inside of it
  *
  *   W1  Of several events with one sequence number on one thread the first has the stack.
- *   W2  What is inside of a node gives no stack, and has none where its node finds none.
+ *   W2  What is inside of a node gives nothing. Where its node finds no forward op it has no stack;
+ *       a module it was recorded in stays, also where the forward op was in none.
  *   W3  A node is an event of record scope 1 (BACKWARD_FUNCTION). Foreign traces do not say what
  *       scope events have: there names and forward threads tell.
  */
@@ -24,12 +25,12 @@ enum {
     SCOPE_BACKWARD = 1
 };
 
-/* The stack of a forward op. */
-typedef struct forward_stack {
+/* A forward op. */
+typedef struct forward_op {
     int64_t sequence;
     uint32_t thread; /* its number */
     uint32_t event;  /* order */
-} forward_stack;
+} forward_op;
 
 typedef struct backward {
     mtprof_model *model;
@@ -37,7 +38,7 @@ typedef struct backward {
     const int64_t *sequences; /* this and the next two: NULL where not recorded */
     const uint32_t *forward_threads, *scopes;
     uint32_t *nodes; /* by event: the node it is, or is in; MTPROF_NO_EVENT: none */
-    forward_stack *forwards;
+    forward_op *forwards;
     size_t n_forwards;
 } backward;
 
@@ -96,8 +97,8 @@ static uint32_t thread_number(const backward *b, uint32_t event)
 
 static int compare(const void *a, const void *b)
 {
-    const forward_stack *left = a;
-    const forward_stack *right = b;
+    const forward_op *left = a;
+    const forward_op *right = b;
     if (left->sequence != right->sequence) {
         return left->sequence < right->sequence ? -1 : 1;
     }
@@ -115,10 +116,10 @@ static int collect_forwards(backward *b)
             continue;
         }
         if (!mtb_grow((void **)&b->forwards, &capacity, b->n_forwards + 1, sizeof *b->forwards)) {
-            return mtb_fail(MTPROF_ENOMEM, "make model: no memory for %zu forward stacks",
+            return mtb_fail(MTPROF_ENOMEM, "make model: no memory for %zu forward ops",
                             b->n_forwards + 1);
         }
-        b->forwards[b->n_forwards++] = (forward_stack){b->sequences[i], thread_number(b, i), i};
+        b->forwards[b->n_forwards++] = (forward_op){b->sequences[i], thread_number(b, i), i};
     }
     if (b->n_forwards > 1) {
         qsort(b->forwards, b->n_forwards, sizeof *b->forwards, compare);
@@ -126,13 +127,13 @@ static int collect_forwards(backward *b)
     return MTPROF_OK;
 }
 
-/* W1. 0: none. */
-static uint32_t find_stack(const backward *b, const uint32_t *stacks, uint32_t node)
+/* W1. MTPROF_NO_EVENT: none. */
+static uint32_t find_forward(const backward *b, uint32_t node)
 {
     if (b->sequences == NULL || b->sequences[node] < 0 || b->forward_threads == NULL) {
-        return 0;
+        return MTPROF_NO_EVENT;
     }
-    forward_stack wanted = {b->sequences[node], b->forward_threads[node], 0};
+    forward_op wanted = {b->sequences[node], b->forward_threads[node], 0};
     size_t low = 0;
     size_t high = b->n_forwards;
     while (low < high) {
@@ -145,15 +146,24 @@ static uint32_t find_stack(const backward *b, const uint32_t *stacks, uint32_t n
     }
     bool found = low < b->n_forwards && b->forwards[low].sequence == wanted.sequence &&
                  b->forwards[low].thread == wanted.thread;
-    return found ? stacks[b->forwards[low].event] : 0;
+    return found ? b->forwards[low].event : MTPROF_NO_EVENT;
 }
 
-/* Forward events are no backward ones, so what is read here has not been replaced. */
-static void replace(const backward *b, uint32_t *stacks)
+/* Forward events are no backward ones, so what is read here has not been replaced. Either column
+ * may be NULL. */
+static void replace(const backward *b, uint32_t *stacks, uint32_t *modules)
 {
     for (uint32_t i = 0; i < b->columns->n; i++) {
-        if (b->nodes[i] != MTPROF_NO_EVENT && b->columns->kind[i] != MTPROF_EVENT_FUNCTION) {
-            stacks[i] = find_stack(b, stacks, b->nodes[i]);
+        if (b->nodes[i] == MTPROF_NO_EVENT || b->columns->kind[i] == MTPROF_EVENT_FUNCTION) {
+            continue;
+        }
+        uint32_t forward = find_forward(b, b->nodes[i]);
+        if (stacks != NULL) {
+            stacks[i] = forward != MTPROF_NO_EVENT ? stacks[forward] : 0;
+        }
+        if (modules != NULL && b->columns->kind[i] == MTPROF_EVENT_OP &&
+            forward != MTPROF_NO_EVENT && modules[forward] != 0) {
+            modules[i] = modules[forward];
         }
     }
 }
@@ -162,12 +172,14 @@ int mtprof__model_backward_stacks(mtprof_model *model)
 {
     mtprof__columns *columns = &model->columns;
     uint32_t *stacks = columns->extra[MTPROF_COLUMN_STACK];
+    uint32_t *modules = columns->extra[MTPROF_COLUMN_MODULE];
     backward b = {.model = model,
                   .columns = columns,
                   .sequences = columns->extra[MTPROF_COLUMN_SEQUENCE],
                   .forward_threads = columns->extra[MTPROF_COLUMN_FORWARD_THREAD],
                   .scopes = columns->extra[MTPROF_COLUMN_RECORD_SCOPE]};
-    if (stacks == NULL || columns->n == 0 || (model->reader != NULL && b.scopes == NULL)) {
+    if ((stacks == NULL && modules == NULL) || columns->n == 0 ||
+        (model->reader != NULL && b.scopes == NULL)) {
         return MTPROF_OK;
     }
     b.nodes = mtb_resize(NULL, columns->n, sizeof *b.nodes);
@@ -179,7 +191,7 @@ int mtprof__model_backward_stacks(mtprof_model *model)
     if (find_nodes(&b)) {
         status = collect_forwards(&b);
         if (status == MTPROF_OK) {
-            replace(&b, stacks);
+            replace(&b, stacks, modules);
         }
     }
     mtb_free(b.nodes);

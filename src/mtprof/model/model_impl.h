@@ -97,7 +97,7 @@ int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out);
 /* Frees derived columns, and what only they are made from; before the columns themselves. */
 void mtprof__model_derived_fini(mtprof_model *model);
 
-/* Gives events of the backward pass the stacks of their forward ops (backward_stacks.c); called
+/* Gives events of the backward pass what their forward ops have (backward_stacks.c); called
  * once, when the columns are there. Fails with ENOMEM. */
 int mtprof__model_backward_stacks(mtprof_model *model);
 

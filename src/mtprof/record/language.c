@@ -9,17 +9,18 @@
  * Invariants
  *   L1  The language changes only while there is no recording: what it wants is constant for an
  *       epoch, and writers learn of it when they are attached (mtprof__reserve).
- *   L2  It is asked with the writer's `asking` set and `busy` clear, so that it may use the recorder
- *       itself. Whoever finds either set on his own thread does not ask: a signal handler, or a
+ *   L2  It is asked with the writer's `asking` set and `busy` clear, so that it may use the
+ * recorder itself. Whoever finds either set on his own thread does not ask: a signal handler, or a
  *       scope that the language begins against its promise.
  *   L3  `asking` is set before the language is looked at; who changes it looks at `asking` after,
  *       with membarrier() between. So an asker either sees the new one or is waited for.
  *   L4  The two places hold the language in turn. The one that is written was left by all askers
  *       before the change before returned.
  */
+#include "mtprof/record/language.h"
+
 #include "base/fail.h"
 #include "base/lock.h"
-#include "mtprof/record/language.h"
 
 #include <sched.h>
 #include <string.h>
@@ -32,14 +33,17 @@ static mtprof_language places[2];     /* L4; written under the language's lock *
 static uint32_t place;                /* of the latest change */
 static const mtprof_language *spoken; /* atomic: one of them, or none */
 
-uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, mtprof_site *site, mtprof_op *op)
+uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_op *op)
 {
     uint32_t wants = mtprof__language_asks(state);
-    uint32_t flags = site != NULL ? site->flags : MTPROF_KIND_SCOPE;
+    uint32_t kind = flags & MTPROF_KIND_MASK;
+    if (kind == MTPROF_KIND_FUNCTION) {
+        return 0; /* a call of the language itself */
+    }
     if (op->stack != 0) {
         wants &= ~(uint32_t)MTPROF_WANT_STACKS;
     }
-    if ((flags & MTPROF_KIND_MASK) != MTPROF_KIND_OP || (op->fields & MTPROF_OP_MODULE) != 0) {
+    if (kind != MTPROF_KIND_OP || (op->fields & MTPROF_OP_MODULE) != 0) {
         wants &= ~(uint32_t)MTPROF_WANT_MODULES;
     }
     if (wants == 0) {
@@ -75,8 +79,8 @@ static void wait_for_askers(void)
     mtprof__recorder_barrier();
     for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
         mtprof__writer *w = mtprof__slot_at(i);
-        for (int spins = 0;
-             w != mtprof__mine && __atomic_load_n(&w->asking, __ATOMIC_ACQUIRE) != 0; spins++) {
+        for (int spins = 0; w != mtprof__mine && __atomic_load_n(&w->asking, __ATOMIC_ACQUIRE) != 0;
+             spins++) {
             if (spins > 16) {
                 struct timespec rest = {0, 50 * 1000};
                 nanosleep(&rest, NULL);
@@ -104,9 +108,9 @@ mtprof_status mtprof_set_language(const mtprof_language *language)
     if (is_free) {
         place ^= 1;
         __atomic_store_n(&spoken, language != NULL ? next : NULL, __ATOMIC_SEQ_CST);
-        MTPROF__SET(mtprof__language_wants, (next->stack != NULL ? MTPROF_WANT_STACKS : 0u) |
-                                                (next->module_path != NULL ? MTPROF_WANT_MODULES
-                                                                           : 0u)); /* L1 */
+        MTPROF__SET(mtprof__language_wants,
+                    (next->stack != NULL ? MTPROF_WANT_STACKS : 0u) |
+                        (next->module_path != NULL ? MTPROF_WANT_MODULES : 0u)); /* L1 */
     }
     mtb_lock_release(&mtprof__names_lock);
     if (is_free) {

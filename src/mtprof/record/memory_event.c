@@ -21,8 +21,39 @@ static void tell_reserved(mtprof__writer *w, uint32_t device, uint64_t bytes)
     }
 }
 
-void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes, uint64_t allocated,
-                    uint64_t reserved_bytes)
+enum {
+    ALLOC_WORDS = 6 /* the record, and a full time in front should the short one not reach */
+};
+
+MT_INLINE bool is_inside(const mtprof__writer *w)
+{
+    return w->depth > (int64_t)__atomic_load_n(&w->foreign_ends, __ATOMIC_RELAXED);
+}
+
+/* `now` counts outside of scopes only. There is room for ALLOC_WORDS. */
+MT_INLINE void put_alloc(mtprof__writer *w, uint64_t *at, bool inside, uint64_t now,
+                         uint32_t device, const uint64_t facts[3])
+{
+    uint64_t last = w->end_ticks > w->time_ref ? w->end_ticks : w->time_ref;
+    uint64_t elapsed = (inside ? last : now) - w->time_ref;
+    if (MT_UNLIKELY(elapsed > UINT32_MAX)) {
+        w->time_ref += elapsed;
+        mtprof__put(at, mtprof__word0(MTPROF_REC_TIME, 2, 0, 0));
+        mtprof__put(at + 1, w->time_ref);
+        at += 2;
+        elapsed = 0;
+    }
+    mtprof__put(
+        at, mtprof__word0(MTPROF_REC_ALLOC, 4, device | (uint32_t)inside << 8, (uint32_t)elapsed));
+    for (int i = 0; i < 3; i++) {
+        mtprof__put(at + 1 + i, facts[i]);
+    }
+    MTPROF__SET(w->others, w->others + 1);
+    w->payload_at = NULL;
+    mtprof__publish(w, at + 4);
+}
+
+static MT_COLD void alloc_slow(uint32_t device, const uint64_t facts[3], uint64_t reserved_bytes)
 {
     uint64_t state;
     mtprof__writer *w = mtprof__enter_attached(&state, 1);
@@ -31,27 +62,30 @@ void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes, uint64_t a
     }
     device = device < 256 ? device : 255;
     tell_reserved(w, device, reserved_bytes);
-    /* Room for a full time in front, should the short one not reach. */
-    uint64_t *at = mtprof__reserve(w, 6, 1, false);
+    uint64_t *at = mtprof__reserve(w, ALLOC_WORDS, 1, false);
     if (at != NULL) {
-        bool inside = w->depth > (int64_t)__atomic_load_n(&w->foreign_ends, __ATOMIC_RELAXED);
-        uint64_t last = w->end_ticks > w->time_ref ? w->end_ticks : w->time_ref;
-        uint64_t elapsed = (inside ? last : mtprof__ticks()) - w->time_ref;
-        if (elapsed > UINT32_MAX) {
-            w->time_ref += elapsed;
-            mtprof__put(at, mtprof__word0(MTPROF_REC_TIME, 2, 0, 0));
-            mtprof__put(at + 1, w->time_ref);
-            at += 2;
-            elapsed = 0;
-        }
-        mtprof__put(at, mtprof__word0(MTPROF_REC_ALLOC, 4, device | (uint32_t)inside << 8,
-                                      (uint32_t)elapsed));
-        mtprof__put(at + 1, address);
-        mtprof__put(at + 2, (uint64_t)bytes);
-        mtprof__put(at + 3, allocated);
-        MTPROF__SET(w->others, w->others + 1);
-        w->payload_at = NULL;
-        mtprof__publish(w, at + 4);
+        bool inside = is_inside(w);
+        put_alloc(w, at, inside, inside ? 0 : mtprof__ticks(), device, facts);
     }
     mtprof__leave(w);
+}
+
+void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes, uint64_t allocated,
+                    uint64_t reserved_bytes)
+{
+    const uint64_t facts[3] = {address, (uint64_t)bytes, allocated};
+    mtprof__writer *w = mtprof__mine;
+    if (MT_LIKELY(w != NULL && mtprof__enter_fast(w))) {
+        bool fast = mtprof__ready(w, mtprof__load_state(), ALLOC_WORDS) && device < 2 &&
+                    w->reserved_seen[device] == reserved_bytes;
+        if (MT_LIKELY(fast)) {
+            bool inside = is_inside(w);
+            put_alloc(w, w->cursor, inside, inside ? 0 : mtprof__ticks_fast(), device, facts);
+        }
+        mtprof__leave(w);
+        if (MT_LIKELY(fast)) {
+            return;
+        }
+    }
+    alloc_slow(device, facts, reserved_bytes);
 }

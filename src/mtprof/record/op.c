@@ -86,6 +86,25 @@ static void batch_inputs(mtprof__writer *w, mtprof__batch *b, uint32_t site, con
     mtb_pages_give(large, 2 * MTPROF__INPUTS_MAX * sizeof *large);
 }
 
+/* A list that the recording knows, with this op's scalars. */
+static void batch_known(mtprof__batch *b, const mtprof_op *op, uint32_t epoch)
+{
+    uint64_t *at = op->known.epoch == epoch ? mtprof__batch_take(b, 1) : NULL;
+    b->cut = b->cut || at == NULL;
+    if (at == NULL) {
+        return;
+    }
+    at[0] = mtprof__id_word(MTPROF_REC_INPUTS, op->known.id);
+    if (op->n_scalars != 0) {
+        at = op->n_scalars < MTPROF__RECORD_MAX ? mtprof__batch_take(b, 1 + op->n_scalars) : NULL;
+        b->cut = b->cut || at == NULL;
+        if (at != NULL) {
+            at[0] = mtprof__word0(MTPROF_REC_SCALARS, 1 + op->n_scalars, op->n_scalars, 0);
+            memcpy(at + 1, op->scalars, op->n_scalars * sizeof op->scalars[0]);
+        }
+    }
+}
+
 /* Which of the op's details are both there and wanted: the mask of OPINFO. */
 static uint32_t details(const mtprof_op *op, uint32_t wants)
 {
@@ -103,19 +122,26 @@ static uint32_t details(const mtprof_op *op, uint32_t wants)
     return mask & op->fields;
 }
 
-/* OPINFO; returns where it ends. */
+/* OPINFO; returns where it ends. Straight on: most ops have one or two of them. */
 MT_INLINE uint64_t *put_details(uint64_t *at, const mtprof_op *op, uint32_t mask)
 {
-    const uint64_t values[] = {op->sequence, op->forward_thread, op->overload,   op->record_scope,
-                               op->flops,    op->module,         op->correlation};
-    uint32_t n = (uint32_t)__builtin_popcount(mask);
-    mtprof__put(at++, mtprof__word0(MTPROF_REC_OPINFO, 1 + n, mask, 0));
-    for (uint32_t bit = 0; bit < MT_COUNT(values); bit++) {
-        if ((mask >> bit & 1) != 0) {
-            mtprof__put(at++, values[bit]);
-        }
+    uint64_t *next = at + 1;
+#define PUT(bit, value)                  \
+    if ((mask & (uint32_t)(bit)) != 0) { \
+        mtprof__put(next++, (value));    \
     }
-    return at;
+    PUT(MTPROF_OP_SEQUENCE, op->sequence)
+    if (MT_UNLIKELY((mask & ~(uint32_t)MTPROF_OP_SEQUENCE) != 0)) {
+        PUT(MTPROF_OP_FORWARD_THREAD, op->forward_thread)
+        PUT(MTPROF_OP_OVERLOAD, op->overload)
+        PUT(MTPROF_OP_RECORD_SCOPE, op->record_scope)
+        PUT(MTPROF_OP_FLOPS, op->flops)
+        PUT(MTPROF_OP_MODULE, op->module)
+        PUT(MTPROF_OP_CORRELATION, op->correlation)
+    }
+#undef PUT
+    mtprof__put(at, mtprof__word0(MTPROF_REC_OPINFO, (uint32_t)(next - at), mask, 0));
+    return next;
 }
 
 static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const mtprof_op *op,
@@ -123,7 +149,9 @@ static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const m
 {
     uint32_t wants = w->wants;
     uint64_t *at;
-    if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0 && op->inputs != NULL) {
+    if ((wants & MTPROF_WANT_INPUTS) != 0 && op->known.id != 0) {
+        batch_known(b, op, w->epoch);
+    } else if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0 && op->inputs != NULL) {
         batch_inputs(w, b, site, op);
     }
     if ((wants & MTPROF_WANT_TENSORS) != 0 && op->n_tensors != 0 && op->tensors != NULL) {
@@ -150,35 +178,90 @@ static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const m
 
 enum {
     FAST_SCALARS = 16,
-    FAST_WORDS = 2 + 1 + 1 + FAST_SCALARS + 8 + 1 + 1 /* the most it writes */
+    FAST_TENSORS = 8,
+    FAST_WORDS = 2 + 1 + 1 + FAST_SCALARS + 1 + 4 * FAST_TENSORS + 8 + 1 + 1 /* the most */
 };
 
+/* A known list and its scalars; NULL: take the long way. */
+MT_INLINE uint64_t *fast_known(const mtprof_op *op, uint32_t epoch, uint64_t *at)
+{
+    uint32_t n = op->n_scalars;
+    if (MT_UNLIKELY(op->known.epoch != epoch || n > FAST_SCALARS)) {
+        return NULL;
+    }
+    mtprof__put(at++, mtprof__id_word(MTPROF_REC_INPUTS, op->known.id));
+    if (n != 0) {
+        mtprof__put(at++, mtprof__word0(MTPROF_REC_SCALARS, 1 + n, n, 0));
+        for (uint32_t i = 0; i < n; i++) {
+            mtprof__put(at++, op->scalars[i]);
+        }
+    }
+    return at;
+}
+
+/* A list that the place had last time; NULL: it is another one. */
+MT_INLINE uint64_t *fast_inputs(mtprof__writer *w, uint32_t wants, uint32_t site,
+                                const mtprof_op *op, uint64_t *at)
+{
+    const mtprof__cached_inputs *list = mtprof__inputs_of_site(w, site);
+    bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
+    int scalars = -1;
+    if (MT_UNLIKELY(list == NULL || op->inputs == NULL)) {
+        return NULL;
+    }
+    if (MT_LIKELY(list->n_tensors == op->n_inputs && !strides)) {
+        scalars = mtprof__inputs_match_tensors(list->words, op->inputs, op->n_inputs) ? 0 : -1;
+    } else if (list->id != 0) {
+        scalars =
+            mtprof__inputs_match(list, op->inputs, op->n_inputs, strides, at + 2, FAST_SCALARS);
+    }
+    if (MT_UNLIKELY(scalars < 0)) {
+        return NULL;
+    }
+    mtprof__put(at++, mtprof__id_word(MTPROF_REC_INPUTS, list->id));
+    if (scalars > 0) {
+        mtprof__put(at,
+                    mtprof__word0(MTPROF_REC_SCALARS, 1 + (uint32_t)scalars, (uint32_t)scalars, 0));
+        at += 1 + scalars;
+    }
+    return at;
+}
+
+/* Identity of so few tensors that they fit. */
+MT_INLINE uint64_t *put_tensors(uint64_t *at, uint32_t outputs, const mtprof_tensor_ref *tensors,
+                                uint32_t count)
+{
+    mtprof__put(at++, mtprof__word0(MTPROF_REC_TENSORS, 1 + 4 * count, outputs, 0));
+    for (const mtprof_tensor_ref *ref = tensors; ref < tensors + count; ref++, at += 4) {
+        uint64_t words[4];
+        memcpy(words, ref, sizeof words);
+        for (int i = 0; i < 4; i++) {
+            mtprof__put(at + i, words[i]);
+        }
+    }
+    return at;
+}
+
 /* Writes the payloads behind `at`; NULL: something is not known yet, or rare. */
-MT_INLINE uint64_t *fast_payloads(mtprof__writer *w, uint32_t wants, uint32_t site,
+MT_INLINE uint64_t *fast_payloads(mtprof__writer *w, uint64_t state, uint32_t site,
                                   const mtprof_op *op, uint64_t *at)
 {
-    if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0) {
-        const mtprof__cached_inputs *list = mtprof__inputs_of_site(w, site);
-        bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
-        int scalars = -1;
-        if (MT_UNLIKELY(list == NULL || op->inputs == NULL)) {
+    uint32_t wants = (uint32_t)state;
+    if ((wants & MTPROF_WANT_INPUTS) != 0) {
+        if (MT_LIKELY(op->known.id != 0)) {
+            at = fast_known(op, (uint32_t)(state >> 32), at);
+        } else if (op->n_inputs != 0) {
+            at = fast_inputs(w, wants, site, op, at);
+        }
+        if (MT_UNLIKELY(at == NULL)) {
             return NULL;
         }
-        if (MT_LIKELY(list->n_tensors == op->n_inputs && !strides)) {
-            scalars = mtprof__inputs_match_tensors(list->words, op->inputs, op->n_inputs) ? 0 : -1;
-        } else if (list->id != 0) {
-            scalars =
-                mtprof__inputs_match(list, op->inputs, op->n_inputs, strides, at + 2, FAST_SCALARS);
-        }
-        if (MT_UNLIKELY(scalars < 0)) {
+    }
+    if (MT_UNLIKELY((wants & MTPROF_WANT_TENSORS) != 0 && op->n_tensors != 0)) {
+        if (op->n_tensors > FAST_TENSORS || op->tensors == NULL) {
             return NULL;
         }
-        mtprof__put(at++, mtprof__id_word(MTPROF_REC_INPUTS, list->id));
-        if (scalars > 0) {
-            mtprof__put(
-                at, mtprof__word0(MTPROF_REC_SCALARS, 1 + (uint32_t)scalars, (uint32_t)scalars, 0));
-            at += 1 + scalars;
-        }
+        at = put_tensors(at, 0, op->tensors, op->n_tensors);
     }
     uint32_t mask = details(op, wants);
     if (mask != 0) {
@@ -203,8 +286,7 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, bool ready, mtprof_sit
     uint32_t id = (uint32_t)(word >> 32);
     uint32_t wants = (uint32_t)state;
     bool rare = op->struct_size < sizeof *op || (op->fields & MTPROF_OP_PARENT) != 0 ||
-                (wants & MTPROF_WANT_NATIVE_STACKS) != 0 ||
-                ((wants & MTPROF_WANT_TENSORS) != 0 && op->n_tensors != 0);
+                (wants & MTPROF_WANT_NATIVE_STACKS) != 0;
     if (MT_UNLIKELY(!ready || id == 0 || rare)) {
         return false;
     }
@@ -213,7 +295,7 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, bool ready, mtprof_sit
         return true;
     }
     uint64_t *begin = w->cursor;
-    uint64_t *end = fast_payloads(w, wants, id, op, begin + 2);
+    uint64_t *end = fast_payloads(w, state, id, op, begin + 2);
     if (MT_UNLIKELY(end == NULL)) {
         return false;
     }
@@ -272,7 +354,7 @@ mtprof_token mtprof__begin_asked(mtprof_site *site, const mtprof_op *op, uintptr
         memcpy(&own, op, op->struct_size < sizeof own ? op->struct_size : sizeof own);
         own.struct_size = sizeof own;
     }
-    uint32_t epoch = mtprof__ask(w, state, site, &own);
+    uint32_t epoch = mtprof__ask(w, state, site->flags, &own);
     if (MT_LIKELY(mtprof__enter_fast(w))) {
         mtprof_token token = 0;
         uint64_t now = mtprof__load_state();
@@ -318,6 +400,12 @@ void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs, uin
     if (token == 0 || outputs == NULL || count == 0 || !mtprof_wants(MTPROF_WANT_TENSORS)) {
         return;
     }
+    if (MT_LIKELY(count <= FAST_TENSORS)) {
+        uint64_t words[1 + 4 * FAST_TENSORS];
+        uint64_t *end = put_tensors(words, 1, outputs, count);
+        mtprof__attach_payload(token, words, (uint32_t)(end - words));
+        return;
+    }
     mtprof__batch b;
     mtprof__batch_start(&b, 0);
     batch_tensors(&b, 1, outputs, count);
@@ -325,4 +413,25 @@ void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs, uin
         mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
     }
     mtprof__attach_payload(token, b.words, b.count);
+}
+
+mtprof_inputs mtprof_know_inputs(const mtprof_value *inputs, uint32_t count)
+{
+    mtprof_inputs known = {0, 0};
+    uint64_t words[MTPROF__RECORD_MAX], scalars[MTPROF__RECORD_MAX];
+    uint32_t n_words, n_scalars;
+    uint64_t state;
+    bool wanted = inputs != NULL && count != 0 && mtprof_wants(MTPROF_WANT_INPUTS);
+    mtprof__writer *w = wanted ? mtprof__enter_attached(&state, 0) : NULL;
+    if (w == NULL) {
+        return known;
+    }
+    bool strides = (w->wants & MTPROF_WANT_STRIDES) != 0;
+    if (mtprof__encode_inputs(inputs, count, strides, MTPROF__RECORD_MAX, words, &n_words, scalars,
+                              &n_scalars)) {
+        known.id = mtprof__inputs_id(w, 0, words, n_words);
+        known.epoch = (uint32_t)(state >> 32);
+    }
+    mtprof__leave(w);
+    return known;
 }

@@ -78,9 +78,8 @@ static uint32_t language_stack(uint32_t begin_flags, uint32_t *epoch)
     if (MT_LIKELY(w == NULL)) {
         return 0;
     }
-    mtprof_op asked = {.stack = 0};
-    *epoch = mtprof__ask(w, state, NULL, &asked);
-    (void)begin_flags;
+    mtprof_op asked = {.fields = MTPROF_OP_MODULE}; /* there is no place for one */
+    *epoch = mtprof__ask(w, state, begin_flags, &asked);
     return asked.stack;
 }
 
@@ -133,10 +132,43 @@ void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags)
 
 /* ---- payloads that come later ---- */
 
+/* False: nothing was done, take the long way. The writer is entered. */
+MT_INLINE bool attach_fast(mtprof__writer *w, uint64_t state, mtprof_token token,
+                           const uint64_t *payload, uint32_t count)
+{
+    if (MT_UNLIKELY(!mtprof__ready(w, state, 2 + count) || token == MTPROF_LATEST_INSTANT)) {
+        return false;
+    }
+    if (MT_UNLIKELY(!mtprof__token_in(token, state))) {
+        return true;
+    }
+    uint64_t *at = w->cursor;
+    mtprof_token owner = w->payload_of != 0 ? w->payload_of : w->next_token - 1;
+    if (w->payload_at != at || owner != token) {
+        mtprof__put(at++, mtprof__word0(MTPROF_REC_ATTACH, 2, 0, 0));
+        mtprof__put(at++, token & MTPROF__KEY_MASK);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        mtprof__put(at++, payload[i]);
+    }
+    w->payload_of = token;
+    w->payload_at = at;
+    mtprof__publish(w, at);
+    return true;
+}
+
 void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_t count)
 {
     uint64_t state;
-    mtprof__writer *w = mtprof__enter_attached(&state, 0);
+    mtprof__writer *w = mtprof__mine;
+    if (MT_LIKELY(w != NULL && mtprof__enter_fast(w))) {
+        bool done = attach_fast(w, mtprof__load_state(), token, payload, count);
+        mtprof__leave(w);
+        if (MT_LIKELY(done)) {
+            return;
+        }
+    }
+    w = mtprof__enter_attached(&state, 0);
     if (w == NULL) {
         return;
     }

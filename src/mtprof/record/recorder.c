@@ -23,6 +23,7 @@ enum {
 };
 
 static uint32_t last_epoch;
+uint32_t mtprof_i_epoch;
 
 struct mtprof__stuck {
     mtprof__writer *writer;
@@ -52,6 +53,7 @@ void mtprof__recorder_barrier(void)
 uint32_t mtprof__epoch_open(uint32_t wants)
 {
     last_epoch = last_epoch + 1 != UINT32_MAX ? last_epoch + 1 : 1;
+    __atomic_store_n(&mtprof_i_epoch, last_epoch, __ATOMIC_RELAXED);
     /* Publishes mtprof__current and everything it points to. */
     __atomic_store_n(&mtprof__state, (uint64_t)last_epoch << 32 | wants, __ATOMIC_SEQ_CST);
     __atomic_store_n(&mtprof_i_gate, wants, __ATOMIC_RELEASE);

@@ -56,16 +56,16 @@ typedef struct mtprof__writer {
     uint64_t *cursor;
     uint64_t *limit; /* lowered to the cursor to send the owner into the slow path */
     uint64_t next_token;
-    uint64_t time_ref;   /* ticks of the last record with full time */
-    uint64_t end_ticks;  /* of the last end with a short one */
-    uint64_t *committed; /* in the chunk's header */
-    char *records;       /* the chunk's first record */
-    uint64_t state;      /* atomic (W3): the state it is attached to, or none that ever is */
-    uint32_t busy;       /* atomic (W1, W2) */
-    uint32_t asking;     /* atomic: inside the host's language (language.c) */
+    uint64_t time_ref;    /* ticks of the last record with full time */
+    uint64_t end_ticks;   /* of the last end with a short one */
+    uint64_t *committed;  /* in the chunk's header */
+    char *records;        /* the chunk's first record */
+    uint64_t state;       /* atomic (W3): the state it is attached to, or none that ever is */
+    uint32_t busy;        /* atomic (W1, W2) */
+    uint32_t asking;      /* atomic: inside the host's language (language.c) */
     uint64_t begin_state; /* `state`, or none that ever is where the language must be asked first */
-    int64_t depth;       /* scopes begun minus ended on this thread in this epoch */
-    uint64_t others;     /* events that are not begins, since last settled */
+    int64_t depth;        /* scopes begun minus ended on this thread in this epoch */
+    uint64_t others;      /* events that are not begins, since last settled */
 
     /* What only some touch. */
     uint64_t *payload_at; /* where a payload of payload_of may follow, and nowhere else */

@@ -484,3 +484,84 @@ TEST(the_first_gradient_is_taken_over_only_if_nobody_has_it)
     RELEASE(x, w, y, g);
     CHECK_NOTHING_LEFT();
 }
+
+TEST(edges_tell_where_they_lead)
+{
+    mt_tensor *x = LEAF(1, 2, 3, 4);
+    mt_tensor *parts[2] = {NULL, NULL};
+    mt_value halves;
+    mt_op split;
+    REQUIRE_OK(mt_op_find("split", &split));
+    const mt_value args[] = {{.kind = MT_KIND_TENSOR, .of.tensor = x}, mt_int(2), mt_int(0)};
+    REQUIRE_OK(mt_call(split, args, 3, &halves, 1));
+    parts[0] = halves.of.tensors[0];
+    parts[1] = halves.of.tensors[1];
+    mt_tensor *y = mul(parts[1], parts[0]);
+    mt_node *node = mt_tensor_grad_fn(y);
+    CHECK_EQ_U64(mt_node_next_output(node, 0), 1);
+    CHECK_EQ_U64(mt_node_next_output(node, 1), 0);
+    CHECK_EQ_U64(mt_node_next_output(node, 2), 0); /* there is none */
+    mt_node *leaf = mt_node_next(mt_node_next(node, 0), 0);
+    CHECK_EQ_PTR(mt_node_variable(leaf), x);
+    CHECK(mt_node_variable(node) == NULL);
+    mt_value_clear(&halves);
+    RELEASE(x, y);
+    CHECK_NOTHING_LEFT();
+}
+
+TEST(data_is_exchanged_under_a_leaf)
+{
+    mt_tensor *x = LEAF(1, 2);
+    mt_tensor *loss = sum_all(x);
+    CHECK_OK(mt_backward(loss, NULL, 0));
+    mt_tensor *other = VECTOR(5, 6, 7);
+    CHECK_OK(mt_tensor_set_data(x, other));
+    CHECK_VALUES(x, 5, 6, 7);
+    CHECK_VALUES(mt_tensor_grad(x), 1, 1); /* as torch: it is the user's to know */
+    CHECK(mt_tensor_requires_grad(x) && mt_tensor_is_leaf(x));
+    CHECK_EQ_U64(mt_tensor_storage_address(x), mt_tensor_storage_address(other));
+    REQUIRE_OK(mt_zero_(other));
+    CHECK_VALUES(x, 0, 0, 0);
+    CHECK_OK(mt_tensor_set_grad(x, NULL));
+    mt_tensor *again = sum_all(x);
+    CHECK_OK(mt_backward(again, NULL, 0));
+    CHECK_VALUES(mt_tensor_grad(x), 1, 1, 1);
+    CHECK_OK(mt_tensor_set_data(x, x));
+    int64_t two = 2;
+    mt_tensor *whole = NULL;
+    REQUIRE_OK(mt_tensor_from_data((const int64_t[]){1, 2}, MT_DTYPE_I64, &two, 1, MT_CPU, &whole));
+    CHECK_EQ_I64(mt_tensor_set_data(x, whole), MT_ERUNTIME);
+    CHECK_VALUES(x, 0, 0, 0);
+    RELEASE(x, loss, other, again, whole);
+    CHECK_NOTHING_LEFT();
+}
+
+TEST(a_view_that_takes_other_data_is_no_view)
+{
+    mt_tensor *x = LEAF(1, 2, 3);
+    mt_tensor *view = NULL;
+    REQUIRE_OK(mt_alias(x, &view));
+    CHECK(mt_tensor_is_view(view));
+    mt_tensor *other = VECTOR(4);
+    CHECK_OK(mt_tensor_set_data(view, other));
+    CHECK(!mt_tensor_is_view(view));
+    CHECK(mt_tensor_requires_grad(view));
+    CHECK_VALUES(view, 4);
+    CHECK_VALUES(x, 1, 2, 3);
+    RELEASE(x, view, other);
+    CHECK_NOTHING_LEFT();
+}
+
+TEST(an_alias_is_a_view_whose_gradient_passes)
+{
+    mt_tensor *x = LEAF(1, 2);
+    mt_tensor *view = NULL;
+    REQUIRE_OK(mt_alias(x, &view));
+    CHECK_EQ_STR(mt_node_name(mt_tensor_grad_fn(view)), "AliasBackward0");
+    mt_tensor *y = mul(view, view);
+    mt_tensor *loss = sum_all(y);
+    CHECK_OK(mt_backward(loss, NULL, 0));
+    CHECK_VALUES(mt_tensor_grad(x), 2, 4);
+    RELEASE(x, view, y, loss);
+    CHECK_NOTHING_LEFT();
+}

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The gate of CPU alone: OPS, SCOPES, MARKS. */
-#define CPU "0xb"
+#define CPU "0x80b"
 
 /* Ends a case: the profile goes, and nothing is left of it. */
 static void finish(fake_profile *fake)
@@ -515,7 +515,7 @@ TEST(a_device_that_is_not_there_is_a_warning)
     CHECK_OK(mtprof_profile_start(fake.profile));
     CHECK_EQ_U64(mtprof_profile_activities(fake.profile),
                  MTPROF_ACTIVITY_CPU | MTPROF_ACTIVITY_DEVICE);
-    check_log("start prep open:0:0x100f");
+    check_log("start prep open:0:0x180f");
     finish(&fake);
 }
 
@@ -525,15 +525,15 @@ TEST(flags_become_gate_bits_and_metadata)
         uint32_t flags;
         const char *log;
     } cases[] = {
-        {MTPROF_PROFILE_RECORD_SHAPES, "open:0:0x1b json:record_shapes=1"},
-        {MTPROF_PROFILE_MEMORY, "open:0:0x18b json:profile_memory=1"},
-        {MTPROF_PROFILE_WITH_STACK, "open:0:0x4b json:with_stack=1"},
-        {MTPROF_PROFILE_WITH_FLOPS, "open:0:0x21b json:with_flops=1"},
-        {MTPROF_PROFILE_WITH_MODULES, "open:0:0x40b json:with_modules=1"},
-        {MTPROF_PROFILE_TENSOR_IDS, "open:0:0x2b"},
+        {MTPROF_PROFILE_RECORD_SHAPES, "open:0:0x81b json:record_shapes=1"},
+        {MTPROF_PROFILE_MEMORY, "open:0:0x98b json:profile_memory=1"},
+        {MTPROF_PROFILE_WITH_STACK, "open:0:0x84b json:with_stack=1"},
+        {MTPROF_PROFILE_WITH_FLOPS, "open:0:0xa1b json:with_flops=1"},
+        {MTPROF_PROFILE_WITH_MODULES, "open:0:0xc0b json:with_modules=1"},
+        {MTPROF_PROFILE_TENSOR_IDS, "open:0:0x82b"},
         {MTPROF_PROFILE_DETAILS, "open:0:0x80b"},
-        {MTPROF_PROFILE_STRIDES, "open:0:0x201b"},
-        {MTPROF_PROFILE_NATIVE_STACKS, "open:0:0x400b"},
+        {MTPROF_PROFILE_STRIDES, "open:0:0x281b"},
+        {MTPROF_PROFILE_NATIVE_STACKS, "open:0:0x480b"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fake_profile fake;
@@ -617,7 +617,7 @@ TEST(toggling_one_of_two_warns)
     check_log("pause");
     CHECK_OK(
         mtprof_profile_toggle(fake.profile, true, MTPROF_ACTIVITY_DEVICE | MTPROF_ACTIVITY_CPU));
-    check_log("pause resume:0x100f");
+    check_log("pause resume:0x180f");
     fake_fail(FAKE_RESUME, MTPROF_ENOMEM);
     CHECK_EQ_I64(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_CPU), MTPROF_ENOMEM);
     CHECK_EQ_U64(window_of(&fake).collecting, 0);

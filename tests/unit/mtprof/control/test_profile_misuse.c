@@ -338,7 +338,7 @@ TEST(stop_inside_the_other_callbacks)
     fake.in_schedule = stop_once_running;
     CHECK_OK(mtprof_profile_start(fake.profile));
     CHECK_OK(mtprof_profile_step(fake.profile));
-    check_log("start prep open:0:0xb close stop ready");
+    check_log("start prep open:0:0x80b close stop ready");
     CHECK_EQ_I64(fake.n_ready, 1);
     finish(&fake);
 
@@ -474,7 +474,7 @@ TEST(a_callback_may_start_its_own_profile_again)
     CHECK_OK(mtprof_profile_start(fake.profile));
     fake_log_clear();
     CHECK_OK(mtprof_profile_step(fake.profile));
-    check_log("close ready stop start prep shut open:1:0xb");
+    check_log("close ready stop start prep shut open:1:0x80b");
     CHECK_OK(mtprof_profile_stop(fake.profile));
     CHECK_EQ_I64(fake.n_ready, 2);
     finish(&fake);
@@ -530,9 +530,9 @@ TEST(the_observer_is_told_around_each_window)
     fake_profile fake;
     begin_observed(&fake, "SSn");
     CHECK_OK(mtprof_profile_start(fake.profile));
-    check_log("start prep observe+ open:0:0xb");
+    check_log("start prep observe+ open:0:0x80b");
     CHECK_OK(mtprof_profile_step(fake.profile));
-    check_log("observe- close ready prep clear observe+ open:1:0xb");
+    check_log("observe- close ready prep clear observe+ open:1:0x80b");
     observer_result = 9;
     CHECK_EQ_I64(mtprof_profile_step(fake.profile), MTPROF_ECALLBACK);
     check_log("observe- close stop");
@@ -571,7 +571,7 @@ TEST(the_observer_may_stop_the_profile)
     CHECK_OK(mtprof_profile_start(fake.profile));
     observer_stops = true;
     CHECK_OK(mtprof_profile_stop(fake.profile));
-    check_log("start prep observe+ open:0:0xb observe- close stop ready");
+    check_log("start prep observe+ open:0:0x80b observe- close stop ready");
     CHECK_EQ_I64(fake.n_ready, 1);
     finish(&fake);
 }

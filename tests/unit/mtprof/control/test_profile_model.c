@@ -37,7 +37,7 @@ static void say(model *m, const char *word)
 static void apply(model *m, const char *ops)
 {
     char word[32];
-    snprintf(word, sizeof word, "open:%d:0xb", m->step);
+    snprintf(word, sizeof word, "open:%d:0x80b", m->step);
     for (; *ops != '\0'; ops++) {
         switch (*ops) {
         case 'W': say(m, "warn"); break;

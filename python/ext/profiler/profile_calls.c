@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The methods of _mtprof.Profile: calls of libmtprof without the GIL, and what they raise. L1 of
+ * profile_object.c.
+ */
+#include "profiler/profile_object.h"
+
+#include <string.h>
+
+mtprof_profile *profile_call_begin(profile_object *self)
+{
+    if (self->profile == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the profiler was not set up: __init__ was not called, "
+                                            "or the interpreter is at its end");
+        return NULL;
+    }
+    self->calls++;
+    return self->profile;
+}
+
+static void raise_status(profile_object *self, mtprof_status status)
+{
+    static const char not_initialized[] = "Profiler must be initialized";
+    const char *message = mtprof_last_error()->message;
+    if (status == MTPROF_ECALLBACK) {
+        self->failed = false;
+    }
+    if (status == MTPROF_ESTATE &&
+        strncmp(message, not_initialized, sizeof not_initialized - 1) == 0) {
+        PyErr_SetString(PyExc_AssertionError, message);
+        return;
+    }
+    profiler_raise(status, NULL);
+}
+
+PyObject *profile_call_end(profile_object *self, mtprof_status status)
+{
+    self->calls--;
+    if (status != MTPROF_OK) {
+        raise_status(self, status);
+    }
+    if (self->failed) {
+        /* A callback failed while the library dealt with something else. */
+        PyObject *type = NULL, *value = NULL, *trace = NULL;
+        PyErr_Fetch(&type, &value, &trace);
+        self->failed = false;
+        if (py_error_restore()) {
+            PyErr_WriteUnraisable((PyObject *)self);
+        }
+        PyErr_Restore(type, value, trace);
+    }
+    int emitted = profile_warnings_emit(self);
+    if (status != MTPROF_OK || emitted != 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/*
+ * Calls that may replace the results' session; not while save() reads it elsewhere.
+ *
+ * begins: a step's annotation may begin in it. With stacks it has one only if the GIL is kept: L1
+ * gives way then, for calls of a few microseconds. Nobody waits for us meanwhile who could have
+ * what we wait for: a callback of another thread turns us away (EBUSY) before it asks for the GIL.
+ */
+static PyObject *change(PyObject *object, mtprof_status (*function)(mtprof_profile *), bool begins)
+{
+    profile_object *self = profile_of(object);
+    if (self->savers != 0) {
+        PyErr_SetString(PyExc_RuntimeError, "save() of this profiler is running in another thread");
+        return NULL;
+    }
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    self->changes++;
+    PyThreadState *released = begins && self->with_stack ? NULL : PyEval_SaveThread();
+    mtprof_status status = function(profile);
+    if (released != NULL) {
+        PyEval_RestoreThread(released);
+    }
+    self->changes--;
+    return profile_call_end(self, status);
+}
+
+static PyObject *profile_start(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return change(self, mtprof_profile_start, true);
+}
+
+static PyObject *profile_step(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return change(self, mtprof_profile_step, true);
+}
+
+static PyObject *profile_stop(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return change(self, mtprof_profile_stop, false);
+}
+
+static PyObject *profile_prepare_trace(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return change(self, mtprof_profile_prepare_trace, false);
+}
+
+static PyObject *profile_start_trace(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return change(self, mtprof_profile_start_trace, true);
+}
+
+static PyObject *profile_stop_trace(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return change(self, mtprof_profile_stop_trace, false);
+}
+
+static PyObject *profile_toggle(PyObject *object, PyObject *args)
+{
+    profile_object *self = profile_of(object);
+    int enable = 0;
+    unsigned int activities = 0;
+    if (!PyArg_ParseTuple(args, "pI:_toggle", &enable, &activities)) {
+        return NULL;
+    }
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    mtprof_status status;
+    Py_BEGIN_ALLOW_THREADS status = mtprof_profile_toggle(profile, enable != 0, activities);
+    Py_END_ALLOW_THREADS return profile_call_end(self, status);
+}
+
+typedef mtprof_status metadata_call(mtprof_profile *, const char *, size_t, const char *, size_t);
+
+static PyObject *profile_metadata(PyObject *object, PyObject *args)
+{
+    static metadata_call *const kinds[] = {
+        mtprof_profile_add_metadata,
+        mtprof_profile_add_metadata_json,
+        mtprof_profile_preset_metadata_json,
+    };
+    profile_object *self = profile_of(object);
+    int kind = 0;
+    const char *key = NULL, *value = NULL;
+    Py_ssize_t key_length = 0, value_length = 0;
+    if (!PyArg_ParseTuple(args, "is#s#:_metadata", &kind, &key, &key_length, &value,
+                          &value_length)) {
+        return NULL;
+    }
+    if (kind < 0 || kind >= (int)(sizeof kinds / sizeof kinds[0])) {
+        return PyErr_Format(PyExc_ValueError, "_metadata: no kind %d", kind);
+    }
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    mtprof_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        kinds[kind](profile, key, (size_t)key_length, value, (size_t)value_length);
+    Py_END_ALLOW_THREADS return profile_call_end(self, status);
+}
+
+static PyObject *profile_use_custom_trace_id(PyObject *object, PyObject *on)
+{
+    profile_object *self = profile_of(object);
+    int use = PyObject_IsTrue(on);
+    mtprof_profile *profile = use < 0 ? NULL : profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    return profile_call_end(self, mtprof_profile_set_trace_id_callback(
+                                      profile, use ? profile_trace_id_callback : NULL, self));
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static PyObject *profile_trace_id(PyObject *object, PyObject *none)
+{
+    (void)none;
+    char text[MTPROF_TRACE_ID_BYTES] = "";
+    profile_object *self = profile_of(object);
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    mtprof_status status = mtprof_profile_get_trace_id(profile, text, sizeof text);
+    PyObject *said = profile_call_end(self, status);
+    Py_XDECREF(said);
+    if (said == NULL || text[0] != '\0') {
+        return said == NULL ? NULL
+                            : PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *profile_explain(PyObject *object, PyObject *none)
+{
+    (void)none;
+    char text[512] = "";
+    profile_object *self = profile_of(object);
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    mtprof_status status = mtprof_profile_explain_empty(profile, text, sizeof text);
+    PyObject *said = profile_call_end(self, status);
+    Py_XDECREF(said);
+    return said == NULL ? NULL : PyUnicode_FromString(text);
+}
+
+static PyObject *profile_window(PyObject *object, PyObject *none)
+{
+    (void)none;
+    profile_object *self = profile_of(object);
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    mtprof_window w = {.struct_size = sizeof w};
+    PyObject *said = profile_call_end(self, mtprof_profile_window(profile, &w));
+    Py_XDECREF(said);
+    if (said == NULL) {
+        return NULL;
+    }
+    return Py_BuildValue("IIIIILLII", w.results, w.window, w.first_window, w.saved, w.delivered,
+                         (long long)w.first_step, (long long)w.steps, w.collecting, w.sessions);
+}
+
+static PyObject *profile_model(PyObject *object, PyObject *number)
+{
+    profile_object *self = profile_of(object);
+    unsigned long session = PyLong_AsUnsignedLong(number);
+    if (session == (unsigned long)-1 && PyErr_Occurred() != NULL) {
+        return NULL;
+    }
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    mtprof_model_options options = {.struct_size = sizeof options, .session = (uint32_t)session};
+    mtprof_model *model = NULL;
+    mtprof_status status;
+    Py_BEGIN_ALLOW_THREADS status = mtprof_model_of_profile(profile, &options, &model);
+    Py_END_ALLOW_THREADS PyObject *said = profile_call_end(self, status);
+    Py_XDECREF(said);
+    if (said == NULL) {
+        mtprof_model_free(model);
+        return NULL;
+    }
+    return model_object_new(model);
+}
+
+static PyObject *profile_save(PyObject *object, PyObject *path)
+{
+    profile_object *self = profile_of(object);
+    PyObject *bytes = NULL;
+    /* While a callback runs nobody else gets in, so what it saves stays. */
+    if (self->changes != 0 && self->in_callback != PyThreadState_Get()) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "save: the profiler is being started or stopped in another thread");
+        return NULL;
+    }
+    if (!PyUnicode_FSConverter(path, (void *)&bytes)) {
+        return NULL;
+    }
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        Py_DECREF(bytes);
+        return NULL;
+    }
+    mtprof_window w = {.struct_size = sizeof w};
+    mtprof_status status = mtprof_profile_window(profile, &w);
+    mtprof_session *session = NULL;
+    if (status == MTPROF_OK && w.results != MTPROF_RESULTS_NONE) {
+        session = mtprof_profile_session(profile, w.sessions != 0 ? w.sessions - 1 : 0);
+    }
+    PyObject *result = NULL;
+    if (status == MTPROF_OK && session == NULL) {
+        PyErr_SetString(PyExc_AssertionError, "Profiler must be initialized before saving a trace");
+        self->calls--;
+    } else {
+        self->savers++;
+        if (status == MTPROF_OK) {
+            Py_BEGIN_ALLOW_THREADS status = mtprof_session_save(session, PyBytes_AS_STRING(bytes));
+            Py_END_ALLOW_THREADS
+        }
+        self->savers--;
+        if (status == MTPROF_EIO || status == MTPROF_ENOSPC) {
+            profiler_raise(status, PyBytes_AS_STRING(bytes));
+            self->calls--;
+        } else {
+            result = profile_call_end(self, status);
+        }
+    }
+    Py_DECREF(bytes);
+    return result;
+}
+
+static PyObject *get_step_num(PyObject *object, void *closure)
+{
+    (void)closure;
+    mtprof_profile *profile = profile_of(object)->profile;
+    return PyLong_FromLongLong(profile != NULL ? mtprof_profile_step_num(profile) : 0);
+}
+
+static PyObject *get_action(PyObject *object, void *closure)
+{
+    (void)closure;
+    mtprof_profile *profile = profile_of(object)->profile;
+    return PyLong_FromLong(profile != NULL ? (long)mtprof_profile_current_action(profile) : 0);
+}
+
+static PyObject *get_running(PyObject *object, void *closure)
+{
+    (void)closure;
+    mtprof_profile *profile = profile_of(object)->profile;
+    return PyBool_FromLong(profile != NULL && mtprof_profile_is_running(profile));
+}
+
+static PyObject *get_activity_bits(PyObject *object, void *closure)
+{
+    (void)closure;
+    mtprof_profile *profile = profile_of(object)->profile;
+    return PyLong_FromUnsignedLong(profile != NULL ? mtprof_profile_activities(profile) : 0);
+}
+
+PyMethodDef profile_methods[] = {
+    {"_open", (PyCFunction)(void (*)(void))profile_open, METH_VARARGS | METH_KEYWORDS,
+     "Makes the profile; see mtprof_profile_config."},
+    {"_start", profile_start, METH_NOARGS, NULL},
+    {"_step", profile_step, METH_NOARGS, NULL},
+    {"_stop", profile_stop, METH_NOARGS, NULL},
+    {"_prepare_trace", profile_prepare_trace, METH_NOARGS, NULL},
+    {"_start_trace", profile_start_trace, METH_NOARGS, NULL},
+    {"_stop_trace", profile_stop_trace, METH_NOARGS, NULL},
+    {"_toggle", profile_toggle, METH_VARARGS, "_toggle(enable, activity bits)"},
+    {"_metadata", profile_metadata, METH_VARARGS,
+     "_metadata(kind, key, value); kind 0: text, 1: JSON, 2: JSON for every window"},
+    {"_use_custom_trace_id", profile_use_custom_trace_id, METH_O, NULL},
+    {"_trace_id", profile_trace_id, METH_NOARGS, NULL},
+    {"_explain", profile_explain, METH_NOARGS, "Why the results are empty, in one line."},
+    {"_window", profile_window, METH_NOARGS, "mtprof_window as a tuple, from `results` on."},
+    {"_model", profile_model, METH_O, "The results of a session (from 1; 0: the latest)."},
+    {"_save", profile_save, METH_O, "Writes the latest session's trace to a file."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyGetSetDef profile_getset[] = {
+    {"_step_num", get_step_num, NULL, NULL, NULL},
+    {"_action", get_action, NULL, NULL, NULL},
+    {"_running", get_running, NULL, "From start to stop.", NULL},
+    {"_activity_bits", get_activity_bits, NULL, "What is in fact looked at.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Small things that data in and out share: rows that only profiles see, and methods that parts of
+ * this extension add to torch.Tensor.
+ */
+#include "tensors/tensors_data.h"
+
+typedef int unary_row(mt_tensor *self, mt_tensor **out);
+
+static unary_row *const rows[DATA_ROW_COUNT] = {
+    [DATA_ALIAS] = mt_alias,
+    [DATA_LIFT_FRESH] = mt_lift_fresh,
+    [DATA_DETACH_] = mt_detach_,
+    [DATA_RESOLVE_CONJ] = mt_resolve_conj,
+    [DATA_RESOLVE_NEG] = mt_resolve_neg,
+};
+
+mt_tensor *data_pass(mt_tensor *tensor, data_row row)
+{
+    mt_tensor *out = NULL;
+    int status = rows[row](tensor, &out);
+    mt_tensor_release(tensor);
+    if (status != MT_OK) {
+        tensors_raise(status);
+    }
+    return out;
+}
+
+mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool copy)
+{
+    mt_tensor *out = NULL;
+    tensors_pause pause;
+    bool large = mt_tensor_numel(tensor) > 1 << 15;
+    if (large) {
+        tensors_release_gil(&pause);
+    }
+    int status = mt_to_with(tensor, dtype, device, false, copy, &out);
+    if (large) {
+        tensors_take_gil(&pause);
+    }
+    mt_tensor_release(tensor);
+    if (status != MT_OK) {
+        tensors_raise(status);
+    }
+    return out;
+}
+
+int data_add_methods(PyMethodDef *methods)
+{
+    for (PyMethodDef *method = methods; method->ml_name != NULL; method++) {
+        PyObject *descriptor = PyDescr_NewMethod(tensors.tensor_type, method);
+        if (descriptor == NULL) {
+            return -1;
+        }
+        int failed =
+            PyObject_SetAttrString((PyObject *)tensors.tensor_type, method->ml_name, descriptor);
+        Py_DECREF(descriptor);
+        if (failed != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}

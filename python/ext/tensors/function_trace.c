@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions as ops in profiles. See function_trace.h.
+ *
+ * T1 A site lives as long as the process; there is one a name, at most MAX_SITES.
+ */
+#include "tensors/function_trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_SITES = 4096,
+    MAX_SHOWN = 32 /* arguments */
+};
+
+uint64_t mt_next_sequence(void) __attribute__((weak));
+
+static PyObject *sites; /* name -> address of the site */
+
+/* The site of a name; NULL: too many of them, or no memory. */
+static mtprof_site *site_of(const char *name)
+{
+    if (sites == NULL) {
+        sites = PyDict_New();
+    }
+    PyObject *known = sites == NULL ? NULL : PyDict_GetItemString(sites, name);
+    if (known != NULL) {
+        return PyLong_AsVoidPtr(known);
+    }
+    if (sites == NULL || PyDict_GET_SIZE(sites) >= MAX_SITES) {
+        return NULL;
+    }
+    size_t length = strlen(name);
+    mtprof_site *site = calloc(1, sizeof(*site) + length + 1);
+    PyObject *address = site == NULL ? NULL : PyLong_FromVoidPtr(site);
+    if (address == NULL || PyDict_SetItemString(sites, name, address) != 0) {
+        Py_XDECREF(address);
+        free(site);
+        return NULL;
+    }
+    Py_DECREF(address);
+    char *copy = (char *)(site + 1);
+    memcpy(copy, name, length + 1);
+    site->flags = MTPROF_KIND_OP;
+    site->name = copy;
+    site->file = "";
+    return site;
+}
+
+static uint32_t type_id(mt_dtype dtype)
+{
+    static const char *const names[MT_DTYPE_COUNT] = {
+#define X(name, value, text, bytes, category, profiler) profiler,
+#include <mindtorch/dtype.def>
+#undef X
+    };
+    return mtprof_intern(names[dtype], strlen(names[dtype]));
+}
+
+static mtprof_value shown_tensor(const mt_tensor *tensor, mtprof_tensor_ref *ref)
+{
+    mt_device device = mt_tensor_device(tensor);
+    *ref = (mtprof_tensor_ref){
+        .tensor = mt_tensor_id(tensor),
+        .storage = mt_tensor_storage_address(tensor),
+        .offset = mt_tensor_offset(tensor),
+        .version = mt_tensor_version(tensor),
+        .device = device == MT_CPU ? 0 : ((uint32_t)device & 255U) + 1,
+    };
+    return (mtprof_value){
+        .kind = MTPROF_INPUT_TENSOR,
+        .n_dims = (uint8_t)mt_tensor_n_dims(tensor),
+        .type = type_id(mt_tensor_dtype(tensor)),
+        .of.sizes = mt_tensor_sizes(tensor),
+        .strides = mt_tensor_strides(tensor),
+    };
+}
+
+static mtprof_value shown_number(PyObject *arg)
+{
+    mtprof_value value = {.kind = MTPROF_INPUT_NONE};
+    if (PyBool_Check(arg)) {
+        value.kind = MTPROF_INPUT_BOOL;
+        value.of.integer = arg == Py_True;
+    } else if (PyFloat_Check(arg)) {
+        value.kind = MTPROF_INPUT_DOUBLE;
+        value.of.real = PyFloat_AS_DOUBLE(arg);
+    } else if (PyLong_Check(arg)) {
+        int overflow = 0;
+        value.of.integer = PyLong_AsLongLongAndOverflow(arg, &overflow);
+        value.kind = overflow == 0 ? MTPROF_INPUT_INT : MTPROF_INPUT_NONE;
+    }
+    if (value.kind != MTPROF_INPUT_NONE) {
+        value.type = mtprof_intern("Scalar", 6);
+    }
+    return value;
+}
+
+mtprof_token function_trace_begin(PyObject *cls, PyObject *args, bool graph)
+{
+    const char *name = ((PyTypeObject *)cls)->tp_name;
+    mtprof_site *site = site_of(name);
+    if (site == NULL) {
+        PyErr_Clear();
+        return mtprof_begin_named(name, strlen(name), MTPROF_KIND_OP);
+    }
+    mtprof_value values[MAX_SHOWN];
+    mtprof_tensor_ref refs[MAX_SHOWN];
+    Py_ssize_t count = PyTuple_GET_SIZE(args) < MAX_SHOWN ? PyTuple_GET_SIZE(args) : MAX_SHOWN;
+    mtprof_op op = {.struct_size = sizeof(op), .inputs = values, .tensors = refs};
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *arg = PyTuple_GET_ITEM(args, i);
+        if (tensor_check(arg)) {
+            values[op.n_inputs++] = shown_tensor(tensor_of(arg), &refs[op.n_tensors]);
+            op.n_tensors++;
+        } else {
+            values[op.n_inputs++] = shown_number(arg);
+        }
+    }
+    if (graph && mt_next_sequence != NULL) {
+        op.fields |= MTPROF_OP_SEQUENCE;
+        op.sequence = mt_next_sequence();
+    }
+    return mtprof_op_begin(site, &op);
+}

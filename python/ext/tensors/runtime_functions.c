@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the library keeps for the whole process: threads, default type, devices and their memory.
+ */
+#include "tensors/tensors_state.h"
+
+static PyObject *set_num_threads(PyObject *module, PyObject *object)
+{
+    (void)module;
+    int64_t count = 0;
+    int is_int = int_try(object, &count);
+    if (is_int == 0) {
+        return PyErr_Format(PyExc_TypeError, "set_num_threads expects an int, but got %s",
+                            Py_TYPE(object)->tp_name);
+    }
+    if (is_int < 0) {
+        return NULL;
+    }
+    if (count < 1 || count > UINT32_MAX) {
+        PyErr_SetString(PyExc_RuntimeError, "set_num_threads expects a positive integer");
+        return NULL;
+    }
+    int status = mt_set_num_threads((uint32_t)count);
+    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+}
+
+static PyObject *get_num_threads(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLong(mt_num_threads());
+}
+
+static PyObject *set_default_dtype(PyObject *module, PyObject *object)
+{
+    (void)module;
+    mt_dtype dtype = MT_DTYPE_NONE;
+    if (!Py_IS_TYPE(object, tensors.dtype_type)) {
+        return PyErr_Format(PyExc_TypeError, "invalid dtype object: %R", object);
+    }
+    if (dtype_from_object(object, &dtype) != 0) {
+        return NULL;
+    }
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        PyErr_SetString(PyExc_TypeError,
+                        "only floating-point types are supported as the default type");
+        return NULL;
+    }
+    int status = mt_set_default_dtype(dtype);
+    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+}
+
+static PyObject *get_default_dtype(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return dtype_to_object(mt_default_dtype());
+}
+
+static PyObject *promote_types(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *first = NULL, *second = NULL;
+    if (!PyArg_ParseTuple(args, "O!O!:promote_types", tensors.dtype_type, &first,
+                          tensors.dtype_type, &second)) {
+        return NULL;
+    }
+    return dtype_to_object(
+        mt_promote_types(((dtype_object *)first)->dtype, ((dtype_object *)second)->dtype));
+}
+
+static PyObject *device_count(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLong(mt_device_count(MT_DEVICE_TYPE_NPU));
+}
+
+static PyObject *synchronize(PyObject *module, PyObject *object)
+{
+    (void)module;
+    mt_device device = MT_CPU;
+    if (device_from_object(object, &device) != 0) {
+        return NULL;
+    }
+    tensors_pause pause;
+    tensors_release_gil(&pause);
+    int status = mt_device_synchronize(device);
+    tensors_take_gil(&pause);
+    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+}
+
+static PyObject *memory_stats(PyObject *module, PyObject *object)
+{
+    (void)module;
+    mt_device device = MT_CPU;
+    if (device_from_object(object, &device) != 0) {
+        return NULL;
+    }
+    mt_memory_stats stats = {.struct_size = sizeof stats};
+    int status = mt_device_memory_stats(device, &stats);
+    if (status != MT_OK) {
+        return tensors_raise(status);
+    }
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "allocated_bytes.all.current",
+                         (unsigned long long)stats.allocated_bytes, "allocated_bytes.all.peak",
+                         (unsigned long long)stats.peak_allocated_bytes,
+                         "reserved_bytes.all.current", (unsigned long long)stats.reserved_bytes,
+                         "reserved_bytes.all.peak", (unsigned long long)stats.peak_reserved_bytes,
+                         "allocation.all.allocated", (unsigned long long)stats.allocations,
+                         "allocation.all.freed", (unsigned long long)stats.releases);
+}
+
+static PyObject *call_device(PyObject *object, int (*function)(mt_device))
+{
+    mt_device device = MT_CPU;
+    if (device_from_object(object, &device) != 0) {
+        return NULL;
+    }
+    int status = function(device);
+    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+}
+
+static PyObject *reset_peaks(PyObject *module, PyObject *object)
+{
+    (void)module;
+    return call_device(object, mt_device_reset_peaks);
+}
+
+static PyObject *empty_cache(PyObject *module, PyObject *object)
+{
+    (void)module;
+    return call_device(object, mt_device_empty_cache);
+}
+
+static PyMethodDef functions[] = {
+    {"set_num_threads", set_num_threads, METH_O, NULL},
+    {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
+    {"set_default_dtype", set_default_dtype, METH_O, NULL},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS, NULL},
+    {"promote_types", promote_types, METH_VARARGS, NULL},
+    {"_device_count", device_count, METH_NOARGS, NULL},
+    {"_device_synchronize", synchronize, METH_O, NULL},
+    {"_device_memory_stats", memory_stats, METH_O, NULL},
+    {"_device_reset_peaks", reset_peaks, METH_O, NULL},
+    {"_device_empty_cache", empty_cache, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+py_part runtime_functions_start;
+int runtime_functions_start(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Methods of tensors that are not rows of the op table. What has no need of C is in
+ * mindtorch_v2/_functions.py and _tensor.py.
+ */
+#include "tensors/tensor_parts.h"
+
+/* A dimension, counted from the end where negative. */
+static int dim_of(PyObject *self, const char *who, PyObject *object, uint32_t *dim)
+{
+    int64_t count = mt_tensor_n_dims(tensor_of(self));
+    int64_t given = 0;
+    int is_int = int_try(object, &given);
+    if (is_int == 0) {
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'dim' (position 1) must be int, not %s", who,
+                     Py_TYPE(object)->tp_name);
+    }
+    if (is_int <= 0) {
+        return -1;
+    }
+    if (count == 0) {
+        PyErr_Format(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions",
+                     (long long)given);
+        return -1;
+    }
+    if (given < -count || given >= count) {
+        PyErr_Format(PyExc_IndexError,
+                     "Dimension out of range (expected to be in range of [%lld, %lld], but got "
+                     "%lld)",
+                     (long long)-count, (long long)(count - 1), (long long)given);
+        return -1;
+    }
+    *dim = (uint32_t)(given < 0 ? given + count : given);
+    return 0;
+}
+
+static PyObject *get_size(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static const char *const names[] = {"dim", NULL};
+    PyObject *which = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:size", KEYWORD_NAMES(names), &which)) {
+        return NULL;
+    }
+    const mt_tensor *tensor = tensor_of(self);
+    if (which == Py_None) {
+        return size_from_ints(mt_tensor_sizes(tensor), mt_tensor_n_dims(tensor));
+    }
+    uint32_t dim = 0;
+    return dim_of(self, "size", which, &dim) != 0
+               ? NULL
+               : PyLong_FromLongLong(mt_tensor_sizes(tensor)[dim]);
+}
+
+static PyObject *get_stride(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static const char *const names[] = {"dim", NULL};
+    PyObject *which = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:stride", KEYWORD_NAMES(names), &which)) {
+        return NULL;
+    }
+    const mt_tensor *tensor = tensor_of(self);
+    uint32_t dim = 0;
+    if (which != Py_None) {
+        return dim_of(self, "stride", which, &dim) != 0
+                   ? NULL
+                   : PyLong_FromLongLong(mt_tensor_strides(tensor)[dim]);
+    }
+    uint32_t count = mt_tensor_n_dims(tensor);
+    PyObject *strides = PyTuple_New(count);
+    for (; strides != NULL && dim < count; dim++) {
+        PyObject *stride = PyLong_FromLongLong(mt_tensor_strides(tensor)[dim]);
+        if (stride == NULL) {
+            Py_CLEAR(strides);
+            break;
+        }
+        PyTuple_SET_ITEM(strides, dim, stride);
+    }
+    return strides;
+}
+
+static PyObject *get_dim(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(mt_tensor_n_dims(tensor_of(self)));
+}
+
+static PyObject *get_numel(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(mt_tensor_numel(tensor_of(self)));
+}
+
+static PyObject *get_offset(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(mt_tensor_offset(tensor_of(self)));
+}
+
+static PyObject *get_element_size(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(mt_dtype_size(mt_tensor_dtype(tensor_of(self))));
+}
+
+/* Of the first element: a number to compare. 0 for tensors without elements. */
+static PyObject *get_data_ptr(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const mt_tensor *tensor = tensor_of(self);
+    if (mt_tensor_numel(tensor) == 0) {
+        return PyLong_FromLong(0);
+    }
+    uint64_t offset = (uint64_t)mt_tensor_offset(tensor) * mt_dtype_size(mt_tensor_dtype(tensor));
+    return PyLong_FromUnsignedLongLong(mt_tensor_storage_address(tensor) + offset);
+}
+
+/* Where the storage is and how long: tensors with the same address share it. */
+static PyObject *get_storage(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const mt_tensor *tensor = tensor_of(self);
+    return Py_BuildValue("KK", (unsigned long long)mt_tensor_storage_address(tensor),
+                         (unsigned long long)mt_tensor_storage_bytes(tensor));
+}
+
+static PyObject *is_contiguous(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static const char *const names[] = {"memory_format", NULL};
+    PyObject *format = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:is_contiguous", KEYWORD_NAMES(names),
+                                     &format)) {
+        return NULL;
+    }
+    if (format != Py_None && (!Py_IS_TYPE(format, tensors.format_type) ||
+                              ((named_object *)format)->value == FORMAT_CHANNELS_LAST)) {
+        PyErr_Format(PyExc_NotImplementedError,
+                     "is_contiguous(): memory_format %R is not implemented", format);
+        return NULL;
+    }
+    return PyBool_FromLong(mt_tensor_is_contiguous(tensor_of(self)));
+}
+
+static PyObject *is_floating_point(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(mt_dtype_category(mt_tensor_dtype(tensor_of(self))) == MT_CATEGORY_REAL);
+}
+
+static PyObject *is_signed(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    mt_dtype dtype = mt_tensor_dtype(tensor_of(self));
+    return PyBool_FromLong(dtype != MT_DTYPE_BOOL && dtype != MT_DTYPE_U8);
+}
+
+static PyObject *is_complex(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    Py_RETURN_FALSE;
+}
+
+static PyObject *is_view(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(mt_tensor_is_view(tensor_of(self)));
+}
+
+static PyObject *is_same_size(PyObject *self, PyObject *other)
+{
+    if (!tensor_check(other)) {
+        PyErr_Format(PyExc_TypeError,
+                     "is_same_size(): argument 'other' (position 1) must be Tensor, not %s",
+                     Py_TYPE(other)->tp_name);
+        return NULL;
+    }
+    const mt_tensor *a = tensor_of(self), *b = tensor_of(other);
+    bool same = mt_tensor_n_dims(a) == mt_tensor_n_dims(b);
+    for (uint32_t i = 0; same && i < mt_tensor_n_dims(a); i++) {
+        same = mt_tensor_sizes(a)[i] == mt_tensor_sizes(b)[i];
+    }
+    return PyBool_FromLong(same);
+}
+
+/* ---- the graph ---- */
+
+static PyObject *requires_grad_(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static const char *const names[] = {"requires_grad", NULL};
+    PyObject *flag = Py_True;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_", KEYWORD_NAMES(names),
+                                     &flag)) {
+        return NULL;
+    }
+    if (!PyBool_Check(flag)) {
+        PyErr_Format(PyExc_TypeError,
+                     "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
+                     Py_TYPE(flag)->tp_name);
+        return NULL;
+    }
+    int status = mt_tensor_set_requires_grad(tensor_of(self), flag == Py_True);
+    return status != MT_OK ? tensors_raise(status) : Py_NewRef(self);
+}
+
+static PyObject *retain_grad(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    int status = mt_tensor_retain_grad(tensor_of(self));
+    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+}
+
+static PyObject *detach_(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    int status = mt_tensor_detach_inplace(tensor_of(self));
+    return status != MT_OK ? tensors_raise(status) : Py_NewRef(self);
+}
+
+/* ---- types and devices ---- */
+
+#define TO_TYPE(name, dtype)                                     \
+    static PyObject *to_##name(PyObject *self, PyObject *unused) \
+    {                                                            \
+        (void)unused;                                            \
+        return tensor_to_type(self, dtype);                      \
+    }
+TO_TYPE(float, MT_DTYPE_F32)
+TO_TYPE(double, MT_DTYPE_F64)
+TO_TYPE(half, MT_DTYPE_F16)
+TO_TYPE(bfloat16, MT_DTYPE_BF16)
+TO_TYPE(int, MT_DTYPE_I32)
+TO_TYPE(long, MT_DTYPE_I64)
+TO_TYPE(byte, MT_DTYPE_U8)
+TO_TYPE(bool, MT_DTYPE_BOOL)
+
+static PyObject *to_cpu(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return tensor_to_device(self, MT_CPU);
+}
+
+static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static const char *const names[] = {"device", "non_blocking", NULL};
+    PyObject *which = Py_None;
+    int non_blocking = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Op:npu", KEYWORD_NAMES(names), &which,
+                                     &non_blocking)) {
+        return NULL;
+    }
+    mt_device device = MT_NPU;
+    if (which != Py_None && device_from_object(which, &device) != 0) {
+        return NULL;
+    }
+    if (device < MT_NPU) {
+        PyErr_Format(PyExc_ValueError, "npu(): invalid device %R, must be an accelerator", which);
+        return NULL;
+    }
+    return tensor_to_device(self, device);
+}
+
+#define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
+
+PyMethodDef tensor_methods[] = {
+    {"_make_subclass", KEYWORDS(tensor_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     NULL},
+    {"size", KEYWORDS(get_size), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"stride", KEYWORDS(get_stride), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"dim", get_dim, METH_NOARGS, NULL},
+    {"ndimension", get_dim, METH_NOARGS, NULL},
+    {"numel", get_numel, METH_NOARGS, NULL},
+    {"nelement", get_numel, METH_NOARGS, NULL},
+    {"storage_offset", get_offset, METH_NOARGS, NULL},
+    {"element_size", get_element_size, METH_NOARGS, NULL},
+    {"data_ptr", get_data_ptr, METH_NOARGS, NULL},
+    {"_storage", get_storage, METH_NOARGS, "address and bytes of the storage"},
+    {"is_contiguous", KEYWORDS(is_contiguous), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"is_floating_point", is_floating_point, METH_NOARGS, NULL},
+    {"is_signed", is_signed, METH_NOARGS, NULL},
+    {"is_complex", is_complex, METH_NOARGS, NULL},
+    {"_is_view", is_view, METH_NOARGS, NULL},
+    {"is_same_size", is_same_size, METH_O, NULL},
+    {"requires_grad_", KEYWORDS(requires_grad_), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"retain_grad", retain_grad, METH_NOARGS, NULL},
+    {"detach_", detach_, METH_NOARGS, NULL},
+    {"to", KEYWORDS(tensor_to), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"float", to_float, METH_NOARGS, NULL},
+    {"double", to_double, METH_NOARGS, NULL},
+    {"half", to_half, METH_NOARGS, NULL},
+    {"bfloat16", to_bfloat16, METH_NOARGS, NULL},
+    {"int", to_int, METH_NOARGS, NULL},
+    {"long", to_long, METH_NOARGS, NULL},
+    {"byte", to_byte, METH_NOARGS, NULL},
+    {"bool", to_bool, METH_NOARGS, NULL},
+    {"cpu", to_cpu, METH_NOARGS, NULL},
+    {"npu", KEYWORDS(to_npu), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"cuda", KEYWORDS(to_npu), METH_VARARGS | METH_KEYWORDS, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes of tensors that are no ops: shape, type, place, and their part in a graph.
+ */
+#include "tensors/tensor_parts.h"
+#include "tensors/tensors_node.h"
+
+static PyObject *get_shape(PyObject *self, void *context)
+{
+    (void)context;
+    const mt_tensor *tensor = tensor_of(self);
+    return size_from_ints(mt_tensor_sizes(tensor), mt_tensor_n_dims(tensor));
+}
+
+static PyObject *get_dtype(PyObject *self, void *context)
+{
+    (void)context;
+    return dtype_to_object(mt_tensor_dtype(tensor_of(self)));
+}
+
+static PyObject *get_device(PyObject *self, void *context)
+{
+    (void)context;
+    return device_to_object(mt_tensor_device(tensor_of(self)));
+}
+
+static PyObject *get_ndim(PyObject *self, void *context)
+{
+    (void)context;
+    return PyLong_FromUnsignedLong(mt_tensor_n_dims(tensor_of(self)));
+}
+
+static PyObject *get_itemsize(PyObject *self, void *context)
+{
+    (void)context;
+    return PyLong_FromSize_t(mt_dtype_size(mt_tensor_dtype(tensor_of(self))));
+}
+
+static PyObject *get_nbytes(PyObject *self, void *context)
+{
+    (void)context;
+    const mt_tensor *tensor = tensor_of(self);
+    return PyLong_FromLongLong(mt_tensor_numel(tensor) *
+                               (int64_t)mt_dtype_size(mt_tensor_dtype(tensor)));
+}
+
+static PyObject *get_version(PyObject *self, void *context)
+{
+    (void)context;
+    return PyLong_FromUnsignedLong(mt_tensor_version(tensor_of(self)));
+}
+
+static PyObject *get_layout(PyObject *self, void *context)
+{
+    (void)self;
+    (void)context;
+    return Py_NewRef(tensors.strided);
+}
+
+static PyObject *get_is_npu(PyObject *self, void *context)
+{
+    (void)context;
+    return PyBool_FromLong(mt_tensor_device(tensor_of(self)) >= MT_NPU);
+}
+
+static PyObject *get_is_cpu(PyObject *self, void *context)
+{
+    (void)context;
+    return PyBool_FromLong(mt_tensor_device(tensor_of(self)) == MT_CPU);
+}
+
+static PyObject *get_false(PyObject *self, void *context)
+{
+    (void)self;
+    (void)context;
+    Py_RETURN_FALSE;
+}
+
+static PyObject *get_self(PyObject *self, void *context)
+{
+    (void)context;
+    return Py_NewRef(self);
+}
+
+static PyObject *get_zero(PyObject *self, void *context)
+{
+    (void)self;
+    (void)context;
+    return PyLong_FromLong(0);
+}
+
+/* ---- other sides ---- */
+
+/* All dimensions the other way round. */
+static PyObject *get_T(PyObject *self, void *context)
+{
+    (void)context;
+    mt_tensor *tensor = tensor_of(self);
+    uint32_t count = mt_tensor_n_dims(tensor);
+    int64_t dims[MT_MAX_DIMS];
+    for (uint32_t i = 0; i < count; i++) {
+        dims[i] = (int64_t)count - 1 - i;
+    }
+    mt_value args[2] = {value_tensor(tensor),
+                        {.kind = MT_KIND_INTS, .count = count, .of.ints = dims}};
+    return operator_call(OPERATOR_NUMPY_T, args, operator_has[OPERATOR_NUMPY_T] ? 1 : 2);
+}
+
+static PyObject *get_mT(PyObject *self, void *context)
+{
+    mt_tensor *tensor = tensor_of(self);
+    if (mt_tensor_n_dims(tensor) < 2) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "tensor.%s is only supported on matrices or batches of matrices. Got %u-D "
+                     "tensor.",
+                     (const char *)context, mt_tensor_n_dims(tensor));
+        return NULL;
+    }
+    mt_value args[3] = {value_tensor(tensor), mt_int(-2), mt_int(-1)};
+    return operator_call(OPERATOR_MT, args, operator_has[OPERATOR_MT] ? 1 : 3);
+}
+
+/* ---- the graph ---- */
+
+static PyObject *get_requires_grad(PyObject *self, void *context)
+{
+    (void)context;
+    return PyBool_FromLong(mt_tensor_requires_grad(tensor_of(self)));
+}
+
+static int set_requires_grad(PyObject *self, PyObject *value, void *context)
+{
+    (void)context;
+    if (value == NULL || !PyBool_Check(value)) {
+        PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool");
+        return -1;
+    }
+    int status = mt_tensor_set_requires_grad(tensor_of(self), value == Py_True);
+    if (status != MT_OK) {
+        tensors_raise(status);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *get_grad(PyObject *self, void *context)
+{
+    (void)context;
+    return tensor_wrap_borrowed(mt_tensor_grad(tensor_of(self)));
+}
+
+static int set_grad(PyObject *self, PyObject *value, void *context)
+{
+    (void)context;
+    mt_tensor *grad = NULL;
+    if (value != NULL && value != Py_None) {
+        if (!tensor_check(value)) {
+            PyErr_Format(PyExc_TypeError,
+                         "assigned grad expected to be a Tensor or None but got grad of type %s",
+                         Py_TYPE(value)->tp_name);
+            return -1;
+        }
+        if (value == self) {
+            PyErr_SetString(PyExc_RuntimeError, "can't assign Variable as its own grad");
+            return -1;
+        }
+        grad = tensor_of(value);
+    }
+    int status = mt_tensor_set_grad(tensor_of(self), grad);
+    if (status != MT_OK) {
+        tensors_raise(status);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *get_grad_fn(PyObject *self, void *context)
+{
+    (void)context;
+    return node_wrap(mt_tensor_grad_fn(tensor_of(self)));
+}
+
+static PyObject *get_is_leaf(PyObject *self, void *context)
+{
+    (void)context;
+    return PyBool_FromLong(mt_tensor_is_leaf(tensor_of(self)));
+}
+
+/* The elements without the graph. No op is seen, as in torch: an empty tensor takes them over. */
+static PyObject *get_data(PyObject *self, void *context)
+{
+    (void)context;
+    mt_tensor *tensor = tensor_of(self);
+    const int64_t none = 0;
+    mt_tensor *alias = NULL;
+    int status = mt_tensor_from_data(NULL, mt_tensor_dtype(tensor), &none, 1, MT_CPU, &alias);
+    if (status == MT_OK) {
+        status = mt_tensor_set_data(alias, tensor);
+    }
+    if (status != MT_OK) {
+        mt_tensor_release(alias);
+        return tensors_raise(status);
+    }
+    return tensor_wrap(alias);
+}
+
+static int set_data(PyObject *self, PyObject *value, void *context)
+{
+    (void)context;
+    if (value == NULL || !tensor_check(value)) {
+        PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s",
+                     value == NULL ? "nothing" : Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    int status = mt_tensor_set_data(tensor_of(self), tensor_of(value));
+    if (status != MT_OK) {
+        tensors_raise(status);
+        return -1;
+    }
+    return 0;
+}
+
+PyGetSetDef tensor_properties[] = {
+    {"__dict__", tensor_get_dict, tensor_set_dict, NULL, NULL},
+    {"shape", get_shape, NULL, "torch.Size of the tensor", NULL},
+    {"dtype", get_dtype, NULL, NULL, NULL},
+    {"device", get_device, NULL, NULL, NULL},
+    {"ndim", get_ndim, NULL, NULL, NULL},
+    {"itemsize", get_itemsize, NULL, NULL, NULL},
+    {"nbytes", get_nbytes, NULL, NULL, NULL},
+    {"_version", get_version, NULL, "how often the storage was written in place", NULL},
+    {"layout", get_layout, NULL, NULL, NULL},
+    {"is_npu", get_is_npu, NULL, NULL, NULL},
+    {"is_cuda", get_is_npu, NULL, "the same as is_npu", NULL},
+    {"is_cpu", get_is_cpu, NULL, NULL, NULL},
+    {"is_sparse", get_false, NULL, NULL, NULL},
+    {"is_quantized", get_false, NULL, NULL, NULL},
+    {"is_meta", get_false, NULL, NULL, NULL},
+    {"is_nested", get_false, NULL, NULL, NULL},
+    {"real", get_self, NULL, NULL, NULL},
+    {"output_nr", get_zero, NULL, NULL, NULL},
+    {"T", get_T, NULL, NULL, NULL},
+    {"mT", get_mT, NULL, NULL, (char[]){"mT"}},
+    {"H", get_mT, NULL, NULL, (char[]){"H"}},
+    {"mH", get_mT, NULL, NULL, (char[]){"mH"}},
+    {"requires_grad", get_requires_grad, set_requires_grad, NULL, NULL},
+    {"grad", get_grad, set_grad, NULL, NULL},
+    {"grad_fn", get_grad_fn, NULL, NULL, NULL},
+    {"is_leaf", get_is_leaf, NULL, NULL, NULL},
+    {"data", get_data, set_data, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};

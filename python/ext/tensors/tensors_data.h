@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Python's data as tensors: numbers, sequences, NumPy arrays, buffers.
+ *
+ *     data ──sizes──► empty ──fill──► to ──► lift_fresh [──► detach_]        (the rows torch shows)
+ */
+#ifndef PYTHON_EXT_TENSORS_TENSORS_DATA_H
+#define PYTHON_EXT_TENSORS_TENSORS_DATA_H
+
+#include "tensors/tensors_state.h"
+
+/* Numbers and nested sequences. dtype NONE: as torch infers it. `indexing`: bool and uint8 stay
+ * what they are, everything else becomes int64. NULL: exception. */
+mt_tensor *data_from_sequence(PyObject *data, mt_dtype dtype, mt_device device, bool indexing);
+
+/* A NumPy array or scalar? numpy is never imported for the question. */
+bool data_is_array(PyObject *object);
+bool data_is_array_scalar(PyObject *object);
+
+/* A tensor over a NumPy array's memory, without a copy. NULL: exception. */
+mt_tensor *data_from_array(PyObject *array);
+
+/* The dtype of a NumPy array or scalar. -1: exception. */
+int data_array_dtype(PyObject *array, mt_dtype *dtype);
+
+/* Rows that change no element but are seen in torch's profiles. They take a reference and give one.
+ * NULL: exception. */
+typedef enum data_row {
+    DATA_ALIAS,
+    DATA_LIFT_FRESH,
+    DATA_DETACH_,
+    DATA_RESOLVE_CONJ,
+    DATA_RESOLVE_NEG,
+    DATA_ROW_COUNT
+} data_row;
+mt_tensor *data_pass(mt_tensor *tensor, data_row row);
+
+/* to(), releasing its argument. NONE: as it is. NULL: exception. */
+mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool copy);
+
+/* PyArg_ParseTupleAndKeywords() wants its names without const, though it only reads them. */
+#define DATA_KEYWORDS(names) ((char **)(uintptr_t)(names))
+
+/* Adds methods to torch.Tensor (they stand in a list that ends with a NULL name). */
+int data_add_methods(PyMethodDef *methods);
+
+#endif /* PYTHON_EXT_TENSORS_TENSORS_DATA_H */

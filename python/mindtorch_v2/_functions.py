@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of torch that are no rows of the op table: made of rows, in Python.
+
+What is listed in METHODS is a method of Tensor too.
+"""
+
+from . import _C
+from ._C import Tensor, ops as _ops
+from ._einsum import einsum
+
+_builtin_max = max
+
+
+def _tensors(name, tensors):
+    """f(a, b) and f([a, b]) alike."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tensors[0]
+    for i, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(tensor).__name__}")
+    return tensors
+
+
+def _numbers(sizes):
+    """f(2, 3) and f((2, 3)) alike."""
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+
+
+# ---- questions ----
+
+def is_tensor(obj):
+    """Whether it is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input):
+    """Whether its elements are floating-point numbers."""
+    return input.is_floating_point()
+
+
+def is_complex(input):
+    """Never: there are no complex tensors here."""
+    return input.is_complex()
+
+
+def is_nonzero(input):
+    """The truth of a tensor with one element."""
+    return bool(input)
+
+
+def is_storage(obj):
+    """Never: storages are not objects here."""
+    return False
+
+
+def numel(input):
+    """The number of elements."""
+    return input.numel()
+
+
+def is_same_size(input, other):
+    """Whether both have the same shape."""
+    return input.is_same_size(other)
+
+
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Element by element: |input - other| <= atol + rtol * |other|."""
+    close = _ops.eq(input, other)
+    if equal_nan and input.is_floating_point():
+        close = close | (_ops.isnan(input) & _ops.isnan(other))
+    if rtol == 0 and atol == 0:
+        return close
+    bound = atol + _ops.abs(rtol * other)
+    difference = _ops.abs(input - other)
+    return close | (_ops.isfinite(difference) & (difference <= bound))
+
+
+def isposinf(input):
+    """Which elements are +inf."""
+    return _ops.eq(input, float("inf"))
+
+
+def isneginf(input):
+    """Which elements are -inf."""
+    return _ops.eq(input, float("-inf"))
+
+
+# ---- reductions with other arguments than their rows ----
+
+def _correction(dim, unbiased, correction):
+    """std(True), std(1, True) and std(1, correction=1) as dim and correction."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    return dim, correction
+
+
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """The standard deviation."""
+    dim, correction = _correction(dim, unbiased, correction)
+    return _ops.std(input, dim, keepdim, correction=correction)
+
+
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """The variance."""
+    dim, correction = _correction(dim, unbiased, correction)
+    return _ops.var(input, dim, keepdim, correction=correction)
+
+
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Variance and mean."""
+    dim, correction = _correction(dim, unbiased, correction)
+    return _ops.var_mean(input, dim, keepdim, correction=correction)
+
+
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Standard deviation and mean."""
+    variance, mean = var_mean(input, dim, unbiased, keepdim, correction=correction)
+    return _ops.sqrt(variance), mean
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The p-norm over the given dimensions, or over all elements."""
+    if out is not None:
+        raise NotImplementedError("norm(): out= is not implemented")
+    if dtype is not None:
+        input = input.to(dtype)
+    if p is None or p == "fro":
+        p = 2
+    elif isinstance(p, str):
+        raise NotImplementedError(f"norm(): p={p!r} is not implemented")
+    return _ops.linalg_vector_norm(input, p, dim, keepdim)
+
+
+def dist(input, other, p=2):
+    """The p-norm of the difference."""
+    return norm(input - other, p)
+
+
+def nonzero(input, *, as_tuple=False):
+    """Where elements are not zero: a row for each, or with as_tuple a tensor for each dimension."""
+    found = _ops.nonzero(input)
+    return _ops.unbind(found, 1) if as_tuple else found
+
+
+def argwhere(input):
+    """Where elements are not zero, a row for each."""
+    return _ops.nonzero(input)
+
+
+def where(condition, input=None, other=None):
+    """Elements of input where the condition holds and of other elsewhere; alone, the places where it holds."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    return _ops.where(condition, input, other)
+
+
+def _where_method(self, condition, other):
+    """self where the condition holds, other elsewhere."""
+    return _ops.where(condition, self, other)
+
+
+def trace(input):
+    """The sum of a matrix's diagonal."""
+    if input.dim() != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.dim()}")
+    return _ops.sum(_ops.diagonal(input))
+
+
+# ---- shapes ----
+
+def broadcast_shapes(*shapes):
+    """The shape that all of these broadcast to."""
+    shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    result = [1] * _builtin_max((len(shape) for shape in shapes), default=0)
+    for shape in shapes:
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            if shape[i] == 1 or shape[i] == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            result[i] = shape[i]
+    return _C.Size(result)
+
+
+def broadcast_tensors(*tensors):
+    """All tensors, expanded to one shape."""
+    tensors = _tensors("broadcast_tensors", tensors)
+    row = getattr(_ops, "broadcast_tensors", None)
+    if row is not None:
+        return row(list(tensors))
+    shape = broadcast_shapes(*(tensor.shape for tensor in tensors))
+    return tuple(tensor if tensor.shape == shape else _ops.expand(tensor, shape) for tensor in tensors)
+
+
+def broadcast_to(input, size):
+    """The tensor, expanded."""
+    return _ops.expand(input, size)
+
+
+def atleast_1d(*tensors):
+    """Tensors of no dimensions get one."""
+    return _at_least(tensors, lambda x: _ops.reshape(x, (1,)) if x.dim() == 0 else x)
+
+
+def atleast_2d(*tensors):
+    """Tensors of fewer than two dimensions get leading ones."""
+    return _at_least(tensors, lambda x: _ops.reshape(x, (1, 1)) if x.dim() == 0 else
+                     _ops.unsqueeze(x, 0) if x.dim() == 1 else x)
+
+
+def atleast_3d(*tensors):
+    """Tensors of fewer than three dimensions get more on both sides."""
+    def deepen(x):
+        if x.dim() == 0:
+            return _ops.reshape(x, (1, 1, 1))
+        if x.dim() == 1:
+            return _ops.unsqueeze(_ops.unsqueeze(x, 0), -1)
+        return _ops.unsqueeze(x, -1) if x.dim() == 2 else x
+    return _at_least(tensors, deepen)
+
+
+def _at_least(tensors, deepen):
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return deepen(tensors[0])
+    return tuple(deepen(tensor) for tensor in _tensors("atleast", tensors))
+
+
+def vstack(tensors):
+    """One below the other."""
+    return _ops.cat([atleast_2d(tensor) for tensor in tensors], 0)
+
+
+def hstack(tensors):
+    """One beside the other."""
+    tensors = [atleast_1d(tensor) for tensor in tensors]
+    return _ops.cat(tensors, 0 if tensors and tensors[0].dim() == 1 else 1)
+
+
+def dstack(tensors):
+    """One behind the other."""
+    return _ops.cat([atleast_3d(tensor) for tensor in tensors], 2)
+
+
+def column_stack(tensors):
+    """Vectors as columns of a matrix."""
+    return hstack([_ops.reshape(x, (x.numel(), 1)) if x.dim() <= 1 else x for x in tensors])
+
+
+def tile(input, *dims):
+    """The tensor repeated; missing leading dimensions count as 1."""
+    dims = _numbers(dims)
+    return _ops.repeat(input, (1,) * (input.dim() - len(dims)) + tuple(dims))
+
+
+def repeat_interleave(input, repeats, dim=None):
+    """Each element `repeats` times in a row."""
+    if isinstance(repeats, Tensor):
+        if repeats.numel() != 1:
+            raise NotImplementedError("repeat_interleave(): a tensor of repeats is not implemented")
+        repeats = int(repeats)
+    if dim is None:
+        input, dim = _ops.reshape(input, (-1,)), 0
+    dim = dim + input.dim() if dim < 0 else dim
+    sizes = list(input.shape)
+    wide = _ops.expand(_ops.unsqueeze(input, dim + 1), (*sizes[:dim + 1], repeats, *sizes[dim + 1:]))
+    sizes[dim] *= repeats
+    return _ops.reshape(wide, sizes)
+
+
+def ravel(input):
+    """The elements in one dimension."""
+    return _ops.reshape(input, (-1,))
+
+
+def fliplr(input):
+    """Left becomes right."""
+    return _ops.flip(input, (1,))
+
+
+def flipud(input):
+    """Up becomes down."""
+    return _ops.flip(input, (0,))
+
+
+def diag(input, diagonal=0):
+    """A matrix with this vector on its diagonal, or the diagonal of a matrix."""
+    if input.dim() == 2:
+        return _ops.diagonal(input, diagonal).clone()
+    if input.dim() != 1:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")
+    size = input.numel() + abs(diagonal)
+    places = _ops.arange(0, input.numel(), device=input.device)
+    rows, columns = places + _builtin_max(-diagonal, 0), places + _builtin_max(diagonal, 0)
+    return _ops.index_put(_ops.zeros((size, size), dtype=input.dtype, device=input.device), (rows, columns), input)
+
+
+def meshgrid(*tensors, indexing=None):
+    """Coordinates of a grid: "ij" by rows (the default), "xy" by columns."""
+    tensors = _tensors("meshgrid", tensors)
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: "
+                           f"{indexing}")
+    swap = indexing == "xy" and len(tensors) >= 2
+    if swap:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    shape = tuple(tensor.numel() for tensor in tensors)
+    grids = []
+    for i, tensor in enumerate(tensors):
+        line = [1] * len(tensors)
+        line[i] = -1
+        grids.append(_ops.expand(_ops.view(tensor, line), shape))
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+# ---- numbers ----
+
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False):
+    """Normal random numbers: of a shape, or with a mean or a deviation for each element."""
+    if isinstance(mean, Tensor) or isinstance(std, Tensor):
+        like = mean if isinstance(mean, Tensor) else std
+        if isinstance(mean, Tensor) and isinstance(std, Tensor) and std.numel() > like.numel():
+            like = std
+        return _ops.randn_like(like, generator=generator) * std + mean
+    if size is None:
+        raise TypeError("normal() missing 1 required positional arguments: \"size\"")
+    made = _ops.empty(size, dtype=dtype, device=device).normal_(mean, std, generator=generator)
+    return made.requires_grad_() if requires_grad else made
+
+
+def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
+    """NaN and infinities as numbers."""
+    if not input.is_floating_point():
+        return input.clone()
+    from ._numeric import finfo
+    info = finfo(input.dtype)
+    input = _ops.where(_ops.isnan(input), nan or 0.0, input)
+    input = _ops.where(isposinf(input), info.max if posinf is None else posinf, input)
+    return _ops.where(isneginf(input), info.min if neginf is None else neginf, input)
+
+
+def positive(input):
+    """The tensor itself."""
+    if input.dtype is _C.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    """beta * input + alpha * (mat @ vec)."""
+    return _ops.add(input if beta == 1 else input * beta, _ops.mv(mat, vec), alpha=alpha)
+
+
+def inner(input, other):
+    """The product over the last dimensions."""
+    if input.dim() == 0 or other.dim() == 0:
+        return input * other
+    if input.dim() == other.dim() == 1:
+        return _ops.dot(input, other)
+    flat = _ops.mm(_ops.reshape(input, (-1, input.shape[-1])), _ops.reshape(other, (-1, other.shape[-1])).t())
+    return _ops.reshape(flat, (*input.shape[:-1], *other.shape[:-1]))
+
+
+def tensordot(a, b, dims=2):
+    """The product over some dimensions of both."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        dims_a, dims_b = ([d + a.dim() if d < 0 else d for d in dims[0]],
+                          [d + b.dim() if d < 0 else d for d in dims[1]])
+    rest_a = [d for d in range(a.dim()) if d not in dims_a]
+    rest_b = [d for d in range(b.dim()) if d not in dims_b]
+    for i, k in zip(dims_a, dims_b):
+        if a.shape[i] != b.shape[k]:
+            raise RuntimeError("contracted dimensions need to match, but first has size "
+                               f"{a.shape[i]} in dim {i} and second has size {b.shape[k]} in dim {k}")
+    inner_size = 1
+    for d in dims_a:
+        inner_size *= a.shape[d]
+    left = _ops.reshape(_ops.permute(a, rest_a + dims_a), (-1, inner_size))
+    right = _ops.reshape(_ops.permute(b, dims_b + rest_b), (inner_size, -1))
+    return _ops.reshape(_ops.mm(left, right), [a.shape[d] for d in rest_a] + [b.shape[d] for d in rest_b])
+
+
+# ---- methods that are no functions ----
+
+_TYPE_NAMES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
+               "BFloat16Tensor": "bfloat16", "IntTensor": "int32", "LongTensor": "int64", "ByteTensor": "uint8",
+               "BoolTensor": "bool"}
+
+
+def _type(self, dtype=None, non_blocking=False):
+    """The name of the type, or the tensor in another one (a dtype, or a name such as "torch.DoubleTensor")."""
+    if dtype is None:
+        place = "torch." if self.device.type == "cpu" else f"torch.{self.device.type}."
+        return place + next(name for name, text in _TYPE_NAMES.items() if getattr(_C, text) is self.dtype)
+    if isinstance(dtype, str):
+        name = dtype.rsplit(".", 1)[-1]
+        if not dtype.startswith("torch.") or name not in _TYPE_NAMES:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = getattr(_C, _TYPE_NAMES[name])
+    return self.to(dtype=dtype, non_blocking=non_blocking)
+
+
+def _like(self, dtype, device):
+    return {"dtype": self.dtype if dtype is None else dtype, "device": self.device if device is None else device}
+
+
+def _new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """Not initialised, of this tensor's type and device."""
+    return _ops.empty(_numbers(size), requires_grad=requires_grad, **_like(self, dtype, device))
+
+
+def _new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """Zeros of this tensor's type and device."""
+    return _ops.zeros(_numbers(size), requires_grad=requires_grad, **_like(self, dtype, device))
+
+
+def _new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """Ones of this tensor's type and device."""
+    return _ops.ones(_numbers(size), requires_grad=requires_grad, **_like(self, dtype, device))
+
+
+def _new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """One number, in this tensor's type and device."""
+    return _ops.full(size, fill_value, requires_grad=requires_grad, **_like(self, dtype, device))
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    """torch.tensor() with this tensor's type and device."""
+    return _C.tensor(data, requires_grad=requires_grad, **_like(self, dtype, device))
+
+
+def _as(row, name):
+    def method(self, other):
+        return row(self, other.shape)
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{name.removesuffix('_as')}() to the other tensor's shape."
+    return method
+
+
+def _type_as(self, other):
+    """The tensor in the other one's type."""
+    return self.to(other.dtype)
+
+
+def _is_set_to(self, tensor):
+    """Whether both see the same elements in the same way."""
+    return (self._storage() == tensor._storage() and self.storage_offset() == tensor.storage_offset()
+            and self.shape == tensor.shape and self.stride() == tensor.stride())
+
+
+def _random_(self, from_=0, to=None, *, generator=None):
+    """Whole numbers from [from, to), [0, to) or all that the type can tell apart."""
+    if to is None and from_:
+        from_, to = 0, from_
+    if to is None:
+        to = {"bool": 2, "uint8": 256, "int32": 2**31 - 1, "int64": 2**63 - 1, "float16": 2**11 + 1,
+              "bfloat16": 2**8 + 1, "float32": 2**24 + 1, "float64": 2**53 + 1}[str(self.dtype)[6:]]
+    return _ops.random_(self, from_, to, generator=generator)
+
+
+def _in_place(view, name):
+    """A view that takes the tensor's place: its shape changes, its elements stay."""
+    def method(self, *args, **kwargs):
+        if self.requires_grad:
+            raise NotImplementedError(f"{name}(): not implemented for tensors that require grad")
+        self.data = view(self, *args, **kwargs)
+        return self
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{name.rstrip('_')}() in place."
+    return method
+
+
+def _self(self, *args, **kwargs):
+    return self
+
+
+def _false(self):
+    return False
+
+
+FUNCTIONS = {function.__name__: function for function in (
+    is_tensor, is_floating_point, is_complex, is_nonzero, is_storage, numel, is_same_size, isclose, isposinf, isneginf,
+    std, var, var_mean, std_mean, norm, dist, nonzero, argwhere, where, trace, broadcast_shapes, broadcast_tensors,
+    broadcast_to, atleast_1d, atleast_2d, atleast_3d, vstack, hstack, dstack, column_stack, tile, repeat_interleave,
+    ravel, fliplr, flipud, diag, meshgrid, normal, nan_to_num, positive, addmv, inner, tensordot, einsum)}
+FUNCTIONS["row_stack"] = vstack
+
+METHODS = {function.__name__: function for function in (
+    isclose, isposinf, isneginf, std, var, norm, dist, nonzero, argwhere, trace, broadcast_to, tile, repeat_interleave,
+    ravel, fliplr, flipud, diag, nan_to_num, positive, addmv, inner)}
+METHODS.update({
+    "where": _where_method, "type": _type, "new_empty": _new_empty, "new_zeros": _new_zeros, "new_ones": _new_ones,
+    "new_full": _new_full, "new_tensor": _new_tensor, "view_as": _as(_ops.view, "view_as"),
+    "expand_as": _as(_ops.expand, "expand_as"), "reshape_as": _as(_ops.reshape, "reshape_as"), "type_as": _type_as,
+    "is_set_to": _is_set_to, "random_": _random_, "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
+    "squeeze_": _in_place(_ops.squeeze, "squeeze_"), "t_": _in_place(_ops.t, "t_"),
+    "transpose_": _in_place(_ops.transpose, "transpose_"), "swapaxes_": _in_place(_ops.transpose, "swapaxes_"),
+    "pin_memory": _self, "is_pinned": _false, "is_shared": _false, "is_inference": _false, "is_nonzero": is_nonzero,
+})
+
+# Rows of these names are better than what stands here: they show in profiles.
+ROWS_FIRST = frozenset("""
+    view_as expand_as reshape_as type_as new_empty new_zeros new_ones new_full unsqueeze_ squeeze_ t_ transpose_ ravel
+    vstack hstack dstack tile broadcast_to isclose trace repeat_interleave
+""".split())

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about element types: finfo, iinfo, promotion."""
+
+from . import _C
+from ._C import Tensor, dtype as _dtype_type, promote_types
+
+_FLOATS = {  # bits, eps, max, smallest normal, resolution
+    "float64": (64, 2.220446049250313e-16, 1.7976931348623157e308, 2.2250738585072014e-308, 1e-15),
+    "float32": (32, 1.1920928955078125e-07, 3.4028234663852886e38, 1.1754943508222875e-38, 1e-06),
+    "float16": (16, 0.0009765625, 65504.0, 6.103515625e-05, 0.001),
+    "bfloat16": (16, 0.0078125, 3.3895313892515355e38, 1.1754943508222875e-38, 0.01),
+}
+_INTS = {"uint8": (8, 0, 255), "int32": (32, -2**31, 2**31 - 1), "int64": (64, -2**63, 2**63 - 1)}
+
+
+def _name(dtype):
+    return repr(dtype).removeprefix("torch.")
+
+
+class finfo:
+    """Limits of a floating-point type, the default one where none is given."""
+
+    def __init__(self, type=None):
+        dtype = _C.get_default_dtype() if type is None else type
+        if not isinstance(dtype, _dtype_type):
+            raise TypeError(f"finfo(): argument 'type' must be torch.dtype, not {dtype.__class__.__name__}")
+        if _name(dtype) not in _FLOATS:
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                            "'torch.finfo'")
+        self.dtype = _name(dtype)
+        self.bits, self.eps, self.max, self.tiny, self.resolution = _FLOATS[self.dtype]
+        self.min, self.smallest_normal = -self.max, self.tiny
+
+    def __eq__(self, other):
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(("finfo", self.dtype))
+
+    def __repr__(self):
+        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+                f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")
+
+
+class iinfo:
+    """Limits of an integer type."""
+
+    def __init__(self, type):
+        if not isinstance(type, _dtype_type):
+            raise TypeError(f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}")
+        if _name(type) not in _INTS:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+        self.dtype = _name(type)
+        self.bits, self.min, self.max = _INTS[self.dtype]
+
+    def __eq__(self, other):
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(("iinfo", self.dtype))
+
+    def __repr__(self):
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+
+def _category(dtype):
+    return 2 if dtype.is_floating_point else 0 if dtype is _C.bool else 1
+
+
+def _number_dtype(number):
+    """What a Python number is in promotion."""
+    if isinstance(number, bool):
+        return _C.bool
+    return _C.int64 if isinstance(number, int) else _C.get_default_dtype()
+
+
+def result_type(tensor1, tensor2):
+    """The type of an arithmetic op on both: dimensions count before none, and those before numbers."""
+    ranks = {}
+    for operand in (tensor1, tensor2):
+        if isinstance(operand, Tensor):
+            rank, dtype = (2 if operand.dim() else 1), operand.dtype
+        elif isinstance(operand, (bool, int, float)):
+            rank, dtype = 0, _number_dtype(operand)
+        else:
+            raise TypeError(f"result_type(): argument must be Tensor or Number, not {type(operand).__name__}")
+        ranks[rank] = promote_types(ranks[rank], dtype) if rank in ranks else dtype
+    result = None
+    for rank in sorted(ranks, reverse=True):
+        if result is None:
+            result = ranks[rank]
+        elif _category(ranks[rank]) > _category(result):
+            result = promote_types(result, ranks[rank])
+    return result
+
+
+def can_cast(from_, to):
+    """Whether promotion would go from one to the other: float to int does not, int to bool neither."""
+    return _category(from_) <= _category(to)

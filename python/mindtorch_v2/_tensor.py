@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of torch.Tensor is Python: backward and hooks, printing, copying, pickling.
+
+Importing this module adds the methods to the C type.
+"""
+import copyreg
+
+from . import _C
+
+Tensor = _C.Tensor
+
+
+# ---- gradients ----
+
+
+def _backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds d self / d leaf to the gradient of every leaf, or of `inputs` alone."""
+    if inputs is None and (gradient is None or isinstance(gradient, Tensor)):
+        retain = create_graph if retain_graph is None else retain_graph
+        flags = (_C._RETAIN_GRAPH if retain else 0) | (_C._CREATE_GRAPH if create_graph else 0)
+        _C._run_backward((self,), (gradient,), flags)
+        return
+    from .autograd import backward
+
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _hook_handle(tensor, number):
+    """A handle that takes the hook away; it does not keep the tensor alive."""
+    import weakref
+
+    from .utils.hooks import RemovableHandle
+
+    class TensorHookHandle(RemovableHandle):
+        """Of a hook on a tensor."""
+
+        def __init__(self):
+            self.id = number
+            self._tensor = weakref.ref(tensor)
+
+        def remove(self):
+            """Takes the hook away; a second call does nothing."""
+            owner = self._tensor()
+            if owner is not None:
+                _C._remove_hook(owner, self.id)
+
+    TensorHookHandle.__name__ = TensorHookHandle.__qualname__ = "RemovableHandle"
+    return TensorHookHandle()
+
+
+def _register_hook(self, hook):
+    """hook(grad) whenever the tensor's gradient is computed; what it returns replaces the gradient."""
+    return _hook_handle(self, _C._add_hook(self, hook))
+
+
+def _register_post_accumulate_grad_hook(self, hook):
+    """hook(tensor) after the gradient of this leaf was accumulated."""
+    return _hook_handle(self, _C._add_accumulate_hook(self, hook))
+
+
+# ---- printing ----
+
+
+def _repr(self, *, tensor_contents=None):
+    from ._tensor_str import _str
+
+    return _str(self)
+
+
+def _format(self, spec):
+    if self.dim() == 0 and type(self) is Tensor:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+def _dir(self):
+    return sorted({*dir(type(self)), *getattr(self, "__dict__", ())})
+
+
+# ---- copies ----
+
+
+def _attributes(tensor):
+    """The attributes a user has set, or None."""
+    return dict(tensor.__dict__) if getattr(tensor, "__dict__", None) else None
+
+
+def _as_type(tensor, cls):
+    """A plain leaf as a subclass's object."""
+    return tensor if cls is Tensor else Tensor._make_subclass(cls, tensor, tensor.requires_grad)
+
+
+def _copy(self):
+    """copy.copy(): the same elements, a leaf of its own."""
+    made = self.detach()
+    if self.requires_grad:
+        made.requires_grad_()
+    made = _as_type(made, type(self))
+    attributes = _attributes(self)
+    if attributes:
+        made.__dict__.update(attributes)
+    return made
+
+
+def _copied_storage(tensor, memo):
+    """A copy of all the memory behind a tensor, once in a deepcopy."""
+    key = ("storage", _C._storage_key(tensor), tensor.dtype)
+    flat = memo.get(key)
+    if flat is None:
+        flat = memo[key] = _C._storage_tensor(tensor).clone()
+    return flat
+
+
+def _deepcopy(self, memo):
+    """copy.deepcopy(): tensors that share memory share it in the copy too."""
+    known = memo.get(id(self))
+    if known is not None:
+        return known
+    if not self.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
+                           "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+    from .autograd.grad_mode import no_grad
+
+    with no_grad():
+        flat = _copied_storage(self, memo)
+        made = flat.as_strided(self.size(), self.stride(), self.storage_offset()).detach()
+    if self.requires_grad:
+        made.requires_grad_()
+    made = _as_type(made, type(self))
+    memo[id(self)] = made
+    if self.grad is not None:
+        made.grad = _deepcopy(self.grad, memo)
+    attributes = _attributes(self)
+    if attributes:
+        import copy
+
+        made.__dict__.update(copy.deepcopy(attributes, memo))
+    return made
+
+
+# ---- pickling ----
+
+
+def _span(tensor):
+    """How many elements of memory lie between the first and the last, both included."""
+    if tensor.numel() == 0:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+
+
+def _rebuild_tensor(data, dtype, sizes, strides, device, requires_grad):
+    """The way back of pickling. `strides` None: contiguous."""
+    if strides is None:
+        made = _C._tensor_from_bytes(data, dtype, sizes)
+    else:
+        count = memoryview(data).nbytes // dtype.itemsize
+        made = _C._tensor_from_bytes(data, dtype, (count,)).as_strided(sizes, strides).detach()
+    if device != "cpu":
+        made = made.to(device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _rebuild_from_type(cls, attributes, *args):
+    """The same for subclasses and tensors with attributes."""
+    made = _as_type(_rebuild_tensor(*args), cls)
+    if attributes:
+        made.__dict__.update(attributes)
+    return made
+
+
+def _reduce_ex(self, protocol):
+    """Keeps type, device, strides, requires_grad and attributes; the graph and .grad are left behind."""
+    plain = self.detach()
+    strides = None
+    if not plain.is_contiguous():
+        strides = tuple(plain.stride())
+        if plain.device.type != "cpu":
+            plain, strides = plain.contiguous(), None
+        elif _span(plain) == 0:
+            strides = None
+        else:
+            plain = plain.as_strided((_span(plain),), (1,), plain.storage_offset())
+    if protocol >= 5 and plain.device.type == "cpu" and plain.dtype is not _C.bfloat16 and plain.numel():
+        import pickle
+
+        data = pickle.PickleBuffer(plain)
+    else:
+        data = _C._tensor_bytes(plain)
+    args = (data, self.dtype, tuple(self.shape), strides, str(self.device), self.requires_grad)
+    attributes = _attributes(self)
+    if type(self) is Tensor and not attributes:
+        return _rebuild_tensor, args
+    return _rebuild_from_type, (type(self), attributes, *args)
+
+
+def _reduce_dtype(dtype):
+    return getattr, (_module(), str(dtype).rpartition(".")[2])
+
+
+def _module():
+    import mindtorch_v2
+
+    return mindtorch_v2
+
+
+# ---- other ways in ----
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """A tensor over obj's memory where it has some of the right type, else a copy."""
+    if isinstance(obj, Tensor):
+        made = obj.to(dtype=dtype, device=device, copy=bool(copy))
+        if copy is False and made.data_ptr() != obj.data_ptr():
+            raise ValueError("can't alias a tensor with another type or device: copy=False")
+        if requires_grad != made.requires_grad:
+            made = made.detach()
+            if requires_grad:
+                made.requires_grad_()
+        return made
+    if copy:
+        return _C.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+    made = _C.as_tensor(obj, dtype=dtype, device=device)
+    return made.requires_grad_() if requires_grad else made
+
+
+for _name, _method in {
+    "backward": _backward,
+    "register_hook": _register_hook,
+    "register_post_accumulate_grad_hook": _register_post_accumulate_grad_hook,
+    "__repr__": _repr,
+    "__str__": _repr,
+    "__format__": _format,
+    "__dir__": _dir,
+    "__copy__": _copy,
+    "__deepcopy__": _deepcopy,
+    "__reduce_ex__": _reduce_ex,
+}.items():
+    _method.__name__ = _name
+    _method.__qualname__ = f"Tensor.{_name}"
+    setattr(Tensor, _name, _method)
+del _name, _method

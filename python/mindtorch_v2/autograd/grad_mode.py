@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grad mode: no_grad, enable_grad, set_grad_enabled and inference_mode, as blocks and as decorators.
+
+The mode belongs to the thread. A decorated generator has its mode while it runs, not while it waits.
+"""
+import functools
+import inspect
+import threading
+
+from .._C import _set_grad_enabled, is_grad_enabled
+
+__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_inference_mode_enabled"]
+
+_inference = threading.local()
+
+
+def is_inference_mode_enabled():
+    """Whether the thread is inside inference_mode()."""
+    return getattr(_inference, "on", False)
+
+
+def _wrap_generator(context, func):
+    """Enters the mode each time the generator goes on, leaves it each time it yields."""
+
+    @functools.wraps(func)
+    def generator(*args, **kwargs):
+        with context.clone():
+            inner = func(*args, **kwargs)
+        step, given = inner.send, None
+        try:
+            while True:
+                with context.clone():
+                    value = step(given)
+                try:
+                    given = yield value
+                    step = inner.send
+                except GeneratorExit:
+                    with context.clone():
+                        inner.close()
+                    raise
+                except BaseException as error:  # whatever the caller threw goes to the generator
+                    step, given = inner.throw, error
+        except StopIteration as stop:
+            return stop.value
+
+    return generator
+
+
+class _Mode:
+    """A context manager that is a decorator too; each call of the function has a context of its own."""
+
+    def clone(self):
+        """Another one with the same arguments."""
+        return type(self)()
+
+    def __call__(self, func):
+        if inspect.isclass(func):
+            raise TypeError(f"{type(self).__name__} decorates functions, not the class {func.__name__!r}; "
+                            "decorate its methods")
+        if inspect.isgeneratorfunction(func):
+            return _wrap_generator(self, func)
+
+        @functools.wraps(func)
+        def wrapped(*args, **kwargs):
+            with self.clone():
+                return func(*args, **kwargs)
+
+        return wrapped
+
+
+class _PlainMode(_Mode):
+    """A mode without arguments: `@torch.no_grad` is the same as `@torch.no_grad()`."""
+
+    _mode = True
+
+    def __new__(cls, orig_func=None):
+        made = super().__new__(cls)
+        return made if orig_func is None else made(orig_func)
+
+    def __init__(self, orig_func=None):
+        self.prev = False
+
+    def __enter__(self):
+        self.prev = _set_grad_enabled(self._mode)
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _set_grad_enabled(self.prev)
+
+
+class no_grad(_PlainMode):
+    """No graph is recorded inside."""
+
+    _mode = False
+
+
+class enable_grad(_PlainMode):
+    """Graphs are recorded inside, whatever is around it."""
+
+    _mode = True
+
+
+class set_grad_enabled(_Mode):
+    """Sets the mode at once; as a block or a decorator it puts the former one back."""
+
+    def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise TypeError("set_grad_enabled(): argument 'enabled' (position 1) must be bool, "
+                            f"not {type(mode).__name__}")
+        self.mode = mode
+        self.prev = _set_grad_enabled(mode)
+
+    def __call__(self, func):
+        _set_grad_enabled(self.prev)
+        return super().__call__(func)
+
+    def __enter__(self):
+        _set_grad_enabled(self.mode)
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _set_grad_enabled(self.prev)
+
+    def clone(self):
+        """Another one with the same mode."""
+        return type(self)(self.mode)
+
+    def __str__(self):
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+    __repr__ = __str__
+
+
+class inference_mode(_Mode):
+    """no_grad() by another name: tensors made inside are ordinary ones."""
+
+    def __new__(cls, mode=True):
+        made = super().__new__(cls)
+        if isinstance(mode, bool):
+            return made
+        made.mode = True
+        return made(mode)
+
+    def __init__(self, mode=True):
+        self.mode = mode
+        self.prev = None
+
+    def __enter__(self):
+        self.prev = (is_grad_enabled(), is_inference_mode_enabled())
+        _inference.on = self.mode
+        if self.mode:
+            _set_grad_enabled(False)
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        grad, _inference.on = self.prev
+        _set_grad_enabled(grad)
+
+    def clone(self):
+        """Another one with the same mode."""
+        return type(self)(self.mode)

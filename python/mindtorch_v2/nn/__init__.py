@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.nn: modules, parameters, functional, init, utils."""
+
+from . import functional, init, utils
+from .modules import *  # noqa: F403
+from .modules import __all__ as _modules
+from .parameter import Buffer, Parameter
+
+__all__ = ["Buffer", "Parameter", "functional", "init", "utils", *_modules]
+
+
+def __getattr__(name):
+    raise AttributeError(f"mindtorch_v2.nn has no '{name}'")

@@ -1,0 +1,864 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.nn.functional: layers and losses as functions.
+
+Thin: checks and spellings are here, the work is in rows of the op table, called so that a profile
+shows torch's ops in torch's order. What no row can do raises NotImplementedError and says so.
+"""
+
+import math
+import warnings
+
+import mindtorch_v2 as torch
+
+from . import _reduction
+from ._rows import ops, row
+
+# ---- products, convolutions ----
+
+linear = ops.linear
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """y[o] = x1 . W[o] . x2 + b[o]."""
+    left = torch.matmul(input1.unsqueeze(-2).unsqueeze(-2), weight).squeeze(-2)
+    result = torch.matmul(left, input2.unsqueeze(-1)).squeeze(-1)
+    return result if bias is None else result + bias
+
+
+def _pair_of(value, count):
+    if isinstance(value, int):
+        return (value,) * count
+    value = tuple(value)
+    return value * count if len(value) == 1 else value
+
+
+def _convolve(run, count, input, weight, bias, stride, padding, dilation, groups):
+    """Convolution with padding by name. 'same' may need one more at the end of a dimension: that much
+    is padded on both sides, and what the beginning then has too much is cut off."""
+    if padding == "valid":
+        return run(input, weight, bias, stride, (0,) * count, dilation, groups)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(step != 1 for step in _pair_of(stride, count)):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    kernel, spread = weight.shape[2:], _pair_of(dilation, count)
+    totals = [d * (k - 1) for d, k in zip(spread, kernel)]
+    result = run(input, weight, bias, stride, tuple((total + 1) // 2 for total in totals), dilation, groups)
+    first = result.dim() - count
+    for place, total in enumerate(totals):
+        if total % 2:
+            dim = first + place
+            result = result.narrow(dim, 1, result.shape[dim] - 1)
+    return result
+
+
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution over the last dimension; padding may be 'same' or 'valid'."""
+    if isinstance(padding, str):
+        return _convolve(ops.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
+    return ops.conv1d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution over the last two dimensions; padding may be 'same' or 'valid'."""
+    if isinstance(padding, str):
+        return _convolve(ops.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
+    return ops.conv2d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def pad(input, pad, mode="constant", value=None):
+    """Adds `value` (default 0) around; pad = (left, right, top, bottom, ...) from the last dimension on."""
+    if mode not in ("constant", "circular", "replicate", "reflect"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if mode == "constant" and (native := row("pad")) is not None:
+        return native(input, pad, mode, value)
+    if len(pad) % 2:
+        raise ValueError("Padding length must be divisible by 2")
+    if len(pad) // 2 > input.dim():
+        raise ValueError("Padding length too large")
+    if mode == "constant":
+        return _pad_constant(input, pad, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    return _pad_picked(input, pad, mode)
+
+
+def _pad_constant(input, pad, value):
+    for place in range(len(pad) // 2):
+        dim = input.dim() - 1 - place
+        before, after = pad[2 * place], pad[2 * place + 1]
+        size = input.shape[dim] + before + after
+        if size < 0:
+            raise RuntimeError(
+                f"The input size {input.shape[dim]}, plus negative padding {before} and {after}, resulted "
+                "in a "
+                "negative output size, which is invalid. Check dimension "
+                f"{dim} of your input."
+            )
+        if before < 0 or after < 0:
+            input = input.narrow(dim, max(-before, 0), input.shape[dim] + min(before, 0) + min(after, 0))
+        if before > 0:
+            input = torch.cat([_filled_like(input, dim, before, value), input], dim)
+        if after > 0:
+            input = torch.cat([input, _filled_like(input, dim, after, value)], dim)
+    return input
+
+
+def _filled_like(input, dim, size, value):
+    shape = list(input.shape)
+    shape[dim] = size
+    return torch.full(shape, value, dtype=input.dtype, device=input.device)
+
+
+def _pad_picked(input, pad, mode):
+    """circular, replicate, reflect: rows picked by index, dimension by dimension."""
+    for place in range(len(pad) // 2):
+        dim = input.dim() - 1 - place
+        size = input.shape[dim]
+        before, after = pad[2 * place], pad[2 * place + 1]
+        limit = {"circular": size, "reflect": size - 1, "replicate": math.inf}[mode]
+        if before > limit or after > limit:
+            raise RuntimeError(
+                f"Padding size should be less than the corresponding input dimension, but got: padding "
+                f"({before}, {after}) at dimension {dim} of input {list(input.shape)}"
+            )
+        picked = []
+        for index in range(-before, size + after):
+            if mode == "circular":
+                index %= size
+            elif mode == "replicate":
+                index = min(max(index, 0), size - 1)
+            else:
+                index = abs(index)
+                index = index if index < size else 2 * (size - 1) - index
+            picked.append(index)
+        if before or after:
+            input = input.index_select(dim, torch.tensor(picked, device=input.device))
+    return input
+
+
+# ---- pooling ----
+
+
+def _stride_or_empty(stride):
+    return [] if stride is None else stride
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """Means over windows of the last dimension."""
+    return ops.avg_pool1d(input, kernel_size, _stride_or_empty(stride), padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """Means over windows of the last two dimensions."""
+    return ops.avg_pool2d(
+        input, kernel_size, _stride_or_empty(stride), padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def max_pool1d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """Largest values over windows of the last dimension, and where they are."""
+    if (native := row("max_pool1d_with_indices")) is not None:
+        return tuple(native(input, kernel_size, _stride_or_empty(stride), padding, dilation, ceil_mode))
+    one = [_pair_of(v, 1)[0] for v in (kernel_size, padding, dilation)]
+    step = one[0] if stride is None or stride == [] else _pair_of(stride, 1)[0]
+    output, indices = ops.max_pool2d_with_indices(
+        input.unsqueeze(-2), (1, one[0]), (1, step), (0, one[1]), (1, one[2]), ceil_mode
+    )
+    return output.squeeze(-2), indices.squeeze(-2)
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """Largest values over windows of the last dimension."""
+    if return_indices:
+        return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return ops.max_pool1d(input, kernel_size, _stride_or_empty(stride), padding, dilation, ceil_mode)
+
+
+def max_pool2d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """Largest values over windows of the last two dimensions, and where they are."""
+    stride = _stride_or_empty(stride)
+    return tuple(ops.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode))
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """Largest values over windows of the last two dimensions."""
+    if return_indices:
+        return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return ops.max_pool2d(input, kernel_size, _stride_or_empty(stride), padding, dilation, ceil_mode)
+
+
+def _output_size(input, output_size, count):
+    """An int or a tuple with None where the input's size stays."""
+    if isinstance(output_size, int) or output_size is None:
+        output_size = (output_size,) * count
+    if len(output_size) != count:
+        raise ValueError(f"output_size must have {count} elements, but got {tuple(output_size)}")
+    sizes = input.shape[-count:]
+    return tuple(size if wanted is None else wanted for wanted, size in zip(output_size, sizes))
+
+
+def adaptive_avg_pool1d(input, output_size):
+    """Means over windows chosen so that the last dimension becomes output_size."""
+    return ops.adaptive_avg_pool1d(input, output_size)
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """Means over windows chosen so that the last two dimensions become output_size."""
+    return ops.adaptive_avg_pool2d(input, _output_size(input, output_size, 2))
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+    """Largest values over windows chosen by the wanted size, and where they are."""
+    return tuple(ops.adaptive_max_pool2d(input, _output_size(input, output_size, 2)))
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    """Largest values over windows chosen so that the last two dimensions become output_size."""
+    result = adaptive_max_pool2d_with_indices(input, output_size)
+    return result if return_indices else result[0]
+
+
+# ---- dropout ----
+
+
+def _check_probability(p):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Zeroes elements with probability p and scales the others by 1 / (1 - p)."""
+    _check_probability(p)
+    if not inplace:
+        return ops.dropout(input, p, training)
+    if (native := row("dropout_")) is not None:
+        return native(input, p, training)
+    return input.mul_(_drop_mask(input, input.shape, p)) if training and p > 0 else input
+
+
+def _drop_mask(input, shape, p):
+    if p == 1:
+        return torch.zeros(shape, dtype=input.dtype, device=input.device)
+    mask = torch.empty(shape, dtype=input.dtype, device=input.device)
+    return mask.bernoulli_(1 - p).div_(1 - p)
+
+
+def _feature_dropout(input, p, training, inplace):
+    native = row("feature_dropout_" if inplace else "feature_dropout")
+    if native is not None:
+        return native(input, p, training)
+    if input.dim() < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    if not training or p == 0:
+        return input
+    mask = _drop_mask(input, tuple(input.shape[:2]) + (1,) * (input.dim() - 2), p)
+    return input.mul_(mask) if inplace else input * mask
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """dropout of whole channels of (N, C, L) or (C, L)."""
+    _check_probability(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d "
+            "exists "
+            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
+            "optional batch dimension (i.e. 2D or 3D inputs)."
+        )
+    if input.dim() == 3:
+        return _feature_dropout(input, p, training, inplace)
+    result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
+    return input if inplace else result.squeeze(0)
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """dropout of whole channels of (N, C, H, W)."""
+    _check_probability(p)
+    if input.dim() not in (3, 4):
+        warnings.warn(
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will "
+            "result in an "
+            "error in a future release. To retain the behavior and silence this warning, please use dropout "
+            "instead. Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial "
+            "dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
+            stacklevel=2,
+        )
+    elif input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is "
+            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior "
+            "will "
+            "change in a future release to interpret the input as one without a batch dimension, i.e. shape "
+            "(C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using dropout1d "
+            "instead.",
+            stacklevel=2,
+        )
+    return _feature_dropout(input, p, training, inplace)
+
+
+# ---- activations ----
+
+
+def _in_place(name, run, input):
+    """An activation that overwrites its input: the row NAME, or the plain one and a copy."""
+    native = row(name)
+    if native is not None:
+        return native
+    return lambda *_: input.copy_(run(input.clone()))
+
+
+def relu(input, inplace=False):
+    """max(0, x)."""
+    return ops.relu_(input) if inplace else ops.relu(input)
+
+
+relu_ = ops.relu_
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """x where positive, negative_slope * x elsewhere."""
+    if inplace:
+        run = _in_place("leaky_relu_", lambda x: ops.leaky_relu(x, negative_slope), input)
+        return run(input, negative_slope)
+    return ops.leaky_relu(input, negative_slope)
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """x where positive, alpha * (exp(x) - 1) elsewhere."""
+    if inplace:
+        return _in_place("elu_", lambda x: ops.elu(x, alpha), input)(input, alpha)
+    return ops.elu(input, alpha)
+
+
+def selu(input, inplace=False):
+    """elu with the constants that keep mean and variance."""
+    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    native = row("selu_" if inplace else "selu")
+    if native is not None:
+        return native(input)
+    result = ops.elu(input.clone() if inplace else input, alpha) * scale
+    return input.copy_(result) if inplace else result
+
+
+def celu(input, alpha=1.0, inplace=False):
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    native = row("celu_" if inplace else "celu")
+    if native is not None:
+        return native(input, alpha)
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    result = ops.elu((input.clone() if inplace else input) / alpha) * alpha
+    return input.copy_(result) if inplace else result
+
+
+def gelu(input, approximate="none"):
+    """x times the normal distribution's share below x; approximate='tanh' by tanh."""
+    return ops.gelu(input, approximate=approximate)
+
+
+def silu(input, inplace=False):
+    """x * sigmoid(x)."""
+    if inplace:
+        return _in_place("silu_", ops.silu, input)(input)
+    return ops.silu(input)
+
+
+def mish(input, inplace=False):
+    """x * tanh(softplus(x))."""
+    native = row("mish_" if inplace else "mish")
+    if native is not None:
+        return native(input)
+    source = input.clone() if inplace else input
+    result = source * ops.tanh(ops.softplus(source))
+    return input.copy_(result) if inplace else result
+
+
+def sigmoid(input):
+    """1 / (1 + exp(-x))."""
+    return input.sigmoid()
+
+
+def tanh(input):
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def logsigmoid(input):
+    """log(sigmoid(x))."""
+    return ops.log_sigmoid(input)
+
+
+def softplus(input, beta=1, threshold=20):
+    """log(1 + exp(beta x)) / beta; x itself beyond the threshold."""
+    return ops.softplus(input, beta, threshold)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """x between min_val and max_val, the nearer of them elsewhere."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if inplace:
+        run = _in_place("hardtanh_", lambda x: ops.hardtanh(x, min_val, max_val), input)
+        return run(input, min_val, max_val)
+    return ops.hardtanh(input, min_val, max_val)
+
+
+def relu6(input, inplace=False):
+    """hardtanh between 0 and 6."""
+    native = row("relu6_" if inplace else "relu6")
+    if native is not None:
+        return native(input)
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardsigmoid(input, inplace=False):
+    """relu6(x + 3) / 6."""
+    native = row("hardsigmoid_" if inplace else "hardsigmoid")
+    if native is not None:
+        return native(input)
+    result = ops.hardtanh((input.clone() if inplace else input) + 3, 0, 6) / 6
+    return input.copy_(result) if inplace else result
+
+
+def hardswish(input, inplace=False):
+    """x * relu6(x + 3) / 6."""
+    native = row("hardswish_" if inplace else "hardswish")
+    if native is not None:
+        return native(input)
+    source = input.clone() if inplace else input
+    result = source * ops.hardtanh(source + 3, 0, 6) / 6
+    return input.copy_(result) if inplace else result
+
+
+def threshold(input, threshold, value, inplace=False):
+    """x where it is larger than the threshold, value elsewhere."""
+    native = row("threshold_" if inplace else "threshold")
+    if native is not None:
+        return native(input, threshold, value)
+    below = input <= threshold
+    return input.masked_fill_(below, value) if inplace else input.masked_fill(below, value)
+
+
+def prelu(input, weight):
+    """x where positive, weight * x elsewhere; one weight, or one a channel."""
+    if (native := row("prelu")) is not None:
+        return native(input, weight)
+    if weight.numel() > 1:
+        channels = input.shape[1] if input.dim() > 1 else 1
+        if weight.numel() != channels:
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()} and channel size = {channels}."
+            )
+        if input.dim() > 2:
+            weight = weight.reshape((channels,) + (1,) * (input.dim() - 2))
+    return torch.where(input > 0, input, weight * input)
+
+
+def glu(input, dim=-1):
+    """First half times sigmoid of the second."""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    if (native := row("glu")) is not None:
+        return native(input, dim)
+    size = input.shape[dim]
+    if size % 2:
+        place = dim % input.dim()
+        raise RuntimeError(f"Halving dimension must be even, but dimension {place} is size {size}")
+    first, second = input.chunk(2, dim)
+    return first * second.sigmoid()
+
+
+def softsign(input):
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input):
+    """x - tanh(x)."""
+    return input - input.tanh()
+
+
+def _softmax_dim(name, ndim, stacklevel):
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+        "argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x), scaled to sum to one along dim."""
+    if dim is None:
+        dim = _softmax_dim("softmax", input.dim(), _stacklevel)
+    return ops.softmax(input, dim, dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """softmax of -x."""
+    if dim is None:
+        dim = _softmax_dim("softmin", input.dim(), _stacklevel)
+    return ops.softmax(-input, dim, dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """log(softmax(x)), computed in one piece."""
+    if dim is None:
+        dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
+    return ops.log_softmax(input, dim, dtype)
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A sample of the relaxed one-hot distribution; hard: one-hot with the soft one's gradient."""
+    gumbels = -torch.empty_like(logits).exponential_().log()
+    soft = ((logits + gumbels) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    return torch.zeros_like(logits).scatter_(dim, index, 1.0) - soft.detach() + soft
+
+
+# ---- normalisation ----
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Mean 0 and variance 1 over the last dimensions, then weight and bias."""
+    return ops.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """x / sqrt(mean(x^2) + eps) over the last dimensions, then weight."""
+    if (native := row("rms_norm")) is not None:
+        return native(input, normalized_shape, weight, eps)
+    shape = tuple(normalized_shape)
+    if tuple(input.shape[-len(shape) :]) != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*, "
+            f"{', '.join(map(str, shape))}], "
+            f"but got input of size{list(input.shape)}"
+        )
+    if eps is None:
+        eps = torch.finfo(input.dtype).eps
+    dims = tuple(range(-len(shape), 0))
+    result = input * (input.pow(2).mean(dims, keepdim=True) + eps).rsqrt()
+    return result if weight is None else result * weight
+
+
+def _verify_batch_size(size):
+    count = size[0] if size else 0
+    for value in size[2:]:
+        count *= value
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
+def batch_norm(
+    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
+    """Mean 0 and variance 1 per channel over the batch (or by running_mean/var), then weight and bias."""
+    if training:
+        _verify_batch_size(input.size())
+    return ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """Mean 0 and variance 1 over groups of channels, then weight and bias per channel."""
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    shape = list(input.shape)
+    _verify_batch_size([shape[0] * shape[1] // num_groups, num_groups] + shape[2:])
+    if (native := row("group_norm")) is not None:
+        return native(input, num_groups, weight, bias, eps)
+    if shape[1] % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{shape} and num_groups={num_groups}"
+        )
+    grouped = input.reshape(shape[0], num_groups, -1)
+    result = ops.layer_norm(grouped, (grouped.shape[2],), None, None, eps).reshape(shape)
+    per_channel = (shape[1],) + (1,) * (len(shape) - 2)
+    if weight is not None:
+        result = result * weight.reshape(per_channel)
+    return result if bias is None else result + bias.reshape(per_channel)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """x / max(norm of x along dim, eps)."""
+    if out is not None:
+        raise NotImplementedError("normalize(out=...) is not supported")
+    norm = ops.linalg_vector_norm(input, p, [dim] if isinstance(dim, int) else dim, True)
+    return input / norm.clamp_min(eps).expand_as(input)
+
+
+# ---- embedding ----
+
+
+def embedding(
+    input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
+):
+    """Rows of weight by index. The row padding_idx gets no gradient."""
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx >= 0:
+        if padding_idx >= weight.size(0):
+            raise AssertionError("Padding_idx must be within num_embeddings")
+    else:
+        if padding_idx < -weight.size(0):
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx = weight.size(0) + padding_idx
+    if max_norm is not None:
+        raise NotImplementedError("embedding(max_norm=...) is not supported")
+    if scale_grad_by_freq:
+        raise NotImplementedError("embedding(scale_grad_by_freq=True) is not supported")
+    if sparse:
+        raise NotImplementedError("embedding(sparse=True) is not supported: there are no sparse gradients")
+    return ops.embedding(weight, input, padding_idx)
+
+
+def one_hot(tensor, num_classes=-1):
+    """A new last dimension with 1 at the value's place and 0 elsewhere."""
+    return ops.one_hot(tensor, num_classes)
+
+
+# ---- losses ----
+
+
+def _reduction_of(size_average, reduce, reduction):
+    if size_average is None and reduce is None:
+        return _reduction.get_enum(reduction)
+    return _reduction.legacy_get_enum(size_average, reduce)
+
+
+def _warn_sizes(input, target):
+    if target.size() != input.size():
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+            "This "
+            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same "
+            "size.",
+            stacklevel=3,
+        )
+
+
+def _broadcast(input, target):
+    if (native := row("broadcast_tensors")) is not None:
+        return native([input, target])
+    return (input, target) if input.shape == target.shape else torch.broadcast_tensors(input, target)
+
+
+def _weighted(loss, weight, input, reduction):
+    """Reduction of element losses with a weight each; mean: by the sum of the weights."""
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    loss = loss * weight
+    if reduction == "none":
+        return loss
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "mean":
+        return loss.sum() / weight.sum()
+    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """(input - target)^2."""
+    _warn_sizes(input, target)
+    if size_average is not None or reduce is not None:
+        reduction = _reduction.legacy_get_string(size_average, reduce)
+    input, target = _broadcast(input, target)
+    if weight is not None:
+        return _weighted((input - target).pow(2), weight, input, reduction)
+    return ops.mse_loss(input, target, _reduction.get_enum(reduction))
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """|input - target|."""
+    _warn_sizes(input, target)
+    if size_average is not None or reduce is not None:
+        reduction = _reduction.legacy_get_string(size_average, reduce)
+    input, target = _broadcast(input, target)
+    if weight is not None:
+        return _weighted((input - target).abs(), weight, input, reduction)
+    return ops.l1_loss(input, target, _reduction.get_enum(reduction))
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """Square below beta, absolute value above."""
+    _warn_sizes(input, target)
+    if size_average is not None or reduce is not None:
+        reduction = _reduction.legacy_get_string(size_average, reduce)
+    input, target = _broadcast(input, target)
+    if beta == 0.0:
+        return ops.l1_loss(input, target, _reduction.get_enum(reduction))
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    return ops.smooth_l1_loss(input, target, _reduction.get_enum(reduction), beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """Square below delta, delta times absolute value above."""
+    _warn_sizes(input, target)
+    input, target = _broadcast(input, target)
+    number = _reduction.get_enum(reduction)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    native = row("huber_loss")
+    if native is None:
+        def native(input, target, reduction, delta):  # the same but for a factor
+            return ops.smooth_l1_loss(input, target, reduction, delta) * delta
+    if weight is None:
+        return native(input, target, number, delta)
+    if reduction == "mean":  # here torch divides by the count, not by the weights' sum
+        return _weighted(native(input, target, 0, delta), weight, input, "none").mean()
+    return _weighted(native(input, target, 0, delta), weight, input, reduction)
+
+
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    """-log softmax(input)[target]; target may hold probabilities."""
+    number = _reduction_of(size_average, reduce, reduction)
+    return ops.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
+
+
+def nll_loss(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
+):
+    """-input[target], for log probabilities."""
+    number = _reduction_of(size_average, reduce, reduction)
+    return ops.nll_loss_nd(input, target, weight, number, ignore_index)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """-(t log x + (1 - t) log(1 - x)), for probabilities."""
+    number = _reduction_of(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. Please ensure they have the same size."
+        )
+    if weight is not None and weight.shape != target.shape:
+        weight = weight.expand(torch.broadcast_shapes(weight.shape, target.shape))
+    return ops.binary_cross_entropy(input, target, weight, number)
+
+
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
+    """binary_cross_entropy of sigmoid(input), computed in one piece."""
+    number = _reduction_of(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """target * (log target - input), for log probabilities."""
+    if size_average is not None or reduce is not None:
+        reduction = _reduction.legacy_get_string(size_average, reduce)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    number = _reduction.get_enum("sum" if reduction == "batchmean" else reduction)
+    if (native := row("kl_div")) is not None:
+        loss = native(input, target, number, log_target=log_target)
+    else:
+        loss = _kl_div(input, target, number, log_target)
+    if reduction == "batchmean" and input.dim() != 0:
+        loss = loss / input.size()[0]
+    return loss
+
+
+def _kl_div(input, target, number, log_target):
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        positive = target > 0  # 0 log 0 is 0, and so is its gradient
+        known = torch.where(positive, target, 1.0)
+        loss = torch.where(positive, target * known.log(), 0.0) - target * input
+    return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
+
+
+# ---- distances ----
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    """x1 . x2 / (|x1| |x2|) along dim; each norm at least eps."""
+    if (native := row("cosine_similarity")) is not None:
+        return native(x1, x2, dim, eps)
+    first = x1 / ops.linalg_vector_norm(x1, 2, [dim], True).clamp_min(eps)
+    second = x2 / ops.linalg_vector_norm(x2, 2, [dim], True).clamp_min(eps)
+    return (first * second).sum(dim)
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    """Norm of x1 - x2 + eps along the last dimension."""
+    return ops.linalg_vector_norm(x1 - x2 + eps, p, [-1], keepdim)
+
+
+# ---- rearranging ----
+
+
+def pixel_shuffle(input, upscale_factor):
+    """(*, C r^2, H, W) to (*, C, H r, W r)."""
+    factor = upscale_factor
+    *lead, channels, height, width = input.shape
+    if channels % (factor * factor):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            "upscale_factor, "
+            f"but input.size(-3)={channels} is not divisible by {factor * factor}"
+        )
+    parted = input.reshape(*lead, channels // factor**2, factor, factor, height, width)
+    n = len(lead)
+    moved = parted.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return moved.reshape(*lead, channels // factor**2, height * factor, width * factor)
+
+
+# ---- attention ----
+
+
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """softmax(query key^T scale + mask) value."""
+    if enable_gqa and query.shape[-3] != key.shape[-3]:
+        groups = query.shape[-3] // key.shape[-3]
+        if groups * key.shape[-3] != query.shape[-3]:
+            raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
+        key = _repeat_heads(key, groups)
+        value = _repeat_heads(value, groups)
+    return ops.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+
+
+def _repeat_heads(tensor, groups):
+    *lead, heads, length, width = tensor.shape
+    spread = tensor.unsqueeze(-3).expand(*lead, heads, groups, length, width)
+    return spread.reshape(*lead, heads * groups, length, width)
+
+
+from ._attention import multi_head_attention_forward  # noqa: E402 - it uses what stands above
+
+
+def __getattr__(name):
+    raise AttributeError(f"mindtorch_v2.nn.functional has no '{name}': no row of the op table does it")

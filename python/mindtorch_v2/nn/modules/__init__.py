@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All modules."""
+
+from .activation import *  # noqa: F403
+from .activation import __all__ as _activation
+from .attention import MultiheadAttention
+from .batchnorm import BatchNorm1d, BatchNorm2d
+from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .conv import Conv1d, Conv2d
+from .dropout import Dropout, Dropout1d, Dropout2d
+from .flatten import Flatten, Unflatten
+from .linear import Bilinear, Identity, Linear
+from .loss import *  # noqa: F403
+from .loss import __all__ as _loss
+from .misc import *  # noqa: F403
+from .misc import __all__ as _misc
+from .module import Module
+from .normalization import GroupNorm, LayerNorm, RMSNorm
+from .pooling import *  # noqa: F403
+from .pooling import __all__ as _pooling
+from .sparse import Embedding
+from .transformer import TransformerEncoder, TransformerEncoderLayer
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "Bilinear", "Conv1d", "Conv2d", "Dropout", "Dropout1d", "Dropout2d",
+    "Embedding",
+    "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "Module", "ModuleDict", "ModuleList",
+    "MultiheadAttention", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "TransformerEncoder",
+    "TransformerEncoderLayer", "Unflatten", *_activation, *_loss, *_misc, *_pooling,
+]  # fmt: skip

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients clipped by their norm or by value.
+
+`foreach` is accepted and means nothing: a profile shows torch's ops of foreach=False, one a tensor.
+"""
+
+import types
+import warnings
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import Tensor
+
+from .._rows import ops, row
+
+
+def _as_list(tensors):
+    if isinstance(tensors, Tensor):
+        return [tensors]
+    is_generator = isinstance(tensors, types.GeneratorType)
+    tensors = list(tensors)
+    if is_generator and not tensors:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
+    return tensors
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The norm of all the tensors' elements together."""
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    norm_type = float(norm_type)
+    if not tensors:
+        return torch.tensor(0.0)
+    device = tensors[0].device
+    with torch.no_grad():
+        norms = [ops.linalg_vector_norm(tensor, norm_type) for tensor in tensors]
+        total = ops.linalg_vector_norm(torch.stack([norm.to(device) for norm in norms]), norm_type)
+        if error_if_nonfinite and not bool(torch.isfinite(total)):
+            raise RuntimeError(
+                f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
+                "cannot be "
+                "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+                "`error_if_nonfinite=False`"
+            )
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales the gradients by max_norm / total_norm where that is below one."""
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if not grads:
+        return
+    with torch.no_grad():
+        # Always multiplied, without asking whether it is needed: asking would wait for the device.
+        factor = ((total_norm + 1e-6).reciprocal() * float(max_norm)).clamp(max=1.0)
+        moved = {}  # the factor by device
+        for grad in grads:
+            device = grad.device
+            if device not in moved:
+                moved[device] = factor.to(device)
+            grad.mul_(moved[device])
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scales all gradients so that their norm together is at most max_norm; gives the norm before."""
+    parameters = _as_list(parameters)
+    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The old name of clip_grad_norm_."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """Cuts every gradient's elements to [-clip_value, clip_value]."""
+    clip_value = float(clip_value)
+    below, above = row("clamp_min_"), row("clamp_max_")
+    with torch.no_grad():
+        for parameter in _as_list(parameters):
+            grad = parameter.grad
+            if grad is None:
+                continue
+            if below is not None and above is not None:
+                above(below(grad, -clip_value), clip_value)
+            else:
+                grad.clamp_(-clip_value, clip_value)

@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base of all optimizers: parameter groups, state, hooks, and the annotations of a profile.
+
+A step is one fused op for the parameters of a group that share a device (and the number of steps
+they have made), so what a method computes is in the runtime; here is who takes part in it.
+"""
+
+import functools
+from collections import OrderedDict, defaultdict
+from copy import deepcopy
+from itertools import chain
+
+import mindtorch_v2 as torch
+
+from ..utils.hooks import RemovableHandle
+
+try:
+    from mtprof import begin as _begin, end as _end
+except ImportError:  # the tensors work without the profiler
+
+    def _begin(name):
+        return 0
+
+    def _end(token):
+        pass
+
+
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
+
+
+class _RequiredParameter:
+    """Stands in `defaults` for what every group must say itself."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
+_global_optimizer_pre_hooks = OrderedDict()
+_global_optimizer_post_hooks = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook):
+    """Calls hook(optimizer, args, kwargs) before each step of every optimizer."""
+    handle = RemovableHandle(_global_optimizer_pre_hooks)
+    _global_optimizer_pre_hooks[handle.id] = hook
+    return handle
+
+
+def register_optimizer_step_post_hook(hook):
+    """Calls hook(optimizer, args, kwargs) after each step of every optimizer."""
+    handle = RemovableHandle(_global_optimizer_post_hooks)
+    _global_optimizer_post_hooks[handle.id] = hook
+    return handle
+
+
+def _is_foreign_array(value):
+    """A tensor of another library (a state_dict made by torch in the same process, NumPy)."""
+    return not isinstance(value, torch.Tensor) and hasattr(value, "__array__") and hasattr(value, "dtype")
+
+
+def _adopt_array(value):
+    """A foreign tensor's values as a tensor of ours: always a copy."""
+    import numpy
+
+    return torch.tensor(numpy.array(value))
+
+
+class Optimizer:
+    """What all optimizers have in common.
+
+    params: tensors, or (name, tensor) pairs, or dicts with "params" and the options of that group.
+    defaults: options for groups that do not name them.
+    """
+
+    def __init__(self, params, defaults):
+        self.defaults = defaults
+        self._make_hooks()
+        self._patch_step_function()
+        if isinstance(params, torch.Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + params.type()
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _make_hooks(self):
+        for when in ("step_pre", "step_post", "state_dict_pre", "state_dict_post"):
+            setattr(self, f"_optimizer_{when}_hooks", OrderedDict())
+        self._optimizer_load_state_dict_pre_hooks = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks = OrderedDict()
+
+    # ---- the profile's rows ----
+
+    @staticmethod
+    def profile_hook_step(func):
+        """A step() that shows as "Optimizer.step#<class>.step" and runs the hooks around itself."""
+
+        @functools.wraps(func)
+        def wrapper(*args, **kwargs):
+            self = args[0]
+            self._opt_called = True  # for lr_scheduler's advice
+            token = _begin(f"Optimizer.step#{type(self).__name__}.step")
+            try:
+                for hook in chain(
+                    _global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()
+                ):
+                    result = hook(self, args, kwargs)
+                    if result is None:
+                        continue
+                    if not isinstance(result, tuple) or len(result) != 2:
+                        raise RuntimeError(
+                            f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                        )
+                    args, kwargs = result
+                out = func(*args, **kwargs)
+                for hook in chain(
+                    self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()
+                ):
+                    hook(self, args, kwargs)
+                return out
+            finally:
+                _end(token)
+
+        wrapper.hooked = True
+        return wrapper
+
+    def _patch_step_function(self):
+        """Makes the class's own step() a profiled one; once for each class."""
+        cls = type(self)
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{cls.__name__}.zero_grad"
+        if not getattr(cls.step, "hooked", False):
+            cls.step = self.profile_hook_step(cls.step)
+
+    # ---- groups ----
+
+    def add_param_group(self, param_group):
+        """Adds a group: a dict with "params" and the options that differ from the defaults."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, torch.Tensor):
+            params = [params]
+        elif isinstance(params, (set, frozenset)):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of "
+                "tensors in sets will change between runs. Please use a list instead."
+            )
+        else:
+            params = list(params)
+        names = [p[0] for p in params if isinstance(p, tuple)]
+        if names:
+            if len(names) != len(params):
+                raise ValueError(
+                    "all optimizer params should be with/without names. Some param names are missing"
+                )
+            params = [p[1] for p in params]
+            param_group["param_names"] = names
+        param_group["params"] = params
+        self._check_params(params)
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                )
+            param_group.setdefault(name, default)
+        self._check_group(param_group)
+        self.param_groups.append(param_group)
+
+    @staticmethod
+    def _check_params(params):
+        for p in params:
+            if not isinstance(p, torch.Tensor):
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}"
+                )
+            if not (p.is_leaf or getattr(p, "retains_grad", False)):
+                raise ValueError("can't optimize a non-leaf Tensor")
+
+    def _check_group(self, group):
+        """That a new group goes with those that are there."""
+        if len(set(map(id, group["params"]))) != len(group["params"]):
+            import warnings
+
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will "
+                "cause an error; see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=4,
+            )
+        if self.param_groups:
+            named = "param_names" in self.param_groups[0]
+            if named != ("param_names" in group):
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param group "
+                    + ("without names" if named else "with names")
+                    + " to the optimizer"
+                )
+        known = {id(p) for other in self.param_groups for p in other["params"]}
+        if not known.isdisjoint(map(id, group["params"])):
+            raise ValueError("some parameters appear in more than one parameter group")
+
+    # ---- the step ----
+
+    def step(self, closure=None):
+        """Moves the parameters; `closure`, if given, computes the loss anew and is called first."""
+        raise NotImplementedError
+
+    def _closure_loss(self, closure):
+        """What the closure returns, computed with gradients on; None without one."""
+        if closure is None:
+            return None
+        with torch.enable_grad():
+            return closure()
+
+    def _tensor_step(self, value=0.0):
+        """How many steps a parameter has made, as torch keeps it: a float32 of no dimension."""
+        return torch.tensor(float(value), dtype=torch.float32)
+
+    def zero_grad(self, set_to_none=True):
+        """Takes the gradients away, or sets them to zero."""
+        token = _begin(self._zero_grad_profile_name)
+        try:
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if set_to_none:
+                        p.grad = None
+                        continue
+                    grad = p.grad
+                    if grad is None:
+                        continue
+                    if grad.grad_fn is not None:
+                        grad.detach_()
+                    else:
+                        grad.requires_grad_(False)
+                    grad.zero_()
+        finally:
+            _end(token)
+
+    # ---- hooks ----
+
+    def _register(self, hooks, hook, prepend=False):
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_step_pre_hook(self, hook):
+        """hook(optimizer, args, kwargs) before each step; may return (new_args, new_kwargs)."""
+        return self._register(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook):
+        """hook(optimizer, args, kwargs) after each step."""
+        return self._register(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """hook(optimizer) before state_dict()."""
+        return self._register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """hook(optimizer, state_dict) after state_dict(); may return another one."""
+        return self._register(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """hook(optimizer, state_dict) before load_state_dict(); may return another one."""
+        return self._register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """hook(optimizer) after load_state_dict()."""
+        return self._register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    # ---- state in and out ----
+
+    def state_dict(self):
+        """{"state": {number of the parameter: its state}, "param_groups": [...]}, torch's layout.
+
+        The tensors are the optimizer's own, not copies.
+        """
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        numbers = {}
+        groups = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                numbers.setdefault(id(p), len(numbers))
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [numbers[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {
+            numbers[id(key)] if isinstance(key, torch.Tensor) else key: value
+            for key, value in self.state.items()
+        }
+        result = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            changed = hook(self, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    def load_state_dict(self, state_dict):
+        """Takes over what state_dict() of such an optimizer gave, from torch as well."""
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(self.param_groups) != len(saved_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        for group, saved in zip(self.param_groups, saved_groups):
+            if len(group["params"]) != len(saved["params"]):
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size of "
+                    "optimizer's group"
+                )
+        params = {}
+        for group, saved in zip(self.param_groups, saved_groups):
+            params.update(zip(saved["params"], group["params"]))
+            saved["params"] = group["params"]
+            if "param_names" in group:
+                saved.setdefault("param_names", group["param_names"])
+            for key, value in saved.items():
+                if key != "params" and _is_foreign_array(value):
+                    saved[key] = _adopt_array(value)
+        state = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = self._cast(params[key], value)
+            else:
+                state[key] = value
+        self.__setstate__({"state": state, "param_groups": saved_groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def _cast(self, param, value, key=None):
+        """State with its tensors as the parameter needs them: its type and device."""
+        if _is_foreign_array(value):
+            value = _adopt_array(value)
+        if isinstance(value, torch.Tensor):
+            if key == "step":
+                return value
+            if param.is_floating_point():
+                return value.to(dtype=param.dtype, device=param.device)
+            return value.to(device=param.device)
+        if isinstance(value, dict):
+            return {k: self._cast(param, v, k) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._cast(param, v) for v in value)
+        return value
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
+            self._make_hooks()
+        self._patch_step_function()
+        self.defaults.setdefault("differentiable", False)
+
+    def _setdefaults(self, **options):
+        """Options that a loaded group may lack, because it is older than they are."""
+        for group in self.param_groups:
+            for name, value in options.items():
+                group.setdefault(name, value)
+
+    def _tensor_steps(self):
+        """Steps that were kept as numbers become tensors."""
+        for state in self.state.values():
+            if isinstance(state, dict) and "step" in state and not isinstance(state["step"], torch.Tensor):
+                state["step"] = self._tensor_step(state["step"])
+
+    def __repr__(self):
+        lines = [type(self).__name__ + " ("]
+        for i, group in enumerate(self.param_groups):
+            if i:
+                lines.append("")
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join(lines) + "\n)"
+
+
+def _check_forms(differentiable, foreach=None, fused=None):
+    """torch's choices of implementation. There is one here, so they change nothing, but a step that
+    is itself differentiated does not exist."""
+    if fused:
+        if differentiable:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if foreach:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    if differentiable:
+        raise NotImplementedError("differentiable=True: the fused steps have no derivative")
+
+
+def _check_lr(lr):
+    if isinstance(lr, torch.Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not 0.0 <= lr:
+        raise ValueError(f"Invalid learning rate: {lr}")
+
+
+class _Batches:
+    """The parameters of a group that one fused call can step: equal keys, lists side by side."""
+
+    def __init__(self):
+        self.of = {}
+
+    def add(self, key, *members):
+        lists = self.of.get(key)
+        if lists is None:
+            lists = self.of[key] = tuple([] for _ in members)
+        for each, member in zip(lists, members):
+            each.append(member)
+
+    def __iter__(self):
+        return iter(self.of.items())

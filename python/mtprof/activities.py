@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Activities: how they may be written, and which of them this process has."""
+from mtprof import _mtprof
+from mtprof._warnings import warn
+from mtprof.enums import ProfilerActivity
+
+CPU_BIT, DEVICE_BIT, ALL_BITS = 1, 2, 1 << 30
+
+_ACCEPTED = "CPU, NPU, CUDA, GPU, PrivateUse1"
+_NAMES = {name.lower(): member for name, member in ProfilerActivity.__members__.items()}
+_DEVICE = (ProfilerActivity.CUDA, ProfilerActivity.PrivateUse1)
+
+
+class ActivityError(ValueError, TypeError):
+    """Something that is no activity."""
+
+
+def supported_activities():
+    """What can be profiled here: the CPU, and the accelerator where there is one."""
+    if _mtprof.device_sources():
+        return {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1}
+    return {ProfilerActivity.CPU}
+
+
+def kineto_available():
+    """Whether there is a tracer. There is."""
+    return True
+
+
+def one(value):
+    """The member for a ProfilerActivity or its name: any case, and only the last dotted part counts."""
+    if isinstance(value, ProfilerActivity):
+        return value
+    if isinstance(value, str):
+        member = _NAMES.get(value.rpartition(".")[2].lower())
+        if member is not None:
+            return member
+        raise ActivityError(f"Expected ProfilerActivity or dict, got {value!r}; accepted are {_ACCEPTED}")
+    raise ActivityError(f"Expected ProfilerActivity or dict, got {type(value)}: {value!r}; "
+                        f"accepted are {_ACCEPTED}")
+
+
+def parse(activities):
+    """(members, filters) of what a caller gave: members and names, or dicts of them to lists of types."""
+    if activities is None:
+        return supported_activities(), {}
+    if isinstance(activities, (str, ProfilerActivity)):
+        raise ActivityError(f"Expected an iterable of ProfilerActivity, got {activities!r}")
+    members, filters = [], {}
+    try:
+        items = list(activities)
+    except TypeError:
+        raise ActivityError(f"Expected an iterable of ProfilerActivity, got {activities!r}") from None
+    if isinstance(activities, dict):
+        items = [activities]
+    for item in items:
+        pairs = item.items() if isinstance(item, dict) else ((item, None),)
+        for key, types in pairs:
+            member = one(key)
+            if member in members:
+                raise ValueError(f"Activity {member} specified more than once")
+            members.append(member)
+            if types is not None:
+                filters[member] = set(types)
+    if not members:
+        raise AssertionError("No valid profiler activities found")
+    return set(members), filters
+
+
+def bits(members, warned=True):
+    """The recorder's bits for activities; warns of what is not available here."""
+    result = 0
+    for member in sorted(members, key=int):
+        if member is ProfilerActivity.CPU:
+            result |= CPU_BIT
+        elif member in _DEVICE:
+            result |= DEVICE_BIT
+            if warned and not _mtprof.device_sources():
+                name = "CUDA" if member is ProfilerActivity.CUDA else "NPU"
+                warn(f"{name} is not available, disabling {name} profiling")
+        elif warned:
+            warn(f"{member.name} is not available, disabling {member.name} profiling")
+    return result
+
+
+def muted_bits(filters):
+    """Groups of which nothing is collected: those with an empty list of types."""
+    return bits([member for member, types in filters.items() if not types], warned=False)

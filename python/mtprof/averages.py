@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FunctionEventAvg: the events of a group, added up; and how lists of events become such rows."""
+from .enums import DeviceType
+from .function_events import FormattedTimesMixin, FunctionEvent, alias
+
+# enum mtprof_event_kind by category.
+_KINDS = {"user_annotation": 0, "cpu_op": 1, "cuda_runtime": 2, "privateuse1_runtime": 2,
+          "python_function": 3, "kernel": 8, "gpu_memcpy": 9, "gpu_memset": 10, "cuda_sync": 12,
+          "gpu_user_annotation": 13, "other": 14, "overhead": 15}
+
+_IDENTITY = ("node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name",
+             "input_shapes", "stack", "scope", "device_type", "is_legacy", "use_device", "is_user_annotation")
+_SUMS = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total",
+         "cpu_memory_usage", "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage",
+         "count")
+
+
+def kind_of(item):
+    """The kind of an event or row, as libmtprof numbers them."""
+    kind = getattr(item, "_kind", None)
+    if kind is None:
+        kind = _KINDS.get(getattr(item, "activity_type", None))
+    if kind is not None:
+        return kind
+    if item.device_type != DeviceType.CPU:
+        return 13 if item.is_user_annotation else 8
+    return 0 if item.is_user_annotation else 1
+
+
+class _Family:
+    """cpu_parent and cpu_children of the row's first event, fetched when asked for."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __get__(self, row, owner=None):
+        if row is None:
+            return self
+        source = row.__dict__.get("_source")
+        return getattr(source[0].event(source[1]), self._name) if source is not None else None
+
+
+class FunctionEventAvg(FormattedTimesMixin):
+    """A row of key_averages(): sums over the events of a group. Times are microseconds."""
+
+    cpu_parent = _Family("cpu_parent")
+    cpu_children = _Family("cpu_children")
+    cpu_time_avg = alias("cpu_time")
+    device_time_avg = alias("device_time")
+    self_cpu_time = alias("self_cpu_time_total")
+    self_device_time = alias("self_device_time_total")
+
+    def __init__(self, row=None):
+        self.key = None
+        self.count = 0
+        self.node_id = 0
+        self.is_async = False
+        self.is_remote = False
+        self.use_device = None
+        self.cpu_time_total = 0
+        self.device_time_total = 0
+        self.self_cpu_time_total = 0
+        self.self_device_time_total = 0
+        self.input_shapes = None
+        self.overload_name = None
+        self.stack = None
+        self.scope = None
+        self.cpu_memory_usage = 0
+        self.device_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+        self.self_device_memory_usage = 0
+        self.device_type = DeviceType.CPU
+        self.is_legacy = False
+        self.flops = 0
+        self.is_user_annotation = False
+        if row is not None:
+            self._take_row(row)
+
+    def _take_row(self, row):
+        """MindTorch's way to make a row: from a dict as _row has it."""
+        unit = {"total_time_ns": "cpu_time_total", "self_time_ns": "self_cpu_time_total",
+                "device_time_ns": "device_time_total", "self_device_time_ns": "self_device_time_total"}
+        self.node_id, self.scope, self.input_shapes, self.overload_name, self.stack = -1, 0, "", "", []
+        for name, value in dict(row).items():
+            if name in unit:
+                setattr(self, unit[name], value / 1000)
+            elif name in ("name", "key"):
+                self.key = value
+            elif name == "device_type":
+                known = DeviceType.__members__ if isinstance(value, str) else {}
+                self.device_type = known.get(value, value)
+            elif name not in ("avg_time_ns", "device"):
+                setattr(self, name, value)
+
+    @property
+    def _row(self):
+        """The row as MindTorch's dict: nanoseconds, names."""
+        total, own = round(self.cpu_time_total * 1000), round(self.self_cpu_time_total * 1000)
+        return {"name": self.key, "device_type": getattr(self.device_type, "name", self.device_type),
+                "count": self.count, "total_time_ns": total, "self_time_ns": own,
+                "avg_time_ns": total // self.count if self.count else 0,
+                "device_time_ns": round(self.device_time_total * 1000),
+                "self_device_time_ns": round(self.self_device_time_total * 1000),
+                "input_shapes": self.input_shapes, "stack": self.stack, "overload_name": self.overload_name,
+                "cpu_memory_usage": self.cpu_memory_usage, "device_memory_usage": self.device_memory_usage,
+                "self_cpu_memory_usage": self.self_cpu_memory_usage,
+                "self_device_memory_usage": self.self_device_memory_usage, "flops": self.flops,
+                "is_async": self.is_async, "scope": self.scope, "use_device": self.use_device,
+                "is_user_annotation": self.is_user_annotation}
+
+    def add(self, other):
+        """Adds an event, or another row with the same key; the first one says who this is."""
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
+        if self.key is None:
+            self.key = other.key
+            for name in _IDENTITY:
+                setattr(self, name, getattr(other, name))
+            self._kind = kind_of(other)
+        if other.key != self.key:
+            raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if self.flops is None:
+            self.flops = other.flops
+        elif other.flops is not None:
+            self.flops += other.flops
+        return self
+
+    def __iadd__(self, other):
+        return self.add(other)
+
+    def __repr__(self):
+        device = self.use_device or "cuda"
+        return (f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+                f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
+                f"{device}_time={self.device_time_str} input_shapes={str(self.input_shapes)} "
+                f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>")
+
+    def __getstate__(self):
+        state = dict(self.__dict__)
+        if state.pop("_source", None) is not None:  # a model stays where it is
+            state.setdefault("cpu_parent", None)
+            state.setdefault("cpu_children", None)
+        return state
+
+
+FunctionEventAvg.__module__ = "mtprof.events"
+
+
+def _fast_row(model, values, shapes, stack_n, overload):
+    """A row from what _mtprof.Model.averages() says (its averages_fields)."""
+    (key, overload_name, input_shapes, _module, device_type, kind, is_async, is_annotation, scope, first,
+     _has_parent, _step, _track, count, cpu, self_cpu, device, self_device, cpu_memory, self_cpu_memory,
+     device_memory, self_device_memory, flops, _least, _most) = values
+    row = FunctionEventAvg.__new__(FunctionEventAvg)
+    event = model.event(first) if shapes or stack_n else None
+    members = DeviceType.__members__
+    row.__dict__.update(
+        key=key, count=count, node_id=-1, is_async=is_async, is_remote=False, use_device=model.use_device,
+        cpu_time_total=cpu / 1000, device_time_total=device / 1000, self_cpu_time_total=self_cpu / 1000,
+        self_device_time_total=self_device / 1000, input_shapes=event.input_shapes if shapes else "",
+        overload_name=overload_name if overload else "", stack=event.stack[:stack_n] if stack_n else [],
+        scope=scope, cpu_memory_usage=cpu_memory, device_memory_usage=device_memory,
+        self_cpu_memory_usage=self_cpu_memory, self_device_memory_usage=self_device_memory,
+        device_type=members.get(device_type, members["PrivateUse1"]), is_legacy=False, flops=flops,
+        is_user_annotation=is_annotation, _kind=kind, _source=(model, first))
+    return row
+
+
+def rows_of_model(model, shapes=False, stack_n=0, overload=False):
+    """Rows of all events of a model, grouped in C."""
+    groups = model.averages(shapes=bool(shapes), overload=bool(overload), stack_n=max(int(stack_n), 0))
+    return [_fast_row(model, group, shapes, stack_n, overload) for group in groups]
+
+
+def rows_of_items(items, shapes=False, stack_n=0, overload=False):
+    """Rows of any events or rows, one by one."""
+    stack_n = max(int(stack_n), 0)
+    groups = {}
+    for item in items:
+        key = (item.key, item.node_id, item.device_type, item.is_legacy, item.is_user_annotation,
+               item.overload_name if overload else None, str(item.input_shapes) if shapes else None,
+               tuple((item.stack or ())[:stack_n]))
+        row = groups.get(key)
+        if row is None:
+            row = groups[key] = FunctionEventAvg()
+        row.add(item)
+    for row in groups.values():
+        row.stack = (row.stack or [])[:stack_n]
+        if not shapes:
+            row.input_shapes = ""
+        if not overload:
+            row.overload_name = ""
+    return list(groups.values())
+
+
+def total_of(items, rows=None):
+    """One row over everything (or over its rows); who it is, the last item says."""
+    total, last = FunctionEventAvg(), None
+    for last in items if rows is None else rows:
+        if not isinstance(last, (FunctionEvent, FunctionEventAvg)):
+            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
+        for name in _SUMS:
+            setattr(total, name, getattr(total, name) + getattr(last, name))
+        total.flops += last.flops or 0
+    if last is not None:
+        for name in _IDENTITY:
+            setattr(total, name, getattr(items[-1], name))
+    total.key = "Total"
+    return total

@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EventList: a list of events or of rows, with torch's tables, averages and exports.
+
+It is a list in every respect. One that still holds just what a model gave is worked on in C; any other
+is looked at item by item, with the same results.
+"""
+import json
+import os
+import re
+
+from . import _mtprof
+from .averages import FunctionEventAvg, kind_of, rows_of_items, rows_of_model, total_of
+from .enums import DeviceType
+from .function_events import FunctionEvent, restore, state_of
+
+_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total",
+            "self_privateuse1_time_total", "self_npu_time_total")
+_DEVICE_WORD = re.compile("cuda|xpu|privateuse1|(?<![a-z])(?:npu|gpu)(?![a-z])")
+_NO_ROWS = -2
+
+
+def flavor_of(flavor):
+    """"torch" or "mindtorch": the argument, or what MINDTORCH_PROFILER_FLAVOR says."""
+    if flavor is None:
+        flavor = os.environ.get("MINDTORCH_PROFILER_FLAVOR") or "torch"
+    if not isinstance(flavor, str) or flavor.lower() not in ("torch", "mindtorch"):
+        raise ValueError(f"flavor must be 'torch' or 'mindtorch', not {flavor!r}")
+    return flavor.lower()
+
+
+def write_file(path, pieces):
+    """Writes texts beside the path and renames the file into place; OSErrors name the path."""
+    path = os.fsdecode(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a device; a directory says what it is
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces)
+        return
+    beside = f"{path}.{os.urandom(6).hex()}.tmp"
+    try:
+        with open(beside, "x", encoding="utf-8", errors="replace", newline="") as file:
+            file.writelines(pieces)
+        os.replace(beside, path)
+    except BaseException as error:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        if isinstance(error, OSError) and error.errno and error.filename in (None, beside):
+            raise type(error)(error.errno, error.strerror, path) from None
+        raise
+
+
+def _is_event(item):
+    return isinstance(item, FunctionEvent)
+
+
+def _row_tuple(item, with_shapes):
+    """A row as given_rows.c wants it. Where no row has shapes, an empty list is not shown either."""
+    shapes = item.input_shapes
+    device = item.device_type
+    on_host = device == DeviceType.CPU
+    return (str(item.key), item.overload_name or "", "" if not with_shapes or shapes is None else str(shapes),
+            "" if on_host else str(getattr(device, "name", device)), not on_host, kind_of(item),
+            item.is_async, item.is_user_annotation, item.cpu_parent is not None, item.node_id,
+            int(item.count), item.cpu_time_total, item.self_cpu_time_total, item.device_time_total,
+            item.self_device_time_total,
+            int(item.cpu_memory_usage), int(item.self_cpu_memory_usage), int(item.device_memory_usage),
+            int(item.self_device_memory_usage), int(item.flops or 0), list(item.stack or ()))
+
+
+def _row_tuples(items):
+    with_shapes = any(item.input_shapes for item in items)
+    return [_row_tuple(item, with_shapes) for item in items]
+
+
+class Columns:
+    """The columns of a list of events, by name: NumPy arrays over the trace's own memory.
+
+    A list that is not just what was recorded (filtered, sorted, sliced) gets copies of its events' rows.
+    Without NumPy the arrays are memoryviews. Names of events are numbers: see `names`.
+    """
+
+    def __init__(self, model, indices):
+        self._model = model
+        self._indices = indices
+        self._made = {}
+
+    def keys(self):
+        """Columns that were recorded."""
+        return [name for name in self._model.column_names() if name in self]
+
+    def __contains__(self, name):
+        try:
+            self[name]
+        except KeyError:
+            return False
+        return True
+
+    def __getitem__(self, name):
+        if name not in self._made:
+            try:
+                column = self._model.column(name)
+            except NotImplementedError as error:
+                raise KeyError(name) from error
+            self._made[name] = self._array(column)
+        return self._made[name]
+
+    def _array(self, column):
+        try:
+            import numpy
+        except ImportError:
+            view = memoryview(column)
+            if self._indices is None:
+                return view
+            import array
+            return memoryview(array.array(view.format, [view[i] for i in self._indices])).toreadonly()
+        array = numpy.asarray(column)
+        if self._indices is not None:
+            array = array[self._indices]
+            array.flags.writeable = False
+        return array
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __len__(self):
+        return len(self.keys())
+
+    def values(self):
+        """The arrays."""
+        return [self[name] for name in self.keys()]
+
+    def items(self):
+        """Names and arrays."""
+        return [(name, self[name]) for name in self.keys()]
+
+    def get(self, name, default=None):
+        """An array, or the default where the column was not recorded."""
+        return self[name] if name in self else default
+
+    @property
+    def names(self):
+        """The texts that the column `name` numbers."""
+        return [self._model.name(i) for i in range(self._model.info["names"])]
+
+    def __repr__(self):
+        return f"Columns({', '.join(self.keys())})"
+
+
+class EventList(list):
+    """Events, or rows of key_averages()."""
+
+    def __init__(self, *args, **kwargs):
+        self._use_device = kwargs.pop("use_device", None)
+        self._profile_memory = kwargs.pop("profile_memory", False)
+        self._with_flops = kwargs.pop("with_flops", False)
+        super().__init__(*args, **kwargs)
+        self._tree_built = False
+        self._model = None  # whose events these were
+        self._regroup = None  # rows: a callable that groups their events in another way
+        self._flavor = None
+
+    # ---- what it was made from ----
+
+    @classmethod
+    def _of_model(cls, model, **facts):
+        """All events of a model."""
+        events = cls(**facts)
+        model.fill(events)
+        events._model = model
+        events._tree_built = True
+        return events
+
+    @classmethod
+    def _of_rows(cls, rows, regroup, source):
+        averages = cls(rows, use_device=source._use_device, profile_memory=source._profile_memory,
+                       with_flops=source._with_flops)
+        averages._model = source._model
+        averages._regroup = regroup
+        averages._flavor = source._flavor
+        return averages
+
+    def _is_whole(self):
+        """Whether it is still just what its model gave."""
+        return self._regroup is None and self._model is not None and self._model.covers(self)
+
+    def _is_rows(self):
+        return isinstance(self[0], FunctionEventAvg) if self else self._regroup is not None
+
+    # ---- averages ----
+
+    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False):
+        """Rows of events that are alike; of rows, the same events in other groups."""
+        if self._regroup is not None:
+            return self._regroup(group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+
+        def group(shapes=False, stack_n=0, overload=False):
+            make = rows_of_model if self._is_whole() else rows_of_items
+            items = self._model if make is rows_of_model else self
+            return EventList._of_rows(make(items, shapes, stack_n, overload), group, self)
+
+        return group(group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+
+    def total_average(self):
+        """One row over all of it."""
+        return total_of(self, rows_of_model(self._model) if self._is_whole() else None)
+
+    @property
+    def self_cpu_time_total(self):
+        """Sum of self times on the host, microseconds."""
+        return sum(item.self_cpu_time_total for item in self)
+
+    def _build_rows(self):
+        """MindTorch's rows: dicts with nanoseconds."""
+        return [row._row for row in (self if self._is_rows() else self.key_averages())]
+
+    # ---- tables ----
+
+    def __str__(self):
+        return self.table()
+
+    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
+              max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None, *,
+              flavor=None):
+        """A table, laid out as torch's.
+
+        sort_by: an attribute, largest first (cuda, xpu, npu and privateuse1 read as device).
+        row_limit: rows to print; -1 or None: all. Widths: None: as wide as needed.
+        time_unit: "s", "ms" or "us" for all times; otherwise each its own.
+        flavor: "mindtorch" adds the columns Total(us) and Count.
+        """
+        if len(self) == 0:
+            return ""
+        if sort_by is not None:
+            sort_by = _DEVICE_WORD.sub("device", sort_by)
+        options = {"row_limit": _limit(row_limit), "header": header,
+                   "top_level_only": bool(top_level_events_only),
+                   "max_src_column_width": _width(max_src_column_width),
+                   "max_name_column_width": _width(max_name_column_width),
+                   "max_shapes_column_width": _width(max_shapes_column_width),
+                   "time_unit": time_unit if time_unit in ("s", "ms", "us") else None,
+                   "mindtorch": flavor_of(flavor if flavor is not None else self._flavor) == "mindtorch"}
+        if self._is_whole() and (sort_by is None or not hasattr(list, sort_by)):
+            return self._model.table(sort_by, options)
+        return self._item_table(sort_by, options)
+
+    def _item_table(self, sort_by, options):
+        items = self
+        if sort_by is not None:
+            items = sorted(self, key=lambda item: getattr(item, sort_by), reverse=True)
+        device = self._use_device
+        if device is None and any(item.self_device_time_total > 0 for item in items):
+            raise RuntimeError("use_device is None, but there is device performance data.")
+        return _mtprof.rows_table(_row_tuples(items), options,
+                                  device_type=device.upper() if device else None, memory=self._profile_memory,
+                                  flops=self._with_flops, events=not self._is_rows(), model=self._model)
+
+    # ---- files ----
+
+    def export_chrome_trace(self, path):
+        """Events: torch's short array of spans. Rows: {"traceEvents": […]}, a span a row."""
+        if self._is_rows():
+            device = self._use_device
+            rows = _row_tuples(self)
+            mindtorch = flavor_of(self._flavor) == "mindtorch"
+            _mtprof.rows_export(rows, path, device.upper() if device else None, mindtorch)
+        else:
+            write_file(path, self._spans())
+
+    def _spans(self):
+        category = f"cpu_to_{self._use_device or 'cuda'}"
+        number, between = 0, "["
+        for event in self:
+            name = event.trace_name
+            if name is None:
+                continue
+            place = {"tid": event.thread, "pid": "CPU functions"}
+            start = event.time_range.start
+            yield between + json.dumps({"name": name, "ph": "X", "ts": start,
+                                        "dur": event.time_range.elapsed_us(), **place, "args": {}})
+            between = ", "
+            for _ in event.kernels:
+                yield between + json.dumps({"name": name, "ph": "s", "ts": start, **place, "id": number,
+                                            "cat": category, "args": {}})
+                number += 1
+        yield "]" if between == ", " else "[]"
+
+    def supported_export_stacks_metrics(self):
+        """What export_stacks() can count."""
+        return list(_METRICS)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """A line per event with a stack: frames from the outermost on, a blank, whole microseconds."""
+        if metric not in _METRICS:
+            raise ValueError(f"metric should be one of: {list(_METRICS)}")
+        attribute = _DEVICE_WORD.sub("device", metric)
+        write_file(path, self._stack_lines(attribute))
+
+    def _stack_lines(self, attribute):
+        clean = str.maketrans(" ;\t\n", "____")
+        for event in self:
+            if not event.stack:
+                continue
+            value = int(getattr(event, attribute))
+            if value > 0:
+                yield ";".join(frame.translate(clean) for frame in reversed(event.stack)) + f" {value}\n"
+
+    # ---- columns ----
+
+    def columns(self):
+        """The events' columns by name, as NumPy arrays (see Columns). Rows have none."""
+        model = self._model
+        if model is not None and self._is_whole() and len(self) == model.findings()["events"]:
+            return Columns(model, None)
+        models = {id(event._model): event._model for event in self if _is_event(event)}
+        if model is not None:
+            models[id(model)] = model
+        if self._is_rows() or None in models.values() or len(models) != 1:
+            raise TypeError("columns() needs recorded events of one trace")
+        return Columns(next(iter(models.values())), [event._index for event in self])
+
+    def to_pandas(self):
+        """The columns as a pandas.DataFrame, with names as texts."""
+        import pandas
+        columns = self.columns()
+        frame = pandas.DataFrame({name: array for name, array in columns.items() if name != "name"})
+        frame.insert(0, "name", pandas.Categorical.from_codes(*_categories(columns)))
+        return frame
+
+    # ---- copies ----
+
+    def __copy__(self):
+        other = EventList(self)
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce_ex__(self, protocol):
+        del protocol
+        facts = {name: value for name, value in self.__dict__.items() if name not in ("_model", "_regroup")}
+        if not self or not all(_is_event(item) for item in self):
+            return (_restore_items, (type(self), facts, self._is_rows(), list(self)))
+        places = {id(event): place for place, event in enumerate(self)}
+        states, links = [], []
+        for event in self:
+            parent = event.cpu_parent
+            states.append((type(event), state_of(event)))
+            links.append((_link(parent, places), [_link(child, places) for child in event.cpu_children]))
+        return (_restore_events, (type(self), facts, states, links))
+
+    # ---- torch's own steps, for lists made by hand ----
+
+    def _build_tree(self):
+        from .event_trees import build_tree
+        build_tree(self)
+        self._tree_built = True
+
+    def _populate_cpu_children(self):
+        from .event_trees import nest
+        nest(self)
+
+    def _remove_dup_nodes(self):
+        from .event_trees import remove_duplicates
+        remove_duplicates(self)
+
+    def _set_backward_stacktraces(self):
+        from .event_trees import set_backward_stacks
+        set_backward_stacks(self)
+
+
+EventList.__module__ = "mtprof.events"
+
+
+def _limit(row_limit):
+    if row_limit is None or row_limit < 0:
+        return -1
+    return row_limit or _NO_ROWS
+
+
+def _width(width):
+    return -1 if width is None else max(width, 1)
+
+
+def _categories(columns):
+    """Codes and distinct texts of the names; two numbers may have the same text."""
+    texts, numbers, codes = [], {}, []
+    for text in columns.names:
+        if text not in numbers:
+            numbers[text] = len(texts)
+            texts.append(text)
+        codes.append(numbers[text])
+    return [codes[number] for number in columns["name"]], texts
+
+
+def _link(event, places):
+    """Where a relative is in the list; one that is not goes along itself."""
+    return places.get(id(event), event) if event is not None else None
+
+
+def _restore_items(cls, facts, is_rows, items):
+    made = cls(items)
+    made.__dict__.update(facts)
+    if is_rows:
+        made._regroup = lambda shapes=False, stack_n=0, overload=False: EventList._of_rows(
+            rows_of_items(made, shapes, stack_n, overload), made._regroup, made)
+    return made
+
+
+def _restore_events(cls, facts, states, links):
+    made = cls([restore(kind, state) for kind, state in states])
+    made.__dict__.update(facts)
+    for event, (parent, children) in zip(made, links):
+        event.cpu_parent = made[parent] if isinstance(parent, int) else parent
+        event.cpu_children = [made[child] if isinstance(child, int) else child for child in children]
+    return made

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tree of events made by hand: who is inside whom, by time, as torch finds it.
+
+Recorded events have their tree from the trace and need none of this.
+"""
+from .enums import DeviceType
+
+_BACKWARD = 1  # RecordScope.BACKWARD_FUNCTION
+
+
+def build_tree(events):
+    """Nests the events, removes duplicates and gives backward events the stacks of their forward ones."""
+    nest(events)
+    remove_duplicates(events)
+    set_backward_stacks(events)
+
+
+def nest(events):
+    """Sets cpu_parent and cpu_children of host events, by thread and time."""
+    groups = {}
+    for event in events:
+        if not event.is_async and event.device_type == DeviceType.CPU:
+            groups.setdefault((event.thread, event.node_id), []).append(event)
+    for group in groups.values():
+        around = []
+        for event in sorted(group, key=lambda e: (e.time_range.start, -e.time_range.end)):
+            while around and (event.time_range.start >= around[-1].time_range.end
+                              or event.time_range.end > around[-1].time_range.end):
+                around.pop()
+            if around:
+                around[-1].append_cpu_child(event)
+                if event.cpu_parent is not None:
+                    raise AssertionError(f"There is already a CPU parent event for {event.key}")
+                event.set_cpu_parent(around[-1])
+            around.append(event)
+
+
+def remove_duplicates(events):
+    """An only child with its parent's name goes; the parent takes over its children and kernels."""
+    while True:
+        gone = set()
+        for event in events:
+            parent = event.cpu_parent
+            if parent is not None and parent.name == event.name and len(parent.cpu_children) == 1:
+                parent.cpu_children = event.cpu_children
+                parent.kernels = event.kernels or parent.kernels
+                for child in event.cpu_children:
+                    child.cpu_parent = parent
+                gone.add(id(event))
+        if not gone:
+            return
+        events[:] = [event for event in events if id(event) not in gone]
+
+
+def _is_backward(event):
+    while event is not None:
+        if event.scope == _BACKWARD:
+            return True
+        event = event.cpu_parent
+    return False
+
+
+def set_backward_stacks(events):
+    """Backward events get the stack of the forward event with their sequence number."""
+    backward = [_is_backward(event) for event in events]
+    stacks = {}
+    for event, is_backward in zip(events, backward):
+        if not is_backward and event.stack:
+            stacks.setdefault((event.sequence_nr, event.thread), event.stack)
+    for event, is_backward in zip(events, backward):
+        if is_backward:
+            event.stack = stacks.get((event.sequence_nr, event.fwd_thread), [])

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges for Intel's ITT, which this build does not have: torch.profiler.itt as torch without ITT has it."""
+import contextlib
+
+__all__ = ["is_available", "range_push", "range_pop", "mark", "range"]
+
+
+def is_available():
+    """Whether ranges go anywhere. They do not."""
+    return False
+
+
+def _missing(*_):
+    raise RuntimeError("ITT functions not installed. Are you sure you have a ITT build?")
+
+
+def range_push(msg):
+    """Begins a range."""
+    return _missing(msg)
+
+
+def range_pop():
+    """Ends the innermost range."""
+    return _missing()
+
+
+def mark(msg):
+    """Marks a point in time."""
+    return _missing(msg)
+
+
+@contextlib.contextmanager
+def range(msg, *args, **kwargs):
+    """A range around a block."""
+    range_push(msg.format(*args, **kwargs))
+    try:
+        yield
+    finally:
+        range_pop()

@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profile: torch.profiler's life cycle over libmtprof.
+
+The state machine, schedules, windows and metadata are C's (mtprof/profile.h); here are torch's arguments,
+attributes and messages. Names that begin with an underscore and are not torch's are what C calls back.
+"""
+import collections
+import json
+import os
+import weakref
+
+from mtprof import _mtprof, activities as _activities
+from mtprof._warnings import warn
+from mtprof.backend import _Backend
+from mtprof.config import KinetoStepTracker, _ExperimentalConfig
+from mtprof.enums import ProfilerAction, ProfilerActivity
+from mtprof.observers import ExecutionTraceObserver, _RecordsTensors
+from mtprof.schedules import _default_schedule_fn, _Schedule
+
+_SHAPES, _MEMORY, _STACK, _FLOPS, _MODULES = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 4
+_TENSOR_IDS, _DETAILS, _STRIDES, _ACC_EVENTS = 1 << 5, 1 << 6, 1 << 7, 1 << 16
+_POLICIES = {"spill": 0, "ring": 1, "stop": 2}
+_PROFILER_STEP = "ProfilerStep"
+_ACTIONS = tuple(ProfilerAction)
+
+_Window = collections.namedtuple(
+    "_Window", "results window first_window saved delivered first_step steps collecting sessions")
+_NONE, _PREPARED, _RECORDING, _READY = range(4)
+
+__all__ = ["profile", "set_host", "KinetoStepTracker", "_ExperimentalConfig", "_KinetoProfile"]
+
+# What only the program around the profiler knows; see set_host().
+_host = {"synchronize": None, "device": "npu"}
+
+
+def set_host(*, synchronize=None, device=None):
+    """Tells the profiler about the runtime it profiles: how to wait for its accelerator, and its name."""
+    if synchronize is not None:
+        _host["synchronize"] = synchronize
+    if device is not None:
+        _host["device"] = device
+
+
+class _Tracers:
+    """The tracers of Python calls and of garbage collections: on while a window is open."""
+
+    def __init__(self, with_stack, config):
+        self.wanted = []
+        if with_stack and config is not None and getattr(config, "verbose", False):
+            self.wanted.append("call_tracer")
+        if config is not None and getattr(config, "record_python_gc_info", False):
+            self.wanted.append("gc_spans")
+        self._on = []
+
+    def start(self):
+        for name in self.wanted:
+            function = getattr(_mtprof, "start_" + name, None)
+            if function is not None and name not in self._on:
+                function()
+                self._on.append(name)
+
+    def stop(self):
+        while self._on:
+            getattr(_mtprof, "stop_" + self._on.pop())()
+
+
+class _KinetoProfile(_mtprof.Profile):
+    """A profiler without a schedule: start and stop, or prepare_trace, start_trace and stop_trace.
+
+    Keyword arguments of ours beside torch's: `path` (record into this .mtt file; the variable MTPROF_PATH
+    does the same), `buffer_bytes` (of memory for events) and `policy` (what happens when it is full: "spill"
+    goes on in a file, "ring" lets the oldest go, "stop" keeps the oldest).
+    """
+
+    def __init__(self, *, activities=None, record_shapes=False, profile_memory=False, with_stack=False,
+                 with_flops=False, with_modules=False, experimental_config=None,
+                 execution_trace_observer=None, acc_events=False, custom_trace_id_callback=None,
+                 post_processing_timeout_s=None, path=None, buffer_bytes=None, policy="spill"):
+        self.activities, self.activity_filters = _activities.parse(activities)
+        self.record_shapes = record_shapes
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.experimental_config = experimental_config
+        self.execution_trace_observer = (execution_trace_observer if execution_trace_observer
+                                         else ExecutionTraceObserver.build_execution_trace_obs_from_env())
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.has_cudagraphs = False
+        self.mem_tl = None
+        self.preset_metadata = {}
+        self._generation = 0     # grows with each window that opens or closes
+        self._kept = (None, None)  # of which window, its results
+        self._metadata_added = False  # since then
+        self._view = None        # weak: prof.profiler
+        self._tracers = _Tracers(with_stack, experimental_config)
+        self._open_profile(activities is None, path, buffer_bytes, policy)
+
+    def __del__(self):
+        # C ends a session that still runs; what was set up beside it is taken down here.
+        try:
+            self._tracers.stop()
+            if self.with_stack:
+                _mtprof.release_code()
+        except Exception:  # __init__ failed half-way, or the interpreter is at its end
+            pass
+
+    # ---- setting up ----
+
+    def _flags(self):
+        flags = 0
+        for on, flag in ((self.record_shapes, _SHAPES | _STRIDES), (self.profile_memory, _MEMORY),
+                         (self.with_stack, _STACK), (self.with_flops, _FLOPS), (self.with_modules, _MODULES),
+                         (self.acc_events, _ACC_EVENTS)):
+            flags |= flag if on else 0
+        if self.record_shapes and self.profile_memory and self.with_stack:
+            flags |= _TENSOR_IDS  # what the memory timeline tells its categories from
+        if isinstance(self.execution_trace_observer, (ExecutionTraceObserver, _RecordsTensors)):
+            flags |= _TENSOR_IDS | _SHAPES | _STRIDES
+        if getattr(self.experimental_config, "verbose", False):
+            flags |= _DETAILS
+        return flags
+
+    def _open_profile(self, everything, path, buffer_bytes, policy):
+        bits = _activities.bits(self.activities)
+        self._usable = bits != 0  # XPU and the like alone: start() says so, as torch's does
+        self._muted = _activities.muted_bits(self.activity_filters)
+        if path is None:
+            path = os.environ.get("MTPROF_PATH") or None
+        if policy not in _POLICIES:
+            raise ValueError(f"policy must be one of {', '.join(map(repr, _POLICIES))}, not {policy!r}")
+        if buffer_bytes is not None and buffer_bytes <= 0:
+            raise ValueError(f"buffer_bytes must be positive, not {buffer_bytes!r}")
+        self._open(_activities.ALL_BITS if everything else bits or _activities.CPU_BIT, self._flags(),
+                   policy=_POLICIES[policy], path=path, schedule=self._schedule_for_c(),
+                   buffer_bytes=buffer_bytes or 0, trace_id=bool(self.custom_trace_id_callback))
+        info = self._get_distributed_info()
+        if info:
+            self._metadata(2, "distributedInfo", json.dumps(info))
+
+    def _schedule_for_c(self):
+        return None
+
+    def _get_distributed_info(self):
+        """Who this process is among its peers, as launchers put it into the environment; None: alone."""
+        try:
+            rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        except (KeyError, ValueError):
+            return None
+        return {"backend": os.environ.get("MINDTORCH_BACKEND", "unknown"), "rank": rank,
+                "world_size": world_size, "pg_count": 1,
+                "pg_config": [{"pg_name": "0", "pg_desc": "default_pg", "pg_size": world_size}]}
+
+    @property
+    def use_device(self):
+        """The accelerator's name where it is profiled, else None."""
+        return _host["device"] if self._activity_bits & _activities.DEVICE_BIT else None
+
+    # ---- what C calls ----
+
+    def _warn(self, status, message):
+        if not message.startswith("NPU is not available"):  # the constructor has said so, by its asked name
+            warn(message)
+
+    def _observe(self, event):
+        self._generation += 1
+        observer = self.execution_trace_observer
+        if event == 0:
+            if observer is not None:
+                if isinstance(observer, ExecutionTraceObserver):
+                    observer._driven = True
+                observer.start()
+            self._tracers.start()  # frames that are open begin before the step does
+            return
+        self._tracers.stop()
+        if _host["synchronize"] is not None and self.use_device is not None:
+            _host["synchronize"]()
+        if observer is not None:
+            if isinstance(observer, ExecutionTraceObserver) and observer.is_running():
+                self._unwritten = observer
+            observer.stop()
+
+    def _trace_ready(self):
+        self._write_execution_trace()
+
+    def _custom_trace_id(self):
+        return self.custom_trace_id_callback()
+
+    _unwritten = None
+
+    def _write_execution_trace(self):
+        """The observer's file, once its window has closed."""
+        observer, self._unwritten = self._unwritten, None
+        if observer is not None:
+            observer._driven = False
+            observer._write(self)
+
+    # ---- life cycle ----
+
+    def _check_start(self):
+        timeout = self.post_processing_timeout_s
+        if timeout is not None and timeout < 0:
+            raise ValueError("post_processing_timeout_s must be non-negative")
+        if not self._usable:
+            raise AssertionError("No activities specified for the profiler")
+        if self.with_stack or self.with_modules:
+            _mtprof.install_language()  # done already, unless somebody recorded when mtprof was imported
+
+    def _opened(self):
+        """A window may have opened: what goes with it begins."""
+        if (self._muted or self._tracers.wanted) and self._window_now().results == _RECORDING:
+            if self._muted:
+                self._toggle(False, self._muted)
+            self._tracers.start()
+
+    def start(self):
+        """Begins to record."""
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self):
+        """Ends recording."""
+        self.stop_trace()
+
+    def prepare_trace(self):
+        """The trace gets its id, earlier results go."""
+        self._check_start()
+        self._prepare_trace()
+
+    def start_trace(self):
+        """The window opens."""
+        self._start_trace()
+        self._opened()
+
+    def stop_trace(self):
+        """The window closes."""
+        self._stop_trace()
+        self._write_execution_trace()
+
+    def toggle_collection_dynamic(self, enable, activities):
+        """Switches the collection of some activities off or on while a window is open."""
+        bits = _activities.bits({_activities.one(item) for item in activities}, warned=False)
+        if bits and self._window_now().results == _RECORDING:
+            self._toggle(bool(enable), bits)
+
+    # ---- metadata ----
+
+    def add_metadata(self, key, value):
+        """A text for the trace, under a top-level key."""
+        if not isinstance(value, str):
+            raise AttributeError(f"{type(value).__name__!r} object has no attribute 'replace': "
+                                 f"the value of metadata {key!r} must be a str, not {value!r}")
+        self._metadata(0, key, value)
+        self._metadata_added = True
+
+    def add_metadata_json(self, key, value):
+        """A JSON value for the trace, as text."""
+        if not isinstance(value, str):
+            raise TypeError(f"the JSON of metadata {key!r} must be a str, not {value!r}")
+        self._metadata(1, key, value)
+        self._metadata_added = True
+
+    def preset_metadata_json(self, key, value):
+        """A JSON value for every trace from now on."""
+        if not isinstance(value, str):
+            raise TypeError(f"the JSON of metadata {key!r} must be a str, not {value!r}")
+        self.preset_metadata[key] = value
+        self._metadata(2, key, value)
+
+    # ---- results ----
+
+    def _window_now(self):
+        return _Window(*self._window())
+
+    def _results(self, what, fresh=False):
+        """The results of the latest window, made once; while it is open, what is there so far."""
+        window = self._window_now()
+        if window.results == _NONE:
+            raise AssertionError(f"Profiler must be initialized before {what}")
+        of = (self._generation, window)
+        if self._kept[0] == of and not fresh:
+            return self._kept[1]
+        from mtprof.results import Results
+        models = [self._model(number) for number in range(window.sessions, 0, -1)]
+        results = Results(models, use_device=self.use_device, record_shapes=bool(self.record_shapes),
+                          profile_memory=bool(self.profile_memory), with_stack=bool(self.with_stack),
+                          with_flops=bool(self.with_flops), with_modules=bool(self.with_modules),
+                          reason=self._reason_maker())
+        if window.results == _READY and not fresh:
+            self._kept = (of, results)
+            self._metadata_added = False
+        return results
+
+    def _reason_maker(self):
+        # Told now: later the profile may be in another window, or gone.
+        text = self._explain()
+        return lambda: text
+
+    @property
+    def profiler(self):
+        """What torch calls the autograd profiler behind this one; None before a trace was prepared."""
+        if self._window_now().results == _NONE:
+            return None
+        view = self._view() if self._view is not None else None
+        if view is None:
+            view = _Backend(self)
+            self._view = weakref.ref(view)
+        return view
+
+    def events(self):
+        """The events of the latest window."""
+        return self._results("accessing events").events()
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        """Events grouped by name and, where asked, by shapes, stack and overload."""
+        return self._results("getting key averages").key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_chrome_trace(self, path, use_python_export=False, *, flavor=None):
+        """Writes the trace as JSON for chrome://tracing, Perfetto, TensorBoard and HTA (.gz: compressed)."""
+        del use_python_export  # torch's: an exporter of its own
+        # Results that were made before metadata was added do not have it.
+        results = self._results("exporting chrome trace", fresh=self._metadata_added)
+        results.export_chrome_trace(path, flavor=flavor)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """A line per event with a stack, for flame graphs."""
+        results = self._results("exporting stacks")
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        return results.export_stacks(path, metric)
+
+    def export_memory_timeline(self, path, device=None):
+        """Memory by category over time: .json, .json.gz, raw.json.gz or .html."""
+        warn("`export_memory_timeline` is deprecated and will be removed in a future version.", FutureWarning)
+        missing = [f"{flag}=True" for flag in ("record_shapes", "profile_memory", "with_stack")
+                   if not getattr(self, flag)]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        self.mem_tl = self._results("exporting a memory timeline").export_memory_timeline(path, device)
+
+    def save(self, path):
+        """Writes the trace as a .mtt file, for mtprof.load() and the mtprof command."""
+        self._save(path)
+
+    def health(self):
+        """What the recording knows about itself: how much it holds, what it lost, what it costs."""
+        return self._results("reading its health").health()
+
+    def explain(self):
+        """Why the results are empty, in one line; what they hold otherwise."""
+        return self._explain()
+
+
+class profile(_KinetoProfile):
+    """Records what a program does, step by step where there is a schedule.
+
+        with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=3),
+                     on_trace_ready=tensorboard_trace_handler("log")) as prof:
+            for batch in data:
+                train(batch)
+                prof.step()
+
+    Arguments are torch's; path, buffer_bytes and policy are explained at _KinetoProfile.
+    """
+
+    def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
+                 profile_memory=False, with_stack=False, with_flops=False, with_modules=False,
+                 experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None,
+                 custom_trace_id_callback=None, post_processing_timeout_s=None, path=None, buffer_bytes=None,
+                 policy="spill"):
+        if schedule and not callable(schedule):
+            raise TypeError(f"{type(schedule).__name__!r} object is not callable: schedule must be a "
+                            f"function of the step's number, not {schedule!r}")
+        if use_cuda is not None:
+            warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning)
+            members, _ = _activities.parse(activities)
+            if use_cuda:
+                activities = members | {ProfilerActivity.CUDA}
+        self.schedule = schedule if schedule else _default_schedule_fn
+        self.record_steps = bool(schedule)
+        self.on_trace_ready = on_trace_ready
+        self.step_rec_fn = None
+        self._made_up = None  # what a schedule answered that is no action
+        super().__init__(activities=activities, record_shapes=record_shapes, profile_memory=profile_memory,
+                         with_stack=with_stack, with_flops=with_flops, with_modules=with_modules,
+                         experimental_config=experimental_config,
+                         execution_trace_observer=execution_trace_observer, acc_events=acc_events,
+                         custom_trace_id_callback=custom_trace_id_callback,
+                         post_processing_timeout_s=post_processing_timeout_s, path=path,
+                         buffer_bytes=buffer_bytes, policy=policy)
+        KinetoStepTracker.init_step_count(_PROFILER_STEP)
+
+    def _schedule_for_c(self):
+        if not self.record_steps:
+            return None
+        return self.schedule._numbers if type(self.schedule) is _Schedule else self.schedule
+
+    def _schedule_action(self, step):
+        answer = self.schedule(step)
+        if isinstance(answer, ProfilerAction):
+            return answer.value
+        self._made_up = answer
+        return -1
+
+    def _trace_ready(self):
+        self._write_execution_trace()
+        if self.on_trace_ready:
+            self.on_trace_ready(self)
+
+    @property
+    def step_num(self):
+        """The number of the current step."""
+        return self._step_num
+
+    @property
+    def current_action(self):
+        """What the current step does."""
+        action = self._action
+        return _ACTIONS[action] if 0 <= action < len(_ACTIONS) else self._made_up
+
+    @property
+    def action_map(self):
+        """What happens from one action to the next, as torch lists it. The recorder has its own."""
+        prepare, start, stop, ready = self.prepare_trace, self.start_trace, self.stop_trace, self._trace_ready
+        none, warmup, record, save = _ACTIONS
+
+        def odd(previous, following):
+            return lambda: warn(f"Incorrect schedule: {previous.name} followed by {following.name}")
+        return {
+            (none, none): [], (none, warmup): [prepare], (none, record): [prepare, start],
+            (none, save): [prepare, start],
+            (warmup, none): [odd(warmup, none), start, stop], (warmup, warmup): [],
+            (warmup, record): [start], (warmup, save): [start],
+            (record, none): [odd(record, none), stop], (record, warmup): [odd(record, warmup), stop],
+            (record, record): [], (record, save): [],
+            (save, none): [stop, ready], (save, warmup): [stop, ready, prepare],
+            (save, record): [stop, ready, prepare, start], (save, save): [stop, ready, prepare, start],
+            (warmup, None): [start, stop], (record, None): [stop, ready], (save, None): [stop, ready],
+        }
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        try:
+            self.stop()
+        finally:
+            KinetoStepTracker.erase_step_count(_PROFILER_STEP)
+            cleanup = getattr(self.execution_trace_observer, "cleanup", None)
+            if cleanup is not None:
+                cleanup()
+
+    def start(self):
+        """Begins: the first step starts."""
+        self._check_start()
+        self._start()
+        self._opened()
+
+    def stop(self):
+        """Ends: an open window is closed, and handed to on_trace_ready where its step records."""
+        self._stop()
+        self._write_execution_trace()
+
+    def step(self):
+        """The step is over, the next one begins."""
+        self._step()
+        if self._unwritten is not None:
+            self._write_execution_trace()
+        self._opened()
+        if "KINETO_USE_DAEMON" in os.environ:
+            KinetoStepTracker.increment_step(_PROFILER_STEP)
+
+    def set_custom_trace_id_callback(self, callback):
+        """Who makes trace ids, from the next window on; None: random ones."""
+        self.custom_trace_id_callback = callback
+        self._use_custom_trace_id(callback is not None)
+
+    def get_trace_id(self):
+        """The id of the latest trace; None before the first."""
+        return self._trace_id()

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results: what a window, or a trace from a file, says; events, averages, files, health."""
+import os
+import warnings
+
+from . import _mtprof
+from .averages import rows_of_items, rows_of_model
+from .event_lists import EventList, flavor_of
+
+# enum mtprof_want
+_INPUTS, _STACKS, _MEMORY, _ALLOCS, _FLOPS, _MODULES = 1 << 4, 1 << 6, 1 << 7, 1 << 8, 1 << 9, 1 << 10
+
+
+class Health:
+    """What a recording knows about itself: how much it holds, what it lost and why, what it costs.
+
+    events, begins, others, launches, activities, threads: recorded. lost, lost_by: a number, and a dict
+    by cause. unmatched: launches without device work. truncated: scopes cut off. pair_cost_ns: own cost of
+    a scope. reason: why there is nothing, where there is nothing. findings: what analysing found.
+    """
+
+    def __init__(self, models, reason=None):
+        self.lost_by, self.findings = {}, {}
+        self.lost = self.unmatched = self.truncated = self.begins = 0
+        self.pair_cost_ns = 0.0
+        for model in models:
+            self._add(model.health(), model.findings())
+        self.reason = reason
+
+    def _add(self, counters, findings):
+        for name, value in counters.items():
+            if name == "lost_by":
+                for cause, lost in value.items():
+                    self.lost_by[cause] = self.lost_by.get(cause, 0) + lost
+            elif name in ("pair_cost_ns", "written_behind", "threads"):
+                setattr(self, name, max(getattr(self, name, 0), value))
+            else:
+                setattr(self, name, getattr(self, name, 0) + value)
+        for name, value in findings.items():
+            self.findings[name] = self.findings.get(name, 0) + value
+
+    @property
+    def events(self):
+        """Events that the results have."""
+        return self.findings.get("events", 0)
+
+    @property
+    def ok(self):
+        """Whether nothing was lost, cut off or left unanswered."""
+        return not (self.lost or self.unmatched or self.truncated)
+
+    def __str__(self):
+        if self.lost:
+            causes = ", ".join(f"{cause} {lost}" for cause, lost in self.lost_by.items())
+            lost = f"{self.lost} lost ({causes})"
+        else:
+            lost = "none lost"
+        text = (f"{self.events} events, {lost}, {self.unmatched} launches unmatched, {self.truncated} scopes "
+                f"truncated, {self.pair_cost_ns:.1f} ns a scope")
+        return f"{text}; {self.reason}" if self.reason else text
+
+    def __repr__(self):
+        return f"<Health {self}>"
+
+
+class Results:
+    """The results of one window (or, with several models, of several sessions, the latest first)."""
+
+    def __init__(self, models, *, use_device=None, record_shapes=False, profile_memory=False,
+                 with_stack=False, with_flops=False, with_modules=False, reason=None, flavor=None):
+        self._models = list(models)
+        self._facts = {"use_device": use_device, "profile_memory": profile_memory, "with_flops": with_flops}
+        self._flags = {"record_shapes": record_shapes, "profile_memory": profile_memory,
+                       "with_stack": with_stack}
+        self.with_modules = with_modules
+        self._reason = reason
+        self._warned = False
+        self._flavor = flavor
+        self._events = None
+        for model in self._models:
+            model.use_device = use_device
+
+    # ---- events and averages ----
+
+    def events(self):
+        """All events in order of start: an EventList, the same one each time."""
+        if self._events is None:
+            events = EventList(**self._facts)
+            for model in self._models:
+                model.fill(events)
+            events._model = self._models[0] if len(self._models) == 1 else None
+            events._tree_built = True
+            events._flavor = self._flavor
+            self._events = events
+        self._tell_why_empty(len(self._events))
+        return self._events
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        """Rows of events that are alike, an EventList of FunctionEventAvg."""
+        if self._events is not None and not self._events._is_whole():
+            return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return self._group(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def _group(self, shapes=False, stack_n=0, overload=False):
+        rows = [row for model in self._models for row in rows_of_model(model, shapes, stack_n, overload)]
+        if len(self._models) > 1:
+            rows = rows_of_items(rows, shapes, stack_n, overload)
+        self._tell_why_empty(len(rows))
+        averages = EventList(rows, **self._facts)
+        averages._model = self._models[0] if len(self._models) == 1 else None
+        averages._regroup = self._group
+        averages._flavor = self._flavor
+        return averages
+
+    def total_average(self):
+        """One row over all events."""
+        return self.events().total_average()
+
+    @property
+    def self_cpu_time_total(self):
+        """Sum of self times on the host, microseconds."""
+        return self.events().self_cpu_time_total
+
+    def table(self, *args, **kwargs):
+        """The events as a table, see EventList.table()."""
+        return self.events().table(*args, **kwargs)
+
+    def columns(self):
+        """The events' columns, see EventList.columns()."""
+        return self.events().columns()
+
+    def _tell_why_empty(self, n):
+        if n == 0 and not self._warned and self._reason is not None:
+            self._warned = True
+            text = self._reason()
+            if text:
+                warnings.warn(text, UserWarning, stacklevel=4)
+
+    # ---- files ----
+
+    def _latest(self):
+        if not self._models:
+            raise RuntimeError("there is no trace to export")
+        return self._models[0]
+
+    def export(self, format, path, **options):
+        """Writes a file in any format of libmtprof ("chrome", "perfetto", "speedscope", "csv" …)."""
+        return self._latest().export(format, path, **options)
+
+    def export_chrome_trace(self, path, flavor=None, progress=None):
+        """kineto's JSON, gzipped where the path ends in .gz."""
+        flavor = flavor_of(flavor if flavor is not None else self._flavor)
+        self._latest().export("chrome", path, flavor=flavor, progress=progress)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """A line per event with a stack, for flame graphs."""
+        if not self._flags["with_stack"]:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        return self.events().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path, device=None):
+        """Memory by category over time.
+
+        A path in .html gives a chart, raw.json.gz every change, any other torch's [times, sizes].
+        """
+        warnings.warn("`export_memory_timeline` is deprecated and will be removed in a future version.",
+                      FutureWarning, stacklevel=3)
+        missing = [f"{flag}=True" for flag, is_on in self._flags.items() if not is_on]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        text = os.fspath(path)
+        if text.endswith(".html"):
+            kind = "memory_html"
+        elif text.endswith("raw.json.gz"):
+            kind = "memory_raw"
+        else:
+            kind = "memory"
+        self._latest().export(kind, path, device=str(device) if device is not None else None)
+
+    def export_execution(self, path):
+        """An execution trace (Chakra), as ExecutionTraceObserver writes."""
+        self._latest().export("execution", path)
+
+    # ---- about itself ----
+
+    def health(self):
+        """What was recorded and what was lost, see Health."""
+        reason = None
+        if self._reason is not None and all(model.findings()["events"] == 0 for model in self._models):
+            reason = self._reason() or None
+        return Health(self._models, reason)
+
+    def metadata(self):
+        """Metadata of the trace."""
+        return self._latest().metadata()
+
+
+class Trace(Results):
+    """A trace from a file, with the results API of a profile."""
+
+    def __init__(self, path, model):
+        wants = model.info["wants"]
+        super().__init__([model], use_device=model.use_device, record_shapes=bool(wants & _INPUTS),
+                         profile_memory=bool(wants & (_MEMORY | _ALLOCS)), with_stack=bool(wants & _STACKS),
+                         with_flops=bool(wants & _FLOPS), with_modules=bool(wants & _MODULES))
+        self.path = path
+        self.use_device = model.use_device
+        for flag, value in self._flags.items():
+            setattr(self, flag, value)
+        self.with_flops = self._facts["with_flops"]
+
+    @property
+    def info(self):
+        """Who recorded it, when and what."""
+        return self._latest().info
+
+    @property
+    def profiler(self):
+        """Itself: torch's prof.profiler has these methods too."""
+        return self
+
+    @property
+    def function_events(self):
+        """The events, under the name that torch's prof.profiler has."""
+        return self.events()
+
+    def get_trace_id(self):
+        """The trace's id, where it has one."""
+        return self.metadata().get("trace_id")
+
+    def __repr__(self):
+        return f"<Trace {self.path!r}: {self.info['tracks']} tracks, process {self.info['pid']}>"
+
+
+def load(path, *, discarded=False, keep_duplicates=False, progress=None):
+    """A trace from a file: .mtt, or Chrome JSON (also gzipped) of any tool. It has a profile's results API.
+
+    discarded: also windows that were not kept. keep_duplicates: only children of their parent's name stay.
+    """
+    model = _mtprof.Model.open(path, discarded=discarded, keep_duplicates=keep_duplicates, progress=progress)
+    return Trace(os.fspath(path), model)

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From arguments to words, see call_words.h. What is shown of a row is told in
+ * ops/shown_inputs.def; a row without a line there shows its arguments in order.
+ *
+ * W1 A value that does not fit is shown as none; what was begun for it is taken back.
+ */
+#include "mindtorch/dispatch/call_words.h"
+
+#include "base/compiler.h"
+#include "mindtorch/core/tensor_impl.h"
+
+#include <string.h>
+
+/* By MT_SHOW_* less MT_SHOW_CONSTANT. */
+static const mt_value constants[] = {
+    {.kind = MT_KIND_NONE},
+    {.kind = MT_KIND_BOOL},
+    {.kind = MT_KIND_INT, .of.integer = 0},
+    {.kind = MT_KIND_INT, .of.integer = 1},
+};
+
+/* ---- values ---- */
+
+/* torch's numbers of element types: they stand for themselves among concrete inputs. */
+static const uint8_t torch_types[MT_DTYPE_COUNT] = {
+    [MT_DTYPE_BOOL] = 11, [MT_DTYPE_U8] = 0,    [MT_DTYPE_I32] = 3, [MT_DTYPE_I64] = 4,
+    [MT_DTYPE_F16] = 5,   [MT_DTYPE_BF16] = 15, [MT_DTYPE_F32] = 6, [MT_DTYPE_F64] = 7,
+};
+
+MT_INLINE bool put_none(mt__trace_words *w)
+{
+    if (MT_UNLIKELY(w->n_words == MT_TRACE_WORDS)) {
+        return false;
+    }
+    w->words[w->n_words++] = MT_SHOWN_NONE;
+    return true;
+}
+
+MT_INLINE bool put_number(mt__trace_words *w, uint64_t kind, uint64_t bits)
+{
+    if (MT_UNLIKELY(w->n_words == MT_TRACE_WORDS || w->n_scalars == MT_TRACE_SCALARS)) {
+        return false;
+    }
+    w->words[w->n_words++] = kind;
+    w->scalars[w->n_scalars++] = bits;
+    return true;
+}
+
+/* Four at a time, whatever the CPU has for it: both sides have room for a multiple of four. */
+typedef int64_t four_words __attribute__((vector_size(32), aligned(8), may_alias));
+
+MT_INLINE uint64_t *copy_sizes(uint64_t *at, const int64_t *sizes, uint32_t n)
+{
+    *(four_words *)(void *)at = *(const four_words *)(const void *)sizes;
+    for (uint32_t i = 4; MT_UNLIKELY(i < n); i += 4) {
+        *(four_words *)(void *)(at + i) = *(const four_words *)(const void *)(sizes + i);
+    }
+    return at + n;
+}
+
+static_assert(MT_MAX_DIMS % 4 == 0, "copy_sizes() reads sizes in fours");
+
+MT_INLINE bool put_tensor(mt__trace_words *w, const mt_tensor *tensor, bool strides)
+{
+    if (MT_UNLIKELY(tensor == NULL)) {
+        return put_none(w);
+    }
+    uint32_t n = tensor->n_dims;
+    uint64_t *at = w->words + w->n_words;
+    if (MT_UNLIKELY(w->n_words + 1 + 2 * n > MT_TRACE_WORDS)) {
+        return false;
+    }
+    *at++ = MT_SHOWN_TENSOR | n << 8 | (uint32_t)strides << 16 | (uint32_t)tensor->dtype << 24;
+    at = copy_sizes(at, tensor->sizes, n);
+    if (strides) {
+        at = copy_sizes(at, tensor->strides, n);
+    }
+    w->n_words = (uint32_t)(at - w->words);
+    return true;
+}
+
+static bool put_list(mt__trace_words *w, const mt_value *value, bool strides)
+{
+    if (w->n_words == MT_TRACE_WORDS || value->count > MT_TRACE_WORDS) {
+        return false;
+    }
+    w->words[w->n_words++] = MT_SHOWN_LIST | (uint64_t)value->count << 32;
+    for (uint32_t i = 0; i < value->count; i++) {
+        bool fits = value->kind == MT_KIND_TENSORS
+                        ? put_tensor(w, value->of.tensors[i], strides)
+                        : put_number(w, MT_SHOWN_INT, (uint64_t)value->of.ints[i]);
+        if (!fits) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A number as a tensor without dimensions: torch's type for Python's numbers. */
+static bool put_wrapped(mt__trace_words *w, const mt_value *value)
+{
+    uint32_t dtype = value->kind == MT_KIND_REAL  ? MT_DTYPE_F64
+                     : value->kind == MT_KIND_INT ? MT_DTYPE_I64
+                                                  : MT_DTYPE_BOOL;
+    if (w->n_words == MT_TRACE_WORDS) {
+        return false;
+    }
+    w->words[w->n_words++] = MT_SHOWN_TENSOR | dtype << 24;
+    return true;
+}
+
+static MT_NOINLINE bool put_other(mt__trace_words *w, const mt_value *value, bool strides)
+{
+    switch ((mt_kind)value->kind) {
+    case MT_KIND_TENSORS:
+    case MT_KIND_INTS: return put_list(w, value, strides);
+    case MT_KIND_DTYPE: return put_number(w, MT_SHOWN_INT, torch_types[value->of.integer]);
+    default: return put_none(w);
+    }
+}
+
+/* The kinds that most values have go by the same numbers. */
+static_assert(MT_SHOWN_NONE == (int)MT_KIND_NONE && MT_SHOWN_BOOL == (int)MT_KIND_BOOL &&
+                  MT_SHOWN_INT == (int)MT_KIND_INT && MT_SHOWN_REAL == (int)MT_KIND_REAL,
+              "put_value() passes them on");
+
+MT_INLINE void put_value(mt__trace_words *w, const mt_value *value, bool strides)
+{
+    uint32_t n_words = w->n_words;
+    uint32_t n_scalars = w->n_scalars;
+    bool fits;
+    if (value->kind == MT_KIND_TENSOR) {
+        fits = put_tensor(w, value->of.tensor, strides);
+    } else if (value->kind <= MT_KIND_REAL) {
+        fits = n_words < MT_TRACE_WORDS && n_scalars < MT_TRACE_SCALARS;
+        if (MT_LIKELY(fits)) {
+            w->words[w->n_words++] = value->kind;
+            memcpy(&w->scalars[n_scalars], &value->of, sizeof w->scalars[0]);
+            w->n_scalars += value->kind != MT_KIND_NONE;
+        }
+    } else {
+        fits = put_other(w, value, strides);
+    }
+    if (MT_UNLIKELY(!fits)) { /* W1 */
+        w->n_words = n_words;
+        w->n_scalars = n_scalars;
+        (void)put_none(w);
+    }
+}
+
+/* ---- calls ---- */
+
+static bool is_number(const mt_value *value)
+{
+    return value->kind >= MT_KIND_BOOL && value->kind <= MT_KIND_REAL;
+}
+
+MT_INLINE bool is_for(const mt__shown *line, const mt_value *args)
+{
+    const mt_value *arg = &args[line->argument];
+    switch ((mt__shown_when)line->when) {
+    case MT_SHOWN_ALWAYS: return true;
+    case MT_SHOWN_GIVEN: return arg->kind != MT_KIND_NONE;
+    case MT_SHOWN_NOT_GIVEN: return arg->kind == MT_KIND_NONE;
+    case MT_SHOWN_NUMBER: return is_number(arg);
+    default: return false;
+    }
+}
+
+static void put_shown(mt__trace_words *w, const uint8_t *codes, const mt_value *args, bool strides)
+{
+    for (; *codes != MT_SHOW_END; codes++) {
+        const mt_value *value = (*codes & MT_SHOW_CONSTANT) != 0
+                                    ? &constants[*codes & ~MT_SHOW_CONSTANT]
+                                    : &args[*codes & MT_SHOW_ARG_MASK];
+        if ((*codes & (MT_SHOW_CONSTANT | MT_SHOW_WRAPPED)) == MT_SHOW_WRAPPED &&
+            is_number(value)) {
+            (void)put_wrapped(w, value);
+        } else {
+            put_value(w, value, strides);
+        }
+    }
+}
+
+void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
+                    mt__trace_words *words)
+{
+    words->n_words = 0;
+    words->n_scalars = 0;
+    if (MT_LIKELY((row->flags & MT_OP_USER) == 0)) {
+        const mt__shown *line = mt__shown_inputs[row->op];
+        for (int i = 0; i < MT_SHOWN_LINES && line[i].when != MT_SHOWN_NEVER; i++) {
+            if (is_for(&line[i], args)) {
+                put_shown(words, line[i].codes, args, strides);
+                return;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        put_value(words, &args[i], strides);
+    }
+}
+
+void mt__tensor_words(mt_tensor *const *tensors, uint32_t count, bool strides,
+                      mt__trace_words *words)
+{
+    words->n_words = 0;
+    words->n_scalars = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!put_tensor(words, tensors[i], strides)) {
+            (void)put_none(words);
+        }
+    }
+}
+
+/* ---- identity ---- */
+
+MT_INLINE mtprof_tensor_ref ref_of(const mt_tensor *tensor)
+{
+    return (mtprof_tensor_ref){
+        .tensor = tensor->id,
+        .storage = (uint64_t)(uintptr_t)tensor->storage->data,
+        .offset = tensor->offset,
+        .version = atomic_load_explicit(&tensor->storage->version, memory_order_relaxed),
+        .device = mt__trace_device(tensor->device),
+    };
+}
+
+uint32_t mt__call_refs(const mt_value *values, uint32_t count, mtprof_tensor_ref *refs,
+                       uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i].kind == MT_KIND_TENSOR && n < most) {
+            refs[n++] = ref_of(values[i].of.tensor);
+        } else if (values[i].kind == MT_KIND_TENSORS) {
+            for (uint32_t k = 0; k < values[i].count && n < most; k++) {
+                if (values[i].of.tensors[k] != NULL) {
+                    refs[n++] = ref_of(values[i].of.tensors[k]);
+                }
+            }
+        }
+    }
+    return n;
+}

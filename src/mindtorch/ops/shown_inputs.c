@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the profiler shows of calls, by op number, from shown_inputs.def.
+ */
+#include "mindtorch/dispatch/call_words.h"
+#include "mindtorch/ops/op_support.h"
+
+#define A(n) (n)
+#define N(n) (MT_SHOW_WRAPPED | (n))
+#define NONE MT_SHOW_NONE
+#define NO   MT_SHOW_FALSE
+#define ZERO MT_SHOW_ZERO
+#define ONE  MT_SHOW_ONE
+#define S(id, line, when_, argument_, ...) \
+    [MT__OP_##id][line] = {                \
+        .when = MT_SHOWN_##when_, .argument = (argument_), .codes = {__VA_ARGS__, MT_SHOW_END}},
+
+const mt__shown mt__shown_inputs[MT__OP_COUNT][MT_SHOWN_LINES] = {
+#include "mindtorch/ops/shown_inputs.def"
+};

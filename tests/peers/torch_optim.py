@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares optimizers, schedulers and saved files of mindtorch_v2 with torch's, in one process.
+
+Optimizers: parameters and state after some steps (tests/python/support_optim.py). Schedulers: all
+rates of 100 epochs, equal to the last bit, then state_dict()s. Errors: both raise the same for wrong
+options. Files: each reads what the other saved. The last line: N passed, N failed, N skipped.
+"""
+import os
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+import support_optim as runs  # noqa: E402
+
+# Expressions that both evaluate: p is a parameter, m makes an optimizer, O is optim, L is lr_scheduler.
+WRONG = """
+O.SGD([]) | O.SGD(5) | O.SGD([p, 5]) | O.SGD([p * 2]) | O.SGD([{'params': {p}}]) | O.SGD([{'param': [p]}])
+O.SGD([{'params': [p]}, {'params': [p]}]) | O.SGD([('a', p), p]) | O.SGD([p], lr=-1) | O.SGD([p], momentum=-1)
+O.SGD([p], weight_decay=-1) | O.SGD([p], nesterov=True) | O.SGD([p], foreach=True, fused=True)
+O.SGD([p], fused=True, differentiable=True) | O.Adam([p], lr=-1) | O.Adam([p], betas=(1, 0.9))
+O.Adam([p], betas=(0.9, 1.5)) | O.Adam([p], eps=-1) | O.Adam([p], weight_decay=-1) | O.AdamW([p], lr=-1)
+O.RMSprop([p], lr=-1) | O.RMSprop([p], alpha=-1) | O.RMSprop([p], eps=-1) | O.RMSprop([p], momentum=-1)
+O.Adagrad([p], lr=-1) | O.Adagrad([p], lr_decay=-1) | O.Adagrad([p], initial_accumulator_value=-1)
+O.Adagrad([p], eps=-1) | m().add_param_group([p]) | m().load_state_dict({'param_groups': [], 'state': {}})
+m().load_state_dict({'param_groups': [{'params': [0, 1]}], 'state': {}}) | m().step(5)
+L.StepLR(5, 1) | L.LRScheduler(m()) | L.StepLR(m(), 1, last_epoch=3) | L.ConstantLR(m(), 2)
+L.LinearLR(m(), 0) | L.LinearLR(m(), 1, 2) | L.CosineAnnealingWarmRestarts(m(), 0)
+L.CosineAnnealingWarmRestarts(m(), 2, 0)
+L.CosineAnnealingWarmRestarts(m(), 2, eta_min='a') | L.CosineAnnealingWarmRestarts(m(), 2).step(-1)
+L.LambdaLR(m(), [abs, abs]) | L.MultiplicativeLR(m(), 5) | L.OneCycleLR(m(), 0.1) | L.OneCycleLR(m(), 0.1, 0)
+L.OneCycleLR(m(), 0.1, epochs=-1, steps_per_epoch=1) | L.OneCycleLR(m(), 0.1, 10, pct_start=2)
+L.OneCycleLR(m(), 0.1, 10, anneal_strategy='x') | L.OneCycleLR(m(), [0.1, 0.1], 10)
+L.OneCycleLR(O.Adagrad([p]), 0.1, 10) | L.CyclicLR(m(), 0.1, 0.2, mode='x') | L.CyclicLR(m(), [1, 2], 0.2)
+L.CyclicLR(O.Adagrad([p]), 0.1, 0.2) | L.ReduceLROnPlateau(m(), factor=1) | L.ReduceLROnPlateau(m(), 'x')
+L.ReduceLROnPlateau(m(), threshold_mode='x') | L.ReduceLROnPlateau(m(), min_lr=[1, 2])
+L.ReduceLROnPlateau(m()).step() | L.SequentialLR(m(), [], []) | L.SequentialLR(m(), [1], [])
+L.SequentialLR(m(), [L.ExponentialLR(m(), 0.9)], []) | L.ChainedScheduler([])
+"""
+
+
+def close(a, b, where=""):
+    """None, or where two nested results differ."""
+    if isinstance(a, dict):
+        if list(a) != list(b):
+            return f"{where}: {list(a)} and {list(b)}"
+        return next(filter(None, (close(a[k], b[k], f"{where}.{k}") for k in a)), None)
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if a.shape != b.shape or not np.allclose(a, b, rtol=2e-5, atol=2e-6):
+        return f"{where}: torch {a.tolist()}, ours {b.tolist()}"
+    return None
+
+
+def compare_scheduler(torch, ours, name, optimizer):
+    theirs, a = runs.run_scheduler(torch, name, optimizer)
+    mine, b = runs.run_scheduler(ours, name, optimizer)
+    for epoch, (x, y) in enumerate(zip(theirs, mine)):
+        if x != y:
+            return f"epoch {epoch}: torch {x}, ours {y}"
+    if repr(a.state_dict()) != repr(b.state_dict()):
+        return f"state: torch {a.state_dict()}, ours {b.state_dict()}"
+    return None
+
+
+def raised(library, text):
+    p = library.nn.Parameter(library.zeros(2))
+    names = {
+        "p": p,
+        "O": library.optim,
+        "L": library.optim.lr_scheduler,
+        "m": lambda: library.optim.SGD([library.zeros(1)], lr=0.1, momentum=0.9),
+    }
+    try:
+        eval(text, names)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "nothing", ""
+
+
+def compare_files(torch, ours):
+    with tempfile.TemporaryDirectory() as folder:
+        for writer, reader in ((torch, ours), (ours, torch)):
+            path = os.path.join(folder, "x.pt")
+            model = writer.nn.Sequential(writer.nn.Linear(3, 4), writer.nn.BatchNorm1d(4))
+            optimizer = writer.optim.AdamW(model.parameters())
+            model(writer.randn(5, 3)).sum().backward()
+            optimizer.step()
+            whole = writer.arange(10.0)
+            writer.save({"m": model.state_dict(), "o": optimizer.state_dict(), "v": whole[3:5], "w": whole,
+                         "b": whole.bfloat16(), "t": whole.view(2, 5).t()}, path)
+            got = reader.load(path)
+            other = reader.nn.Sequential(reader.nn.Linear(3, 4), reader.nn.BatchNorm1d(4))
+            if str(other.load_state_dict(got["m"])) != "<All keys matched successfully>":
+                return f"{writer.__name__} to {reader.__name__}: other keys"
+            loaded = reader.optim.AdamW(other.parameters())
+            loaded.load_state_dict(got["o"])
+            got["w"][3] = 77.0
+            facts = [got["v"].tolist() == [77.0, 4.0], got["b"].float().tolist() == list(range(10)),
+                     got["t"].stride() == (1, 5)]
+            facts += [a.tolist() == b.tolist() for a, b in zip(model.state_dict().values(),
+                                                               other.state_dict().values())]
+            if not all(facts):
+                return f"{writer.__name__} to {reader.__name__}: {facts}"
+    return None
+
+
+def main():
+    try:
+        import torch
+    except ImportError:
+        print("torch is not installed")
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    import mindtorch_v2 as ours
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    results = []
+    for name in runs.OPTIMIZERS:
+        results.append((name, close(runs.run_optimizer(torch, name), runs.run_optimizer(ours, name))))
+    for name in runs.SCHEDULERS:
+        for optimizer in ("SGD", "AdamW"):
+            results.append((f"{name} of {optimizer}", compare_scheduler(torch, ours, name, optimizer)))
+    for text in filter(None, (part.strip() for part in WRONG.replace("\n", "|").split("|"))):
+        theirs, mine = raised(torch, text), raised(ours, text)
+        wrong = None if theirs == mine and theirs[0] != "nothing" else f"torch {theirs}, ours {mine}"
+        results.append((text, wrong))
+    results.append(("files", compare_files(torch, ours)))
+    failed = [(name, wrong) for name, wrong in results if wrong]
+    for name, wrong in failed:
+        print(f"{name}: {wrong}")
+    print(f"{len(results) - len(failed)} passed, {len(failed)} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

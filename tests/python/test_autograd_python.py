@@ -1,0 +1,1008 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients from Python: backward, grad, hooks, grad mode, Functions of the user's own; what is raised inside
+arrives outside, nothing is kept too long, threads do not meet."""
+import gc
+import subprocess
+import sys
+import threading
+import traceback
+import unittest
+import warnings
+import weakref
+
+import mindtorch_v2 as torch
+from mindtorch_v2.autograd import Function
+from mindtorch_v2.autograd.function import once_differentiable
+
+
+def leaf(*values, dtype=torch.float32):
+    return torch.tensor(values, dtype=dtype, requires_grad=True)
+
+
+class Mine(Exception):
+    pass
+
+
+class Backward(unittest.TestCase):
+    def test_accumulates(self):
+        w = leaf(1.0, 2.0)
+        (w * w).sum().backward()
+        self.assertEqual(w.grad.tolist(), [2.0, 4.0])
+        (w * w).sum().backward()
+        self.assertEqual(w.grad.tolist(), [4.0, 8.0])
+        w.grad = None
+        (w * 3).backward(torch.tensor([1.0, 10.0]))
+        self.assertEqual(w.grad.tolist(), [3.0, 30.0])
+
+    def test_gradient_by_name_and_keywords(self):
+        w = leaf(1.0)
+        y = w * w
+        y.backward(gradient=torch.tensor([2.0]), retain_graph=True)
+        y.backward(torch.tensor([2.0]), create_graph=False)
+        self.assertEqual(w.grad.tolist(), [8.0])
+
+    def test_second_time(self):
+        y = (leaf(1.0) ** 2).sum()
+        y.backward()
+        with self.assertRaisesRegex(RuntimeError, "Trying to backward through the graph a second time"):
+            y.backward()
+
+    def test_create_graph(self):
+        w = leaf(3.0)
+        (w ** 3).sum().backward(create_graph=True)
+        self.assertEqual(w.grad.item(), 27.0)
+        second, = torch.autograd.grad(w.grad.sum(), w)
+        self.assertEqual(second.item(), 18.0)
+
+    def test_inputs(self):
+        a, b = leaf(2.0), leaf(5.0)
+        (a * b).sum().backward(inputs=[a])
+        self.assertEqual((a.grad.item(), b.grad), (5.0, None))
+        (a * b).sum().backward(inputs=a)
+        self.assertEqual(a.grad.item(), 10.0)
+        y = a * 2
+        (y * b).sum().backward(inputs=[y])
+        self.assertEqual(y.grad.item(), 5.0)
+        with self.assertRaisesRegex(RuntimeError, "cannot be empty"):
+            (a * b).sum().backward(inputs=[])
+
+    def test_many(self):
+        a = leaf(2.0)
+        torch.autograd.backward([a * 2, a * 3], [torch.tensor([1.0]), torch.tensor([10.0])])
+        self.assertEqual(a.grad.item(), 32.0)
+        torch.autograd.backward([])
+        torch.autograd.backward((a.sum(), (a * 2).sum()))
+        self.assertEqual(a.grad.item(), 35.0)
+        with self.assertRaisesRegex(RuntimeError, "got 2 tensors and 1 gradients"):
+            torch.autograd.backward([a * 2, a * 3], [torch.tensor([1.0])])
+
+    def test_refused(self):
+        w = leaf(1.0, 2.0)
+        with self.assertRaisesRegex(RuntimeError, "implicitly created only for scalar outputs"):
+            (w * 2).backward()
+        with self.assertRaisesRegex(RuntimeError, "does not require grad and does not have a grad_fn"):
+            torch.ones(1).backward()
+        with self.assertRaisesRegex(RuntimeError, r"Mismatch in shape: grad_output\[0\]"):
+            (w * 2).backward(torch.ones(3))
+        with self.assertRaises(TypeError):
+            w.sum().backward(5)
+        with self.assertRaises(TypeError):
+            torch.autograd.backward(5)
+        with self.assertRaises(TypeError):
+            torch._C._run_backward([w], (None,), 0)
+        with self.assertRaises(TypeError):
+            torch._C._run_backward((w, 5), (None, None), 0)
+
+
+class Grad(unittest.TestCase):
+    def test_values(self):
+        a, b = leaf(2.0), leaf(3.0)
+        self.assertEqual([g.item() for g in torch.autograd.grad((a * a * b).sum(), (a, b))], [12.0, 4.0])
+        self.assertIsNone(a.grad)
+        g, = torch.autograd.grad(a * 2, a, grad_outputs=torch.tensor([5.0]))
+        self.assertEqual(g.item(), 10.0)
+        self.assertEqual(torch.autograd.grad((a * b).sum(), {"a": a, "b": b})["a"].item(), 3.0)
+
+    def test_unused(self):
+        a, b = leaf(2.0), leaf(3.0)
+        with self.assertRaisesRegex(RuntimeError, "index 1 appears to not have been used in the graph"):
+            torch.autograd.grad(a.sum(), (a, b))
+        self.assertIsNone(torch.autograd.grad(a.sum(), (a, b), allow_unused=True)[1])
+        got = torch.autograd.grad(a.sum(), (a, b), materialize_grads=True)[1]
+        self.assertEqual(got.tolist(), [0.0])
+        with self.assertRaisesRegex(ValueError, "allow_unused to be True or not passed"):
+            torch.autograd.grad(a.sum(), a, allow_unused=False, materialize_grads=True)
+
+    def test_refused(self):
+        a = leaf(2.0)
+        with self.assertRaisesRegex(RuntimeError, "does not require grad"):
+            torch.autograd.grad(a.sum(), torch.ones(1))
+        with self.assertRaisesRegex(RuntimeError, "cannot be empty"):
+            torch.autograd.grad(a.sum(), [])
+        with self.assertRaisesRegex(NotImplementedError, "is_grads_batched"):
+            torch.autograd.grad(a, a, torch.ones(1), is_grads_batched=True)
+
+    def test_through_inner_tensors(self):
+        a = leaf(2.0)
+        y = a * 3
+        self.assertEqual(torch.autograd.grad((y * y).sum(), y)[0].item(), 12.0)
+
+
+class Nodes(unittest.TestCase):
+    def test_names_and_edges(self):
+        w = leaf(1.0)
+        y = (w * 2).sum()
+        node = y.grad_fn
+        self.assertEqual(node.name(), "SumBackward0")
+        self.assertRegex(repr(node), r"<SumBackward0 object at 0x[0-9a-f]+>")
+        (inner, number), = node.next_functions
+        self.assertEqual((inner.name(), number), ("MulBackward0", 0))
+        last = inner.next_functions[0][0]
+        self.assertEqual(type(last).__name__, "AccumulateGrad")
+        self.assertIs(last.variable, w)
+        self.assertGreater(node._sequence_nr(), inner._sequence_nr())
+        self.assertIsNone(w.grad_fn)
+        with self.assertRaises(AttributeError):
+            inner.variable
+        with self.assertRaises(TypeError):
+            type(node)()
+
+    def test_identity(self):
+        y = leaf(1.0) * 2
+        self.assertIs(y.grad_fn, y.grad_fn)
+        self.assertIs((y.sum()).grad_fn.next_functions[0][0], y.grad_fn)
+        y.grad_fn.metadata["mine"] = 1
+        node = y.grad_fn
+        node.metadata["mine"] = 2
+        self.assertEqual(y.grad_fn.metadata, {"mine": 2})
+        self.assertIsInstance(node, torch.autograd.graph.Node)
+        self.assertIs(torch.autograd.graph.get_gradient_edge(y).node, node)
+
+    def test_which_output(self):
+        a, b = leaf(1.0, 2.0).unbind()
+        self.assertEqual((b * 2).grad_fn.next_functions[0][1], 1)
+
+    def test_a_node_outlives_its_tensor(self):
+        w = leaf(1.0)
+        node = (w * 2).sum().grad_fn
+        gc.collect()
+        self.assertEqual(node.next_functions[0][0].name(), "MulBackward0")
+
+    def test_nothing_is_kept(self):
+        w = leaf(1.0)
+
+        def work():
+            for _ in range(100):
+                node = (w * 2).sum().grad_fn
+                node.metadata["self"] = node
+                node.next_functions[0][0].next_functions
+
+        work()
+        gc.collect()
+        before = torch._C._tensors_alive()
+        work()
+        gc.collect()
+        self.assertEqual(torch._C._tensors_alive(), before)
+
+
+class Hooks(unittest.TestCase):
+    def test_order_and_replacement(self):
+        w = leaf(1.0, 2.0)
+        seen = []
+        y = w * 2
+        y.register_hook(lambda g: seen.append(g.tolist()))
+        y.register_hook(lambda g: g * 10)
+        y.register_hook(lambda g: seen.append(g.tolist()))
+        y.sum().backward()
+        self.assertEqual(seen, [[1.0, 1.0], [10.0, 10.0]])
+        self.assertEqual(w.grad.tolist(), [20.0, 20.0])
+
+    def test_removal(self):
+        w = leaf(1.0)
+        seen = []
+        handle = w.register_hook(seen.append)
+        with w.register_hook(lambda g: seen.append("block")):
+            w.sum().backward()
+        self.assertEqual(len(seen), 2)
+        handle.remove()
+        handle.remove()
+        w.sum().backward()
+        self.assertEqual(len(seen), 2)
+        self.assertIsInstance(handle, torch.utils.hooks.RemovableHandle)
+
+    def test_a_hook_removes_itself(self):
+        w = leaf(1.0)
+        seen = []
+
+        def hook(grad):
+            seen.append(grad.item())
+            handle.remove()
+
+        handle = w.register_hook(hook)
+        w.sum().backward()
+        w.sum().backward()
+        self.assertEqual(seen, [1.0])
+
+    def test_errors_arrive_unchanged(self):
+        w = leaf(1.0)
+        error = Mine("here")
+
+        def hook(grad):
+            raise error
+
+        w.register_hook(hook)
+        try:
+            (w * 2).sum().backward()
+        except Mine as caught:
+            self.assertIs(caught, error)
+            names = [frame.name for frame in traceback.extract_tb(caught.__traceback__)]
+            self.assertEqual((names[0], names[-1]), ("test_errors_arrive_unchanged", "hook"))
+        else:
+            self.fail("nothing was raised")
+
+    def test_wrong_results(self):
+        for hook, kind, words in ((lambda g: "a", TypeError, "expected Variable, but hook returned 'str'"),
+                                  (lambda g: g[:1], RuntimeError, ""), (5, TypeError, "not callable")):
+            w = leaf(1.0, 2.0)
+            w.register_hook(hook)
+            with self.assertRaisesRegex(kind, words):
+                w.sum().backward()
+
+    def test_refused(self):
+        with self.assertRaisesRegex(RuntimeError, "doesn't require gradient"):
+            torch.ones(1).register_hook(print)
+        with self.assertRaisesRegex(RuntimeError, "doesn't require gradient"):
+            torch.ones(1).register_post_accumulate_grad_hook(print)
+        with self.assertRaisesRegex(RuntimeError, "non-leaf"):
+            (leaf(1.0) * 2).register_post_accumulate_grad_hook(print)
+
+    def test_post_accumulate(self):
+        w = leaf(1.0)
+        seen = []
+
+        def hook(tensor):
+            seen.append((tensor is w, tensor.grad.item()))
+            tensor.grad = None
+
+        handle = w.register_post_accumulate_grad_hook(hook)
+        (w * 5).sum().backward()
+        self.assertEqual((seen, w.grad), ([(True, 5.0)], None))
+        handle.remove()
+        (w * 5).sum().backward()
+        self.assertEqual(w.grad.item(), 5.0)
+        w.register_post_accumulate_grad_hook(lambda t: 5)
+        with self.assertRaisesRegex(RuntimeError, "should return None"):
+            w.sum().backward()
+
+    def test_hooks_go_with_the_tensor(self):
+        class Hook:
+            def __call__(self, grad):
+                pass
+
+        hook = Hook()
+        there = weakref.ref(hook)
+        w = leaf(1.0)
+        w.register_hook(hook)
+        w.register_post_accumulate_grad_hook(hook)
+        (w * 2).sum().backward()
+        del hook
+        gc.collect()
+        self.assertIsNotNone(there())
+        del w
+        gc.collect()
+        torch._C._tensors_alive()
+        self.assertIsNone(there())
+
+    def test_a_backward_inside(self):
+        a, b = leaf(1.0), leaf(2.0)
+
+        def hook(grad):
+            self.assertFalse(torch.is_grad_enabled())
+            with torch.enable_grad():
+                (b * 3).sum().backward()
+
+        a.register_hook(hook)
+        (a * 2).sum().backward()
+        self.assertEqual((a.grad.item(), b.grad.item()), (2.0, 3.0))
+
+    def test_an_error_inside_an_inner_backward(self):
+        a, b = leaf(1.0), leaf(2.0)
+
+        def bad(grad):
+            raise Mine("inner")
+
+        b.register_hook(bad)
+
+        def outer(grad):
+            try:
+                with torch.enable_grad():
+                    (b * 3).sum().backward()
+            except Mine:
+                return grad * 7
+
+        a.register_hook(outer)
+        (a * 2).sum().backward()
+        self.assertEqual(a.grad.item(), 14.0)
+
+    def test_multi_grad(self):
+        a, b = leaf(1.0), leaf(2.0)
+        seen = []
+        handle = torch.autograd.graph.register_multi_grad_hook((a, b), lambda grads: seen.append([g.item() for g in grads]))
+        (a * b).sum().backward()
+        self.assertEqual(seen, [[2.0, 1.0]])
+        handle.remove()
+        (a * b).sum().backward()
+        self.assertEqual(len(seen), 1)
+
+    def test_retain_grad(self):
+        w = leaf(2.0)
+        y = w * 3
+        y.retain_grad()
+        (y * y).sum().backward()
+        self.assertEqual(y.grad.item(), 12.0)
+
+
+class Modes(unittest.TestCase):
+    def test_blocks(self):
+        w = leaf(1.0)
+        with torch.no_grad():
+            self.assertFalse(torch.is_grad_enabled())
+            self.assertFalse((w * 2).requires_grad)
+            with torch.enable_grad():
+                self.assertTrue((w * 2).requires_grad)
+            self.assertFalse(torch.is_grad_enabled())
+        self.assertTrue(torch.is_grad_enabled())
+        with self.assertRaises(Mine):
+            with torch.no_grad():
+                raise Mine
+        self.assertTrue(torch.is_grad_enabled())
+
+    def test_decorators(self):
+        @torch.no_grad()
+        def called(x, y=2):
+            """Its text."""
+            return torch.is_grad_enabled(), x, y
+
+        @torch.no_grad
+        def bare():
+            return torch.is_grad_enabled()
+
+        @torch.set_grad_enabled(False)
+        def off():
+            return torch.is_grad_enabled()
+
+        @torch.inference_mode()
+        def inference():
+            return torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+        self.assertTrue(torch.is_grad_enabled())
+        self.assertEqual(called(1, y=3), (False, 1, 3))
+        self.assertEqual((called.__name__, called.__doc__), ("called", "Its text."))
+        self.assertEqual((bare(), off(), inference()), (False, False, (False, True)))
+        self.assertTrue(torch.is_grad_enabled())
+        self.assertFalse(torch.is_inference_mode_enabled())
+        with self.assertRaises(TypeError):
+            @torch.no_grad()
+            class Wrong:
+                pass
+
+    def test_recursion(self):
+        @torch.no_grad()
+        def down(n):
+            inside = torch.is_grad_enabled()
+            return inside or (n > 0 and down(n - 1))
+
+        self.assertFalse(down(5))
+        self.assertTrue(torch.is_grad_enabled())
+
+    def test_generators(self):
+        log = []
+
+        @torch.no_grad()
+        def numbers():
+            try:
+                got = yield torch.is_grad_enabled()
+                log.append((got, torch.is_grad_enabled()))
+                try:
+                    yield torch.is_grad_enabled()
+                except Mine:
+                    log.append(("thrown", torch.is_grad_enabled()))
+                yield 3
+            finally:
+                log.append(("closed", torch.is_grad_enabled()))
+            return 4
+
+        it = numbers()
+        self.assertFalse(next(it))
+        self.assertTrue(torch.is_grad_enabled())
+        self.assertFalse(it.send("x"))
+        self.assertEqual(it.throw(Mine()), 3)
+        it.close()
+        self.assertEqual(log, [("x", False), ("thrown", False), ("closed", False)])
+        self.assertTrue(torch.is_grad_enabled())
+
+        def outer():
+            return (yield from numbers())
+
+        it = outer()
+        values = []
+        with self.assertRaises(StopIteration) as stop:
+            while True:
+                values.append(next(it))
+        self.assertEqual((values, stop.exception.value), ([False, False, 3], 4))
+
+    def test_set_grad_enabled(self):
+        torch.set_grad_enabled(False)
+        self.assertFalse(torch.is_grad_enabled())
+        torch.set_grad_enabled(True)
+        with torch.set_grad_enabled(False):
+            self.assertFalse(torch.is_grad_enabled())
+        self.assertTrue(torch.is_grad_enabled())
+        self.assertIn("mode=False", repr(torch.set_grad_enabled(False)))
+        torch.set_grad_enabled(True)
+        with self.assertRaisesRegex(TypeError, "must be bool, not int"):
+            torch.set_grad_enabled(5)
+
+    def test_inference_mode_off(self):
+        with torch.inference_mode():
+            with torch.inference_mode(False):
+                self.assertFalse(torch.is_inference_mode_enabled())
+            self.assertTrue(torch.is_inference_mode_enabled())
+
+    def test_threads_have_their_own(self):
+        seen = []
+        with torch.no_grad():
+            thread = threading.Thread(target=lambda: seen.append(torch.is_grad_enabled()))
+            thread.start()
+            thread.join()
+        self.assertEqual(seen, [True])
+
+
+class Scale(Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, = ctx.saved_tensors
+        assert x is not None
+        return grad * ctx.factor, None
+
+
+class Functions(unittest.TestCase):
+    def test_values_and_names(self):
+        w = leaf(1.0, 2.0)
+        y = Scale.apply(w, 3)
+        self.assertEqual(y.tolist(), [3.0, 6.0])
+        self.assertEqual(y.grad_fn.name(), "ScaleBackward")
+        self.assertIn("grad_fn=<ScaleBackward>", repr(y))
+        y.sum().backward()
+        self.assertEqual(w.grad.tolist(), [3.0, 3.0])
+        self.assertFalse(Scale.apply(w.detach(), 3).requires_grad)
+        with torch.no_grad():
+            self.assertFalse(Scale.apply(w, 3).requires_grad)
+
+    def test_what_ctx_knows(self):
+        seen = {}
+
+        class F(Function):
+            @staticmethod
+            def forward(ctx, a, b, k, c):
+                seen["needs"] = ctx.needs_input_grad
+                seen["mode"] = torch.is_grad_enabled()
+                ctx.save_for_backward(a, None, b)
+                seen["in forward"] = ctx.saved_tensors[1]
+                ctx.extra = {"k": k}
+                return a + b
+
+            @staticmethod
+            def backward(ctx, g):
+                seen["saved"] = ctx.saved_tensors
+                seen["name"] = ctx.name()
+                seen["extra"] = ctx.extra
+                return g, None, None, None
+
+        a, b = leaf(1.0), torch.ones(1)
+        F.apply(a, b, "text", None).backward()
+        self.assertEqual(seen["needs"], (True, False, False, False))
+        self.assertFalse(seen["mode"])
+        self.assertIsNone(seen["in forward"])
+        self.assertIs(seen["saved"][0], a)
+        self.assertIsNone(seen["saved"][1])
+        self.assertTrue(torch.equal(seen["saved"][2], b))
+        self.assertEqual((seen["name"], seen["extra"]), ("FBackward", {"k": "text"}))
+
+    def test_several_outputs(self):
+        got = []
+
+        class F(Function):
+            @staticmethod
+            def forward(ctx, a):
+                mask = a > 1
+                where = a.long()
+                count = (a * 0).sum()
+                ctx.mark_non_differentiable(count)
+                return a * 2, mask, where, 5, None, count
+
+            @staticmethod
+            def backward(ctx, *grads):
+                got.append(grads)
+                return grads[0]
+
+        w = leaf(1.0, 2.0)
+        out = F.apply(w)
+        self.assertEqual([getattr(o, "requires_grad", o) for o in out], [True, False, False, 5, None, False])
+        out[0].sum().backward()
+        grads, = got
+        self.assertEqual(grads[0].tolist(), [1.0, 1.0])
+        self.assertEqual((grads[1].tolist(), grads[2].tolist()), ([False, False], [0, 0]))
+        self.assertEqual((grads[3], grads[4], grads[5].item()), (None, None, 0.0))
+
+    def test_materialize(self):
+        got = []
+
+        class F(Function):
+            @staticmethod
+            def forward(ctx, a, on):
+                ctx.set_materialize_grads(on)
+                return a * 2, a * 3
+
+            @staticmethod
+            def backward(ctx, g, h):
+                got.append(h if h is None else h.tolist())
+                return g, None
+
+        for on in (True, False):
+            F.apply(leaf(1.0), on)[0].sum().backward()
+        self.assertEqual(got, [[0.0], None])
+
+    def test_setup_context(self):
+        class F(Function):
+            @staticmethod
+            def forward(x, factor=3):
+                return x * factor
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.factor = inputs[1]
+                ctx.save_for_backward(output)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * ctx.factor, None
+
+        for apply, factor in ((lambda w: F.apply(w, 2), 2.0), (lambda w: F.apply(w), 3.0),
+                              (lambda w: F.apply(w, factor=4), 4.0)):
+            w = leaf(1.0)
+            apply(w).sum().backward()
+            self.assertEqual(w.grad.item(), factor)
+
+        class G(F):
+            pass
+
+        w = leaf(1.0)
+        G.apply(w).backward()
+        self.assertEqual(w.grad.item(), 3.0)
+
+    def test_keywords(self):
+        w = leaf(1.0)
+        Scale.apply(w, factor=5).backward()
+        self.assertEqual(w.grad.item(), 5.0)
+        with self.assertRaises(TypeError):
+            Scale.apply(w, wrong=5)
+
+    def test_inputs_given_back(self):
+        class Same(Function):
+            @staticmethod
+            def forward(ctx, a):
+                return a
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        w = leaf(1.0)
+        y = Same.apply(w)
+        self.assertIsNot(y, w)
+        y.sum().backward()
+        self.assertEqual(w.grad.item(), 2.0)
+
+    def test_saved_output_makes_no_cycle(self):
+        class Exp(Function):
+            @staticmethod
+            def forward(ctx, a):
+                y = a.exp()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+
+        w = leaf(0.0)
+        gc.collect()
+        gc.disable()
+        self.addCleanup(gc.enable)
+        before = torch._C._tensors_alive()
+        y = Exp.apply(w)
+        there = weakref.ref(y)
+        del y
+        self.assertIsNone(there())
+        self.assertEqual(torch._C._tensors_alive(), before)
+        y = Exp.apply(w)
+        y.sum().backward()
+        self.assertEqual(w.grad.item(), 1.0)
+
+    def test_ctx_goes_with_the_graph(self):
+        contexts = []
+
+        class F(Function):
+            @staticmethod
+            def forward(ctx, a):
+                contexts.append(weakref.ref(ctx))
+                ctx.save_for_backward(a)
+                ctx.note = a.detach()
+                return a * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        w = leaf(1.0)
+        y = F.apply(w)
+        self.assertIsNotNone(contexts[0]())
+        y.sum().backward()
+        del y
+        torch._C._tensors_alive()
+        self.assertIsNone(contexts[0]())
+        F.apply(w.detach())
+        self.assertIsNone(contexts[1]())
+
+    def test_saved_tensors_changed_in_place(self):
+        w = leaf(1.0)
+        x = w * 1
+        y = Scale.apply(x, 2)
+        x += 1
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            y.sum().backward()
+
+    def test_second_time(self):
+        y = Scale.apply(leaf(1.0), 2).sum()
+        y.backward()
+        with self.assertRaisesRegex(RuntimeError, "second time"):
+            y.backward()
+
+    def test_ctx_that_outlives_its_graph(self):
+        kept = []
+
+        class F(Function):
+            @staticmethod
+            def forward(ctx, a):
+                kept.append(ctx)
+                ctx.save_for_backward(a)
+                return a * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        F.apply(leaf(1.0)).sum().backward()
+        gc.collect()
+        with self.assertRaises(RuntimeError):
+            kept[0].saved_tensors
+
+    def test_errors_arrive_unchanged(self):
+        for where in ("forward", "backward", "setup"):
+            error = Mine(where)
+
+            class F(Function):
+                @staticmethod
+                def forward(ctx, a):
+                    if where == "forward":
+                        raise error
+                    return a * 2
+
+                @staticmethod
+                def backward(ctx, g):
+                    raise error
+
+            class G(F):
+                @staticmethod
+                def forward(a):
+                    return a * 2
+
+                @staticmethod
+                def setup_context(ctx, inputs, output):
+                    raise error
+
+            with self.assertRaises(Mine) as caught:
+                (G if where == "setup" else F).apply(leaf(1.0)).sum().backward()
+            self.assertIs(caught.exception, error)
+            self.assertTrue(torch.is_grad_enabled())
+
+    def test_wrong_gradients(self):
+        def function(result):
+            class H(Function):
+                @staticmethod
+                def forward(ctx, a, k):
+                    return a * k
+
+                @staticmethod
+                def backward(ctx, g):
+                    return result(g)
+
+            return H
+
+        cases = [
+            (lambda g: g, "function HBackward returned an incorrect number of gradients .expected 2, got 1"),
+            (lambda g: (g, None, g), "incorrect number of gradients .expected 2, got 3"),
+            (lambda g: (g, g), "returned a gradient different than None at position 2"),
+            (lambda g: (5, None), "expected Variable or None .got int"),
+            (lambda g: (g[:1], None), "invalid gradient at index 0"),
+        ]
+        for result, words in cases:
+            with self.subTest(words=words):
+                with self.assertRaisesRegex(RuntimeError, words):
+                    function(result).apply(leaf(1.0, 2.0), 2).sum().backward()
+        w = leaf(1.0)
+        function(lambda g: (g, None, None, None)).apply(w, 2).sum().backward()  # Nones too many are fine
+        self.assertEqual(w.grad.item(), 1.0)
+        w = leaf(1.0)
+        function(lambda g: (None, None)).apply(w, 2).sum().backward()
+        self.assertIsNone(w.grad)
+
+    def test_misuse(self):
+        class NoForward(Function):
+            pass
+
+        class NoBackward(Function):
+            @staticmethod
+            def forward(ctx, a):
+                return a * 2
+
+        with self.assertRaisesRegex(NotImplementedError, "forward function"):
+            NoForward.apply(leaf(1.0))
+        with self.assertRaisesRegex(NotImplementedError, "backward or vjp"):
+            NoBackward.apply(leaf(1.0)).sum().backward()
+        with self.assertRaisesRegex(RuntimeError, "should not be instantiated"):
+            Scale()
+
+        class BadSave(Function):
+            @staticmethod
+            def forward(ctx, a):
+                ctx.save_for_backward(a, 5)
+
+        with self.assertRaisesRegex(TypeError, "can only save variables, but argument 1 is of type int"):
+            BadSave.apply(leaf(1.0))
+
+        class Dirty(Function):
+            @staticmethod
+            def forward(ctx, a):
+                ctx.mark_dirty(a)
+                return a
+
+        with self.assertRaisesRegex(NotImplementedError, "mark_dirty"):
+            Dirty.apply(leaf(1.0))
+        for odd in (5, None, "text", [torch.ones(1)], ()):
+            class Odd(Function):
+                @staticmethod
+                def forward(ctx, a):
+                    return odd
+
+            self.assertIs(type(Odd.apply(leaf(1.0))), type(odd))
+
+    def test_double_backward(self):
+        class Cube(Function):
+            @staticmethod
+            def forward(ctx, a):
+                ctx.save_for_backward(a)
+                return a * a * a
+
+            @staticmethod
+            def backward(ctx, g):
+                a, = ctx.saved_tensors
+                return g * 3 * a * a
+
+        w = leaf(2.0)
+        first, = torch.autograd.grad(Cube.apply(w).sum(), w, create_graph=True)
+        second, = torch.autograd.grad(first.sum(), w)
+        self.assertEqual((first.item(), second.item()), (12.0, 12.0))
+        x = w * 1  # an inner tensor is saved with its place in the graph
+        first, = torch.autograd.grad(Cube.apply(x).sum(), w, create_graph=True)
+        self.assertEqual(torch.autograd.grad(first.sum(), w)[0].item(), 12.0)
+
+    def test_once_differentiable(self):
+        class F(Function):
+            @staticmethod
+            def forward(ctx, a):
+                return a * 2
+
+            @staticmethod
+            @once_differentiable
+            def backward(ctx, g):
+                assert not torch.is_grad_enabled()
+                return g * 2
+
+        w, v = leaf(1.0), leaf(3.0)
+        g, = torch.autograd.grad((F.apply(w) * v).sum(), w, create_graph=True)
+        self.assertTrue(g.requires_grad)
+        with self.assertRaisesRegex(RuntimeError, "differentiate twice a function that was marked"):
+            g.sum().backward()
+        F.apply(w).sum().backward()
+        self.assertEqual(w.grad.item(), 2.0)
+
+    def test_nested(self):
+        class Outer(Function):
+            @staticmethod
+            def forward(ctx, a):
+                with torch.enable_grad():
+                    inner = a.detach().requires_grad_()
+                    out = Scale.apply(inner, 3).sum()
+                    ctx.grad, = torch.autograd.grad(out, inner)
+                return a.sum() * 3
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.grad
+
+        w = leaf(1.0, 2.0)
+        Outer.apply(w).backward()
+        self.assertEqual(w.grad.tolist(), [3.0, 3.0])
+
+    def test_in_a_profile(self):
+        try:
+            from mindtorch_v2.profiler import ProfilerActivity, profile
+        except ImportError as error:
+            self.skipTest(f"no profiler: {error}")
+        w = leaf(1.0, 2.0)
+        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as prof:
+            Scale.apply(w, 3).sum().backward()
+        events = {e.name: e for e in prof.events()}
+        self.assertEqual(events["Scale"].input_shapes, [[2], []])
+        self.assertEqual([e.name for e in prof.events() if e.cpu_parent is events["Scale"]], ["aten::mul"])
+        self.assertIn("ScaleBackward", events)
+        self.assertEqual(events["ScaleBackward"].cpu_parent.name,
+                         "autograd::engine::evaluate_function: ScaleBackward")
+
+    def test_references_are_flat(self):
+        w = leaf(1.0, 2.0)
+
+        def work():
+            for _ in range(200):
+                Scale.apply(w, 3).sum().backward()
+                Scale.apply(w, 3)
+                try:
+                    Scale.apply(w)
+                except TypeError:
+                    pass
+
+        work()
+        gc.collect()
+        before = (torch._C._tensors_alive(), sys.getrefcount(Scale), sys.getrefcount(w), len(gc.get_objects()) // 100)
+        work()
+        gc.collect()
+        self.assertEqual((torch._C._tensors_alive(), sys.getrefcount(Scale), sys.getrefcount(w),
+                          len(gc.get_objects()) // 100), before)
+
+
+class Threads(unittest.TestCase):
+    def test_many_at_once(self):
+        errors = []
+
+        def work(seed):
+            try:
+                for i in range(60):
+                    w = leaf(1.0, 2.0)
+                    seen = []
+                    w.register_hook(seen.append)
+                    y = Scale.apply(w, seed + i)
+                    y.sum().backward()
+                    if w.grad.tolist() != [float(seed + i)] * 2 or len(seen) != 1:
+                        errors.append((seed, i))
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(errors, [])
+
+    def test_errors_belong_to_their_thread(self):
+        results = {}
+
+        def work(name):
+            def hook(grad):
+                raise Mine(name)
+
+            w = leaf(1.0)
+            w.register_hook(hook)
+            got = set()
+            for _ in range(50):
+                try:
+                    (w * 2).sum().backward()
+                except Mine as error:
+                    got.add(str(error))
+            results[name] = got
+
+        threads = [threading.Thread(target=work, args=(str(k),)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(results, {str(k): {str(k)} for k in range(4)})
+
+    def test_others_run_meanwhile(self):
+        # backward runs without the GIL: a hook that waits for another thread would hang otherwise.
+        ready, go = threading.Event(), threading.Event()
+        w = leaf(1.0)
+
+        def hook(grad):
+            ready.set()
+            if not go.wait(20):
+                raise Mine("nobody came")
+
+        w.register_hook(hook)
+        thread = threading.Thread(target=lambda: ready.wait(20) and go.set())
+        thread.start()
+        (w * 2).sum().backward()
+        thread.join()
+
+
+class EndOfProcess(unittest.TestCase):
+    def test_graphs_left_over(self):
+        code = """if True:
+            import sys, mindtorch_v2 as torch
+            from mindtorch_v2.autograd import Function
+            class F(Function):
+                @staticmethod
+                def forward(ctx, a):
+                    ctx.save_for_backward(a); ctx.mine = [1]; return a * 2
+                @staticmethod
+                def backward(ctx, g):
+                    return g
+            w = torch.ones(3, requires_grad=True)
+            w.register_hook(lambda g: g)
+            sys.keep = [F.apply(w), w, (w * 2).grad_fn]
+            w.attribute = sys.keep
+        """
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Gradcheck(unittest.TestCase):
+    def test_right_and_wrong(self):
+        x = torch.tensor([0.5, -1.5, 2.0], dtype=torch.float64, requires_grad=True)
+        self.assertTrue(torch.autograd.gradcheck(lambda a: (a * a, a.exp()), x))
+        self.assertTrue(torch.autograd.gradgradcheck(lambda a: a * a * a, x))
+
+        class Wrong(Function):
+            @staticmethod
+            def forward(ctx, a):
+                return a * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 3
+
+        with self.assertRaisesRegex(RuntimeError, "Jacobian mismatch for output 0 with respect to input 0"):
+            torch.autograd.gradcheck(Wrong.apply, x)
+        self.assertFalse(torch.autograd.gradcheck(Wrong.apply, x, raise_exception=False))
+
+    def test_refused(self):
+        with self.assertRaisesRegex(ValueError, "at least one input tensor to require gradient"):
+            torch.autograd.gradcheck(lambda a: a, torch.ones(1, dtype=torch.float64))
+        with self.assertRaises(NotImplementedError):
+            torch.autograd.gradcheck(lambda a: a, torch.ones(1, requires_grad=True), check_forward_ad=True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.autograd.gradcheck(lambda a: a * 2, torch.ones(1, requires_grad=True), raise_exception=False)
+        self.assertIn("not a double precision", str(caught[0].message))
+
+
+if __name__ == "__main__":
+    unittest.main()

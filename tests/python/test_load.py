@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mtprof.load: results of files, ours and other tools', good and bad."""
+import gzip
+import json
+import os
+import unittest
+
+from support_results import ResultsTest, record, small_trace
+
+import mtprof
+from mtprof import _mtprof
+
+
+class Load(ResultsTest):
+    def test_chrome_json(self):
+        trace = self.load()
+        self.assertEqual((trace.record_shapes, trace.with_stack, trace.profile_memory, trace.with_flops),
+                         (True, True, True, True))
+        self.assertEqual((trace.use_device, trace.info["pid"], trace.info["foreign"]), ("cuda", 70, True))
+        self.assertEqual(trace.metadata()['user "key"'], "value")
+        self.assertEqual(trace.get_trace_id(), "ABC")
+        self.assertIs(trace.function_events, trace.events())
+        self.assertIs(trace.profiler, trace)
+        self.assertIn("small.json", repr(trace))
+        self.assertTrue(trace.health().ok)
+
+    def test_gzip_and_paths(self):
+        import pathlib
+        path = pathlib.Path(self.path("small.json.gz"))
+        path.write_bytes(gzip.compress(json.dumps(small_trace()).encode()))
+        for given in (path, str(path), os.fsencode(path)):
+            self.assertEqual(len(mtprof.load(given).events()), 9)
+
+    def test_our_own_files(self):
+        path = self.path("own.mtt")
+        prof = record(25, path=path)
+        trace = mtprof.load(path)
+        self.assertEqual([event.name for event in trace.events()], [event.name for event in prof.events()])
+        self.assertEqual([event.id for event in trace.events()], [event.id for event in prof.events()])
+        self.assertEqual(trace.key_averages().table(), prof.key_averages().table())
+        self.assertEqual(trace.health().begins, 100)
+        self.assertFalse(trace.info["foreign"])
+        self.assertNotEqual(trace.info["uuid"], "0" * 32)
+
+    def test_a_saved_profile(self):
+        prof = record(5)
+        if not hasattr(prof, "save"):
+            self.skipTest("profile.save is not there")
+        prof.save(self.path("saved.mtt"))
+        self.assertEqual(len(mtprof.load(self.path("saved.mtt")).events()), 20)
+
+    def test_the_file_may_go(self):
+        path = self.write_trace()
+        trace = mtprof.load(path)
+        os.unlink(path)
+        self.assertEqual(len(trace.events()), 9)
+
+    def test_bad_files(self):
+        with self.assertRaises(FileNotFoundError) as caught:
+            mtprof.load(self.path("nothing"))
+        self.assertEqual(caught.exception.filename, self.path("nothing"))
+        with self.assertRaises(OSError):
+            mtprof.load(self.folder)
+        for number, content in enumerate((b"", b"MTTRACE\n", b"hello", b"[", b'{"traceEvents": 3}', b"\x1f\x8b\x00",
+                                          b'{"traceEvents": [{"ph": "X"', bytes(range(256)) * 40)):
+            path = self.path(f"bad{number}")
+            with open(path, "wb") as file:
+                file.write(content)
+            with self.subTest(content=content[:20]):
+                try:
+                    trace = mtprof.load(path)
+                except (ValueError, OSError):
+                    continue
+                self.assertEqual(len(trace.events()), 0)
+        for bad in (None, 3, "a\0b"):
+            with self.assertRaises((TypeError, ValueError)):
+                mtprof.load(bad)
+
+    def test_progress(self):
+        seen = []
+        path = self.path("large.json")
+        trace = small_trace()
+        trace["traceEvents"] *= 500
+        self.write_trace(trace, "large.json")
+        mtprof.load(path, progress=lambda what, done, total: seen.append((what, done, total))).events()
+        self.assertEqual(seen[-1][0], "reading")
+        self.assertEqual(seen[-1][2], os.path.getsize(path))
+
+        def fail(what, done, total):
+            raise KeyError("enough")
+
+        with self.assertRaisesRegex(KeyError, "enough"):
+            mtprof.load(path, progress=fail).events()
+
+    def test_damage_is_told(self):
+        path = self.path("cut.mtt")
+        record(2000, path=path)
+        with open(path, "r+b") as file:
+            file.truncate(os.path.getsize(path) // 2)
+        try:
+            trace = mtprof.load(path)
+        except ValueError:
+            return
+        self.assertLessEqual(len(trace.events()), 8000)
+        self.assertGreater(trace.health().findings["problems"], 0)
+
+
+class Health(ResultsTest):
+    def test_nothing_lost(self):
+        health = record(10).health()
+        self.assertEqual((health.events, health.begins, health.lost, health.lost_by, health.truncated), (40, 40, 0, {}, 0))
+        self.assertTrue(health.ok)
+        self.assertIn("40 events, none lost", str(health))
+        self.assertIn(str(health), repr(health))
+        self.assertGreater(health.pair_cost_ns, 0)
+
+    def test_a_scope_cut_off(self):
+        with mtprof.profile(activities=[mtprof.ProfilerActivity.CPU]) as prof:
+            mtprof.begin("open")
+        health = prof.health()
+        self.assertEqual(health.truncated, 1)
+        self.assertFalse(health.ok)
+
+    def test_every_counter_is_there(self):
+        model = _mtprof.Model.open(self.write_trace())
+        for name, value in model.health().items():
+            self.assertIsNotNone(value, name)
+        self.assertEqual(model.findings()["events"], 9)
+        memory = model.memory(0)
+        self.assertEqual((memory["allocations"], memory["frees"], memory["peak_bytes"]), (1, 1, 512))
+        with self.assertRaises((ValueError, NotImplementedError)):
+            model.memory(77)
+
+
+if __name__ == "__main__":
+    unittest.main()

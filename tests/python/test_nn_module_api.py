@@ -1,0 +1,1031 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nn.Module: registration, walking, converting, state_dict, hooks, copies. Errors have torch 2.13's words."""
+import copy
+import gc
+import pickle
+import sys
+import threading
+import unittest
+import warnings
+import weakref
+from collections import OrderedDict
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import nn
+from mindtorch_v2.nn.modules import module as module_file
+
+
+class Net(nn.Module):
+    """Two layers, a buffer in state_dict and one that is not."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 3)
+        self.second = nn.Sequential(nn.ReLU(), nn.Linear(3, 1, bias=False))
+        self.scale = nn.Parameter(torch.ones(1))
+        self.register_buffer("seen", torch.zeros(2))
+        self.register_buffer("scratch", torch.zeros(1), persistent=False)
+
+    def forward(self, x):
+        return self.second(self.first(x)) * self.scale
+
+
+class Doubles(nn.Module):
+    def forward(self, x, times=2):
+        return x * times
+
+
+class Fails(nn.Module):
+    def forward(self, x):
+        raise KeyError("lost")
+
+
+NAMES = ["scale", "first.weight", "first.bias", "second.1.weight"]
+
+
+class Registration(unittest.TestCase):
+    def refuses(self, kind, words, call):
+        with self.assertRaises(kind) as caught:
+            call()
+        text = caught.exception.args[0]
+        self.assertEqual(str(text), words)
+
+    def test_before_init(self):
+        cases = {
+            "cannot assign parameters before Module.__init__() call":
+                lambda m: setattr(m, "a", nn.Parameter(torch.ones(1))),
+            "cannot assign module before Module.__init__() call": lambda m: setattr(m, "a", nn.ReLU()),
+            "cannot assign buffer before Module.__init__() call": lambda m: m.register_buffer("a", None),
+            "cannot assign parameter before Module.__init__() call":
+                lambda m: m.register_parameter("a", None),
+        }
+        for words, does in cases.items():
+            class Early(nn.Module):
+                def __init__(self, does=does):
+                    self.plain = 3  # plain values may come early
+                    does(self)
+
+            self.refuses(AttributeError, words, Early)
+
+    def test_constructor_takes_nothing(self):
+        self.assertRaises(TypeError, nn.Module, 1)
+        self.assertRaises(TypeError, nn.Module, a=1)
+
+    def test_no_forward(self):
+        self.refuses(NotImplementedError, 'Module [Module] is missing the required "forward" function',
+                     lambda: nn.Module()(1))
+
+    def test_names(self):
+        m = nn.Module()
+        for kind, register in (("parameter", m.register_parameter), ("buffer", m.register_buffer),
+                               ("module", m.add_module)):
+            with self.subTest(kind):
+                detail = ", got: a.b" if kind == "module" else ""
+                self.refuses(TypeError, f"{kind} name should be a string. Got int", lambda: register(3, None))
+                self.refuses(KeyError, f'{kind} name can\'t contain "."{detail}',
+                             lambda: register("a.b", None))
+                self.refuses(KeyError, f'{kind} name can\'t be empty string ""', lambda: register("", None))
+                self.refuses(KeyError, "attribute 'train' already exists", lambda: register("train", None))
+
+    def test_types(self):
+        m = nn.Module()
+        self.refuses(TypeError, "cannot assign 'torch.FloatTensor' object to parameter 'a' "
+                     "(torch.nn.Parameter or None required)",
+                     lambda: m.register_parameter("a", torch.ones(1)))
+        self.refuses(TypeError, "cannot assign 'int' object to buffer 'b' (torch Tensor or None required)",
+                     lambda: m.register_buffer("b", 3))
+        self.refuses(TypeError, "int is not a Module subclass", lambda: m.add_module("c", 3))
+        self.assertRaisesRegex(TypeError, r"activation\.ReLU is not a Module subclass$", nn.Sequential,
+                               nn.ReLU)
+
+    def test_parameter_of_a_graph(self):
+        class Odd(nn.Parameter):
+            pass
+
+        p = nn.Parameter(torch.ones(1))
+        q = p * 2
+        q._is_param = True
+        self.assertRaisesRegex(ValueError, "Cannot assign non-leaf Tensor to parameter 'q'",
+                               nn.Module().register_parameter, "q", q)
+        self.assertIsInstance(Odd(torch.ones(1)), nn.Parameter)
+
+    def test_assigning(self):
+        m = Net()
+        w = "(torch.nn.Parameter or None expected)"
+        self.refuses(TypeError, f"cannot assign 'torch.FloatTensor' as parameter 'scale' {w}",
+                     lambda: setattr(m, "scale", torch.ones(1)))
+        self.refuses(TypeError, f"cannot assign 'int' as parameter 'scale' {w}",
+                     lambda: setattr(m, "scale", 3))
+        self.refuses(TypeError,
+                     "cannot assign 'int' as child module 'first' (torch.nn.Module or None expected)",
+                     lambda: setattr(m, "first", 3))
+        self.refuses(TypeError,
+                     "cannot assign 'int' as buffer 'seen' (torch.nn.Buffer, torch.Tensor or None expected)",
+                     lambda: setattr(m, "seen", 3))
+        m.scale = None
+        m.first = None
+        m.seen = None
+        self.assertEqual((m.scale, m.first, m.seen), (None, None, None))
+        self.assertEqual(list(m._parameters), ["scale"])
+        self.assertEqual([name for name, _ in m.named_parameters()], ["second.1.weight"])
+        m.scale = nn.Parameter(torch.ones(2))
+        m.seen = torch.ones(2)
+        self.assertEqual(list(m._buffers), ["seen", "scratch"])
+
+    def test_kinds_replace_each_other(self):
+        m = nn.Module()
+        m.a = 3
+        m.a = nn.Parameter(torch.ones(1))
+        self.assertNotIn("a", m.__dict__)
+        self.assertRaisesRegex(TypeError, r"activation\.ReLU' as parameter 'a'", setattr, m, "a", nn.ReLU())
+        del m.a
+        m.a = nn.ReLU()
+        self.assertEqual((list(m._parameters), list(m._modules)), ([], ["a"]))
+        m.a = nn.Parameter(torch.ones(1))
+        self.assertEqual((list(m._parameters), list(m._modules)), (["a"], []))
+        del m.a
+        m.register_buffer("a", torch.ones(1), persistent=False)
+        m.a = nn.ReLU()
+        self.assertEqual((list(m._buffers), m._non_persistent_buffers_set), ([], set()))
+        m.plain = torch.ones(1)  # a plain tensor is a plain attribute
+        self.assertEqual(list(m._buffers), [])
+
+    def test_buffer_objects(self):
+        m = nn.Module()
+        m.a = nn.Buffer(torch.ones(2))
+        m.b = nn.Buffer(torch.ones(2), persistent=False)
+        self.assertEqual(list(m._buffers), ["a", "b"])
+        self.assertEqual(list(m.state_dict()), ["a"])
+        self.assertIsInstance(m.a, nn.Buffer)
+        self.assertNotIsInstance(torch.ones(2), nn.Buffer)
+        self.assertEqual(nn.Buffer().numel(), 0)
+
+    def test_lookup_and_deletion(self):
+        m = Net()
+        self.refuses(AttributeError, "'Net' object has no attribute 'foo'", lambda: m.foo)
+        self.refuses(AttributeError, "'Net' object has no attribute 'foo'", lambda: delattr(m, "foo"))
+        del m.scale, m.first, m.seen, m.scratch
+        self.assertEqual((m._buffers, m._non_persistent_buffers_set, list(m._modules)),
+                         ({}, set(), ["second"]))
+        self.assertFalse(hasattr(m, "scale"))
+        self.assertRaises(AttributeError, lambda: nn.Module.__new__(nn.Module).weight)
+
+    def test_dir(self):
+        m = Net()
+        self.assertTrue({"first", "scale", "seen", "training", "forward"} <= set(dir(m)))
+        self.assertEqual([name for name in dir(m.second) if name[0].isdigit()], [])
+
+    def test_registration_hooks(self):
+        seen = []
+        handles = [
+            module_file.register_module_parameter_registration_hook(lambda m, n, p: seen.append(("p", n))),
+            module_file.register_module_buffer_registration_hook(lambda m, n, b: seen.append(("b", n))),
+            module_file.register_module_module_registration_hook(lambda m, n, c: seen.append(("m", n))),
+        ]
+        try:
+            m = nn.BatchNorm1d(2)
+            m.child = nn.ReLU()
+        finally:
+            for handle in handles:
+                handle.remove()
+        self.assertEqual(seen, [("p", "weight"), ("p", "bias"), ("b", "running_mean"), ("b", "running_var"),
+                                ("b", "num_batches_tracked"), ("m", "child")])
+        count = len(seen)
+        nn.BatchNorm1d(2)
+        self.assertEqual(len(seen), count)
+
+
+class Parameters(unittest.TestCase):
+    def test_made(self):
+        data = torch.ones(2)
+        p = nn.Parameter(data)
+        self.assertTrue(p.requires_grad and p.is_leaf)
+        self.assertIs(type(p), nn.Parameter)
+        data[0] = 5
+        self.assertEqual(p.tolist(), [5.0, 1.0])  # the same memory
+        self.assertFalse(nn.Parameter(data, requires_grad=False).requires_grad)
+        self.assertEqual(nn.Parameter().numel(), 0)
+        self.assertRaisesRegex(RuntimeError, "floating point", nn.Parameter, torch.ones(1, dtype=torch.int64))
+        self.assertFalse(nn.Parameter(torch.ones(1, dtype=torch.int64), requires_grad=False).requires_grad)
+        self.assertRaisesRegex(TypeError, "not list", nn.Parameter, [1.0])
+
+    def test_made_of_a_result(self):
+        p = nn.Parameter(nn.Parameter(torch.ones(1)) * 2)
+        self.assertTrue(p.is_leaf)
+
+    def test_ops_give_tensors(self):
+        p = nn.Parameter(torch.ones(2))
+        self.assertIs(type(p * 2), torch.Tensor)
+        self.assertIs(type(p.detach()), torch.Tensor)
+        self.assertIs(type(p.data), torch.Tensor)
+
+    def test_printed(self):
+        self.assertEqual(repr(nn.Parameter(torch.ones(1))),
+                         "Parameter containing:\ntensor([1.], requires_grad=True)")
+
+    def test_copies(self):
+        p = nn.Parameter(torch.ones(2), requires_grad=False)
+        p.mark = "kept"
+        for made in (copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
+            self.assertIs(type(made), nn.Parameter)
+            self.assertFalse(made.requires_grad)
+            made[0] = 7
+            self.assertEqual(p.tolist(), [1.0, 1.0])
+        both = copy.deepcopy([p, p])
+        self.assertIs(both[0], both[1])
+        self.assertEqual(pickle.loads(pickle.dumps(p)).mark, "kept")
+
+    def test_subclass_survives_pickling(self):
+        made = pickle.loads(pickle.dumps(Special(torch.ones(1))))
+        self.assertIs(type(made), Special)
+        self.assertIs(type(copy.deepcopy(made)), Special)
+
+
+class Special(nn.Parameter):
+    pass
+
+
+class Walking(unittest.TestCase):
+    def test_names(self):
+        m = Net()
+        self.assertEqual([n for n, _ in m.named_parameters()], NAMES)
+        self.assertEqual([n for n, _ in m.named_parameters(recurse=False)], ["scale"])
+        self.assertEqual([n for n, _ in m.named_parameters(prefix="p")][:2], ["p.scale", "p.first.weight"])
+        self.assertEqual([n for n, _ in m.named_buffers()], ["seen", "scratch"])
+        self.assertEqual([n for n, _ in m.named_modules()], ["", "first", "second", "second.0", "second.1"])
+        self.assertEqual([n for n, _ in m.named_children()], ["first", "second"])
+        self.assertEqual(len(list(m.modules())), 5)
+        self.assertEqual(len(list(m.parameters())), 4)
+
+    def test_shared(self):
+        m = nn.Module()
+        m.a = nn.Linear(2, 2)
+        m.b = m.a
+        m.c = nn.Linear(2, 2)
+        m.c.weight = m.a.weight
+        m.none = None
+        m.add_module("nothing", None)
+        self.assertEqual([n for n, _ in m.named_parameters()], ["a.weight", "a.bias", "c.bias"])
+        self.assertEqual([n for n, _ in m.named_parameters(remove_duplicate=False)],
+                         ["a.weight", "a.bias", "b.weight", "b.bias", "c.weight", "c.bias"])
+        self.assertEqual([n for n, _ in m.named_children()], ["a", "c"])
+        self.assertEqual([n for n, _ in m.named_modules(remove_duplicate=False)], ["", "a", "b", "c"])
+        self.assertEqual(len(list(m.modules(remove_duplicate=False))), 4)
+        self.assertEqual(list(m.state_dict()),
+                         ["a.weight", "a.bias", "b.weight", "b.bias", "c.weight", "c.bias"])
+
+    def test_equal_tensors_are_not_the_same(self):
+        """Parameters are told apart by identity; their == is elementwise."""
+        m = nn.ParameterList([torch.zeros(2), torch.zeros(2)])
+        self.assertEqual(len(list(m.parameters())), 2)
+
+    def test_apply(self):
+        order = []
+        m = Net()
+        self.assertIs(m.apply(lambda module: order.append(type(module).__name__)), m)
+        self.assertEqual(order, ["Linear", "ReLU", "Linear", "Sequential", "Net"])
+
+    def test_by_path(self):
+        m = Net()
+        self.assertIs(m.get_submodule("second.1"), m.second[1])
+        self.assertIs(m.get_submodule(""), m)
+        self.assertIs(m.get_parameter("second.1.weight"), m.second[1].weight)
+        self.assertIs(m.get_buffer("seen"), m.seen)
+        for words, call in {
+            "Net has no attribute `x`": lambda: m.get_submodule("x"),
+            "`weight` is not an nn.Module": lambda: m.get_submodule("first.weight"),
+            "Linear has no attribute `x`": lambda: m.get_submodule("first.x.y"),
+            "`first` is not an nn.Parameter": lambda: m.get_parameter("first"),
+            "Linear has no attribute `z`": lambda: m.get_parameter("first.z"),
+            "`scale` is not a buffer": lambda: m.get_buffer("scale"),
+        }.items():
+            with self.assertRaises(AttributeError) as caught:
+                call()
+            self.assertEqual(str(caught.exception), words)
+
+    def test_set_submodule(self):
+        m = Net()
+        m.set_submodule("second.0", nn.Tanh())
+        self.assertIsInstance(m.second[0], nn.Tanh)
+        m.set_submodule("new", nn.Tanh())
+        self.assertIsInstance(m.new, nn.Tanh)
+        self.assertRaises(AttributeError, m.set_submodule, "other", nn.Tanh(), strict=True)
+        self.assertRaises(AttributeError, m.set_submodule, "scale", nn.Tanh())
+        self.assertRaises(AttributeError, m.set_submodule, "a.b", nn.Tanh())
+        self.assertRaises(ValueError, m.set_submodule, "", nn.Tanh())
+        self.assertRaises(ValueError, m.set_submodule, "new", 3)
+
+
+class Converting(unittest.TestCase):
+    def test_float_types(self):
+        m = nn.BatchNorm1d(2)
+        weight = m.weight
+        for name, dtype in (("double", torch.float64), ("half", torch.float16), ("bfloat16", torch.bfloat16),
+                            ("float", torch.float32)):
+            self.assertIs(getattr(m, name)(), m)
+            self.assertIs(m.weight, weight)  # the parameter stays the same object
+            self.assertIs(m.weight.dtype, dtype)
+            self.assertIs(m.running_mean.dtype, dtype)
+            self.assertIs(m.num_batches_tracked.dtype, torch.int64)
+        self.assertTrue(m.weight.requires_grad and m.weight.is_leaf)
+
+    def test_to(self):
+        m = nn.Linear(2, 2)
+        for args, kwargs in (((torch.float64,), {}), (("cpu", torch.float64), {}),
+                             ((), {"dtype": torch.float64}),
+                             ((), {"device": "cpu", "dtype": torch.float64}),
+                             ((torch.zeros(1, dtype=torch.float64),), {}),
+                             ((), {"tensor": torch.zeros(1, dtype=torch.float64)}),
+                             ((torch.float64, True), {}),
+                             ((torch.device("cpu"), torch.float64, True), {})):
+            with self.subTest(args=args, kwargs=kwargs):
+                m.float()
+                self.assertIs(m.to(*args, **kwargs), m)
+                self.assertIs(m.weight.dtype, torch.float64)
+        m.to("cpu")
+        m.to()
+        self.assertIs(m.weight.dtype, torch.float64)
+        self.assertRaisesRegex(TypeError, "only accepts floating point or complex dtypes, but got desired "
+                               "dtype=torch.int32", m.to, torch.int32)
+        self.assertRaises(TypeError, m.to, torch.float32, "cpu")
+        self.assertRaises(TypeError, m.to, foo=3)
+        self.assertRaises(RuntimeError, m.to, "xx")
+
+    def test_gradients_go_along(self):
+        m = nn.Linear(2, 2)
+        m(torch.ones(1, 2)).sum().backward()
+        m.double()
+        self.assertIs(m.weight.grad.dtype, torch.float64)
+        m(torch.ones(1, 2, dtype=torch.float64)).sum().backward()
+        self.assertEqual(m.bias.grad.tolist(), [2.0, 2.0])
+
+    def test_type_and_empty(self):
+        m = nn.BatchNorm1d(2)
+        self.assertIs(m.type(torch.float64).num_batches_tracked.dtype, torch.float64)
+        m = nn.Linear(2, 2)
+        self.assertIs(m.to_empty(device="cpu"), m)
+        self.assertEqual(tuple(m.weight.shape), (2, 2))
+
+    def test_what_is_not_there_says_so(self):
+        self.assertRaisesRegex(NotImplementedError, "share_memory", nn.Linear(1, 1).share_memory)
+        self.assertRaisesRegex(NotImplementedError, "compile", nn.Linear(1, 1).compile)
+        self.assertRaisesRegex(NotImplementedError, "register_full_backward_hook",
+                               nn.Linear(1, 1).register_backward_hook, print)
+        self.assertRaisesRegex(AttributeError, "'LSTM'", getattr, nn, "LSTM")
+
+    def test_modes(self):
+        m = Net()
+        self.assertIs(m.eval(), m)
+        self.assertFalse(any(module.training for module in m.modules()))
+        m.first.train()
+        self.assertTrue(m.first.training and not m.training)
+        self.assertTrue(m.train().second[1].training)
+        self.assertRaisesRegex(ValueError, "training mode is expected to be boolean", m.train, 1)
+
+    def test_requires_grad_and_zero_grad(self):
+        m = Net()
+        self.assertIs(m.requires_grad_(False), m)
+        self.assertFalse(any(p.requires_grad for p in m.parameters()))
+        m.requires_grad_()
+        m(torch.ones(1, 2)).sum().backward()
+        m.zero_grad(set_to_none=False)
+        self.assertEqual(m.first.bias.grad.tolist(), [0.0] * 3)
+        m.zero_grad()
+        self.assertTrue(all(p.grad is None for p in m.parameters()))
+
+
+class StateDicts(unittest.TestCase):
+    def test_content(self):
+        m = Net()
+        state = m.state_dict()
+        self.assertIsInstance(state, OrderedDict)
+        self.assertEqual(list(state), ["scale", "seen", "first.weight", "first.bias", "second.1.weight"])
+        self.assertEqual(list(state._metadata), ["", "first", "second", "second.0", "second.1"])
+        self.assertFalse(any(value.requires_grad for value in state.values()))
+        state["scale"].fill_(4)  # the module's memory
+        self.assertEqual(m.scale.item(), 4.0)
+        self.assertIs(m.state_dict(keep_vars=True)["scale"], m.scale)
+        self.assertEqual(list(m.state_dict(prefix="p."))[0], "p.scale")
+        given = {}
+        self.assertIs(m.state_dict(destination=given), given)
+        with self.assertWarnsRegex(FutureWarning, "Positional args are being deprecated"):
+            self.assertEqual(list(m.state_dict(None, "q."))[0], "q.scale")
+        self.assertTrue(repr(state).startswith("OrderedDict("))
+
+    def test_round_trip(self):
+        a, b = Net(), Net()
+        result = b.load_state_dict(a.state_dict())
+        self.assertEqual(repr(result), "<All keys matched successfully>")
+        for (_, x), (_, y) in zip(a.named_parameters(), b.named_parameters()):
+            self.assertEqual(x.tolist(), y.tolist())
+        self.assertTrue(b.scale.requires_grad)
+        copied = pickle.loads(pickle.dumps(a.state_dict()))
+        self.assertEqual(list(copied._metadata), list(a.state_dict()._metadata))
+        self.assertEqual(repr(b.load_state_dict(copied)), "<All keys matched successfully>")
+
+    def test_plain_dicts_and_other_types(self):
+        m = nn.Linear(2, 1)
+        m.load_state_dict({"weight": torch.ones(1, 2, dtype=torch.float64), "bias": torch.zeros(1)})
+        self.assertEqual((m.weight.tolist(), m.weight.dtype), ([[1.0, 1.0]], torch.float32))
+        self.assertRaisesRegex(TypeError, "Expected state_dict to be dict-like, got <class 'int'>.",
+                               m.load_state_dict, 3)
+
+    def test_what_does_not_fit(self):
+        m = nn.Sequential(nn.Linear(2, 3))
+        state = dict(m.state_dict())
+        del state["0.weight"]
+        state.update({"zz": 1, "zz2": 2, "0.bias": torch.zeros(7)})
+        with self.assertRaises(RuntimeError) as caught:
+            m.load_state_dict(state)
+        self.assertEqual(str(caught.exception), "Error(s) in loading state_dict for Sequential:\n"
+                         '\tMissing key(s) in state_dict: "0.weight". \n'
+                         '\tUnexpected key(s) in state_dict: "zz", "zz2". \n'
+                         "\tsize mismatch for 0.bias: copying a param with shape torch.Size([7]) from "
+                         "checkpoint, "
+                         "the shape in current model is torch.Size([3]).")
+        state["0.bias"] = torch.zeros(3)
+        result = m.load_state_dict(state, strict=False)
+        self.assertEqual(repr(result),
+                         "_IncompatibleKeys(missing_keys=['0.weight'], unexpected_keys=['zz', 'zz2'])")
+        self.assertEqual((result.missing_keys, result.unexpected_keys), (["0.weight"], ["zz", "zz2"]))
+        with self.assertRaisesRegex(RuntimeError,
+                                    "expected torch.Tensor or Tensor-like object from checkpoint but "
+                                    "received <class 'str'>"):
+            m.load_state_dict({"0.weight": "abc"}, strict=False)
+
+    def test_a_caller_s_dict_is_left_alone(self):
+        m = nn.BatchNorm1d(2)
+        state = dict(m.state_dict())
+        del state["num_batches_tracked"]
+        m.load_state_dict(state)  # versions before 2 had none
+        self.assertNotIn("num_batches_tracked", state)
+        newer = m.state_dict()
+        del newer["num_batches_tracked"]
+        self.assertRaisesRegex(RuntimeError, "num_batches_tracked", m.load_state_dict, newer)
+
+    def test_assign(self):
+        m = nn.Linear(2, 1)
+        m.weight.requires_grad_(False)
+        given = {"weight": torch.ones(1, 2, dtype=torch.float64), "bias": nn.Parameter(torch.zeros(1))}
+        m.load_state_dict(given, assign=True)
+        self.assertIs(m.bias, given["bias"])
+        self.assertIs(m.weight.dtype, torch.float64)
+        self.assertIsInstance(m.weight, nn.Parameter)
+        self.assertFalse(m.weight.requires_grad)
+        given["weight"][0, 0] = 9
+        self.assertEqual(m.weight[0, 0].item(), 9.0)
+
+    def test_scalars_saved_as_one_element(self):
+        m = nn.BatchNorm1d(2)
+        m.load_state_dict(dict(m.state_dict(), num_batches_tracked=torch.tensor([5])))
+        self.assertEqual(m.num_batches_tracked.item(), 5)
+
+    def test_extra_state(self):
+        class Keeps(nn.Module):
+            kept = 0
+
+            def get_extra_state(self):
+                return {"kept": self.kept}
+
+            def set_extra_state(self, state):
+                self.kept = state["kept"]
+
+        a, b = Keeps(), Keeps()
+        a.kept = 5
+        self.assertEqual(list(nn.Sequential(a).state_dict()), ["0._extra_state"])
+        b.load_state_dict(a.state_dict())
+        self.assertEqual(b.kept, 5)
+        self.assertRaisesRegex(RuntimeError, 'Missing key.*"_extra_state"', b.load_state_dict, {})
+        self.assertRaisesRegex(RuntimeError, 'Unexpected key.*"_extra_state"', nn.Module().load_state_dict,
+                               {"_extra_state": 3})
+
+    def test_hooks(self):
+        m, log = Net(), []
+        handles = [
+            m.register_state_dict_pre_hook(lambda module, prefix, keep: log.append(("pre", prefix, keep))),
+            m.register_state_dict_post_hook(lambda module, state, prefix, meta: state.__delitem__("seen")),
+            m.first._register_state_dict_hook(lambda module, state, prefix,
+                                              meta: log.append(("post", prefix))),
+            m.first.register_load_state_dict_pre_hook(lambda module, state, prefix, *rest: log.append(
+                ("load", type(module).__name__, prefix))),
+            m.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear()),
+        ]
+        state = m.state_dict()
+        self.assertNotIn("seen", state)
+        self.assertEqual(repr(m.load_state_dict(state)), "<All keys matched successfully>")
+        self.assertEqual(log, [("pre", "", False), ("post", "first."), ("load", "Linear", "first.")])
+        for handle in handles:
+            handle.remove()
+        self.assertIn("seen", m.state_dict())
+        m.register_state_dict_post_hook(lambda *args: 3)
+        self.assertRaisesRegex(RuntimeError, "state_dict post-hook must return None", m.state_dict)
+        n = Net()
+        n.register_load_state_dict_post_hook(lambda *args: 3)
+        self.assertRaises(AssertionError, n.load_state_dict, Net().state_dict())
+
+    def test_a_load_hook_does_not_keep_its_module(self):
+        m = nn.Linear(1, 1)
+        handle = m.register_load_state_dict_pre_hook(lambda *args: None)
+        gone = weakref.ref(m)
+        del m
+        gc.collect()
+        self.assertIsNone(gone())
+        handle.remove()
+
+    def test_a_failing_copy_is_reported(self):
+        m = nn.Linear(1, 1)
+
+        class Refuses(torch.Tensor):
+            pass
+
+        with self.assertRaisesRegex(RuntimeError, 'While copying the parameter named "weight"'):
+            m.weight.copy_ = None  # instance attribute: calling it raises TypeError
+            m.load_state_dict({"weight": torch.zeros(1, 1), "bias": torch.zeros(1)})
+
+
+class Hooks(unittest.TestCase):
+    def test_forward_pre(self):
+        m = Doubles()
+        handle = m.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+        self.assertEqual(m(torch.ones(1)).item(), 4.0)
+        m.register_forward_pre_hook(lambda module, args: args[0] * 10)  # one value is one argument
+        self.assertEqual(m(torch.ones(1)).item(), 40.0)
+        m.register_forward_pre_hook(lambda module, args: args[0] * 0 + 5, prepend=True)
+        self.assertEqual(m(torch.ones(1)).item(), 120.0)
+        handle.remove()
+        handle.remove()
+        self.assertEqual(m(torch.ones(1)).item(), 100.0)
+
+    def test_forward_pre_with_kwargs(self):
+        m = Doubles()
+        m.register_forward_pre_hook(lambda module, args, kwargs: (args, {"times": 7}), with_kwargs=True)
+        self.assertEqual(m(torch.ones(1)).item(), 7.0)
+        m.register_forward_pre_hook(lambda module, args, kwargs: 3, with_kwargs=True)
+        self.assertRaisesRegex(RuntimeError,
+                               r"must return None or a tuple of \(new_args, new_kwargs\), but got 3.",
+                               m, torch.ones(1))
+
+    def test_forward(self):
+        m, log = Doubles(), []
+        m.register_forward_hook(lambda module, args, out: log.append((args[0].item(), out.item())))
+        m.register_forward_hook(lambda module, args, out: out + 1)
+        m.register_forward_hook(lambda module, args, kwargs, out: log.append(kwargs), with_kwargs=True)
+        m.register_forward_hook(lambda module, args, out: log.append("first"), prepend=True)
+        self.assertEqual(m(torch.ones(1), times=3).item(), 4.0)
+        self.assertEqual(log, ["first", (1.0, 3.0), {"times": 3}])
+
+    def test_a_hook_that_removes_itself(self):
+        m, log = Doubles(), []
+        handle = m.register_forward_hook(lambda *args: (handle.remove(), log.append(1))[0])
+        m(torch.ones(1))
+        m(torch.ones(1))
+        self.assertEqual(log, [1])
+
+    def test_handle_as_context(self):
+        m, log = Doubles(), []
+        with m.register_forward_hook(lambda *args: log.append(1)):
+            m(torch.ones(1))
+        m(torch.ones(1))
+        self.assertEqual(log, [1])
+
+    def test_always_call(self):
+        m, log = Fails(), []
+        m.register_forward_hook(lambda module, args, out: log.append(("always", out)), always_call=True)
+        m.register_forward_hook(lambda module, args, out: log.append("not"))
+        m.register_forward_hook(lambda module, args, out: 1 / 0, always_call=True)
+        with self.assertWarnsRegex(UserWarning,
+                                   "silenced as another error was raised in forward: division by zero"):
+            with self.assertRaises(KeyError):
+                m(1)
+        self.assertEqual(log, [("always", None)])
+        ok, seen = Doubles(), []
+        ok.register_forward_hook(lambda *args: seen.append(1), always_call=True)
+        ok(torch.ones(1))
+        self.assertEqual(seen, [1])  # once, not again at the end
+
+    def test_of_all_modules(self):
+        log = []
+        handles = [
+            module_file.register_module_forward_pre_hook(lambda m,
+                                                         args: log.append(("pre", type(m).__name__))),
+            module_file.register_module_forward_hook(lambda m, args,
+                                                     out: log.append(("post", type(m).__name__))),
+            module_file.register_module_forward_hook(lambda m, a, k, out: None, with_kwargs=True,
+                                                     always_call=True),
+            module_file.register_module_full_backward_hook(lambda m, gi,
+                                                           go: log.append(("back", type(m).__name__))),
+            module_file.register_module_full_backward_pre_hook(lambda m,
+                                                               go: log.append(("before", type(m).__name__))),
+        ]
+        x = torch.ones(1).requires_grad_()
+        try:
+            nn.Sequential(Doubles())(x).backward()
+        finally:
+            for handle in handles:
+                handle.remove()
+        self.assertEqual(log, [("pre", "Sequential"), ("pre", "Doubles"), ("post", "Doubles"),
+                               ("post", "Sequential"),
+                               ("before", "Sequential"), ("before", "Doubles"), ("back", "Doubles"),
+                               ("back", "Sequential")])
+        Doubles()(x)
+        self.assertEqual(len(log), 8)
+
+    def test_no_hooks_no_extra_frames(self):
+        """forward is called straight from __call__, which is the frame the profiler looks for."""
+        class Looks(nn.Module):
+            def forward(self, x):
+                return sys._getframe(1).f_code
+
+        self.assertIs(Looks()(1), nn.Module.__call__.__code__)
+        self.assertEqual(nn.Module.__call__.__code__.co_varnames[0], "self")
+
+    def test_exceptions_pass(self):
+        self.assertRaisesRegex(KeyError, "lost", Fails(), 1)
+
+
+class BackwardHooks(unittest.TestCase):
+    def setUp(self):
+        self.x = torch.ones(1).requires_grad_()
+
+    def test_sees_gradients(self):
+        m, log = Doubles(), []
+        m.register_full_backward_hook(lambda module, gi, go: log.append((gi[0].item(), go[0].item())))
+        (m(self.x) * 5).backward()
+        self.assertEqual(log, [(10.0, 5.0)])
+        self.assertEqual(self.x.grad.item(), 10.0)
+
+    def test_changes_gradients(self):
+        m = Doubles()
+        m.register_full_backward_hook(lambda module, gi, go: (gi[0] * 100,))
+        m.register_full_backward_pre_hook(lambda module, go: (go[0] * 10,))
+        m.register_full_backward_pre_hook(lambda module, go: go[0] + 1)  # one value is one gradient
+        m(self.x).backward()
+        self.assertEqual(self.x.grad.item(), (1 * 10 + 1) * 2 * 100)
+
+    def test_prepend(self):
+        m, log = Doubles(), []
+        for name in "ab":
+            m.register_full_backward_hook(lambda *args, name=name: log.append(name), prepend=True)
+            m.register_full_backward_pre_hook(lambda *args, name=name: log.append(name + "<"), prepend=True)
+        m(self.x).backward()
+        self.assertEqual(log, ["b<", "a<", "b", "a"])
+
+    def test_nothing_to_differentiate_before_it(self):
+        m, log = nn.Linear(1, 1), []
+        m.register_full_backward_hook(lambda module, gi, go: log.append((gi, go[0].item())))
+        with self.assertWarnsRegex(UserWarning, "no inputs require gradients"):
+            m(torch.ones(1)).sum().backward()
+        self.assertEqual(log, [((None,), 1.0)])
+        self.assertEqual(m.weight.grad.item(), 1.0)
+        m.register_full_backward_hook(lambda module, gi, go: (torch.ones(1),))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.assertRaisesRegex(RuntimeError, "where no input requires gradient should always return None",
+                                   m(torch.ones(1)).sum().backward)
+
+    def test_tuples_and_other_values(self):
+        class Two(nn.Module):
+            def forward(self, x, text, y):
+                return x * 2, text, y * 3
+
+        m, log = Two(), []
+        m.register_full_backward_hook(lambda module, gi, go: log.append(
+            tuple(None if g is None else g.item() for g in (*gi, *go))))
+        y = torch.ones(1).requires_grad_()
+        a, text, b = m(self.x, "t", y)
+        self.assertEqual(text, "t")
+        a.backward()
+        self.assertEqual(log[0][0], 2.0)
+        self.assertEqual((log[0][1], log[0][3], log[0][4], log[0][5]), (None, 1.0, None, None))
+
+    def test_other_results_warn(self):
+        class Dicts(nn.Module):
+            def forward(self, x):
+                return {"a": x}
+
+        m = Dicts()
+        m.register_full_backward_hook(lambda *args: None)
+        with self.assertWarnsRegex(UserWarning,
+                                   "should be a Tensor or a tuple of Tensors but received <class 'dict'>"):
+            m(self.x)
+
+    def test_wrong_counts(self):
+        for register, words in (("register_full_backward_hook",
+                                 "Backward hook returned an invalid number of grad_input"),
+                                ("register_full_backward_pre_hook",
+                                 "Backward pre hook returned an invalid number of grad_output")):
+            m = Doubles()
+            getattr(m, register)(lambda *args: (self.x, self.x))
+            self.assertRaisesRegex(RuntimeError, f"{words}, got 2, but expected 1", m(self.x).backward)
+
+    def test_exceptions_arrive(self):
+        m = Doubles()
+        m.register_full_backward_hook(lambda *args: 1 / 0)
+        self.assertRaises(ZeroDivisionError, m(self.x).backward)
+
+    def test_without_grad_nothing_is_added(self):
+        m = Doubles()
+        m.register_full_backward_hook(lambda *args: None)
+        with torch.no_grad():
+            self.assertIsNone(m(self.x).grad_fn)
+        self.assertIn("BackwardHookFunction", type(m(self.x).grad_fn).__name__ + m(self.x).grad_fn.name())
+
+    def test_twice_through_one_graph(self):
+        m, log = Doubles(), []
+        m.register_full_backward_hook(lambda module, gi, go: log.append(go[0].item()))
+        y = m(self.x)
+        y.backward(retain_graph=True)
+        y.backward()
+        self.assertEqual(log, [1.0, 1.0])
+        self.assertEqual(self.x.grad.item(), 4.0)
+
+    def test_the_graph_dies(self):
+        m = Doubles()
+        m.register_full_backward_hook(lambda *args: None)
+        x = torch.ones(1).requires_grad_()
+        gone = weakref.ref(m(x))
+        for _ in range(2):
+            m(x).backward()
+        self.assertIsNone(gone())
+        alive = weakref.ref(m)
+        del m
+        gc.collect()
+        self.assertIsNone(alive())
+
+
+class Copies(unittest.TestCase):
+    def test_deepcopy(self):
+        m = Net()
+        m.first.weight.grad = torch.ones(3, 2)
+        twin = copy.deepcopy(m)
+        self.assertEqual(list(twin.state_dict()), list(m.state_dict()))
+        with torch.no_grad():
+            twin.scale.fill_(9)
+        self.assertEqual(m.scale.item(), 1.0)
+        self.assertIsNot(twin.first, m.first)
+        twin.new = nn.ReLU()
+        self.assertNotIn("new", m._modules)
+
+    def test_shared_parameters_stay_shared(self):
+        m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        m[1].weight = m[0].weight
+        for twin in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+            self.assertIs(twin[0].weight, twin[1].weight)
+            self.assertIsNot(twin[0].weight, m[0].weight)
+
+    def test_pickle(self):
+        m = Net().eval()
+        twin = pickle.loads(pickle.dumps(m))
+        x = torch.ones(2, 2)
+        self.assertEqual(twin(x).tolist(), m(x).tolist())
+        self.assertFalse(twin.training)
+        self.assertEqual(twin._non_persistent_buffers_set, {"scratch"})
+
+    def test_old_pickles(self):
+        m = nn.Linear(1, 1)
+        state = {k: v for k, v in m.__dict__.items() if "always" not in k and "pre_hook" not in k}
+        old = nn.Linear.__new__(nn.Linear)
+        old.__setstate__(state)
+        old(torch.ones(1))
+        old.register_forward_pre_hook(lambda *args: None)
+        self.assertEqual(old(torch.ones(1)).tolist(), m(torch.ones(1)).tolist())
+
+    def test_cycles_are_collected(self):
+        m = Net()
+        object.__setattr__(m, "self_again", [m])
+        m.first.weight.owner = m
+        gone = weakref.ref(m)
+        del m
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_calls_from_many_threads(self):
+        m, x = Net(), torch.ones(4, 2)
+        expected, wrong = m(x).tolist(), []
+
+        def work():
+            for _ in range(50):
+                if m(x).tolist() != expected:
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+class Printing(unittest.TestCase):
+    def test_tree(self):
+        self.assertEqual(repr(Net()), """Net(
+  (first): Linear(in_features=2, out_features=3, bias=True)
+  (second): Sequential(
+    (0): ReLU()
+    (1): Linear(in_features=3, out_features=1, bias=False)
+  )
+)""")
+        self.assertEqual(repr(nn.Module()), "Module()")
+
+    def test_extra_lines(self):
+        class Extra(nn.Module):
+            def extra_repr(self):
+                return "a=1\nb=2"
+
+        m = Extra()
+        self.assertEqual(repr(m), "Extra(\n  a=1\n  b=2\n)")
+        m.child = nn.ReLU()
+        self.assertEqual(repr(m), "Extra(\n  a=1\n  b=2\n  (child): ReLU()\n)")
+
+
+class Sequentials(unittest.TestCase):
+    def setUp(self):
+        self.s = nn.Sequential(nn.ReLU(), nn.Tanh(), nn.Sigmoid())
+
+    def kinds(self, modules):
+        return [type(m).__name__ for m in modules]
+
+    def test_indexing(self):
+        s = self.s
+        self.assertIsInstance(s[-1], nn.Sigmoid)
+        self.assertEqual(self.kinds(s[1:]), ["Tanh", "Sigmoid"])
+        s[-1] = nn.ELU()
+        del s[0]
+        self.assertEqual((self.kinds(s), list(s._modules)), (["Tanh", "ELU"], ["0", "1"]))
+        del s[0:2]
+        self.assertEqual(len(s), 0)
+        self.assertFalse(s)
+        for index in (5, -4):
+            self.assertRaisesRegex(IndexError, f"index {index} is out of range", lambda i=index: self.s[i])
+        self.assertRaises(TypeError, lambda: self.s["a"])
+
+    def test_named(self):
+        s = nn.Sequential(OrderedDict(a=nn.ReLU(), b=nn.Tanh()))
+        self.assertEqual([n for n, _ in s.named_children()], ["a", "b"])
+        self.assertIsInstance(s.a, nn.ReLU)
+        self.assertEqual(list(s[1:]._modules), ["b"])
+        self.assertEqual(list(s.append(nn.ELU())._modules), ["a", "b", "2"])
+        s.insert(0, nn.SiLU())
+        self.assertEqual(self.kinds(s), ["SiLU", "ReLU", "Tanh", "ELU"])
+
+    def test_changing(self):
+        s = self.s
+        self.assertIs(s.append(nn.ELU()), s)
+        self.assertIsInstance(s.pop(1), nn.Tanh)
+        self.assertEqual(self.kinds(s.insert(-1, nn.SiLU())), ["ReLU", "Sigmoid", "SiLU", "ELU"])
+        self.assertEqual(len(s.extend(s)), 8)
+        self.assertRaisesRegex(IndexError, "Index out of range: 99", s.insert, 99, nn.ReLU())
+        self.assertRaisesRegex(AssertionError, "module should be of type", s.insert, 0, 3)
+        self.assertRaisesRegex(TypeError, "int is not a Module subclass", s.append, 3)
+
+    def test_arithmetic(self):
+        s = self.s
+        self.assertEqual(len(s + s), 6)
+        self.assertEqual(len(2 * s), 6)
+        self.assertIs((s * 2)[0], s[0])
+        s *= 2
+        self.assertEqual(len(s), 6)
+        s += nn.Sequential(nn.ELU())
+        self.assertEqual(list(s._modules)[-1], "6")
+        self.assertRaisesRegex(ValueError, "Non-positive multiplication factor 0", lambda: s * 0)
+        self.assertRaisesRegex(TypeError, r"unsupported operand type\(s\) for \*", lambda: s * "a")
+        self.assertRaisesRegex(ValueError, "add operator supports only objects of Sequential class",
+                               lambda: s + 3)
+
+    def test_call(self):
+        self.assertEqual(nn.Sequential()(3), 3)
+        self.assertRaises(TypeError, self.s, torch.ones(1), torch.ones(1))
+
+
+class Lists(unittest.TestCase):
+    def setUp(self):
+        self.m = nn.ModuleList([nn.ReLU(), nn.Tanh(), nn.Sigmoid()])
+
+    def kinds(self):
+        self.assertEqual(list(self.m._modules), [str(i) for i in range(len(self.m))])
+        return [type(m).__name__ for m in self.m]
+
+    def test_as_a_list(self):
+        m = self.m
+        m[-1] = nn.ELU()
+        m.insert(-1, nn.SiLU())
+        self.assertEqual(self.kinds(), ["ReLU", "Tanh", "SiLU", "ELU"])
+        m.insert(99, nn.GELU())
+        self.assertIsInstance(m.pop(0), nn.ReLU)
+        del m[1:3]
+        self.assertEqual(self.kinds(), ["Tanh", "GELU"])
+        m += [nn.ReLU()]
+        self.assertEqual(len(m + m), 6)
+        self.assertEqual(len(m.extend(m)), 6)
+        self.assertIsInstance(m[1:], nn.ModuleList)
+        self.assertIn(m[0], m)
+        self.assertEqual([type(x).__name__ for x in reversed(m)][0], "ReLU")
+        self.assertIsInstance(m.pop(-1), nn.ReLU)
+
+    def test_refused(self):
+        self.assertRaisesRegex(IndexError, "index 3 is out of range", lambda: self.m[3])
+        self.assertRaises(TypeError, lambda: self.m["a"])
+        self.assertRaisesRegex(TypeError, "should be called with an iterable, but got int", nn.ModuleList, 3)
+        self.assertRaisesRegex(TypeError, "int is not a Module subclass", self.m.append, 3)
+        self.assertRaisesRegex(TypeError, "int is not a Module subclass", self.m.insert, 0, 3)
+        self.assertRaisesRegex(NotImplementedError, r"Module \[ModuleList\] is missing", self.m, 1)
+
+    def test_printed(self):
+        m = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)] + [nn.ReLU()])
+        self.assertEqual(repr(m),
+                         "ModuleList(\n  (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)\n"
+                         "  (3): ReLU()\n)")
+        self.assertEqual(repr(nn.ModuleList()), "ModuleList()")
+
+
+class Dicts(unittest.TestCase):
+    def test_as_a_dict(self):
+        m = nn.ModuleDict({"b": nn.ReLU(), "a": nn.Tanh()})
+        self.assertEqual((list(m), list(m.keys()), len(m), "a" in m), (["b", "a"], ["b", "a"], 2, True))
+        m["c"] = nn.ELU()
+        m.update([("d", nn.SiLU())])
+        m.update(nn.ModuleDict({"e": nn.GELU()}))
+        self.assertEqual([type(v).__name__ for v in m.values()], ["ReLU", "Tanh", "ELU", "SiLU", "GELU"])
+        self.assertEqual([k for k, _ in m.items()], list("bacde"))
+        self.assertIsInstance(m.pop("b"), nn.ReLU)
+        del m["a"]
+        m.clear()
+        self.assertEqual(len(m), 0)
+
+    def test_refused(self):
+        m = nn.ModuleDict()
+        self.assertRaises(KeyError, lambda: m["x"])
+        self.assertRaisesRegex(TypeError, "iterable of key/value pairs, but got int", m.update, 3)
+        self.assertRaisesRegex(TypeError, "element #0 should be Iterable; isint", m.update, [3])
+        self.assertRaisesRegex(ValueError, "element #1 has length 3; 2 is required", m.update,
+                               [("a", None), (1, 2, 3)])
+        self.assertRaisesRegex(TypeError, "int is not a Module subclass", m.update, {"a": 2})
+        self.assertRaisesRegex(TypeError, "module name should be a string. Got int", m.update, {3: nn.ReLU()})
+        self.assertRaisesRegex(KeyError, "attribute 'keys' already exists", m.update, {"keys": nn.ReLU()})
+
+
+class ParameterContainers(unittest.TestCase):
+    def test_list(self):
+        m = nn.ParameterList([torch.zeros(1), nn.Parameter(torch.zeros(2)), "text"])
+        self.assertEqual([type(v).__name__ for v in m], ["Parameter", "Parameter", "str"])
+        self.assertEqual(list(m.state_dict()), ["0", "1"])
+        m[0] = torch.zeros(5)
+        m.append(torch.zeros(3))
+        m += [torch.zeros(4)]
+        m.extend(m)
+        self.assertEqual(len(m), 10)
+        self.assertEqual(tuple(m[-1].shape), (4,))
+        self.assertEqual(len(m[1:3]), 2)
+        self.assertEqual(repr(m[:1]), "ParameterList(  (0): Parameter containing: [torch.float32 of size 5])")
+        self.assertRaisesRegex(RuntimeError, "ParameterList should not be called.", m, 1)
+        self.assertRaisesRegex(IndexError, "index 99 is out of range", lambda: m[99])
+        self.assertRaisesRegex(TypeError, "with an iterable, but got int", nn.ParameterList, 3)
+        self.assertRaisesRegex(TypeError, "with an iterable, but got Tensor", nn.ParameterList,
+                               torch.zeros(2))
+        count = len(m)
+        self.assertRaises(RuntimeError, m.append, torch.zeros(1, dtype=torch.int64))
+        self.assertEqual(len(m), count)  # a refused value leaves no hole
+        self.assertEqual(len(list(m)), count)
+
+    def test_dict(self):
+        m = nn.ParameterDict({"b": torch.zeros(1), "a": torch.zeros(2, 3), "c": 3})
+        self.assertEqual(list(m), ["a", "b", "c"])  # plain dicts by key
+        self.assertEqual(list(nn.ParameterDict([("b", torch.zeros(1)), ("a", torch.zeros(1))])), ["b", "a"])
+        self.assertEqual(repr(m),
+                         "ParameterDict(\n    (a): Parameter containing: [torch.FloatTensor of size 2x3]\n"
+                         "    (b): Parameter containing: [torch.FloatTensor of size 1]\n"
+                         "    (c): Object of type: int\n)")
+        self.assertEqual((m.get("q"), m.get("q", 5), "a" in m, len(m)), (None, 5, True, 3))
+        self.assertEqual(m.setdefault("c", 9), 3)
+        self.assertEqual(tuple(m.setdefault("d", torch.zeros(7)).shape), (7,))
+        self.assertEqual(m.popitem()[0], "d")
+        self.assertEqual(m.pop("c"), 3)
+        self.assertEqual(list(reversed(m)), ["b", "a"])
+        twin = m.copy()
+        self.assertIs(twin["a"], m["a"])
+        self.assertEqual(list(m | {"z": torch.zeros(1)}), ["a", "b", "z"])
+        self.assertEqual(list({"z": 1} | m), ["z", "a", "b"])
+        m |= {"y": torch.zeros(1)}
+        self.assertEqual([k for k, _ in m.items()], ["a", "b", "y"])
+        self.assertEqual(len(list(m.values())), 3)
+        self.assertEqual(list(m.fromkeys("pq", 1)), ["p", "q"])
+        del m["a"]
+        self.assertEqual(list(m.state_dict()), ["b", "y"])
+        m.clear()
+        self.assertEqual((len(m), list(m.parameters())), (0, []))
+        self.assertRaises(KeyError, m.popitem)
+        self.assertRaises(AttributeError, lambda: m["q"])
+        self.assertRaises(KeyError, m.__delitem__, "q")
+        self.assertRaisesRegex(TypeError, "not a string .type is 'int'.", m.__setitem__, 3, 3)
+        self.assertRaisesRegex(KeyError, "attribute 'train' already exists", m.__setitem__, "train", 3)
+        self.assertRaisesRegex(RuntimeError, "ParameterDict should not be called.", m, 1)
+
+    def test_copies(self):
+        m = nn.ParameterDict({"a": torch.ones(1)})
+        twin = pickle.loads(pickle.dumps(m))
+        self.assertEqual((list(twin), twin["a"].tolist()), (["a"], [1.0]))
+        self.assertEqual(len(copy.deepcopy(nn.ParameterList([torch.ones(1)]))), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Python packages beside real torch: bound ops, modules, optimizers, reprs, training curves, schedules, and
+# the profiles of the same scripts. PEERS_SEED chooses other numbers.
+set -eu
+. "$(dirname "$0")/peers.inc.sh"
+
+targets python_tree
+work=$PWD/build/peers/torch # torch is there already
+mkdir -p "$work/python"
+environment tools/peers/packages_torch.txt
+export KINETO_LOG_LEVEL=99 TORCH_CPP_LOG_LEVEL=ERROR OMP_NUM_THREADS=1
+export PYTHONPATH="$build/python"
+
+passed=0 failed=0 skipped=0
+. tools/peers/compare.inc.sh
+
+compare tests/peers/torch_ops.py "$build/libmindtorch.so" --python --seed "${PEERS_SEED:-1}"
+for subject in repr nn optim training schedules; do
+    compare "tests/peers/torch_$subject.py"
+done
+compare tests/peers/torch_profiles.py "$work/python"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
