@@ -5,11 +5,13 @@
 set(MT_PYTHON_TESTS
     test_activities
     test_api_fuzz
+    test_autograd_function
     test_autograd_python
     test_averages
     test_call_tracer
     test_columns
     test_data
+    test_data_workers
     test_dtype_device
     test_event_list
     test_events
@@ -47,13 +49,17 @@ set(MT_PYTHON_TESTS
 # -X dev: CPython's own checks of memory, and warnings that are otherwise not shown.
 set(run_python ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE} ${MT_PYTHON} -X dev)
 foreach(name IN LISTS MT_PYTHON_TESTS)
-  mt_test_script(${name} ${run_python} ${CMAKE_CURRENT_SOURCE_DIR}/python/${name}.py LABELS python)
+  string(REPLACE "test_" "test_python_" test ${name}) # C tests have some of these names
+  mt_test_script(${test} ${run_python} ${CMAKE_CURRENT_SOURCE_DIR}/python/${name}.py LABELS python)
 endforeach()
+mt_test_script(test_python_stubs ${run_python} ${PROJECT_SOURCE_DIR}/tools/make_stubs.py --check LABELS python)
 mt_test_script(test_python_listed ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/python/listed.py
                ${MT_PYTHON_TESTS} LABELS python)
 
 # Reference counts need a Python that counts them all.
 if(TARGET python_tree_dbg)
-  mt_test_script(test_refcounts_debug ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE}_dbg
-                 ${MT_PYTHON_DEBUG} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_refcounts.py LABELS python)
+  foreach(name IN ITEMS refcounts profile_refcounts)
+    mt_test_script(test_python_${name}_debug ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE}_dbg
+                   ${MT_PYTHON_DEBUG} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py LABELS python)
+  endforeach()
 endif()

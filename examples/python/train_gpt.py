@@ -14,7 +14,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
 parser.add_argument("folder", nargs="?", default=str(ROOT / "build" / "demo"))
-parser.add_argument("--steps", type=int, default=60)
+parser.add_argument("--steps", type=int, default=200)
 parser.add_argument("--torch", action="store_true", help="use torch instead of mindtorch_v2")
 options = parser.parse_args()
 
@@ -24,7 +24,7 @@ else:
     import mindtorch_v2 as torch
 nn, F = torch.nn, torch.nn.functional
 
-CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 64, 96, 4, 3, 24
+CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 48, 96, 4, 2, 32
 
 
 class Block(nn.Module):
@@ -73,11 +73,14 @@ def write(model, letters, numbers, start, count):
 
 
 def show(step, loss, seconds):
-    done = (step + 1) * 24 // options.steps
-    line = f"  step {step + 1:3}/{options.steps}  [{'#' * done}{'.' * (24 - done)}]  loss {loss:.3f}  {seconds * 1e3:5.1f} ms"
-    end = "\n" if not sys.stdout.isatty() and (step + 1) % 10 == 0 or step + 1 == options.steps else "\r"
-    if sys.stdout.isatty() or end == "\n":
-        print(line, end=end, flush=True)
+    """A line that is written over on a terminal, and now and then a line elsewhere."""
+    step += 1
+    done = step * 24 // options.steps
+    line = f"  step {step:3}/{options.steps}  [{'#' * done}{'.' * (24 - done)}]  loss {loss:.3f}  {seconds * 1e3:5.1f} ms"
+    if sys.stdout.isatty():
+        print(line, end="\n" if step == options.steps else "\r", flush=True)
+    elif step % 25 == 0 or step == options.steps:
+        print(line, flush=True)
 
 
 def main():
@@ -87,7 +90,9 @@ def main():
     numbers = {c: i for i, c in enumerate(letters)}
     data = torch.tensor([numbers[c] for c in text])
     model = GPT(len(letters))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=8e-3, betas=(0.9, 0.98))
+    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, 8e-3, total_steps=options.steps, pct_start=0.15,
+                                               cycle_momentum=False)
     folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
     size = sum(p.numel() for p in model.parameters())
@@ -110,6 +115,7 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            rate.step()
             prof.step()
             show(step, loss.item(), time.perf_counter() - began)
 

@@ -43,6 +43,9 @@ MT_API mt_tensor *mt_tensor_retain(mt_tensor *tensor);
 /** One reference fewer. Accepts NULL. */
 MT_API void mt_tensor_release(mt_tensor *tensor);
 
+/** References held right now, by anybody; for hosts with cycle collectors of their own. */
+MT_API uint32_t mt_tensor_use_count(const mt_tensor *tensor);
+
 MT_API mt_dtype mt_tensor_dtype(const mt_tensor *tensor);
 MT_API mt_device mt_tensor_device(const mt_tensor *tensor);
 MT_API uint32_t mt_tensor_n_dims(const mt_tensor *tensor);

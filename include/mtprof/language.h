@@ -5,10 +5,11 @@
  * recording wants the answer, so that code which knows nothing of the language has stacks too.
  *
  * The functions are called on the thread that records, outside of the recorder: they may call
- * everything of op.h and trace.h but begin nothing themselves. They must be quick, must not block,
- * and may be called at any time from set to the end of the process, in any thread, also in one that
- * the language does not know. A signal handler that interrupts the recorder or these functions does
- * not call them; elsewhere a handler cannot be told from the code it interrupts.
+ * everything of op.h and trace.h, and begin scopes of MTPROF_KIND_FUNCTION alone. They must be
+ * quick, must not block, and may be called at any time from set to the end of the process, in any
+ * thread, also in one that the language does not know. A signal handler that interrupts the
+ * recorder or these functions does not call them; elsewhere a handler cannot be told from the code
+ * it interrupts.
  */
 #ifndef MTPROF_LANGUAGE_H
 #define MTPROF_LANGUAGE_H

@@ -10,6 +10,8 @@ profiler and so on) are imported when they are first used.
 import importlib as _importlib
 import math as _math
 
+import mtprof as _mtprof  # first: it brings the process's one libmtprof
+
 from . import _C, _functions, _names
 from ._C import (Generator, Size, Tensor, channels_last, contiguous_format, default_generator, device, dtype,
                  get_default_dtype, get_num_threads, layout, memory_format, preserve_format, promote_types,
@@ -46,11 +48,11 @@ def _publish():
 _publish()
 
 from ._tensor import asarray  # noqa: E402 the module puts Python's methods on Tensor
-from .autograd.grad_mode import (enable_grad, inference_mode, is_inference_mode_enabled, no_grad,  # noqa: E402
-                                 set_grad_enabled)
+from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
-    autograd backends cuda nn npu optim profiler random return_types serialization testing types utils version
+    autograd cuda nn npu optim profiler random return_types serialization testing types utils version
 """.split())
 
 # Names that live in a package which is imported only for them.

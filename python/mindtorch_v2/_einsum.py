@@ -15,23 +15,28 @@ def _terms(equation, operands):
                          if len(operands) > len(terms) else
                          "einsum(): fewer operands were provided than specified in the equation")
     free = [letter for letter in _LETTERS if letter not in equation]
-    depths = [x.dim() - len(term.replace("...", "")) if "..." in term else 0 for term, x in zip(terms, operands)]
+    depths = [x.dim() - len(term.replace("...", "")) if "..." in term else 0 for term,
+              x in zip(terms, operands)]
     hidden = "".join(free[:max(depths, default=0)])
     for i, (term, x) in enumerate(zip(terms, operands)):
         if depths[i] < 0:
-            raise ValueError(f"einsum(): the number of subscripts in the equation ({len(term) - 3}) is more than the "
+            raise ValueError(f"einsum(): the number of subscripts in the equation ({len(term) - 3}) is "
+                             f"more than the "
                              f"number of dimensions ({x.dim()}) for operand {i}")
         terms[i] = term.replace("...", hidden[len(hidden) - depths[i]:])
         bad = [letter for letter in terms[i] if letter not in _LETTERS]
         if bad:
-            raise ValueError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must "
+            raise ValueError(f"einsum(): invalid subscript given at index {i} in the equation string, "
+                             f"subscripts must "
                              f"be in [a-zA-Z]: {bad[0]!r}")
         if len(terms[i]) != x.dim():
             raise ValueError("einsum(): the number of subscripts in the equation "
-                             f"({len(terms[i])}) does not match the number of dimensions ({x.dim()}) for operand {i} "
+                             f"({len(terms[i])}) does not match the number of dimensions ({x.dim()}) for "
+                             f"operand {i} "
                              "and no ellipsis was given")
         if len(set(terms[i])) != len(terms[i]):
-            raise NotImplementedError(f"einsum(): a letter twice in one operand ({term!r}) is not implemented")
+            raise NotImplementedError(f"einsum(): a letter twice in one operand ({term!r}) is not "
+                                      f"implemented")
     if not arrow:
         seen = "".join(terms)
         right = hidden + "".join(sorted(c for c in set(seen) if seen.count(c) == 1 and c not in hidden))
@@ -40,7 +45,8 @@ def _terms(equation, operands):
         if right.count(letter) > 1:
             raise ValueError(f"einsum(): output subscript {letter} appears more than once in the output")
         if not any(letter in term for term in terms):
-            raise ValueError(f"einsum(): output subscript {letter} does not appear in the equation for any input "
+            raise ValueError(f"einsum(): output subscript {letter} does not appear in the equation for any "
+                             f"input "
                              "operand")
     return terms, right
 
@@ -53,7 +59,8 @@ def _sizes(terms, operands):
             if sizes.get(letter, 1) == 1:
                 sizes[letter] = size
             elif size not in (1, sizes[letter]):
-                raise RuntimeError(f"einsum(): subscript {letter} has size {size} for operand {i} which does not "
+                raise RuntimeError(f"einsum(): subscript {letter} has size {size} for operand {i} which "
+                                   f"does not "
                                    f"broadcast with previously seen size {sizes[letter]}")
     return sizes
 
@@ -82,7 +89,8 @@ def _product(a, term_a, b, term_b, keep, sizes):
     right = "".join(c for c in term_b if c not in term_a)
     if not inner:  # nothing is summed: the product by broadcasting
         full = batch + left + right
-        wide_a = _ops.reshape(_arrange(a, term_a, batch + left), [a.shape[term_a.index(c)] for c in batch + left]
+        wide_a = _ops.reshape(_arrange(a, term_a, batch + left),
+                              [a.shape[term_a.index(c)] for c in batch + left]
                               + [1] * len(right))
         wide_b = _ops.reshape(_arrange(b, term_b, batch + right), [b.shape[term_b.index(c)] for c in batch]
                               + [1] * len(left) + [b.shape[term_b.index(c)] for c in right])
@@ -100,7 +108,8 @@ def _product(a, term_a, b, term_b, keep, sizes):
         return result
 
     a = _ops.reshape(full_size(a, term_a, batch + left + inner), (volume(batch), volume(left), volume(inner)))
-    b = _ops.reshape(full_size(b, term_b, batch + inner + right), (volume(batch), volume(inner), volume(right)))
+    b = _ops.reshape(full_size(b, term_b, batch + inner + right),
+                     (volume(batch), volume(inner), volume(right)))
     full = batch + left + right
     return _ops.reshape(_ops.bmm(a, b), [sizes[c] for c in full]), full
 

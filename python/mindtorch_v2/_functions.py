@@ -4,7 +4,7 @@
 What is listed in METHODS is a method of Tensor too.
 """
 
-from . import _C
+from . import _C, _composed
 from ._C import Tensor, ops as _ops
 from ._einsum import einsum
 
@@ -150,7 +150,7 @@ def argwhere(input):
 
 
 def where(condition, input=None, other=None):
-    """Elements of input where the condition holds and of other elsewhere; alone, the places where it holds."""
+    """input where the condition holds and other elsewhere; alone, the places where it holds."""
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     return _ops.where(condition, input, other)
@@ -174,14 +174,17 @@ def broadcast_shapes(*shapes):
     """The shape that all of these broadcast to."""
     shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     result = [1] * _builtin_max((len(shape) for shape in shapes), default=0)
-    for shape in shapes:
+    for number, shape in enumerate(shapes):
         for i in range(-1, -1 - len(shape), -1):
             if shape[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): "
+                                   f"({shape[i]})")
             if shape[i] == 1 or shape[i] == result[i]:
                 continue
             if result[i] != 1:
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {shape[i]} at {i}! "
+                                   f"Mismatching argument at index {number} had {shape}; but expected shape "
+                                   f"should be broadcastable to {result}")
             result[i] = shape[i]
     return _C.Size(result)
 
@@ -295,7 +298,8 @@ def diag(input, diagonal=0):
     size = input.numel() + abs(diagonal)
     places = _ops.arange(0, input.numel(), device=input.device)
     rows, columns = places + _builtin_max(-diagonal, 0), places + _builtin_max(diagonal, 0)
-    return _ops.index_put(_ops.zeros((size, size), dtype=input.dtype, device=input.device), (rows, columns), input)
+    return _ops.index_put(_ops.zeros((size, size), dtype=input.dtype, device=input.device), (rows, columns),
+                          input)
 
 
 def meshgrid(*tensors, indexing=None):
@@ -304,6 +308,8 @@ def meshgrid(*tensors, indexing=None):
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: "
                            f"{indexing}")
+    if len({tensor.dtype for tensor in tensors}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(tensors) >= 2
     if swap:
         tensors = (tensors[1], tensors[0], *tensors[2:])
@@ -351,6 +357,25 @@ def positive(input):
     return input
 
 
+# Arguments that only cuDNN, or sparse gradients, would look at.
+
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False):
+    """The row, with torch's last argument."""
+    return _ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
+    """The row, with torch's last argument."""
+    return _ops.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """The row, with torch's last arguments."""
+    if scale_grad_by_freq or sparse:
+        raise NotImplementedError("embedding(): scale_grad_by_freq and sparse are not implemented")
+    return _ops.embedding(weight, indices, padding_idx)
+
+
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """beta * input + alpha * (mat @ vec)."""
     return _ops.add(input if beta == 1 else input * beta, _ops.mv(mat, vec), alpha=alpha)
@@ -392,12 +417,13 @@ def tensordot(a, b, dims=2):
 # ---- methods that are no functions ----
 
 _TYPE_NAMES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
-               "BFloat16Tensor": "bfloat16", "IntTensor": "int32", "LongTensor": "int64", "ByteTensor": "uint8",
+               "BFloat16Tensor": "bfloat16", "IntTensor": "int32", "LongTensor": "int64",
+               "ByteTensor": "uint8",
                "BoolTensor": "bool"}
 
 
 def _type(self, dtype=None, non_blocking=False):
-    """The name of the type, or the tensor in another one (a dtype, or a name such as "torch.DoubleTensor")."""
+    """The name of the type, or the tensor in another one (a dtype, or "torch.DoubleTensor")."""
     if dtype is None:
         place = "torch." if self.device.type == "cpu" else f"torch.{self.device.type}."
         return place + next(name for name, text in _TYPE_NAMES.items() if getattr(_C, text) is self.dtype)
@@ -410,7 +436,8 @@ def _type(self, dtype=None, non_blocking=False):
 
 
 def _like(self, dtype, device):
-    return {"dtype": self.dtype if dtype is None else dtype, "device": self.device if device is None else device}
+    return {"dtype": self.dtype if dtype is None else dtype,
+            "device": self.device if device is None else device}
 
 
 def _new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
@@ -428,7 +455,8 @@ def _new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=
     return _ops.ones(_numbers(size), requires_grad=requires_grad, **_like(self, dtype, device))
 
 
-def _new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+def _new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None,
+              pin_memory=False):
     """One number, in this tensor's type and device."""
     return _ops.full(size, fill_value, requires_grad=requires_grad, **_like(self, dtype, device))
 
@@ -438,9 +466,15 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     return _C.tensor(data, requires_grad=requires_grad, **_like(self, dtype, device))
 
 
+def _checked(name, other):
+    if not isinstance(other, Tensor):
+        raise TypeError(f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+    return other
+
+
 def _as(row, name):
     def method(self, other):
-        return row(self, other.shape)
+        return row(self, _checked(name, other).shape)
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{name.removesuffix('_as')}() to the other tensor's shape."
     return method
@@ -448,7 +482,7 @@ def _as(row, name):
 
 def _type_as(self, other):
     """The tensor in the other one's type."""
-    return self.to(other.dtype)
+    return self.to(_checked("type_as", other).dtype)
 
 
 def _is_set_to(self, tensor):
@@ -487,28 +521,36 @@ def _false(self):
     return False
 
 
+def _reversed(self):
+    """The rows from the last to the first."""
+    return _ops.flip(self, (0,)) if self.dim() else self
+
+
 FUNCTIONS = {function.__name__: function for function in (
-    is_tensor, is_floating_point, is_complex, is_nonzero, is_storage, numel, is_same_size, isclose, isposinf, isneginf,
-    std, var, var_mean, std_mean, norm, dist, nonzero, argwhere, where, trace, broadcast_shapes, broadcast_tensors,
-    broadcast_to, atleast_1d, atleast_2d, atleast_3d, vstack, hstack, dstack, column_stack, tile, repeat_interleave,
-    ravel, fliplr, flipud, diag, meshgrid, normal, nan_to_num, positive, addmv, inner, tensordot, einsum)}
-FUNCTIONS["row_stack"] = vstack
+    is_tensor, is_floating_point, is_complex, is_nonzero, is_storage, numel, is_same_size, isclose,
+    isposinf, isneginf, std, var, var_mean, std_mean, norm, dist, nonzero, argwhere, where, trace,
+    broadcast_shapes, broadcast_tensors, broadcast_to, atleast_1d, atleast_2d, atleast_3d, vstack, hstack,
+    dstack, column_stack, tile, repeat_interleave, ravel, fliplr, flipud, diag, meshgrid, normal,
+    nan_to_num, positive, batch_norm, layer_norm, embedding, addmv, inner, tensordot, einsum)}
+FUNCTIONS.update(_composed.FUNCTIONS, row_stack=vstack)
 
 METHODS = {function.__name__: function for function in (
-    isclose, isposinf, isneginf, std, var, norm, dist, nonzero, argwhere, trace, broadcast_to, tile, repeat_interleave,
-    ravel, fliplr, flipud, diag, nan_to_num, positive, addmv, inner)}
+    isclose, isposinf, isneginf, std, var, norm, dist, nonzero, argwhere, trace, broadcast_to, tile,
+    repeat_interleave, ravel, fliplr, flipud, diag, nan_to_num, positive, addmv, inner)}
+METHODS.update(_composed.METHODS)
 METHODS.update({
-    "where": _where_method, "type": _type, "new_empty": _new_empty, "new_zeros": _new_zeros, "new_ones": _new_ones,
-    "new_full": _new_full, "new_tensor": _new_tensor, "view_as": _as(_ops.view, "view_as"),
-    "expand_as": _as(_ops.expand, "expand_as"), "reshape_as": _as(_ops.reshape, "reshape_as"), "type_as": _type_as,
-    "is_set_to": _is_set_to, "random_": _random_, "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
+    "where": _where_method, "type": _type, "type_as": _type_as, "is_set_to": _is_set_to, "random_": _random_,
+    "new_empty": _new_empty, "new_zeros": _new_zeros, "new_ones": _new_ones, "new_full": _new_full,
+    "new_tensor": _new_tensor, "view_as": _as(_ops.view, "view_as"), "expand_as": _as(_ops.expand, "expand_as"),
+    "reshape_as": _as(_ops.reshape, "reshape_as"), "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
     "squeeze_": _in_place(_ops.squeeze, "squeeze_"), "t_": _in_place(_ops.t, "t_"),
     "transpose_": _in_place(_ops.transpose, "transpose_"), "swapaxes_": _in_place(_ops.transpose, "swapaxes_"),
-    "pin_memory": _self, "is_pinned": _false, "is_shared": _false, "is_inference": _false, "is_nonzero": is_nonzero,
+    "pin_memory": _self, "is_pinned": _false, "is_shared": _false, "is_inference": _false,
+    "is_nonzero": is_nonzero, "__reversed__": _reversed,
 })
 
 # Rows of these names are better than what stands here: they show in profiles.
 ROWS_FIRST = frozenset("""
-    view_as expand_as reshape_as type_as new_empty new_zeros new_ones new_full unsqueeze_ squeeze_ t_ transpose_ ravel
-    vstack hstack dstack tile broadcast_to isclose trace repeat_interleave
-""".split())
+    view_as expand_as reshape_as type_as new_empty new_zeros new_ones new_full unsqueeze_ squeeze_ t_
+    transpose_ ravel vstack hstack dstack tile broadcast_to isclose trace repeat_interleave
+""".split()) | set(_composed.FUNCTIONS) | set(_composed.METHODS)

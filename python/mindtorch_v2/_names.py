@@ -7,26 +7,28 @@ a new row appears without more code. Rows of either set are reached by `_C.ops.N
 
 # Behind torch.nn.functional, or inside other ops.
 _NN = frozenset("""
-    adaptive_avg_pool2d adaptive_max_pool2d avg_pool2d binary_cross_entropy cross_entropy_loss elu elu_ gelu glu
-    hardsigmoid hardswish hardtanh hardtanh_ huber_loss l1_loss leaky_relu leaky_relu_ lift_fresh linalg_vector_norm
-    linear log_sigmoid max_pool2d_with_indices mish mse_loss nll_loss nll_loss_forward nll_loss_nd one_hot pad relu6
-    relu6_ scaled_dot_product_attention silu silu_ smooth_l1_loss softplus _to_copy _unsafe_view alias numpy_T mT slice
-    nonzero_numpy
+    adaptive_avg_pool2d adaptive_max_pool2d avg_pool2d binary_cross_entropy cross_entropy_loss elu elu_ gelu
+    glu hardsigmoid hardsigmoid_ hardswish hardswish_ mish_ hardtanh hardtanh_ huber_loss l1_loss leaky_relu
+    leaky_relu_ lift_fresh linalg_vector_norm linear log_sigmoid max_pool2d_with_indices mish mse_loss
+    nll_loss nll_loss_forward nll_loss_nd one_hot pad relu6 relu6_ scaled_dot_product_attention silu silu_
+    smooth_l1_loss softplus _to_copy _unsafe_view alias numpy_T mT slice nonzero_numpy
 """.split())
 
 # Methods of Tensor alone.
 _METHODS_ONLY = frozenset("""
-    add_ addcdiv_ addcmul_ bernoulli_ bitwise_and_ bitwise_or_ bitwise_xor_ contiguous copy_ div_ expand expand_as
-    exponential_ floor_divide_ index index_add_ item lerp_ masked_fill_ masked_scatter_ mul_ new_empty new_full
-    new_ones new_zeros normal_ pow_ random_ remainder_ repeat reshape_as scatter_ scatter_add_ squeeze_ sub_
-    sum_to_size t_ to transpose_ type_as unfold uniform_ unsqueeze_ view view_as
+    absolute_ divide_ multiply_ subtract_ true_divide_ add_ addcdiv_ addcmul_ bernoulli_ bitwise_and_
+    bitwise_or_ bitwise_xor_ contiguous copy_ div_ expand expand_as exponential_ floor_divide_ index
+    index_add_ item lerp_ masked_fill_ masked_scatter_ mul_ new_empty new_full new_ones new_zeros normal_
+    pow_ random_ remainder_ repeat reshape_as scatter_ scatter_add_ squeeze_ sub_ sum_to_size t_ to
+    transpose_ type_as unfold uniform_ unsqueeze_ view view_as
 """.split())
 
 # Functions alone, though their first parameter is called self.
 _FUNCTIONS_ONLY = frozenset("""
-    _log_softmax _softmax adaptive_avg_pool1d avg_pool1d binary_cross_entropy_with_logits empty_like full_like
-    max_pool1d max_pool2d ones_like rand_like randn_like rsub var_mean zeros_like conv1d conv2d max_pool1d_with_indices
-    group_norm rms_norm kl_div threshold celu selu dropout_ feature_dropout feature_dropout_
+    _log_softmax _softmax adaptive_avg_pool1d avg_pool1d binary_cross_entropy_with_logits empty_like
+    full_like max_pool1d max_pool2d ones_like rand_like randn_like rsub var_mean zeros_like conv1d conv2d
+    max_pool1d_with_indices group_norm rms_norm kl_div threshold threshold_ celu celu_ selu selu_ dropout_
+    feature_dropout feature_dropout_ constant_pad_nd native_group_norm
 """.split())
 
 

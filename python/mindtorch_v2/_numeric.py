@@ -38,7 +38,8 @@ class finfo:
         return hash(("finfo", self.dtype))
 
     def __repr__(self):
-        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+                f"eps={self.eps:g}, "
                 f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")
 
 
@@ -49,7 +50,8 @@ class iinfo:
         if not isinstance(type, _dtype_type):
             raise TypeError(f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}")
         if _name(type) not in _INTS:
-            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle "
+                            "'torch.iinfo'")
         self.dtype = _name(type)
         self.bits, self.min, self.max = _INTS[self.dtype]
 

@@ -3,8 +3,6 @@
 
 Importing this module adds the methods to the C type.
 """
-import copyreg
-
 from . import _C
 
 Tensor = _C.Tensor
@@ -25,37 +23,43 @@ def _backward(self, gradient=None, retain_graph=None, create_graph=False, inputs
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-def _hook_handle(tensor, number):
-    """A handle that takes the hook away; it does not keep the tensor alive."""
+_handle_class = None
+
+
+def _hook_handle(tensor, hooks, number):
+    """A handle that takes the hook away; it does not keep the tensor or its hooks alive."""
+    global _handle_class
     import weakref
 
-    from .utils.hooks import RemovableHandle
+    if _handle_class is None:
+        from .utils.hooks import RemovableHandle
 
-    class TensorHookHandle(RemovableHandle):
-        """Of a hook on a tensor."""
+        class _TensorHookHandle(RemovableHandle):
+            """Of a hook on a tensor."""
 
-        def __init__(self):
-            self.id = number
-            self._tensor = weakref.ref(tensor)
+            def __init__(self, tensor, hooks, number):
+                self.id = number
+                self._tensor = weakref.ref(tensor)
+                self._hooks = weakref.ref(hooks)
 
-        def remove(self):
-            """Takes the hook away; a second call does nothing."""
-            owner = self._tensor()
-            if owner is not None:
-                _C._remove_hook(owner, self.id)
+            def remove(self):
+                """Takes the hook away; a second call does nothing."""
+                hooks = self._hooks()
+                if hooks is not None:
+                    _C._remove_hook(hooks, self.id, self._tensor())
 
-    TensorHookHandle.__name__ = TensorHookHandle.__qualname__ = "RemovableHandle"
-    return TensorHookHandle()
+        _handle_class = _TensorHookHandle
+    return _handle_class(tensor, hooks, number)
 
 
 def _register_hook(self, hook):
     """hook(grad) whenever the tensor's gradient is computed; what it returns replaces the gradient."""
-    return _hook_handle(self, _C._add_hook(self, hook))
+    return _hook_handle(self, *_C._add_hook(self, hook))
 
 
 def _register_post_accumulate_grad_hook(self, hook):
     """hook(tensor) after the gradient of this leaf was accumulated."""
-    return _hook_handle(self, _C._add_accumulate_hook(self, hook))
+    return _hook_handle(self, *_C._add_accumulate_hook(self, hook))
 
 
 # ---- printing ----
@@ -81,8 +85,9 @@ def _dir(self):
 
 
 def _attributes(tensor):
-    """The attributes a user has set, or None."""
-    return dict(tensor.__dict__) if getattr(tensor, "__dict__", None) else None
+    """The attributes a user has set, or None; hooks belong to their tensor."""
+    attributes = {name: value for name, value in tensor.__dict__.items() if name != "_backward_hooks"}
+    return attributes or None
 
 
 def _as_type(tensor, cls):
@@ -117,9 +122,10 @@ def _deepcopy(self, memo):
     if known is not None:
         return known
     if not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                           "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
-                           "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+            "moment.  If you were attempting to deepcopy a module, this may be because of a "
+            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     from .autograd.grad_mode import no_grad
 
     with no_grad():
@@ -194,17 +200,13 @@ def _reduce_ex(self, protocol):
     return _rebuild_from_type, (type(self), attributes, *args)
 
 
-def _reduce_dtype(dtype):
-    return getattr, (_module(), str(dtype).rpartition(".")[2])
+# ---- other ways through, other ways in ----
 
 
-def _module():
-    import mindtorch_v2
+def _reversed(self):
+    """reversed(x): a tensor, the first dimension turned round."""
+    return self.flip(0) if self.dim() else self
 
-    return mindtorch_v2
-
-
-# ---- other ways in ----
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
@@ -232,6 +234,7 @@ for _name, _method in {
     "__str__": _repr,
     "__format__": _format,
     "__dir__": _dir,
+    "__reversed__": _reversed,
     "__copy__": _copy,
     "__deepcopy__": _deepcopy,
     "__reduce_ex__": _reduce_ex,

@@ -33,7 +33,8 @@ _PROFILES = {
 }
 
 
-def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None,
+                     sci_mode=None):
     """How tensors are printed from now on. `profile`: "default", "short" or "full"."""
     if profile is not None:
         if profile not in _PROFILES:

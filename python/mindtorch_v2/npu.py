@@ -2,7 +2,7 @@
 """The accelerator: what torch.cuda offers, for whichever backend serves this one."""
 
 from . import _C
-from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401 for users
 
 _current = 0
 
@@ -103,9 +103,7 @@ def empty_cache():
         _C._device_empty_cache(_checked(None))
 
 
-def manual_seed_all(seed):
-    """The same as manual_seed(): one generator serves all devices."""
-    manual_seed(seed)
+manual_seed_all = manual_seed  # one generator serves all devices
 
 
 class device:

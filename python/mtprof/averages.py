@@ -14,6 +14,8 @@ _SUMS = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_dev
          "cpu_memory_usage", "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage",
          "count")
 
+_FRAMES = 1024  # more than any stack that is shown has
+
 
 def kind_of(item):
     """The kind of an event or row, as libmtprof numbers them."""
@@ -170,13 +172,14 @@ def _fast_row(model, values, shapes, stack_n, overload):
 
 def rows_of_model(model, shapes=False, stack_n=0, overload=False):
     """Rows of all events of a model, grouped in C."""
-    groups = model.averages(shapes=bool(shapes), overload=bool(overload), stack_n=max(int(stack_n), 0))
+    stack_n = min(max(int(stack_n), 0), _FRAMES)
+    groups = model.averages(shapes=bool(shapes), overload=bool(overload), stack_n=stack_n)
     return [_fast_row(model, group, shapes, stack_n, overload) for group in groups]
 
 
 def rows_of_items(items, shapes=False, stack_n=0, overload=False):
     """Rows of any events or rows, one by one."""
-    stack_n = max(int(stack_n), 0)
+    stack_n = min(max(int(stack_n), 0), _FRAMES)
     groups = {}
     for item in items:
         key = (item.key, item.node_id, item.device_type, item.is_legacy, item.is_user_annotation,

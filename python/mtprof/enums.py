@@ -35,7 +35,10 @@ class ProfilerActivity(_Number):
 
 
 class DeviceType(_Number):
-    """Where something ran. A member equals its name: DeviceType.CPU == "CPU"."""
+    """Where something ran. A member equals its name: DeviceType.CPU == "CPU".
+
+    The accelerator's member also equals "NPU", MindTorch's word for it; as a key it goes by its name.
+    """
 
     CPU = 0
     CUDA = 1
@@ -62,7 +65,7 @@ class DeviceType(_Number):
 
     def __eq__(self, other):
         if isinstance(other, str):
-            return other == self._name_
+            return other == self._name_ or (other == "NPU" and self._value_ == 20)
         return self is other
 
     def __hash__(self):

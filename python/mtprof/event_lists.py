@@ -4,7 +4,6 @@
 It is a list in every respect. One that still holds just what a model gave is worked on in C; any other
 is looked at item by item, with the same results.
 """
-import json
 import os
 import re
 
@@ -52,18 +51,25 @@ def _is_event(item):
     return isinstance(item, FunctionEvent)
 
 
+def _text(value):
+    """A text that has a form in UTF-8."""
+    text = value if isinstance(value, str) else str(value)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _row_tuple(item, with_shapes):
     """A row as given_rows.c wants it. Where no row has shapes, an empty list is not shown either."""
     shapes = item.input_shapes
     device = item.device_type
     on_host = device == DeviceType.CPU
-    return (str(item.key), item.overload_name or "", "" if not with_shapes or shapes is None else str(shapes),
+    return (_text(item.key), _text(item.overload_name or ""),
+            "" if not with_shapes or shapes is None else _text(shapes),
             "" if on_host else str(getattr(device, "name", device)), not on_host, kind_of(item),
             item.is_async, item.is_user_annotation, item.cpu_parent is not None, item.node_id,
             int(item.count), item.cpu_time_total, item.self_cpu_time_total, item.device_time_total,
-            item.self_device_time_total,
-            int(item.cpu_memory_usage), int(item.self_cpu_memory_usage), int(item.device_memory_usage),
-            int(item.self_device_memory_usage), int(item.flops or 0), list(item.stack or ()))
+            item.self_device_time_total, int(item.cpu_memory_usage), int(item.self_cpu_memory_usage),
+            int(item.device_memory_usage), int(item.self_device_memory_usage), int(item.flops or 0),
+            [_text(frame) for frame in item.stack or ()])
 
 
 def _row_tuples(items):
@@ -249,9 +255,11 @@ class EventList(list):
         device = self._use_device
         if device is None and any(item.self_device_time_total > 0 for item in items):
             raise RuntimeError("use_device is None, but there is device performance data.")
-        return _mtprof.rows_table(_row_tuples(items), options,
-                                  device_type=device.upper() if device else None, memory=self._profile_memory,
-                                  flops=self._with_flops, events=not self._is_rows(), model=self._model)
+        text = _mtprof.rows_table(_row_tuples(items), options, device_type=device.upper() if device else None,
+                                  memory=self._profile_memory, flops=self._with_flops,
+                                  events=not self._is_rows(), model=self._model)
+        _keep_shares(items, options["row_limit"], options["top_level_only"])
+        return text
 
     # ---- files ----
 
@@ -266,6 +274,7 @@ class EventList(list):
             write_file(path, self._spans())
 
     def _spans(self):
+        import json
         category = f"cpu_to_{self._use_device or 'cuda'}"
         number, between = 0, "["
         for event in self:
@@ -366,6 +375,25 @@ class EventList(list):
 
 
 EventList.__module__ = "mtprof.events"
+
+
+def _share(part, whole):
+    return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
+
+
+def _keep_shares(items, limit, top_level_only):
+    """torch leaves the shares of a printed row at the row."""
+    shown = items if not top_level_only else [item for item in items if item.cpu_parent is None]
+    shown = shown[:max(limit, 0) if limit != -1 else None]
+    cpu = sum(item.self_cpu_time_total for item in items)
+    on_device = any(item.self_device_time_total > 0 for item in items)
+    device = sum(item.self_device_time_total for item in items
+                 if item.device_type != DeviceType.CPU and not item.is_user_annotation)
+    for item in shown:
+        item.self_cpu_percent = _share(item.self_cpu_time_total, cpu)
+        item.total_cpu_percent = 0 if item.is_async else _share(item.cpu_time_total, cpu)
+        if on_device:
+            item.total_device_percent = _share(item.self_device_time_total, device)
 
 
 def _limit(row_limit):

@@ -36,14 +36,17 @@ def nest(events):
 
 
 def remove_duplicates(events):
-    """An only child with its parent's name goes; the parent takes over its children and kernels."""
+    """An only child with its parent's name goes; the parent takes over its children and kernels.
+
+    (torch loses the parent's own kernels there.)
+    """
     while True:
         gone = set()
         for event in events:
             parent = event.cpu_parent
             if parent is not None and parent.name == event.name and len(parent.cpu_children) == 1:
                 parent.cpu_children = event.cpu_children
-                parent.kernels = event.kernels or parent.kernels
+                parent.kernels = [*parent.kernels, *event.kernels]
                 for child in event.cpu_children:
                     child.cpu_parent = parent
                 gone.add(id(event))
@@ -52,21 +55,22 @@ def remove_duplicates(events):
         events[:] = [event for event in events if id(event) not in gone]
 
 
-def _is_backward(event):
-    while event is not None:
-        if event.scope == _BACKWARD:
-            return True
+def _backward_around(event):
+    """The event itself, or the innermost one around it, that is a backward one; None: there is none."""
+    while event is not None and event.scope != _BACKWARD:
         event = event.cpu_parent
-    return False
+    return event
 
 
 def set_backward_stacks(events):
-    """Backward events get the stack of the forward event with their sequence number."""
-    backward = [_is_backward(event) for event in events]
+    """Backward events, and what runs in them, get the stack of the forward event with their number."""
+    around = [_backward_around(event) for event in events]
     stacks = {}
-    for event, is_backward in zip(events, backward):
-        if not is_backward and event.stack:
+    for event, backward in zip(events, around):
+        if backward is None:
             stacks.setdefault((event.sequence_nr, event.thread), event.stack)
-    for event, is_backward in zip(events, backward):
-        if is_backward:
-            event.stack = stacks.get((event.sequence_nr, event.fwd_thread), [])
+    for event, backward in zip(events, around):
+        if backward is not None:
+            if backward.fwd_thread is None:
+                raise AssertionError("Expected fwd_thread to be set for backward parent")
+            event.stack = stacks.get((backward.sequence_nr, backward.fwd_thread), [])

@@ -6,7 +6,6 @@ attributes are computed when they are read. What stands here is put onto it: tex
 the mapping's methods, events made by hand, pickling.
 """
 import collections
-import json
 import warnings
 
 from . import _mtprof
@@ -278,6 +277,7 @@ def _metadata_json(event):
     warnings.warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning, stacklevel=2)
     if event._metadata_json or event._model is None or not event.extra_meta:
         return event._metadata_json
+    import json
     return json.dumps(event.extra_meta)[1:-1]
 
 
@@ -421,6 +421,7 @@ def _complete_event():
         setattr(FunctionEvent, name, lazy)
     for name, value in _CONSTANT.items():
         setattr(FunctionEvent, name, value)
+    FunctionEvent.__name__ = "FunctionEvent"  # messages then say it without the module
     FunctionEvent.__module__ = FormattedTimesMixin.__module__ = "mtprof.events"
 
 

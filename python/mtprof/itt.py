@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranges for Intel's ITT, which this build does not have: torch.profiler.itt as torch without ITT has it."""
-import contextlib
-
 __all__ = ["is_available", "range_push", "range_pop", "mark", "range"]
 
 
@@ -29,11 +27,14 @@ def mark(msg):
     return _missing(msg)
 
 
-@contextlib.contextmanager
-def range(msg, *args, **kwargs):
-    """A range around a block."""
-    range_push(msg.format(*args, **kwargs))
-    try:
-        yield
-    finally:
+class range:
+    """A range around a block, named by msg.format(*args, **kwargs)."""
+
+    def __init__(self, msg, *args, **kwargs):
+        self._name = msg.format(*args, **kwargs)
+
+    def __enter__(self):
+        range_push(self._name)
+
+    def __exit__(self, *_):
         range_pop()

@@ -4,7 +4,6 @@
 Any object with start() and stop() is one; cleanup() is called where there is one.
 """
 import os
-import tempfile
 
 _ON = ("1", "y", "yes", "t", "true", "on")
 
@@ -35,6 +34,7 @@ class ExecutionTraceObserver:
         """An observer with a temporary file where ENABLE_PYTORCH_EXECUTION_TRACE=1 asks for one, or None."""
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0").lower() not in _ON:
             return None
+        import tempfile
         with tempfile.NamedTemporaryFile("w", prefix="execution_trace_", suffix=".et.json",
                                          delete=False) as file:
             path = file.name

@@ -5,7 +5,6 @@ The state machine, schedules, windows and metadata are C's (mtprof/profile.h); h
 attributes and messages. Names that begin with an underscore and are not torch's are what C calls back.
 """
 import collections
-import json
 import os
 import weakref
 
@@ -138,6 +137,7 @@ class _KinetoProfile(_mtprof.Profile):
                    buffer_bytes=buffer_bytes or 0, trace_id=bool(self.custom_trace_id_callback))
         info = self._get_distributed_info()
         if info:
+            import json
             self._metadata(2, "distributedInfo", json.dumps(info))
 
     def _schedule_for_c(self):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results: what a window, or a trace from a file, says; events, averages, files, health."""
 import os
-import warnings
 
 from . import _mtprof
+from ._warnings import warn
 from .averages import rows_of_items, rows_of_model
 from .event_lists import EventList, flavor_of
 
@@ -134,7 +134,7 @@ class Results:
             self._warned = True
             text = self._reason()
             if text:
-                warnings.warn(text, UserWarning, stacklevel=4)
+                warn(text)
 
     # ---- files ----
 
@@ -163,8 +163,7 @@ class Results:
 
         A path in .html gives a chart, raw.json.gz every change, any other torch's [times, sizes].
         """
-        warnings.warn("`export_memory_timeline` is deprecated and will be removed in a future version.",
-                      FutureWarning, stacklevel=3)
+        warn("`export_memory_timeline` is deprecated and will be removed in a future version.", FutureWarning)
         missing = [f"{flag}=True" for flag, is_on in self._flags.items() if not is_on]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")

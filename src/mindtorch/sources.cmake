@@ -27,10 +27,13 @@ set(MINDTORCH_SOURCES
     src/mindtorch/dispatch/typed_results.c
     src/mindtorch/dispatch/user_ops.c
     # ops
+    src/mindtorch/ops/op_activation.c
     src/mindtorch/ops/op_adaptive_pool.c
     src/mindtorch/ops/op_attention.c
     src/mindtorch/ops/op_batch_norm.c
     src/mindtorch/ops/op_binary.c
+    src/mindtorch/ops/op_broadcast.c
+    src/mindtorch/ops/op_compose.c
     src/mindtorch/ops/op_conv.c
     src/mindtorch/ops/op_copy.c
     src/mindtorch/ops/op_create.c
@@ -39,6 +42,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/op_embedding.c
     src/mindtorch/ops/op_equal.c
     src/mindtorch/ops/op_extreme.c
+    src/mindtorch/ops/op_foreach.c
     src/mindtorch/ops/op_index.c
     src/mindtorch/ops/op_join.c
     src/mindtorch/ops/op_layer_norm.c
@@ -74,6 +78,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/backward.c
     src/mindtorch/autograd/derivative_table.c
     src/mindtorch/autograd/derive_arithmetic.c
+    src/mindtorch/autograd/derive_compose.c
     src/mindtorch/autograd/derive_create.c
     src/mindtorch/autograd/derive_image.c
     src/mindtorch/autograd/derive_index.c

@@ -13,10 +13,10 @@ set(MTPROF_SOURCES
     src/base/pages.c
     src/base/text_writer.c
     src/mtprof/format/status.c
+    src/mtprof/record/ask_language.c
     src/mtprof/record/clock.c
     src/mtprof/record/helper.c
     src/mtprof/record/inputs.c
-    src/mtprof/record/language.c
     src/mtprof/record/memory_event.c
     src/mtprof/record/modules.c
     src/mtprof/record/names.c
@@ -108,6 +108,7 @@ set(MTPROF_SOURCES
     src/mtprof/export/chrome_device.c
     src/mtprof/export/chrome_forward.c
     src/mtprof/export/chrome_frames.c
+    src/mtprof/export/chrome_modules.c
     src/mtprof/export/chrome_header.c
     src/mtprof/export/chrome_point.c
     src/mtprof/export/chrome_span.c

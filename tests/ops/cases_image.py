@@ -286,19 +286,20 @@ def max_pool2d(g):
 
 @cases("max_pool2d_with_indices_backward", dtypes=FLOATS, skip=NO_EMPTY)
 def max_pool_backward(g):
-    def reference(grad, a, indices):
+    def reference(grad, a, kernel, stride, padding, dilation, ceil, indices):
         out = np.zeros(a.shape)
         for i in np.ndindex(grad.shape):
             out[i[:-2] + divmod(indices[i], a.shape[-1])] += grad[i]
         return out
+    window = ([2, 2], [1, 1], [0, 0], [1, 1], False)
     indices = np.array([[[0, 2], [2, 7]], [[1, 1], [8, 0]]])
-    yield Case((g.array((2, 2, 2)), g.array((2, 3, 3)), Fixed(indices)), {}, reference,
+    yield Case((g.array((2, 2, 2)), g.array((2, 3, 3)), *window, Fixed(indices)), {}, reference,
                grad_args=(0,), double=True)
-    yield Bad((g.array((2, 2, 2)), g.array((2, 3, 3)), indices + 2), "IndexError",
+    yield Bad((g.array((2, 2, 2)), g.array((2, 3, 3)), *window, indices + 2), "IndexError",
               "is out of range for a plane of 3 x 3")
-    yield Bad((g.array((2, 2, 2)), g.array((3, 3, 3)), indices), "RuntimeError",
+    yield Bad((g.array((2, 2, 2)), g.array((3, 3, 3)), *window, indices), "RuntimeError",
               "does not belong to an input of size [3, 3, 3]")
-    yield Bad((g.array((2, 2, 2)), g.array((2, 3, 3)), indices[:1]), "RuntimeError",
+    yield Bad((g.array((2, 2, 2)), g.array((2, 3, 3)), *window, indices[:1]), "RuntimeError",
               "indices must be int64 and of grad_output's size")
 
 

@@ -267,6 +267,21 @@ def embedding_dense_backward(g):
     yield Bad((g.array((3, 3)), g.indices((2,), 5), 5, -1), "RuntimeError", "does not belong")
 
 
+@cases("embedding_backward")
+def embedding_backward(g):
+    def reference(grad, indices, num_weights, padding_idx, *flags):
+        return embedding_backward_of(grad, indices, num_weights, padding_idx)
+
+    yield Case((g.array((4, 3)), np.array([0, 2, 2, 4], np.int64), 5, -1), {}, reference)
+    yield Case((g.array((4, 3)), np.array([0, 2, 2, 4], np.int64), 5, 2, False, False), {}, reference)
+    yield Case((g.array((3,)), g.indices((), 5), 5, -1), {}, reference)
+    yield Case((g.array((0, 3)), g.indices((0,), 5), 5, -1), {}, reference)
+    yield Bad((g.array((4, 3)), g.indices((4,), 5), 5, -1, True), "NotImplementedError",
+              "scale_grad_by_freq is not supported")
+    yield Bad((g.array((4, 3)), g.indices((4,), 5), 5, -1, False, True), "NotImplementedError",
+              "sparse is not supported")
+
+
 def check_dropped(got, args, kwargs):
     """Every element is 0 or scaled, both happen, and not in a regular pattern."""
     del kwargs

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of ops_reduce.def. References are NumPy."""
 import numpy as np
-from opcases import ALL, FLOATS, NUMBERS, Bad, Case, Fixed, cases
+from opcases import ALL, NUMBERS, Bad, Case, Fixed, cases
 
 NAN, INF = float("nan"), float("inf")
 OUT_OF_RANGE = "Dimension out of range (expected to be in range of [-2, 1], but got 2)"

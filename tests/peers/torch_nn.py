@@ -767,6 +767,14 @@ PROFILES = {
         lambda t: (), lambda t: (t.nn.Linear(3, 4), t.nn.Embedding(5, 2, padding_idx=1), t.nn.BatchNorm1d(3))
     ),
     "state": shown(lambda t: (t.nn.Linear(3, 4),), lambda t, m: m.load_state_dict(m.state_dict())),
+    "clip, a list": shown(
+        lambda t: ([t.nn.Parameter(t.torch.ones(3)), t.nn.Parameter(t.torch.ones(2))],),
+        lambda t, ps: ([setattr(p, "grad", t.torch.ones(len(p))) for p in ps],
+                       t.nn.utils.clip_grad_norm_(ps, 1.0), t.nn.utils.clip_grad_value_(ps, 0.1)),
+        "_foreach_norm",
+    ),
+    "prelu": shown(lambda t: (t.x(4, 6), t.x(6)), lambda t, x, w: t.F.prelu(x, w), "prelu"),
+    "cosine": shown(xy, lambda t, x, y: t.F.cosine_similarity(x, y), "cosine_similarity"),
     "clip": shown(
         lambda t: (t.nn.Parameter(t.torch.ones(3)),),
         lambda t,

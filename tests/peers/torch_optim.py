@@ -3,7 +3,8 @@
 """Compares optimizers, schedulers and saved files of mindtorch_v2 with torch's, in one process.
 
 Optimizers: parameters and state after some steps (tests/python/support_optim.py). Schedulers: all
-rates of 100 epochs, equal to the last bit, then state_dict()s. Errors: both raise the same for wrong
+rates of 100 epochs, equal to the last bit, then state_dict()s; resumed in the middle, and at an epoch
+that is named. Errors: both raise the same for wrong
 options. Files: each reads what the other saved. The last line: N passed, N failed, N skipped.
 """
 import os
@@ -62,6 +63,65 @@ def compare_scheduler(torch, ours, name, optimizer):
             return f"epoch {epoch}: torch {x}, ours {y}"
     if repr(a.state_dict()) != repr(b.state_dict()):
         return f"state: torch {a.state_dict()}, ours {b.state_dict()}"
+    return None
+
+
+# Schedulers that are made in the middle of a training, at epoch e.
+RESUMED = {
+    "StepLR": lambda L, o, e: L.StepLR(o, 7, 0.5, last_epoch=e),
+    "MultiStepLR": lambda L, o, e: L.MultiStepLR(o, [3, 3, 10, 50], 0.3, e),
+    "ConstantLR": lambda L, o, e: L.ConstantLR(o, 0.4, 8, e),
+    "LinearLR": lambda L, o, e: L.LinearLR(o, 0.2, 0.9, 30, e),
+    "ExponentialLR": lambda L, o, e: L.ExponentialLR(o, 0.97, e),
+    "CosineAnnealingLR": lambda L, o, e: L.CosineAnnealingLR(o, 13, 0.01, e),
+    "CosineAnnealingWarmRestarts": lambda L, o, e: L.CosineAnnealingWarmRestarts(o, 5, 2, 0.001, e),
+    "LambdaLR": lambda L, o, e: L.LambdaLR(o, lambda epoch: 0.9**epoch, e),
+    "MultiplicativeLR": lambda L, o, e: L.MultiplicativeLR(o, lambda epoch: 0.99, e),
+    "PolynomialLR": lambda L, o, e: L.PolynomialLR(o, 40, 2.0, e),
+    "CyclicLR": lambda L, o, e: L.CyclicLR(o, 0.01, 0.3, 7, 11, last_epoch=e),
+}
+
+
+def resumed(library, name, epoch, named):
+    """Rates of 40 epochs after a start at `epoch`, or after step(named)."""
+    optimizer = library.optim.SGD([library.zeros(1)], lr=0.1, momentum=0.9)
+    if epoch >= 0:
+        optimizer.param_groups[0].update(initial_lr=0.1, lr=0.037)
+    try:
+        scheduler = RESUMED[name](library.optim.lr_scheduler, optimizer, epoch)
+        if named is not None:
+            scheduler.step(named)
+        seen = []
+        for _ in range(40):
+            seen.append(list(scheduler.get_last_lr()))
+            scheduler.step()
+        return seen
+    except Exception as error:
+        return repr(error)
+
+
+def compare_resumed(torch, ours, name):
+    for epoch, named in [(e, None) for e in (0, 3, 7, 8, 13, 29, 59)] + [(-1, e) for e in (0, 3, 17, 60)]:
+        theirs, mine = resumed(torch, name, epoch, named), resumed(ours, name, epoch, named)
+        if theirs != mine:
+            return f"last_epoch {epoch}, step({named}): torch {theirs}, ours {mine}"
+    return None
+
+
+def compare_plateau(torch, ours):
+    metrics = np.random.default_rng(1).random(100) * (1 + 1 / np.arange(1, 101))
+    for mode in ("min", "max"):
+        for threshold_mode in ("rel", "abs"):
+            pair = [
+                library.optim.lr_scheduler.ReduceLROnPlateau(
+                    library.optim.SGD([library.zeros(1)], lr=0.1),
+                    mode, 0.5, 3, 0.01, threshold_mode, 2, 0.001)
+                for library in (torch, ours)
+            ]
+            for metric in metrics.tolist():
+                theirs, mine = [(s.step(metric), s.state_dict())[1] for s in pair]
+                if theirs != mine:
+                    return f"{mode} {threshold_mode}: torch {theirs}, ours {mine}"
     return None
 
 
@@ -124,6 +184,9 @@ def main():
     for name in runs.SCHEDULERS:
         for optimizer in ("SGD", "AdamW"):
             results.append((f"{name} of {optimizer}", compare_scheduler(torch, ours, name, optimizer)))
+    for name in RESUMED:
+        results.append((f"{name} resumed", compare_resumed(torch, ours, name)))
+    results.append(("ReduceLROnPlateau", compare_plateau(torch, ours)))
     for text in filter(None, (part.strip() for part in WRONG.replace("\n", "|").split("|"))):
         theirs, mine = raised(torch, text), raised(ours, text)
         wrong = None if theirs == mine and theirs[0] != "nothing" else f"torch {theirs}, ours {mine}"

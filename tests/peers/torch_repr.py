@@ -14,7 +14,8 @@ import mindtorch_v2
 
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "uint8", "bool")
 OPTIONS = (
-    {}, {"precision": 2}, {"precision": 8}, {"threshold": 5}, {"threshold": 5, "edgeitems": 1}, {"linewidth": 40},
+    {}, {"precision": 2}, {"precision": 8}, {"threshold": 5}, {"threshold": 5, "edgeitems": 1},
+    {"linewidth": 40},
     {"linewidth": 120, "precision": 6}, {"sci_mode": True}, {"sci_mode": False}, {"profile": "short"},
     {"profile": "full"}, {"threshold": 3, "edgeitems": 0},
 )
@@ -36,8 +37,10 @@ def random_values(rng, shape, dtype):
         values = [rng.randrange(low, high) for _ in range(count)]
     else:
         kind = rng.randrange(7)
-        draw = (lambda: rng.gauss(0, 1), lambda: float(rng.randrange(-9, 9)), lambda: rng.gauss(0, 1) * 10 ** rng.randrange(-8, 9),
-                lambda: float(rng.randrange(-10 ** 6, 10 ** 6)), lambda: rng.gauss(0, 1e-6), lambda: rng.choice((0.0, -0.0, 1.0)),
+        draw = (lambda: rng.gauss(0, 1), lambda: float(rng.randrange(-9, 9)),
+                lambda: rng.gauss(0, 1) * 10 ** rng.randrange(-8, 9),
+                lambda: float(rng.randrange(-10 ** 6, 10 ** 6)), lambda: rng.gauss(0, 1e-6),
+                lambda: rng.choice((0.0, -0.0, 1.0)),
                 lambda: rng.choice((0.1, 0.25, 100.5)))[kind]
         values = [draw() for _ in range(count)]
         if rng.random() < 0.25:

@@ -35,26 +35,33 @@ def small_trace():
     events = [
         span("ProfilerStep#4", 0, 1000, "user_annotation", **{"External id": 1, "Ev Idx": 0}),
         span("forward", 10, 500, "user_annotation", **{"External id": 2, "Ev Idx": 1}),
-        span("aten::linear", 20, 300, **{"External id": 3, "Ev Idx": 2, "Sequence number": 5, "Fwd thread id": 0,
+        span("aten::linear", 20, 300,
+             **{"External id": 3, "Ev Idx": 2, "Sequence number": 5, "Fwd thread id": 0,
                                          "Call stack": stack, **shapes}),
-        span("aten::addmm", 40, 200, **{"External id": 4, "Ev Idx": 3, "Sequence number": 5, "Fwd thread id": 0,
+        span("aten::addmm", 40, 200,
+             **{"External id": 4, "Ev Idx": 3, "Sequence number": 5, "Fwd thread id": 0,
                                         "Call stack": stack, **shapes}),
-        span("cudaLaunchKernel", 60, 20, "cuda_runtime", **{"External id": 4, "correlation": 900, "cbid": 211}),
-        span("gemm", 100, 50, "kernel", thread=7, process=0, **{"External id": 4, "correlation": 900, **device}),
+        span("cudaLaunchKernel", 60, 20, "cuda_runtime",
+             **{"External id": 4, "correlation": 900, "cbid": 211}),
+        span("gemm", 100, 50, "kernel", thread=7, process=0,
+             **{"External id": 4, "correlation": 900, **device}),
         span("aten::relu", 330, 100, **{"External id": 5, "Ev Idx": 4, "Input Dims": [[2, 4]],
                                         "Input type": ["float"], "Concrete Inputs": [""]}),
         span("aten::relu", 600, 40, **{"External id": 6, "Ev Idx": 5, "Input Dims": [[8, 4]],
                                        "Input type": ["float"], "Concrete Inputs": [""]}),
         span("AddmmBackward0", 700, 100, thread=72, **{"External id": 7, "Ev Idx": 6, "Sequence number": 5,
                                                        "Fwd thread id": 1}),
-        {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 70, "tid": 71, "ts": 50.0,
+        {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 70, "tid": 71,
+         "ts": 50.0,
          "args": {**memory, "Addr": 4096, "Bytes": 512, "Total Allocated": 512, "Ev Idx": 7}},
-        {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 70, "tid": 71, "ts": 900.0,
+        {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 70, "tid": 71,
+         "ts": 900.0,
          "args": {**memory, "Addr": 4096, "Bytes": -512, "Total Allocated": 0, "Ev Idx": 8}},
     ]
-    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "a GPU"}], "trace_id": "ABC", "with_stack": 1,
-            "record_shapes": 1, "profile_memory": 1, "with_flops": 1, "user \"key\"": "value",
-            "displayTimeUnit": "ms", "baseTimeNanoseconds": 1000000000, "traceEvents": events, "traceName": "small.json"}
+    flags = {"with_stack": 1, "record_shapes": 1, "profile_memory": 1, "with_flops": 1}
+    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "a GPU"}], "trace_id": "ABC", **flags,
+            "user \"key\"": "value", "displayTimeUnit": "ms", "baseTimeNanoseconds": 1000000000,
+            "traceEvents": events, "traceName": "small.json"}
 
 
 class ResultsTest(unittest.TestCase):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Activities and enumerations: spellings, refusals, what is available (SPEC 1.1, TC 0.1, 1.1)."""
 import enum
+import subprocess
+import sys
 import unittest
 import warnings
 
@@ -106,6 +108,80 @@ class WithoutAccelerator(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.assertEqual(list(prof.events()), [])
+
+
+ACCELERATOR = r"""
+import ctypes, re, warnings
+import mtprof
+from mtprof import ProfilerActivity as A
+warnings.simplefilter("error")
+with open("/proc/self/maps") as maps:
+    library = ctypes.CDLL(re.search(r"(/\S*libmtprof\.so\S*)", maps.read()).group(1))
+START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
+STOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+class Ops(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("abi", ctypes.c_uint32), ("name", ctypes.c_char_p),
+                ("device_type", ctypes.c_char_p), ("context", ctypes.c_void_p), ("needs", ctypes.c_uint64),
+                ("start", START), ("stop", STOP), ("flush", ctypes.c_void_p), ("clock", ctypes.c_void_p)]
+log = []
+def started(context, source, wants):
+    log.append("start")
+    return 0
+ops = Ops(ctypes.sizeof(Ops), 0x10000, b"sim", b"NPU", None, 1 << 12, START(started),
+          STOP(lambda context: log.append("stop")), None, None)
+source = ctypes.c_void_p()
+assert library.mtprof_source_register(ctypes.byref(ops), ctypes.byref(source)) == 0
+"""
+
+
+class WithAccelerator(unittest.TestCase):
+    """An accelerator is what a source says it is: one is made up here, in a process of its own."""
+
+    def run_code(self, code):
+        done = subprocess.run([sys.executable, "-c", ACCELERATOR + code], capture_output=True, text=True,
+                              check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+
+    def test_is_supported(self):
+        self.run_code("assert mtprof.supported_activities() == {A.CPU, A.PrivateUse1}\n"
+                      "for given in (None, ['CPU', 'CUDA'], [A.NPU], ['gpu']):\n"
+                      "    prof = mtprof.profile(activities=given)\n"
+                      "    assert prof.use_device == 'npu', given\n"
+                      "assert mtprof.profile(activities=['CPU']).use_device is None\n")
+
+    def test_is_told_and_waited_for(self):
+        self.run_code("mtprof.set_host(synchronize=lambda: log.append('synchronize'))\n"
+                      "with mtprof.profile(activities=['CPU', 'NPU']):\n"
+                      "    pass\n"
+                      "assert log == ['start', 'synchronize', 'stop'], log\n"
+                      "del log[:]\n"
+                      "with mtprof.profile(activities=['CPU']):\n"
+                      "    pass\n"
+                      "assert log == [], log\n")
+
+    def test_alone_records_no_scopes(self):
+        self.run_code("with mtprof.profile(activities=['NPU']) as prof:\n"
+                      "    mtprof.end(mtprof.begin('x'))\n"
+                      "warnings.simplefilter('ignore')\n"
+                      "assert list(prof.events()) == []\n")
+
+    def test_toggled_by_itself(self):
+        self.run_code("warnings.simplefilter('ignore')\n"
+                      "with mtprof.profile() as prof:\n"
+                      "    prof.toggle_collection_dynamic(False, [A.CUDA])\n"
+                      "    mtprof.end(mtprof.begin('x'))\n"
+                      "    prof.toggle_collection_dynamic(False, [A.CPU])\n"
+                      "    mtprof.end(mtprof.begin('y'))\n"
+                      "assert [e.name for e in prof.events()] == ['x']\n")
+
+    def test_synchronize_raises(self):
+        self.run_code("def fail(): raise KeyError('device')\n"
+                      "mtprof.set_host(synchronize=fail)\n"
+                      "prof = mtprof.profile()\n"
+                      "prof.start()\n"
+                      "try:\n    prof.stop()\n    assert False\nexcept KeyError:\n    pass\n"
+                      "mtprof.set_host(synchronize=lambda: None)\n"
+                      "with prof:\n    pass\n")
 
 
 class Enumerations(unittest.TestCase):

@@ -7,14 +7,18 @@ import unittest
 
 from support_results import ResultsTest, record, small_trace, span, warnings_of
 
+from mtprof import _mtprof
 from mtprof.averages import rows_of_items, rows_of_model
 from mtprof.enums import DeviceType
 from mtprof.events import EventList, FunctionEvent, FunctionEventAvg
+from mtprof.results import Results
 
-NAMES = ("key", "count", "node_id", "is_async", "is_remote", "use_device", "input_shapes", "overload_name", "stack",
+NAMES = ("key", "count", "node_id", "is_async", "is_remote", "use_device", "input_shapes", "overload_name",
+         "stack",
          "scope", "device_type", "is_legacy", "is_user_annotation", "cpu_memory_usage", "device_memory_usage",
          "self_cpu_memory_usage", "self_device_memory_usage", "flops", "cpu_parent", "cpu_children")
-TIMES = ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "cpu_time", "device_time")
+TIMES = ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "cpu_time",
+         "device_time")
 
 
 class Groups(ResultsTest):
@@ -26,8 +30,10 @@ class Groups(ResultsTest):
         return [(row.key, row.count) for row in self.trace.key_averages(**options)]
 
     def test_by_name_in_order_of_appearance(self):
-        self.assertEqual(self.keys(), [("ProfilerStep*", 1), ("forward", 1), ("aten::linear", 1), ("aten::addmm", 1),
-                                       ("cudaLaunchKernel", 1), ("gemm", 1), ("aten::relu", 2), ("AddmmBackward0", 1)])
+        self.assertEqual(self.keys(),
+                         [("ProfilerStep*", 1), ("forward", 1), ("aten::linear", 1), ("aten::addmm", 1),
+                                       ("cudaLaunchKernel", 1), ("gemm", 1), ("aten::relu", 2),
+                                       ("AddmmBackward0", 1)])
 
     def test_by_shapes(self):
         rows = [row for row in self.trace.key_averages(group_by_input_shape=True) if row.key == "aten::relu"]
@@ -40,10 +46,20 @@ class Groups(ResultsTest):
         self.assertEqual(rows["forward"], [])
         self.assertTrue(all(row.stack == [] for row in self.trace.key_averages()))
 
+    def test_odd_numbers_of_frames(self):
+        many = self.trace.key_averages(group_by_stack_n=10**12)
+        self.assertEqual(len(many.table()), len(self.trace.key_averages(group_by_stack_n=3).table()))
+        self.assertEqual(len(self.trace.key_averages(group_by_stack_n=-5)), len(self.trace.key_averages()))
+        self.assertEqual(len(EventList(self.trace.events()).key_averages(group_by_stack_n=10**12)), len(many))
+        with self.assertRaises((TypeError, ValueError)):
+            self.trace.key_averages(group_by_stack_n="x")
+
     def test_an_annotation_and_an_op_of_one_name_are_two(self):
         trace = small_trace()
-        trace["traceEvents"] = [span("same", 0, 5, **{"External id": 1}), span("same", 10, 5, "user_annotation"),
-                                span("same", 20, 5, "kernel", thread=7, process=0, device=0, stream=7, correlation=5)]
+        trace["traceEvents"] = [span("same", 0, 5, **{"External id": 1}),
+                                span("same", 10, 5, "user_annotation"),
+                                span("same", 20, 5, "kernel", thread=7, process=0, device=0, stream=7,
+                                     correlation=5)]
         rows = self.load(trace).key_averages()
         self.assertEqual([(row.is_user_annotation, row.device_type) for row in rows],
                          [(False, DeviceType.CPU), (True, DeviceType.CPU), (False, DeviceType.CUDA)])
@@ -61,7 +77,8 @@ class Groups(ResultsTest):
         rows = {row.key: row for row in self.trace.key_averages()}
         events = self.trace.events()
         self.assertIs(rows["aten::addmm"].cpu_parent, self.named(events, "aten::linear"))
-        self.assertEqual([child.name for child in rows["forward"].cpu_children], ["aten::linear", "aten::relu"])
+        self.assertEqual([child.name for child in rows["forward"].cpu_children],
+                         ["aten::linear", "aten::relu"])
         self.assertIsNone(rows["gemm"].cpu_parent)
 
     def test_c_and_python_agree(self):
@@ -101,23 +118,28 @@ class Groups(ResultsTest):
             events = EventList()
             for i in range(60):
                 start = choose.randrange(1000)
-                event = FunctionEvent(i, choose.choice("abc"), choose.randrange(2), start, start + choose.randrange(50),
+                event = FunctionEvent(i, choose.choice("abc"), choose.randrange(2), start,
+                                      start + choose.randrange(50),
                                       input_shapes=[[choose.randrange(2)]], stack=[], overload_name="",
                                       cpu_memory_usage=choose.randrange(100), flops=choose.choice((None, 5)))
                 events.append(event)
             rows = events.key_averages(group_by_input_shapes=True)
             self.assertEqual(sum(row.count for row in rows), 60)
-            self.assertAlmostEqual(sum(row.cpu_time_total for row in rows), sum(e.cpu_time_total for e in events))
+            self.assertAlmostEqual(sum(row.cpu_time_total for row in rows),
+                                   sum(e.cpu_time_total for e in events))
             self.assertEqual(sum(row.flops or 0 for row in rows), sum(e.flops or 0 for e in events))
 
 
 class Rows(unittest.TestCase):
     def test_a_new_row(self):
         row = FunctionEventAvg()
-        expected = dict(key=None, count=0, node_id=0, is_async=False, is_remote=False, use_device=None, cpu_time_total=0,
-                        device_time_total=0, self_cpu_time_total=0, self_device_time_total=0, input_shapes=None,
+        expected = dict(key=None, count=0, node_id=0, is_async=False, is_remote=False, use_device=None,
+                        cpu_time_total=0,
+                        device_time_total=0, self_cpu_time_total=0, self_device_time_total=0,
+                        input_shapes=None,
                         overload_name=None, stack=None, scope=None, cpu_memory_usage=0, device_memory_usage=0,
-                        self_cpu_memory_usage=0, self_device_memory_usage=0, cpu_children=None, cpu_parent=None,
+                        self_cpu_memory_usage=0, self_device_memory_usage=0, cpu_children=None,
+                        cpu_parent=None,
                         device_type=DeviceType.CPU, is_legacy=False, flops=0, is_user_annotation=False)
         for name, value in expected.items():
             self.assertEqual(getattr(row, name), value, name)
@@ -125,14 +147,17 @@ class Rows(unittest.TestCase):
 
     def test_adding(self):
         row = FunctionEventAvg()
-        event = FunctionEvent(1, "a", 3, 0, 5, input_shapes=[[2]], stack=["s"], flops=7, scope=7, is_user_annotation=True,
+        event = FunctionEvent(1, "a", 3, 0, 5, input_shapes=[[2]], stack=["s"], flops=7, scope=7,
+                              is_user_annotation=True,
                               cpu_memory_usage=10)
         self.assertIs(row.add(event), row)
         before = row
         row += event
         self.assertIs(row, before)
-        self.assertEqual((row.key, row.count, row.cpu_time_total, row.cpu_time, row.flops), ("a", 2, 10, 5.0, 14))
-        self.assertEqual((row.input_shapes, row.stack, row.scope, row.is_user_annotation), ([[2]], ["s"], 7, True))
+        self.assertEqual((row.key, row.count, row.cpu_time_total, row.cpu_time, row.flops),
+                         ("a", 2, 10, 5.0, 14))
+        self.assertEqual((row.input_shapes, row.stack, row.scope, row.is_user_annotation),
+                         ([[2]], ["s"], 7, True))
         self.assertEqual((row.cpu_memory_usage, row.node_id), (20, -1))
         row.add(row)
         self.assertEqual(row.count, 4)
@@ -141,7 +166,8 @@ class Rows(unittest.TestCase):
         row = FunctionEventAvg().add(FunctionEvent(1, "a", 0, 0, 1))
         with self.assertRaisesRegex(AssertionError, "Expected keys to match, but got b vs a"):
             row.add(FunctionEvent(1, "b", 0, 0, 1))
-        with self.assertRaisesRegex(AssertionError, "Expected other to be a FunctionEvent or FunctionEventAvg"):
+        with self.assertRaisesRegex(AssertionError,
+                                    "Expected other to be a FunctionEvent or FunctionEventAvg"):
             row.add([])
         self.assertEqual(row.count, 1)
 
@@ -158,10 +184,12 @@ class Rows(unittest.TestCase):
 
     def test_names(self):
         row = FunctionEventAvg().add(FunctionEvent(1, "a", 0, 0, 5))
-        self.assertEqual((row.cpu_time_avg, row.self_cpu_time, row.npu_time, row.self_npu_time_total), (5.0, 5, 0.0, 0))
+        self.assertEqual((row.cpu_time_avg, row.self_cpu_time, row.npu_time, row.self_npu_time_total),
+                         (5.0, 5, 0.0, 0))
         with warnings_of(FutureWarning) as caught:
             self.assertEqual(row.cuda_time, 0.0)
-        self.assertEqual(str(caught[0].message), "`cuda_time` is deprecated, please use `device_time` instead.")
+        self.assertEqual(str(caught[0].message),
+                         "`cuda_time` is deprecated, please use `device_time` instead.")
         with self.assertRaises(AttributeError):
             row.cuda_time_total
 
@@ -175,12 +203,15 @@ class Rows(unittest.TestCase):
 
     def test_mindtorchs_dict(self):
         row = FunctionEventAvg({"name": "add", "count": 2, "total_time_ns": 3000, "self_time_ns": 1000})
-        self.assertEqual((row.key, row.count, row.cpu_time_total, row.self_cpu_time_total), ("add", 2, 3.0, 1.0))
-        self.assertEqual((row.device_type, row.input_shapes, row.stack, row.scope, row.flops), ("CPU", "", [], 0, 0))
+        self.assertEqual((row.key, row.count, row.cpu_time_total, row.self_cpu_time_total),
+                         ("add", 2, 3.0, 1.0))
+        self.assertEqual((row.device_type, row.input_shapes, row.stack, row.scope, row.flops),
+                         ("CPU", "", [], 0, 0))
         self.assertEqual(row._row["total_time_ns"], 3000)
         again = row.__class__(row._row)
         self.assertEqual(again._row, row._row)
-        self.assertEqual(FunctionEventAvg({"name": "x", "device_type": "NPU"}).device_type, DeviceType.PrivateUse1)
+        self.assertEqual(FunctionEventAvg({"name": "x", "device_type": "NPU"}).device_type,
+                         DeviceType.PrivateUse1)
 
     def test_copies(self):
         row = FunctionEventAvg().add(FunctionEvent(1, "a", 0, 0, 5))
@@ -214,6 +245,38 @@ class Totals(ResultsTest):
         rows = self.load().key_averages()._build_rows()
         self.assertEqual(rows[3]["name"], "aten::addmm")
         self.assertEqual((rows[3]["self_time_ns"], rows[3]["total_time_ns"]), (180000, 200000))
+
+
+class SeveralSessions(ResultsTest):
+    """Results of several models, as acc_events makes them."""
+
+    def test_they_are_added_up(self):
+        path = self.write_trace()
+        results = Results([_mtprof.Model.open(path) for _ in range(2)], use_device="cuda",
+                          profile_memory=True)
+        events, rows = results.events(), results.key_averages()
+        self.assertEqual(len(events), 18)
+        self.assertEqual([event.name for event in events[:9]], [event.name for event in events[9:]])
+        self.assertIsNot(events[0], events[9])
+        once = self.load().key_averages()
+        self.assertEqual([(row.key, row.count) for row in rows], [(row.key, 2 * row.count) for row in once])
+        self.assertEqual(results.total_average().count, 18)
+        self.assertEqual(len(rows.key_averages(group_by_input_shapes=True)), len(rows) + 1)
+        self.assertEqual([row.count for row in events.key_averages()], [row.count for row in rows])
+        self.assertIn("aten::relu", rows.table())
+        self.assertEqual(results.health().events, 18)
+        results.export_chrome_trace(self.path("latest.json"))
+
+    def test_of_none(self):
+        results = Results([], reason=lambda: "nothing was recorded")
+        with warnings_of(UserWarning) as caught:
+            self.assertEqual(results.events(), [])
+            self.assertEqual(results.key_averages(), [])
+        self.assertEqual([str(warning.message) for warning in caught], ["nothing was recorded"])
+        self.assertEqual(results.health().reason, "nothing was recorded")
+        self.assertIn("nothing was recorded", str(results.health()))
+        with self.assertRaises(RuntimeError):
+            results.export_chrome_trace(self.path("x.json"))
 
 
 if __name__ == "__main__":

@@ -395,7 +395,9 @@ class Others(unittest.TestCase):
         branch(2)
         outer.disable()
         functions = {key[2]: value[0] for key, value in pstats.Stats(outer).stats.items()}
-        self.assertEqual(functions.get("branch"), 1)  # the second: the first was ours
+        # Up to 3.11 there is one profile function a thread: the first call was ours. From 3.12 on cProfile
+        # stands beside it (sys.monitoring) and sees both.
+        self.assertEqual(functions.get("branch"), 2 if sys.version_info >= (3, 12) else 1)
 
     def test_start_and_stop_by_hand(self):
         _mtprof.stop_call_tracer()
@@ -411,6 +413,8 @@ class Others(unittest.TestCase):
             _mtprof.trace_thread(1, 2, 3)
 
     def test_reference_counts(self):
+        _mtprof.release_code()  # what the tests before this one have left
+        gc.collect()
         before = sys.getrefcount(leaf.__code__), sys.getrefcount(len), sys.getrefcount(None)
         for _ in range(20):
             prof = traced(lambda: branch(1))

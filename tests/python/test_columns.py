@@ -135,7 +135,8 @@ class OfLists(ResultsTest):
 
     def test_of_others(self):
         events = self.load().events()
-        for other in (events.key_averages(), mtprof.EventList(), mtprof.EventList([mtprof.FunctionEvent(1, "a", 0, 0, 1)]),
+        for other in (events.key_averages(), mtprof.EventList(),
+                      mtprof.EventList([mtprof.FunctionEvent(1, "a", 0, 0, 1)]),
                       mtprof.EventList([*events, *self.load().events()])):
             with self.assertRaises(TypeError):
                 other.columns()
@@ -164,7 +165,8 @@ class OfLists(ResultsTest):
 
         fake = types.ModuleType("pandas")
         fake.DataFrame = Frame
-        fake.Categorical = types.SimpleNamespace(from_codes=lambda codes, texts: [texts[code] for code in codes])
+        fake.Categorical = types.SimpleNamespace(from_codes=lambda codes,
+                                                 texts: [texts[code] for code in codes])
         events = self.load().events()
         with mock.patch.dict(sys.modules, {"pandas": fake}):
             frame = events.to_pandas()

@@ -74,7 +74,8 @@ class Dtypes(unittest.TestCase):
         self.assertEqual(repr(torch.finfo(torch.float32)),
                          "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, eps=1.19209e-07, "
                          "smallest_normal=1.17549e-38, tiny=1.17549e-38, dtype=float32)")
-        self.assertEqual(repr(torch.iinfo(torch.int32)), "iinfo(min=-2.14748e+09, max=2.14748e+09, dtype=int32)")
+        self.assertEqual(repr(torch.iinfo(torch.int32)),
+                         "iinfo(min=-2.14748e+09, max=2.14748e+09, dtype=int32)")
         self.assertEqual(torch.iinfo(torch.int64).max, 2**63 - 1)
         self.assertEqual(torch.finfo(torch.bfloat16).eps, 0.0078125)
         with self.assertRaisesRegex(TypeError, "requires a floating point input type"):
@@ -126,7 +127,8 @@ class Devices(unittest.TestCase):
             torch.device("cpu") < torch.device("npu")
 
     def test_refused(self):
-        for bad, error in (("foo", RuntimeError), ("cpu:a", RuntimeError), ("", RuntimeError), (1.5, TypeError),
+        for bad, error in (("foo", RuntimeError), ("cpu:a", RuntimeError), ("", RuntimeError),
+                           (1.5, TypeError),
                            (None, TypeError), (True, TypeError), (-1, RuntimeError), (1000, RuntimeError)):
             with self.subTest(bad=bad), self.assertRaises(error):
                 torch.device(bad)
@@ -167,7 +169,8 @@ class Devices(unittest.TestCase):
         stats = torch._C._device_memory_stats("cpu")
         x = torch.zeros(1000)
         more = torch._C._device_memory_stats("cpu")
-        self.assertGreaterEqual(more["allocated_bytes.all.current"] - stats["allocated_bytes.all.current"], 4000)
+        self.assertGreaterEqual(more["allocated_bytes.all.current"] - stats["allocated_bytes.all.current"],
+                                4000)
         del x
         torch._C._device_reset_peaks("cpu")
         torch._C._device_empty_cache("cpu")
@@ -198,7 +201,8 @@ class Sizes(unittest.TestCase):
 
     def test_stays_a_size(self):
         size = torch.Size([2, 3])
-        for made, expected in ((size + size, (2, 3, 2, 3)), (size + (1,), (2, 3, 1)), ((1,) + size, (1, 2, 3)),
+        for made, expected in ((size + size, (2, 3, 2, 3)), (size + (1,), (2, 3, 1)),
+                               ((1,) + size, (1, 2, 3)),
                                (size * 2, (2, 3, 2, 3)), (2 * size, (2, 3, 2, 3)), (size[:1], (2,)),
                                (size[::-1], (3, 2)), (() + size, (2, 3)), (size + (), (2, 3))):
             self.assertIs(type(made), torch.Size)
@@ -210,7 +214,8 @@ class Sizes(unittest.TestCase):
             size + [1]
 
     def test_refused(self):
-        with self.assertRaisesRegex(TypeError, r"torch.Size\(\) takes an iterable of 'int' \(item 0 is 'str'\)"):
+        with self.assertRaisesRegex(TypeError, r"torch.Size\(\) takes an iterable of 'int' \(item 0 is "
+                                               r"'str'\)"):
             torch.Size(["a"])
         with self.assertRaisesRegex(TypeError, r"\(item 1 is 'float'\)"):
             torch.Size([1, 1.5])

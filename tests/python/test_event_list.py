@@ -37,7 +37,8 @@ CALLS = {
     "__ge__": [lambda x, a: x >= a],
     "__getitem__": [lambda x, a: x[0], lambda x, a: x[-1], lambda x, a: x[1:3], lambda x, a: x[::-1],
                     lambda x, a: x[1000], lambda x, a: x["a"]],
-    "__setitem__": [lambda x, a: operator.setitem(x, 0, a[1]), lambda x, a: operator.setitem(x, slice(0, 2), a[:1])],
+    "__setitem__": [lambda x, a: operator.setitem(x, 0, a[1]), lambda x,
+                    a: operator.setitem(x, slice(0, 2), a[:1])],
     "__delitem__": [lambda x, a: operator.delitem(x, 0), lambda x, a: operator.delitem(x, slice(0, 3))],
     "__len__": [lambda x, a: len(x)],
     "__iter__": [lambda x, a: list(iter(x)), lambda x, a: sorted(x, key=id), lambda x, a: tuple(x)],
@@ -48,8 +49,10 @@ CALLS = {
     "__bool__": [lambda x, a: bool(x)],
 }
 # Of the object, not of the list.
-OTHERS = {"__class__", "__class_getitem__", "__delattr__", "__dir__", "__doc__", "__format__", "__getattribute__",
-          "__getstate__", "__init__", "__init_subclass__", "__new__", "__reduce__", "__reduce_ex__", "__setattr__",
+OTHERS = {"__class__", "__class_getitem__", "__delattr__", "__dir__", "__doc__", "__format__",
+          "__getattribute__",
+          "__getstate__", "__init__", "__init_subclass__", "__new__", "__reduce__", "__reduce_ex__",
+          "__setattr__",
           "__str__", "__subclasshook__"}
 
 
@@ -81,7 +84,8 @@ class ListOperations(ResultsTest):
                     self.assertEqual(outcome(call, ours, plain), outcome(call, list(plain), plain))
 
     def test_results_have_the_types_that_torchs_have(self):
-        for other in (self.events[1:3], self.events.copy(), self.events + [], [] + self.events, self.events * 1):
+        for other in (self.events[1:3], self.events.copy(), self.events + [], [] + self.events,
+                      self.events * 1):
             self.assertIs(type(other), list)
 
     def test_it_is_a_list(self):
@@ -126,7 +130,8 @@ class Constructor(unittest.TestCase):
         event = FunctionEvent(1, "a", 0, 0, 1)
         events = EventList([event], use_device="cuda", profile_memory=True, with_flops=True)
         self.assertEqual(events, [event])
-        self.assertEqual((events._use_device, events._profile_memory, events._with_flops), ("cuda", True, True))
+        self.assertEqual((events._use_device, events._profile_memory, events._with_flops),
+                         ("cuda", True, True))
         self.assertEqual(EventList(), [])
         self.assertEqual(EventList(iter([event])), [event])
         with self.assertRaises(TypeError):
@@ -157,7 +162,8 @@ class TreeByHand(unittest.TestCase):
     def test_nesting(self):
         events = self.build(("a", 0, 0, 10), ("b", 0, 2, 10), ("c", 0, 3, 5), ("d", 0, 5, 12), ("e", 1, 1, 2),
                             ("f", 0, 10, 10))
-        self.assertEqual(self.parents(events), {"a": None, "b": "a", "c": "b", "d": None, "e": None, "f": "d"})
+        self.assertEqual(self.parents(events),
+                         {"a": None, "b": "a", "c": "b", "d": None, "e": None, "f": "d"})
 
     def test_duplicates_collapse(self):
         events = self.build(("a", 0, 0, 10), ("a", 0, 1, 9), ("a", 0, 2, 8), ("b", 0, 3, 4))
@@ -171,8 +177,10 @@ class TreeByHand(unittest.TestCase):
 
     def test_backward_stacks(self):
         forward = FunctionEvent(1, "f", 1, 0, 5, sequence_nr=3, stack=["here"], input_shapes=[])
-        backward = FunctionEvent(2, "b", 2, 6, 9, sequence_nr=3, fwd_thread=1, scope=1, stack=["there"], input_shapes=[])
-        other = FunctionEvent(3, "o", 2, 10, 12, sequence_nr=4, fwd_thread=1, scope=1, stack=["there"], input_shapes=[])
+        backward = FunctionEvent(2, "b", 2, 6, 9, sequence_nr=3, fwd_thread=1, scope=1, stack=["there"],
+                                 input_shapes=[])
+        other = FunctionEvent(3, "o", 2, 10, 12, sequence_nr=4, fwd_thread=1, scope=1, stack=["there"],
+                              input_shapes=[])
         EventList([forward, backward, other])._build_tree()
         self.assertEqual((forward.stack, backward.stack, other.stack), (["here"], ["here"], []))
 

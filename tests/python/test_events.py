@@ -2,6 +2,8 @@
 """FunctionEvent: torch's attributes, MindTorch's mapping, identity, lifetimes, pickling."""
 import copy
 import gc
+import json
+import os
 import pickle
 import subprocess
 import sys
@@ -43,11 +45,14 @@ class Attributes(ResultsTest):
 
     def test_an_op(self):
         op = self.named(self.events, "aten::addmm")
-        self.assertEqual((op.id, op.key, op.trace_name, op.overload_name), (4, "aten::addmm", "aten::addmm", ""))
+        self.assertEqual((op.id, op.key, op.trace_name, op.overload_name),
+                         (4, "aten::addmm", "aten::addmm", ""))
         self.assertEqual((op.thread, op.fwd_thread, op.sequence_nr, op.node_id, op.count), (1, 0, 5, -1, 1))
-        self.assertEqual((op.time_range.start, op.time_range.end, op.time_range.elapsed_us()), (40.0, 240.0, 200.0))
+        self.assertEqual((op.time_range.start, op.time_range.end, op.time_range.elapsed_us()),
+                         (40.0, 240.0, 200.0))
         self.assertEqual((op.cpu_time_total, op.self_cpu_time_total, op.cpu_time), (200.0, 180.0, 200.0))
-        self.assertEqual((op.device_time_total, op.self_device_time_total, op.device_time), (50.0, 50.0, 50.0))
+        self.assertEqual((op.device_time_total, op.self_device_time_total, op.device_time),
+                         (50.0, 50.0, 50.0))
         self.assertEqual(op.kernels, [Kernel("gemm", 0, 50.0)])
         self.assertEqual(op.input_shapes, [[2, 3], [3, 4], []])
         self.assertEqual(op.structured_input_strides, [[3, 1], [4, 1], []])
@@ -55,7 +60,8 @@ class Attributes(ResultsTest):
         self.assertEqual(op.concrete_inputs, [None, None, 1])
         self.assertEqual(op.kwinputs, {})
         self.assertEqual(op.stack, ["model.py(20): forward", "main.py(10): train", "main.py(3): <module>"])
-        self.assertEqual((op.scope, op.is_user_annotation, op.activity_type, op.flops), (0, False, "cpu_op", 0))
+        self.assertEqual((op.scope, op.is_user_annotation, op.activity_type, op.flops),
+                         (0, False, "cpu_op", 0))
         self.assertEqual((op.use_device, op.device_type, op.device_index, op.device_resource_id),
                          ("cuda", DeviceType.CPU, 70, 71))
         self.assertEqual((op.cpu_memory_usage, op.self_cpu_memory_usage), (512, 512))
@@ -65,7 +71,8 @@ class Attributes(ResultsTest):
 
     def test_device_work(self):
         kernel = self.named(self.events, "gemm")
-        self.assertEqual((kernel.device_type, kernel.device_index, kernel.device_resource_id), (DeviceType.CUDA, 0, 7))
+        self.assertEqual((kernel.device_type, kernel.device_index, kernel.device_resource_id),
+                         (DeviceType.CUDA, 0, 7))
         self.assertEqual((kernel.cpu_time_total, kernel.self_cpu_time_total), (0.0, 0.0))
         self.assertEqual((kernel.device_time_total, kernel.self_device_time_total), (50.0, 50.0))
         self.assertEqual((kernel.thread, kernel.cpu_parent, kernel.linked_correlation_id), (1, None, 4))
@@ -136,14 +143,63 @@ class Attributes(ResultsTest):
     def test_lists_of_tensors_and_keywords(self):
         trace = small_trace()
         trace["traceEvents"] = [span("aten::cat", 0, 5, **{
-            "External id": 1, "Input Dims": [[[3], [3]], [], [], []], "Input Strides": [[[1], [1]], [], [], []],
-            "Input type": ["TensorList", "Scalar", "ScalarList", ""], "Concrete Inputs": ["", "0", "[2, 4]", ""]})]
+            "External id": 1, "Input Dims": [[[3], [3]], [], [], []],
+            "Input Strides": [[[1], [1]], [], [], []],
+            "Input type": ["TensorList", "Scalar", "ScalarList", ""],
+            "Concrete Inputs": ["", "0", "[2, 4]", ""]})]
         event = self.load(trace).events()[0]
         self.assertEqual(event.input_shapes, [[], [], [], []])
         self.assertEqual(event.structured_input_shapes, [[[3], [3]], [], [], []])
         self.assertEqual(event.structured_input_strides, [[[1], [1]], [], [], []])
         self.assertEqual(event.concrete_inputs, [None, 0, [2, 4], None])
         self.assertEqual(event.input_dtypes, ["TensorList", "Scalar", "ScalarList", ""])
+
+
+class Recorded(unittest.TestCase):
+    def test_what_an_annotation_was_given(self):
+        with mtprof.profile(activities=[mtprof.ProfilerActivity.CPU], record_shapes=True) as prof:
+            with mtprof.record_function("with args", "some text"):
+                pass
+            with mtprof.record_function("with metadata", number=5, half=0.5, on=True, text="t"):
+                pass
+        given, told = prof.events()
+        self.assertEqual((given.input_shapes, given.concrete_inputs, given.extra_meta),
+                         ([[]], ["some text"], None))
+        self.assertEqual(told.extra_meta, {"number": 5, "half": 0.5, "on": True, "text": "t"})
+        self.assertEqual((given.scope, given.is_user_annotation, given.activity_type),
+                         (7, True, "user_annotation"))
+        with warnings_of(FutureWarning):
+            self.assertEqual(json.loads("{" + told.metadata_json + "}"), told.extra_meta)
+
+    def test_threads_have_numbers_and_names(self):
+        import threading
+
+        def work():
+            with mtprof.record_function("elsewhere"):
+                pass
+
+        with mtprof.profile(activities=[mtprof.ProfilerActivity.CPU]) as prof:
+            with mtprof.record_function("here"):
+                pass
+            thread = threading.Thread(target=work)
+            thread.start()
+            ident = thread.ident
+            thread.join()
+        here, elsewhere = prof.events()
+        self.assertNotEqual(here.thread, elsewhere.thread)
+        self.assertEqual((here["thread_id"], elsewhere["thread_id"]), (threading.get_ident(), ident))
+        self.assertEqual((here.device_index, here.device_resource_id),
+                         (os.getpid(), threading.get_native_id()))
+
+    def test_times_are_the_programs(self):
+        import time
+        before = time.perf_counter_ns()
+        prof = record(1)
+        after = time.perf_counter_ns()
+        for event in prof.events():
+            self.assertLessEqual(before, event["start_ns"])
+            self.assertLessEqual(event["start_ns"], event["end_ns"])
+            self.assertLessEqual(event["end_ns"], after)
 
 
 class Tree(ResultsTest):
@@ -192,8 +248,10 @@ class Writing(ResultsTest):
             self.op.anything
 
     def test_computed_ones_cannot(self):
-        for name in ("key", "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_cpu_memory_usage"):
-            with self.assertRaisesRegex(AttributeError, f"property '{name}' of 'FunctionEvent' object has no setter"):
+        for name in ("key", "cpu_time_total", "self_cpu_time_total", "device_time_total",
+                     "self_cpu_memory_usage"):
+            with self.assertRaisesRegex(AttributeError,
+                                        f"property '{name}' of 'FunctionEvent' object has no setter"):
                 setattr(self.op, name, 1)
 
     def test_computed_ones_follow(self):
@@ -261,13 +319,15 @@ class Mapping(ResultsTest):
 
     def test_keys_of_an_op(self):
         op = self.named(self.events, "aten::addmm")
-        self.assertEqual(list(op.keys()), ["name", "kind", "device_type", "start_ns", "end_ns", "duration_ns", "step",
+        self.assertEqual(list(op.keys()),
+                         ["name", "kind", "device_type", "start_ns", "end_ns", "duration_ns", "step",
                                            "thread_id", "correlation_id", "runtime_name", "runtime_tid",
                                            "input_shapes", "stack"])
         self.assertEqual(op["kind"], "op")
         self.assertEqual((op["device_type"], type(op["device_type"])), ("CPU", str))
         self.assertEqual(op["duration_ns"], op["end_ns"] - op["start_ns"])
-        self.assertEqual((op["correlation_id"], op["runtime_name"], op["runtime_tid"]), (4, "dispatch_kernel", 71))
+        self.assertEqual((op["correlation_id"], op["runtime_name"], op["runtime_tid"]),
+                         (4, "dispatch_kernel", 71))
         self.assertEqual(dict(op), op.to_dict())
         self.assertEqual(dict(op.items()), op.to_dict())
         self.assertEqual(list(op.values())[0], "aten::addmm")
@@ -324,8 +384,10 @@ class ByHand(unittest.TestCase):
         event = FunctionEvent(1, "a", 2, 1.0, 5.0)
         self.assertEqual((event.id, event.name, event.thread, event.device_resource_id), (1, "a", 2, 2))
         self.assertEqual((event.time_range.start, event.time_range.end), (1.0, 5.0))
-        self.assertEqual((event.cpu_time_total, event.self_cpu_time_total, event.cpu_time_str), (4.0, 4.0, "4.000us"))
-        self.assertEqual((event.overload_name, event.trace_name, event.flops, event.stack), (None, None, None, None))
+        self.assertEqual((event.cpu_time_total, event.self_cpu_time_total, event.cpu_time_str),
+                         (4.0, 4.0, "4.000us"))
+        self.assertEqual((event.overload_name, event.trace_name, event.flops, event.stack),
+                         (None, None, None, None))
         self.assertEqual((event.sequence_nr, event.node_id, event.scope, event.count), (-1, -1, 0, 1))
         self.assertIn("name=a", repr(event))
         with self.assertRaises(TypeError):
@@ -341,11 +403,13 @@ class ByHand(unittest.TestCase):
                 self.assertEqual(getattr(event, name), value, name)
 
     def test_family_and_kernels(self):
-        parent, child = FunctionEvent(1, "a", 0, 0, 10, use_device="cuda"), FunctionEvent(2, "b", 0, 2, 5, use_device="cuda")
+        parent, child = FunctionEvent(1, "a", 0, 0, 10, use_device="cuda"), FunctionEvent(2, "b", 0, 2, 5,
+                                                                                          use_device="cuda")
         parent.append_cpu_child(child)
         child.set_cpu_parent(parent)
         child.append_kernel("k", 0, 7.0)
-        self.assertEqual((parent.self_cpu_time_total, parent.device_time_total, parent.self_device_time_total), (7, 7.0, 0))
+        self.assertEqual((parent.self_cpu_time_total, parent.device_time_total,
+                          parent.self_device_time_total), (7, 7.0, 0))
         self.assertIs(parent.cpu_children[0].cpu_parent, parent)
         parent.is_legacy = True
         parent.append_kernel("q", 0, 1.0)
@@ -353,7 +417,8 @@ class ByHand(unittest.TestCase):
 
     def test_device_events(self):
         event = FunctionEvent(3, "k", 0, 1, 5, device_type=DeviceType.CUDA, use_device="cuda")
-        self.assertEqual((event.device_time_total, event.cpu_time_total, event.self_cpu_time_total), (4, 0, 0))
+        self.assertEqual((event.device_time_total, event.cpu_time_total, event.self_cpu_time_total),
+                         (4, 0, 0))
         host = FunctionEvent(4, "h", 0, 1, 5)
         for call, text in ((lambda: event.append_kernel("a", 0, 1), "Expected device_type to be CPU"),
                            (lambda: event.append_cpu_child(host), "Expected device_type to be CPU"),
@@ -408,7 +473,8 @@ class Pickling(ResultsTest):
             other = pickle.loads(pickle.dumps(event, protocol))
             self.assertIsNone(other._model)
             for name in TORCH_NAMES + TORCH_ARGUMENTS + ["extra"]:
-                if name in ("start_us", "end_us", "metadata_json", "time_range", "cpu_children", "cpu_parent") \
+                if name in ("start_us", "end_us", "metadata_json", "time_range", "cpu_children",
+                            "cpu_parent") \
                         or callable(getattr(event, name)):
                     continue
                 self.assertEqual(getattr(other, name), getattr(event, name), name)
@@ -463,6 +529,30 @@ print("fine")
 """
         done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+
+    def test_a_live_snapshot_stays_as_it_was(self):
+        with mtprof.profile(activities=[mtprof.ProfilerActivity.CPU]) as prof:
+            for _ in range(5):
+                with mtprof.record_function("early"):
+                    pass
+            snapshot = prof.events()
+            with mtprof.record_function("late"):
+                pass
+        self.assertEqual([event.name for event in snapshot], ["early"] * 5)
+        self.assertEqual(len(prof.events()), 6)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork is not here")
+    def test_a_child_reads_its_parents_events(self):
+        events = record(600).events()
+        child = os.fork()
+        if child == 0:
+            try:
+                fine = len(events) == 2400 and events[7].cpu_parent is events[4]
+                fine = fine and events.key_averages()[0].count == 600
+                os._exit(0 if fine else 1)
+            finally:
+                os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_events_at_the_interpreters_end(self):
         code = """

@@ -61,7 +61,8 @@ class Chrome(ResultsTest):
         trace = self.load()
         rows, events = trace.key_averages(), trace.events()
         missing = self.path("no/such/folder/x.json")
-        calls = (trace.export_chrome_trace, rows.export_chrome_trace, events.export_chrome_trace, trace.export_stacks,
+        calls = (trace.export_chrome_trace, rows.export_chrome_trace, events.export_chrome_trace,
+                 trace.export_stacks,
                  events.export_stacks)
         for call in calls:
             with self.assertRaises(FileNotFoundError) as caught:
@@ -129,7 +130,8 @@ class Lists(ResultsTest):
         self.assertEqual(spans[1], {"name": "forward", "ph": "X", "ts": 10.0, "dur": 500.0, "tid": 1,
                                     "pid": "CPU functions", "args": {}})
         flows = [span for span in spans if span["ph"] == "s"]
-        self.assertEqual(flows, [{"name": "aten::addmm", "ph": "s", "ts": 40.0, "tid": 1, "pid": "CPU functions",
+        self.assertEqual(flows,
+                         [{"name": "aten::addmm", "ph": "s", "ts": 40.0, "tid": 1, "pid": "CPU functions",
                                   "id": 0, "cat": "cpu_to_cuda", "args": {}}])
         self.assertEqual(len(spans), len(events) + 1)
 
@@ -187,7 +189,8 @@ class Stacks(ResultsTest):
         self.assertEqual(self.lines("s"), self.lines("c"))
 
     def test_failures(self):
-        with self.assertRaisesRegex(ValueError, "metric should be one of: \\['self_cpu_time_total', 'self_cuda"):
+        with self.assertRaisesRegex(ValueError,
+                                    "metric should be one of: \\['self_cpu_time_total', 'self_cuda"):
             self.load().export_stacks(self.path("x"), "nonsense")
         with self.assertRaisesRegex(AssertionError, "export_stacks\\(\\) requires with_stack=True"):
             record(3)._results("testing").export_stacks(self.path("x"))

@@ -20,7 +20,9 @@ def numbers(*shape):
 class Views(unittest.TestCase):
     def test_integers_and_slices_share_memory(self):
         x = numbers(4, 5)
-        for key in (1, -1, slice(1, 3), (slice(None), 2), (Ellipsis, 0), None, Ellipsis, (), (0, slice(None, None, 2))):
+        for key in (1, -1, slice(1, 3), (slice(None), 2), (Ellipsis, 0), None, Ellipsis, (), (0, slice(None,
+                                                                                                       None,
+                                                                                                       2))):
             with self.subTest(key=key):
                 y = x[key]
                 self.assertIsNot(y, x)
@@ -220,7 +222,8 @@ class Errors(unittest.TestCase):
             (x, "a", TypeError, "invalid data type 'str'"),
             (x, torch.tensor([0.5]), IndexError, "must be long, int, byte or bool"),
             (x, torch.tensor([9]), IndexError, "index 9 is out of bounds for dimension 0 with size 4"),
-            (x, torch.tensor([True, False]), IndexError, r"shape of the mask \[2\] at index 0 does not match"),
+            (x, torch.tensor([True, False]), IndexError,
+             r"shape of the mask \[2\] at index 0 does not match"),
             (x, (torch.tensor([0, 1]), torch.tensor([0, 1, 2])), IndexError, "could not be broadcast"),
             (x, slice(1, "a"), TypeError, "slice indices must be integers"),
             (scalar, 0, IndexError, "invalid index of a 0-dim tensor"),
@@ -265,7 +268,7 @@ class Iteration(unittest.TestCase):
         self.assertEqual(x[0, 0].item(), 9.0)
         a, b, c = x
         self.assertEqual(c.tolist(), [4.0, 5.0])
-        self.assertEqual([r.item() for r in reversed(list(numbers(3)))], [2.0, 1.0, 0.0])
+        self.assertEqual(reversed(numbers(3)).tolist(), [2.0, 1.0, 0.0])  # a tensor, as torch has it
         self.assertEqual(list(torch.zeros(0, 3)), [])
 
     def test_no_dimensions(self):
@@ -296,12 +299,14 @@ class Profile(unittest.TestCase):
     GET = [
         (0, "select"), (slice(1, 3), "slice"), (slice(None), "slice"), ((slice(None), 0), "select"),
         ((Ellipsis, 0), "select"), (Ellipsis, "alias"), ((), "alias"), (None, "unsqueeze"),
-        (True, "unsqueeze empty fill_ index"), (False, "unsqueeze empty index"), ([0, 1], "empty to lift_fresh index"),
+        (True, "unsqueeze empty fill_ index"), (False, "unsqueeze empty index"),
+        ([0, 1], "empty to lift_fresh index"),
         ((0, slice(1, 3), None), "select slice unsqueeze"), ((0, slice(0, 5)), "select"),
         ((0, [1, 2]), "select empty to lift_fresh index"),
     ]
     SET = [
-        (0, 1, "lift_fresh select fill_"), (slice(None), 1, "lift_fresh fill_"), (Ellipsis, 1, "lift_fresh fill_"),
+        (0, 1, "lift_fresh select fill_"), (slice(None), 1, "lift_fresh fill_"), (Ellipsis, 1,
+                                                                                  "lift_fresh fill_"),
         ((0, 0, 0), 1, "lift_fresh select select select copy_"), (None, 1, "lift_fresh unsqueeze fill_"),
         (True, 1, "lift_fresh unsqueeze fill_"), ([0], 1, "lift_fresh empty to lift_fresh index_put_"),
     ]
@@ -374,11 +379,13 @@ class References(unittest.TestCase):
 
         work()
         gc.collect()
-        before = (torch._C._tensors_alive(), sys.getrefcount(x), sys.getrefcount(key[0]), sys.getrefcount(value),
+        before = (torch._C._tensors_alive(), sys.getrefcount(x), sys.getrefcount(key[0]),
+                  sys.getrefcount(value),
                   sys.getrefcount(torch.Tensor))
         work()
         gc.collect()
-        after = (torch._C._tensors_alive(), sys.getrefcount(x), sys.getrefcount(key[0]), sys.getrefcount(value),
+        after = (torch._C._tensors_alive(), sys.getrefcount(x), sys.getrefcount(key[0]),
+                 sys.getrefcount(value),
                  sys.getrefcount(torch.Tensor))
         self.assertEqual(after, before)
 

@@ -25,7 +25,8 @@ needs_numpy = unittest.skipIf(numpy is None, "numpy is not installed")
 
 def run(code, expect=0):
     """The code in a process of its own; its output."""
-    done = subprocess.run([sys.executable, "-W", "error::DeprecationWarning", "-c", code], capture_output=True,
+    done = subprocess.run([sys.executable, "-W", "error::DeprecationWarning", "-c", code],
+                          capture_output=True,
                           text=True, timeout=60, env=dict(os.environ))
     if done.returncode != expect:
         raise AssertionError(f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
@@ -35,11 +36,16 @@ def run(code, expect=0):
 class FromPython(unittest.TestCase):
     def test_types_are_inferred(self):
         for data, dtype, values in (
-                ([1, 2], torch.int64, [1, 2]), ([1, 2.5], torch.float32, [1.0, 2.5]), ([True, False], torch.bool,
+                ([1, 2], torch.int64, [1, 2]), ([1, 2.5], torch.float32, [1.0, 2.5]), ([True, False],
+                                                                                       torch.bool,
                                                                                        [True, False]),
-                ([True, 1], torch.int64, [1, 1]), ([True, 1.5], torch.float32, [1.0, 1.5]), ([], torch.float32, []),
+                ([True, 1], torch.int64, [1, 1]), ([True, 1.5], torch.float32, [1.0, 1.5]), ([],
+                                                                                             torch.float32,
+                                                                                             []),
                 ([[], []], torch.float32, [[], []]), (5, torch.int64, 5), (2.5, torch.float32, 2.5),
-                (True, torch.bool, True), ((1, (2, 3)[0]), torch.int64, [1, 2]), (range(3), torch.int64, [0, 1, 2]),
+                (True, torch.bool, True), ((1, (2, 3)[0]), torch.int64, [1, 2]), (range(3), torch.int64, [0,
+                                                                                                          1,
+                                                                                                          2]),
                 ([(1, 2), [3, 4]], torch.int64, [[1, 2], [3, 4]]), (bytearray(b"ab"), torch.int64, [97, 98]),
                 (array.array("d", [1.5]), torch.float32, [1.5]), (2 ** 62, torch.int64, 2 ** 62)):
             with self.subTest(data=data):
@@ -55,11 +61,15 @@ class FromPython(unittest.TestCase):
     def test_dtype_is_given(self):
         for data, dtype, values in (
                 ([1.5, -1.5], torch.int64, [1, -1]), ([1.5, 0], torch.bool, [True, False]),
-                ([-1], torch.uint8, [255]), ([1, 2], torch.float64, [1.0, 2.0]), ([True], torch.float32, [1.0]),
+                ([-1], torch.uint8, [255]), ([1, 2], torch.float64, [1.0, 2.0]), ([True], torch.float32,
+                                                                                  [1.0]),
                 ([1e40], torch.float32, [float("inf")]), ([0.1], torch.float16, [0.0999755859375]),
                 ([70000.0], torch.float16, [float("inf")]), ([65519.0], torch.float16, [65504.0]),
                 ([1.00390625], torch.bfloat16, [1.0]), ([1.01171875], torch.bfloat16, [1.015625]),
-                ([3.39e38], torch.bfloat16, [3.3895313892515355e38]), ([3.4e38], torch.bfloat16, [float("inf")]), ([-0.0], torch.bfloat16, [-0.0])):
+                ([3.39e38], torch.bfloat16, [3.3895313892515355e38]), ([3.4e38], torch.bfloat16,
+                                                                       [float("inf")]), ([-0.0],
+                                                                                         torch.bfloat16,
+                                                                                         [-0.0])):
             with self.subTest(data=data, dtype=dtype):
                 self.assertEqual(torch.tensor(data, dtype=dtype).tolist(), values)
         self.assertTrue(torch.isnan(torch.tensor(float("nan"), dtype=torch.bfloat16).float()).item())
@@ -69,14 +79,16 @@ class FromPython(unittest.TestCase):
             ([[1, 2], [3]], ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
             ([[1, 2], [3, 4, 5]], ValueError, r"expected sequence of length 2 at dim 1 \(got 3\)"),
             ([[1, 2], 3], TypeError, "not a sequence"), ([1, [2]], TypeError, "interpreted as an integer"),
-            ([1.0, [2]], TypeError, "must be real number, not list"), ("a", TypeError, "invalid data type 'str'"),
+            ([1.0, [2]], TypeError, "must be real number, not list"), ("a", TypeError,
+                                                                       "invalid data type 'str'"),
             (["a"], ValueError, "too many dimensions 'str'"), (None, RuntimeError, "infer dtype of NoneType"),
             ([1, None], RuntimeError, "infer dtype of NoneType"), ({1}, RuntimeError, "infer dtype of set"),
             (2 ** 63, ValueError, "Overflow when unpacking long long"), ([2 ** 63], ValueError, "Overflow"),
             (1j, NotImplementedError, "complex"), (b"ab", TypeError, "invalid data type 'bytes'"),
             ([torch.ones(2)], ValueError, "only one element tensors"),
             ([torch.ones(2, dtype=torch.int64)], TypeError, "only integer tensors of a single element"),
-            (iter([1]), RuntimeError, "infer dtype of list_iterator"), (object(), RuntimeError, "infer dtype of object")]
+            (iter([1]), RuntimeError, "infer dtype of list_iterator"), (object(), RuntimeError,
+                                                                        "infer dtype of object")]
         for data, kind, words in cases:
             with self.subTest(data=data):
                 with self.assertRaisesRegex(kind, words):
@@ -210,7 +222,8 @@ class Buffers(unittest.TestCase):
     def test_memoryview(self):
         x = torch.tensor([[1, 2, 3], [4, 5, 6]], dtype=torch.int32)
         view = memoryview(x)
-        self.assertEqual((view.format, view.shape, view.strides, view.readonly), ("i", (2, 3), (12, 4), False))
+        self.assertEqual((view.format, view.shape, view.strides, view.readonly), ("i", (2, 3), (12, 4),
+                                                                                  False))
         self.assertEqual(view.tolist(), x.tolist())
         self.assertEqual(memoryview(x.t()).strides, (4, 12))
         self.assertEqual(memoryview(x.t()).tolist(), x.t().tolist())
@@ -272,10 +285,12 @@ class Buffers(unittest.TestCase):
     def test_frombuffer_refuses(self):
         cases = [
             ((bytearray(7),), {"dtype": torch.float32}, "must be a multiple of element size"),
-            ((bytearray(8),), {"dtype": torch.float32, "count": 3}, "must not be greater than actual buffer length"),
+            ((bytearray(8),), {"dtype": torch.float32, "count": 3},
+             "must not be greater than actual buffer length"),
             ((bytearray(8),), {"dtype": torch.float32, "offset": 8}, "offset .8 bytes. must be non-negative"),
             ((bytearray(8),), {"dtype": torch.float32, "offset": -1}, "must be non-negative"),
-            ((bytearray(0),), {"dtype": torch.float32}, r"both buffer length \(0\) and count \(-1\) must not be 0"),
+            ((bytearray(0),), {"dtype": torch.float32},
+             r"both buffer length \(0\) and count \(-1\) must not be 0"),
             ((bytearray(8),), {"dtype": torch.float32, "count": 0}, "must not be 0"),
             (([1],), {"dtype": torch.float32}, "does not implement Python buffer protocol")]
         for args, options, words in cases:
@@ -334,7 +349,8 @@ class Numpy(unittest.TestCase):
                   numpy.array([object()]), numpy.array(["2020-01-01"], dtype="datetime64[D]"),
                   numpy.zeros(2, dtype=[("x", "f4")])):
             with self.subTest(dtype=a.dtype):
-                with self.assertRaisesRegex(TypeError, f"can't convert np.ndarray of type numpy.*{supported}"):
+                with self.assertRaisesRegex(TypeError,
+                                            f"can't convert np.ndarray of type numpy.*{supported}"):
                     torch.from_numpy(a)
         with self.assertRaisesRegex(ValueError, "byte order"):
             torch.from_numpy(numpy.ones(2, dtype=">f4"))
@@ -441,12 +457,13 @@ class Numpy(unittest.TestCase):
         self.assertEqual(out, "False")
 
     def test_end_of_the_process(self):
-        for code in ("import numpy, mindtorch_v2 as torch\nx = torch.from_numpy(numpy.ones(3))\ny = x.numpy()",
+        for code in ("import numpy, mindtorch_v2 as torch\n"
+                     "x = torch.from_numpy(numpy.ones(3))\ny = x.numpy()",
                      "import numpy, mindtorch_v2 as torch, sys\nsys.keep = torch.from_dlpack(numpy.ones(3))",
                      "import numpy, mindtorch_v2 as torch\na = numpy.from_dlpack(torch.ones(3))",
                      "import mindtorch_v2 as torch, threading, numpy\n"
-                     "t = threading.Thread(target=lambda: [torch.from_numpy(numpy.ones(3)) for _ in range(1000)], "
-                     "daemon=True)\nt.start()"):
+                     "def work():\n    for _ in range(1000):\n        torch.from_numpy(numpy.ones(3))\n"
+                     "t = threading.Thread(target=work, daemon=True)\nt.start()"):
             run(code)
 
 
@@ -470,7 +487,8 @@ class FakeProducer:
 class DLPack(unittest.TestCase):
     def test_round_trip(self):
         x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-        for source in (x, x.__dlpack__(), x.__dlpack__(max_version=(1, 0)), FakeProducer(x), torch._C.to_dlpack(x)):
+        for source in (x, x.__dlpack__(), x.__dlpack__(max_version=(1, 0)), FakeProducer(x),
+                       torch._C.to_dlpack(x)):
             y = torch.from_dlpack(source)
             self.assertEqual(y.tolist(), x.tolist())
             self.assertEqual(y.data_ptr(), x.data_ptr())

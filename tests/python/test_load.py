@@ -61,7 +61,8 @@ class Load(ResultsTest):
         self.assertEqual(caught.exception.filename, self.path("nothing"))
         with self.assertRaises(OSError):
             mtprof.load(self.folder)
-        for number, content in enumerate((b"", b"MTTRACE\n", b"hello", b"[", b'{"traceEvents": 3}', b"\x1f\x8b\x00",
+        for number, content in enumerate((b"", b"MTTRACE\n", b"hello", b"[", b'{"traceEvents": 3}',
+                                          b"\x1f\x8b\x00",
                                           b'{"traceEvents": [{"ph": "X"', bytes(range(256)) * 40)):
             path = self.path(f"bad{number}")
             with open(path, "wb") as file:
@@ -108,7 +109,8 @@ class Load(ResultsTest):
 class Health(ResultsTest):
     def test_nothing_lost(self):
         health = record(10).health()
-        self.assertEqual((health.events, health.begins, health.lost, health.lost_by, health.truncated), (40, 40, 0, {}, 0))
+        self.assertEqual((health.events, health.begins, health.lost, health.lost_by, health.truncated),
+                         (40, 40, 0, {}, 0))
         self.assertTrue(health.ok)
         self.assertIn("40 events, none lost", str(health))
         self.assertIn(str(health), repr(health))

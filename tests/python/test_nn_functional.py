@@ -413,7 +413,7 @@ class Layers(Compared):
         with self.assertRaisesRegex(RuntimeError, "divisible by num_groups"):
             F.group_norm(torch.zeros(2, 4), 3)
         with self.assertRaisesRegex(RuntimeError,
-                                    r"normalized_shape=\[3\], expected input with shape \[\*, 3\]"):
+                                    r"normalized_shape=\[3\], expected input with shape \[\*3\]"):
             F.rms_norm(torch.zeros(2, 4), (3,))
 
     def test_pooling(self):

@@ -583,10 +583,11 @@ class Utils(Compared):
     def test_clip_by_norm(self):
         for kind, formula in ((2.0, lambda g: np.sqrt((g * g).sum())), (1.0, lambda g: np.abs(g).sum()),
                               (math.inf, lambda g: np.abs(g).max())):
-            m, grads = self.model()
-            total = nn.utils.clip_grad_norm_(m.parameters(), 0.5, kind)
-            self.close(total, formula(grads))
-            self.close(m.weight.grad, (grads * 0.5 / (formula(grads) + 1e-6))[:6].reshape(2, 3))
+            for foreach in (None, True, False):
+                m, grads = self.model()
+                total = nn.utils.clip_grad_norm_(m.parameters(), 0.5, kind, foreach=foreach)
+                self.close(total, formula(grads))
+                self.close(m.weight.grad, (grads * 0.5 / (formula(grads) + 1e-6))[:6].reshape(2, 3))
         m, grads = self.model()
         nn.utils.clip_grad_norm_(m.parameters(), 1e9)  # small enough already
         self.close(m.bias.grad, grads[6:])
@@ -608,10 +609,20 @@ class Utils(Compared):
             nn.utils.clip_grad_norm(p, 1.0)
         self.assertEqual(nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])]).item(), 5.0)
 
+    def test_clip_of_different_types(self):
+        single, double = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1, dtype=torch.float64))
+        for foreach in (None, False):
+            single.grad, double.grad = torch.tensor([3.0]), torch.tensor([4.0], dtype=torch.float64)
+            total = nn.utils.clip_grad_norm_([single, double], 1.0, foreach=foreach)
+            self.assertAlmostEqual(total.item(), 5.0, places=5)
+            self.assertAlmostEqual(single.grad.item(), 0.6, places=5)
+            self.assertAlmostEqual(double.grad.item(), 0.8, places=5)
+
     def test_clip_by_value(self):
-        m, grads = self.model()
-        nn.utils.clip_grad_value_(m.parameters(), 1.5)
-        self.close(m.bias.grad, np.clip(grads[6:], -1.5, 1.5))
+        for foreach in (None, True, False):
+            m, grads = self.model()
+            nn.utils.clip_grad_value_(m.parameters(), 1.5, foreach=foreach)
+            self.close(m.bias.grad, np.clip(grads[6:], -1.5, 1.5))
         nn.utils.clip_grad_value_(m.weight, 0.5)
         self.close(m.weight.grad, np.clip(grads[:6], -0.5, 0.5).reshape(2, 3))
 

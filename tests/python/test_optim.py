@@ -459,6 +459,22 @@ class Hooks(unittest.TestCase):
         gc.collect()
         handle.remove()  # its dictionary is gone
 
+    def test_handle_survives_pickling(self):
+        from collections import OrderedDict
+
+        from mindtorch_v2.utils.hooks import RemovableHandle
+
+        hooks, extra = OrderedDict(), OrderedDict()
+        handle = RemovableHandle(hooks, extra_dict=extra)
+        hooks[handle.id] = extra[handle.id] = 1
+        again_hooks, again_extra, again = pickle.loads(pickle.dumps((hooks, extra, handle)))
+        again.remove()
+        self.assertEqual((len(again_hooks), len(again_extra), len(hooks)), (0, 0, 1))
+        del hooks
+        gone = pickle.loads(pickle.dumps(handle))
+        gone.remove()
+        self.assertNotEqual(RemovableHandle(extra).id, handle.id)
+
     def test_no_cycles(self):
         optimizer = optim.Adam([parameter(1.0, grad=[1.0])])
         optimizer.register_step_post_hook(lambda *a: None)
@@ -527,4 +543,4 @@ class Annotations(unittest.TestCase):
 
 if __name__ == "__main__":
     warnings.simplefilter("error", DeprecationWarning)
-    unittest.main()
+    unittest.main(verbosity=2)  # reasons of skipped tests are shown

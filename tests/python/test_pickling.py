@@ -32,7 +32,8 @@ class Pickling(unittest.TestCase):
 
     def test_layouts(self):
         x = torch.arange(24.0).view(2, 3, 4)
-        for y in (x.t() if x.dim() == 2 else x.permute(2, 0, 1), x[:, 1:], x[:, ::2, 1], torch.tensor(5.0), x[0, 0, 0],
+        for y in (x.t() if x.dim() == 2 else x.permute(2, 0, 1), x[:, 1:], x[:, ::2, 1], torch.tensor(5.0),
+                  x[0, 0, 0],
                   torch.tensor([1.0]).expand(4), torch.zeros(0, 3), torch.zeros(3, 0).t(), x[1:1]):
             for protocol in (2, 4, 5):
                 z = again(y, protocol)
@@ -155,7 +156,9 @@ class Copying(unittest.TestCase):
         w.grad = torch.ones(2)
         x = copy.deepcopy(w)
         self.assertNotEqual(x.data_ptr(), w.data_ptr())
-        self.assertEqual((x.tolist(), x.requires_grad, x.grad.tolist(), x.tag), ([1.0, 2.0], True, [1.0, 1.0], [1]))
+        self.assertEqual((x.tolist(), x.requires_grad, x.grad.tolist(), x.tag), ([1.0, 2.0], True, [1.0,
+                                                                                                    1.0],
+                                                                                                    [1]))
         self.assertIsNot(x.grad, w.grad)
         self.assertIsNot(x.tag, w.tag)
 

@@ -625,9 +625,15 @@ class Lifetime(Case):
 
     def test_cycle_through_the_callback(self):
         class Owner:
-            pass
+            def __init__(self):
+                self.prof = profile(on_trace_ready=self.ready, schedule=self.plan)
+
+            def ready(self, prof):
+                pass
+
+            def plan(self, step):
+                return RECORD
         owner = Owner()
-        owner.prof = profile(on_trace_ready=lambda p: owner, schedule=lambda s: (owner, RECORD)[1])
         owner.prof.start()
         scope("x")
         gone = weakref.ref(owner)

@@ -20,7 +20,6 @@ def op_names(events):
 
 class Names(unittest.TestCase):
     def test_where_torch_has_them(self):
-        import mindtorch_v2.profiler.itt
         import mindtorch_v2.profiler.profiler as inner
         self.assertEqual(set(torch.profiler.__all__), {
             "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",

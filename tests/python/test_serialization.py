@@ -177,6 +177,18 @@ class RoundTrips(FolderCase):
         for tensor in torch.load(self.path, mmap=True):
             self.assertEqual(tensor.data_ptr() % 64, 0)
 
+    def test_wide_entries(self):
+        """Storages of 2 GiB and more have a longer header; here all of them have it."""
+        limit, serialization._LARGE = serialization._LARGE, 1
+        try:
+            value = [torch.arange(i + 1) for i in range(9)]
+            for mapped in (False, True):
+                for i, tensor in enumerate(self.round(value, mmap=mapped)):
+                    self.assertEqual(tensor.tolist(), list(range(i + 1)))
+                    self.assertEqual(tensor.data_ptr() % 64, 0)
+        finally:
+            serialization._LARGE = limit
+
     def test_mapped_file_is_not_written(self):
         got = self.round([torch.zeros(1000)], mmap=True)
         got[0].fill_(1.0)
@@ -461,4 +473,4 @@ class FromTorch(FolderCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)  # reasons of skipped tests are shown

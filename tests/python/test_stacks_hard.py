@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python stacks where they are hard to have: no GIL, unknown threads, depth, races, forks, the end."""
 import ctypes
+import faulthandler
 import os
 import subprocess
 import sys
@@ -12,16 +13,28 @@ import warnings
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import mtprof._mtprof as _mtprof  # noqa: E402
-from mtprof import profile, record_function  # noqa: E402
-from support_stacks import (Marks, Site, expected_stack, language, scope, stacks_by_name,  # noqa: E402
-                            with_gil, without_gil)
+from mtprof import modules, profile, record_function  # noqa: E402
+from support_stacks import (Marks, Site, expected_stack, language, op, scope,  # noqa: E402
+                            stacks_by_name, with_gil, without_gil)
 
 
-def run_script(script, *, timeout=120):
-    """Runs a script in an interpreter of its own, with this one's path."""
+def run_script(script):
+    """Runs a script in an interpreter of its own, with this one's path. One that hangs says where."""
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-    return subprocess.run([sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(script)],
-                          capture_output=True, text=True, env=environment, timeout=timeout, check=False)
+    watch = "import faulthandler; faulthandler.dump_traceback_later(60, exit=True)\n"
+    return subprocess.run([sys.executable, "-X", "faulthandler", "-c", watch + textwrap.dedent(script)],
+                          capture_output=True, text=True, env=environment, timeout=90, check=False)
+
+
+class quick_switching:
+    """Threads take turns at once: who waits for the GIL of a busy thread does not wait for 5 ms."""
+
+    def __enter__(self):
+        self.interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+
+    def __exit__(self, *arguments):
+        sys.setswitchinterval(self.interval)
 
 
 class WithoutTheLock(unittest.TestCase):
@@ -95,11 +108,11 @@ class WithoutTheLock(unittest.TestCase):
             while not stop.is_set():
                 with record_function("busy"):
                     pass
-        with profile(with_stack=True) as prof:
+        with quick_switching(), profile(with_stack=True) as prof:
             threads = [threading.Thread(target=busy) for _ in range(3)]
             for thread in threads:
                 thread.start()
-            for _ in range(3000):
+            for _ in range(1000):
                 scope("bare", without_gil)
             stop.set()
             for thread in threads:
@@ -111,8 +124,8 @@ class WithoutTheLock(unittest.TestCase):
                 self.assertFalse(e.stack)
             else:
                 self.assertIn("busy", e.stack[0])
-        self.assertEqual(seen, 3000)
-        self.assertEqual(prof.health().stacks_missed, 3000)
+        self.assertEqual(seen, 1000)
+        self.assertEqual(prof.health().stacks_missed, 1000)
 
 
 class UnknownThreads(unittest.TestCase):
@@ -168,6 +181,7 @@ class UnknownThreads(unittest.TestCase):
             from mtprof import profile
             from support_stacks import scope, without_gil, stacks_by_name
             import threading
+            sys.setswitchinterval(1e-5)
             other = interpreters.create()
             interpreters.run_string(other, "x = 1")
             stop = threading.Event()
@@ -177,14 +191,14 @@ class UnknownThreads(unittest.TestCase):
             thread = threading.Thread(target=busy)
             thread.start()
             with profile(with_stack=True) as prof:
-                for i in range(2000):
+                for i in range(1000):
                     scope("bare", without_gil)
                 scope("locked")
             stop.set(); thread.join()
             stacks = stacks_by_name(prof)
             assert not stacks["bare"], stacks
             assert stacks["locked"], stacks
-            assert prof.health().stacks_missed == 2000
+            assert prof.health().stacks_missed == 1000
             interpreters.destroy(other)
             print("fine")
         """ % os.path.dirname(os.path.abspath(__file__)))
@@ -295,26 +309,117 @@ class Races(unittest.TestCase):
         for thread in threads:
             thread.start()
         kept = []
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(1e-4)
-        try:
-            for i in range(30):
-                with profile(with_stack=True) as prof:
-                    stop.wait(0.001)
-                kept.append(prof)
-                if i % 4 == 0:
-                    _mtprof.release_code()
-        finally:
-            stop.set()
-            sys.setswitchinterval(interval)
-            for thread in threads:
-                thread.join()
+        with quick_switching():
+            try:
+                for i in range(30):
+                    with profile(with_stack=True) as prof:
+                        stop.wait(0.001)
+                    kept.append(prof)
+                    if i % 4 == 0:
+                        _mtprof.release_code()
+            finally:
+                stop.set()
+                for thread in threads:
+                    thread.join()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # windows in which no thread had its turn
             seen = {(e.name, tuple(e.stack[:2])) for prof in kept for e in prof.events() if e.stack}
         self.assertLessEqual(seen, {
             (f"thread {i}", (f"thread{i}.py(3): leaf_{i}", f"thread{i}.py(7): run_{i}")) for i in range(4)})
         self.assertTrue(seen)
+
+    def test_modules_that_come_and_go_in_threads(self):
+        """What one thread remembers of a module may be another module by now, made by another thread."""
+        class Layer:
+            def __call__(self, name):
+                op(name)
+        modules.set_module_call(Layer.__call__)
+        wrong = []
+
+        def work(i):
+            for n in range(1500):
+                Layer()(f"layer {i}")
+                if n % 100 == i:
+                    _mtprof.release_code()
+        with quick_switching(), profile(with_stack=True) as prof:
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for e in prof.events():
+            if not e.stack[1].startswith("nn.Module: Layer_") or "work" not in e.stack[2]:
+                wrong.append(e.stack[:3])
+        self.assertEqual(wrong, [])
+        self.assertEqual(len(prof.events()), 4500)
+
+    def test_everything_at_once(self):
+        """Scopes with and without the GIL, held stacks, generators, made code, depth, short threads, code
+        let go: under recordings of all kinds that come and go. It must simply not crash."""
+        script = """
+            import random, sys, threading, time, warnings
+            sys.path.insert(0, %r)
+            import mtprof._mtprof as _mtprof
+            from mtprof import modules, profile, record_function
+            from mtprof.profiler import _ExperimentalConfig
+            from support_stacks import language, op, scope, without_gil
+            warnings.simplefilter("ignore")
+            sys.setswitchinterval(1e-5)
+            stop, python = threading.Event(), language()
+            class Layer:
+                def __init__(self, **children):
+                    self._modules = children
+                def __call__(self, n=0):
+                    token = modules.enter(self)
+                    try:
+                        op("layer")
+                        return Layer(inner=self)(n - 1) if n > 0 else None
+                    finally:
+                        modules.leave(token)
+            modules.set_module_call(Layer.__call__)
+            def numbers(n):
+                for i in range(n):
+                    with record_function("generator"):
+                        yield i
+            def fall(n):
+                return fall(n - 1) if n else op("deep")
+            def held():
+                before = python.hold()
+                scope("held", without_gil)
+                python.drop(before)
+            def made(i):
+                exec(f"def made_{i}():\\n  with record_function('made'): pass\\nmade_{i}()",
+                     {"record_function": record_function})
+            def short():
+                thread = threading.Thread(target=op, args=("short",))
+                thread.start()
+                thread.join()
+            def worker(seed):
+                dice = random.Random(seed)
+                things = [lambda: list(numbers(3)), lambda: made(dice.randrange(50)),
+                          lambda: Layer()(dice.randrange(4)), lambda: scope("bare", without_gil), held, short,
+                          _mtprof.release_code, lambda: fall(dice.randrange(300))]
+                while not stop.is_set():
+                    dice.choice(things)()
+            threads = [threading.Thread(target=worker, args=(i,)) for i in range(4)]
+            for thread in threads:
+                thread.start()
+            dice = random.Random(7)
+            for _ in range(60):
+                config = _ExperimentalConfig(verbose=dice.random() < 0.4,
+                                             record_python_gc_info=dice.random() < 0.4)
+                with profile(with_stack=dice.random() < 0.9, with_modules=dice.random() < 0.5,
+                             experimental_config=config) as prof:
+                    time.sleep(0.005)
+                if dice.random() < 0.2:
+                    prof.events()
+            stop.set()
+            for thread in threads:
+                thread.join()
+            print("fine")
+        """ % os.path.dirname(os.path.abspath(__file__))
+        done = run_script(script)
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, "fine"), done.stderr[-2000:])
 
     def test_threads_that_come_and_go(self):
         mark = Marks()
@@ -369,6 +474,7 @@ class Fork(unittest.TestCase):
         done = run_script("""
             import os, sys, threading
             from mtprof import profile, record_function
+            sys.setswitchinterval(1e-5)
             stop = threading.Event()
             def busy():
                 while not stop.is_set():
@@ -422,8 +528,9 @@ class TheEnd(unittest.TestCase):
 
     def test_daemon_threads(self):
         self.check("""
-            import threading, time
+            import sys, threading, time
             from mtprof import profile, record_function
+            sys.setswitchinterval(1e-5)
             prof = profile(with_stack=True)
             prof.start()
             def busy():
@@ -490,4 +597,5 @@ class Arguments(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    faulthandler.dump_traceback_later(240, exit=True)
+    unittest.main(verbosity=2)  # a test that hangs has a name

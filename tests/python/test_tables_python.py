@@ -71,7 +71,8 @@ def row_of(values, device):
     row.input_shapes = values.get("shapes", "")
     row.overload_name = values.get("overload", "")
     row.stack = values.get("stack", [])
-    for name, attribute in (("cpu", "cpu_time_total"), ("self", "self_cpu_time_total"), ("dev", "device_time_total"),
+    for name, attribute in (("cpu", "cpu_time_total"), ("self", "self_cpu_time_total"),
+                            ("dev", "device_time_total"),
                             ("selfdev", "self_device_time_total")):
         setattr(row, attribute, int(values.get(name, 0)) / 1000)
     for name, attribute in (("cpumem", "cpu_memory_usage"), ("selfcpumem", "self_cpu_memory_usage"),
@@ -102,7 +103,8 @@ class Golden(unittest.TestCase):
             with self.subTest(case=title):
                 device = facts.get("device", "").lower() or None
                 events = EventList([row_of(row, device) for row in rows], use_device=device,
-                                   profile_memory=facts.get("memory") == "1", with_flops=facts.get("flops") == "1")
+                                   profile_memory=facts.get("memory") == "1",
+                                   with_flops=facts.get("flops") == "1")
                 ours = events.table(**{name: option(name, value) for name, value in options.items()})
                 self.assertEqual(ours, expected)
                 compared += 1
@@ -131,9 +133,11 @@ class Traces(ResultsTest):
             self.assertEqual(other.table(sort_by=sort_by), whole)
 
     def test_averages_of_c_and_of_python_look_the_same(self):
-        for options in ({}, {"group_by_input_shapes": True}, {"group_by_stack_n": 2}, {"group_by_overload_name": True}):
+        for options in ({}, {"group_by_input_shapes": True}, {"group_by_stack_n": 2},
+                        {"group_by_overload_name": True}):
             other = EventList(self.events, use_device="cuda", profile_memory=True, with_flops=True)
-            self.assertEqual(other.key_averages(**options).table(), self.events.key_averages(**options).table())
+            self.assertEqual(other.key_averages(**options).table(),
+                             self.events.key_averages(**options).table())
 
     def test_empty(self):
         self.assertEqual(EventList().table(), "")
@@ -209,7 +213,8 @@ class Traces(ResultsTest):
 
     def test_device_times_without_a_device(self):
         rows = EventList(self.events.key_averages())
-        with self.assertRaisesRegex(RuntimeError, "use_device is None, but there is device performance data."):
+        with self.assertRaisesRegex(RuntimeError,
+                                    "use_device is None, but there is device performance data."):
             rows.table()
 
     def test_items_that_are_no_rows(self):
@@ -218,12 +223,26 @@ class Traces(ResultsTest):
 
     def test_odd_values(self):
         row = FunctionEventAvg()
-        row.key, row.cpu_time_total, row.self_cpu_time_total, row.count = 'a\nb"\udc80', float("nan"), float("inf"), 3
-        row.input_shapes, row.flops, row.stack, row.device_type = [[1]], None, None, "CPU"
-        row.key = "a\nb"
-        self.assertIn("a\\nb", EventList([row]).table())
+        row.key, row.cpu_time_total, row.self_cpu_time_total, row.count = "a\nb\udc80", float("nan"), float("inf"), 3
+        row.input_shapes, row.flops, row.stack, row.device_type = [[1]], None, ["\udfff"], "CPU"
+        self.assertIn("a\\nb?", EventList([row]).table())
         event = FunctionEvent(1, "a", 0, 1.0, 5.0)
         self.assertIn("4.000us", EventList([event], with_flops=True).table())
+
+    def test_rows_keep_their_shares(self):
+        rows = self.events.key_averages()
+        self.assertFalse(hasattr(rows[0], "self_cpu_percent"))
+        rows.table(row_limit=4)
+        self.assertEqual((rows[3].self_cpu_percent, rows[3].total_cpu_percent, rows[3].total_device_percent),
+                         ("16.36%", "18.18%", "100.00%"))
+        self.assertFalse(hasattr(rows[4], "self_cpu_percent"))
+        self.assertEqual(self.events[0].self_cpu_percent, -1)
+        EventList(self.events, use_device="cuda").table(row_limit=1)
+        self.assertEqual((self.events[0].self_cpu_percent, self.events[1].self_cpu_percent), ("41.82%", -1))
+        self.assertTrue(self.events._is_whole())
+        rows = EventList([FunctionEvent(1, "a", 0, 1.0, 1.0, is_async=True)])
+        rows.table()
+        self.assertEqual((rows[0].self_cpu_percent, rows[0].total_cpu_percent), ("NaN", 0))
 
     def test_time_units(self):
         rows = self.events.key_averages()

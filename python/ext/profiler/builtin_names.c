@@ -150,7 +150,7 @@ static bool is_current(const builtin *known)
 mtprof_site *builtin_site(PyObject *function, bool called_by_us)
 {
     static mtprof_site any = MTPROF_SITE_INIT("<built-in function>", MTPROF_KIND_FUNCTION);
-    if (!PyCFunction_Check(function)) {
+    if (function == NULL || !PyCFunction_Check(function)) {
         return called_by_us ? NULL : &any;
     }
     PyObject *self = ((PyCFunctionObject *)function)->m_self;

@@ -285,17 +285,6 @@ static PyObject *trace_thread(PyObject *self, PyObject *arguments)
 
 /* ---- on and off ---- */
 
-static int set_hook(PyThreadState *thread, Py_tracefunc function, PyObject *argument)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    (void)thread;
-    PyEval_SetProfileAllThreads(function, argument);
-    return 0;
-#else
-    return _PyEval_SetProfile(thread, function, argument);
-#endif
-}
-
 /* T5 */
 static int displace(PyThreadState *thread)
 {
@@ -315,48 +304,76 @@ static int displace(PyThreadState *thread)
     return 0;
 }
 
-static displaced *take_displaced(uint64_t thread)
+static const displaced *displaced_of(const PyThreadState *thread)
 {
-    displaced **at = &others;
-    while (*at != NULL && (*at)->thread != thread) {
-        at = &(*at)->next;
+    const displaced *other = others;
+    while (other != NULL && other->thread != thread->id) {
+        other = other->next;
     }
-    displaced *found = *at;
-    if (found != NULL) {
-        *at = found->next;
-    }
-    return found;
+    return other;
 }
 
-static void free_displaced(displaced *other)
+/* May run Python code: only when no thread states are walked. */
+static void free_displaced(void)
 {
-    if (other != NULL) {
+    while (others != NULL) {
+        displaced *other = others;
+        others = other->next;
         Py_XDECREF(other->argument);
         PyMem_RawFree(other);
     }
 }
 
-/* Puts the hook into every thread there is, or takes it out again. */
-static int set_hooks(bool on)
+/* Puts the hook into every thread there is. */
+static int set_hooks(void)
 {
-    PyInterpreterState *interpreter = PyInterpreterState_Get();
-    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter); t != NULL;
-         t = PyThreadState_Next(t)) {
-        if (on) {
-            if (displace(t) != 0 || set_hook(t, hook, NULL) != 0) {
-                return -1;
-            }
-        } else if (t->c_profilefunc == hook) {
-            displaced *other = take_displaced(t->id);
-            int status = set_hook(t, other != NULL ? other->function : NULL,
-                                  other != NULL ? other->argument : NULL);
-            free_displaced(other);
-            if (status != 0) {
-                return -1;
-            }
+    PyThreadState *first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    for (PyThreadState *t = first; t != NULL; t = PyThreadState_Next(t)) {
+        if (displace(t) != 0) {
+            return -1;
         }
     }
+#if PY_VERSION_HEX >= 0x030C0000
+    PyEval_SetProfileAllThreads(hook, NULL);
     return 0;
+#else
+    int status = 0;
+    for (PyThreadState *t = first; t != NULL && status == 0; t = PyThreadState_Next(t)) {
+        status = _PyEval_SetProfile(t, hook, NULL);
+    }
+    return status;
+#endif
+}
+
+/* Takes it out where it still is (T5). */
+static int clear_hooks(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyThreadState *now = PyThreadState_Get(); /* of others it can only be taken away */
+    const displaced *other = now->c_profilefunc == hook ? displaced_of(now) : NULL;
+    bool replaced = now->c_profilefunc != hook;
+    Py_tracefunc function = replaced ? now->c_profilefunc : other != NULL ? other->function : NULL;
+    PyObject *argument = Py_XNewRef(replaced        ? now->c_profileobj
+                                    : other != NULL ? other->argument
+                                                    : NULL);
+    PyEval_SetProfileAllThreads(NULL, NULL);
+    if (function != NULL) {
+        PyEval_SetProfile(function, argument);
+    }
+    Py_XDECREF(argument);
+    return 0;
+#else
+    int status = 0;
+    PyThreadState *t = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    for (; t != NULL && status == 0; t = PyThreadState_Next(t)) {
+        if (t->c_profilefunc == hook) {
+            const displaced *other = displaced_of(t);
+            status = _PyEval_SetProfile(t, other != NULL ? other->function : NULL,
+                                        other != NULL ? other->argument : NULL);
+        }
+    }
+    return status;
+#endif
 }
 
 /* Threads to come: threading asks for a profile function when it starts one. */
@@ -403,12 +420,8 @@ static PyObject *stop_call_tracer(PyObject *self, PyObject *unused)
     }
     call_tracer_running = false;
     end_all();
-    int hooks = set_hooks(false);
-    while (others != NULL) { /* of threads that are gone */
-        displaced *other = others;
-        others = other->next;
-        free_displaced(other);
-    }
+    int hooks = clear_hooks();
+    free_displaced();
     return set_threading(false) == 0 && hooks == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -425,7 +438,7 @@ static PyObject *start_call_tracer(PyObject *self, PyObject *unused)
     call_tracer_running = true;
     run = run + 1 != 0 ? run + 1 : 1;
     call_tracer_catch_up(PyThreadState_Get());
-    if (set_hooks(true) != 0) {
+    if (set_hooks() != 0) {
         stacks_error error = stacks_error_aside();
         Py_XDECREF(stop_call_tracer(NULL, NULL));
         PyErr_Clear();

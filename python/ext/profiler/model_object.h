@@ -82,24 +82,24 @@ PyObject *model_raise(mtprof_status status, const char *path);
 /* Raises KeyError(key), whatever the key is. Returns NULL. */
 PyObject *model_key_error(PyObject *key);
 /* Makes the columns, without the GIL. -1: an exception. */
-int model_prepare(model_object *model);
+int model_prepare(model_object *self);
 /* A column; NULL where it was not recorded. -1: an exception. */
-int model_column(model_object *model, enum mtprof_column_id id, const void **data);
+int model_column(model_object *self, enum mtprof_column_id id, const void **data);
 /* A text of the library as a str; bytes that are no UTF-8 become U+FFFD. */
 PyObject *model_text(mtprof_text text);
 /* The str of a name: one object per name and model. A new reference. */
-PyObject *model_name(model_object *model, uint32_t name);
+PyObject *model_name(model_object *self, uint32_t name);
 /* Whether the event stands in the list of events. */
-bool model_lists(const model_object *model, uint32_t index);
+bool model_lists(const model_object *self, uint32_t index);
 /* Whether its time is that of a device. */
-bool model_is_device_work(const model_object *model, uint32_t index);
+bool model_is_device_work(const model_object *self, uint32_t index);
 /* The device work that an event launched itself. -1: an exception. */
-int model_kernels(model_object *model, uint32_t index, const uint32_t **kernels, uint32_t *n);
+int model_kernels(model_object *self, uint32_t index, const uint32_t **kernels, uint32_t *n);
 /* A dict of a struct of counters (model_facts.c). */
-PyObject *model_info_dict(model_object *model);
-PyObject *model_findings_dict(model_object *model);
-PyObject *model_health_dict(model_object *model);
-PyObject *model_metadata_dict(const model_object *model, uint32_t metadata);
+PyObject *model_info_dict(model_object *self);
+PyObject *model_findings_dict(model_object *self);
+PyObject *model_health_dict(model_object *self);
+PyObject *model_metadata_dict(const model_object *self, uint32_t metadata);
 PyObject *model_trace_metadata(model_object *self, PyObject *ignored);
 
 /* ---- events (event_object.c) ---- */

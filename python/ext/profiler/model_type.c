@@ -219,6 +219,9 @@ static bool is_launched(const model_object *self, const uint32_t *link, uint32_t
 
 static int make_kernels(model_object *self, const uint32_t *link)
 {
+    if (self->kernel_starts != NULL) { /* another thread was here while this one had no GIL */
+        return 0;
+    }
     uint32_t *starts = PyMem_Calloc((size_t)self->n + 2, sizeof starts[0]);
     uint32_t *kernels = PyMem_Calloc((size_t)self->n + 1, sizeof kernels[0]);
     if (starts == NULL || kernels == NULL) {

@@ -38,11 +38,32 @@ struct module_level {
 static struct {
     module_entry *entries; /* open addressing, at most half full; the GIL's */
     size_t count, capacity;
+    uint64_t serial;    /* given last */
     PyObject *numbers;  /* class name -> how many were called */
     PyObject *children; /* "_modules" */
 } table;
 
 /* ---- modules ---- */
+
+/* Whether the object is still the one a weak reference was made for. */
+static bool is_alive(PyObject *weak, PyObject *module)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *object = NULL;
+    (void)PyWeakref_GetRef(weak, &object);
+    Py_XDECREF(object); /* the caller holds the one it compares with */
+    return object == module;
+#else
+    return PyWeakref_GET_OBJECT(weak) == module;
+#endif
+}
+
+static const char *class_name(PyObject *object)
+{
+    const char *name = Py_TYPE(object)->tp_name;
+    const char *dot = strrchr(name, '.');
+    return dot != NULL ? dot + 1 : name;
+}
 
 PyObject **module_table_take(size_t *count)
 {
@@ -105,8 +126,7 @@ static bool next_number(PyObject *module, uint32_t *number)
     if (table.numbers == NULL) {
         table.numbers = PyDict_New();
     }
-    PyObject *name =
-        table.numbers != NULL ? PyUnicode_FromString(_PyType_Name(Py_TYPE(module))) : NULL;
+    PyObject *name = table.numbers != NULL ? PyUnicode_FromString(class_name(module)) : NULL;
     PyObject *before = name != NULL ? PyDict_GetItemWithError(table.numbers, name) : NULL;
     *number = before != NULL ? (uint32_t)PyLong_AsUnsignedLong(before) : 0;
     PyObject *after = PyErr_Occurred() == NULL ? PyLong_FromUnsignedLong(*number + 1ul) : NULL;
@@ -130,7 +150,8 @@ static module_entry *add(PyObject *module)
     Py_XDECREF(entry->weak); /* of one that died here; it has no callback */
     Py_XDECREF(entry->text);
     PyMem_RawFree(entry->site);
-    *entry = (module_entry){.address = module, .weak = weak, .number = number};
+    *entry =
+        (module_entry){.address = module, .weak = weak, .serial = ++table.serial, .number = number};
     table.count += is_new;
     return entry;
 }
@@ -142,7 +163,7 @@ module_entry *module_table_entry(PyObject *module)
         return NULL;
     }
     module_entry *entry = find(table.entries, table.capacity, module);
-    if (entry->weak != NULL && module_weak_is(entry->weak, module)) {
+    if (entry->weak != NULL && is_alive(entry->weak, module)) {
         return entry;
     }
     int collecting = PyGC_Disable(); /* this may be asked for in the middle of a walk */
@@ -156,10 +177,18 @@ module_entry *module_table_entry(PyObject *module)
     return entry;
 }
 
+uint64_t module_table_serial(PyObject *module)
+{
+    const module_entry *entry =
+        table.capacity > 0 ? find(table.entries, table.capacity, module) : NULL;
+    return entry != NULL && entry->weak != NULL && is_alive(entry->weak, module) ? entry->serial
+                                                                                 : 0;
+}
+
 size_t module_entry_name(const module_entry *entry, PyObject *module, char *text, size_t size)
 {
-    int length = snprintf(text, size, "nn.Module: %s_%u", _PyType_Name(Py_TYPE(module)),
-                          (unsigned)entry->number);
+    int length =
+        snprintf(text, size, "nn.Module: %s_%u", class_name(module), (unsigned)entry->number);
     return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
 }
 
@@ -248,17 +277,17 @@ static bool put_name(path_text *path, PyObject *holder, PyObject *module, int de
 static PyObject *make_path(const module_level *above, PyObject *module)
 {
     path_text path = {.length = 0, .visits = SEARCH_VISITS};
-    const char *class_name = _PyType_Name(Py_TYPE(module));
+    const char *of_class = class_name(module);
     if (above == NULL) {
         put_text(&path, "TOP");
     } else {
         put(&path, PyBytes_AS_STRING(above->text), (size_t)PyBytes_GET_SIZE(above->text));
         if (!put_name(&path, above->module, module, SEARCH_DEPTH)) {
-            put_text(&path, class_name); /* nobody has it: a variable, an argument */
+            put_text(&path, of_class); /* nobody has it: a variable, an argument */
         }
     }
     put_text(&path, "(");
-    put_text(&path, class_name);
+    put_text(&path, of_class);
     put_text(&path, ")::forward.");
     return PyBytes_FromStringAndSize(path.text, (Py_ssize_t)path.length);
 }

@@ -60,8 +60,8 @@ PyObject *profile_call_end(profile_object *self, mtprof_status status)
  * Calls that may replace the results' session; not while save() reads it elsewhere.
  *
  * begins: a step's annotation may begin in it. With stacks it has one only if the GIL is kept: L1
- * gives way then, for calls of a few microseconds. Nobody waits for us meanwhile who could have
- * what we wait for: a callback of another thread turns us away (EBUSY) before it asks for the GIL.
+ * gives way then, for calls of some microseconds, and only where no other call is under way:
+ * holding the GIL we must not wait for somebody who may need it.
  */
 static PyObject *change(PyObject *object, mtprof_status (*function)(mtprof_profile *), bool begins)
 {
@@ -75,7 +75,8 @@ static PyObject *change(PyObject *object, mtprof_status (*function)(mtprof_profi
         return NULL;
     }
     self->changes++;
-    PyThreadState *released = begins && self->with_stack ? NULL : PyEval_SaveThread();
+    bool keep = begins && self->with_stack && self->calls == 1;
+    PyThreadState *released = keep ? NULL : PyEval_SaveThread();
     mtprof_status status = function(profile);
     if (released != NULL) {
         PyEval_RestoreThread(released);

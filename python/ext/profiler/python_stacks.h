@@ -93,6 +93,7 @@ void code_table_counts(size_t *codes, size_t *places, size_t *aside);
 typedef struct module_entry {
     PyObject *address; /* borrowed: only to be compared */
     PyObject *weak;
+    uint64_t serial;   /* no other entry ever has it */
     PyObject *text;    /* its path below the module that called it last; NULL: not asked for yet */
     uint32_t under;    /* that one's path */
     uint32_t path;     /* `text` as a string of the process */
@@ -104,22 +105,12 @@ typedef struct module_entry {
 /* The entry of a module that is alive, made on first sight; NULL: no memory, or it cannot be held
  * weakly. Valid until the next one is asked for. */
 module_entry *module_table_entry(PyObject *module);
+/* The serial of the entry of a module, 0: it has none. Cheap. */
+uint64_t module_table_serial(PyObject *module);
 /* Its frame, "nn.Module: Linear_0"; 0: no memory. */
 uint32_t module_entry_frame(module_entry *entry, PyObject *module);
 /* The same as text, cut to size. Returns the length. */
 size_t module_entry_name(const module_entry *entry, PyObject *module, char *text, size_t size);
-/* Whether the object is still the one a weak reference was made for. */
-static inline bool module_weak_is(PyObject *weak, PyObject *module)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    PyObject *object = NULL;
-    (void)PyWeakref_GetRef(weak, &object);
-    Py_XDECREF(object); /* the caller holds the one it compares with */
-    return object == module;
-#else
-    return PyWeakref_GET_OBJECT(weak) == module;
-#endif
-}
 /* Takes the table's weak references away: an array, its length in *count; NULL: none. */
 PyObject **module_table_take(size_t *count);
 /* The path where the calling thread is; 0: in no module. Needs no GIL. */

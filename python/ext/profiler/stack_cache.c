@@ -43,7 +43,7 @@ struct stack_walk {
     uint32_t *nodes;
     struct {
         uint32_t at;
-        PyObject *weak;     /* borrowed of the table; NULL: to be looked up each time */
+        uint64_t serial;    /* of its entry in the table; 0: none, to be asked for each time */
     } modules[MODULES_MAX]; /* which of the places are modules' calls */
     struct {
         const void *place;
@@ -165,8 +165,8 @@ static uint32_t count_same(const stack_walk *walk, uint32_t count)
     for (uint32_t i = 0; i < walk->n_modules && walk->modules[i].at < same; i++) { /* C3 */
         uint32_t at = walk->modules[i].at;
         PyObject *self = frames_first_local(walk->frames[first + at]);
-        PyObject *weak = walk->modules[i].weak;
-        if (self == NULL || weak == NULL || !module_weak_is(weak, self)) {
+        uint64_t serial = walk->modules[i].serial;
+        if (self == NULL || serial == 0 || module_table_serial(self) != serial) {
             same = at;
         }
     }
@@ -180,7 +180,7 @@ static uint32_t module_frame(stack_walk *walk, const void *frame, uint32_t at)
     module_entry *entry = self != NULL ? module_table_entry(self) : NULL;
     uint32_t id = entry != NULL ? module_entry_frame(entry, self) : PLACE_HIDDEN;
     walk->modules[walk->n_modules].at = at;
-    walk->modules[walk->n_modules].weak = id != PLACE_HIDDEN ? entry->weak : NULL;
+    walk->modules[walk->n_modules].serial = id != PLACE_HIDDEN ? entry->serial : 0;
     walk->n_modules++;
     return id;
 }

@@ -14,8 +14,6 @@ enum {
     MAX_SHOWN = 32 /* arguments */
 };
 
-uint64_t mt_next_sequence(void) __attribute__((weak));
-
 static PyObject *sites; /* name -> address of the site */
 
 /* The site of a name; NULL: too many of them, or no memory. */
@@ -118,7 +116,7 @@ mtprof_token function_trace_begin(PyObject *cls, PyObject *args, bool graph)
             values[op.n_inputs++] = shown_number(arg);
         }
     }
-    if (graph && mt_next_sequence != NULL) {
+    if (graph) {
         op.fields |= MTPROF_OP_SEQUENCE;
         op.sequence = mt_next_sequence();
     }

@@ -172,8 +172,8 @@ static int bind_keywords(const op_overload *overload, const op_call *call, mt_va
             continue;
         }
         if ((*given >> at & 1) != 0) {
-            /* "self" of a method has no name that a caller could know. */
-            bool hidden = call->method && at == 0;
+            /* "self" of a method has no name that a caller could know, and one name is enough. */
+            bool hidden = (call->method && at == 0) || !same_name(name, overload->params[at].name);
             return misfit(failure, hidden ? MISFIT_UNKNOWN : MISFIT_TWICE, name);
         }
         int fits = op_argument(&overload->params[at], object, &values[at], scratch);

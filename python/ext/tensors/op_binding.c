@@ -24,6 +24,57 @@ static void hold_lists(const op_overload *overload, const mt_value *values, bool
     }
 }
 
+/* As torch's messages call them. */
+static const char *type_word(const mt_tensor *tensor)
+{
+    static const char *const words[MT_DTYPE_COUNT] = {
+        [MT_DTYPE_BOOL] = "Bool", [MT_DTYPE_U8] = "Byte",    [MT_DTYPE_I32] = "Int",
+        [MT_DTYPE_I64] = "Long",  [MT_DTYPE_F16] = "Half",   [MT_DTYPE_BF16] = "BFloat16",
+        [MT_DTYPE_F32] = "Float", [MT_DTYPE_F64] = "Double",
+    };
+    return words[mt_tensor_dtype(tensor)];
+}
+
+static PyObject *shape_list(const mt_tensor *tensor)
+{
+    PyObject *size = size_from_ints(mt_tensor_sizes(tensor), mt_tensor_n_dims(tensor));
+    PyObject *list = size == NULL ? NULL : PySequence_List(size);
+    Py_XDECREF(size);
+    return list;
+}
+
+/* A tensor of another shape takes the result over; torch warns where elements are lost. */
+static PyObject *resize_out(mt_tensor *from, PyObject *out)
+{
+    mt_tensor *to = tensor_of(out);
+    if (mt_tensor_numel(to) > 0) {
+        PyObject *had = shape_list(to), *needed = had == NULL ? NULL : shape_list(from);
+        int status =
+            needed == NULL
+                ? -1
+                : PyErr_WarnFormat(PyExc_UserWarning, 1,
+                                   "An output with one or more elements was resized since it "
+                                   "had shape %R, which does not match the required output "
+                                   "shape %R.",
+                                   had, needed);
+        Py_XDECREF(had);
+        Py_XDECREF(needed);
+        if (status != 0) {
+            return NULL;
+        }
+    }
+    mt_value args[3] = {value_tensor(from), value_dtype(mt_tensor_dtype(to)),
+                        value_device(mt_tensor_device(to))};
+    PyObject *converted = tensors_call_named("to", args, 3);
+    int status = converted == NULL ? MT_OK : mt_tensor_set_data(to, tensor_of(converted));
+    if (converted == NULL || status != MT_OK) {
+        Py_XDECREF(converted);
+        return status != MT_OK ? tensors_raise(status) : NULL;
+    }
+    Py_DECREF(converted);
+    return Py_NewRef(out);
+}
+
 /* The result goes into a tensor that the caller gave. */
 static PyObject *write_out(const op_set *set, PyObject *result, PyObject *out)
 {
@@ -38,16 +89,14 @@ static PyObject *write_out(const op_set *set, PyObject *result, PyObject *out)
                             set->name);
     }
     if (mt_dtype_category(mt_tensor_dtype(from)) > mt_dtype_category(mt_tensor_dtype(to))) {
-        return PyErr_Format(
-            PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
-            mt_dtype_name(mt_tensor_dtype(from)), mt_dtype_name(mt_tensor_dtype(to)));
+        return PyErr_Format(PyExc_RuntimeError,
+                            "result type %s can't be cast to the desired output type %s",
+                            type_word(from), type_word(to));
     }
     uint32_t n_dims = mt_tensor_n_dims(from);
     if (n_dims != mt_tensor_n_dims(to) ||
         memcmp(mt_tensor_sizes(from), mt_tensor_sizes(to), n_dims * sizeof(int64_t)) != 0) {
-        return PyErr_Format(PyExc_NotImplementedError,
-                            "%U(): out= of another shape than the result's is not implemented",
-                            set->name);
+        return resize_out(from, out);
     }
     mt_value args[2] = {value_tensor(to), value_tensor(from)};
     return tensors_call_named("copy_", args, 2);

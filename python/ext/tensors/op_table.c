@@ -78,9 +78,9 @@ static uint8_t type_of(const char *text)
  * none, except roll's. */
 static uint8_t spread_of(const char *op, const char *param)
 {
-    static const char *const shapes[] = {"size",        "shape",       "dims",
-                                         "sizes",       "repeats",     "normalized_shape",
-                                         "split_sizes", "input_sizes", "output_mask"};
+    static const char *const shapes[] = {
+        "size",        "shape",       "dims",        "sizes", "repeats", "normalized_shape",
+        "split_sizes", "input_sizes", "output_mask", "pad"};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         if (strcmp(shapes[i], param) == 0 && strcmp(op, "roll") != 0) {
             return 0;

@@ -80,6 +80,9 @@ static int take_slice(entries *e, PyObject *key)
         return -1;
     }
     if (e->dim >= mt_tensor_n_dims(tensor)) {
+        if (!e->single && mt_tensor_n_dims(tensor) > 0 && start == 0 && step == 1) {
+            return 0; /* behind a second ellipsis, which torch does not refuse */
+        }
         PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
         return -1;
     }

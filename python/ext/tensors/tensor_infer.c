@@ -4,8 +4,6 @@
  */
 #include "tensors/tensor_infer.h"
 
-#include <string.h>
-
 /* numpy.ndarray and numpy.generic, once somebody else has imported numpy; NULL before. They live as
  * long as the process: numpy cannot be unloaded. */
 static PyObject *array_type;

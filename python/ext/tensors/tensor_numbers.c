@@ -73,29 +73,48 @@ static void swap(mt_value *values)
     values[1] = first;
 }
 
-/* A number in front as a tensor of no dimensions, in the type in which a number takes part. */
+/* The type in which a number takes part beside a tensor: the tensor's, unless the number is of a
+ * higher category. */
+static mt_dtype type_beside(const mt_value *number, const mt_tensor *beside)
+{
+    mt_dtype dtype = mt_tensor_dtype(beside);
+    mt_category category = number->kind == MT_KIND_BOOL  ? MT_CATEGORY_BOOL
+                           : number->kind == MT_KIND_INT ? MT_CATEGORY_INT
+                                                         : MT_CATEGORY_REAL;
+    if (mt_dtype_category(dtype) >= category) {
+        return dtype;
+    }
+    return category == MT_CATEGORY_INT ? MT_DTYPE_I64 : mt_default_dtype();
+}
+
+/* A number in front as a tensor of no dimensions. */
 static int tensor_from_number(mt_value *number, const mt_tensor *beside)
 {
-    mt_dtype dtype = number->kind == MT_KIND_BOOL  ? MT_DTYPE_BOOL
-                     : number->kind == MT_KIND_INT ? MT_DTYPE_I64
-                                                   : MT_DTYPE_F64;
+    union {
+        bool truth;
+        uint8_t u8;
+        int32_t i32;
+        int64_t i64;
+        float f32;
+        double f64;
+    } element = {.i64 = 0};
+    bool is_real = number->kind == MT_KIND_REAL;
+    int64_t integer = is_real ? 0 : number->of.integer;
+    double real = is_real ? number->of.real : (double)number->of.integer;
+    mt_dtype dtype = type_beside(number, beside);
+    switch (dtype) {
+    case MT_DTYPE_BOOL: element.truth = integer != 0; break;
+    case MT_DTYPE_U8: element.u8 = (uint8_t)integer; break;
+    case MT_DTYPE_I32: element.i32 = (int32_t)integer; break;
+    case MT_DTYPE_I64: element.i64 = integer; break;
+    case MT_DTYPE_F32: element.f32 = (float)real; break;
+    default: /* half types are no types to compute in: the op says so */
+        dtype = MT_DTYPE_F64;
+        element.f64 = real;
+        break;
+    }
     mt_tensor *made = NULL;
-    int status = mt_tensor_from_data(&number->of, dtype, NULL, 0, MT_CPU, &made);
-    mt_dtype wanted = dtype;
-    if (dtype == MT_DTYPE_F64) {
-        wanted = mt_dtype_category(mt_tensor_dtype(beside)) == MT_CATEGORY_REAL
-                     ? mt_tensor_dtype(beside)
-                     : mt_default_dtype();
-    }
-    if (status == MT_OK && wanted != dtype) {
-        double real = number->of.real;
-        float narrow = (float)real;
-        if (wanted == MT_DTYPE_F32) {
-            mt_tensor_release(made);
-            made = NULL;
-            status = mt_tensor_from_data(&narrow, wanted, NULL, 0, MT_CPU, &made);
-        }
-    }
+    int status = mt_tensor_from_data(&element, dtype, NULL, 0, MT_CPU, &made);
     if (status != MT_OK) {
         tensors_raise(status);
         return -1;
@@ -290,7 +309,8 @@ PyObject *tensor_compare(PyObject *self, PyObject *other, int operation)
     }
     PyObject *array = is_operand == 0 ? tensor_from_array(other) : NULL;
     if (array != NULL) {
-        PyObject *result = tensor_compare(self, array, operation);
+        values[1] = value_tensor(tensor_of(array));
+        PyObject *result = operator_call(ops[operation], values, 2);
         Py_DECREF(array);
         return result;
     }

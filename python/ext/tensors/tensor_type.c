@@ -214,19 +214,11 @@ static mt_tensor *new_of_data(PyObject *data)
     if (make == NULL) {
         return NULL;
     }
-    PyObject *made =
-        PyObject_CallFunctionObjArgs(make, data, tensors.dtypes[mt_default_dtype()], NULL);
-    if (made == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        /* torch.tensor()'s dtype is for keywords only. */
-        PyErr_Clear();
-        PyObject *args = PyTuple_Pack(1, data);
-        PyObject *named = Py_BuildValue("{s:O}", "dtype", tensors.dtypes[mt_default_dtype()]);
-        if (args != NULL && named != NULL) {
-            made = PyObject_Call(make, args, named);
-        }
-        Py_XDECREF(args);
-        Py_XDECREF(named);
-    }
+    PyObject *args = PyTuple_Pack(1, data);
+    PyObject *named = Py_BuildValue("{s:O}", "dtype", tensors.dtypes[mt_default_dtype()]);
+    PyObject *made = args == NULL || named == NULL ? NULL : PyObject_Call(make, args, named);
+    Py_XDECREF(args);
+    Py_XDECREF(named);
     Py_DECREF(make);
     if (made == NULL) {
         return NULL;

@@ -51,7 +51,8 @@ static int start(PyObject *module)
     };
     static bool started;
     if (started) {
-        PyErr_SetString(PyExc_ImportError, "mindtorch_v2: one interpreter of a process may load it");
+        PyErr_SetString(PyExc_ImportError,
+                        "mindtorch_v2: one interpreter of a process may load it");
         return -1;
     }
     started = true;

@@ -5,8 +5,9 @@ from .function import Function
 from .grad_mode import (enable_grad, inference_mode, is_inference_mode_enabled, no_grad,  # noqa: F401
                         set_grad_enabled)
 
-__all__ = ["Function", "Variable", "backward", "grad", "gradcheck", "gradgradcheck", "no_grad", "enable_grad",
-           "set_grad_enabled", "inference_mode", "function", "grad_mode", "graph", "profiler", "profiler_util"]
+__all__ = ["Function", "Variable", "backward", "grad", "gradcheck", "gradgradcheck", "no_grad",
+           "enable_grad", "set_grad_enabled", "inference_mode", "function", "grad_mode", "graph",
+           "profiler", "profiler_util"]
 
 _Tensor = _C.Tensor
 
@@ -18,7 +19,8 @@ def _as_tuple(given, what):
     try:
         return tuple(given)
     except TypeError:
-        raise TypeError(f"{what} must be a Tensor or a sequence of them, not {type(given).__name__}") from None
+        raise TypeError(f"{what} must be a Tensor or a sequence of them, "
+                        f"not {type(given).__name__}") from None
 
 
 def _gradients(given, count, what):
@@ -48,12 +50,14 @@ def _accumulate(tensor, grad, create_graph):
             tensor.grad += grad
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None,
+             inputs=None):
     """Adds d tensors / d leaf to the gradient of every leaf, or of `inputs` alone."""
     if grad_variables is not None:
         import warnings
 
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning,
+                      stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
                                "`backward()`. Please only use `grad_tensors`.")

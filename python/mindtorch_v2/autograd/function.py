@@ -47,9 +47,9 @@ class Function(metaclass=FunctionMeta):
     """Derive from it, define forward and backward as static methods, and call apply()."""
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"{type(self).__name__} should not be instantiated. Methods on autograd functions are "
-                           "all static, so you should invoke them on the class itself: "
-                           f"{type(self).__name__}.apply(...)")
+        name = type(self).__name__
+        raise RuntimeError(f"{name} should not be instantiated. Methods on autograd functions are all "
+                           f"static, so you should invoke them on the class itself: {name}.apply(...)")
 
     @staticmethod
     def forward(*args, **kwargs):

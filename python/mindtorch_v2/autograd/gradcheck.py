@@ -23,13 +23,13 @@ def _checked(inputs):
 
     checked = [i for i, x in enumerate(inputs) if isinstance(x, _C.Tensor) and x.requires_grad]
     if not checked:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have "
-                         "requires_grad=True.")
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them "
+                         "have requires_grad=True.")
     for i in checked:
         if inputs[i].dtype is not _C.float64:
-            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. "
-                          "This check will likely fail if all the inputs are not of double precision floating "
-                          "point or complex.", stacklevel=3)
+            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or "
+                          "complex. This check will likely fail if all the inputs are not of double "
+                          "precision floating point or complex.", stacklevel=3)
     return checked
 
 
@@ -94,8 +94,8 @@ def _compare(func, inputs, checked, options):
 
 def gradcheck(func, inputs, *, eps=1e-06, atol=1e-05, rtol=0.001, raise_exception=True, nondet_tol=0.0,
               check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
-              check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False,
-              masked=None):
+              check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True,
+              fast_mode=False, masked=None):
     """Whether backward through func agrees with finite differences, element by element.
 
     What it does not do: forward mode, batched gradients, the fast mode (`fast_mode` runs the full check).
@@ -126,8 +126,9 @@ def _repeat(func, inputs, checked, tolerance):
         return [x for rows in run for row in rows for grad in row for x in (grad or ())]
 
     if any(abs(a - b) > tolerance for a, b in zip(*map(numbers, runs))):
-        raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output "
-                             f"multiple times gives different values. The tolerance for nondeterminism was {tolerance}.")
+        raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and "
+                             "grad_output multiple times gives different values. The tolerance for "
+                             f"nondeterminism was {tolerance}.")
 
 
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-06, atol=1e-05, rtol=0.001, raise_exception=True,

@@ -12,7 +12,8 @@ GradientEdge = namedtuple("GradientEdge", ["node", "output_nr"])
 def get_gradient_edge(tensor):
     """The node that gets the tensor's gradient."""
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require "
+                           "gradients")
     if tensor.grad_fn is None:
         # An op on the leaf leads to the node that accumulates for it.
         from .grad_mode import enable_grad

@@ -12,7 +12,7 @@ import warnings
 
 import mindtorch_v2 as torch
 
-from ._rows import ops
+from .._C import ops
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
@@ -48,20 +48,18 @@ def _shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     if key.dim() != query.dim() or value.dim() != query.dim():
         raise AssertionError(
             f"For {kind} `query`, expected `key` and `value` to be {query.dim()}-D but found {key.dim()}-D "
-            "and "
-            f"{value.dim()}-D tensors respectively"
+            f"and {value.dim()}-D tensors respectively"
         )
     if key_padding_mask is not None and key_padding_mask.dim() != query.dim() - 1:
         raise AssertionError(
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.dim() - 1}-D but found "
-            f"{key_padding_mask.dim()}-D tensor instead"
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.dim() - 1}-D but "
+            f"found {key_padding_mask.dim()}-D tensor instead"
         )
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
             raise AssertionError(
                 f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
-                f"{attn_mask.dim()}-D "
-                "tensor instead"
+                f"{attn_mask.dim()}-D tensor instead"
             )
         if not batched and attn_mask.dim() == 3:
             expected = (num_heads, query.shape[0], key.shape[0])

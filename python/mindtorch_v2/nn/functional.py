@@ -11,7 +11,7 @@ import warnings
 import mindtorch_v2 as torch
 
 from . import _reduction
-from ._rows import ops, row
+from .._C import ops
 
 # ---- products, convolutions ----
 
@@ -70,44 +70,18 @@ def pad(input, pad, mode="constant", value=None):
     """Adds `value` (default 0) around; pad = (left, right, top, bottom, ...) from the last dimension on."""
     if mode not in ("constant", "circular", "replicate", "reflect"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    if mode == "constant" and (native := row("pad")) is not None:
-        return native(input, pad, mode, value)
-    if len(pad) % 2:
-        raise ValueError("Padding length must be divisible by 2")
-    if len(pad) // 2 > input.dim():
-        raise ValueError("Padding length too large")
     if mode == "constant":
-        return _pad_constant(input, pad, 0 if value is None else value)
+        return ops.pad(input, pad, mode, value)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) // 2 > input.dim():
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding "
+            f"length {len(pad)} and input of dimension {input.dim()}"
+        )
     if value is not None and value != 0:
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
     return _pad_picked(input, pad, mode)
-
-
-def _pad_constant(input, pad, value):
-    for place in range(len(pad) // 2):
-        dim = input.dim() - 1 - place
-        before, after = pad[2 * place], pad[2 * place + 1]
-        size = input.shape[dim] + before + after
-        if size < 0:
-            raise RuntimeError(
-                f"The input size {input.shape[dim]}, plus negative padding {before} and {after}, resulted "
-                "in a "
-                "negative output size, which is invalid. Check dimension "
-                f"{dim} of your input."
-            )
-        if before < 0 or after < 0:
-            input = input.narrow(dim, max(-before, 0), input.shape[dim] + min(before, 0) + min(after, 0))
-        if before > 0:
-            input = torch.cat([_filled_like(input, dim, before, value), input], dim)
-        if after > 0:
-            input = torch.cat([input, _filled_like(input, dim, after, value)], dim)
-    return input
-
-
-def _filled_like(input, dim, size, value):
-    shape = list(input.shape)
-    shape[dim] = size
-    return torch.full(shape, value, dtype=input.dtype, device=input.device)
 
 
 def _pad_picked(input, pad, mode):
@@ -119,7 +93,7 @@ def _pad_picked(input, pad, mode):
         limit = {"circular": size, "reflect": size - 1, "replicate": math.inf}[mode]
         if before > limit or after > limit:
             raise RuntimeError(
-                f"Padding size should be less than the corresponding input dimension, but got: padding "
+                "Padding size should be less than the corresponding input dimension, but got: padding "
                 f"({before}, {after}) at dimension {dim} of input {list(input.shape)}"
             )
         picked = []
@@ -162,14 +136,8 @@ def max_pool1d_with_indices(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
     """Largest values over windows of the last dimension, and where they are."""
-    if (native := row("max_pool1d_with_indices")) is not None:
-        return tuple(native(input, kernel_size, _stride_or_empty(stride), padding, dilation, ceil_mode))
-    one = [_pair_of(v, 1)[0] for v in (kernel_size, padding, dilation)]
-    step = one[0] if stride is None or stride == [] else _pair_of(stride, 1)[0]
-    output, indices = ops.max_pool2d_with_indices(
-        input.unsqueeze(-2), (1, one[0]), (1, step), (0, one[1]), (1, one[2]), ceil_mode
-    )
-    return output.squeeze(-2), indices.squeeze(-2)
+    stride = _stride_or_empty(stride)
+    return tuple(ops.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode))
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -236,30 +204,11 @@ def _check_probability(p):
 def dropout(input, p=0.5, training=True, inplace=False):
     """Zeroes elements with probability p and scales the others by 1 / (1 - p)."""
     _check_probability(p)
-    if not inplace:
-        return ops.dropout(input, p, training)
-    if (native := row("dropout_")) is not None:
-        return native(input, p, training)
-    return input.mul_(_drop_mask(input, input.shape, p)) if training and p > 0 else input
-
-
-def _drop_mask(input, shape, p):
-    if p == 1:
-        return torch.zeros(shape, dtype=input.dtype, device=input.device)
-    mask = torch.empty(shape, dtype=input.dtype, device=input.device)
-    return mask.bernoulli_(1 - p).div_(1 - p)
+    return ops.dropout_(input, p, training) if inplace else ops.dropout(input, p, training)
 
 
 def _feature_dropout(input, p, training, inplace):
-    native = row("feature_dropout_" if inplace else "feature_dropout")
-    if native is not None:
-        return native(input, p, training)
-    if input.dim() < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    if not training or p == 0:
-        return input
-    mask = _drop_mask(input, tuple(input.shape[:2]) + (1,) * (input.dim() - 2), p)
-    return input.mul_(mask) if inplace else input * mask
+    return ops.feature_dropout_(input, p, training) if inplace else ops.feature_dropout(input, p, training)
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
@@ -268,9 +217,8 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d "
-            "exists "
-            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
-            "optional batch dimension (i.e. 2D or 3D inputs)."
+            "exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel "
+            "dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
         )
     if input.dim() == 3:
         return _feature_dropout(input, p, training, inplace)
@@ -284,35 +232,25 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     if input.dim() not in (3, 4):
         warnings.warn(
             f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will "
-            "result in an "
-            "error in a future release. To retain the behavior and silence this warning, please use dropout "
-            "instead. Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial "
-            "dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
+            "result in an error in a future release. To retain the behavior and silence this warning, "
+            "please use dropout instead. Note that dropout2d exists to provide channel-wise dropout on "
+            "inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. "
+            "3D or 4D inputs).",
             stacklevel=2,
         )
     elif input.dim() == 3:
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
-            "behavior is "
-            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior "
-            "will "
-            "change in a future release to interpret the input as one without a batch dimension, i.e. shape "
-            "(C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using dropout1d "
-            "instead.",
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel dim. "
+            "This behavior will change in a future release to interpret the input as one without a batch "
+            "dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please "
+            "switch to using dropout1d instead.",
             stacklevel=2,
         )
     return _feature_dropout(input, p, training, inplace)
 
 
 # ---- activations ----
-
-
-def _in_place(name, run, input):
-    """An activation that overwrites its input: the row NAME, or the plain one and a copy."""
-    native = row(name)
-    if native is not None:
-        return native
-    return lambda *_: input.copy_(run(input.clone()))
 
 
 def relu(input, inplace=False):
@@ -326,37 +264,23 @@ relu_ = ops.relu_
 def leaky_relu(input, negative_slope=0.01, inplace=False):
     """x where positive, negative_slope * x elsewhere."""
     if inplace:
-        run = _in_place("leaky_relu_", lambda x: ops.leaky_relu(x, negative_slope), input)
-        return run(input, negative_slope)
+        return ops.leaky_relu_(input, negative_slope)
     return ops.leaky_relu(input, negative_slope)
 
 
 def elu(input, alpha=1.0, inplace=False):
     """x where positive, alpha * (exp(x) - 1) elsewhere."""
-    if inplace:
-        return _in_place("elu_", lambda x: ops.elu(x, alpha), input)(input, alpha)
-    return ops.elu(input, alpha)
+    return ops.elu_(input, alpha) if inplace else ops.elu(input, alpha)
 
 
 def selu(input, inplace=False):
     """elu with the constants that keep mean and variance."""
-    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-    native = row("selu_" if inplace else "selu")
-    if native is not None:
-        return native(input)
-    result = ops.elu(input.clone() if inplace else input, alpha) * scale
-    return input.copy_(result) if inplace else result
+    return ops.selu_(input) if inplace else ops.selu(input)
 
 
 def celu(input, alpha=1.0, inplace=False):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
-    native = row("celu_" if inplace else "celu")
-    if native is not None:
-        return native(input, alpha)
-    if alpha == 0:
-        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    result = ops.elu((input.clone() if inplace else input) / alpha) * alpha
-    return input.copy_(result) if inplace else result
+    return ops.celu_(input, alpha) if inplace else ops.celu(input, alpha)
 
 
 def gelu(input, approximate="none"):
@@ -366,19 +290,12 @@ def gelu(input, approximate="none"):
 
 def silu(input, inplace=False):
     """x * sigmoid(x)."""
-    if inplace:
-        return _in_place("silu_", ops.silu, input)(input)
-    return ops.silu(input)
+    return ops.silu_(input) if inplace else ops.silu(input)
 
 
 def mish(input, inplace=False):
     """x * tanh(softplus(x))."""
-    native = row("mish_" if inplace else "mish")
-    if native is not None:
-        return native(input)
-    source = input.clone() if inplace else input
-    result = source * ops.tanh(ops.softplus(source))
-    return input.copy_(result) if inplace else result
+    return ops.mish_(input) if inplace else ops.mish(input)
 
 
 def sigmoid(input):
@@ -406,51 +323,32 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if inplace:
-        run = _in_place("hardtanh_", lambda x: ops.hardtanh(x, min_val, max_val), input)
-        return run(input, min_val, max_val)
+        return ops.hardtanh_(input, min_val, max_val)
     return ops.hardtanh(input, min_val, max_val)
 
 
 def relu6(input, inplace=False):
     """hardtanh between 0 and 6."""
-    native = row("relu6_" if inplace else "relu6")
-    if native is not None:
-        return native(input)
-    return hardtanh(input, 0.0, 6.0, inplace)
+    return ops.relu6_(input) if inplace else ops.relu6(input)
 
 
 def hardsigmoid(input, inplace=False):
     """relu6(x + 3) / 6."""
-    native = row("hardsigmoid_" if inplace else "hardsigmoid")
-    if native is not None:
-        return native(input)
-    result = ops.hardtanh((input.clone() if inplace else input) + 3, 0, 6) / 6
-    return input.copy_(result) if inplace else result
+    return ops.hardsigmoid_(input) if inplace else ops.hardsigmoid(input)
 
 
 def hardswish(input, inplace=False):
     """x * relu6(x + 3) / 6."""
-    native = row("hardswish_" if inplace else "hardswish")
-    if native is not None:
-        return native(input)
-    source = input.clone() if inplace else input
-    result = source * ops.hardtanh(source + 3, 0, 6) / 6
-    return input.copy_(result) if inplace else result
+    return ops.hardswish_(input) if inplace else ops.hardswish(input)
 
 
 def threshold(input, threshold, value, inplace=False):
     """x where it is larger than the threshold, value elsewhere."""
-    native = row("threshold_" if inplace else "threshold")
-    if native is not None:
-        return native(input, threshold, value)
-    below = input <= threshold
-    return input.masked_fill_(below, value) if inplace else input.masked_fill(below, value)
+    return ops.threshold_(input, threshold, value) if inplace else ops.threshold(input, threshold, value)
 
 
 def prelu(input, weight):
     """x where positive, weight * x elsewhere; one weight, or one a channel."""
-    if (native := row("prelu")) is not None:
-        return native(input, weight)
     if weight.numel() > 1:
         channels = input.shape[1] if input.dim() > 1 else 1
         if weight.numel() != channels:
@@ -465,16 +363,7 @@ def prelu(input, weight):
 
 def glu(input, dim=-1):
     """First half times sigmoid of the second."""
-    if input.dim() == 0:
-        raise RuntimeError("glu does not support scalars because halving size must be even")
-    if (native := row("glu")) is not None:
-        return native(input, dim)
-    size = input.shape[dim]
-    if size % 2:
-        place = dim % input.dim()
-        raise RuntimeError(f"Halving dimension must be even, but dimension {place} is size {size}")
-    first, second = input.chunk(2, dim)
-    return first * second.sigmoid()
+    return ops.glu(input, dim)
 
 
 def softsign(input):
@@ -537,20 +426,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """x / sqrt(mean(x^2) + eps) over the last dimensions, then weight."""
-    if (native := row("rms_norm")) is not None:
-        return native(input, normalized_shape, weight, eps)
-    shape = tuple(normalized_shape)
-    if tuple(input.shape[-len(shape) :]) != shape:
-        raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*, "
-            f"{', '.join(map(str, shape))}], "
-            f"but got input of size{list(input.shape)}"
-        )
-    if eps is None:
-        eps = torch.finfo(input.dtype).eps
-    dims = tuple(range(-len(shape), 0))
-    result = input * (input.pow(2).mean(dims, keepdim=True) + eps).rsqrt()
-    return result if weight is None else result * weight
+    return ops.rms_norm(input, normalized_shape, weight, eps)
 
 
 def _verify_batch_size(size):
@@ -575,20 +451,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     shape = list(input.shape)
-    _verify_batch_size([shape[0] * shape[1] // num_groups, num_groups] + shape[2:])
-    if (native := row("group_norm")) is not None:
-        return native(input, num_groups, weight, bias, eps)
-    if shape[1] % num_groups:
-        raise RuntimeError(
-            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
-            f"{shape} and num_groups={num_groups}"
-        )
-    grouped = input.reshape(shape[0], num_groups, -1)
-    result = ops.layer_norm(grouped, (grouped.shape[2],), None, None, eps).reshape(shape)
-    per_channel = (shape[1],) + (1,) * (len(shape) - 2)
-    if weight is not None:
-        result = result * weight.reshape(per_channel)
-    return result if bias is None else result + bias.reshape(per_channel)
+    if num_groups > 0:
+        _verify_batch_size([shape[0] * shape[1] // num_groups, num_groups] + shape[2:])
+    return ops.group_norm(input, num_groups, weight, bias, eps)
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
@@ -642,17 +507,10 @@ def _warn_sizes(input, target):
     if target.size() != input.size():
         warnings.warn(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
-            "This "
-            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same "
-            "size.",
+            "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
+            "same size.",
             stacklevel=3,
         )
-
-
-def _broadcast(input, target):
-    if (native := row("broadcast_tensors")) is not None:
-        return native([input, target])
-    return (input, target) if input.shape == target.shape else torch.broadcast_tensors(input, target)
 
 
 def _weighted(loss, weight, input, reduction):
@@ -674,7 +532,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     _warn_sizes(input, target)
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    input, target = _broadcast(input, target)
+    input, target = ops.broadcast_tensors([input, target])
     if weight is not None:
         return _weighted((input - target).pow(2), weight, input, reduction)
     return ops.mse_loss(input, target, _reduction.get_enum(reduction))
@@ -685,7 +543,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     _warn_sizes(input, target)
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    input, target = _broadcast(input, target)
+    input, target = ops.broadcast_tensors([input, target])
     if weight is not None:
         return _weighted((input - target).abs(), weight, input, reduction)
     return ops.l1_loss(input, target, _reduction.get_enum(reduction))
@@ -696,7 +554,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     _warn_sizes(input, target)
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    input, target = _broadcast(input, target)
+    input, target = ops.broadcast_tensors([input, target])
     if beta == 0.0:
         return ops.l1_loss(input, target, _reduction.get_enum(reduction))
     if beta < 0:
@@ -707,19 +565,14 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Square below delta, delta times absolute value above."""
     _warn_sizes(input, target)
-    input, target = _broadcast(input, target)
+    input, target = ops.broadcast_tensors([input, target])
     number = _reduction.get_enum(reduction)
-    if delta <= 0:
-        raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    native = row("huber_loss")
-    if native is None:
-        def native(input, target, reduction, delta):  # the same but for a factor
-            return ops.smooth_l1_loss(input, target, reduction, delta) * delta
     if weight is None:
-        return native(input, target, number, delta)
+        return ops.huber_loss(input, target, number, delta)
+    loss = ops.huber_loss(input, target, 0, delta)
     if reduction == "mean":  # here torch divides by the count, not by the weights' sum
-        return _weighted(native(input, target, 0, delta), weight, input, "none").mean()
-    return _weighted(native(input, target, 0, delta), weight, input, reduction)
+        return _weighted(loss, weight, input, "none").mean()
+    return _weighted(loss, weight, input, reduction)
 
 
 def cross_entropy(
@@ -750,8 +603,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     number = _reduction_of(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
-            "deprecated. Please ensure they have the same size."
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) "
+            "is deprecated. Please ensure they have the same size."
         )
     if weight is not None and weight.shape != target.shape:
         weight = weight.expand(torch.broadcast_shapes(weight.shape, target.shape))
@@ -774,29 +627,17 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         reduction = _reduction.legacy_get_string(size_average, reduce)
     if reduction == "mean":
         warnings.warn(
-            "reduction: 'mean' divides the total loss by both the batch size and the support size."
-            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
-            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            "reduction: 'mean' divides the total loss by both the batch size and the support "
+            "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.",
             stacklevel=2,
         )
     number = _reduction.get_enum("sum" if reduction == "batchmean" else reduction)
-    if (native := row("kl_div")) is not None:
-        loss = native(input, target, number, log_target=log_target)
-    else:
-        loss = _kl_div(input, target, number, log_target)
+    loss = ops.kl_div(input, target, number, log_target=log_target)
     if reduction == "batchmean" and input.dim() != 0:
         loss = loss / input.size()[0]
     return loss
-
-
-def _kl_div(input, target, number, log_target):
-    if log_target:
-        loss = target.exp() * (target - input)
-    else:
-        positive = target > 0  # 0 log 0 is 0, and so is its gradient
-        known = torch.where(positive, target, 1.0)
-        loss = torch.where(positive, target * known.log(), 0.0) - target * input
-    return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
 
 
 # ---- distances ----
@@ -804,8 +645,6 @@ def _kl_div(input, target, number, log_target):
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """x1 . x2 / (|x1| |x2|) along dim; each norm at least eps."""
-    if (native := row("cosine_similarity")) is not None:
-        return native(x1, x2, dim, eps)
     first = x1 / ops.linalg_vector_norm(x1, 2, [dim], True).clamp_min(eps)
     second = x2 / ops.linalg_vector_norm(x2, 2, [dim], True).clamp_min(eps)
     return (first * second).sum(dim)
@@ -826,8 +665,7 @@ def pixel_shuffle(input, upscale_factor):
     if channels % (factor * factor):
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-            "upscale_factor, "
-            f"but input.size(-3)={channels} is not divisible by {factor * factor}"
+            f"upscale_factor, but input.size(-3)={channels} is not divisible by {factor * factor}"
         )
     parted = input.reshape(*lead, channels // factor**2, factor, factor, height, width)
     n = len(lead)

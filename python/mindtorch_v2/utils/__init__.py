@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.utils: data loading and the handles of hooks."""
 
-from . import hooks
+from . import dlpack, hooks
 
-__all__ = ["data", "hooks"]
+__all__ = ["data", "dlpack", "hooks"]
 
 
 def __getattr__(name):

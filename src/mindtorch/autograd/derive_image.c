@@ -134,15 +134,30 @@ int mt__convolution_twice(mt__backward *b)
 /* ---- pools
  * ---------------------------------------------------------------------------------------- */
 
-int mt__max_pool_backward(mt__backward *b)
+/* window: kernel, stride, padding, dilation; they are shown, the indices tell all. */
+static int max_pool_gradient(mt__backward *b, const mt_value *window, bool ceil_mode)
 {
     if (b->grads[0] == NULL || !mt__wants(b, 0)) {
         return MT_OK;
     }
-    MT_TRY(mt_max_pool2d_with_indices_backward(b->grads[0], b->args[0].of.tensor,
-                                               b->results[1].of.tensor, mt__bw_temp(b)));
+    MT_TRY(mt_max_pool2d_with_indices_backward(
+        b->grads[0], b->args[0].of.tensor, window[0].of.ints, window[0].count, window[1].of.ints,
+        window[1].count, window[2].of.ints, window[2].count, window[3].of.ints, window[3].count,
+        ceil_mode, b->results[1].of.tensor, mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
     return MT_OK;
+}
+
+int mt__max_pool_backward(mt__backward *b)
+{
+    return max_pool_gradient(b, &b->args[1], b->args[5].of.integer != 0);
+}
+
+/* Windows of several sizes: none is told. */
+int mt__adaptive_max_pool_backward(mt__backward *b)
+{
+    const mt_value none[4] = {{.kind = MT_KIND_INTS}};
+    return max_pool_gradient(b, none, false);
 }
 
 /* What was scattered by indices is gathered by them. */
@@ -151,7 +166,7 @@ int mt__max_pool_twice(mt__backward *b)
     if (!mt__wants(b, 0)) {
         return MT_OK;
     }
-    mt_tensor *indices = b->args[2].of.tensor;
+    mt_tensor *indices = b->args[7].of.tensor;
     mt_tensor **planes = mt__bw_temp(b);
     mt_tensor **places = mt__bw_temp(b);
     mt_tensor **found = mt__bw_temp(b);

@@ -79,18 +79,30 @@ static int right_gradient(mt__backward *b, product p, mt_tensor *grad, mt_tensor
     return turn(b, p.batched, *out, out);
 }
 
-static int product_backward(mt__backward *b, product p, const mt_scalar *alpha)
+static int give_left(mt__backward *b, product p, const mt_scalar *alpha)
 {
     mt_tensor *grad;
-    if (mt__wants(b, p.a)) {
-        MT_TRY(left_gradient(b, p, b->grads[0], &grad));
-        MT_TRY(give_scaled(b, p.a, grad, alpha));
+    if (!mt__wants(b, p.a)) {
+        return MT_OK;
     }
-    if (mt__wants(b, p.b)) {
-        MT_TRY(right_gradient(b, p, b->grads[0], &grad));
-        MT_TRY(give_scaled(b, p.b, grad, alpha));
+    MT_TRY(left_gradient(b, p, b->grads[0], &grad));
+    return give_scaled(b, p.a, grad, alpha);
+}
+
+static int give_right(mt__backward *b, product p, const mt_scalar *alpha)
+{
+    mt_tensor *grad;
+    if (!mt__wants(b, p.b)) {
+        return MT_OK;
     }
-    return MT_OK;
+    MT_TRY(right_gradient(b, p, b->grads[0], &grad));
+    return give_scaled(b, p.b, grad, alpha);
+}
+
+static int product_backward(mt__backward *b, product p, const mt_scalar *alpha)
+{
+    MT_TRY(give_left(b, p, alpha));
+    return give_right(b, p, alpha);
 }
 
 /* beta times the gradient, summed to the addend's shape. */
@@ -111,12 +123,16 @@ static int addend_backward(mt__backward *b, const mt_scalar *beta)
 
 int mt__mm_backward(mt__backward *b)
 {
-    return product_backward(b, (product){.a = 0, .b = 1}, NULL);
+    const product p = {.a = 0, .b = 1};
+    MT_TRY(give_right(b, p, NULL)); /* in this order in torch's profiles */
+    return give_left(b, p, NULL);
 }
 
 int mt__bmm_backward(mt__backward *b)
 {
-    return product_backward(b, (product){.batched = true, .a = 0, .b = 1}, NULL);
+    const product p = {.batched = true, .a = 0, .b = 1};
+    MT_TRY(give_right(b, p, NULL));
+    return give_left(b, p, NULL);
 }
 
 int mt__addmm_backward(mt__backward *b)

@@ -509,7 +509,10 @@ mtprof_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grads)
 int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in)
 {
     mtprof_token token = mt__node_scope_inner(node, grads);
+    bool before = mt__thread.in_formula;
+    mt__thread.in_formula = node->kind == MT_NODE_OP; /* a user's own has numbers like any code */
     int status = run_node(node, grads, wanted, grads_in);
+    mt__thread.in_formula = before;
     mt__trace_end(token);
     return status == MT_OK ? check_grads(node, wanted, grads_in) : status;
 }

@@ -19,7 +19,9 @@ static int make_grad(mt_tensor *tensor, mt_tensor *gradient, size_t i, mt__root 
         }
         bool disabled = mt__thread.grad_disabled;
         mt__thread.grad_disabled = true;
-        int status = mt_ones_like(tensor, &root->grad);
+        const int64_t preserve = 1; /* as torch asks for it */
+        int status =
+            mt_ones_like_with(tensor, &preserve, MT_DTYPE_NONE, MT_DEVICE_NONE, &root->grad);
         mt__thread.grad_disabled = disabled;
         return status;
     }

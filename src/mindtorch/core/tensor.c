@@ -269,6 +269,11 @@ void mt_tensor_release(mt_tensor *tensor)
     }
 }
 
+uint32_t mt_tensor_use_count(const mt_tensor *tensor)
+{
+    return atomic_load_explicit(&tensor->refs, memory_order_acquire);
+}
+
 uint64_t mt_tensors_alive(void)
 {
     mt__cache_sums sums;

@@ -11,7 +11,8 @@
 typedef struct mt__thread_state {
     bool grad_disabled;      /* grad mode, inverted so that zero is the beginning */
     uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
-    uint32_t reserved;
+    bool in_formula;         /* a derivative is being computed: numbers are not Python's */
+    uint8_t reserved[3];
     uint64_t sequence; /* of the next node made on this thread */
 } mt__thread_state;
 

@@ -9,15 +9,18 @@
 
 #include "base/compiler.h"
 #include "mindtorch/core/tensor_impl.h"
+#include "mindtorch/core/thread_state.h"
 
 #include <string.h>
 
 /* By MT_SHOW_* less MT_SHOW_CONSTANT. */
 static const mt_value constants[] = {
     {.kind = MT_KIND_NONE},
-    {.kind = MT_KIND_BOOL},
+    {.kind = MT_KIND_BOOL, .of.integer = 0},
+    {.kind = MT_KIND_BOOL, .of.integer = 1},
     {.kind = MT_KIND_INT, .of.integer = 0},
     {.kind = MT_KIND_INT, .of.integer = 1},
+    {.kind = MT_KIND_INT, .of.integer = 4},
 };
 
 /* ---- values ---- */
@@ -127,8 +130,9 @@ static_assert(MT_SHOWN_NONE == (int)MT_KIND_NONE && MT_SHOWN_BOOL == (int)MT_KIN
 
 MT_INLINE void put_value(mt__trace_words *w, const mt_value *value, bool strides)
 {
-    uint32_t n_words = w->n_words;
-    uint32_t n_scalars = w->n_scalars;
+    /* One by one: a load of both at once waits for the two stores that were made of them. */
+    uint32_t n_words = __atomic_load_n(&w->n_words, __ATOMIC_RELAXED);
+    uint32_t n_scalars = __atomic_load_n(&w->n_scalars, __ATOMIC_RELAXED);
     bool fits;
     if (value->kind == MT_KIND_TENSOR) {
         fits = put_tensor(w, value->of.tensor, strides);
@@ -156,27 +160,72 @@ static bool is_number(const mt_value *value)
     return value->kind >= MT_KIND_BOOL && value->kind <= MT_KIND_REAL;
 }
 
-MT_INLINE bool is_for(const mt__shown *line, const mt_value *args)
+static bool is_integer(const mt_value *value, int64_t number)
+{
+    return is_number(value) && (value->kind == MT_KIND_REAL ? value->of.real == (double)number
+                                                            : value->of.integer == number);
+}
+
+static MT_NOINLINE bool is_for(const mt__shown *line, const mt_value *args)
 {
     const mt_value *arg = &args[line->argument];
     switch ((mt__shown_when)line->when) {
     case MT_SHOWN_ALWAYS: return true;
     case MT_SHOWN_GIVEN: return arg->kind != MT_KIND_NONE;
     case MT_SHOWN_NOT_GIVEN: return arg->kind == MT_KIND_NONE;
-    case MT_SHOWN_NUMBER: return is_number(arg);
+    case MT_SHOWN_IS_ZERO: return is_integer(arg, 0);
+    case MT_SHOWN_IS_ONE: return is_integer(arg, 1);
+    case MT_SHOWN_IS_NOT_ONE: return !is_integer(arg, 1);
     default: return false;
     }
 }
 
-static void put_shown(mt__trace_words *w, const uint8_t *codes, const mt_value *args, bool strides)
+/* Integers of one kind: BOOL or INT. ints: NULL for zeros. */
+static bool put_integers(mt__trace_words *w, uint64_t kind, const int64_t *ints, uint32_t count)
 {
-    for (; *codes != MT_SHOW_END; codes++) {
-        const mt_value *value = (*codes & MT_SHOW_CONSTANT) != 0
-                                    ? &constants[*codes & ~MT_SHOW_CONSTANT]
-                                    : &args[*codes & MT_SHOW_ARG_MASK];
-        if ((*codes & (MT_SHOW_CONSTANT | MT_SHOW_WRAPPED)) == MT_SHOW_WRAPPED &&
-            is_number(value)) {
-            (void)put_wrapped(w, value);
+    if (w->n_words + 1 + count > MT_TRACE_WORDS || w->n_scalars + count > MT_TRACE_SCALARS) {
+        return put_none(w);
+    }
+    w->words[w->n_words++] = MT_SHOWN_LIST | (uint64_t)count << 32;
+    for (uint32_t i = 0; i < count; i++) {
+        (void)put_number(w, kind, ints == NULL ? 0 : (uint64_t)ints[i]);
+    }
+    return true;
+}
+
+/* One entry of a line that is not simply an argument. */
+static MT_NOINLINE void put_way(mt__trace_words *w, uint32_t way, const mt_value *arg,
+                                const mt_value *args, bool strides)
+{
+    bool is_list = arg->kind == MT_KIND_INTS;
+    if (is_number(arg) &&
+        (way == MT_SHOW_SAVED || (way == MT_SHOW_WRAPPED && !mt__thread.in_formula))) {
+        (void)put_wrapped(w, arg);
+    } else if (way == MT_SHOW_TYPE_OF && arg->kind == MT_KIND_TENSOR) {
+        (void)put_number(w, MT_SHOWN_INT, torch_types[arg->of.tensor->dtype]);
+    } else if (way == MT_SHOW_BOOLS && is_list) {
+        (void)put_integers(w, MT_SHOWN_BOOL, arg->of.ints, arg->count);
+    } else if (way == MT_SHOW_ZEROS && is_list) {
+        (void)put_integers(w, MT_SHOWN_INT, NULL, arg->count);
+    } else if (way == MT_SHOW_BIAS_OF && is_list && arg->count == 3) {
+        int64_t outputs = arg->of.ints[2] != 0 ? args[2].of.tensor->sizes[0] : 0;
+        (void)put_integers(w, MT_SHOWN_INT, &outputs, 1);
+    } else {
+        put_value(w, arg, strides);
+    }
+}
+
+MT_INLINE void put_shown(mt__trace_words *w, const uint8_t *codes, const mt_value *args,
+                         bool strides)
+{
+    for (uint32_t code; (code = *codes) != MT_SHOW_END; codes++) {
+        bool constant = MT_UNLIKELY((code & MT_SHOW_CONSTANT) != 0);
+        const mt_value *value = constant ? &constants[code & ~(uint32_t)MT_SHOW_CONSTANT]
+                                         : &args[code & MT_SHOW_ARG_MASK];
+        uint32_t way = constant ? MT_SHOW_ARG : code & MT_SHOW_WAY_MASK;
+        if (MT_UNLIKELY(way != MT_SHOW_ARG &&
+                        (value->kind != MT_KIND_TENSOR || way == MT_SHOW_TYPE_OF))) {
+            put_way(w, way, value, args, strides);
         } else {
             put_value(w, value, strides);
         }
@@ -191,7 +240,7 @@ void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
     if (MT_LIKELY((row->flags & MT_OP_USER) == 0)) {
         const mt__shown *line = mt__shown_inputs[row->op];
         for (int i = 0; i < MT_SHOWN_LINES && line[i].when != MT_SHOWN_NEVER; i++) {
-            if (is_for(&line[i], args)) {
+            if (line[i].when == MT_SHOWN_ALWAYS || is_for(&line[i], args)) {
                 put_shown(words, line[i].codes, args, strides);
                 return;
             }
@@ -207,6 +256,9 @@ void mt__tensor_words(mt_tensor *const *tensors, uint32_t count, bool strides,
 {
     words->n_words = 0;
     words->n_scalars = 0;
+    while (count > 0 && tensors[count - 1] == NULL) {
+        count--; /* torch does not show what is missing at the end */
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (!put_tensor(words, tensors[i], strides)) {
             (void)put_none(words);

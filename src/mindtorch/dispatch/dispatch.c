@@ -269,14 +269,20 @@ static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *s
     return mt__trace_shown_begin(site, &words, payload);
 }
 
+MT_INLINE bool is_unnumbered(const mt__op_row *row)
+{
+    return (row->flags & MT_OP_USER) == 0 && mt__shown_unnumbered[row->op];
+}
+
 /* Begins the op with what the recording wants of it. */
 MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *site, uint32_t wants)
 {
     mtprof_op payload = {
         .struct_size = sizeof(payload),
-        .fields = mt__thread.grad_disabled || mt__thread.below_autograd != 0
-                      ? 0
-                      : (uint32_t)MTPROF_OP_SEQUENCE,
+        .fields =
+            mt__thread.grad_disabled || mt__thread.below_autograd != 0 || is_unnumbered(call->row)
+                ? 0
+                : (uint32_t)MTPROF_OP_SEQUENCE,
         .sequence = mt__thread.sequence,
     };
     if ((wants & MTPROF_WANT_MEMORY) != 0) {

@@ -100,3 +100,16 @@ int mt__run_embedding_dense_backward(mt__call *call)
     MT_TRY(flat_indices(call, indices, &args.tensors[2]));
     return mt__kernel(call, &args);
 }
+
+int mt__run_embedding_backward(mt__call *call)
+{
+    if (mt__arg_bool(call, 4) || mt__arg_bool(call, 5)) {
+        return mtb_fail(MT_ENOTSUP, "embedding_backward(): %s is not supported",
+                        mt__arg_bool(call, 4) ? "scale_grad_by_freq" : "sparse");
+    }
+    mt_tensor *out = NULL;
+    MT_TRY(mt_embedding_dense_backward(mt__arg_tensor(call, 0), mt__arg_tensor(call, 1),
+                                       mt__arg_int(call, 2), mt__arg_int(call, 3), &out));
+    mt__give(call, 0, out);
+    return MT_OK;
+}

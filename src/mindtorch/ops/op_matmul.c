@@ -181,39 +181,56 @@ int mt__run_matmul(mt__call *call)
 /* ---- linear, outer ----------------------------------------------------------------------------
  */
 
+/* Contiguous rows of any number of dimensions with a bias: views around addmm, as torch has them.
+ */
+static int linear_folded(mt__call *call, mt_tensor *input, mt_tensor *weight, mt_tensor *bias)
+{
+    mt__shape shape = mt__tensor_shape(input);
+    int64_t columns = shape.sizes[shape.n_dims - 1];
+    int64_t rows = 1;
+    for (uint32_t i = 0; i + 1 < shape.n_dims; i++) {
+        rows *= shape.sizes[i];
+    }
+    mt_tensor **folded = mt__temp(call);
+    mt_tensor **turned = mt__temp(call);
+    mt_tensor **flat = mt__temp(call);
+    mt_tensor *out = NULL;
+    MT_TRY(mt_view(input, (const int64_t[]){rows, columns}, 2, folded));
+    MT_TRY(mt_t(weight, turned));
+    MT_TRY(mt_addmm(bias, *folded, *turned, flat));
+    shape.sizes[shape.n_dims - 1] = (*flat)->sizes[1];
+    MT_TRY(mt_view(*flat, shape.sizes, shape.n_dims, &out));
+    mt__give(call, 0, out);
+    return MT_OK;
+}
+
 int mt__run_linear(mt__call *call)
 {
     mt_tensor *input = call->args[0].of.tensor;
     mt_tensor *weight = call->args[1].of.tensor;
     mt_tensor *bias = mt__arg_tensor(call, 2);
     MT_TRY(check_dims(call, input, weight));
+    if (bias != NULL && input->n_dims != 2 && bias->n_dims <= 1 && input->contiguous) {
+        return linear_folded(call, input, weight, bias);
+    }
     mt_tensor **turned = mt__temp(call);
     MT_TRY(mt_t(weight, turned));
     mt_tensor *out = NULL;
-    if (bias == NULL) { /* a scope of its own in traces, as in torch's */
-        MT_TRY(mt_matmul(input, *turned, &out));
-        mt__give(call, 0, out);
-        return MT_OK;
-    }
-    if (input->n_dims == 2) {
+    if (bias != NULL && input->n_dims == 2) {
         MT_TRY(mt_addmm(bias, input, *turned, &out));
-        mt__give(call, 0, out);
-        return MT_OK;
-    }
-    if (bias->n_dims > 1) { /* spread over rows before they are folded */
+    } else if (bias == NULL) { /* a scope of its own in traces, as in torch's */
+        MT_TRY(mt_matmul(input, *turned, &out));
+    } else if (bias->n_dims > 1) { /* it may widen the result */
         mt_tensor **product = mt__temp(call);
         MT_TRY(mt_matmul(input, *turned, product));
         MT_TRY(mt_add(*product, bias, &out));
+    } else {
+        MT_TRY(mt_matmul(input, *turned, &out));
         mt__give(call, 0, out);
-        return MT_OK;
+        return mt_add_(out, bias);
     }
-    mt_tensor *rows;
-    MT_TRY(fold_rows(call, input, &rows));
-    mt_tensor **flat = mt__temp(call);
-    MT_TRY(mt_addmm(bias, rows, *turned, flat));
-    mt__shape shape = mt__tensor_shape(input);
-    shape.sizes[shape.n_dims - 1] = (*flat)->sizes[1];
-    return give_viewed(call, *flat, &shape);
+    mt__give(call, 0, out);
+    return MT_OK;
 }
 
 int mt__run_outer(mt__call *call)

@@ -271,8 +271,9 @@ static MT_NOINLINE int open_slot(mtprof__grouper *grouper, uint32_t name, uint32
         wanted.key = mtprof_model_name(grouper->model, wanted.name);
     }
     const char *pattern = grouper->options.name;
-    if (!mtprof_averages_lists(text) || (pattern != NULL && !mtprof__pattern_matches(pattern, text) &&
-                             !mtprof__pattern_matches(pattern, wanted.key))) {
+    if (!mtprof_averages_lists(text) ||
+        (pattern != NULL && !mtprof__pattern_matches(pattern, text) &&
+         !mtprof__pattern_matches(pattern, wanted.key))) {
         return 0;
     }
     return find_base(grouper, &wanted, event, base);

@@ -200,10 +200,10 @@ static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t p
 }
 
 /* What a process is called: what the trace says, else its main thread's name, which is the
- * program's unless somebody changed it. */
-static mtprof_text process_name(const mtprof__chrome *chrome, int64_t pid)
+ * program's unless somebody changed it. Empty: unknown. */
+static mtprof_text known_process_name(const mtprof__chrome *chrome, int64_t pid)
 {
-    mtprof_text name = {"process", 7};
+    mtprof_text name = {"", 0};
     mtprof_track track;
     for (uint32_t i = 0; mtprof_model_track(chrome->model, i, &track); i++) {
         if (track.device != 0 || track.pid != pid) {
@@ -216,7 +216,14 @@ static mtprof_text process_name(const mtprof__chrome *chrome, int64_t pid)
             name = track.name;
         }
     }
-    return name;
+    bool is_own = chrome->job->info.foreign == 0 && pid == (int64_t)chrome->job->info.pid;
+    return name.length == 0 && is_own ? chrome->model->process_name : name;
+}
+
+static mtprof_text process_name(const mtprof__chrome *chrome, int64_t pid)
+{
+    mtprof_text name = known_process_name(chrome, pid);
+    return name.length > 0 ? name : (mtprof_text){"process", 7};
 }
 
 static void write_process(mtprof__chrome *chrome, int64_t pid, mtprof_text name, const char *label,
@@ -228,21 +235,31 @@ static void write_process(mtprof__chrome *chrome, int64_t pid, mtprof_text name,
     write_name_event(chrome, "process_sort_index", pid, 0, NULL, sort);
 }
 
-static void write_thread(mtprof__chrome *chrome, const mtprof__chrome_track *track,
-                         const mtprof_track *info)
+/* A thread that nobody named shows its process's name, which the system gives it. */
+static void write_thread(mtprof__chrome *chrome, int64_t pid, int64_t tid, mtprof_text name)
 {
     char text[256];
     int n;
-    if (!track->is_thread) {
-        n = snprintf(text, sizeof text, "stream %lld ", (long long)track->tid);
-    } else if (info->name.length > 0) {
-        n = snprintf(text, sizeof text, "thread %lld (%.*s)", (long long)track->tid,
-                     (int)(info->name.length < 128 ? info->name.length : 128), info->name.bytes);
-    } else {
-        n = snprintf(text, sizeof text, "thread %lld", (long long)track->tid);
+    if (name.length == 0 && chrome->job->info.foreign == 0) {
+        name = known_process_name(chrome, pid);
     }
-    mtprof_text name = {text, (size_t)n};
-    write_name_event(chrome, "thread_name", track->pid, track->tid, &name, 0);
+    if (name.length > 0) {
+        n = snprintf(text, sizeof text, "thread %lld (%.*s)", (long long)tid,
+                     (int)(name.length < 128 ? name.length : 128), name.bytes);
+    } else {
+        n = snprintf(text, sizeof text, "thread %lld", (long long)tid);
+    }
+    mtprof_text shown = {text, (size_t)n};
+    write_name_event(chrome, "thread_name", pid, tid, &shown, 0);
+    write_name_event(chrome, "thread_sort_index", pid, tid, NULL, tid);
+}
+
+static void write_stream(mtprof__chrome *chrome, const mtprof__chrome_track *track)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, "stream %lld ", (long long)track->tid);
+    mtprof_text shown = {text, (size_t)n};
+    write_name_event(chrome, "thread_name", track->pid, track->tid, &shown, 0);
     write_name_event(chrome, "thread_sort_index", track->pid, track->tid, NULL, track->tid);
 }
 
@@ -262,6 +279,7 @@ static bool is_first_of_process(const mtprof__chrome *chrome, size_t index)
 static void write_processes(mtprof__chrome *chrome)
 {
     mtprof_track info;
+    bool any_thread = false;
     int64_t last_pid = -1; /* threads of one process stand together: spares most searches */
     for (size_t i = 0; i < chrome->n_tracks; i++) {
         const mtprof__chrome_track *track = &chrome->tracks[i];
@@ -282,7 +300,47 @@ static void write_processes(mtprof__chrome *chrome)
             write_process(chrome, track->pid, name, label, SORT_DEVICES + track->pid);
         }
         last_pid = track->is_thread ? track->pid : last_pid;
-        write_thread(chrome, track, &info);
+        if (track->is_thread) {
+            write_thread(chrome, track->pid, track->tid, info.name);
+        } else {
+            write_stream(chrome, track);
+        }
+        any_thread = any_thread || track->is_thread;
+    }
+    int64_t pid = (int64_t)chrome->job->info.pid;
+    if (!any_thread && pid > 0) { /* nothing happened: who it did not happen to */
+        write_process(chrome, pid, process_name(chrome, pid), "CPU", pid);
+        write_thread(chrome, pid, pid, (mtprof_text){"", 0});
+    }
+}
+
+/* MindTorch's readers look for what the user told among the events. */
+static void write_user_metadata(mtprof__chrome *chrome)
+{
+    static const char *const others[] = {"process_name", "process_labels", "process_sort_index",
+                                         "thread_name",  "host_name",      "thread_sort_index",
+                                         "trace_id"};
+    mtb_writer *writer = chrome->writer;
+    mtprof_metadatum item;
+    for (uint32_t i = 0; mtprof_model_metadata(chrome->model, i, &item); i++) {
+        bool shown = !is_own_key(chrome, item.key);
+        for (size_t k = 0; k < MT_COUNT(others) && shown; k++) {
+            shown = item.key.length != strlen(others[k]) ||
+                    memcmp(item.key.bytes, others[k], item.key.length) != 0;
+        }
+        if (!shown) {
+            continue;
+        }
+        mtb_write_literal(writer, "{\"name\": ");
+        mtb_write_json(writer, item.key.bytes, item.key.length);
+        mtb_write_literal(writer, ", \"ph\": \"M\", \"cat\": \"metadata\", \"ts\": ");
+        mtprof__chrome_write_ns(chrome,
+                                mtprof__chrome_since_base(chrome, chrome->job->info.start_ns));
+        mtb_write_literal(writer, ", \"pid\": ");
+        mtb_write_i64(writer, (int64_t)chrome->job->info.pid);
+        mtb_write_literal(writer, ", \"tid\": 0, \"args\": {\"value\": ");
+        mtprof__json_write_metadatum(writer, &item);
+        mtb_write_literal(writer, "}},\n");
     }
 }
 
@@ -293,6 +351,9 @@ void mtprof__chrome_trailer(mtprof__chrome *chrome)
     int64_t start = mtprof__chrome_since_base(chrome, job->info.start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, job->info.end_ns);
     write_processes(chrome);
+    if (chrome->mindtorch) {
+        write_user_metadata(chrome);
+    }
     mtb_write_literal(writer, "{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");
     mtprof__chrome_write_ns(chrome, start);
     mtb_write_literal(writer, ", \"dur\": ");

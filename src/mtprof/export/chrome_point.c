@@ -46,11 +46,27 @@ static void write_name(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_write_json(chrome->writer, event->name_text.bytes, event->name_text.length);
 }
 
-static void write_index_and_step(mtb_writer *writer, const mtprof__event *event)
+/* Allocations are numbered behind all that begins, where it is known how many those are. */
+static uint64_t index_of_alloc(mtprof__chrome *chrome, const mtprof__event *event)
 {
     if (event->index != UINT64_MAX) {
+        return event->index;
+    }
+    if (chrome->next_point == 0) {
+        mtprof_trace_info info = {.struct_size = sizeof info};
+        const mtprof_reader *reader = chrome->model->reader;
+        bool counted = reader != NULL && mtprof_reader_info(reader, &info) == MTPROF_OK;
+        uint64_t begins = counted ? info.health[MTPROF_HEALTH_BEGINS] : 0;
+        chrome->next_point = begins != 0 ? begins : UINT64_MAX;
+    }
+    return chrome->next_point != UINT64_MAX ? chrome->next_point++ : UINT64_MAX;
+}
+
+static void write_index_and_step(mtb_writer *writer, const mtprof__event *event, uint64_t index)
+{
+    if (index != UINT64_MAX) {
         mtb_write_literal(writer, ", \"Ev Idx\": ");
-        mtb_write_u64(writer, event->index);
+        mtb_write_u64(writer, index);
     }
     if (event->step >= 0) {
         mtb_write_literal(writer, ", \"step\": ");
@@ -82,7 +98,7 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_write_i64(writer, event->allocated);
     mtb_write_literal(writer, ", \"Total Reserved\": ");
     mtb_write_i64(writer, event->reserved_bytes < 0 ? 0 : event->reserved_bytes);
-    write_index_and_step(writer, event);
+    write_index_and_step(writer, event, index_of_alloc(chrome, event));
     /* 0: of no scope, whatever the time says. Where an id may be two events', time must do. */
     if (!chrome->model->two_id_families || event->owner == 0) {
         mtb_write_literal(writer, ", \"correlation_id\": ");
@@ -100,7 +116,7 @@ static void write_instant(mtprof__chrome *chrome, const mtprof__event *event)
     write_place(chrome, event);
     mtb_write_literal(writer, ", \"args\": {\"parent_id\": ");
     mtb_write_u64(writer, event->parent);
-    write_index_and_step(writer, event);
+    write_index_and_step(writer, event, event->index);
     if (event->payload != NULL && (event->payload->fields & MTPROF__HAS_METADATA) != 0) {
         mtprof__chrome_metadata(chrome, event->payload,
                                 MTPROF__KEY_BIT(PARENT_ID) | MTPROF__KEY_BIT(EV_IDX) |

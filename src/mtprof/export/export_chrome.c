@@ -55,12 +55,14 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
     set_base(chrome);
     MT_TRY(mtprof__chrome_text_init(chrome));
     MT_TRY(mtprof__chrome_forward_init(chrome));
+    MT_TRY(mtprof__chrome_modules_init(chrome));
     return set_device_types(chrome);
 }
 
 static void chrome_fini(mtprof__chrome *chrome)
 {
     mtprof__chrome_frames_fini(chrome);
+    mtprof__chrome_modules_fini(chrome);
     mtprof__chrome_forward_fini(chrome);
     mtprof__chrome_text_fini(chrome);
 }
@@ -110,6 +112,14 @@ static void write_end(mtprof__chrome *chrome, const mtprof__event *event)
     chrome->job->report.events++;
 }
 
+/* Where modules were recorded: the event as it is to be shown. */
+static MT_NOINLINE void write_end_in_module(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    mtprof__event shown;
+    mtprof__payload payload;
+    write_end(chrome, mtprof__chrome_modules_end(chrome, event, &shown, &payload));
+}
+
 static void write_span(mtprof__chrome *chrome, const mtprof__event *event)
 {
     switch (event->kind) {
@@ -131,6 +141,9 @@ static int write_event(mtprof__chrome *chrome, const mtprof__event *event)
         if (chrome->rebuild_frames || event->kind == MTPROF_EVENT_FUNCTION) {
             mtprof__chrome_frames_begin(chrome, event);
         }
+        if (chrome->modules != NULL) {
+            mtprof__chrome_modules_begin(chrome, event);
+        }
         return MTPROF_OK;
     }
     if (MT_UNLIKELY(!chrome->first_written)) {
@@ -139,8 +152,10 @@ static int write_event(mtprof__chrome *chrome, const mtprof__event *event)
             MT_TRY(write_first(chrome));
         }
     }
-    if (MT_LIKELY(event->edge == MTPROF__EDGE_END)) {
+    if (MT_LIKELY(event->edge == MTPROF__EDGE_END && chrome->modules == NULL)) {
         write_end(chrome, event);
+    } else if (event->edge == MTPROF__EDGE_END) {
+        write_end_in_module(chrome, event);
     } else if (event->edge == MTPROF__EDGE_SPAN) {
         write_span(chrome, event);
     } else {
@@ -164,7 +179,7 @@ static int write_events(mtprof__chrome *chrome, mtprof__events *events)
     const mtprof__event *event = NULL;
     int status;
     bool split = job->options.split_bytes > 0;
-    if (!chrome->rebuild_frames) {
+    if (!chrome->rebuild_frames && chrome->modules == NULL) {
         mtprof__events_skip_begins(events);
     }
     while ((status = mtprof__events_next(events, &event)) == MTPROF_OK) {

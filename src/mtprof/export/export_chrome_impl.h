@@ -9,6 +9,7 @@
  *                      ├─ chrome_point.c    instants, counters, flows, allocations
  *                      ├─ chrome_forward.c  forward to backward flows
  *                      ├─ chrome_frames.c   python_function spans
+ *                      ├─ chrome_modules.c  modules of backward ops
  *                      └─ chrome_header.c   what stands before and behind the events
  *     chrome_text.c: pieces of text that are made once and copied often
  *
@@ -152,8 +153,10 @@ typedef struct mtprof__chrome {
     uint32_t n_other_devices; /* of another type than the first */
     int64_t overhead_end_ns;  /* on the track of all overheads */
     struct mtprof__forwards *forwards;
-    uint64_t python_ids; /* handed out so far */
+    struct mtprof__chrome_modules *modules; /* NULL: none were recorded */
+    uint64_t python_ids;                    /* handed out so far */
     struct mtprof__stack_pair *frame_room;
+    uint64_t next_point;  /* "Ev Idx" of the next allocation; 0: not asked yet, UINT64_MAX: none */
     bool first_written;   /* traceEvents[0] is settled */
     uint64_t first_index; /* of the event that was written ahead; UINT64_MAX: none */
     int error;            /* a failure inside: MTPROF_ENOMEM; writing goes on into nothing */
@@ -395,6 +398,14 @@ void mtprof__chrome_frames_end(mtprof__chrome *chrome, const mtprof__event *even
 /* Closes what is still open on every track. */
 void mtprof__chrome_frames_finish(mtprof__chrome *chrome);
 void mtprof__chrome_frames_fini(mtprof__chrome *chrome);
+
+/* chrome_modules.c, where modules were recorded: at each begin and end on a thread. The end gives
+ * the event as it is to be shown: itself, or one made of the two places. */
+int mtprof__chrome_modules_init(mtprof__chrome *chrome);
+void mtprof__chrome_modules_fini(mtprof__chrome *chrome);
+void mtprof__chrome_modules_begin(mtprof__chrome *chrome, const mtprof__event *event);
+const mtprof__event *mtprof__chrome_modules_end(mtprof__chrome *chrome, const mtprof__event *event,
+                                                mtprof__event *shown, mtprof__payload *payload);
 
 /* chrome_header.c */
 void mtprof__chrome_header(mtprof__chrome *chrome);

@@ -4,9 +4,9 @@
  * shapes as last time) the words go straight into the chunk; everything else goes through a batch.
  */
 #include "base/pages.h"
+#include "mtprof/record/ask_language.h"
 #include "mtprof/record/batch.h"
 #include "mtprof/record/inputs_cache.h"
-#include "mtprof/record/language.h"
 
 /* BEGIN, or BEGIN_X where a parent is named. */
 static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool has_parent,
@@ -344,14 +344,21 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
 
 mtprof_token mtprof__begin_asked(mtprof_site *site, const mtprof_op *op, uintptr_t frame)
 {
-    mtprof_op own = {.struct_size = sizeof own};
-    mtprof__writer *w = mtprof__writer_mine(1);
+    mtprof_op own;
+    mtprof__writer *w = mtprof__mine != NULL ? mtprof__mine : mtprof__writer_mine(1);
     uint64_t state = mtprof__load_state();
-    if (w == NULL || (state & mtprof__wants_of(site->flags)) == 0) {
+    uint32_t wants = MTPROF__GET(site->wants); /* 0 before it has first recorded */
+    wants = MT_LIKELY(wants != 0) ? wants : mtprof__wants_of(site->flags);
+    if (w == NULL || (state & wants) == 0) {
         return 0;
     }
-    if (op != NULL) {
-        memcpy(&own, op, op->struct_size < sizeof own ? op->struct_size : sizeof own);
+    if (MT_LIKELY(op != NULL && op->struct_size == sizeof own)) {
+        own = *op;
+    } else {
+        memset(&own, 0, sizeof own);
+        if (op != NULL) {
+            memcpy(&own, op, op->struct_size < sizeof own ? op->struct_size : sizeof own);
+        }
         own.struct_size = sizeof own;
     }
     uint32_t epoch = mtprof__ask(w, state, site->flags, &own);

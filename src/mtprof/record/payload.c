@@ -2,8 +2,8 @@
  *
  * Events that carry more than a name and a time: dynamic names, and metadata that comes later.
  */
+#include "mtprof/record/ask_language.h"
 #include "mtprof/record/batch.h"
-#include "mtprof/record/language.h"
 
 mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_begin)
 {

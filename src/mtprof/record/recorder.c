@@ -9,7 +9,7 @@
  */
 #include "base/alloc.h"
 #include "base/lock.h"
-#include "mtprof/record/language.h"
+#include "mtprof/record/ask_language.h"
 #include "mtprof/record/modules.h"
 
 #include <linux/membarrier.h>

@@ -6,7 +6,7 @@
  * Order of the clock: last in a begin, first in an end, so that our own work lies outside of what
  * is measured.
  */
-#include "mtprof/record/language.h"
+#include "mtprof/record/ask_language.h"
 
 #include <string.h>
 

@@ -62,7 +62,7 @@ typedef struct mtprof__writer {
     char *records;        /* the chunk's first record */
     uint64_t state;       /* atomic (W3): the state it is attached to, or none that ever is */
     uint32_t busy;        /* atomic (W1, W2) */
-    uint32_t asking;      /* atomic: inside the host's language (language.c) */
+    uint32_t asking;      /* atomic: inside the host's language (ask_language.c) */
     uint64_t begin_state; /* `state`, or none that ever is where the language must be asked first */
     int64_t depth;        /* scopes begun minus ended on this thread in this epoch */
     uint64_t others;      /* events that are not begins, since last settled */
@@ -118,7 +118,7 @@ extern uint64_t mtprof__state;
 /* What the host's language can tell of the wants: stacks, modules. Constant while recording. */
 extern uint32_t mtprof__language_wants;
 
-/* What of it this state wants: begins that do not bring it ask (language.c). */
+/* What of it this state wants: begins that do not bring it ask (ask_language.c). */
 MT_INLINE uint32_t mtprof__language_asks(uint64_t state)
 {
     return (uint32_t)state & MTPROF__GET(mtprof__language_wants);

@@ -90,8 +90,8 @@ class BackwardHook:
         if not self.watches_inputs:
             if self.hooks:
                 warnings.warn(
-                    "Full backward hook is firing when gradients are computed with respect to module outputs "
-                    "since no inputs require gradients.",
+                    "Full backward hook is firing when gradients are computed with respect to module "
+                    "outputs since no inputs require gradients.",
                     stacklevel=5,
                 )
             self._run_hooks((None,) * self.n_inputs)
@@ -116,8 +116,7 @@ class BackwardHook:
                 if any(grad is not None for grad in (changed if isinstance(changed, tuple) else (changed,))):
                     raise RuntimeError(
                         "Backward hook for Modules where no input requires gradient should always return "
-                        "None "
-                        "or None for all gradients."
+                        "None or None for all gradients."
                     )
                 continue
             grad_input = self._checked("Backward hook", "grad_input", changed, self.n_inputs)

@@ -122,8 +122,8 @@ def call_with_hooks(module, args, kwargs):
         if backward is not None:
             if not isinstance(result, (Tensor, tuple)):
                 warnings.warn(
-                    "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
-                    f"but received {type(result)}",
+                    "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                    f"Tensors but received {type(result)}",
                     stacklevel=3,
                 )
             result = backward.watch_outputs(result)

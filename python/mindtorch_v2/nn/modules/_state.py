@@ -61,26 +61,6 @@ class _WrappedHook:
             self.module = weakref.ref(state["module"])
 
 
-class _StateDict(OrderedDict):
-    """An OrderedDict that carries the modules' versions in `_metadata`."""
-
-    def __init__(self, *args):
-        super().__init__(*args)
-        self._metadata = OrderedDict()
-
-    def __reduce__(self):
-        return _rebuild_state_dict, (list(self.items()), self._metadata)
-
-    def __repr__(self):
-        return f"OrderedDict({list(self.items())!r})"
-
-
-def _rebuild_state_dict(items, metadata):
-    state = _StateDict(items)
-    state._metadata = metadata
-    return state
-
-
 class StatefulModule:
     """The part of Module that saves and loads."""
 
@@ -98,8 +78,7 @@ class StatefulModule:
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was previously "
-                "registered "
-                "via register_state_dict_post_hook"
+                "registered via register_state_dict_post_hook"
             )
         handle = RemovableHandle(self._state_dict_hooks)
         self._state_dict_hooks[handle.id] = hook
@@ -144,7 +123,8 @@ class StatefulModule:
             if len(args) > 2 and keep_vars is False:
                 keep_vars = args[2]
         if destination is None:
-            destination = _StateDict()
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()  # the modules' versions, by path
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata
@@ -229,8 +209,8 @@ class StatefulModule:
             value = value[0]  # scalars were once saved as one element
         if value.shape != own.shape:
             error_msgs.append(
-                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
-                f"the shape in current model is {own.shape}."
+                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the "
+                f"shape in current model is {own.shape}."
             )
             return
         try:
@@ -259,7 +239,7 @@ class StatefulModule:
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing_keys, unexpected_keys, error_msgs = [], [], []
         metadata = getattr(state_dict, "_metadata", None)
-        state_dict = _StateDict(state_dict)
+        state_dict = OrderedDict(state_dict)  # modules may add to it
         if metadata is not None:
             state_dict._metadata = metadata
 
@@ -278,9 +258,9 @@ class StatefulModule:
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, incompatible) is not None:
                     raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not"
-                        "expected to return new values, if incompatible_keys need to be modified,"
-                        "it should be done inplace."
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are notexpected to "
+                        "return new values, if incompatible_keys need to be modified,it should be done "
+                        "inplace."
                     )
 
         load(self, state_dict, "")

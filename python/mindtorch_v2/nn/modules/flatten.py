@@ -39,8 +39,8 @@ class Unflatten(Module):
         for place, value in enumerate(unflattened_size):
             if not isinstance(value, int):
                 raise TypeError(
-                    "unflattened_size must be tuple of ints, "
-                    f"but found element of type {type(value).__name__} at pos {place}"
+                    "unflattened_size must be tuple of ints, but found element of type "
+                    f"{type(value).__name__} at pos {place}"
                 )
         self.dim = dim
         self.unflattened_size = unflattened_size

@@ -113,6 +113,8 @@ class Module(StatefulModule):
         finally:
             _leave(token)
 
+    _call_impl = __call__
+
     # ---- attributes ----
 
     def __getattr__(self, name):
@@ -143,8 +145,8 @@ class Module(StatefulModule):
         if parameters is not None and name in parameters:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_typename(value)}' as parameter '{name}' "
-                    "(torch.nn.Parameter or None expected)"
+                    f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter or None "
+                    "expected)"
                 )
             self.register_parameter(name, value)
             return
@@ -180,8 +182,8 @@ class Module(StatefulModule):
     def _set_buffer(self, name, value, is_buffer):
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(
-                f"cannot assign '{_typename(value)}' as buffer '{name}' "
-                "(torch.nn.Buffer, torch.Tensor or None expected)"
+                f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or "
+                "None expected)"
             )
         persistent = name not in self._non_persistent_buffers_set
         if is_buffer:
@@ -273,14 +275,14 @@ class Module(StatefulModule):
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"cannot assign '{_typename(param)}' object to parameter '{name}' "
-                    "(torch.nn.Parameter or None required)"
+                    f"cannot assign '{_typename(param)}' object to parameter '{name}' (torch.nn.Parameter "
+                    "or None required)"
                 )
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
-                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
-                    "the forward() method."
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                    f"created explicitly. To express '{name}' as a function of another Tensor, compute the "
+                    "value in the forward() method."
                 )
             for hook in _global_parameter_registration_hooks.values():
                 result = hook(self, name, param)
@@ -451,8 +453,7 @@ class Module(StatefulModule):
         device, dtype, non_blocking = _parse_to(*args, **kwargs)
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(
-                "nn.Module.to only accepts floating point or complex dtypes, "
-                f"but got desired dtype={dtype}"
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
 
         def convert(tensor):

@@ -10,7 +10,7 @@ import warnings
 import mindtorch_v2 as torch
 from mindtorch_v2 import Tensor
 
-from .._rows import ops, row
+from ..._C import ops
 
 
 def _as_list(tensors):
@@ -36,9 +36,8 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         if error_if_nonfinite and not bool(torch.isfinite(total)):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
-                "cannot be "
-                "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-                "`error_if_nonfinite=False`"
+                "cannot be clipped. To disable this error and scale the gradients by the non-finite norm "
+                "anyway, set `error_if_nonfinite=False`"
             )
     return total
 
@@ -82,13 +81,7 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Cuts every gradient's elements to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
-    below, above = row("clamp_min_"), row("clamp_max_")
     with torch.no_grad():
         for parameter in _as_list(parameters):
-            grad = parameter.grad
-            if grad is None:
-                continue
-            if below is not None and above is not None:
-                above(below(grad, -clip_value), clip_value)
-            else:
-                grad.clamp_(-clip_value, clip_value)
+            if parameter.grad is not None:
+                ops.clamp_max_(ops.clamp_min_(parameter.grad, -clip_value), clip_value)

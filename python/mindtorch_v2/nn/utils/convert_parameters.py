@@ -8,8 +8,8 @@ from mindtorch_v2 import Tensor
 def _one_device(device, tensor):
     if device is not None and tensor.device != device:
         raise TypeError(
-            "Found two parameters on different devices, this is currently not supported: "
-            f"{device} and {tensor.device}"
+            f"Found two parameters on different devices, this is currently not supported: {device} and "
+            f"{tensor.device}"
         )
     return tensor.device
 

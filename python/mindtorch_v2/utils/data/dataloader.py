@@ -281,7 +281,7 @@ class DataLoader:
 
     def __iter__(self):
         if self.persistent_workers and self.num_workers > 0:
-            if self._iterator is None:
+            if self._iterator is None or self._iterator._shutdown:
                 self._iterator = self._get_iterator()
             else:
                 self._iterator._reset(self)
@@ -383,21 +383,17 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 class _Worker:
     """A worker as its loader sees it."""
 
-    def __init__(self, context, job, worker_id, others):
+    def __init__(self, context, job, worker_id):
         from ._utils import transport
 
         self.id = worker_id
         self.done = False  # an iterable data set has ended there
         self.backlog = deque()  # what there was no room for
         self.outstanding = 0
+        self.exitcode = None  # once it has ended
         self.channel, child = transport.pair()
         try:
-            inherited = [w.channel for w in others] + [self.channel]
-            if context.get_start_method() != "fork":
-                inherited = []
-            self.process = context.Process(
-                target=worker_loop, args=(child, inherited, job, worker_id), daemon=True
-            )
+            self.process = context.Process(target=worker_loop, args=(child, job, worker_id), daemon=True)
             self.process.start()
         except BaseException:
             self.channel.close()
@@ -446,7 +442,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         job = _Job(loader)
         try:
             for i in range(self._num_workers):
-                self._workers.append(_Worker(context, job, i, self._workers))
+                self._workers.append(_Worker(context, job, i))
             self._start_iteration()
         except BaseException:
             self._shutdown_workers()
@@ -478,8 +474,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._ask()
 
     def _reset(self, loader, first_iter=False):
-        if self._shutdown:
-            raise RuntimeError("the workers of this DataLoader are gone; make a new one")
         super()._reset(loader)
         self._start_iteration()
 
@@ -577,11 +571,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if self._shutdown:
             return
         self._shutdown = True
-        for worker in self._workers:
-            worker.channel.close()  # who listens there, or writes, sees it and goes
         self._tasks, self._ready = {}, {}
-        if os.getpid() != self._owner:
-            return  # a fork's copy: the workers are its parent's
+        if os.getpid() != self._owner:  # a fork's copy: the workers are its parent's
+            for worker in self._workers:
+                worker.channel.close()
+            return
+        for worker in self._workers:
+            worker.channel.end()
         deadline = time.monotonic() + CHECK_SECONDS
         for worker in self._workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
@@ -591,6 +587,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
+            worker.exitcode = worker.process.exitcode
             worker.process.close()
 
     def __del__(self):

@@ -391,3 +391,71 @@ TEST(lists_past_their_bound_are_stored_in_full)
     }
     tv_free(v);
 }
+
+/* ---- lists that are made known beforehand -----------------------------------------------------
+ */
+
+static mtprof_inputs know(uint32_t float_type, const int64_t *sizes)
+{
+    const mtprof_value values[] = {
+        {.kind = MTPROF_INPUT_TENSOR, .n_dims = 2, .type = float_type, .of.sizes = sizes},
+        {.kind = MTPROF_INPUT_INT, .type = float_type, .of.integer = 0},
+    };
+    return mtprof_know_inputs(values, 2);
+}
+
+TEST(a_known_list_is_shown_with_the_calls_own_scalars)
+{
+    static mtprof_site known_site = MTPROF_SITE_INIT("known", MTPROF_KIND_OP);
+    const int64_t sizes[] = {2, 3};
+    mtprof_session *s = tv_start(MTPROF_WANT_OPS | MTPROF_WANT_INPUTS);
+    uint32_t type = mtprof_intern("float", 5);
+    mtprof_inputs known = know(type, sizes);
+    CHECK(known.id != 0 && mtprof_inputs_are_known(known));
+    CHECK_EQ_U64(know(type, sizes).id, known.id);
+    CHECK(know(type, (const int64_t[]){2, 4}).id != known.id);
+    uint64_t scalars[20] = {0};
+    mtprof_op op = {.struct_size = sizeof op, .known = known, .scalars = scalars};
+    for (uint32_t n = 1; n <= 20; n += 19) { /* the short way, and what does not fit there */
+        scalars[0] = 40 + n;
+        op.n_scalars = n;
+        mtprof_end(mtprof_op_begin(&known_site, &op));
+        mtprof_end(mtprof_op_begin(&known_site, &op));
+    }
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.texts_cut, 0);
+    REQUIRE_EQ_U64(v->n_spans, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        const tv_record *list = tv_payload(v, v->spans[i].begin, MTPROF_REC_INPUTS, 0);
+        const tv_record *own = tv_payload(v, v->spans[i].begin, MTPROF_REC_SCALARS, 0);
+        REQUIRE(list != NULL && own != NULL);
+        CHECK_EQ_U64(list->r.arg, known.id);
+    }
+    tv_free(v);
+}
+
+TEST(what_another_recording_knew_is_left_out_and_counted)
+{
+    static mtprof_site stale_site = MTPROF_SITE_INIT("stale", MTPROF_KIND_OP);
+    const int64_t sizes[] = {2, 3};
+    CHECK_EQ_U64(know(1, sizes).id, 0); /* nothing records */
+    mtprof_session *s = tv_start(MTPROF_WANT_OPS | MTPROF_WANT_INPUTS);
+    uint32_t type = mtprof_intern("float", 5);
+    mtprof_inputs known = know(type, sizes);
+    tv_free(tv_finish(s, NULL));
+    s = tv_start(MTPROF_WANT_OPS | MTPROF_WANT_INPUTS);
+    CHECK(!mtprof_inputs_are_known(known));
+    CHECK_EQ_U64(mtprof_know_inputs(NULL, 1).id, 0);
+    mtprof_op op = {.struct_size = sizeof op, .known = known};
+    mtprof_end(mtprof_op_begin(&stale_site, &op));
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.texts_cut, 1);
+    REQUIRE_EQ_U64(v->n_spans, 1);
+    CHECK(tv_payload(v, v->spans[0].begin, MTPROF_REC_INPUTS, 0) == NULL);
+    tv_free(v);
+    s = tv_start(MTPROF_WANT_OPS);
+    CHECK_EQ_U64(know(type, sizes).id, 0); /* not wanted */
+    tv_free(tv_finish(s, NULL));
+}

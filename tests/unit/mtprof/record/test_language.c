@@ -183,6 +183,32 @@ TEST(calls_of_the_language_itself_are_not_asked_about)
     tv_free(v);
 }
 
+static uint32_t tell_after_calls(void *context)
+{
+    static mtprof_site call = MTPROF_SITE_INIT("frame", MTPROF_KIND_FUNCTION);
+    (void)context;
+    (void)mtprof_begin(&call); /* stays open: a frame around the thread's first event */
+    return mtprof_stack_push(0, said.frame);
+}
+
+TEST(scopes_of_calls_may_begin_while_it_is_asked)
+{
+    mtprof_language tracer = LANGUAGE;
+    tracer.stack = tell_after_calls;
+    memset(&said, 0, sizeof said);
+    said.frame = frame("told");
+    REQUIRE_OK(mtprof_set_language(&tracer));
+    mtprof_session *s = tv_start(ALL);
+    mtprof_end(mtprof_begin(&op_site));
+    mtprof_health h;
+    trace_view *v = finish(s, &h);
+    REQUIRE_EQ_U64(v->n_spans, 2);
+    CHECK_EQ_U64(h.stacks_missed, 0);
+    CHECK_EQ_U64(h.begins, 2);
+    CHECK_EQ_STR(function_of(v, v->spans[1].begin), "told"); /* it lies behind the frame */
+    tv_free(v);
+}
+
 TEST(a_language_may_know_only_one_of_the_two)
 {
     mtprof_language half = LANGUAGE;

@@ -9,6 +9,8 @@ T1 Memory is anonymous (memfd) and travels as a descriptor: whoever dies, the ke
    are no names to clean up, no locks that a killed process can leave held, no helper threads.
 T2 A packet is at most LIMIT bytes, so a sender is not blocked by a batch that nobody has read yet.
 T3 A received tensor owns its mapping: nobody else can write to it.
+T4 A forked worker closes all ends that are its parent's (close_inherited), so that an end that is closed
+   is closed; end() reaches the other side even where somebody's fork still has a copy.
 """
 
 import io
@@ -18,6 +20,7 @@ import pickle
 import select
 import socket
 import struct
+import weakref
 
 import mindtorch_v2 as torch
 
@@ -101,13 +104,22 @@ def _up(offset):
 class Channel:
     """One end of a pair. Sockets are pickled by multiprocessing, so a channel can go to a child."""
 
-    def __init__(self, end):
-        self.socket = end
+    def __init__(self, socket_):
+        self.socket = socket_
 
     def fileno(self):
         return self.socket.fileno()
 
     def close(self):
+        """Gives up this process's copy."""
+        self.socket.close()
+
+    def end(self):
+        """Ends the connection: who waits at the other side, to read or to write, is told."""
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other side was first
         self.socket.close()
 
     def send(self, message, wait=True):
@@ -182,7 +194,19 @@ class Channel:
         return pickle.loads(body[8 * count :], buffers=buffers)
 
 
+_parents = weakref.WeakSet()  # T4
+
+
 def pair():
-    """Two connected channels."""
+    """Two connected channels: the parent's, and the one for a child."""
     ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return Channel(ends[0]), Channel(ends[1])
+    parent, child = Channel(ends[0]), Channel(ends[1])
+    _parents.add(parent)
+    return parent, child
+
+
+def close_inherited():
+    """In a new child: closes what belongs to its parent."""
+    for channel in list(_parents):
+        channel.close()
+    _parents.clear()

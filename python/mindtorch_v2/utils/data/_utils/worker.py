@@ -55,6 +55,7 @@ class Raised:
 
         self.where = where
         self.kind = type(error)
+        self.name = self.kind.__name__
         self.text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
 
     def __reduce__(self):
@@ -65,11 +66,11 @@ class Raised:
             kind = self.kind
         except Exception:  # a class that only the worker knows
             kind = RuntimeError
-        return _raised, (kind, self.text, self.where)
+        return _raised, (kind, self.name, self.text, self.where)
 
     def reraise(self):
         """Raises an exception of the same class, whose message has the worker's traceback."""
-        message = f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}"
+        message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
         if self.kind is KeyError:
             message = _KeyErrorMessage(message)
         try:
@@ -79,9 +80,9 @@ class Raised:
         raise error
 
 
-def _raised(kind, text, where):
+def _raised(kind, name, text, where):
     made = Raised.__new__(Raised)
-    made.kind, made.text, made.where = kind, text, where
+    made.kind, made.name, made.text, made.where = kind, name, text, where
     return made
 
 
@@ -164,16 +165,15 @@ def _listen(channel, state, transport, parent):
         del answer
 
 
-def worker_loop(channel, others, job, worker_id):
-    """The main function of a worker. `others`: ends of pairs that a fork brought along."""
+def worker_loop(channel, job, worker_id):
+    """The main function of a worker."""
     import multiprocessing
 
     import mindtorch_v2 as torch
 
     from . import transport
 
-    for other in others:
-        other.close()
+    transport.close_inherited()
     torch.set_num_threads(1)
     try:
         _listen(channel, _Fetching(job, worker_id), transport, multiprocessing.parent_process())

@@ -17,7 +17,7 @@
  *   L4  The two places hold the language in turn. The one that is written was left by all askers
  *       before the change before returned.
  */
-#include "mtprof/record/language.h"
+#include "mtprof/record/ask_language.h"
 
 #include "base/fail.h"
 #include "base/lock.h"

@@ -2,8 +2,8 @@
  *
  * The recorder's side of include/mtprof/language.h: when the language is asked, and by whom.
  */
-#ifndef MTPROF_RECORD_LANGUAGE_H
-#define MTPROF_RECORD_LANGUAGE_H
+#ifndef MTPROF_RECORD_ASK_LANGUAGE_H
+#define MTPROF_RECORD_ASK_LANGUAGE_H
 
 #include "mtprof/record/recording.h"
 
@@ -22,4 +22,4 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
 /* Begins what a site begins, after asking. op: NULL for a scope; the frame is for native stacks. */
 mtprof_token mtprof__begin_asked(mtprof_site *site, const mtprof_op *op, uintptr_t frame);
 
-#endif /* MTPROF_RECORD_LANGUAGE_H */
+#endif /* MTPROF_RECORD_ASK_LANGUAGE_H */

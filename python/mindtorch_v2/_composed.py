@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More functions of torch as compositions of ops: sets and counts, less common arithmetic, ops in place."""
+
+import math
+
+from . import _C
+from ._C import Tensor, ops as _ops
+
+
+# ---- sets and counts ----
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements in ascending order, with where each element went and how often it was there."""
+    if dim is not None:
+        raise NotImplementedError("unique(): dim is not implemented")
+    values, order = _ops.sort(_ops.reshape(input, (-1,)))
+    count = values.numel()
+    if count == 0:
+        first = _ops.zeros((0,), dtype=_C.bool)
+    else:
+        first = _ops.cat([_ops.ones((1,), dtype=_C.bool), values[1:] != values[:-1]])
+    results = [_ops.masked_select(values, first)]
+    if return_inverse:
+        places = _ops.cumsum(first, 0) - 1
+        inverse = _ops.scatter(_ops.zeros((count,), dtype=_C.int64), 0, order, places)
+        results.append(_ops.reshape(inverse, input.shape))
+    if return_counts:
+        starts = _ops.reshape(_ops.nonzero(first), (-1,))
+        ends = _ops.cat([starts[1:], _ops.full((min(count, 1),), count, dtype=_C.int64)])
+        results.append(ends - starts)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def bincount(input, weights=None, minlength=0):
+    """How often each number from 0 on is there, or the sum of its weights."""
+    if input.is_floating_point() or input.dtype is _C.bool:
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{input.type()[6:-6]}'")
+    if input.dim() != 1 or (input.numel() and int(input.min()) < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    length = max(minlength, int(input.max()) + 1 if input.numel() else 0)
+    source = _ops.ones((input.numel(),), dtype=_C.int64) if weights is None else weights.to(
+        weights.dtype if weights.dtype is _C.float32 else _C.float64)
+    return _ops.index_add(_ops.zeros((length,), dtype=source.dtype), 0, input.to(_C.int64), source)
+
+
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    """Which elements are among the others."""
+    if not isinstance(elements, Tensor):
+        elements = _C.tensor(elements)
+    if not isinstance(test_elements, Tensor):
+        test_elements = _C.tensor(test_elements)
+    found = _ops.any(_ops.unsqueeze(elements, -1) == _ops.reshape(test_elements, (-1,)), -1)
+    return _ops.logical_not(found) if invert else found
+
+
+def take(input, index):
+    """Elements by their place in the flattened tensor."""
+    return _ops.index(_ops.reshape(input, (-1,)), (index,))
+
+
+def take_along_dim(input, indices, dim=None):
+    """gather(), with the indices of argsort() and its like; without a dimension, of the flattened tensor."""
+    if dim is None:
+        return _ops.gather(_ops.reshape(input, (-1,)), 0, _ops.reshape(indices, (-1,)))
+    return _ops.gather(input, dim, indices)
+
+
+def tensor_split(input, indices_or_sections, dim=0):
+    """Parts of nearly equal length, or parts that end at the given places."""
+    size = input.size(dim)
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections < 1:
+            raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
+        small, rest = divmod(size, indices_or_sections)
+        ends, at = [], 0
+        for i in range(indices_or_sections - 1):
+            at += small + (i < rest)
+            ends.append(at)
+    else:
+        ends = [int(end) for end in indices_or_sections]
+    ends = [0, *(min(max(end + size if end < 0 else end, 0), size) for end in ends), size]
+    return tuple(_ops.narrow(input, dim, start, max(end - start, 0)) for start, end in zip(ends, ends[1:]))
+
+
+def diff(input, n=1, dim=-1):
+    """Each element less the one before it."""
+    for _ in range(n):
+        size = input.size(dim)
+        later = _ops.narrow(input, dim, min(1, size), max(size - 1, 0))
+        input = later - _ops.narrow(input, dim, 0, max(size - 1, 0))
+    return input
+
+
+def _indices(triangle, row, col, offset, dtype, device):
+    inside = _ops.nonzero(triangle(_ops.ones((row, col), device=device), offset))
+    return inside.t().contiguous().to(dtype or _C.int64)
+
+
+def tril_indices(row, col, offset=0, *, dtype=None, device=None):
+    """Rows and columns of a matrix's lower triangle."""
+    return _indices(_ops.tril, row, col, offset, dtype, device)
+
+
+def triu_indices(row, col, offset=0, *, dtype=None, device=None):
+    """Rows and columns of a matrix's upper triangle."""
+    return _indices(_ops.triu, row, col, offset, dtype, device)
+
+
+def randint_like(input, low, high=None, *, dtype=None, device=None):
+    """randint() of another tensor's shape, type and device."""
+    low, high = (0, low) if high is None else (low, high)
+    return _ops.randint(low, high, input.shape, dtype=dtype or input.dtype, device=device or input.device)
+
+
+# ---- arithmetic ----
+
+def _real(input):
+    return input if input.is_floating_point() else input.to(_C.get_default_dtype())
+
+
+def exp2(input):
+    """2 to the power of each element."""
+    return _ops.pow(2.0, _real(input))
+
+
+def frac(input):
+    """What is behind the point."""
+    return input - _ops.trunc(input)
+
+
+def sinh(input):
+    """The hyperbolic sine."""
+    input = _real(input)
+    return (_ops.expm1(input) - _ops.expm1(-input)) / 2
+
+
+def cosh(input):
+    """The hyperbolic cosine."""
+    input = _real(input)
+    return (_ops.exp(input) + _ops.exp(-input)) / 2
+
+
+def erfc(input):
+    """1 - erf(), without its precision for large elements."""
+    return 1 - _ops.erf(_real(input))
+
+
+def logit(input, eps=None):
+    """log(x / (1 - x))."""
+    if eps is not None:
+        input = _ops.clamp(input, eps, 1 - eps)
+    return _ops.log(input / (1 - input))
+
+
+def logaddexp(input, other):
+    """log(exp(input) + exp(other))."""
+    greater = _ops.maximum(input, other)
+    sum_ = greater + _ops.log1p(_ops.exp(-_ops.abs(input - other)))
+    return _ops.where(_ops.isfinite(greater), sum_, greater)
+
+
+def hypot(input, other):
+    """The length of (input, other)."""
+    return _ops.sqrt(input * input + other * other)
+
+
+def deg2rad(input):
+    """Degrees as radians."""
+    return _real(input) * (math.pi / 180)
+
+
+def rad2deg(input):
+    """Radians as degrees."""
+    return _real(input) * (180 / math.pi)
+
+
+def sgn(input):
+    """-1, 0 or 1."""
+    return _ops.sign(input)
+
+
+def vdot(input, other):
+    """The product of two vectors."""
+    return _ops.dot(input, other)
+
+
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    """The sum of what is not NaN."""
+    if input.is_floating_point():
+        input = _ops.where(_ops.isnan(input), 0.0, input)
+    return _ops.sum(input, dim, keepdim, dtype=dtype)
+
+
+def kron(input, other):
+    """The Kronecker product."""
+    dims = max(input.dim(), other.dim())
+    a = _ops.reshape(input, (1,) * (dims - input.dim()) + tuple(input.shape))
+    b = _ops.reshape(other, (1,) * (dims - other.dim()) + tuple(other.shape))
+    shape = [m * n for m, n in zip(a.shape, b.shape)]
+    a = _ops.reshape(a, [size for pair in zip(a.shape, [1] * dims) for size in pair])
+    b = _ops.reshape(b, [size for pair in zip([1] * dims, b.shape) for size in pair])
+    return _ops.reshape(a * b, shape)
+
+
+def fill(input, value):
+    """A tensor of that shape with one value."""
+    return _ops.fill_(_ops.empty_like(input), value)
+
+
+# ---- in place: ops without such a row write their result back ----
+
+_IN_PLACE = """
+    floor ceil round trunc sin cos tan erf expm1 log1p log2 log10 sign square eq ne lt le gt ge remainder
+    fmod floor_divide bitwise_and bitwise_or bitwise_xor bitwise_not logical_and logical_or logical_xor
+    logical_not tril triu cumsum cumprod clamp_min clamp_max addmm baddbmm atan2
+""".split()
+
+
+def _in_place(name):
+    row = getattr(_ops, name)
+
+    def method(self, *args, **kwargs):
+        # What the derivative looks at must not be what is written.
+        input = _ops.clone(self) if self.requires_grad and _C.is_grad_enabled() else self
+        return _ops.copy_(self, row(input, *args, **kwargs))
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"{name}() in place."
+    return method
+
+
+def _fill_diagonal_(self, fill_value, wrap=False):
+    """Writes the main diagonal."""
+    if wrap or self.dim() != 2:
+        raise NotImplementedError("fill_diagonal_(): only for matrices, without wrap")
+    _ops.fill_(_ops.diagonal(self), fill_value)
+    return self
+
+
+def _get_device(self):
+    """The accelerator's index, -1 on the host."""
+    return -1 if self.device.type == "cpu" else self.device.index
+
+
+def _as_subclass(self, cls):
+    """The same elements as an object of that class."""
+    return Tensor._make_subclass(cls, self)
+
+
+FUNCTIONS = {function.__name__: function for function in (
+    unique, bincount, isin, take, take_along_dim, tensor_split, diff, tril_indices, triu_indices,
+    randint_like, exp2, frac, sinh, cosh, erfc, logit, logaddexp, hypot, deg2rad, rad2deg, sgn, vdot,
+    nansum, kron, fill)}
+METHODS = {name: FUNCTIONS[name] for name in """
+    unique bincount take take_along_dim tensor_split diff exp2 frac sinh cosh erfc logit logaddexp hypot
+    deg2rad rad2deg sgn vdot nansum kron
+""".split()}
+METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
+METHODS.update({"fill_diagonal_": _fill_diagonal_, "get_device": _get_device, "as_subclass": _as_subclass})
