@@ -21,6 +21,7 @@ FIGURES = {
     "python_record_shapes_ns": ("record_shapes", 1, "ns", 45, 15),
     "python_record_memory_ns": ("record_memory", 1, "ns", 60, 15),
     "python_record_all_ns": ("record_all", 1, "ns", 100, 15),
+    "python_op_to_event_ns": ("whole_op", 1, "ns", 300, 15),
     "python_stack_per_frame_ns": ("record_per_frame", 1, "ns", 15, None),
     "python_record_function_off_ns": ("record_function_off", 1, "ns", 100, None),
     "python_record_function_on_ns": ("record_function_on", 1, "ns", 130, None),

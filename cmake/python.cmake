@@ -54,7 +54,7 @@ endfunction()
 
 set(MT_PYTHON_TREE ${PROJECT_BINARY_DIR}/python)
 mt_python_tree("" ${MT_PYTHON} ${MT_PYTHON_TREE})
-if(MT_BUILD_TESTS)
+if(MT_BUILD_TESTS AND NOT MT_SANITIZE)
   find_program(MT_PYTHON_DEBUG NAMES python3-dbg PATHS /usr/bin NO_DEFAULT_PATH)
   if(MT_PYTHON_DEBUG)
     mt_python_tree(_dbg ${MT_PYTHON_DEBUG} ${MT_PYTHON_TREE}_dbg)

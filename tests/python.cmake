@@ -4,28 +4,42 @@
 # (cmake/python.cmake). A file of that folder that is not listed here fails test_python_listed.
 set(MT_PYTHON_TESTS
     test_activities
+    test_alias_rows
     test_api_fuzz
     test_autograd_function
     test_autograd_python
     test_averages
     test_call_tracer
     test_columns
+    test_contract_events
+    test_contract_mindtorch
+    test_contract_others
+    test_contract_profile
+    test_contract_runtime
+    test_contract_scopes
+    test_contract_tables
+    test_contract_trace
     test_data
     test_data_workers
     test_dtype_device
     test_event_list
     test_events
     test_exports_python
+    test_hardening
     test_indexing
     test_interop
     test_leaks
     test_load
     test_lr_scheduler
+    test_module_start
     test_modules
+    test_nn_containers
     test_nn_functional
+    test_nn_hooks
     test_nn_init
     test_nn_module_api
     test_nn_modules
+    test_nomemory
     test_op_binding
     test_optim
     test_pickling
@@ -43,22 +57,43 @@ set(MT_PYTHON_TESTS
     test_stacks_hard
     test_tables_python
     test_tensor
+    test_tensor_refcounts
     test_tensor_repr
 )
 
 # -X dev: CPython's own checks of memory, and warnings that are otherwise not shown.
 set(run_python ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE} ${MT_PYTHON} -X dev)
-foreach(name IN LISTS MT_PYTHON_TESTS)
+set(run_tests ${MT_PYTHON_TESTS})
+if(MT_SANITIZE STREQUAL "address")
+  # The interpreter is not ours: AddressSanitizer is loaded before it, sees every Python object as a
+  # piece of memory of its own, and leaves alone what the interpreter leaks by design. Not here: tests
+  # of memory's growth, and those that take long and add little C.
+  list(REMOVE_ITEM run_tests test_data_workers test_leaks test_nn_functional test_nn_init test_optim
+       test_profile_refcounts test_refcounts test_schedule_goldens test_stacks_hard)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
+                  OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT EXISTS "${libasan}")
+    message(STATUS "Python's tests are left out: ${CMAKE_C_COMPILER} has no libasan.so")
+    return()
+  endif()
+  set(run_python ${CMAKE_COMMAND} -E env LD_PRELOAD=${libasan} PYTHONMALLOC=malloc
+      ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 MT_NOMEMORY_MOST=60
+      PYTHONPATH=${MT_PYTHON_TREE} ${MT_PYTHON} -X dev)
+endif()
+foreach(name IN LISTS run_tests)
   string(REPLACE "test_" "test_python_" test ${name}) # C tests have some of these names
   mt_test_script(${test} ${run_python} ${CMAKE_CURRENT_SOURCE_DIR}/python/${name}.py LABELS python)
 endforeach()
+if(MT_SANITIZE)
+  return()
+endif()
 mt_test_script(test_python_stubs ${run_python} ${PROJECT_SOURCE_DIR}/tools/make_stubs.py --check LABELS python)
 mt_test_script(test_python_listed ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/python/listed.py
                ${MT_PYTHON_TESTS} LABELS python)
 
 # Reference counts need a Python that counts them all.
 if(TARGET python_tree_dbg)
-  foreach(name IN ITEMS refcounts profile_refcounts)
+  foreach(name IN ITEMS refcounts profile_refcounts tensor_refcounts)
     mt_test_script(test_python_${name}_debug ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE}_dbg
                    ${MT_PYTHON_DEBUG} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py LABELS python)
   endforeach()

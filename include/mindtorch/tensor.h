@@ -59,9 +59,9 @@ MT_API bool mt_tensor_is_contiguous(const mt_tensor *tensor);
 MT_API uint64_t mt_tensor_id(const mt_tensor *tensor);
 
 /**
- * The object that stands for this tensor in a host language, so that one tensor is one object there;
- * NULL until it is set. The library only keeps it: whoever sets it takes it away (NULL) before the
- * object goes, and guards both calls with the language's own lock.
+ * The object that stands for this tensor in a host language, so that one tensor is one object
+ * there; NULL until it is set. The library only keeps it: whoever sets it takes it away (NULL)
+ * before the object goes, and guards both calls with the language's own lock.
  */
 MT_API void *mt_tensor_host(const mt_tensor *tensor);
 MT_API void mt_tensor_set_host(mt_tensor *tensor, void *host);

@@ -18,8 +18,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/event_object.c
     python/ext/profiler/event_relatives.c
     python/ext/profiler/event_slots.c
-    python/ext/profiler/frames_311.c
-    python/ext/profiler/frames_312.c
+    python/ext/profiler/frames_internal.c
     python/ext/profiler/frames_public.c
     python/ext/profiler/gc_spans.c
     python/ext/profiler/given_rows.c

@@ -70,5 +70,15 @@ def __getattr__(name):
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
+def _name_of_c(name):
+    """torch._C._profiler, the only name of torch's C part that is a Python module here."""
+    if name == "_profiler":
+        return _importlib.import_module(f"{__name__}.profiler._profiler")
+    raise AttributeError(f"module '{_C.__name__}' has no attribute '{name}'")
+
+
+_C.__getattr__ = _name_of_c
+
+
 def __dir__():
     return sorted(set(globals()) | _PACKAGES | set(_ELSEWHERE))

@@ -212,9 +212,8 @@ def fill(input, value):
 # ---- in place: ops without such a row write their result back ----
 
 _IN_PLACE = """
-    floor ceil round trunc sin cos tan erf expm1 log1p log2 log10 sign square eq ne lt le gt ge remainder
-    fmod floor_divide bitwise_and bitwise_or bitwise_xor bitwise_not logical_and logical_or logical_xor
-    logical_not tril triu cumsum cumprod clamp_min clamp_max addmm baddbmm atan2
+    floor ceil round trunc sin cos tan erf expm1 log1p log2 log10 sign square eq ne lt le gt ge fmod
+    bitwise_not logical_and logical_or logical_xor logical_not tril triu cumsum cumprod addmm baddbmm atan2
 """.split()
 
 

@@ -21,11 +21,6 @@ def _tensors(name, tensors):
     return tensors
 
 
-def _numbers(sizes):
-    """f(2, 3) and f((2, 3)) alike."""
-    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-
-
 # ---- questions ----
 
 def is_tensor(obj):
@@ -43,11 +38,6 @@ def is_complex(input):
     return input.is_complex()
 
 
-def is_nonzero(input):
-    """The truth of a tensor with one element."""
-    return bool(input)
-
-
 def is_storage(obj):
     """Never: storages are not objects here."""
     return False
@@ -61,18 +51,6 @@ def numel(input):
 def is_same_size(input, other):
     """Whether both have the same shape."""
     return input.is_same_size(other)
-
-
-def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Element by element: |input - other| <= atol + rtol * |other|."""
-    close = _ops.eq(input, other)
-    if equal_nan and input.is_floating_point():
-        close = close | (_ops.isnan(input) & _ops.isnan(other))
-    if rtol == 0 and atol == 0:
-        return close
-    bound = atol + _ops.abs(rtol * other)
-    difference = _ops.abs(input - other)
-    return close | (_ops.isfinite(difference) & (difference <= bound))
 
 
 def isposinf(input):
@@ -144,11 +122,6 @@ def nonzero(input, *, as_tuple=False):
     return _ops.unbind(found, 1) if as_tuple else found
 
 
-def argwhere(input):
-    """Where elements are not zero, a row for each."""
-    return _ops.nonzero(input)
-
-
 def where(condition, input=None, other=None):
     """input where the condition holds and other elsewhere; alone, the places where it holds."""
     if input is None and other is None:
@@ -192,71 +165,22 @@ def broadcast_shapes(*shapes):
 def broadcast_tensors(*tensors):
     """All tensors, expanded to one shape."""
     tensors = _tensors("broadcast_tensors", tensors)
-    row = getattr(_ops, "broadcast_tensors", None)
-    if row is not None:
-        return row(list(tensors))
-    shape = broadcast_shapes(*(tensor.shape for tensor in tensors))
-    return tuple(tensor if tensor.shape == shape else _ops.expand(tensor, shape) for tensor in tensors)
+    return _ops.broadcast_tensors(list(tensors))
 
 
-def broadcast_to(input, size):
-    """The tensor, expanded."""
-    return _ops.expand(input, size)
+def _at_least(name):
+    row = getattr(_ops, name)
+
+    def function(*tensors):
+        if len(tensors) == 1:
+            return row(tensors[0])
+        return row(list(_tensors(name, tensors)))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Tensors of fewer than {name[-2]} dimensions get more of size 1."
+    return function
 
 
-def atleast_1d(*tensors):
-    """Tensors of no dimensions get one."""
-    return _at_least(tensors, lambda x: _ops.reshape(x, (1,)) if x.dim() == 0 else x)
-
-
-def atleast_2d(*tensors):
-    """Tensors of fewer than two dimensions get leading ones."""
-    return _at_least(tensors, lambda x: _ops.reshape(x, (1, 1)) if x.dim() == 0 else
-                     _ops.unsqueeze(x, 0) if x.dim() == 1 else x)
-
-
-def atleast_3d(*tensors):
-    """Tensors of fewer than three dimensions get more on both sides."""
-    def deepen(x):
-        if x.dim() == 0:
-            return _ops.reshape(x, (1, 1, 1))
-        if x.dim() == 1:
-            return _ops.unsqueeze(_ops.unsqueeze(x, 0), -1)
-        return _ops.unsqueeze(x, -1) if x.dim() == 2 else x
-    return _at_least(tensors, deepen)
-
-
-def _at_least(tensors, deepen):
-    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
-        return deepen(tensors[0])
-    return tuple(deepen(tensor) for tensor in _tensors("atleast", tensors))
-
-
-def vstack(tensors):
-    """One below the other."""
-    return _ops.cat([atleast_2d(tensor) for tensor in tensors], 0)
-
-
-def hstack(tensors):
-    """One beside the other."""
-    tensors = [atleast_1d(tensor) for tensor in tensors]
-    return _ops.cat(tensors, 0 if tensors and tensors[0].dim() == 1 else 1)
-
-
-def dstack(tensors):
-    """One behind the other."""
-    return _ops.cat([atleast_3d(tensor) for tensor in tensors], 2)
-
-
-def column_stack(tensors):
-    """Vectors as columns of a matrix."""
-    return hstack([_ops.reshape(x, (x.numel(), 1)) if x.dim() <= 1 else x for x in tensors])
-
-
-def tile(input, *dims):
-    """The tensor repeated; missing leading dimensions count as 1."""
-    dims = _numbers(dims)
-    return _ops.repeat(input, (1,) * (input.dim() - len(dims)) + tuple(dims))
+atleast_1d, atleast_2d, atleast_3d = (_at_least(f"atleast_{n}d") for n in (1, 2, 3))
 
 
 def repeat_interleave(input, repeats, dim=None):
@@ -274,21 +198,6 @@ def repeat_interleave(input, repeats, dim=None):
     return _ops.reshape(wide, sizes)
 
 
-def ravel(input):
-    """The elements in one dimension."""
-    return _ops.reshape(input, (-1,))
-
-
-def fliplr(input):
-    """Left becomes right."""
-    return _ops.flip(input, (1,))
-
-
-def flipud(input):
-    """Up becomes down."""
-    return _ops.flip(input, (0,))
-
-
 def diag(input, diagonal=0):
     """A matrix with this vector on its diagonal, or the diagonal of a matrix."""
     if input.dim() == 2:
@@ -304,24 +213,7 @@ def diag(input, diagonal=0):
 
 def meshgrid(*tensors, indexing=None):
     """Coordinates of a grid: "ij" by rows (the default), "xy" by columns."""
-    tensors = _tensors("meshgrid", tensors)
-    if indexing not in (None, "ij", "xy"):
-        raise RuntimeError("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: "
-                           f"{indexing}")
-    if len({tensor.dtype for tensor in tensors}) > 1:
-        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    swap = indexing == "xy" and len(tensors) >= 2
-    if swap:
-        tensors = (tensors[1], tensors[0], *tensors[2:])
-    shape = tuple(tensor.numel() for tensor in tensors)
-    grids = []
-    for i, tensor in enumerate(tensors):
-        line = [1] * len(tensors)
-        line[i] = -1
-        grids.append(_ops.expand(_ops.view(tensor, line), shape))
-    if swap:
-        grids[0], grids[1] = grids[1], grids[0]
-    return tuple(grids)
+    return _ops.meshgrid(list(_tensors("meshgrid", tensors)), indexing=indexing)
 
 
 # ---- numbers ----
@@ -440,49 +332,9 @@ def _like(self, dtype, device):
             "device": self.device if device is None else device}
 
 
-def _new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Not initialised, of this tensor's type and device."""
-    return _ops.empty(_numbers(size), requires_grad=requires_grad, **_like(self, dtype, device))
-
-
-def _new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Zeros of this tensor's type and device."""
-    return _ops.zeros(_numbers(size), requires_grad=requires_grad, **_like(self, dtype, device))
-
-
-def _new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Ones of this tensor's type and device."""
-    return _ops.ones(_numbers(size), requires_grad=requires_grad, **_like(self, dtype, device))
-
-
-def _new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None,
-              pin_memory=False):
-    """One number, in this tensor's type and device."""
-    return _ops.full(size, fill_value, requires_grad=requires_grad, **_like(self, dtype, device))
-
-
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     """torch.tensor() with this tensor's type and device."""
     return _C.tensor(data, requires_grad=requires_grad, **_like(self, dtype, device))
-
-
-def _checked(name, other):
-    if not isinstance(other, Tensor):
-        raise TypeError(f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
-    return other
-
-
-def _as(row, name):
-    def method(self, other):
-        return row(self, _checked(name, other).shape)
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"{name.removesuffix('_as')}() to the other tensor's shape."
-    return method
-
-
-def _type_as(self, other):
-    """The tensor in the other one's type."""
-    return self.to(_checked("type_as", other).dtype)
 
 
 def _is_set_to(self, tensor):
@@ -527,30 +379,28 @@ def _reversed(self):
 
 
 FUNCTIONS = {function.__name__: function for function in (
-    is_tensor, is_floating_point, is_complex, is_nonzero, is_storage, numel, is_same_size, isclose,
-    isposinf, isneginf, std, var, var_mean, std_mean, norm, dist, nonzero, argwhere, where, trace,
-    broadcast_shapes, broadcast_tensors, broadcast_to, atleast_1d, atleast_2d, atleast_3d, vstack, hstack,
-    dstack, column_stack, tile, repeat_interleave, ravel, fliplr, flipud, diag, meshgrid, normal,
-    nan_to_num, positive, batch_norm, layer_norm, embedding, addmv, inner, tensordot, einsum)}
-FUNCTIONS.update(_composed.FUNCTIONS, row_stack=vstack)
+    is_tensor, is_floating_point, is_complex, is_storage, numel, is_same_size, isposinf, isneginf, std, var,
+    var_mean, std_mean, norm, dist, nonzero, where, trace, broadcast_shapes, broadcast_tensors, atleast_1d,
+    atleast_2d, atleast_3d, repeat_interleave, diag, meshgrid, normal, nan_to_num, positive, batch_norm,
+    layer_norm, embedding, addmv, inner, tensordot, einsum)}
+FUNCTIONS.update(_composed.FUNCTIONS)
 
 METHODS = {function.__name__: function for function in (
-    isclose, isposinf, isneginf, std, var, norm, dist, nonzero, argwhere, trace, broadcast_to, tile,
-    repeat_interleave, ravel, fliplr, flipud, diag, nan_to_num, positive, addmv, inner)}
+    isposinf, isneginf, std, var, norm, dist, nonzero, trace, repeat_interleave, diag, nan_to_num, positive,
+    addmv, inner)}
 METHODS.update(_composed.METHODS)
 METHODS.update({
-    "where": _where_method, "type": _type, "type_as": _type_as, "is_set_to": _is_set_to, "random_": _random_,
-    "new_empty": _new_empty, "new_zeros": _new_zeros, "new_ones": _new_ones, "new_full": _new_full,
-    "new_tensor": _new_tensor, "view_as": _as(_ops.view, "view_as"), "expand_as": _as(_ops.expand, "expand_as"),
-    "reshape_as": _as(_ops.reshape, "reshape_as"), "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
+    "where": _where_method, "type": _type, "is_set_to": _is_set_to, "random_": _random_,
+    "new_tensor": _new_tensor, "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
     "squeeze_": _in_place(_ops.squeeze, "squeeze_"), "t_": _in_place(_ops.t, "t_"),
-    "transpose_": _in_place(_ops.transpose, "transpose_"), "swapaxes_": _in_place(_ops.transpose, "swapaxes_"),
+    "transpose_": _in_place(_ops.transpose, "transpose_"),
+    "swapaxes_": _in_place(_ops.transpose, "swapaxes_"),
+    "swapdims_": _in_place(_ops.transpose, "swapdims_"),
     "pin_memory": _self, "is_pinned": _false, "is_shared": _false, "is_inference": _false,
-    "is_nonzero": is_nonzero, "__reversed__": _reversed,
+    "__reversed__": _reversed,
 })
 
 # Rows of these names are better than what stands here: they show in profiles.
 ROWS_FIRST = frozenset("""
-    view_as expand_as reshape_as type_as new_empty new_zeros new_ones new_full unsqueeze_ squeeze_ t_
-    transpose_ ravel vstack hstack dstack tile broadcast_to isclose trace repeat_interleave
+    unsqueeze_ squeeze_ t_ transpose_ trace repeat_interleave
 """.split()) | set(_composed.FUNCTIONS) | set(_composed.METHODS)

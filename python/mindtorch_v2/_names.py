@@ -17,10 +17,10 @@ _NN = frozenset("""
 # Methods of Tensor alone.
 _METHODS_ONLY = frozenset("""
     absolute_ divide_ multiply_ subtract_ true_divide_ add_ addcdiv_ addcmul_ bernoulli_ bitwise_and_
-    bitwise_or_ bitwise_xor_ contiguous copy_ div_ expand expand_as exponential_ floor_divide_ index
-    index_add_ item lerp_ masked_fill_ masked_scatter_ mul_ new_empty new_full new_ones new_zeros normal_
-    pow_ random_ remainder_ repeat reshape_as scatter_ scatter_add_ squeeze_ sub_ sum_to_size t_ to
-    transpose_ type_as unfold uniform_ unsqueeze_ view view_as
+    bitwise_not_ bitwise_or_ bitwise_xor_ contiguous copy_ div_ expand expand_as exponential_
+    floor_divide_ index index_add_ item lerp_ masked_fill_ masked_scatter_ mul_ new_empty new_full
+    new_ones new_zeros normal_ pow_ random_ remainder_ repeat reshape_as scatter_ scatter_add_ squeeze_
+    sub_ sum_to_size t_ to transpose_ type_as unfold uniform_ unsqueeze_ view view_as
 """.split())
 
 # Functions alone, though their first parameter is called self.
@@ -28,7 +28,7 @@ _FUNCTIONS_ONLY = frozenset("""
     _log_softmax _softmax adaptive_avg_pool1d avg_pool1d binary_cross_entropy_with_logits empty_like
     full_like max_pool1d max_pool2d ones_like rand_like randn_like rsub var_mean zeros_like conv1d conv2d
     max_pool1d_with_indices group_norm rms_norm kl_div threshold threshold_ celu celu_ selu selu_ dropout_
-    feature_dropout feature_dropout_ constant_pad_nd native_group_norm
+    feature_dropout feature_dropout_ constant_pad_nd native_group_norm atleast_1d atleast_2d atleast_3d
 """.split())
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from . import _C
 from ._C import Tensor
-from ._functions import isclose
 
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5),
                "float64": (1e-7, 1e-7)}
@@ -33,7 +32,7 @@ def _tensors(actual, expected, where, rtol, atol, equal_nan, check_device, check
                                  f"{pair[1]}.{where}")
     rtol, atol = _tolerances(actual, expected, rtol, atol)
     actual, expected = actual.detach().cpu().to(_C.float64), expected.detach().cpu().to(_C.float64)
-    close = isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    close = _C.ops.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if bool(close.all()):
         return
     wrong = close.numel() - int(close.sum())

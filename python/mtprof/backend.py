@@ -39,21 +39,6 @@ class _Faces:
         return self._face_results("exporting stacks").export_stacks(path, metric)
 
 
-class _KinetoResults:
-    """prof.profiler.kineto_results: the events once more, and the trace."""
-
-    def __init__(self, results):
-        self._held = results
-
-    def events(self):
-        """The events."""
-        return self._held.events()
-
-    def save(self, path):
-        """Writes the Chrome trace."""
-        self._held.export_chrome_trace(path)
-
-
 class _Backend(_Faces):
     """prof.profiler: what torch calls the autograd profiler behind a profile."""
 
@@ -77,6 +62,7 @@ class _Backend(_Faces):
     @property
     def kineto_results(self):
         """The results as torch's C++ object has them."""
+        from mtprof.kineto_events import _KinetoResults
         return _KinetoResults(self._prof._results("accessing events"))
 
     def export_chrome_trace(self, path):

@@ -275,10 +275,17 @@ _CONSTANT = {"python_module_id": -1, "self_cpu_percent": -1, "total_cpu_percent"
 
 def _metadata_json(event):
     warnings.warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning, stacklevel=2)
-    if event._metadata_json or event._model is None or not event.extra_meta:
+    if event._metadata_json or event._model is None:
+        return event._metadata_json
+    told = {}
+    if "exposed" in event._model.cache:  # _ExperimentalConfig(expose_kineto_event_metadata=True)
+        index = memoryview(event._model.column("index"))[event._index]
+        told = {"Ev Idx": index} if index != 0xFFFFFFFF else {}
+    told.update(event.extra_meta or {})
+    if not told:
         return event._metadata_json
     import json
-    return json.dumps(event.extra_meta)[1:-1]
+    return json.dumps(told)[1:-1]
 
 
 # ---- methods ----

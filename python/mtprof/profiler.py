@@ -284,6 +284,12 @@ class _KinetoProfile(_mtprof.Profile):
             return self._kept[1]
         from mtprof.results import Results
         models = [self._model(number) for number in range(window.sessions, 0, -1)]
+        if self.acc_events and window.window > max(window.first_window, 1):
+            # torch shows the newest cycle first, and the trace it exports is the newest one's.
+            models[:1] = [self._model(0, number) for number in range(window.window, window.first_window - 1, -1)]
+        if getattr(self.experimental_config, "expose_kineto_event_metadata", False):
+            for model in models:
+                model.cache["exposed"] = True
         results = Results(models, use_device=self.use_device, record_shapes=bool(self.record_shapes),
                           profile_memory=bool(self.profile_memory), with_stack=bool(self.with_stack),
                           with_flops=bool(self.with_flops), with_modules=bool(self.with_modules),
@@ -339,7 +345,7 @@ class _KinetoProfile(_mtprof.Profile):
                    if not getattr(self, flag)]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        self.mem_tl = self._results("exporting a memory timeline").export_memory_timeline(path, device)
+        self.mem_tl = self._results("exporting a memory timeline")._memory_timeline(path, device)
 
     def save(self, path):
         """Writes the trace as a .mtt file, for mtprof.load() and the mtprof command."""

@@ -63,6 +63,28 @@ class Health:
         return f"<Health {self}>"
 
 
+class _MemoryTimeline:
+    """Memory by category over time (prof.mem_tl): written again, in any form and for any device."""
+
+    def __init__(self, model):
+        self._model = model
+
+    def _export(self, kind, path, device):
+        self._model.export(kind, path, device=str(device) if device is not None else None)
+
+    def export_memory_timeline(self, path, device_str=None):
+        """torch's [times, sizes]."""
+        self._export("memory", path, device_str)
+
+    def export_memory_timeline_raw(self, path, device_str=None):
+        """Every change: [time, action, bytes, category]."""
+        self._export("memory_raw", path, device_str)
+
+    def export_memory_timeline_html(self, path, device_str=None):
+        """A chart."""
+        self._export("memory_html", path, device_str)
+
+
 class Results:
     """The results of one window (or, with several models, of several sessions, the latest first)."""
 
@@ -167,6 +189,9 @@ class Results:
         missing = [f"{flag}=True" for flag, is_on in self._flags.items() if not is_on]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        return self._memory_timeline(path, device)
+
+    def _memory_timeline(self, path, device):
         text = os.fspath(path)
         if text.endswith(".html"):
             kind = "memory_html"
@@ -174,7 +199,9 @@ class Results:
             kind = "memory_raw"
         else:
             kind = "memory"
-        self._latest().export(kind, path, device=str(device) if device is not None else None)
+        timeline = _MemoryTimeline(self._latest())
+        timeline._export(kind, path, device)
+        return timeline
 
     def export_execution(self, path):
         """An execution trace (Chakra), as ExecutionTraceObserver writes."""

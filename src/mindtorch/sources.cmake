@@ -33,6 +33,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/op_batch_norm.c
     src/mindtorch/ops/op_binary.c
     src/mindtorch/ops/op_broadcast.c
+    src/mindtorch/ops/op_alias.c
     src/mindtorch/ops/op_compose.c
     src/mindtorch/ops/op_conv.c
     src/mindtorch/ops/op_copy.c
@@ -77,6 +78,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/accumulate.c
     src/mindtorch/autograd/backward.c
     src/mindtorch/autograd/derivative_table.c
+    src/mindtorch/autograd/derive_activation.c
     src/mindtorch/autograd/derive_arithmetic.c
     src/mindtorch/autograd/derive_compose.c
     src/mindtorch/autograd/derive_create.c

@@ -75,9 +75,12 @@ def pad(g):
                   "but got padding length 6 and input of dimension 2")
         yield Bad((g.array((3, 4)), (1, 1), "reflect"), "NotImplementedError", "padding mode reflect")
     else:
-        yield Bad((g.array((3, 4)), (1,)), "RuntimeError", "1 sizes of padding")
-        yield Bad((g.array((3,)), (1,) * 4), "RuntimeError", "4 sizes of padding for an input of dimension 1")
-    yield Bad((g.array((3, 4)), (-3, -2)), "RuntimeError", "resulted in a negative output size")
+        yield Bad((g.array((3, 4)), (1,)), "RuntimeError",
+                  "Length of pad must be even but instead it equals 1")
+        yield Bad((g.array((3,)), (1,) * 4), "RuntimeError",
+                  "Length of pad should be no more than twice the number of dimensions of the input")
+    for by in ((-3, -2), (-5, 3), (3, -5), (0, -7), (-2**62, 0), (-2**62, -2**62)):
+        yield Bad((g.array((3, 4)), by), "RuntimeError", "narrow(): length must be non-negative")
     yield Bad((g.array((3, 4)), (2**62, 2**62)), "RuntimeError", "")
 
 
@@ -104,7 +107,7 @@ def activations(g):
         yield Bad((g.array((2,)),), "NotImplementedError", f"\"{kernel}\" not implemented for")
         return
     for more in parameters:
-        yield Case((g.away((3, 4)), *more), {}, reference)
+        yield Case((g.away((3, 4)), *more), {}, reference, double=True)
         yield Case((g.cast([-5.0, 5.0, 0.5, -0.25]), *more), {}, reference)
     for shape in ((), (0, 3)):
         yield Case((g.away(shape),), {}, reference)
@@ -148,9 +151,9 @@ def glu(g):
         return first * sigmoid(second)
 
     for shape, dim in (((3, 4), -1), ((4, 3), 0), ((2, 6, 3), 1), ((0, 4), 1)):
-        yield Case((g.array(shape), dim), {}, reference)
+        yield Case((g.array(shape), dim), {}, reference, double=dim == 1)
     yield Bad((g.array((3,)),), "RuntimeError", "Halving dimension must be even, but dimension 0 is size 3")
-    yield Bad((g.array(()),), "RuntimeError", "glu does not support scalars")
+    yield Bad((g.array(()),), "RuntimeError", "glu does not support 0-dimensional tensors")
     yield Bad((g.array((2,)), 3), "IndexError", "Dimension out of range")
 
 
@@ -206,14 +209,14 @@ def group_norm(g):
     for shape, groups in (((3, 4), 2), ((2, 6, 3), 3), ((2, 4, 2, 3), 1), ((2, 4, 3), 4)):
         yield Case((g.array(shape), groups), {}, group_norm_of, rtol=1e-4, atol=1e-4)
         yield Case((g.array(shape), groups, g.array((shape[1],)), g.array((shape[1],)), 0.01), {},
-                   group_norm_of,
-                   rtol=1e-4, atol=1e-4)
+                   group_norm_of, rtol=1e-4, atol=1e-4, double=True)
     yield Case((g.array((2, 4, 3)), 2, None, g.array((4,))), {}, group_norm_of, rtol=1e-4, atol=1e-4)
     yield Case((g.array((0, 4, 3)), 2), {}, group_norm_of)
     yield Bad((g.array((2, 4)), 3), "RuntimeError",
               "divisible by num_groups, but got input of shape [2, 4] and num_groups=3")
     yield Bad((g.array((2, 4)), 0), "RuntimeError", "Expected num groups to be greater than 0, got 0")
-    yield Bad((g.array((4,)), 2), "RuntimeError", "Expected at least 2 dimensions")
+    yield Bad((g.array((4,)), 2), "IndexError", "Dimension out of range")
+    yield Bad((g.array(()), 2), "IndexError", "Dimension specified as 0 but tensor has no dimensions")
     yield Bad((g.array((2, 4)), 2, g.array((3,))), "RuntimeError",
               "but got weight of shape [3] and input of shape [2, 4]")
     yield Bad((g.array((2, 4)), 2, None, g.array((3,))), "RuntimeError", "Expected bias to be a vector")
@@ -232,13 +235,14 @@ def rms_norm(g):
     for shape, over in (((3, 4), (4,)), ((2, 3, 4), (3, 4)), ((4,), (4,))):
         yield Case((g.away(shape), over), {}, rms_norm_of, rtol=1e-4, atol=1e-4, grad=False)
         yield Case((g.array(shape), over, g.array(over), 0.1), {}, rms_norm_of, double=True)
+    yield Case((g.array((3, 4)), (4,), g.array((4,)), 0.1), {}, rms_norm_of, layouts=("transposed",))
     yield Case((g.array((0, 4)), (4,), None, 0.1), {}, rms_norm_of)
     yield Bad((g.array((2, 4)), (3,)), "RuntimeError",
               "Given normalized_shape=[3], expected input with shape [*3]")
     yield Bad((g.array((2, 4)), ()), "RuntimeError", "normalized_shape = []")
     yield Bad((g.array((2, 4)), (4,), g.array((3,))), "RuntimeError",
               "but got weight of shape [3] and normalized_shape = [4]")
-    yield Bad((g.array((4,)), (2, 4)), "RuntimeError", "but got input of size[4]")
+    yield Bad((g.array((4,)), (2, 4)), "ValueError", "must have at least 2 dimensions, but got 1")
 
 
 # ---- losses ----
@@ -252,9 +256,13 @@ def huber_of(x, y, reduction=MEAN, delta=1.0):
 def huber_loss(g):
     for reduction in (NONE, MEAN, SUM):
         for delta in (1.0, 0.25):
-            yield Case((g.array((3, 4)), g.array((3, 4)), reduction, delta), {}, huber_of)
+            yield Case((g.array((3, 4)), g.array((3, 4)), reduction, delta), {}, huber_of, double=True)
     for shape in ((), (0, 2)):
         yield Case((g.array(shape), g.array(shape), SUM), {}, huber_of)
+    yield Case((g.array((3, 4)), g.array((4,)), MEAN, 0.5), {}, huber_of)
+    yield Case((g.array((3, 4)), g.array((3, 1)), NONE, 0.5), {}, huber_of)
+    yield Bad((g.other("int64", (2,)), g.other("int64", (2,))), "NotImplementedError",
+              "\"huber_cpu\" not implemented for 'Long'")
     yield Bad((g.array((2,)), g.array((2,)), MEAN, 0.0), "RuntimeError", "non-positive values for delta")
     yield Bad((g.array((2,)), g.array((2,)), 7), "ValueError", "")
 
@@ -298,7 +306,10 @@ def max_pool1d_with_indices(g):
     for args in (((2,),), ((3,), (2,)), ((3,), (1,), (1,)), ((2,), (1,), (0,), (2,))):
         yield Case((g.distinct((2, 3, 7)), *args), {}, reference, result=(g.dtype, "int64"))
     yield Case((g.distinct((3, 6)), (2,)), {}, reference, result=(g.dtype, "int64"))
-    yield Bad((g.array((2, 6)), (2, 2)), "RuntimeError", "kernel_size must be a single int")
+    yield Bad((g.array((2, 6)), (2, 2)), "RuntimeError",
+              "argument 'kernel_size' should contain one int (got 2)")
+    yield Bad((g.array((2, 6)), ()), "RuntimeError", "argument 'kernel_size' should contain one int (got 0)")
+    yield Bad((g.array((2, 6)), (2,), (1, 1)), "RuntimeError", "'stride' should contain one int (got 2)")
 
 
 # ---- prelu, cosine_similarity ----
@@ -313,11 +324,14 @@ def prelu(g):
 
     for shape, weights in (((3, 4), (4,)), ((2, 3, 4), (3,)), ((2, 3, 4), (1,)), ((5,), (1,)), ((), (1,)),
                            ((3, 2), ()), ((0, 3), (3,))):
-        yield Case((g.away(shape), g.array(weights)), {}, reference)
+        yield Case((g.away(shape), g.array(weights)), {}, reference, double=shape == (2, 3, 4))
     yield Bad((g.array((4, 3)), g.array((2,))), "RuntimeError",
               "parameter numbers = 2 and channel size = 3")
     yield Bad((g.array((4, 3)), g.array((3, 1))), "RuntimeError",
               "to be a scalar or 1D tensor, but got: ndim = 2")
+    yield Bad((g.array((4,)), g.other("int64", (1,))), "RuntimeError", "prelu: Type promoting not supported")
+    yield Bad((g.other("int64", (4,)), g.other("int64", (1,))), "NotImplementedError",
+              "\"prelu_cpu\" not implemented for 'Long'")
 
 
 @cases("cosine_similarity")
@@ -334,7 +348,9 @@ def cosine_similarity(g):
     yield Case((g.away(()), g.away(()), 0), {}, reference, grad=False)
     yield Case((g.array((0, 3)), g.array((0, 3))), {}, reference)
     yield Case((g.cast([[0.0, 0.0]]), g.cast([[3.0, 4.0]])), {"eps": 0.5}, reference, grad=False)
-    yield Bad((g.other("int64", (2, 2)), g.array((2, 2))), "RuntimeError", "floating point")
+    yield Case((g.other("int64", (2, 2)), g.array((2, 2))), {}, reference, grad_args=(0,))
+    yield Bad((g.other("int64", (2, 2)), g.other("int64", (2, 2))), "RuntimeError",
+              "expected common dtype to be floating point, yet common dtype is Long")
     yield Bad((g.array((2, 3)), g.array((2, 2))), "RuntimeError", "must match the size")
     yield Bad((g.array((2, 3)), g.array((2, 3)), 2), "IndexError", "Dimension out of range")
 
@@ -350,7 +366,7 @@ def foreach_norm(g):
     for order in (2, 1, np.inf):
         yield Case((several(g), order), {},
                    lambda arrays, order=2: [np.linalg.norm(a.reshape(-1), order) for a in arrays], grad=False)
-    yield Case(([],), {}, lambda arrays: [], grad=False)
+    yield Bad(([],), "RuntimeError", "Tensor list must have at least one tensor.")
     yield Case((several(g),), {}, lambda arrays, order=2: [np.linalg.norm(a.reshape(-1)) for a in arrays])
 
 
@@ -375,6 +391,6 @@ def foreach_(g):
     function = {"_foreach_mul_": np.multiply, "_foreach_clamp_min_": np.maximum,
                 "_foreach_clamp_max_": np.minimum}[g.op]
     yield Case((several(g), 0.5), {}, check=listed(function), grad=False, layouts=DISTINCT)
-    yield Case(([], 0.5), {}, check=listed(function), grad=False)
+    yield Bad(([], 0.5), "RuntimeError", "Tensor list must have at least one tensor.")
     if g.op == "_foreach_mul_":
         yield Case((several(g), g.array(())), {}, check=listed(function), grad=False, layouts=("contiguous",))

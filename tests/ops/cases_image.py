@@ -508,6 +508,7 @@ def scaled_dot_product_attention(g):
        skip={"0-d": "takes [B, H, T, D]"})
 def flash_attention(g):
     def reference(q, k, v, dropout_p, is_causal, attn_mask, scale):
+        scale = q.shape[-1] ** -0.5 if scale is None else scale
         scores = np.matmul(q, np.swapaxes(k, -1, -2)) * scale
         scores = scores if attn_mask is None else scores + attn_mask
         if is_causal:
@@ -518,6 +519,8 @@ def flash_attention(g):
     yield Case((a, g.array((1, 2, 4, 2)), g.array((1, 2, 4, 3)), 0.0, False, g.array((3, 4)), 0.5),
                {}, reference, grad=False)
     yield Case((a, g.array((1, 2, 3, 2)), g.array((1, 2, 3, 2)), 0.0, True, None, 0.5), {},
+               reference, grad=False)
+    yield Case((a, g.array((1, 2, 3, 2)), g.array((1, 2, 3, 2)), 0.0, True, None, None), {},
                reference, grad=False)
     yield Case((g.array((1, 2, 0, 2)), a, g.array((1, 2, 3, 2)), 0.0, True, None, 0.5), {},
                reference, grad=False)
@@ -533,7 +536,7 @@ def flash_attention(g):
 def flash_attention_backward(g):
     shape = (1, 2, 3, 2)
     q, k, v, grad = (g.array(shape) for _ in range(4))
-    scale = 0.5
+    scale = 2**-0.5  # which None is too
     wide = [x.astype(np.float64) for x in (q, k, v)]
     scores = np.matmul(wide[0], np.swapaxes(wide[1], -1, -2)) * scale
     scores = np.where(np.tri(3, dtype=bool), scores, -np.inf)
@@ -546,7 +549,8 @@ def flash_attention_backward(g):
         ds = p * (dp - (grad * out).sum(-1)[..., None]) * scale
         return (np.matmul(ds, k), np.matmul(np.swapaxes(ds, -1, -2), q),
                 np.matmul(np.swapaxes(p, -1, -2), grad))
-    yield Case((grad, q, k, v, out.astype(g.dtype), lse.astype(g.dtype), True, None, scale), {},
-               reference, grad=False, layouts=("contiguous", "transposed", "sliced"))
+    for given in (scale, None):
+        yield Case((grad, q, k, v, out.astype(g.dtype), lse.astype(g.dtype), True, None, given), {},
+                   reference, grad=False, layouts=("contiguous", "transposed", "sliced"))
     yield Bad((grad, q, k, v, out.astype(g.dtype), g.array((1, 2)), True, None, scale),
               "RuntimeError", "do not belong to query and value")

@@ -32,7 +32,7 @@ import run_ops  # noqa: E402
 import torch  # noqa: E402
 
 SHOWN = 3  # failures of a row
-UNDEFINED = {"empty", "empty_like"}  # their elements are anything
+UNDEFINED = {"empty", "empty_like", "new_empty"}  # their elements are anything
 
 
 class Difference(Exception):
@@ -80,6 +80,8 @@ def compare_tensor(ours, theirs, case, what, kind="value", how="all"):
 
 
 def compare_value(ours, theirs, case, what, how="all"):
+    if isinstance(ours, (list, tuple)) != isinstance(theirs, (list, tuple)):
+        raise Difference("value", f"{what} is {type(ours).__name__}, torch's {type(theirs).__name__}")
     if isinstance(ours, mt.Tensor) or isinstance(theirs, torch.Tensor) or ours is None:
         compare_tensor(ours, theirs, case, what, how=how)
     elif isinstance(ours, (list, tuple)):

@@ -23,7 +23,6 @@ aten = torch.ops.aten
 
 ABSENT = {
     "as_strided_backward": "a helper of autograd in torch, no op; gradients of as_strided pass it",
-    "max_pool2d_with_indices_backward": "torch's needs the window too; gradients of the pool pass it",
 }
 
 # Rows whose bad input is not tried, a regular expression: torch need not look at it, and for some of
@@ -191,7 +190,8 @@ def _convolution_backward(v):
 
 def _plain_attention(v):
     """What flash attention gives, of simple ops."""
-    scores = v.query @ v.key.transpose(-2, -1) * v.scale
+    scale = v.query.shape[-1] ** -0.5 if v.scale is None else v.scale
+    scores = v.query @ v.key.transpose(-2, -1) * scale
     if v.is_causal:
         hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(hidden, float("-inf"))
@@ -245,6 +245,8 @@ CALLS = {
     "argsort": lambda v: aten.argsort.stable(v.self, stable=True, dim=v.dim, descending=v.descending),
     "sort": _sort,
     "roll": lambda v: aten.roll(v.self, v.shifts, v.dims or []),
+    "meshgrid": lambda v: aten.meshgrid(v.tensors)
+    if v.indexing is None else aten.meshgrid(v.tensors, indexing=v.indexing),
     "hardtanh": lambda v: F.hardtanh(v.self, v.min_val, v.max_val),
     "one_hot": lambda v: F.one_hot(v.self, v.num_classes),
     "_softmax": lambda v: aten._softmax(v.self, v.dim, v.half_to_float),
@@ -261,6 +263,8 @@ CALLS = {
     "convolution_backward": _convolution_backward,
     "embedding_dense_backward": lambda v: aten.embedding_dense_backward(
         v.grad_output, v.indices, v.num_weights, v.padding_idx, False),
+    "embedding_backward": lambda v: aten.embedding_backward(
+        v.grad, v.indices, v.num_weights, v.padding_idx, v.scale_grad_by_freq, v.sparse),
     "native_dropout": lambda v: aten.native_dropout(v.input, v.p, True),
     "dropout": lambda v: aten.dropout(v.input, v.p, v.train),
     "_scaled_dot_product_flash_attention_for_cpu": _attention,

@@ -4,8 +4,8 @@ import contextlib
 import json
 import os
 import sys
-import tempfile
-import unittest
+
+from support_folder import FolderTest
 
 
 def tree():
@@ -64,17 +64,8 @@ def small_trace():
             "traceEvents": events, "traceName": "small.json"}
 
 
-class ResultsTest(unittest.TestCase):
+class ResultsTest(FolderTest):
     """Has a folder of its own and the small trace in it."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        """A path in the test's folder."""
-        return os.path.join(self.folder, name)
 
     def write_trace(self, trace=None, name="small.json"):
         """Writes a trace and returns its path."""

@@ -10,28 +10,7 @@ import weakref
 import mindtorch_v2 as torch
 from mindtorch_v2.autograd import Function
 from mindtorch_v2.autograd.function import once_differentiable
-
-
-def leaf(*values, dtype=torch.float32):
-    return torch.tensor(values, dtype=dtype, requires_grad=True)
-
-
-class Mine(Exception):
-    pass
-
-
-class Scale(Function):
-    @staticmethod
-    def forward(ctx, x, factor):
-        ctx.save_for_backward(x)
-        ctx.factor = factor
-        return x * factor
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, = ctx.saved_tensors
-        assert x is not None
-        return grad * ctx.factor, None
+from support_autograd import Mine, Scale, leaf
 
 
 class Functions(unittest.TestCase):

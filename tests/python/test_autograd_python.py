@@ -12,15 +12,7 @@ import unittest
 import weakref
 
 import mindtorch_v2 as torch
-from mindtorch_v2.autograd import Function
-
-
-def leaf(*values, dtype=torch.float32):
-    return torch.tensor(values, dtype=dtype, requires_grad=True)
-
-
-class Mine(Exception):
-    pass
+from support_autograd import Mine, Scale, leaf
 
 
 class Backward(unittest.TestCase):
@@ -521,20 +513,6 @@ class Modes(unittest.TestCase):
             thread.start()
             thread.join()
         self.assertEqual(seen, [True])
-
-
-class Scale(Function):
-    @staticmethod
-    def forward(ctx, x, factor):
-        ctx.save_for_backward(x)
-        ctx.factor = factor
-        return x * factor
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, = ctx.saved_tensors
-        assert x is not None
-        return grad * ctx.factor, None
 
 
 class Threads(unittest.TestCase):

@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import mtprof._mtprof as _mtprof  # noqa: E402
 from mtprof import modules, profile, record_function, schedule  # noqa: E402
 from mtprof.profiler import _ExperimentalConfig  # noqa: E402
+from support_asan import UNDER_ASAN  # noqa: E402
 
 
 def leaf(x):
@@ -426,6 +427,7 @@ class Others(unittest.TestCase):
         self.assertLess(abs(sys.getrefcount(None) - before[2]), 100)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
+    @unittest.skipIf(UNDER_ASAN, "a fork beside threads may find AddressSanitizer's allocator locked")
     def test_fork_while_tracing(self):
         """The child inherits the hook; it records nothing there, and a profile of its own works."""
         def use():

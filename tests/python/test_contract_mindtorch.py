@@ -62,7 +62,8 @@ class FirstBatches(ContractTest):
             torch.ones(2)
         self.assertEqual(seen, [prof])
         with self.assertRaisesRegex(ZeroDivisionError, "mine"):
-            with profile(activities=CPU, on_trace_ready=lambda p: (_ for _ in ()).throw(ZeroDivisionError("mine"))):
+            with profile(activities=CPU,
+                         on_trace_ready=lambda p: (_ for _ in ()).throw(ZeroDivisionError("mine"))):
                 torch.ones(2)
         self.assertEqual(len(add_profile().events()), 2)
 
@@ -106,7 +107,8 @@ class RecordedThings(ContractTest):
 
     def test_7_2_keys_of_an_op(self):
         event = one(add_profile().events(), "aten::add")
-        self.assertEqual(set(event.keys()), {"name", "kind", "device_type", "start_ns", "end_ns", "duration_ns",
+        self.assertEqual(set(event.keys()), {"name", "kind", "device_type", "start_ns", "end_ns",
+                                             "duration_ns",
                                              "step", "thread_id", "correlation_id", "runtime_name",
                                              "runtime_tid"})
         self.assertEqual(event["kind"], "op")
@@ -122,7 +124,8 @@ class RecordedThings(ContractTest):
 
     def test_7_2_keys_of_a_scope(self):
         event = one(add_profile().events(), "scope")
-        self.assertEqual(set(event.keys()), {"name", "kind", "device_type", "start_ns", "end_ns", "duration_ns",
+        self.assertEqual(set(event.keys()), {"name", "kind", "device_type", "start_ns", "end_ns",
+                                             "duration_ns",
                                              "step", "thread_id"})
         self.assertEqual(event["kind"], "scope")
 
@@ -238,7 +241,8 @@ class Rows(ContractTest):
         table = rows.table()
         for word in ("Name", "Self CPU", "CPU total", "CPU time avg", "# of Calls"):
             self.assertIn(word, table)
-        for key in ("self_cpu_time", "cpu_time", "cpu_time_avg", "self_cpu_time_total", "cpu_time_total", "count"):
+        for key in ("self_cpu_time", "cpu_time", "cpu_time_avg", "self_cpu_time_total", "cpu_time_total",
+                    "count"):
             rows.table(sort_by=key)
 
     def test_batch_10_flavour(self):
@@ -267,7 +271,8 @@ class Rows(ContractTest):
         self.assertEqual((row.device_type, row.input_shapes, row.stack, row.cpu_memory_usage, row.flops,
                           row.is_async, row.scope, row.use_device, row.is_user_annotation),
                          ("CPU", "", [], 0, 0, False, 0, None, False))
-        self.assertEqual(row.device_memory_usage + row.self_cpu_memory_usage + row.self_device_memory_usage, 0)
+        self.assertEqual(row.device_memory_usage + row.self_cpu_memory_usage + row.self_device_memory_usage,
+                         0)
         self.assertIs(rows[0].is_user_annotation, True)
 
     def test_batch_13_totals(self):
@@ -277,7 +282,8 @@ class Rows(ContractTest):
         self.assertEqual((total.key, total.count), ("Total", 2))
         with profile(activities=CPU, schedule=schedule(wait=0, warmup=1, active=1)) as prof:
             pass
-        empty = prof.key_averages()
+        with self.assertWarnsRegex(UserWarning, "0 steps recorded"):
+            empty = prof.key_averages()
         self.assertEqual((len(empty), empty.self_cpu_time_total, empty.total_average().count), (0, 0, 0))
 
     def test_batch_15_stacks(self):
@@ -324,7 +330,8 @@ class Rows(ContractTest):
     def test_batch_19_rows(self):
         rows = profiled().key_averages()
         row = one_row(rows, "aten::linear")
-        self.assertEqual((row.node_id, row.is_legacy, row.is_remote, row.overload_name), (-1, False, False, ""))
+        self.assertEqual((row.node_id, row.is_legacy, row.is_remote, row.overload_name),
+                         (-1, False, False, ""))
         self.assertTrue(row.cpu_children)
         self.assertIsNotNone(row.cpu_parent)
         for name in ("cpu_time_str", "cpu_time_total_str", "self_cpu_time_total_str", "device_time_str",
@@ -416,7 +423,8 @@ class TraceAndTheRest(ContractTest):
         names = [e.name for e in prof.events() if e.cpu_parent is None]
         self.assertEqual(names, ["aten::ones", "aten::ones"])
         trace = self.trace(prof)
-        self.assertEqual((trace["preset"], trace["text"], trace["bad"]), (3, "a \"quoted\" \\ one", "notjson"))
+        self.assertEqual((trace["preset"], trace["text"], trace["bad"]),
+                         (3, "a \"quoted\" \\ one", "notjson"))
         with self.assertRaisesRegex(ValueError, "^record_shapes=True, profile_memory=True, with_stack=True "
                                                 "required for memory profiling.$"), \
                 self.assertWarns(FutureWarning):

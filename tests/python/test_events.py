@@ -10,6 +10,7 @@ import sys
 import unittest
 import weakref
 
+from support_asan import UNDER_ASAN
 from support_results import ResultsTest, environment, record, small_trace, span, warnings_of
 
 import mtprof
@@ -542,6 +543,7 @@ print("fine")
         self.assertEqual(len(prof.events()), 6)
 
     @unittest.skipUnless(hasattr(os, "fork"), "os.fork is not here")
+    @unittest.skipIf(UNDER_ASAN, "a fork beside threads may find AddressSanitizer's allocator locked")
     def test_a_child_reads_its_parents_events(self):
         events = record(600).events()
         child = os.fork()

@@ -334,7 +334,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(str(caught.exception),
                          "max() received an invalid combination of arguments - got (Tensor, int, int), but "
                          "expected "
-                         "one of:\n * ()\n * (int dim, bool keepdim = False)\n * (Tensor other)\n")
+                         "one of:\n * ()\n * (Tensor other)\n * (int dim, bool keepdim = False)\n")
         with self.assertRaises(TypeError) as caught:
             self.x.clamp("a")
         self.assertEqual(str(caught.exception),

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 import warnings
 import weakref
@@ -15,6 +14,8 @@ import mtprof
 from mtprof import (ExecutionTraceObserver, KinetoStepTracker, ProfilerAction, ProfilerActivity, profile,
                     record_function, schedule)
 from mtprof.profiler import _KinetoProfile
+from support_asan import UNDER_ASAN
+from support_folder import FolderTest
 
 NONE, WARMUP, RECORD, SAVE = ProfilerAction
 
@@ -37,15 +38,7 @@ def quiet():
     return warnings.catch_warnings(action="ignore")
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Case(FolderTest):
     def trace(self, prof):
         path = self.path("trace.json")
         prof.export_chrome_trace(path)
@@ -643,6 +636,7 @@ class Lifetime(Case):
         with profile():
             pass
 
+    @unittest.skipIf(UNDER_ASAN, "AddressSanitizer keeps freed memory")
     def test_flat_memory(self):
         import resource
 

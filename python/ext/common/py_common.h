@@ -32,4 +32,7 @@ bool py_error_restore(void);
 /* Steps of a module's start, each adding its types and functions; listed in a parts.def. */
 typedef int py_part(PyObject *module);
 
+/* Runs the parts (NULL ends them), for the first interpreter that asks. -1: an exception. */
+int py_start(PyObject *module, const char *package, py_part *const *parts);
+
 #endif /* PYTHON_EXT_COMMON_PY_COMMON_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exceptions on their way through C code, and types from specs.
+ * Exceptions on their way through C code, and a module's start.
  */
 #include "common/py_common.h"
 
@@ -43,4 +43,20 @@ int py_add_type(PyObject *module, PyType_Spec *spec, PyObject *base, const char 
     }
     *place = (PyTypeObject *)type;
     return name == NULL ? 0 : PyModule_AddObjectRef(module, name, type);
+}
+
+int py_start(PyObject *module, const char *package, py_part *const *parts)
+{
+    static bool started; /* each extension has this file, so each has its own */
+    if (started) {
+        PyErr_Format(PyExc_ImportError, "%s: one interpreter of a process may load it", package);
+        return -1;
+    }
+    started = true;
+    for (; *parts != NULL; parts++) {
+        if ((*parts)(module) != 0) {
+            return -1;
+        }
+    }
+    return 0;
 }

@@ -6,10 +6,11 @@
  *     code object            ──► of ours? a module's call? its site
  *
  *   K1  A place is an address inside a code object, and the table holds the object: while a place
- * is known, nothing else can lie there. K2  References are let go when a recording begins, and when
- * results are released. A code object's end may run Python code (weak references have callbacks),
- * which a look at the stack must not: they are put aside first, and released by a pending call or
- * by who asks for it. K3  Everything here is the GIL's.
+ *       is known, nothing else can lie there.
+ *   K2  References are let go when a recording begins, and when results are released. A code
+ *       object's end may run Python code (weak references have callbacks), which a look at the
+ *       stack must not: they are put aside first, and released by a pending call or by who asks.
+ *   K3  Everything here is the GIL's.
  */
 #include "profiler/frames_walk.h"
 #include "profiler/python_stacks.h"

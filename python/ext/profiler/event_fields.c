@@ -444,9 +444,9 @@ static PyObject *get_linked_correlation_id(event_object *event)
 static PyObject *get_time_range(event_object *event)
 {
     const model_object *m = event->model;
-    int64_t origin = m->info.start_ns;
-    double start = (double)(m->start_ns[event->index] - origin) / 1e3;
-    double end = (double)(m->end_ns[event->index] - origin) / 1e3;
+    uint64_t origin = (uint64_t)m->info.start_ns; /* a file may say anything: no overflow */
+    double start = (double)(int64_t)((uint64_t)m->start_ns[event->index] - origin) / 1e3;
+    double end = (double)(int64_t)((uint64_t)m->end_ns[event->index] - origin) / 1e3;
     return PyObject_CallFunction(event_rules_set.interval, "dd", start, end);
 }
 
@@ -581,14 +581,24 @@ static const enum field_number sources[] = {
     FIELD_cpu_memory_usage, FIELD_device_memory_usage, FIELD_is_legacy,
 };
 
+/* What was set; a new reference. NULL: nothing, or an exception. The dictionary is held: a key of
+ * the user's may compare by code that gives the event another one. */
+static PyObject *own_value(const event_object *event, PyObject *key)
+{
+    PyObject *values = Py_XNewRef(event->values);
+    PyObject *value = values != NULL ? Py_XNewRef(PyDict_GetItemWithError(values, key)) : NULL;
+    Py_XDECREF(values);
+    return value;
+}
+
 static PyObject *get_value(PyObject *self, void *closure)
 {
     event_object *event = (event_object *)self;
     const event_field *field = closure;
     if (event->values != NULL) {
-        PyObject *value = PyDict_GetItemWithError(event->values, field->key);
+        PyObject *value = own_value(event, field->key);
         if (value != NULL || PyErr_Occurred()) {
-            return Py_XNewRef(value);
+            return value;
         }
     }
     if (event->model == NULL) {
@@ -611,16 +621,14 @@ static int set_value(PyObject *self, PyObject *value, void *closure)
             return -1;
         }
     }
-    if (value != NULL) {
-        return PyDict_SetItem(event->values, field->key, value);
+    PyObject *values = Py_NewRef(event->values); /* see own_value() */
+    int status = value != NULL ? PyDict_SetItem(values, field->key, value)
+                               : PyDict_DelItem(values, field->key); /* back to what was recorded */
+    Py_DECREF(values);
+    if (status != 0 && value == NULL && PyErr_ExceptionMatches(PyExc_KeyError)) {
+        PyErr_SetObject(PyExc_AttributeError, field->key);
     }
-    if (PyDict_DelItem(event->values, field->key) != 0) { /* goes back to what was recorded */
-        if (PyErr_ExceptionMatches(PyExc_KeyError)) {
-            PyErr_SetObject(PyExc_AttributeError, field->key);
-        }
-        return -1;
-    }
-    return 0;
+    return status;
 }
 
 /* 1: columns tell, 0: they do not, -1: an exception. */
@@ -630,9 +638,10 @@ static int columns_tell(const event_object *event)
         return 0;
     }
     for (size_t i = 0; event->values != NULL && i < sizeof sources / sizeof sources[0]; i++) {
-        int found = PyDict_Contains(event->values, fields[sources[i]].key);
-        if (found != 0) {
-            return found < 0 ? -1 : 0;
+        PyObject *found = own_value(event, fields[sources[i]].key);
+        Py_XDECREF(found);
+        if (found != NULL || PyErr_Occurred()) {
+            return found == NULL ? -1 : 0;
         }
     }
     return 1;

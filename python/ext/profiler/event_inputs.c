@@ -239,6 +239,22 @@ static int put_keyword(inputs_reader *in, PyObject *dict, uint32_t key)
     return failed;
 }
 
+static int put_keywords(inputs_reader *in, PyObject *dict)
+{
+    while (in->word < in->n_words) {
+        uint64_t word = in->words[in->word];
+        if (kind_of(word) != MTPROF_INPUT_KEYWORD) {
+            skip_list(in, 1);
+            continue;
+        }
+        in->word++;
+        if (put_keyword(in, dict, (uint32_t)(word >> 32)) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 PyObject *event_keyword_inputs(const event_object *event)
 {
     inputs_reader in;
@@ -247,16 +263,8 @@ PyObject *event_keyword_inputs(const event_object *event)
         return NULL;
     }
     PyObject *dict = PyDict_New();
-    while (given && dict != NULL && in.word < in.n_words) {
-        uint64_t word = in.words[in.word];
-        if (kind_of(word) == MTPROF_INPUT_KEYWORD) {
-            in.word++;
-            if (put_keyword(&in, dict, (uint32_t)(word >> 32)) != 0) {
-                Py_CLEAR(dict);
-            }
-        } else {
-            skip_list(&in, 1);
-        }
+    if (dict != NULL && given && put_keywords(&in, dict) != 0) {
+        Py_CLEAR(dict);
     }
     return dict;
 }

@@ -194,8 +194,8 @@ static PyObject *get_after(event_object *event)
 
 static PyObject *get_delta(event_object *event)
 {
-    return PyLong_FromLongLong(memory_at(event, MTPROF_COLUMN_MEMORY_AFTER) -
-                               memory_at(event, MTPROF_COLUMN_MEMORY_BEFORE));
+    return PyLong_FromLongLong((int64_t)((uint64_t)memory_at(event, MTPROF_COLUMN_MEMORY_AFTER) -
+                                         (uint64_t)memory_at(event, MTPROF_COLUMN_MEMORY_BEFORE)));
 }
 
 static mapping_key keys[] = {

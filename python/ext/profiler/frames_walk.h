@@ -2,8 +2,8 @@
  *
  * The interpreter's frames, however this version of Python keeps them. One file answers:
  *
- *     frames_311.c, frames_312.c   from the interpreter's own structures: no object is made
- *     frames_public.c              every other version, by the public API: a frame object each
+ *     frames_internal.c   3.11 and 3.12, from the interpreter's own structures: no object is made
+ *     frames_public.c     every other version, by the public API: a frame object each
  *
  * A frame is where it stands: the address of its current instruction inside the code object. While
  * the code object lives, no other frame of other code has that address, so a single pointer tells

@@ -18,6 +18,7 @@ typedef struct rows_builder {
     mtprof_row *rows;
     mtprof_text *frames;
     uint32_t n_rows, n_frames, frames_capacity;
+    PyObject *kept; /* a list of what texts are borrowed from */
 } rows_builder;
 
 static int text_of(PyObject *object, mtprof_text *text)
@@ -43,9 +44,24 @@ static int64_t nanoseconds(double us)
     return ns < 9.2e18 ? (int64_t)llround(ns) : INT64_MAX;
 }
 
+/* A list as a tuple that lives as long as the builder; borrowed. Numbers of later rows may run code
+ * (__float__) which changes the list. NULL: an exception. */
+static PyObject *keep_items(rows_builder *builder, PyObject *list)
+{
+    PyObject *items = PyList_AsTuple(list);
+    int failed = items == NULL || PyList_Append(builder->kept, items) != 0;
+    Py_XDECREF(items);
+    return failed ? NULL : items;
+}
+
 static int add_stack(rows_builder *builder, PyObject *stack, mtprof_row *row)
 {
-    Py_ssize_t n = PyList_Check(stack) ? PyList_GET_SIZE(stack) : 0;
+    bool given = PyList_Check(stack) && PyList_GET_SIZE(stack) > 0;
+    PyObject *items = given ? keep_items(builder, stack) : NULL;
+    if (given && items == NULL) {
+        return -1;
+    }
+    Py_ssize_t n = given ? PyTuple_GET_SIZE(items) : 0;
     if (n > 1 << 20) {
         n = 1 << 20;
     }
@@ -62,7 +78,7 @@ static int add_stack(rows_builder *builder, PyObject *stack, mtprof_row *row)
     row->stack = n > 0 ? builder->n_frames + 1 : 0;
     row->stack_n = (uint32_t)n;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *frame = PyList_GET_ITEM(stack, i);
+        PyObject *frame = PyTuple_GET_ITEM(items, i);
         if (!PyUnicode_Check(frame)) {
             PyErr_Format(PyExc_TypeError, "stack: a str is needed, not %R", frame);
             return -1;
@@ -119,10 +135,15 @@ static int add_row(rows_builder *builder, PyObject *tuple)
     return 0;
 }
 
-/* Texts are borrowed from the tuples, which the caller keeps. */
-static int add_rows(rows_builder *builder, PyObject *rows)
+/* Texts are borrowed from the tuples, which the builder keeps. */
+static int add_rows(rows_builder *builder, PyObject *list)
 {
-    Py_ssize_t n = PyList_GET_SIZE(rows);
+    builder->kept = PyList_New(0);
+    PyObject *rows = builder->kept != NULL ? keep_items(builder, list) : NULL;
+    if (rows == NULL) {
+        return -1;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(rows);
     if (n >= UINT32_MAX) {
         PyErr_Format(PyExc_OverflowError, "too many rows: %zd", n);
         return -1;
@@ -132,8 +153,8 @@ static int add_rows(rows_builder *builder, PyObject *rows)
         PyErr_NoMemory();
         return -1;
     }
-    for (Py_ssize_t i = 0; i < n && i < PyList_GET_SIZE(rows); i++) {
-        if (add_row(builder, PyList_GET_ITEM(rows, i)) != 0) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (add_row(builder, PyTuple_GET_ITEM(rows, i)) != 0) {
             return -1;
         }
     }
@@ -144,6 +165,7 @@ static void builder_fini(rows_builder *builder)
 {
     PyMem_Free(builder->rows);
     PyMem_Free(builder->frames);
+    Py_XDECREF(builder->kept);
 }
 
 /* Averages of Python's rows. NULL: an exception. */

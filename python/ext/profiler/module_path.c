@@ -67,14 +67,15 @@ static const char *class_name(PyObject *object)
 
 PyObject **module_table_take(size_t *count)
 {
+    size_t taken = 0;
     *count = 0;
     PyObject **weaks = table.count > 0 ? PyMem_RawMalloc(table.count * sizeof *weaks) : NULL;
     if (weaks == NULL && table.count > 0) {
         return NULL; /* they stay, and are still right: each is compared when it is met */
     }
-    for (size_t i = 0; i < table.capacity; i++) {
+    for (size_t i = 0; i < table.capacity && taken < table.count; i++) {
         if (table.entries[i].weak != NULL) {
-            weaks[(*count)++] = table.entries[i].weak;
+            weaks[taken++] = table.entries[i].weak;
             Py_XDECREF(table.entries[i].text);
             PyMem_RawFree(table.entries[i].site);
         }
@@ -86,6 +87,7 @@ PyObject **module_table_take(size_t *count)
     if (table.numbers != NULL) {
         PyDict_Clear(table.numbers); /* texts and numbers: nothing runs */
     }
+    *count = taken;
     return weaks;
 }
 
@@ -277,17 +279,18 @@ static bool put_name(path_text *path, PyObject *holder, PyObject *module, int de
 static PyObject *make_path(const module_level *above, PyObject *module)
 {
     path_text path = {.length = 0, .visits = SEARCH_VISITS};
-    const char *of_class = class_name(module);
     if (above == NULL) {
         put_text(&path, "TOP");
     } else {
         put(&path, PyBytes_AS_STRING(above->text), (size_t)PyBytes_GET_SIZE(above->text));
+        /* Looking for a name runs code of the user's, which may leave `above` or rename a class:
+         * neither is looked at again, nor is the class's name before. */
         if (!put_name(&path, above->module, module, SEARCH_DEPTH)) {
-            put_text(&path, of_class); /* nobody has it: a variable, an argument */
+            put_text(&path, class_name(module)); /* nobody has it: a variable, an argument */
         }
     }
     put_text(&path, "(");
-    put_text(&path, of_class);
+    put_text(&path, class_name(module));
     put_text(&path, ")::forward.");
     return PyBytes_FromStringAndSize(path.text, (Py_ssize_t)path.length);
 }

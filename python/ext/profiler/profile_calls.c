@@ -134,8 +134,10 @@ static PyObject *profile_toggle(PyObject *object, PyObject *args)
         return NULL;
     }
     mtprof_status status;
-    Py_BEGIN_ALLOW_THREADS status = mtprof_profile_toggle(profile, enable != 0, activities);
-    Py_END_ALLOW_THREADS return profile_call_end(self, status);
+    Py_BEGIN_ALLOW_THREADS;
+    status = mtprof_profile_toggle(profile, enable != 0, activities);
+    Py_END_ALLOW_THREADS;
+    return profile_call_end(self, status);
 }
 
 typedef mtprof_status metadata_call(mtprof_profile *, const char *, size_t, const char *, size_t);
@@ -163,9 +165,10 @@ static PyObject *profile_metadata(PyObject *object, PyObject *args)
         return NULL;
     }
     mtprof_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        kinds[kind](profile, key, (size_t)key_length, value, (size_t)value_length);
-    Py_END_ALLOW_THREADS return profile_call_end(self, status);
+    Py_BEGIN_ALLOW_THREADS;
+    status = kinds[kind](profile, key, (size_t)key_length, value, (size_t)value_length);
+    Py_END_ALLOW_THREADS;
+    return profile_call_end(self, status);
 }
 
 static PyObject *profile_use_custom_trace_id(PyObject *object, PyObject *on)
@@ -234,22 +237,33 @@ static PyObject *profile_window(PyObject *object, PyObject *none)
                          (long long)w.first_step, (long long)w.steps, w.collecting, w.sessions);
 }
 
-static PyObject *profile_model(PyObject *object, PyObject *number)
+static PyObject *profile_model(PyObject *object, PyObject *args)
 {
     profile_object *self = profile_of(object);
-    unsigned long session = PyLong_AsUnsignedLong(number);
-    if (session == (unsigned long)-1 && PyErr_Occurred() != NULL) {
+    long long session = 0;
+    long long window = 0;
+    if (!PyArg_ParseTuple(args, "L|L:_model", &session, &window)) {
+        return NULL;
+    }
+    if (session < 0 || session > UINT32_MAX || window < 0 || window > UINT32_MAX) {
+        PyErr_Format(PyExc_OverflowError, "_model(): no session %lld, window %lld", session,
+                     window);
         return NULL;
     }
     mtprof_profile *profile = profile_call_begin(self);
     if (profile == NULL) {
         return NULL;
     }
-    mtprof_model_options options = {.struct_size = sizeof options, .session = (uint32_t)session};
+    mtprof_model_options options = {.struct_size = sizeof options,
+                                    .session = (uint32_t)session,
+                                    .first_window = (uint32_t)window,
+                                    .last_window = (uint32_t)window};
     mtprof_model *model = NULL;
     mtprof_status status;
-    Py_BEGIN_ALLOW_THREADS status = mtprof_model_of_profile(profile, &options, &model);
-    Py_END_ALLOW_THREADS PyObject *said = profile_call_end(self, status);
+    Py_BEGIN_ALLOW_THREADS;
+    status = mtprof_model_of_profile(profile, &options, &model);
+    Py_END_ALLOW_THREADS;
+    PyObject *said = profile_call_end(self, status);
     Py_XDECREF(said);
     if (said == NULL) {
         mtprof_model_free(model);
@@ -289,8 +303,9 @@ static PyObject *profile_save(PyObject *object, PyObject *path)
     } else {
         self->savers++;
         if (status == MTPROF_OK) {
-            Py_BEGIN_ALLOW_THREADS status = mtprof_session_save(session, PyBytes_AS_STRING(bytes));
-            Py_END_ALLOW_THREADS
+            Py_BEGIN_ALLOW_THREADS;
+            status = mtprof_session_save(session, PyBytes_AS_STRING(bytes));
+            Py_END_ALLOW_THREADS;
         }
         self->savers--;
         if (status == MTPROF_EIO || status == MTPROF_ENOSPC) {
@@ -348,7 +363,8 @@ PyMethodDef profile_methods[] = {
     {"_trace_id", profile_trace_id, METH_NOARGS, NULL},
     {"_explain", profile_explain, METH_NOARGS, "Why the results are empty, in one line."},
     {"_window", profile_window, METH_NOARGS, "mtprof_window as a tuple, from `results` on."},
-    {"_model", profile_model, METH_O, "The results of a session (from 1; 0: the latest)."},
+    {"_model", profile_model, METH_VARARGS,
+     "The results of a session (from 1; 0: the latest), or of one window of it."},
     {"_save", profile_save, METH_O, "Writes the latest session's trace to a file."},
     {NULL, NULL, 0, NULL},
 };

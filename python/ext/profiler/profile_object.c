@@ -52,8 +52,9 @@ void profile_close(profile_object *self)
     }
     self->profile = NULL;
     open_unlink(self);
-    Py_BEGIN_ALLOW_THREADS(void) mtprof_profile_free(profile);
-    Py_END_ALLOW_THREADS
+    Py_BEGIN_ALLOW_THREADS;
+    (void)mtprof_profile_free(profile);
+    Py_END_ALLOW_THREADS;
 }
 
 /* A second _open() replaces the first profile, unless that is used. A schedule that is asked by the
@@ -141,9 +142,10 @@ PyObject *profile_open(PyObject *object, PyObject *args, PyObject *kwargs)
         mtprof_profile *profile = NULL;
         mtprof_status status;
         self->calls++;
-        Py_BEGIN_ALLOW_THREADS status = mtprof_profile_new(&config, &profile);
-        Py_END_ALLOW_THREADS if (profile != NULL)
-        {
+        Py_BEGIN_ALLOW_THREADS;
+        status = mtprof_profile_new(&config, &profile);
+        Py_END_ALLOW_THREADS;
+        if (profile != NULL) {
             self->profile = profile;
             self->with_stack = (config.flags & MTPROF_PROFILE_WITH_STACK) != 0;
             open_link(self);
@@ -190,8 +192,11 @@ static PyObject *close_all(PyObject *module, PyObject *none)
     (void)none;
     for (profile_object *self = all_open; self != NULL;) {
         profile_object *next = self->next_open;
-        if (mtprof_profile_is_running(self->profile) && self->calls == 0) {
+        /* One whose count is 0 is being freed, and closes itself. */
+        if (Py_REFCNT(self) > 0 && mtprof_profile_is_running(self->profile) && self->calls == 0) {
+            Py_INCREF(self);     /* its warnings come here until it is closed */
             profile_close(self); /* releases the GIL: others may have come or gone */
+            Py_DECREF(self);
             next = all_open;
         }
         self = next;

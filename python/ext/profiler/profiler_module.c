@@ -68,18 +68,7 @@ static int start(PyObject *module)
 #undef X
         NULL,
     };
-    static bool started;
-    if (started) {
-        PyErr_SetString(PyExc_ImportError, "mtprof: one interpreter of a process may load it");
-        return -1;
-    }
-    started = true;
-    for (py_part *const *part = parts; *part != NULL; part++) {
-        if ((*part)(module) != 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return py_start(module, "mtprof", parts);
 }
 
 static PyModuleDef_Slot slots[] = {

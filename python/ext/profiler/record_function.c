@@ -127,7 +127,7 @@ static int record_fill(record_object *self, PyObject *const *args, Py_ssize_t n,
                      n);
         return -1;
     }
-    self->name = n > 0 ? Py_NewRef(args[0]) : NULL;
+    self->name = n > 0 ? Py_XNewRef(args[0]) : NULL; /* NULL: __init__ was given args= alone */
     self->args = n > 1 && args[1] != Py_None ? Py_NewRef(args[1]) : NULL;
     Py_ssize_t n_keywords = kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0;
     for (Py_ssize_t i = 0; i < n_keywords; i++) {
@@ -171,6 +171,9 @@ static PyObject *record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 static int record_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     record_object *self = (record_object *)object;
+    if (kwargs != NULL && !PyArg_ValidateKeywordArguments(kwargs)) {
+        return -1; /* record_init(**{1: 2}) comes here unchecked */
+    }
     Py_CLEAR(self->name);
     Py_CLEAR(self->args);
     Py_CLEAR(self->metadata);
@@ -290,13 +293,19 @@ static int check_types(const record_object *self)
     return 0;
 }
 
-static mtprof_token begin_with_more(record_object *self)
+/* Values may run Python code (__str__), which may call __init__ again: what is used is held. */
+static mtprof_token begin_with_more(const record_object *self)
 {
-    mtprof_token token = self->args != NULL ? scope_begin_inputs(self->name, &self->args, 1)
-                                            : scope_begin(self->name);
-    if (self->metadata != NULL) {
-        scope_metadata(token, self->metadata);
+    PyObject *name = Py_NewRef(self->name);
+    PyObject *args = Py_XNewRef(self->args);
+    PyObject *metadata = Py_XNewRef(self->metadata);
+    mtprof_token token = args != NULL ? scope_begin_inputs(name, &args, 1) : scope_begin(name);
+    if (metadata != NULL) {
+        scope_metadata(token, metadata);
     }
+    Py_XDECREF(metadata);
+    Py_XDECREF(args);
+    Py_DECREF(name);
     return token;
 }
 

@@ -54,8 +54,13 @@ static int put_sizes(input_builder *b, PyObject *sequence)
         n = -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        long long size = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, i));
-        if (size == -1 && PyErr_Occurred() != NULL) {
+        /* __index__ may run code that changes a list: its length is read each time. */
+        PyObject *item = i < PySequence_Fast_GET_SIZE(fast)
+                             ? Py_NewRef(PySequence_Fast_GET_ITEM(fast, i))
+                             : NULL;
+        long long size = item != NULL ? PyLong_AsLongLong(item) : -1;
+        Py_XDECREF(item);
+        if (item == NULL || (size == -1 && PyErr_Occurred() != NULL)) {
             n = -1;
             break;
         }

@@ -71,12 +71,9 @@ static mtprof_site *site_new(PyObject *name)
     return site;
 }
 
-mtprof_site *scope_site(PyObject *name)
+/* The site of a text, from the dict or new. `name` is an exact str or bytes: nothing runs. */
+static mtprof_site *site_by_text(PyObject *name)
 {
-    scope_entry *place = scope_place(name);
-    if (place->name == name && place->site != NULL) {
-        return place->site;
-    }
     if (sites_by_text == NULL && (sites_by_text = PyDict_New()) == NULL) {
         PyErr_Clear();
         return NULL;
@@ -94,12 +91,44 @@ mtprof_site *scope_site(PyObject *name)
         Py_XDECREF(address);
     }
     PyErr_Clear();
+    return site;
+}
+
+/* A subclass has a __hash__ of its own, and attributes that the dict would keep: its text alone. */
+static PyObject *exact_text(PyObject *name)
+{
+    if (PyUnicode_CheckExact(name) || PyBytes_CheckExact(name)) {
+        return Py_NewRef(name);
+    }
+    return PyUnicode_Check(name)
+               ? PyUnicode_FromObject(name)
+               : PyBytes_FromStringAndSize(PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name));
+}
+
+static void remember(PyObject *name, mtprof_site *site)
+{
+    scope_entry *place = scope_place(name);
+    PyObject *old = place->name;
+    place->name = Py_NewRef(name);
+    place->site = site;
+    Py_XDECREF(old);
+}
+
+mtprof_site *scope_site(PyObject *name)
+{
+    const scope_entry *place = scope_place(name);
+    if (place->name == name && place->site != NULL) {
+        return place->site;
+    }
+    PyObject *text = exact_text(name);
+    if (text == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    mtprof_site *site = site_by_text(text);
+    Py_DECREF(text);
     if (site != NULL && PyUnicode_CheckExact(name)) {
-        place = scope_place(name);
-        PyObject *old = place->name;
-        place->name = Py_NewRef(name);
-        place->site = site;
-        Py_XDECREF(old);
+        remember(name, site);
     }
     return site;
 }
@@ -109,17 +138,14 @@ mtprof_token scope_begin_slow(PyObject *name)
     const char *text = NULL;
     size_t length = 0;
     PyObject *owner = NULL;
-    scope_entry *place = scope_place(name);
+    const scope_entry *place = scope_place(name);
     if (place->name == name) {
         mtprof_site *site = scope_site(name); /* for the second time: it will come again (S1) */
         if (site != NULL) {
             return mtprof_begin(site);
         }
     } else if (PyUnicode_CheckExact(name)) {
-        PyObject *old = place->name;
-        place->name = Py_NewRef(name);
-        place->site = NULL;
-        Py_XDECREF(old);
+        remember(name, NULL);
     }
     mtprof_token token = 0;
     if (scope_text(name, &text, &length, &owner)) {

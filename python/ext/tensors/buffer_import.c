@@ -187,7 +187,8 @@ static mt_tensor *over_array(PyObject *array, borrowed *held)
     mt_dtype dtype = MT_DTYPE_NONE;
     mt_tensor *tensor = NULL;
     if (array_dtype(array, &held->view, &dtype) == 0 &&
-        array_strides(&held->view, sizes, strides) == 0) {
+        array_strides(&held->view, sizes, strides) == 0 &&
+        data_refuse_misaligned(held->view.buf, dtype, "the given NumPy array") == 0) {
         int status = mt_tensor_borrow(held->view.buf, dtype, sizes, strides,
                                       (size_t)held->view.ndim, free_borrowed, held, &tensor);
         if (status == MT_OK) {
@@ -215,6 +216,18 @@ mt_tensor *data_from_array(PyObject *array)
         return NULL;
     }
     return over_array(array, held);
+}
+
+PyObject *data_aligned_array(PyObject *array)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(array, &view, PyBUF_RECORDS_RO) != 0) {
+        PyErr_Clear(); /* data_from_array() says what is wrong with it */
+        return Py_NewRef(array);
+    }
+    bool aligned = view.itemsize == 0 || (uintptr_t)view.buf % (size_t)view.itemsize == 0;
+    PyBuffer_Release(&view);
+    return aligned ? Py_NewRef(array) : PyObject_CallMethod(array, "copy", NULL);
 }
 
 static PyObject *from_numpy(PyObject *module, PyObject *array)
@@ -277,7 +290,8 @@ static mt_tensor *over_buffer(borrowed *held, mt_dtype dtype, Py_ssize_t count, 
     mt_tensor *tensor = NULL;
     int64_t elements =
         count_elements(held->view.len, (Py_ssize_t)mt_dtype_size(dtype), count, offset);
-    if (elements >= 0) {
+    if (elements >= 0 && data_refuse_misaligned((char *)held->view.buf + offset, dtype,
+                                                "the buffer behind the offset") == 0) {
         int status = mt_tensor_borrow((char *)held->view.buf + offset, dtype, &elements, NULL, 1,
                                       free_borrowed, held, &tensor);
         if (status == MT_OK) {
@@ -305,7 +319,7 @@ static PyObject *frombuffer(PyObject *module, PyObject *args, PyObject *kwargs)
                                      &buffer, &type, &count, &offset, &requires_grad)) {
         return NULL;
     }
-    if (type == NULL) {
+    if (type == NULL || type == Py_None) {
         PyErr_SetString(PyExc_TypeError,
                         "frombuffer() missing 1 required positional arguments: \"dtype\"");
         return NULL;

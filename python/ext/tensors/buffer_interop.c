@@ -2,7 +2,8 @@
  *
  * Tensors as buffers: the buffer protocol, and numpy() by it. NumPy's C API is not needed.
  *
- * B1 A Py_buffer of ours holds the tensor's Python object, and that the storage.
+ * B1 A Py_buffer of ours holds the tensor's Python object, and by a tensor of its own (data_hold)
+ *    the storage: the object may get other data meanwhile.
  */
 #include "tensors/tensors_buffer.h"
 #include "tensors/tensors_data.h"
@@ -18,6 +19,7 @@ static const char *const formats[MT_DTYPE_COUNT] = {
 _Static_assert(sizeof(long) == 8, "\"l\" stands for int64");
 
 typedef struct shown {
+    mt_tensor *held; /* B1 */
     Py_ssize_t sizes[MT_MAX_DIMS];
     Py_ssize_t strides[MT_MAX_DIMS];
 } shown;
@@ -71,6 +73,22 @@ static bool layout_fits(const mt_tensor *tensor, int flags)
     return (flags & PyBUF_ANY_CONTIGUOUS) != PyBUF_ANY_CONTIGUOUS || rows || is_fortran(tensor);
 }
 
+/* NULL: exception. */
+static shown *shown_new(const mt_tensor *tensor)
+{
+    shown *dims = PyMem_Malloc(sizeof(*dims));
+    if (dims == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    dims->held = data_hold(tensor);
+    if (dims->held == NULL) {
+        PyMem_Free(dims);
+        return NULL;
+    }
+    return dims;
+}
+
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
     static char nothing[8]; /* where tensors without elements are */
@@ -82,9 +100,9 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, "the Tensor is not contiguous; use tensor.contiguous()");
         return -1;
     }
-    shown *dims = PyMem_Malloc(sizeof(*dims));
+    size_t bytes = 0;
+    shown *dims = data_bytes(tensor, &bytes) != 0 ? NULL : shown_new(tensor);
     if (dims == NULL) {
-        PyErr_NoMemory();
         return -1;
     }
     mt_dtype dtype = mt_tensor_dtype(tensor);
@@ -98,7 +116,7 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
     *view = (Py_buffer){
         .buf = data == NULL ? nothing : data,
         .obj = Py_NewRef(self),
-        .len = mt_tensor_numel(tensor) * item,
+        .len = (Py_ssize_t)bytes,
         .itemsize = item,
         .readonly = 0,
         .ndim = (flags & PyBUF_ND) == PyBUF_ND ? (int)n_dims : 1, /* as plain bytes: one row */
@@ -115,9 +133,13 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 
 void tensor_releasebuffer(PyObject *self, Py_buffer *view)
 {
+    shown *dims = view->internal;
     (void)self;
-    PyMem_Free(view->internal);
     view->internal = NULL;
+    if (dims != NULL) {
+        mt_tensor_release(dims->held);
+        PyMem_Free(dims);
+    }
 }
 
 /* ---- numpy() --------------------------------------------------------------------------------- */

@@ -26,6 +26,51 @@ mt_tensor *data_pass(mt_tensor *tensor, data_row row)
     return out;
 }
 
+mt_tensor *data_hold(const mt_tensor *tensor)
+{
+    const int64_t none = 0;
+    mt_tensor *alias = NULL;
+    int status = mt_tensor_from_data(NULL, mt_tensor_dtype(tensor), &none, 1, MT_CPU, &alias);
+    if (status == MT_OK) {
+        status = mt_tensor_set_data(alias, (mt_tensor *)(uintptr_t)tensor);
+    }
+    if (status != MT_OK) {
+        mt_tensor_release(alias);
+        tensors_raise(status);
+        return NULL;
+    }
+    return alias;
+}
+
+int data_bytes(const mt_tensor *tensor, size_t *bytes)
+{
+    size_t item = mt_dtype_size(mt_tensor_dtype(tensor));
+    if (__builtin_mul_overflow((size_t)mt_tensor_numel(tensor), item, bytes) ||
+        *bytes > PY_SSIZE_T_MAX) {
+        PyErr_Format(PyExc_MemoryError, "%lld elements of %zu bytes do not fit into memory",
+                     (long long)mt_tensor_numel(tensor), item);
+        return -1;
+    }
+    return 0;
+}
+
+int data_refuse_misaligned(const void *data, mt_dtype dtype, const char *what)
+{
+    size_t item = mt_dtype_size(dtype);
+    if (item == 0) {
+        PyErr_Format(PyExc_TypeError, "%s must have a torch.dtype, not None", what);
+        return -1;
+    }
+    if ((uintptr_t)data % item != 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s is at an address that is no multiple of its element size (%zu bytes), "
+                     "which is not supported: copy it first",
+                     what, item);
+        return -1;
+    }
+    return 0;
+}
+
 mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool copy)
 {
     mt_tensor *out = NULL;

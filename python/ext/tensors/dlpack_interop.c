@@ -3,7 +3,8 @@
  * DLPack: tensors to and from other libraries, without a copy.
  *
  * D1 What we export is held by an mt_tensor reference alone, so our deleters need neither the GIL
- *    nor an interpreter.
+ *    nor an interpreter. It is a tensor of its own over the memory: the one that was exported may
+ *    get other data meanwhile.
  * D2 What we import is given back by the producer's deleter: with the GIL while there is an
  *    interpreter (late_release.h), directly when there is none.
  */
@@ -221,7 +222,10 @@ static PyObject *dlpack_method(PyObject *self, PyObject *args, PyObject *kwargs)
             return tensors_raise(status);
         }
     } else {
-        out = mt_tensor_retain(tensor);
+        out = data_hold(tensor);
+        if (out == NULL) {
+            return NULL;
+        }
     }
     return export_tensor(out, versioned, copied != 0);
 }
@@ -299,6 +303,9 @@ static mt_tensor *over(const dlpack_tensor *tensor, imported *held)
 {
     mt_tensor *out = NULL;
     char *data = tensor->data == NULL ? NULL : (char *)tensor->data + tensor->byte_offset;
+    if (data_refuse_misaligned(data, dtype_of(tensor), "from_dlpack: the memory") != 0) {
+        return NULL;
+    }
     int status = mt_tensor_borrow(data, dtype_of(tensor), tensor->sizes, tensor->strides,
                                   (size_t)tensor->n_dims, free_imported, held, &out);
     if (status != MT_OK) {
@@ -355,10 +362,15 @@ static PyObject *from_capsule(PyObject *capsule)
     return NULL;
 }
 
-/* obj.__dlpack__(max_version=(1, 0)), or without it for producers that know no versions. */
+/* obj.__dlpack__(max_version=(1, 0)), or without it for producers that know no versions; what has
+ * no such method is taken for the capsule. */
 static PyObject *ask_for_capsule(PyObject *producer)
 {
     PyObject *method = PyObject_GetAttrString(producer, "__dlpack__");
+    if (method == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        return Py_NewRef(producer);
+    }
     PyObject *kwargs =
         method == NULL ? NULL : Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR, DLPACK_MINOR);
     PyObject *none = kwargs == NULL ? NULL : PyTuple_New(0);
@@ -391,12 +403,7 @@ static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     late_release_pending();
-    PyObject *capsule = NULL;
-    if (PyCapsule_CheckExact(source) || !PyObject_HasAttrString(source, "__dlpack__")) {
-        capsule = Py_NewRef(source);
-    } else {
-        capsule = ask_for_capsule(source);
-    }
+    PyObject *capsule = PyCapsule_CheckExact(source) ? Py_NewRef(source) : ask_for_capsule(source);
     PyObject *tensor = capsule == NULL ? NULL : from_capsule(capsule);
     Py_XDECREF(capsule);
     if (tensor == NULL || (device == MT_DEVICE_NONE && !copied)) {
@@ -418,7 +425,8 @@ static PyObject *to_dlpack(PyObject *module, PyObject *tensor)
     if (refuse_export(tensor_of(tensor)) != 0) {
         return NULL;
     }
-    return export_tensor(mt_tensor_retain(tensor_of(tensor)), false, false);
+    mt_tensor *held = data_hold(tensor_of(tensor));
+    return held == NULL ? NULL : export_tensor(held, false, false);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@ enum {
 
 typedef struct node_object {
     PyObject_HEAD mt_node *node; /* one reference */
+    PyObject *address;           /* of the node, its key in `objects`; NULL: it is not there */
     PyObject *metadata;          /* a dict, or NULL until it is asked for */
 } node_object;
 
@@ -42,17 +43,17 @@ static int keep_object(PyObject *address, node_object *object)
     return failed;
 }
 
-static void forget_object(const mt_node *node)
+/* Needs no memory: an address that stayed behind would be another node's one day. */
+static void forget_object(node_object *object)
 {
     PyObject *type = NULL;
     PyObject *value = NULL;
     PyObject *trace = NULL;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *address = PyLong_FromVoidPtr((void *)(uintptr_t)node);
-    if (address == NULL || PyDict_DelItem(objects, address) != 0) {
+    if (find_object(object->address) == object && PyDict_DelItem(objects, object->address) != 0) {
         PyErr_Clear();
     }
-    Py_XDECREF(address);
+    Py_CLEAR(object->address);
     PyErr_Restore(type, value, trace);
 }
 
@@ -63,9 +64,11 @@ static void node_dealloc(PyObject *self)
     node_object *object = (node_object *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    if (object->address != NULL) {
+        forget_object(object);
+    }
     if (object->node != NULL) {
-        forget_object(object->node);
-        mt_node_release(object->node); /* may free saved tensors, but runs no Python */
+        mt_node_release(object->node); /* frees what it saved: a Function's ctx runs Python */
     }
     Py_CLEAR(object->metadata);
     PyObject_GC_Del(self);
@@ -236,13 +239,13 @@ PyObject *node_wrap(mt_node *node)
     }
     PyTypeObject *type = class_of(class_name(node));
     object = type == NULL ? NULL : (node_object *)type->tp_alloc(type, 0);
-    if (object != NULL && keep_object(address, object) != 0) {
+    if (object != NULL && keep_object(address, object) == 0) {
+        object->address = Py_NewRef(address);
+        object->node = mt_node_retain(node);
+    } else {
         Py_CLEAR(object);
     }
     Py_DECREF(address);
-    if (object != NULL) {
-        object->node = mt_node_retain(node);
-    }
     return (PyObject *)object;
 }
 

@@ -10,10 +10,16 @@ void op_scratch_init(op_scratch *scratch)
 {
     scratch->used = 0;
     scratch->heap = NULL;
+    scratch->lists = NULL;
 }
 
 void op_scratch_clear(op_scratch *scratch)
 {
+    for (; scratch->lists != NULL; scratch->lists = scratch->lists->next) {
+        for (size_t i = 0; i < scratch->lists->count; i++) {
+            mt_tensor_release(scratch->lists->tensors[i]);
+        }
+    }
     while (scratch->heap != NULL) {
         void *next = *(void **)scratch->heap;
         PyMem_Free(scratch->heap);
@@ -149,16 +155,19 @@ static int tensors_argument(const op_param *param, PyObject *object, mt_value *v
         return 0;
     }
     Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
-    mt_tensor **list = op_scratch_take(scratch, (size_t)count);
+    op_held *list = op_scratch_take(scratch, sizeof(op_held) / sizeof(int64_t) + (size_t)count);
     if (list == NULL) {
         return -1;
     }
+    list->count = 0;
+    list->next = scratch->lists;
+    scratch->lists = list;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(object, i);
         if (tensor_check(item)) {
-            list[i] = tensor_of(item);
+            list->tensors[list->count++] = mt_tensor_retain(tensor_of(item)); /* O3 */
         } else if (item == Py_None && param->type == OP_OPTIONAL_TENSORS) {
-            list[i] = NULL;
+            list->tensors[list->count++] = NULL;
         } else {
             PyErr_Format(PyExc_TypeError,
                          "expected Tensor as element %zd in argument %d, but got %s", i, 0,
@@ -166,7 +175,8 @@ static int tensors_argument(const op_param *param, PyObject *object, mt_value *v
             return -1;
         }
     }
-    *value = (mt_value){.kind = MT_KIND_TENSORS, .count = (uint32_t)count, .of.tensors = list};
+    *value =
+        (mt_value){.kind = MT_KIND_TENSORS, .count = (uint32_t)count, .of.tensors = list->tensors};
     return 1;
 }
 

@@ -10,20 +10,6 @@
 
 /* ---- calls ---- */
 
-/* Tensors of lists are held during the call: another thread may change the list. */
-static void hold_lists(const op_overload *overload, const mt_value *values, bool hold)
-{
-    for (int i = 0; i < overload->n_params; i++) {
-        for (uint32_t k = 0; values[i].kind == MT_KIND_TENSORS && k < values[i].count; k++) {
-            if (hold) {
-                (void)mt_tensor_retain(values[i].of.tensors[k]);
-            } else {
-                mt_tensor_release(values[i].of.tensors[k]);
-            }
-        }
-    }
-}
-
 /* As torch's messages call them. */
 static const char *type_word(const mt_tensor *tensor)
 {
@@ -119,14 +105,8 @@ static PyObject *call_bound(const op_set *set, const op_overload *overload, cons
                             const op_extras *extras)
 {
     mt_value results[MT_MAX_RESULTS];
-    if (overload->has_lists) {
-        hold_lists(overload, values, true);
-    }
     int status =
         tensors_call(overload->op, values, overload->n_params, results, overload->n_results);
-    if (overload->has_lists) {
-        hold_lists(overload, values, false);
-    }
     PyObject *result = status != 0 ? NULL : op_results(overload, results);
     if (result != NULL && (extras->requires_grad || extras->out != NULL)) {
         return finish(set, result, extras);

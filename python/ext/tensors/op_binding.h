@@ -7,7 +7,9 @@
  *
  * O1 Sets and overloads are made when the module starts, or when a user's op is first asked for,
  * and live as long as the process. O2 op_bind() raises nothing where arguments just do not fit: the
- * next overload is tried, and what was wrong is told when none is left (op_refuse).
+ * next overload is tried, and what was wrong is told when none is left (op_refuse). O3 Arguments
+ * are held by the caller, but items of lists only by the lists, which other threads may change, and
+ * so may the __index__ of a later argument: tensors of lists are held until the call is over.
  */
 #ifndef PYTHON_EXT_TENSORS_OP_BINDING_H
 #define PYTHON_EXT_TENSORS_OP_BINDING_H
@@ -51,7 +53,6 @@ typedef struct op_overload {
     uint8_t n_positional; /* those that may stand without a name */
     uint8_t n_results;
     uint8_t first;         /* the first parameter that callers see: those before it are fixed */
-    bool has_lists;        /* of tensors, among the parameters */
     bool makes;            /* takes requires_grad, layout, pin_memory: a tensor is made */
     PyTypeObject *results; /* of several named results; NULL: a tuple */
     op_param params[MT_MAX_PARAMS];
@@ -78,10 +79,18 @@ typedef struct op_object {
 
 /* Memory that the arguments of one call point to. */
 typedef struct op_scratch {
-    uint32_t used; /* of `words` */
-    void *heap;    /* for lists that do not fit, linked by their first word; or NULL */
+    uint32_t used;         /* of `words` */
+    void *heap;            /* for lists that do not fit, linked by their first word; or NULL */
+    struct op_held *lists; /* of tensors, each of which is held (O3) */
     int64_t words[40];
 } op_scratch;
+
+/* A list of tensors in the scratch. */
+typedef struct op_held {
+    struct op_held *next;
+    size_t count; /* that are held */
+    mt_tensor *tensors[];
+} op_held;
 
 void op_scratch_init(op_scratch *scratch);
 void op_scratch_clear(op_scratch *scratch);

@@ -85,10 +85,8 @@ static PyObject *several(const op_overload *overload, mt_value *results)
         if (item == NULL) {
             mt_value_clear(&results[i]);
             Py_CLEAR(tuple);
-        } else if (overload->results == NULL) {
-            PyTuple_SET_ITEM(tuple, i, item);
         } else {
-            PyStructSequence_SET_ITEM(tuple, i, item);
+            PyTuple_SET_ITEM(tuple, i, item); /* a struct sequence is a tuple */
         }
     }
     return tuple;

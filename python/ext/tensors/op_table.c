@@ -142,7 +142,8 @@ static bool makes_tensor(const mt_op_info *info)
 {
     size_t length = strlen(info->name);
     return (info->flags & MT_OP_FACTORY) != 0 ||
-           (length > 5 && strcmp(info->name + length - 5, "_like") == 0);
+           (length > 5 && strcmp(info->name + length - 5, "_like") == 0) ||
+           strncmp(info->name, "new_", 4) == 0;
 }
 
 static op_overload *read_row(mt_op op, const mt_op_info *info)
@@ -165,8 +166,6 @@ static op_overload *read_row(mt_op op, const mt_op_info *info)
         }
         overload->n_positional = (uint8_t)(overload->n_positional + !param->keyword_only);
         overload->required = (uint16_t)(overload->required | (!param->has_default << i));
-        overload->has_lists =
-            overload->has_lists || param->type == OP_TENSORS || param->type == OP_OPTIONAL_TENSORS;
     }
     if (info->n_results > 1 &&
         op_result_type(info->name, op, info->n_results, &overload->results) != 0) {
@@ -176,18 +175,18 @@ static op_overload *read_row(mt_op op, const mt_op_info *info)
     return overload;
 }
 
-/* A tensor in place of a number is looked at first, so that it is not read. */
-static int add_overload(op_set *set, op_overload *overload, const char *schema, bool front)
+/* `at`: its place among those that are there, at most behind the last one. */
+static int add_overload(op_set *set, op_overload *overload, const char *schema, uint32_t at)
 {
     if (set->count == OP_MAX_OVERLOADS) {
         PyErr_Format(PyExc_SystemError, "%U() has more than %d overloads", set->name,
                      OP_MAX_OVERLOADS);
         return -1;
     }
-    if (front) {
-        memmove(&set->overloads[1], &set->overloads[0], set->count * sizeof set->overloads[0]);
-    }
-    set->overloads[front ? 0 : set->count] = overload;
+    at = at < set->count ? at : set->count;
+    memmove(&set->overloads[at + 1], &set->overloads[at],
+            (set->count - at) * sizeof set->overloads[0]);
+    set->overloads[at] = overload;
     set->count++;
     Py_SETREF(set->doc,
               PyUnicode_FromFormat("%U%s%s", set->doc,
@@ -203,6 +202,13 @@ static bool takes_self(const op_overload *overload, const char *schema)
             strncmp(first, "(Tensor|Scalar self", 19) == 0);
 }
 
+/* A tensor in place of a number is looked at first, so that it is not read: clamp(min=Tensor), and
+ * max(Tensor other) behind max() and before max(int dim). */
+static uint32_t place_of(const char *overload)
+{
+    return strcmp(overload, "Tensor") == 0 ? 0 : strcmp(overload, "other") == 0 ? 1 : UINT32_MAX;
+}
+
 static int read_rows(void)
 {
     uint32_t count = mt_op_count();
@@ -216,8 +222,7 @@ static int read_rows(void)
         bool user = (info.flags & MT_OP_USER) != 0;
         op_overload *overload = read_row(n_rows, &info);
         op_set *set = overload == NULL ? NULL : get_set(user ? info.trace_name : info.name);
-        if (set == NULL ||
-            add_overload(set, overload, info.schema, strcmp(info.overload, "Tensor") == 0) != 0) {
+        if (set == NULL || add_overload(set, overload, info.schema, place_of(info.overload)) != 0) {
             return -1;
         }
         set->is_method = set->is_method || (!user && takes_self(overload, info.schema));
@@ -256,7 +261,8 @@ static int add_alias(const char *name, const char *row, uint8_t fixed, bool besi
             }
         }
         const char *schema = PyUnicode_AsUTF8(from->doc);
-        if (schema == NULL || add_overload(to, overload, fixed > 0 ? "" : schema, false) != 0) {
+        if (schema == NULL ||
+            add_overload(to, overload, fixed > 0 ? "" : schema, UINT32_MAX) != 0) {
             return -1;
         }
     }
@@ -318,6 +324,9 @@ static int publish(uint32_t from)
 static PyObject *ops_getattr(PyObject *module, PyObject *name)
 {
     uint32_t before = n_sets;
+    if (!PyUnicode_Check(name)) {
+        return PyErr_Format(PyExc_TypeError, "the name of an op must be a str, not %R", name);
+    }
     if (read_rows() != 0 || publish(before) != 0) {
         return NULL;
     }

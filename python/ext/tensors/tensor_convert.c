@@ -200,11 +200,11 @@ int tensor_truth(PyObject *self)
         return -1;
     }
     mt_value args = value_tensor(tensor_of(self));
-    mt_scalar scalar;
-    if (tensors_call(operator_ops[OPERATOR_IS_NONZERO], &args, 1, &scalar, 1) != 0) {
+    mt_value truth;
+    if (tensors_call(operator_ops[OPERATOR_IS_NONZERO], &args, 1, &truth, 1) != 0) {
         return -1;
     }
-    return scalar.kind == MT_KIND_REAL ? scalar.of.real != 0 : scalar.of.integer != 0;
+    return truth.of.integer != 0;
 }
 
 /* The only element, as Python's number. */

@@ -49,7 +49,9 @@ static mt_tensor *convert(const wanted *want, bool copy)
         return data_to(source, want->dtype, want->device, true);
     }
     if (data_is_array(want->data)) {
-        mt_tensor *tensor = data_from_array(want->data);
+        PyObject *array = copy ? data_aligned_array(want->data) : Py_NewRef(want->data);
+        mt_tensor *tensor = array == NULL ? NULL : data_from_array(array);
+        Py_XDECREF(array);
         return tensor == NULL ? NULL : data_to(tensor, want->dtype, want->device, copy);
     }
     return data_from_sequence(want->data, want->dtype, want->device, false);
@@ -179,7 +181,10 @@ static PyObject *list_of(listing *l, uint32_t dim)
 /* All elements in order, in memory of PyMem_RawFree(). NULL: exception. `bytes` is at least 1. */
 static char *read_elements(mt_tensor *tensor, size_t *bytes)
 {
-    size_t size = (size_t)mt_tensor_numel(tensor) * mt_dtype_size(mt_tensor_dtype(tensor));
+    size_t size = 0;
+    if (data_bytes(tensor, &size) != 0) {
+        return NULL;
+    }
     char *memory = PyMem_RawMalloc(size == 0 ? 1 : size);
     if (memory == NULL) {
         PyErr_NoMemory();
@@ -206,6 +211,13 @@ static PyObject *tolist_method(PyObject *self, PyObject *unused)
     if (tensor == NULL) {
         return NULL;
     }
+    /* Making lists may set off a collection, and what that runs may give the tensor other data. */
+    mt_tensor *held = data_hold(tensor);
+    mt_tensor_release(tensor);
+    if (held == NULL) {
+        return NULL;
+    }
+    tensor = held;
     listing l = {
         .sizes = mt_tensor_sizes(tensor),
         .n_dims = mt_tensor_n_dims(tensor),
@@ -238,7 +250,10 @@ static PyObject *tensor_bytes(PyObject *module, PyObject *object)
                             Py_TYPE(object)->tp_name);
     }
     mt_tensor *tensor = tensor_of(object);
-    size_t size = (size_t)mt_tensor_numel(tensor) * mt_dtype_size(mt_tensor_dtype(tensor));
+    size_t size = 0;
+    if (data_bytes(tensor, &size) != 0) {
+        return NULL;
+    }
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (bytes == NULL) {
         return NULL;
@@ -269,7 +284,12 @@ static int read_sizes(PyObject *sequence, int64_t *sizes, uint32_t *n_dims, uint
         failed = -1;
     }
     for (Py_ssize_t i = 0; i < count && failed == 0; i++) {
-        sizes[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, i));
+        /* __index__ may run code that changes a list: its length is read each time. */
+        PyObject *item = i < PySequence_Fast_GET_SIZE(fast)
+                             ? Py_NewRef(PySequence_Fast_GET_ITEM(fast, i))
+                             : NULL;
+        sizes[i] = item == NULL ? -1 : PyLong_AsLongLong(item);
+        Py_XDECREF(item);
         if (sizes[i] < 0 || __builtin_mul_overflow(*numel, (uint64_t)sizes[i], numel)) {
             if (!PyErr_Occurred()) {
                 PyErr_SetString(PyExc_ValueError, "_tensor_from_bytes(): bad sizes");

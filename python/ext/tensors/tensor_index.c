@@ -125,12 +125,9 @@ static int add_pick(entries *e, mt_tensor *pick)
     return 0;
 }
 
-/* True and False: a dimension of one element, picked or not. */
-static int take_truth(entries *e, bool truth)
+/* The new dimension of one element, which is picked or not. */
+static int pick_truth(entries *e, bool truth)
 {
-    if (take_unsqueeze(e) != 0) {
-        return -1;
-    }
     int64_t count = truth ? 1 : 0;
     mt_tensor *pick = NULL;
     mt_device device = mt_tensor_device(e->walk->tensor);
@@ -148,6 +145,12 @@ static int take_truth(entries *e, bool truth)
     return failed;
 }
 
+/* True and False. */
+static int take_truth(entries *e, bool truth)
+{
+    return take_unsqueeze(e) != 0 ? -1 : pick_truth(e, truth);
+}
+
 static int take_number_tensor(entries *e, mt_tensor *tensor)
 {
     mt_scalar number = mt_int(0);
@@ -161,23 +164,7 @@ static int take_number_tensor(entries *e, mt_tensor *tensor)
         tensors_raise(status);
         return -1;
     }
-    if (!mask) {
-        return take_select(e, number.of.integer);
-    }
-    int64_t count = number.of.integer != 0;
-    mt_tensor *pick = NULL;
-    status = mt_empty_with(&count, 1, MT_DTYPE_I64, mt_tensor_device(e->walk->tensor), &pick);
-    if (status == MT_OK && count != 0) {
-        status = mt_fill_scalar_(pick, mt_int(0));
-    }
-    if (status != MT_OK) {
-        mt_tensor_release(pick);
-        tensors_raise(status);
-        return -1;
-    }
-    int failed = add_pick(e, pick);
-    e->dim++;
-    return failed;
+    return mask ? pick_truth(e, number.of.integer != 0) : take_select(e, number.of.integer);
 }
 
 static int take_tensor(entries *e, mt_tensor *tensor)

@@ -22,24 +22,6 @@ static PyObject *write_self(operator_op which, PyObject *self, PyObject *other)
     return ready < 0 ? NULL : operator_call(which, values, 2);
 }
 
-/* Where no such op exists: the result is copied. */
-static PyObject *write_copy(operator_op which, PyObject *self, PyObject *other)
-{
-    mt_value values[2];
-    int ready = operands_of(self, other, values);
-    if (ready == 0) {
-        Py_RETURN_NOTIMPLEMENTED;
-    }
-    mt_value result;
-    if (ready < 0 || tensors_call(operator_ops[which], values, 2, &result, 1) != 0) {
-        return NULL;
-    }
-    values[1] = result;
-    PyObject *written = operator_call(OPERATOR_COPY_, values, 2);
-    mt_value_clear(&result);
-    return written;
-}
-
 PyObject *tensor_inplace_add(PyObject *a, PyObject *b)
 {
     return write_self(OPERATOR_ADD_, a, b);
@@ -62,27 +44,27 @@ PyObject *tensor_inplace_true_divide(PyObject *a, PyObject *b)
 
 PyObject *tensor_inplace_floor_divide(PyObject *a, PyObject *b)
 {
-    return write_copy(OPERATOR_FLOOR_DIVIDE, a, b);
+    return write_self(OPERATOR_FLOOR_DIVIDE_, a, b);
 }
 
 PyObject *tensor_inplace_remainder(PyObject *a, PyObject *b)
 {
-    return write_copy(OPERATOR_REMAINDER, a, b);
+    return write_self(OPERATOR_REMAINDER_, a, b);
 }
 
 PyObject *tensor_inplace_and(PyObject *a, PyObject *b)
 {
-    return write_copy(OPERATOR_BITWISE_AND, a, b);
+    return write_self(OPERATOR_IAND, a, b);
 }
 
 PyObject *tensor_inplace_or(PyObject *a, PyObject *b)
 {
-    return write_copy(OPERATOR_BITWISE_OR, a, b);
+    return write_self(OPERATOR_IOR, a, b);
 }
 
 PyObject *tensor_inplace_xor(PyObject *a, PyObject *b)
 {
-    return write_copy(OPERATOR_BITWISE_XOR, a, b);
+    return write_self(OPERATOR_IXOR, a, b);
 }
 
 PyObject *tensor_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)

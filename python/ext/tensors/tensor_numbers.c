@@ -6,23 +6,18 @@
 #include "tensors/tensor_parts.h"
 
 mt_op operator_ops[OPERATOR_COUNT];
-bool operator_has[OPERATOR_COUNT];
 
 py_part operator_ops_start;
 int operator_ops_start(PyObject *module)
 {
     (void)module;
-    static const char *const names[OPERATOR_COUNT][2] = {
-#define X(NAME, name, other) [OPERATOR_##NAME] = {(name), (other)},
+    static const char *const names[OPERATOR_COUNT] = {
+#define X(NAME, name) [OPERATOR_##NAME] = (name),
 #include "tensors/operator_ops.def"
 #undef X
     };
     for (int i = 0; i < OPERATOR_COUNT; i++) {
-        int status = mt_op_find(names[i][0], &operator_ops[i]);
-        operator_has[i] = status == MT_OK;
-        if (status != MT_OK && names[i][1][0] != '\0') {
-            status = mt_op_find(names[i][1], &operator_ops[i]);
-        }
+        int status = mt_op_find(names[i], &operator_ops[i]);
         if (status != MT_OK) {
             tensors_raise(status);
             return -1;
@@ -246,33 +241,35 @@ PyObject *tensor_matmul(PyObject *a, PyObject *b)
     return operator_call(OPERATOR_MATMUL, values, 2);
 }
 
-/* The order does not matter: a tensor comes first. */
-static PyObject *bits(operator_op which, tensor_binary *again, PyObject *a, PyObject *b)
+/* A tensor comes first, the order does not matter; torch shows `turned` for a number in front. */
+static PyObject *bits(operator_op which, operator_op turned, tensor_binary *again, PyObject *a,
+                      PyObject *b)
 {
     mt_value values[2];
     PyObject *answer = NULL;
     if (!operands_of(again, a, b, values, &answer)) {
         return answer;
     }
-    if (!is_tensor(&values[0])) {
-        swap(values);
+    if (is_tensor(&values[0])) {
+        return operator_call(which, values, 2);
     }
-    return operator_call(which, values, 2);
+    swap(values);
+    return operator_call(turned, values, 2);
 }
 
 PyObject *tensor_and(PyObject *a, PyObject *b)
 {
-    return bits(OPERATOR_BITWISE_AND, tensor_and, a, b);
+    return bits(OPERATOR_AND, OPERATOR_BITWISE_AND, tensor_and, a, b);
 }
 
 PyObject *tensor_or(PyObject *a, PyObject *b)
 {
-    return bits(OPERATOR_BITWISE_OR, tensor_or, a, b);
+    return bits(OPERATOR_OR, OPERATOR_BITWISE_OR, tensor_or, a, b);
 }
 
 PyObject *tensor_xor(PyObject *a, PyObject *b)
 {
-    return bits(OPERATOR_BITWISE_XOR, tensor_xor, a, b);
+    return bits(OPERATOR_XOR, OPERATOR_BITWISE_XOR, tensor_xor, a, b);
 }
 
 static PyObject *no_shift(const char *name, tensor_binary *again, PyObject *a, PyObject *b)

@@ -63,13 +63,12 @@ tensor_unary tensor_invert;
 
 /* Ops that operators call, found once by name (tensor_numbers.c). */
 typedef enum operator_op {
-#define X(NAME, name, other) OPERATOR_##NAME,
+#define X(NAME, name) OPERATOR_##NAME,
 #include "tensors/operator_ops.def"
 #undef X
     OPERATOR_COUNT
 } operator_op;
 extern mt_op operator_ops[OPERATOR_COUNT];
-extern bool operator_has[OPERATOR_COUNT];
 
 /* An operand: a tensor, or a number. 1, 0 (neither) or -1 (an exception). */
 static inline int operand_of(PyObject *object, mt_value *value)

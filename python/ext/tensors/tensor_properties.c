@@ -3,6 +3,7 @@
  * Attributes of tensors that are no ops: shape, type, place, and their part in a graph.
  */
 #include "tensors/tensor_parts.h"
+#include "tensors/tensors_data.h"
 #include "tensors/tensors_node.h"
 
 static PyObject *get_shape(PyObject *self, void *context)
@@ -39,9 +40,14 @@ static PyObject *get_itemsize(PyObject *self, void *context)
 static PyObject *get_nbytes(PyObject *self, void *context)
 {
     (void)context;
+    /* Expanded tensors may have more bytes than an int64_t counts. */
     const mt_tensor *tensor = tensor_of(self);
-    return PyLong_FromLongLong(mt_tensor_numel(tensor) *
-                               (int64_t)mt_dtype_size(mt_tensor_dtype(tensor)));
+    PyObject *count = PyLong_FromLongLong(mt_tensor_numel(tensor));
+    PyObject *item = PyLong_FromSize_t(mt_dtype_size(mt_tensor_dtype(tensor)));
+    PyObject *bytes = count == NULL || item == NULL ? NULL : PyNumber_Multiply(count, item);
+    Py_XDECREF(count);
+    Py_XDECREF(item);
+    return bytes;
 }
 
 static PyObject *get_version(PyObject *self, void *context)
@@ -95,29 +101,21 @@ static PyObject *get_zero(PyObject *self, void *context)
 static PyObject *get_T(PyObject *self, void *context)
 {
     (void)context;
-    mt_tensor *tensor = tensor_of(self);
-    uint32_t count = mt_tensor_n_dims(tensor);
-    int64_t dims[MT_MAX_DIMS];
-    for (uint32_t i = 0; i < count; i++) {
-        dims[i] = (int64_t)count - 1 - i;
-    }
-    mt_value args[2] = {value_tensor(tensor),
-                        {.kind = MT_KIND_INTS, .count = count, .of.ints = dims}};
-    return operator_call(OPERATOR_NUMPY_T, args, operator_has[OPERATOR_NUMPY_T] ? 1 : 2);
+    mt_value value = value_tensor(tensor_of(self));
+    return operator_call(OPERATOR_NUMPY_T, &value, 1);
 }
 
 static PyObject *get_mT(PyObject *self, void *context)
 {
-    mt_tensor *tensor = tensor_of(self);
-    if (mt_tensor_n_dims(tensor) < 2) {
+    mt_value value = value_tensor(tensor_of(self));
+    if (mt_tensor_n_dims(value.of.tensor) == 1) {
         PyErr_Format(PyExc_RuntimeError,
-                     "tensor.%s is only supported on matrices or batches of matrices. Got %u-D "
+                     "tensor.%s is only supported on matrices or batches of matrices. Got 1-D "
                      "tensor.",
-                     (const char *)context, mt_tensor_n_dims(tensor));
+                     (const char *)context);
         return NULL;
     }
-    mt_value args[3] = {value_tensor(tensor), mt_int(-2), mt_int(-1)};
-    return operator_call(OPERATOR_MT, args, operator_has[OPERATOR_MT] ? 1 : 3);
+    return operator_call(OPERATOR_MT, &value, 1);
 }
 
 /* ---- the graph ---- */
@@ -190,18 +188,8 @@ static PyObject *get_is_leaf(PyObject *self, void *context)
 static PyObject *get_data(PyObject *self, void *context)
 {
     (void)context;
-    mt_tensor *tensor = tensor_of(self);
-    const int64_t none = 0;
-    mt_tensor *alias = NULL;
-    int status = mt_tensor_from_data(NULL, mt_tensor_dtype(tensor), &none, 1, MT_CPU, &alias);
-    if (status == MT_OK) {
-        status = mt_tensor_set_data(alias, tensor);
-    }
-    if (status != MT_OK) {
-        mt_tensor_release(alias);
-        return tensors_raise(status);
-    }
-    return tensor_wrap(alias);
+    mt_tensor *alias = data_hold(tensor_of(self));
+    return alias == NULL ? NULL : tensor_wrap(alias);
 }
 
 static int set_data(PyObject *self, PyObject *value, void *context)

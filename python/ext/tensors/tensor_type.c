@@ -42,6 +42,18 @@ static tensor_object *object_new(void)
     return self;
 }
 
+/* Makes a new object (NULL: an exception) the tensor's. Takes the tensor in any case. */
+static PyObject *adopt(tensor_object *self, mt_tensor *tensor)
+{
+    if (self == NULL) {
+        mt_tensor_release(tensor);
+        return NULL;
+    }
+    self->tensor = tensor;
+    mt_tensor_set_host(tensor, self);
+    return (PyObject *)self;
+}
+
 PyObject *tensor_wrap(mt_tensor *tensor)
 {
     if (tensor == NULL) {
@@ -53,14 +65,7 @@ PyObject *tensor_wrap(mt_tensor *tensor)
         mt_tensor_release(tensor); /* the object holds one */
         return host;
     }
-    tensor_object *self = object_new();
-    if (self == NULL) {
-        mt_tensor_release(tensor);
-        return NULL;
-    }
-    self->tensor = tensor;
-    mt_tensor_set_host(tensor, self);
-    return (PyObject *)self;
+    return adopt(object_new(), tensor);
 }
 
 PyObject *tensor_wrap_as(PyTypeObject *type, mt_tensor *tensor)
@@ -68,14 +73,7 @@ PyObject *tensor_wrap_as(PyTypeObject *type, mt_tensor *tensor)
     if (type == tensors.tensor_type) {
         return tensor_wrap(tensor);
     }
-    tensor_object *self = (tensor_object *)type->tp_alloc(type, 0);
-    if (self == NULL) {
-        mt_tensor_release(tensor);
-        return NULL;
-    }
-    self->tensor = tensor;
-    mt_tensor_set_host(tensor, self);
-    return (PyObject *)self;
+    return adopt((tensor_object *)type->tp_alloc(type, 0), tensor);
 }
 
 /* The end of an object, after what is Python's has gone. */
@@ -221,6 +219,11 @@ static mt_tensor *new_of_data(PyObject *data)
     Py_XDECREF(named);
     Py_DECREF(make);
     if (made == NULL) {
+        return NULL;
+    }
+    if (!tensor_check(made)) { /* somebody has put another function in its place */
+        PyErr_Format(PyExc_TypeError, "Tensor(): torch.tensor() gave %R", made);
+        Py_DECREF(made);
         return NULL;
     }
     mt_tensor *tensor = mt_tensor_retain(tensor_of(made));

@@ -35,6 +35,21 @@ typedef enum data_row {
 } data_row;
 mt_tensor *data_pass(mt_tensor *tensor, data_row row);
 
+/* The tensor's memory as a tensor of its own, without an op: it keeps what others look at when the
+ * tensor itself gets other data (x.data = y, out=x). A new reference; NULL: exception. */
+mt_tensor *data_hold(const mt_tensor *tensor);
+
+/* How many bytes its elements have, one after the other; -1: MemoryError, more than there can be.
+ */
+int data_bytes(const mt_tensor *tensor, size_t *bytes);
+
+/* Memory whose elements do not lie on multiples of their size is not for our loops. -1: ValueError,
+ * or TypeError where the dtype is none. */
+int data_refuse_misaligned(const void *data, mt_dtype dtype, const char *what);
+
+/* The array itself, or a copy of it where it is misaligned. A new reference; NULL: exception. */
+PyObject *data_aligned_array(PyObject *array);
+
 /* to(), releasing its argument. NONE: as it is. NULL: exception. */
 mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool copy);
 

@@ -127,6 +127,14 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module("." + name, __name__)
+    if name in ("_record_function_with_args_enter", "_record_function_with_args_exit"):
+        from mtprof import record_fast
+
+        return getattr(record_fast, name)
+    if name in ("DeviceType", "ProfilerActivity", "kineto_available"):
+        from mindtorch_v2 import profiler
+
+        return getattr(profiler, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,7 +2,7 @@
 """torch.autograd.profiler: the older face of the profiler, and what it shares with the newer one."""
 from mtprof import ProfilerActivity, kineto_available, record_function
 from mtprof._warnings import warn
-from mtprof.backend import _Faces, _KinetoResults
+from mtprof.backend import _Faces
 from mtprof.config import KinetoStepTracker, _ExperimentalConfig
 from mtprof.enums import DeviceType
 from mtprof.profiler import _KinetoProfile
@@ -142,6 +142,7 @@ class profile(_Faces):
     @property
     def kineto_results(self):
         """The results as torch's C++ object has them; None before the block."""
+        from mtprof.kineto_events import _KinetoResults
         return None if self._prof is None else _KinetoResults(self._prof._results("accessing events"))
 
     @property
@@ -154,10 +155,10 @@ class profile(_Faces):
         return self._face_results("reading its health").health()
 
     def __str__(self):
-        return str(self._face_events())
+        return "<unfinished torch.autograd.profile>" if self._prof is None else str(self._face_events())
 
     def __repr__(self):
-        return repr(self._face_events())
+        return "<unfinished torch.autograd.profile>" if self._prof is None else repr(self._face_events())
 
 
 class _Emitter:

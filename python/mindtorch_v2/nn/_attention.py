@@ -234,7 +234,7 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
 
     if need_weights:
-        output, weights = _with_weights(q, k, v, attn_mask, dropout_p, is_causal)
+        output, weights = _with_weights(q, k, v, attn_mask, dropout_p)
         output = output.transpose(0, 1).reshape(tgt_len * batch, embed_dim)
     else:
         output, weights = _without_weights(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads), None
@@ -267,9 +267,7 @@ def _merge(key_padding_mask, attn_mask, batch, num_heads, src_len):
     return spread if attn_mask is None else attn_mask + spread
 
 
-def _with_weights(q, k, v, attn_mask, dropout_p, is_causal):
-    if is_causal and attn_mask is None:
-        raise AssertionError("FIXME: is_causal not implemented for need_weights")
+def _with_weights(q, k, v, attn_mask, dropout_p):
     scaled = q * math.sqrt(1.0 / q.shape[2])
     if attn_mask is not None:
         weights = ops.baddbmm(attn_mask, scaled, k.transpose(-2, -1))

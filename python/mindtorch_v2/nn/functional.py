@@ -347,18 +347,7 @@ def threshold(input, threshold, value, inplace=False):
     return ops.threshold_(input, threshold, value) if inplace else ops.threshold(input, threshold, value)
 
 
-def prelu(input, weight):
-    """x where positive, weight * x elsewhere; one weight, or one a channel."""
-    if weight.numel() > 1:
-        channels = input.shape[1] if input.dim() > 1 else 1
-        if weight.numel() != channels:
-            raise RuntimeError(
-                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                f"{weight.numel()} and channel size = {channels}."
-            )
-        if input.dim() > 2:
-            weight = weight.reshape((channels,) + (1,) * (input.dim() - 2))
-    return torch.where(input > 0, input, weight * input)
+prelu = ops.prelu
 
 
 def glu(input, dim=-1):
@@ -643,11 +632,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 # ---- distances ----
 
 
-def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    """x1 . x2 / (|x1| |x2|) along dim; each norm at least eps."""
-    first = x1 / ops.linalg_vector_norm(x1, 2, [dim], True).clamp_min(eps)
-    second = x2 / ops.linalg_vector_norm(x2, 2, [dim], True).clamp_min(eps)
-    return (first * second).sum(dim)
+cosine_similarity = ops.cosine_similarity
 
 
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):

@@ -3,12 +3,12 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import Optimizer, _Batches, _check_forms, _check_lr
+from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer
 
 __all__ = ["Adagrad"]
 
 
-class Adagrad(Optimizer):
+class Adagrad(_GroupOptimizer):
     """Its state exists from the beginning, not from the first step on."""
 
     def __init__(
@@ -26,14 +26,12 @@ class Adagrad(Optimizer):
         fused=None,
     ):
         _check_lr(lr)
-        if not 0.0 <= lr_decay:
-            raise ValueError(f"Invalid lr_decay value: {lr_decay}")
-        if not 0.0 <= weight_decay:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        if not 0.0 <= initial_accumulator_value:
-            raise ValueError(f"Invalid initial_accumulator_value value: {initial_accumulator_value}")
-        if not 0.0 <= eps:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        _check_not_negative(
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            epsilon=eps,
+        )
         _check_forms(differentiable, foreach, fused)
         super().__init__(
             params,
@@ -69,14 +67,6 @@ class Adagrad(Optimizer):
     def share_memory(self):
         """Not here: tensors are handed to other processes by copying."""
         raise NotImplementedError("Adagrad.share_memory(): tensors cannot be put into shared memory")
-
-    def step(self, closure=None):
-        """One step over the parameters that have a gradient."""
-        loss = self._closure_loss(closure)
-        with torch.no_grad():
-            for group in self.param_groups:
-                self._step_group(group)
-        return loss
 
     def _step_group(self, group):
         batches = _Batches()

@@ -3,12 +3,12 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import Optimizer, _Batches, _check_forms, _check_lr
+from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer
 
 __all__ = ["Adam"]
 
 
-class Adam(Optimizer):
+class Adam(_GroupOptimizer):
     """Steps by averages of gradients and of their squares, corrected for their start at zero."""
 
     def __init__(
@@ -30,15 +30,13 @@ class Adam(Optimizer):
         if isinstance(lr, torch.Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         _check_lr(lr)
-        if not 0.0 <= eps:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        _check_not_negative(epsilon=eps)
         if isinstance(betas[0], torch.Tensor) != isinstance(betas[1], torch.Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         for i in (0, 1):
             if not 0.0 <= betas[i] < 1.0:
                 raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
-        if not 0.0 <= weight_decay:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        _check_not_negative(weight_decay=weight_decay)
         _check_forms(differentiable, foreach, fused)
         super().__init__(
             params,
@@ -69,14 +67,6 @@ class Adam(Optimizer):
             decoupled_weight_decay=False,
         )
         self._tensor_steps()
-
-    def step(self, closure=None):
-        """One step over the parameters that have a gradient."""
-        loss = self._closure_loss(closure)
-        with torch.no_grad():
-            for group in self.param_groups:
-                self._step_group(group)
-        return loss
 
     def _state_of(self, p, amsgrad, fused):
         state = self.state[p]

@@ -11,19 +11,10 @@ from copy import deepcopy
 from itertools import chain
 
 import mindtorch_v2 as torch
+from mtprof import begin as _begin, end as _end
 
+from ..utils._grads import zero_gradient
 from ..utils.hooks import RemovableHandle
-
-try:
-    from mtprof import begin as _begin, end as _end
-except ImportError:  # the tensors work without the profiler
-
-    def _begin(name):
-        return 0
-
-    def _end(token):
-        pass
-
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -233,15 +224,8 @@ class Optimizer:
                 for p in group["params"]:
                     if set_to_none:
                         p.grad = None
-                        continue
-                    grad = p.grad
-                    if grad is None:
-                        continue
-                    if grad.grad_fn is not None:
-                        grad.detach_()
-                    else:
-                        grad.requires_grad_(False)
-                    grad.zero_()
+                    elif p.grad is not None:
+                        zero_gradient(p.grad)
         finally:
             _end(token)
 
@@ -389,6 +373,18 @@ class Optimizer:
         return "\n".join(lines) + "\n)"
 
 
+class _GroupOptimizer(Optimizer):
+    """Optimizers whose step is one of each group: a class has _step_group(group)."""
+
+    def step(self, closure=None):
+        """One step over the parameters that have a gradient."""
+        loss = self._closure_loss(closure)
+        with torch.no_grad():
+            for group in self.param_groups:
+                self._step_group(group)
+        return loss
+
+
 def _check_forms(differentiable, foreach=None, fused=None):
     """torch's choices of implementation. There is one here, so they change nothing, but a step that
     is itself differentiated does not exist."""
@@ -406,6 +402,12 @@ def _check_lr(lr):
         raise ValueError("Tensor lr must be 1-element")
     if not 0.0 <= lr:
         raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def _check_not_negative(**values):
+    for name, value in values.items():
+        if not 0.0 <= value:
+            raise ValueError(f"Invalid {name} value: {value}")
 
 
 class _Batches:

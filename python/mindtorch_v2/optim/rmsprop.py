@@ -3,12 +3,12 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import Optimizer, _Batches, _check_forms, _check_lr
+from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer
 
 __all__ = ["RMSprop"]
 
 
-class RMSprop(Optimizer):
+class RMSprop(_GroupOptimizer):
     """`centered` takes the variance instead of the mean square; `momentum` averages the steps."""
 
     def __init__(
@@ -26,14 +26,7 @@ class RMSprop(Optimizer):
         differentiable=False,
     ):
         _check_lr(lr)
-        if not 0.0 <= eps:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        if not 0.0 <= momentum:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if not 0.0 <= weight_decay:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        if not 0.0 <= alpha:
-            raise ValueError(f"Invalid alpha value: {alpha}")
+        _check_not_negative(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         _check_forms(differentiable)
         super().__init__(
             params,
@@ -57,14 +50,6 @@ class RMSprop(Optimizer):
             momentum=0, centered=False, foreach=None, maximize=False, differentiable=False, capturable=False
         )
         self._tensor_steps()
-
-    def step(self, closure=None):
-        """One step over the parameters that have a gradient."""
-        loss = self._closure_loss(closure)
-        with torch.no_grad():
-            for group in self.param_groups:
-                self._step_group(group)
-        return loss
 
     def _state_of(self, p, momentum, centered):
         state = self.state[p]

@@ -3,12 +3,12 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import Optimizer, _Batches, _check_forms, _check_lr
+from .optimizer import _Batches, _check_forms, _check_lr, _GroupOptimizer
 
 __all__ = ["SGD"]
 
 
-class SGD(Optimizer):
+class SGD(_GroupOptimizer):
     """p -= lr * g, where g may have weight decay, momentum and Nesterov's look ahead in it."""
 
     def __init__(
@@ -51,14 +51,6 @@ class SGD(Optimizer):
     def __setstate__(self, state):
         super().__setstate__(state)
         self._setdefaults(nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False)
-
-    def step(self, closure=None):
-        """One step over the parameters that have a gradient."""
-        loss = self._closure_loss(closure)
-        with torch.no_grad():
-            for group in self.param_groups:
-                self._step_group(group)
-        return loss
 
     def _step_group(self, group):
         momentum = float(group["momentum"])

@@ -5,6 +5,7 @@
  * the forward ops again.
  */
 #include "mindtorch/autograd/backward.h"
+#include "mindtorch/dispatch/call.h"
 
 /* ---- convolution --------------------------------------------------------------------------------
  */
@@ -235,15 +236,16 @@ int mt__flash_attention_backward(mt__backward *b)
     const mt_value *a = b->args;
     mt_tensor *mask = a[5].kind == MT_KIND_TENSOR ? a[5].of.tensor : NULL;
     mt_tensor **places[3] = {mt__bw_temp(b), mt__bw_temp(b), mt__bw_temp(b)};
-    double scale = a[6].kind == MT_KIND_REAL ? a[6].of.real : (double)a[6].of.integer;
+    bool scaled = a[6].kind != MT_KIND_NONE;
+    double scale = scaled ? mt__scalar_real(&a[6]) : 0.0;
     if (b->grads[0] == NULL) { /* only the logsumexp was used, which has no derivative */
         return mtb_fail(MT_ERUNTIME, "ScaledDotProductFlashAttentionForCpuBackward0: logsumexp is "
                                      "not differentiable");
     }
     MT_TRY(mt__scaled_dot_product_flash_attention_for_cpu_backward(
         b->grads[0], a[0].of.tensor, a[1].of.tensor, a[2].of.tensor, b->results[0].of.tensor,
-        b->results[1].of.tensor, a[4].of.integer != 0, mask, scale, places[0], places[1],
-        places[2]));
+        b->results[1].of.tensor, a[4].of.integer != 0, mask, scaled ? &scale : NULL, places[0],
+        places[1], places[2]));
     for (uint32_t i = 0; i < 3; i++) {
         if (mt__wants(b, i)) {
             mt__bw_give(b, i, *places[i]);

@@ -21,6 +21,7 @@ static const mt_value constants[] = {
     {.kind = MT_KIND_INT, .of.integer = 0},
     {.kind = MT_KIND_INT, .of.integer = 1},
     {.kind = MT_KIND_INT, .of.integer = 4},
+    {.kind = MT_KIND_REAL, .of.real = 0},
 };
 
 /* ---- values ---- */

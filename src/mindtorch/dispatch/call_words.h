@@ -31,7 +31,8 @@ enum {
     MT_SHOW_TRUE,
     MT_SHOW_ZERO,
     MT_SHOW_ONE,
-    MT_SHOW_LONG, /* torch's number of int64 */
+    MT_SHOW_LONG,    /* torch's number of int64 */
+    MT_SHOW_NOTHING, /* 0.0 */
     MT_SHOW_END = 0xFF,
     MT_SHOWN_MAX = 14,
     MT_SHOWN_LINES = 3
@@ -60,6 +61,9 @@ extern const mt__shown mt__shown_inputs[][MT_SHOWN_LINES];
 
 /* By op number: it has no sequence number in torch (tensors from nothing). */
 extern const bool mt__shown_unnumbered[];
+
+/* By op number: not shown at all where argument 0 is contiguous already (contiguous). */
+extern const bool mt__shown_quiet[];
 
 /* Fills `words` with what the call looks like, strides included where they are wanted. */
 void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,

@@ -193,6 +193,9 @@ static int run_op(mt__call *call)
         drop_results(call);
         return status;
     }
+    if (MT_UNLIKELY((row->flags & MT_OP_COMPOSITE) != 0)) {
+        return MT_OK; /* what it has called has written */
+    }
     if ((row->flags & MT_OP_INPLACE) != 0) {
         mt__tensor_bump(call->args[0].of.tensor);
     } else if (MT_UNLIKELY((row->flags & MT_OP_OPTIMIZER) != 0)) {
@@ -254,6 +257,7 @@ static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *s
     const mt__op_row *row = call->row;
     mt__trace_words words;
     mtprof_tensor_ref refs[MT_TRACE_REFS];
+    mtprof_token token = 0;
     if ((wants & MTPROF_WANT_TENSORS) != 0) {
         payload->tensors = refs;
         payload->n_tensors = mt__call_refs(call->args, row->n_params, refs, MT_TRACE_REFS);
@@ -263,10 +267,14 @@ static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *s
         payload->fields |= payload->flops > 0 ? (uint32_t)MTPROF_OP_FLOPS : 0;
     }
     if ((wants & MTPROF_WANT_INPUTS) == 0 || row->n_params == 0) {
-        return mtprof_op_begin(site, payload);
+        token = mtprof_op_begin(site, payload);
+    } else {
+        mt__call_words(row, call->args, (wants & MTPROF_WANT_STRIDES) != 0, &words);
+        token = mt__trace_shown_begin(site, &words, payload);
     }
-    mt__call_words(row, call->args, (wants & MTPROF_WANT_STRIDES) != 0, &words);
-    return mt__trace_shown_begin(site, &words, payload);
+    payload->tensors = NULL; /* refs and words end here */
+    payload->scalars = NULL;
+    return token;
 }
 
 MT_INLINE bool is_unnumbered(const mt__op_row *row)
@@ -303,6 +311,10 @@ static MT_NOINLINE void tell_results(const mt__call *call, mtprof_token token)
 
 static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
 {
+    if (MT_UNLIKELY((call->row->flags & MT_OP_USER) == 0 && mt__shown_quiet[call->row->op] &&
+                    call->args[0].of.tensor->contiguous)) {
+        return run_with_autograd(call, wants_grad);
+    }
     mtprof_site *site = site_of(call->row);
     uint32_t wants = mt__trace_wants();
     mtprof_token token = 0;

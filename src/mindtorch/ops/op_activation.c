@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activations made of other rows. An in-place form computes from a copy and writes it back: what
- * the derivative looks at must not be what is overwritten.
+ * Activations that call other rows. They are leaves (relu6 apart): the node is their own, and an
+ * in-place form computes beside the tensor and writes back.
  */
 #include "mindtorch/ops/op_support.h"
+#include "mindtorch/ops/selu.h"
 #include "mindtorch/ops/type_names.h"
-
-#define SELU_ALPHA 1.6732632423543772848170429916717
-#define SELU_SCALE 1.0507009873554804934193349852946
 
 /* One of the functions below: reads `self` and the call's numbers. */
 typedef int activation(mt__call *call, mt_tensor *self, mt_tensor **out);
@@ -23,10 +21,8 @@ static int give(mt__call *call, activation *f)
 static int write_back(mt__call *call, activation *f)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor **copy = mt__temp(call);
     mt_tensor **out = mt__temp(call);
-    MT_TRY(mt_clone(self, copy));
-    MT_TRY(f(call, *copy, out));
+    MT_TRY(f(call, self, out));
     MT_TRY(mt_copy_(self, *out, false));
     mt__result_same(call, 0, self);
     return MT_OK;
@@ -129,8 +125,8 @@ int mt__run_hardswish_(mt__call *call)
 static int selu(mt__call *call, mt_tensor *self, mt_tensor **out)
 {
     mt_tensor **bent = mt__temp(call);
-    MT_TRY(mt_elu(self, mt_real(SELU_ALPHA), bent));
-    return mt_mul_scalar(*bent, mt_real(SELU_SCALE), out);
+    MT_TRY(mt_elu(self, mt_real(MT_SELU_ALPHA), bent));
+    return mt_mul_scalar(*bent, mt_real(MT_SELU_SCALE), out);
 }
 
 int mt__run_selu(mt__call *call)
@@ -186,22 +182,21 @@ int mt__run_celu_(mt__call *call)
 }
 
 /* Where it is not above the threshold; NaN is left alone. */
-static int not_above(mt__call *call, mt_tensor ***out)
+static int not_above(mt__call *call, mt_tensor **mask)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     if (self->dtype == MT_DTYPE_BOOL) {
         return mtb_fail(MT_ENOTSUP, "\"threshold_cpu\" not implemented for 'Bool'");
     }
-    *out = mt__temp(call);
-    return mt_le_scalar(self, mt__number_as(&call->args[1], (mt_dtype)self->dtype), *out);
+    return mt_le_scalar(self, mt__number_as(&call->args[1], (mt_dtype)self->dtype), mask);
 }
 
 int mt__run_threshold(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor **mask = NULL;
+    mt_tensor **mask = mt__temp(call);
     mt_tensor *out = NULL;
-    MT_TRY(not_above(call, &mask));
+    MT_TRY(not_above(call, mask));
     mt_scalar value = mt__number_as(&call->args[2], (mt_dtype)self->dtype);
     MT_TRY(mt_masked_fill_scalar(self, *mask, value, &out));
     mt__give(call, 0, out);
@@ -211,8 +206,8 @@ int mt__run_threshold(mt__call *call)
 int mt__run_threshold_(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor **mask = NULL;
-    MT_TRY(not_above(call, &mask));
+    mt_tensor **mask = mt__temp(call);
+    MT_TRY(not_above(call, mask));
     mt_scalar value = mt__number_as(&call->args[2], (mt_dtype)self->dtype);
     MT_TRY(mt_masked_fill_scalar_(self, *mask, value));
     mt__result_same(call, 0, self);
@@ -224,8 +219,7 @@ int mt__run_glu(mt__call *call)
     mt_tensor *self = mt__arg_tensor(call, 0);
     uint32_t dim = 0;
     if (self->n_dims == 0) {
-        return mtb_fail(MT_ERUNTIME,
-                        "glu does not support scalars because halving size must be even");
+        return mtb_fail(MT_ERUNTIME, "glu does not support 0-dimensional tensors");
     }
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
     int64_t size = self->sizes[dim];
@@ -264,6 +258,12 @@ int mt__run_prelu(mt__call *call)
                         "numbers = %lld and channel size = %lld.",
                         (long long)weight->numel, (long long)channels);
     }
+    if (weight->dtype != self->dtype) {
+        return mtb_fail(MT_ERUNTIME, "prelu: Type promoting not supported. Got %s and %s",
+                        mt__type_title((mt_dtype)self->dtype),
+                        mt__type_title((mt_dtype)weight->dtype));
+    }
+    MT_TRY(need_floating(self, "prelu_cpu"));
     mt__shape shape = {.n_dims = self->n_dims};
     for (uint32_t i = 0; i < shape.n_dims; i++) {
         shape.sizes[i] = i == 1 ? weight->numel : 1;

@@ -72,6 +72,13 @@ static int check_fused(const mt__call *call, mt_tensor *const qkv[3], const mt_t
     return MT_OK;
 }
 
+/* Argument i, or 1 / sqrt(size of a head). */
+static double scale_of(const mt__call *call, uint32_t i, const mt_tensor *query)
+{
+    double depth = (double)query->sizes[query->n_dims - 1];
+    return mt__arg_given(call, i) ? mt__arg_real(call, i) : 1 / sqrt(depth);
+}
+
 /* Launches with the mask, the last tensor, spread over the scores. */
 static int launch_attention(mt__call *call, mt_kernel kernel, mt_tensor *const *tensors,
                             uint32_t n_tensors, const mt__shape *scores)
@@ -90,6 +97,8 @@ static int launch_attention(mt__call *call, mt_kernel kernel, mt_tensor *const *
     }
     bool backward = kernel == MT_KERNEL_ATTENTION_BACKWARD;
     int64_t causal = mt__arg_bool(call, backward ? 6 : 4) ? 1 : 0;
+    const mt_tensor *query = call->args[backward ? 1 : 0].of.tensor;
+    mt_scalar scale = mt_real(scale_of(call, backward ? 8 : 6, query));
     mt_kernel_call launched = {
         .kernel = (uint16_t)kernel,
         .n_tensors = n_tensors,
@@ -97,7 +106,7 @@ static int launch_attention(mt__call *call, mt_kernel kernel, mt_tensor *const *
         .n_scalars = 1,
         .tensors = arrays,
         .ints = &causal,
-        .scalars = &call->args[backward ? 8 : 6],
+        .scalars = &scale,
     };
     return mt__launch(call->device, &launched);
 }
@@ -296,7 +305,7 @@ int mt__run_scaled_dot_product_attention(mt__call *call)
     mt_tensor *mask;
     MT_TRY(additive_mask(call, given, dtype, &mask));
     int64_t depth = qkv[0]->sizes[qkv[0]->n_dims - 1];
-    double scale = mt__arg_given(call, 6) ? mt__arg_real(call, 6) : 1 / sqrt((double)depth);
+    double scale = scale_of(call, 6, qkv[0]);
     bool fused = mt__arg_real(call, 4) == 0 && depth > 0 && is_fusable(qkv[0], qkv[1], qkv[2]);
     if (fused && mask != NULL) {
         mt__shape scores = score_shape(qkv[0], qkv[1]);
@@ -308,7 +317,8 @@ int mt__run_scaled_dot_product_attention(mt__call *call)
     }
     mt_tensor *out = NULL;
     MT_TRY(mt__scaled_dot_product_flash_attention_for_cpu(
-        qkv[0], qkv[1], qkv[2], 0, mt__arg_bool(call, 5), mask, scale, &out, mt__temp(call)));
+        qkv[0], qkv[1], qkv[2], 0, mt__arg_bool(call, 5), mask,
+        mt__arg_given(call, 6) ? &scale : NULL, &out, mt__temp(call)));
     mt__give(call, 0, out);
     return MT_OK;
 }

@@ -2,15 +2,15 @@
  *
  * Tensors brought to the sizes of others, and padding.
  */
-#include "base/alloc.h"
 #include "mindtorch/ops/op_support.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* One tensor in the common sizes: itself where it has them, as torch gives it. */
-static int spread(mt_tensor *tensor, const mt__shape *shape, mt_tensor **out)
+static int spread(mt_tensor *tensor, const void *sizes, mt_tensor **out)
 {
+    const mt__shape *shape = sizes;
     mt__shape own = mt__tensor_shape(tensor);
     if (mt__shape_equal(&own, shape)) {
         *out = mt_tensor_retain(tensor);
@@ -27,25 +27,7 @@ int mt__run_broadcast_tensors(mt__call *call)
     for (uint32_t i = 0; i < count; i++) {
         MT_TRY(mt__shape_broadcast(&shape, given[i]->sizes, given[i]->n_dims));
     }
-    mt_tensor **made = mtb_calloc(count == 0 ? 1 : count, sizeof(mt_tensor *));
-    if (made == NULL) {
-        return mtb_fail(MT_ENOMEM, "broadcast_tensors: no memory for %u tensors", count);
-    }
-    int status = MT_OK;
-    uint32_t done = 0;
-    while (done < count && status == MT_OK) {
-        status = spread(given[done], &shape, &made[done]);
-        done += status == MT_OK;
-    }
-    if (status == MT_OK) {
-        status = mt__give_list(call, 0, made, count); /* takes them in any case */
-    } else {
-        for (uint32_t i = 0; i < done; i++) {
-            mt_tensor_release(made[i]);
-        }
-    }
-    mtb_free(made);
-    return status;
+    return mt__result_each(call, spread, &shape);
 }
 
 int mt__run_expand_as(mt__call *call)
@@ -90,27 +72,40 @@ int mt__run_pad(mt__call *call)
     return MT_OK;
 }
 
-/* The sizes behind padding; MT_ERUNTIME where nothing would be left. */
+/* The sizes behind padding. What is cut off must be there; other overflow is the allocation's. */
 static int padded_shape(const mt_tensor *self, const mt_value *pad, mt__shape *shape)
 {
     *shape = mt__tensor_shape(self);
-    if (pad->count % 2 != 0 || pad->count / 2 > self->n_dims) {
+    if (pad->count % 2 != 0) {
+        return mtb_fail(MT_ERUNTIME, "Length of pad must be even but instead it equals %u",
+                        pad->count);
+    }
+    if (pad->count / 2 > self->n_dims) {
         return mtb_fail(MT_ERUNTIME,
-                        "constant_pad_nd: %u sizes of padding for an input of dimension %u",
+                        "Length of pad should be no more than twice the number of dimensions of "
+                        "the input. Pad length is %u while the input has %u dimensions.",
                         pad->count, (unsigned)self->n_dims);
     }
     for (uint32_t i = 0; i < pad->count / 2; i++) {
-        uint32_t dim = self->n_dims - 1 - i;
-        int64_t size = 0;
-        if (__builtin_add_overflow(shape->sizes[dim], pad->of.ints[2 * i], &size) ||
-            __builtin_add_overflow(size, pad->of.ints[2 * i + 1], &size) || size < 0) {
+        const int64_t *by = &pad->of.ints[2 * i];
+        int64_t *size = &shape->sizes[self->n_dims - 1 - i];
+        int64_t cut = 0;
+        if (__builtin_add_overflow(by[0] < 0 ? by[0] : 0, by[1] < 0 ? by[1] : 0, &cut) ||
+            *size + cut < 0) {
             return mtb_fail(MT_ERUNTIME,
-                            "The input size %" PRId64 ", plus negative padding %" PRId64
-                            " and %" PRId64 ", resulted in a negative output size, which is "
-                            "invalid. Check dimension %u of your input.",
-                            shape->sizes[dim], pad->of.ints[2 * i], pad->of.ints[2 * i + 1], dim);
+                            "narrow(): length must be non-negative. Padding %" PRId64
+                            " and %" PRId64 " cut more off than the size %" PRId64
+                            " of dimension %u",
+                            by[0], by[1], *size, self->n_dims - 1 - i);
         }
-        shape->sizes[dim] = size;
+        *size += cut;
+        if ((by[0] > 0 && __builtin_add_overflow(*size, by[0], size)) ||
+            (by[1] > 0 && __builtin_add_overflow(*size, by[1], size))) {
+            return mtb_fail(MT_ERUNTIME,
+                            "constant_pad_nd: padding %" PRId64 " and %" PRId64
+                            " of dimension %u is more than a tensor can have",
+                            by[0], by[1], self->n_dims - 1 - i);
+        }
     }
     return MT_OK;
 }

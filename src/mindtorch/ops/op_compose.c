@@ -3,6 +3,7 @@
  * Layers and losses made of other rows: dropout of channels, norms, two losses, a pooling.
  */
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/type_names.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -114,11 +115,11 @@ static int check_channels(const mt_tensor *input, const mt_tensor *vector, const
 static int check_groups(const mt_tensor *input, int64_t groups)
 {
     char text[MT_SHAPE_TEXT];
-    if (input->n_dims < 2) {
-        return mtb_fail(MT_ERUNTIME,
-                        "Expected at least 2 dimensions for input tensor but received %u",
-                        (unsigned)input->n_dims);
+    uint32_t channels = 0;
+    if (input->n_dims == 0) {
+        return mtb_fail(MT_EINDEX, "Dimension specified as 0 but tensor has no dimensions");
     }
+    MT_TRY(mt__wrap_dim(1, input->n_dims, &channels));
     if (groups <= 0) {
         return mtb_fail(MT_ERUNTIME, "Expected num groups to be greater than 0, got %" PRId64,
                         groups);
@@ -176,6 +177,11 @@ int mt__run_group_norm(mt__call *call)
         MT_TRY(mt_add(*result, vector, moved));
         result = moved;
     }
+    if (weight == NULL && bias == NULL) { /* a view of what layer_norm made: not for a leaf */
+        mt_tensor **own = mt__temp(call);
+        MT_TRY(mt_clone(*result, own));
+        result = own;
+    }
     mt__result_same(call, 0, *result);
     return MT_OK;
 }
@@ -193,7 +199,11 @@ static int check_normalized(const mt_tensor *input, const mt_value *normalized,
                         "Expected normalized_shape to be at least 1-dimensional, i.e., "
                         "containing at least one element, but got normalized_shape = []");
     }
-    bool fits = n <= input->n_dims;
+    if (n > input->n_dims) {
+        return mtb_fail(MT_EVALUE, "Input tensor must have at least %u dimensions, but got %u", n,
+                        (unsigned)input->n_dims);
+    }
+    bool fits = true;
     for (uint32_t i = 0; fits && i < n; i++) {
         fits = input->sizes[input->n_dims - n + i] == sizes[i];
     }
@@ -274,6 +284,10 @@ int mt__run_huber_loss(mt__call *call)
     if (!(delta > 0.0)) {
         return mtb_fail(MT_ERUNTIME, "huber_loss does not support non-positive values for delta.");
     }
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mt__refuse_type("huber_cpu", dtype);
+    }
     mt_tensor **smooth = mt__temp(call);
     mt_tensor *out = NULL;
     MT_TRY(mt_smooth_l1_loss(mt__arg_tensor(call, 0), mt__arg_tensor(call, 1), mt__arg_int(call, 2),
@@ -346,16 +360,22 @@ int mt__run_cosine_similarity(mt__call *call)
     mt_tensor *first = NULL;
     mt_tensor *second = NULL;
     mt_tensor *out = NULL;
-    for (uint32_t i = 0; i < 2; i++) {
-        if (mt__tensor_category(mt__arg_tensor(call, i)) != MT_CATEGORY_REAL) {
-            return mtb_fail(MT_ERUNTIME, "expected common dtype to be floating point");
-        }
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mtb_fail(MT_ERUNTIME,
+                        "expected common dtype to be floating point, yet common dtype is %s",
+                        mt__type_title(dtype));
     }
-    mt_tensor *pair[] = {mt__arg_tensor(call, 0), mt__arg_tensor(call, 1)};
+    mt_tensor *pair[] = {call->args[0].of.tensor, call->args[1].of.tensor}; /* there (C1) */
     mt__shape shape = mt__tensor_shape(pair[0]);
     MT_TRY(mt__shape_broadcast(&shape, pair[1]->sizes, pair[1]->n_dims));
     for (uint32_t i = 0; i < 2; i++) { /* dim is one of the common sizes */
         mt_tensor **spread = mt__temp(call);
+        if (pair[i]->dtype != (uint32_t)dtype) {
+            mt_tensor **turned = mt__temp(call);
+            MT_TRY(mt_to_with(pair[i], dtype, pair[i]->device, false, false, turned));
+            pair[i] = *turned;
+        }
         MT_TRY(mt_expand(pair[i], shape.sizes, shape.n_dims, spread));
         pair[i] = *spread;
     }
@@ -381,8 +401,9 @@ int mt__run_max_pool1d_with_indices(mt__call *call)
     const mt_value *a = call->args;
     for (uint32_t i = 1; i < 5; i++) {
         if (a[i].count > 1 || (i == 1 && a[i].count == 0)) {
-            return mtb_fail(MT_ERUNTIME, "max_pool1d() %s must be a single int, or a tuple of one",
-                            call->row->params[i].name);
+            return mtb_fail(MT_ERUNTIME,
+                            "max_pool1d() argument '%s' should contain one int (got %u)",
+                            call->row->params[i].name, a[i].count);
         }
     }
     int64_t kernel = only(&a[1], 1);

@@ -45,52 +45,49 @@ int mt__run_equal(mt__call *call)
     return read_truth(call, *same);
 }
 
-/* ---- allclose ----------------------------------------------------------------------------------
+/* ---- isclose, allclose -------------------------------------------------------------------------
  */
 
-/* Equal, or both NaN where that counts. */
-static int find_equal(mt__call *call, mt_tensor *self, mt_tensor *other, bool equal_nan,
-                      mt_tensor **out)
+/* Equal, or both NaN where that counts. The result is written later on. */
+static int find_equal(mt__call *call, mt_tensor *self, mt_tensor *other, bool equal_nan)
 {
-    mt_tensor **same = mt__temp(call);
-    MT_TRY(mt_eq(self, other, same));
-    *out = *same;
+    mt_tensor *same = NULL;
+    MT_TRY(mt_eq(self, other, &same));
+    mt__give(call, 0, same);
     if (!equal_nan) {
         return MT_OK;
     }
     mt_tensor **a = mt__temp(call);
     mt_tensor **b = mt__temp(call);
     mt_tensor **both = mt__temp(call);
-    mt_tensor **either = mt__temp(call);
     MT_TRY(mt_isnan(self, a));
     MT_TRY(mt_isnan(other, b));
-    MT_TRY(mt_logical_and(*a, *b, both));
-    MT_TRY(mt_logical_or(*same, *both, either));
-    *out = *either;
-    return MT_OK;
+    MT_TRY(mt_logical_and(*a, *b, both)); /* sizes may differ, so not in place */
+    return mt___ior__(same, *both);
 }
 
 /* |self - other| <= atol + rtol |other|, and finite. */
 static int find_near(mt__call *call, mt_tensor *self, mt_tensor *other, mt_tensor **out)
 {
-    mt_tensor **difference = mt__temp(call);
+    mt_tensor **scaled = mt__temp(call);
+    mt_tensor **size = mt__temp(call);
     mt_tensor **allowed = mt__temp(call);
-    mt_tensor **below = mt__temp(call);
-    mt_tensor **finite = mt__temp(call);
+    mt_tensor **difference = mt__temp(call);
+    mt_tensor **distance = mt__temp(call);
     mt_tensor **near = mt__temp(call);
+    mt_tensor **below = mt__temp(call);
+    MT_TRY(mt_mul_scalar(other, mt_real(mt__arg_real(call, 2)), scaled));
+    MT_TRY(mt_abs(*scaled, size));
+    MT_TRY(mt_add_scalar(*size, mt_real(mt__arg_real(call, 3)), allowed));
     MT_TRY(mt_sub(self, other, difference));
-    MT_TRY(mt_abs_(*difference));
-    MT_TRY(mt_abs(other, allowed));
-    MT_TRY(mt_mul_scalar_(*allowed, mt_real(mt__arg_real(call, 2))));
-    MT_TRY(mt_add_scalar_(*allowed, mt_real(mt__arg_real(call, 3))));
-    MT_TRY(mt_le(*difference, *allowed, below));
-    MT_TRY(mt_isfinite(*difference, finite));
-    MT_TRY(mt_logical_and(*below, *finite, near));
+    MT_TRY(mt_abs(*difference, distance));
+    MT_TRY(mt_isfinite(*distance, near));
+    MT_TRY(mt_le(*distance, *allowed, below));
     *out = *near;
-    return MT_OK;
+    return mt___iand__(*near, *below);
 }
 
-static int run_allclose(mt__call *call)
+static int run_isclose(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;
     mt_tensor *other = call->args[1].of.tensor;
@@ -100,20 +97,20 @@ static int run_allclose(mt__call *call)
     } else if (dtype != MT_DTYPE_F64) {
         dtype = MT_DTYPE_F32;
     }
-    mt_tensor *same = NULL;
     mt_tensor *near = NULL;
-    mt_tensor **either = mt__temp(call);
     MT_TRY(comparable(call, self, &self));
     MT_TRY(comparable(call, other, &other));
-    MT_TRY(find_equal(call, self, other, mt__arg_bool(call, 4), &same));
+    MT_TRY(find_equal(call, self, other, mt__arg_bool(call, 4)));
+    if (mt__arg_real(call, 2) == 0.0 && mt__arg_real(call, 3) == 0.0) {
+        return MT_OK;
+    }
     MT_TRY(mt__converted(call, self, dtype, &self));
     MT_TRY(mt__converted(call, other, dtype, &other));
     MT_TRY(find_near(call, self, other, &near));
-    MT_TRY(mt_logical_or(same, near, either));
-    return read_truth(call, *either);
+    return mt___ior__(call->results[0].of.tensor, near);
 }
 
-int mt__run_allclose(mt__call *call)
+int mt__run_isclose(mt__call *call)
 {
     mt_dtype a = (mt_dtype)call->args[0].of.tensor->dtype;
     mt_dtype b = (mt_dtype)call->args[1].of.tensor->dtype;
@@ -127,7 +124,16 @@ int mt__run_allclose(mt__call *call)
         }
     }
     bool enabled = mt_set_grad_enabled(false);
-    int status = run_allclose(call);
+    int status = run_isclose(call);
     mt_set_grad_enabled(enabled);
     return status;
+}
+
+int mt__run_allclose(mt__call *call)
+{
+    mt_value close = {.kind = MT_KIND_NONE};
+    mt_tensor **place = mt__temp(call);
+    MT_TRY(mt_call(MT__OP_ISCLOSE, call->args, call->row->n_params, &close, 1));
+    *place = close.of.tensor;
+    return read_truth(call, *place);
 }

@@ -3,36 +3,30 @@
  * One op after the other for a list of tensors. Those that write are OPTIMIZER rows for the
  * dispatcher (their lists change); each tensor's own row records the graph.
  */
-#include "base/alloc.h"
 #include "mindtorch/ops/op_support.h"
+
+static int need_tensors(const mt__call *call)
+{
+    if (call->args[0].count > 0) {
+        return MT_OK;
+    }
+    return mtb_fail(MT_ERUNTIME, "Tensor list must have at least one tensor.");
+}
+
+static int norm_of(mt_tensor *given, const void *order, mt_tensor **out)
+{
+    return mt_linalg_vector_norm(given, *(const mt_value *)order, NULL, 0, false, out);
+}
 
 int mt__run__foreach_norm(mt__call *call)
 {
-    mt_tensor *const *given = call->args[0].of.tensors;
-    uint32_t count = call->args[0].count;
-    mt_tensor **norms = mtb_calloc(count == 0 ? 1 : count, sizeof(mt_tensor *));
-    if (norms == NULL) {
-        return mtb_fail(MT_ENOMEM, "_foreach_norm: no memory for %u tensors", count);
-    }
-    int status = MT_OK;
-    uint32_t done = 0;
-    while (done < count && status == MT_OK) {
-        status = mt_linalg_vector_norm(given[done], call->args[1], NULL, 0, false, &norms[done]);
-        done += status == MT_OK;
-    }
-    if (status == MT_OK) {
-        status = mt__give_list(call, 0, norms, count); /* takes them in any case */
-    } else {
-        for (uint32_t i = 0; i < done; i++) {
-            mt_tensor_release(norms[i]);
-        }
-    }
-    mtb_free(norms);
-    return status;
+    MT_TRY(need_tensors(call));
+    return mt__result_each(call, norm_of, &call->args[1]);
 }
 
 int mt__run__foreach_mul_(mt__call *call)
 {
+    MT_TRY(need_tensors(call));
     for (uint32_t i = 0; i < call->args[0].count; i++) {
         mt_tensor *self = call->args[0].of.tensors[i];
         mt_tensor *other = mt__arg_tensor(call, 1);
@@ -43,6 +37,7 @@ int mt__run__foreach_mul_(mt__call *call)
 
 int mt__run__foreach_clamp_min_(mt__call *call)
 {
+    MT_TRY(need_tensors(call));
     for (uint32_t i = 0; i < call->args[0].count; i++) {
         MT_TRY(mt_clamp_min_(call->args[0].of.tensors[i], call->args[1]));
     }
@@ -51,6 +46,7 @@ int mt__run__foreach_clamp_min_(mt__call *call)
 
 int mt__run__foreach_clamp_max_(mt__call *call)
 {
+    MT_TRY(need_tensors(call));
     for (uint32_t i = 0; i < call->args[0].count; i++) {
         MT_TRY(mt_clamp_max_(call->args[0].of.tensors[i], call->args[1]));
     }

@@ -4,6 +4,7 @@
  */
 #include "mindtorch/ops/op_support.h"
 
+#include "base/alloc.h"
 #include "mindtorch/ops/type_names.h"
 
 int mt__result_new(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
@@ -27,6 +28,32 @@ int mt__temp_new(mt__call *call, mt_dtype dtype, const mt__shape *shape, mt_tens
 void mt__result_same(mt__call *call, uint32_t i, mt_tensor *tensor)
 {
     mt__give(call, i, mt_tensor_retain(tensor));
+}
+
+int mt__result_each(mt__call *call,
+                    int (*make)(mt_tensor *given, const void *context, mt_tensor **out),
+                    const void *context)
+{
+    uint32_t count = call->args[0].count;
+    mt_tensor **made = mtb_calloc((size_t)count + 1, sizeof(mt_tensor *));
+    if (made == NULL) {
+        return mtb_fail(MT_ENOMEM, "%s: no memory for %u tensors", mt__op_name(call), count);
+    }
+    int status = MT_OK;
+    uint32_t done = 0;
+    while (done < count && status == MT_OK) {
+        status = make(call->args[0].of.tensors[done], context, &made[done]);
+        done += status == MT_OK;
+    }
+    if (status == MT_OK) {
+        status = mt__give_list(call, 0, made, count); /* takes them in any case */
+    } else {
+        for (uint32_t i = 0; i < done; i++) {
+            mt_tensor_release(made[i]);
+        }
+    }
+    mtb_free(made);
+    return status;
 }
 
 /* A copy on the tensor's own device. */

@@ -18,7 +18,9 @@
 #define ZERO       MT_SHOW_ZERO
 #define ONE        MT_SHOW_ONE
 #define LONG       MT_SHOW_LONG
+#define NOTHING    MT_SHOW_NOTHING
 #define U(id)
+#define Q(id)
 #define S(id, line, when_, argument_, ...) \
     [MT__OP_##id][line] = {                \
         .when = MT_SHOWN_##when_, .argument = (argument_), .codes = {__VA_ARGS__, MT_SHOW_END}},
@@ -33,5 +35,14 @@ const mt__shown mt__shown_inputs[MT__OP_COUNT][MT_SHOWN_LINES] = {
 #define U(id) [MT__OP_##id] = true,
 
 const bool mt__shown_unnumbered[MT__OP_COUNT] = {
+#include "mindtorch/ops/shown_inputs.def"
+};
+
+#undef U
+#undef Q
+#define U(id)
+#define Q(id) [MT__OP_##id] = true,
+
+const bool mt__shown_quiet[MT__OP_COUNT] = {
 #include "mindtorch/ops/shown_inputs.def"
 };

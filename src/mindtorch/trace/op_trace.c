@@ -169,15 +169,16 @@ static mtprof_inputs learn(const mtprof_site *site, const mt__trace_words *words
 }
 
 static MT_NOINLINE mtprof_token begin_unknown(mtprof_site *site, const mt__trace_words *words,
-                                              uint32_t set, mtprof_op *payload)
+                                              uint32_t set, const mtprof_op *begun)
 {
     unpacking u;
     mtprof_value values[MT_TRACE_WORDS];
+    mtprof_op payload = *begun; /* it gets addresses of what is only here */
     uint32_t count = unpack(words, &u, values);
-    payload->known = learn(site, words, set, values, count);
-    payload->inputs = values;
-    payload->n_inputs = count;
-    return mtprof_op_begin(site, payload);
+    payload.known = learn(site, words, set, values, count);
+    payload.inputs = values;
+    payload.n_inputs = count;
+    return mtprof_op_begin(site, &payload);
 }
 
 /* Two words at a time, whatever the CPU has for it. */

@@ -43,13 +43,13 @@ static int check_rows(const mtprof_given_rows *given)
     return 0;
 }
 
+/* `mine` is zero at first: what an older caller's struct does not have stays so. */
 static int check_given(const mtprof_given_rows *given, mtprof_given_rows *mine)
 {
     if (given == NULL || given->struct_size < 2 * sizeof(uint32_t)) {
         return mtb_fail(MTPROF_EINVAL, "averages_of_rows: %s",
                         given == NULL ? "no rows" : "struct_size is too small");
     }
-    *mine = (mtprof_given_rows){0};
     memcpy(mine, given, given->struct_size < sizeof *mine ? given->struct_size : sizeof *mine);
     if ((mine->rows == NULL && mine->count != 0) || (mine->frames == NULL && mine->n_frames != 0)) {
         return mtb_fail(MTPROF_EINVAL, "averages_of_rows: no %s",
@@ -137,7 +137,7 @@ static int fill(mtprof_averages *averages, const mtprof_given_rows *given)
 
 mtprof_status mtprof_averages_of_rows(const mtprof_given_rows *given, mtprof_averages **out)
 {
-    mtprof_given_rows mine;
+    mtprof_given_rows mine = {0};
     if (out == NULL) {
         return mtb_fail(MTPROF_EINVAL, "averages_of_rows: no place for the result");
     }

@@ -296,7 +296,7 @@ mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session *
     mtb_lock_release(&mtprof__session_lock);
     if (!free_to_start) {
         free_session(s);
-        return mtb_fail(MTPROF_EBUSY, "session_start: a session is already active in this process");
+        return mtb_fail(MTPROF_EBUSY, "session_start: another profiler session is already active");
     }
     mtprof__clock_prepare();
     s->pair_cost = mtprof__recorder_cost();

@@ -244,6 +244,13 @@ static uint64_t function_around(const struct mtprof__chrome_frames *state)
     return 0;
 }
 
+/* The logical number of a track's thread, from 1 on. */
+static uint32_t thread_of(const mtprof__chrome *chrome, uint32_t number)
+{
+    mtprof_track info;
+    return mtprof_model_track(chrome->model, number, &info) && info.number > 0 ? info.number : 1;
+}
+
 static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
                            mtprof__chrome_track *track, uint64_t id)
 {
@@ -251,8 +258,8 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
     int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
     uint64_t keys = MTPROF__KEY_BIT(PYTHON_ID) | MTPROF__KEY_BIT(PYTHON_PARENT) |
-                    MTPROF__KEY_BIT(PYTHON_MODULE) | MTPROF__KEY_BIT(EV_IDX) |
-                    MTPROF__KEY_BIT(STEP);
+                    MTPROF__KEY_BIT(PYTHON_MODULE) | MTPROF__KEY_BIT(PYTHON_THREAD) |
+                    MTPROF__KEY_BIT(EV_IDX) | MTPROF__KEY_BIT(STEP);
     track->seen = true;
     const mtprof__piece *head = mtprof__chrome_head(chrome, event);
     if (head != NULL) {
@@ -268,6 +275,8 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
     mtb_write_literal(writer, ", \"args\": {");
     if (id != 0) {
         write_ids(writer, id, function_around(track->frames), module_number(event->name_text));
+        mtb_write_literal(writer, ", \"Python thread\": "); /* threads count from 0 there */
+        mtb_write_u64(writer, thread_of(chrome, event->track) - 1);
         mtb_write_literal(writer, ", ");
     }
     mtb_write_literal(writer, "\"Ev Idx\": ");

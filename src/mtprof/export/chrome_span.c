@@ -67,7 +67,13 @@ MT_INLINE char *put_ids(mtprof__chrome *chrome, const mtprof__event *event, char
     if (MT_LIKELY(event->kind != MTPROF_EVENT_RUNTIME && event->kind != MTPROF_EVENT_FUNCTION)) {
         at = MTPROF__PUT(at, ", \"args\": {\"External id\": ");
         at = mtprof__put_slow(&chrome->last_id, at, event->owner);
-        at = MTPROF__PUT(at, ", \"Record function id\": 0, \"Ev Idx\": ");
+        if (MT_UNLIKELY((chrome->job->info.wants & MTPROF_WANT_TENSORS) != 0)) {
+            at = MTPROF__PUT(at, ", \"Record function id\": "); /* execution traces' rf_id */
+            at = mtb_put_u64(at, event->correlation);
+            at = MTPROF__PUT(at, ", \"Ev Idx\": ");
+        } else {
+            at = MTPROF__PUT(at, ", \"Record function id\": 0, \"Ev Idx\": ");
+        }
         return mtprof__put_slow(&chrome->last_index, at, event->index);
     }
     at = MTPROF__PUT(at, ", \"args\": {\"Ev Idx\": ");

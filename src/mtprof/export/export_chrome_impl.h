@@ -280,6 +280,7 @@ void mtprof__chrome_overhead(mtprof__chrome *chrome, const mtprof__event *event)
     X(PYTHON_ID, "Python id")                \
     X(PYTHON_PARENT, "Python parent id")     \
     X(PYTHON_MODULE, "Python module id")     \
+    X(PYTHON_THREAD, "Python thread")        \
     X(SAMPLED, "sampled")                    \
     X(DEVICE, "device")                      \
     X(STREAM, "stream")                      \

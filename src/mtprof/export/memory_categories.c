@@ -140,6 +140,25 @@ static void note_extents(mtprof__classifier *c, const mtprof__track *t, const mt
     }
 }
 
+/* How many tensors the first input has: one, or those of a list (fused optimizers). */
+static uint32_t tensors_of_first(const mtprof__payload *p)
+{
+    if ((p->fields & MTPROF__HAS_INPUTS) == 0 || p->n_input_words == 0 ||
+        (p->input_words[0] & 0xFF) != MTPROF_INPUT_LIST) {
+        return 1;
+    }
+    uint32_t members = (uint32_t)(p->input_words[0] >> 32);
+    mtprof__tensor_words tensor;
+    uint32_t at = 1;
+    uint32_t n = 0;
+    while (n < members && at < p->n_input_words &&
+           (p->input_words[at] & 0xFF) == MTPROF_INPUT_TENSOR &&
+           mtprof__tensor_words_next(p->input_words, p->n_input_words, &at, &tensor)) {
+        n++;
+    }
+    return n;
+}
+
 /* The tensors that an op reads: looked up, and noted who reads them. */
 static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f,
                        const mtprof__payload *p)
@@ -172,6 +191,7 @@ static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f
             mtprof__set_role(c, index, use->tensor, f->told);
         }
     }
+    f->n_first = tensors_of_first(p);
     if (p->fields & MTPROF__HAS_INPUTS) {
         note_extents(c, t, f, p);
     }
@@ -382,7 +402,7 @@ static int take_begin(mtprof__classifier *c, mtprof__track *t, const mtprof__eve
 }
 
 /* An op of an optimizer that did not tell what it made: by torch's naming ("add_") it changes its
- * first input. */
+ * first input, or every tensor of it where that is a list ("_fused_sgd_"). */
 static void note_write(mtprof__classifier *c, const mtprof__frame *f, const mtprof__tensor_use *use)
 {
     if (use->version == MTPROF__NO_INDEX) {
@@ -422,8 +442,9 @@ static int take_end(mtprof__classifier *c, mtprof__track *t, const mtprof__event
     const mtprof__payload *p = event->payload;
     bool has_outputs = p != NULL && (p->fields & MTPROF__HAS_TENSORS_OUT) && p->n_tensors_out > 0;
     int status = has_outputs ? take_outputs(c, t, f, p) : 0;
-    if (f->optimizer != 0 && !has_outputs && f->n_uses > 0 && ends_with(event->name_text, "_")) {
-        note_write(c, f, &t->uses[f->first_use]);
+    bool writes = f->optimizer != 0 && !has_outputs && ends_with(event->name_text, "_");
+    for (uint32_t i = 0; writes && i < f->n_first && i < f->n_uses; i++) {
+        note_write(c, f, &t->uses[f->first_use + i]);
     }
     if (f->facts & MTPROF__FRAME_ACCUMULATE_OP) {
         accumulate_ends(c, t, f, has_outputs);

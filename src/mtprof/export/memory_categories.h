@@ -32,7 +32,7 @@
  *       a) Older than a step of an optimizer that changes it, and read by a forward op. Exact,
  *          but for a state that the model reads as well. (Changed is an output that is an input
  *          too, or a new version; where no outputs are told, the first input of an op whose name
- *          ends in "_".)
+ *          ends in "_", or all tensors of it where that is a list.)
  *       b) An input of the forward op (same sequence number and thread) whose backward op made a
  *          gradient of just as many bytes; of several the one that is a parameter already, else
  *          the last that nothing computed, else the last. Heuristic: wrong where an op's input

@@ -36,6 +36,7 @@ typedef struct mtprof__frame {
     uint64_t forward; /* key of the forward op, in the backward pass; 0: not known */
     uint32_t optimizer;
     uint32_t first_use, n_uses;
+    uint32_t n_first; /* of them, what the first input has */
     uint8_t facts;
     uint8_t told; /* K0 */
 } mtprof__frame;

@@ -113,6 +113,12 @@ static void unlock_path(const char *path, bool failed)
 int mtprof__file_beside(const char *path, char **name)
 {
     static uint32_t count;
+    struct stat there;
+    *name = NULL;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
+        errno = EINVAL; /* a device, a FIFO: putting a trace in its place would be its end */
+        return -1;
+    }
     size_t length = strlen(path) + 40;
     *name = mtb_calloc(length, 1);
     if (*name == NULL) {

@@ -18,6 +18,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import Tensor
 from mtprof import modules as _scopes
 
+from ...utils._grads import zero_gradient
 from ...utils.hooks import RemovableHandle
 from ..parameter import Buffer, Parameter
 from . import _call_hooks
@@ -544,12 +545,8 @@ class Module(StatefulModule):
                 continue
             if set_to_none:
                 parameter.grad = None
-                continue
-            if grad.grad_fn is not None:
-                grad.detach_()
             else:
-                grad.requires_grad_(False)
-            grad.zero_()
+                zero_gradient(grad)
 
     # ---- hooks ----
 

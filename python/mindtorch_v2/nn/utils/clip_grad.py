@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients clipped by their norm or by value.
-
-`foreach` is accepted and means nothing: a profile shows torch's ops of foreach=False, one a tensor.
-"""
+"""Gradients clipped by their norm or by value, a list at a time; foreach=False: one tensor at a time."""
 
 import types
 import warnings
@@ -23,6 +20,14 @@ def _as_list(tensors):
     return tensors
 
 
+def _by_kind(tensors):
+    """Lists of tensors of one device and type."""
+    kinds = {}
+    for tensor in tensors:
+        kinds.setdefault((tensor.device, tensor.dtype), []).append(tensor)
+    return kinds.values()
+
+
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The norm of all the tensors' elements together."""
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
@@ -31,7 +36,10 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         return torch.tensor(0.0)
     device = tensors[0].device
     with torch.no_grad():
-        norms = [ops.linalg_vector_norm(tensor, norm_type) for tensor in tensors]
+        if foreach is False:
+            norms = [ops.linalg_vector_norm(tensor, norm_type) for tensor in tensors]
+        else:
+            norms = [norm for same in _by_kind(tensors) for norm in ops._foreach_norm(same, norm_type)]
         total = ops.linalg_vector_norm(torch.stack([norm.to(device) for norm in norms]), norm_type)
         if error_if_nonfinite and not bool(torch.isfinite(total)):
             raise RuntimeError(
@@ -51,12 +59,13 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     with torch.no_grad():
         # Always multiplied, without asking whether it is needed: asking would wait for the device.
         factor = ((total_norm + 1e-6).reciprocal() * float(max_norm)).clamp(max=1.0)
-        moved = {}  # the factor by device
-        for grad in grads:
-            device = grad.device
-            if device not in moved:
-                moved[device] = factor.to(device)
-            grad.mul_(moved[device])
+        for same in _by_kind(grads):
+            here = factor.to(same[0].device)
+            if foreach is not False:
+                ops._foreach_mul_(same, here)
+                continue
+            for grad in same:
+                grad.mul_(here)
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
@@ -81,7 +90,12 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Cuts every gradient's elements to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
+    grads = [parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None]
     with torch.no_grad():
-        for parameter in _as_list(parameters):
-            if parameter.grad is not None:
-                ops.clamp_max_(ops.clamp_min_(parameter.grad, -clip_value), clip_value)
+        for same in _by_kind(grads):
+            if foreach is not False:
+                ops._foreach_clamp_min_(same, -clip_value)
+                ops._foreach_clamp_max_(same, clip_value)
+                continue
+            for grad in same:
+                grad.clamp_(-clip_value, clip_value)

@@ -17,22 +17,12 @@ import warnings
 from collections import deque
 
 import mindtorch_v2 as torch
+from mtprof import begin as _begin, end as _end
 
 from ._utils.collate import default_collate, default_convert
 from ._utils.worker import CHECK_SECONDS, FETCH, RESUME, Exhausted, Raised, describe_exit, worker_loop
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, _fresh_seed
-
-try:
-    from mtprof import begin as _begin, end as _end
-except ImportError:  # the tensors work without the profiler
-
-    def _begin(name):
-        return 0
-
-    def _end(token):
-        pass
-
 
 __all__ = ["DataLoader", "default_collate", "default_convert"]
 

@@ -65,6 +65,19 @@ void ms_begin_numbered(memory_script *s, const char *name, int64_t sequence, ms_
           0);
 }
 
+void ms_begin_words(memory_script *s, const char *name, ms_tensors ins, const uint64_t *words,
+                    uint32_t n_words)
+{
+    begin(s,
+          (ms_open){.name = name,
+                    .kind = MTPROF_EVENT_OP,
+                    .ins = ins,
+                    .payload = {.fields = MTPROF__HAS_INPUTS,
+                                .input_words = words,
+                                .n_input_words = n_words}},
+          0);
+}
+
 void ms_scope(memory_script *s, const char *name, ms_tensors ins)
 {
     begin(s, (ms_open){.name = name, .kind = MTPROF_EVENT_SCOPE, .ins = ins}, 0);

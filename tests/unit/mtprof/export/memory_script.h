@@ -66,6 +66,9 @@ typedef struct memory_script {
 /* An op; a scope; a backward function with the sequence number of its forward op (-1: none). */
 void ms_begin(memory_script *s, const char *name, ms_tensors ins);
 void ms_begin_numbered(memory_script *s, const char *name, int64_t sequence, ms_tensors ins);
+/* An op that tells its inputs' words too (scalars where ins has nothing for them). */
+void ms_begin_words(memory_script *s, const char *name, ms_tensors ins, const uint64_t *words,
+                    uint32_t n_words);
 void ms_scope(memory_script *s, const char *name, ms_tensors ins);
 void ms_backward(memory_script *s, const char *name, int64_t sequence, ms_tensors ins);
 /* Ends the innermost. */

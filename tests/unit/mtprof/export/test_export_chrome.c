@@ -54,6 +54,7 @@ TEST(an_empty_trace_is_a_trace)
     image_control(&image,
                   NO_STACKS & ~(uint64_t)MTPROF_WANT_MEMORY & ~(uint64_t)MTPROF_WANT_ALLOCS);
     image_metadata(&image, "distributedInfo", "{\"backend\":\"nccl\",\"rank\":0}", true);
+    image_metadata(&image, "process_name", "prog", false);
     image_metadata(&image, "plain", "a \"text\"", false);
     image_metadata(&image, "broken", "{a", true);
     image_metadata(&image, "traceEvents", "[]", true); /* is ours */
@@ -79,6 +80,18 @@ TEST(an_empty_trace_is_a_trace)
     check_line(&image, "{\"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\", \"pid\": "
                        "\"\", \"tid\": \"\", \"ts\": 1904.000}\n  ],\n  \"traceName\": "
                        "\"dir/x.json\"\n}");
+    /* Nothing happened: who it did not happen to. */
+    check_line(&image, "{\"name\": \"process_name\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": "
+                       "4242, \"tid\": 0, \"args\": {\"name\": \"prog\"}}");
+    check_line(&image, "{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 4242, "
+                       "\"tid\": 4242, \"args\": {\"name\": \"thread 4242 (prog)\"}}");
+    CHECK_EQ_I64(count_text(image.text, "\"name\": \"plain\""), 0);
+    export_it(&image, model, MTPROF_FLAVOR_MINDTORCH);
+    check_line(&image,
+               "{\"name\": \"plain\", \"ph\": \"M\", \"cat\": \"metadata\", \"ts\": 905.000, "
+               "\"pid\": 4242, \"tid\": 0, \"args\": {\"value\": \"a \\\"text\\\"\"}}");
+    CHECK_EQ_I64(count_text(image.text, "\"name\": \"distributedInfo\""), 1);
+    CHECK_EQ_I64(count_text(image.text, "\"name\": \"traceEvents\""), 0);
     mtprof_model_free(model);
     image_fini(&image);
 }
@@ -124,7 +137,7 @@ TEST(an_op_has_torchs_args_and_ours)
     check_line(&image,
                "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add\", \"pid\": 4242, "
                "\"tid\": 4242, \"ts\": 906.000, \"dur\": 0.500, \"args\": {\"External id\": 100, "
-               "\"Record function id\": 0, \"Ev Idx\": 0, \"Sequence number\": 9, \"Fwd thread "
+               "\"Record function id\": 100, \"Ev Idx\": 0, \"Sequence number\": 9, \"Fwd thread "
                "id\": 0, \"Concrete Inputs\": [\"\", \"1\"], \"Input type\": [\"float\", "
                "\"Scalar\"], \"Input Strides\": [[3, 1], []], \"Input Dims\": [[2, 3], []], "
                "\"input_shapes\": [[2, 3], []], \"runtime_name\": \"dispatch_kernel\", "
@@ -138,6 +151,25 @@ TEST(an_op_has_torchs_args_and_ours)
     check_line(&image, "{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 4242, "
                        "\"tid\": 4242, \"args\": {\"name\": \"thread 4242 (main thread)\"}}");
     CHECK_EQ_I64(count_text(image.text, "\"sampled\": 1"), 2);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+TEST(a_thread_without_a_name_has_its_process_s)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t name = image_string(&image, "scope");
+    image_control(&image, NO_STACKS);
+    image_metadata(&image, "process_name", "prog", false);
+    image_thread(&image, 2);
+    image_begin(&image, 2000, 0, name);
+    tb_end(&image.b, 1, 2500);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    check_line(&image, "{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 4242, "
+                       "\"tid\": 4243, \"args\": {\"name\": \"thread 4243 (prog)\"}}");
+    CHECK_EQ_I64(count_text(image.text, "\"thread_name\""), 1);
     mtprof_model_free(model);
     image_fini(&image);
 }
@@ -389,7 +421,7 @@ TEST(marks_and_what_does_not_nest)
     check_line(&image, line);
     snprintf(line, sizeof line,
              "{\"ph\": \"b\", \"cat\": \"user_annotation\", \"name\": \"task\", \"id\": 101, "
-             "%s906.160, \"args\": {\"External id\": 101, \"Record function id\": 0, \"Ev Idx\": "
+             "%s906.160, \"args\": {\"External id\": 101, \"Record function id\": 101, \"Ev Idx\": "
              "1, \"device_type\": \"CPU\", \"step\": 3, \"parent_id\": 100, \"async\": 1}}",
              place);
     check_line(&image, line);
@@ -475,13 +507,17 @@ TEST(traced_functions_are_spans_of_their_own)
     tb_end(&image.b, 3, 2500);
     mtprof_model *model = image_model(&image);
     export_it(&image, model, MTPROF_FLAVOR_TORCH);
-    check_line(&image, "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"m.py(2): f\", "
-                       "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.200, \"dur\": 0.100, \"args\": "
-                       "{\"Python id\": 2, \"Python parent id\": 1, \"Ev Idx\": 2, \"step\": 3}}");
-    check_line(&image, "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"m.py(1): main\", "
-                       "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 0.500, \"args\": "
-                       "{\"Python id\": 1, \"Python parent id\": null, \"Ev Idx\": 0, \"step\": "
-                       "3}}");
+    check_line(
+        &image,
+        "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"m.py(2): f\", "
+        "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.200, \"dur\": 0.100, \"args\": "
+        "{\"Python id\": 2, \"Python parent id\": 1, \"Python thread\": 0, \"Ev Idx\": 2, \"step\": 3}}");
+    check_line(
+        &image,
+        "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"m.py(1): main\", "
+        "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 0.500, \"args\": "
+        "{\"Python id\": 1, \"Python parent id\": null, \"Python thread\": 0, \"Ev Idx\": 0, \"step\": "
+        "3}}");
     CHECK_EQ_I64(count_text(image.text, "sampled"), 0);
     mtprof_model_free(model);
     image_fini(&image);

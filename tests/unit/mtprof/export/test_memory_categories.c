@@ -262,6 +262,46 @@ TEST(a_step_in_the_middle_of_training)
            "INCREMENT 0 PARAMETER\nINCREMENT 0 PARAMETER\nDESTROY -24 OPTIMIZER_STATE\n");
 }
 
+/* K3a: a fused optimizer tells no outputs; it changes what its first list holds, nothing of the
+ * second. Z is no parameter: nobody changes it. */
+static void fused_step(memory_script *s)
+{
+    enum {
+        Z = 0xB00
+    };
+    const uint64_t tensor = MTPROF_INPUT_TENSOR; /* without dimensions */
+    const uint64_t list = MTPROF_INPUT_LIST | (uint64_t)2 << 32;
+    const uint64_t words[] = {list, tensor, tensor, list, tensor, tensor, MTPROF_INPUT_NONE};
+    ms_begin(s, "aten::addmm", ms_in(T(3, B, 0), T(1, X, 0), T(2, W, 0)));
+    ms_alloc(s, H, 32);
+    ms_end(s, ms_out(T(5, H, 0)));
+    ms_begin(s, "aten::mul", ms_in(T(5, H, 0), T(9, Z, 0)));
+    ms_alloc(s, LOSS, 32);
+    ms_end(s, ms_out(T(6, LOSS, 0)));
+    ms_alloc(s, GW, 64);
+    ms_alloc(s, GB, 16);
+    ms_backward(s, "torch::autograd::AccumulateGrad", -1, ms_in(T(7, GW, 0)));
+    ms_end(s, MS_NONE);
+    ms_backward(s, "torch::autograd::AccumulateGrad", -1, ms_in(T(8, GB, 0)));
+    ms_end(s, MS_NONE);
+    ms_scope(s, "Optimizer.step#SGD.step", MS_NONE);
+    ms_begin_words(s, "aten::_fused_sgd_", ms_in(T(2, W, 0), T(3, B, 0), T(7, GW, 0), T(8, GB, 0)),
+                   words, sizeof words / sizeof words[0]);
+    ms_end(s, MS_NONE);
+    ms_end(s, MS_NONE);
+    ms_free(s, B, 16);
+    ms_free(s, W, 64);
+    ms_free(s, Z, 32);
+}
+
+TEST(a_fused_step_changes_its_first_list)
+{
+    expect(fused_step, 0,
+           "PRE 16 PARAMETER\nPRE 0 INPUT\nPRE 64 PARAMETER\nPRE 32 INPUT\n"
+           "CREATE 32 ACTIVATION\nCREATE 32 ACTIVATION\nCREATE 64 GRADIENT\nCREATE 16 GRADIENT\n"
+           "DESTROY -16 PARAMETER\nDESTROY -64 PARAMETER\nDESTROY -32 INPUT\n");
+}
+
 /* K0, and K1: the tensor goes on in another storage. */
 static void told(memory_script *s)
 {
