@@ -118,8 +118,8 @@ def activations(g):
 @cases("relu6", dtypes=NUMBERS)
 def relu6(g):
     for shape in ((3, 4), (), (0, 2)):
-        yield Case((g.away(shape),), {}, lambda a: np.clip(a, 0, 6))
-    yield Case((g.cast([0.5, 5.0, 7.0, 100.0]),), {}, lambda a: np.clip(a, 0, 6))
+        yield Case((g.away(shape),), {}, lambda a: np.clip(a, 0, 6), result=g.dtype)
+    yield Case((g.cast([0.5, 5.0, 7.0, 100.0]),), {}, lambda a: np.clip(a, 0, 6), result=g.dtype)
 
 
 @cases("threshold", dtypes=ALL)

@@ -20,7 +20,7 @@ import warnings
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import mindtorch_v2 as torch  # noqa: E402
 from mindtorch_v2.utils import data  # noqa: E402
-from mindtorch_v2.utils.data._utils import transport  # noqa: E402
+from mindtorch_v2.utils.data.loading import transport  # noqa: E402
 from support_data import Numbers, Stream, values  # noqa: E402
 
 try:
@@ -395,14 +395,14 @@ class Ends(WorkerCase):
                 time.sleep(100)
 
         began = time.monotonic()
-        from mindtorch_v2.utils.data import dataloader
+        from mindtorch_v2.utils.data.loading import crew
 
-        patience, dataloader.CHECK_SECONDS = dataloader.CHECK_SECONDS, 0.2
+        patience, crew.CHECK_SECONDS = crew.CHECK_SECONDS, 0.2
         try:
             with self.assertRaisesRegex(RuntimeError, "DataLoader timed out after 0.3 seconds"):
                 list(data.DataLoader(Sleeps(), num_workers=1, timeout=0.3))
         finally:
-            dataloader.CHECK_SECONDS = patience
+            crew.CHECK_SECONDS = patience
         self.assertLess(time.monotonic() - began, 50)
 
     def test_end_of_the_interpreter(self):
@@ -422,7 +422,7 @@ class Ends(WorkerCase):
             from mindtorch_v2.utils import data
             it = iter(data.DataLoader(list(range(1000)), num_workers=2, prefetch_factor=2))
             next(it)
-            print(*[p.pid for p in it._processes], flush=True)
+            print(*[m.process.pid for m in it._crew.members], flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         """)
         self.assertEqual(done.returncode, -signal.SIGKILL)
@@ -466,8 +466,8 @@ class Ends(WorkerCase):
         first, second = map(iter, loaders)
         next(first), next(second)
         for it in (first, second):
-            it._shutdown_workers()
-            self.assertEqual([worker.exitcode for worker in it._workers], [0, 0])  # nobody had to be killed
+            it._crew.dismiss()
+            self.assertEqual([member.exitcode for member in it._crew.members], [0, 0])  # nobody had to be killed
         del it, first, second
 
     def test_no_descriptors_of_others(self):
@@ -504,7 +504,7 @@ class Ends(WorkerCase):
         pid = os.fork()
         if pid == 0:
             try:
-                got._shutdown_workers()
+                got._crew.dismiss()
             finally:
                 os._exit(0)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)

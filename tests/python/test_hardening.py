@@ -304,7 +304,7 @@ class Events(unittest.TestCase):
         stack = ["frame %d" % i for i in range(50)]
 
         def row(us, key):
-            return ("".join([key] * 40), "", "", "CPU", False, 1, False, False, False, 0, 1, us, 1.0, 0.0, 0.0,
+            return (key * 40, "", "", "CPU", False, 1, False, False, False, 0, 1, us, 1.0, 0.0, 0.0,
                     0, 0, 0, 0, 0, stack)
         rows = [row(1.0, "a"), row(Number(), "b"), row(1.0, "c")]
         text = _mtprof.rows_table(rows, {"max_name_column_width": 100})

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""multi_head_attention_forward: projections, masks, attention by heads.
+"""multi_head_attention_forward, as a line of stages over one plan.
 
-    query, key, value (L, N, E) ─► in-projection ─► (N heads, L, E / heads) ─► weights ─► out-projection
+    plan      the call's sizes; made, the arguments fit together and nothing was computed yet
+    project   query, key, value (length, batch, width) by their weights
+    extend    keys that every query may see: a learnt one (bias_k, bias_v), one of zeros
+    split     (length, batch, width) to (batch * heads, length, part)
+    attend    scores, masks, softmax, values: by single ops if the weights are asked for, else by one
+    join      (queries * batch, width) through the output projection
 
-With need_weights the products are single ops, so that the weights can be given; else it is one
-scaled_dot_product_attention.
+The order of the ops is what a profile of torch shows.
 """
 
 import math
@@ -15,278 +19,275 @@ import mindtorch_v2 as torch
 from .._C import ops
 
 
-def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """A mask to add: bool masks become 0 and -inf."""
-    if mask is None:
-        return None
-    is_float = mask.is_floating_point()
-    if mask.dtype != torch.bool and not is_float:
-        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
-    if check_other and other_type is not None and mask.dtype != other_type:
+def additive_masks(dtype, padding, attention, names=("key_padding_mask", "attn_mask")):
+    """Both masks as numbers to add to the scores: where a bool mask says True it is -inf."""
+    if padding is not None and attention is not None and padding.dtype != attention.dtype:
         warnings.warn(
-            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
+            f"Support for mismatched {names[0]} and {names[1]} is deprecated. Use same type for both "
             "instead.",
             stacklevel=3,
         )
-    if not is_float:
-        mask = torch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
-    return mask
+    return tuple(_additive(mask, name, dtype) for mask, name in zip((padding, attention), names))
 
 
-def _none_or_dtype(tensor):
-    return None if tensor is None else tensor.dtype
+def _additive(mask, name, dtype):
+    if mask is None or mask.is_floating_point():
+        return mask
+    if mask.dtype != torch.bool:
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)
 
 
-def _shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """Is it batched? AssertionError where the arguments' dimensions do not go together."""
-    if query.dim() not in (2, 3):
-        raise AssertionError(
-            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
-        )
-    batched = query.dim() == 3
-    kind = "batched (3-D)" if batched else "unbatched (2-D)"
-    if key.dim() != query.dim() or value.dim() != query.dim():
-        raise AssertionError(
-            f"For {kind} `query`, expected `key` and `value` to be {query.dim()}-D but found {key.dim()}-D "
-            f"and {value.dim()}-D tensors respectively"
-        )
-    if key_padding_mask is not None and key_padding_mask.dim() != query.dim() - 1:
-        raise AssertionError(
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.dim() - 1}-D but "
-            f"found {key_padding_mask.dim()}-D tensor instead"
-        )
-    if attn_mask is not None:
-        if attn_mask.dim() not in (2, 3):
+class _Masks:
+    """What is added to the scores: by key (batch, keys), and by query and key."""
+
+    def __init__(self, padding, attention):
+        self.padding = padding
+        flat = attention is not None and attention.dim() == 2  # the same for every head
+        self.attention = attention.unsqueeze(0) if flat else attention
+
+    def widen(self):
+        """One more key at the end, hidden from nobody."""
+        from . import functional
+
+        if self.attention is not None:
+            self.attention = functional.pad(self.attention, (0, 1))
+        if self.padding is not None:
+            self.padding = functional.pad(self.padding, (0, 1))
+
+    def total(self, plan):
+        """One mask that spreads to (batch * heads, queries, keys), or None."""
+        if self.padding is None:
+            return self.attention
+        rows = self.padding.view(plan.batch, 1, 1, plan.keys).expand(-1, plan.heads, -1, -1)
+        rows = rows.reshape(plan.batch * plan.heads, 1, plan.keys)
+        return rows if self.attention is None else self.attention + rows
+
+
+class _Plan:
+    """The sizes of a call on batches. width = heads * part; `keys` counts those added to `given_keys`."""
+
+    __slots__ = ("added", "batch", "given_keys", "heads", "keys", "part", "queries", "width")
+
+    def __init__(self, query, key, heads):
+        self.queries, self.batch, self.width = query.shape
+        self.given_keys = self.keys = key.shape[0]
+        self.heads, self.part, self.added = heads, self.width // heads, 0
+
+    def check_width(self, expected):
+        if self.width != expected:
+            raise AssertionError(f"was expecting embedding dimension of {expected}, but got {self.width}")
+        if self.part * self.heads != self.width:
+            raise AssertionError(f"embed_dim {self.width} not divisible by num_heads {self.heads}")
+
+    def check_packed(self, key, value, weight):
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+
+    def check_separate(self, sources, weights):
+        _, key, value = sources
+        if key.shape[:2] != value.shape[:2]:
             raise AssertionError(
-                f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
-                f"{attn_mask.dim()}-D tensor instead"
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
             )
-        if not batched and attn_mask.dim() == 3:
-            expected = (num_heads, query.shape[0], key.shape[0])
-            if tuple(attn_mask.shape) != expected:
-                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
-    return batched
+        for name, source, weight in zip(("query", "key", "value"), sources, weights):
+            if weight is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name[0]}_proj_weight is None")
+            expected = (self.width, source.size(-1))
+            if tuple(weight.shape) != expected:
+                raise AssertionError(f"expecting {name} weights shape of {expected}, but got {weight.shape}")
+
+    def count_keys(self, learnt, static, zero):
+        """Checks what stands in for keys or is added to them; then `keys` is known."""
+        for (name, here), other in zip(learnt.items(), ("bias_v", "bias_k")):
+            if here is not None and learnt[other] is None:
+                raise AssertionError(f"{name} is set but {other} is None")
+        is_learnt = learnt["bias_k"] is not None
+        for name, tensor in static.items():
+            if tensor is None:
+                continue
+            if is_learnt:
+                raise AssertionError(f"bias cannot be added to static {name}.")
+            for dim, expected in ((0, self.batch * self.heads), (2, self.part)):
+                if tensor.size(dim) != expected:
+                    raise AssertionError(
+                        f"expecting static_{name[0]}.size({dim}) of {expected}, but got {tensor.size(dim)}"
+                    )
+        self.added = is_learnt + bool(zero)
+        self.keys = self.added + (self.given_keys if static["key"] is None else static["key"].size(1))
+
+    def check_masks(self, padding, attention):
+        if attention is not None:
+            expected = (self.queries, self.given_keys)
+            if attention.dim() == 3:
+                expected = (self.batch * self.heads, *expected)
+            if tuple(attention.shape) != expected:
+                raise RuntimeError(
+                    f"The shape of the {attention.dim()}D attn_mask is {attention.shape}, but should be "
+                    f"{expected}."
+                )
+        if padding is not None:
+            rows, columns = padding.size(0), padding.size(1) + self.added
+            for dim, (found, expected) in enumerate(((rows, self.batch), (columns, self.keys))):
+                if found != expected:
+                    raise AssertionError(
+                        f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got {found}"
+                    )
 
 
-def _unpack(projected, count, width):
-    """(..., count * width) as `count` contiguous tensors (..., width)."""
-    projected = projected.unflatten(-1, (count, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-    return tuple(projected[place] for place in range(count))
+def _check_ranks(query, key, value, padding, attention, heads):
+    """AssertionError where the numbers of dimensions do not go together."""
+    rank = query.dim()
+    if rank not in (2, 3):
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor"
+        )
+    wrong = None
+    if key.dim() != rank or value.dim() != rank:
+        wrong = (
+            f"`key` and `value` to be {rank}-D but found {key.dim()}-D and {value.dim()}-D tensors "
+            "respectively"
+        )
+    elif padding is not None and padding.dim() != rank - 1:
+        wrong = f"`key_padding_mask` to be `None` or {rank - 1}-D but found {padding.dim()}-D tensor instead"
+    elif attention is not None and attention.dim() not in (2, 3):
+        wrong = f"`attn_mask` to be `None`, 2-D or 3-D but found {attention.dim()}-D tensor instead"
+    if wrong is not None:
+        kind = "batched (3-D)" if rank == 3 else "unbatched (2-D)"
+        raise AssertionError(f"For {kind} `query`, expected {wrong}")
+    if rank == 2 and attention is not None and attention.dim() == 3:
+        expected = (heads, query.shape[0], key.shape[0])
+        if tuple(attention.shape) != expected:
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attention.shape}")
 
 
-def _in_projection_packed(q, k, v, weight, bias):
-    width = q.size(-1)
-    if k is v:
-        if q is k:
-            return _unpack(ops.linear(q, weight, bias), 3, width)
-        weight_q, weight_kv = weight.split([width, width * 2])
-        bias_q = bias_kv = None
-        if bias is not None:
-            bias_q, bias_kv = bias.split([width, width * 2])
-        q = ops.linear(q, weight_q, bias_q)
-        return (q, *_unpack(ops.linear(k, weight_kv, bias_kv), 2, width))
-    weight_q, weight_k, weight_v = weight.chunk(3)
-    bias_q = bias_k = bias_v = None
-    if bias is not None:
-        bias_q, bias_k, bias_v = bias.chunk(3)
-    return ops.linear(q, weight_q, bias_q), ops.linear(k, weight_k, bias_k), ops.linear(v, weight_v, bias_v)
+def _project(sources, weights, bias):
+    """query, key and value by their weights: three, or one of all three.
+
+    What is one tensor is projected by one product, as far as keys and values are one.
+    """
+    query, key, value = sources
+    shares = (1, 1, 1)  # how many of the three each product makes
+    if not isinstance(weights, tuple):
+        if key is value:
+            shares = (3,) if query is key else (1, 2)
+        weights = _rows(weights, shares)
+    biases = _rows(bias, shares)
+    made = []
+    for source, weight, offset, share in zip(sources, weights, biases, shares):
+        product = ops.linear(source, weight, offset)
+        made += [product] if share == 1 else _apart(product, share)
+    return made
 
 
-def _in_projection(q, k, v, weights, bias):
-    weight_q, weight_k, weight_v = weights
-    width = q.size(-1)
-    for name, weight, given in (("query", weight_q, q), ("key", weight_k, k), ("value", weight_v, v)):
-        expected = (width, given.size(-1))
-        if tuple(weight.shape) != expected:
-            raise AssertionError(f"expecting {name} weights shape of {expected}, but got {weight.shape}")
-    bias_q = bias_k = bias_v = None
-    if bias is not None:
-        bias_q, bias_k, bias_v = bias.chunk(3)
-    return ops.linear(q, weight_q, bias_q), ops.linear(k, weight_k, bias_k), ops.linear(v, weight_v, bias_v)
+def _rows(packed, shares):
+    """The rows of a packed weight or bias that belong to each product."""
+    if packed is None or len(shares) == 1:
+        return (packed,) * len(shares)
+    if len(shares) == 3:
+        return packed.chunk(3)
+    third = packed.size(0) // 3
+    return packed.split([third * share for share in shares])
 
 
-def _check_attn_mask(attn_mask, batch, num_heads, tgt_len, src_len):
-    if attn_mask.dim() == 2:
-        expected = (tgt_len, src_len)
-        if tuple(attn_mask.shape) != expected:
-            raise RuntimeError(
-                f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {expected}."
-            )
-        return attn_mask.unsqueeze(0)
-    expected = (batch * num_heads, tgt_len, src_len)
-    if tuple(attn_mask.shape) != expected:
-        raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {expected}.")
-    return attn_mask
+def _apart(product, count):
+    """(length, batch, count * width) as `count` tensors (length, batch, width), each without gaps."""
+    stacked = product.unflatten(-1, (count, product.size(-1) // count)).unsqueeze(0)
+    stacked = stacked.transpose(0, -2).squeeze(-2).contiguous()
+    return [stacked[place] for place in range(count)]
 
 
-def _widen(mask):
-    """One more key at the end that every query may see."""
-    from . import functional
-
-    return None if mask is None else functional.pad(mask, (0, 1))
+def _split(plan, projected):
+    return projected.view(projected.size(0), plan.batch * plan.heads, plan.part).transpose(0, 1)
 
 
-def _by_heads(projected, given, what, batch, num_heads, head_dim):
-    if given is None:
-        return projected.view(projected.shape[0], batch * num_heads, head_dim).transpose(0, 1)
-    if given.size(0) != batch * num_heads:
-        raise AssertionError(f"expecting {what}.size(0) of {batch * num_heads}, but got {given.size(0)}")
-    if given.size(2) != head_dim:
-        raise AssertionError(f"expecting {what}.size(2) of {head_dim}, but got {given.size(2)}")
-    return given
+def _with_zeros(split):
+    zeros = torch.zeros((split.size(0), 1, split.size(2)), dtype=split.dtype, device=split.device)
+    return torch.cat([split, zeros], dim=1)
+
+
+def _attend_openly(plan, q, k, v, mask, dropout):
+    """The values' sums (queries * batch, width), and the weights (batch, heads, queries, keys)."""
+    scaled, turned = q * math.sqrt(1.0 / plan.part), k.transpose(-2, -1)
+    scores = torch.bmm(scaled, turned) if mask is None else ops.baddbmm(mask, scaled, turned)
+    weights = ops.softmax(scores, -1)
+    if dropout > 0.0:
+        weights = ops.dropout(weights, dropout, True)
+    sums = torch.bmm(weights, v).transpose(0, 1).reshape(plan.queries * plan.batch, plan.width)
+    return sums, weights
+
+
+def _attend_at_once(plan, q, k, v, mask, dropout, causal):
+    """The values' sums (queries * batch, width)."""
+    outer = (plan.batch, plan.heads)
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.size(0) == 1 else mask.view(*outer, *mask.shape[1:])
+    q, k, v = (each.view(*outer, *each.shape[1:]) for each in (q, k, v))
+    sums = ops.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
+    return sums.permute(2, 0, 1, 3).reshape(plan.batch * plan.queries, plan.width)
 
 
 def multi_head_attention_forward(
-    query,
-    key,
-    value,
-    embed_dim_to_check,
-    num_heads,
-    in_proj_weight,
-    in_proj_bias,
-    bias_k,
-    bias_v,
-    add_zero_attn,
-    dropout_p,
-    out_proj_weight,
-    out_proj_bias,
-    training=True,
-    key_padding_mask=None,
-    need_weights=True,
-    attn_mask=None,
-    use_separate_proj_weight=False,
-    q_proj_weight=None,
-    k_proj_weight=None,
-    v_proj_weight=None,
-    static_k=None,
-    static_v=None,
-    average_attn_weights=True,
+    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
+    add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None,
+    need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None,
+    k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True,
     is_causal=False,
-):
+):  # fmt: skip
     """Attention of (L, N, E) or (L, E); the output, and the weights or None."""
-    batched = _shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
-    if not batched:
-        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
-        if key_padding_mask is not None:
-            key_padding_mask = key_padding_mask.unsqueeze(0)
-    tgt_len, batch, embed_dim = query.shape
-    src_len = key.shape[0]
-    key_padding_mask = _canonical_mask(
-        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
-    )
+    _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
             "`generate_square_subsequent_mask` to create this mask."
         )
-    if is_causal and key_padding_mask is None and not need_weights:
+    sources, padding, batched = (query, key, value), key_padding_mask, query.dim() == 3
+    if not batched:
+        sources = tuple(source.unsqueeze(1) for source in sources)
+        padding = padding if padding is None else padding.unsqueeze(0)
+    causal = is_causal and padding is None and not need_weights
+    if causal:
         attn_mask = None  # the attention makes it by itself
-    else:
-        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
-        if key_padding_mask is not None:
-            is_causal = False
-    if embed_dim != embed_dim_to_check:
-        raise AssertionError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
-        )
-    head_dim = embed_dim // num_heads
-    if head_dim * num_heads != embed_dim:
-        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+
+    plan = _Plan(*sources[:2], num_heads)
+    plan.check_width(embed_dim_to_check)
+    weights = in_proj_weight
     if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-            )
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        for name, weight in zip("qkv", weights):
-            if weight is None:
-                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
-        q, k, v = _in_projection(query, key, value, weights, in_proj_bias)
+        plan.check_separate(sources, weights)
     else:
-        if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-        if in_proj_weight is None:
-            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
-    if attn_mask is not None:
-        attn_mask = _check_attn_mask(attn_mask, batch, num_heads, tgt_len, src_len)
+        plan.check_packed(*sources[1:], weights)
+    plan.count_keys({"bias_k": bias_k, "bias_v": bias_v}, {"key": static_k, "value": static_v}, add_zero_attn)
+    plan.check_masks(padding, attn_mask)
 
-    if bias_k is not None and bias_v is not None:
-        if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key or value.")
-        k = torch.cat([k, bias_k.repeat(1, batch, 1)])
-        v = torch.cat([v, bias_v.repeat(1, batch, 1)])
-        attn_mask, key_padding_mask = _widen(attn_mask), _widen(key_padding_mask)
-    elif bias_k is not None or bias_v is not None:
-        raise AssertionError("bias_k and bias_v must be given together")
-
-    q = _by_heads(q, None, "", batch, num_heads, head_dim)
-    k = _by_heads(k, static_k, "static_k", batch, num_heads, head_dim)
-    v = _by_heads(v, static_v, "static_v", batch, num_heads, head_dim)
+    padding, attn_mask = additive_masks(query.dtype, padding, attn_mask)
+    q, k, v = _project(sources, weights, in_proj_bias)
+    masks = _Masks(padding, attn_mask)
+    if bias_k is not None:
+        k = torch.cat([k, bias_k.repeat(1, plan.batch, 1)])
+        v = torch.cat([v, bias_v.repeat(1, plan.batch, 1)])
+        masks.widen()
+    q = _split(plan, q)
+    k = _split(plan, k) if static_k is None else static_k
+    v = _split(plan, v) if static_v is None else static_v
     if add_zero_attn:
-        shape = (batch * num_heads, 1, head_dim)
-        k = torch.cat([k, torch.zeros(shape, dtype=k.dtype, device=k.device)], dim=1)
-        v = torch.cat([v, torch.zeros(shape, dtype=v.dtype, device=v.device)], dim=1)
-        attn_mask, key_padding_mask = _widen(attn_mask), _widen(key_padding_mask)
-    src_len = k.size(1)
-    if key_padding_mask is not None:
-        attn_mask = _merge(key_padding_mask, attn_mask, batch, num_heads, src_len)
-    dropout_p = dropout_p if training else 0.0
-
+        k, v = _with_zeros(k), _with_zeros(v)
+        masks.widen()
+    mask, dropout = masks.total(plan), dropout_p if training else 0.0
     if need_weights:
-        output, weights = _with_weights(q, k, v, attn_mask, dropout_p)
-        output = output.transpose(0, 1).reshape(tgt_len * batch, embed_dim)
+        sums, shown = _attend_openly(plan, q, k, v, mask, dropout)
     else:
-        output, weights = _without_weights(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads), None
-        output = output.permute(2, 0, 1, 3).reshape(batch * tgt_len, embed_dim)
-    output = ops.linear(output, out_proj_weight, out_proj_bias)
-    output = output.view(tgt_len, batch, output.size(1))
-    if weights is not None:
-        weights = weights.view(batch, num_heads, tgt_len, src_len)
+        sums, shown = _attend_at_once(plan, q, k, v, mask, dropout, causal), None
+
+    output = ops.linear(sums, out_proj_weight, out_proj_bias)
+    output = output.view(plan.queries, plan.batch, output.size(1))
+    if shown is not None:
+        shown = shown.view(plan.batch, plan.heads, plan.queries, plan.keys)
         if average_attn_weights:
-            weights = weights.mean(dim=1)
+            shown = shown.mean(dim=1)
     if not batched:
         output = output.squeeze(1)
-        if weights is not None:
-            weights = weights.squeeze(0)
-    return output, weights
-
-
-def _merge(key_padding_mask, attn_mask, batch, num_heads, src_len):
-    """The padding mask for every head, and the attention mask with it."""
-    if key_padding_mask.shape[0] != batch:
-        raise AssertionError(
-            f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.shape[0]}"
-        )
-    if key_padding_mask.shape[1] != src_len:
-        raise AssertionError(
-            f"Expected key_padded_mask.shape[1] to be {src_len}, but got {key_padding_mask.shape[1]}"
-        )
-    spread = key_padding_mask.view(batch, 1, 1, src_len).expand(-1, num_heads, -1, -1)
-    spread = spread.reshape(batch * num_heads, 1, src_len)
-    return spread if attn_mask is None else attn_mask + spread
-
-
-def _with_weights(q, k, v, attn_mask, dropout_p):
-    scaled = q * math.sqrt(1.0 / q.shape[2])
-    if attn_mask is not None:
-        weights = ops.baddbmm(attn_mask, scaled, k.transpose(-2, -1))
-    else:
-        weights = torch.bmm(scaled, k.transpose(-2, -1))
-    weights = ops.softmax(weights, -1)
-    if dropout_p > 0.0:
-        weights = ops.dropout(weights, dropout_p, True)
-    return torch.bmm(weights, v), weights
-
-
-def _without_weights(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads):
-    tgt_len, src_len, head_dim = q.shape[1], k.shape[1], q.shape[2]
-    if attn_mask is not None:
-        if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
-            attn_mask = attn_mask.unsqueeze(0)
-        else:
-            attn_mask = attn_mask.view(batch, num_heads, -1, src_len)
-    q = q.view(batch, num_heads, tgt_len, head_dim)
-    k = k.view(batch, num_heads, src_len, head_dim)
-    v = v.view(batch, num_heads, src_len, head_dim)
-    return ops.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
+        shown = shown if shown is None else shown.squeeze(0)
+    return output, shown

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all learning rate schedulers have in common; see lr_scheduler.py."""
 
+import contextlib
 import functools
 import warnings
 
@@ -81,45 +82,65 @@ def _watch_steps(optimizer):
     optimizer.step = watched
 
 
-class _Within:
-    """While a scheduler itself asks get_lr()."""
+def _advice(optimizer):
+    """What to tell at a scheduler's second step, if its optimizer made none: a text, or None."""
+    if not getattr(optimizer.step, "hooked", False):
+        return (
+            "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+            "initialization. Please, make sure to call `optimizer.step()` before "
+            "`lr_scheduler.step()`. " + _HOW_TO
+        )
+    if not getattr(optimizer, "_opt_called", False):
+        return (
+            "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and "
+            "later, you should call them in the opposite order: `optimizer.step()` before "
+            "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
+            "value of the learning rate schedule. " + _HOW_TO
+        )
+    return None
 
-    def __init__(self, scheduler):
-        self.scheduler = scheduler
 
-    def __enter__(self):
-        self.scheduler._get_lr_called_within_step = True
-
-    def __exit__(self, *exception):
-        self.scheduler._get_lr_called_within_step = False
+@contextlib.contextmanager
+def _marked(scheduler, mark):
+    """While it lasts, the scheduler's attribute `mark` is True."""
+    setattr(scheduler, mark, True)
+    try:
+        yield
+    finally:
+        setattr(scheduler, mark, False)
 
 
 class LRScheduler:
-    """Sets the learning rates of an optimizer's groups once at its start and at each step()."""
+    """Sets the learning rates of an optimizer's groups once at its start and at each step().
 
-    _get_lr_called_within_step = False
-    _is_initial = False
+    A scheduler is a place, last_epoch, and a rule, get_lr(), which gives the rates of that place from those
+    that are set. A class whose rates can be told without those of the epoch before has a second rule,
+    _get_closed_form_lr(), for who names the epoch. Both marks below are of torch's state_dict(), and rules
+    of others read them.
+    """
+
+    _is_initial = False  # the first step is being made
+    _get_lr_called_within_step = False  # a rule is asked by the scheduler itself
 
     def __init__(self, optimizer, last_epoch=-1):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
+        fresh = last_epoch == -1
         for i, group in enumerate(optimizer.param_groups):
-            if last_epoch == -1:
+            if fresh:
                 group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(_NO_INITIAL_LR.format(i))
         self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         _watch_steps(optimizer)
-        self._initial_step()
+        self._start()
 
-    def _initial_step(self):
+    def _start(self):
+        """The first step, which sets the rates of the epoch to begin with."""
         self._step_count = 0
-        self._is_initial = True
-        try:
+        with _marked(self, "_is_initial"):
             self.step()
-        finally:
-            self._is_initial = False
 
     def state_dict(self):
         """All attributes but the optimizer."""
@@ -145,52 +166,29 @@ class LRScheduler:
                 stacklevel=3,
             )
 
-    def _lrs(self):
-        return [group["lr"] for group in self.optimizer.param_groups]
-
     def step(self, epoch=None):
         """Goes on by one epoch, or to the epoch named."""
         self._step_count += 1
-        if self._step_count == 2:
-            self._check_order()
-        if epoch is not None:
+        advice = _advice(self.optimizer) if self._step_count == 2 else None
+        if advice is not None:
+            warnings.warn(advice, UserWarning, stacklevel=2)
+        if epoch is None:
+            self._go_to(self.last_epoch + 1, self.get_lr)
+        else:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
-        self._update_lr(epoch)
+            self._jump_to(epoch)
 
-    def _check_order(self):
-        """Warns who forgot the optimizer's step."""
-        if not getattr(self.optimizer.step, "hooked", False):
-            warnings.warn(
-                "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
-                "initialization. Please, make sure to call `optimizer.step()` before "
-                "`lr_scheduler.step()`. " + _HOW_TO,
-                UserWarning,
-                stacklevel=3,
-            )
-        elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and "
-                "later, you should call them in the opposite order: `optimizer.step()` before "
-                "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
-                "value of the learning rate schedule. " + _HOW_TO,
-                UserWarning,
-                stacklevel=3,
-            )
+    def _jump_to(self, epoch):
+        """To an epoch from anywhere: by the second rule, where there is one."""
+        self._go_to(epoch, getattr(self, "_get_closed_form_lr", self.get_lr))
 
-    def _update_lr(self, epoch=None):
-        with _Within(self):
-            if epoch is None:
-                self.last_epoch += 1
-                values = self.get_lr()
-            else:
-                self.last_epoch = epoch
-                closed = getattr(self, "_get_closed_form_lr", None)
-                values = self.get_lr() if closed is None else closed()
-        self._set_rates(values)
-
-    def _set_rates(self, values):
-        for group, value in zip(self.optimizer.param_groups, values):
-            _set(group, "lr", value)
+    def _go_to(self, epoch, rule):
+        """To an epoch, with the rates that a rule gives there."""
+        self.last_epoch = epoch
+        with _marked(self, "_get_lr_called_within_step"):
+            rates = rule()
+        for group, rate in zip(self.optimizer.param_groups, rates):
+            _set(group, "lr", rate)
         self._last_lr = _rates(self.optimizer)
 
 

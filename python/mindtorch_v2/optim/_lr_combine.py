@@ -8,6 +8,13 @@ from bisect import bisect_right
 from ._lr_base import EPOCH_DEPRECATION_WARNING, LRScheduler, _check_optimizer, _rates, _set
 
 
+def _check_modes(mode, threshold_mode):
+    if mode not in ("min", "max"):
+        raise ValueError(f"mode {mode} is unknown!")
+    if threshold_mode not in ("rel", "abs"):
+        raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+
+
 class ReduceLROnPlateau(LRScheduler):
     """Times factor when a metric has not become better for `patience` epochs."""
 
@@ -42,32 +49,24 @@ class ReduceLROnPlateau(LRScheduler):
         self.eps = eps
         self.last_epoch = 0
         self._last_lr = _rates(optimizer)
-        self._init_is_better(mode, threshold, threshold_mode)
-        self._reset()
-
-    def _init_is_better(self, mode, threshold, threshold_mode):
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+        _check_modes(mode, threshold_mode)
         self.mode_worse = math.inf if mode == "min" else -math.inf
         self.mode = mode
         self.threshold = threshold
         self.threshold_mode = threshold_mode
+        self._reset()
 
     def _reset(self):
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def _is_better(self, value, best):
-        if self.mode == "min":
-            return value < (
-                best * (1.0 - self.threshold) if self.threshold_mode == "rel" else best - self.threshold
-            )
-        return value > (
-            best * (self.threshold + 1.0) if self.threshold_mode == "rel" else best + self.threshold
-        )
+    def _improves(self, metric):
+        """Whether a metric is better than the best by more than the threshold."""
+        down = 1 if self.mode == "min" else -1
+        margin = down * self.threshold
+        goal = self.best * (1.0 - margin) if self.threshold_mode == "rel" else self.best - margin
+        return down * metric < down * goal
 
     @property
     def in_cooldown(self):
@@ -82,40 +81,45 @@ class ReduceLROnPlateau(LRScheduler):
         else:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = epoch
-        if self._is_better(current, self.best):
+        better = self._improves(current)
+        if better:
             self.best = current
-            self.num_bad_epochs = 0
-        else:
-            self.num_bad_epochs += 1
         if self.in_cooldown:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
+        else:
+            self.num_bad_epochs = 0 if better else self.num_bad_epochs + 1
         if self.num_bad_epochs > self.patience:
-            self._reduce_lr(epoch)
+            self._lower()
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = _rates(self.optimizer)
 
-    def _reduce_lr(self, epoch):
-        groups = self.optimizer.param_groups
-        if len(groups) != len(self.min_lrs):
+    def _least(self):
+        """The least rate of each group; the groups may have become more."""
+        groups = len(self.optimizer.param_groups)
+        if groups != len(self.min_lrs):
             if self.default_min_lr is None:
                 raise RuntimeError(
-                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
+                    f"The number of param groups in the `optimizer` ({groups}) differs from when "
                     f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param "
                     "group being added to the optimizer. Please modify the `min_lrs` field to match the "
                     "length of the `optimizer` param groups."
                 )
-            self.min_lrs = [self.default_min_lr] * len(groups)
-        for group, least in zip(groups, self.min_lrs):
-            old = float(group["lr"])
-            new = max(old * self.factor, least)
-            if old - new > self.eps:
-                _set(group, "lr", new)
+            self.min_lrs = [self.default_min_lr] * groups
+        return self.min_lrs
+
+    def _lower(self):
+        """Times factor, but not below the least; a change of at most eps is none."""
+        for group, least in zip(self.optimizer.param_groups, self._least()):
+            rate = float(group["lr"])
+            lower = max(rate * self.factor, least)
+            if rate - lower > self.eps:
+                _set(group, "lr", lower)
 
     def load_state_dict(self, state_dict):
-        self.__dict__.update(state_dict)
-        self._init_is_better(self.mode, self.threshold, self.threshold_mode)
+        super().load_state_dict(state_dict)
+        _check_modes(self.mode, self.threshold_mode)
 
 
 def _check_members(name, schedulers, optimizer):
@@ -172,7 +176,7 @@ class SequentialLR(_Several):
         for group in optimizer.param_groups:
             _set(group, "lr", group["initial_lr"])
         self.recursive_undo()
-        schedulers[0]._initial_step()
+        schedulers[0]._start()
         self._last_lr = schedulers[0].get_last_lr()
 
     def recursive_undo(self, sched=None):
@@ -190,7 +194,7 @@ class SequentialLR(_Several):
         turn = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[turn]
         if turn > 0 and self._milestones[turn - 1] == self.last_epoch:
-            scheduler._update_lr(0)
+            scheduler._jump_to(0)
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()

@@ -3,8 +3,9 @@
 
 import math
 import types
+from bisect import bisect_left
 
-from ._lr_base import LRScheduler, _check_optimizer, _one_each, _set, _Within
+from ._lr_base import LRScheduler, _check_optimizer, _one_each, _set
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -29,35 +30,34 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
-    def _place(self, epoch):
+    def _enter(self, epoch):
         """Where in which period an epoch is."""
-        if epoch < self.T_0:
-            self.T_i, self.T_cur = self.T_0, epoch
-        elif self.T_mult == 1:
-            self.T_i, self.T_cur = self.T_0, epoch % self.T_0
-        else:
-            n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
-            self.T_i = self.T_0 * self.T_mult**n
-            self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
+        length, inside = self.T_0, epoch
+        if self.T_mult == 1:
+            inside %= length
+        while inside >= length:
+            inside -= length
+            length *= self.T_mult
+        self.T_i, self.T_cur = length, inside
+
+    def _go_on(self):
+        """To the next epoch, from wherever in an epoch we are."""
+        self.T_cur += 1
+        if self.T_cur >= self.T_i:
+            self.T_cur %= self.T_i
+            self.T_i *= self.T_mult
 
     def step(self, epoch=None):
         """Goes on by one epoch, or to the epoch named, which may have a fraction."""
-        if epoch is None and self.last_epoch < 0:
-            epoch = 0
-        if epoch is None:
+        if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
-            self.T_cur += 1
-            if self.T_cur >= self.T_i:
-                self.T_cur %= self.T_i
-                self.T_i *= self.T_mult
+            self._go_on()
         else:
+            epoch = 0 if epoch is None else epoch
             if epoch < 0:
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
-            self._place(epoch)
-        self.last_epoch = math.floor(epoch)
-        with _Within(self):
-            values = self.get_lr()
-        self._set_rates(values)
+            self._enter(epoch)
+        self._go_to(math.floor(epoch), self.get_lr)
 
 
 class _Momentum:
@@ -75,6 +75,12 @@ class _Momentum:
             group["betas"] = (value, *group["betas"][1:])
         else:
             group["momentum"] = value
+
+
+_BETWEEN = {  # a value on the way from a to b, of which the share s has passed
+    "cos": lambda a, b, s: b + (a - b) / 2.0 * (math.cos(math.pi * s) + 1),
+    "linear": lambda a, b, s: (b - a) * s + a,
+}
 
 
 class OneCycleLR(LRScheduler):
@@ -100,10 +106,10 @@ class OneCycleLR(LRScheduler):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         self.total_steps = self._count_steps(total_steps, epochs, steps_per_epoch)
-        self._schedule_phases = self._phases(pct_start, three_phase)
+        self._schedule_phases = self._plan(pct_start, three_phase)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
-        if anneal_strategy not in ("cos", "linear"):
+        if anneal_strategy not in _BETWEEN:
             raise ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
@@ -139,55 +145,43 @@ class OneCycleLR(LRScheduler):
             raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
         return positive("epochs", epochs) * positive("steps_per_epoch", steps_per_epoch)
 
-    def _phases(self, pct_start, three_phase):
-        def phase(end, start_lr, end_lr, start_momentum, end_momentum):
-            return {
-                "end_step": end,
-                "start_lr": start_lr,
-                "end_lr": end_lr,
-                "start_momentum": start_momentum,
-                "end_momentum": end_momentum,
-            }
-
+    def _plan(self, pct_start, three_phase):
+        """Phases: where each ends, and the options of a group that it goes from and to."""
         total = self.total_steps
-        up = phase(float(pct_start * total) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
-        if not three_phase:
-            return [up, phase(total - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
-        end = float(2 * pct_start * total) - 2
-        return [
-            up,
-            phase(end, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-            phase(total - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-        ]
+        rows = [(float(pct_start * total) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
+        if three_phase:
+            turned = float(2 * pct_start * total) - 2
+            rows += [
+                (turned, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+                (total - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+            ]
+        else:
+            rows += [(total - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
+        return [dict(zip(names, row)) for row in rows]
 
-    def _anneal_func(self, start, end, pct):
-        if self._anneal_func_type == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
-        return (end - start) * pct + start
+    def _place(self, step):
+        """The phase of a step, and how much of it has passed."""
+        phases = self._schedule_phases
+        ends = [phase["end_step"] for phase in phases]
+        i = min(bisect_left(ends, step), len(ends) - 1)
+        start = ends[i - 1] if i else 0.0
+        return phases[i], (step - start) / (ends[i] - start)
 
     def get_lr(self):
         self._warn_outside_step()
-        step = self.last_epoch
-        if step > self.total_steps:
+        if self.last_epoch > self.total_steps:
             raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
+                f"Tried to step {self.last_epoch} times. The specified number of total steps is "
+                f"{self.total_steps}"
             )
-        start = 0.0
-        for phase in self._schedule_phases:
-            end = phase["end_step"]
-            if step <= end or phase is self._schedule_phases[-1]:
-                break
-            start = end
-        pct = (step - start) / (end - start)
-        rates = []
-        for group in self.optimizer.param_groups:
-            rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], pct))
-            if self.cycle_momentum:
-                momentum = self._anneal_func(
-                    group[phase["start_momentum"]], group[phase["end_momentum"]], pct
-                )
-                _Momentum.set(self, group, momentum)
-        return rates
+        phase, passed = self._place(self.last_epoch)
+        between = _BETWEEN[self._anneal_func_type]
+        groups = self.optimizer.param_groups
+        for group in groups if self.cycle_momentum else ():
+            from_, to = group[phase["start_momentum"]], group[phase["end_momentum"]]
+            _Momentum.set(self, group, between(from_, to, passed))
+        return [between(group[phase["start_lr"]], group[phase["end_lr"]], passed) for group in groups]
 
 
 class CyclicLR(LRScheduler):
@@ -249,24 +243,22 @@ class CyclicLR(LRScheduler):
             return 1 / (2.0 ** (x - 1))
         return self.gamma**x
 
+    def _height(self):
+        """How far up from base to top a cycle is, and what its height is multiplied by."""
+        passed = 1.0 + self.last_epoch / self.total_size
+        cycle = math.floor(passed)
+        x, turn = passed - cycle, self.step_ratio
+        height = x / turn if x <= turn else (x - 1) / (turn - 1)
+        return height, self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+
     def get_lr(self):
         self._warn_outside_step()
-        cycle = math.floor(1 + self.last_epoch / self.total_size)
-        x = 1.0 + self.last_epoch / self.total_size - cycle
-        if x <= self.step_ratio:
-            height = x / self.step_ratio
-        else:
-            height = (x - 1) / (self.step_ratio - 1)
-        scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        rates = []
-        for base, top in zip(self.base_lrs, self.max_lrs):
-            rates.append(base + (top - base) * height * scale)
+        height, scale = self._height()
         if self.cycle_momentum:
-            for group, base, top in zip(
-                self.optimizer.param_groups, self.base_momentums, self.max_momentums
-            ):
+            ranges = zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums)
+            for group, base, top in ranges:
                 _Momentum.set(self, group, top - (top - base) * height * scale)
-        return rates
+        return [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self):
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_scale_fn_custom")}

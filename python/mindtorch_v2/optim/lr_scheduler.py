@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learning rate schedulers.
 
-Most of them compute a rate from the one before, so that several can act on one optimizer
-(get_lr()); where the rate of an epoch can be told directly, _get_closed_form_lr() does, for those
-who name the epoch. The state of a scheduler is its attributes, under torch's names.
+Most of them are curves: a rate is a function of the epoch, told in two ways. _next() tells it from the
+rate of the epoch before, so that several schedulers can act on one optimizer; _at() from the initial
+rate, for who names the epoch. Both are functions of their arguments and the options alone. The state of
+a scheduler is its attributes, under torch's names.
 """
 
 import math
 import types
-from bisect import bisect_right
 from collections import Counter
 
 from ._lr_base import EPOCH_DEPRECATION_WARNING, LRScheduler, _check_optimizer, _LRScheduler  # noqa: F401
@@ -34,19 +34,17 @@ __all__ = [
     "StepLR",
 ]
 
+
 class _Lambdas(LRScheduler):
     """One function for each group. Functions are not part of the state, callable objects are."""
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         _check_optimizer(optimizer)
         groups = len(optimizer.param_groups)
-        if isinstance(lr_lambda, (list, tuple)):
-            if len(lr_lambda) != groups:
-                raise ValueError(f"Expected {groups} lr_lambdas, but got {len(lr_lambda)}")
-            lambdas = list(lr_lambda)
-        else:
-            lambdas = [lr_lambda] * groups
-        self.lr_lambdas = lambdas
+        several = isinstance(lr_lambda, (list, tuple))
+        if several and len(lr_lambda) != groups:
+            raise ValueError(f"Expected {groups} lr_lambdas, but got {len(lr_lambda)}")
+        self.lr_lambdas = list(lr_lambda) if several else [lr_lambda] * groups
         self._check_lambdas()
         super().__init__(optimizer, last_epoch)
 
@@ -54,18 +52,19 @@ class _Lambdas(LRScheduler):
         pass
 
     def state_dict(self):
-        state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas")}
-        state["lr_lambdas"] = [
-            None if isinstance(fn, types.FunctionType) else fn.__dict__.copy() for fn in self.lr_lambdas
-        ]
-        return state
+        def attributes(fn):
+            return None if isinstance(fn, types.FunctionType) else fn.__dict__.copy()
+
+        state = super().state_dict()
+        del state["lr_lambdas"]  # to the end
+        return {**state, "lr_lambdas": [attributes(fn) for fn in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict):
-        saved = state_dict["lr_lambdas"]
-        self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
-        for fn, attributes in zip(self.lr_lambdas, saved):
+        saved = dict(state_dict)
+        for fn, attributes in zip(self.lr_lambdas, saved.pop("lr_lambdas")):
             if attributes is not None:
                 fn.__dict__.update(attributes)
+        super().load_state_dict(saved)
 
 
 class LambdaLR(_Lambdas):
@@ -86,50 +85,75 @@ class MultiplicativeLR(_Lambdas):
 
     def get_lr(self):
         self._warn_outside_step()
+        rates = [group["lr"] for group in self.optimizer.param_groups]
         if self._is_initial:
-            return self._lrs()
-        return [lr * fn(self.last_epoch) for fn, lr in zip(self.lr_lambdas, self._lrs())]
+            return rates
+        return [rate * fn(self.last_epoch) for fn, rate in zip(self.lr_lambdas, rates)]
 
 
-class StepLR(LRScheduler):
+class _Curve(LRScheduler):
+    """A rate that is a function of the epoch: see the module's text."""
+
+    _rests_from = 0  # the scheduler's first step sets nothing if it is at this epoch or a later one
+
+    def _next(self, epoch, lr, base):
+        raise NotImplementedError
+
+    def _at(self, epoch, base):
+        raise NotImplementedError
+
+    def get_lr(self):
+        self._warn_outside_step()
+        epoch, groups = self.last_epoch, self.optimizer.param_groups
+        if self._is_initial and epoch >= self._rests_from:
+            return [group["lr"] for group in groups]
+        return [self._next(epoch, group["lr"], base) for group, base in zip(groups, self.base_lrs)]
+
+    def _get_closed_form_lr(self):
+        return [self._at(self.last_epoch, base) for base in self.base_lrs]
+
+
+class StepLR(_Curve):
     """Times gamma every step_size epochs."""
+
+    _rests_from = math.inf
 
     def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
-            return self._lrs()
-        return [lr * self.gamma for lr in self._lrs()]
+    def _next(self, epoch, lr, base):
+        falls = epoch != 0 and epoch % self.step_size == 0
+        return lr * self.gamma if falls else lr
 
-    def _get_closed_form_lr(self):
-        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+    def _at(self, epoch, base):
+        return base * self.gamma ** (epoch // self.step_size)
 
 
-class MultiStepLR(LRScheduler):
+class MultiStepLR(_Curve):
     """Times gamma at each milestone."""
+
+    _rests_from = math.inf
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        if self.last_epoch not in self.milestones:
-            return self._lrs()
-        return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in self._lrs()]
+    def _next(self, epoch, lr, base):
+        times = self.milestones[epoch]
+        return lr * self.gamma**times if times else lr
 
-    def _get_closed_form_lr(self):
-        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return [base * self.gamma**passed for base in self.base_lrs]
+    def _at(self, epoch, base):
+        passed = sum(times for milestone, times in self.milestones.items() if milestone <= epoch)
+        return base * self.gamma**passed
 
 
-class ConstantLR(LRScheduler):
+class ConstantLR(_Curve):
     """Times factor for the first total_iters epochs."""
+
+    _rests_from = math.inf
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if factor > 1.0 or factor < 0:
@@ -138,21 +162,19 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        if self.last_epoch == 0:
-            return [lr * self.factor for lr in self._lrs()]
-        if self.last_epoch != self.total_iters:
-            return self._lrs()
-        return [lr * (1.0 / self.factor) for lr in self._lrs()]
+    def _next(self, epoch, lr, base):
+        if epoch == 0:
+            return lr * self.factor
+        return lr * (1.0 / self.factor) if epoch == self.total_iters else lr
 
-    def _get_closed_form_lr(self):
-        factor = 1 if self.last_epoch >= self.total_iters else self.factor
-        return [base * factor for base in self.base_lrs]
+    def _at(self, epoch, base):
+        return base * self.factor if epoch < self.total_iters else base
 
 
-class LinearLR(LRScheduler):
+class LinearLR(_Curve):
     """A factor that goes from start_factor to end_factor in total_iters epochs."""
+
+    _rests_from = 1
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
         if start_factor > 1.0 or start_factor <= 0:
@@ -166,40 +188,35 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        if self.last_epoch == 0:
-            return [lr * self.start_factor for lr in self._lrs()]
-        if self._is_initial or self.last_epoch > self.total_iters:
-            return self._lrs()
+    def _next(self, epoch, lr, base):
+        if epoch == 0:
+            return lr * self.start_factor
+        if epoch > self.total_iters:
+            return lr
         rise = self.end_factor - self.start_factor
-        before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
-        return [lr * (1.0 + rise / before) for lr in self._lrs()]
+        before = self.total_iters * self.start_factor + (epoch - 1) * rise
+        return lr * (1.0 + rise / before)
 
-    def _get_closed_form_lr(self):
+    def _at(self, epoch, base):
         rise = self.end_factor - self.start_factor
-        factor = self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters
-        return [base * factor for base in self.base_lrs]
+        return base * (self.start_factor + rise * min(self.total_iters, epoch) / self.total_iters)
 
 
-class ExponentialLR(LRScheduler):
+class ExponentialLR(_Curve):
     """Times gamma every epoch."""
 
     def __init__(self, optimizer, gamma, last_epoch=-1):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        if self._is_initial:
-            return self._lrs()
-        return [lr * self.gamma for lr in self._lrs()]
+    def _next(self, epoch, lr, base):
+        return lr * self.gamma
 
-    def _get_closed_form_lr(self):
-        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+    def _at(self, epoch, base):
+        return base * self.gamma**epoch
 
 
-class PolynomialLR(LRScheduler):
+class PolynomialLR(_Curve):
     """initial rate * (1 - epoch / total_iters) ** power, then 0."""
 
     def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
@@ -207,21 +224,19 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        if self._is_initial or self.last_epoch > self.total_iters:
-            return self._lrs()
-        left = 1.0 - self.last_epoch / self.total_iters
-        left_before = 1.0 - (self.last_epoch - 1) / self.total_iters
-        factor = (left / left_before) ** self.power
-        return [lr * factor for lr in self._lrs()]
+    def _left(self, epoch):
+        return 1.0 - epoch / self.total_iters
 
-    def _get_closed_form_lr(self):
-        left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
-        return [base * left**self.power for base in self.base_lrs]
+    def _next(self, epoch, lr, base):
+        if epoch > self.total_iters:
+            return lr
+        return lr * (self._left(epoch) / self._left(epoch - 1)) ** self.power
+
+    def _at(self, epoch, base):
+        return base * self._left(min(self.total_iters, epoch)) ** self.power
 
 
-class CosineAnnealingLR(LRScheduler):
+class CosineAnnealingLR(_Curve):
     """Half a cosine from the initial rate to eta_min in T_max epochs, and back."""
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
@@ -229,18 +244,15 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        self._warn_outside_step()
-        if self._is_initial:
-            return self._lrs()
-        eta, turn, epoch = self.eta_min, self.T_max, self.last_epoch
-        if (epoch - 1 - turn) % (2 * turn) == 0:
-            # The rate before is eta_min: no quotient of cosines leads away from it.
-            rise = (1 - math.cos(math.pi / turn)) / 2
-            return [lr + (base - eta) * rise for base, lr in zip(self.base_lrs, self._lrs())]
-        ratio = (1 + math.cos(math.pi * epoch / turn)) / (1 + math.cos(math.pi * (epoch - 1) / turn))
-        return [ratio * (lr - eta) + eta for lr in self._lrs()]
+    def _height(self, epoch):
+        """From 2 at the initial rate to 0 at eta_min."""
+        return 1 + math.cos(math.pi * epoch / self.T_max)
 
-    def _get_closed_form_lr(self):
-        height = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
-        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+    def _next(self, epoch, lr, base):
+        if (epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
+            # The rate before is eta_min: no quotient of heights leads away from it.
+            return lr + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
+        return self._height(epoch) / self._height(epoch - 1) * (lr - self.eta_min) + self.eta_min
+
+    def _at(self, epoch, base):
+        return self.eta_min + (base - self.eta_min) * self._height(epoch) / 2

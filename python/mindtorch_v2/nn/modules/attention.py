@@ -5,7 +5,7 @@ import mindtorch_v2 as torch
 
 from .. import functional as F
 from .. import init
-from .._attention import _canonical_mask, _none_or_dtype
+from .._attention import additive_masks
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
@@ -85,20 +85,13 @@ class MultiheadAttention(Module):
         average_attn_weights=True,
         is_causal=False,
     ):  # fmt: skip
-        key_padding_mask = _canonical_mask(
-            key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
-        )
-        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+        key_padding_mask, attn_mask = additive_masks(query.dtype, key_padding_mask, attn_mask)
         turned = self.batch_first and query.dim() == 3
-        if turned:  # what is one tensor stays one
-            if key is value:
-                if query is key:
-                    query = key = value = query.transpose(1, 0)
-                else:
-                    query, key = query.transpose(1, 0), key.transpose(1, 0)
-                    value = key
-            else:
-                query, key, value = query.transpose(1, 0), key.transpose(1, 0), value.transpose(1, 0)
+        if turned:  # keys and values that are one tensor stay one: they are projected by one product
+            one, all_one = key is value, query is key is value
+            query = query.transpose(1, 0)
+            key = query if all_one else key.transpose(1, 0)
+            value = key if one else value.transpose(1, 0)
         output, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
             self.bias_k,

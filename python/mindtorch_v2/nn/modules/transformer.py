@@ -2,12 +2,12 @@
 """TransformerEncoderLayer, TransformerEncoder. There is one way through them: the eager one."""
 
 import copy
+import math
 
 import mindtorch_v2 as torch
 
 from .. import functional as F
-from .._attention import _canonical_mask, _none_or_dtype
-from .activation import GELU, ReLU
+from .._attention import additive_masks
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -18,25 +18,14 @@ from .normalization import LayerNorm
 __all__ = ["TransformerEncoder", "TransformerEncoderLayer"]
 
 
-def _square_subsequent_mask(size, device=None, dtype=None):
-    """0 on and below the diagonal, -inf above it."""
-    return torch.triu(torch.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
+_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
-def _detect_causal(mask, is_causal, size):
-    """Is the mask the causal one? Asked only where the caller did not say."""
-    if is_causal is not None or mask is None:
-        return is_causal is True
-    causal = _square_subsequent_mask(size if size is not None else mask.size(-2), mask.device, mask.dtype)
-    return mask.size() == causal.size() and bool((mask == causal).all())
-
-
-def _activation_of(name):
-    if name == "relu":
-        return F.relu
-    if name == "gelu":
-        return F.gelu
-    raise RuntimeError(f"activation should be relu/gelu, not {name}")
+def _hides_the_future(mask, length):
+    """Is it the causal mask of that length: -inf above the diagonal, 0 elsewhere?"""
+    hidden = torch.full((length, length), -math.inf, dtype=mask.dtype, device=mask.device)
+    causal = torch.triu(hidden, diagonal=1)
+    return mask.shape == causal.shape and bool((mask == causal).all())
 
 
 class TransformerEncoderLayer(Module):
@@ -62,40 +51,29 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         if isinstance(activation, str):
-            activation = _activation_of(activation)
-        self.activation_relu_or_gelu = (
-            1 if activation is F.relu or isinstance(activation, ReLU)
-            else 2 if activation is F.gelu or isinstance(activation, GELU)
-            else 0
-        )  # fmt: skip
+            if activation not in _ACTIVATIONS:
+                raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+            activation = _ACTIVATIONS[activation]
         self.activation = activation
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        if "activation" not in self.__dict__ and "activation" not in self._modules:
-            self.activation = F.relu
-
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        src_key_padding_mask = _canonical_mask(
-            src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(src_mask), "src_mask", src.dtype
+        padding, mask = additive_masks(
+            src.dtype, src_key_padding_mask, src_mask, ("src_key_padding_mask", "src_mask")
         )
-        src_mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype, False)
+
+        def attend(x):
+            attended = self.self_attn(
+                x, x, x, padding, need_weights=False, attn_mask=mask, is_causal=is_causal
+            )
+            return self.dropout1(attended[0])
+
+        def feed(x):
+            return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
         x = src
-        if self.norm_first:
-            x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
-            return x + self._ff_block(self.norm2(x))
-        x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
-        return self.norm2(x + self._ff_block(x))
-
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
-        x = self.self_attn(
-            x, x, x, key_padding_mask, need_weights=False, attn_mask=attn_mask, is_causal=is_causal
-        )[0]
-        return self.dropout1(x)
-
-    def _ff_block(self, x):
-        x = self.linear2(self.dropout(self.activation(self.linear1(x))))
-        return self.dropout2(x)
+        for norm, branch in ((self.norm1, attend), (self.norm2, feed)):
+            x = x + branch(norm(x)) if self.norm_first else norm(x + branch(x))
+        return x
 
 
 class TransformerEncoder(Module):
@@ -114,22 +92,22 @@ class TransformerEncoder(Module):
         self.mask_check = mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
-        src_key_padding_mask = _canonical_mask(
-            src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask", src.dtype
+        padding, mask = additive_masks(
+            src.dtype, src_key_padding_mask, mask, ("src_key_padding_mask", "mask")
         )
-        mask = _canonical_mask(mask, "mask", None, "", src.dtype, False)
-        is_causal = _detect_causal(mask, is_causal, self._length_of(src))
+        if is_causal is None and mask is not None:  # the caller did not say: look
+            is_causal = _hides_the_future(mask, self._length_of(src, mask))
         output = src
         for layer in self.layers:
             output = layer(
-                output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask
+                output, src_mask=mask, is_causal=bool(is_causal), src_key_padding_mask=padding
             )
         return output if self.norm is None else self.norm(output)
 
-    def _length_of(self, src):
-        """The length of the sequences, where src says it."""
+    def _length_of(self, src, mask):
+        """The length of the sequences; of a src that does not say it, what the mask says."""
         if src.dim() not in (2, 3):
-            return None
-        attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        batch_first = src.dim() == 3 and getattr(attention, "batch_first", False)
+            return mask.size(-2)
+        first = next(iter(self.layers), None)
+        batch_first = src.dim() == 3 and getattr(getattr(first, "self_attn", None), "batch_first", False)
         return src.size(1 if batch_first else 0)

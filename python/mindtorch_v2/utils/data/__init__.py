@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.utils.data: data sets, samplers, and the loader that makes batches of them."""
 
-from ._utils.collate import default_collate, default_convert
-from ._utils.worker import get_worker_info
-from .dataloader import DataLoader, _DatasetKind
+from . import _utils  # noqa: F401 (a documented way to collate)
+from .collating import default_collate, default_convert
+from .dataloader import DataLoader
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -15,6 +15,7 @@ from .dataset import (
     random_split,
 )
 from .distributed import DistributedSampler
+from .loading.worker import get_worker_info
 from .sampler import (
     BatchSampler,
     RandomSampler,
@@ -40,7 +41,6 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
-    "_DatasetKind",
     "default_collate",
     "default_convert",
     "get_worker_info",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loader: samples in some order, made into batches, by this process or by workers.
 
-    sampler ─► indices ─► fetcher ─► collate_fn ─► batch
-                          in this process, or in one of num_workers: _utils/worker.py
+    sampler ─► requests ─► plan ─► batch            in this process
+                    └─► crew ─► window ─► batch     the plan is carried out by num_workers processes
 
 L1 Batches come in the order of the sampler, whichever worker is first (in_order).
 L2 A worker has at most prefetch_factor batches asked for and not yet taken.
@@ -12,78 +12,17 @@ L3 However an iteration ends (its end, break, an exception, the interpreter's ex
 
 import itertools
 import os
-import time
 import warnings
-from collections import deque
 
-import mindtorch_v2 as torch
 from mtprof import begin as _begin, end as _end
 
-from ._utils.collate import default_collate, default_convert
-from ._utils.worker import CHECK_SECONDS, FETCH, RESUME, Exhausted, Raised, describe_exit, worker_loop
+from .collating import default_collate, default_convert
 from .dataset import IterableDataset
-from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, _fresh_seed
+from .loading.plan import Plan, Unindexed
+from .loading.worker import Exhausted, Raised
+from .sampler import BatchSampler, RandomSampler, SequentialSampler, _fresh_seed
 
 __all__ = ["DataLoader", "default_collate", "default_convert"]
-
-
-class _DatasetKind:
-    """How samples are had."""
-
-    Map = 0
-    Iterable = 1
-
-
-class _InfiniteConstantSampler(Sampler):
-    """An iterable data set has no indices: one None for each of its samples."""
-
-    def __iter__(self):
-        while True:
-            yield None
-
-
-class _MapFetcher:
-    def __init__(self, dataset, auto_collation, collate_fn, drop_last):
-        self.dataset, self.auto_collation, self.collate_fn = dataset, auto_collation, collate_fn
-
-    def fetch(self, index):
-        dataset = self.dataset
-        if not self.auto_collation:
-            return self.collate_fn(dataset[index])
-        getitems = getattr(dataset, "__getitems__", None)
-        samples = getitems(index) if getitems else [dataset[i] for i in index]
-        return self.collate_fn(samples)
-
-
-class _IterableFetcher:
-    def __init__(self, dataset, auto_collation, collate_fn, drop_last):
-        self.samples = iter(dataset)
-        self.auto_collation, self.collate_fn, self.drop_last = auto_collation, collate_fn, drop_last
-
-    def fetch(self, index):
-        if not self.auto_collation:
-            return self.collate_fn(next(self.samples))
-        samples = list(itertools.islice(self.samples, len(index)))
-        if not samples or (self.drop_last and len(samples) < len(index)):
-            raise StopIteration
-        return self.collate_fn(samples)
-
-
-class _Job:
-    """What a worker needs to know of its loader; must not hold the loader itself."""
-
-    def __init__(self, loader):
-        self.dataset = loader.dataset
-        self.iterable = loader._dataset_kind == _DatasetKind.Iterable
-        self.num_workers = loader.num_workers
-        self.worker_init_fn = loader.worker_init_fn
-        self.auto_collation = loader._auto_collation
-        self.collate_fn = loader.collate_fn
-        self.drop_last = loader.drop_last
-
-    def make_fetcher(self):
-        cls = _IterableFetcher if self.iterable else _MapFetcher
-        return cls(self.dataset, self.auto_collation, self.collate_fn, self.drop_last)
 
 
 def _check_batching(loader, batch_size, shuffle, sampler, batch_sampler, drop_last):
@@ -174,32 +113,29 @@ class DataLoader:
         self.multiprocessing_context = multiprocessing_context
         self.in_order = in_order
         _check_batching(self, batch_size, shuffle, sampler, batch_sampler, drop_last)
-        iterable = isinstance(dataset, IterableDataset)
-        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
-        if batch_sampler is not None:
-            batch_size = None
-        if sampler is None:
-            if iterable:
-                sampler = _InfiniteConstantSampler()
-            elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
-            else:
-                sampler = SequentialSampler(dataset)
-        if batch_size is not None and batch_sampler is None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.sampler = sampler
-        self.batch_sampler = batch_sampler
         self.generator = generator
-        if collate_fn is None:
-            collate_fn = default_collate if self._auto_collation else default_convert
-        self.collate_fn = collate_fn
+        self.drop_last = drop_last
+        self.sampler = self._default_sampler(shuffle) if sampler is None else sampler
+        if batch_sampler is not None:
+            self.batch_size, self.batch_sampler = None, batch_sampler
+        else:
+            self.batch_size = batch_size
+            one_by_one = batch_size is None
+            self.batch_sampler = None if one_by_one else BatchSampler(self.sampler, batch_size, drop_last)
+        by_default = default_convert if self.batch_sampler is None else default_collate
+        self.collate_fn = by_default if collate_fn is None else collate_fn
         self.persistent_workers = persistent_workers
-        self._IterableDataset_len_called = None
-        self._iterator = None
+        self._promised = None  # what len() of this loader was told by an iterable data set
+        self._kept = None  # the iteration whose workers are used again
         self._warn_of_many_workers()
         self._initialized = True
+
+    def _default_sampler(self, shuffle):
+        if isinstance(self.dataset, IterableDataset):
+            return Unindexed()
+        if shuffle:
+            return RandomSampler(self.dataset, generator=self.generator)
+        return SequentialSampler(self.dataset)
 
     def _warn_of_many_workers(self):
         if self.num_workers == 0:
@@ -256,96 +192,80 @@ class DataLoader:
             )
         super().__setattr__(name, value)
 
-    @property
-    def _auto_collation(self):
-        return self.batch_sampler is not None
+    def _requests(self):
+        """What says which samples a batch is made of."""
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    @property
-    def _index_sampler(self):
-        return self.batch_sampler if self._auto_collation else self.sampler
-
-    def _get_iterator(self):
-        if self.num_workers == 0:
-            return _SingleProcessDataLoaderIter(self)
-        return _MultiProcessingDataLoaderIter(self)
+    def _plan(self):
+        iterable = isinstance(self.dataset, IterableDataset)
+        batched = self.batch_sampler is not None
+        return Plan(self.dataset, iterable, batched, self.collate_fn, self.drop_last)
 
     def __iter__(self):
-        if self.persistent_workers and self.num_workers > 0:
-            if self._iterator is None or self._iterator._shutdown:
-                self._iterator = self._get_iterator()
-            else:
-                self._iterator._reset(self)
-            return self._iterator
-        return self._get_iterator()
-
-    def __len__(self):
-        if self._dataset_kind == _DatasetKind.Iterable:
-            length = self._IterableDataset_len_called = len(self.dataset)
-            if self.batch_size is not None:
-                full, rest = divmod(length, self.batch_size)
-                length = full if self.drop_last or not rest else full + 1
-            return length
-        return len(self._index_sampler)
-
-
-class _BaseDataLoaderIter:
-    """What both kinds of iteration have in common."""
-
-    def __init__(self, loader):
-        self._dataset_kind = loader._dataset_kind
-        self._index_sampler = loader._index_sampler
-        self._IterableDataset_len_called = loader._IterableDataset_len_called
-        self._num_workers = loader.num_workers
-        self._timeout = loader.timeout
-        self._generator = loader.generator
-        self._sampler_iter = iter(self._index_sampler)
-        self._base_seed = _fresh_seed(loader.generator)
-        self._num_yielded = 0
-        self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
-        if loader.pin_memory:
+        kept = self._kept
+        if kept is not None and not kept._crew.dismissed:
+            kept._restart(self)
+            return kept
+        if self.pin_memory:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
                 "won't be used.",
-                stacklevel=4,
+                stacklevel=2,
             )
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        made = _MultiProcessingDataLoaderIter(self)
+        if self.persistent_workers:
+            self._kept = made
+        return made
+
+    def __len__(self):
+        if not isinstance(self.dataset, IterableDataset):
+            return len(self._requests())
+        count = self._promised = len(self.dataset)
+        if self.batch_size is None:
+            return count
+        return (count if self.drop_last else count + self.batch_size - 1) // self.batch_size
+
+
+class _Iteration:
+    """Takes requests one after the other; each batch is a row of a profile. A class has _take()."""
+
+    def __init__(self, loader):
+        self._source = loader._requests()
+        self._row = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+
+    def _restart(self, loader):
+        """From the first request; a seed for the workers, which an iteration without them draws too."""
+        self._requests = iter(self._source)
+        self._seed = _fresh_seed(loader.generator)
+        self._given = 0
+        self._promised = loader._promised
+
+    def _take(self):
+        """The next batch."""
+        raise NotImplementedError
 
     def __iter__(self):
         return self
 
-    def _reset(self, loader, first_iter=False):
-        self._sampler_iter = iter(self._index_sampler)
-        self._base_seed = _fresh_seed(loader.generator)
-        self._num_yielded = 0
-        self._IterableDataset_len_called = loader._IterableDataset_len_called
-
-    def _next_index(self):
-        return next(self._sampler_iter)
-
-    def _next_data(self):
-        raise NotImplementedError
-
     def __next__(self):
-        token = _begin(self._profile_name)
+        token = _begin(self._row)
         try:
-            data = self._next_data()
-            self._num_yielded += 1
-            expected = self._IterableDataset_len_called
-            if (
-                expected is not None
-                and self._dataset_kind == _DatasetKind.Iterable
-                and self._num_yielded > expected
-            ):
-                self._warn_of_length(expected)
-            return data
+            batch = self._take()
         finally:
             _end(token)
+        self._given += 1
+        if self._promised is not None and self._given > self._promised:
+            self._warn_of_length()
+        return batch
 
-    def _warn_of_length(self, expected):
+    def _warn_of_length(self):
         text = (
-            f"Length of IterableDataset was reported to be {expected} (when accessing len(dataloader)), but "
-            f"{self._num_yielded} samples have been fetched. "
+            f"Length of IterableDataset was reported to be {self._promised} (when accessing "
+            f"len(dataloader)), but {self._given} samples have been fetched. "
         )
-        if self._num_workers > 0:
+        if isinstance(self, _MultiProcessingDataLoaderIter):
             text += (
                 "For multiprocessing data-loading, this could be caused by not properly configuring the "
                 "IterableDataset replica at each worker."
@@ -353,233 +273,88 @@ class _BaseDataLoaderIter:
         warnings.warn(text, stacklevel=3)
 
     def __len__(self):
-        return len(self._index_sampler)
+        return len(self._source)
 
     def __getstate__(self):
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
 
 
-class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Fetches in this process."""
+class _SingleProcessDataLoaderIter(_Iteration):
+    """Makes the batches in this process."""
 
     def __init__(self, loader):
         super().__init__(loader)
-        self._fetcher = _Job(loader).make_fetcher()
+        self._restart(loader)
+        self._make = loader._plan().open()
 
-    def _next_data(self):
-        return self._fetcher.fetch(self._next_index())
-
-
-class _Worker:
-    """A worker as its loader sees it."""
-
-    def __init__(self, context, job, worker_id):
-        from ._utils import transport
-
-        self.id = worker_id
-        self.done = False  # an iterable data set has ended there
-        self.backlog = deque()  # what there was no room for
-        self.outstanding = 0
-        self.exitcode = None  # once it has ended
-        self.channel, child = transport.pair()
-        try:
-            self.process = context.Process(target=worker_loop, args=(child, job, worker_id), daemon=True)
-            self.process.start()
-        except BaseException:
-            self.channel.close()
-            raise
-        finally:
-            child.close()
-
-    def send(self, message):
-        """Never waits: a worker that waits for us to read would wait forever."""
-        self.backlog.append(message)
-        self.flush()
-
-    def flush(self):
-        from ._utils import transport
-
-        try:
-            while self.backlog and self.channel.send(self.backlog[0], wait=False):
-                self.backlog.popleft()
-        except transport.Closed:
-            self.backlog.clear()  # it died; who reads from it next says so
-
-    def receive(self):
-        message = self.channel.receive()
-        self.flush()
-        return message
+    def _take(self):
+        return self._make(next(self._requests))
 
 
-class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Has workers fetch, ahead of what is asked for (L2).
-
-    Batches have numbers: _send_idx the next to ask for, _rcvd_idx the next to give. _tasks holds the
-    worker of each that is asked for, _ready what has come before its turn.
-    """
+class _MultiProcessingDataLoaderIter(_Iteration):
+    """Has a crew make the batches, ahead of what is taken (L2)."""
 
     def __init__(self, loader):
         super().__init__(loader)
         import multiprocessing
 
-        self._owner = os.getpid()
-        self._prefetch = max(1, loader.prefetch_factor)
+        from .loading.crew import Crew
+
+        self._ahead = max(1, loader.prefetch_factor)
         self._in_order = loader.in_order
-        self._persistent = loader.persistent_workers
-        self._workers = []
-        self._shutdown = False
+        self._keep = loader.persistent_workers
         context = loader.multiprocessing_context or multiprocessing.get_context()
-        job = _Job(loader)
+        self._crew = Crew(context, loader._plan(), loader.num_workers, loader.timeout, loader.worker_init_fn)
         try:
-            for i in range(self._num_workers):
-                self._workers.append(_Worker(context, job, i))
-            self._start_iteration()
+            self._restart(loader)
         except BaseException:
-            self._shutdown_workers()
+            self._crew.dismiss()
             raise
 
-    @property
-    def _processes(self):
-        return [worker.process for worker in self._workers]
+    def _restart(self, loader):
+        from .loading.window import Window
 
-    # ---- one iteration ----
-
-    def _start_iteration(self):
-        self._send_idx = self._rcvd_idx = 0
-        self._tasks, self._ready = {}, {}
-        self._turns = itertools.cycle(self._workers)
-        self._exhausted = False
-        waiting = set()
-        for worker in self._workers:
-            worker.done = False
-            worker.outstanding = 0
-            worker.backlog.clear()
-            worker.send((RESUME, self._base_seed + worker.id))
-            waiting.add(worker.id)
-        while waiting:  # batches of an iteration that was left early come before the answer
-            worker, message = self._receive()
-            if message[0] == RESUME:
-                waiting.discard(worker.id)
-        for _ in range(self._prefetch * self._num_workers):
+        super()._restart(loader)
+        self._window = Window(self._in_order)
+        self._turns = itertools.cycle(self._crew.members)
+        self._crew.begin(self._seed)
+        for _ in range(self._ahead * len(self._crew.members)):
             self._ask()
 
-    def _reset(self, loader, first_iter=False):
-        super()._reset(loader)
-        self._start_iteration()
+    def _whose_turn(self):
+        """The member to ask next. In order it is simply the next one, so that who makes which batch
+        does not depend on who is fast; else one that has room for it."""
+        for member in itertools.islice(self._turns, len(self._crew.members)):
+            if not member.finished and (self._in_order or member.owes < self._ahead):
+                return member
+        return None
 
     def _ask(self):
-        """Asks a worker for the next batch, if there is one and the worker has room for it."""
-        if self._exhausted:
+        """Hands out a request, if there is one more and somebody for it."""
+        member = self._whose_turn()
+        if member is None:
             return
-        for _ in range(self._num_workers):
-            worker = next(self._turns)
-            if not worker.done and (self._in_order or worker.outstanding < self._prefetch):
-                break
-        else:
-            return
-        try:
-            index = self._next_index()
-        except StopIteration:
-            self._exhausted = True
-            return
-        worker.outstanding += 1
-        self._tasks[self._send_idx] = worker
-        worker.send((FETCH, self._send_idx, index))
-        self._send_idx += 1
+        for request in itertools.islice(self._requests, 1):
+            member.ask(self._window.ask(), request)
 
-    # ---- receiving ----
-
-    def _receive(self):
-        """(worker, message) from whichever is first; raises when one died or the time is over."""
-        import multiprocessing.connection as connection
-
-        deadline = time.monotonic() + self._timeout if self._timeout > 0 else None
-        while True:
-            left = CHECK_SECONDS if deadline is None else max(0.0, deadline - time.monotonic())
-            by_channel = {worker.channel: worker for worker in self._workers}
-            by_sentinel = {worker.process.sentinel: worker for worker in self._workers}
-            readable = connection.wait([*by_channel, *by_sentinel], min(left, CHECK_SECONDS))
-            for item in readable:
-                if item in by_channel:
-                    return by_channel[item], self._read(by_channel[item])
-            if readable:
-                self._worker_died(by_sentinel[readable[0]])
-            if deadline is not None and time.monotonic() >= deadline:
-                self._shutdown_workers()
-                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
-
-    def _read(self, worker):
-        from ._utils import transport
-
-        try:
-            return worker.receive()
-        except transport.Closed:
-            self._worker_died(worker)
-
-    def _worker_died(self, worker):
-        worker.process.join(1.0)
-        text = describe_exit(worker.process)
-        self._shutdown_workers()
-        raise RuntimeError(text)
-
-    def _next_data(self):
-        if self._shutdown:
-            raise StopIteration
-        while True:
-            # Batches that a worker of an iterable data set had no samples left for are passed over.
-            while self._rcvd_idx < self._send_idx and self._rcvd_idx not in self._tasks:
-                self._rcvd_idx += 1
-            if self._rcvd_idx in self._ready:
-                return self._give(self._rcvd_idx)
-            if not self._in_order and self._ready:
-                return self._give(next(iter(self._ready)))
-            if self._rcvd_idx >= self._send_idx:
-                if not self._persistent:
-                    self._shutdown_workers()
-                raise StopIteration
-            worker, message = self._receive()
-            number, data = message
-            worker.outstanding -= 1
-            if isinstance(data, Exhausted):
-                worker.done = True
-                del self._tasks[number]
+    def _take(self):
+        window, crew = self._window, self._crew
+        while not crew.dismissed and window:
+            number = window.ready()
+            if number is not None:
+                batch = window.give(number)
+                self._ask()
+                if isinstance(batch, Raised):
+                    batch.reraise()
+                return batch
+            member, (number, batch) = crew.hear()
+            member.owes -= 1
+            if isinstance(batch, Exhausted):
+                member.finished = True
+                window.drop(number)
                 self._ask()
             else:
-                self._ready[number] = data
-
-    def _give(self, number):
-        data = self._ready.pop(number)
-        del self._tasks[number]
-        self._ask()
-        if isinstance(data, Raised):
-            data.reraise()
-        return data
-
-    # ---- the end (L3) ----
-
-    def _shutdown_workers(self):
-        if self._shutdown:
-            return
-        self._shutdown = True
-        self._tasks, self._ready = {}, {}
-        if os.getpid() != self._owner:  # a fork's copy: the workers are its parent's
-            for worker in self._workers:
-                worker.channel.close()
-            return
-        for worker in self._workers:
-            worker.channel.end()
-        deadline = time.monotonic() + CHECK_SECONDS
-        for worker in self._workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
-            if worker.process.is_alive():
-                worker.process.terminate()
-                worker.process.join(1.0)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
-            worker.exitcode = worker.process.exitcode
-            worker.process.close()
-
-    def __del__(self):
-        if not self.__dict__.get("_shutdown", True):
-            self._shutdown_workers()
+                window.arrive(number, batch)
+        if not self._keep:
+            crew.dismiss()
+        raise StopIteration

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of the loader: how samples become a batch, and what its worker processes do."""
+"""Only the path torch.utils.data._utils.collate, which torch documents."""
 
-from . import collate, worker
+from . import collate
 
-__all__ = ["collate", "worker"]
+__all__ = ["collate"]

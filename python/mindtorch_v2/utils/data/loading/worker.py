@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker process of a loader does: fetch what it is told to, send it, go when nobody listens.
 
-    loader ──► (RESUME, seed) | (FETCH, number, indices)      worker ──► (number, batch) | (number, Raised)
+    loader ──► (RESUME, seed) | (FETCH, number, request)      worker ──► (number, batch) | (number, Raised)
                                                                          | (number, Exhausted) | (RESUME,)
 """
 
@@ -98,74 +98,70 @@ def _seed(seed):
         sys.modules["numpy"].random.seed([seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF])
 
 
-class _Fetching:
+class _Iteration:
     """The state of a worker between two messages."""
 
-    def __init__(self, job, worker_id):
-        self.job = job
-        self.worker_id = worker_id
-        self.where = f"in DataLoader worker process {worker_id}"
-        self.fetcher = None
-        self.failure = None
+    def __init__(self, plan, seat, seats, initialise):
+        self.plan = plan
+        self.seat = seat
+        self.seats = seats
+        self.initialise = initialise  # called once, in the first iteration
+        self.where = f"in DataLoader worker process {seat}"
+        self.make = None
 
-    def begin(self, seed, initialise):
-        """A new iteration. What fails here is raised by the first batch."""
+    def begin(self, seed):
+        """A new iteration. What fails here is the answer to every request."""
         global _worker_info
 
-        job = self.job
-        self.fetcher = self.failure = None
+        initialise, self.initialise = self.initialise, None
         try:
             _seed(seed)
             _worker_info = WorkerInfo(
-                id=self.worker_id, num_workers=job.num_workers, seed=seed, dataset=job.dataset
+                id=self.seat, num_workers=self.seats, seed=seed, dataset=self.plan.dataset
             )
-            if initialise and job.worker_init_fn is not None:
-                job.worker_init_fn(self.worker_id)
-            self.fetcher = job.make_fetcher()
+            if initialise is not None:
+                initialise(self.seat)
+            self.make = self.plan.open()
         except Exception as error:
-            self.failure = Raised(error, self.where)
+            failure = Raised(error, self.where)
+            self.make = lambda request: failure
 
-    def answer(self, index):
+    def answer(self, request):
         """A batch, or what stands for it."""
-        if self.failure is not None:
-            return self.failure
-        if self.fetcher is None:
-            return Exhausted()
         try:
-            return self.fetcher.fetch(index)
+            return self.make(request)
         except StopIteration as error:
-            if not self.job.iterable:
+            if not self.plan.iterable:
                 return Raised(error, self.where)
-            self.fetcher = None
+            self.make = lambda request: Exhausted()
             return Exhausted()
         except Exception as error:
             return Raised(error, self.where)
 
 
-def _listen(channel, state, transport, parent):
-    initialise = True
+def _serve(channel, iteration, closed, parent):
+    """Answers messages until nobody listens any more."""
     while True:
         while not channel.poll(CHECK_SECONDS):
             if parent is not None and not parent.is_alive():
                 return
         message = channel.receive()
         if message[0] == RESUME:
-            state.begin(message[1], initialise)
-            initialise = False
+            iteration.begin(message[1])
             channel.send((RESUME,))
             continue
-        _, number, index = message
-        answer = state.answer(index)
+        _, number, request = message
+        answer = iteration.answer(request)
         try:
             channel.send((number, answer))
-        except transport.Closed:
+        except closed:
             raise
         except Exception as error:  # a batch that cannot be pickled
-            channel.send((number, Raised(error, state.where)))
+            channel.send((number, Raised(error, iteration.where)))
         del answer
 
 
-def worker_loop(channel, job, worker_id):
+def work(channel, plan, seat, seats, initialise):
     """The main function of a worker."""
     import multiprocessing
 
@@ -175,25 +171,10 @@ def worker_loop(channel, job, worker_id):
 
     transport.close_inherited()
     torch.set_num_threads(1)
+    iteration = _Iteration(plan, seat, seats, initialise)
     try:
-        _listen(channel, _Fetching(job, worker_id), transport, multiprocessing.parent_process())
+        _serve(channel, iteration, transport.Closed, multiprocessing.parent_process())
     except (transport.Closed, KeyboardInterrupt):
         pass  # the loader is gone, or raises KeyboardInterrupt itself
     finally:
         channel.close()
-
-
-def describe_exit(process):
-    """How a worker that died died."""
-    code = process.exitcode
-    if code is not None and code < 0:
-        import signal
-
-        try:
-            name = signal.strsignal(-code) or f"signal {-code}"
-        except ValueError:
-            name = f"signal {-code}"
-        return f"DataLoader worker (pid {process.pid}) is killed by signal: {name}."
-    return f"DataLoader worker (pid {process.pid}) exited unexpectedly with exit code {code}."
-
-
