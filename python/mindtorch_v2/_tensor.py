@@ -66,9 +66,9 @@ def _register_post_accumulate_grad_hook(self, hook):
 
 
 def _repr(self, *, tensor_contents=None):
-    from ._tensor_str import _str
+    from ._tensor_str import text_of
 
-    return _str(self)
+    return text_of(self)
 
 
 def _format(self, spec):
@@ -155,7 +155,7 @@ def _span(tensor):
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
 
 
-def _rebuild_tensor(data, dtype, sizes, strides, device, requires_grad):
+def _made_from_bytes(data, dtype, sizes, strides, device, requires_grad):
     """The way back of pickling. `strides` None: contiguous."""
     if strides is None:
         made = _C._tensor_from_bytes(data, dtype, sizes)
@@ -167,9 +167,9 @@ def _rebuild_tensor(data, dtype, sizes, strides, device, requires_grad):
     return made.requires_grad_() if requires_grad else made
 
 
-def _rebuild_from_type(cls, attributes, *args):
+def _made_as(cls, attributes, *args):
     """The same for subclasses and tensors with attributes."""
-    made = _as_type(_rebuild_tensor(*args), cls)
+    made = _as_type(_made_from_bytes(*args), cls)
     if attributes:
         made.__dict__.update(attributes)
     return made
@@ -196,8 +196,8 @@ def _reduce_ex(self, protocol):
     args = (data, self.dtype, tuple(self.shape), strides, str(self.device), self.requires_grad)
     attributes = _attributes(self)
     if type(self) is Tensor and not attributes:
-        return _rebuild_tensor, args
-    return _rebuild_from_type, (type(self), attributes, *args)
+        return _made_from_bytes, args
+    return _made_as, (type(self), attributes, *args)
 
 
 # ---- other ways through, other ways in ----

@@ -65,70 +65,62 @@ def printoptions(**kwargs):
         set_printoptions(**before)
 
 
-class _Formatter:
-    """Writes numbers in one width, which the numbers that are shown decide."""
+def _whole(value):
+    return f"{value:.0f}." if math.isfinite(value) else str(value)
 
-    def __init__(self, values, floating):
-        self.floating = floating
-        self.int_mode = True
-        self.sci_mode = False
-        self.width = 1
+
+def _notation(values):
+    """A function that writes floats: in one notation, which the numbers other than 0 decide."""
+    if not values:
+        return _whole
+    sizes = [abs(value) for value in values]
+    least, most = min(sizes), max(sizes)
+    whole = all(size == math.floor(size) for size in sizes)
+    exponents = PRINT_OPTS.sci_mode
+    if exponents is None:
+        exponents = most / least > 1000.0 or most > 1.0e8 or (least < 1.0e-4 and not whole)
+    if exponents:
+        return f"{{:.{PRINT_OPTS.precision}e}}".format
+    return _whole if whole else f"{{:.{PRINT_OPTS.precision}f}}".format
+
+
+class _Layout:
+    """Numbers of one width in nested brackets."""
+
+    def __init__(self, numbers, floating, edge):
+        self.write = str
+        self.edge = edge  # so many at each end of a dimension are there, if it has more; None: all are
         if floating:
-            self._plan_floats([v for v in values if v != 0 and math.isfinite(v)])
-        else:
-            for value in values:
-                self.width = max(self.width, len(str(value)))
+            numbers = [number for number in numbers if number != 0 and math.isfinite(number)]
+            self.write = _notation(numbers)
+        self.width = max((len(self.write(number)) for number in numbers), default=1)
 
-    def _plan_floats(self, shown):
-        if not shown:
-            return
-        sizes = [abs(v) for v in shown]
-        least, most = min(sizes), max(sizes)
-        self.int_mode = all(v == math.ceil(v) for v in shown)
-        self.sci_mode = PRINT_OPTS.sci_mode
-        if self.sci_mode is None:
-            self.sci_mode = most / least > 1000.0 or most > 1.0e8 or (not self.int_mode and least < 1.0e-4)
-        for value in shown:
-            self.width = max(self.width, len(self._text(value)))
+    def number(self, value):
+        return self.write(value).rjust(self.width)
 
-    def _text(self, value):
-        if self.sci_mode:
-            return f"{value:.{PRINT_OPTS.precision}e}"
-        if self.int_mode:
-            return f"{value:.0f}" + ("." if math.isfinite(value) else "")
-        return f"{value:.{PRINT_OPTS.precision}f}"
+    def parts(self, values, size, part, gap):
+        """Texts of the members of a dimension, with a gap where some are left out."""
+        texts = [part(value) for value in values]
+        if self.edge is not None and size > 2 * self.edge:
+            texts.insert(self.edge, gap)
+        return texts
 
-    def format(self, value):
-        """The number, as wide as all of them."""
-        text = self._text(value) if self.floating else str(value)
-        return text.rjust(self.width)
+    def brackets(self, values, sizes, indent):
+        """`values`: lists as deep as there are sizes."""
+        if not sizes:
+            return self.number(values)
+        size, *inner = sizes
+        if inner:
+            lines = self.parts(values, size, lambda value: self.brackets(value, inner, indent + 1), "...")
+        else:  # as many on a line as fit
+            texts = self.parts(values, size, self.number, " ...")
+            fit = max(1, int((PRINT_OPTS.linewidth - indent) // (self.width + 2)))
+            lines = [", ".join(texts[i:i + fit]) for i in range(0, len(texts), fit)]
+        return "[" + ("," + "\n" * max(1, len(inner)) + " " * (indent + 1)).join(lines) + "]"
 
 
-def _vector(values, size, indent, summarize, formatter):
-    """A row: as many elements on a line as fit."""
-    per_line = max(1, math.floor((PRINT_OPTS.linewidth - indent) / (formatter.width + 2)))
-    texts = [formatter.format(value) for value in values]
-    if summarize and size > 2 * PRINT_OPTS.edgeitems:
-        texts.insert(PRINT_OPTS.edgeitems, " ...")
-    lines = [", ".join(texts[i:i + per_line]) for i in range(0, len(texts), per_line)] or [""]
-    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-
-
-def _nested(values, sizes, indent, summarize, formatter):
-    """`values` are lists as deep as there are sizes; where summarised they hold the edges alone."""
-    if not sizes:
-        return formatter.format(values)
-    if len(sizes) == 1:
-        return _vector(values, sizes[0], indent, summarize, formatter)
-    parts = [_nested(value, sizes[1:], indent + 1, summarize, formatter) for value in values]
-    if summarize and sizes[0] > 2 * PRINT_OPTS.edgeitems:
-        parts.insert(PRINT_OPTS.edgeitems, "...")
-    return "[" + ("," + "\n" * (len(sizes) - 1) + " " * (indent + 1)).join(parts) + "]"
-
-
-def _edges(tensor):
+def _edges(tensor, edge):
     """The elements that a summary shows, as nested lists."""
-    edge = PRINT_OPTS.edgeitems
     for dim, size in enumerate(tensor.shape):
         if size > 2 * edge:
             parts = (tensor.narrow(dim, 0, edge), tensor.narrow(dim, size - edge, edge))
@@ -136,58 +128,46 @@ def _edges(tensor):
     return tensor.tolist()
 
 
-def _flatten(values, depth):
-    for _ in range(depth - 1):
-        values = [value for row in values for value in row]
-    return values if depth else [values]
-
-
 def _elements(tensor, indent):
-    plain = tensor.detach()
-    summarize = plain.numel() > PRINT_OPTS.threshold
-    if summarize and PRINT_OPTS.edgeitems == 0:
-        return "[...]"
-    values = _edges(plain) if summarize else plain.tolist()
-    formatter = _Formatter(_flatten(values, plain.dim()), plain.is_floating_point())
-    return _nested(values, tuple(plain.shape), indent, summarize, formatter)
-
-
-def _with_suffixes(text, suffixes, indent):
-    """What stands behind the elements, on a new line where it would be too long."""
-    parts = [text]
-    length = len(text) - text.rfind("\n") + 1
-    for suffix in suffixes:
-        if length + len(suffix) + 2 > PRINT_OPTS.linewidth:
-            parts.append(",\n" + " " * indent + suffix)
-            length = indent + len(suffix)
-        else:
-            parts.append(", " + suffix)
-            length += len(suffix) + 2
-    parts.append(")")
-    return "".join(parts)
-
-
-def _str(tensor):
-    """repr() of a tensor."""
-    prefix = "tensor("
-    indent = len(prefix)
-    suffixes = []
-    if tensor.device.type != "cpu":
-        suffixes.append(f"device='{tensor.device}'")
-    default = _C.get_default_dtype()
-    if tensor.dim() != 1 if tensor.numel() == 0 else PRINT_OPTS.edgeitems == 0:
-        suffixes.append(f"size={tuple(tensor.shape)}")
     if tensor.numel() == 0:
-        if tensor.dtype is not default:
-            suffixes.append(f"dtype={tensor.dtype}")
-        text = "[]"
-    else:
-        if tensor.dtype not in (default, _C.int64, _C.bool):
-            suffixes.append(f"dtype={tensor.dtype}")
-        text = _elements(tensor, indent)
-    node = tensor.grad_fn
-    if node is not None:
-        suffixes.append(f"grad_fn=<{node.name()}>")
+        return "[]"
+    plain = tensor.detach()
+    edge = PRINT_OPTS.edgeitems if plain.numel() > PRINT_OPTS.threshold else None
+    if edge == 0:
+        return "[...]"
+    values = plain.tolist() if edge is None else _edges(plain, edge)
+    numbers = [values]
+    for _ in plain.shape:
+        numbers = [number for row in numbers for number in row]
+    return _Layout(numbers, plain.is_floating_point(), edge).brackets(values, plain.shape, indent)
+
+
+def _facts(tensor):
+    """What stands behind the elements: all that they do not say themselves."""
+    if tensor.device.type != "cpu":
+        yield f"device='{tensor.device}'"
+    empty = tensor.numel() == 0
+    if tensor.dim() != 1 if empty else PRINT_OPTS.edgeitems == 0:
+        yield f"size={tuple(tensor.shape)}"
+    evident = () if empty else (_C.int64, _C.bool)
+    if tensor.dtype not in (_C.get_default_dtype(), *evident):
+        yield f"dtype={tensor.dtype}"
+    if tensor.grad_fn is not None:
+        yield f"grad_fn=<{tensor.grad_fn.name()}>"
     elif tensor.requires_grad:
-        suffixes.append("requires_grad=True")
-    return _with_suffixes(prefix + text, suffixes, indent)
+        yield "requires_grad=True"
+
+
+def text_of(tensor):
+    """repr() of a tensor."""
+    indent = len("tensor(")
+    text = "tensor(" + _elements(tensor, indent)
+    length = len(text) - text.rfind("\n") + 1
+    for fact in _facts(tensor):
+        if length + len(fact) + 2 > PRINT_OPTS.linewidth:  # on a new line
+            text += ",\n" + " " * indent + fact
+            length = indent + len(fact)
+        else:
+            text += ", " + fact
+            length += len(fact) + 2
+    return text + ")"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch's experimental switches, and its count of steps."""
-import collections
 
 from mtprof._warnings import warn
 
@@ -36,34 +35,31 @@ class _ExperimentalConfig:
 class KinetoStepTracker:
     """One step count for everybody who counts steps: the largest of theirs."""
 
-    _current_step = 0
-    _step_dict = collections.defaultdict(int)
+    _counts = {}  # of each requester
+    _common = 0
 
     @classmethod
     def init_step_count(cls, requester):
         """A requester begins to count, at the common step."""
-        cls._step_dict[requester] = cls._current_step
+        cls._counts[requester] = cls._common
 
     @classmethod
     def erase_step_count(cls, requester):
         """A requester no longer counts. Whether it did."""
-        return cls._step_dict.pop(requester, None) is not None
+        return cls._counts.pop(requester, None) is not None
 
     @classmethod
     def increment_step(cls, requester):
         """A requester is a step further; the common step follows where it is ahead."""
-        if requester not in cls._step_dict:
-            cls.init_step_count(requester)
-        cls._step_dict[requester] += 1
-        new = max(cls._step_dict.values())
-        if new > cls._current_step:
-            if new - cls._current_step > 1:
-                warn("Profiler step count has increased more than 1 - "
-                     f"current_step = {cls._current_step} step dict =  {dict(cls._step_dict)}")
-            cls._current_step = new
-        return cls._current_step
+        cls._counts[requester] = cls._counts.get(requester, cls._common) + 1
+        furthest = max(cls._counts.values())
+        if furthest > cls._common + 1:
+            warn("Profiler step count has increased more than 1 - "
+                 f"current_step = {cls._common} step dict =  {cls._counts}")
+        cls._common = max(cls._common, furthest)
+        return cls._common
 
     @classmethod
     def current_step(cls):
         """The common step."""
-        return cls._current_step
+        return cls._common

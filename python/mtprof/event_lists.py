@@ -354,24 +354,13 @@ class EventList(list):
             links.append((_link(parent, places), [_link(child, places) for child in event.cpu_children]))
         return (_restore_events, (type(self), facts, states, links))
 
-    # ---- torch's own steps, for lists made by hand ----
+    # ---- for lists made by hand ----
 
     def _build_tree(self):
+        """Finds out who is inside whom; events that were recorded know it."""
         from .event_trees import build_tree
         build_tree(self)
         self._tree_built = True
-
-    def _populate_cpu_children(self):
-        from .event_trees import nest
-        nest(self)
-
-    def _remove_dup_nodes(self):
-        from .event_trees import remove_duplicates
-        remove_duplicates(self)
-
-    def _set_backward_stacktraces(self):
-        from .event_trees import set_backward_stacks
-        set_backward_stacks(self)
 
 
 EventList.__module__ = "mtprof.events"

@@ -40,18 +40,17 @@ def remove_duplicates(events):
 
     (torch loses the parent's own kernels there.)
     """
-    while True:
-        gone = set()
-        for event in events:
-            parent = event.cpu_parent
-            if parent is not None and parent.name == event.name and len(parent.cpu_children) == 1:
-                parent.cpu_children = event.cpu_children
-                parent.kernels = [*parent.kernels, *event.kernels]
-                for child in event.cpu_children:
-                    child.cpu_parent = parent
-                gone.add(id(event))
-        if not gone:
-            return
+    gone = set()
+    for event in events:
+        parent = event.cpu_parent
+        if parent is not None and parent.name == event.name and len(parent.cpu_children) == 1:
+            # Whether another event is such an only child does not change by this: one round is enough.
+            parent.cpu_children = event.cpu_children
+            parent.kernels = [*parent.kernels, *event.kernels]
+            for child in event.cpu_children:
+                child.cpu_parent = parent
+            gone.add(id(event))
+    if gone:
         events[:] = [event for event in events if id(event) not in gone]
 
 

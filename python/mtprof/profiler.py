@@ -14,7 +14,7 @@ from mtprof.backend import _Backend
 from mtprof.config import KinetoStepTracker, _ExperimentalConfig
 from mtprof.enums import ProfilerAction, ProfilerActivity
 from mtprof.observers import ExecutionTraceObserver, _RecordsTensors
-from mtprof.schedules import _default_schedule_fn, _Schedule
+from mtprof.schedules import _Schedule, record_always
 
 _SHAPES, _MEMORY, _STACK, _FLOPS, _MODULES = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 4
 _TENSOR_IDS, _DETAILS, _STRIDES, _ACC_EVENTS = 1 << 5, 1 << 6, 1 << 7, 1 << 16
@@ -61,6 +61,17 @@ class _Tracers:
     def stop(self):
         while self._on:
             getattr(_mtprof, "stop_" + self._on.pop())()
+
+
+def _place_among_peers(environ):
+    """Who this process is among its peers, as launchers tell it in the environment; None: alone."""
+    try:
+        rank, world_size = int(environ["RANK"]), int(environ["WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return None
+    group = {"pg_name": "0", "pg_desc": "default_pg", "pg_size": world_size}
+    return {"backend": environ.get("MINDTORCH_BACKEND", "unknown"), "rank": rank, "world_size": world_size,
+            "pg_count": 1, "pg_config": [group]}
 
 
 class _KinetoProfile(_mtprof.Profile):
@@ -135,23 +146,13 @@ class _KinetoProfile(_mtprof.Profile):
         self._open(_activities.ALL_BITS if everything else bits or _activities.CPU_BIT, self._flags(),
                    policy=_POLICIES[policy], path=path, schedule=self._schedule_for_c(),
                    buffer_bytes=buffer_bytes or 0, trace_id=bool(self.custom_trace_id_callback))
-        info = self._get_distributed_info()
+        info = _place_among_peers(os.environ)
         if info:
             import json
             self._metadata(2, "distributedInfo", json.dumps(info))
 
     def _schedule_for_c(self):
         return None
-
-    def _get_distributed_info(self):
-        """Who this process is among its peers, as launchers put it into the environment; None: alone."""
-        try:
-            rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        except (KeyError, ValueError):
-            return None
-        return {"backend": os.environ.get("MINDTORCH_BACKEND", "unknown"), "rank": rank,
-                "world_size": world_size, "pg_count": 1,
-                "pg_config": [{"pg_name": "0", "pg_desc": "default_pg", "pg_size": world_size}]}
 
     @property
     def use_device(self):
@@ -385,7 +386,7 @@ class profile(_KinetoProfile):
             members, _ = _activities.parse(activities)
             if use_cuda:
                 activities = members | {ProfilerActivity.CUDA}
-        self.schedule = schedule if schedule else _default_schedule_fn
+        self.schedule = schedule if schedule else record_always
         self.record_steps = bool(schedule)
         self.on_trace_ready = on_trace_ready
         self.step_rec_fn = None

@@ -63,6 +63,6 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return _Schedule(tuple(numbers))
 
 
-def _default_schedule_fn(_):
+def record_always(_):
     """Every step is recorded."""
     return ProfilerAction.RECORD

@@ -4,6 +4,8 @@
  */
 #include "kernels/onednn.h"
 
+#include "kernels/shared_object.h"
+
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -16,9 +18,7 @@ void mt__onednn_allow(bool allowed)
 
 #if MT_HAVE_ONEDNN && DNNL_VERSION_MAJOR == 2
 
-#    include <dlfcn.h>
 #    include <pthread.h>
-#    include <string.h>
 
 static mt__onednn_table table;
 static bool found;
@@ -26,27 +26,19 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int (*get_threads)(void);
 static void (*set_threads)(int);
 
-/* Stores a function pointer that dlsym gives as an object pointer. */
-static bool find_symbol(void *handle, const char *name, void *slot)
-{
-    void *symbol = dlsym(handle, name);
-    memcpy(slot, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static void open_library(void)
 {
-    void *handle = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+    void *handle = mt__open_shared("libdnnl.so.2");
     if (handle == NULL) {
         return;
     }
     bool all = true;
-#    define X(name) all = find_symbol(handle, #    name, &table.name) && all;
+#    define X(name) all = mt__find_symbol(handle, #    name, &table.name) && all;
     MT_ONEDNN_FUNCTIONS(X)
 #    undef X
     /* Of the OpenMP library that oneDNN was built with; a build without one has neither. */
-    bool openmp = find_symbol(handle, "omp_get_max_threads", &get_threads);
-    openmp = find_symbol(handle, "omp_set_num_threads", &set_threads) && openmp;
+    bool openmp = mt__find_symbol(handle, "omp_get_max_threads", &get_threads);
+    openmp = mt__find_symbol(handle, "omp_set_num_threads", &set_threads) && openmp;
     if (!openmp) {
         get_threads = NULL;
         set_threads = NULL;

@@ -17,10 +17,10 @@
 #include "kernels/onednn.h"
 #include "kernels/product_loops.h"
 #include "kernels/scratch.h"
+#include "kernels/shared_object.h"
 
 #include <mindtorch/status.h>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -63,24 +63,17 @@ static struct blas {
 static pthread_once_t blas_once = PTHREAD_ONCE_INIT;
 static _Atomic(bool) blas_refused;
 
-static bool find_symbol(void *handle, const char *name, void *slot)
-{
-    void *symbol = dlsym(handle, name);
-    memcpy(slot, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static void open_blas(void)
 {
-    void *handle = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    blas.here = handle != NULL && find_symbol(handle, "cblas_sgemm", &blas.sgemm) &&
-                find_symbol(handle, "cblas_dgemm", &blas.dgemm) &&
-                find_symbol(handle, "cblas_sgemv", &blas.sgemv) &&
-                find_symbol(handle, "cblas_dgemv", &blas.dgemv) &&
-                find_symbol(handle, "cblas_sdot", &blas.sdot) &&
-                find_symbol(handle, "cblas_ddot", &blas.ddot) &&
-                find_symbol(handle, "openblas_get_num_threads", &blas.get_threads) &&
-                find_symbol(handle, "openblas_set_num_threads", &blas.set_threads);
+    void *handle = mt__open_shared("libopenblas.so.0");
+    blas.here = handle != NULL && mt__find_symbol(handle, "cblas_sgemm", &blas.sgemm) &&
+                mt__find_symbol(handle, "cblas_dgemm", &blas.dgemm) &&
+                mt__find_symbol(handle, "cblas_sgemv", &blas.sgemv) &&
+                mt__find_symbol(handle, "cblas_dgemv", &blas.dgemv) &&
+                mt__find_symbol(handle, "cblas_sdot", &blas.sdot) &&
+                mt__find_symbol(handle, "cblas_ddot", &blas.ddot) &&
+                mt__find_symbol(handle, "openblas_get_num_threads", &blas.get_threads) &&
+                mt__find_symbol(handle, "openblas_set_num_threads", &blas.set_threads);
 }
 
 bool mt__openblas_here(void)

@@ -148,6 +148,7 @@ set(MT_KERNEL_SOURCES
     src/kernels/pooling.c
     src/kernels/product.c
     src/kernels/scratch.c
+    src/kernels/shared_object.c
     src/kernels/sort_keys.c
     src/kernels/sort_rows.c
     src/kernels/strided.c

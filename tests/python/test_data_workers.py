@@ -512,6 +512,36 @@ class Ends(WorkerCase):
         del got
 
 
+class Windows(unittest.TestCase):
+    def window(self, in_order):
+        from mindtorch_v2.utils.data.loading.window import Window
+
+        made = Window(in_order)
+        self.assertEqual([made.ask() for _ in range(4)], [0, 1, 2, 3])
+        return made
+
+    def test_in_order(self):
+        window = self.window(True)
+        window.arrive(2, "c")
+        window.arrive(1, "b")
+        self.assertIsNone(window.ready())
+        window.drop(0)
+        self.assertEqual([window.give(window.ready()) for _ in range(2)], ["b", "c"])
+        self.assertIsNone(window.ready())
+        self.assertEqual(len(window), 1)
+        self.assertEqual(window.ask(), 4)  # numbers are not used again
+        window.arrive(3, None)
+        self.assertEqual((window.ready(), window.give(3), len(window)), (3, None, 1))
+
+    def test_as_they_come(self):
+        window = self.window(False)
+        self.assertIsNone(window.ready())
+        for number in (3, 2, 0):
+            window.arrive(number, str(number))
+        self.assertEqual([window.give(window.ready()) for _ in range(3)], ["0", "3", "2"])
+        self.assertEqual((window.ready(), len(window)), (None, 1))
+
+
 class UnderTheProfiler(WorkerCase):
     def test_annotations(self):
         from mindtorch_v2.profiler import profile

@@ -173,7 +173,7 @@ class TreeByHand(unittest.TestCase):
     def test_a_second_parent_is_refused(self):
         events = self.build(("a", 0, 0, 10), ("b", 0, 2, 3))
         with self.assertRaises(AssertionError):
-            events._populate_cpu_children()
+            events._build_tree()
 
     def test_backward_stacks(self):
         forward = FunctionEvent(1, "f", 1, 0, 5, sequence_nr=3, stack=["here"], input_shapes=[])

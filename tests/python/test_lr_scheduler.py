@@ -85,6 +85,42 @@ class Rates(unittest.TestCase):
         again = lrs.ExponentialLR(optimizer, 0.5, last_epoch=2)
         self.assertEqual((again.last_epoch, again.get_last_lr(), again.base_lrs), (3, [0.125], [1.0]))
 
+    def test_restarts_named_as_stepped(self):
+        """A named epoch is where the steps lead, at the ends of long periods too."""
+        for first, times in ((1, 3), (5, 2), (4, 1), (2, 5)):
+            stepped = lrs.CosineAnnealingWarmRestarts(make(), first, times)
+            named = lrs.CosineAnnealingWarmRestarts(make(), first, times)
+            for epoch in range(1, 400):
+                stepped.step()
+                named.step(epoch)
+                where = (first, times, epoch)
+                self.assertEqual((named.T_i, named.T_cur), (stepped.T_i, stepped.T_cur), where)
+                self.assertEqual(named.get_last_lr(), stepped.get_last_lr(), where)
+            named.step(first + 0.25)
+            self.assertEqual((named.T_i, named.T_cur), (first * times, 0.25))
+
+    def test_rules_of_others(self):
+        """A class of the user's: both rules, and the marks that say who asks."""
+
+        class Own(lrs.LRScheduler):
+            def get_lr(self):
+                asked.append((self._is_initial, self._get_lr_called_within_step))
+                return [group["lr"] / 2 for group in self.optimizer.param_groups]
+
+            def _get_closed_form_lr(self):
+                return [base / 2**self.last_epoch for base in self.base_lrs]
+
+        asked = []
+        scheduler = Own(make(8.0))
+        self.assertEqual(scheduler.get_last_lr(), [4.0])
+        scheduler.optimizer.step()
+        scheduler.step()
+        scheduler.get_lr()
+        self.assertEqual(asked, [(True, True), (False, True), (False, False)])
+        with self.assertWarnsRegex(UserWarning, "epoch parameter"):
+            scheduler.step(5)
+        self.assertEqual((scheduler.get_last_lr(), len(asked)), ([0.25], 3))
+
     def test_tensor_rate_keeps_its_identity(self):
         rate = torch.tensor(0.5)
         optimizer = optim.SGD([torch.zeros(1)], lr=rate)

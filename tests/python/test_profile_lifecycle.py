@@ -253,8 +253,8 @@ class Windows(Case):
 
     def test_step_count_is_erased_at_exit(self):
         with profile():
-            self.assertIn("ProfilerStep", KinetoStepTracker._step_dict)
-        self.assertNotIn("ProfilerStep", KinetoStepTracker._step_dict)
+            self.assertIn("ProfilerStep", KinetoStepTracker._counts)
+        self.assertNotIn("ProfilerStep", KinetoStepTracker._counts)
 
 
 class Toggle(Case):
@@ -693,7 +693,7 @@ class StepTracker(unittest.TestCase):
         self.assertEqual(tracker.increment_step("two"), start + 2)
         self.assertTrue(tracker.erase_step_count("one"))
         self.assertFalse(tracker.erase_step_count("one"))
-        tracker._step_dict["two"] += 3
+        tracker._counts["two"] += 3
         with self.assertWarnsRegex(UserWarning, "more than 1"):
             tracker.increment_step("two")
         tracker.erase_step_count("two")

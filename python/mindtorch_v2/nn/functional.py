@@ -418,12 +418,10 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return ops.rms_norm(input, normalized_shape, weight, eps)
 
 
-def _verify_batch_size(size):
-    count = size[0] if size else 0
-    for value in size[2:]:
-        count *= value
-    if count == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+def _refuse_single_values(sizes):
+    """(N, C, ...) with one value per channel: its variance is no estimate."""
+    if len(sizes) and sizes[0] * math.prod(sizes[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {sizes}")
 
 
 def batch_norm(
@@ -431,7 +429,7 @@ def batch_norm(
 ):
     """Mean 0 and variance 1 per channel over the batch (or by running_mean/var), then weight and bias."""
     if training:
-        _verify_batch_size(input.size())
+        _refuse_single_values(input.shape)
     return ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -439,9 +437,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Mean 0 and variance 1 over groups of channels, then weight and bias per channel."""
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
-    shape = list(input.shape)
     if num_groups > 0:
-        _verify_batch_size([shape[0] * shape[1] // num_groups, num_groups] + shape[2:])
+        batch, channels, *rest = input.shape
+        _refuse_single_values([batch * channels // num_groups, num_groups, *rest])
     return ops.group_norm(input, num_groups, weight, bias, eps)
 
 

@@ -12,28 +12,23 @@ __all__ = [
     "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
-_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+_CONVOLUTIONS = [f"conv{kind}{dims}d" for kind in ("", "_transpose") for dims in (1, 2, 3)]
+_GAINS = {
+    **dict.fromkeys(["linear", "sigmoid", *_CONVOLUTIONS], 1),
+    "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4,
+}  # fmt: skip
 
 
 def calculate_gain(nonlinearity, param=None):
     """By how much a nonlinearity shrinks the deviation, as the factor that makes up for it."""
-    if nonlinearity in _LINEAR or nonlinearity == "sigmoid":
-        return 1
-    if nonlinearity == "tanh":
-        return 5.0 / 3
-    if nonlinearity == "relu":
-        return math.sqrt(2.0)
-    if nonlinearity == "leaky_relu":
-        if param is None:
-            slope = 0.01
-        elif isinstance(param, (int, float)) and not isinstance(param, bool):
-            slope = param
-        else:
-            raise ValueError(f"negative_slope {param} not a valid number")
-        return math.sqrt(2.0 / (1 + slope**2))
-    if nonlinearity == "selu":
-        return 3.0 / 4
-    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    if nonlinearity in _GAINS:
+        return _GAINS[nonlinearity]
+    if nonlinearity != "leaky_relu":
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    slope = 0.01 if param is None else param
+    if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+        raise ValueError(f"negative_slope {param} not a valid number")
+    return math.sqrt(2.0 / (1 + slope**2))
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
@@ -152,14 +147,6 @@ def _calculate_fan_in_and_fan_out(tensor):
     return tensor.size(1) * field, tensor.size(0) * field
 
 
-def _calculate_correct_fan(tensor, mode):
-    name = mode.lower()
-    if name not in ("fan_in", "fan_out"):
-        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    return fan_in if name == "fan_in" else fan_out
-
-
 def xavier_uniform_(tensor, gain=1.0, generator=None):
     """Uniform, with the deviation gain * sqrt(2 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
@@ -173,6 +160,14 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
+def _kaiming_deviation(tensor, slope, mode, nonlinearity):
+    """gain / sqrt(fan), with the fan that the mode names."""
+    fans = dict(zip(("fan_in", "fan_out"), _calculate_fan_in_and_fan_out(tensor)))
+    if mode.lower() not in fans:
+        raise ValueError(f"Mode {mode} not supported, please use one of {list(fans)}")
+    return calculate_gain(nonlinearity, slope) / math.sqrt(fans[mode.lower()])
+
+
 def _nothing_to_do(tensor):
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
@@ -184,8 +179,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     """Uniform, with the deviation gain / sqrt(fan)."""
     if _nothing_to_do(tensor):
         return tensor
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
-    bound = math.sqrt(3.0) * std
+    bound = math.sqrt(3.0) * _kaiming_deviation(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -193,8 +187,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     """Normal, with the deviation gain / sqrt(fan)."""
     if _nothing_to_do(tensor):
         return tensor
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
-    return normal_(tensor, 0.0, std, generator)
+    return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor, gain=1, generator=None):

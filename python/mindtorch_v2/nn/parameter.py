@@ -7,17 +7,20 @@ from mindtorch_v2 import Tensor
 __all__ = ["Parameter", "Buffer"]
 
 
-class _ParameterMeta(type(Tensor)):
-    """isinstance(x, Parameter) also holds for tensors of other classes that say so by `_is_param`."""
+class _KnownByMark(type(Tensor)):
+    """isinstance(x, cls) also holds for tensors of other classes that carry the mark of cls, an attribute."""
 
     def __instancecheck__(cls, instance):
-        if type.__instancecheck__(cls, instance):
+        if super().__instancecheck__(instance):
             return True
-        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+        mark = cls.__dict__.get("_mark")  # a subclass has none: its instances are really of it
+        return mark is not None and isinstance(instance, Tensor) and bool(getattr(instance, mark, False))
 
 
-class Parameter(Tensor, metaclass=_ParameterMeta):
+class Parameter(Tensor, metaclass=_KnownByMark):
     """A tensor that is a module's parameter: it appears in parameters() and needs a gradient."""
+
+    _mark = "_is_param"
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
@@ -36,6 +39,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
 
+    __str__ = __repr__
+
     def __reduce_ex__(self, protocol):
         state = {key: value for key, value in self.__dict__.items() if key != "_backward_hooks"}
         return _rebuild_parameter, (type(self), self.data, self.requires_grad, state)
@@ -48,15 +53,10 @@ def _rebuild_parameter(cls, data, requires_grad, state):
     return parameter
 
 
-class _BufferMeta(type(Tensor)):
-    def __instancecheck__(cls, instance):
-        if type.__instancecheck__(cls, instance):
-            return True
-        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
-
-
-class Buffer(Tensor, metaclass=_BufferMeta):
+class Buffer(Tensor, metaclass=_KnownByMark):
     """A tensor that a module registers as a buffer when it is assigned."""
+
+    _mark = "_is_buffer"
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:

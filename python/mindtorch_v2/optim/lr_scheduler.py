@@ -142,7 +142,7 @@ class MultiStepLR(_Curve):
         super().__init__(optimizer, last_epoch)
 
     def _next(self, epoch, lr, base):
-        times = self.milestones[epoch]
+        times = self.milestones.get(epoch, 0)
         return lr * self.gamma**times if times else lr
 
     def _at(self, epoch, base):

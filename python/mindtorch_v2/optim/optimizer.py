@@ -19,31 +19,72 @@ from ..utils.hooks import RemovableHandle
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 
-class _RequiredParameter:
-    """Stands in `defaults` for what every group must say itself."""
+class _Word:
+    """A value that is only itself."""
+
+    def __init__(self, text):
+        self.text = text
 
     def __repr__(self):
-        return "<required parameter>"
+        return self.text
 
 
-required = _RequiredParameter()
+required = _Word("<required parameter>")  # stands in `defaults` for what every group must say itself
 
-_global_optimizer_pre_hooks = OrderedDict()
-_global_optimizer_post_hooks = OrderedDict()
+
+class _Hooks:
+    """Hooks by their moment, such as "before step"; each moment has an ordered dict, for its handles."""
+
+    def __init__(self):
+        self._at = defaultdict(OrderedDict)
+
+    def add(self, moment, hook, first=False):
+        """A handle that removes the hook again."""
+        hooks = self._at[moment]
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        if first:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def at(self, moment):
+        """The hooks of a moment, in their order."""
+        hooks = self._at.get(moment)
+        return hooks.values() if hooks else ()
+
+    def replace(self, moment, optimizer, value):
+        """Shows a value to the hooks of a moment, any of which may return another one."""
+        for hook in self.at(moment):
+            other = hook(optimizer, value)
+            value = value if other is None else other
+        return value
+
+
+_everywhere = _Hooks()  # for all optimizers
 
 
 def register_optimizer_step_pre_hook(hook):
     """Calls hook(optimizer, args, kwargs) before each step of every optimizer."""
-    handle = RemovableHandle(_global_optimizer_pre_hooks)
-    _global_optimizer_pre_hooks[handle.id] = hook
-    return handle
+    return _everywhere.add("before step", hook)
 
 
 def register_optimizer_step_post_hook(hook):
     """Calls hook(optimizer, args, kwargs) after each step of every optimizer."""
-    handle = RemovableHandle(_global_optimizer_post_hooks)
-    _global_optimizer_post_hooks[handle.id] = hook
-    return handle
+    return _everywhere.add("after step", hook)
+
+
+def _ask_hooks(optimizer, step, args, kwargs):
+    """The arguments of a step, after the hooks before it."""
+    for hook in chain(_everywhere.at("before step"), optimizer._optimizer_hooks.at("before step")):
+        given = hook(optimizer, args, kwargs)
+        if given is None:
+            continue
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise RuntimeError(
+                f"{step} must return None or a tuple of (new_args, new_kwargs), but got {given}."
+            )
+        args, kwargs = given
+    return args, kwargs
 
 
 def _is_foreign_array(value):
@@ -67,8 +108,7 @@ class Optimizer:
 
     def __init__(self, params, defaults):
         self.defaults = defaults
-        self._make_hooks()
-        self._patch_step_function()
+        self._prepare()
         if isinstance(params, torch.Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -84,12 +124,6 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    def _make_hooks(self):
-        for when in ("step_pre", "step_post", "state_dict_pre", "state_dict_post"):
-            setattr(self, f"_optimizer_{when}_hooks", OrderedDict())
-        self._optimizer_load_state_dict_pre_hooks = OrderedDict()
-        self._optimizer_load_state_dict_post_hooks = OrderedDict()
-
     # ---- the profile's rows ----
 
     @staticmethod
@@ -97,40 +131,29 @@ class Optimizer:
         """A step() that shows as "Optimizer.step#<class>.step" and runs the hooks around itself."""
 
         @functools.wraps(func)
-        def wrapper(*args, **kwargs):
-            self = args[0]
-            self._opt_called = True  # for lr_scheduler's advice
-            token = _begin(f"Optimizer.step#{type(self).__name__}.step")
+        def stepping(*args, **kwargs):
+            optimizer = args[0]
+            optimizer._opt_called = True  # for lr_scheduler's advice
+            token = _begin(f"Optimizer.step#{type(optimizer).__name__}.step")
             try:
-                for hook in chain(
-                    _global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()
-                ):
-                    result = hook(self, args, kwargs)
-                    if result is None:
-                        continue
-                    if not isinstance(result, tuple) or len(result) != 2:
-                        raise RuntimeError(
-                            f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                        )
-                    args, kwargs = result
-                out = func(*args, **kwargs)
-                for hook in chain(
-                    self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()
-                ):
-                    hook(self, args, kwargs)
-                return out
+                args, kwargs = _ask_hooks(optimizer, func, args, kwargs)
+                loss = func(*args, **kwargs)
+                for hook in chain(optimizer._optimizer_hooks.at("after step"), _everywhere.at("after step")):
+                    hook(optimizer, args, kwargs)
+                return loss
             finally:
                 _end(token)
 
-        wrapper.hooked = True
-        return wrapper
+        stepping.hooked = True
+        return stepping
 
-    def _patch_step_function(self):
-        """Makes the class's own step() a profiled one; once for each class."""
+    def _prepare(self):
+        """What is not part of an optimizer's state: its hooks, and that its class's step() is profiled."""
         cls = type(self)
-        self._zero_grad_profile_name = f"Optimizer.zero_grad#{cls.__name__}.zero_grad"
         if not getattr(cls.step, "hooked", False):
             cls.step = self.profile_hook_step(cls.step)
+        if "_optimizer_hooks" not in self.__dict__:
+            self._optimizer_hooks = _Hooks()
 
     # ---- groups ----
 
@@ -218,7 +241,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Takes the gradients away, or sets them to zero."""
-        token = _begin(self._zero_grad_profile_name)
+        token = _begin(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
         try:
             for group in self.param_groups:
                 for p in group["params"]:
@@ -231,36 +254,29 @@ class Optimizer:
 
     # ---- hooks ----
 
-    def _register(self, hooks, hook, prepend=False):
-        handle = RemovableHandle(hooks)
-        hooks[handle.id] = hook
-        if prepend:
-            hooks.move_to_end(handle.id, last=False)
-        return handle
-
     def register_step_pre_hook(self, hook):
         """hook(optimizer, args, kwargs) before each step; may return (new_args, new_kwargs)."""
-        return self._register(self._optimizer_step_pre_hooks, hook)
+        return self._optimizer_hooks.add("before step", hook)
 
     def register_step_post_hook(self, hook):
         """hook(optimizer, args, kwargs) after each step."""
-        return self._register(self._optimizer_step_post_hooks, hook)
+        return self._optimizer_hooks.add("after step", hook)
 
     def register_state_dict_pre_hook(self, hook, prepend=False):
         """hook(optimizer) before state_dict()."""
-        return self._register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+        return self._optimizer_hooks.add("before saving", hook, prepend)
 
     def register_state_dict_post_hook(self, hook, prepend=False):
         """hook(optimizer, state_dict) after state_dict(); may return another one."""
-        return self._register(self._optimizer_state_dict_post_hooks, hook, prepend)
+        return self._optimizer_hooks.add("after saving", hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook, prepend=False):
         """hook(optimizer, state_dict) before load_state_dict(); may return another one."""
-        return self._register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+        return self._optimizer_hooks.add("before loading", hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook, prepend=False):
         """hook(optimizer) after load_state_dict()."""
-        return self._register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+        return self._optimizer_hooks.add("after loading", hook, prepend)
 
     # ---- state in and out ----
 
@@ -269,7 +285,7 @@ class Optimizer:
 
         The tensors are the optimizer's own, not copies.
         """
-        for hook in self._optimizer_state_dict_pre_hooks.values():
+        for hook in self._optimizer_hooks.at("before saving"):
             hook(self)
         numbers = {}
         groups = []
@@ -283,20 +299,11 @@ class Optimizer:
             numbers[id(key)] if isinstance(key, torch.Tensor) else key: value
             for key, value in self.state.items()
         }
-        result = {"state": state, "param_groups": groups}
-        for hook in self._optimizer_state_dict_post_hooks.values():
-            changed = hook(self, result)
-            if changed is not None:
-                result = changed
-        return result
+        return self._optimizer_hooks.replace("after saving", self, {"state": state, "param_groups": groups})
 
     def load_state_dict(self, state_dict):
         """Takes over what state_dict() of such an optimizer gave, from torch as well."""
-        state_dict = state_dict.copy()
-        for hook in self._optimizer_load_state_dict_pre_hooks.values():
-            changed = hook(self, state_dict)
-            if changed is not None:
-                state_dict = changed
+        state_dict = self._optimizer_hooks.replace("before loading", self, state_dict.copy())
         saved_groups = deepcopy(state_dict["param_groups"])
         if len(self.param_groups) != len(saved_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -322,7 +329,7 @@ class Optimizer:
             else:
                 state[key] = value
         self.__setstate__({"state": state, "param_groups": saved_groups})
-        for hook in self._optimizer_load_state_dict_post_hooks.values():
+        for hook in self._optimizer_hooks.at("after loading"):
             hook(self)
 
     def _cast(self, param, value, key=None):
@@ -346,9 +353,7 @@ class Optimizer:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        if "_optimizer_step_pre_hooks" not in self.__dict__:
-            self._make_hooks()
-        self._patch_step_function()
+        self._prepare()
         self.defaults.setdefault("differentiable", False)
 
     def _setdefaults(self, **options):

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks around modules' calls: those of all modules, and how one call runs them."""
+"""Hooks around modules' calls: those of all modules, and how one call runs them.
+
+Hooks of all modules stand in two tables, id -> _Hook: AROUND_CALLS, which Module.__call__ asks whether there
+is any, and AT_REGISTRATION. A module's own stand in dicts of the module that are named after the moment,
+`_forward_pre_hooks` and so on; for a call they become _Hooks too, so that there is one kind to run.
+"""
 
 import warnings
 from collections import OrderedDict
@@ -19,134 +24,163 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
-_global_forward_pre_hooks = OrderedDict()
-_global_forward_hooks = OrderedDict()
-_global_forward_hooks_always_called = OrderedDict()
-_global_forward_hooks_with_kwargs = OrderedDict()
-_global_backward_pre_hooks = OrderedDict()
-_global_backward_hooks = OrderedDict()
-_global_buffer_registration_hooks = OrderedDict()
-_global_module_registration_hooks = OrderedDict()
-_global_parameter_registration_hooks = OrderedDict()
+AROUND_CALLS = OrderedDict()  # moments: forward_pre, forward, backward_pre, backward
+AT_REGISTRATION = OrderedDict()  # moments: parameter, buffer, module
 
 
-def _add_global(hooks, hook):
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
+class _Hook:
+    """A function, when it runs, and how it wants to be called."""
+
+    __slots__ = ("always", "moment", "run", "with_kwargs")
+
+    def __init__(self, moment, run, with_kwargs=False, always=False):
+        self.moment = moment
+        self.run = run
+        self.with_kwargs = with_kwargs  # it is given the keyword arguments too
+        self.always = always  # it runs even if the call fails
+
+
+def _add(table, *hook):
+    handle = RemovableHandle(table)
+    table[handle.id] = _Hook(*hook)
     return handle
 
 
 def register_module_buffer_registration_hook(hook):
     """hook(module, name, buffer) runs at every register_buffer; what it returns replaces the buffer."""
-    return _add_global(_global_buffer_registration_hooks, hook)
+    return _add(AT_REGISTRATION, "buffer", hook)
 
 
 def register_module_module_registration_hook(hook):
     """hook(module, name, submodule) runs at every add_module."""
-    return _add_global(_global_module_registration_hooks, hook)
+    return _add(AT_REGISTRATION, "module", hook)
 
 
 def register_module_parameter_registration_hook(hook):
     """hook(module, name, parameter) runs at every register_parameter."""
-    return _add_global(_global_parameter_registration_hooks, hook)
+    return _add(AT_REGISTRATION, "parameter", hook)
 
 
 def register_module_forward_pre_hook(hook):
     """hook(module, args) runs before every module's forward."""
-    return _add_global(_global_forward_pre_hooks, hook)
+    return _add(AROUND_CALLS, "forward_pre", hook)
 
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """hook(module, args, output) runs after every module's forward."""
-    handle = RemovableHandle(
-        _global_forward_hooks,
-        extra_dict=[_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called],
-    )
-    _global_forward_hooks[handle.id] = hook
-    if with_kwargs:
-        _global_forward_hooks_with_kwargs[handle.id] = True
-    if always_call:
-        _global_forward_hooks_always_called[handle.id] = True
-    return handle
+    return _add(AROUND_CALLS, "forward", hook, with_kwargs, always_call)
 
 
 def register_module_full_backward_pre_hook(hook):
     """hook(module, grad_output) runs before every module's gradients are computed."""
-    return _add_global(_global_backward_pre_hooks, hook)
+    return _add(AROUND_CALLS, "backward_pre", hook)
 
 
 def register_module_full_backward_hook(hook):
     """hook(module, grad_input, grad_output) runs when every module's gradients are known."""
-    return _add_global(_global_backward_hooks, hook)
+    return _add(AROUND_CALLS, "backward", hook)
 
 
-def _run_forward_hook(module, hook, with_kwargs, args, kwargs, result):
-    changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
-    return result if changed is None else changed
+def registered(kind, module, name, value):
+    """What the hooks make of a value that is about to become the module's."""
+    for hook in tuple(AT_REGISTRATION.values()):
+        if hook.moment == kind:
+            changed = hook.run(module, name, value)
+            value = value if changed is None else changed
+    return value
+
+
+def _hooks_at(moment, module):
+    """(id, hook) of a moment as they are now: those of all modules, then the module's own."""
+    owned, name = module.__dict__, f"_{moment}_hooks"
+    with_kwargs, always = owned.get(name + "_with_kwargs", ()), owned.get(name + "_always_called", ())
+    return [(key, hook) for key, hook in AROUND_CALLS.items() if hook.moment == moment] + [
+        (key, _Hook(moment, run, key in with_kwargs, key in always)) for key, run in owned[name].items()
+    ]
+
+
+class _Call:
+    """One call of a module, as far as it got."""
+
+    __slots__ = ("args", "kwargs", "module", "ran", "result")
+
+    def __init__(self, module, args, kwargs):
+        self.module, self.args, self.kwargs = module, args, kwargs
+        self.result = None
+        self.ran = set()  # ids of the forward hooks that began
+
+    def before(self):
+        """Forward pre-hooks: what they return are new arguments."""
+        for _, hook in _hooks_at("forward_pre", self.module):
+            if not hook.with_kwargs:
+                changed = hook.run(self.module, self.args)
+                if changed is not None:
+                    self.args = changed if isinstance(changed, tuple) else (changed,)
+                continue
+            changed = hook.run(self.module, self.args, self.kwargs)
+            if changed is None:
+                continue
+            if not isinstance(changed, tuple) or len(changed) != 2:
+                raise RuntimeError(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got "
+                    f"{changed}."
+                )
+            self.args, self.kwargs = changed
+
+    def watch_inputs(self):
+        """Puts the backward hooks into the graph; None if there are none."""
+        after, before = (
+            tuple(hook.run for _, hook in _hooks_at(moment, self.module))
+            for moment in ("backward", "backward_pre")
+        )
+        if not after and not before:
+            return None
+        watch = BackwardHook(self.module, after, before)
+        self.args = watch.watch_inputs(self.args)
+        return watch
+
+    def show_result(self, key, hook):
+        """Runs a forward hook: what it returns is the new result."""
+        self.ran.add(key)
+        extra = (self.kwargs,) if hook.with_kwargs else ()
+        changed = hook.run(self.module, self.args, *extra, self.result)
+        if changed is not None:
+            self.result = changed
+
+    def failed(self):
+        """Forward hooks with always_call that did not run yet. Their own exceptions are warnings."""
+        for key, hook in _hooks_at("forward", self.module):
+            if not hook.always or key in self.ran:
+                continue
+            try:
+                self.show_result(key, hook)
+            except Exception as error:  # noqa: BLE001 - the first exception is the one to raise
+                kind = "global module" if key in AROUND_CALLS else "module"
+                warnings.warn(
+                    f"{kind} forward hook with ``always_call=True`` raised an exception that was silenced "
+                    f"as another error was raised in forward: {error}",
+                    stacklevel=3,
+                )
 
 
 def call_with_hooks(module, args, kwargs):
-    """forward with all hooks around it; those of all modules first."""
-    called = set()  # ids of forward hooks that ran: always_call runs the others if one fails
-    result = None
+    """forward with all hooks around it."""
+    call = _Call(module, args, kwargs)
     try:
-        for hook_id, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
-            if hook_id in module._forward_pre_hooks_with_kwargs:  # ids are unique in the process
-                changed = hook(module, args, kwargs)
-                if changed is not None:
-                    if not isinstance(changed, tuple) or len(changed) != 2:
-                        raise RuntimeError(
-                            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but "
-                            f"got {changed}."
-                        )
-                    args, kwargs = changed
-            else:
-                changed = hook(module, args)
-                if changed is not None:
-                    args = changed if isinstance(changed, tuple) else (changed,)
-        backward = None
-        after = (*_global_backward_hooks.values(), *module._backward_hooks.values())
-        before = (*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values())
-        if after or before:
-            backward = BackwardHook(module, after, before)
-            args = backward.watch_inputs(args)
-        result = module.forward(*args, **kwargs)
-        for hook_id, hook in tuple(_global_forward_hooks.items()):
-            called.add(hook_id)
-            with_kwargs = hook_id in _global_forward_hooks_with_kwargs
-            result = _run_forward_hook(module, hook, with_kwargs, args, kwargs, result)
-        for hook_id, hook in tuple(module._forward_hooks.items()):
-            called.add(hook_id)
-            with_kwargs = hook_id in module._forward_hooks_with_kwargs
-            result = _run_forward_hook(module, hook, with_kwargs, args, kwargs, result)
-        if backward is not None:
-            if not isinstance(result, (Tensor, tuple)):
-                warnings.warn(
-                    "For backward hooks to be called, module output should be a Tensor or a tuple of "
-                    f"Tensors but received {type(result)}",
-                    stacklevel=3,
-                )
-            result = backward.watch_outputs(result)
-        return result
+        call.before()
+        watch = call.watch_inputs()
+        call.result = module.forward(*call.args, **call.kwargs)
+        for key, hook in _hooks_at("forward", module):
+            call.show_result(key, hook)
+        if watch is None:
+            return call.result
+        if not isinstance(call.result, (Tensor, tuple)):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
+                f"received {type(call.result)}",
+                stacklevel=3,
+            )
+        return watch.watch_outputs(call.result)
     except Exception:
-        _run_always_called(module, called, args, kwargs, result)
+        call.failed()
         raise
-
-
-def _run_always_called(module, called, args, kwargs, result):
-    """After an exception: hooks with always_call that did not run. Their own exceptions are warnings."""
-    for hooks, wanted, with_kwargs in (
-        (_global_forward_hooks, _global_forward_hooks_always_called, _global_forward_hooks_with_kwargs),
-        (module._forward_hooks, module._forward_hooks_always_called, module._forward_hooks_with_kwargs),
-    ):
-        for hook_id, hook in tuple(hooks.items()):
-            if hook_id in wanted and hook_id not in called:
-                try:
-                    result = _run_forward_hook(module, hook, hook_id in with_kwargs, args, kwargs, result)
-                except Exception as error:  # noqa: BLE001 - the first exception is the one to raise
-                    kind = "global module" if hooks is _global_forward_hooks else "module"
-                    warnings.warn(
-                        f"{kind} forward hook with ``always_call=True`` raised an exception that was "
-                        f"silenced as another error was raised in forward: {error}",
-                        stacklevel=3,
-                    )

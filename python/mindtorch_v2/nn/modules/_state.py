@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """state_dict and load_state_dict: a module's tensors by path."""
 
-import functools
-import itertools
 import warnings
-import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
@@ -14,7 +11,7 @@ from mindtorch_v2 import Tensor
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
 
-_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
+_EXTRA = "_extra_state"  # the key of what get_extra_state gives
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -28,37 +25,27 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-class _WrappedHook:
-    """A hook that is given its module first, without keeping the module alive."""
+class _Report:
+    """What load_state_dict found wrong, in all modules together."""
 
-    def __init__(self, hook, module=None):
-        self.hook = hook
-        functools.update_wrapper(self, hook)
-        self.with_module = module is not None
-        self.module = weakref.ref(module) if module is not None else None
+    def __init__(self):
+        self.missing, self.unexpected, self.errors = [], [], []
 
-    def __call__(self, *args, **kwargs):
-        if not self.with_module:
-            return self.hook(*args, **kwargs)
-        module = self.module()
-        if module is None:
-            raise RuntimeError("You are trying to call the hook of a dead Module!")
-        return self.hook(module, *args, **kwargs)
+    def keys(self):
+        """The lists themselves: hooks may change them."""
+        return _IncompatibleKeys(self.missing, self.unexpected)
 
-    def __getstate__(self):
-        state = {"hook": self.hook, "with_module": self.with_module}
-        if self.with_module:
-            state["module"] = self.module()
-        return state
-
-    def __setstate__(self, state):
-        self.hook = state["hook"]
-        self.with_module = state["with_module"]
-        self.module = None
-        if self.with_module:
-            if state["module"] is None:
-                raise RuntimeError("You are trying to revive the hook of a dead Module!")
-            self.module = weakref.ref(state["module"])
+    def refuse(self, owner, strict):
+        """RuntimeError with everything that was wrong; keys count only if strict."""
+        lines = []
+        for what, keys in (("Missing", self.missing), ("Unexpected", self.unexpected)):
+            if strict and keys:
+                listed = ", ".join(f'"{key}"' for key in keys)
+                lines.append(f"{what} key(s) in state_dict: {listed}. ")
+        lines += self.errors
+        if lines:
+            listed = "\n\t".join(lines)
+            raise RuntimeError(f"Error(s) in loading state_dict for {owner}:\n\t{listed}")
 
 
 class StatefulModule:
@@ -97,15 +84,18 @@ class StatefulModule:
         self._state_dict_pre_hooks[handle.id] = hook
         return handle
 
+    def _saved_tensors(self):
+        """(name, tensor) of the module's own that belong into state_dict."""
+        for owned, left_out in ((self._parameters, ()), (self._buffers, self._non_persistent_buffers_set)):
+            for name, tensor in owned.items():
+                if tensor is not None and name not in left_out:
+                    yield name, tensor
+
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name, parameter in self._parameters.items():
-            if parameter is not None:
-                destination[prefix + name] = parameter if keep_vars else parameter.detach()
-        for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        for name, tensor in self._saved_tensors():
+            destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if type(self).get_extra_state is not StatefulModule.get_extra_state:
-            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
+            destination[prefix + _EXTRA] = self.get_extra_state()
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         """All parameters and persistent buffers by path; they share memory with the module's."""
@@ -144,8 +134,12 @@ class StatefulModule:
         return destination
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        handle = RemovableHandle(self._load_state_dict_pre_hooks)
-        self._load_state_dict_pre_hooks[handle.id] = _WrappedHook(hook, self if with_module else None)
+        # Which hooks want the module is noted beside them: a hook bound to it would keep it alive.
+        wanting = self._load_state_dict_pre_hooks_with_module
+        handle = RemovableHandle(self._load_state_dict_pre_hooks, extra_dict=wanting)
+        self._load_state_dict_pre_hooks[handle.id] = hook
+        if with_module:
+            wanting[handle.id] = True
         return handle
 
     def register_load_state_dict_pre_hook(self, hook):
@@ -161,41 +155,28 @@ class StatefulModule:
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ):
-        for hook in self._load_state_dict_pre_hooks.values():
-            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        left_out = self._non_persistent_buffers_set
-        persistent = {name: buffer for name, buffer in self._buffers.items() if name not in left_out}
+        told = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        for key, hook in self._load_state_dict_pre_hooks.items():
+            hook(*((self,) if key in self._load_state_dict_pre_hooks_with_module else ()), *told)
+        wanted = dict(self._saved_tensors())
         assign = local_metadata.get("assign_to_params_buffers", False)
-        for name, own in itertools.chain(self._parameters.items(), persistent.items()):
-            if own is None:
-                continue
-            key = prefix + name
-            if key in state_dict:
-                self._load_one(name, own, key, state_dict[key], assign, error_msgs)
-            elif strict:
-                missing_keys.append(key)
-        extra_key = prefix + _EXTRA_STATE_KEY_SUFFIX
-        if type(self).set_extra_state is not StatefulModule.set_extra_state:
-            if extra_key in state_dict:
-                self.set_extra_state(state_dict[extra_key])
-            elif strict:
-                missing_keys.append(extra_key)
-        elif strict and extra_key in state_dict:
-            unexpected_keys.append(extra_key)
-        if strict:
-            self._collect_unexpected(state_dict, prefix, extra_key, persistent, unexpected_keys)
-
-    def _collect_unexpected(self, state_dict, prefix, extra_key, persistent, unexpected_keys):
+        for name, own in wanted.items():
+            if prefix + name in state_dict:
+                self._load_one(name, own, prefix + name, state_dict[prefix + name], assign, error_msgs)
+        has_extra = prefix + _EXTRA in state_dict
+        takes_extra = type(self).set_extra_state is not StatefulModule.set_extra_state
+        if has_extra and takes_extra:
+            self.set_extra_state(state_dict[prefix + _EXTRA])
+        if not strict:
+            return
+        names = [*wanted, _EXTRA] if takes_extra else wanted
+        missing_keys += [prefix + name for name in names if prefix + name not in state_dict]
+        if has_extra and not takes_extra:
+            unexpected_keys.append(prefix + _EXTRA)
         for key in state_dict:
-            if not key.startswith(prefix) or key == extra_key:
-                continue
-            rest = key[len(prefix) :].split(".", 1)
-            if len(rest) > 1:
-                if rest[0] not in self._modules:
-                    unexpected_keys.append(key)
-            elif not (
-                self._parameters.get(rest[0]) is not None or persistent.get(rest[0]) is not None
-            ):
+            name, below, _ = key.removeprefix(prefix).partition(".")
+            known = name in self._modules if below else name in wanted or name == _EXTRA
+            if key.startswith(prefix) and not known:
                 unexpected_keys.append(key)
 
     def _load_one(self, name, own, key, value, assign, error_msgs):
@@ -214,64 +195,50 @@ class StatefulModule:
             )
             return
         try:
-            with torch.no_grad():
-                if not assign:
+            if not assign:
+                with torch.no_grad():
                     own.copy_(value)
-                    return
-            if isinstance(own, Parameter):
-                if not isinstance(value, Parameter):
-                    value = Parameter(value, requires_grad=own.requires_grad)
-                else:
-                    value.requires_grad_(own.requires_grad)
+                return
+            if isinstance(value, Parameter) and isinstance(own, Parameter):
+                value.requires_grad_(own.requires_grad)
+            elif isinstance(own, Parameter):
+                value = Parameter(value, requires_grad=own.requires_grad)
             setattr(self, name, value)
         except Exception as error:  # noqa: BLE001 - all of them are reported together
             action = "swapping" if assign else "copying"
             error_msgs.append(
                 f'While {action} the parameter named "{key}", whose dimensions in the model are '
-                f'{own.size()} and '
-                f"whose dimensions in the checkpoint are {value.size()}, an exception occurred : "
-                f"{error.args}."
+                f"{own.size()} and whose dimensions in the checkpoint are {value.size()}, an exception "
+                f"occurred : {error.args}."
             )
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies values by path; returns what was missing and what was too much (errors if strict)."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        missing_keys, unexpected_keys, error_msgs = [], [], []
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)  # modules may add to it
         if metadata is not None:
             state_dict._metadata = metadata
+        report = _Report()
+        self._load_with_children(state_dict, "", metadata or {}, assign, report)
+        report.refuse(type(self).__name__, strict)
+        return report.keys()
 
-        def load(module, local, prefix):
-            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local_metadata = dict(local_metadata, assign_to_params_buffers=True)
-            module._load_from_state_dict(
-                local, prefix, local_metadata, True, missing_keys, unexpected_keys, error_msgs
-            )
-            for name, child in module._modules.items():
-                if child is not None:
-                    child_prefix = prefix + name + "."
-                    load(child, {k: v for k, v in local.items() if k.startswith(child_prefix)}, child_prefix)
-            incompatible = _IncompatibleKeys(missing_keys, unexpected_keys)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, incompatible) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are notexpected to "
-                        "return new values, if incompatible_keys need to be modified,it should be done "
-                        "inplace."
-                    )
-
-        load(self, state_dict, "")
-        if strict:
-            if unexpected_keys:
-                listed = ", ".join(f'"{key}"' for key in unexpected_keys)
-                error_msgs.insert(0, f"Unexpected key(s) in state_dict: {listed}. ")
-            if missing_keys:
-                listed = ", ".join(f'"{key}"' for key in missing_keys)
-                error_msgs.insert(0, f"Missing key(s) in state_dict: {listed}. ")
-        if error_msgs:
-            listed = "\n\t".join(error_msgs)
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
-        return _IncompatibleKeys(missing_keys, unexpected_keys)
+    def _load_with_children(self, state_dict, prefix, metadata, assign, report):
+        local_metadata = metadata.get(prefix[:-1], {})
+        if assign:
+            local_metadata = {**local_metadata, "assign_to_params_buffers": True}
+        lists = (report.missing, report.unexpected, report.errors)
+        self._load_from_state_dict(state_dict, prefix, local_metadata, True, *lists)
+        for name, child in self._modules.items():
+            if child is not None:
+                path = f"{prefix}{name}."
+                below = {key: value for key, value in state_dict.items() if key.startswith(path)}
+                child._load_with_children(below, path, metadata, assign, report)
+        for hook in self._load_state_dict_post_hooks.values():
+            if hook(self, report.keys()) is not None:
+                raise AssertionError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are notexpected to return "
+                    "new values, if incompatible_keys need to be modified,it should be done inplace."
+                )

@@ -9,7 +9,7 @@ from itertools import islice
 from mindtorch_v2 import Tensor
 
 from ..parameter import Parameter
-from .module import Module, _addindent, _typename
+from .module import Module, _typename
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -190,7 +190,7 @@ class ModuleList(Module):
         lines = []
         for first, last, text in runs:
             head = f"({first}): " if first == last else f"({first}-{last}): {last - first + 1} x "
-            lines.append(_addindent(head + text, 2))
+            lines.append((head + text).replace("\n", "\n  "))
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 
     def insert(self, index, module):

@@ -55,13 +55,16 @@ class PixelShuffle(Module):
         return f"upscale_factor={self.upscale_factor}"
 
 
-class _ConstantPadNd(Module):
+class _Frame(Module):
+    """A value around the last `_dims` dimensions. padding: one width, or one for each end, the last
+    dimension's first."""
+
     __constants__ = ["padding", "value"]
-    _sides = 0
+    _dims: int
 
     def __init__(self, padding, value):
         super().__init__()
-        self.padding = (padding,) * self._sides if isinstance(padding, int) else tuple(padding)
+        self.padding = (padding,) * (2 * self._dims) if isinstance(padding, int) else tuple(padding)
         self.value = value
 
     def forward(self, input):
@@ -71,33 +74,31 @@ class _ConstantPadNd(Module):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPadNd):
+class _ZeroFrame:
+    """A frame of zeros: the value is not for the caller to choose."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self):
+        return str(self.padding)
+
+
+class ConstantPad1d(_Frame):
     """Adds a value on both ends of the last dimension."""
 
-    _sides = 2
+    _dims = 1
 
 
-class ConstantPad2d(_ConstantPadNd):
+class ConstantPad2d(_Frame):
     """Adds a value around the last two dimensions."""
 
-    _sides = 4
+    _dims = 2
 
 
-class ZeroPad1d(ConstantPad1d):
+class ZeroPad1d(_ZeroFrame, ConstantPad1d):
     """Adds zeros on both ends of the last dimension."""
 
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self):
-        return f"{self.padding}"
-
-
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_ZeroFrame, ConstantPad2d):
     """Adds zeros around the last two dimensions."""
-
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self):
-        return f"{self.padding}"

@@ -23,16 +23,7 @@ from ...utils.hooks import RemovableHandle
 from ..parameter import Buffer, Parameter
 from . import _call_hooks
 from ._call_hooks import *  # noqa: F403
-from ._call_hooks import (
-    _global_backward_hooks,
-    _global_backward_pre_hooks,
-    _global_buffer_registration_hooks,
-    _global_forward_hooks,
-    _global_forward_pre_hooks,
-    _global_module_registration_hooks,
-    _global_parameter_registration_hooks,
-    call_with_hooks,
-)
+from ._call_hooks import AROUND_CALLS, call_with_hooks, registered
 from ._state import StatefulModule, _IncompatibleKeys  # noqa: F401 - torch has it here
 
 __all__ = ["Module", *_call_hooks.__all__]
@@ -46,13 +37,6 @@ def _typename(value):
         return value.type()
     cls = value if isinstance(value, type) else type(value)
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _addindent(text, spaces):
-    lines = text.split("\n")
-    if len(lines) == 1:
-        return text
-    return "\n".join([lines[0]] + [" " * spaces + line for line in lines[1:]])
 
 
 class Module(StatefulModule):
@@ -78,6 +62,7 @@ class Module(StatefulModule):
         state["_state_dict_hooks"] = OrderedDict()
         state["_state_dict_pre_hooks"] = OrderedDict()
         state["_load_state_dict_pre_hooks"] = OrderedDict()
+        state["_load_state_dict_pre_hooks_with_module"] = OrderedDict()
         state["_load_state_dict_post_hooks"] = OrderedDict()
         state["_modules"] = {}
 
@@ -94,10 +79,7 @@ class Module(StatefulModule):
             or self._forward_pre_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
-            or _global_forward_hooks
-            or _global_forward_pre_hooks
-            or _global_backward_hooks
-            or _global_backward_pre_hooks
+            or AROUND_CALLS
         ):
             if not _scopes_active():
                 return self.forward(*args, **kwargs)
@@ -174,11 +156,7 @@ class Module(StatefulModule):
             super().__setattr__(name, value)
 
     def _set_module(self, modules, name, value):
-        for hook in _global_module_registration_hooks.values():
-            result = hook(self, name, value)
-            if result is not None:
-                value = result
-        modules[name] = value
+        modules[name] = registered("module", self, name, value)
 
     def _set_buffer(self, name, value, is_buffer):
         if value is not None and not isinstance(value, Tensor):
@@ -194,11 +172,7 @@ class Module(StatefulModule):
         if name not in self._buffers:
             self.register_buffer(name, value, persistent)
             return
-        for hook in _global_buffer_registration_hooks.values():
-            result = hook(self, name, value)
-            if result is not None:
-                value = result
-        self._buffers[name] = value
+        self._buffers[name] = registered("buffer", self, name, value)
 
     def __delattr__(self, name):
         if name in self._parameters:
@@ -228,6 +202,7 @@ class Module(StatefulModule):
             "_state_dict_hooks",
             "_state_dict_pre_hooks",
             "_load_state_dict_pre_hooks",
+            "_load_state_dict_pre_hooks_with_module",
             "_load_state_dict_post_hooks",
             "_backward_pre_hooks",
         ):
@@ -258,11 +233,7 @@ class Module(StatefulModule):
                 f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None "
                 "required)"
             )
-        for hook in _global_buffer_registration_hooks.values():
-            result = hook(self, name, tensor)
-            if result is not None:
-                tensor = result
-        self._buffers[name] = tensor
+        self._buffers[name] = registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -285,10 +256,7 @@ class Module(StatefulModule):
                     f"created explicitly. To express '{name}' as a function of another Tensor, compute the "
                     "value in the forward() method."
                 )
-            for hook in _global_parameter_registration_hooks.values():
-                result = hook(self, name, param)
-                if result is not None:
-                    param = result
+            param = registered("parameter", self, name, param)
         self._parameters[name] = param
 
     def add_module(self, name, module):
@@ -354,19 +322,6 @@ class Module(StatefulModule):
 
     # ---- walking ----
 
-    def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
-        seen = set()
-        pairs = [(prefix, self)]
-        if recurse:
-            pairs = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-        for path, module in pairs:
-            for name, value in get_members_fn(module):
-                if value is None or value in seen:
-                    continue
-                if remove_duplicate:
-                    seen.add(value)
-                yield path + ("." if path else "") + name, value
-
     def parameters(self, recurse=True):
         """This module's parameters, and with `recurse` those of all modules below it."""
         for _, parameter in self.named_parameters(recurse=recurse):
@@ -374,9 +329,7 @@ class Module(StatefulModule):
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """(path, parameter) of each parameter."""
-        yield from self._named_members(
-            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
-        )
+        yield from _owned_tensors(self, "_parameters", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
         """This module's buffers, and with `recurse` those of all modules below it."""
@@ -385,9 +338,7 @@ class Module(StatefulModule):
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """(path, buffer) of each buffer."""
-        yield from self._named_members(
-            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
-        )
+        yield from _owned_tensors(self, "_buffers", prefix, recurse, remove_duplicate)
 
     def children(self):
         """The modules directly below."""
@@ -613,16 +564,24 @@ class Module(StatefulModule):
 
     def __repr__(self):
         extra = self.extra_repr()
-        extra_lines = extra.split("\n") if extra else []
-        child_lines = [f"({name}): {_addindent(repr(module), 2)}" for name, module in self._modules.items()]
-        lines = extra_lines + child_lines
-        text = self._get_name() + "("
-        if lines:
-            if len(extra_lines) == 1 and not child_lines:
-                text += extra_lines[0]
-            else:
-                text += "\n  " + "\n  ".join(lines) + "\n"
-        return text + ")"
+        if not self._modules and "\n" not in extra:
+            return f"{self._get_name()}({extra})"
+        lines = extra.split("\n") if extra else []
+        lines += [f"({name}): {module!r}".replace("\n", "\n  ") for name, module in self._modules.items()]
+        return "\n  ".join([self._get_name() + "(", *lines]) + "\n)"
+
+
+def _owned_tensors(root, kind, prefix, recurse, once):
+    """(path, tensor) of what stands in the modules' dicts `kind`; `once`: a tensor at its first path only."""
+    walk = root.named_modules(prefix=prefix, remove_duplicate=once) if recurse else ((prefix, root),)
+    seen = {}  # by id, and kept: an id is only one tensor's as long as the tensor lives
+    for path, module in walk:
+        start = path + "." if path else ""
+        for name, tensor in getattr(module, kind).items():
+            if tensor is not None and id(tensor) not in seen:
+                if once:
+                    seen[id(tensor)] = tensor
+                yield start + name, tensor
 
 
 def _remove_from(name, *owners):

@@ -52,12 +52,9 @@ class Embedding(Module):
 
     def reset_parameters(self):
         init.normal_(self.weight)
-        self._fill_padding_idx_with_zero()
-
-    def _fill_padding_idx_with_zero(self):
         if self.padding_idx is not None:
             with torch.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+                init.constant_(self.weight[self.padding_idx], 0)
 
     def forward(self, input):
         return F.embedding(

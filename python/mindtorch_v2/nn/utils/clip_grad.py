@@ -10,14 +10,14 @@ from mindtorch_v2 import Tensor
 from ..._C import ops
 
 
-def _as_list(tensors):
-    if isinstance(tensors, Tensor):
-        return [tensors]
-    is_generator = isinstance(tensors, types.GeneratorType)
-    tensors = list(tensors)
-    if is_generator and not tensors:
+def _gradients(parameters, told=False):
+    """The gradients that there are; `told`: a generator without parameters is a mistake to warn of."""
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    known = list(parameters)
+    if told and not known and isinstance(parameters, types.GeneratorType):
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
-    return tensors
+    return [parameter.grad for parameter in known if parameter.grad is not None]
 
 
 def _by_kind(tensors):
@@ -50,10 +50,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
-    """Scales the gradients by max_norm / total_norm where that is below one."""
-    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+def _scale(grads, max_norm, total_norm, foreach):
     if not grads:
         return
     with torch.no_grad():
@@ -68,12 +65,16 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
                 grad.mul_(here)
 
 
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales the gradients by max_norm / total_norm where that is below one."""
+    _scale(_gradients(parameters), max_norm, total_norm, foreach)
+
+
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales all gradients so that their norm together is at most max_norm; gives the norm before."""
-    parameters = _as_list(parameters)
-    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    grads = _gradients(parameters, told=True)
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
-    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    _scale(grads, max_norm, total, foreach)
     return total
 
 
@@ -90,9 +91,8 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Cuts every gradient's elements to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
-    grads = [parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None]
     with torch.no_grad():
-        for same in _by_kind(grads):
+        for same in _by_kind(_gradients(parameters, told=True)):
             if foreach is not False:
                 ops._foreach_clamp_min_(same, -clip_value)
                 ops._foreach_clamp_max_(same, clip_value)

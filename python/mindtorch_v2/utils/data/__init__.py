@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.utils.data: data sets, samplers, and the loader that makes batches of them."""
 
-from . import _utils  # noqa: F401 (a documented way to collate)
-from .collating import default_collate, default_convert
+from ._utils.collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (
     ChainDataset,

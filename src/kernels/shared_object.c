@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening libraries, see shared_object.h.
+ */
+#include "kernels/shared_object.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&opening);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&opening);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+void *mt__open_shared(const char *name)
+{
+    (void)pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&opening);
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    pthread_mutex_unlock(&opening);
+    return handle;
+}
+
+bool mt__find_symbol(void *handle, const char *name, void *slot)
+{
+    void *symbol = dlsym(handle, name);
+    memcpy(slot, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
