@@ -59,6 +59,32 @@ class Hooks(unittest.TestCase):
         m(torch.ones(1))
         self.assertEqual(log, [1])
 
+    def test_hooks_added_during_a_call_wait_for_the_next(self):
+        m, log = Doubles(), []
+
+        def adds(module, *args):
+            log.append("all")
+            module.register_forward_hook(lambda *args: log.append("own"))
+
+        handles = [module_file.register_module_forward_hook(adds)]
+        try:
+            m(torch.ones(1))
+        finally:
+            handles.pop().remove()
+        self.assertEqual(log, ["all"])
+        m(torch.ones(1))
+        self.assertEqual(log, ["all", "own"])
+        self.assertFalse(module_file.AROUND_CALLS)
+
+    def test_always_called_with_the_arguments_of_the_hooks_that_ran(self):
+        m, seen = Doubles(), []
+        m.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+        m.register_forward_pre_hook(lambda module, args: 1 / 0)
+        m.register_forward_hook(lambda module, args, out: seen.append((args[0].item(), out)),
+                                always_call=True)
+        self.assertRaises(ZeroDivisionError, m, torch.ones(1))
+        self.assertEqual(seen, [(2.0, None)])
+
     def test_handle_as_context(self):
         m, log = Doubles(), []
         with m.register_forward_hook(lambda *args: log.append(1)):

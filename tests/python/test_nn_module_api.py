@@ -13,6 +13,13 @@ from mindtorch_v2 import nn
 from mindtorch_v2.nn.modules import module as module_file
 
 
+LOADED = []
+
+
+def note_load(*args):
+    LOADED.append(args)
+
+
 class Net(nn.Module):
     """Two layers, a buffer in state_dict and one that is not."""
 
@@ -208,8 +215,9 @@ class Parameters(unittest.TestCase):
         self.assertIs(type(p.data), torch.Tensor)
 
     def test_printed(self):
-        self.assertEqual(repr(nn.Parameter(torch.ones(1))),
-                         "Parameter containing:\ntensor([1.], requires_grad=True)")
+        for printed in (repr, str, "{}".format):
+            self.assertEqual(printed(nn.Parameter(torch.ones(1))),
+                             "Parameter containing:\ntensor([1.], requires_grad=True)")
 
     def test_copies(self):
         p = nn.Parameter(torch.ones(2), requires_grad=False)
@@ -519,6 +527,24 @@ class StateDicts(unittest.TestCase):
         gc.collect()
         self.assertIsNone(gone())
         handle.remove()
+
+    def test_a_load_hook_is_given_the_module_that_loads(self):
+        m = nn.Linear(1, 1)
+        LOADED.clear()
+        with_it = m.register_load_state_dict_pre_hook(note_load)
+        without = m._register_load_state_dict_pre_hook(note_load)
+        for each in (m, copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+            each.load_state_dict(m.state_dict())
+            self.assertIs(LOADED[0][0], each)
+            self.assertEqual([len(args) for args in LOADED], [8, 7])
+            LOADED.clear()
+        with_it.remove()
+        m.load_state_dict(m.state_dict())
+        self.assertEqual([len(args) for args in LOADED], [7])
+        without.remove()
+        m.load_state_dict(m.state_dict())
+        self.assertEqual(len(LOADED), 1)
+        LOADED.clear()
 
     def test_a_failing_copy_is_reported(self):
         m = nn.Linear(1, 1)

@@ -502,6 +502,29 @@ class Attention(Compared):
             (ValueError, "must be greater than 0", lambda: nn.MultiheadAttention(0, 2)),
         ):
             self.assertRaisesRegex(kind, words, call)
+        weight, one, static = Z(24, 8), Z(1, 1, 8), Z(4, 7, 4)
+
+        def called(bias_k=None, bias_v=None, weight=weight, **given):
+            return nn.functional.multi_head_attention_forward(
+                q, q, q, 8, 2, weight, None, bias_k, bias_v, False, 0.0, Z(8, 8), None, **given)
+
+        self.assertEqual(called(static_k=static, static_v=static)[1].shape, (2, 5, 7))
+        for words, call in (
+            ("bias_k is set but bias_v is None", lambda: called(one)),
+            ("bias_v is set but bias_k is None", lambda: called(None, one)),
+            ("bias cannot be added to static key", lambda: called(one, one, static_k=static)),
+            ("bias cannot be added to static value", lambda: called(one, one, static_v=static)),
+            (r"expecting static_k.size\(0\) of 4, but got 3", lambda: called(static_k=static[:3])),
+            (r"expecting static_v.size\(2\) of 4, but got 3", lambda: called(static_v=static[:, :, :3])),
+            (r"key_padded_mask.shape\[1\] to be 6, but got 7",
+             lambda: called(one, one, key_padding_mask=Z(2, 6))),
+            ("use_separate_proj_weight is False but in_proj_weight is None", lambda: called(weight=None)),
+            ("use_separate_proj_weight is True but q_proj_weight is None",
+             lambda: called(use_separate_proj_weight=True)),
+            (r"expecting key weights shape of \(8, 8\), but got torch.Size\(\[8, 7\]\)",
+             lambda: called(use_separate_proj_weight=True, q_proj_weight=Z(8, 8), k_proj_weight=Z(8, 7))),
+        ):
+            self.assertRaisesRegex(AssertionError, words, call)
         with self.assertWarnsRegex(UserWarning, "mismatched key_padding_mask and attn_mask"):
             m(q, q, q, attn_mask=Z(5, 5), key_padding_mask=Z(2, 5, dtype=torch.bool))
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks around modules' calls: those of all modules, and how one call runs them.
 
-Hooks of all modules stand in two tables, id -> _Hook: AROUND_CALLS, which Module.__call__ asks whether there
-is any, and AT_REGISTRATION. A module's own stand in dicts of the module that are named after the moment,
-`_forward_pre_hooks` and so on; for a call they become _Hooks too, so that there is one kind to run.
+Hooks of all modules stand in two tables: AROUND_CALLS, which Module.__call__ asks whether there is any, and
+AT_REGISTRATION. Both are id -> (moment, hook, with_kwargs, always): when it runs, whether it is given the
+keyword arguments too, and whether it runs even if the call fails. A module's own stand in dicts of the module
+that are named after the moment, `_forward_pre_hooks` and so on.
 """
 
 import warnings
@@ -28,21 +29,16 @@ AROUND_CALLS = OrderedDict()  # moments: forward_pre, forward, backward_pre, bac
 AT_REGISTRATION = OrderedDict()  # moments: parameter, buffer, module
 
 
-class _Hook:
-    """A function, when it runs, and how it wants to be called."""
-
-    __slots__ = ("always", "moment", "run", "with_kwargs")
-
-    def __init__(self, moment, run, with_kwargs=False, always=False):
-        self.moment = moment
-        self.run = run
-        self.with_kwargs = with_kwargs  # it is given the keyword arguments too
-        self.always = always  # it runs even if the call fails
+# Where a module keeps its own hooks of a moment, and the ids of those that want something special.
+_OWN = {
+    moment: (f"_{moment}_hooks", f"_{moment}_hooks_with_kwargs", f"_{moment}_hooks_always_called")
+    for moment in ("forward_pre", "forward", "backward_pre", "backward")
+}
 
 
-def _add(table, *hook):
+def _add(table, moment, hook, with_kwargs=False, always=False):
     handle = RemovableHandle(table)
-    table[handle.id] = _Hook(*hook)
+    table[handle.id] = (moment, hook, with_kwargs, always)
     return handle
 
 
@@ -83,20 +79,23 @@ def register_module_full_backward_hook(hook):
 
 def registered(kind, module, name, value):
     """What the hooks make of a value that is about to become the module's."""
-    for hook in tuple(AT_REGISTRATION.values()):
-        if hook.moment == kind:
-            changed = hook.run(module, name, value)
+    for moment, hook, *_ in tuple(AT_REGISTRATION.values()):
+        if moment == kind:
+            changed = hook(module, name, value)
             value = value if changed is None else changed
     return value
 
 
-def _hooks_at(moment, module):
-    """(id, hook) of a moment as they are now: those of all modules, then the module's own."""
-    owned, name = module.__dict__, f"_{moment}_hooks"
-    with_kwargs, always = owned.get(name + "_with_kwargs", ()), owned.get(name + "_always_called", ())
-    return [(key, hook) for key, hook in AROUND_CALLS.items() if hook.moment == moment] + [
-        (key, _Hook(moment, run, key in with_kwargs, key in always)) for key, run in owned[name].items()
-    ]
+def _hooks_at(wanted, module):
+    """(id, hook, with_kwargs, always) of a moment as they are now: of all modules, then the module's own."""
+    found = []
+    if AROUND_CALLS:
+        found = [(key, *rest) for key, (moment, *rest) in AROUND_CALLS.items() if moment == wanted]
+    owned, (hooks, with_kwargs, always) = module.__dict__, _OWN[wanted]
+    if owned[hooks]:
+        with_kwargs, always = owned.get(with_kwargs, ()), owned.get(always, ())
+        found += [(key, hook, key in with_kwargs, key in always) for key, hook in owned[hooks].items()]
+    return found
 
 
 class _Call:
@@ -111,13 +110,13 @@ class _Call:
 
     def before(self):
         """Forward pre-hooks: what they return are new arguments."""
-        for _, hook in _hooks_at("forward_pre", self.module):
-            if not hook.with_kwargs:
-                changed = hook.run(self.module, self.args)
+        for _, hook, with_kwargs, _ in _hooks_at("forward_pre", self.module):
+            if not with_kwargs:
+                changed = hook(self.module, self.args)
                 if changed is not None:
                     self.args = changed if isinstance(changed, tuple) else (changed,)
                 continue
-            changed = hook.run(self.module, self.args, self.kwargs)
+            changed = hook(self.module, self.args, self.kwargs)
             if changed is None:
                 continue
             if not isinstance(changed, tuple) or len(changed) != 2:
@@ -129,31 +128,28 @@ class _Call:
 
     def watch_inputs(self):
         """Puts the backward hooks into the graph; None if there are none."""
-        after, before = (
-            tuple(hook.run for _, hook in _hooks_at(moment, self.module))
-            for moment in ("backward", "backward_pre")
-        )
+        after, before = _hooks_at("backward", self.module), _hooks_at("backward_pre", self.module)
         if not after and not before:
             return None
-        watch = BackwardHook(self.module, after, before)
+        watch = BackwardHook(self.module, [hook for _, hook, *_ in after], [hook for _, hook, *_ in before])
         self.args = watch.watch_inputs(self.args)
         return watch
 
-    def show_result(self, key, hook):
+    def show_result(self, key, hook, with_kwargs):
         """Runs a forward hook: what it returns is the new result."""
         self.ran.add(key)
-        extra = (self.kwargs,) if hook.with_kwargs else ()
-        changed = hook.run(self.module, self.args, *extra, self.result)
+        given = (self.args, self.kwargs) if with_kwargs else (self.args,)
+        changed = hook(self.module, *given, self.result)
         if changed is not None:
             self.result = changed
 
     def failed(self):
         """Forward hooks with always_call that did not run yet. Their own exceptions are warnings."""
-        for key, hook in _hooks_at("forward", self.module):
-            if not hook.always or key in self.ran:
+        for key, hook, with_kwargs, always in _hooks_at("forward", self.module):
+            if not always or key in self.ran:
                 continue
             try:
-                self.show_result(key, hook)
+                self.show_result(key, hook, with_kwargs)
             except Exception as error:  # noqa: BLE001 - the first exception is the one to raise
                 kind = "global module" if key in AROUND_CALLS else "module"
                 warnings.warn(
@@ -170,8 +166,8 @@ def call_with_hooks(module, args, kwargs):
         call.before()
         watch = call.watch_inputs()
         call.result = module.forward(*call.args, **call.kwargs)
-        for key, hook in _hooks_at("forward", module):
-            call.show_result(key, hook)
+        for key, hook, with_kwargs, _ in _hooks_at("forward", module):
+            call.show_result(key, hook, with_kwargs)
         if watch is None:
             return call.result
         if not isinstance(call.result, (Tensor, tuple)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a batch is: from a request to a batch.
 
-    requests(): an index, a list of indices, or for a data set without indices as many None
+    a request: an index, a list of indices, or None in their place for a data set that has none
     Plan.open(): a function from a request to its batch
 """
 
