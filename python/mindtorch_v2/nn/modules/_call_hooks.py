@@ -163,8 +163,11 @@ def call_with_hooks(module, args, kwargs):
     """forward with all hooks around it."""
     call = _Call(module, args, kwargs)
     try:
-        call.before()
-        watch = call.watch_inputs()
+        watch = None
+        if AROUND_CALLS or module._forward_pre_hooks:
+            call.before()
+        if AROUND_CALLS or module._backward_hooks or module._backward_pre_hooks:
+            watch = call.watch_inputs()
         call.result = module.forward(*call.args, **call.kwargs)
         for key, hook, with_kwargs, _ in _hooks_at("forward", module):
             call.show_result(key, hook, with_kwargs)
