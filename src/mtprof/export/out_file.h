@@ -17,11 +17,13 @@
 #include <stdint.h>
 
 typedef struct mtprof__out_file {
-    int fd;         /* -1: closed */
-    char *name;     /* as the caller gave it, for messages */
-    char *path;     /* where it will stand */
-    char *beside;   /* where it is written; NULL: at the path itself */
-    uint64_t bytes; /* written so far */
+    int fd;            /* -1: closed */
+    char *name;        /* as the caller gave it, for messages */
+    char *path;        /* where it will stand */
+    char *beside;      /* where it is written; NULL: at the path itself */
+    uint64_t bytes;    /* written so far */
+    uint64_t reserved; /* room on the disk taken ahead of what is written, from the beginning */
+    bool as_it_comes;  /* no room can be taken ahead */
 } mtprof__out_file;
 
 /* Fails with EIO, ENOSPC, ENOMEM; then nothing is left to be done. direct: write the path itself.
