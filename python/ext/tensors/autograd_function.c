@@ -132,6 +132,9 @@ static int take_grads(function_context *ctx, PyObject *grads, mt_tensor **grads_
 static int on_backward(void *context, mt_function_call *call, mt_tensor *const *grads_out,
                        size_t n_outputs, mt_tensor **grads_in, size_t n_inputs)
 {
+    if (!Py_IsInitialized()) { /* as in autograd_hooks.c */
+        return mt_fail(MT_ECALLBACK, "backward(): the interpreter has ended");
+    }
     PyGILState_STATE state = PyGILState_Ensure();
     function_context *ctx = (function_context *)Py_NewRef(((late_object *)context)->object);
     ctx->call = call;

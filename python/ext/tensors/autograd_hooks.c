@@ -280,6 +280,9 @@ static int take_result(PyObject *hook, PyObject *result, const mt_tensor *given,
 /* With a gradient, or with the leaf (`replacement` NULL). */
 static int call_hook(const hook_context *context, mt_tensor *given, mt_tensor **replacement)
 {
+    if (!Py_IsInitialized()) { /* a daemon's backward that outlives the interpreter */
+        return mt_fail(MT_ECALLBACK, "backward(): the interpreter has ended");
+    }
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *hook = callable_of(context);
     int status = MT_OK;
