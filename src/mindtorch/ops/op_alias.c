@@ -108,15 +108,6 @@ int mt__run_mT(mt__call *call)
     return MT_OK;
 }
 
-int mt__run_reshape_as(mt__call *call)
-{
-    mt_tensor *other = mt__arg_tensor(call, 1);
-    mt_tensor *out = NULL;
-    MT_TRY(mt_reshape(mt__arg_tensor(call, 0), other->sizes, other->n_dims, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
-}
-
 /* The device is named only where it is another one: `to` shows the overload that torch takes. */
 int mt__run_type_as(mt__call *call)
 {

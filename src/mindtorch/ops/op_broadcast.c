@@ -30,22 +30,32 @@ int mt__run_broadcast_tensors(mt__call *call)
     return mt__result_each(call, spread, &shape);
 }
 
-int mt__run_expand_as(mt__call *call)
+/* ---- in the shape of another tensor ---- */
+
+typedef int reshaping(mt_tensor *self, const int64_t *sizes, size_t n_dims, mt_tensor **out);
+
+static int like_other(mt__call *call, reshaping *reshape)
 {
     mt_tensor *other = mt__arg_tensor(call, 1);
     mt_tensor *out = NULL;
-    MT_TRY(mt_expand(mt__arg_tensor(call, 0), other->sizes, other->n_dims, &out));
+    MT_TRY(reshape(mt__arg_tensor(call, 0), other->sizes, other->n_dims, &out));
     mt__give(call, 0, out);
     return MT_OK;
 }
 
+int mt__run_expand_as(mt__call *call)
+{
+    return like_other(call, mt_expand);
+}
+
 int mt__run_view_as(mt__call *call)
 {
-    mt_tensor *other = mt__arg_tensor(call, 1);
-    mt_tensor *out = NULL;
-    MT_TRY(mt_view(mt__arg_tensor(call, 0), other->sizes, other->n_dims, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return like_other(call, mt_view);
+}
+
+int mt__run_reshape_as(mt__call *call)
+{
+    return like_other(call, mt_reshape);
 }
 
 int mt__run_pad(mt__call *call)

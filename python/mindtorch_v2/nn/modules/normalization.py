@@ -15,6 +15,13 @@ def _shape_of(normalized_shape):
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
+def _ones_and_zeros(weight, bias):
+    """Where scale and shift begin: they change nothing."""
+    init.ones_(weight)
+    if bias is not None:
+        init.zeros_(bias)
+
+
 class LayerNorm(Module):
     """Mean 0 and variance 1 over the last dimensions, then weight and bias."""
 
@@ -40,9 +47,7 @@ class LayerNorm(Module):
 
     def reset_parameters(self):
         if self.elementwise_affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+            _ones_and_zeros(self.weight, self.bias)
 
     def forward(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -108,9 +113,7 @@ class GroupNorm(Module):
 
     def reset_parameters(self):
         if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+            _ones_and_zeros(self.weight, self.bias)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
