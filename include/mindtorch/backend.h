@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a device must offer. Version 0: memory, copies, streams, kernels. A backend sees this header
- * and nothing else of the runtime; the runtime never follows a device pointer.
+ * What a device must offer: one versioned struct of functions. A backend sees this header and
+ * nothing else of the runtime, and the runtime never follows a device pointer. The host is a
+ * backend too. An accelerator's is registered by the program, or is a shared object that the
+ * runtime opens (mt_backend_load).
  *
  * B1 Sizes, types and overlaps are checked before a kernel is called. What only the data can tell
  *    (an index out of range) the kernel reports.
- * B2 Everything is ordered by its stream; stream NULL is the device's default stream. Only
- *    `synchronize` and copies to the host wait.
+ * B2 Work on one stream is done in the order of its calls; stream NULL is the device's default
+ *    stream, and streams do not wait for each other unless stream_wait says so. Calls return when
+ *    the work is queued. Only the functions that say so wait.
  * B3 A kernel that is missing (NULL) is MT_ENOTSUP with its name, never a wrong result.
+ * B4 What a call points to (sizes, strides, ints, scalars, the call itself) is the caller's again
+ *    when the call returns. Device memory stays allocated until the stream has passed the work.
+ * B5 A failure that shows after the call has returned is kept and reported once, by the next
+ * function that waits on that device; work queued behind it is done all the same. A device that is
+ * lost fails every call from then on with MT_EDEVICE. B6 Any thread may call any function. After
+ * fork() a child may free what it has; everything else fails with MT_EDEVICE. B7 Work whose call
+ * has a correlation is told to the sink with that number exactly once, when it is done, also when
+ * it failed; work without one is not told. Telling never makes the host wait.
  */
 #ifndef MINDTORCH_BACKEND_H
 #define MINDTORCH_BACKEND_H
@@ -16,10 +27,13 @@
 #include <mindtorch/status.h>
 #include <mindtorch/value.h>
 
+#include <stdbool.h>
+#include <stddef.h>
+
 MT_BEGIN_DECLS
 
 enum {
-    MT_BACKEND_VERSION = 0
+    MT_BACKEND_VERSION = 1
 };
 
 /** What kernels there are; kernels.def says what each takes. */
@@ -51,40 +65,165 @@ typedef struct mt_kernel_call {
     uint32_t n_tensors;
     uint32_t n_ints;
     uint32_t n_scalars;
-    uint32_t reserved;
+    uint32_t device; /**< index of the device, for the default stream */
     const mt_array *tensors;
     const int64_t *ints;
     const mt_scalar *scalars;
+    uint64_t correlation; /**< B7; 0: not recorded */
 } mt_kernel_call;
 
-typedef struct mt_stream mt_stream; /**< the backend's own */
+/** The backend's own. */
+typedef struct mt_backend_stream mt_backend_stream;
+typedef struct mt_backend_event mt_backend_event;
 
-typedef int mt_kernel_fn(void *context, mt_stream *stream, const mt_kernel_call *call);
+/** Host kernels get stream NULL. */
+typedef int mt_kernel_fn(void *context, mt_backend_stream *stream, const mt_kernel_call *call);
 
 typedef enum mt_copy {
     MT_COPY_WITHIN,    /**< on one device */
     MT_COPY_TO_DEVICE, /**< from host memory, which may be reused on return */
-    MT_COPY_TO_HOST    /**< the bytes are there on return */
+    MT_COPY_TO_HOST,   /**< waits: the bytes are there on return */
+    MT_COPY_PEER       /**< between devices of this backend; the stream is from_device's */
 } mt_copy;
 
-/** Functions return a status and may note a message with mt_fail(). */
+enum mt_copy_flag {
+    /** The host's memory came from host_allocate and stays as it is until the stream has passed the
+     * copy: the call does not wait. */
+    MT_COPY_PINNED = 1 << 0
+};
+
+/** Bytes to move; places do not overlap unless they are equal. */
+typedef struct mt_copy_call {
+    uint32_t struct_size;
+    uint32_t kind;              /**< mt_copy */
+    uint32_t flags;             /**< mt_copy_flag */
+    uint32_t device, to_device; /**< of the stream; where it goes (PEER) */
+    uint32_t reserved;
+    void *to;
+    const void *from;
+    uint64_t bytes;
+    uint64_t correlation; /**< B7 */
+} mt_copy_call;
+
+/** Bytes to fill with one value. */
+typedef struct mt_set_call {
+    uint32_t struct_size;
+    uint32_t device;
+    void *to;
+    uint64_t bytes;
+    uint32_t value; /**< 0 to 255 */
+    uint32_t reserved;
+    uint64_t correlation; /**< B7 */
+} mt_set_call;
+
+/** What a device is. */
+typedef struct mt_device_info {
+    uint32_t struct_size; /**< set by the caller */
+    uint32_t reserved;
+    char name[64]; /**< for people */
+    uint64_t total_bytes, free_bytes;
+} mt_device_info;
+
+enum mt_event_flag {
+    MT_EVENT_TIMING = 1 << 0 /**< event_elapsed will be asked */
+};
+
+/** Values as in mtprof's enum mtprof_activity_kind. */
+typedef enum mt_activity_kind {
+    MT_ACTIVITY_KERNEL = 0,
+    MT_ACTIVITY_COPY = 1,
+    MT_ACTIVITY_SET = 2
+} mt_activity_kind;
+
+/** A piece of work that was done. */
+typedef struct mt_activity {
+    uint32_t struct_size;
+    uint32_t kind;       /**< mt_activity_kind */
+    const char *name;    /**< "binary_add_f32", "Memcpy HtoD (Pageable -> Device)"; read before push
+                            returns */
+    uint64_t start, end; /**< on the backend's clock */
+    uint64_t correlation;
+    uint32_t device, stream; /**< index, number from stream_new (0: the default stream) */
+    uint64_t bytes;          /**< moved or set */
+} mt_activity;
+
+/** Where activities go. Both functions may be called from any thread. */
+typedef struct mt_activity_sink {
+    uint32_t struct_size;
+    uint32_t reserved;
+    void *context;
+    void (*push)(void *context, const mt_activity *activity);
+    void (*lost)(void *context, uint64_t count); /**< records that the backend could not keep */
+} mt_activity_sink;
+
+/**
+ * Functions return a status and may note a message with mt_fail(). (optional) ones may be NULL: a
+ * backend without streams has one queue a device, or none and everything is done on return.
+ */
 typedef struct mt_backend {
     uint32_t struct_size;
     uint32_t version; /**< MT_BACKEND_VERSION */
     const char *name; /**< "cpu", "sim" */
     void *context;    /**< first argument of all of these */
+
+    /* ---- devices ---- */
     uint32_t (*device_count)(void *context);
-    /** Memory in large pieces, aligned to 64 at least; the runtime's allocator divides them. */
-    int (*allocate)(void *context, uint32_t device, size_t bytes, void **out);
-    void (*release)(void *context, uint32_t device, void *memory, size_t bytes);
-    int (*copy)(void *context, mt_stream *stream, mt_copy kind, void *to, const void *from,
-                size_t bytes);
+    int (*device_info)(void *context, uint32_t device, mt_device_info *info);
+    /** Waits for all streams of the device. */
     int (*synchronize)(void *context, uint32_t device);
-    int (*stream_new)(void *context, uint32_t device, mt_stream **out); /**< NULL: no streams */
-    void (*stream_free)(void *context, mt_stream *stream);
-    int (*stream_synchronize)(void *context, mt_stream *stream);
+
+    /* ---- memory ---- */
+    /** In large pieces, aligned to 64 at least; the runtime's allocator divides them. MT_ENOMEM. */
+    int (*allocate)(void *context, uint32_t device, size_t bytes, void **out);
+    /** Nothing uses it any more: the runtime has waited. */
+    void (*release)(void *context, uint32_t device, void *memory, size_t bytes);
+    /** (optional) Host memory that copies can read and write by themselves. */
+    int (*host_allocate)(void *context, size_t bytes, void **out);
+    void (*host_release)(void *context, void *memory, size_t bytes);
+
+    /* ---- work ---- */
+    int (*copy)(void *context, mt_backend_stream *stream, const mt_copy_call *call);
+    int (*set)(void *context, mt_backend_stream *stream, const mt_set_call *call);
     mt_kernel_fn *const *kernels; /**< by mt_kernel */
     uint32_t n_kernels;
+    uint32_t reserved;
+
+    /* ---- streams and events: (optional), all or none ---- */
+    /** number: 1 and up, unique on the device; activities carry it. priority: lower goes first. */
+    int (*stream_new)(void *context, uint32_t device, uint32_t number, int32_t priority,
+                      mt_backend_stream **out);
+    void (*stream_free)(void *context, mt_backend_stream *stream);
+    /** device: whose default stream NULL is; here and below. */
+    int (*stream_query)(void *context, uint32_t device, mt_backend_stream *stream, bool *done);
+    int (*stream_synchronize)(void *context, uint32_t device,
+                              mt_backend_stream *stream); /* waits */
+    int (*event_new)(void *context, uint32_t device, uint32_t flags, mt_backend_event **out);
+    void (*event_free)(void *context, mt_backend_event *event);
+    /** The event stands for what is on the stream so far. Recorded again, it stands for that. */
+    int (*event_record)(void *context, uint32_t device, mt_backend_stream *stream,
+                        mt_backend_event *event);
+    /** An event that was never recorded is done. */
+    int (*event_query)(void *context, mt_backend_event *event, bool *done);
+    int (*event_synchronize)(void *context, mt_backend_event *event); /**< waits */
+    int (*event_elapsed)(void *context, mt_backend_event *from, mt_backend_event *to, double *ns);
+    /** What comes on the stream later waits for what the event stands for now. */
+    int (*stream_wait)(void *context, uint32_t device, mt_backend_stream *stream,
+                       mt_backend_event *event);
+
+    /* ---- records: (optional), all or none ---- */
+    /** From now on work with a correlation is told to the sink, which stays valid until the next
+     * activity_start. */
+    int (*activity_start)(void *context, const mt_activity_sink *sink);
+    /** No more work will have a correlation. What was queued is told still. */
+    void (*activity_stop)(void *context);
+    /** Waits until all work with a correlation was told, at most this long; MT_ERUNTIME if it was
+     * not. Does not report failures of the work. */
+    int (*activity_flush)(void *context, uint64_t timeout_ns);
+    /** The clock of activities, in nanoseconds, from any thread. */
+    uint64_t (*clock)(void *context);
+
+    /** (optional) Something of the backend's own, by name ("sim"); NULL: it has no such thing. */
+    const void *(*extension)(void *context, const char *name);
 } mt_backend;
 
 /**
@@ -93,6 +232,37 @@ typedef struct mt_backend {
  * missing function.
  */
 MT_API int mt_backend_register(mt_device_type type, const mt_backend *backend);
+
+/* ---- backends in shared objects ---- */
+
+/** What the runtime offers to a shared object, which therefore links against nothing of it. */
+typedef struct mt_backend_host {
+    uint32_t struct_size;
+    uint32_t version;      /**< MT_BACKEND_VERSION of the runtime */
+    const mt_backend *cpu; /**< its kernels work on host memory, from any thread */
+    int (*fail)(int status, const char *message); /**< mt_fail() */
+    const char *(*error_message)(void);           /**< mt_error_message() */
+    /** What the environment says of MINDTORCH_NPU_<name>; NULL: nothing. */
+    const char *(*setting)(const char *name);
+} mt_backend_host;
+
+/** The function that a shared object offers under the name "mt_backend_open": gives a backend, or a
+ * status and a message by host->fail. Called once in a process. */
+typedef int mt_backend_open_fn(const mt_backend_host *host, const mt_backend **out);
+
+/**
+ * Opens libmindtorch_<name>.so and makes it serve the accelerator. It is looked for in the folder
+ * that MINDTORCH_BACKENDS names, beside libmindtorch, and where the dynamic loader looks; a name
+ * with a slash is a file. The first question about accelerators does this for the name in
+ * MINDTORCH_NPU, so a program need not. MT_ERUNTIME says what went wrong.
+ */
+MT_API int mt_backend_load(const char *name);
+
+/** What the device is, and how much memory it has. Set info->struct_size. */
+MT_API int mt_device_info_of(mt_device device, mt_device_info *info);
+
+/** The extension of the backend that serves the type, NULL where there is none. */
+MT_API const void *mt_backend_extension(mt_device_type type, const char *name);
 
 MT_END_DECLS
 

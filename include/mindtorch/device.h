@@ -39,13 +39,16 @@ typedef struct mt_memory_stats {
     uint64_t releases;    /**< blocks given back since the start */
 } mt_memory_stats;
 
-/** How many devices of a type there are now; 0 where no backend serves it. */
+/** How many devices of a type there are now; 0 where no backend serves it. The first question about
+ * accelerators opens the backend that the environment names (backend.h): a program that wants them
+ * profiled asks before it starts a profile. */
 MT_API uint32_t mt_device_count(mt_device_type type);
 
 /** "cpu", "npu:0"; never NULL. */
 MT_API const char *mt_device_name(mt_device device);
 
-/** "cpu", "npu", "npu:1", "cuda" (the same as npu). MT_ERUNTIME names what it did not understand.
+/** "cpu", "npu" (the thread's current one), "npu:1", "cuda" (the same as npu). MT_ERUNTIME names
+ * what it did not understand.
  */
 MT_API int mt_device_parse(const char *text, mt_device *device);
 

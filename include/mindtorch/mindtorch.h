@@ -14,6 +14,7 @@
 #include <mindtorch/ops.h>
 #include <mindtorch/optim.h>
 #include <mindtorch/status.h>
+#include <mindtorch/stream.h>
 #include <mindtorch/tensor.h>
 #include <mindtorch/value.h>
 

@@ -461,7 +461,7 @@ static job job_of(const mt_kernel_call *call, const mt_array *q, const mt_array 
     };
 }
 
-int mt__host_attention(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_attention(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     const mt_array *t = call->tensors;
@@ -477,7 +477,8 @@ int mt__host_attention(void *context, mt_stream *stream, const mt_kernel_call *c
     return atomic_load_explicit(&j.status, memory_order_relaxed);
 }
 
-int mt__host_attention_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_attention_backward(void *context, mt_backend_stream *stream,
+                                const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     const mt_array *t = call->tensors;

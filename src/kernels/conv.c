@@ -147,7 +147,7 @@ static void clear(const mt_array *array)
     }
 }
 
-int mt__host_conv(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_conv(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     const mt_array *t = call->tensors;
@@ -164,7 +164,8 @@ int mt__host_conv(void *context, mt_stream *stream, const mt_kernel_call *call)
     return run_job(&j);
 }
 
-int mt__host_conv_backward_input(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_conv_backward_input(void *context, mt_backend_stream *stream,
+                                 const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     const mt_array *t = call->tensors;
@@ -181,7 +182,8 @@ int mt__host_conv_backward_input(void *context, mt_stream *stream, const mt_kern
     return run_job(&j);
 }
 
-int mt__host_conv_backward_weight(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_conv_backward_weight(void *context, mt_backend_stream *stream,
+                                  const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     const mt_array *t = call->tensors;

@@ -152,7 +152,7 @@ static int64_t integer_of(const mt_scalar *s)
     return fits ? (int64_t)s->of.real : 0;
 }
 
-int mt__host_gemm(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_gemm(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     const mt_array *c = &call->tensors[0];

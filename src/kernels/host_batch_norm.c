@@ -209,7 +209,7 @@ static int batch_norm(channels *ch, const mt_kernel_call *call)
     return MT_OK;
 }
 
-int mt__host_batch_norm(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_batch_norm(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -302,7 +302,8 @@ static int batch_norm_backward(channels *ch, const mt_kernel_call *call)
     return MT_OK;
 }
 
-int mt__host_batch_norm_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_batch_norm_backward(void *context, mt_backend_stream *stream,
+                                 const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

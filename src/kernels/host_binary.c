@@ -95,7 +95,7 @@ static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__lo
     return mt__pointwise(arrays, 3, loop, params, grain_of(call->code));
 }
 
-int mt__host_binary(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_binary(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

@@ -24,7 +24,7 @@ static uint32_t fill_bytes(void *const *arrays, int64_t n, const mt__loop_params
     return 0;
 }
 
-int mt__host_fill(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_fill(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -165,7 +165,7 @@ static void copy_same_type(mt__strided *it)
     mt__parallel_for(it->numel / it->sizes[0], grain < 1 ? 1 : grain, copy_rows, &work);
 }
 
-int mt__host_copy(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_copy(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

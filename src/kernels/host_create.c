@@ -40,7 +40,7 @@ static void write_range(void *context, int64_t begin, int64_t end, int64_t piece
     }
 }
 
-int mt__host_arange(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_arange(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -55,7 +55,7 @@ int mt__host_arange(void *context, mt_stream *stream, const mt_kernel_call *call
 
 /* ---- eye ---- */
 
-int mt__host_eye(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_eye(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *out = &call->tensors[0];
     const mt_scalar zero = {.kind = MT_KIND_INT};
@@ -130,7 +130,7 @@ static void write_triangle(void *context, int64_t begin, int64_t end, int64_t pi
     }
 }
 
-int mt__host_triangle(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_triangle(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

@@ -8,7 +8,8 @@
 
 #include <mindtorch/backend.h>
 
-#define MT_HOST_KERNEL(name) int mt__host_##name(void *, mt_stream *, const mt_kernel_call *)
+#define MT_HOST_KERNEL(name) \
+    int mt__host_##name(void *, mt_backend_stream *, const mt_kernel_call *)
 
 /* elementwise */
 MT_HOST_KERNEL(fill);

@@ -25,7 +25,7 @@ static int run(const char *name, const mt__lane_loops *loops, mt__lanes_job job,
     return mt__lanes_run(&job, tensors, dim);
 }
 
-int mt__host_softmax(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_softmax(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -36,7 +36,7 @@ int mt__host_softmax(void *context, mt_stream *stream, const mt_kernel_call *cal
         call->tensors, call->ints[0]);
 }
 
-int mt__host_softmax_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_softmax_backward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -65,21 +65,21 @@ static int run_running(const mt_kernel_call *call, uint32_t code)
                call->ints[0]);
 }
 
-int mt__host_cumsum(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_cumsum(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
     return run_running(call, 0);
 }
 
-int mt__host_cumprod(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_cumprod(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
     return run_running(call, 1);
 }
 
-int mt__host_reduce_index(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_reduce_index(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

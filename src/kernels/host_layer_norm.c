@@ -42,7 +42,7 @@ static void run_forward(void *context, int64_t begin, int64_t end, int64_t piece
     job->loops->layer(&job->norm, begin, end);
 }
 
-int mt__host_layer_norm(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_layer_norm(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -118,7 +118,8 @@ static int take_sums(backward *job, int64_t pieces)
     return MT_OK;
 }
 
-int mt__host_layer_norm_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_layer_norm_backward(void *context, mt_backend_stream *stream,
+                                 const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

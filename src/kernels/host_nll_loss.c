@@ -77,7 +77,7 @@ static double weight_of(const nll_rows *nll, int64_t class_index)
     return nll->weight->n_dims < 0 ? 1 : load(nll->weight, class_index * nll->weight->strides[0]);
 }
 
-int mt__host_nll_loss(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_nll_loss(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -138,7 +138,7 @@ static void clear(const mt_array *array)
     }
 }
 
-int mt__host_nll_loss_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_nll_loss_backward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

@@ -54,7 +54,7 @@ static const mt__step_loops *loops_of(const mt_kernel_call *call)
     return &MT_ISA_PICK(mt__steps)[call->tensors[0].dtype];
 }
 
-int mt__host_sgd(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_sgd(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -68,7 +68,7 @@ int mt__host_sgd(void *context, mt_stream *stream, const mt_kernel_call *call)
     return run("sgd", call, &step, loops_of(call)->sgd);
 }
 
-int mt__host_adam(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_adam(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -85,7 +85,7 @@ int mt__host_adam(void *context, mt_stream *stream, const mt_kernel_call *call)
     return run("adam", call, &step, loops_of(call)->adam);
 }
 
-int mt__host_rmsprop(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_rmsprop(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -98,7 +98,7 @@ int mt__host_rmsprop(void *context, mt_stream *stream, const mt_kernel_call *cal
     return run("rmsprop", call, &step, loops_of(call)->rmsprop);
 }
 
-int mt__host_adagrad(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_adagrad(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

@@ -134,7 +134,7 @@ static mt_dtype made_in(uint16_t code, uint32_t dtype)
     return dtype == MT_DTYPE_F64 ? MT_DTYPE_F64 : MT_DTYPE_F32;
 }
 
-int mt__host_random(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_random(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -207,7 +207,7 @@ static void drop(void *context, int64_t begin, int64_t end, int64_t piece)
     }
 }
 
-int mt__host_dropout(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_dropout(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -228,7 +228,7 @@ int mt__host_dropout(void *context, mt_stream *stream, const mt_kernel_call *cal
 
 /* ---- randperm ---- */
 
-int mt__host_randperm(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_randperm(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

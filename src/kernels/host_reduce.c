@@ -114,7 +114,7 @@ static mt__reduce_job norm_job(double p)
     return job;
 }
 
-int mt__host_reduce(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_reduce(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -137,7 +137,7 @@ int mt__host_reduce(void *context, mt_stream *stream, const mt_kernel_call *call
     return mt__reduce_run(&job, outs, &call->tensors[1]);
 }
 
-int mt__host_var_mean(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_var_mean(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

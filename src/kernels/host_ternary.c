@@ -32,7 +32,7 @@ static mt__loop_fn *find_loop(uint16_t code, uint32_t dtype)
     return table == NULL ? NULL : (*table)[code];
 }
 
-int mt__host_ternary(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_ternary(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

@@ -69,7 +69,7 @@ mt__loop_fn *mt__unary_loop(uint16_t code, uint32_t dtype)
     return table == NULL ? NULL : (*table)[code];
 }
 
-int mt__host_unary(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_unary(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

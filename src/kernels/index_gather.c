@@ -123,7 +123,7 @@ static void gather_piece(void *context, int64_t begin, int64_t end, int64_t piec
     }
 }
 
-int mt__host_gather(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_gather(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     gather_job job;
@@ -199,7 +199,7 @@ static scatter_fn *scatter_of(uint32_t dtype, int64_t bytes, bool adds)
     return adds ? adders[dtype] : setters[bytes];
 }
 
-int mt__host_scatter(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_scatter(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     gather_job job;

@@ -75,7 +75,7 @@ static void write_found(coordinate_writer *w, const int32_t *found, int32_t coun
     w->left -= n;
 }
 
-int mt__host_nonzero(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_nonzero(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *out = &call->tensors[0];
     const mt_array *in = &call->tensors[1];
@@ -133,7 +133,7 @@ static void walk_init(mt__walk *w, const mt_array *array, const mt_array *mask)
         left -= picked;                                  \
     }
 
-int mt__host_masked_select(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_masked_select(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     int64_t bytes = mt__element_bytes(&t[0]);
@@ -206,7 +206,7 @@ static int64_t place_row(char *to, const char *mask, const char *from, const mt_
     return placed;
 }
 
-int mt__host_masked_scatter(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_masked_scatter(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     int64_t bytes = mt__element_bytes(&t[0]);

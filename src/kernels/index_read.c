@@ -109,7 +109,7 @@ static int read_all(const mt__index_rows *rows, int64_t numel)
     return 0;
 }
 
-int mt__host_index(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_index(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     mt__index_rows rows;
@@ -119,7 +119,7 @@ int mt__host_index(void *context, mt_stream *stream, const mt_kernel_call *call)
     return read_all(&rows, mt__array_numel(&t[0]));
 }
 
-int mt__host_index_select(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_index_select(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     const int64_t ints[] = {call->ints[0], call->ints[0]};

@@ -84,7 +84,7 @@ static int need_addable(const char *kernel, uint32_t dtype)
     return 0;
 }
 
-int mt__host_index_put(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_index_put(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     const mt_scalar one = {.kind = MT_KIND_INT, .of.integer = 1};
@@ -99,7 +99,7 @@ int mt__host_index_put(void *context, mt_stream *stream, const mt_kernel_call *c
     return write_all(&job, mt__array_numel(&t[1]));
 }
 
-int mt__host_index_add(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_index_add(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     const int64_t ints[] = {call->ints[0], call->ints[0]};
@@ -170,7 +170,8 @@ static void add_columns(void *context, int64_t begin, int64_t end, int64_t piece
     }
 }
 
-int mt__host_embedding_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_embedding_backward(void *context, mt_backend_stream *stream,
+                                const mt_kernel_call *call)
 {
     const mt_array *t = call->tensors;
     embedding_job job = {&t[0], &t[1], &t[2], call->ints[0]};

@@ -52,7 +52,7 @@ static int cat_strided(const mt_array *out, const mt_array *in, int64_t dim, int
     return mt__host_copy(NULL, NULL, &copy);
 }
 
-int mt__host_cat(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_cat(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *out = &call->tensors[0];
     int64_t dim = call->ints[0];

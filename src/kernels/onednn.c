@@ -4,7 +4,7 @@
  */
 #include "kernels/onednn.h"
 
-#include "kernels/shared_object.h"
+#include "base/shared_object.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -28,17 +28,17 @@ static void (*set_threads)(int);
 
 static void open_library(void)
 {
-    void *handle = mt__open_shared("libdnnl.so.2");
+    void *handle = mtb_open_shared("libdnnl.so.2");
     if (handle == NULL) {
         return;
     }
     bool all = true;
-#    define X(name) all = mt__find_symbol(handle, #    name, &table.name) && all;
+#    define X(name) all = mtb_find_symbol(handle, #    name, &table.name) && all;
     MT_ONEDNN_FUNCTIONS(X)
 #    undef X
     /* Of the OpenMP library that oneDNN was built with; a build without one has neither. */
-    bool openmp = mt__find_symbol(handle, "omp_get_max_threads", &get_threads);
-    openmp = mt__find_symbol(handle, "omp_set_num_threads", &set_threads) && openmp;
+    bool openmp = mtb_find_symbol(handle, "omp_get_max_threads", &get_threads);
+    openmp = mtb_find_symbol(handle, "omp_set_num_threads", &set_threads) && openmp;
     if (!openmp) {
         get_threads = NULL;
         set_threads = NULL;

@@ -310,43 +310,43 @@ static int run_pool(const mt_kernel_call *call, const planes *functions, window_
     return 0;
 }
 
-int mt__host_max_pool(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_max_pool(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     return run_pool(call, &max_planes, max_window, (roles){2, 0, 1});
 }
 
-int mt__host_adaptive_max_pool(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_adaptive_max_pool(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     return run_pool(call, &max_planes, adaptive_window, (roles){2, 0, 1});
 }
 
-int mt__host_max_pool_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_max_pool_backward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     return run_pool(call, &max_backs, NULL, (roles){0, 1, 2});
 }
 
-int mt__host_avg_pool(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_avg_pool(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     return run_pool(call, &average_planes, average_window, (roles){1, 0, -1});
 }
 
-int mt__host_avg_pool_backward(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_avg_pool_backward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     return run_pool(call, &average_backs, average_window, (roles){0, 1, -1});
 }
 
-int mt__host_adaptive_avg_pool(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_adaptive_avg_pool(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context, (void)stream;
     return run_pool(call, &average_planes, adaptive_window, (roles){1, 0, -1});
 }
 
-int mt__host_adaptive_avg_pool_backward(void *context, mt_stream *stream,
+int mt__host_adaptive_avg_pool_backward(void *context, mt_backend_stream *stream,
                                         const mt_kernel_call *call)
 {
     (void)context, (void)stream;

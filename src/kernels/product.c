@@ -13,11 +13,11 @@
 
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "base/shared_object.h"
 #include "kernels/isa.h"
 #include "kernels/onednn.h"
 #include "kernels/product_loops.h"
 #include "kernels/scratch.h"
-#include "kernels/shared_object.h"
 
 #include <mindtorch/status.h>
 
@@ -65,15 +65,15 @@ static _Atomic(bool) blas_refused;
 
 static void open_blas(void)
 {
-    void *handle = mt__open_shared("libopenblas.so.0");
-    blas.here = handle != NULL && mt__find_symbol(handle, "cblas_sgemm", &blas.sgemm) &&
-                mt__find_symbol(handle, "cblas_dgemm", &blas.dgemm) &&
-                mt__find_symbol(handle, "cblas_sgemv", &blas.sgemv) &&
-                mt__find_symbol(handle, "cblas_dgemv", &blas.dgemv) &&
-                mt__find_symbol(handle, "cblas_sdot", &blas.sdot) &&
-                mt__find_symbol(handle, "cblas_ddot", &blas.ddot) &&
-                mt__find_symbol(handle, "openblas_get_num_threads", &blas.get_threads) &&
-                mt__find_symbol(handle, "openblas_set_num_threads", &blas.set_threads);
+    void *handle = mtb_open_shared("libopenblas.so.0");
+    blas.here = handle != NULL && mtb_find_symbol(handle, "cblas_sgemm", &blas.sgemm) &&
+                mtb_find_symbol(handle, "cblas_dgemm", &blas.dgemm) &&
+                mtb_find_symbol(handle, "cblas_sgemv", &blas.sgemv) &&
+                mtb_find_symbol(handle, "cblas_dgemv", &blas.dgemv) &&
+                mtb_find_symbol(handle, "cblas_sdot", &blas.sdot) &&
+                mtb_find_symbol(handle, "cblas_ddot", &blas.ddot) &&
+                mtb_find_symbol(handle, "openblas_get_num_threads", &blas.get_threads) &&
+                mtb_find_symbol(handle, "openblas_set_num_threads", &blas.set_threads);
 }
 
 bool mt__openblas_here(void)

@@ -156,7 +156,7 @@ static int run_sort(const mt_kernel_call *call, int64_t k, bool descending)
     return 0;
 }
 
-int mt__host_sort(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_sort(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     const mt_array *in = &call->tensors[2];
     (void)context;
@@ -164,7 +164,7 @@ int mt__host_sort(void *context, mt_stream *stream, const mt_kernel_call *call)
     return run_sort(call, in->n_dims == 0 ? 1 : in->sizes[call->ints[0]], call->ints[1] != 0);
 }
 
-int mt__host_topk(void *context, mt_stream *stream, const mt_kernel_call *call)
+int mt__host_topk(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;

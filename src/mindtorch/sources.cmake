@@ -3,18 +3,22 @@
 # What libmindtorch is made of, by stage. Explicit on purpose: a file that is not listed here is not
 # built.
 set(MINDTORCH_SOURCES
+    src/mindtorch/trace/device_trace.c
     src/mindtorch/trace/flops.c
     src/mindtorch/trace/op_trace.c
     # core
+    src/mindtorch/core/backend_load.c
     src/mindtorch/core/backends.c
     src/mindtorch/core/device.c
     src/mindtorch/core/dtype.c
+    src/mindtorch/core/launch.c
     src/mindtorch/core/memory.c
     src/mindtorch/core/pool.c
     src/mindtorch/core/random.c
     src/mindtorch/core/shape.c
     src/mindtorch/core/status_text.c
     src/mindtorch/core/storage.c
+    src/mindtorch/core/streams.c
     src/mindtorch/core/tensor.c
     src/mindtorch/core/thread_cache.c
     src/mindtorch/core/thread_state.c
@@ -148,7 +152,6 @@ set(MT_KERNEL_SOURCES
     src/kernels/pooling.c
     src/kernels/product.c
     src/kernels/scratch.c
-    src/kernels/shared_object.c
     src/kernels/sort_keys.c
     src/kernels/sort_rows.c
     src/kernels/strided.c
@@ -188,8 +191,10 @@ set(MINDTORCH_PUBLIC_HEADERS
     include/mindtorch/mindtorch.h
     include/mindtorch/op.h
     include/mindtorch/optim.h
+    include/mindtorch/sim.h
     include/mindtorch/status.def
     include/mindtorch/status.h
+    include/mindtorch/stream.h
     include/mindtorch/tensor.h
     include/mindtorch/value.h
 )

@@ -11,6 +11,7 @@ set(MTPROF_SOURCES
     src/base/large.c
     src/base/lock.c
     src/base/pages.c
+    src/base/shared_object.c
     src/base/text_writer.c
     src/mtprof/format/status.c
     src/mtprof/record/ask_language.c

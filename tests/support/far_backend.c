@@ -121,22 +121,45 @@ static void release(void *context, uint32_t device, void *memory, size_t bytes)
     (void)pthread_mutex_unlock(&mutex);
 }
 
-static int copy(void *context, mt_stream *stream, mt_copy kind, void *to, const void *from,
-                size_t bytes)
+static int copy(void *context, mt_backend_stream *stream, const mt_copy_call *call)
 {
     (void)context;
     (void)stream;
-    bool far_to = kind != MT_COPY_TO_HOST;
-    bool far_from = kind != MT_COPY_TO_DEVICE;
-    if (bytes == 0) {
+    bool far_to = call->kind != MT_COPY_TO_HOST;
+    bool far_from = call->kind != MT_COPY_TO_DEVICE;
+    if (call->bytes == 0) {
         return MT_OK;
     }
-    if (is_far(to) != far_to || is_far(from) != far_from || (far_to && !is_inside(to, bytes)) ||
-        (far_from && !is_inside(from, bytes))) {
+    if (is_far(call->to) != far_to || is_far(call->from) != far_from ||
+        (far_to && !is_inside(call->to, call->bytes)) ||
+        (far_from && !is_inside(call->from, call->bytes))) {
         return mt_fail(MT_ERUNTIME, "far: a copy names memory that is not its own");
     }
-    memmove(far_to ? translate(to) : to, far_from ? translate(from) : from, bytes);
-    atomic_fetch_add(&copied_bytes, bytes);
+    memmove(far_to ? translate(call->to) : call->to, far_from ? translate(call->from) : call->from,
+            call->bytes);
+    atomic_fetch_add(&copied_bytes, call->bytes);
+    return MT_OK;
+}
+
+static int set(void *context, mt_backend_stream *stream, const mt_set_call *call)
+{
+    (void)context;
+    (void)stream;
+    if (!is_inside(call->to, call->bytes)) {
+        return mt_fail(MT_ERUNTIME, "far: a set names memory that is not its own");
+    }
+    memset(translate(call->to), (int)call->value, call->bytes);
+    return MT_OK;
+}
+
+static int device_info(void *context, uint32_t device, mt_device_info *info)
+{
+    (void)context;
+    (void)device;
+    *info = (mt_device_info){.struct_size = info->struct_size,
+                             .name = "far",
+                             .total_bytes = region_bytes,
+                             .free_bytes = region_bytes - end};
     return MT_OK;
 }
 
@@ -207,7 +230,7 @@ static int run_kernel(const mt_kernel_call *call, mt_array *arrays)
     return MT_OK;
 }
 
-static int forward(void *context, mt_stream *stream, const mt_kernel_call *call)
+static int forward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -231,9 +254,11 @@ static const mt_backend far_backend = {
     .version = MT_BACKEND_VERSION,
     .name = "far",
     .device_count = device_count,
+    .device_info = device_info,
     .allocate = allocate,
     .release = release,
     .copy = copy,
+    .set = set,
     .synchronize = synchronize,
     .kernels = kernels,
     .n_kernels = MT_KERNEL_COUNT,

@@ -76,6 +76,6 @@ void opgen_rows(const op_text *ops, size_t count)
 void opgen_sites(const op_text *ops, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        printf("MTPROF_SITE_INIT(\"aten::%s\", MTPROF_KIND_OP),\n", ops[i].schema.name);
+        printf("OP_SITE(\"aten::%s\"),\n", ops[i].schema.name);
     }
 }

@@ -11,6 +11,7 @@
 #include "kernels/host_kernels.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum {
     LARGE_BYTES = 2 << 20 /* from here on in pages of its own */
@@ -41,13 +42,31 @@ static void release(void *context, uint32_t device, void *memory, size_t bytes)
     }
 }
 
-static int copy(void *context, mt_stream *stream, mt_copy kind, void *to, const void *from,
-                size_t bytes)
+static int copy(void *context, mt_backend_stream *stream, const mt_copy_call *call)
 {
     (void)context;
     (void)stream;
-    (void)kind;
-    memmove(to, from, bytes);
+    memmove(call->to, call->from, (size_t)call->bytes);
+    return MT_OK;
+}
+
+static int set(void *context, mt_backend_stream *stream, const mt_set_call *call)
+{
+    (void)context;
+    (void)stream;
+    memset(call->to, (int)call->value, (size_t)call->bytes);
+    return MT_OK;
+}
+
+static int device_info(void *context, uint32_t device, mt_device_info *info)
+{
+    (void)context;
+    (void)device;
+    mt_device_info all = {.struct_size = info->struct_size, .name = "CPU"};
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    all.total_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
+    all.free_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+    memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
     return MT_OK;
 }
 
@@ -121,9 +140,11 @@ static const mt_backend backend = {
     .version = MT_BACKEND_VERSION,
     .name = "cpu",
     .device_count = device_count,
+    .device_info = device_info,
     .allocate = allocate,
     .release = release,
     .copy = copy,
+    .set = set,
     .synchronize = synchronize,
     .kernels = kernels,
     .n_kernels = MT_KERNEL_COUNT,

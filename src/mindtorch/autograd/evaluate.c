@@ -455,11 +455,11 @@ static struct mtprof_site *_Atomic variant_sites[MT_NAME_VARIANTS][SCOPE_COUNT];
 static mtprof_site *find_site(const mt_node *node, int which)
 {
     if (which == SCOPE_INNER) {
-        return mt__trace_site(mt_node_name(node));
+        return mt__trace_op_site(mt_node_name(node), false);
     }
     char name[160];
     snprintf(name, sizeof(name), "autograd::engine::evaluate_function: %s", mt_node_name(node));
-    return mt__trace_site(name);
+    return mt__trace_op_site(name, false);
 }
 
 static mtprof_site *site_of(const mt_node *node, int which)

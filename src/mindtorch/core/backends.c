@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which backend serves which device, see backends.h. The host's is known at build time; another is
- * set once and never changed, so readers need no lock.
+ * Which backend serves which device, see backends.h. The accelerator's is set once and never
+ * changed, so readers need no lock.
  */
 #include "mindtorch/core/backends.h"
 
 #include "base/fail.h"
+#include "mindtorch/trace/device_trace.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 static _Atomic(const mt_backend *) accelerator; /* NULL: none is registered */
 
@@ -24,14 +26,72 @@ const char *mt_kernel_name(mt_kernel kernel)
     return (uint32_t)kernel < MT_KERNEL_COUNT ? kernel_names[kernel] : "UNKNOWN";
 }
 
+static const mt_backend *find_accelerator(void)
+{
+    /* Pairs with the exchange in mt_backend_register(). */
+    const mt_backend *found = atomic_load_explicit(&accelerator, memory_order_acquire);
+    if (MT_UNLIKELY(found == NULL)) {
+        mt__backend_look();
+        found = atomic_load_explicit(&accelerator, memory_order_acquire);
+    }
+    return found;
+}
+
 static const mt_backend *backend_of_type(mt_device_type type)
 {
     if (MT_LIKELY(type == MT_DEVICE_TYPE_CPU)) {
         return mt__cpu_backend();
     }
-    /* Pairs with the exchange in mt_backend_register(). */
-    return type == MT_DEVICE_TYPE_NPU ? atomic_load_explicit(&accelerator, memory_order_acquire)
-                                      : NULL;
+    return type == MT_DEVICE_TYPE_NPU ? find_accelerator() : NULL;
+}
+
+/* ---- registering ---- */
+
+/* A function that must be there, and the group it belongs to: groups are complete or absent. */
+typedef struct required_function {
+    const char *name;
+    size_t offset;
+    uint32_t group; /* 0: always; else where one of the group is there */
+} required_function;
+
+#define REQUIRED(name, group)                      \
+    {                                              \
+#        name, offsetof(mt_backend, name), (group) \
+    }
+
+static const required_function required[] = {
+    REQUIRED(name, 0),
+    REQUIRED(device_count, 0),
+    REQUIRED(device_info, 0),
+    REQUIRED(allocate, 0),
+    REQUIRED(release, 0),
+    REQUIRED(copy, 0),
+    REQUIRED(set, 0),
+    REQUIRED(synchronize, 0),
+    REQUIRED(kernels, 0),
+    REQUIRED(host_allocate, 1),
+    REQUIRED(host_release, 1),
+    REQUIRED(stream_new, 2),
+    REQUIRED(stream_free, 2),
+    REQUIRED(stream_query, 2),
+    REQUIRED(stream_synchronize, 2),
+    REQUIRED(event_new, 2),
+    REQUIRED(event_free, 2),
+    REQUIRED(event_record, 2),
+    REQUIRED(event_query, 2),
+    REQUIRED(event_synchronize, 2),
+    REQUIRED(event_elapsed, 2),
+    REQUIRED(stream_wait, 2),
+    REQUIRED(activity_start, 3),
+    REQUIRED(activity_stop, 3),
+    REQUIRED(activity_flush, 3),
+    REQUIRED(clock, 3),
+};
+
+static bool is_there(const mt_backend *backend, const required_function *function)
+{
+    static const char nothing[sizeof(void *)];
+    return memcmp((const char *)backend + function->offset, nothing, sizeof nothing) != 0;
 }
 
 static int check_backend(const mt_backend *backend)
@@ -45,16 +105,16 @@ static int check_backend(const mt_backend *backend)
         return mtb_fail(MT_EVALUE, "backend_register: version %u, expected %d", backend->version,
                         MT_BACKEND_VERSION);
     }
-    const char *missing = backend->name == NULL           ? "name"
-                          : backend->device_count == NULL ? "device_count"
-                          : backend->allocate == NULL     ? "allocate"
-                          : backend->release == NULL      ? "release"
-                          : backend->copy == NULL         ? "copy"
-                          : backend->synchronize == NULL  ? "synchronize"
-                          : backend->kernels == NULL      ? "kernels"
-                                                          : NULL;
-    return missing == NULL ? MT_OK
-                           : mtb_fail(MT_EVALUE, "backend_register: %s is missing", missing);
+    uint32_t groups = 1; /* those of which something is there, by bit */
+    for (size_t i = 0; i < MT_COUNT(required); i++) {
+        groups |= is_there(backend, &required[i]) ? 1u << required[i].group : 0;
+    }
+    for (size_t i = 0; i < MT_COUNT(required); i++) {
+        if ((groups >> required[i].group & 1) != 0 && !is_there(backend, &required[i])) {
+            return mtb_fail(MT_EVALUE, "backend_register: %s is missing", required[i].name);
+        }
+    }
+    return MT_OK;
 }
 
 int mt_backend_register(mt_device_type type, const mt_backend *backend)
@@ -72,8 +132,19 @@ int mt_backend_register(mt_device_type type, const mt_backend *backend)
         return mtb_fail(MT_ERUNTIME, "backend_register: npu is served already, by %s",
                         before->name);
     }
+    mt__device_trace_attach(backend);
     return MT_OK;
 }
+
+const void *mt_backend_extension(mt_device_type type, const char *name)
+{
+    const mt_backend *backend = backend_of_type(type);
+    return backend == NULL || backend->extension == NULL || name == NULL
+               ? NULL
+               : backend->extension(backend->context, name);
+}
+
+/* ---- devices ---- */
 
 const mt_backend *mt__backend_of(mt_device device)
 {
@@ -84,7 +155,7 @@ uint32_t mt_device_count(mt_device_type type)
 {
     const mt_backend *backend = backend_of_type(type);
     uint32_t count = backend != NULL ? backend->device_count(backend->context) : 0;
-    return count < 256 ? count : 256; /* what a device's number has room for */
+    return count < MT_DEVICES ? count : MT_DEVICES;
 }
 
 int mt__device_check(const char *op, mt_device device)
@@ -94,8 +165,10 @@ int mt__device_check(const char *op, mt_device device)
     }
     uint32_t count = device > 0 ? mt_device_count(mt__device_type(device)) : 0;
     if (device < MT_NPU || count == 0) {
-        return mtb_fail(MT_ERUNTIME, "%s: device %s is not available: no backend serves it", op,
-                        mt_device_name(device));
+        const char *trouble = mt__backend_trouble();
+        return mtb_fail(MT_ERUNTIME, "%s: device %s is not available: %s", op,
+                        mt_device_name(device),
+                        trouble[0] != '\0' ? trouble : "no backend serves it");
     }
     if (mt__device_index(device) >= count) {
         return mtb_fail(MT_ERUNTIME, "%s: device %s is not available: there are %u of its type", op,
@@ -104,30 +177,27 @@ int mt__device_check(const char *op, mt_device device)
     return MT_OK;
 }
 
-mt_stream *mt__current_stream(mt_device device)
-{
-    (void)device; /* version 0 has the default stream alone */
-    return NULL;
-}
-
-int mt__launch(mt_device device, mt_kernel_call *call)
-{
-    const mt_backend *backend = mt__backend_of(device);
-    if (MT_UNLIKELY(backend == NULL)) {
-        return mt__device_check(mt_kernel_name((mt_kernel)call->kernel), device);
-    }
-    mt_kernel_fn *run = call->kernel < backend->n_kernels ? backend->kernels[call->kernel] : NULL;
-    if (MT_UNLIKELY(run == NULL)) {
-        return mtb_fail(MT_ENOTSUP, "kernel %s is not implemented by backend %s",
-                        mt_kernel_name((mt_kernel)call->kernel), backend->name);
-    }
-    call->struct_size = (uint32_t)sizeof *call;
-    return run(backend->context, mt__current_stream(device), call);
-}
-
 int mt_device_synchronize(mt_device device)
 {
     MT_TRY(mt__device_check("synchronize", device));
     const mt_backend *backend = mt__backend_of(device);
-    return backend->synchronize(backend->context, mt__device_index(device));
+    mtprof_token token =
+        device == MT_CPU ? 0 : mt__trace_runtime_begin(MT_RUNTIME_DEVICE_SYNCHRONIZE);
+    int status = backend->synchronize(backend->context, mt__device_index(device));
+    mt__trace_end(token);
+    return status;
+}
+
+int mt_device_info_of(mt_device device, mt_device_info *info)
+{
+    if (info == NULL || info->struct_size < sizeof(uint32_t)) {
+        return mtb_fail(MT_EVALUE, "device_info: struct_size is not set");
+    }
+    MT_TRY(mt__device_check("device_info", device));
+    const mt_backend *backend = mt__backend_of(device);
+    mt_device_info all = {.struct_size = sizeof all};
+    MT_TRY(backend->device_info(backend->context, mt__device_index(device), &all));
+    all.struct_size = info->struct_size;
+    memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
+    return MT_OK;
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which backend serves which device, and the call of a kernel. The CPU's is registered when it is
- * first needed.
+ * Which backend serves which device. The host's is known at build time; the accelerator's is
+ * registered by the program, or opened when somebody first asks (backend_load.c).
  */
 #ifndef MINDTORCH_CORE_BACKENDS_H
 #define MINDTORCH_CORE_BACKENDS_H
 
 #include <mindtorch/backend.h>
+
+enum {
+    MT_DEVICES = 16 /* accelerators, at most: what a thread remembers a current stream for */
+};
 
 /* NULL where nothing serves the type. */
 const mt_backend *mt__backend_of(mt_device device);
@@ -14,14 +18,14 @@ const mt_backend *mt__backend_of(mt_device device);
 /* MT_ERUNTIME names a device that is not there. */
 int mt__device_check(const char *op, mt_device device);
 
-/* The stream on which this thread's work for the device runs; NULL = the default one. */
-mt_stream *mt__current_stream(mt_device device);
-
-/* Fills in struct_size and calls the kernel of the device's backend. MT_ENOTSUP: it has none. */
-int mt__launch(mt_device device, mt_kernel_call *call);
-
 /* The src/backends/cpu table. */
 const mt_backend *mt__cpu_backend(void);
+
+/* Opens what MINDTORCH_NPU names, once in a process. */
+void mt__backend_look(void);
+
+/* Why MINDTORCH_NPU gave nothing; "" where it is not set or did. */
+const char *mt__backend_trouble(void);
 
 static inline mt_device_type mt__device_type(mt_device device)
 {

@@ -4,6 +4,7 @@
  */
 #include "base/fail.h"
 #include "mindtorch/core/backends.h"
+#include "mindtorch/core/thread_state.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -87,7 +88,9 @@ int mt_device_parse(const char *text, mt_device *device)
                         "%.100s",
                         text);
     }
-    int index = colon != NULL ? parse_index(colon + 1) : 0;
+    int index = colon != NULL                      ? parse_index(colon + 1)
+                : word->type == MT_DEVICE_TYPE_NPU ? (int)mt__thread.device
+                                                   : 0;
     if (index < 0 || (word->type == MT_DEVICE_TYPE_CPU && index != 0)) {
         return mtb_fail(MT_ERUNTIME, "Invalid device string: '%.100s'", text);
     }

@@ -4,7 +4,7 @@
  */
 #include "base/compiler.h"
 #include "base/fail.h"
-#include "mindtorch/core/backends.h"
+#include "mindtorch/core/launch.h"
 #include "mindtorch/core/tensor_impl.h"
 #include "mindtorch/core/thread_cache.h"
 #include "mindtorch/core/thread_state.h"
@@ -152,11 +152,9 @@ int mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes, 
     mt_tensor *tensor;
     MT_TRY(mt__tensor_new("from_data", dtype, device, &shape, &tensor));
     if (tensor->numel != 0) {
-        const mt_backend *backend = mt__backend_of(device);
         int status = data == NULL ? mtb_fail(MT_EVALUE, "from_data: data is NULL")
-                                  : backend->copy(backend->context, mt__current_stream(device),
-                                                  MT_COPY_TO_DEVICE, tensor->storage->data, data,
-                                                  (size_t)tensor->storage->bytes);
+                                  : mt__copy_to_device(device, tensor->storage->data, data,
+                                                       (size_t)tensor->storage->bytes, false);
         if (status != MT_OK) {
             mt_tensor_release(tensor);
             return status;
@@ -399,9 +397,7 @@ int mt_tensor_read(mt_tensor *tensor, void *buffer, size_t bytes)
     }
     mt_tensor *source;
     MT_TRY(as_contiguous(tensor, &source));
-    const mt_backend *backend = mt__backend_of(tensor->device);
-    int status = backend->copy(backend->context, mt__current_stream(tensor->device),
-                               MT_COPY_TO_HOST, buffer, mt__array(source).data, bytes);
+    int status = mt__copy_to_host(tensor->device, buffer, mt__array(source).data, bytes, false);
     mt_tensor_release(source);
     return status;
 }

@@ -12,8 +12,10 @@ typedef struct mt__thread_state {
     bool grad_disabled;      /* grad mode, inverted so that zero is the beginning */
     uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
     bool in_formula;         /* a derivative is being computed: numbers are not Python's */
-    uint8_t reserved[3];
-    uint64_t sequence; /* of the next node made on this thread */
+    uint8_t device;          /* what "npu" without a number means */
+    uint8_t reserved[2];
+    uint64_t sequence;   /* of the next node made on this thread */
+    uint8_t streams[16]; /* number of the current stream, by device (MT_DEVICES) */
 } mt__thread_state;
 
 extern _Thread_local mt__thread_state mt__thread __attribute__((tls_model("initial-exec")));

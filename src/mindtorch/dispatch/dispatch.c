@@ -25,9 +25,18 @@
 
 #include <string.h>
 
+#define OP_SITE(name) MTPROF_SITE_INIT(name, MTPROF_KIND_OP)
 static mtprof_site op_sites[] = {
 #include "op_sites.inc"
 };
+#undef OP_SITE
+
+/* Ops of the accelerator: a profile of the device alone has these and no others. */
+#define OP_SITE(name) MTPROF_SITE_INIT(name, MTPROF_KIND_OP | MTPROF_FLAG_DEVICE)
+static mtprof_site far_op_sites[] = {
+#include "op_sites.inc"
+};
+#undef OP_SITE
 
 /* What one pass over the arguments finds out. */
 typedef struct survey {
@@ -245,9 +254,32 @@ MT_INLINE int run_with_autograd(mt__call *call, bool wants_grad)
     return status;
 }
 
-static mtprof_site *site_of(const mt__op_row *row)
+/* The device that the profile shows for a call: the accelerator also where the op begins on the
+ * host and only its other operand, or where it goes, is there. */
+MT_INLINE mt_device shown_device(const mt__call *call)
 {
-    return (row->flags & MT_OP_USER) != 0 ? mt__trace_site(row->trace_name) : &op_sites[row->op];
+    const mt__op_row *row = call->row;
+    if (MT_LIKELY(call->device != MT_CPU || (row->flags & MT_OP_ANY_DEVICE) == 0)) {
+        return call->device;
+    }
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        const mt_value *value = &call->args[i];
+        mt_device device = value->kind == MT_KIND_TENSOR   ? value->of.tensor->device
+                           : value->kind == MT_KIND_DEVICE ? (mt_device)value->of.integer
+                                                           : MT_CPU;
+        if (device > MT_CPU) {
+            return device;
+        }
+    }
+    return MT_CPU;
+}
+
+static mtprof_site *site_of(const mt__op_row *row, mt_device device)
+{
+    if (MT_UNLIKELY((row->flags & MT_OP_USER) != 0)) {
+        return mt__trace_op_site(row->trace_name, device != MT_CPU);
+    }
+    return MT_LIKELY(device == MT_CPU) ? &op_sites[row->op] : &far_op_sites[row->op];
 }
 
 /* Inputs, identities, FLOPs: what needs a look at the arguments. */
@@ -283,7 +315,8 @@ MT_INLINE bool is_unnumbered(const mt__op_row *row)
 }
 
 /* Begins the op with what the recording wants of it. */
-MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *site, uint32_t wants)
+MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *site, mt_device device,
+                                          uint32_t wants)
 {
     mtprof_op payload = {
         .struct_size = sizeof(payload),
@@ -295,8 +328,8 @@ MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *sit
     };
     if ((wants & MTPROF_WANT_MEMORY) != 0) {
         payload.fields |= MTPROF_OP_MEMORY;
-        payload.memory_before = mt__memory_allocated(call->device);
-        payload.memory_device = mt__trace_device(call->device);
+        payload.memory_before = mt__memory_allocated(device);
+        payload.memory_device = mt__trace_device(device);
     }
     bool looks = (wants & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0;
     return looks ? begin_shown(call, site, wants, &payload) : mtprof_op_begin(site, &payload);
@@ -315,11 +348,12 @@ static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
                     call->args[0].of.tensor->contiguous)) {
         return run_with_autograd(call, wants_grad);
     }
-    mtprof_site *site = site_of(call->row);
+    mt_device device = shown_device(call);
+    mtprof_site *site = site_of(call->row, device);
     uint32_t wants = mt__trace_wants();
     mtprof_token token = 0;
     if (MT_LIKELY(site != NULL)) {
-        token = (wants & MT_TRACE_PAYLOADS) != 0 ? begin_with_payload(call, site, wants)
+        token = (wants & MT_TRACE_PAYLOADS) != 0 ? begin_with_payload(call, site, device, wants)
                                                  : mtprof_begin(site);
     }
     int status = run_with_autograd(call, wants_grad);
@@ -327,7 +361,7 @@ static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
         tell_results(call, token);
     }
     if ((wants & MTPROF_WANT_MEMORY) != 0) {
-        mtprof_op_end(token, mt__trace_device(call->device), mt__memory_allocated(call->device));
+        mtprof_op_end(token, mt__trace_device(device), mt__memory_allocated(device));
     } else {
         mt__trace_end(token);
     }

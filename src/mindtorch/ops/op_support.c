@@ -119,17 +119,14 @@ static int copy_within(mt_tensor *to, mt_tensor *from)
 /* The bytes of one contiguous tensor to another of the same type and number. */
 static int copy_bytes(mt_tensor *to, mt_tensor *from)
 {
-    mt_copy kind = to->device == MT_CPU ? MT_COPY_TO_HOST : MT_COPY_TO_DEVICE;
-    mt_device device = to->device == MT_CPU ? from->device : to->device;
-    const mt_backend *backend = mt__backend_of(device);
-    if (to->device != MT_CPU && from->device != MT_CPU) {
-        return mtb_fail(MT_ENOTSUP, "copy_(): from %s to another accelerator",
-                        mt_device_name(from->device));
-    }
+    void *place = mt__array(to).data;
+    const void *data = mt__array(from).data;
     size_t bytes = (size_t)to->numel * mt_dtype_size((mt_dtype)to->dtype);
-    return bytes == 0 ? MT_OK
-                      : backend->copy(backend->context, mt__current_stream(device), kind,
-                                      mt__array(to).data, mt__array(from).data, bytes);
+    if (to->device == MT_CPU) {
+        return mt__copy_to_host(from->device, place, data, bytes, false);
+    }
+    return from->device == MT_CPU ? mt__copy_to_device(to->device, place, data, bytes, false)
+                                  : mt__copy_peer(to->device, place, from->device, data, bytes);
 }
 
 /* Across devices: the source is made contiguous and of the right type where it is, the bytes go

@@ -287,9 +287,9 @@ static mtprof_site *site_for(const char *name, uint32_t flags)
     return site == NULL ? NULL : &site->site;
 }
 
-mtprof_site *mt__trace_site(const char *name)
+mtprof_site *mt__trace_op_site(const char *name, bool on_device)
 {
-    return site_for(name, MTPROF_KIND_OP);
+    return site_for(name, MTPROF_KIND_OP | (on_device ? MTPROF_FLAG_DEVICE : 0));
 }
 
 mtprof_token mt__trace_scope_begin(const char *name)

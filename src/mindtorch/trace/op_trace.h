@@ -58,7 +58,7 @@ mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *wor
 /* A node of the graph while backward runs it. torch gives "MulBackward0" record scope 1, and the
  * scope "autograd::engine::evaluate_function: MulBackward0" around it 0; both carry the number of
  * the forward op and its thread (mt__trace_thread() when the node was made). UINT64_MAX: no number,
- * as AccumulateGrad has none. `site` comes from mt__trace_site(). Ended with mt__trace_end(). */
+ * as AccumulateGrad has none. `site` comes from mt__trace_op_site(). Ended with mt__trace_end(). */
 typedef struct mt__trace_node {
     uint32_t record_scope;
     uint32_t forward_thread;
@@ -70,7 +70,7 @@ mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node)
 
 /* A site for a name made at run time (users' ops, nodes), found again for an equal one. Lives as
  * long as the process. NULL: no memory. */
-mtprof_site *mt__trace_site(const char *name);
+mtprof_site *mt__trace_op_site(const char *name, bool on_device);
 
 /* The logical thread that records here, for links from backward to forward. */
 uint32_t mt__trace_thread(void);

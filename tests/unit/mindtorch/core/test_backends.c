@@ -4,7 +4,7 @@
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"
-#include "mindtorch/core/backends.h"
+#include "mindtorch/core/launch.h"
 #include "mindtorch/core/memory.h"
 
 #include <mindtorch/tensor.h>
@@ -43,13 +43,27 @@ static void release(void *context, uint32_t device, void *memory, size_t bytes)
     free(memory);
 }
 
-static int copy(void *context, mt_stream *stream, mt_copy kind, void *to, const void *from,
-                size_t bytes)
+static int copy(void *context, mt_backend_stream *stream, const mt_copy_call *call)
 {
     (void)context;
     (void)stream;
-    (void)kind;
-    memcpy(to, from, bytes);
+    memcpy(call->to, call->from, call->bytes);
+    return MT_OK;
+}
+
+static int set(void *context, mt_backend_stream *stream, const mt_set_call *call)
+{
+    (void)context;
+    (void)stream;
+    memset(call->to, (int)call->value, call->bytes);
+    return MT_OK;
+}
+
+static int device_info(void *context, uint32_t device, mt_device_info *info)
+{
+    (void)context;
+    (void)device;
+    *info = (mt_device_info){.struct_size = info->struct_size, .name = "fake"};
     return MT_OK;
 }
 
@@ -59,7 +73,7 @@ static int synchronize(void *context, uint32_t device)
     return device == 1 ? mt_fail(MT_ERUNTIME, "fake: lost") : MT_OK;
 }
 
-static int note_kernel(void *context, mt_stream *stream, const mt_kernel_call *call)
+static int note_kernel(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
 {
     (void)context;
     (void)stream;
@@ -75,9 +89,11 @@ static const mt_backend fake = {
     .version = MT_BACKEND_VERSION,
     .name = "fake",
     .device_count = two,
+    .device_info = device_info,
     .allocate = allocate,
     .release = release,
     .copy = copy,
+    .set = set,
     .synchronize = synchronize,
     .kernels = kernels,
     .n_kernels = MT_COUNT(kernels),

@@ -2,7 +2,7 @@
  *
  * Opening libraries, see shared_object.h.
  */
-#include "kernels/shared_object.h"
+#include "base/shared_object.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-void *mt__open_shared(const char *name)
+void *mtb_open_shared(const char *name)
 {
     (void)pthread_once(&once, watch_forks);
     pthread_mutex_lock(&opening);
@@ -35,7 +35,7 @@ void *mt__open_shared(const char *name)
     return handle;
 }
 
-bool mt__find_symbol(void *handle, const char *name, void *slot)
+bool mtb_find_symbol(void *handle, const char *name, void *slot)
 {
     void *symbol = dlsym(handle, name);
     memcpy(slot, &symbol, sizeof symbol);
