@@ -58,6 +58,15 @@ endforeach()
 mt_torch_test(test_far unit/mindtorch/test_far.c)
 target_sources(test_far PRIVATE support/far_backend.c support/small_models.c)
 
+# ---- the simulated accelerator, end to end ----
+if(TARGET mindtorch_sim)
+  foreach(name IN ITEMS test_sim_launches)
+    mt_torch_test(${name} unit/mindtorch/${name}.c TIMEOUT 120)
+    add_dependencies(${name} mindtorch_sim)
+    target_compile_definitions(${name} PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
+  endforeach()
+endif()
+
 # ---- the op table, row by row ----
 if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   set(run_ops ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ops/run_ops.py $<TARGET_FILE:mindtorch>)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a small GPT on this repository's own documentation, under the profiler.
 
-    train_gpt.py [FOLDER] [--steps N] [--torch]      traces go to FOLDER (default: build/demo)
+    train_gpt.py [FOLDER] [--steps N] [--device npu] [--torch]      traces go to FOLDER (default: build/demo)
 
-It is what a user of torch would write; --torch runs the very same file on torch.
+It is what a user of torch would write; --torch runs the very same file on torch. MINDTORCH_NPU=sim and
+--device npu train on the simulated accelerator.
 """
 import argparse
 import math
@@ -15,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
 parser.add_argument("folder", nargs="?", default=str(ROOT / "build" / "demo"))
 parser.add_argument("--steps", type=int, default=200)
+parser.add_argument("--device", default="cpu", help="cpu, or npu: the accelerator")
 parser.add_argument("--torch", action="store_true", help="use torch instead of mindtorch_v2")
 options = parser.parse_args()
 
@@ -53,7 +55,7 @@ class GPT(nn.Module):
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, letters)
 
     def forward(self, x):
-        x = self.letters(x) + self.places(torch.arange(x.shape[1]))
+        x = self.letters(x) + self.places(torch.arange(x.shape[1], device=x.device))
         return self.head(self.norm(self.blocks(x)))
 
 
@@ -67,7 +69,7 @@ def write(model, letters, numbers, start, count):
     text = [numbers[c] for c in start]
     with torch.no_grad():
         for _ in range(count):
-            logits = model(torch.tensor([text[-CONTEXT:]]))[0, -1]
+            logits = model(torch.tensor([text[-CONTEXT:]], device=options.device))[0, -1]
             text.append(int(torch.multinomial(F.softmax(logits / 0.7, dim=-1), 1)))
     return "".join(letters[i] for i in text)
 
@@ -89,7 +91,7 @@ def main():
     letters = sorted(set(text))
     numbers = {c: i for i, c in enumerate(letters)}
     data = torch.tensor([numbers[c] for c in text])
-    model = GPT(len(letters))
+    model = GPT(len(letters)).to(options.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=8e-3, betas=(0.9, 0.98))
     rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, 8e-3, total_steps=options.steps, pct_start=0.15,
                                                cycle_momentum=False)
@@ -101,8 +103,8 @@ def main():
 
     def batch():
         at = torch.randint(0, len(data) - CONTEXT - 1, (BATCH,)).tolist()
-        return (torch.stack([data[i:i + CONTEXT] for i in at]),
-                torch.stack([data[i + 1:i + CONTEXT + 1] for i in at]))
+        return (torch.stack([data[i:i + CONTEXT] for i in at]).to(options.device),
+                torch.stack([data[i + 1:i + CONTEXT + 1] for i in at]).to(options.device))
 
     plan = torch.profiler.schedule(wait=options.steps // 3, warmup=2, active=5, repeat=1)
     with torch.profiler.profile(schedule=plan, record_shapes=True, profile_memory=True, with_stack=True,
