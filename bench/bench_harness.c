@@ -239,10 +239,15 @@ mtprof_session *bench_start(const mtprof_config *config)
 
 mtprof_session *bench_start_warm(const char *path, uint64_t wants)
 {
+    return bench_start_only(path, wants | MTPROF_WANT_DEFAULT);
+}
+
+mtprof_session *bench_start_only(const char *path, uint64_t wants)
+{
     mtprof_config config = {.struct_size = sizeof config,
                             .policy = MTPROF_POLICY_RING,
                             .path = path,
-                            .wants = wants | MTPROF_WANT_DEFAULT};
+                            .wants = wants | MTPROF_WANT_SCOPES};
     mtprof_session *session = bench_start(&config);
     while (bench_health(session).evicted == 0) {
         bench_scopes(NULL, BENCH_RING_SCOPES / 2);

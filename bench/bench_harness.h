@@ -96,6 +96,8 @@ void bench_must(mtprof_status status, const char *what);
 mtprof_session *bench_start(const mtprof_config *config);
 /* A ring that has gone round at least once, so that all of its memory has been touched. */
 mtprof_session *bench_start_warm(const char *path, uint64_t wants);
+/* The same with these wants and scopes alone. */
+mtprof_session *bench_start_only(const char *path, uint64_t wants);
 /* Ends the program if the session lost events or recorded none. */
 void bench_check_lost(mtprof_session *session);
 /* Checks that, and closes. */

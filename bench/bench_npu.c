@@ -78,8 +78,12 @@ static void compare(double (*measure)(void), uint64_t wants, double *off, double
     bench_series without = {.count = 0}, with = {.count = 0};
     for (uint64_t round = 0; round < bench_pick(30, 6); round++) {
         bench_add(&without, best_of_four(measure));
-        mtprof_session *session = bench_start_warm(NULL, wants);
+        mtprof_session *session = bench_start_only(NULL, wants);
         bench_add(&with, best_of_four(measure));
+        if ((bench_health(session).launches != 0) != ((wants & MTPROF_WANT_DEVICE) != 0)) {
+            fprintf(stderr, "bench_npu: launches were not recorded as asked\n");
+            exit(1);
+        }
         bench_close(session);
     }
     *off = bench_best(&without);

@@ -51,6 +51,8 @@ if(MT_BUILD_RUNTIME)
   # libmtprof is found beside it, wherever both are moved.
   set_target_properties(mindtorch PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS mindtorch mindtorch_static EXPORT mindtorchTargets)
+  # Opened at run time, beside libmindtorch.
+  install(TARGETS mindtorch_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT mindtorchTargets NAMESPACE mindtorch:: DESTINATION ${package_dir})
   configure_package_config_file(cmake/mindtorchConfig.cmake.in
                                 ${PROJECT_BINARY_DIR}/mindtorchConfig.cmake

@@ -74,3 +74,12 @@ target_link_libraries(mindtorch_static PUBLIC mtprof_static Threads::Threads
                                               ${CMAKE_DL_LIBS} m)
 set_target_properties(mindtorch PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
 target_link_options(mindtorch PRIVATE -Wl,-z,nodelete ${MT_NO_UNDEFINED})
+
+# ---- the simulated accelerator: opened at run time, links nothing of libmindtorch --------------------
+list(TRANSFORM MT_SIM_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE sim_sources)
+add_library(mindtorch_sim MODULE ${sim_sources} ${PROJECT_SOURCE_DIR}/src/base/alloc.c)
+mt_settings(mindtorch_sim)
+target_include_directories(mindtorch_sim PRIVATE include src)
+target_link_libraries(mindtorch_sim PRIVATE Threads::Threads)
+# nodelete: its workers, and its handlers of fork and exit, stay until the end.
+target_link_options(mindtorch_sim PRIVATE -Wl,-z,nodelete ${MT_NO_UNDEFINED})

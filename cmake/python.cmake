@@ -48,7 +48,7 @@ function(mt_python_tree target python tree)
   add_custom_target(python_tree${target} ALL
     COMMAND ${CMAKE_COMMAND} -DFROM=${PROJECT_SOURCE_DIR}/python -DTO=${tree}
             -P ${PROJECT_SOURCE_DIR}/cmake/python_tree.cmake
-    DEPENDS py_mtprof${target} py_mindtorch${target}
+    DEPENDS py_mtprof${target} py_mindtorch${target} mindtorch_sim # found beside libmindtorch
     VERBATIM)
 endfunction()
 
@@ -73,6 +73,7 @@ endforeach()
 install(TARGETS py_mtprof mtprof LIBRARY DESTINATION mtprof NAMELINK_SKIP COMPONENT python EXCLUDE_FROM_ALL)
 install(TARGETS py_mindtorch mindtorch LIBRARY DESTINATION mindtorch_v2 NAMELINK_SKIP COMPONENT python
         EXCLUDE_FROM_ALL)
+install(TARGETS mindtorch_sim LIBRARY DESTINATION mindtorch_v2 COMPONENT python EXCLUDE_FROM_ALL)
 if(TARGET mtprof_command)
   install(TARGETS mtprof_command RUNTIME DESTINATION bin COMPONENT python EXCLUDE_FROM_ALL)
 endif()

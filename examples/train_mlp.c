@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A classifier trained in C: points on three spirals, an MLP, AdamW. The last 50 steps are
- * profiled.
+ * profiled. Where there is an accelerator (MINDTORCH_NPU=sim simulates one) it trains there.
  */
 #include <mindtorch/mindtorch.h>
 #include <mtprof/mtprof.h>
@@ -13,6 +13,8 @@
 
 #define POINTS 1536
 #define STEPS  300
+
+static mt_device device = MT_CPU;
 
 #define TRY(call) ((call) == 0 ? (void)0 : die(#call))
 static void die(const char *call)
@@ -31,15 +33,15 @@ static void make_data(mt_tensor **points, mt_tensor **labels)
         xy[i][0] = (float)(radius * cos(angle));
         xy[i][1] = (float)(radius * sin(angle));
     }
-    TRY(mt_tensor_from_data(xy, MT_DTYPE_F32, (int64_t[]){POINTS, 2}, 2, MT_CPU, points));
-    TRY(mt_tensor_from_data(spiral, MT_DTYPE_I64, (int64_t[]){POINTS}, 1, MT_CPU, labels));
+    TRY(mt_tensor_from_data(xy, MT_DTYPE_F32, (int64_t[]){POINTS, 2}, 2, device, points));
+    TRY(mt_tensor_from_data(spiral, MT_DTYPE_I64, (int64_t[]){POINTS}, 1, device, labels));
 }
 
 /* Uniform in +-1/sqrt(inputs), as torch.nn.Linear begins. */
 static mt_tensor *parameter(int64_t outputs, int64_t inputs, size_t n_dims)
 {
     mt_tensor *made;
-    TRY(mt_empty((int64_t[]){outputs, inputs}, n_dims, &made));
+    TRY(mt_empty_with((int64_t[]){outputs, inputs}, n_dims, MT_DTYPE_F32, device, &made));
     TRY(mt_uniform_(made, -1 / sqrt((double)inputs), 1 / sqrt((double)inputs)));
     TRY(mt_tensor_set_requires_grad(made, true));
     return made;
@@ -93,6 +95,9 @@ int main(int argc, char **argv)
     mt_optimizer_options options;
     mtprof_config config = {.struct_size = sizeof config};
     mtprof_session *session = NULL;
+    if (mt_device_count(MT_DEVICE_TYPE_NPU) > 0) {
+        device = MT_NPU;
+    }
     for (int i = 0; i < 4; i++) {
         model[i] = parameter(i < 2 ? 64 : 3, i < 2 ? 2 : 64, i % 2 == 0 ? 2 : 1);
     }
@@ -106,7 +111,8 @@ int main(int argc, char **argv)
             TRY(mtprof_session_start(&config, &session));
         }
         loss = train(model, optimizer, model[4], model[5]);
-        printf("step %d: loss %.4f%s", step, loss, step % 50 == 0 ? "\n" : "\r");
+        printf("step %d on %s: loss %.4f%s", step, mt_device_name(device), loss,
+               step % 50 == 0 ? "\n" : "\r");
     }
     TRY(mtprof_session_stop(session));
     report(session, argc > 1 ? argv[1] : "train_mlp.json");

@@ -10,6 +10,18 @@ mt_torch_test(test_shape unit/mindtorch/core/test_shape.c)
 mt_torch_test(test_tensor unit/mindtorch/core/test_tensor.c)
 mt_torch_test(test_torch_memory unit/mindtorch/core/test_torch_memory.c)
 
+# ---- memory of accelerators, pinned memory ----
+foreach(name IN ITEMS test_device_memory test_pinned)
+  mt_torch_test(${name} unit/mindtorch/core/${name}.c)
+  target_sources(${name} PRIVATE support/held_backend.c)
+endforeach()
+if(TARGET mindtorch_sim)
+  mt_torch_test(test_device_memory_sim unit/mindtorch/core/test_device_memory_sim.c)
+  add_dependencies(test_device_memory_sim mindtorch_sim)
+  target_compile_definitions(test_device_memory_sim
+                             PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
+endif()
+
 # ---- dispatch ----
 foreach(name IN ITEMS test_op_trace test_schema test_user_ops)
   mt_torch_test(${name} unit/mindtorch/dispatch/${name}.c)
@@ -58,6 +70,10 @@ endforeach()
 mt_torch_test(test_far unit/mindtorch/test_far.c)
 target_sources(test_far PRIVATE support/far_backend.c support/small_models.c)
 
+# ---- ops: several devices in one call ----
+mt_torch_test(test_mixed_devices unit/mindtorch/ops/test_mixed_devices.c)
+target_sources(test_mixed_devices PRIVATE support/far_backend.c)
+
 # ---- the simulated accelerator, end to end ----
 if(TARGET mindtorch_sim)
   foreach(name IN ITEMS test_sim_launches)
@@ -65,6 +81,24 @@ if(TARGET mindtorch_sim)
     add_dependencies(${name} mindtorch_sim)
     target_compile_definitions(${name} PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
   endforeach()
+endif()
+
+# ---- training and backward on the simulated accelerator ----
+if(TARGET mindtorch_sim)
+  mt_torch_test(test_sim_training unit/mindtorch/test_sim_training.c)
+  target_sources(test_sim_training PRIVATE support/small_models.c)
+  mt_torch_test(test_backward_streams unit/mindtorch/autograd/test_backward_streams.c)
+  foreach(name IN ITEMS test_sim_training test_backward_streams)
+    add_dependencies(${name} mindtorch_sim)
+    target_compile_definitions(${name} PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
+  endforeach()
+endif()
+
+# ---- profiles of the simulated accelerator ----
+if(TARGET mindtorch_sim)
+  mt_torch_test(test_sim_profile unit/mindtorch/test_sim_profile.c)
+  add_dependencies(test_sim_profile mindtorch_sim)
+  target_compile_definitions(test_sim_profile PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
 endif()
 
 # ---- the op table, row by row ----
@@ -85,5 +119,53 @@ if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   target_include_directories(far_backend PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
                                                  ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(far_backend PRIVATE mindtorch Threads::Threads ${CMAKE_DL_LIBS} m)
-  mt_test_script(test_ops_far ${run_ops} --device npu:0 --backend $<TARGET_FILE:far_backend>)
+  mt_test_script(test_ops_far ${run_ops} --device npu:0 --backend $<TARGET_FILE:far_backend>
+                 --share 3)
+  if(TARGET mindtorch_sim) # every case; it is looked for beside libmindtorch
+    foreach(part IN ITEMS 1 2)
+      mt_test_script(test_ops_sim_${part} ${run_ops} --device npu:0 --backend sim --part ${part}/2
+                     TIMEOUT 300)
+    endforeach()
+  endif()
+endif()
+
+# ---- conformance: what any backend must do ----
+mt_program(backend_conformance mindtorch_static conformance/backend_conformance.c)
+foreach(part IN ITEMS activity cases copy device event failure kernels memory process stream support)
+  target_sources(backend_conformance PRIVATE conformance/conform_${part}.c)
+endforeach()
+target_link_libraries(backend_conformance PRIVATE m)
+add_library(broken_backend MODULE conformance/broken_backend.c conformance/broken_queue.c)
+mt_settings(broken_backend)
+target_include_directories(broken_backend PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+                                                  ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(broken_backend PRIVATE Threads::Threads)
+set(conformance $<TARGET_FILE:backend_conformance> --strict)
+mt_test_script(test_conformance_cpu ${conformance} cpu)
+mt_test_script(test_conformance_broken ${conformance} $<TARGET_FILE:broken_backend>)
+if(TARGET far_backend)
+  mt_test_script(test_conformance_far ${conformance} $<TARGET_FILE:far_backend>)
+endif()
+if(TARGET mindtorch_sim)
+  mt_test_script(
+    test_conformance_sim ${CMAKE_COMMAND} -E env MINDTORCH_NPU_SIM_DEVICES=2
+    MINDTORCH_NPU_SIM_MEMORY=96M ${conformance} $<TARGET_FILE:mindtorch_sim>)
+endif()
+if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
+  mt_test_script(test_conformance ${MT_PYTHON}
+                 ${CMAKE_CURRENT_SOURCE_DIR}/conformance/test_conformance.py
+                 $<TARGET_FILE:backend_conformance> $<TARGET_FILE:broken_backend>)
+endif()
+
+# ---- sim: the simulated accelerator as its bare table ----
+foreach(name IN ITEMS test_sim_activity test_sim_failures test_sim_memory test_sim_streams
+                      test_sim_work)
+  mt_torch_test(${name} unit/backends/sim/${name}.c)
+  target_sources(${name} PRIVATE support/sim_table.c)
+  target_compile_definitions(${name} PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
+  add_dependencies(${name} mindtorch_sim)
+endforeach()
+if(NOT MT_SANITIZE)
+  mt_test_script(test_abi_sim ${MT_PYTHON} ${PROJECT_SOURCE_DIR}/tools/check_abi.py
+                 $<TARGET_FILE:mindtorch_sim>)
 endif()

@@ -40,6 +40,14 @@ set(MT_PYTHON_TESTS
     test_nn_module_api
     test_nn_modules
     test_nomemory
+    # On the simulated accelerator, which these ask for themselves (support_npu.py).
+    test_npu_data
+    test_npu_devices
+    test_npu_profile
+    test_npu_profile_trace
+    test_npu_streams
+    test_npu_tensors
+    test_npu_training
     test_op_binding
     test_optim
     test_pickling
@@ -93,7 +101,7 @@ mt_test_script(test_python_listed ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/pytho
 
 # Reference counts need a Python that counts them all.
 if(TARGET python_tree_dbg)
-  foreach(name IN ITEMS refcounts profile_refcounts tensor_refcounts)
+  foreach(name IN ITEMS refcounts profile_refcounts tensor_refcounts npu_streams)
     mt_test_script(test_python_${name}_debug ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE}_dbg
                    ${MT_PYTHON_DEBUG} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py LABELS python)
   endforeach()

@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 import sys
 
-PREFIXES = {"mindtorch": "mt_"}  # others: the name itself
+PREFIXES = {"mindtorch": "mt_", "mindtorch_sim": "mt_"}  # others: the name itself
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 

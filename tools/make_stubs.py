@@ -154,7 +154,8 @@ def tensors_stub():
            "class dtype:", "    is_floating_point: _b.bool", "    is_signed: _b.bool", "    itemsize: _b.int",
            "    def to_complex(self) -> dtype: ..." if hasattr(torch.dtype, "to_complex") else "", "",
            "class device:", "    type: str", "    index: _b.int | None",
-           "    def __init__(self, type: str | device | _b.int = ..., index: _b.int | None = ...) -> None: ...", "",
+           "    def __init__(self, type: str | device | _b.int = ..., index: _b.int | None = ...) -> None: ...",
+           "    def __enter__(self) -> device: ...", "    def __exit__(self, *exc: Any) -> None: ...", "",
            "class layout: ...", "class memory_format: ...", "",
            "# For where a property or a parameter has the name of the type.", "_dtype = dtype", "_device = device", "_layout = layout",
            "DeviceLike = _device | str | _b.int", "",
@@ -173,6 +174,8 @@ def tensors_stub():
         if inspect.ismodule(value):
             if value.__name__.startswith("mindtorch_v2."):
                 out.append(f"from . import {name} as {name}")
+        elif isinstance(value, type) and issubclass(value, BaseException):
+            out.append(f"class {name}({value.__base__.__name__}): ...")
         elif isinstance(value, type):
             out.append(f"{name}: type[Any]")
         elif isinstance(value, torch.dtype):

@@ -29,7 +29,7 @@ enum mt_op_flag {
     MT_OP_INPLACE = 1 << 1,   /**< writes its first argument and returns it */
     MT_OP_VIEW = 1 << 2,      /**< the results share the first argument's storage */
     MT_OP_RANDOM = 1 << 3,    /**< advances a generator */
-    MT_OP_SYNC = 1 << 4,      /**< waits for the device: the result's shape depends on data */
+    MT_OP_SYNC = 1 << 4,      /**< may wait for the device: it looks at data on the host */
     MT_OP_USER = 1 << 5,      /**< registered by a user */
     MT_OP_FACTORY = 1 << 6,   /**< makes a tensor from nothing: the device is an argument */
     MT_OP_POINTWISE = 1 << 7, /**< broadcasts its tensors */

@@ -25,6 +25,7 @@ typedef struct mt_sim_counts {
     uint32_t gave_up;     /**< holds that ended before their launches came */
     uint64_t launches;    /**< kernels, copies and sets since reset */
     uint64_t done;
+    uint64_t stalled; /**< calls that waited since reset because 4,096 pieces of work did */
 } mt_sim_counts;
 
 typedef struct mt_sim {

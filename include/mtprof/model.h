@@ -66,7 +66,7 @@ enum mtprof_event_kind {
     MTPROF_EVENT_OTHER = 14,
     MTPROF_EVENT_OVERHEAD = 15,
     MTPROF_EVENT_MEMORY = 16,        /**< an allocation outside every scope */
-    MTPROF_EVENT_OUT_OF_MEMORY = 17, /**< in foreign traces */
+    MTPROF_EVENT_OUT_OF_MEMORY = 17, /**< an allocation that was refused */
     MTPROF_EVENT_INSTANT = 24,       /**< this and what follows: in event streams only */
     MTPROF_EVENT_COUNTER = 25,
     MTPROF_EVENT_FLOW = 26,

@@ -102,6 +102,7 @@ typedef struct mtprof_profile_config {
      * recorder's helper thread (session.h), which must not start, step or stop anything. */
     void (*on_warning)(void *user, mtprof_status status, const char *message);
     void *user;
+    uint64_t device_wait_ns; /**< see mtprof_config */
 } mtprof_profile_config;
 
 /**

@@ -62,6 +62,11 @@ typedef struct mtprof_config {
     void (*on_warning)(void *user, mtprof_status status, const char *message);
     void *user;
     const char *spill_directory; /**< for temporary files; NULL: /tmp. Borrowed for the call */
+    /** How long the end of a window, or a pause, waits for a device that tells nothing. A device
+     * that works on is waited for without limit: every record it tells begins the time anew. When
+     * it has passed, the rest is given up with a warning, and counted (health.unmatched). 0: 30
+     * seconds. */
+    uint64_t device_wait_ns;
 } mtprof_config;
 
 /**
@@ -78,8 +83,9 @@ typedef struct mtprof_config {
 MTPROF_API mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session **out);
 
 /**
- * Ends recording, in time that depends on the number of threads only. Scopes that are open end
- * here and count as truncated. Stopping a stopped session does nothing.
+ * Ends recording, in time that depends on the number of threads only, and waits for devices that
+ * still work on what was launched (device_wait_ns). Scopes that are open end here and count as
+ * truncated. Stopping a stopped session does nothing.
  *
  * Fails with ESTATE (in a forked child).
  */

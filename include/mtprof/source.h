@@ -41,15 +41,23 @@ typedef struct mtprof_source_ops {
     mtprof_status (*start)(void *context, mtprof_source *source, uint64_t wants);
     /** Recording has ended: no more work will be launched under it. Return soon. */
     void (*stop)(void *context);
-    /** (optional) Push everything that is complete; wait for what is not at most timeout_ns. */
+    /** (optional) Push everything that is complete; wait for what is not at most timeout_ns. Return
+     * before that only when nothing is left: a flush that took all its time is repeated as long as
+     * something was pushed meanwhile (mtprof_config.device_wait_ns). */
     void (*flush)(void *context, uint64_t timeout_ns);
     /** (optional) The source's clock now. Called around each second to make clock pairs. */
     uint64_t (*clock)(void *context);
+    /** (optional) What its devices are, for deviceProperties in Chrome traces: JSON objects with
+     * commas between them, zero-terminated, at most `room` bytes. Returns the length of all of it
+     * without the zero, as snprintf does: more than fits is asked for again with more room. 0: it
+     * has nothing to say. Asked while it takes part in a recording. */
+    size_t (*describe)(void *context, char *json, size_t room);
 } mtprof_source_ops;
 
 /**
  * One piece of work as a source saw it. Set struct_size. A launch is answered by exactly one
- * kernel, copy or set with its key; health.unmatched counts the launches that are not.
+ * kernel, copy or set with its key; health.unmatched counts the launches that are not, those that a
+ * device refused among them: they have no work.
  */
 typedef struct mtprof_activity {
     uint32_t struct_size;

@@ -48,6 +48,8 @@ set(MT_PY_TENSOR_SOURCES
     python/ext/tensors/buffer_import.c
     python/ext/tensors/buffer_interop.c
     python/ext/tensors/data_rows.c
+    python/ext/tensors/default_device.c
+    python/ext/tensors/device_functions.c
     python/ext/tensors/device_object.c
     python/ext/tensors/dlpack_interop.c
     python/ext/tensors/dtype_object.c
@@ -65,7 +67,10 @@ set(MT_PY_TENSOR_SOURCES
     python/ext/tensors/op_results.c
     python/ext/tensors/op_table.c
     python/ext/tensors/runtime_functions.c
+    python/ext/tensors/sim_functions.c
     python/ext/tensors/size_object.c
+    python/ext/tensors/stream_event.c
+    python/ext/tensors/stream_object.c
     python/ext/tensors/tensor_convert.c
     python/ext/tensors/tensor_data.c
     python/ext/tensors/tensor_fill.c

@@ -9,12 +9,14 @@ profiler and so on) are imported when they are first used.
 
 import importlib as _importlib
 import math as _math
+import os as _os
 
 import mtprof as _mtprof  # first: it brings the process's one libmtprof
 
 from . import _C, _functions, _names
-from ._C import (Generator, Size, Tensor, channels_last, contiguous_format, default_generator, device, dtype,
-                 get_default_dtype, get_num_threads, layout, memory_format, preserve_format, promote_types,
+from ._C import (AcceleratorError, Event, Generator, OutOfMemoryError, Size, Stream, Tensor, channels_last,
+                 contiguous_format, default_generator, device, dtype, get_default_device, get_default_dtype,
+                 get_num_threads, layout, memory_format, preserve_format, promote_types, set_default_device,
                  set_default_dtype, set_num_threads, strided)
 from ._C import bfloat16, bool, float16, float32, float64, int32, int64, uint8  # noqa: A004 torch's names
 from ._C import as_tensor, from_dlpack, from_numpy, frombuffer, is_grad_enabled, tensor, to_dlpack
@@ -52,7 +54,7 @@ from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_e
 from .autograd.grad_mode import is_inference_mode_enabled  # noqa: E402
 
 _PACKAGES = frozenset("""
-    autograd cuda nn npu optim profiler random return_types serialization testing types utils version
+    accelerator autograd cuda nn npu optim profiler random return_types serialization testing types utils version
 """.split())
 
 # Names that live in a package which is imported only for them.
@@ -78,6 +80,9 @@ def _name_of_c(name):
 
 
 _C.__getattr__ = _name_of_c
+
+if _os.environ.get("MINDTORCH_NPU"):
+    _C._device_count()  # opens the backend, so that a profile of the accelerator finds its source
 
 
 def __dir__():

@@ -16,17 +16,17 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     values, order = _ops.sort(_ops.reshape(input, (-1,)))
     count = values.numel()
     if count == 0:
-        first = _ops.zeros((0,), dtype=_C.bool)
+        first = _ops.zeros((0,), dtype=_C.bool, device=input.device)
     else:
-        first = _ops.cat([_ops.ones((1,), dtype=_C.bool), values[1:] != values[:-1]])
+        first = _ops.cat([_ops.ones((1,), dtype=_C.bool, device=input.device), values[1:] != values[:-1]])
     results = [_ops.masked_select(values, first)]
     if return_inverse:
         places = _ops.cumsum(first, 0) - 1
-        inverse = _ops.scatter(_ops.zeros((count,), dtype=_C.int64), 0, order, places)
+        inverse = _ops.scatter(_ops.zeros((count,), dtype=_C.int64, device=input.device), 0, order, places)
         results.append(_ops.reshape(inverse, input.shape))
     if return_counts:
         starts = _ops.reshape(_ops.nonzero(first), (-1,))
-        ends = _ops.cat([starts[1:], _ops.full((min(count, 1),), count, dtype=_C.int64)])
+        ends = _ops.cat([starts[1:], _ops.full((min(count, 1),), count, dtype=_C.int64, device=input.device)])
         results.append(ends - starts)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -40,17 +40,17 @@ def bincount(input, weights=None, minlength=0):
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     length = max(minlength, int(input.max()) + 1 if input.numel() else 0)
-    source = _ops.ones((input.numel(),), dtype=_C.int64) if weights is None else weights.to(
+    source = _ops.ones((input.numel(),), dtype=_C.int64, device=input.device) if weights is None else weights.to(
         weights.dtype if weights.dtype is _C.float32 else _C.float64)
-    return _ops.index_add(_ops.zeros((length,), dtype=source.dtype), 0, input.to(_C.int64), source)
+    return _ops.index_add(_ops.zeros((length,), dtype=source.dtype, device=input.device), 0, input.to(_C.int64), source)
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
     """Which elements are among the others."""
     if not isinstance(elements, Tensor):
-        elements = _C.tensor(elements)
+        elements = _C.tensor(elements, device=getattr(test_elements, "device", None))
     if not isinstance(test_elements, Tensor):
-        test_elements = _C.tensor(test_elements)
+        test_elements = _C.tensor(test_elements, device=elements.device)
     found = _ops.any(_ops.unsqueeze(elements, -1) == _ops.reshape(test_elements, (-1,)), -1)
     return _ops.logical_not(found) if invert else found
 

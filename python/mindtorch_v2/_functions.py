@@ -365,10 +365,6 @@ def _in_place(view, name):
     return method
 
 
-def _self(self, *args, **kwargs):
-    return self
-
-
 def _false(self):
     return False
 
@@ -396,7 +392,7 @@ METHODS.update({
     "transpose_": _in_place(_ops.transpose, "transpose_"),
     "swapaxes_": _in_place(_ops.transpose, "swapaxes_"),
     "swapdims_": _in_place(_ops.transpose, "swapdims_"),
-    "pin_memory": _self, "is_pinned": _false, "is_shared": _false, "is_inference": _false,
+    "is_shared": _false, "is_inference": _false,
     "__reversed__": _reversed,
 })
 

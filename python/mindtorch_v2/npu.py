@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accelerator: what torch.cuda offers, for whichever backend serves this one."""
+"""The accelerator: what torch.cuda offers, for whichever backend serves this one.
 
-from . import _C
-from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401 for users
+The current device and the current streams belong to threads, as in torch, and live in libmindtorch. A device is
+named by an index, by "npu:1" or torch.device, and None is the current one.
+"""
 
-_current = 0
+from . import _C, random as _random
+from ._C import AcceleratorError, Event, OutOfMemoryError, Stream  # noqa: F401 for users
 
 
 def _checked(device):
     """A device of this kind as "npu:N"; None is the current one."""
     if device is None:
-        return f"npu:{_current}"
+        return f"npu:{_C._device_current()}"
     if isinstance(device, int):
         index = device
     else:
         device = _C.device(device)
         if device.type != "npu":
             raise ValueError(f"Expected an npu device, but got: {device}")
-        index = _current if device.index is None else device.index
+        index = _C._device_current() if device.index is None else device.index
     if index < 0:
         raise ValueError(f"Invalid device index: {index}")
     return f"npu:{index}"
+
+
+# ---- devices ----
 
 
 def device_count():
@@ -43,28 +48,121 @@ def init():
 
 
 def current_device():
-    """The index that None stands for."""
-    return _current
+    """The index that None stands for on this thread."""
+    return _C._device_current()
 
 
 def set_device(device):
-    """Changes the current device of this module; "npu" in other calls remains the first one."""
-    global _current
-    index = int(_checked(device)[4:])
-    if index >= max(device_count(), 1):
-        raise RuntimeError(f"npu device {index} does not exist (there are {device_count()})")
-    _current = index
+    """Makes it the current device of this thread; a negative index changes nothing."""
+    if isinstance(device, int) and device < 0:
+        return
+    _C._device_set(_checked(device))
 
 
-def get_device_name(device=None):
-    """"npu:0" and so on."""
-    return _checked(device)
+class device:
+    """`with npu.device(1)`: the current device inside; a negative index or None changes nothing."""
+
+    def __init__(self, device):
+        negative = device is None or isinstance(device, int) and device < 0
+        self.idx = -1 if negative else int(_checked(device)[4:])
+        self.prev_idx = -1
+
+    def __enter__(self):
+        self.prev_idx = _C._device_current()
+        if self.idx >= 0:
+            set_device(self.idx)
+
+    def __exit__(self, *error):
+        if self.idx >= 0:
+            set_device(self.prev_idx)
+        return False
+
+
+class device_of(device):
+    """`with npu.device_of(tensor)`: the tensor's device; nothing for a tensor of the host."""
+
+    def __init__(self, obj):
+        super().__init__(obj.get_device())
 
 
 def synchronize(device=None):
     """Waits for everything that was started; returns at once where there is no device."""
     if device is not None or is_available():
         _C._device_synchronize(_checked(device))
+
+
+def get_device_name(device=None):
+    """What the device is, for people."""
+    return _C._device_info(_checked(device))[0]
+
+
+class _NpuDeviceProperties:
+    """What get_device_properties() tells."""
+
+    def __init__(self, name, total_memory):
+        self.name, self.total_memory = name, total_memory
+
+    def __repr__(self):
+        return f"_NpuDeviceProperties(name='{self.name}', total_memory={self.total_memory >> 20}MB)"
+
+
+def get_device_properties(device=None):
+    """Its name and total_memory."""
+    return _NpuDeviceProperties(*_C._device_info(_checked(device))[:2])
+
+
+def can_device_access_peer(device, peer_device):
+    """Whether one can copy from the other without the host: all that there are can."""
+    for each in (device, peer_device):
+        _C._device_info(_checked(each))
+    return True
+
+
+# ---- streams ----
+
+
+def current_stream(device=None):
+    """The stream on which this thread's work for the device goes."""
+    return _C._current_stream(_checked(device))
+
+
+def default_stream(device=None):
+    """The device's default stream."""
+    return _C._default_stream(_checked(device))
+
+
+def set_stream(stream):
+    """Makes the stream, and its device, the current ones of this thread; None changes nothing."""
+    _C._set_stream(stream)
+
+
+class StreamContext:
+    """`with npu.stream(s)`: the stream, and its device, are the current ones inside."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self._before = None
+
+    def __enter__(self):
+        if self.stream is not None:
+            self._before = current_stream(self.stream.device), current_stream()
+            set_stream(self.stream)
+
+    def __exit__(self, *error):
+        if self._before is not None:
+            there, here = self._before
+            self._before = None
+            set_stream(there)
+            set_stream(here)
+        return False
+
+
+def stream(stream):
+    """A block on a stream: `with npu.stream(s):`. None changes nothing."""
+    return StreamContext(stream)
+
+
+# ---- memory ----
 
 
 def memory_stats(device=None):
@@ -98,25 +196,93 @@ def reset_peak_memory_stats(device=None):
 
 
 def empty_cache():
-    """Gives blocks that no tensor uses back to the device."""
-    if is_available():
-        _C._device_empty_cache(_checked(None))
+    """Gives blocks that no tensor uses back to the devices."""
+    for index in range(device_count()):
+        _C._device_empty_cache(f"npu:{index}")
 
 
-manual_seed_all = manual_seed  # one generator serves all devices
+def mem_get_info(device=None):
+    """(free, total) bytes of the device."""
+    _, total, free = _C._device_info(_checked(device))
+    return free, total
 
 
-class device:
-    """`with npu.device(1)`: the current device inside."""
+def _size_text(size):
+    for unit in ("B", "KiB", "MiB"):
+        if size < 8192:
+            return f"{size} {unit}"
+        size //= 1024
+    return f"{size} GiB"
 
-    def __init__(self, device):
-        self.idx = int(_checked(device)[4:])
-        self.prev_idx = -1
 
-    def __enter__(self):
-        self.prev_idx = _current
-        set_device(self.idx)
-        return self
+def memory_summary(device=None, abbreviated=False):
+    """The counters as a table for people."""
+    name = _checked(device)
+    stats = memory_stats(name)
+    free, total = mem_get_info(name)
+    wide = 53
+    rows = [f" MindTorch NPU memory summary, device {name} ".center(wide), None,
+            f" {'Metric':<21} | {'Cur Usage':>12} | {'Peak Usage':>12} ", None]
+    for text, key in (("Allocated memory", "allocated_bytes"), ("Reserved memory", "reserved_bytes")):
+        now, peak = (_size_text(stats[f"{key}.all.{when}"]) for when in ("current", "peak"))
+        rows.append(f" {text:<21} | {now:>12} | {peak:>12} ")
+    rows.append(f" {'Allocations':<21} | {stats['allocation.all.current']:>12} | "
+                f"{stats['allocation.all.allocated']:>8} all ")
+    rows.append(f" {'Free of the device':<21} | {_size_text(free):>12} | {_size_text(total):>9} of ")
+    line = "|" + "=" * wide + "|"
+    inside = ("|" + ("-" * wide if row is None else row) + "|" for row in rows)
+    return "\n".join([line, *inside, line]) + "\n"
 
-    def __exit__(self, *error):
-        set_device(self.prev_idx)
+
+# ---- random numbers: one generator serves the host and all devices ----
+
+
+def manual_seed(seed):
+    """Seeds the generator."""
+    _random.manual_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def seed():
+    """Seeds the generator from the system."""
+    _random.seed()
+
+
+seed_all = seed
+
+
+def initial_seed():
+    """What the generator was seeded with."""
+    return _random.initial_seed()
+
+
+def get_rng_state(device="npu"):
+    """The generator's state, a tensor of uint8 on the host."""
+    _checked(device)
+    return _random.get_rng_state()
+
+
+def set_rng_state(new_state, device="npu"):
+    """Goes back to a state of get_rng_state()."""
+    _checked(device)
+    _random.set_rng_state(new_state)
+
+
+def get_rng_state_all():
+    """A state for each device; all are the same."""
+    return [_random.get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state_all(new_states):
+    """Goes back to states of get_rng_state_all()."""
+    for state in new_states:
+        _random.set_rng_state(state)
+
+
+def __getattr__(name):
+    if name == "_sim":
+        from . import _npu_sim
+        return _npu_sim
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -381,13 +381,19 @@ def _place(elements, location, map_location):
     device = torch.device(location)
     if device.type == "cpu":
         return elements
-    try:
-        return elements.to(device)
-    except RuntimeError as error:
+    if not torch.npu.is_available():
         raise RuntimeError(
-            f"load(): the file has a tensor on {location}, which is not possible here ({error}); give "
-            "map_location='cpu' to have it on the CPU"
-        ) from None
+            f"Attempting to deserialize object on an NPU device ({location}) but torch.npu.is_available() is "
+            "False. If you are running on a CPU-only machine, please use torch.load with "
+            "map_location=torch.device('cpu') to map your storages to the CPU."
+        )
+    count = torch.npu.device_count()
+    if device.index is not None and device.index >= count:
+        raise RuntimeError(
+            f"Attempting to deserialize object on NPU device {device.index} but torch.npu.device_count() is "
+            f"{count}. Please use torch.load with map_location to map your storages to an existing device."
+        )
+    return elements.to(device)
 
 
 class _Unpickler(pickle.Unpickler):

@@ -176,12 +176,30 @@ class _KinetoProfile(_mtprof.Profile):
             self._tracers.start()  # frames that are open begin before the step does
             return
         self._tracers.stop()
-        if _host["synchronize"] is not None and self.use_device is not None:
-            _host["synchronize"]()
+        self._wait_for_device()
         if observer is not None:
             if isinstance(observer, ExecutionTraceObserver) and observer.is_running():
                 self._unwritten = observer
             observer.stop()
+
+    _failure = None   # of the device, when it was waited for: raised once the window is closed
+    _raising = None   # what a with block is left by
+
+    def _wait_for_device(self):
+        """What was launched in the window is done before it closes."""
+        if _host["synchronize"] is None or self.use_device is None:
+            return
+        try:
+            _host["synchronize"]()
+        except Exception as error:  # the window closes, and is delivered, all the same
+            self._failure = error
+
+    def _raise_failure(self):
+        """Raises what the device said when a window closed, once; not what the block is left by anyway."""
+        error, self._failure = self._failure, None
+        said = self._raising
+        if error is not None and not (type(error) is type(said) and str(error) == str(said)):
+            raise error
 
     def _trace_ready(self):
         self._write_execution_trace()
@@ -236,9 +254,12 @@ class _KinetoProfile(_mtprof.Profile):
         self._opened()
 
     def stop_trace(self):
-        """The window closes."""
-        self._stop_trace()
-        self._write_execution_trace()
+        """The window closes. What the device reports is raised when that is done."""
+        try:
+            self._stop_trace()
+            self._write_execution_trace()
+        finally:
+            self._raise_failure()
 
     def toggle_collection_dynamic(self, enable, activities):
         """Switches the collection of some activities off or on while a window is open."""
@@ -453,9 +474,11 @@ class profile(_KinetoProfile):
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
+        self._raising = exc_value
         try:
             self.stop()
         finally:
+            self._raising = None
             KinetoStepTracker.erase_step_count(_PROFILER_STEP)
             cleanup = getattr(self.execution_trace_observer, "cleanup", None)
             if cleanup is not None:
@@ -468,16 +491,26 @@ class profile(_KinetoProfile):
         self._opened()
 
     def stop(self):
-        """Ends: an open window is closed, and handed to on_trace_ready where its step records."""
-        self._stop()
-        self._write_execution_trace()
+        """Ends: an open window is closed, and handed to on_trace_ready where its step records.
+
+        A failure that the device reports when it is waited for is raised after that.
+        """
+        try:
+            self._stop()
+            self._write_execution_trace()
+        finally:
+            self._raise_failure()
 
     def step(self):
-        """The step is over, the next one begins."""
-        self._step()
-        if self._unwritten is not None:
-            self._write_execution_trace()
-        self._opened()
+        """The step is over, the next one begins. A device's failure is raised when it has begun."""
+        try:
+            self._step()
+            if self._unwritten is not None:
+                self._write_execution_trace()
+            self._opened()
+        finally:
+            if self._failure is not None:
+                self._raise_failure()
         if "KINETO_USE_DAEMON" in os.environ:
             KinetoStepTracker.increment_step(_PROFILER_STEP)
 

@@ -33,10 +33,13 @@ enum mtb_lock_rank {
     MTB_RANK_USER_OPS,    /* libmindtorch: registered ops */
     MTB_RANK_SITES,       /* libmindtorch: names made at run time */
     /* libmindtorch; the two libraries never hold each other's */
-    MTB_RANK_CACHES,    /* the list of threads' caches */
-    MTB_RANK_MEMORY,    /* blocks of all devices that wait for use */
-    MTB_RANK_POOL,      /* small objects that wait for use */
-    MTB_RANK_GENERATOR, /* seeds and offsets */
+    MTB_RANK_CACHES,        /* the list of threads' caches */
+    MTB_RANK_DEVICE_MEMORY, /* blocks of accelerators that wait for use, and tensors' streams */
+    MTB_RANK_PINNED,        /* pinned blocks, and the streams that use them */
+    MTB_RANK_MEMORY,        /* the host's blocks that wait for use */
+    MTB_RANK_FAILURES,      /* failures of devices that nobody has been told */
+    MTB_RANK_POOL,          /* small objects that wait for use */
+    MTB_RANK_GENERATOR,     /* seeds and offsets */
     MTB_RANK_COUNT
 };
 

@@ -10,16 +10,21 @@ set(MINDTORCH_SOURCES
     src/mindtorch/core/backend_load.c
     src/mindtorch/core/backends.c
     src/mindtorch/core/device.c
+    src/mindtorch/core/device_failure.c
     src/mindtorch/core/dtype.c
     src/mindtorch/core/launch.c
     src/mindtorch/core/memory.c
+    src/mindtorch/core/memory_lists.c
+    src/mindtorch/core/pinned.c
     src/mindtorch/core/pool.c
     src/mindtorch/core/random.c
     src/mindtorch/core/shape.c
     src/mindtorch/core/status_text.c
     src/mindtorch/core/storage.c
+    src/mindtorch/core/stream_uses.c
     src/mindtorch/core/streams.c
     src/mindtorch/core/tensor.c
+    src/mindtorch/core/tensor_memory.c
     src/mindtorch/core/thread_cache.c
     src/mindtorch/core/thread_state.c
     src/mindtorch/core/value.c
@@ -96,6 +101,7 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/derive_reduce.c
     src/mindtorch/autograd/derive_view.c
     src/mindtorch/autograd/engine.c
+    src/mindtorch/autograd/engine_streams.c
     src/mindtorch/autograd/evaluate.c
     src/mindtorch/autograd/formula.c
     src/mindtorch/autograd/function.c
@@ -186,6 +192,7 @@ set(MINDTORCH_PUBLIC_HEADERS
     include/mindtorch/dtype.h
     include/mindtorch/export.h
     include/mindtorch/generator.h
+    include/mindtorch/kernel_codes.def
     include/mindtorch/kernel_codes.h
     include/mindtorch/kernels.def
     include/mindtorch/mindtorch.h
@@ -198,3 +205,14 @@ set(MINDTORCH_PUBLIC_HEADERS
     include/mindtorch/tensor.h
     include/mindtorch/value.h
 )
+
+# libmindtorch_sim.so
+set(MT_SIM_SOURCES
+    src/backends/sim/sim_backend.c
+    src/backends/sim/sim_controls.c
+    src/backends/sim/sim_event.c
+    src/backends/sim/sim_launch.c
+    src/backends/sim/sim_names.c
+    src/backends/sim/sim_pool.c
+    src/backends/sim/sim_queue.c
+    src/backends/sim/sim_run.c)

@@ -61,7 +61,21 @@ class MemoryStats(c.Structure):
                                         "peak_reserved_bytes", "allocations", "releases")]
 
 
+class SimCounts(c.Structure):
+    _fields_ = [("struct_size", c.c_uint32), ("waiting", c.c_uint32), ("most", c.c_uint32),
+                ("gave_up", c.c_uint32), ("launches", c.c_uint64), ("done", c.c_uint64)]
+
+
+class Sim(c.Structure):
+    """Controls of the simulated accelerator (sim.h), those that are used here."""
+    _fields_ = [("struct_size", c.c_uint32), ("reserved", c.c_uint32),
+                ("hold", c.CFUNCTYPE(c.c_int, c.c_uint32, c.c_uint32, c.c_uint32, c.c_uint64)),
+                ("release", c.CFUNCTYPE(c.c_int, c.c_uint32, c.c_uint32)),
+                ("counts", c.CFUNCTYPE(c.c_int, c.c_uint32, c.c_uint32, c.POINTER(SimCounts)))]
+
+
 _lib = None
+_sim = None
 _ops = {}
 
 _SIGNATURES = {
@@ -105,10 +119,18 @@ _SIGNATURES = {
     "mt_generator_offset": (c.c_uint64, [c.c_void_p]),
     "mt_device_parse": (c.c_int, [c.c_char_p, c.POINTER(c.c_int32)]),
     "mt_device_name": (c.c_char_p, [c.c_int32]),
+    "mt_device_count": (c.c_uint32, [c.c_int]),
+    "mt_device_synchronize": (c.c_int, [c.c_int32]),
+    "mt_backend_load": (c.c_int, [c.c_char_p]),
+    "mt_backend_extension": (c.c_void_p, [c.c_int, c.c_char_p]),
     "mt_device_memory_stats": (c.c_int, [c.c_int32, c.POINTER(MemoryStats)]),
     "mt_set_num_threads": (c.c_int, [c.c_uint32]),
     "mt_set_default_dtype": (c.c_int, [c.c_int]),
 }
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left."""
 
 
 def open_library(path):
@@ -133,7 +155,8 @@ def library():
 def check(status):
     """Raises what torch would raise for a status."""
     if status != 0:
-        kind = getattr(builtins, _lib.mt_status_exception(status).decode())
+        name = _lib.mt_status_exception(status).decode()
+        kind = OutOfMemoryError if name == "OutOfMemoryError" else getattr(builtins, name)
         raise kind(_lib.mt_error_message().decode("utf-8", "replace"))
 
 
@@ -156,6 +179,45 @@ def device_number(text):
     number = c.c_int32()
     check(_lib.mt_device_parse(text.encode(), c.byref(number)))
     return number.value
+
+
+def synchronize(device):
+    """Waits for a device; raises what failed there."""
+    check(_lib.mt_device_synchronize(device_number(device)))
+
+
+def load_backend(name):
+    global _sim
+    check(_lib.mt_backend_load(name.encode()))
+    found = _lib.mt_backend_extension(1, b"sim")
+    _sim = c.cast(found, c.POINTER(Sim)).contents if found else None
+
+
+class held:
+    """Holds the default stream of the simulated accelerator npu:0. `waited` is then whether somebody
+    waited for it meanwhile; False everywhere else."""
+
+    FOREVER = 2 ** 31
+
+    def __init__(self):
+        self.sim = _sim
+        self.waited = False
+
+    def _gave_up(self):
+        counts = SimCounts(struct_size=c.sizeof(SimCounts))
+        check(self.sim.counts(0, 0, c.byref(counts)))
+        return counts.gave_up
+
+    def __enter__(self):
+        if self.sim:
+            self.before = self._gave_up()
+            check(self.sim.hold(0, 0, self.FOREVER, 0))
+        return self
+
+    def __exit__(self, *_):
+        if self.sim:
+            check(self.sim.release(0, 0))
+            self.waited = self._gave_up() != self.before
 
 
 def manual_seed(seed):

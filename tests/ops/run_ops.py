@@ -5,6 +5,10 @@ For every row x dtype x layout: the value against the case's NumPy reference, it
 inputs unchanged, views that share storage and other results that do not, in-place rows (derived
 from the row without the underscore where they have no cases), gradients against differences, bad
 inputs with torch's exception, tensors all given back.
+
+On a device (--device npu:0 --backend sim) what a kernel finds wrong is known when the device is waited
+for: bad input fails at the call or then, once, and what comes after is clean. --share N runs one case
+of N of each row, which ones depends on --seed; the first of each type is always among them.
 """
 import argparse
 import ctypes
@@ -31,6 +35,8 @@ TOLERANCES = {"float64": (1e-11, 1e-12), "float32": (2e-5, 2e-6), "float16": (2e
 CATEGORY = {"bool": 0, "uint8": 1, "int32": 1, "int64": 1}
 SHOWN = 4  # failures of a row
 LARGE = 40000  # rows of made cases
+WAITS_BACKWARD = {"masked_scatter", "masked_scatter_"}  # a gradient's size depends on data
+WAITS_FOR_HOST = {"copy_", "to", "_to_copy"}  # SYNC rows that wait where the result is the host's
 
 
 def table_rows():
@@ -139,6 +145,7 @@ class Runner:
         self.options = options
         self.device = options.device
         self.calls = self.gradients = self.failed = 0
+        self.simulated = mt.held().sim is not None
 
     # ---- one call ----
 
@@ -149,6 +156,19 @@ class Runner:
         if "FACTORY" in op.flags and self.device != "cpu":
             kwargs = {"device": self.device, **kwargs}
         return mt.call(op.name, *args, **kwargs)
+
+    def call_held(self, op, args, kwargs):
+        """A call that must not wait for the device unless the row says so. The simulated accelerator
+        tells."""
+        with mt.held() as device:
+            got = self.call(op, args, kwargs)
+        self.check_waits(op, device.waited)
+        return got
+
+    def check_waits(self, op, waited):
+        self.row_waited = self.row_waited or waited
+        if waited and "SYNC" not in op.flags:
+            raise AssertionError("it waited for the device, and the row is not SYNC")
 
     def laid_out(self, case, layout):
         """The arguments' arrays as a layout can have them."""
@@ -164,7 +184,8 @@ class Runner:
                                        layout == "broadcast")
         arrays = tensors_of((args, kwargs))
         version = tensors[0].version if writes else 0
-        got = self.call(op, tensors, kwtensors)
+        call = self.call_held if layout in ("contiguous", "mixed") else self.call
+        got = call(op, tensors, kwtensors)
         if case.reference is not None:
             with np.errstate(all="ignore"):
                 reference = case.reference(*for_reference(args, case.exact),
@@ -225,6 +246,10 @@ class Runner:
         self.gradients += 1
         problem = gradients.Problem(call, case.args, case.kwargs, case.grad_args, layout,
                                     self.device, rng)
+        if layout == "contiguous" and op.name not in WAITS_BACKWARD:
+            with mt.held() as device:
+                gradients.run_backward(problem)
+            self.check_waits(op, device.waited)
         gradients.check_gradient(problem)
         if case.double and layout == "contiguous":
             gradients.check_double(problem)
@@ -235,11 +260,16 @@ class Runner:
         args, kwargs = place_all((bad.args, bad.kwargs), "contiguous", self.device)
         try:
             got = self.call(op, args, kwargs)
+            mt.synchronize(self.device)
         except Exception as error:  # noqa: BLE001: which one it is, is the question
             text = str(error)
             if type(error).__name__ != bad.error or bad.words not in text:
                 raise AssertionError(f"raised {type(error).__name__}: {text}; expected "
                                      f"{bad.error} with {bad.words!r}") from None
+            try:
+                mt.synchronize(self.device)
+            except Exception as again:  # noqa: BLE001: whatever it is, it is too much
+                raise AssertionError(f"failed twice, then with {again}") from None
             return
         raise AssertionError(f"gave {got!r}, expected {bad.error} with {bad.words!r}")
 
@@ -309,6 +339,13 @@ class Runner:
 
     # ---- one row ----
 
+    def takes(self, op, dtype, number):
+        """Whether a case is in the share that is run."""
+        if self.options.share == 1 or number == 0:
+            return True
+        draw = np.random.default_rng([self.options.seed, number] + list(f"{op.name} {dtype}".encode()))
+        return draw.integers(self.options.share) == 0
+
     def items(self, op, registered, dtype, derived):
         maker = opcases.Maker(op.name, dtype, self.options.seed)
         first = True
@@ -366,6 +403,7 @@ class Runner:
     def run_row(self, name, registered, derived=False):
         op = mt.ops()[name]
         self.row_failed = 0
+        self.row_waited = False
         alive = mt.tensors_alive()
         empty = zero_d = not any("Tensor" in p.type for p in op.parameters)
         count = 0
@@ -374,6 +412,8 @@ class Runner:
                 continue
             for number, item in enumerate(self.items(op, registered, dtype, derived)):
                 count += 1
+                if not self.takes(op, dtype, number):
+                    continue
                 shapes = [a.shape for a in tensors_of((item.args, item.kwargs))]
                 where = f"{dtype}, case {number} {getattr(item, 'note', '')} {shapes}"
                 if isinstance(item, opcases.Bad):
@@ -382,7 +422,7 @@ class Runner:
                 empty = empty or any(0 in shape for shape in shapes)
                 zero_d = zero_d or () in shapes
                 self.run_case(op, item, dtype, where)
-        whole = self.options.dtype is None
+        whole = self.options.dtype is None and self.options.share == 1
         if whole and count == 0:
             self.report(op, "cases", "there are none")
         if whole and not derived:
@@ -390,6 +430,9 @@ class Runner:
                 self.report(op, "cases", "none has an empty tensor, and skip does not say why")
             if not zero_d and "0-d" not in registered.skip:
                 self.report(op, "cases", "none has a 0-d tensor, and skip does not say why")
+        if whole and self.simulated and "SYNC" in op.flags and not self.row_waited and (
+                name not in WAITS_FOR_HOST and not derived):
+            self.report(op, "SYNC", "no call waited for the device")
         if mt.tensors_alive() != alive and self.row_failed == 0:
             self.report(op, "end", f"{mt.tensors_alive() - alive} tensors were not given back")
 
@@ -437,8 +480,12 @@ def check_complete():
 
 
 def use_backend(path):
-    """Registers a test backend as the accelerator. It is one more library with thread-local memory,
-    for which a program that opens libraries at run time has little room: ask for more, anew."""
+    """Loads a backend by its name, or registers a test backend as the accelerator. That is one more
+    library with thread-local memory, for which a program that opens libraries at run time has little
+    room: ask for more, anew."""
+    if "/" not in path:
+        mt.load_backend(path)
+        return
     if "GLIBC_TUNABLES" not in os.environ:
         os.environ["GLIBC_TUNABLES"] = "glibc.rtld.optional_static_tls=8192"
         os.execv(sys.executable, [sys.executable, *sys.argv])
@@ -456,7 +503,9 @@ def main():
     parser.add_argument("--layout")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--backend", help="shared object of a test backend for --device npu:0")
+    parser.add_argument("--backend", help="sim, or the shared object of a test backend, for --device npu:0")
+    parser.add_argument("--share", type=int, default=1, metavar="N", help="one case of N")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="every Nth row, from the Kth on")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
     mt.open_library(options.library)
@@ -468,7 +517,8 @@ def main():
     runner = Runner(options)
     began = time.perf_counter()
     rows = 0
-    for name in mt.ops():
+    first, step = (int(word) for word in options.part.split("/"))
+    for name in list(mt.ops())[first - 1::step]:
         registered, derived = cases_of(name)
         if registered is None or (options.op and name not in options.op):
             continue
@@ -477,7 +527,8 @@ def main():
         rows += 1
         runner.run_row(name, registered, derived)
     print(f"{rows} rows, {runner.calls} calls, {runner.gradients} gradients, "
-          f"{runner.failed} failed, seed {options.seed}, {time.perf_counter() - began:.1f} s")
+          f"{runner.failed} failed, seed {options.seed}, share 1/{options.share}, part {options.part}, "
+          f"{time.perf_counter() - began:.1f} s")
     return 1 if runner.failed else 0
 
 

@@ -18,7 +18,8 @@ KEPT = []
 
 def run(name, function, dtypes=("float32", "float64"), skip=None):
     """Failures and what was printed when a row is tested with these cases alone."""
-    options = argparse.Namespace(device="cpu", seed=1, dtype=None, layout=None, verbose=False)
+    options = argparse.Namespace(device="cpu", seed=1, dtype=None, layout=None,
+                                 verbose=False, share=1)
     runner = run_ops.Runner(options)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):

@@ -9,6 +9,8 @@
  * Kernels are the host's, called with translated pointers. A pointer that is not a far one, or a
  * view that reaches over the end of what was allocated, is refused: the caller mixed up memories.
  * Every launch goes through one function, so a kernel that is missing on the host is missing here.
+ * Registered by a test (mt_test_backend_register) it uses the host's kernels that it is linked
+ * with, opened as a shared object (mt_backend_open) those it is offered.
  */
 #include "support/far_backend.h"
 
@@ -20,6 +22,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,8 +45,16 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block blocks[MAX_BLOCKS]; /* by offset */
 static size_t n_blocks;
 static size_t end; /* of the last block */
+static size_t used_bytes;
 static _Atomic uint64_t launches;
 static _Atomic uint64_t copied_bytes;
+
+static const mt_backend_host *offered; /* NULL: registered by a test */
+
+static int fail(int status, const char *message)
+{
+    return offered != NULL ? offered->fail(status, message) : mt_fail(status, message);
+}
 
 /* ---- memory ---- */
 
@@ -78,7 +89,7 @@ static block *find_free(size_t bytes)
             return &blocks[i];
         }
     }
-    if (n_blocks == MAX_BLOCKS || end + bytes + GAP > region_bytes) {
+    if (n_blocks == MAX_BLOCKS || bytes > region_bytes - end - GAP) {
         return NULL;
     }
     blocks[n_blocks] = (block){.offset = end, .bytes = bytes};
@@ -100,11 +111,12 @@ static int allocate(void *context, uint32_t device, size_t bytes, void **out)
     block *found = find_free(bytes);
     if (found != NULL) {
         found->used = true;
+        used_bytes += bytes;
         *out = far_memory + found->offset;
         memset(shadow + found->offset, 0xEE, bytes < 65536 ? bytes : 65536); /* not zeros */
     }
     (void)pthread_mutex_unlock(&mutex);
-    return found != NULL ? MT_OK : mt_fail(MT_ENOMEM, "far: no memory left");
+    return found != NULL ? MT_OK : fail(MT_ENOMEM, "far: no memory left");
 }
 
 static void release(void *context, uint32_t device, void *memory, size_t bytes)
@@ -114,8 +126,9 @@ static void release(void *context, uint32_t device, void *memory, size_t bytes)
     size_t offset = (uintptr_t)memory - (uintptr_t)far_memory;
     (void)pthread_mutex_lock(&mutex);
     for (size_t i = 0; i < n_blocks; i++) {
-        if (blocks[i].offset == offset && blocks[i].bytes == bytes) {
+        if (blocks[i].used && blocks[i].offset == offset && blocks[i].bytes == bytes) {
             blocks[i].used = false;
+            used_bytes -= bytes;
         }
     }
     (void)pthread_mutex_unlock(&mutex);
@@ -133,7 +146,7 @@ static int copy(void *context, mt_backend_stream *stream, const mt_copy_call *ca
     if (is_far(call->to) != far_to || is_far(call->from) != far_from ||
         (far_to && !is_inside(call->to, call->bytes)) ||
         (far_from && !is_inside(call->from, call->bytes))) {
-        return mt_fail(MT_ERUNTIME, "far: a copy names memory that is not its own");
+        return fail(MT_ERUNTIME, "far: a copy names memory that is not its own");
     }
     memmove(far_to ? translate(call->to) : call->to, far_from ? translate(call->from) : call->from,
             call->bytes);
@@ -145,10 +158,12 @@ static int set(void *context, mt_backend_stream *stream, const mt_set_call *call
 {
     (void)context;
     (void)stream;
-    if (!is_inside(call->to, call->bytes)) {
-        return mt_fail(MT_ERUNTIME, "far: a set names memory that is not its own");
+    if (call->bytes > 0 && !is_inside(call->to, call->bytes)) {
+        return fail(MT_ERUNTIME, "far: a set names memory that is not its own");
     }
-    memset(translate(call->to), (int)call->value, call->bytes);
+    if (call->bytes > 0) {
+        memset(translate(call->to), (int)call->value, call->bytes);
+    }
     return MT_OK;
 }
 
@@ -156,10 +171,12 @@ static int device_info(void *context, uint32_t device, mt_device_info *info)
 {
     (void)context;
     (void)device;
-    *info = (mt_device_info){.struct_size = info->struct_size,
-                             .name = "far",
-                             .total_bytes = region_bytes,
-                             .free_bytes = region_bytes - end};
+    mt_device_info all = {
+        .struct_size = info->struct_size, .name = "far", .total_bytes = region_bytes};
+    (void)pthread_mutex_lock(&mutex);
+    all.free_bytes = region_bytes - used_bytes;
+    (void)pthread_mutex_unlock(&mutex);
+    memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
     return MT_OK;
 }
 
@@ -198,7 +215,7 @@ static int translate_array(mt_array *array)
     int64_t size = (int64_t)mt_dtype_size((mt_dtype)array->dtype);
     uintptr_t first = (uintptr_t)array->data + (uintptr_t)(before * size);
     if (!is_inside((const void *)first, (size_t)((behind - before + 1) * size))) {
-        return mt_fail(MT_ERUNTIME, "far: a kernel was given memory that is not its own");
+        return fail(MT_ERUNTIME, "far: a kernel was given memory that is not its own");
     }
     array->data = translate(array->data);
     return MT_OK;
@@ -215,17 +232,18 @@ static int run_kernel(const mt_kernel_call *call, mt_array *arrays)
             return status;
         }
     }
-    const mt_backend *host = mt__cpu_backend();
+    const mt_backend *host = offered != NULL ? offered->cpu : mt__cpu_backend();
     mt_kernel_fn *run = host->kernels[call->kernel];
     if (run == NULL) {
-        return mt_fail(MT_ENOTSUP, "far: the host has no such kernel");
+        return fail(MT_ENOTSUP, "far: the host has no such kernel");
     }
     int status = run(host->context, NULL, &here);
     if (status != MT_OK) {
         /* As a shared object this has a copy of src/base: the detail must reach the runtime's. */
         char message[MTB_MESSAGE_BYTES];
-        memcpy(message, mtb_last_failure()->message, sizeof message);
-        return mt_fail(status, message);
+        (void)snprintf(message, sizeof message, "%s",
+                       offered != NULL ? offered->error_message() : mtb_last_failure()->message);
+        return fail(status, message);
     }
     return MT_OK;
 }
@@ -240,7 +258,7 @@ static int forward(void *context, mt_backend_stream *stream, const mt_kernel_cal
         return run_kernel(call, few);
     }
     mt_array *many = calloc(call->n_tensors, sizeof *many);
-    int status = many != NULL ? run_kernel(call, many) : mt_fail(MT_ENOMEM, "far: no memory");
+    int status = many != NULL ? run_kernel(call, many) : fail(MT_ENOMEM, "far: no memory");
     free(many);
     return status;
 }
@@ -264,20 +282,33 @@ static const mt_backend far_backend = {
     .n_kernels = MT_KERNEL_COUNT,
 };
 
-int mt_test_backend_register(void)
+static int prepare(void)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *far_mapping = mmap(NULL, region_bytes, PROT_NONE, flags, -1, 0);
     void *near_mapping = mmap(NULL, region_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (far_mapping == MAP_FAILED || near_mapping == MAP_FAILED) {
-        return mt_fail(MT_ENOMEM, "far: no addresses");
+        return fail(MT_ENOMEM, "far: no addresses");
     }
     far_memory = far_mapping;
     shadow = near_mapping;
     for (size_t i = 0; i < MT_KERNEL_COUNT; i++) {
         kernels[i] = forward;
     }
-    return mt_backend_register(MT_DEVICE_TYPE_NPU, &far_backend);
+    return MT_OK;
+}
+
+int mt_test_backend_register(void)
+{
+    int status = prepare();
+    return status != MT_OK ? status : mt_backend_register(MT_DEVICE_TYPE_NPU, &far_backend);
+}
+
+int mt_backend_open(const mt_backend_host *host, const mt_backend **out)
+{
+    offered = host;
+    *out = &far_backend;
+    return prepare();
 }
 
 uint64_t mt_test_backend_launches(void)

@@ -215,6 +215,7 @@ static void one_turn(int64_t i)
     mtprof_end(call);
     mtprof_end(token);
     mtprof_alloc(1, 0x1000, -64, 0, 4096);
+    mtprof_out_of_memory(1, (uint64_t)1 << 40, 0, 4096);
     if (i % 10 == 0) {
         push_things(key);
     }

@@ -124,7 +124,8 @@ static void note_event(rb_walk *walk, const mtprof_stream_info *stream, const mt
     case MTPROF_REC_INSTANT:
     case MTPROF_REC_COUNTER:
     case MTPROF_REC_FLOW:
-    case MTPROF_REC_ALLOC: t->others++; break;
+    case MTPROF_REC_ALLOC:
+    case MTPROF_REC_OUT_OF_MEMORY: t->others++; break;
     default: break;
     }
 }
@@ -133,7 +134,8 @@ static void note_event(rb_walk *walk, const mtprof_stream_info *stream, const mt
 static bool is_timed(uint8_t kind)
 {
     return kind == MTPROF_REC_END || (kind >= MTPROF_REC_BEGIN && kind <= MTPROF_REC_LAUNCH) ||
-           kind == MTPROF_REC_TIME || kind == MTPROF_REC_EPOCH || kind == MTPROF_REC_THREAD;
+           kind == MTPROF_REC_TIME || kind == MTPROF_REC_EPOCH || kind == MTPROF_REC_THREAD ||
+           kind == MTPROF_REC_OUT_OF_MEMORY;
 }
 
 static void walk_stream(rb_walk *walk, uint32_t index, rb_visit *visit, void *context)

@@ -436,6 +436,7 @@ static void sample_threads(trace_builder *b, bool filler)
     b->next_ordinal++;
     tb_record(b, MTPROF_REC_ALLOC, 2, 5, W(0xABCD00, 4096, 8192));
     tb_record(b, MTPROF_REC_RESERVED, 2, 0, W(1 << 20));
+    tb_record(b, MTPROF_REC_OUT_OF_MEMORY, 2, 0, W(1440, 1 << 30, 8192));
     tb_single(b, 0xF0, 1); /* of a later minor */
     if (filler) {
         sample_filler(b, 1500);

@@ -407,6 +407,7 @@ static void add_works(oracle *o)
         e->flags |= MTPROF_EVENT_MATCHED;
         o->events[launch].flags |= MTPROF_EVENT_MATCHED;
         e->correlation = o->events[launch].correlation;
+        e->step = o->events[launch].step;
         int32_t owner = launch;
         while (owner >= 0 && o->events[owner].kind != MTPROF_EVENT_OP &&
                o->events[owner].kind != MTPROF_EVENT_SCOPE &&

@@ -114,6 +114,10 @@ static PyObject *get_kind(event_object *event)
 static PyObject *get_device_type(event_object *event)
 {
     mtprof_device device = {{"CPU", 3}, -1};
+    if ((event->model->flags[event->index] & MTPROF_EVENT_DISPATCHED) != 0) {
+        const char *type = event->model->info.device_type;
+        return PyUnicode_InternFromString(type != NULL ? type : "NPU");
+    }
     (void)mtprof_model_device(event->model->model, event->model->device[event->index], &device);
     return model_text(device.type);
 }

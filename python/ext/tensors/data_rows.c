@@ -75,7 +75,8 @@ mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool cop
 {
     mt_tensor *out = NULL;
     tensors_pause pause;
-    bool large = mt_tensor_numel(tensor) > 1 << 15;
+    bool far = device >= MT_NPU || mt_tensor_device(tensor) >= MT_NPU; /* may wait */
+    bool large = far || mt_tensor_numel(tensor) > 1 << 15;
     if (large) {
         tensors_release_gil(&pause);
     }

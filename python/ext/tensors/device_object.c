@@ -2,7 +2,7 @@
  *
  * torch.device. "cuda" is another name of the accelerator, which answers as "npu".
  */
-#include "tensors/tensors_state.h"
+#include "tensors/tensors_device.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const char *const type_names[MT_DEVICE_TYPE_COUNT] = {
     [MT_DEVICE_TYPE_NPU] = "npu",
 };
 
-static PyObject *device_make(mt_device_type type, int index)
+PyObject *device_object_new(mt_device_type type, int index)
 {
     device_object *self = PyObject_New(device_object, tensors.device_type);
     if (self != NULL) {
@@ -23,8 +23,8 @@ static PyObject *device_make(mt_device_type type, int index)
 
 PyObject *device_to_object(mt_device device)
 {
-    return device < MT_NPU ? device_make(MT_DEVICE_TYPE_CPU, -1)
-                           : device_make(MT_DEVICE_TYPE_NPU, device & 0xFF);
+    return device < MT_NPU ? device_object_new(MT_DEVICE_TYPE_CPU, -1)
+                           : device_object_new(MT_DEVICE_TYPE_NPU, device & 0xFF);
 }
 
 /* "npu:1" in type and index. mt_device_parse() says what is wrong with others. */
@@ -90,7 +90,29 @@ int device_from_object(PyObject *object, mt_device *device)
                      Py_TYPE(object)->tp_name);
         return -1;
     }
-    *device = type == MT_DEVICE_TYPE_CPU ? MT_CPU : MT_NPU + (index < 0 ? 0 : index);
+    if (type == MT_DEVICE_TYPE_CPU) {
+        *device = MT_CPU;
+        return 0;
+    }
+    tensors.far = true;
+    *device = index < 0 ? mt_current_device() : MT_NPU + index;
+    return 0;
+}
+
+int accelerator_from_object(PyObject *object, mt_device *device)
+{
+    if (object == Py_None) {
+        tensors.far = true;
+        *device = mt_current_device();
+        return 0;
+    }
+    if (device_from_object(object, device) != 0) {
+        return -1;
+    }
+    if (*device < MT_NPU) {
+        PyErr_Format(PyExc_ValueError, "Expected an npu device, but got: %S", object);
+        return -1;
+    }
     return 0;
 }
 
@@ -133,7 +155,7 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
             return NULL;
         }
     }
-    return device_make(kind, index);
+    return device_object_new(kind, index);
 }
 
 static PyObject *device_repr(PyObject *object)
@@ -197,6 +219,9 @@ static PyGetSetDef properties[] = {
 
 static PyMethodDef methods[] = {
     {"__reduce__", device_reduce, METH_NOARGS, NULL},
+    {"__enter__", device_enter, METH_NOARGS,
+     "tensors are made there inside, unless told otherwise"},
+    {"__exit__", (PyCFunction)(void (*)(void))device_exit, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -30,6 +30,7 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     if (self == NULL) {
         return NULL;
     }
+    self->device = device == MT_DEVICE_NONE ? MT_CPU : device;
     int status = mt_generator_new(67280421310721ULL, &self->generator); /* torch's first seed */
     if (status != MT_OK) {
         Py_DECREF(self);
@@ -145,9 +146,8 @@ static PyObject *set_state(PyObject *self, PyObject *state)
 
 static PyObject *get_device(PyObject *self, void *context)
 {
-    (void)self;
     (void)context;
-    return device_to_object(MT_CPU);
+    return device_to_object(((generator_object *)self)->device);
 }
 
 static PyGetSetDef properties[] = {

@@ -3,6 +3,7 @@
  * A call's positions and keywords onto the parameters of an overload.
  */
 #include "tensors/op_binding.h"
+#include "tensors/tensors_device.h"
 
 #include <string.h>
 
@@ -135,6 +136,8 @@ static int bind_extra(const op_overload *overload, PyObject *name, PyObject *obj
     }
     if (text[0] == 'r') {
         extras->requires_grad = object == Py_True;
+    } else {
+        extras->pin_memory = object == Py_True;
     }
     return 1;
 }
@@ -210,6 +213,10 @@ int op_bind(const op_overload *overload, const op_call *call, mt_value *values, 
     if ((overload->required & ~given) != 0) {
         failure->missing = overload->required & ~given;
         return misfit(failure, MISFIT_MISSING, NULL);
+    }
+    if (overload->device_at >= 0 && values[overload->device_at].kind == MT_KIND_NONE &&
+        !extras->pin_memory) {
+        values[overload->device_at] = value_device(device_default());
     }
     return 1;
 }

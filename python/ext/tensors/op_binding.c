@@ -5,6 +5,8 @@
  */
 #include "tensors/op_binding.h"
 
+#include "tensors/tensors_device.h"
+
 #include <string.h>
 #include <structmember.h>
 
@@ -90,6 +92,13 @@ static PyObject *write_out(const op_set *set, PyObject *result, PyObject *out)
 
 static PyObject *finish(const op_set *set, PyObject *result, const op_extras *extras)
 {
+    if (extras->pin_memory && tensor_check(result)) {
+        mt_tensor *pinned = tensor_pin_made(mt_tensor_retain(tensor_of(result)));
+        Py_SETREF(result, pinned == NULL ? NULL : tensor_wrap(pinned));
+        if (result == NULL) {
+            return NULL;
+        }
+    }
     if (extras->requires_grad && tensor_check(result) &&
         tensor_require_grad(tensor_of(result)) != 0) {
         Py_DECREF(result);
@@ -108,7 +117,7 @@ static PyObject *call_bound(const op_set *set, const op_overload *overload, cons
     int status =
         tensors_call(overload->op, values, overload->n_params, results, overload->n_results);
     PyObject *result = status != 0 ? NULL : op_results(overload, results);
-    if (result != NULL && (extras->requires_grad || extras->out != NULL)) {
+    if (result != NULL && (extras->requires_grad || extras->pin_memory || extras->out != NULL)) {
         return finish(set, result, extras);
     }
     return result;
@@ -120,7 +129,7 @@ static PyObject *op_invoke(const op_set *set, const op_call *call)
     op_scratch scratch;
     op_failure failure;
     for (uint32_t i = 0; i < set->count; i++) {
-        op_extras extras = {.requires_grad = false, .out = NULL};
+        op_extras extras = {.requires_grad = false, .pin_memory = false, .out = NULL};
         op_scratch_init(&scratch);
         int fits = op_bind(set->overloads[i], call, values, &scratch, &extras, &failure);
         PyObject *result = fits > 0 ? call_bound(set, set->overloads[i], values, &extras) : NULL;

@@ -54,6 +54,7 @@ typedef struct op_overload {
     uint8_t n_results;
     uint8_t first;         /* the first parameter that callers see: those before it are fixed */
     bool makes;            /* takes requires_grad, layout, pin_memory: a tensor is made */
+    int8_t device_at;      /* a factory's device, for which the thread's default stands; -1: none */
     PyTypeObject *results; /* of several named results; NULL: a tuple */
     op_param params[MT_MAX_PARAMS];
 } op_overload;
@@ -100,6 +101,7 @@ void *op_scratch_take(op_scratch *scratch, size_t words);
 /* What a call brings beside its parameters. */
 typedef struct op_extras {
     bool requires_grad;
+    bool pin_memory;
     PyObject *out; /* borrowed; NULL: none */
 } op_extras;
 

@@ -158,6 +158,7 @@ static op_overload *read_row(mt_op op, const mt_op_info *info)
     overload->n_params = (uint8_t)info->n_params;
     overload->n_results = (uint8_t)info->n_results;
     overload->makes = makes_tensor(info);
+    overload->device_at = -1;
     for (uint32_t i = 0; i < info->n_params; i++) {
         op_param *param = &overload->params[i];
         if (read_param(op, i, info->name, param) != 0) {
@@ -165,6 +166,9 @@ static op_overload *read_row(mt_op op, const mt_op_info *info)
             return NULL;
         }
         overload->n_positional = (uint8_t)(overload->n_positional + !param->keyword_only);
+        if (param->type == OP_DEVICE && (info->flags & MT_OP_FACTORY) != 0) {
+            overload->device_at = (int8_t)i;
+        }
         overload->required = (uint16_t)(overload->required | (!param->has_default << i));
     }
     if (info->n_results > 1 &&

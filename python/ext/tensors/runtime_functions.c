@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the library keeps for the whole process: threads, default type, devices and their memory.
+ * What the library keeps for the whole process: threads and the default type.
  */
 #include "tensors/tensors_state.h"
 
@@ -69,81 +69,12 @@ static PyObject *promote_types(PyObject *module, PyObject *args)
         mt_promote_types(((dtype_object *)first)->dtype, ((dtype_object *)second)->dtype));
 }
 
-static PyObject *device_count(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    return PyLong_FromUnsignedLong(mt_device_count(MT_DEVICE_TYPE_NPU));
-}
-
-static PyObject *synchronize(PyObject *module, PyObject *object)
-{
-    (void)module;
-    mt_device device = MT_CPU;
-    if (device_from_object(object, &device) != 0) {
-        return NULL;
-    }
-    tensors_pause pause;
-    tensors_release_gil(&pause);
-    int status = mt_device_synchronize(device);
-    tensors_take_gil(&pause);
-    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
-}
-
-static PyObject *memory_stats(PyObject *module, PyObject *object)
-{
-    (void)module;
-    mt_device device = MT_CPU;
-    if (device_from_object(object, &device) != 0) {
-        return NULL;
-    }
-    mt_memory_stats stats = {.struct_size = sizeof stats};
-    int status = mt_device_memory_stats(device, &stats);
-    if (status != MT_OK) {
-        return tensors_raise(status);
-    }
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "allocated_bytes.all.current",
-                         (unsigned long long)stats.allocated_bytes, "allocated_bytes.all.peak",
-                         (unsigned long long)stats.peak_allocated_bytes,
-                         "reserved_bytes.all.current", (unsigned long long)stats.reserved_bytes,
-                         "reserved_bytes.all.peak", (unsigned long long)stats.peak_reserved_bytes,
-                         "allocation.all.allocated", (unsigned long long)stats.allocations,
-                         "allocation.all.freed", (unsigned long long)stats.releases);
-}
-
-static PyObject *call_device(PyObject *object, int (*function)(mt_device))
-{
-    mt_device device = MT_CPU;
-    if (device_from_object(object, &device) != 0) {
-        return NULL;
-    }
-    int status = function(device);
-    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
-}
-
-static PyObject *reset_peaks(PyObject *module, PyObject *object)
-{
-    (void)module;
-    return call_device(object, mt_device_reset_peaks);
-}
-
-static PyObject *empty_cache(PyObject *module, PyObject *object)
-{
-    (void)module;
-    return call_device(object, mt_device_empty_cache);
-}
-
 static PyMethodDef functions[] = {
     {"set_num_threads", set_num_threads, METH_O, NULL},
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
     {"set_default_dtype", set_default_dtype, METH_O, NULL},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, NULL},
     {"promote_types", promote_types, METH_VARARGS, NULL},
-    {"_device_count", device_count, METH_NOARGS, NULL},
-    {"_device_synchronize", synchronize, METH_O, NULL},
-    {"_device_memory_stats", memory_stats, METH_O, NULL},
-    {"_device_reset_peaks", reset_peaks, METH_O, NULL},
-    {"_device_empty_cache", empty_cache, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -31,9 +31,10 @@ PyObject *tensor_to_type(PyObject *self, mt_dtype dtype)
     return convert(self, &(target){.dtype = dtype, .device = MT_DEVICE_NONE});
 }
 
-PyObject *tensor_to_device(PyObject *self, mt_device device)
+PyObject *tensor_to_device(PyObject *self, mt_device device, bool non_blocking)
 {
-    return convert(self, &(target){.dtype = MT_DTYPE_NONE, .device = device});
+    return convert(
+        self, &(target){.dtype = MT_DTYPE_NONE, .device = device, .non_blocking = non_blocking});
 }
 
 static bool is_dtype(PyObject *object)
@@ -121,13 +122,14 @@ static int take_positions(PyObject *args, target *to)
     return take_rest(args, at, to);
 }
 
-static int refuse_format(PyObject *format)
+int tensor_refuse_format(const char *function, PyObject *format)
 {
     if (format == Py_None || (Py_IS_TYPE(format, tensors.format_type) &&
                               ((named_object *)format)->value != FORMAT_CHANNELS_LAST)) {
         return 0;
     }
-    PyErr_Format(PyExc_NotImplementedError, "to(): memory_format %R is not implemented", format);
+    PyErr_Format(PyExc_NotImplementedError, "%s(): memory_format %R is not implemented", function,
+                 format);
     return -1;
 }
 
@@ -146,7 +148,7 @@ static int take_keyword(const char *name, PyObject *value, target *to)
         return flag_from(value, name, &to->copy);
     }
     if (strcmp(name, "memory_format") == 0) {
-        return refuse_format(value);
+        return tensor_refuse_format("to", value);
     }
     if ((strcmp(name, "other") == 0 || strcmp(name, "tensor") == 0) && tensor_check(value)) {
         to->dtype = mt_tensor_dtype(tensor_of(value));

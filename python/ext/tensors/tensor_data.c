@@ -6,6 +6,7 @@
 #include "tensors/element_codec.h"
 #include "tensors/late_release.h"
 #include "tensors/tensors_data.h"
+#include "tensors/tensors_device.h"
 
 #include <string.h>
 
@@ -29,7 +30,11 @@ static int read_options(PyObject *dtype, PyObject *device, const char *function,
     if (dtype_from_object(dtype == NULL ? Py_None : dtype, &want->dtype) != 0) {
         return -1;
     }
-    return device_from_object(device == NULL ? Py_None : device, &want->device);
+    if (device != NULL && device != Py_None) {
+        return device_from_object(device, &want->device);
+    }
+    want->device = device_default();
+    return 0;
 }
 
 /* What was given, as a tensor with the wanted type and device. `copy`: never the same memory. */
@@ -97,6 +102,7 @@ static PyObject *tensor_function(PyObject *module, PyObject *args, PyObject *kwa
     }
     mt_tensor *tensor = convert(&want, true);
     tensor = tensor == NULL ? NULL : data_pass(tensor, DATA_DETACH_);
+    tensor = tensor == NULL || !pin ? tensor : tensor_pin_made(tensor);
     if (tensor == NULL) {
         return NULL;
     }

@@ -39,12 +39,7 @@ static int number_of_tensor(PyObject *object, mt_category category, mt_scalar *n
                      2) != 0) {
         return -1;
     }
-    int status = mt_item(tensor, number);
-    if (status != MT_OK) {
-        tensors_raise(status);
-        return -1;
-    }
-    return 0;
+    return scalar_of_tensor(tensor, number);
 }
 
 static int integer_of(PyObject *object, mt_scalar *number)

@@ -130,8 +130,7 @@ static int pick_truth(entries *e, bool truth)
 {
     int64_t count = truth ? 1 : 0;
     mt_tensor *pick = NULL;
-    mt_device device = mt_tensor_device(e->walk->tensor);
-    int status = mt_empty_with(&count, 1, MT_DTYPE_I64, device, &pick);
+    int status = mt_empty_with(&count, 1, MT_DTYPE_I64, MT_CPU, &pick); /* goes where it is used */
     if (status == MT_OK && truth) {
         status = mt_fill_scalar_(pick, mt_int(0));
     }
@@ -159,9 +158,7 @@ static int take_number_tensor(entries *e, mt_tensor *tensor)
     if (mask && take_unsqueeze(e) != 0) { /* in front of item, as torch does */
         return -1;
     }
-    int status = mt_item(tensor, &number);
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (scalar_of_tensor(tensor, &number) != 0) {
         return -1;
     }
     return mask ? pick_truth(e, number.of.integer != 0) : take_select(e, number.of.integer);

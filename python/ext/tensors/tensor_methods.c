@@ -4,6 +4,7 @@
  * mindtorch_v2/_functions.py and _tensor.py.
  */
 #include "tensors/tensor_parts.h"
+#include "tensors/tensors_device.h"
 
 /* A dimension, counted from the end where negative. */
 static int dim_of(PyObject *self, const char *who, PyObject *object, uint32_t *dim)
@@ -233,30 +234,90 @@ TO_TYPE(long, MT_DTYPE_I64)
 TO_TYPE(byte, MT_DTYPE_U8)
 TO_TYPE(bool, MT_DTYPE_BOOL)
 
-static PyObject *to_cpu(PyObject *self, PyObject *unused)
+static PyObject *to_cpu(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    (void)unused;
-    return tensor_to_device(self, MT_CPU);
+    static const char *const names[] = {"memory_format", NULL};
+    PyObject *format = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:cpu", KEYWORD_NAMES(names), &format) ||
+        tensor_refuse_format("cpu", format) != 0) {
+        return NULL;
+    }
+    return tensor_to_device(self, MT_CPU, false);
 }
 
 static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"device", "non_blocking", NULL};
-    PyObject *which = Py_None;
+    static const char *const names[] = {"device", "non_blocking", "memory_format", NULL};
+    PyObject *which = Py_None, *format = Py_None;
     int non_blocking = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Op:npu", KEYWORD_NAMES(names), &which,
-                                     &non_blocking)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OpO:npu", KEYWORD_NAMES(names), &which,
+                                     &non_blocking, &format) ||
+        tensor_refuse_format("npu", format) != 0) {
         return NULL;
     }
-    mt_device device = MT_NPU;
+    mt_device device = mt_current_device();
     if (which != Py_None && device_from_object(which, &device) != 0) {
         return NULL;
     }
     if (device < MT_NPU) {
-        PyErr_Format(PyExc_ValueError, "npu(): invalid device %R, must be an accelerator", which);
+        PyErr_Format(PyExc_RuntimeError, "Invalid device, must be npu device, not %S", which);
         return NULL;
     }
-    return tensor_to_device(self, device);
+    tensors.far = true;
+    return tensor_to_device(self, device, non_blocking != 0);
+}
+
+/* ---- streams and pinned memory ---- */
+
+/* torch's argument that says for which accelerator: there is one kind. */
+static int take_pin_device(PyObject *args, PyObject *kwargs, const char *format)
+{
+    static const char *const names[] = {"device", NULL};
+    PyObject *which = Py_None;
+    mt_device device = MT_NPU;
+    return PyArg_ParseTupleAndKeywords(args, kwargs, format, KEYWORD_NAMES(names), &which)
+               ? accelerator_from_object(which, &device)
+               : -1;
+}
+
+static PyObject *pin_memory(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    if (take_pin_device(args, kwargs, "|O:pin_memory") != 0) {
+        return NULL;
+    }
+    if (mt_tensor_device(tensor_of(self)) != MT_CPU) {
+        PyObject *type = PyObject_CallMethod(self, "type", NULL);
+        if (type != NULL) {
+            PyErr_Format(PyExc_RuntimeError, "cannot pin '%U' only dense CPU tensors can be pinned",
+                         type);
+        }
+        Py_XDECREF(type);
+        return NULL;
+    }
+    mt_tensor *pinned = tensor_pinned(tensor_of(self));
+    return pinned == NULL ? NULL : tensor_wrap(pinned);
+}
+
+static PyObject *is_pinned(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return take_pin_device(args, kwargs, "|O:is_pinned") != 0
+               ? NULL
+               : PyBool_FromLong(mt_tensor_is_pinned(tensor_of(self)));
+}
+
+static PyObject *record_stream(PyObject *self, PyObject *object)
+{
+    mt_stream *stream = NULL;
+    if (stream_given(object, "record_stream", &stream) != 0) {
+        return NULL;
+    }
+    if (mt_tensor_device(tensor_of(self)) < MT_NPU) {
+        PyErr_SetString(PyExc_NotImplementedError,
+                        "Could not run 'aten::record_stream' with arguments from the 'CPU' "
+                        "backend: memory of the host has no streams");
+        return NULL;
+    }
+    return none_or_raise(mt_tensor_record_stream(tensor_of(self), stream));
 }
 
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
@@ -292,8 +353,13 @@ PyMethodDef tensor_methods[] = {
     {"long", to_long, METH_NOARGS, NULL},
     {"byte", to_byte, METH_NOARGS, NULL},
     {"bool", to_bool, METH_NOARGS, NULL},
-    {"cpu", to_cpu, METH_NOARGS, NULL},
+    {"cpu", KEYWORDS(to_cpu), METH_VARARGS | METH_KEYWORDS, NULL},
     {"npu", KEYWORDS(to_npu), METH_VARARGS | METH_KEYWORDS, NULL},
     {"cuda", KEYWORDS(to_npu), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"pin_memory", KEYWORDS(pin_memory), METH_VARARGS | METH_KEYWORDS,
+     "a copy in host memory that accelerators read and write by themselves"},
+    {"is_pinned", KEYWORDS(is_pinned), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"record_stream", record_stream, METH_O,
+     "record_stream(s): its memory is not used again before the stream has passed"},
     {NULL, NULL, 0, NULL},
 };

@@ -19,7 +19,9 @@ extern PyMethodDef tensor_methods[];
 /* tensor_convert.c: other types and devices, and numbers out of tensors. */
 PyObject *tensor_to(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tensor_to_type(PyObject *self, mt_dtype dtype);
-PyObject *tensor_to_device(PyObject *self, mt_device device);
+PyObject *tensor_to_device(PyObject *self, mt_device device, bool non_blocking);
+/* -1: NotImplementedError, the memory format is none that tensors have here. */
+int tensor_refuse_format(const char *function, PyObject *format);
 int tensor_truth(PyObject *self);
 PyObject *tensor_int(PyObject *self);
 PyObject *tensor_float(PyObject *self);

@@ -13,7 +13,8 @@ static bool is_number(PyObject *value)
     return PyFloat_Check(value) || PyLong_Check(value) || data_is_array_scalar(value);
 }
 
-/* A number becomes an element of the tensor's type, as torch shows by lift_fresh. */
+/* A number becomes an element of the tensor's type, as torch shows by lift_fresh: on the host, from
+ * where it reaches an accelerator as an argument. */
 static mt_tensor *number_tensor(PyObject *value, const mt_tensor *self)
 {
     mt_scalar number = mt_int(0);
@@ -23,7 +24,7 @@ static mt_tensor *number_tensor(PyObject *value, const mt_tensor *self)
     if (scalar_from_object(value, &number) != 0 || element_store(&place, dtype, &number) != 0) {
         return NULL;
     }
-    int status = mt_tensor_from_data(&place, dtype, NULL, 0, mt_tensor_device(self), &tensor);
+    int status = mt_tensor_from_data(&place, dtype, NULL, 0, MT_CPU, &tensor);
     if (status != MT_OK) {
         tensors_raise(status);
         return NULL;
@@ -132,7 +133,10 @@ static int copy_expanded(mt_tensor *target, mt_tensor *value)
 static int write_view(mt_tensor *target, mt_tensor *value)
 {
     static mt_op fill = UINT32_MAX;
-    if (same_sizes(target, value)) {
+    bool far = mt_tensor_device(target) >= MT_NPU;
+    bool number = mt_tensor_n_dims(value) == 0 && mt_tensor_device(value) == MT_CPU &&
+                  !mt_tensor_requires_grad(value);
+    if (same_sizes(target, value) && !(far && number)) {
         return copy_same(target, value);
     }
     if (mt_tensor_n_dims(value) == 0 && mt_tensor_device(value) == MT_CPU) {

@@ -213,7 +213,8 @@ static mt_tensor *new_of_data(PyObject *data)
         return NULL;
     }
     PyObject *args = PyTuple_Pack(1, data);
-    PyObject *named = Py_BuildValue("{s:O}", "dtype", tensors.dtypes[mt_default_dtype()]);
+    PyObject *named = Py_BuildValue("{s:O,s:s}", "dtype", tensors.dtypes[mt_default_dtype()],
+                                    "device", "cpu"); /* whatever the default device is */
     PyObject *made = args == NULL || named == NULL ? NULL : PyObject_Call(make, args, named);
     Py_XDECREF(args);
     Py_XDECREF(named);

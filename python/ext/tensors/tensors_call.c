@@ -4,7 +4,9 @@
  *
  * What is large is guessed from what costs nothing to look at: the elements of the tensors that go
  * in, against a bound that the op's kind sets. Giving the GIL up and taking it again costs about
- * 100 ns alone and a thread switch in company, so small ops keep it.
+ * 100 ns alone and a thread switch in company, so small ops keep it. Calls for an accelerator never
+ * keep it, views apart: they wait for results, for memory, or for room in a full queue, and who is
+ * waited for may need the GIL.
  *
  * G1 A process does not end under a call: when the interpreter has gone, calls of daemon threads
  * that run without the GIL are waited for (not longer than MAX_WAIT_MS), since what the C library
@@ -37,7 +39,6 @@ typedef enum weight {
 } weight;
 
 static uint8_t weights[MAX_KNOWN];
-static bool waits[MAX_KNOWN]; /* SYNC: waits for a device that is not the host */
 
 /* Ops whose work is a product of sizes; found by their names' parts, so that new rows are too. */
 static bool is_product(const char *name)
@@ -89,7 +90,6 @@ int tensors_call_start(PyObject *module)
                                 : (info.flags & MT_OP_FACTORY) != 0 ? WEIGHT_SIZES
                                 : is_product(info.name)             ? WEIGHT_PRODUCT
                                                                     : WEIGHT_POINTWISE);
-        waits[op] = (info.flags & MT_OP_SYNC) != 0;
     }
     return 0;
 }
@@ -155,19 +155,43 @@ static bool is_large_size(const mt_value *value)
     return false;
 }
 
+/* Whether a tensor that goes in is on an accelerator, or the result is to be there. */
+static bool is_far(const mt_value *args, uint32_t n_args)
+{
+    for (uint32_t i = 0; i < n_args; i++) {
+        if (args[i].kind == MT_KIND_TENSOR) {
+            if (mt_tensor_device(args[i].of.tensor) >= MT_NPU) {
+                return true;
+            }
+        } else if (args[i].kind == MT_KIND_DEVICE) {
+            if (args[i].of.integer >= MT_NPU) {
+                return true;
+            }
+        } else if (args[i].kind == MT_KIND_TENSORS) {
+            for (uint32_t k = 0; k < args[i].count; k++) {
+                const mt_tensor *tensor = args[i].of.tensors[k];
+                if (tensor != NULL && mt_tensor_device(tensor) >= MT_NPU) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 static bool is_large(mt_op op, const mt_value *args, uint32_t n_args)
 {
     uint8_t kind = op < MAX_KNOWN ? weights[op] : WEIGHT_POINTWISE;
     if (kind == WEIGHT_NOTHING) {
         return false;
     }
+    if (tensors.far && is_far(args, n_args)) {
+        return true;
+    }
     int64_t bound = kind == WEIGHT_PRODUCT ? LARGE_PRODUCT : LARGE_POINTWISE;
     for (uint32_t i = 0; i < n_args; i++) {
         if (args[i].kind == MT_KIND_TENSOR) {
             if (mt_tensor_numel(args[i].of.tensor) > bound) {
-                return true;
-            }
-            if (op < MAX_KNOWN && waits[op] && mt_tensor_device(args[i].of.tensor) != MT_CPU) {
                 return true;
             }
         } else if (args[i].kind == MT_KIND_TENSORS) {

@@ -23,6 +23,9 @@ static PyObject *exception_for(int status)
         {"MemoryError", &PyExc_MemoryError}, {"NotImplementedError", &PyExc_NotImplementedError},
         {"OSError", &PyExc_OSError},
     };
+    if (status == MT_EOOM || status == MT_EDEVICE) {
+        return status == MT_EOOM ? tensors.out_of_memory : tensors.accelerator_error;
+    }
     const char *name = mt_status_exception(status);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(known[i].name, name) == 0) {
@@ -41,6 +44,22 @@ PyObject *tensors_raise(int status)
     return NULL;
 }
 
+/* torch.OutOfMemoryError and torch.AcceleratorError, both RuntimeErrors. */
+static int add_exceptions(PyObject *module)
+{
+    tensors.out_of_memory =
+        PyErr_NewExceptionWithDoc("mindtorch_v2.OutOfMemoryError", "The device has no memory left.",
+                                  PyExc_RuntimeError, NULL);
+    tensors.accelerator_error = PyErr_NewExceptionWithDoc(
+        "mindtorch_v2.AcceleratorError", "The device failed or is lost.", PyExc_RuntimeError, NULL);
+    if (tensors.out_of_memory == NULL || tensors.accelerator_error == NULL) {
+        return -1;
+    }
+    return PyModule_AddObjectRef(module, "OutOfMemoryError", tensors.out_of_memory) != 0
+               ? -1
+               : PyModule_AddObjectRef(module, "AcceleratorError", tensors.accelerator_error);
+}
+
 static int start(PyObject *module)
 {
     static py_part *const parts[] = {
@@ -49,7 +68,7 @@ static int start(PyObject *module)
 #undef X
         NULL,
     };
-    return py_start(module, "mindtorch_v2", parts);
+    return add_exceptions(module) != 0 ? -1 : py_start(module, "mindtorch_v2", parts);
 }
 
 static PyModuleDef_Slot slots[] = {

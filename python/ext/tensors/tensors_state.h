@@ -35,6 +35,7 @@ typedef struct device_object {
 
 typedef struct generator_object {
     PyObject_HEAD mt_generator *generator; /* NULL: the default one of the process */
+    mt_device device;                      /* that it was made for; numbers do not depend on it */
 } generator_object;
 
 /* torch.layout and torch.memory_format: names with a number. */
@@ -64,6 +65,11 @@ typedef struct tensors_state {
     PyObject *strided;            /* torch.strided */
     PyObject *return_types;       /* a dict: types of several named results by name */
     PyObject *dtypes[MT_DTYPE_COUNT];
+    PyTypeObject *stream_type;   /* torch.Stream: stream_object.c */
+    PyTypeObject *event_type;    /* torch.Event: stream_event.c */
+    PyObject *out_of_memory;     /* torch.OutOfMemoryError */
+    PyObject *accelerator_error; /* torch.AcceleratorError */
+    bool far;                    /* somebody has named an accelerator: tensors may be there */
 } tensors_state;
 
 /* Valid from the module's start to the end of the process. */

@@ -71,7 +71,7 @@ class Adam(_GroupOptimizer):
     def _state_of(self, p, amsgrad, fused):
         state = self.state[p]
         if not state:
-            state["step"] = torch.zeros((), dtype=torch.float32) if fused else self._tensor_step()
+            state["step"] = torch.zeros((), dtype=torch.float32, device="cpu") if fused else self._tensor_step()
             state["exp_avg"] = torch.zeros_like(p)
             state["exp_avg_sq"] = torch.zeros_like(p)
         if amsgrad and "max_exp_avg_sq" not in state:

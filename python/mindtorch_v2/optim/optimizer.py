@@ -237,7 +237,7 @@ class Optimizer:
 
     def _tensor_step(self, value=0.0):
         """How many steps a parameter has made, as torch keeps it: a float32 of no dimension."""
-        return torch.tensor(float(value), dtype=torch.float32)
+        return torch.tensor(float(value), dtype=torch.float32, device="cpu")
 
     def zero_grad(self, set_to_none=True):
         """Takes the gradients away, or sets them to zero."""

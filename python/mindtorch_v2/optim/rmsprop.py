@@ -54,7 +54,7 @@ class RMSprop(_GroupOptimizer):
     def _state_of(self, p, momentum, centered):
         state = self.state[p]
         if not state:
-            state["step"] = torch.zeros((), dtype=torch.float32)
+            state["step"] = torch.zeros((), dtype=torch.float32, device="cpu")
             state["square_avg"] = torch.zeros_like(p)
         if momentum > 0 and "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(p)

@@ -35,7 +35,7 @@ void mt__grad_unlock(const mt_tensor *tensor)
 bool mt__is_exclusive(const mt_tensor *tensor)
 {
     if (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 ||
-        tensor->autograd != NULL || tensor->storage->borrowed) {
+        tensor->autograd != NULL || mt__storage_is_borrowed(tensor->storage)) {
         return false;
     }
     /* A view holds its base: if only this view does, the storage has those two and nobody else. */

@@ -17,6 +17,7 @@
 #include "mindtorch/autograd/engine.h"
 
 #include "base/alloc.h"
+#include "mindtorch/autograd/engine_streams.h"
 #include "mindtorch/autograd/evaluate.h"
 #include "mindtorch/autograd/hooks.h"
 #include "mindtorch/core/thread_state.h"
@@ -55,6 +56,7 @@ typedef struct task {
     size_t index_size;
     size_t n_ready;
     bool partial; /* mt_grad() */
+    mt__engine_streams streams;
     slot stack_slots[STACK_SLOTS];
     uint32_t stack_ready[STACK_SLOTS];
     uint32_t stack_index[STACK_INDEX];
@@ -147,6 +149,7 @@ static void task_init(task *t, const mt__engine_job *job)
     t->index_size = STACK_INDEX;
     t->n_ready = 0;
     t->partial = job->captures != NULL;
+    mt__engine_streams_begin(&t->streams);
     memset(t->stack_index, 0, sizeof(t->stack_index));
 }
 
@@ -233,6 +236,7 @@ static int count_edges(task *t)
 {
     for (size_t i = 0; i < t->n_slots; i++) {
         mt_node *node = t->slots[i].node;
+        mt__engine_streams_see(&t->streams, node);
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             MT_TRY(count_edge(t, &node->edges[k]));
         }
@@ -339,6 +343,27 @@ static int put_grad(slot *s, uint32_t output, mt_tensor *take_grad)
     return status;
 }
 
+/* The same where somebody is not on a default stream. */
+static MT_NOINLINE int put_grad_across(task *t, slot *s, uint32_t output, mt_tensor *take_grad)
+{
+    uint8_t current[MT_DEVICES];
+    memcpy(current, mt__thread.streams, sizeof(current));
+    int status = mt__engine_streams_hand(&t->streams, take_grad, s->node);
+    if (status == MT_OK) {
+        status = put_grad(s, output, take_grad);
+    } else {
+        mt_tensor_release(take_grad);
+    }
+    memcpy(mt__thread.streams, current, sizeof(current));
+    return status;
+}
+
+MT_INLINE int hand_grad(task *t, slot *s, uint32_t output, mt_tensor *take_grad)
+{
+    return mt__engine_streams_on(&t->streams) ? put_grad_across(t, s, output, take_grad)
+                                              : put_grad(s, output, take_grad);
+}
+
 /* Hooks see the complete gradients, captures what hooks made of them. */
 static int run_hooks(mt_node *node, mt_tensor **grads)
 {
@@ -354,14 +379,28 @@ static int run_hooks(mt_node *node, mt_tensor **grads)
     return MT_OK;
 }
 
-static void capture(const task *t, const mt_node *node, mt_tensor *const *grads)
+static int capture(task *t, const mt_node *node, mt_tensor *const *grads)
 {
     for (size_t i = 0; i < t->job->n_captures; i++) {
         mt__capture *c = &t->job->captures[i];
         if (c->edge.node == node) {
             c->grad = mt_tensor_retain(grads[c->edge.output]);
+            if (mt__engine_streams_on(&t->streams)) {
+                MT_TRY(mt__engine_streams_give(&t->streams, c->grad));
+            }
         }
     }
+    return MT_OK;
+}
+
+/* Behind hooks and formulas: they may have left other streams current. */
+MT_INLINE int settle(task *t, const mt_node *node, int status)
+{
+    if (mt__engine_streams_on(&t->streams)) {
+        int settled = mt__engine_streams_settle(&t->streams, node);
+        return status == MT_OK ? settled : status;
+    }
+    return status;
 }
 
 /* ---- one node -----------------------------------------------------------------------------------
@@ -397,7 +436,7 @@ static int hand_on(task *t, mt_node *node, const inputs *in, int status)
         }
         slot *next = &t->slots[in->slots[i]];
         if (grad != NULL) {
-            status = put_grad(next, node->edges[i].output, grad);
+            status = hand_grad(t, next, node->edges[i].output, grad);
         }
         if (--next->waits == 0 && next->flags != 0) {
             push_ready(t, in->slots[i]);
@@ -431,7 +470,7 @@ static int run_inputs(task *t, slot *s, mt_tensor **grads, const inputs *in)
     int status = MT_OK;
     bool run = any_wanted && (node->kind == MT_NODE_FUNCTION || has_any(grads, node->n_outputs));
     if (run) {
-        status = mt__node_run(node, grads, in->wanted, in->grads);
+        status = settle(t, node, mt__node_run(node, grads, in->wanted, in->grads));
     }
     if (status == MT_OK && !t->job->retain) {
         mt__node_release_saved(node);
@@ -478,9 +517,12 @@ static int run_slot(task *t, uint32_t number)
         grads = s->of.grads;
     }
     mtprof_token token = mt__node_scope_outer(node);
-    int status = run_hooks(node, grads);
+    if (mt__engine_streams_on(&t->streams)) {
+        mt__engine_streams_enter(&t->streams, node);
+    }
+    int status = settle(t, node, run_hooks(node, grads));
     if (status == MT_OK && (s->flags & SLOT_CAPTURED) != 0) {
-        capture(t, node, grads);
+        status = capture(t, node, grads);
     }
     if (status == MT_OK && node->kind == MT_NODE_LEAF) {
         mt_tensor *grad = s->of.grad;
@@ -488,7 +530,7 @@ static int run_slot(task *t, uint32_t number)
         if (t->partial || grad == NULL) {
             mt_tensor_release(grad);
         } else {
-            status = run_leaf(node, grad);
+            status = settle(t, node, run_leaf(node, grad));
         }
     } else if (status == MT_OK && (s->flags & SLOT_NEEDED) != 0) {
         status = run_node(t, s, grads);
@@ -506,8 +548,9 @@ static int start(task *t)
     for (size_t i = 0; i < job->n_roots; i++) {
         uint32_t number = 0;
         MT_TRY(need_slot(t, job->roots[i].edge.node, &number));
-        MT_TRY(put_grad(&t->slots[number], job->roots[i].edge.output,
-                        mt_tensor_retain(job->roots[i].grad)));
+        mt__engine_streams_see(&t->streams, job->roots[i].edge.node);
+        MT_TRY(hand_grad(t, &t->slots[number], job->roots[i].edge.output,
+                         mt_tensor_retain(job->roots[i].grad)));
     }
     size_t n_roots = t->n_slots;
     MT_TRY(count_edges(t));
@@ -539,6 +582,9 @@ int mt__engine_run(const mt__engine_job *job)
     mt__thread.grad_disabled = !job->create_graph;
     mt__thread.below_autograd = 0;
     int status = run_task(&t);
+    if (mt__engine_streams_on(&t.streams)) {
+        status = mt__engine_streams_end(&t.streams, status);
+    }
     task_fini(&t);
     mt__thread.grad_disabled = outside.grad_disabled;
     mt__thread.below_autograd = outside.below_autograd;

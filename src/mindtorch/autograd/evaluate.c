@@ -392,7 +392,7 @@ static MT_NOINLINE int make_fit(const mt_node *node, uint32_t i, const mt__packe
             mt_node_name(node), i, mt__shape_text((*grad)->sizes, (*grad)->n_dims, got),
             mt__shape_text(meta->sizes, meta->n_dims, want));
     }
-    if (meta->device != (*grad)->device) {
+    if (meta->device != (*grad)->device && meta->n_dims > 0) {
         strncpy(want, mt_device_name(meta->device), sizeof(want) - 1);
         want[sizeof(want) - 1] = '\0';
         return mtb_fail(MT_ERUNTIME,
@@ -406,6 +406,14 @@ static MT_NOINLINE int make_fit(const mt_node *node, uint32_t i, const mt__packe
     MT_TRY(mt__reduce_to(*grad, &shape, (mt_dtype)meta->dtype, &fitting));
     mt_tensor_release(*grad);
     *grad = fitting;
+    if (meta->device == fitting->device) {
+        return MT_OK;
+    }
+    /* A number of the host's that took part in an op of a device: its gradient goes home. */
+    mt_tensor *home = NULL;
+    MT_TRY(mt_to_with(fitting, MT_DTYPE_NONE, meta->device, false, false, &home));
+    mt_tensor_release(fitting);
+    *grad = home;
     return MT_OK;
 }
 

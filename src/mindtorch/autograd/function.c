@@ -221,6 +221,7 @@ static int make_node(const applying *a, mt_node **out)
     for (size_t i = 0; i < a->n_outputs; i++) {
         mt__pack_meta(&metas, a->outputs[i]);
     }
+    mt__node_set_stream(node);
     for (size_t i = 0; i < a->n_inputs; i++) {
         if (a->inputs[i] != NULL) {
             MT_TRY(mt__edge_of(a->inputs[i], &node->edges[i]));

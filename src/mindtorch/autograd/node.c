@@ -8,8 +8,8 @@
 #include "mindtorch/autograd/function_call.h"
 #include "mindtorch/autograd/hooks.h"
 #include "mindtorch/autograd/node_names.h"
+#include "mindtorch/core/streams.h"
 #include "mindtorch/core/thread_cache.h"
-#include "mindtorch/core/thread_state.h"
 #include "mindtorch/trace/op_trace.h"
 
 #include <sched.h>
@@ -53,6 +53,24 @@ int mt__node_new(const mt__node_plan *plan, mt_node **out, char **extra)
     }
     *out = node;
     return MT_OK;
+}
+
+mt_device mt__node_device(const mt_node *node)
+{
+    const mt__packed_meta *meta = (const mt__packed_meta *)(const void *)node->metas;
+    for (uint32_t i = 0; i < node->n_inputs + node->n_outputs; i++) {
+        if (i >= node->n_inputs && meta->device > MT_CPU) {
+            return meta->device;
+        }
+        meta = mt__packed_next(meta);
+    }
+    return MT_CPU;
+}
+
+void mt__node_note_stream(mt_node *node)
+{
+    mt_device device = mt__node_device(node);
+    node->stream = device == MT_CPU ? 0 : (uint8_t)mt__stream_number(device);
 }
 
 /* Held for a few loads and stores, so waiting means that its owner was put aside: let it run. */

@@ -12,13 +12,18 @@
  * edge holds them. N3 A node is released without recursion, however long the chain behind it
  * (mt_node_release). N4 What backward may take away, the saved tensors, is guarded by `lock`; all
  * else is written before the node is published and not changed any more. Hooks are guarded by
- * hooks.c. N5 The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To
- * hold it is to hold the leaf.
+ * hooks.c.
+ * N5 The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To
+ *    hold it is to hold the leaf.
+ * N6 `stream` is the number of the stream that was current, when the node was made, on the device
+ * of its first output that is on an accelerator (mt__node_device); 0 for the default stream, for
+ *    nodes of the host, and for leaves.
  */
 #ifndef MINDTORCH_AUTOGRAD_NODE_H
 #define MINDTORCH_AUTOGRAD_NODE_H
 
 #include "mindtorch/autograd/backward.h"
+#include "mindtorch/core/thread_state.h"
 
 #include <mindtorch/autograd.h>
 
@@ -66,12 +71,15 @@ struct mt_node {
     uint32_t n_outputs;
     uint32_t n_saved; /* tensors, those of lists included */
     uint32_t forward_thread;
-    uint64_t sequence; /* UINT64_MAX for leaves: they go first */
+    union {
+        uint64_t sequence; /* UINT64_MAX for leaves: they go first */
+        mt_node *next;     /* in the list of those to be freed, which have no number any more */
+    };
     const mt__op_row *row;
     mt__edge *edges;
     const char *metas; /* n_inputs + n_outputs mt__packed_meta, one behind the other */
     mt__tap *taps;     /* hooks.c */
-    mt_node *next;     /* in the list of those to be freed */
+    uint8_t stream;    /* N6 */
     union {
         struct {
             mt_value *args;     /* D3 of backward.h */
@@ -127,6 +135,19 @@ MT_INLINE const mt__packed_meta *mt__packed_next(const mt__packed_meta *meta)
 {
     return (const mt__packed_meta *)(const void *)((const char *)meta +
                                                    mt__packed_bytes(meta->n_dims));
+}
+
+/* The device of the first output that is on an accelerator; MT_CPU: none is. */
+mt_device mt__node_device(const mt_node *node);
+
+void mt__node_note_stream(mt_node *node);
+
+/* N6, when the metas have been written. */
+MT_INLINE void mt__node_set_stream(mt_node *node)
+{
+    if (MT_UNLIKELY(mt__off_default_streams())) {
+        mt__node_note_stream(node);
+    }
 }
 
 /* Whether the edge leads to the leaf that `tensor` is, and so holds it. */

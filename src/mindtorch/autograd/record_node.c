@@ -275,6 +275,7 @@ int mt__node_for_call(const mt__op_row *row, const mt_value *args, mt_tensor *co
     for (uint32_t i = 0; i < n_outputs; i++) {
         mt__pack_meta(&f.metas, outputs[i]);
     }
+    mt__node_set_stream(node);
     *out = node;
     return MT_OK;
 }

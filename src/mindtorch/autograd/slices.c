@@ -78,6 +78,7 @@ int mt__slices_new(mt_tensor *view, mt_node *take_inner, mt_node **out)
     memcpy(metas, others, other_bytes);
     metas += other_bytes;
     mt__pack_meta(&metas, base);
+    mt__node_set_stream(node);
     node->edges[0] = edge;
     for (uint32_t i = 1; i < inner->n_inputs; i++) {
         node->edges[i] = (mt__edge){mt_node_retain(inner->edges[i].node), inner->edges[i].output};

@@ -6,6 +6,7 @@
 #include "mindtorch/core/backends.h"
 
 #include "base/fail.h"
+#include "mindtorch/core/device_failure.h"
 #include "mindtorch/trace/device_trace.h"
 
 #include <stdatomic.h>
@@ -185,7 +186,7 @@ int mt_device_synchronize(mt_device device)
         device == MT_CPU ? 0 : mt__trace_runtime_begin(MT_RUNTIME_DEVICE_SYNCHRONIZE);
     int status = backend->synchronize(backend->context, mt__device_index(device));
     mt__trace_end(token);
-    return status;
+    return mt__failure_take(device, status);
 }
 
 int mt_device_info_of(mt_device device, mt_device_info *info)

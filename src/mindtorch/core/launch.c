@@ -5,6 +5,7 @@
 #include "mindtorch/core/launch.h"
 
 #include "base/fail.h"
+#include "mindtorch/core/device_failure.h"
 #include "mindtorch/core/streams.h"
 #include "mindtorch/trace/device_trace.h"
 
@@ -51,7 +52,7 @@ static int copy(mt_device device, mt_copy_call *call)
                                                 &call->correlation);
     int status = backend->copy(backend->context, mt__stream_of(device), call);
     mt__trace_end(token);
-    return status;
+    return waits ? mt__failure_take(device, status) : status;
 }
 
 int mt__copy_to_device(mt_device device, void *to, const void *from, size_t bytes, bool pinned)

@@ -27,12 +27,12 @@ int mt__storage_new(mt_device device, uint64_t bytes, mt__storage **out)
     storage->data = NULL;
     storage->bytes = bytes;
     storage->device = device;
-    storage->block_class = 0;
+    storage->key = 0;
     storage->free_data = NULL;
     storage->free_context = NULL;
-    storage->borrowed = false;
+    storage->unusual = 0;
     if (MT_LIKELY(bytes != 0)) {
-        int status = mt__memory_take(device, bytes, &storage->data, &storage->block_class);
+        int status = mt__memory_take(device, bytes, &storage->data, &storage->key);
         if (MT_UNLIKELY(status != MT_OK)) {
             mt__pool_give_fast(MT_POOL_STORAGE, storage);
             return status;
@@ -57,7 +57,7 @@ int mt__storage_borrow(void *data, uint64_t bytes, mt_free_fn *free_data, void *
         .device = MT_CPU,
         .free_data = free_data,
         .free_context = context,
-        .borrowed = true,
+        .unusual = MT_STORAGE_BORROWED,
     };
     *out = storage;
     return MT_OK;
@@ -67,6 +67,34 @@ mt__storage *mt__storage_retain(mt__storage *storage)
 {
     atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
     return storage;
+}
+
+int mt__storage_used(mt__storage *storage, mt_stream *stream)
+{
+    if (storage->data == NULL || mt__memory_is_of(storage->device, storage->key, stream)) {
+        return MT_OK;
+    }
+    mtb_lock_acquire(&mt__device_memory_lock);
+    mt__uses *uses = storage->free_context;
+    int status = mt__uses_add(&uses, stream);
+    storage->free_context = uses;
+    if (status == MT_OK) {
+        /* Who releases the storage sees it, because the references order them; others that look
+         * (mt__storage_is_borrowed) have no order to keep. */
+        __atomic_store_n(&storage->unusual, MT_STORAGE_USED, __ATOMIC_RELAXED);
+    }
+    mtb_lock_release(&mt__device_memory_lock);
+    return status;
+}
+
+static MT_NOINLINE void release_unusual(mt__storage *storage)
+{
+    if (storage->unusual == MT_STORAGE_USED) {
+        mt__memory_give_used(storage->device, storage->data, storage->bytes, storage->key,
+                             storage->free_context);
+    } else if (storage->free_data != NULL) {
+        storage->free_data(storage->free_context, storage->data);
+    }
 }
 
 void mt__storage_release(mt__storage *storage)
@@ -80,12 +108,10 @@ void mt__storage_release(mt__storage *storage)
         atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    if (MT_UNLIKELY(storage->borrowed)) {
-        if (storage->free_data != NULL) {
-            storage->free_data(storage->free_context, storage->data);
-        }
+    if (MT_UNLIKELY(storage->unusual != 0)) {
+        release_unusual(storage);
     } else if (MT_LIKELY(storage->data != NULL)) {
-        mt__memory_give(storage->device, storage->data, storage->bytes, storage->block_class);
+        mt__memory_give(storage->device, storage->data, storage->bytes, storage->key);
     }
     mt__pool_give_fast(MT_POOL_STORAGE, storage);
 }

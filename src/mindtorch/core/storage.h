@@ -6,6 +6,7 @@
 #ifndef MINDTORCH_CORE_STORAGE_H
 #define MINDTORCH_CORE_STORAGE_H
 
+#include <mindtorch/stream.h>
 #include <mindtorch/tensor.h>
 
 #include <stdatomic.h>
@@ -16,16 +17,30 @@ typedef struct mt__storage {
     void *data;               /* on the device: never followed above the backends; NULL if empty */
     uint64_t bytes;
     mt_device device;
-    uint32_t block_class;  /* the allocator's */
-    mt_free_fn *free_data; /* borrowed memory; NULL and context NULL: the allocator's */
-    void *free_context;
-    bool borrowed;
+    uint32_t key;          /* the allocator's */
+    mt_free_fn *free_data; /* BORROWED; may be NULL */
+    void *free_context; /* BORROWED: free_data's; USED: mt__uses, under the device memory's lock */
+    uint8_t unusual;    /* MT_STORAGE_*; changes to USED under that lock */
 } mt__storage;
+
+/* What is unusual about a storage; 0 for most: the allocator's, used on its own stream alone. */
+enum {
+    MT_STORAGE_BORROWED = 1,
+    MT_STORAGE_USED = 2 /* on other streams too */
+};
 
 /* One reference. bytes 0 allocates nothing. The bytes are not initialised. */
 int mt__storage_new(mt_device device, uint64_t bytes, mt__storage **out);
 int mt__storage_borrow(void *data, uint64_t bytes, mt_free_fn *free_data, void *context,
                        mt__storage **out);
+/* Partner: the store in mt__storage_used(). */
+static inline bool mt__storage_is_borrowed(const mt__storage *storage)
+{
+    return __atomic_load_n(&storage->unusual, __ATOMIC_RELAXED) == MT_STORAGE_BORROWED;
+}
+
+/* Notes that a stream uses it, which may be another one than that of its memory. */
+int mt__storage_used(mt__storage *storage, mt_stream *stream);
 mt__storage *mt__storage_retain(mt__storage *storage);
 void mt__storage_release(mt__storage *storage);
 

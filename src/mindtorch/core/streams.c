@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/lock.h"
+#include "mindtorch/core/device_failure.h"
 #include "mindtorch/trace/device_trace.h"
 
 #include <stdatomic.h>
@@ -19,13 +20,19 @@ typedef struct device_streams {
 } device_streams;
 
 struct mt_event {
-    mt_backend_event *backend; /* NULL until it is recorded, or where the backend has none */
-    mt_device device;          /* MT_DEVICE_NONE until then */
+    _Atomic(mt_backend_event *) backend; /* NULL until recorded, or where the backend has none */
+    _Atomic(mt_device) device;           /* MT_DEVICE_NONE until then; set once, before `backend` */
     uint32_t flags;
 };
 
 static device_streams devices[MT_DEVICES];
 static mtb_lock streams_lock = MTB_LOCK_INIT(MTB_RANK_STREAMS);
+
+/* Any thread may record an event first: the partner is the exchange in made_event(). */
+static mt_backend_event *event_of(const mt_event *event)
+{
+    return atomic_load_explicit(&event->backend, memory_order_acquire);
+}
 
 /* ---- the current device ---- */
 
@@ -172,18 +179,19 @@ int mt_stream_synchronize(mt_stream *stream)
                      ? backend->synchronize(backend->context, device)
                      : backend->stream_synchronize(backend->context, device, stream->backend);
     mt__trace_end(token);
-    return status;
+    return mt__failure_take(stream->device, status);
 }
 
 int mt_stream_wait_event(mt_stream *stream, mt_event *event)
 {
     const mt_backend *backend = mt__backend_of(stream->device);
-    if (event->backend == NULL) {
+    mt_backend_event *mark = event_of(event);
+    if (mark == NULL) {
         return MT_OK; /* never recorded, or done when it was */
     }
     mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_WAIT_EVENT);
     int status = backend->stream_wait(backend->context, mt__device_index(stream->device),
-                                      stream->backend, event->backend);
+                                      stream->backend, mark);
     mt__trace_end(token);
     return status;
 }
@@ -211,38 +219,62 @@ int mt_event_new(uint32_t flags, mt_event **out)
     if (*out == NULL) {
         return mtb_fail(MT_ENOMEM, "event: no memory for its record");
     }
-    **out = (mt_event){.device = MT_DEVICE_NONE, .flags = flags};
+    (*out)->flags = flags;
+    atomic_init(&(*out)->backend, NULL);
+    atomic_init(&(*out)->device, MT_DEVICE_NONE);
     return MT_OK;
 }
 
 void mt_event_free(mt_event *event)
 {
-    if (event != NULL && event->backend != NULL) {
-        const mt_backend *backend = mt__backend_of(event->device);
-        backend->event_free(backend->context, event->backend);
+    mt_backend_event *mark = event != NULL ? event_of(event) : NULL;
+    if (mark != NULL) {
+        const mt_backend *backend = mt__backend_of(mt_event_device(event));
+        backend->event_free(backend->context, mark);
     }
     mtb_free(event);
+}
+
+/* The backend's event, made by whichever thread is first. */
+static int made_event(mt_event *event, const mt_backend *backend, uint32_t device,
+                      mt_backend_event **out)
+{
+    *out = event_of(event);
+    if (*out != NULL) {
+        return MT_OK;
+    }
+    mt_backend_event *made = NULL;
+    MT_TRY(backend->event_new(backend->context, device, event->flags, &made));
+    /* Partner: event_of(). */
+    if (atomic_compare_exchange_strong_explicit(&event->backend, out, made, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        *out = made;
+    } else {
+        backend->event_free(backend->context, made); /* another thread's is in *out */
+    }
+    return MT_OK;
 }
 
 int mt_event_record(mt_event *event, mt_stream *stream)
 {
     const mt_backend *backend = mt__backend_of(stream->device);
     uint32_t device = mt__device_index(stream->device);
-    if (event->device != MT_DEVICE_NONE && event->device != stream->device) {
+    mt_device before = MT_DEVICE_NONE;
+    /* Relaxed: who needs more than the number reads `backend` first. */
+    if (!atomic_compare_exchange_strong_explicit(&event->device, &before, stream->device,
+                                                 memory_order_relaxed, memory_order_relaxed) &&
+        before != stream->device) {
         return mtb_fail(MT_ERUNTIME,
                         "Event device %s does not match recording stream's device npu:%u",
-                        mt_device_name(event->device), device);
+                        mt_device_name(before), device);
     }
     if (backend->event_new == NULL) {
-        event->device = stream->device;
         return MT_OK; /* such a backend is done when a call returns */
     }
-    if (event->backend == NULL) {
-        MT_TRY(backend->event_new(backend->context, device, event->flags, &event->backend));
-        event->device = stream->device;
-    }
+    mt_backend_event *mark;
+    MT_TRY(made_event(event, backend, device, &mark));
     mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_RECORD);
-    int status = backend->event_record(backend->context, device, stream->backend, event->backend);
+    int status = backend->event_record(backend->context, device, stream->backend, mark);
     mt__trace_end(token);
     return status;
 }
@@ -250,23 +282,25 @@ int mt_event_record(mt_event *event, mt_stream *stream)
 int mt_event_query(mt_event *event, bool *done)
 {
     *done = true;
-    if (event->backend == NULL) {
+    mt_backend_event *mark = event_of(event);
+    if (mark == NULL) {
         return MT_OK;
     }
-    const mt_backend *backend = mt__backend_of(event->device);
-    return backend->event_query(backend->context, event->backend, done);
+    const mt_backend *backend = mt__backend_of(mt_event_device(event));
+    return backend->event_query(backend->context, mark, done);
 }
 
 int mt_event_synchronize(mt_event *event)
 {
-    if (event->backend == NULL) {
+    mt_backend_event *mark = event_of(event);
+    if (mark == NULL) {
         return MT_OK;
     }
-    const mt_backend *backend = mt__backend_of(event->device);
+    const mt_backend *backend = mt__backend_of(mt_event_device(event));
     mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_SYNCHRONIZE);
-    int status = backend->event_synchronize(backend->context, event->backend);
+    int status = backend->event_synchronize(backend->context, mark);
     mt__trace_end(token);
-    return status;
+    return mt__failure_take(mt_event_device(event), status);
 }
 
 int mt_event_elapsed_ns(mt_event *from, mt_event *to, double *ns)
@@ -276,18 +310,21 @@ int mt_event_elapsed_ns(mt_event *from, mt_event *to, double *ns)
         return mtb_fail(MT_EVALUE,
                         "Both events must be created with argument 'enable_timing=True'.");
     }
-    if (from->backend == NULL || to->backend == NULL) {
+    mt_backend_event *begin = event_of(from);
+    mt_backend_event *end = event_of(to);
+    if (begin == NULL || end == NULL) {
         return mtb_fail(MT_EVALUE, "Both events must be recorded before calculating elapsed time.");
     }
-    if (from->device != to->device) {
-        return mtb_fail(MT_EVALUE, "elapsed_time: events of %s and npu:%u",
-                        mt_device_name(from->device), mt__device_index(to->device));
+    mt_device device = mt_event_device(from);
+    if (device != mt_event_device(to)) {
+        return mtb_fail(MT_EVALUE, "elapsed_time: events of %s and npu:%u", mt_device_name(device),
+                        mt__device_index(mt_event_device(to)));
     }
-    const mt_backend *backend = mt__backend_of(from->device);
-    return backend->event_elapsed(backend->context, from->backend, to->backend, ns);
+    const mt_backend *backend = mt__backend_of(device);
+    return backend->event_elapsed(backend->context, begin, end, ns);
 }
 
 mt_device mt_event_device(const mt_event *event)
 {
-    return event->device;
+    return atomic_load_explicit(&event->device, memory_order_relaxed);
 }

@@ -31,29 +31,34 @@ static bool has_key;
 
 /* ---- fork: H3 ---- */
 
+/* In the order of their ranks. */
+static mtb_lock *const locks[] = {
+    &caches_lock,       &mt__device_memory_lock, &mt__pinned_lock,    &mt__memory_lock,
+    &mt__failures_lock, &mt__pool_lock,          &mt__generator_lock,
+};
+
 static void before_fork(void)
 {
-    mtb_lock_acquire(&caches_lock);
-    mtb_lock_acquire(&mt__memory_lock);
-    mtb_lock_acquire(&mt__pool_lock);
-    mtb_lock_acquire(&mt__generator_lock);
+    for (size_t i = 0; i < MT_COUNT(locks); i++) {
+        mtb_lock_acquire(locks[i]);
+    }
 }
 
 static void after_fork_parent(void)
 {
-    mtb_lock_release(&mt__generator_lock);
-    mtb_lock_release(&mt__pool_lock);
-    mtb_lock_release(&mt__memory_lock);
-    mtb_lock_release(&caches_lock);
+    for (size_t i = MT_COUNT(locks); i-- > 0;) {
+        mtb_lock_release(locks[i]);
+    }
 }
 
 static void after_fork_child(void)
 {
-    mtb_lock_reset(&mt__generator_lock);
-    mtb_lock_reset(&mt__pool_lock);
-    mtb_lock_reset(&mt__memory_lock);
-    mtb_lock_reset(&caches_lock);
+    for (size_t i = MT_COUNT(locks); i-- > 0;) {
+        mtb_lock_reset(locks[i]);
+    }
     mtb_locks_forget();
+    mt__lists_after_fork();
+    mt__pinned_after_fork();
 }
 
 /* ---- life ---- */

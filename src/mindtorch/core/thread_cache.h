@@ -96,6 +96,9 @@ MT_INLINE uint64_t mt__next_id(void)
 }
 
 /* ---- what the owners of the lists offer, H3 ---- */
+extern mtb_lock mt__device_memory_lock;
+extern mtb_lock mt__pinned_lock;
+extern mtb_lock mt__failures_lock;
 extern mtb_lock mt__memory_lock;
 extern mtb_lock mt__pool_lock;
 extern mtb_lock mt__generator_lock;
@@ -103,6 +106,10 @@ extern mtb_lock mt__generator_lock;
 void mt__memory_cache_init(mt__thread_cache *cache);
 void mt__memory_cache_flush(mt__thread_cache *cache);
 void mt__pool_cache_flush(mt__thread_cache *cache);
+
+/* In the child: blocks of devices in lists are the parent's. */
+void mt__lists_after_fork(void);
+void mt__pinned_after_fork(void);
 
 /* Objects taken through a list less those given back through it. */
 int64_t mt__pool_in_use(const mt__object_list *list);

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct mt__thread_state {
     bool grad_disabled;      /* grad mode, inverted so that zero is the beginning */
@@ -19,5 +20,13 @@ typedef struct mt__thread_state {
 } mt__thread_state;
 
 extern _Thread_local mt__thread_state mt__thread __attribute__((tls_model("initial-exec")));
+
+/* Whether the thread works on another stream than the default one, on any device. */
+static inline bool mt__off_default_streams(void)
+{
+    uint64_t words[2];
+    memcpy(words, mt__thread.streams, sizeof words);
+    return (words[0] | words[1]) != 0;
+}
 
 #endif /* MINDTORCH_CORE_THREAD_STATE_H */

@@ -13,7 +13,8 @@
  *
  * C1 Arguments have been checked against the schema and defaults are filled in: args[i] is there
  *    for every parameter and of a kind that the schema allows (NONE where it is optional).
- * C2 All tensors are on one device (0-d host tensors beside others excepted).
+ * C2 All tensors are on one device, but for ANY_DEVICE rows, and for 0-d host tensors beside others
+ *    in POINTWISE and COMPOSITE ones.
  * C3 A leaf does not call ops that record graphs: inside it, calls are not recorded.
  * C4 On failure the dispatcher releases results and temporaries.
  */
@@ -103,6 +104,10 @@ MT_INLINE mt_tensor **mt__temp(mt__call *call)
     *place = NULL;
     return place;
 }
+
+/* MT_ERUNTIME in torch's words: "Expected all tensors to be on the same device, but ...". Arguments
+ * of the row are on several. */
+int mt__refuse_devices(const mt__op_row *row, const mt_value *args);
 
 /* Gives a list of `count` tensors as a result; the references go to the call. */
 int mt__give_list(mt__call *call, uint32_t i, mt_tensor *const *tensors, uint32_t count);

@@ -41,7 +41,8 @@ static mtprof_site far_op_sites[] = {
 /* What one pass over the arguments finds out. */
 typedef struct survey {
     mt_device device;   /* of tensors with dimensions; MT_DEVICE_NONE until one is met */
-    mt_device device_0; /* of 0-d tensors */
+    mt_device device_0; /* of 0-d tensors that are not the host's; likewise */
+    bool host_0;        /* there are 0-d tensors of the host's */
     bool wants_grad;
 } survey;
 
@@ -62,24 +63,76 @@ static MT_COLD int refuse_kind(const mt__op_row *row, uint32_t i, const mt_value
                     row->name, row->params[i].name, i + 1, got, row->schema);
 }
 
-static MT_COLD int refuse_devices(const mt__op_row *row, mt_device a, mt_device b)
+/* Two devices that tensors among the arguments are on, and the parameter that brings the second. */
+typedef struct two_devices {
+    mt_device first, other;
+    const char *name;
+    bool with_numbers; /* 0-d host tensors count */
+} two_devices;
+
+static void see_device(two_devices *two, const mt_tensor *tensor, const char *name)
 {
-    char first[16];
-    strncpy(first, mt_device_name(a), sizeof(first) - 1);
-    first[sizeof(first) - 1] = '\0';
-    return mtb_fail(
-        MT_ERUNTIME,
-        "Expected all tensors to be on the same device, but found at least two devices, "
-        "%s and %s! (when checking arguments of %s)",
-        first, mt_device_name(b), row->name);
+    bool counts =
+        tensor != NULL && (two->with_numbers || tensor->n_dims > 0 || tensor->device != MT_CPU);
+    if (counts && two->first == MT_DEVICE_NONE) {
+        two->first = tensor->device;
+    } else if (counts && two->other == MT_DEVICE_NONE && tensor->device != two->first) {
+        two->other = tensor->device;
+        two->name = name;
+    }
 }
 
-MT_INLINE int survey_tensor(survey *s, const mt__op_row *row, const mt_tensor *tensor)
+static two_devices find_devices(const mt__op_row *row, const mt_value *args, bool with_numbers)
+{
+    two_devices two = {MT_DEVICE_NONE, MT_DEVICE_NONE, "", with_numbers};
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        if (args[i].kind == MT_KIND_TENSOR) {
+            see_device(&two, args[i].of.tensor, row->params[i].name);
+        }
+        /* The lists of ANY_DEVICE rows are indices, which may be anywhere. */
+        bool list = args[i].kind == MT_KIND_TENSORS && (row->flags & MT_OP_ANY_DEVICE) == 0;
+        for (uint32_t k = 0; list && args[i].of.tensors != NULL && k < args[i].count; k++) {
+            see_device(&two, args[i].of.tensors[k], row->params[i].name);
+        }
+    }
+    return two;
+}
+
+MT_COLD int mt__refuse_devices(const mt__op_row *row, const mt_value *args)
+{
+    two_devices two = find_devices(row, args, false);
+    if (two.other == MT_DEVICE_NONE) {
+        two = find_devices(row, args, true);
+    }
+    if ((row->flags & (MT_OP_POINTWISE | MT_OP_ANY_DEVICE)) != 0) {
+        bool host_first = two.first == MT_CPU; /* torch names the accelerator first */
+        return mtb_fail(MT_ERUNTIME,
+                        "Expected all tensors to be on the same device, but found at least two "
+                        "devices, %s and %s!",
+                        mt_device_name(host_first ? two.other : two.first),
+                        mt_device_name(host_first ? two.first : two.other));
+    }
+    return mtb_fail(MT_ERUNTIME,
+                    "Expected all tensors to be on the same device, but got %s is on %s, different "
+                    "from other tensors on %s (when checking argument in method wrapper_NPU_%s)",
+                    two.name, mt_device_name(two.other), mt_device_name(two.first), row->name);
+}
+
+MT_INLINE int survey_tensor(survey *s, const mt__op_row *row, const mt_value *args,
+                            const mt_tensor *tensor)
 {
     /* A view has no flag of its own yet when its base came into a graph by a write in place. */
     s->wants_grad |= tensor->requires_grad || (tensor->base != NULL && tensor->base->requires_grad);
+    if (tensor->n_dims == 0 && tensor->device == MT_CPU) {
+        s->host_0 = true;
+        return MT_OK;
+    }
     if (tensor->n_dims == 0) {
-        s->device_0 = s->device_0 <= MT_CPU ? tensor->device : s->device_0;
+        bool other = s->device_0 != MT_DEVICE_NONE && s->device_0 != tensor->device;
+        if (MT_UNLIKELY(other && (row->flags & MT_OP_ANY_DEVICE) == 0)) {
+            return mt__refuse_devices(row, args);
+        }
+        s->device_0 = tensor->device;
         return MT_OK;
     }
     if (MT_UNLIKELY(s->device != tensor->device)) {
@@ -87,21 +140,22 @@ MT_INLINE int survey_tensor(survey *s, const mt__op_row *row, const mt_tensor *t
             if ((row->flags & MT_OP_ANY_DEVICE) != 0) {
                 return MT_OK;
             }
-            return refuse_devices(row, s->device, tensor->device);
+            return mt__refuse_devices(row, args);
         }
         s->device = tensor->device;
     }
     return MT_OK;
 }
 
-static int survey_list(survey *s, const mt__op_row *row, uint32_t i, const mt_value *value)
+static int survey_list(survey *s, const mt__op_row *row, uint32_t i, const mt_value *args)
 {
+    const mt_value *value = &args[i];
     if (value->count > 0 && value->of.tensors == NULL) {
         return refuse_kind(row, i, value);
     }
     for (uint32_t k = 0; k < value->count; k++) {
         if (value->of.tensors[k] != NULL) {
-            MT_TRY(survey_tensor(s, row, value->of.tensors[k]));
+            MT_TRY(survey_tensor(s, row, args, value->of.tensors[k]));
         } else if (strstr(row->schema, "Tensor?[]") == NULL) {
             return refuse_kind(row, i, value);
         }
@@ -120,9 +174,9 @@ static int survey_args(survey *s, const mt__op_row *row, const mt_value *args)
             if (MT_UNLIKELY(args[i].of.tensor == NULL)) {
                 return refuse_kind(row, i, &args[i]);
             }
-            MT_TRY(survey_tensor(s, row, args[i].of.tensor));
+            MT_TRY(survey_tensor(s, row, args, args[i].of.tensor));
         } else if (kind == MT_KIND_TENSORS) {
-            MT_TRY(survey_list(s, row, i, &args[i]));
+            MT_TRY(survey_list(s, row, i, args));
         }
     }
     return MT_OK;
@@ -140,6 +194,10 @@ static int factory_device(const mt__op_row *row, const mt_value *args, mt_device
     return MT_OK;
 }
 
+/* Ops in which a 0-d tensor of the host's stands for its number beside tensors of a device: those
+ * that work element by element, and those that leave it to others. */
+static const uint32_t takes_numbers = MT_OP_POINTWISE | MT_OP_COMPOSITE | MT_OP_USER;
+
 /* Where the work is done: dimensioned tensors, then 0-d ones, then the host. */
 static int find_device(const survey *s, const mt__op_row *row, const mt_value *args,
                        mt_device *device)
@@ -151,8 +209,11 @@ static int find_device(const survey *s, const mt__op_row *row, const mt_value *a
     *device = s->device != MT_DEVICE_NONE     ? s->device
               : s->device_0 != MT_DEVICE_NONE ? s->device_0
                                               : MT_CPU;
-    if (s->device_0 > MT_CPU && s->device_0 != *device) {
-        return refuse_devices(row, *device, s->device_0); /* only 0-d host tensors may mix */
+    if (MT_UNLIKELY(s->device_0 != MT_DEVICE_NONE && s->device_0 != *device)) {
+        return mt__refuse_devices(row, args);
+    }
+    if (MT_UNLIKELY(*device != MT_CPU && s->host_0 && (row->flags & takes_numbers) == 0)) {
+        return mt__refuse_devices(row, args);
     }
     return MT_UNLIKELY((row->flags & MT_OP_FACTORY) != 0) ? factory_device(row, args, device)
                                                           : MT_OK;
@@ -378,7 +439,7 @@ int mt__dispatch(const mt__op_row *row, const mt_value *args, mt_value *results)
     for (uint32_t i = 0; i < row->n_results; i++) {
         results[i].kind = MT_KIND_NONE;
     }
-    survey s = {.device = MT_DEVICE_NONE, .device_0 = MT_DEVICE_NONE, .wants_grad = false};
+    survey s = {.device = MT_DEVICE_NONE, .device_0 = MT_DEVICE_NONE};
     MT_TRY(survey_args(&s, row, args));
     MT_TRY(find_device(&s, row, args, &call.device));
     return mt__trace_on() ? run_traced(&call, s.wants_grad)

@@ -72,7 +72,7 @@ int mt__run_copy_(mt__call *call)
             MT_TRY(mt__copy_elements(apart, src));
             src = apart;
         }
-        MT_TRY(mt__copy_elements(self, src));
+        MT_TRY(mt__copy_elements_with(self, src, mt__arg_bool(call, 2)));
     }
     mt__result_same(call, 0, self);
     return MT_OK;
@@ -120,7 +120,13 @@ int mt__run__to_copy(mt__call *call)
         MT_TRY(mt__device_check(mt__op_name(call), (mt_device)mt__arg_int(call, 2)));
         call->device = (mt_device)mt__arg_int(call, 2);
     }
-    return mt__result_copy(call, self, dtype == MT_DTYPE_NONE ? (mt_dtype)self->dtype : dtype);
+    dtype = dtype == MT_DTYPE_NONE ? (mt_dtype)self->dtype : dtype;
+    if (call->device == self->device || !mt__arg_bool(call, 3)) {
+        return mt__result_copy(call, self, dtype);
+    }
+    mt__shape shape = mt__tensor_shape(self);
+    MT_TRY(mt__result_laid_out(call, 0, dtype, &shape, self));
+    return mt__copy_elements_with(call->results[0].of.tensor, self, true);
 }
 
 int mt__run_to(mt__call *call)

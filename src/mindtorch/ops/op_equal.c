@@ -30,9 +30,7 @@ int mt__run_equal(mt__call *call)
     mt__shape a = mt__tensor_shape(self);
     mt__shape b = mt__tensor_shape(other);
     if (self->device != other->device) {
-        return mtb_fail(MT_ERUNTIME,
-                        "Expected all tensors to be on the same device (when checking arguments of "
-                        "equal)");
+        return mt__refuse_devices(call->row, call->args);
     }
     if (!mt__shape_equal(&a, &b)) {
         call->results[0] = mt_bool(false);

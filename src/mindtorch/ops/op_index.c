@@ -40,6 +40,28 @@ static int add_index(index_plan *plan, const mt_tensor *self, mt_tensor *index)
     return 0;
 }
 
+/* What is the host's, where the work is done: a temporary of this type. */
+static int moved(mt__call *call, mt_tensor *tensor, mt_dtype dtype, mt_tensor **out)
+{
+    mt__shape shape = mt__tensor_shape(tensor);
+    MT_TRY(mt__temp_new(call, dtype, &shape, out));
+    return mt__copy_elements(*out, tensor);
+}
+
+/* Coordinates of the mask's true elements, where the work is done. A host's mask is looked at on
+ * the host. */
+static int find_true(const mt__call *call, mt_tensor *mask, mt_tensor **found)
+{
+    MT_TRY(mt_nonzero(mask, found));
+    if ((*found)->device == call->device) {
+        return 0;
+    }
+    mt_tensor *here = *found;
+    int status = mt_to_with(here, MT_DTYPE_NONE, call->device, false, false, found);
+    mt_tensor_release(here);
+    return status;
+}
+
 /* A mask over several dimensions becomes an index for each of them. */
 static int add_mask(mt__call *call, index_plan *plan, mt_tensor *self, mt_tensor *mask)
 {
@@ -64,7 +86,7 @@ static int add_mask(mt__call *call, index_plan *plan, mt_tensor *self, mt_tensor
         }
     }
     mt_tensor *found = NULL;
-    MT_TRY(mt_nonzero(mask, &found));
+    MT_TRY(find_true(call, mask, &found));
     int status = 0;
     for (uint32_t d = 0; d < mask->n_dims && status == 0; d++) {
         mt_tensor **column = mt__temp(call);
@@ -84,6 +106,12 @@ static int add_entry(mt__call *call, index_plan *plan, mt_tensor *self, mt_tenso
         plan->next_dim++;
         return 0;
     }
+    if (entry->device != call->device && entry->device != MT_CPU) {
+        return mtb_fail(MT_ERUNTIME,
+                        "indices should be either on cpu or on the same device as the indexed "
+                        "tensor (%s)",
+                        mt_device_name(call->device));
+    }
     if (entry->dtype == MT_DTYPE_BOOL || entry->dtype == MT_DTYPE_U8) {
         return add_mask(call, plan, self, entry);
     }
@@ -92,7 +120,11 @@ static int add_entry(mt__call *call, index_plan *plan, mt_tensor *self, mt_tenso
                         "tensors used as indices must be long, int, byte or bool tensors");
     }
     mt_tensor *index = NULL;
-    MT_TRY(mt__converted(call, entry, MT_DTYPE_I64, &index));
+    if (entry->device != call->device) {
+        MT_TRY(moved(call, entry, MT_DTYPE_I64, &index));
+    } else {
+        MT_TRY(mt__converted(call, entry, MT_DTYPE_I64, &index));
+    }
     return add_index(plan, self, index);
 }
 
@@ -307,6 +339,12 @@ int mt__run_index_put(mt__call *call)
     }
     if (accumulate) {
         MT_TRY(mt__need_computable(call, (mt_dtype)self->dtype));
+    }
+    if (values->device != self->device) {
+        if (values->n_dims > 0) {
+            return mt__refuse_devices(call->row, call->args);
+        }
+        MT_TRY(moved(call, values, (mt_dtype)values->dtype, &values));
     }
     MT_TRY(plan_init(call, &plan, self));
     MT_TRY(expand_values(&plan, values, strides));

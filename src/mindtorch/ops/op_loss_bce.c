@@ -58,27 +58,33 @@ static int make_operands(mt__call *call, uint32_t first, operands *o)
     return widened_factor(call, first + 2, o, &o->weight);
 }
 
-/* The smallest or largest element as the host sees it; NaN if there is one. */
-static int extreme(mt__call *call, mt_tensor *tensor, uint16_t code, double *value)
+/* The smallest and the largest element as the host sees them, NaN if there is one. One wait. */
+static int extremes(mt__call *call, mt_tensor *tensor, double values[2])
 {
-    const mt__shape none = {.n_dims = 0};
+    static const uint16_t codes[2] = {MT_REDUCE_MIN, MT_REDUCE_MAX};
+    const mt__shape two = {.n_dims = 1, .sizes = {2}};
     const int64_t strides[MT_MAX_DIMS] = {0};
     mt_tensor *out = NULL;
-    mt_tensor **wide = mt__temp(call);
-    MT_TRY(mt__temp_new(call, (mt_dtype)tensor->dtype, &none, &out));
-    MT_TRY(mt__tensor_view(out, tensor->sizes, strides, tensor->n_dims, out->offset, false, wide));
-    mt__kernel_args args = {
-        .kernel = MT_KERNEL_REDUCE,
-        .code = code,
-        .n_tensors = 2,
-        .tensors = {*wide, tensor},
-    };
-    MT_TRY(mt__kernel(call, &args));
-    float narrow = 0.0F;
-    bool is_double = tensor->dtype == MT_DTYPE_F64;
-    MT_TRY(mt_tensor_read(out, is_double ? (void *)value : (void *)&narrow,
-                          is_double ? sizeof(*value) : sizeof(narrow)));
-    *value = is_double ? *value : (double)narrow;
+    MT_TRY(mt__temp_new(call, (mt_dtype)tensor->dtype, &two, &out));
+    for (uint32_t i = 0; i < 2; i++) {
+        mt_tensor **wide = mt__temp(call);
+        MT_TRY(mt__tensor_view(out, tensor->sizes, strides, tensor->n_dims, out->offset + i, false,
+                               wide));
+        mt__kernel_args args = {
+            .kernel = MT_KERNEL_REDUCE,
+            .code = codes[i],
+            .n_tensors = 2,
+            .tensors = {*wide, tensor},
+        };
+        MT_TRY(mt__kernel(call, &args));
+    }
+    if (tensor->dtype == MT_DTYPE_F64) {
+        return mt_tensor_read(out, values, 2 * sizeof(double));
+    }
+    float narrow[2];
+    MT_TRY(mt_tensor_read(out, narrow, sizeof(narrow)));
+    values[0] = (double)narrow[0];
+    values[1] = (double)narrow[1];
     return MT_OK;
 }
 
@@ -89,11 +95,9 @@ static int check_range(mt__call *call, uint32_t arg, const char *name)
     if (tensor->numel == 0) {
         return MT_OK;
     }
-    double least = 0.0;
-    double most = 0.0;
-    MT_TRY(extreme(call, tensor, MT_REDUCE_MIN, &least));
-    MT_TRY(extreme(call, tensor, MT_REDUCE_MAX, &most));
-    if (least >= 0.0 && most <= 1.0) {
+    double values[2] = {0.0, 0.0};
+    MT_TRY(extremes(call, tensor, values));
+    if (values[0] >= 0.0 && values[1] <= 1.0) {
         return MT_OK;
     }
     return mtb_fail(MT_ERUNTIME, "all elements of %s should be between 0 and 1", name);

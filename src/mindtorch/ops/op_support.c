@@ -5,6 +5,7 @@
 #include "mindtorch/ops/op_support.h"
 
 #include "base/alloc.h"
+#include "mindtorch/core/pinned.h"
 #include "mindtorch/ops/type_names.h"
 
 int mt__result_new(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
@@ -116,22 +117,42 @@ static int copy_within(mt_tensor *to, mt_tensor *from)
     return mt__launch(to->device, &kernel);
 }
 
-/* The bytes of one contiguous tensor to another of the same type and number. */
-static int copy_bytes(mt_tensor *to, mt_tensor *from)
+/* Between the host and an accelerator. Only pinned memory can be copied without waiting. */
+static int copy_bytes_far(mt_tensor *to, mt_tensor *from, size_t bytes, bool non_blocking)
 {
+    bool home = to->device == MT_CPU;
+    mt_device far = home ? from->device : to->device;
     void *place = mt__array(to).data;
     const void *data = mt__array(from).data;
-    size_t bytes = (size_t)to->numel * mt_dtype_size((mt_dtype)to->dtype);
-    if (to->device == MT_CPU) {
-        return mt__copy_to_host(from->device, place, data, bytes, false);
+    mt__pinned *pinned = NULL;
+    mt_stream *stream = NULL;
+    if (non_blocking && mt__pinned_copies_alone(far)) {
+        pinned = mt__pinned_of(home ? to->storage : from->storage);
     }
-    return from->device == MT_CPU ? mt__copy_to_device(to->device, place, data, bytes, false)
-                                  : mt__copy_peer(to->device, place, from->device, data, bytes);
+    if (pinned != NULL) {
+        MT_TRY(mt_stream_current(far, &stream));
+    }
+    int status = home ? mt__copy_to_host(far, place, data, bytes, pinned != NULL)
+                      : mt__copy_to_device(far, place, data, bytes, pinned != NULL);
+    if (pinned != NULL) {
+        mt__pinned_used(pinned, stream);
+    }
+    return status;
+}
+
+/* The bytes of one contiguous tensor to another of the same type and number. */
+static int copy_bytes(mt_tensor *to, mt_tensor *from, bool non_blocking)
+{
+    size_t bytes = (size_t)to->numel * mt_dtype_size((mt_dtype)to->dtype);
+    return to->device == MT_CPU || from->device == MT_CPU
+               ? copy_bytes_far(to, from, bytes, non_blocking)
+               : mt__copy_peer(to->device, mt__array(to).data, from->device, mt__array(from).data,
+                               bytes);
 }
 
 /* Across devices: the source is made contiguous and of the right type where it is, the bytes go
  * over, and are laid out where they arrive. */
-static int copy_across(mt_tensor *to, mt_tensor *from)
+static int copy_across(mt_tensor *to, mt_tensor *from, bool non_blocking)
 {
     mt_tensor *packed = NULL;
     mt_tensor *arrived = NULL;
@@ -146,11 +167,11 @@ static int copy_across(mt_tensor *to, mt_tensor *from)
     }
     bool direct = to->contiguous && to->numel == from->numel; /* else `from` is repeated */
     if (status == MT_OK && direct) {
-        status = copy_bytes(to, from);
+        status = copy_bytes(to, from, non_blocking);
     } else if (status == MT_OK) {
         status = mt__tensor_new("copy_", (mt_dtype)to->dtype, to->device, &shape, &arrived);
         if (status == MT_OK) {
-            status = copy_bytes(arrived, from);
+            status = copy_bytes(arrived, from, non_blocking);
         }
         if (status == MT_OK) {
             status = copy_within(to, arrived);
@@ -161,12 +182,17 @@ static int copy_across(mt_tensor *to, mt_tensor *from)
     return status;
 }
 
-int mt__copy_elements(mt_tensor *to, mt_tensor *from)
+int mt__copy_elements_with(mt_tensor *to, mt_tensor *from, bool non_blocking)
 {
     if (to->numel == 0) {
         return MT_OK;
     }
-    return to->device == from->device ? copy_within(to, from) : copy_across(to, from);
+    return to->device == from->device ? copy_within(to, from) : copy_across(to, from, non_blocking);
+}
+
+int mt__copy_elements(mt_tensor *to, mt_tensor *from)
+{
+    return mt__copy_elements_with(to, from, false);
 }
 
 /* The category of a number. */

@@ -70,6 +70,9 @@ int mt__kernel(mt__call *call, const mt__kernel_args *args);
  */
 int mt__copy_elements(mt_tensor *to, mt_tensor *from);
 
+/* The same; non_blocking: a copy between pinned memory and an accelerator is queued only. */
+int mt__copy_elements_with(mt_tensor *to, mt_tensor *from, bool non_blocking);
+
 /* The type of a result: dimensioned tensors, then 0-d tensors, then numbers; a higher category
  * wins. Values that are neither tensors nor numbers are left out. */
 mt_dtype mt__promote_values(const mt_value *values, uint32_t count);

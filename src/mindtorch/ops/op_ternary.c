@@ -61,6 +61,12 @@ int mt__run_masked_fill(mt__call *call)
                         "masked_fill_ only supports boolean masks, but got mask with dtype %s",
                         mt__type_in_c((mt_dtype)mask->dtype));
     }
+    if (mask->device != self->device) {
+        return mtb_fail(MT_ERUNTIME,
+                        "expected self and mask to be on the same device, but got mask on %s and "
+                        "self on %s",
+                        mt_device_name(mask->device), mt_device_name(self->device));
+    }
     mt_dtype dtype = (mt_dtype)self->dtype;
     if (mt__is_number(value)) {
         MT_TRY(mt__number_fits(value, dtype));

@@ -3,21 +3,15 @@
  * Derivatives of views: a tensor of zeros with the input's sizes, into which the gradient is laid
  * where the view was. Views that show an element more than once add up what comes to it.
  */
-#include "mindtorch/ops/op_support.h"
+#include "mindtorch/ops/pointwise_plan.h"
 #include "mindtorch/ops/view_geometry.h"
 
 #include <inttypes.h>
 
-static int fill_zero(mt__call *call, mt_tensor *tensor)
+static int fill_zero(mt_tensor *tensor)
 {
-    const mt__kernel_args args = {
-        .kernel = MT_KERNEL_FILL,
-        .n_tensors = 1,
-        .tensors = {tensor},
-        .n_scalars = 1,
-        .scalars = {{.kind = MT_KIND_INT}},
-    };
-    return tensor->numel == 0 ? 0 : mt__kernel(call, &args);
+    const mt_scalar zero = mt_int(0);
+    return mt__fill(tensor, &zero);
 }
 
 /* The result: zeros with the sizes of argument 1, and its geometry. */
@@ -27,7 +21,7 @@ static int zeros_result(mt__call *call, mt_tensor **out, mt__strided *g)
     mt__shape shape;
     MT_TRY(mt__shape_make(mt__op_name(call), call->args[1].of.ints, call->args[1].count, &shape));
     MT_TRY(mt__result_new(call, 0, (mt_dtype)grad->dtype, &shape, out));
-    MT_TRY(fill_zero(call, *out));
+    MT_TRY(fill_zero(*out));
     mt__geometry_of(*out, g);
     return 0;
 }
@@ -264,7 +258,7 @@ static int divide_by_counts(mt__call *call, mt_tensor *flat, const mt__strided *
 {
     mt_tensor *counts = NULL;
     MT_TRY(temp_flat(call, (mt_dtype)flat->dtype, flat->numel, &counts));
-    MT_TRY(fill_zero(call, counts));
+    MT_TRY(fill_zero(counts));
     MT_TRY(add_numbered(call, counts, g, NULL));
     const mt__kernel_args clamp = {
         .kernel = MT_KERNEL_UNARY, /* what is not shown has count 0 and must not become NaN */
@@ -310,7 +304,7 @@ int mt__run_as_strided_backward(mt__call *call)
     mt_tensor *out = NULL;
     MT_TRY(temp_flat(call, (mt_dtype)grad->dtype,
                      input_reach > view_reach ? input_reach : view_reach, &flat));
-    MT_TRY(fill_zero(call, flat));
+    MT_TRY(fill_zero(flat));
     bool apart = mt__geometry_is_apart(view.sizes, view.strides, view.n_dims);
     const mt__strided *counted = mt__arg_bool(call, 7) ? &view : &input;
     bool divide = !mt__geometry_is_apart(counted->sizes, counted->strides, counted->n_dims);

@@ -6,7 +6,9 @@
 
 #include "base/fail.h"
 #include "mindtorch/ops/type_names.h"
+#include "mindtorch/ops/view_geometry.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The operands of one call on their way to the kernel. */
@@ -228,7 +230,10 @@ static int open_in_place(mt__call *call, const mt__pointwise *what, work *w, mt_
         return refuse_output_shape(self, &w->shape);
     }
     MT_TRY(mt__check_writable(self));
-    if (self->dtype != what->result || self->device != call->device) {
+    if (self->device != call->device) { /* a 0-d host tensor, which would be read as a number */
+        return mt__refuse_devices(call->row, call->args);
+    }
+    if (self->dtype != what->result) {
         return mt__temp_new(call, what->result, &w->shape, out);
     }
     for (uint32_t k = 0; k < what->n_operands; k++) {
@@ -378,10 +383,36 @@ int mt__pointwise_flat(mt__call *call, mt_kernel kernel, uint16_t code, uint32_t
     return tensors[0]->numel == 0 ? MT_OK : mt__launch(call->device, &k);
 }
 
+/* Whether the elements lie one behind the other in some order, none of them twice. */
+static bool is_dense(const mt_tensor *tensor)
+{
+    int64_t reach = 1;
+    for (uint32_t i = 0; i < tensor->n_dims; i++) {
+        reach += (tensor->sizes[i] - 1) * tensor->strides[i];
+        if (tensor->strides[i] < 0) {
+            return false; /* they begin before the first one */
+        }
+    }
+    return tensor->contiguous ||
+           (reach == tensor->numel &&
+            mt__geometry_is_apart(tensor->sizes, tensor->strides, tensor->n_dims));
+}
+
+/* The bits of it: -0.0 is no zero. */
+static bool is_zero(const mt_scalar *value)
+{
+    return value->kind == MT_KIND_REAL ? value->of.real == 0.0 && !signbit(value->of.real)
+                                       : value->of.integer == 0;
+}
+
 int mt__fill(mt_tensor *tensor, const mt_scalar *number)
 {
     const mt_scalar value = mt__number_as(number, (mt_dtype)tensor->dtype);
     const mt_array array = mt__array(tensor);
+    if (tensor->device != MT_CPU && tensor->numel > 0 && is_zero(&value) && is_dense(tensor)) {
+        return mt__set_bytes(tensor->device, array.data, 0,
+                             (size_t)tensor->numel * mt_dtype_size((mt_dtype)tensor->dtype));
+    }
     mt_kernel_call k = {
         .kernel = MT_KERNEL_FILL,
         .tensors = &array,

@@ -6,6 +6,7 @@
 
 #include <mtprof/source.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #define LAUNCHES (MTPROF_KIND_RUNTIME | MTPROF_FLAG_DEVICE | MTPROF_FLAG_LAUNCH)
@@ -81,6 +82,40 @@ static uint64_t read_clock(void *context)
     return backend->clock(backend->context);
 }
 
+/* ---- what the devices are ---- */
+
+/* A name for people, as JSON: what would need care in it becomes a question mark. */
+static void copy_name(char *to, const char *from, size_t size)
+{
+    size_t length = strnlen(from, size - 1);
+    for (size_t i = 0; i < length; i++) {
+        bool plain = from[i] >= ' ' && from[i] <= '~' && from[i] != '"' && from[i] != '\\';
+        to[i] = plain ? from[i] : '?';
+    }
+    to[length] = '\0';
+}
+
+/* Devices that cannot be asked now (a lost one) are left out. */
+static size_t describe(void *context, char *json, size_t room)
+{
+    const mt_backend *backend = context;
+    size_t length = 0;
+    uint32_t count = backend->device_count(backend->context);
+    for (uint32_t i = 0; i < count; i++) {
+        mt_device_info info = {.struct_size = sizeof info};
+        char name[sizeof info.name];
+        if (backend->device_info(backend->context, i, &info) != MT_OK) {
+            continue;
+        }
+        copy_name(name, info.name, sizeof info.name);
+        int more = snprintf(length < room ? json + length : NULL, length < room ? room - length : 0,
+                            "%s{\"id\": %u, \"name\": \"%s\", \"totalGlobalMem\": %llu}",
+                            length != 0 ? ", " : "", i, name, (unsigned long long)info.total_bytes);
+        length += more > 0 ? (size_t)more : 0;
+    }
+    return length;
+}
+
 void mt__device_trace_attach(const mt_backend *backend)
 {
     if (attached != NULL || backend->activity_start == NULL) {
@@ -98,6 +133,7 @@ void mt__device_trace_attach(const mt_backend *backend)
         .stop = stop,
         .flush = flush,
         .clock = read_clock,
+        .describe = describe,
     };
     mtprof_source *made = NULL;
     (void)mtprof_source_register(&ops, &made); /* without it: profiles of the host alone */

@@ -102,4 +102,11 @@ static inline void mt__trace_memory(mt_device device, const void *address, int64
                  reserved_bytes);
 }
 
+/* An allocation that was refused. */
+static inline void mt__trace_out_of_memory(mt_device device, uint64_t bytes, uint64_t allocated,
+                                           uint64_t reserved_bytes)
+{
+    mtprof_out_of_memory(mt__trace_device(device), bytes, allocated, reserved_bytes);
+}
+
 #endif /* MINDTORCH_TRACE_OP_TRACE_H */

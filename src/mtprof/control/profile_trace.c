@@ -66,6 +66,7 @@ int mtprof__session_open(mtprof_profile *profile)
         .on_warning = given->on_warning,
         .user = given->user,
         .spill_directory = profile->spill_directory,
+        .device_wait_ns = given->device_wait_ns,
     };
     mtprof__run *run = mtb_calloc(1, sizeof *run);
     if (run == NULL) {

@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 enum {
-    FLUSH_NS = 2000 * 1000 * 1000 /* how long a device may take to hand over its records */
+    DEVICE_WAIT_S = 30 /* without any news from a device that has work */
 };
 
 mtb_lock mtprof__session_lock = MTB_LOCK_INIT(MTB_RANK_CONTROL);
@@ -87,6 +87,9 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
     }
     if (copy->wants == 0) {
         copy->wants = MTPROF_WANT_DEFAULT;
+    }
+    if (copy->device_wait_ns == 0) {
+        copy->device_wait_ns = DEVICE_WAIT_S * (uint64_t)1000000000;
     }
     return MTPROF_OK;
 }
@@ -148,10 +151,25 @@ void mtprof__session_append_close(mtprof_session *s, uint32_t how, uint64_t begi
     mtprof__control_append(s->recording, record, words, s->end_ticks);
 }
 
+/* Notes what the devices are, once in a session; what the program says itself stays. */
+static void describe_devices(mtprof_session *s)
+{
+    static const char key[] = "deviceProperties";
+    if (mtprof__session_has_meta(s, key, sizeof key - 1)) {
+        return;
+    }
+    char *json = mtprof__sources_describe();
+    if (json != NULL) {
+        (void)mtprof__session_add_meta(s, key, sizeof key - 1, json, strlen(json), true);
+    }
+    mtb_free(json);
+}
+
 /* Opens the gate. The caller owns the session (S2). */
 void mtprof__session_open_gate(mtprof_session *s)
 {
     mtprof__sources_start(s->recording, s->wants, s->config.on_warning, s->config.user);
+    describe_devices(s);
     mtb_lock_acquire(&mtprof__session_lock);
     uint64_t ticks = mtprof__ticks(); /* before any event of the epoch */
     s->epoch = mtprof__epoch_open((uint32_t)s->wants);
@@ -180,7 +198,9 @@ void mtprof__session_shut_gate(mtprof_session *s, uint32_t how)
     s->end_ticks = mtprof__epoch_close(s->recording);
     mtb_lock_release(&mtprof__session_lock);
     mtprof__session_append_close(s, how, MTPROF__GET(s->recording->begins) - before);
-    mtprof__sources_stop(FLUSH_NS);
+    describe_devices(s); /* of a source that came late */
+    mtprof__sources_stop(s->recording, s->config.device_wait_ns, s->config.on_warning,
+                         s->config.user);
     mtprof__anchor_now(s->recording);
     store_totals(s);
 }

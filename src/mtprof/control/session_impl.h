@@ -83,6 +83,7 @@ mtprof__recording *mtprof__session_pin(mtprof_session *session);
 /* Keeps the pair, in place of an earlier one with its key, and writes it. */
 mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,
                                        const char *value, size_t value_length, bool is_json);
+bool mtprof__session_has_meta(mtprof_session *s, const char *key, size_t length);
 /* Exchanges the recording and writes what is kept into the new one. Returns the old one. */
 mtprof__recording *mtprof__session_exchange(mtprof_session *s, mtprof__recording *recording);
 

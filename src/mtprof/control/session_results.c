@@ -50,6 +50,17 @@ static bool same_key(const session_meta *a, const session_meta *b)
     return length == (uint32_t)b->words[2] && memcmp(a->words + 3, b->words + 3, length) == 0;
 }
 
+bool mtprof__session_has_meta(mtprof_session *s, const char *key, size_t length)
+{
+    bool found = false;
+    mtb_lock_acquire(&mtprof__session_lock);
+    for (const session_meta *m = s->metadata; m != NULL && !found; m = m->next) {
+        found = (uint32_t)m->words[2] == length && memcmp(m->words + 3, key, length) == 0;
+    }
+    mtb_lock_release(&mtprof__session_lock);
+    return found;
+}
+
 mtprof_status mtprof__session_add_meta(mtprof_session *s, const char *key, size_t key_length,
                                        const char *value, size_t value_length, bool is_json)
 {

@@ -148,12 +148,15 @@ static int tie_work(mtprof__assembly *assembly, const mtprof__part *part, uint32
                     uint32_t host, uint32_t *memo)
 {
     const mtprof__columns *columns = &part->run->columns;
+    const mtprof__part *other = mtprof__part_of(assembly, part, host);
     uint8_t kind = columns->kind[work];
+    if (assembly->native) { /* work belongs to the step that launched it, whenever it runs */
+        columns->step[work] = other->run->columns.step[host - other->base];
+    }
     if (mtprof__kind_in(kind, MTPROF__KINDS_DEVICE)) {
         columns->flags[work] |= MTPROF_EVENT_MATCHED;
     }
     if (mtprof__kind_in(kind, MTPROF__KINDS_WORK)) {
-        const mtprof__part *other = mtprof__part_of(assembly, part, host);
         other->run->columns.flags[host - other->base] |= MTPROF_EVENT_MATCHED;
     }
     uint32_t owner = host;

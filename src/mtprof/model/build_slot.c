@@ -214,10 +214,10 @@ static int launch(builder *b)
     return mtprof__payload_to_columns(b->model, &slot->point, &slot->inputs, c, row);
 }
 
-/* An allocation that no scope holds is an event of its own. */
-static int stray_allocation(builder *b, uint32_t device, int64_t bytes)
+/* An event of its own: outside every scope, or refused. */
+static int add_memory_event(builder *b, uint8_t kind, mtprof_text name, int64_t bytes,
+                            uint32_t *place)
 {
-    static const char text[] = "[memory]";
     mtprof__slot *slot = &b->slot;
     mtprof__columns *c = &b->task->memory.columns;
     void *column = NULL;
@@ -228,14 +228,9 @@ static int stray_allocation(builder *b, uint32_t device, int64_t bytes)
         MT_TRY(enter_thread(b, slot->thread));
     }
     uint32_t row = (uint32_t)c->n;
-    MT_TRY(mtprof__dictionary_name(&b->model->dictionary, (mtprof_text){text, sizeof text - 1},
-                                   &c->name[row]));
+    MT_TRY(mtprof__dictionary_name(&b->model->dictionary, name, &c->name[row]));
     MT_TRY(mtprof__columns_extra(c, MTPROF_COLUMN_BYTES, &column));
     ((uint64_t *)column)[row] = (uint64_t)bytes;
-    MT_TRY(mtprof__columns_extra(
-        c, device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
-        &column));
-    ((int64_t *)column)[row] = bytes;
     c->n++;
     c->start_ns[row] = c->end_ns[row] = slot->ns;
     c->self_ns[row] = 0;
@@ -243,10 +238,34 @@ static int stray_allocation(builder *b, uint32_t device, int64_t bytes)
     c->track[row] = b->track;
     c->step[row] = mtprof__step_at(&b->steps, slot->ns);
     c->index[row] = MTPROF_NO_EVENT;
-    c->kind[row] = MTPROF_EVENT_MEMORY;
+    c->kind[row] = kind;
     c->device[row] = 0;
     c->flags[row] = MTPROF_EVENT_TOP;
+    *place = row;
     return MTPROF_OK;
+}
+
+static int stray_allocation(builder *b, uint32_t device, int64_t bytes)
+{
+    static const char text[] = "[memory]";
+    mtprof__columns *c = &b->task->memory.columns;
+    void *column = NULL;
+    uint32_t row = 0;
+    MT_TRY(add_memory_event(b, MTPROF_EVENT_MEMORY, (mtprof_text){text, sizeof text - 1}, bytes,
+                            &row));
+    MT_TRY(mtprof__columns_extra(
+        c, device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
+        &column));
+    ((int64_t *)column)[row] = bytes;
+    return MTPROF_OK;
+}
+
+static int refusal(builder *b)
+{
+    static const char text[] = "[OutOfMemory]";
+    uint32_t row;
+    return add_memory_event(b, MTPROF_EVENT_OUT_OF_MEMORY, (mtprof_text){text, sizeof text - 1},
+                            (int64_t)b->slot.point_words[1], &row);
 }
 
 static int allocation(builder *b)
@@ -273,6 +292,7 @@ static int point(builder *b)
     switch (b->slot.record.kind) {
     case MTPROF_REC_LAUNCH: return launch(b);
     case MTPROF_REC_ALLOC: return allocation(b);
+    case MTPROF_REC_OUT_OF_MEMORY: return refusal(b);
     default: return MTPROF_OK; /* marks are for exports */
     }
 }

@@ -104,6 +104,7 @@ static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launc
     event->owner = launch->owner;
     event->launch_ns = launch->shown_ns;
     event->launch_track = launch->track + 1;
+    event->step = launch->step; /* whenever it ran */
     event->flags |= MTPROF_EVENT_MATCHED;
     if (!answers_launch(work->kind)) {
         return MTPROF_OK;

@@ -307,7 +307,8 @@ static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64
                              .correlation = event->correlation,
                              .owner = event->owner,
                              .shown_ns = event->shown_start_ns,
-                             .track = event->track};
+                             .track = event->track,
+                             .step = event->step};
     if (key == 0) {
         return MTPROF_OK; /* no slot is 0: nothing can answer it */
     }
@@ -501,6 +502,22 @@ static int point_alloc(mtprof__record_events *r, mtprof__slot_context *c)
     return MTPROF_OK;
 }
 
+static int point_refusal(mtprof__record_events *r, mtprof__slot_context *c)
+{
+    static const char text[] = "[OutOfMemory]";
+    const mtprof__slot *slot = &c->slot;
+    mtprof__event *event = &r->event;
+    uint32_t device = 0;
+    MT_TRY(mtprof__model_device(r->model, slot->record.aux & 0xFF, &device));
+    event->device = (uint8_t)device;
+    event->name = MTPROF__NAME_INLINE;
+    event->name_text = (mtprof_text){text, sizeof text - 1};
+    event->bytes = (int64_t)slot->point_words[1];
+    event->allocated = (int64_t)slot->point_words[2];
+    event->reserved_bytes = r->reserved[slot->record.aux & 0xFF];
+    return MTPROF_OK;
+}
+
 static int point(mtprof__record_events *r, mtprof__slot_context *c, const mtprof__event **out)
 {
     const mtprof__slot *slot = &c->slot;
@@ -510,6 +527,9 @@ static int point(mtprof__record_events *r, mtprof__slot_context *c, const mtprof
         MT_TRY(begin_point(r, c, MTPROF_EVENT_LAUNCH));
         return point_launch(r, c);
     case MTPROF_REC_ALLOC: MT_TRY(begin_point(r, c, MTPROF_EVENT_ALLOC)); return point_alloc(r, c);
+    case MTPROF_REC_OUT_OF_MEMORY:
+        MT_TRY(begin_point(r, c, MTPROF_EVENT_OUT_OF_MEMORY));
+        return point_refusal(r, c);
     case MTPROF_REC_INSTANT:
         MT_TRY(begin_point(r, c, MTPROF_EVENT_INSTANT));
         set_name(r, c, slot->record.arg, &c->slot.point, &r->event);

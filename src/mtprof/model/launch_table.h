@@ -48,6 +48,7 @@ typedef struct mtprof__launch {
     uint64_t correlation, owner;
     int64_t shown_ns;
     uint32_t track;
+    int32_t step;
     bool answered;
     mtprof__annotation *annotation; /* held; NULL: none */
 } mtprof__launch;

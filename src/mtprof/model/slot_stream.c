@@ -415,6 +415,7 @@ static int apply_other(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     case MTPROF_REC_FLOW:
     case MTPROF_REC_LAUNCH:
     case MTPROF_REC_ALLOC:
+    case MTPROF_REC_OUT_OF_MEMORY:
     case MTPROF_REC_RESERVED: return apply_point(slot, edge);
     default: slot->fetched = false; return MTPROF_EEND;
     }

@@ -285,7 +285,8 @@ static int note_record(recover_job *job, const mtprof_record *record)
     case MTPROF_REC_INSTANT:
     case MTPROF_REC_COUNTER:
     case MTPROF_REC_FLOW:
-    case MTPROF_REC_ALLOC: job->others++; return MTPROF_OK;
+    case MTPROF_REC_ALLOC:
+    case MTPROF_REC_OUT_OF_MEMORY: job->others++; return MTPROF_OK;
     case MTPROF_REC_ACTIVITY:
         job->activities += record->aux <= MTPROF_ACTIVITY_SET && record->words[2] != 0;
         return MTPROF_OK;

@@ -11,10 +11,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     SOURCES = 256,
-    META_MAX = 64
+    META_MAX = 64,
+    PAIR_TRIES = 5,
+    DESCRIPTION_FIRST = 1000 /* bytes that a source's devices mostly fit into */
 };
 
 struct mtprof_source {
@@ -28,6 +31,7 @@ struct mtprof_source {
     mtprof__recording *recording;
     mtprof__stream stream;
     uint64_t stream_serial; /* of the recording that the stream belongs to */
+    uint64_t told;          /* activities pushed, and ones it said it lost, since it exists */
 };
 
 static mtb_lock list_lock = MTB_LOCK_INIT(MTB_RANK_SOURCES);
@@ -154,31 +158,82 @@ mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source
     return MTPROF_OK;
 }
 
-/* Reads the source's clock between two readings of ours. */
+static uint64_t mono_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Reads the source's clock between two readings of ours, and keeps the closest of some tries: the
+ * first one may find cold caches, or be interrupted, and its middle would be far off. */
 static void push_pair(mtprof_source *source)
 {
     if (source->ops.clock == NULL) {
         return;
     }
-    uint64_t before = mtprof__ticks();
-    uint64_t time = source->ops.clock(source->ops.context);
-    uint64_t after = mtprof__ticks();
-    mtprof_push_clock_pair(source, time, before + (after - before) / 2);
+    uint64_t best_time = 0;
+    uint64_t best_ticks = 0;
+    uint64_t best_width = UINT64_MAX;
+    for (int i = 0; i < PAIR_TRIES; i++) {
+        uint64_t before = mtprof__ticks();
+        uint64_t time = source->ops.clock(source->ops.context);
+        uint64_t after = mtprof__ticks();
+        if (after - before < best_width) {
+            best_width = after - before;
+            best_time = time;
+            best_ticks = before + best_width / 2;
+        }
+    }
+    mtprof_push_clock_pair(source, best_time, best_ticks);
 }
 
-static void stop_source(mtprof_source *source, uint64_t timeout_ns, bool forever)
+static uint64_t told_so_far(mtprof_source *source)
 {
+    mtb_lock_acquire(&source->lock);
+    uint64_t told = source->told;
+    mtb_lock_release(&source->lock);
+    return told;
+}
+
+/*
+ * Waits for work that is under way, however long that takes, as long as some of it is told within
+ * each `quiet_ns`. A flush that returns before its time has nothing left to wait for. False: the
+ * time passed and nothing came, so the device is stuck or lost, and its work stays unmatched.
+ */
+static bool wait_for_work(mtprof_source *source, uint64_t quiet_ns)
+{
+    for (;;) {
+        uint64_t told = told_so_far(source);
+        uint64_t began = mono_ns();
+        source->ops.flush(source->ops.context, quiet_ns);
+        push_pair(source);
+        if (quiet_ns == 0 || mono_ns() - began < quiet_ns) {
+            return true;
+        }
+        if (told_so_far(source) == told) {
+            return false;
+        }
+    }
+}
+
+/* False: it did not hand over everything in time. */
+static bool stop_source(mtprof_source *source, uint64_t quiet_ns, bool forever)
+{
+    bool complete = true;
     pthread_mutex_lock(&source->calling);
     source->gone = source->gone || forever;
     if (source->started) {
         source->started = false;
         source->ops.stop(source->ops.context);
         if (source->ops.flush != NULL) {
-            source->ops.flush(source->ops.context, timeout_ns);
+            complete = wait_for_work(source, quiet_ns);
+        } else {
+            push_pair(source);
         }
-        push_pair(source);
     }
     pthread_mutex_unlock(&source->calling);
+    return complete;
 }
 
 void mtprof_source_unregister(mtprof_source *source)
@@ -189,7 +244,7 @@ void mtprof_source_unregister(mtprof_source *source)
     mtb_lock_acquire(&list_lock);
     sources[source->place] = NULL;
     mtb_lock_release(&list_lock);
-    stop_source(source, 0, true);
+    (void)stop_source(source, 0, true);
     release_source(source);
 }
 
@@ -310,18 +365,94 @@ void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
     each_source(visit_start, &to);
 }
 
+struct stopping {
+    uint64_t quiet_ns;
+    mtprof__recording *recording;
+    void (*warn)(void *user, mtprof_status status, const char *message);
+    void *user;
+};
+
 static void visit_stop(mtprof_source *source, void *context)
 {
-    const uint64_t *timeout_ns = context;
-    stop_source(source, *timeout_ns, false);
+    const struct stopping *how = context;
+    if (stop_source(source, how->quiet_ns, false)) {
+        return;
+    }
+    char message[256];
+    snprintf(message, sizeof message,
+             "source %.100s told nothing for %.1f s: work it was given is missing from the trace",
+             source->ops.name, (double)how->quiet_ns / 1e9);
+    mtprof__put_warning(how->recording, message);
+    if (how->warn != NULL) {
+        how->warn(how->user, MTPROF_EIO, message);
+    }
 }
 
-void mtprof__sources_stop(uint64_t timeout_ns)
+void mtprof__sources_stop(mtprof__recording *recording, uint64_t quiet_ns,
+                          void (*warn)(void *user, mtprof_status status, const char *message),
+                          void *user)
 {
+    struct stopping how = {quiet_ns, recording, warn, user};
     mtb_lock_acquire(&list_lock);
     joining.recording = NULL;
     mtb_lock_release(&list_lock);
-    each_source(visit_stop, &timeout_ns);
+    each_source(visit_stop, &how);
+}
+
+/* ---- what devices are ---- */
+
+struct description {
+    char *text; /* "[{...}, {...}"; NULL: nothing so far */
+    size_t length, capacity;
+};
+
+static bool reserve(struct description *d, size_t more)
+{
+    return mtb_grow((void **)&d->text, &d->capacity, d->length + more, 1);
+}
+
+/* Asks twice at most: what does not fit the second time is left out. */
+static void append_items(mtprof_source *source, struct description *d)
+{
+    size_t need = DESCRIPTION_FIRST;
+    for (int turn = 0; turn < 2; turn++) {
+        if (!reserve(d, need + 4)) {
+            return;
+        }
+        const char *before = d->length == 0 ? "[" : ", ";
+        size_t room = need;
+        char *at = d->text + d->length + strlen(before);
+        need = source->ops.describe(source->ops.context, at, room + 1);
+        if (need == 0) {
+            return;
+        }
+        if (need <= room) {
+            memcpy(d->text + d->length, before, strlen(before));
+            d->length += strlen(before) + need;
+            return;
+        }
+    }
+}
+
+static void visit_describe(mtprof_source *source, void *context)
+{
+    pthread_mutex_lock(&source->calling);
+    if (source->started && source->ops.describe != NULL) {
+        append_items(source, context);
+    }
+    pthread_mutex_unlock(&source->calling);
+}
+
+char *mtprof__sources_describe(void)
+{
+    struct description d = {NULL, 0, 0};
+    each_source(visit_describe, &d);
+    if (d.length == 0 || !reserve(&d, 2)) {
+        mtb_free(d.text);
+        return NULL;
+    }
+    memcpy(d.text + d.length, "]", 2);
+    return d.text;
 }
 
 static void visit_detach(mtprof_source *source, void *context)
@@ -339,7 +470,10 @@ void mtprof__sources_detach(mtprof__recording *recording)
 static void visit_sync(mtprof_source *source, void *context)
 {
     (void)context;
-    pthread_mutex_lock(&source->calling);
+    /* A callback that is under way may take its time (flush); the helper has more to do. */
+    if (pthread_mutex_trylock(&source->calling) != 0) {
+        return;
+    }
     if (source->started) {
         push_pair(source);
     }
@@ -457,6 +591,7 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
         record[n_words++] = mtprof__word0(MTPROF_REC_META, 2, type, a.meta[i].key);
         record[n_words++] = a.meta[i].value;
     }
+    source->told++;
     if (answers_launch(&a)) {
         mtprof__store_count(recording->store, MTPROF_HEALTH_ACTIVITIES, 1);
     }
@@ -481,6 +616,7 @@ void mtprof_push_lost(mtprof_source *source, uint64_t count)
     uint64_t record[2] = {mtprof__word0(MTPROF_REC_LOST, 2, MTPROF_LOST_SOURCE, 0), count};
     mtprof__recording *recording = begin_push(source, 0);
     if (recording != NULL) {
+        source->told += count;
         mtprof__store_count(recording->store, MTPROF_LOST_SOURCE, count);
         end_push(source, record, 2, 0);
     }

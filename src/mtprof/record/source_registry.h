@@ -15,8 +15,14 @@
 void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
                            void (*warn)(void *user, mtprof_status status, const char *message),
                            void *user);
-/* Recording has ended or pauses: sources stop and hand over what they have. */
-void mtprof__sources_stop(uint64_t timeout_ns);
+/* Recording has ended or pauses: sources stop and hand over what they have. Waits for one as long
+ * as it tells something in each `quiet_ns`; `warn` is told of those that do not. */
+void mtprof__sources_stop(mtprof__recording *recording, uint64_t quiet_ns,
+                          void (*warn)(void *user, mtprof_status status, const char *message),
+                          void *user);
+/* What the devices of the sources that take part are: a JSON list, the caller's to mtb_free().
+ * NULL: none says, or there is no memory. */
+char *mtprof__sources_describe(void);
 /* No source pushes into the recording any more. */
 void mtprof__sources_detach(mtprof__recording *recording);
 /* A clock pair from every source that takes part. */

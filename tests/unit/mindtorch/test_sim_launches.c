@@ -30,7 +30,7 @@ enum {
 typedef struct recorded {
     mtprof_model *model;
     uint64_t count;
-    const int64_t *start, *duration;
+    const int64_t *start, *end;
     const uint32_t *name, *track;
     const uint8_t *kind;
     mtprof_health health;
@@ -60,7 +60,7 @@ static recorded finish(mtprof_session *session)
     REQUIRE_OK(mtprof_model_of_session(session, NULL, &r.model));
     REQUIRE_OK(mtprof_session_close(session));
     r.start = column(r.model, MTPROF_COLUMN_START_NS, &r.count);
-    r.duration = column(r.model, MTPROF_COLUMN_DURATION_NS, &r.count);
+    r.end = column(r.model, MTPROF_COLUMN_END_NS, &r.count);
     r.name = column(r.model, MTPROF_COLUMN_NAME, &r.count);
     r.track = column(r.model, MTPROF_COLUMN_TRACK, &r.count);
     r.kind = column(r.model, MTPROF_COLUMN_KIND, &r.count);
@@ -148,7 +148,7 @@ TEST(host_and_device_overlap_in_the_trace)
     REQUIRE(hold < r.count);
     uint64_t inside = 0;
     uint64_t later = 0;
-    int64_t end = r.start[hold] + r.duration[hold];
+    int64_t end = r.end[hold];
     for (uint64_t i = 0; i < r.count; i++) {
         bool launch = is_named(&r, i, "npuLaunchKernel");
         bool kernel = r.kind[i] == MTPROF_EVENT_KERNEL && i != hold;
@@ -188,7 +188,7 @@ TEST(device_time_adds_up_and_streams_are_tracks)
     uint32_t by_stream[2] = {0, 0};
     for (uint64_t i = 0; i < r.count; i++) {
         bool device_work = r.kind[i] == MTPROF_EVENT_KERNEL;
-        of_kernels += device_work ? r.duration[i] : 0;
+        of_kernels += device_work ? r.end[i] - r.start[i] : 0;
         of_ops += device_work ? 0 : self[i];
         mtprof_track track;
         if (device_work && mtprof_model_track(r.model, r.track[i], &track)) {

@@ -14,10 +14,12 @@ import itertools
 import os
 import warnings
 
+import mindtorch_v2 as torch
 from mtprof import begin as _begin, end as _end
 
 from .collating import default_collate, default_convert
 from .dataset import IterableDataset
+from .loading.pinning import pinned
 from .loading.plan import Plan, Unindexed
 from .loading.worker import Exhausted, Raised
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, _fresh_seed
@@ -73,8 +75,8 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
 class DataLoader:
     """Iterates over batches of a data set.
 
-    Arguments and their meaning are torch's. There is no pinned memory here, so pin_memory warns and
-    does nothing.
+    Arguments and their meaning are torch's. With pin_memory the process that takes a batch copies it into
+    memory from which an accelerator reads by itself; without an accelerator it warns and does nothing.
     """
 
     _initialized = False
@@ -206,7 +208,7 @@ class DataLoader:
         if kept is not None and not kept._crew.dismissed:
             kept._restart(self)
             return kept
-        if self.pin_memory:
+        if self.pin_memory and not torch.npu.is_available():
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
                 "won't be used.",
@@ -233,6 +235,7 @@ class _Iteration:
 
     def __init__(self, loader):
         self._source = loader._requests()
+        self._pins = bool(loader.pin_memory) and torch.npu.is_available()
         self._row = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
 
     def _restart(self, loader):
@@ -252,7 +255,7 @@ class _Iteration:
     def __next__(self):
         token = _begin(self._row)
         try:
-            batch = self._take()
+            batch = pinned(self._take()) if self._pins else self._take()
         finally:
             _end(token)
         self._given += 1

@@ -24,7 +24,7 @@ def _is_count(value):
 
 def _fresh_seed(generator=None):
     """A seed from the process's generator, so that manual_seed() decides it."""
-    return torch.empty((), dtype=torch.int64).random_(0, (1 << 63) - 1, generator=generator).item()
+    return torch.empty((), dtype=torch.int64, device="cpu").random_(0, (1 << 63) - 1, generator=generator).item()
 
 
 class Sampler(Generic[_T_co]):

@@ -355,6 +355,7 @@ TEST(the_first_event_is_an_op_or_scope)
     image_begin(&image, 2100, MTPROF_KIND_RUNTIME, call);
     tb_end(&image.b, 1, 2200);
     tb_record(&image.b, MTPROF_REC_ALLOC, 0, 50, WORDS(0xABC0, (uint64_t)-4096, 4096));
+    tb_record(&image.b, MTPROF_REC_OUT_OF_MEMORY, 0, 0, WORDS(2260, 1 << 20, 4096));
     tb_end(&image.b, 2, 2300);
     mtprof_model *model = image_model(&image);
     export_it(&image, model, MTPROF_FLAVOR_TORCH);
@@ -368,6 +369,12 @@ TEST(the_first_event_is_an_op_or_scope)
                        "\"Total Allocated\": 8192, \"Total Reserved\": 0, \"step\": 3, "
                        "\"correlation_id\": 100}}");
     CHECK_EQ_I64(count_text(image.text, "\"Bytes\": -4096"), 1);
+    check_line(&image,
+               "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": "
+               "\"[OutOfMemory]\", \"pid\": 4242, \"tid\": 4242, \"ts\": 906.260, \"args\": "
+               "{\"Device Type\": 0, \"Device Id\": -1, \"Bytes\": 1048576, "
+               "\"Total Allocated\": 4096, \"Total Reserved\": 0, \"step\": 3, "
+               "\"correlation_id\": 0}}");
     mtprof_model_free(model);
     image_fini(&image);
 }

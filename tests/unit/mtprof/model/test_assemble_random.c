@@ -240,6 +240,7 @@ static void oracle_links(world *w)
         } else if (kind_is(it, MTPROF__KINDS_DEVICE) && it->key_of != NONE) {
             it->link = it->key_of;
             it->event.flags |= MTPROF_EVENT_MATCHED;
+            it->event.step = w->native ? w->items[it->key_of].event.step : it->event.step;
             if (kind_is(it, MTPROF__KINDS_WORK)) {
                 w->items[it->link].event.flags |= MTPROF_EVENT_MATCHED;
             }

@@ -121,7 +121,8 @@ TEST(every_kind_of_a_thread)
     check_next(&f, MTPROF_REC_LAUNCH, 1430, KEY(0, 2), 2);
     check_next(&f, MTPROF_REC_ALLOC, 1435, 0, 3);
     check_next(&f, MTPROF_REC_RESERVED, 1430, 0, 1);
-    check_next(&f, 0xF0, 1430, 0, 0);
+    check_next(&f, MTPROF_REC_OUT_OF_MEMORY, 1440, 0, 3);
+    check_next(&f, 0xF0, 1440, 0, 0);
     check_next(&f, MTPROF_REC_END, 1950, KEY(0, 0), 0); /* in the next chunk */
     check_end(&f);
 
@@ -366,6 +367,8 @@ TEST(records_that_cannot_be_in_threads)
     BAD(thread, false, HEAD(MTPROF_REC_FLOW, 3, 3, 0), 1, 5);
     BAD(thread, true, HEAD(MTPROF_REC_ALLOC, 4, 0x200, 0), 1, 2, 3);
     BAD(thread, true, HEAD(MTPROF_REC_ALLOC, 3, 0, 0), 1, 2);
+    BAD(thread, false, HEAD(MTPROF_REC_OUT_OF_MEMORY, 4, 0x100, 0), 1, 2, 3);
+    BAD(thread, false, HEAD(MTPROF_REC_OUT_OF_MEMORY, 3, 0, 0), 1, 2);
     BAD(thread, true, HEAD(MTPROF_REC_LOST, 2, 16, 0), 1);
     BAD(thread, true, HEAD(MTPROF_REC_ACTIVITY, 7, 0, 0), 1, 2, 3, 4, 5, 6); /* wrong stream */
     BAD(thread, true, HEAD(MTPROF_REC_DEF_STACK, 2, 0, 1), 0);

@@ -253,3 +253,61 @@ TEST(ends_with_memory_fill_many_chunks_and_stay_together)
     CHECK_EQ_U64(found, 50000);
     tv_free(v);
 }
+
+TEST(a_recording_of_the_device_alone_leaves_out_memory_of_the_host_between_its_ops)
+{
+    static mtprof_site far_op = MTPROF_SITE_INIT("far op", MTPROF_KIND_OP | MTPROF_FLAG_DEVICE);
+    for (int turn = 0; turn < 2; turn++) { /* 1: with scopes, so the host takes part */
+        mtprof_session *s = tv_start((uint64_t)MTPROF_WANT_DEVICE | (uint64_t)MTPROF_WANT_ALLOCS |
+                                     (turn == 1 ? (uint64_t)MTPROF_WANT_SCOPES : 0));
+        mtprof_alloc(0, 0x10, 16, 16, 0); /* the slow way: the thread's first record */
+        mtprof_alloc(1, 0x20, 32, 32, 0);
+        mtprof_token token = mtprof_begin(&far_op);
+        mtprof_alloc(0, 0x30, 48, 64, 0);
+        mtprof_end(token);
+        mtprof_alloc(0, 0x10, -16, 48, 0);
+        mtprof_alloc(1, 0x20, -32, 0, 0);
+        mtprof_health h;
+        trace_view *v = tv_finish(s, &h);
+        CHECK_EQ_U64(h.lost, 0);
+        REQUIRE_EQ_U64(tv_count(v, MTPROF_REC_ALLOC), turn == 0 ? 3 : 5);
+        for (size_t i = 0; turn == 0 && i < 3; i++) {
+            static const uint64_t addresses[] = {0x20, 0x30, 0x20};
+            CHECK_EQ_U64(tv_nth(v, MTPROF_REC_ALLOC, i)->r.words[0], addresses[i]);
+        }
+        tv_free(v);
+    }
+}
+
+TEST(refusals_keep_their_values_and_read_the_clock)
+{
+    mtprof_session *s = tv_start(ALLOC_WANTS);
+    mtprof_token a = mtprof_begin(&scope);
+    uint64_t before = mtprof_ticks();
+    mtprof_out_of_memory(3, UINT64_C(1) << 40, 4096, 8192);
+    uint64_t after = mtprof_ticks();
+    mtprof_end(a);
+    mtprof_out_of_memory(999, 1, 2, 3); /* as allocations: the last one there is a number for */
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.others, 2);
+    const tv_record *p = tv_nth(v, MTPROF_REC_OUT_OF_MEMORY, 0);
+    const tv_record *reserved = tv_nth(v, MTPROF_REC_RESERVED, 0);
+    REQUIRE(p != NULL && reserved != NULL);
+    CHECK_EQ_U64(device_of(p), 3);
+    CHECK_EQ_U64(p->r.n_words, 3);
+    CHECK(before <= p->r.ticks && p->r.ticks <= after);
+    CHECK_EQ_U64(p->r.words[1], UINT64_C(1) << 40);
+    CHECK_EQ_U64(p->r.words[2], 4096);
+    CHECK_EQ_U64(device_of(reserved), 3);
+    CHECK_EQ_U64(reserved->r.words[0], 8192);
+    p = tv_nth(v, MTPROF_REC_OUT_OF_MEMORY, 1);
+    REQUIRE(p != NULL);
+    CHECK_EQ_U64(device_of(p), 255);
+    tv_free(v);
+    s = tv_start(MTPROF_WANT_DEFAULT);
+    mtprof_out_of_memory(1, 1, 2, 3); /* not wanted */
+    v = tv_finish(s, NULL);
+    CHECK(tv_nth(v, MTPROF_REC_OUT_OF_MEMORY, 0) == NULL);
+    tv_free(v);
+}

@@ -70,6 +70,7 @@ static trace_view *record_one(uint64_t wants)
     CHECK(token != 0);
     mtprof_op_outputs(token, f.outputs, 1);
     mtprof_alloc(1, 0xABC0, 64, 1000, 2000);
+    mtprof_out_of_memory(1, 4096, 1000, 2000);
     mtprof_op_end(token, 2, 77);
     mtprof_health h;
     trace_view *v = tv_finish(s, &h);
@@ -77,7 +78,7 @@ static trace_view *record_one(uint64_t wants)
     CHECK_EQ_U64(h.texts_cut, 0);
     CHECK_EQ_U64(h.truncated, 0);
     CHECK_EQ_U64(h.begins, 1);
-    CHECK_EQ_U64(h.others, (wants & MTPROF_WANT_ALLOCS) != 0);
+    CHECK_EQ_U64(h.others, (wants & MTPROF_WANT_ALLOCS) != 0 ? 2 : 0);
     return v;
 }
 
@@ -99,7 +100,9 @@ static const struct flag_case {
      MTPROF_WANT_STACKS,
      {MTPROF_REC_STACK, MTPROF_REC_DEF_STACK, MTPROF_REC_DEF_FRAME, 0}},
     {"memory", MTPROF_WANT_MEMORY, {MTPROF_REC_MEM_BEFORE, MTPROF_REC_MEM_AFTER, 0, 0}},
-    {"allocs", MTPROF_WANT_ALLOCS, {MTPROF_REC_ALLOC, MTPROF_REC_RESERVED, 0, 0}},
+    {"allocs",
+     MTPROF_WANT_ALLOCS,
+     {MTPROF_REC_ALLOC, MTPROF_REC_RESERVED, MTPROF_REC_OUT_OF_MEMORY, 0}},
     {"flops", MTPROF_WANT_FLOPS, {MTPROF_REC_OPINFO, 0, 0, 0}},
     {"modules", MTPROF_WANT_MODULES, {MTPROF_REC_OPINFO, 0, 0, 0}},
     {"details", MTPROF_WANT_DETAILS, {MTPROF_REC_OPINFO, 0, 0, 0}},
@@ -109,11 +112,11 @@ static const struct flag_case {
 };
 
 static const uint8_t payload_kinds[] = {
-    MTPROF_REC_META,      MTPROF_REC_NAME,       MTPROF_REC_INPUTS_INLINE, MTPROF_REC_SCALARS,
-    MTPROF_REC_TENSORS,   MTPROF_REC_OPINFO,     MTPROF_REC_ATTACH,        MTPROF_REC_INPUTS,
-    MTPROF_REC_STACK,     MTPROF_REC_MEM_BEFORE, MTPROF_REC_MEM_AFTER,     MTPROF_REC_ALLOC,
-    MTPROF_REC_RESERVED,  MTPROF_REC_DEF_INPUTS, MTPROF_REC_DEF_FRAME,     MTPROF_REC_DEF_STACK,
-    MTPROF_REC_DEF_MODULE};
+    MTPROF_REC_META,       MTPROF_REC_NAME,         MTPROF_REC_INPUTS_INLINE, MTPROF_REC_SCALARS,
+    MTPROF_REC_TENSORS,    MTPROF_REC_OPINFO,       MTPROF_REC_ATTACH,        MTPROF_REC_INPUTS,
+    MTPROF_REC_STACK,      MTPROF_REC_MEM_BEFORE,   MTPROF_REC_MEM_AFTER,     MTPROF_REC_ALLOC,
+    MTPROF_REC_RESERVED,   MTPROF_REC_DEF_INPUTS,   MTPROF_REC_DEF_FRAME,     MTPROF_REC_DEF_STACK,
+    MTPROF_REC_DEF_MODULE, MTPROF_REC_OUT_OF_MEMORY};
 
 static bool is_among(uint8_t kind, const uint8_t kinds[4])
 {

@@ -195,6 +195,85 @@ TEST(a_source_runs_while_the_gate_is_open)
     sd_free(d);
 }
 
+/* ---- what devices are ------------------------------------------------------------------------ */
+
+static size_t describe_small(void *context, char *json, size_t room)
+{
+    (void)context;
+    return (size_t)snprintf(json, room, "{\"id\": 0}");
+}
+
+static size_t describe_large(void *context, char *json, size_t room)
+{
+    (void)context;
+    return (size_t)snprintf(json, room, "{\"id\": 1, \"name\": \"%03000d\"}", 7);
+}
+
+static size_t describe_growing(void *context, char *json, size_t room)
+{
+    (void)context;
+    memset(json, ' ', room); /* as much as it may, and never enough */
+    return room + 5;
+}
+
+static size_t describe_nothing(void *context, char *json, size_t room)
+{
+    (void)context;
+    (void)json;
+    (void)room;
+    return 0;
+}
+
+static mtprof_source *add_described(plain_source *p, size_t (*describe)(void *, char *, size_t))
+{
+    mtprof_source_ops ops = plain_ops(p);
+    mtprof_source *source = NULL;
+    ops.describe = describe;
+    REQUIRE_OK(mtprof_source_register(&ops, &source));
+    return source;
+}
+
+TEST(sources_say_what_their_devices_are)
+{
+    plain_source p[4] = {{0}};
+    mtprof_source *sources[4] = {
+        add_described(&p[0], describe_nothing), add_described(&p[1], describe_small),
+        add_described(&p[2], describe_growing), add_described(&p[3], describe_large)};
+    trace_view *v = tv_finish(tv_start(0), NULL);
+    const char *said = tv_metadata(v, "deviceProperties");
+    REQUIRE(said != NULL);
+    const char begin[] = "[{\"id\": 0}, {\"id\": 1, \"name\": \"000";
+    CHECK(strncmp(said, begin, sizeof begin - 1) == 0);
+    CHECK_EQ_STR(said + strlen(said) - 3, "\"}]");
+    tv_free(v);
+    for (int i = 0; i < 4; i++) {
+        mtprof_source_unregister(sources[i]);
+    }
+    v = tv_finish(tv_start(0), NULL);
+    CHECK(tv_metadata(v, "deviceProperties") == NULL);
+    tv_free(v);
+}
+
+TEST(a_source_that_comes_late_is_described_and_a_program_knows_better)
+{
+    plain_source p = {0};
+    mtprof_session *s = tv_start(0);
+    mtprof_source *source = add_described(&p, describe_small);
+    trace_view *v = tv_finish(s, NULL);
+    const char *said = tv_metadata(v, "deviceProperties");
+    REQUIRE(said != NULL);
+    CHECK_EQ_STR(said, "[{\"id\": 0}]");
+    tv_free(v);
+    mtprof_config config = {.struct_size = sizeof config, .paused = 1};
+    REQUIRE_OK(mtprof_session_start(&config, &s));
+    REQUIRE_OK(mtprof_session_metadata(s, "deviceProperties", 16, "[]", 2, true));
+    REQUIRE_OK(mtprof_session_resume(s, 0));
+    v = tv_finish(s, NULL);
+    CHECK_EQ_STR(tv_metadata(v, "deviceProperties"), "[]");
+    tv_free(v);
+    mtprof_source_unregister(source);
+}
+
 TEST(a_source_is_left_alone_when_nobody_wants_what_it_has)
 {
     synthetic_device *d = sd_new(&(sd_config){.needs = MTPROF_WANT_ALLOCS | MTPROF_WANT_DEVICE});

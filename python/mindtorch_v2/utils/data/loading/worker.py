@@ -171,6 +171,7 @@ def work(channel, plan, seat, seats, initialise):
 
     transport.close_inherited()
     torch.set_num_threads(1)
+    torch.set_default_device(None)  # the accelerator is the loader's
     iteration = _Iteration(plan, seat, seats, initialise)
     try:
         _serve(channel, iteration, transport.Closed, multiprocessing.parent_process())

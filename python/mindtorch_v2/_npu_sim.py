@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Controls of the simulated accelerator (MINDTORCH_NPU=sim; include/mindtorch/sim.h), for tests: npu._sim.
+
+All of these raise RuntimeError where another accelerator, or none, is there. A stream of None is the current one.
+"""
+
+import contextlib
+
+from . import _C
+
+# Statuses that fail() takes, by the exception they become.
+_STATUS = {ValueError: -1, TypeError: -2, IndexError: -3, RuntimeError: -4, _C.AcceleratorError: -9,
+           _C.OutOfMemoryError: -10}
+
+
+def hold(launches, stream=None):
+    """What comes on the stream from now on waits until so many pieces of work are queued behind this, or release()."""
+    _C._sim_hold(launches, stream)
+
+
+def release(stream=None):
+    """Ends hold()."""
+    _C._sim_release(stream)
+
+
+@contextlib.contextmanager
+def held(stream=None):
+    """Nothing on the stream begins inside the block."""
+    if stream is None:
+        stream = _C._current_stream(None)
+    hold(2**32 - 1, stream)
+    try:
+        yield
+    finally:
+        release(stream)
+
+
+def counts(stream=None):
+    """waiting, most, gave_up, launches, done, stalled (calls that found it full): of the stream, since reset_counts()."""
+    return _C._sim_counts(stream)
+
+
+def reset_counts(stream=None):
+    """counts() begin anew."""
+    _C._sim_reset_counts(stream)
+
+
+def fail(message="the kernel failed", after=0, error=RuntimeError, device=None):
+    """The launch after `after` more ones on the device fails, and whoever waits for the device next is told."""
+    _C._sim_fail(device, after, _STATUS[error], message)
+
+
+def lose(device=None, lost=True):
+    """The device is gone: every call fails with torch.AcceleratorError. With lost=False it is back."""
+    _C._sim_lose(device, lost)

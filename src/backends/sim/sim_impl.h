@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The simulated accelerator inside: devices, streams, the commands on them.
+ *
+ *   host threads                    stream                       its worker
+ *   launch, copy, set  ──push──►  [at][..][..][tail-1]  ──────►  does command `at`, tells it,
+ *   (deep copies)                  4,096 slots, in order         done = at + 1, wakes who waits
+ *
+ * S1 Slot n % SIM_SLOTS belongs to the pusher while done > n - SIM_SLOTS and tail == n, to the
+ *    worker while done == n < tail. Pushers of a stream exclude each other (push_lock).
+ * S2 Everything that sleeps or wakes somebody does it under the one lock (sim.lock). Launching and
+ *    working do not take it while nobody sleeps.
+ * S3 A sleeper writes what it waits for (asleep, hold_until, wake_at), then looks again, then
+ *    sleeps; who makes it true writes that (tail, done), then reads what is waited for. All of
+ *    these are sequentially consistent, so one of the two sees the other.
+ * S4 A recording's event waits only for what was pushed before it, so streams that wait for each
+ *    other never form a ring.
+ * S5 Locks: push_lock first, then sim.lock or a pool's lock, and nothing under those.
+ * S6 In a child of fork() no function takes a lock: devices answer SIM_FORKED, frees free memory.
+ */
+#ifndef BACKENDS_SIM_SIM_IMPL_H
+#define BACKENDS_SIM_SIM_IMPL_H
+
+#include "backends/sim/sim_pool.h"
+#include "base/compiler.h"
+
+#include <mindtorch/backend.h>
+#include <mindtorch/sim.h>
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+
+enum {
+    SIM_DEVICES = 16,
+    SIM_SLOTS = 4096, /* commands that wait on a stream */
+#if defined(MT_HOSTILE) && MT_HOSTILE
+    SIM_PAYLOAD_BYTES = 32,
+#else
+    SIM_PAYLOAD_BYTES = 512, /* of a command in its slot; more is on the heap */
+#endif
+    SIM_STAGE_BYTES = 1 << 20,  /* a copy from pageable memory up to here does not wait */
+    SIM_STAGED_BYTES = 1 << 26, /* of all copies that wait on a stream */
+    SIM_MESSAGE_BYTES = 496,    /* as much as mt_fail() keeps */
+    SIM_NAME_BYTES = 64
+};
+
+typedef enum sim_state {
+    SIM_READY,
+    SIM_LOST,   /* mt_sim.lose */
+    SIM_FORKED, /* this is a child of the process that has the device */
+    SIM_ENDED   /* the process ends */
+} sim_state;
+
+/* A failure that a test ordered for one launch. */
+typedef struct sim_fault {
+    int status;
+    char message[SIM_MESSAGE_BYTES];
+} sim_fault;
+
+/* How one piece of work went, for a caller that waits for it. */
+typedef struct sim_outcome {
+    int status;
+    char message[SIM_MESSAGE_BYTES];
+} sim_outcome;
+
+/* What an event stood for when it was recorded: a place on a stream. */
+typedef struct sim_recording {
+    _Atomic uint32_t refs;      /* the event, the mark's command, commands that wait for it */
+    _Atomic bool passed;        /* S3: set before n_blocked is read */
+    _Atomic uint32_t n_blocked; /* streams that sleep until it is passed; raised under the lock */
+    uint64_t target;            /* the stream's `done` when it is passed; set when pushed */
+    uint64_t time_ns;           /* when it was passed; written before `passed` */
+    mt_backend_stream *stream;  /* holds a reference */
+} sim_recording;
+
+typedef enum sim_kind {
+    SIM_KERNEL,
+    SIM_COPY,
+    SIM_SET,
+    SIM_HOLD,
+    SIM_MARK, /* an event's recording */
+    SIM_WAIT  /* for an event's recording */
+} sim_kind;
+
+typedef struct sim_move {
+    void *to; /* places that the worker can reach */
+    const void *from;
+    uint64_t bytes;
+    const char *name;
+    uint32_t value; /* of a set */
+    uint32_t staged;
+} sim_move;
+
+typedef struct sim_command {
+    uint32_t kind; /* sim_kind */
+    uint32_t reserved;
+    uint64_t correlation;
+    uint64_t pushed_ns;   /* where launches have a latency */
+    sim_fault *fault;     /* owned; NULL: none is ordered */
+    sim_outcome *outcome; /* the caller's, who waits; NULL: a failure is the device's */
+    void *extra;          /* owned; a payload that is larger than a slot's */
+    union {
+        mt_kernel_call kernel; /* its arrays are in the payload */
+        sim_move move;
+        uint64_t hold_until; /* launches of the stream */
+        sim_recording *recording;
+    } of;
+    alignas(16) char payload[SIM_PAYLOAD_BYTES];
+} sim_command;
+
+typedef struct sim_device sim_device;
+
+struct mt_backend_stream {
+    /* what pushers write, and what stays */
+    alignas(64) pthread_mutex_t push_lock;
+    bool started;              /* push_lock; the worker runs */
+    uint32_t most;             /* push_lock */
+    uint64_t launched_before;  /* push_lock; as reset_counts found them, here and below */
+    uint64_t finished_before;  /* push_lock */
+    uint64_t stalled;          /* push_lock */
+    _Atomic uint64_t tail;     /* S3; slots before it are filled */
+    _Atomic uint64_t launched; /* kernels, copies, sets and holds so far; written before tail */
+    _Atomic uint64_t told_to;  /* tail behind the last command with a correlation */
+    _Atomic uint64_t staged;   /* bytes of copies that wait; lowered by the worker */
+    sim_device *device;
+    sim_command *slots;
+    uint32_t number;
+    uint32_t refs; /* sim.lock; the handle, the worker, recordings, who waits */
+
+    /* what the worker writes, and what is rarely written */
+    alignas(64) _Atomic uint64_t done; /* S3; slots before it are free again */
+    _Atomic uint64_t finished;         /* of `launched` */
+    mt_backend_stream *next;           /* sim.lock; on the device */
+    uint64_t wanted;                   /* sim.lock; the largest `done` that anybody waited for */
+    sim_recording *blocked;            /* sim.lock; what the worker waits for */
+    uint64_t blocked_at;               /* sim.lock; its command */
+    uint64_t released_to;              /* sim.lock; holds before this are over */
+    _Atomic uint32_t gave_up;          /* holds; raised by the worker */
+    bool closed;                       /* sim.lock; ends when it is empty */
+
+    /* who sleeps */
+    alignas(64) _Atomic bool asleep; /* S3; the worker, until tail moves */
+    _Atomic uint64_t hold_until;     /* S3; the worker, until `launched` is this */
+    _Atomic uint64_t wake_at;        /* S3; host threads, until `done` is this */
+    pthread_cond_t work;             /* sim.lock; for the worker */
+    pthread_cond_t moved;            /* sim.lock; for host threads */
+};
+
+struct sim_device {
+    uint32_t index;
+    _Atomic uint32_t state;  /* sim_state */
+    _Atomic uint32_t losses; /* times it was lost: a wait over one fails */
+    sim_pool pool;
+    mt_backend_stream *streams;                  /* sim.lock */
+    _Atomic(mt_backend_stream *) default_stream; /* set under sim.lock, stays */
+    _Atomic bool armed;                          /* a fault is ordered */
+    sim_fault *fault;                            /* sim.lock */
+    uint32_t fault_after;                        /* sim.lock; launches before it */
+    _Atomic bool failed;                         /* there is a failure to report */
+    int failure_status;                          /* sim.lock, here and below */
+    uint32_t failures_later;
+    char failure_name[SIM_NAME_BYTES + 8]; /* "kernel fill_f32", "Memset (Device)" */
+    char failure_message[SIM_MESSAGE_BYTES];
+};
+
+typedef struct sim_all {
+    mt_backend_host host;
+    uint32_t n_devices;
+    uint64_t memory_bytes; /* of each */
+    uint64_t latency_ns;
+    bool blocking; /* calls wait for their work */
+    sim_device devices[SIM_DEVICES];
+    pthread_mutex_t lock; /* S2 */
+    pthread_cond_t parked_more;
+    uint32_t n_workers, n_parked;           /* lock */
+    _Atomic bool ending;                    /* workers park */
+    _Atomic(const mt_activity_sink *) sink; /* NULL: nobody asked yet */
+} sim_all;
+
+extern sim_all sim;
+
+/* For workers: what waits on the device is to be done. Partners: lose() and the end of the process,
+ * both under sim.lock. */
+static inline bool sim_is_usable(const sim_device *device)
+{
+    return atomic_load(&device->state) == SIM_READY && !atomic_load(&sim.ending);
+}
+
+/* ---- sim_backend.c ---- */
+
+uint64_t sim_now_ns(void);
+int sim_fail(int status, const char *format, ...) MT_PRINTF(2, 3);
+/* Fails where there is no such device, or it cannot be used. */
+int sim_find_device(const char *what, uint32_t index, sim_device **out);
+/* Fails where it cannot be used. */
+int sim_check(const sim_device *device);
+
+/* ---- sim_queue.c ---- */
+
+/* The stream itself, or the default one of the device. Fails where the device cannot be used. */
+int sim_find_stream(const char *what, uint32_t device, mt_backend_stream *stream,
+                    mt_backend_stream **out);
+
+/* A slot to fill in, with a payload of so many bytes; then sim_commit or sim_cancel. */
+int sim_begin(mt_backend_stream *stream, sim_kind kind, size_t payload_bytes, void **payload,
+              sim_command **out);
+/* Gives it to the worker. Returns what `done` will be when it is done. */
+uint64_t sim_commit(mt_backend_stream *stream, sim_command *command);
+void sim_cancel(mt_backend_stream *stream, sim_command *command);
+
+/* Waits until `done` is at least `target`, or until the clock says `deadline_ns` (0: for ever).
+ * False: it was not. */
+bool sim_await(mt_backend_stream *stream, uint64_t target, uint64_t deadline_ns);
+
+/* Waits for all of the device, or for what is recorded alone. */
+bool sim_await_device(sim_device *device, bool recorded_alone, uint64_t deadline_ns);
+
+/* Under sim.lock: somebody waits for this, so that what holds it back gives up. */
+void sim_want(mt_backend_stream *stream, uint64_t target);
+
+/* Under sim.lock. */
+void sim_stream_release(mt_backend_stream *stream);
+void sim_wake_all(sim_device *device);
+
+int sim_stream_new(void *context, uint32_t device, uint32_t number, int32_t priority,
+                   mt_backend_stream **out);
+void sim_stream_free(void *context, mt_backend_stream *stream);
+int sim_stream_query(void *context, uint32_t device, mt_backend_stream *stream, bool *done);
+int sim_stream_synchronize(void *context, uint32_t device, mt_backend_stream *stream);
+int sim_synchronize(void *context, uint32_t device);
+
+/* ---- sim_run.c: on the worker ---- */
+
+void sim_execute(mt_backend_stream *stream, sim_command *command, uint64_t at);
+
+/* What a function that waited returns: the device's kept failure, once (B5). `losses` as it was
+ * before the wait. */
+int sim_report(sim_device *device, uint32_t losses);
+
+/* ---- sim_names.c ---- */
+
+/* "binary_add_f32" */
+void sim_kernel_name(const mt_kernel_call *call, char name[SIM_NAME_BYTES]);
+/* Bytes of an element; 0: no such type. */
+size_t sim_dtype_bytes(uint32_t dtype);
+
+/* ---- sim_launch.c ---- */
+
+int sim_launch(void *context, mt_backend_stream *stream, const mt_kernel_call *call);
+int sim_copy(void *context, mt_backend_stream *stream, const mt_copy_call *call);
+int sim_set(void *context, mt_backend_stream *stream, const mt_set_call *call);
+
+/* ---- sim_event.c ---- */
+
+int sim_event_new(void *context, uint32_t device, uint32_t flags, mt_backend_event **out);
+void sim_event_free(void *context, mt_backend_event *event);
+int sim_event_record(void *context, uint32_t device, mt_backend_stream *stream,
+                     mt_backend_event *event);
+int sim_event_query(void *context, mt_backend_event *event, bool *done);
+int sim_event_synchronize(void *context, mt_backend_event *event);
+int sim_event_elapsed(void *context, mt_backend_event *from, mt_backend_event *to, double *ns);
+int sim_stream_wait(void *context, uint32_t device, mt_backend_stream *stream,
+                    mt_backend_event *event);
+
+/* On the worker: the mark is passed; the wait for one. Both give back the command's reference. */
+void sim_pass_mark(sim_recording *recording);
+void sim_wait_mark(mt_backend_stream *stream, sim_recording *recording, uint64_t at);
+
+/* ---- sim_controls.c ---- */
+
+extern const mt_sim sim_controls;
+
+#endif /* BACKENDS_SIM_SIM_IMPL_H */

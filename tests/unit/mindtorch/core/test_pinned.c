@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pinned host memory: which copies wait, and when a block is handed out again (P1).
+ */
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "harness/mt_test.h"
+#include "support/held_backend.h"
+
+#include <mindtorch/mindtorch.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static mt_tensor *floats(int64_t n, mt_device device)
+{
+    mt_tensor *made;
+    const mt_scalar value = mt_real(3);
+    REQUIRE_OK(mt_empty(&n, 1, &made));
+    float *data = mt_tensor_data(made);
+    for (int64_t i = 0; i < n; i++) {
+        data[i] = (float)value.of.real + (float)i;
+    }
+    if (device != MT_CPU) {
+        mt_tensor *far;
+        REQUIRE_OK(mt_tensor_from_data(data, MT_DTYPE_F32, &n, 1, device, &far));
+        mt_tensor_release(made);
+        return far;
+    }
+    return made;
+}
+
+static mt_tensor *pinned(int64_t n)
+{
+    mt_tensor *plain = floats(n, MT_CPU);
+    mt_tensor *made;
+    REQUIRE_OK(mt_tensor_pin(plain, &made));
+    mt_tensor_release(plain);
+    return made;
+}
+
+static mt_stream *new_stream(void)
+{
+    mt_stream *stream;
+    REQUIRE_OK(mt_stream_new(MT_NPU, 0, &stream));
+    return stream;
+}
+
+static mt_stream *default_stream(void)
+{
+    mt_stream *stream;
+    REQUIRE_OK(mt_stream_default(MT_NPU, &stream));
+    return stream;
+}
+
+/* copy_ with non_blocking=True. */
+static void copy(mt_tensor *to, mt_tensor *from)
+{
+    REQUIRE_OK(mt_copy_(to, from, true));
+}
+
+TEST(pinned_needs_an_accelerator)
+{
+    mt_tensor *plain = floats(3, MT_CPU);
+    mt_tensor *made;
+    CHECK(!mt_tensor_is_pinned(plain));
+    CHECK(!mt_tensor_is_pinned(NULL));
+    CHECK_EQ_I64(mt_tensor_pin(plain, &made), MT_ERUNTIME);
+    CHECK_EQ_STR(mt_error_message(), "Cannot access accelerator device when none is available.");
+    CHECK(made == NULL);
+    CHECK_EQ_I64(mt_tensor_pin(NULL, &made), MT_EVALUE);
+    mt_tensor_release(plain);
+}
+
+TEST(pinned_is_a_copy)
+{
+    held_open();
+    mt_tensor *plain = floats(6, MT_CPU);
+    mt_tensor *made, *again, *view, *turned, *wide;
+    REQUIRE_OK(mt_tensor_pin(plain, &made));
+    CHECK(mt_tensor_is_pinned(made));
+    CHECK(mt_tensor_data(made) != mt_tensor_data(plain));
+    CHECK_EQ_MEM(mt_tensor_data(made), mt_tensor_data(plain), 6 * sizeof(float));
+    CHECK_EQ_U64(held.pinned, 512);
+    REQUIRE_OK(mt_tensor_pin(made, &again));
+    CHECK(again == made);
+    mt_tensor_release(again);
+    REQUIRE_OK(mt_view(made, (const int64_t[]){2, 3}, 2, &view));
+    CHECK(mt_tensor_is_pinned(view));
+    REQUIRE_OK(mt_view(plain, (const int64_t[]){2, 3}, 2, &wide));
+    REQUIRE_OK(mt_t(wide, &turned));
+    REQUIRE_OK(mt_tensor_pin(turned, &again)); /* laid out anew */
+    CHECK_EQ_F64(((const float *)mt_tensor_data(again))[1], 6);
+    mt_tensor *far = floats(3, MT_NPU);
+    mt_tensor *none;
+    CHECK_EQ_I64(mt_tensor_pin(far, &none), MT_ERUNTIME);
+    CHECK_EQ_STR(mt_error_message(),
+                 "cannot pin a float32 tensor of npu:0, only dense CPU tensors can be pinned");
+    mt_tensor *const all[] = {plain, made, again, view, turned, wide, far};
+    for (size_t i = 0; i < MT_COUNT(all); i++) {
+        mt_tensor_release(all[i]);
+    }
+    mt_tensor *empty = floats(0, MT_CPU);
+    REQUIRE_OK(mt_tensor_pin(empty, &made));
+    CHECK(mt_tensor_is_pinned(made));
+    mt_tensor_release(made);
+    mt_tensor_release(empty);
+}
+
+TEST(pinned_copies_do_not_wait)
+{
+    held_open();
+    mt_tensor *far = floats(8, MT_NPU);
+    mt_tensor *near = pinned(8);
+    mt_tensor *plain = floats(8, MT_CPU);
+    mt_tensor *moved;
+    uint64_t ordinary = held.copies[0];
+    copy(far, near);
+    copy(near, far);
+    REQUIRE_OK(mt_to_with(near, MT_DTYPE_NONE, MT_NPU, true, false, &moved));
+    CHECK_EQ_U64(held.copies[1], 3);
+    CHECK_EQ_U64(held.copies[0], ordinary);
+    CHECK_EQ_U64(held.waits, 0);
+    CHECK_EQ_U64(held.events, 1); /* one a stream, recorded again */
+    mt_tensor_release(moved);
+    /* Pageable memory, or a copy that is to wait, is an ordinary one. */
+    copy(far, plain);
+    REQUIRE_OK(mt_copy_(far, near, false));
+    CHECK_EQ_U64(held.copies[0], ordinary + 2);
+    CHECK_EQ_U64(held.waits, 0);
+    copy(plain, far);
+    CHECK_EQ_U64(held.waits, 1);
+    CHECK_EQ_U64(held.copies[1], 3);
+    mt_tensor_release(far);
+    mt_tensor_release(near);
+    mt_tensor_release(plain);
+}
+
+/* P1 */
+TEST(pinned_blocks_wait_for_their_copies)
+{
+    held_open();
+    mt_tensor *far = floats(8, MT_NPU);
+    mt_stream *a = new_stream();
+    mt_tensor *near = pinned(8);
+    const void *data = mt_tensor_data(near);
+    copy(far, near);
+    REQUIRE_OK(mt_stream_set_current(a));
+    copy(far, near);
+    CHECK_EQ_U64(held.events, 2);
+    mt_tensor_release(near);
+    mt_tensor *second = pinned(8);
+    CHECK(mt_tensor_data(second) != data);
+    held_finish(a);
+    mt_tensor *third = pinned(8);
+    CHECK(mt_tensor_data(third) != data);
+    held_finish(default_stream());
+    mt_tensor *again = pinned(100); /* the same power of two */
+    CHECK(mt_tensor_data(again) == data);
+    CHECK_EQ_U64(held.events, 0);
+    CHECK_EQ_U64(held.waits, 0);
+    mt_tensor *const all[] = {far, second, third, again};
+    for (size_t i = 0; i < MT_COUNT(all); i++) {
+        mt_tensor_release(all[i]);
+    }
+}
+
+TEST(pinned_without_events_waits_at_once)
+{
+    held_open();
+    mt_tensor *far = floats(8, MT_NPU);
+    mt_tensor *near = pinned(8);
+    const void *data = mt_tensor_data(near);
+    held.refuse_events = true;
+    copy(far, near);
+    CHECK_EQ_U64(held.waits, 1);
+    held.refuse_events = false;
+#if defined(MT_DEBUG) && MT_DEBUG
+    mt_tensor *other = pinned(8);
+    mtb_fail_nth(1, true);
+    copy(far, other);
+    mtb_fail_nth(0, false);
+    CHECK_EQ_U64(held.waits, 2);
+    mt_tensor_release(other);
+#endif
+    mt_tensor_release(near);
+    near = pinned(8);
+    CHECK(mt_tensor_data(near) == data);
+    mt_tensor_release(near);
+    mt_tensor_release(far);
+}
+
+TEST(pinned_memory_that_is_refused)
+{
+    held_open();
+    mt_tensor *far = floats(200, MT_NPU);
+    mt_tensor *plain = floats(1000, MT_CPU);
+    mt_tensor *made;
+    mt_tensor *near = pinned(200); /* 1024 bytes */
+    copy(far, near);
+    mt_tensor_release(near);
+    held.pinned_limit = 4096;
+    REQUIRE_OK(mt_tensor_pin(plain, &made)); /* once the cached one was waited for and given back */
+    CHECK_EQ_U64(held.pinned, 4096);
+    CHECK_EQ_U64(held.waits, 1);
+    CHECK_EQ_U64(held.events, 0);
+    mt_tensor *other;
+    CHECK_EQ_I64(mt_tensor_pin(plain, &other), MT_ENOMEM);
+    CHECK_EQ_STR(mt_error_message(),
+                 "pin_memory: can't allocate memory: you tried to allocate 4000 bytes");
+    CHECK(other == NULL);
+    mt_tensor_release(made);
+#if defined(MT_DEBUG) && MT_DEBUG
+    for (uint64_t n = 1; n < 6; n++) {
+        mtb_fail_nth(n, false);
+        int status = mt_tensor_pin(plain, &other);
+        mtb_fail_nth(0, false);
+        CHECK(status == MT_OK || status == MT_ENOMEM);
+        CHECK((status == MT_OK) == (other != NULL));
+        mt_tensor_release(other);
+    }
+#endif
+    CHECK_EQ_U64(held.pinned, 4096);
+    mt_tensor_release(plain);
+    mt_tensor_release(far);
+}
+
+TEST(pinned_in_the_child_of_a_fork)
+{
+    held_open();
+    mt_tensor *near = pinned(8);
+    mt_tensor *cached = pinned(8);
+    mt_tensor *plain = floats(8, MT_CPU);
+    mt_tensor_release(cached);
+    pid_t child = fork();
+    if (child == 0) {
+        mt_tensor *made;
+        held.lost = true; /* B6 */
+        mt_tensor_release(near);
+        _exit(mt_tensor_pin(plain, &made) == MT_EDEVICE && made == NULL ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK_EQ_I64(status, 0);
+    mt_tensor_release(near);
+    mt_tensor_release(plain);
+}
+
+static void *pin_and_copy(void *far)
+{
+    mt_stream *stream = new_stream();
+    CHECK_OK(mt_stream_set_current(stream));
+    for (int64_t i = 0; i < 300; i++) {
+        mt_tensor *near = pinned(1 + i % 300);
+        mt_tensor *part;
+        CHECK_OK(mt_narrow(far, 0, 0, 1 + i % 300, &part));
+        CHECK_OK(mt_copy_(near, part, true));
+        mt_tensor_release(part);
+        mt_tensor_release(near);
+    }
+    return NULL;
+}
+
+TEST(pinned_from_four_threads)
+{
+    held_open();
+    held_let_go();
+    mt_tensor *far = floats(400, MT_NPU);
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++) {
+        REQUIRE(pthread_create(&threads[i], NULL, pin_and_copy, far) == 0);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    CHECK_EQ_U64(held.copies[1], 1200);
+    mt_tensor_release(far);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Profiles of the simulated accelerator through libmtprof's own API: what each activity records,
+ * the memory of ops, steps that work belongs to, what devices are, and a stop that waits.
+ */
+#include "support/sim_device.h"
+
+#include <mtprof/mtprof.h>
+
+#include <string.h>
+
+/* ---- what a model says ---- */
+
+typedef struct columns {
+    mtprof_model *model;
+    uint64_t count;
+    const uint32_t *name;
+    const uint8_t *kind;
+    const uint16_t *flags;
+    const int32_t *step;
+    const int64_t *start, *end;
+} columns;
+
+static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
+{
+    mtprof_column found;
+    REQUIRE_OK(mtprof_model_column(model, id, &found));
+    *count = found.count;
+    return found.data;
+}
+
+static columns read_columns(mtprof_model *model)
+{
+    columns c = {.model = model};
+    c.name = column(model, MTPROF_COLUMN_NAME, &c.count);
+    c.kind = column(model, MTPROF_COLUMN_KIND, &c.count);
+    c.flags = column(model, MTPROF_COLUMN_FLAGS, &c.count);
+    c.step = column(model, MTPROF_COLUMN_STEP, &c.count);
+    c.start = column(model, MTPROF_COLUMN_START_NS, &c.count);
+    c.end = column(model, MTPROF_COLUMN_END_NS, &c.count);
+    return c;
+}
+
+static columns of_profile(mtprof_profile *profile)
+{
+    mtprof_model *model;
+    REQUIRE_OK(mtprof_model_of_profile(profile, NULL, &model));
+    return read_columns(model);
+}
+
+static uint64_t count_kind(const columns *c, enum mtprof_event_kind kind)
+{
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < c->count; i++) {
+        found += c->kind[i] == kind;
+    }
+    return found;
+}
+
+/* The first event with this name and kind; fails where there is none. */
+static uint64_t find_event(const columns *c, enum mtprof_event_kind kind, const char *text)
+{
+    for (uint64_t i = 0; i < c->count; i++) {
+        mtprof_text name = mtprof_model_name(c->model, c->name[i]);
+        if (c->kind[i] == kind && name.length == strlen(text) &&
+            memcmp(name.bytes, text, name.length) == 0) {
+            return i;
+        }
+    }
+    FAIL("there is no %s", text);
+    return 0;
+}
+
+static uint64_t unmatched(const columns *c)
+{
+    mtprof_health health = {.struct_size = sizeof health};
+    REQUIRE_OK(mtprof_model_health(c->model, &health));
+    CHECK_EQ_U64(health.lost, 0);
+    return health.unmatched;
+}
+
+/* ---- what is recorded ---- */
+
+static mtprof_profile *new_profile(uint32_t activities, uint32_t flags,
+                                   const mtprof_schedule *schedule)
+{
+    mtprof_profile_config config = {.struct_size = sizeof config,
+                                    .activities = activities,
+                                    .flags = flags,
+                                    .schedule = schedule};
+    mtprof_profile *profile;
+    REQUIRE_OK(mtprof_profile_new(&config, &profile));
+    return profile;
+}
+
+static void add_on(mt_device device, int64_t count)
+{
+    mt_tensor *x = sim_ones(device, count);
+    mt_tensor *sum;
+    REQUIRE_OK(mt_add(x, x, &sum));
+    mt_tensor_release(sum);
+    mt_tensor_release(x);
+}
+
+TEST(activities_record_what_they_say)
+{
+    static const uint32_t choices[] = {MTPROF_ACTIVITY_CPU, MTPROF_ACTIVITY_DEVICE,
+                                       MTPROF_ACTIVITY_CPU | MTPROF_ACTIVITY_DEVICE,
+                                       MTPROF_ACTIVITY_ALL};
+    (void)sim_open("2", "64M");
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        bool host = choices[i] != MTPROF_ACTIVITY_DEVICE;
+        bool device = choices[i] != MTPROF_ACTIVITY_CPU;
+        mtprof_profile *profile = new_profile(choices[i], 0, NULL);
+        REQUIRE_OK(mtprof_profile_start(profile));
+        add_on(MT_CPU, 4);
+        add_on(MT_NPU, 4);
+        REQUIRE_OK(mtprof_profile_stop(profile));
+        columns c = of_profile(profile);
+        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_OP), host ? 4 : 2);
+        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), device ? 2 : 0);
+        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_RUNTIME), device ? 2 : 0);
+        uint64_t dispatched = 0;
+        for (uint64_t k = 0; k < c.count; k++) {
+            dispatched += c.kind[k] == MTPROF_EVENT_OP && (c.flags[k] & MTPROF_EVENT_DISPATCHED);
+        }
+        CHECK_EQ_U64(dispatched, 2);
+        CHECK_EQ_U64(unmatched(&c), 0);
+        mtprof_model_free(c.model);
+        REQUIRE_OK(mtprof_profile_free(profile));
+    }
+}
+
+TEST(memory_of_an_op_is_what_the_allocator_counts)
+{
+    enum {
+        COUNT = 4096
+    };
+    (void)sim_open("1", "64M");
+    mt_tensor *x = sim_ones(MT_NPU, COUNT);
+    mt_tensor *sum;
+    mt_memory_stats before = {.struct_size = sizeof before};
+    mt_memory_stats after = {.struct_size = sizeof after};
+    mtprof_profile *profile = new_profile(MTPROF_ACTIVITY_ALL, MTPROF_PROFILE_MEMORY, NULL);
+    REQUIRE_OK(mtprof_profile_start(profile));
+    REQUIRE_OK(mt_device_memory_stats(MT_NPU, &before));
+    REQUIRE_OK(mt_add(x, x, &sum));
+    REQUIRE_OK(mt_device_memory_stats(MT_NPU, &after));
+    REQUIRE_OK(mtprof_profile_stop(profile));
+    columns c = of_profile(profile);
+    uint64_t n;
+    const int64_t *at_begin = column(c.model, MTPROF_COLUMN_MEMORY_BEFORE, &n);
+    const int64_t *at_end = column(c.model, MTPROF_COLUMN_MEMORY_AFTER, &n);
+    const uint8_t *device = column(c.model, MTPROF_COLUMN_MEMORY_DEVICE, &n);
+    uint64_t op = find_event(&c, MTPROF_EVENT_OP, "aten::add");
+    REQUIRE(at_begin != NULL && at_end != NULL && device != NULL);
+    CHECK_EQ_I64(at_begin[op], (int64_t)before.allocated_bytes);
+    CHECK_EQ_I64(at_end[op], (int64_t)after.allocated_bytes);
+    CHECK_EQ_I64(at_end[op] - at_begin[op], COUNT * 4);
+    CHECK_EQ_U64(device[op], 1);
+    mtprof_model_free(c.model);
+    REQUIRE_OK(mtprof_profile_free(profile));
+    mt_tensor_release(sum);
+    mt_tensor_release(x);
+}
+
+/* ---- steps ---- */
+
+TEST(work_belongs_to_the_step_that_launched_it)
+{
+    const mt_sim *sim = sim_open("1", "64M");
+    mt_tensor *x = sim_ones(MT_NPU, 4);
+    mt_tensor *made[3];
+    mtprof_schedule schedule = {
+        .struct_size = sizeof schedule, .warmup = 1, .active = 2, .repeat = 1};
+    REQUIRE_OK(mt_device_synchronize(MT_NPU));
+    mtprof_profile *profile = new_profile(MTPROF_ACTIVITY_ALL, 0, &schedule);
+    REQUIRE_OK(mtprof_profile_start(profile));
+    REQUIRE_OK(sim->hold(0, 0, UINT32_MAX, 0));
+    REQUIRE_OK(mt_add(x, x, &made[0])); /* runs in the window, and is none of its business */
+    REQUIRE_OK(mtprof_profile_step(profile));
+    REQUIRE_OK(mt_mul(x, x, &made[1]));
+    REQUIRE_OK(mtprof_profile_step(profile));
+    REQUIRE_OK(mt_sub(x, x, &made[2]));
+    REQUIRE_OK(sim->release(0, 0));
+    REQUIRE_OK(mtprof_profile_step(profile)); /* the window closes when both are done */
+    columns c = of_profile(profile);
+    REQUIRE_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 2);
+    for (uint64_t i = 0, step = 1; i < c.count; i++) {
+        if (c.kind[i] == MTPROF_EVENT_KERNEL) {
+            CHECK_EQ_I64(c.step[i], (int64_t)step++);
+        }
+    }
+    uint64_t second = find_event(&c, MTPROF_EVENT_STEP, "ProfilerStep#2");
+    uint64_t late = find_event(&c, MTPROF_EVENT_ANNOTATION, "ProfilerStep#1");
+    CHECK(c.start[late] >= c.start[second]); /* on the device step 1 came during step 2 */
+    CHECK_EQ_I64(c.step[late], 1);
+    CHECK_EQ_U64(unmatched(&c), 0);
+    mtprof_model_free(c.model);
+    REQUIRE_OK(mtprof_profile_free(profile));
+    for (int i = 0; i < 3; i++) {
+        mt_tensor_release(made[i]);
+    }
+    mt_tensor_release(x);
+}
+
+/* ---- the end ---- */
+
+TEST(a_stop_waits_for_work_that_has_not_begun)
+{
+    enum {
+        LAUNCHES = 200
+    };
+    /* The host has launched everything long before the device may begin. */
+    REQUIRE(setenv("MINDTORCH_NPU_SIM_LATENCY_NS", "50000000", 1) == 0);
+    (void)sim_open("1", "64M");
+    mt_tensor *x = sim_ones(MT_NPU, 1 << 16);
+    REQUIRE_OK(mt_device_synchronize(MT_NPU));
+    mtprof_config config = {.struct_size = sizeof config};
+    mtprof_session *session;
+    REQUIRE_OK(mtprof_session_start(&config, &session));
+    for (int i = 0; i < LAUNCHES; i++) {
+        mt_tensor *sum;
+        REQUIRE_OK(mt_add(x, x, &sum));
+        mt_tensor_release(sum);
+    }
+    REQUIRE_OK(mtprof_session_stop(session));
+    mtprof_health health = {.struct_size = sizeof health};
+    REQUIRE_OK(mtprof_session_health(session, &health));
+    CHECK_EQ_U64(health.launches, LAUNCHES);
+    CHECK_EQ_U64(health.activities, LAUNCHES);
+    CHECK_EQ_U64(health.unmatched, 0);
+    REQUIRE_OK(mtprof_session_close(session));
+    mt_tensor_release(x);
+}
+
+TEST(launches_that_a_lost_device_refuses_are_counted_and_the_next_profile_works)
+{
+    const mt_sim *sim = sim_open("1", "64M");
+    mt_tensor *x = sim_ones(MT_NPU, 4);
+    mt_tensor *sum;
+    REQUIRE_OK(mt_device_synchronize(MT_NPU));
+    REQUIRE_OK(mt_add(x, x, &sum)); /* its block is at hand below, so that the launch is reached */
+    mt_tensor_release(sum);
+    REQUIRE_OK(mt_device_synchronize(MT_NPU));
+    mtprof_profile *profile = new_profile(MTPROF_ACTIVITY_ALL, 0, NULL);
+    REQUIRE_OK(mtprof_profile_start(profile));
+    REQUIRE_OK(sim->lose(0, true));
+    CHECK_EQ_I64(mt_add(x, x, &sum), MT_EDEVICE);
+    REQUIRE_OK(mtprof_profile_stop(profile));
+    columns c = of_profile(profile);
+    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_OP), 1);
+    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 0);
+    CHECK_EQ_U64(unmatched(&c), 1);
+    mtprof_model_free(c.model);
+    REQUIRE_OK(mtprof_profile_free(profile));
+    REQUIRE_OK(sim->lose(0, false));
+    profile = new_profile(MTPROF_ACTIVITY_ALL, 0, NULL);
+    REQUIRE_OK(mtprof_profile_start(profile));
+    add_on(MT_NPU, 4);
+    REQUIRE_OK(mtprof_profile_stop(profile));
+    c = of_profile(profile);
+    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 2);
+    CHECK_EQ_U64(unmatched(&c), 0);
+    mtprof_model_free(c.model);
+    REQUIRE_OK(mtprof_profile_free(profile));
+    mt_tensor_release(x);
+}
+
+/* ---- what devices are ---- */
+
+TEST(a_trace_says_what_the_devices_are)
+{
+    (void)sim_open("2", "64M");
+    mtprof_profile *profile = new_profile(MTPROF_ACTIVITY_ALL, 0, NULL);
+    REQUIRE_OK(mtprof_profile_start(profile));
+    add_on(MT_NPU, 4);
+    REQUIRE_OK(mtprof_profile_stop(profile));
+    mtprof_model *model;
+    REQUIRE_OK(mtprof_model_of_profile(profile, NULL, &model));
+    const char wanted[] =
+        "[{\"id\": 0, \"name\": \"Simulated NPU\", \"totalGlobalMem\": 67108864}, "
+        "{\"id\": 1, \"name\": \"Simulated NPU\", \"totalGlobalMem\": 67108864}]";
+    bool found = false;
+    mtprof_metadatum item;
+    for (uint32_t i = 0; mtprof_model_metadata(model, i, &item); i++) {
+        if (item.key.length == 16 && memcmp(item.key.bytes, "deviceProperties", 16) == 0) {
+            found = true;
+            REQUIRE_EQ_U64(item.text.length, sizeof wanted - 1);
+            CHECK(memcmp(item.text.bytes, wanted, sizeof wanted - 1) == 0);
+            CHECK_EQ_U64(item.is_json, 1);
+        }
+    }
+    CHECK(found);
+    mtprof_model_free(model);
+    REQUIRE_OK(mtprof_profile_free(profile));
+}
