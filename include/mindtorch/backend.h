@@ -206,7 +206,8 @@ typedef struct mt_backend {
     int (*event_query)(void *context, mt_backend_event *event, bool *done);
     int (*event_synchronize)(void *context, mt_backend_event *event); /**< waits */
     int (*event_elapsed)(void *context, mt_backend_event *from, mt_backend_event *to, double *ns);
-    /** What comes on the stream later waits for what the event stands for now. */
+    /** What comes on the stream later waits for what the event stands for now; also between
+     * devices. */
     int (*stream_wait)(void *context, uint32_t device, mt_backend_stream *stream,
                        mt_backend_event *event);
 

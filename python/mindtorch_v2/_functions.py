@@ -319,12 +319,17 @@ def _type(self, dtype=None, non_blocking=False):
     if dtype is None:
         place = "torch." if self.device.type == "cpu" else f"torch.{self.device.type}."
         return place + next(name for name, text in _TYPE_NAMES.items() if getattr(_C, text) is self.dtype)
+    device = self.device
     if isinstance(dtype, str):
-        name = dtype.rsplit(".", 1)[-1]
-        if not dtype.startswith("torch.") or name not in _TYPE_NAMES:
+        place, _, name = dtype.rpartition(".")
+        if place not in ("torch", "torch.npu", "torch.cuda") or name not in _TYPE_NAMES:
             raise ValueError(f"invalid type: '{dtype}'")
+        if place == "torch":
+            device = "cpu"
+        elif device.type == "cpu":
+            device = "npu"
         dtype = getattr(_C, _TYPE_NAMES[name])
-    return self.to(dtype=dtype, non_blocking=non_blocking)
+    return self.to(device=device, dtype=dtype, non_blocking=non_blocking)
 
 
 def _like(self, dtype, device):

@@ -13,8 +13,12 @@ def _checked(device):
     """A device of this kind as "npu:N"; None is the current one."""
     if device is None:
         return f"npu:{_C._device_current()}"
+    if isinstance(device, bool):
+        raise TypeError(f"device must be torch.device, str or int, not bool: {device}")
     if isinstance(device, int):
         index = device
+        if index > 127:
+            raise RuntimeError(f"Device index must be between 0 and 127, but got {index}")
     else:
         device = _C.device(device)
         if device.type != "npu":
@@ -66,15 +70,19 @@ class device:
         negative = device is None or isinstance(device, int) and device < 0
         self.idx = -1 if negative else int(_checked(device)[4:])
         self.prev_idx = -1
+        self._before = []  # of each block that is open: one object may be entered again inside itself
 
     def __enter__(self):
-        self.prev_idx = _C._device_current()
+        before = _C._device_current()
         if self.idx >= 0:
             set_device(self.idx)
+        self.prev_idx = before
+        self._before.append(before)
 
     def __exit__(self, *error):
+        before = self._before.pop()
         if self.idx >= 0:
-            set_device(self.prev_idx)
+            set_device(before)
         return False
 
 
@@ -141,17 +149,17 @@ class StreamContext:
 
     def __init__(self, stream):
         self.stream = stream
-        self._before = None
+        self._before = []  # of each block that is open
 
     def __enter__(self):
         if self.stream is not None:
-            self._before = current_stream(self.stream.device), current_stream()
+            before = current_stream(self.stream.device), current_stream()
             set_stream(self.stream)
+            self._before.append(before)
 
     def __exit__(self, *error):
-        if self._before is not None:
-            there, here = self._before
-            self._before = None
+        if self._before:
+            there, here = self._before.pop()
             set_stream(there)
             set_stream(here)
         return False

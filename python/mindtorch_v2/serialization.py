@@ -375,7 +375,8 @@ def _place(elements, location, map_location):
         if moved is not None:
             return moved
     elif isinstance(map_location, dict):
-        location = map_location.get(location, location)
+        other = location.replace(*(("npu", "cuda") if location.startswith("npu") else ("cuda", "npu")))
+        location = map_location.get(location, map_location.get(other, location))
     elif map_location is not None:
         location = map_location
     device = torch.device(location)

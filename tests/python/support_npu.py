@@ -9,7 +9,8 @@ os.environ.setdefault("MINDTORCH_NPU_SIM_DEVICES", "2")
 os.environ.setdefault("MINDTORCH_NPU_SIM_MEMORY", "256M")
 
 import mindtorch_v2 as torch  # noqa: E402
-from mindtorch_v2.npu import _sim as sim  # noqa: E402,F401 for tests
+
+sim = torch.npu._sim
 
 
 def run_python(text, **environment):

@@ -350,9 +350,10 @@ class Objects(unittest.TestCase):
                 raise KeyError("odd")
 
         s, event = npu.Stream(), npu.Event()
-        things = (None, 0, -1, 2**70, 1.5, True, "npu", "npu:9", "x", b"x", [], {}, Odd(), s, event, torch.device("cpu"),
-                  torch.ones(1), torch.ones(1, device="npu"))
-        called = [getattr(_C, name) for name in dir(_C) if name.startswith(("_device_", "_sim_", "_current_", "_default_"))
+        things = (None, 0, -1, 2**70, 1.5, True, "npu", "npu:9", "x", b"x", [], {}, Odd(), s, event,
+                  torch.device("cpu"), torch.ones(1), torch.ones(1, device="npu"))
+        kinds = ("_device_", "_sim_", "_current_", "_default_")
+        called = [getattr(_C, name) for name in dir(_C) if name.startswith(kinds)
                   and name not in ("_sim_lose", "_sim_fail", "_sim_hold")]
         called += [npu.Stream, npu.Event, torch.Event, s.wait_event, s.wait_stream, s.record_event, event.record,
                    event.wait, event.elapsed_time, torch.ones(1).record_stream, torch.ones(1).pin_memory,

@@ -130,8 +130,8 @@ class Showing(unittest.TestCase):
 
     @unittest.skipIf(np is None, "numpy is not installed")
     def test_numpy(self):
-        text = (r"can't convert npu:0 device type tensor to numpy. Use Tensor.cpu\(\) to copy the tensor to host memory "
-                "first.")
+        text = (r"can't convert npu:0 device type tensor to numpy. Use Tensor.cpu\(\) to copy the tensor to host "
+                "memory first.")
         x = torch.ones(4, device="npu")
         with self.assertRaisesRegex(TypeError, text):
             x.numpy()
@@ -198,7 +198,8 @@ class Copies(unittest.TestCase):
         got["part"][0] = 9
         self.assertEqual(got["x"][2].item(), 9.0)
         for where, wanted in (("cpu", "cpu"), (torch.device("cpu"), "cpu"), ("npu:0", "npu:0"), ("cuda", "npu:0"),
-                              ({"npu:1": "npu:0"}, "npu:0"), (lambda storage, place: storage, "cpu")):
+                              ({"npu:1": "npu:0"}, "npu:0"), ({"cuda:1": "cpu"}, "cpu"),
+                              (lambda storage, place: storage, "cpu")):
             self.assertEqual(str(self.load(file, map_location=where)["x"].device), wanted)
         with self.assertRaisesRegex(RuntimeError, r"Attempting to deserialize object on NPU device 5 but "
                                                   r"torch\.npu\.device_count\(\) is 2"):
@@ -259,8 +260,9 @@ class Indexing(unittest.TestCase):
 
 class Modules(unittest.TestCase):
     def test_moves(self):
-        for move, wanted in ((lambda m: m.npu(), "npu:0"), (lambda m: m.cuda(1), "npu:1"), (lambda m: m.to("npu"), "npu:0"),
-                             (lambda m: m.to("npu:1", torch.float64, True), "npu:1"), (lambda m: m.cpu(), "cpu")):
+        for move, wanted in ((lambda m: m.npu(), "npu:0"), (lambda m: m.cuda(1), "npu:1"),
+                             (lambda m: m.to("npu"), "npu:0"), (lambda m: m.cpu(), "cpu"),
+                             (lambda m: m.to("npu:1", torch.float64, True), "npu:1")):
             model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).npu()
             weight = model[0].weight
             model(torch.randn(5, 3, device="npu")).sum().backward()
@@ -276,7 +278,8 @@ class Modules(unittest.TestCase):
 
     def test_optimizers(self):
         makers = {"sgd": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01),
-                  "adam": lambda p: torch.optim.Adam(p, 0.01, amsgrad=True), "adamw": lambda p: torch.optim.AdamW(p, 0.01),
+                  "adam": lambda p: torch.optim.Adam(p, 0.01, amsgrad=True),
+                  "adamw": lambda p: torch.optim.AdamW(p, 0.01),
                   "rmsprop": lambda p: torch.optim.RMSprop(p, 0.01, momentum=0.5, centered=True),
                   "adagrad": lambda p: torch.optim.Adagrad(p, 0.1)}
         start = torch.randn(20)

@@ -6,6 +6,7 @@ alone, so nothing but the order of work could make a difference.
 """
 import os
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -173,6 +174,29 @@ class Models(unittest.TestCase):
             ends.append([first.weight, first.bias, second.weight, second.bias, loss])
         for here, there in zip(*ends):
             self.assertTrue(same(here, there))
+
+    def test_threads(self):
+        """Four threads, each with a model, a device and a stream of its own."""
+        here = Training("cnn", "cpu")
+        wanted = here.losses()
+        trainings = [Training("cnn", f"npu:{i % 2}") for i in range(4)]
+        results = [None] * 4
+
+        def work(i):
+            npu.set_device(i % 2)
+            with npu.stream(npu.Stream()) if i > 1 else npu.device(None):
+                npu.current_stream().wait_stream(npu.default_stream())
+                results[i] = trainings[i].losses()
+                npu.current_stream().synchronize()
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(results, [wanted] * 4)
+        self.assertTrue(all(training.same_as(here) for training in trainings))
+        self.assertEqual(npu.current_device(), 0)
 
     def test_checkpoint(self):
         """Half the steps there, the rest here, through a state_dict."""

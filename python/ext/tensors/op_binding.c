@@ -81,6 +81,14 @@ static PyObject *write_out(const op_set *set, PyObject *result, PyObject *out)
                             "result type %s can't be cast to the desired output type %s",
                             type_word(from), type_word(to));
     }
+    /* Only what is made from nothing follows `out` to its device. */
+    if (mt_tensor_device(from) != mt_tensor_device(to) &&
+        (set->is_method || mt_tensor_device(from) != MT_CPU)) {
+        return PyErr_Format(PyExc_RuntimeError,
+                            "%U(): Expected out tensor to have device %s, but got %s instead",
+                            set->name, mt_device_name(mt_tensor_device(from)),
+                            mt_device_name(mt_tensor_device(to)));
+    }
     uint32_t n_dims = mt_tensor_n_dims(from);
     if (n_dims != mt_tensor_n_dims(to) ||
         memcmp(mt_tensor_sizes(from), mt_tensor_sizes(to), n_dims * sizeof(int64_t)) != 0) {

@@ -69,8 +69,7 @@ int sim_find_device(const char *what, uint32_t index, sim_device **out)
     return sim_check(*out);
 }
 
-/* Fails where this process has no device at all; one that is lost harms nobody else. */
-static int check_process(void)
+int sim_check_process(void)
 {
     uint32_t state = atomic_load(&sim.devices[0].state);
     return state == SIM_FORKED || state == SIM_ENDED ? fail_state(&sim.devices[0], state) : MT_OK;
@@ -129,7 +128,7 @@ static int host_allocate(void *context, size_t bytes, void **out)
 {
     (void)context;
     *out = NULL;
-    MT_TRY(check_process());
+    MT_TRY(sim_check_process());
     *out = mtb_aligned_take(bytes);
     return *out != NULL ? MT_OK
                         : sim_fail(MT_ENOMEM, "npu: %zu bytes of host memory were refused", bytes);
@@ -150,7 +149,7 @@ static int activity_start(void *context, const mt_activity_sink *sink)
     if (sink == NULL || sink->struct_size < sizeof *sink || sink->push == NULL) {
         return sim_fail(MT_EVALUE, "activity_start: the sink is not complete");
     }
-    MT_TRY(check_process());
+    MT_TRY(sim_check_process());
     atomic_store_explicit(&sim.sink, sink, memory_order_release); /* partner: tell() */
     return MT_OK;
 }
@@ -165,7 +164,7 @@ static int activity_flush(void *context, uint64_t timeout_ns)
 {
     (void)context;
     bool all = true;
-    MT_TRY(check_process());
+    MT_TRY(sim_check_process());
     uint64_t now_ns = sim_now_ns();
     uint64_t deadline_ns = timeout_ns < INT64_MAX - now_ns ? now_ns + timeout_ns : INT64_MAX;
     for (uint32_t i = 0; i < sim.n_devices; i++) {

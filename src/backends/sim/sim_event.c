@@ -178,7 +178,7 @@ int sim_event_synchronize(void *context, mt_backend_event *event)
     if (event == NULL) {
         return sim_fail(MT_EVALUE, "event_synchronize: the event is NULL");
     }
-    MT_TRY(sim_check(event->device));
+    MT_TRY(sim_check_process());
     uint32_t losses = atomic_load(&event->device->losses);
     sim_recording *recording = take_recording(event);
     if (recording != NULL) {

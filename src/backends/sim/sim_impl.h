@@ -138,6 +138,7 @@ struct mt_backend_stream {
     uint64_t released_to;              /* sim.lock; holds before this are over */
     _Atomic uint32_t gave_up;          /* holds; raised by the worker */
     bool closed;                       /* sim.lock; ends when it is empty */
+    bool parked;                       /* sim.lock; the process ends, the worker does nothing */
 
     /* who sleeps */
     alignas(64) _Atomic bool asleep; /* S3; the worker, until tail moves */
@@ -195,6 +196,8 @@ int sim_fail(int status, const char *format, ...) MT_PRINTF(2, 3);
 int sim_find_device(const char *what, uint32_t index, sim_device **out);
 /* Fails where it cannot be used. */
 int sim_check(const sim_device *device);
+/* Fails where this process has no device at all; one that is lost harms nobody else. */
+int sim_check_process(void);
 
 /* ---- sim_queue.c ---- */
 
@@ -210,7 +213,8 @@ uint64_t sim_commit(mt_backend_stream *stream, sim_command *command);
 void sim_cancel(mt_backend_stream *stream, sim_command *command);
 
 /* Waits until `done` is at least `target`, or until the clock says `deadline_ns` (0: for ever).
- * False: it was not. */
+ * False: it was not. At the end of the process it waits no longer than the worker works: whoever
+ * waits may hold locks that an atexit handler needs. */
 bool sim_await(mt_backend_stream *stream, uint64_t target, uint64_t deadline_ns);
 
 /* Waits for all of the device, or for what is recorded alone. */

@@ -133,6 +133,7 @@ static int copy_call(sim_device *device, const mt_kernel_call *call, char *paylo
                      mt_kernel_call *copy)
 {
     *copy = *call;
+    copy->struct_size = (uint32_t)sizeof *copy; /* what a longer one has behind stays behind */
     copy->scalars = (const mt_scalar *)(void *)payload;
     payload = copy_part(payload, call->scalars, call->n_scalars * sizeof(mt_scalar));
     mt_array *arrays = (mt_array *)(void *)payload;

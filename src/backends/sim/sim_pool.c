@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static uint64_t page_bytes(void)
@@ -32,6 +33,14 @@ static char *map(int file, uint64_t bytes, int access)
     return mapped;
 }
 
+void sim_pool_forget(sim_pool *pool)
+{
+    if (pool->file >= 0) {
+        (void)close(pool->file);
+        pool->file = -1; /* a child's child must not close what came after it */
+    }
+}
+
 void sim_pool_fini(sim_pool *pool)
 {
     if (pool->far != NULL) {
@@ -40,7 +49,7 @@ void sim_pool_fini(sim_pool *pool)
     if (pool->near != NULL) {
         (void)munmap(pool->near, pool->bytes);
     }
-    (void)close(pool->file);
+    sim_pool_forget(pool);
     mtb_free(pool->vacant.at);
     mtb_free(pool->used.at);
 }
@@ -48,6 +57,11 @@ void sim_pool_fini(sim_pool *pool)
 int sim_pool_init(sim_pool *pool, uint64_t bytes)
 {
     *pool = (sim_pool){.bytes = mtb_round_up(bytes, page_bytes())};
+    struct rlimit largest;
+    if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < pool->bytes) {
+        pool->file = -1;
+        return -EFBIG; /* making it larger than a process's files may be is a signal, no error */
+    }
     pool->file = memfd_create("mindtorch_sim", MFD_CLOEXEC);
     if (pool->file < 0) {
         return -errno;
@@ -66,11 +80,6 @@ int sim_pool_init(sim_pool *pool, uint64_t bytes)
     pool->vacant.count = 1;
     (void)pthread_mutex_init(&pool->lock, NULL);
     return 0;
-}
-
-void sim_pool_forget(sim_pool *pool)
-{
-    (void)close(pool->file);
 }
 
 /* ---- sorted extents ---- */

@@ -27,9 +27,11 @@ static void relax(void)
 
 /* The process ends: a worker stays here, so that it touches nothing that goes away. Holds the lock
  * for the last time. */
-static void park(void)
+static void park(mt_backend_stream *stream)
 {
     sim.n_parked++;
+    stream->parked = true;
+    (void)pthread_cond_broadcast(&stream->moved);
     (void)pthread_cond_broadcast(&sim.parked_more);
     for (;;) {
         static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
@@ -58,7 +60,7 @@ static bool next_command(mt_backend_stream *stream, uint64_t at)
     }
     atomic_store(&stream->asleep, false);
     if (atomic_load(&sim.ending)) {
-        park();
+        park(stream);
     }
     bool there = atomic_load(&stream->tail) > at;
     (void)pthread_mutex_unlock(&sim.lock);
@@ -93,9 +95,11 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* Signals are for the program's own threads; those of a fault of the worker's own are not held
+ * back, so that who reports crashes can. */
 static int start_thread(mt_backend_stream *stream)
 {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     sigset_t all;
     sigset_t before;
     pthread_t thread;
@@ -106,6 +110,9 @@ static int start_thread(mt_backend_stream *stream)
     }
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     (void)sigfillset(&all);
+    for (size_t i = 0; i < MT_COUNT(faults); i++) {
+        (void)sigdelset(&all, faults[i]);
+    }
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&thread, &attributes, work, stream);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -299,7 +306,7 @@ bool sim_await(mt_backend_stream *stream, uint64_t target, uint64_t deadline_ns)
         if (atomic_load_explicit(&stream->wake_at, memory_order_relaxed) > target) {
             atomic_store(&stream->wake_at, target); /* S3 */
         }
-        if (is_done(stream, target) || !in_time) {
+        if (is_done(stream, target) || stream->parked || !in_time) {
             break;
         }
         in_time = sleep_on(&stream->moved, deadline_ns);
@@ -460,7 +467,11 @@ int sim_stream_query(void *context, uint32_t device, mt_backend_stream *stream, 
 int sim_stream_synchronize(void *context, uint32_t device, mt_backend_stream *stream)
 {
     (void)context;
-    MT_TRY(sim_find_stream("stream_synchronize", device, stream, &stream));
+    MT_TRY(sim_check_process());
+    if (stream == NULL) {
+        MT_TRY(sim_find_stream("stream_synchronize", device, NULL, &stream));
+    }
+    /* A lost device is waited for too: its workers are done with the memory after that. */
     uint32_t losses = atomic_load(&stream->device->losses);
     (void)sim_await(stream, atomic_load(&stream->tail), 0);
     return sim_report(stream->device, losses);
@@ -469,8 +480,11 @@ int sim_stream_synchronize(void *context, uint32_t device, mt_backend_stream *st
 int sim_synchronize(void *context, uint32_t device)
 {
     (void)context;
-    sim_device *found;
-    MT_TRY(sim_find_device("synchronize", device, &found));
+    sim_device *found = &sim.devices[device < sim.n_devices ? device : 0];
+    MT_TRY(sim_check_process());
+    if (device >= sim.n_devices) {
+        return sim_find_device("synchronize", device, &found); /* says so */
+    }
     uint32_t losses = atomic_load(&found->losses);
     (void)sim_await_device(found, false, 0);
     return sim_report(found, losses);

@@ -383,12 +383,14 @@ static int capture(task *t, const mt_node *node, mt_tensor *const *grads)
 {
     for (size_t i = 0; i < t->job->n_captures; i++) {
         mt__capture *c = &t->job->captures[i];
-        if (c->edge.node == node) {
-            c->grad = mt_tensor_retain(grads[c->edge.output]);
-            if (mt__engine_streams_on(&t->streams)) {
-                MT_TRY(mt__engine_streams_give(&t->streams, c->grad));
-            }
+        if (c->edge.node != node) {
+            continue;
         }
+        c->grad = mt_tensor_retain(grads[c->edge.output]);
+        int status = mt__engine_streams_on(&t->streams)
+                         ? mt__engine_streams_give(&t->streams, c->grad)
+                         : MT_OK;
+        MT_TRY(status);
     }
     return MT_OK;
 }

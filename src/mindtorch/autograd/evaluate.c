@@ -48,11 +48,12 @@ MT_COLD int mt__refuse_version(const mt_tensor *saved, uint32_t expected, const 
     return mtb_fail(
         MT_ERUNTIME,
         "one of the variables needed for gradient computation has been modified by an "
-        "inplace operation: [torch.%sTensor %s]%s is at version %u; expected version %u "
+        "inplace operation: [torch.%s%sTensor %s]%s is at version %u; expected version %u "
         "instead. Hint: enable anomaly detection to find the operation that failed to "
         "compute its gradient",
-        mt__type_title((mt_dtype)saved->dtype), mt__shape_text(saved->sizes, saved->n_dims, shape),
-        origin, mt_tensor_version(saved), expected);
+        mt_tensor_device(saved) == MT_CPU ? "" : "npu.", mt__type_title((mt_dtype)saved->dtype),
+        mt__shape_text(saved->sizes, saved->n_dims, shape), origin, mt_tensor_version(saved),
+        expected);
 }
 
 static void drop_held(mt_value *value)

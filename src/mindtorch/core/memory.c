@@ -228,7 +228,7 @@ int mt__memory_take(mt_device device, uint64_t bytes, void **out, uint32_t *key)
         return refuse_early(device, bytes);
     }
 #endif
-    uint32_t found = mt__class_of(bytes + RED_ZONE);
+    uint32_t found = mt__class_of(bytes + RED_ZONE * (device == MT_CPU));
     mt__thread_cache *cache;
     if (MT_LIKELY(device == MT_CPU && found < MT_CACHE_CLASSES && (cache = mt__cache()) != NULL)) {
         mt__block_list *list = &cache->blocks[found];

@@ -7,6 +7,7 @@
 #include "support/trace_view.h"
 
 #include <mtprof/clock.h>
+#include <mtprof/profile.h>
 #include <mtprof/trace.h>
 
 #include <pthread.h>
@@ -341,8 +342,7 @@ static void slow_warning(void *user, mtprof_status status, const char *message)
     d->warnings++;
 }
 
-/* Records `launches` and stops. */
-static mtprof_health run_slow(slow_device *d, uint64_t wait_ns, int launches)
+static mtprof_source *add_slow(slow_device *d)
 {
     mtprof_source_ops ops = {.struct_size = sizeof ops,
                              .abi = MTPROF_SOURCE_ABI,
@@ -352,13 +352,20 @@ static mtprof_health run_slow(slow_device *d, uint64_t wait_ns, int launches)
                              .start = slow_start,
                              .stop = slow_stop,
                              .flush = slow_flush};
+    mtprof_source *source = NULL;
+    REQUIRE_OK(mtprof_source_register(&ops, &source));
+    return source;
+}
+
+/* Records `launches` and stops. */
+static mtprof_health run_slow(slow_device *d, uint64_t wait_ns, int launches)
+{
+    mtprof_source *source = add_slow(d);
     mtprof_config config = {.struct_size = sizeof config,
                             .device_wait_ns = wait_ns,
                             .on_warning = slow_warning,
                             .user = d};
-    mtprof_source *source = NULL;
     mtprof_session *s = NULL;
-    REQUIRE_OK(mtprof_source_register(&ops, &source));
     REQUIRE_OK(mtprof_session_start(&config, &s));
     for (int i = 0; i < launches; i++) {
         mtprof_token token = mtprof_begin(&launch_call);
@@ -402,6 +409,26 @@ TEST(a_device_that_is_done_is_asked_once_and_has_half_a_minute_by_default)
     CHECK_EQ_I64(d.warnings, 0);
     CHECK_EQ_U64(d.asked_ns, 30000000000u);
     CHECK_EQ_U64(h.unmatched, 0);
+}
+
+TEST(a_profile_is_as_patient_as_it_is_told_to_be)
+{
+    slow_device d = {.turns = 0};
+    mtprof_source *source = add_slow(&d);
+    mtprof_profile_config config = {.struct_size = sizeof config,
+                                    .activities = MTPROF_ACTIVITY_ALL,
+                                    .on_warning = slow_warning,
+                                    .user = &d,
+                                    .device_wait_ns = 5 * 1000 * 1000};
+    mtprof_profile *profile = NULL;
+    REQUIRE_OK(mtprof_profile_new(&config, &profile));
+    REQUIRE_OK(mtprof_profile_start(profile));
+    mtprof_end(mtprof_begin(&launch_call));
+    REQUIRE_OK(mtprof_profile_stop(profile));
+    CHECK_EQ_U64(d.asked_ns, 5 * 1000 * 1000);
+    CHECK_EQ_I64(d.warnings, 1);
+    REQUIRE_OK(mtprof_profile_free(profile));
+    mtprof_source_unregister(source);
 }
 
 /* ---- at the same time ------------------------------------------------------------------------ */
