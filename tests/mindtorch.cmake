@@ -2,6 +2,17 @@
 #
 # Tests of libmindtorch and its kernels: mt_torch_test(test_x unit/path/test_x.c [SHARED] ...).
 
+# Tests on the simulated accelerator, opened from where it was built:
+# mt_sim_test(test_x unit/path/test_x.c [TIMEOUT s] [SOURCES support/x.c ...]).
+function(mt_sim_test name source)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "SOURCES")
+  mt_no_leftovers(mt_sim_test ${name} "${arg_UNPARSED_ARGUMENTS}")
+  mt_torch_test(${name} ${source} TIMEOUT ${arg_TIMEOUT})
+  target_sources(${name} PRIVATE ${arg_SOURCES})
+  target_compile_definitions(${name} PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
+  add_dependencies(${name} mindtorch_sim)
+endfunction()
+
 # ---- core ----
 mt_torch_test(test_backends unit/mindtorch/core/test_backends.c)
 mt_torch_test(test_dtype unit/mindtorch/core/test_dtype.c)
@@ -15,12 +26,7 @@ foreach(name IN ITEMS test_device_memory test_pinned)
   mt_torch_test(${name} unit/mindtorch/core/${name}.c)
   target_sources(${name} PRIVATE support/held_backend.c)
 endforeach()
-if(TARGET mindtorch_sim)
-  mt_torch_test(test_device_memory_sim unit/mindtorch/core/test_device_memory_sim.c)
-  add_dependencies(test_device_memory_sim mindtorch_sim)
-  target_compile_definitions(test_device_memory_sim
-                             PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
-endif()
+mt_sim_test(test_device_memory_sim unit/mindtorch/core/test_device_memory_sim.c)
 
 # ---- dispatch ----
 foreach(name IN ITEMS test_op_trace test_schema test_user_ops)
@@ -75,31 +81,10 @@ mt_torch_test(test_mixed_devices unit/mindtorch/ops/test_mixed_devices.c)
 target_sources(test_mixed_devices PRIVATE support/far_backend.c)
 
 # ---- the simulated accelerator, end to end ----
-if(TARGET mindtorch_sim)
-  foreach(name IN ITEMS test_sim_launches)
-    mt_torch_test(${name} unit/mindtorch/${name}.c TIMEOUT 120)
-    add_dependencies(${name} mindtorch_sim)
-    target_compile_definitions(${name} PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
-  endforeach()
-endif()
-
-# ---- training and backward on the simulated accelerator ----
-if(TARGET mindtorch_sim)
-  mt_torch_test(test_sim_training unit/mindtorch/test_sim_training.c)
-  target_sources(test_sim_training PRIVATE support/small_models.c)
-  mt_torch_test(test_backward_streams unit/mindtorch/autograd/test_backward_streams.c)
-  foreach(name IN ITEMS test_sim_training test_backward_streams)
-    add_dependencies(${name} mindtorch_sim)
-    target_compile_definitions(${name} PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
-  endforeach()
-endif()
-
-# ---- profiles of the simulated accelerator ----
-if(TARGET mindtorch_sim)
-  mt_torch_test(test_sim_profile unit/mindtorch/test_sim_profile.c)
-  add_dependencies(test_sim_profile mindtorch_sim)
-  target_compile_definitions(test_sim_profile PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
-endif()
+mt_sim_test(test_sim_launches unit/mindtorch/test_sim_launches.c TIMEOUT 120)
+mt_sim_test(test_sim_profile unit/mindtorch/test_sim_profile.c)
+mt_sim_test(test_sim_training unit/mindtorch/test_sim_training.c SOURCES support/small_models.c)
+mt_sim_test(test_backward_streams unit/mindtorch/autograd/test_backward_streams.c)
 
 # ---- the op table, row by row ----
 if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
@@ -121,12 +106,10 @@ if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   target_link_libraries(far_backend PRIVATE mindtorch Threads::Threads ${CMAKE_DL_LIBS} m)
   mt_test_script(test_ops_far ${run_ops} --device npu:0 --backend $<TARGET_FILE:far_backend>
                  --share 3)
-  if(TARGET mindtorch_sim) # every case; it is looked for beside libmindtorch
-    foreach(part IN ITEMS 1 2)
-      mt_test_script(test_ops_sim_${part} ${run_ops} --device npu:0 --backend sim --part ${part}/2
-                     TIMEOUT 300)
-    endforeach()
-  endif()
+  foreach(part IN ITEMS 1 2) # every case; the backend is looked for beside libmindtorch
+    mt_test_script(test_ops_sim_${part} ${run_ops} --device npu:0 --backend sim --part ${part}/2
+                   TIMEOUT 300)
+  endforeach()
 endif()
 
 # ---- conformance: what any backend must do ----
@@ -146,11 +129,9 @@ mt_test_script(test_conformance_broken ${conformance} $<TARGET_FILE:broken_backe
 if(TARGET far_backend)
   mt_test_script(test_conformance_far ${conformance} $<TARGET_FILE:far_backend>)
 endif()
-if(TARGET mindtorch_sim)
-  mt_test_script(
-    test_conformance_sim ${CMAKE_COMMAND} -E env MINDTORCH_NPU_SIM_DEVICES=2
-    MINDTORCH_NPU_SIM_MEMORY=96M ${conformance} $<TARGET_FILE:mindtorch_sim>)
-endif()
+mt_test_script(
+  test_conformance_sim ${CMAKE_COMMAND} -E env MINDTORCH_NPU_SIM_DEVICES=2
+  MINDTORCH_NPU_SIM_MEMORY=96M ${conformance} $<TARGET_FILE:mindtorch_sim>)
 if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   mt_test_script(test_conformance ${MT_PYTHON}
                  ${CMAKE_CURRENT_SOURCE_DIR}/conformance/test_conformance.py
@@ -160,12 +141,15 @@ endif()
 # ---- sim: the simulated accelerator as its bare table ----
 foreach(name IN ITEMS test_sim_activity test_sim_failures test_sim_memory test_sim_streams
                       test_sim_work)
-  mt_torch_test(${name} unit/backends/sim/${name}.c)
-  target_sources(${name} PRIVATE support/sim_table.c)
-  target_compile_definitions(${name} PRIVATE MT_SIM_FILE="$<TARGET_FILE:mindtorch_sim>")
-  add_dependencies(${name} mindtorch_sim)
+  mt_sim_test(${name} unit/backends/sim/${name}.c SOURCES support/sim_table.c)
 endforeach()
 if(NOT MT_SANITIZE)
   mt_test_script(test_abi_sim ${MT_PYTHON} ${PROJECT_SOURCE_DIR}/tools/check_abi.py
                  $<TARGET_FILE:mindtorch_sim>)
 endif()
+
+# ---- the simulated accelerator under stress: threads, forks, exits, refused memory ----
+mt_sim_test(test_device_stress stress/test_device_stress.c TIMEOUT 120)
+mt_torch_test(test_device_no_memory fault/test_device_no_memory.c)
+list(TRANSFORM MT_SIM_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE linked_sim)
+target_sources(test_device_no_memory PRIVATE ${linked_sim}) # linked in: its requests count too

@@ -4,13 +4,14 @@
 
     tensorboard_compare.py FOLDER MTPROF
 
-FOLDER has rank0.mtt and rank1.mtt (make_peer_trace). The plugin runs without TensorBoard's server:
-its pages are asked for as the browser would. Nothing may be warned of.
+FOLDER has rank0.mtt and rank1.mtt (make_peer_trace), and npu.mtt, a real run on the simulated accelerator
+(make_npu_trace.py). The plugin runs without TensorBoard's server: its pages are asked for as the browser would.
+Nothing may be warned of.
 
 The last plugin that was published (0.4.3) is older than today's traces, torch's own as well:
-  - it does not know the category cuda_runtime, only runtime, so no op has kernels;
+  - it does not know the categories cuda_runtime and privateuse1_runtime, only runtime, so no op has kernels;
   - it takes steps on the device's tracks (gpu_user_annotation) for further steps.
-So there are two runs: the files as they are, of which the views that do not need this are compared;
+So there are two runs of each: the files as they are, of which the views that do not need this are compared;
 and a copy with these two things as the plugin knows them, of which everything is compared.
 """
 import gzip
@@ -26,8 +27,12 @@ import time
 import types
 from pathlib import Path
 
+from alike import alike
+
 WORKERS = ("peerhost_100", "peerhost_101")
+NPU, NPU_WORKER = 2, "npuhost_102"  # its place beside the two ranks
 LOAD_S = 60
+CLOSE_US = 0.01  # real times are no whole microseconds; the plugin adds them as floating-point numbers
 
 
 # ---- the plugin ------------------------------------------------------------------------------
@@ -94,7 +99,7 @@ def as_plugin_knows(source, target):
     events = [e for e in document["traceEvents"] if not (
         e.get("cat") == "gpu_user_annotation" and e["name"].startswith("ProfilerStep#"))]
     for e in events:
-        if e.get("cat") == "cuda_runtime":
+        if e.get("cat") in ("cuda_runtime", "privateuse1_runtime"):
             e["cat"] = "runtime"
     document["traceEvents"] = events
     with gzip.open(target, "wt") as file:
@@ -104,33 +109,35 @@ def as_plugin_knows(source, target):
 class Suite:
     def __init__(self, folder, command):
         self.passed = self.failed = 0
-        self.ours = [Ours(command, folder / ("rank%d.mtt" % rank)) for rank in (0, 1)]
-        self.folder = folder / "tensorboard"
-        for run in ("plain", "renamed"):
-            (self.folder / run).mkdir(parents=True, exist_ok=True)
-        for rank, worker in enumerate(WORKERS):
+        self.folder, self.ours, self.workers = folder / "tensorboard", [], WORKERS + (NPU_WORKER,)
+        for rank, worker in enumerate(self.workers):
+            trace = folder / ("npu.mtt" if rank == NPU else "rank%d.mtt" % rank)
+            self.ours.append(Ours(command, trace))
             name = "%s.176732304500000000%d.pt.trace.json.gz" % (worker, rank)
-            subprocess.run([command, "export", "-q", "-o", str(self.folder / "plain" / name), "chrome",
-                            str(folder / ("rank%d.mtt" % rank))], check=True, timeout=120)
-            as_plugin_knows(self.folder / "plain" / name, self.folder / "renamed" / name)
+            plain, renamed = (self.folder / ("npu_" + run if rank == NPU else run) for run in ("plain", "renamed"))
+            for run in (plain, renamed):
+                run.mkdir(parents=True, exist_ok=True)
+            subprocess.run([command, "export", "-q", "-o", str(plain / name), "chrome", str(trace)], check=True,
+                           timeout=120)
+            as_plugin_knows(plain / name, renamed / name)
         self.plugin = Plugin(self.folder)
-        self.plugin.wait(2)
+        self.plugin.wait(4)
 
     def equal(self, what, theirs, ours):
-        if theirs == ours and ours not in (None, [], {}):
+        if alike(theirs, ours, CLOSE_US) and ours not in (None, [], {}):
             self.passed += 1
         else:
             self.failed += 1
             print("FAILED %s: the plugin has %s, mtprof has %s" % (what, theirs, ours))
 
     def page(self, page, run, rank, **more):
-        return self.plugin.get(page, run=run, worker=WORKERS[rank], span="1", **more)
+        return self.plugin.get(page, run=run, worker=self.workers[rank], span="1", **more)
 
-    def views(self, run, wanted):
+    def views(self, run, wanted, workers=WORKERS):
         found = self.plugin.get("/views", run=run)
         self.equal("views of " + run, [view for view in wanted if view in found], wanted)
         for view in ("Overview", "Operator", "Kernel", "Memory", "Trace"):
-            self.equal("workers of " + view, self.plugin.get("/workers", run=run, view=view), list(WORKERS))
+            self.equal("workers of " + view, self.plugin.get("/workers", run=run, view=view), list(workers))
 
     def kernel_pie(self, run, rank):
         rows = self.page("/kernel", run, rank, group_by="Kernel")["total"]["rows"]
@@ -144,22 +151,22 @@ class Suite:
                    {r["key"]: [r["count"]] + [r[ours] / 1000 for _, ours in fields]
                     for r in self.ours[rank].ops()})
 
-    def memory(self, run, rank):
-        rows = self.page("/memory", run, rank)["rows"]["CPU"]
-        self.equal("memory of %s %d" % (run, rank), {r[0]: r[1:4] for r in rows},
-                   {r["key"]: [r["count"], r["cpu_memory_usage"] / 1024, r["self_cpu_memory_usage"] / 1024]
-                    for r in self.ours[rank].ops() if r["cpu_memory_usage"] != 0})
+    def memory(self, run, rank, device="CPU", usage="cpu_memory_usage"):
+        rows = self.page("/memory", run, rank)["rows"][device]
+        self.equal("memory of %s %d, %s" % (run, rank, device), {r[0]: r[1:4] for r in rows},
+                   {r["key"]: [r["count"], r[usage] / 1024, r["self_" + usage] / 1024]
+                    for r in self.ours[rank].ops() if r[usage] != 0})
 
-    def steps(self, rank):
+    def steps(self, run, rank):
         """Steps with their length (told in the tooltip), copies and sets."""
         found = {}
-        for row in self.page("/overview", "renamed", rank)["steps"]["rows"]:
+        for row in self.page("/overview", run, rank)["steps"]["rows"]:
             total = float(re.search(r"Total: ([\d.]+)us", row[2])[1])
             found[row[0]] = [total, float(row[3]), float(row[5])]
         self.equal("steps of %d" % rank, found, self.ours[rank].steps())
 
-    def kernel_table(self, rank):
-        table = self.page("/kernel/table", "renamed", rank, group_by="KernelNameAndOpName")["data"]
+    def kernel_table(self, run, rank, registers=None):
+        table = self.page("/kernel/table", run, rank, group_by="KernelNameAndOpName")["data"]
         columns = [c["name"] for c in table["columns"]]
         sums = {}
         for row in table["rows"]:
@@ -169,8 +176,9 @@ class Suite:
             of[1] += row["Total Duration (us)"]
             of[2] = max(of[2], row["Max Duration (us)"])
             of[3] = min(of[3], row["Min Duration (us)"])
-            self.equal("registers of " + row["Name"], [row["Register Per Thread"], row["Mean Blocks Per SM"],
-                                                       row["Mean Est. Achieved Occupancy (%)"]], ["32", 1.5, 40.0])
+            if registers:
+                self.equal("registers of " + row["Name"], [row["Register Per Thread"], row["Mean Blocks Per SM"],
+                                                           row["Mean Est. Achieved Occupancy (%)"]], registers)
         self.equal("kernel table of %d" % rank, sums,
                    {r["key"]: [r["count"], r["self_device_time_total_ns"] / 1000, r["max_ns"] / 1000,
                                r["min_ns"] / 1000] for r in self.ours[rank].kernels()})
@@ -203,9 +211,18 @@ class Suite:
             self.kernel_pie("renamed", rank)
             self.operators("renamed", rank, host + device)
             self.memory("renamed", rank)
-            self.steps(rank)
-            self.kernel_table(rank)
+            self.steps("renamed", rank)
+            self.kernel_table("renamed", rank, ["32", 1.5, 40.0])
         self.distributed()
+        self.views("npu_plain", ["Overview", "Operator", "Kernel", "Trace", "Memory"], [NPU_WORKER])
+        self.operators("npu_plain", NPU, host)
+        self.operators("npu_renamed", NPU, host + device)
+        for run in ("npu_plain", "npu_renamed"):
+            self.kernel_pie(run, NPU)
+            self.memory(run, NPU)
+            self.memory(run, NPU, "GPU0", "device_memory_usage")
+        self.steps("npu_renamed", NPU)
+        self.kernel_table("npu_renamed", NPU)
 
 
 def main(folder, command):

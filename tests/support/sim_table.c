@@ -100,16 +100,11 @@ static int launch(mt_backend_stream *stream, mt_kernel_call *call)
     return npu->kernels[call->kernel](npu->context, stream, call);
 }
 
-static mt_scalar real(double value)
-{
-    return (mt_scalar){.kind = MT_KIND_REAL, .of.real = value};
-}
-
 int npu_add(mt_backend_stream *stream, void *out, void *a, void *b, int64_t n, uint64_t correlation)
 {
     static const int64_t stride = 1;
     const int64_t form = 0;
-    const mt_scalar scalars[] = {real(0.0), real(1.0)};
+    const mt_scalar scalars[] = {mt_real(0.0), mt_real(1.0)};
     void *const data[] = {out, a, b};
     mt_array arrays[3];
     for (int i = 0; i < 3; i++) {
@@ -133,7 +128,7 @@ int npu_add(mt_backend_stream *stream, void *out, void *a, void *b, int64_t n, u
 int npu_fill(mt_backend_stream *stream, void *data, int64_t n, float value, uint64_t correlation)
 {
     static const int64_t stride = 1;
-    const mt_scalar scalar = real((double)value);
+    const mt_scalar scalar = mt_real((double)value);
     const mt_array array = {data, &n, &stride, 1, MT_DTYPE_F32};
     mt_kernel_call call = {.kernel = MT_KERNEL_FILL,
                            .n_tensors = 1,

@@ -288,16 +288,50 @@ const sm_kind sm_gpt = {"gpt", gpt_make, gpt_loss};
 
 /* ---- training ---- */
 
+static int make_optimizer(sm_model *m, mt_optimizer_kind kind, double lr)
+{
+    mt_optimizer_options options;
+    mt_optimizer_defaults(kind, &options);
+    options.lr = lr;
+    return mt_optimizer_new(&options, m->parameters, m->n_parameters, &m->optimizer);
+}
+
 int sm_open(sm_model *m, const sm_kind *kind, mt_optimizer_kind optimizer, double lr)
 {
     memset(m, 0, sizeof(*m));
     m->kind = kind;
     mt_manual_seed(42);
     TRY(kind->make(m));
-    mt_optimizer_options options;
-    mt_optimizer_defaults(optimizer, &options);
-    options.lr = lr;
-    return mt_optimizer_new(&options, m->parameters, m->n_parameters, &m->optimizer);
+    return make_optimizer(m, optimizer, lr);
+}
+
+static int move(mt_tensor **place, mt_device device, bool parameter)
+{
+    mt_tensor *moved;
+    if (*place == NULL) {
+        return MT_OK;
+    }
+    bool before = mt_set_grad_enabled(false);
+    int status = mt_to_with(*place, MT_DTYPE_NONE, device, false, false, &moved);
+    (void)mt_set_grad_enabled(before);
+    TRY(status);
+    mt_tensor_release(*place);
+    *place = moved;
+    return parameter ? mt_tensor_set_requires_grad(moved, true) : MT_OK;
+}
+
+int sm_move(sm_model *m, mt_device device, mt_optimizer_kind optimizer, double lr)
+{
+    for (size_t i = 0; i < m->n_parameters; i++) {
+        TRY(move(&m->parameters[i], device, true));
+    }
+    TRY(move(&m->buffers[0], device, false));
+    TRY(move(&m->buffers[1], device, false));
+    TRY(move(&m->inputs, device, false));
+    TRY(move(&m->targets, device, false));
+    mt_optimizer_free(m->optimizer);
+    m->optimizer = NULL;
+    return make_optimizer(m, optimizer, lr);
 }
 
 void sm_close(sm_model *m)

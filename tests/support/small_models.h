@@ -42,6 +42,10 @@ extern const sm_kind sm_mlp, sm_cnn, sm_gpt;
 int sm_open(sm_model *model, const sm_kind *kind, mt_optimizer_kind optimizer, double lr);
 void sm_close(sm_model *model);
 
+/* Moves a new model to an accelerator; parameters stay leaves that want gradients, and the
+ * optimizer is made anew, as by sm_open(). */
+int sm_move(sm_model *model, mt_device device, mt_optimizer_kind optimizer, double lr);
+
 /* Takes gradients away, then forward, backward, step. *loss is the loss before the step. Whatever
  * the status, nothing temporary is left. */
 int sm_step(sm_model *model, double *loss);

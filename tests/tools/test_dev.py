@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-COMMANDS = "demo test bench lint fmt asan tsan fuzz peers python setup help".split()
+COMMANDS = "demo test bench lint fmt asan tsan fuzz peers conformance python setup help".split()
 
 
 def dev(*arguments, folder=SOURCE, **environment):

@@ -91,6 +91,12 @@ mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool cop
     return out;
 }
 
+mt_tensor *data_near(mt_tensor *tensor)
+{
+    return mt_tensor_device(tensor) == MT_CPU ? tensor
+                                              : data_to(tensor, MT_DTYPE_NONE, MT_CPU, false);
+}
+
 int data_add_methods(PyMethodDef *methods)
 {
     for (PyMethodDef *method = methods; method->ml_name != NULL; method++) {

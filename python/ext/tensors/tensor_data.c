@@ -223,7 +223,10 @@ static PyObject *tolist_method(PyObject *self, PyObject *unused)
     if (held == NULL) {
         return NULL;
     }
-    tensor = held;
+    tensor = data_near(held);
+    if (tensor == NULL) {
+        return NULL;
+    }
     listing l = {
         .sizes = mt_tensor_sizes(tensor),
         .n_dims = mt_tensor_n_dims(tensor),
@@ -255,13 +258,15 @@ static PyObject *tensor_bytes(PyObject *module, PyObject *object)
         return PyErr_Format(PyExc_TypeError, "_tensor_bytes(): expected Tensor, not %.100s",
                             Py_TYPE(object)->tp_name);
     }
-    mt_tensor *tensor = tensor_of(object);
+    mt_tensor *tensor = data_near(mt_tensor_retain(tensor_of(object)));
     size_t size = 0;
-    if (data_bytes(tensor, &size) != 0) {
+    if (tensor == NULL || data_bytes(tensor, &size) != 0) {
+        mt_tensor_release(tensor);
         return NULL;
     }
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (bytes == NULL) {
+        mt_tensor_release(tensor);
         return NULL;
     }
     char *place = PyBytes_AS_STRING(bytes);
@@ -269,6 +274,7 @@ static PyObject *tensor_bytes(PyObject *module, PyObject *object)
     tensors_release_gil(&pause);
     int status = mt_tensor_read(tensor, place, size);
     tensors_take_gil(&pause);
+    mt_tensor_release(tensor);
     if (status != MT_OK) {
         Py_DECREF(bytes);
         return tensors_raise(status);

@@ -53,6 +53,10 @@ PyObject *data_aligned_array(PyObject *array);
 /* to(), releasing its argument. NONE: as it is. NULL: exception. */
 mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool copy);
 
+/* The tensor, or what to() gives on the host, so that a profile has an op for the copy; releases
+ * its argument. NULL: exception. */
+mt_tensor *data_near(mt_tensor *tensor);
+
 /* PyArg_ParseTupleAndKeywords() wants its names without const, though it only reads them. */
 #define DATA_KEYWORDS(names) ((char **)(uintptr_t)(names))
 

@@ -468,8 +468,11 @@ int sim_stream_synchronize(void *context, uint32_t device, mt_backend_stream *st
 {
     (void)context;
     MT_TRY(sim_check_process());
+    if (stream == NULL && device < sim.n_devices) {
+        stream = atomic_load_explicit(&sim.devices[device].default_stream, memory_order_acquire);
+    }
     if (stream == NULL) {
-        MT_TRY(sim_find_stream("stream_synchronize", device, NULL, &stream));
+        return sim_find_stream("stream_synchronize", device, NULL, &stream); /* nothing is on it */
     }
     /* A lost device is waited for too: its workers are done with the memory after that. */
     uint32_t losses = atomic_load(&stream->device->losses);

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/shared_object.h"
 #include "mindtorch/core/backends.h"
+#include "mindtorch/core/thread_cache.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -19,6 +20,15 @@ enum {
 
 static pthread_once_t look_once = PTHREAD_ONCE_INIT;
 static char trouble[MTB_MESSAGE_BYTES]; /* written under look_once */
+
+/* One thread opens and registers at a time. No mtb_lock: the profiler records nothing from a thread
+ * that holds one, and registering tells it of a source. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+void mt__backend_load_after_fork(void)
+{
+    (void)pthread_mutex_init(&loading, NULL); /* its holder is not there */
+}
 
 /* ---- what a shared object is offered ---- */
 
@@ -69,7 +79,8 @@ static void *find(const char *name)
     return handle != NULL ? handle : open_in(NULL, name);
 }
 
-int mt_backend_load(const char *name)
+/* Under `loading`. */
+static int load(const char *name)
 {
     static mt_backend_host host = {
         .struct_size = sizeof host,
@@ -80,9 +91,6 @@ int mt_backend_load(const char *name)
     };
     mt_backend_open_fn *open = NULL;
     const mt_backend *backend = NULL;
-    if (name == NULL || name[0] == '\0') {
-        return mtb_fail(MT_EVALUE, "backend_load: no name is given");
-    }
     void *handle = find(name);
     if (handle == NULL) {
         const char *why = dlerror();
@@ -96,6 +104,18 @@ int mt_backend_load(const char *name)
     host.cpu = mt__cpu_backend();
     MT_TRY(open(&host, &backend));
     return mt_backend_register(MT_DEVICE_TYPE_NPU, backend);
+}
+
+int mt_backend_load(const char *name)
+{
+    if (name == NULL || name[0] == '\0') {
+        return mtb_fail(MT_EVALUE, "backend_load: no name is given");
+    }
+    mt__watch_forks();
+    (void)pthread_mutex_lock(&loading);
+    int status = load(name);
+    (void)pthread_mutex_unlock(&loading);
+    return status;
 }
 
 /* ---- what the environment asks for ---- */

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "mindtorch/core/device_failure.h"
+#include "mindtorch/core/thread_cache.h"
 #include "mindtorch/trace/device_trace.h"
 
 #include <stdatomic.h>
@@ -121,6 +122,7 @@ static int check_backend(const mt_backend *backend)
 int mt_backend_register(mt_device_type type, const mt_backend *backend)
 {
     MT_TRY(check_backend(backend));
+    mt__watch_forks();
     if (type == MT_DEVICE_TYPE_CPU) {
         return mtb_fail(MT_ERUNTIME, "backend_register: cpu is served already");
     }
@@ -167,13 +169,15 @@ int mt__device_check(const char *op, mt_device device)
     uint32_t count = device > 0 ? mt_device_count(mt__device_type(device)) : 0;
     if (device < MT_NPU || count == 0) {
         const char *trouble = mt__backend_trouble();
-        return mtb_fail(MT_ERUNTIME, "%s: device %s is not available: %s", op,
-                        mt_device_name(device),
-                        trouble[0] != '\0' ? trouble : "no backend serves it");
+        return mtb_fail(
+            MT_ERUNTIME, "%s: device %s is not available: %s", op, mt_device_name(device),
+            trouble[0] != '\0'
+                ? trouble
+                : "no backend serves it (MINDTORCH_NPU=sim asks for the simulated one)");
     }
     if (mt__device_index(device) >= count) {
-        return mtb_fail(MT_ERUNTIME, "%s: device %s is not available: there are %u of its type", op,
-                        mt_device_name(device), count);
+        return mtb_fail(MT_ERUNTIME, "%s: device %s is not available: there %s %u of its type", op,
+                        mt_device_name(device), count == 1 ? "is" : "are", count);
     }
     return MT_OK;
 }

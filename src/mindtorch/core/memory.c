@@ -56,6 +56,16 @@ static MT_NOINLINE mt__device_memory *accelerator_memory(mt_device device)
     return memory;
 }
 
+void mt__memory_after_fork(void)
+{
+    for (size_t i = 0; i < MT_COUNT(accelerators); i++) {
+        mt__device_memory *memory = atomic_load_explicit(&accelerators[i], memory_order_relaxed);
+        for (uint32_t stream = 0; memory != NULL && stream < MT_STREAMS; stream++) {
+            atomic_store_explicit(&memory->streams[stream], NULL, memory_order_relaxed);
+        }
+    }
+}
+
 /* NULL: memory for our own tables was refused. */
 MT_INLINE mt__device_memory *memory_of(mt_device device)
 {
@@ -290,10 +300,15 @@ void mt__memory_give_used(mt_device device, void *memory, uint64_t bytes, uint32
                           mt__uses *uses)
 {
     mt__device_memory *owner = memory_of(device);
-    mt__uses_mark_all(uses, device, mt__key_stream(key));
+    bool dropped = mt__forked; /* H4: `uses` may be half made then */
+    if (!dropped) {
+        mt__uses_mark_all(uses, device, mt__key_stream(key));
+    }
     note_given(device, owner, memory, bytes);
     atomic_fetch_add_explicit(&owner->releases, 1, memory_order_relaxed);
-    mt__lists_give_used(owner, key, memory, uses);
+    if (!dropped) {
+        mt__lists_give_used(owner, key, memory, uses);
+    }
 }
 
 bool mt__memory_is_of(mt_device device, uint32_t key, const mt_stream *stream)
@@ -314,7 +329,8 @@ int mt_device_empty_cache(mt_device device)
     if (memory == NULL) {
         return MT_OK; /* nothing was ever taken */
     }
-    MT_TRY(mt__lists_empty(device, memory));
+    uint64_t given_back;
+    MT_TRY(mt__lists_empty(device, memory, &given_back));
     return mt__failure_take(device, MT_OK);
 }
 

@@ -11,8 +11,9 @@
  *    whose work nobody has waited for. A backend's own threads never take our locks.
  * L3 A block in a list was last used on the stream of its list, or that use is over: who takes it
  *    there need not wait. Blocks that other streams use stay in `waiting` until those have passed.
- * L4 The child of a fork() asks the backend before it takes a block of an accelerator: what the
- *    lists hold is the parent's.
+ * L4 The child of a fork() has none of its parent's blocks of accelerators (thread_cache.h, H4):
+ *    its lists begin empty, and what is given to them is dropped. A backend that works in a child
+ *    all the same gives it new segments.
  */
 #include "mindtorch/core/memory_lists.h"
 
@@ -25,14 +26,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-static bool forked; /* this process is the child of one that had the library; written in the child
-                       before it has threads */
-
-void mt__lists_after_fork(void)
-{
-    forked = true;
-}
 
 /* ---- lists ---- */
 
@@ -84,6 +77,10 @@ static void collect(mt__common_list *list, bool wait)
 
 /* ---- segments ---- */
 
+enum {
+    TRIES = 8 /* to get memory that was made free */
+};
+
 /* Blocks that are cut from one segment of a class. */
 static size_t blocks_per_segment(mt_device device, uint32_t block_class)
 {
@@ -132,19 +129,24 @@ static bool add_segment(mt__device_memory *memory, mt__common_list *list, size_t
     return true;
 }
 
-/* M3: asks the backend, empties the caches if it refuses, and asks once more. */
+/* M3: asks the backend, empties the caches if it refuses, and asks again; other threads may be
+ * faster in taking what that made free, so it goes on as long as there is something to give back.
+ */
 static int ask_backend(mt_device device, mt__device_memory *memory, const mt_backend *backend,
                        size_t bytes, void **from)
 {
     uint32_t index = mt__device_index(device);
     int status = backend->allocate(backend->context, index, bytes, from);
-    if (status == MT_ENOMEM) {
-        MT_TRY(mt__lists_empty(device, memory));
+    for (int i = 0; status == MT_ENOMEM && i < TRIES; i++) {
+        uint64_t given_back;
+        MT_TRY(mt__lists_empty(device, memory, &given_back));
+        if (i != 0 && given_back == 0) {
+            break;
+        }
         *from = NULL;
         status = backend->allocate(backend->context, index, bytes, from);
-        status = status == MT_ENOMEM ? MT_EOOM : status;
     }
-    return status;
+    return status == MT_ENOMEM ? MT_EOOM : status;
 }
 
 /* A segment's blocks wait in the common list after it. */
@@ -180,9 +182,6 @@ int mt__lists_take(mt_device device, mt__device_memory *memory, uint32_t key, ui
     if (MT_UNLIKELY(list == NULL)) {
         return MT_ENOMEM;
     }
-    if (MT_UNLIKELY(forked && device != MT_CPU)) { /* L4 */
-        MT_TRY(new_segment(device, memory, list, mt__key_class(key)));
-    }
     for (;;) {
         mtb_lock_acquire(memory->lock);
         if (list->count == 0 && list->waiting != NULL) {
@@ -202,8 +201,17 @@ int mt__lists_take(mt_device device, mt__device_memory *memory, uint32_t key, ui
     }
 }
 
+/* L4 */
+static bool is_dropped(const mt__device_memory *memory)
+{
+    return mt__forked && memory->lock == &mt__device_memory_lock;
+}
+
 void mt__lists_give(mt__device_memory *memory, uint32_t key, void *const *blocks, uint32_t count)
 {
+    if (MT_UNLIKELY(is_dropped(memory))) {
+        return;
+    }
     mt__common_list *list = list_of(memory, key); /* it is there: the blocks came from it */
     mtb_lock_acquire(memory->lock);
     MT_ASSERT(list->count + count <= list->capacity); /* L1 */
@@ -244,21 +252,22 @@ typedef struct emptying {
     mt_device device;
     const mt_backend *backend;
     mt__device_memory *memory;
+    uint64_t given_back; /* bytes */
 } emptying;
 
-static void release_segment(const emptying *job, void *from, size_t bytes)
+static void release_segment(emptying *job, void *from, size_t bytes)
 {
     if (job->device == MT_CPU) {
         UNPOISON(from, bytes);
     }
     job->backend->release(job->backend->context, mt__device_index(job->device), from, bytes);
     atomic_fetch_sub_explicit(&job->memory->reserved_bytes, bytes, memory_order_relaxed);
+    job->given_back += bytes;
 }
 
 /* Releases the segments of a class of which every block is in the list. Both are put in order
  * first, so that one walk finds the blocks of each. */
-static void empty_shared(const emptying *job, mt__common_list *list, size_t size,
-                         size_t per_segment)
+static void empty_shared(emptying *job, mt__common_list *list, size_t size, size_t per_segment)
 {
     qsort(list->blocks, list->count, sizeof *list->blocks, compare_blocks);
     qsort(list->segments, list->n_segments, sizeof *list->segments, compare_segments);
@@ -286,7 +295,7 @@ static void empty_shared(const emptying *job, mt__common_list *list, size_t size
     list->count = kept_blocks;
 }
 
-static void empty_list(const emptying *job, mt__common_list *list, uint32_t block_class)
+static void empty_list(emptying *job, mt__common_list *list, uint32_t block_class)
 {
     size_t size = (size_t)mt__class_bytes(block_class);
     size_t per_segment = blocks_per_segment(job->device, block_class);
@@ -308,7 +317,7 @@ static void empty_list(const emptying *job, mt__common_list *list, uint32_t bloc
 }
 
 /* Under the lock. */
-static int empty_all(const emptying *job)
+static int empty_all(emptying *job)
 {
     if (job->device != MT_CPU) {
         int status =
@@ -328,14 +337,15 @@ static int empty_all(const emptying *job)
     return MT_OK;
 }
 
-int mt__lists_empty(mt_device device, mt__device_memory *memory)
+int mt__lists_empty(mt_device device, mt__device_memory *memory, uint64_t *given_back)
 {
-    emptying job = {device, mt__backend_of(device), memory};
+    emptying job = {device, mt__backend_of(device), memory, 0};
     if (device == MT_CPU && mt__cache_here != NULL) {
         mt__memory_cache_flush(mt__cache_here);
     }
     mtb_lock_acquire(memory->lock);
     int status = empty_all(&job);
     mtb_lock_release(memory->lock);
+    *given_back = job.given_back;
     return status;
 }

@@ -103,8 +103,8 @@ void mt__lists_give(mt__device_memory *memory, uint32_t key, void *const *blocks
 /* The same for a block that waits for other streams; takes `uses`. */
 void mt__lists_give_used(mt__device_memory *memory, uint32_t key, void *block, mt__uses *uses);
 
-/* Waits for the device and gives whole segments back. What waiting brought to light is kept
- * (device_failure.h). MT_EDEVICE: the device is lost, nothing was given back. */
-int mt__lists_empty(mt_device device, mt__device_memory *memory);
+/* Waits for the device and gives whole segments back, so many bytes. What waiting brought to light
+ * is kept (device_failure.h). MT_EDEVICE: the device is lost, nothing was given back. */
+int mt__lists_empty(mt_device device, mt__device_memory *memory, uint64_t *given_back);
 
 #endif /* MINDTORCH_CORE_MEMORY_LISTS_H */

@@ -14,6 +14,8 @@
 
 #include <mindtorch/status.h>
 
+#include <string.h>
+
 enum {
     SMALLEST_EXPONENT = 9, /* blocks of 512 bytes */
     EXPONENTS = 62
@@ -28,11 +30,11 @@ struct mt__pinned {
 
 mtb_lock mt__pinned_lock = MTB_LOCK_INIT(MTB_RANK_PINNED);
 static mt__pinned *lists[EXPONENTS]; /* blocks that no tensor has; under the lock */
-static bool forked;                  /* what the lists hold is the parent's */
 
+/* H4 of thread_cache.h: whatever another thread was doing to them, the child has none. */
 void mt__pinned_after_fork(void)
 {
-    forked = true;
+    memset(lists, 0, sizeof lists);
 }
 
 /* ---- the backend ---- */
@@ -126,7 +128,7 @@ int mt__pinned_take(uint64_t bytes, mt__pinned **out)
     while ((uint64_t)1 << exponent < bytes) {
         exponent++;
     }
-    *out = forked ? NULL : find_block(exponent);
+    *out = find_block(exponent);
     return *out != NULL ? MT_OK : new_block(bytes, exponent, out);
 }
 
@@ -139,6 +141,9 @@ void mt__pinned_free(void *block, void *memory)
 {
     (void)memory;
     mt__pinned *given = block;
+    if (MT_UNLIKELY(mt__forked)) {
+        return; /* what uses it may be half noted (H4) */
+    }
     mtb_lock_acquire(&mt__pinned_lock);
     given->next = lists[given->exponent];
     lists[given->exponent] = given;
@@ -153,7 +158,8 @@ mt__pinned *mt__pinned_of(const mt__storage *storage)
 bool mt__pinned_copies_alone(mt_device device)
 {
     const mt_backend *backend = mt__backend_of(device);
-    return backend != NULL && backend->host_allocate != NULL && backend->event_new != NULL;
+    return backend != NULL && !mt__forked && backend->host_allocate != NULL &&
+           backend->event_new != NULL;
 }
 
 void mt__pinned_used(mt__pinned *block, mt_stream *stream)

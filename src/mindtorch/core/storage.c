@@ -74,6 +74,9 @@ int mt__storage_used(mt__storage *storage, mt_stream *stream)
     if (storage->data == NULL || mt__memory_is_of(storage->device, storage->key, stream)) {
         return MT_OK;
     }
+    if (MT_UNLIKELY(mt__forked)) {
+        return mtb_fail(MT_EDEVICE, "record_stream: a forked process cannot use the device");
+    }
     mtb_lock_acquire(&mt__device_memory_lock);
     mt__uses *uses = storage->free_context;
     int status = mt__uses_add(&uses, stream);

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/lock.h"
 #include "mindtorch/core/device_failure.h"
+#include "mindtorch/core/thread_cache.h"
 #include "mindtorch/trace/device_trace.h"
 
 #include <stdatomic.h>
@@ -26,7 +27,7 @@ struct mt_event {
 };
 
 static device_streams devices[MT_DEVICES];
-static mtb_lock streams_lock = MTB_LOCK_INIT(MTB_RANK_STREAMS);
+mtb_lock mt__streams_lock = MTB_LOCK_INIT(MTB_RANK_STREAMS); /* held across fork() */
 
 /* Any thread may record an event first: the partner is the exchange in made_event(). */
 static mt_backend_event *event_of(const mt_event *event)
@@ -106,11 +107,11 @@ int mt_stream_new(mt_device device, int32_t priority, mt_stream **out)
         return mtb_fail(MT_ERUNTIME, "stream: backend %s has no streams", backend->name);
     }
     uint32_t high = priority < 0;
-    mtb_lock_acquire(&streams_lock);
+    mtb_lock_acquire(&mt__streams_lock);
     uint32_t turn = devices[mt__device_index(device)].handed_out[high]++;
     uint32_t number = 1 + high * MT_STREAMS_OF_PRIORITY + turn % MT_STREAMS_OF_PRIORITY;
     int status = find_or_make(device, number, high ? -1 : 0, out);
-    mtb_lock_release(&streams_lock);
+    mtb_lock_release(&mt__streams_lock);
     return status;
 }
 
@@ -118,9 +119,9 @@ int mt_stream_default(mt_device device, mt_stream **out)
 {
     *out = NULL;
     MT_TRY(check_accelerator("stream", device));
-    mtb_lock_acquire(&streams_lock);
+    mtb_lock_acquire(&mt__streams_lock);
     int status = find_or_make(device, 0, 0, out);
-    mtb_lock_release(&streams_lock);
+    mtb_lock_release(&mt__streams_lock);
     return status;
 }
 
@@ -160,10 +161,17 @@ int32_t mt_stream_priority(const mt_stream *stream)
     return stream->priority;
 }
 
+/* For the public functions: an error that names what is missing. */
+static int check_given(const char *op, const char *what, const void *given)
+{
+    return MT_LIKELY(given != NULL) ? MT_OK : mtb_fail(MT_EVALUE, "%s: the %s is NULL", op, what);
+}
+
 int mt_stream_query(mt_stream *stream, bool *done)
 {
-    const mt_backend *backend = mt__backend_of(stream->device);
     *done = true;
+    MT_TRY(check_given("stream_query", "stream", stream));
+    const mt_backend *backend = mt__backend_of(stream->device);
     return backend->stream_query == NULL
                ? MT_OK
                : backend->stream_query(backend->context, mt__device_index(stream->device),
@@ -172,6 +180,7 @@ int mt_stream_query(mt_stream *stream, bool *done)
 
 int mt_stream_synchronize(mt_stream *stream)
 {
+    MT_TRY(check_given("stream_synchronize", "stream", stream));
     const mt_backend *backend = mt__backend_of(stream->device);
     uint32_t device = mt__device_index(stream->device);
     mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_SYNCHRONIZE);
@@ -184,6 +193,8 @@ int mt_stream_synchronize(mt_stream *stream)
 
 int mt_stream_wait_event(mt_stream *stream, mt_event *event)
 {
+    MT_TRY(check_given("wait_event", "stream", stream));
+    MT_TRY(check_given("wait_event", "event", event));
     const mt_backend *backend = mt__backend_of(stream->device);
     mt_backend_event *mark = event_of(event);
     if (mark == NULL) {
@@ -198,6 +209,8 @@ int mt_stream_wait_event(mt_stream *stream, mt_event *event)
 
 int mt_stream_wait_stream(mt_stream *stream, mt_stream *other)
 {
+    MT_TRY(check_given("wait_stream", "stream", stream));
+    MT_TRY(check_given("wait_stream", "other stream", other));
     if (stream == other) {
         return MT_OK;
     }
@@ -257,6 +270,8 @@ static int made_event(mt_event *event, const mt_backend *backend, uint32_t devic
 
 int mt_event_record(mt_event *event, mt_stream *stream)
 {
+    MT_TRY(check_given("event_record", "event", event));
+    MT_TRY(check_given("event_record", "stream", stream));
     const mt_backend *backend = mt__backend_of(stream->device);
     uint32_t device = mt__device_index(stream->device);
     mt_device before = MT_DEVICE_NONE;
@@ -282,6 +297,7 @@ int mt_event_record(mt_event *event, mt_stream *stream)
 int mt_event_query(mt_event *event, bool *done)
 {
     *done = true;
+    MT_TRY(check_given("event_query", "event", event));
     mt_backend_event *mark = event_of(event);
     if (mark == NULL) {
         return MT_OK;
@@ -292,6 +308,7 @@ int mt_event_query(mt_event *event, bool *done)
 
 int mt_event_synchronize(mt_event *event)
 {
+    MT_TRY(check_given("event_synchronize", "event", event));
     mt_backend_event *mark = event_of(event);
     if (mark == NULL) {
         return MT_OK;
@@ -306,6 +323,8 @@ int mt_event_synchronize(mt_event *event)
 int mt_event_elapsed_ns(mt_event *from, mt_event *to, double *ns)
 {
     *ns = 0.0;
+    MT_TRY(check_given("elapsed_time", "first event", from));
+    MT_TRY(check_given("elapsed_time", "second event", to));
     if ((from->flags & to->flags & MT_EVENT_TIMING) == 0) {
         return mtb_fail(MT_EVALUE,
                         "Both events must be created with argument 'enable_timing=True'.");

@@ -29,12 +29,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* ---- fork: H3 ---- */
+/* ---- fork: H3, H4 ---- */
+
+bool mt__forked;
 
 /* In the order of their ranks. */
 static mtb_lock *const locks[] = {
-    &caches_lock,       &mt__device_memory_lock, &mt__pinned_lock,    &mt__memory_lock,
-    &mt__failures_lock, &mt__pool_lock,          &mt__generator_lock,
+    &mt__streams_lock,  &caches_lock,   &mt__memory_lock,
+    &mt__failures_lock, &mt__pool_lock, &mt__generator_lock,
 };
 
 static void before_fork(void)
@@ -56,9 +58,13 @@ static void after_fork_child(void)
     for (size_t i = MT_COUNT(locks); i-- > 0;) {
         mtb_lock_reset(locks[i]);
     }
+    mtb_lock_reset(&mt__device_memory_lock);
+    mtb_lock_reset(&mt__pinned_lock);
     mtb_locks_forget();
-    mt__lists_after_fork();
+    mt__forked = true;
+    mt__memory_after_fork();
     mt__pinned_after_fork();
+    mt__backend_load_after_fork();
 }
 
 /* ---- life ---- */
@@ -111,9 +117,14 @@ static void prepare_process(void)
     (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
+void mt__watch_forks(void)
+{
+    (void)pthread_once(&once, prepare_process);
+}
+
 MT_COLD mt__thread_cache *mt__cache_make(void)
 {
-    pthread_once(&once, prepare_process);
+    mt__watch_forks();
     if (ended || !has_key) {
         return NULL;
     }

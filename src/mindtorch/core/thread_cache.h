@@ -9,6 +9,9 @@
  * H2 A thread whose cache is gone (it is ending, or memory was refused) uses the common lists.
  * H3 fork(): the locks named here are held across it, so the child finds the common lists whole.
  *    What other threads' lists held stays reserved in the child and is not used again.
+ * H4 Not so the two locks under which a device is waited for (device memory, pinned memory): fork()
+ *    would wait too, with the profiler's locks held that the device's workers may need. The child
+ *    has nothing to do with what they guard: it forgets those lists, and what it frees is dropped.
  */
 #ifndef MINDTORCH_CORE_THREAD_CACHE_H
 #define MINDTORCH_CORE_THREAD_CACHE_H
@@ -95,7 +98,14 @@ MT_INLINE uint64_t mt__next_id(void)
                                                                        : mt__next_id_slow();
 }
 
-/* ---- what the owners of the lists offer, H3 ---- */
+/* From now on fork() is watched; called before anything of H3 and H4 is used. */
+void mt__watch_forks(void);
+
+/* This process is the child of one that had the library. Written before it has threads. */
+extern bool mt__forked;
+
+/* ---- what the owners of the lists offer, H3 and H4 ---- */
+extern mtb_lock mt__streams_lock;
 extern mtb_lock mt__device_memory_lock;
 extern mtb_lock mt__pinned_lock;
 extern mtb_lock mt__failures_lock;
@@ -107,9 +117,10 @@ void mt__memory_cache_init(mt__thread_cache *cache);
 void mt__memory_cache_flush(mt__thread_cache *cache);
 void mt__pool_cache_flush(mt__thread_cache *cache);
 
-/* In the child: blocks of devices in lists are the parent's. */
-void mt__lists_after_fork(void);
+/* In the child: blocks of devices in lists are the parent's (H4). */
+void mt__memory_after_fork(void);
 void mt__pinned_after_fork(void);
+void mt__backend_load_after_fork(void);
 
 /* Objects taken through a list less those given back through it. */
 int64_t mt__pool_in_use(const mt__object_list *list);

@@ -316,23 +316,25 @@ MT_INLINE int run_with_autograd(mt__call *call, bool wants_grad)
 }
 
 /* The device that the profile shows for a call: the accelerator also where the op begins on the
- * host and only its other operand, or where it goes, is there. */
+ * host and only its other operand is there; of two, the one that the call names, where its result
+ * is made. */
 MT_INLINE mt_device shown_device(const mt__call *call)
 {
     const mt__op_row *row = call->row;
-    if (MT_LIKELY(call->device != MT_CPU || (row->flags & MT_OP_ANY_DEVICE) == 0)) {
-        return call->device;
+    mt_device shown = call->device;
+    if (MT_LIKELY((row->flags & MT_OP_ANY_DEVICE) == 0)) {
+        return shown;
     }
     for (uint32_t i = 0; i < row->n_params; i++) {
         const mt_value *value = &call->args[i];
-        mt_device device = value->kind == MT_KIND_TENSOR   ? value->of.tensor->device
-                           : value->kind == MT_KIND_DEVICE ? (mt_device)value->of.integer
-                                                           : MT_CPU;
-        if (device > MT_CPU) {
-            return device;
+        if (value->kind == MT_KIND_DEVICE && (mt_device)value->of.integer > MT_CPU) {
+            return (mt_device)value->of.integer;
+        }
+        if (value->kind == MT_KIND_TENSOR && shown == MT_CPU) {
+            shown = value->of.tensor->device;
         }
     }
-    return MT_CPU;
+    return shown;
 }
 
 static mtprof_site *site_of(const mt__op_row *row, mt_device device)

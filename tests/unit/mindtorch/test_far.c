@@ -25,46 +25,13 @@ static mt_tensor *on_far(mt_tensor *tensor)
     return moved;
 }
 
-/* Moves a tensor of a model; parameters stay leaves that want gradients. */
-static void move(mt_tensor **place, bool parameter)
-{
-    if (*place == NULL) {
-        return;
-    }
-    bool before = mt_set_grad_enabled(false);
-    mt_tensor *moved = on_far(*place);
-    (void)mt_set_grad_enabled(before);
-    if (parameter) {
-        REQUIRE_OK(mt_tensor_set_requires_grad(moved, true));
-    }
-    mt_tensor_release(*place);
-    *place = moved;
-}
-
-static void move_model(sm_model *model, mt_optimizer_kind kind)
-{
-    for (size_t i = 0; i < model->n_parameters; i++) {
-        move(&model->parameters[i], true);
-    }
-    move(&model->buffers[0], false);
-    move(&model->buffers[1], false);
-    move(&model->inputs, false);
-    move(&model->targets, false);
-    mt_optimizer_options options;
-    mt_optimizer_defaults(kind, &options);
-    options.lr = 0.01;
-    mt_optimizer_free(model->optimizer);
-    REQUIRE_OK(
-        mt_optimizer_new(&options, model->parameters, model->n_parameters, &model->optimizer));
-}
-
 static size_t train(const sm_kind *kind, mt_optimizer_kind optimizer, bool far_away, float *values)
 {
     sm_model model;
     double loss = 0.0;
     REQUIRE_OK(sm_open(&model, kind, optimizer, 0.01));
     if (far_away) {
-        move_model(&model, optimizer);
+        REQUIRE_OK(sm_move(&model, MT_NPU, optimizer, 0.01));
     }
     for (int i = 0; i < STEPS; i++) {
         REQUIRE_OK(sm_step(&model, &loss));

@@ -5,6 +5,7 @@
  * device that fails leaves the profile of the host whole.
  */
 #include "mindtorch/trace/device_trace.h"
+#include "support/model_events.h"
 #include "support/sim_device.h"
 
 #include <mtprof/mtprof.h>
@@ -27,23 +28,6 @@ enum {
 
 /* ---- what a recording says ---- */
 
-typedef struct recorded {
-    mtprof_model *model;
-    uint64_t count;
-    const int64_t *start, *end;
-    const uint32_t *name, *track;
-    const uint8_t *kind;
-    mtprof_health health;
-} recorded;
-
-static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
-{
-    mtprof_column found;
-    REQUIRE_OK(mtprof_model_column(model, id, &found));
-    *count = found.count;
-    return found.data;
-}
-
 static mtprof_session *start(uint64_t wants)
 {
     mtprof_config config = {.struct_size = sizeof(config), .wants = wants};
@@ -53,43 +37,13 @@ static mtprof_session *start(uint64_t wants)
 }
 
 /* Stops, reads, closes. */
-static recorded finish(mtprof_session *session)
+static model_events finish(mtprof_session *session)
 {
-    recorded r = {.health = {.struct_size = sizeof r.health}};
+    mtprof_model *model;
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &r.model));
+    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
     REQUIRE_OK(mtprof_session_close(session));
-    r.start = column(r.model, MTPROF_COLUMN_START_NS, &r.count);
-    r.end = column(r.model, MTPROF_COLUMN_END_NS, &r.count);
-    r.name = column(r.model, MTPROF_COLUMN_NAME, &r.count);
-    r.track = column(r.model, MTPROF_COLUMN_TRACK, &r.count);
-    r.kind = column(r.model, MTPROF_COLUMN_KIND, &r.count);
-    REQUIRE_OK(mtprof_model_health(r.model, &r.health));
-    return r;
-}
-
-static bool is_named(const recorded *r, uint64_t event, const char *text)
-{
-    mtprof_text name = mtprof_model_name(r->model, r->name[event]);
-    return name.length == strlen(text) && memcmp(name.bytes, text, name.length) == 0;
-}
-
-static uint64_t count_named(const recorded *r, const char *text)
-{
-    uint64_t found = 0;
-    for (uint64_t i = 0; i < r->count; i++) {
-        found += is_named(r, i, text);
-    }
-    return found;
-}
-
-static uint64_t count_kind(const recorded *r, enum mtprof_event_kind kind)
-{
-    uint64_t found = 0;
-    for (uint64_t i = 0; i < r->count; i++) {
-        found += r->kind[i] == kind;
-    }
-    return found;
+    return model_events_of(model);
 }
 
 /* ---- the host runs ahead ---- */
@@ -124,7 +78,7 @@ TEST(a_launch_bound_loop_is_as_asynchronous_with_the_profiler_as_without)
         CHECK_EQ_U64(counts.launches, AHEAD + 1);
         CHECK_EQ_U64(counts.done, AHEAD + 1);
         if (profiled) {
-            recorded r = finish(session);
+            model_events r = finish(session);
             CHECK_EQ_U64(r.health.launches, AHEAD + 1);
             CHECK_EQ_U64(r.health.unmatched, 0);
             mtprof_model_free(r.model);
@@ -140,17 +94,17 @@ TEST(host_and_device_overlap_in_the_trace)
     REQUIRE_OK(mt_device_synchronize(MT_NPU));
     mtprof_session *session = start(MTPROF_WANT_DEFAULT);
     run_ahead(sim, x);
-    recorded r = finish(session);
+    model_events r = finish(session);
     uint64_t hold = r.count;
     for (uint64_t i = 0; i < r.count; i++) {
-        hold = is_named(&r, i, "sim_hold") ? i : hold;
+        hold = event_is_named(&r, i, "sim_hold") ? i : hold;
     }
     REQUIRE(hold < r.count);
     uint64_t inside = 0;
     uint64_t later = 0;
     int64_t end = r.end[hold];
     for (uint64_t i = 0; i < r.count; i++) {
-        bool launch = is_named(&r, i, "npuLaunchKernel");
+        bool launch = event_is_named(&r, i, "npuLaunchKernel");
         bool kernel = r.kind[i] == MTPROF_EVENT_KERNEL && i != hold;
         /* The last launch of the host is what ends the hold; the first may come before its start.
          */
@@ -180,9 +134,9 @@ TEST(device_time_adds_up_and_streams_are_tracks)
         mt_tensor_release(sum);
     }
     REQUIRE_OK(mt_stream_set_current(before));
-    recorded r = finish(session); /* stop waits for the device */
+    model_events r = finish(session); /* stop waits for the device */
     uint64_t n;
-    const int64_t *self = column(r.model, MTPROF_COLUMN_SELF_DEVICE_NS, &n);
+    const int64_t *self = model_column(r.model, MTPROF_COLUMN_SELF_DEVICE_NS, &n);
     int64_t of_ops = 0;
     int64_t of_kernels = 0;
     uint32_t by_stream[2] = {0, 0};
@@ -251,7 +205,7 @@ TEST(every_launch_of_four_threads_on_three_streams_each_is_matched)
     for (int t = 0; t < THREADS; t++) {
         pthread_join(threads[t], NULL);
     }
-    recorded r = finish(session);
+    model_events r = finish(session);
     CHECK(r.health.launches >= (uint64_t)THREADS * STREAMS * LAUNCHES);
     CHECK_EQ_U64(r.health.activities, r.health.launches);
     CHECK_EQ_U64(r.health.unmatched, 0);
@@ -289,7 +243,7 @@ TEST(a_kernel_that_fails_is_one_error_and_loses_no_event)
         CHECK_EQ_I64(fail_third(sim, x), MT_ERUNTIME);
         CHECK(strstr(mt_error_message(), "the third one broke") != NULL);
         CHECK_OK(mt_device_synchronize(MT_NPU)); /* told once */
-        recorded r = finish(session);
+        model_events r = finish(session);
         CHECK_EQ_U64(count_named(&r, "aten::add"), 5);
         CHECK_EQ_U64(count_named(&r, "npuLaunchKernel"), 5);
         CHECK_EQ_U64(count_kind(&r, MTPROF_EVENT_KERNEL), 5);
@@ -313,7 +267,7 @@ TEST(a_device_that_is_full_is_one_error_and_loses_no_event)
     REQUIRE_OK(mt_add(x, x, &sum)); /* what is there still works */
     mt_tensor_release(sum);
     mt_tensor_release(x);
-    recorded r = finish(session);
+    model_events r = finish(session);
     CHECK_EQ_U64(count_named(&r, "aten::add"), 1);
     CHECK_EQ_U64(r.health.unmatched, 0);
     mtprof_model_free(r.model);
@@ -335,7 +289,7 @@ TEST(a_device_that_disappears_is_an_error_and_loses_no_event)
     REQUIRE_OK(mt_add(other, other, &sum)); /* the other one is well */
     mt_tensor_release(sum);
     CHECK_OK(mt_device_synchronize(MT_NPU + 1));
-    recorded r = finish(session); /* comes back */
+    model_events r = finish(session); /* comes back */
     CHECK_EQ_U64(count_named(&r, "aten::add"), 3);
     mtprof_model_free(r.model);
     session = start(MTPROF_WANT_DEFAULT);

@@ -3,83 +3,23 @@
  * Profiles of the simulated accelerator through libmtprof's own API: what each activity records,
  * the memory of ops, steps that work belongs to, what devices are, and a stop that waits.
  */
+#include "support/model_events.h"
 #include "support/sim_device.h"
 
 #include <mtprof/mtprof.h>
 
 #include <string.h>
 
-/* ---- what a model says ---- */
+/* ---- what is recorded ---- */
 
-typedef struct columns {
-    mtprof_model *model;
-    uint64_t count;
-    const uint32_t *name;
-    const uint8_t *kind;
-    const uint16_t *flags;
-    const int32_t *step;
-    const int64_t *start, *end;
-} columns;
-
-static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
-{
-    mtprof_column found;
-    REQUIRE_OK(mtprof_model_column(model, id, &found));
-    *count = found.count;
-    return found.data;
-}
-
-static columns read_columns(mtprof_model *model)
-{
-    columns c = {.model = model};
-    c.name = column(model, MTPROF_COLUMN_NAME, &c.count);
-    c.kind = column(model, MTPROF_COLUMN_KIND, &c.count);
-    c.flags = column(model, MTPROF_COLUMN_FLAGS, &c.count);
-    c.step = column(model, MTPROF_COLUMN_STEP, &c.count);
-    c.start = column(model, MTPROF_COLUMN_START_NS, &c.count);
-    c.end = column(model, MTPROF_COLUMN_END_NS, &c.count);
-    return c;
-}
-
-static columns of_profile(mtprof_profile *profile)
+static model_events of_profile(mtprof_profile *profile)
 {
     mtprof_model *model;
     REQUIRE_OK(mtprof_model_of_profile(profile, NULL, &model));
-    return read_columns(model);
+    model_events e = model_events_of(model);
+    CHECK_EQ_U64(e.health.lost, 0);
+    return e;
 }
-
-static uint64_t count_kind(const columns *c, enum mtprof_event_kind kind)
-{
-    uint64_t found = 0;
-    for (uint64_t i = 0; i < c->count; i++) {
-        found += c->kind[i] == kind;
-    }
-    return found;
-}
-
-/* The first event with this name and kind; fails where there is none. */
-static uint64_t find_event(const columns *c, enum mtprof_event_kind kind, const char *text)
-{
-    for (uint64_t i = 0; i < c->count; i++) {
-        mtprof_text name = mtprof_model_name(c->model, c->name[i]);
-        if (c->kind[i] == kind && name.length == strlen(text) &&
-            memcmp(name.bytes, text, name.length) == 0) {
-            return i;
-        }
-    }
-    FAIL("there is no %s", text);
-    return 0;
-}
-
-static uint64_t unmatched(const columns *c)
-{
-    mtprof_health health = {.struct_size = sizeof health};
-    REQUIRE_OK(mtprof_model_health(c->model, &health));
-    CHECK_EQ_U64(health.lost, 0);
-    return health.unmatched;
-}
-
-/* ---- what is recorded ---- */
 
 static mtprof_profile *new_profile(uint32_t activities, uint32_t flags,
                                    const mtprof_schedule *schedule)
@@ -116,7 +56,7 @@ TEST(activities_record_what_they_say)
         add_on(MT_CPU, 4);
         add_on(MT_NPU, 4);
         REQUIRE_OK(mtprof_profile_stop(profile));
-        columns c = of_profile(profile);
+        model_events c = of_profile(profile);
         CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_OP), host ? 4 : 2);
         CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), device ? 2 : 0);
         CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_RUNTIME), device ? 2 : 0);
@@ -125,7 +65,7 @@ TEST(activities_record_what_they_say)
             dispatched += c.kind[k] == MTPROF_EVENT_OP && (c.flags[k] & MTPROF_EVENT_DISPATCHED);
         }
         CHECK_EQ_U64(dispatched, 2);
-        CHECK_EQ_U64(unmatched(&c), 0);
+        CHECK_EQ_U64(c.health.unmatched, 0);
         mtprof_model_free(c.model);
         REQUIRE_OK(mtprof_profile_free(profile));
     }
@@ -147,11 +87,11 @@ TEST(memory_of_an_op_is_what_the_allocator_counts)
     REQUIRE_OK(mt_add(x, x, &sum));
     REQUIRE_OK(mt_device_memory_stats(MT_NPU, &after));
     REQUIRE_OK(mtprof_profile_stop(profile));
-    columns c = of_profile(profile);
+    model_events c = of_profile(profile);
     uint64_t n;
-    const int64_t *at_begin = column(c.model, MTPROF_COLUMN_MEMORY_BEFORE, &n);
-    const int64_t *at_end = column(c.model, MTPROF_COLUMN_MEMORY_AFTER, &n);
-    const uint8_t *device = column(c.model, MTPROF_COLUMN_MEMORY_DEVICE, &n);
+    const int64_t *at_begin = model_column(c.model, MTPROF_COLUMN_MEMORY_BEFORE, &n);
+    const int64_t *at_end = model_column(c.model, MTPROF_COLUMN_MEMORY_AFTER, &n);
+    const uint8_t *device = model_column(c.model, MTPROF_COLUMN_MEMORY_DEVICE, &n);
     uint64_t op = find_event(&c, MTPROF_EVENT_OP, "aten::add");
     REQUIRE(at_begin != NULL && at_end != NULL && device != NULL);
     CHECK_EQ_I64(at_begin[op], (int64_t)before.allocated_bytes);
@@ -184,7 +124,7 @@ TEST(work_belongs_to_the_step_that_launched_it)
     REQUIRE_OK(mt_sub(x, x, &made[2]));
     REQUIRE_OK(sim->release(0, 0));
     REQUIRE_OK(mtprof_profile_step(profile)); /* the window closes when both are done */
-    columns c = of_profile(profile);
+    model_events c = of_profile(profile);
     REQUIRE_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 2);
     for (uint64_t i = 0, step = 1; i < c.count; i++) {
         if (c.kind[i] == MTPROF_EVENT_KERNEL) {
@@ -195,7 +135,7 @@ TEST(work_belongs_to_the_step_that_launched_it)
     uint64_t late = find_event(&c, MTPROF_EVENT_ANNOTATION, "ProfilerStep#1");
     CHECK(c.start[late] >= c.start[second]); /* on the device step 1 came during step 2 */
     CHECK_EQ_I64(c.step[late], 1);
-    CHECK_EQ_U64(unmatched(&c), 0);
+    CHECK_EQ_U64(c.health.unmatched, 0);
     mtprof_model_free(c.model);
     REQUIRE_OK(mtprof_profile_free(profile));
     for (int i = 0; i < 3; i++) {
@@ -248,10 +188,10 @@ TEST(launches_that_a_lost_device_refuses_are_counted_and_the_next_profile_works)
     REQUIRE_OK(sim->lose(0, true));
     CHECK_EQ_I64(mt_add(x, x, &sum), MT_EDEVICE);
     REQUIRE_OK(mtprof_profile_stop(profile));
-    columns c = of_profile(profile);
+    model_events c = of_profile(profile);
     CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_OP), 1);
     CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 0);
-    CHECK_EQ_U64(unmatched(&c), 1);
+    CHECK_EQ_U64(c.health.unmatched, 1);
     mtprof_model_free(c.model);
     REQUIRE_OK(mtprof_profile_free(profile));
     REQUIRE_OK(sim->lose(0, false));
@@ -261,7 +201,7 @@ TEST(launches_that_a_lost_device_refuses_are_counted_and_the_next_profile_works)
     REQUIRE_OK(mtprof_profile_stop(profile));
     c = of_profile(profile);
     CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 2);
-    CHECK_EQ_U64(unmatched(&c), 0);
+    CHECK_EQ_U64(c.health.unmatched, 0);
     mtprof_model_free(c.model);
     REQUIRE_OK(mtprof_profile_free(profile));
     mt_tensor_release(x);

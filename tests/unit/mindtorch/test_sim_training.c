@@ -16,43 +16,13 @@ enum {
     THREADS = 3
 };
 
-/* Moves a tensor of a model; parameters stay leaves that want gradients. */
-static void move(mt_tensor **place, bool parameter)
-{
-    if (*place == NULL) {
-        return;
-    }
-    mt_tensor *moved;
-    bool before = mt_set_grad_enabled(false);
-    REQUIRE_OK(mt_to_with(*place, MT_DTYPE_NONE, MT_NPU, false, false, &moved));
-    (void)mt_set_grad_enabled(before);
-    if (parameter) {
-        REQUIRE_OK(mt_tensor_set_requires_grad(moved, true));
-    }
-    mt_tensor_release(*place);
-    *place = moved;
-}
-
 static void open_model(sm_model *model, const sm_kind *kind, mt_optimizer_kind optimizer,
                        bool on_device)
 {
     REQUIRE_OK(sm_open(model, kind, optimizer, 0.01));
-    if (!on_device) {
-        return;
+    if (on_device) {
+        REQUIRE_OK(sm_move(model, MT_NPU, optimizer, 0.01));
     }
-    for (size_t i = 0; i < model->n_parameters; i++) {
-        move(&model->parameters[i], true);
-    }
-    move(&model->buffers[0], false);
-    move(&model->buffers[1], false);
-    move(&model->inputs, false);
-    move(&model->targets, false);
-    mt_optimizer_options options;
-    mt_optimizer_defaults(optimizer, &options);
-    options.lr = 0.01;
-    mt_optimizer_free(model->optimizer);
-    REQUIRE_OK(
-        mt_optimizer_new(&options, model->parameters, model->n_parameters, &model->optimizer));
 }
 
 typedef struct numbers {

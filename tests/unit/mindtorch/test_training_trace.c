@@ -4,12 +4,11 @@
  * place.
  */
 #include "harness/mt_test.h"
+#include "support/model_events.h"
 #include "support/small_models.h"
 
 #include <mindtorch/mindtorch.h>
 #include <mtprof/mtprof.h>
-
-#include <string.h>
 
 static mtprof_model *profile_step(const sm_kind *kind, mt_optimizer_kind optimizer)
 {
@@ -28,34 +27,20 @@ static mtprof_model *profile_step(const sm_kind *kind, mt_optimizer_kind optimiz
     return model;
 }
 
-static const uint32_t *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
-{
-    mtprof_column found;
-    REQUIRE_OK(mtprof_model_column(model, id, &found));
-    *count = found.count;
-    return found.data;
-}
-
-static bool has_name(mtprof_model *model, uint32_t name, const char *text)
-{
-    mtprof_text found = mtprof_model_name(model, name);
-    return found.length == strlen(text) && memcmp(found.bytes, text, found.length) == 0;
-}
-
 /* How many events are called `name` and have one called `outer` around them (NULL: anywhere). */
 static uint32_t count_inside(mtprof_model *model, const char *name, const char *outer)
 {
     uint64_t count = 0;
-    const uint32_t *names = column(model, MTPROF_COLUMN_NAME, &count);
-    const uint32_t *parents = column(model, MTPROF_COLUMN_PARENT, &count);
+    const uint32_t *names = model_column(model, MTPROF_COLUMN_NAME, &count);
+    const uint32_t *parents = model_column(model, MTPROF_COLUMN_PARENT, &count);
     uint32_t found = 0;
     for (uint64_t i = 0; i < count; i++) {
-        if (!has_name(model, names[i], name)) {
+        if (!model_name_is(model, names[i], name)) {
             continue;
         }
         bool inside = outer == NULL;
         for (uint32_t up = parents[i]; !inside && up != MTPROF_NO_EVENT; up = parents[up]) {
-            inside = has_name(model, names[up], outer);
+            inside = model_name_is(model, names[up], outer);
         }
         found += inside;
     }

@@ -32,6 +32,19 @@ static int pinned_copy(mt_copy kind, void *to, const void *from, size_t bytes)
     return npu->copy(npu->context, NULL, &call);
 }
 
+/* A view of any form, as npu_fill() has not. */
+static int fill(const mt_array *array, double value)
+{
+    const mt_scalar scalar = mt_real(value);
+    mt_kernel_call call = {.struct_size = sizeof call,
+                           .kernel = MT_KERNEL_FILL,
+                           .n_tensors = 1,
+                           .n_scalars = 1,
+                           .tensors = array,
+                           .scalars = &scalar};
+    return npu->kernels[MT_KERNEL_FILL](npu->context, NULL, &call);
+}
+
 TEST(a_kernel_works_on_device_memory)
 {
     float host[100];
@@ -109,14 +122,7 @@ TEST(absent_and_empty_views_have_no_place)
     open_npu();
     /* An empty view may name any memory: nothing is read. */
     mt_array array = {&own, &zero, &stride, 1, MT_DTYPE_F32};
-    mt_scalar value = {.kind = MT_KIND_REAL, .of.real = 1.0};
-    mt_kernel_call call = {.struct_size = sizeof call,
-                           .kernel = MT_KERNEL_FILL,
-                           .n_tensors = 1,
-                           .n_scalars = 1,
-                           .tensors = &array,
-                           .scalars = &value};
-    CHECK_OK(npu->kernels[MT_KERNEL_FILL](npu->context, NULL, &call));
+    CHECK_OK(fill(&array, 1.0));
     CHECK_OK(npu->synchronize(npu->context, 0));
 }
 
@@ -124,14 +130,7 @@ TEST(absent_and_empty_views_have_no_place)
 
 static void check_fill_refused(const mt_array *array, const char *why)
 {
-    mt_scalar value = {.kind = MT_KIND_REAL, .of.real = 1.0};
-    mt_kernel_call call = {.struct_size = sizeof call,
-                           .kernel = MT_KERNEL_FILL,
-                           .n_tensors = 1,
-                           .n_scalars = 1,
-                           .tensors = array,
-                           .scalars = &value};
-    CHECK_EQ_I64(npu->kernels[MT_KERNEL_FILL](npu->context, NULL, &call), MT_ERUNTIME);
+    CHECK_EQ_I64(fill(array, 1.0), MT_ERUNTIME);
     if (!CHECK(strstr(mt_error_message(), why) != NULL)) {
         FAIL("%s", mt_error_message());
     }
@@ -161,14 +160,7 @@ TEST(foreign_memory_is_refused_at_the_call)
     array.dtype = MT_DTYPE_F32;
     array.data = memory + 64 * MIB - 4;
     stride = -1; /* the last one, backwards */
-    mt_scalar value = {.kind = MT_KIND_REAL, .of.real = 5.0};
-    mt_kernel_call call = {.struct_size = sizeof call,
-                           .kernel = MT_KERNEL_FILL,
-                           .n_tensors = 1,
-                           .n_scalars = 1,
-                           .tensors = &array,
-                           .scalars = &value};
-    CHECK_OK(npu->kernels[MT_KERNEL_FILL](npu->context, NULL, &call));
+    CHECK_OK(fill(&array, 5.0));
     CHECK_EQ_F64((double)npu_read(NULL, memory + 64 * MIB - 16), 5.0);
     CHECK_EQ_U64(counts_of(0).launches, 2); /* the refused ones never were */
 }

@@ -6,6 +6,7 @@
  * nothing.
  */
 #include "base/alloc.h"
+#include "support/npu_stream.h"
 #include "support/sim_device.h"
 
 #include <pthread.h>
@@ -16,24 +17,10 @@ enum {
     LONG = 1u << 30
 };
 
-static mt_stream *new_stream(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_new(MT_NPU, 0, &stream));
-    return stream;
-}
-
-static mt_stream *current(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_current(MT_NPU, &stream));
-    return stream;
-}
-
 /* Makes a stream current that goes on behind what the one before has done so far. */
 static void go_on(mt_stream *stream)
 {
-    REQUIRE_OK(mt_stream_wait_stream(stream, current()));
+    REQUIRE_OK(mt_stream_wait_stream(stream, current_stream()));
     REQUIRE_OK(mt_stream_set_current(stream));
 }
 
@@ -116,7 +103,7 @@ typedef struct chain {
 
 static chain make_chain(void)
 {
-    chain c = {.home = current(), .one = new_stream(), .two = new_stream(), .x = leaf()};
+    chain c = {.home = current_stream(), .one = new_stream(), .two = new_stream(), .x = leaf()};
     go_on(c.one);
     c.y = times(c.x, 3);
     go_on(c.two);
@@ -142,7 +129,7 @@ TEST(backward_runs_on_the_streams_of_forward)
     REQUIRE_OK(sim->reset_counts(0, mt_stream_number(c.two)));
     hold(sim, c.two);
     REQUIRE_OK(mt_backward(c.z, NULL, 0));
-    CHECK(current() == c.home);
+    CHECK(current_stream() == c.home);
     CHECK(sim_counts(sim, 0, mt_stream_number(c.one)).launches >= 1);
     CHECK(sim_counts(sim, 0, mt_stream_number(c.two)).launches >= 2);
     CHECK(stays_busy(c.two));
@@ -195,7 +182,7 @@ TEST(backward_keeps_gradients_until_they_were_read)
 TEST(backward_adds_gradients_of_several_streams)
 {
     const mt_sim *sim = sim_open("1", "64M");
-    mt_stream *home = current();
+    mt_stream *home = current_stream();
     mt_stream *one = new_stream();
     mt_stream *two = new_stream();
     mt_tensor *x = leaf();
@@ -229,7 +216,7 @@ TEST(backward_adds_gradients_of_several_streams)
 TEST(backward_of_the_default_stream_called_on_another)
 {
     const mt_sim *sim = sim_open("1", "64M");
-    mt_stream *home = current();
+    mt_stream *home = current_stream();
     mt_stream *one = new_stream();
     mt_tensor *x = leaf();
     mt_tensor *y = times(x, 3);
@@ -239,7 +226,7 @@ TEST(backward_of_the_default_stream_called_on_another)
     REQUIRE_OK(sim->reset_counts(0, 0));
     hold(sim, home);
     REQUIRE_OK(mt_backward(z, NULL, 0));
-    CHECK(current() == one);
+    CHECK(current_stream() == one);
     CHECK(sim_counts(sim, 0, 0).launches >= 2);
     CHECK(stays_busy(one));
     release(sim, home);
@@ -255,7 +242,7 @@ TEST(grad_gives_behind_the_streams)
     mt_tensor *grads[2];
     hold(sim, c.two);
     REQUIRE_OK(mt_grad(&c.z, NULL, 1, (mt_tensor *const[]){c.x, c.y}, 2, 0, grads));
-    CHECK(current() == c.home);
+    CHECK(current_stream() == c.home);
     CHECK(stays_busy(c.home));
     release(sim, c.two);
     check_all(grads[0], 6);
@@ -279,7 +266,7 @@ static int wander(void *context, mt_tensor *grad, mt_tensor **replacement)
 {
     wanderer *w = context;
     w->calls++;
-    w->found = current();
+    w->found = current_stream();
     go_on(w->own);
     hold(w->sim, w->own);
     *replacement = times(grad, 10);
@@ -292,7 +279,7 @@ TEST(backward_follows_a_hook_to_its_stream)
     const mt_sim *sim = sim_open("1", "64M");
     for (int chained = 0; chained < 2; chained++) {
         wanderer w = {.sim = sim, .own = new_stream()};
-        mt_stream *home = current();
+        mt_stream *home = current_stream();
         chain c = {.x = NULL};
         if (chained == 1) {
             c = make_chain();
@@ -308,7 +295,7 @@ TEST(backward_follows_a_hook_to_its_stream)
         REQUIRE_OK(mt_backward(c.z, NULL, 0));
         CHECK_EQ_I64(w.calls, 1);
         CHECK(w.found == (chained == 1 ? c.one : home)); /* that of the node whose gradient it is */
-        CHECK(current() == home);
+        CHECK(current_stream() == home);
         CHECK(stays_busy(home));
         release(sim, w.own);
         check_all(mt_tensor_grad(c.x), 60);
@@ -332,7 +319,7 @@ TEST(backward_that_fails_gives_the_streams_back)
     mt_hook_handle handle;
     REQUIRE_OK(mt_tensor_add_hook(c.y, refuse, new_stream(), NULL, &handle));
     CHECK_EQ_I64(mt_backward(c.z, NULL, MT_RETAIN_GRAPH), MT_ECALLBACK);
-    CHECK(current() == c.home);
+    CHECK(current_stream() == c.home);
     mt_tensor_remove_hook(c.y, handle);
     REQUIRE_OK(mt_backward(c.z, NULL, 0));
     check_all(mt_tensor_grad(c.x), 6);
@@ -352,7 +339,7 @@ TEST(backward_on_streams_survives_every_refused_request)
         int status = mt_backward(c.z, NULL, MT_RETAIN_GRAPH);
         made = mtb_fail_nth(0, false);
         CHECK(status == MT_OK || status == MT_ENOMEM);
-        CHECK(current() == c.home);
+        CHECK(current_stream() == c.home);
         REQUIRE_OK(mt_device_synchronize(MT_NPU));
         REQUIRE_OK(mt_tensor_set_grad(c.x, NULL));
         CHECK_EQ_U64(mt_tensors_alive(), alive);
@@ -369,9 +356,9 @@ TEST(backward_on_streams_survives_every_refused_request)
 static void *backward_elsewhere(void *context)
 {
     chain *c = context;
-    CHECK(current() == c->home); /* a new thread begins on the default stream */
+    CHECK(current_stream() == c->home); /* a new thread begins on the default stream */
     CHECK_OK(mt_backward(c->z, NULL, 0));
-    CHECK(current() == c->home);
+    CHECK(current_stream() == c->home);
     return NULL;
 }
 
@@ -397,7 +384,7 @@ TEST(backward_on_another_thread_runs_on_the_same_streams)
 TEST(backward_goes_over_to_another_device)
 {
     const mt_sim *sim = sim_open("2", "64M");
-    mt_stream *home = current();
+    mt_stream *home = current_stream();
     mt_stream *there;
     mt_tensor *x = leaf();
     mt_tensor *y = times(x, 3);

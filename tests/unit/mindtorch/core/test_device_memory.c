@@ -12,6 +12,7 @@
 #include "mindtorch/core/memory.h"
 #include "mindtorch/core/tensor_impl.h"
 #include "support/held_backend.h"
+#include "support/npu_stream.h"
 
 #include <mindtorch/stream.h>
 #include <mtprof/mtprof.h>
@@ -43,25 +44,6 @@ static void give(mt_device device, const taken *t)
     mt__memory_give(device, t->memory, t->bytes, t->key);
 }
 
-static mt_stream *new_stream(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_new(MT_NPU, 0, &stream));
-    return stream;
-}
-
-static mt_stream *default_stream(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_default(MT_NPU, &stream));
-    return stream;
-}
-
-static void use(mt_stream *stream)
-{
-    REQUIRE_OK(mt_stream_set_current(stream));
-}
-
 static mt_memory_stats stats_of(mt_device device)
 {
     mt_memory_stats stats = {.struct_size = sizeof stats};
@@ -87,16 +69,16 @@ TEST(device_memory_comes_back_on_its_stream)
     mt_stream *b = new_stream();
     static const uint64_t sizes[] = {100, 3 * MIB}; /* of a shared segment, and one of its own */
     for (size_t i = 0; i < MT_COUNT(sizes); i++) {
-        use(a);
+        use_stream(a);
         taken first = take(MT_NPU, sizes[i]);
-        use(b);
+        use_stream(b);
         give(MT_NPU, &first); /* where does not matter */
         taken other = take(MT_NPU, sizes[i]);
         CHECK(other.memory != first.memory);
-        use(a);
+        use_stream(a);
         taken again = take(MT_NPU, sizes[i]);
         CHECK(again.memory == first.memory);
-        use(default_stream());
+        use_stream(default_stream());
         taken third = take(MT_NPU, sizes[i]);
         CHECK(third.memory != first.memory && third.memory != other.memory);
         give(MT_NPU, &third);
@@ -121,11 +103,11 @@ TEST(device_memory_a_refusal_empties_all_streams)
 {
     held_open();
     mt_stream *a = new_stream();
-    use(a);
+    use_stream(a);
     taken first = take(MT_NPU, 3 * MIB);
     taken small = take(MT_NPU, 64);
     give(MT_NPU, &first);
-    use(default_stream());
+    use_stream(default_stream());
     held.limit = held.given + MIB;
     taken second = take(MT_NPU, 4 * MIB);
     CHECK_EQ_U64(held.released_early, 0);
@@ -193,7 +175,7 @@ TEST(device_memory_waits_for_recorded_streams)
     held_open();
     mt_stream *a = new_stream();
     mt_stream *b = new_stream();
-    use(a);
+    use_stream(a);
     mt_tensor *tensor = new_tensor(3 * MIB);
     uint64_t address = mt_tensor_storage_address(tensor);
     CHECK_OK(mt_tensor_record_stream(tensor, a)); /* its own: nothing to wait for */

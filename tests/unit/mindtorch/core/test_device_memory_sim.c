@@ -4,6 +4,7 @@
  * not handed out to another, refusals are told and survived, and failures come to light once.
  */
 #include "base/compiler.h"
+#include "support/npu_stream.h"
 #include "support/sim_device.h"
 
 #include <mindtorch/stream.h>
@@ -15,13 +16,6 @@ enum {
     COUNT = 1000, /* elements */
     LONG = 1 << 30
 };
-
-static mt_stream *new_stream(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_new(MT_NPU, 0, &stream));
-    return stream;
-}
 
 static mt_tensor *filled(double value)
 {

@@ -6,6 +6,7 @@
 #include "base/compiler.h"
 #include "harness/mt_test.h"
 #include "support/held_backend.h"
+#include "support/npu_stream.h"
 
 #include <mindtorch/mindtorch.h>
 
@@ -39,20 +40,6 @@ static mt_tensor *pinned(int64_t n)
     REQUIRE_OK(mt_tensor_pin(plain, &made));
     mt_tensor_release(plain);
     return made;
-}
-
-static mt_stream *new_stream(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_new(MT_NPU, 0, &stream));
-    return stream;
-}
-
-static mt_stream *default_stream(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_default(MT_NPU, &stream));
-    return stream;
 }
 
 /* copy_ with non_blocking=True. */

@@ -4,11 +4,10 @@
  * backward node to its forward op.
  */
 #include "harness/mt_test.h"
+#include "support/model_events.h"
 
 #include <mindtorch/mindtorch.h>
 #include <mtprof/mtprof.h>
-
-#include <string.h>
 
 static mtprof_session *start(uint64_t wants)
 {
@@ -34,23 +33,13 @@ static mt_tensor *randn(int64_t rows, int64_t columns, bool grad)
     return made;
 }
 
-static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
-{
-    mtprof_column found;
-    REQUIRE_OK(mtprof_model_column(model, id, &found));
-    *count = found.count;
-    return found.data;
-}
-
 /* The nth event of a name; UINT64_MAX: none. */
 static uint64_t find(mtprof_model *model, const char *name, int nth)
 {
     uint64_t count;
-    const uint32_t *names = column(model, MTPROF_COLUMN_NAME, &count);
+    const uint32_t *names = model_column(model, MTPROF_COLUMN_NAME, &count);
     for (uint64_t i = 0; i < count; i++) {
-        mtprof_text text = mtprof_model_name(model, names[i]);
-        if (text.length == strlen(name) && memcmp(text.bytes, name, text.length) == 0 &&
-            nth-- == 0) {
+        if (model_name_is(model, names[i], name) && nth-- == 0) {
             return i;
         }
     }
@@ -67,13 +56,13 @@ TEST(a_composite_has_its_parts_inside)
     uint64_t linear = find(model, "aten::linear", 0), mm = find(model, "aten::mm", 0);
     REQUIRE(linear != UINT64_MAX);
     REQUIRE(mm != UINT64_MAX);
-    const uint32_t *parent = column(model, MTPROF_COLUMN_PARENT, &count);
+    const uint32_t *parent = model_column(model, MTPROF_COLUMN_PARENT, &count);
     bool inside = false;
     for (uint32_t up = parent[mm]; up != MTPROF_NO_EVENT; up = parent[up]) {
         inside |= up == linear;
     }
     CHECK(inside);
-    const uint64_t *flops = column(model, MTPROF_COLUMN_FLOPS, &count);
+    const uint64_t *flops = model_column(model, MTPROF_COLUMN_FLOPS, &count);
     CHECK_EQ_U64(flops[mm], 2 * 4 * 3 * 5);
     CHECK_EQ_U64(flops[linear], 0);
     mtprof_model_free(model);
@@ -99,12 +88,12 @@ TEST(backward_nodes_have_torchs_names_and_the_forwards_numbers)
     CHECK(find(model, "torch::autograd::AccumulateGrad", 1) != UINT64_MAX); /* two leaves */
     CHECK(find(model, "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 1) !=
           UINT64_MAX);
-    const int64_t *sequence = column(model, MTPROF_COLUMN_SEQUENCE, &count);
+    const int64_t *sequence = model_column(model, MTPROF_COLUMN_SEQUENCE, &count);
     CHECK(sequence[forward] >= 0);
     CHECK_EQ_I64(sequence[node], sequence[forward]);
     CHECK_EQ_I64(sequence[around], sequence[forward]);
     CHECK_EQ_I64(sequence[find(model, "torch::autograd::AccumulateGrad", 0)], -1);
-    const uint32_t *parent = column(model, MTPROF_COLUMN_PARENT, &count);
+    const uint32_t *parent = model_column(model, MTPROF_COLUMN_PARENT, &count);
     CHECK_EQ_U64(parent[node], around);
     mtprof_model_free(model);
     REQUIRE_OK(mtprof_session_close(session));
