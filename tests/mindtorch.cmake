@@ -153,3 +153,4 @@ mt_sim_test(test_device_stress stress/test_device_stress.c TIMEOUT 120)
 mt_torch_test(test_device_no_memory fault/test_device_no_memory.c)
 list(TRANSFORM MT_SIM_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE linked_sim)
 target_sources(test_device_no_memory PRIVATE ${linked_sim}) # linked in: its requests count too
+mt_sim_test(test_device_exit stress/test_device_exit.c TIMEOUT 120)

@@ -13,6 +13,9 @@ set(MT_PYTHON_TESTS
     test_columns
     test_contract_events
     test_contract_mindtorch
+    test_contract_npu
+    test_contract_npu_profile
+    test_contract_npu_programs
     test_contract_others
     test_contract_profile
     test_contract_runtime
@@ -43,10 +46,12 @@ set(MT_PYTHON_TESTS
     # On the simulated accelerator, which these ask for themselves (support_npu.py).
     test_npu_data
     test_npu_devices
+    test_npu_exit
     test_npu_profile
     test_npu_profile_trace
     test_npu_streams
     test_npu_tensors
+    test_npu_trace_schema
     test_npu_training
     test_op_binding
     test_optim

@@ -14,11 +14,12 @@
  * B4 What a call points to (sizes, strides, ints, scalars, the call itself) is the caller's again
  *    when the call returns. Device memory stays allocated until the stream has passed the work.
  * B5 A failure that shows after the call has returned is kept and reported once, by the next
- * function that waits on that device; work queued behind it is done all the same. A device that is
- * lost fails every call from then on with MT_EDEVICE. B6 Any thread may call any function. After
- * fork() a child may free what it has; everything else fails with MT_EDEVICE. B7 Work whose call
- * has a correlation is told to the sink with that number exactly once, when it is done, also when
- * it failed; work without one is not told. Telling never makes the host wait.
+ *    function that waits on that device; work queued behind it is done all the same. A device that
+ *    is lost fails every call from then on with MT_EDEVICE.
+ * B6 Any thread may call any function. After fork() a child may free what it has; everything else
+ *    fails with MT_EDEVICE.
+ * B7 Work whose call has a correlation is told to the sink with that number exactly once, when it
+ *    is done, also when it failed; work without one is not told. Telling never makes the host wait.
  */
 #ifndef MINDTORCH_BACKEND_H
 #define MINDTORCH_BACKEND_H

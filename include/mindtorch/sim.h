@@ -8,8 +8,9 @@
  * Settings, read when it is opened:
  *
  *     MINDTORCH_NPU_SIM_DEVICES      how many there are (1; at most 16)
- *     MINDTORCH_NPU_SIM_MEMORY       bytes of each, with K, M or G behind (a quarter of the
- * machine's) MINDTORCH_NPU_SIM_LATENCY_NS   from a launch to its start at the earliest (0)
+ *     MINDTORCH_NPU_SIM_MEMORY       bytes of each, with K, M or G behind them; without it: a
+ *                                    quarter of the machine's
+ *     MINDTORCH_NPU_SIM_LATENCY_NS   from a launch to its start at the earliest (0)
  *     MINDTORCH_NPU_LAUNCH_BLOCKING  1: every call waits for its work and reports its failure
  */
 #ifndef MINDTORCH_SIM_H

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.cuda's name for the accelerator: everything is npu's."""
 
-from . import npu as _npu
 from .npu import *  # noqa: F403 the same names
-
-_checked = _npu._checked
 
 
 def __getattr__(name):

@@ -68,20 +68,18 @@ class device:
 
     def __init__(self, device):
         negative = device is None or isinstance(device, int) and device < 0
-        self.idx = -1 if negative else int(_checked(device)[4:])
-        self.prev_idx = -1
+        self._inside = None if negative else _checked(device)
         self._before = []  # of each block that is open: one object may be entered again inside itself
 
     def __enter__(self):
         before = _C._device_current()
-        if self.idx >= 0:
-            set_device(self.idx)
-        self.prev_idx = before
+        if self._inside is not None:
+            _C._device_set(self._inside)
         self._before.append(before)
 
     def __exit__(self, *error):
         before = self._before.pop()
-        if self.idx >= 0:
+        if self._inside is not None:
             set_device(before)
         return False
 

@@ -478,7 +478,7 @@ class _Archive:
         if info.file_size < size:
             raise self.broken(f"{name} has {info.file_size} bytes, {size} are needed")
         if not count:
-            return torch.empty(0, dtype=dtype)
+            return torch.empty(0, dtype=dtype, device="cpu")
         if self.mapped is not None:
             begin = self.begin_of(info)
             if begin + size > len(self.mapped):
@@ -487,7 +487,7 @@ class _Archive:
                 return torch.frombuffer(self.mapped, dtype=dtype, count=count, offset=begin)
         if dtype == torch.bfloat16:
             return torch._C._tensor_from_bytes(self.read(name)[:size], dtype, (count,))
-        elements = torch.empty(count, dtype=dtype)
+        elements = torch.empty(count, dtype=dtype, device="cpu")
         self.fill(memoryview(elements).cast("B"), info)
         return elements
 

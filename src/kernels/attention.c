@@ -12,8 +12,9 @@
  * With `causal`, query i sees keys 0 ... i: tiles behind the last query's key are left out.
  *
  * A1 Tiles depend on sizes alone. Forward's pieces are tiles of queries, backward's are heads,
- * which add to dk and dv in the order of the queries: results do not depend on the number of
- * threads. A2 A row that sees nothing has out 0, lse 0 and gradients 0.
+ *    which add to dk and dv in the order of the queries: results do not depend on the number of
+ *    threads.
+ * A2 A row that sees nothing has out 0, lse 0 and gradients 0.
  */
 #include "base/fail.h"
 #include "kernels/attention_loops.h"

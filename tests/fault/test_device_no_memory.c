@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/fail.h"
 #include "harness/mt_test.h"
 
 #include <mindtorch/mindtorch.h>

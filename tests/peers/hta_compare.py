@@ -18,6 +18,8 @@ from pathlib import Path
 
 from hta.trace_analysis import TraceAnalysis
 
+from measures import common, length
+
 RANKS = (0, 1)
 LAUNCHES = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaMemsetAsync")
 
@@ -49,25 +51,6 @@ class Ours:
         """In microseconds."""
         return sorted(int(e["duration_ns"]) / 1000 for e in self.events
                       if e["kind"] == kind and e["name"] == name and e["device"] != "CPU")
-
-
-def union(spans):
-    """Merged intervals, in order."""
-    merged = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end)
-        else:
-            merged.append([start, end])
-    return merged
-
-
-def length(spans):
-    return sum(end - start for start, end in union(spans)) / 1000
-
-
-def common(a, b):
-    return sum(max(0, min(e, f) - max(s, t)) for s, e in union(a) for t, f in union(b)) / 1000
 
 
 def is_communication(name):

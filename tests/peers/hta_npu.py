@@ -22,8 +22,8 @@ from pathlib import Path
 
 os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"  # read when hta is imported
 
-from alike import alike  # noqa: E402
-from hta_compare import Ours, TraceAnalysis, length  # noqa: E402
+from hta_compare import Ours, TraceAnalysis  # noqa: E402
+from measures import alike, length  # noqa: E402
 
 CLOSE_US, EXACT_US = 0.2, 0.0011
 WORK = ("kernel", "copy", "set")

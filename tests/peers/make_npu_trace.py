@@ -5,8 +5,7 @@
     make_npu_trace.py FILE.mtt          (PYTHONPATH: the packages; MINDTORCH_NPU=sim)
 
 Batches are pinned and travel on a stream of their own, beside the work on the default stream; there are copies
-both ways, sets, annotations that nest, and steps. Every kernel works on so much that it takes a microsecond:
-shorter ones are nothing to tools that count in whole microseconds.
+both ways, sets, annotations that nest, and steps.
 """
 import sys
 
@@ -39,6 +38,7 @@ def train(prof, steps):
         with torch.npu.stream(copies):
             torch.zeros(1 << 18, dtype=torch.uint8, device="npu")
         loss.item()
+        torch.npu.synchronize()  # what a step has launched, it ends
         prof.step()
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An MLP, a CNN and a small GPT, written once for torch and for mindtorch_v2.
 
-    work = build(torch, "gpt")            # or mindtorch_v2; another optimizer: optimizer="adamw"
+    work = build(torch, "gpt")            # or mindtorch_v2; another optimizer: optimizer="adamw"; device="npu"
     loss = work.loss(work.model, *work.batch)
     loss.backward(); work.optimizer.step()
 
@@ -140,7 +140,7 @@ def _gpt(torch):
             self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
 
         def forward(self, ids):
-            x = self.tokens(ids) + self.places(torch.arange(ids.shape[1]))
+            x = self.tokens(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
             for block in self.blocks:
                 x = block(x)
             return self.head(self.norm(x))
@@ -154,11 +154,11 @@ def _gpt(torch):
     return Gpt(), (text[:, :-1].copy(), text[:, 1:].copy()), loss
 
 
-def build(torch, name, optimizer="sgd"):
-    """The model `name` of NAMES in a library, with an optimizer of OPTIMIZERS."""
+def build(torch, name, optimizer="sgd", device="cpu"):
+    """The model `name` of NAMES in a library, with an optimizer of OPTIMIZERS, on a device."""
     makers = {"mlp": _mlp, "cnn": _cnn, "gpt": _gpt}
     model, batch, loss = makers[name](torch)
-    _fill(torch, model)
+    _fill(torch, model).to(device)
     cls, options = OPTIMIZERS[optimizer]
     made = getattr(torch.optim, cls)(model.parameters(), **options)
-    return Work(model, made, tuple(torch.from_numpy(array) for array in batch), loss)
+    return Work(model, made, tuple(torch.from_numpy(array).to(device) for array in batch), loss)

@@ -5,7 +5,8 @@
 // Exports each trace for speedscope and checks the file:
 //   1. the schema that speedscope publishes accepts it;
 //   2. of an evented profile times do not go back, opens and closes nest, frames exist;
-//   3. the self time of every name, added up over all profiles, is what `mtprof report` has.
+//   3. the self time of every name, added up over all profiles, is what `mtprof report` has;
+//   4. the same for the device's time, where a trace has any: a profile for every queue.
 "use strict";
 const { execFileSync } = require("child_process");
 const path = require("path");
@@ -63,26 +64,37 @@ function keyOf(name) {
     return name.replace(/^ProfilerStep#\d+$/, "ProfilerStep*");
 }
 
-for (const trace of traces) {
-    const what = path.basename(trace);
-    const file = run("export", "-q", "-o", "-", "speedscope", trace);
+// One file of a trace: `theirs` is the metric of the export, `ours` says which rows of the report it shows.
+function compare(trace, theirs, ours, selfTime) {
+    const what = `${path.basename(trace)} ${theirs}`;
+    const file = run("export", "-q", "-o", "-", "--metric", theirs, "speedscope", trace);
     tell(`schema, ${what}`, accepts(file) ? null : JSON.stringify(accepts.errors.slice(0, 3)));
     const sums = new Map();
     for (const profile of file.profiles) {
         tell(`profile ${profile.name} of ${what}`, walk(profile, file.shared.frames, sums));
     }
-    const theirs = {};
+    const found = {};
     for (const [name, ns] of sums) {
-        theirs[keyOf(name)] = (theirs[keyOf(name)] || 0) + ns;
+        found[keyOf(name)] = (found[keyOf(name)] || 0) + ns;
     }
-    for (const row of run("report", "--json", trace).rows) {
-        if (row.device_type === "CPU" && row.self_cpu_time_total_ns !== 0) {
-            const has = theirs[row.key];
-            tell(`self time of ${row.key}, ${what}`,
-                has === row.self_cpu_time_total_ns
-                    ? null
-                    : `the file has ${has} ns, mtprof ${row.self_cpu_time_total_ns} ns`);
-        }
+    for (const row of ours) {
+        tell(`self time of ${row.key}, ${what}`,
+            found[row.key] === row[selfTime]
+                ? null
+                : `the file has ${found[row.key]} ns, mtprof ${row[selfTime]} ns`);
+    }
+}
+
+for (const trace of traces) {
+    const rows = run("report", "--json", trace).rows;
+    compare(trace, "self_cpu_time_total", rows.filter((row) => row.device_type === "CPU" &&
+        row.self_cpu_time_total_ns !== 0), "self_cpu_time_total_ns");
+    const work = rows.filter((row) => ["kernel", "copy", "set"].includes(row.kind));
+    if (work.length > 0) {
+        compare(trace, "self_device_time_total", work, "self_device_time_total_ns");
+    }
+    if (path.basename(trace) === "npu.mtt") {
+        tell("work on the device in npu.mtt", work.length > 0 ? null : "there is none");
     }
 }
 console.log(`${passed} passed, ${failed} failed, 0 skipped`);

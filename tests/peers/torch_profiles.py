@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same scripts profiled by torch and by mindtorch_v2: torch_profiles.py FOLDER [--show]
+"""The same scripts profiled by torch and by mindtorch_v2: torch_profiles.py FOLDER [--show] [--device npu]
 
 For an MLP, a CNN and a GPT: forward, backward and optimizer under the same schedule and flags. Compared at the
 level of what user code or autograd calls: names, order, counts, nesting, shapes, concrete inputs, types, FLOPs,
 sequence numbers, memory; then annotations, key_averages in every grouping, tables' layout and the Chrome
 trace's structure. What stands inside a composite op, and inside an optimizer's step, may differ
 (docs/differences.md); a missing, renamed or re-nested op at the user's level fails.
+
+With --device npu ours trains on the simulated accelerator, torch on the CPU all the same. Then ours has more:
+  - work of the device and runtime calls (npuLaunchKernel ...), among events and rows: left out, as are twins of
+    annotations on the device;
+  - memory stands at the device: host's and device's are added up;
+  - the table has torch's columns for a device (DEVICE_COLUMNS, as its CUDA tables have them) and a second total;
+  - the trace has categories of its own; those that torch's has are compared.
 """
 import argparse
 import collections
@@ -26,6 +33,10 @@ warnings.simplefilter("ignore")
 LIBRARIES = {"torch": torch, "ours": mindtorch_v2}
 ENGINE = re.compile(r"^(autograd::engine::evaluate_function: .*|torch::autograd::.*|\w+Backward\d*)$")
 SCOPE = re.compile(r"^(ProfilerStep|Optimizer\.|enumerate\(DataLoader\)|user:)")
+# Beside which column torch puts those of a device.
+DEVICE_COLUMNS = {"CPU time avg": ["Self NPU", "Self NPU %", "NPU total", "NPU time avg"],
+                  "Self CPU Mem": ["NPU Mem", "Self NPU Mem"]}
+RUNTIME = re.compile(r"^npu[A-Z]")
 FLAGS = {"record_shapes": True, "profile_memory": True, "with_flops": True}
 
 Op = collections.namedtuple("Op", "path name shapes inputs dtypes flops sequence memory")
@@ -55,11 +66,16 @@ def is_container(event):
     return event is None or bool(SCOPE.match(event.name) or ENGINE.match(event.name))
 
 
+def of_host(events, name="name"):
+    """Without the device's work and the calls that launch it."""
+    return [e for e in events if str(e.device_type).endswith("CPU") and not RUNTIME.match(getattr(e, name))]
+
+
 def user_level(events):
     """What user code or autograd calls, in order, but for the inside of optimizers' steps."""
     out = []
     first = min((e.sequence_nr for e in events if e.sequence_nr >= 0), default=0)
-    for event in events:
+    for event in of_host(events):
         path, parent, outside = [], event.cpu_parent, False
         while parent is not None:
             outside |= not is_container(parent) or parent.name.startswith("Optimizer.step")
@@ -72,19 +88,21 @@ def user_level(events):
                       None if node else event.input_shapes, None if node else event.concrete_inputs,
                       None if node else list(getattr(event, "input_dtypes", None) or []),
                       event.flops, event.sequence_nr - first if event.sequence_nr >= 0 else -1,
-                      None if node else event.cpu_memory_usage))
+                      None if node else event.cpu_memory_usage + event.device_memory_usage))
     return out
 
 
-def train(library, name, folder, **flags):
+def train(library, name, device, **flags):
     """Four steps under wait 1, warmup 1, active 2; gives the profiler."""
     library.manual_seed(3)
-    made = models_v2.build(library, name)
+    made = models_v2.build(library, name, device=device)
+    activities = [library.profiler.ProfilerActivity.CPU]
+    if device != "cpu":
+        activities.append(library.profiler.ProfilerActivity.NPU)
     model, optimizer, batch, loss_of = made.model, made.optimizer, made.batch, made.loss
     plan = library.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
     kept = []
-    with library.profiler.profile(activities=[library.profiler.ProfilerActivity.CPU], schedule=plan,
-                                  on_trace_ready=kept.append, **flags) as prof:
+    with library.profiler.profile(activities=activities, schedule=plan, on_trace_ready=kept.append, **flags) as prof:
         for _ in range(4):
             with library.profiler.record_function("user: forward"):
                 loss = loss_of(model, *batch)
@@ -120,25 +138,35 @@ def compare_averages(score, name, profs):
         for who, prof in profs.items():
             shown = {op.name for op in user_level(prof.events())}
             rows[who] = [(r.key, str(r.input_shapes), r.flops, r.is_user_annotation)
-                         for r in prof.key_averages(**options) if r.key in shown and not r.key.startswith("aten::")]
+                         for r in of_host(prof.key_averages(**options), "key")
+                         if r.key in shown and not r.key.startswith("aten::")]
         score.check(f"{name}: rows of key_averages({options})", rows["ours"], rows["torch"])
 
 
 def layout_of(text):
     """A table without its names, numbers and widths of the two columns that hold names and shapes."""
-    lines = text.splitlines()
+    lines = text.rstrip().splitlines()
     headers = [h.strip() for h in re.split(r"  +", lines[1].strip())]
     widths = [len(dashes) for dashes in lines[0].split()]
     flexible = {i for i, h in enumerate(headers) if h in ("Name", "Input Shapes", "Overload Name")}
     headers = [re.sub(r"^Total [KMGTP]?FLOPs", "Total FLOPs", h) for h in headers]
-    return headers, [w for i, w in enumerate(widths) if i not in flexible], re.sub(r"[\d.]+\w+", "N", lines[-1])
+    totals = [re.sub(r"[\d.]+\w+", "N", line) for line in lines if line.startswith("Self ")]
+    return headers, [w for i, w in enumerate(widths) if i not in flexible], totals
 
 
-def compare_tables(score, name, profs):
+def with_device(layout):
+    """What torch's layout becomes with a device."""
+    headers, widths, totals = layout
+    more = [h for header in headers for h in [header] + DEVICE_COLUMNS.get(header, [])]
+    return more, widths + widths[:1] * (len(more) - len(headers)), totals + [totals[0].replace("CPU", "NPU")]
+
+
+def compare_tables(score, name, profs, device):
     for options in ({}, {"group_by_input_shape": True}):
         shown = {who: layout_of(prof.key_averages(**options).table(sort_by="cpu_time_total", row_limit=-1))
                  for who, prof in profs.items()}
-        score.check(f"{name}: layout of the table {options}", shown["ours"], shown["torch"])
+        wanted = shown["torch"] if device == "cpu" else with_device(shown["torch"])
+        score.check(f"{name}: layout of the table {options}", shown["ours"], wanted)
 
 
 def structure_of(path):
@@ -187,14 +215,16 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--model", action="append")
+    parser.add_argument("--device", default="cpu", help="where ours trains: npu needs MINDTORCH_NPU=sim")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     score = Score(options.show)
     for name in options.model or models_v2.NAMES:
-        profs = {who: train(library, name, options.folder, **FLAGS) for who, library in LIBRARIES.items()}
+        profs = {who: train(library, name, options.device if who == "ours" else "cpu", **FLAGS)
+                 for who, library in LIBRARIES.items()}
         compare_ops(score, name, profs)
         compare_averages(score, name, profs)
-        compare_tables(score, name, profs)
+        compare_tables(score, name, profs, options.device)
         compare_traces(score, name, profs, options.folder)
     return score.end()
 

@@ -5,7 +5,10 @@
 From the same weights 20 steps are made; the losses of all steps must agree at rtol 1e-4, and so must
 the states of the optimizers at the end, and a step made after each has loaded the other's state.
 The last line: N passed, N failed, N skipped.
+
+    torch_training.py [--device npu] [MODEL|OPTIMIZER...]      npu (MINDTORCH_NPU=sim): where ours trains
 """
+import argparse
 import sys
 
 import models_v2
@@ -18,7 +21,7 @@ RTOL = 1e-4
 def arrays(state_dict):
     """{(parameter, name): values} of an optimizer's state."""
     return {
-        (number, name): np.asarray(value.detach().numpy(), dtype=np.float64)
+        (number, name): np.asarray(value.detach().cpu().numpy(), dtype=np.float64)
         for number, state in state_dict["state"].items()
         for name, value in state.items()
     }
@@ -55,10 +58,10 @@ def compare_losses(theirs, ours):
     return None
 
 
-def try_one(torch, mindtorch, name, optimizer):
+def try_one(torch, mindtorch, name, optimizer, device):
     """None, or what differs."""
     theirs = models_v2.build(torch, name, optimizer)
-    ours = models_v2.build(mindtorch, name, optimizer)
+    ours = models_v2.build(mindtorch, name, optimizer, device)
     losses_theirs = [theirs.step() for _ in range(STEPS)]
     losses_ours = [ours.step() for _ in range(STEPS)]
     if not losses_theirs[-1] < losses_theirs[0]:
@@ -67,7 +70,7 @@ def try_one(torch, mindtorch, name, optimizer):
     if wrong:
         return wrong
     # torch's state goes on in ours.
-    again = models_v2.build(mindtorch, name, optimizer)
+    again = models_v2.build(mindtorch, name, optimizer, device)
     again.model.load_state_dict(
         {key: mindtorch.from_numpy(value.detach().numpy().copy())
          for key, value in theirs.model.state_dict().items()}
@@ -87,13 +90,17 @@ def main():
     import mindtorch_v2
 
     torch.set_num_threads(1)
-    only = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("only", nargs="*")
+    options = parser.parse_args()
+    only = options.only
     passed = failed = 0
     for name in models_v2.NAMES:
         for optimizer in models_v2.OPTIMIZERS:
             if only and name not in only and optimizer not in only:
                 continue
-            wrong = try_one(torch, mindtorch_v2, name, optimizer)
+            wrong = try_one(torch, mindtorch_v2, name, optimizer, options.device)
             passed, failed = passed + (not wrong), failed + bool(wrong)
             if wrong:
                 print(f"{name} {optimizer}: {wrong}")

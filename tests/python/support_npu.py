@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import unittest
 
 os.environ.setdefault("MINDTORCH_NPU", "sim")
 os.environ.setdefault("MINDTORCH_NPU_SIM_DEVICES", "2")
@@ -53,3 +54,16 @@ def in_thread(function):
 def same(a, b):
     """Bit for bit, wherever the tensors are."""
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.detach().cpu(), b.detach().cpu())
+
+
+class NpuCase(unittest.TestCase):
+    """Whatever a test does to its thread and to the devices is undone."""
+
+    def tearDown(self):
+        torch.set_default_device(None)
+        for index in (1, 0):
+            torch.npu.set_stream(torch.npu.default_stream(index))
+            sim.lose(index, False)
+
+    def assertWhere(self, tensor, device):
+        self.assertEqual(tensor.device, torch.device(device))

@@ -25,7 +25,7 @@ enum {
     EVENTS = 6,  /* of a device, shared by all threads */
     COUNT = 64,  /* elements of a sum */
     ROUNDS = 250,
-    ROUNDS_LONG = 8000
+    ROUNDS_LONG = 3000
 };
 
 static mt_stream *streams[DEVICES][STREAMS];
@@ -294,6 +294,9 @@ TEST(threads_on_two_devices_while_windows_open_and_close)
 
 TEST(forks_while_threads_work_and_a_profile_records)
 {
+#ifdef __SANITIZE_ADDRESS__
+    MT_SKIP("AddressSanitizer's heap is locked in the child when another thread was in it");
+#endif
     static worker workers[THREADS];
     begin(workers);
     mt_tensor *tensor = sim_ones(MT_NPU, 100);
@@ -309,4 +312,37 @@ TEST(forks_while_threads_work_and_a_profile_records)
     CHECK_OK(mtprof_session_close(session));
     mt_tensor_release(tensor);
     end(workers);
+}
+
+/* ---- opening ---- */
+
+static pthread_barrier_t together;
+
+static void *open_device(void *argument)
+{
+    bool loads = argument != NULL;
+    (void)pthread_barrier_wait(&together);
+    if (loads) {
+        int status = mt_backend_load(MT_SIM_FILE); /* one of all is the first */
+        CHECK(status == MT_OK || status == MT_ERUNTIME);
+    }
+    CHECK_EQ_U64(mt_device_count(MT_DEVICE_TYPE_NPU), DEVICES);
+    return NULL;
+}
+
+TEST(threads_open_the_device_at_once)
+{
+    pthread_t threads[THREADS];
+    REQUIRE(setenv("MINDTORCH_NPU", MT_SIM_FILE, 1) == 0);
+    REQUIRE(setenv("MINDTORCH_NPU_SIM_DEVICES", "2", 1) == 0);
+    REQUIRE(setenv("MINDTORCH_NPU_SIM_MEMORY", "64M", 1) == 0);
+    REQUIRE(pthread_barrier_init(&together, NULL, THREADS) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *loads = i % 2 == 0 ? &together : NULL;
+        REQUIRE(pthread_create(&threads[i], NULL, open_device, loads) == 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        REQUIRE(pthread_join(threads[i], NULL) == 0);
+    }
+    mt_tensor_release(sim_ones(MT_NPU + 1, 10));
 }

@@ -47,7 +47,6 @@ static size_t n_blocks;
 static size_t end; /* of the last block */
 static size_t used_bytes;
 static _Atomic uint64_t launches;
-static _Atomic uint64_t copied_bytes;
 
 static const mt_backend_host *offered; /* NULL: registered by a test */
 
@@ -150,7 +149,6 @@ static int copy(void *context, mt_backend_stream *stream, const mt_copy_call *ca
     }
     memmove(far_to ? translate(call->to) : call->to, far_from ? translate(call->from) : call->from,
             call->bytes);
-    atomic_fetch_add(&copied_bytes, call->bytes);
     return MT_OK;
 }
 
@@ -314,9 +312,4 @@ int mt_backend_open(const mt_backend_host *host, const mt_backend **out)
 uint64_t mt_test_backend_launches(void)
 {
     return atomic_load(&launches);
-}
-
-uint64_t mt_test_backend_copied_bytes(void)
-{
-    return atomic_load(&copied_bytes);
 }

@@ -15,8 +15,7 @@ __attribute__((visibility("default"))) int mt_test_backend_register(void);
 /* As a shared object, see mt_backend_load(). */
 __attribute__((visibility("default"))) mt_backend_open_fn mt_backend_open;
 
-/* Kernels launched and bytes copied so far. */
+/* Kernels launched so far. */
 __attribute__((visibility("default"))) uint64_t mt_test_backend_launches(void);
-__attribute__((visibility("default"))) uint64_t mt_test_backend_copied_bytes(void);
 
 #endif /* TESTS_SUPPORT_FAR_BACKEND_H */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See held_backend.h. Device memory is the host's; a copy is done at once, because only its place
- * in the queue matters to the runtime.
+ * See held_backend.h. Device memory is the host's.
  */
 #include "support/held_backend.h"
 
@@ -332,9 +331,4 @@ void held_finish(mt_stream *stream)
 void held_let_go(void)
 {
     atomic_store(&let_go, 1);
-}
-
-void *held_bytes(void *memory)
-{
-    return memory;
 }

@@ -2,7 +2,7 @@
  *
  * An accelerator whose streams stand still until a test lets them go on: work is a number that is
  * queued and a number that is done. Waiting for a stream finishes its work, and is counted. Copies
- * are done when the work they are part of is.
+ * move their bytes at once: only their place in the queue matters.
  */
 #ifndef TESTS_SUPPORT_HELD_BACKEND_H
 #define TESTS_SUPPORT_HELD_BACKEND_H
@@ -38,8 +38,5 @@ void held_work(mt_stream *stream);
 void held_finish(mt_stream *stream);
 /* From now on work is done when it is queued. */
 void held_let_go(void);
-
-/* The bytes behind a device's address. */
-void *held_bytes(void *memory);
 
 #endif /* TESTS_SUPPORT_HELD_BACKEND_H */

@@ -1,13 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# HolisticTraceAnalysis reads Chrome traces of ours.
+# HolisticTraceAnalysis reads Chrome traces of ours: two made-up ranks, and a training run on the simulated accelerator.
 set -eu
 . "$(dirname "$0")/peers.inc.sh"
+. tools/peers/npu.inc.sh
 
-targets mtprof_command make_peer_trace
+targets mtprof_command make_peer_trace python_tree
 environment tools/peers/packages_hta.txt
 rm -rf "$work/traces"
 mkdir -p "$work/traces"
 "$build/tests/make_peer_trace" "$work/traces"
-exec "$venv/bin/python" -W ignore tests/peers/hta_compare.py "$work/traces" "$build/cli/mtprof"
+npu_trace "$work/traces/npu.mtt"
+
+passed=0 failed=0 skipped=0
+. tools/peers/compare.inc.sh
+
+for subject in compare npu; do
+    compare "tests/peers/hta_$subject.py" "$work/traces" "$build/cli/mtprof"
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

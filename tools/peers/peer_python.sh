@@ -21,5 +21,9 @@ for subject in binding repr nn optim data loading training schedules indexing ev
     compare "tests/peers/torch_$subject.py"
 done
 compare tests/peers/torch_profiles.py "$work/python"
+# The same programs on the simulated accelerator.
+export MINDTORCH_NPU=sim
+compare tests/peers/torch_training.py --device npu sgd adamw
+compare tests/peers/torch_profiles.py "$work/python" --device npu
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -104,11 +104,6 @@ static PyObject *empty_cache(PyObject *module, PyObject *object)
 
 mt_tensor *tensor_pinned(mt_tensor *tensor)
 {
-    if (mt_device_count(MT_DEVICE_TYPE_NPU) == 0) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "Cannot access accelerator device when none is available.");
-        return NULL;
-    }
     mt_tensor *pinned = NULL;
     int status = MT_OK;
     WITHOUT_GIL(status, mt_tensor_pin(tensor, &pinned));

@@ -6,10 +6,12 @@
  *     arguments ──op_bind()──► mt_value for each parameter ──► tensors_call() ──► results
  *
  * O1 Sets and overloads are made when the module starts, or when a user's op is first asked for,
- * and live as long as the process. O2 op_bind() raises nothing where arguments just do not fit: the
- * next overload is tried, and what was wrong is told when none is left (op_refuse). O3 Arguments
- * are held by the caller, but items of lists only by the lists, which other threads may change, and
- * so may the __index__ of a later argument: tensors of lists are held until the call is over.
+ *    and live as long as the process.
+ * O2 op_bind() raises nothing where arguments just do not fit: the next overload is tried, and what
+ *    was wrong is told when none is left (op_refuse).
+ * O3 Arguments are held by the caller, but items of lists only by the lists, which other threads
+ *    may change, and so may the __index__ of a later argument: tensors of lists are held until the
+ *    call is over.
  */
 #ifndef PYTHON_EXT_TENSORS_OP_BINDING_H
 #define PYTHON_EXT_TENSORS_OP_BINDING_H

@@ -6,6 +6,8 @@
 
 #include <mindtorch/sim.h>
 
+#include <string.h>
+
 /* NULL: RuntimeError, the accelerator is another one or there is none. */
 static const mt_sim *find_sim(void)
 {
@@ -82,20 +84,43 @@ static PyObject *sim_reset_counts(PyObject *module, PyObject *stream)
                : none_or_raise(sim->reset_counts(device, number));
 }
 
+/* The status that becomes an exception of this name; 0 sets ValueError: there is none. */
+static int status_of(const char *exception)
+{
+    static const struct {
+        const char *exception;
+        int status;
+    } statuses[] = {
+#define X(name, value, exception, text) {exception, value},
+#include <mindtorch/status.def>
+#undef X
+    };
+    for (size_t i = 1; i < sizeof statuses / sizeof statuses[0]; i++) { /* [0] is success */
+        if (strcmp(statuses[i].exception, exception) == 0) {
+            return statuses[i].status;
+        }
+    }
+    PyErr_Format(PyExc_ValueError, "fail: no failure of a device raises %s", exception);
+    return 0;
+}
+
 static PyObject *sim_fail(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *which = Py_None;
     mt_device device = MT_NPU;
     unsigned int after = 0;
-    int failure = 0;
+    const char *exception = NULL;
     const char *message = NULL;
     const mt_sim *sim = find_sim();
-    if (sim == NULL || !PyArg_ParseTuple(args, "OIis:fail", &which, &after, &failure, &message) ||
+    if (sim == NULL || !PyArg_ParseTuple(args, "OIss:fail", &which, &after, &exception, &message) ||
         accelerator_from_object(which, &device) != 0) {
         return NULL;
     }
-    return none_or_raise(sim->fail((uint32_t)device & 0xFF, after, failure, message));
+    int failure = status_of(exception);
+    return failure == 0
+               ? NULL
+               : none_or_raise(sim->fail((uint32_t)device & 0xFF, after, failure, message));
 }
 
 static PyObject *sim_lose(PyObject *module, PyObject *args)
@@ -117,7 +142,7 @@ static PyMethodDef functions[] = {
     {"_sim_release", sim_release, METH_O, "_sim_release(stream)"},
     {"_sim_counts", sim_counts, METH_O, "_sim_counts(stream) -> dict"},
     {"_sim_reset_counts", sim_reset_counts, METH_O, "_sim_reset_counts(stream)"},
-    {"_sim_fail", sim_fail, METH_VARARGS, "_sim_fail(device, after, status, message)"},
+    {"_sim_fail", sim_fail, METH_VARARGS, "_sim_fail(device, after, exception, message)"},
     {"_sim_lose", sim_lose, METH_VARARGS, "_sim_lose(device, lost)"},
     {NULL, NULL, 0, NULL},
 };

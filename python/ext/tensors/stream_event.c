@@ -5,6 +5,8 @@
  */
 #include "tensors/tensors_device.h"
 
+#include <string.h>
+
 typedef struct stream_mark {
     PyObject_HEAD mt_event *event;
     mt_device device; /* that the constructor named; MT_DEVICE_NONE: none */
@@ -110,20 +112,24 @@ static int stream_for(PyObject *self, PyObject *object, const char *function, mt
     if (object != Py_None || device == MT_DEVICE_NONE) {
         return stream_from_object(object, function, stream);
     }
-    int status = mt_stream_current(device, stream);
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
-    return status != MT_OK ? -1 : 0;
+    return zero_or_raise(mt_stream_current(device, stream));
+}
+
+/* The one argument of record() and wait(); `format` has the name. */
+static int stream_argument(PyObject *self, PyObject *args, PyObject *kwargs, const char *format,
+                           mt_stream **stream)
+{
+    static const char *const names[] = {"stream", NULL};
+    PyObject *object = Py_None;
+    return PyArg_ParseTupleAndKeywords(args, kwargs, format, KEYWORD_NAMES(names), &object)
+               ? stream_for(self, object, strchr(format, ':') + 1, stream)
+               : -1;
 }
 
 static PyObject *record(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"stream", NULL};
-    PyObject *object = Py_None;
     mt_stream *stream = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:record", KEYWORD_NAMES(names), &object) ||
-        stream_for(self, object, "record", &stream) != 0) {
+    if (stream_argument(self, args, kwargs, "|O:record", &stream) != 0) {
         return NULL;
     }
     int status = MT_OK;
@@ -133,11 +139,8 @@ static PyObject *record(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *wait(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"stream", NULL};
-    PyObject *object = Py_None;
     mt_stream *stream = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:wait", KEYWORD_NAMES(names), &object) ||
-        stream_for(self, object, "wait", &stream) != 0) {
+    if (stream_argument(self, args, kwargs, "|O:wait", &stream) != 0) {
         return NULL;
     }
     int status = MT_OK;

@@ -37,11 +37,7 @@ int stream_from_object(PyObject *object, const char *function, mt_stream **strea
     if (object != Py_None) {
         return stream_given(object, function, stream);
     }
-    int status = mt_stream_current(mt_current_device(), stream);
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
-    return status != MT_OK ? -1 : 0;
+    return zero_or_raise(mt_stream_current(mt_current_device(), stream));
 }
 
 int stream_make_current(mt_stream *stream)
@@ -50,10 +46,7 @@ int stream_make_current(mt_stream *stream)
     if (status == MT_OK) {
         status = mt_stream_set_current(stream);
     }
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
-    return status != MT_OK ? -1 : 0;
+    return zero_or_raise(status);
 }
 
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

@@ -64,6 +64,16 @@ static inline PyObject *none_or_raise(int status)
     return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
 }
 
+/* 0, or -1 and an exception. */
+static inline int zero_or_raise(int status)
+{
+    if (status == MT_OK) {
+        return 0;
+    }
+    (void)tensors_raise(status);
+    return -1;
+}
+
 /* A call that may wait, without the GIL (D2). */
 #define WITHOUT_GIL(status, call)     \
     do {                              \

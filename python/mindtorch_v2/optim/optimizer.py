@@ -96,7 +96,7 @@ def _adopt_array(value):
     """A foreign tensor's values as a tensor of ours: always a copy."""
     import numpy
 
-    return torch.tensor(numpy.array(value))
+    return torch.tensor(numpy.array(value), device="cpu")
 
 
 class Optimizer:

@@ -117,14 +117,14 @@ static int fail(uint32_t device, uint32_t after, int status, const char *message
     if (status >= 0 || message == NULL) {
         return sim_fail(MT_EVALUE, "fail: status %d is no failure, or there is no message", status);
     }
-    sim_fault *fault = mtb_calloc(1, sizeof *fault);
+    sim_outcome *fault = mtb_calloc(1, sizeof *fault);
     if (fault == NULL) {
         return sim_fail(MT_ENOMEM, "fail: no memory for the order");
     }
     fault->status = status;
     (void)snprintf(fault->message, sizeof fault->message, "%s", message);
     (void)pthread_mutex_lock(&sim.lock);
-    sim_fault *before = found->fault; /* a new order replaces it */
+    sim_outcome *before = found->fault; /* a new order replaces it */
     found->fault = fault;
     found->fault_after = after;
     atomic_store_explicit(&found->armed, true, memory_order_relaxed);

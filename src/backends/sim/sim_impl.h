@@ -52,13 +52,8 @@ typedef enum sim_state {
     SIM_ENDED   /* the process ends */
 } sim_state;
 
-/* A failure that a test ordered for one launch. */
-typedef struct sim_fault {
-    int status;
-    char message[SIM_MESSAGE_BYTES];
-} sim_fault;
-
-/* How one piece of work went, for a caller that waits for it. */
+/* How a piece of work fails: as a test ordered it, or for a caller that waits for it, who finds
+ * MT_OK where it did not. */
 typedef struct sim_outcome {
     int status;
     char message[SIM_MESSAGE_BYTES];
@@ -97,7 +92,7 @@ typedef struct sim_command {
     uint32_t reserved;
     uint64_t correlation;
     uint64_t pushed_ns;   /* where launches have a latency */
-    sim_fault *fault;     /* owned; NULL: none is ordered */
+    sim_outcome *fault;   /* owned; NULL: none is ordered */
     sim_outcome *outcome; /* the caller's, who waits; NULL: a failure is the device's */
     void *extra;          /* owned; a payload that is larger than a slot's */
     union {
@@ -156,7 +151,7 @@ struct sim_device {
     mt_backend_stream *streams;                  /* sim.lock */
     _Atomic(mt_backend_stream *) default_stream; /* set under sim.lock, stays */
     _Atomic bool armed;                          /* a fault is ordered */
-    sim_fault *fault;                            /* sim.lock */
+    sim_outcome *fault;                          /* sim.lock */
     uint32_t fault_after;                        /* sim.lock; launches before it */
     _Atomic bool failed;                         /* there is a failure to report */
     int failure_status;                          /* sim.lock, here and below */

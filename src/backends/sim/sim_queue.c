@@ -202,9 +202,9 @@ void sim_cancel(mt_backend_stream *stream, sim_command *command)
 }
 
 /* The failure that a test ordered for this launch, if it is the one. */
-static MT_NOINLINE sim_fault *take_fault(sim_device *device)
+static MT_NOINLINE sim_outcome *take_fault(sim_device *device)
 {
-    sim_fault *taken = NULL;
+    sim_outcome *taken = NULL;
     (void)pthread_mutex_lock(&sim.lock);
     if (device->fault != NULL && device->fault_after-- == 0) {
         taken = device->fault;

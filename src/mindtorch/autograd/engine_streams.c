@@ -15,15 +15,6 @@ void mt__engine_streams_begin(mt__engine_streams *streams)
     memset(streams->used, 0, sizeof(streams->used));
 }
 
-static int find_stream(mt_device device, uint32_t number, mt_stream **out)
-{
-    if (number == 0) {
-        return mt_stream_default(device, out);
-    }
-    *out = mt__stream_numbered(device, number);
-    return MT_OK;
-}
-
 /* What comes on `later` waits for what is on `earlier` now. */
 static int wait_for(mt_device device, uint32_t later, uint32_t earlier)
 {
@@ -32,8 +23,8 @@ static int wait_for(mt_device device, uint32_t later, uint32_t earlier)
     }
     mt_stream *stream = NULL;
     mt_stream *other = NULL;
-    MT_TRY(find_stream(device, later, &stream));
-    MT_TRY(find_stream(device, earlier, &other));
+    MT_TRY(mt__stream_find(device, later, &stream));
+    MT_TRY(mt__stream_find(device, earlier, &other));
     return mt_stream_wait_stream(stream, other);
 }
 
@@ -78,7 +69,7 @@ static int carry(mt_tensor *grad, uint32_t later)
         return MT_OK;
     }
     MT_TRY(wait_for(grad->device, later, earlier));
-    MT_TRY(find_stream(grad->device, later, &stream));
+    MT_TRY(mt__stream_find(grad->device, later, &stream));
     return mt_tensor_record_stream(grad, stream);
 }
 

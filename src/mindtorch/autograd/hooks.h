@@ -8,7 +8,8 @@
  *
  * H1 A tap lives as long as its node or its tensor: hooks run although the tensor is gone.
  * H2 One lock guards all taps and lists of hooks. No callback runs under it: a hook may add,
- * remove, run backward. H3 A hook that is removed while it runs keeps its context until it returns.
+ *    remove, run backward.
+ * H3 A hook that is removed while it runs keeps its context until it returns.
  * H4 A retained gradient is set last. The tap knows its tensor without holding it.
  */
 #ifndef MINDTORCH_AUTOGRAD_HOOKS_H

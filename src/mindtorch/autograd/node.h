@@ -8,15 +8,15 @@
  * N1 Edges point from results to inputs and hold what they point to; nothing points back but saved
  *    results, which are kept as aliases without a graph, so there are no cycles.
  * N2 Saved arguments are aliases too: whatever is done to the tensor later, the node keeps
- * elements, version and edge of the call. Leaves that require a gradient stand for themselves: the
- * edge holds them. N3 A node is released without recursion, however long the chain behind it
- * (mt_node_release). N4 What backward may take away, the saved tensors, is guarded by `lock`; all
- * else is written before the node is published and not changed any more. Hooks are guarded by
- * hooks.c.
- * N5 The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To
- *    hold it is to hold the leaf.
+ *    elements, version and edge of the call. Leaves that require a gradient stand for themselves:
+ *    the edge holds them.
+ * N3 A node is released without recursion, however long the chain behind it (mt_node_release).
+ * N4 What backward may take away, the saved tensors, is guarded by `lock`; all else is written
+ *    before the node is published and not changed any more. Hooks are guarded by hooks.c.
+ * N5 The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To hold it
+ *    is to hold the leaf.
  * N6 `stream` is the number of the stream that was current, when the node was made, on the device
- * of its first output that is on an accelerator (mt__node_device); 0 for the default stream, for
+ *    of its first output that is on an accelerator (mt__node_device); 0 for the default stream, for
  *    nodes of the host, and for leaves.
  */
 #ifndef MINDTORCH_AUTOGRAD_NODE_H

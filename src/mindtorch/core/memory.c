@@ -374,13 +374,13 @@ int mt_device_reset_peaks(mt_device device)
     if (memory == NULL) {
         return MT_OK; /* nothing was ever taken */
     }
-    mtb_lock_acquire(&mt__memory_lock);
+    mtb_lock_acquire(memory->lock);
     atomic_store_explicit(&memory->peak_allocated,
                           atomic_load_explicit(&memory->allocated, memory_order_relaxed),
                           memory_order_relaxed);
     atomic_store_explicit(&memory->peak_reserved,
                           atomic_load_explicit(&memory->reserved_bytes, memory_order_relaxed),
                           memory_order_relaxed);
-    mtb_lock_release(&mt__memory_lock);
+    mtb_lock_release(memory->lock);
     return MT_OK;
 }

@@ -77,6 +77,13 @@ static void empty_lists(void)
     mtb_lock_release(&mt__pinned_lock);
 }
 
+static MT_COLD int refuse(uint64_t bytes)
+{
+    return mtb_fail(MT_ENOMEM,
+                    "pin_memory: can't allocate memory: you tried to allocate %llu bytes",
+                    (unsigned long long)bytes);
+}
+
 static int new_block(uint64_t bytes, uint32_t exponent, mt__pinned **out)
 {
     mt__pinned *block = mtb_calloc(1, sizeof *block);
@@ -87,11 +94,7 @@ static int new_block(uint64_t bytes, uint32_t exponent, mt__pinned **out)
     }
     if (status != MT_OK) {
         mtb_free(block);
-        return status != MT_ENOMEM
-                   ? status
-                   : mtb_fail(MT_ENOMEM,
-                              "pin_memory: can't allocate memory: you tried to allocate %llu bytes",
-                              (unsigned long long)bytes);
+        return status == MT_ENOMEM ? refuse(bytes) : status;
     }
     block->exponent = exponent;
     *out = block;
@@ -120,9 +123,7 @@ int mt__pinned_take(uint64_t bytes, mt__pinned **out)
 {
     *out = NULL;
     if (bytes > (uint64_t)1 << (EXPONENTS - 1)) {
-        return mtb_fail(MT_ENOMEM,
-                        "pin_memory: can't allocate memory: you tried to allocate %llu bytes",
-                        (unsigned long long)bytes);
+        return refuse(bytes);
     }
     uint32_t exponent = SMALLEST_EXPONENT;
     while ((uint64_t)1 << exponent < bytes) {

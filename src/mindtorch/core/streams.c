@@ -26,6 +26,9 @@ struct mt_event {
     uint32_t flags;
 };
 
+static_assert(sizeof mt__thread.streams == MT_DEVICES, "a current stream for each device");
+static_assert(MT_STREAMS <= UINT8_MAX, "a number is a byte");
+
 static device_streams devices[MT_DEVICES];
 mtb_lock mt__streams_lock = MTB_LOCK_INIT(MTB_RANK_STREAMS); /* held across fork() */
 
@@ -53,6 +56,12 @@ int mt_set_current_device(mt_device device)
 }
 
 /* ---- streams ---- */
+
+/* For the public functions: an error that names what is missing. */
+static int check_given(const char *op, const char *what, const void *given)
+{
+    return MT_LIKELY(given != NULL) ? MT_OK : mtb_fail(MT_EVALUE, "%s: the %s is NULL", op, what);
+}
 
 static int check_accelerator(const char *op, mt_device device)
 {
@@ -115,33 +124,35 @@ int mt_stream_new(mt_device device, int32_t priority, mt_stream **out)
     return status;
 }
 
-int mt_stream_default(mt_device device, mt_stream **out)
+int mt__stream_find(mt_device device, uint32_t number, mt_stream **out)
 {
-    *out = NULL;
-    MT_TRY(check_accelerator("stream", device));
+    if (number != 0) {
+        *out = mt__stream_numbered(device, number);
+        return MT_OK;
+    }
     mtb_lock_acquire(&mt__streams_lock);
     int status = find_or_make(device, 0, 0, out);
     mtb_lock_release(&mt__streams_lock);
     return status;
 }
 
+int mt_stream_default(mt_device device, mt_stream **out)
+{
+    *out = NULL;
+    MT_TRY(check_accelerator("stream", device));
+    return mt__stream_find(device, 0, out);
+}
+
 int mt_stream_current(mt_device device, mt_stream **out)
 {
     *out = NULL;
     MT_TRY(check_accelerator("stream", device));
-    uint32_t number = mt__stream_number(device);
-    if (number == 0) {
-        return mt_stream_default(device, out);
-    }
-    *out = mt__stream_numbered(device, number);
-    return MT_OK;
+    return mt__stream_find(device, mt__stream_number(device), out);
 }
 
 int mt_stream_set_current(mt_stream *stream)
 {
-    if (stream == NULL) {
-        return mtb_fail(MT_EVALUE, "set_stream: the stream is NULL");
-    }
+    MT_TRY(check_given("set_stream", "stream", stream));
     mt__thread.streams[mt__device_index(stream->device)] = (uint8_t)stream->number;
     return MT_OK;
 }
@@ -159,12 +170,6 @@ uint32_t mt_stream_number(const mt_stream *stream)
 int32_t mt_stream_priority(const mt_stream *stream)
 {
     return stream->priority;
-}
-
-/* For the public functions: an error that names what is missing. */
-static int check_given(const char *op, const char *what, const void *given)
-{
-    return MT_LIKELY(given != NULL) ? MT_OK : mtb_fail(MT_EVALUE, "%s: the %s is NULL", op, what);
 }
 
 int mt_stream_query(mt_stream *stream, bool *done)

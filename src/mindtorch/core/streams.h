@@ -28,8 +28,11 @@ static inline uint32_t mt__stream_number(mt_device device)
     return mt__thread.streams[mt__device_index(device)];
 }
 
-/* A stream that was handed out, by its number. */
+/* A stream that was handed out, by its number; not the default one. */
 mt_stream *mt__stream_numbered(mt_device device, uint32_t number);
+
+/* The same, and the default one, which may have to be made. The device is there. */
+int mt__stream_find(mt_device device, uint32_t number, mt_stream **out);
 
 /* What the backend calls the thread's current stream on an accelerator; NULL = the default one. */
 static inline mt_backend_stream *mt__stream_of(mt_device device)

@@ -6,6 +6,7 @@
 
 #include <mtprof/source.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,9 +25,14 @@ mtprof_site mt__runtime_sites[MT_RUNTIME_CALLS] = {
     [MT_RUNTIME_EVENT_SYNCHRONIZE] = MTPROF_SITE_INIT("npuEventSynchronize", CALLS),
 };
 
-/* One accelerator backend in a process, so one source. */
-static const mt_backend *attached;
-static mtprof_source *source;
+/* One accelerator serves a process, so there is one source. Set by start(), and by every further
+ * one to the same; partner: the loads of push() and lost(), on the backend's threads. */
+static _Atomic(mtprof_source *) source;
+
+static mtprof_source *own_source(void)
+{
+    return atomic_load_explicit(&source, memory_order_acquire);
+}
 
 static void push(void *context, const mt_activity *activity)
 {
@@ -44,13 +50,13 @@ static void push(void *context, const mt_activity *activity)
         .correlation = activity->correlation,
         .bytes = activity->bytes,
     };
-    mtprof_push_activity(source, &record);
+    mtprof_push_activity(own_source(), &record);
 }
 
 static void lost(void *context, uint64_t count)
 {
     (void)context;
-    mtprof_push_lost(source, count);
+    mtprof_push_lost(own_source(), count);
 }
 
 static const mt_activity_sink sink = {.struct_size = sizeof sink, .push = push, .lost = lost};
@@ -60,7 +66,7 @@ static mtprof_status start(void *context, mtprof_source *self, uint64_t wants)
     (void)wants;
     const mt_backend *backend = context;
     /* Registering calls this before it returns, where a recording is under way. */
-    __atomic_store_n(&source, self, __ATOMIC_RELEASE);
+    atomic_store_explicit(&source, self, memory_order_release);
     return backend->activity_start(backend->context, &sink) == MT_OK ? MTPROF_OK : MTPROF_ENOTSUP;
 }
 
@@ -118,10 +124,9 @@ static size_t describe(void *context, char *json, size_t room)
 
 void mt__device_trace_attach(const mt_backend *backend)
 {
-    if (attached != NULL || backend->activity_start == NULL) {
+    if (backend->activity_start == NULL) {
         return;
     }
-    attached = backend;
     mtprof_source_ops ops = {
         .struct_size = sizeof ops,
         .abi = MTPROF_SOURCE_ABI,

@@ -27,7 +27,7 @@ typedef enum mt__runtime_call {
 
 extern mtprof_site mt__runtime_sites[MT_RUNTIME_CALLS];
 
-/* Makes the backend's records a source of libmtprof, where it has any. */
+/* Makes the backend's records a source of libmtprof, where it has any. Once in a process. */
 void mt__device_trace_attach(const mt_backend *backend);
 
 /* 0 while nothing records. Ended with mt__trace_end(). */

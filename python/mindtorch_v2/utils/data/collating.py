@@ -24,11 +24,11 @@ def _is_numpy_text(value):
     return value.dtype.kind in "SUOV"
 
 
-def _is_namedtuple(value):
+def is_namedtuple(value):
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def _rebuilt(like, pairs):
+def rebuilt_mapping(like, pairs):
     """A mapping of the same class, where that is possible."""
     if isinstance(like, collections.abc.MutableMapping):
         try:
@@ -43,7 +43,8 @@ def _rebuilt(like, pairs):
         return pairs
 
 
-def _rebuilt_sequence(like, items):
+def rebuilt_sequence(like, items):
+    """The same for a sequence."""
     try:
         return type(like)(items)
     except TypeError:  # one whose class takes no list, such as range
@@ -59,13 +60,13 @@ def default_convert(data):
             return data
         return torch.as_tensor(data)
     if isinstance(data, collections.abc.Mapping):
-        return _rebuilt(data, {key: default_convert(data[key]) for key in data})
-    if _is_namedtuple(data):
+        return rebuilt_mapping(data, {key: default_convert(data[key]) for key in data})
+    if is_namedtuple(data):
         return type(data)(*(default_convert(d) for d in data))
     if isinstance(data, tuple):
         return [default_convert(d) for d in data]
     if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
-        return _rebuilt_sequence(data, [default_convert(d) for d in data])
+        return rebuilt_sequence(data, [default_convert(d) for d in data])
     return data
 
 
@@ -131,14 +132,14 @@ def collate(batch, *, collate_fn_map=None):
         return collate(values, collate_fn_map=collate_fn_map)
 
     if isinstance(first, collections.abc.Mapping):
-        return _rebuilt(first, {key: members([sample[key] for sample in batch]) for key in first})
-    if _is_namedtuple(first):
+        return rebuilt_mapping(first, {key: members([sample[key] for sample in batch]) for key in first})
+    if is_namedtuple(first):
         return kind(*(members(values) for values in zip(*batch)))
     if isinstance(first, collections.abc.Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [members(values) for values in zip(*batch)]
-        return columns if isinstance(first, tuple) else _rebuilt_sequence(first, columns)
+        return columns if isinstance(first, tuple) else rebuilt_sequence(first, columns)
     raise TypeError(_REFUSED.format(kind))
 
 

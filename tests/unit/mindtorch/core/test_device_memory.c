@@ -134,7 +134,7 @@ static void *alloc_on_three_streams(void *given)
             uint64_t bytes = 1 + (seed >> 12) % 5000;
             kept[slot].bytes = bytes;
             CHECK_OK(mt__memory_take(MT_NPU, bytes, &kept[slot].memory, &kept[slot].key));
-            memset(held_bytes(kept[slot].memory), (int)slot, bytes);
+            memset(kept[slot].memory, (int)slot, bytes);
         }
         if (i % 500 == 0) {
             CHECK_OK(mt_device_empty_cache(MT_NPU));

@@ -2,34 +2,10 @@
 """A batch in pinned memory: its tensors, in whatever containers they are, and what has a method for it."""
 
 import collections.abc
-import copy
 
 import mindtorch_v2 as torch
 
-
-def _mapping(data):
-    items = {key: pinned(value) for key, value in data.items()}
-    if isinstance(data, collections.abc.MutableMapping):
-        try:
-            made = copy.copy(data)
-            made.update(items)
-            return made
-        except TypeError:
-            return items
-    try:
-        return type(data)(items)
-    except TypeError:  # a class that takes no dict
-        return items
-
-
-def _sequence(data):
-    items = [pinned(item) for item in data]
-    if isinstance(data, tuple):  # torch gives a list, too
-        return type(data)(*items) if hasattr(data, "_fields") else items
-    try:
-        return type(data)(items)
-    except TypeError:  # a class that takes no list, such as range
-        return items
+from ..collating import is_namedtuple, rebuilt_mapping, rebuilt_sequence
 
 
 def pinned(data):
@@ -39,8 +15,11 @@ def pinned(data):
     if isinstance(data, (str, bytes)):
         return data
     if isinstance(data, collections.abc.Mapping):
-        return _mapping(data)
+        return rebuilt_mapping(data, {key: pinned(value) for key, value in data.items()})
     if isinstance(data, collections.abc.Sequence):
-        return _sequence(data)
+        items = [pinned(item) for item in data]
+        if is_namedtuple(data):
+            return type(data)(*items)
+        return items if isinstance(data, tuple) else rebuilt_sequence(data, items)  # torch gives a list for a tuple
     pin = getattr(data, "pin_memory", None)
     return data if pin is None else pin()

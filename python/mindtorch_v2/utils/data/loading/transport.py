@@ -35,7 +35,7 @@ class Closed(Exception):
 
 def _tensor_from_buffer(cls, buffer, dtype, shape, requires_grad):
     if not len(buffer):
-        tensor = torch.empty(shape, dtype=dtype)
+        tensor = torch.empty(shape, dtype=dtype, device="cpu")
     else:
         tensor = torch.frombuffer(buffer, dtype=dtype).view(shape)
     if cls is not None:
