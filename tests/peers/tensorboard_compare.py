@@ -13,7 +13,7 @@ The last plugin that was published (0.4.3) is older than today's traces, torch's
   - it takes steps on the device's tracks (gpu_user_annotation) for further steps.
   - of devices' memory it knows CUDA's (type 1);
   - an allocation that follows an op's end has the time of this end in our files (no clock is read for it), and the
-    plugin takes it for the op's: a nanosecond later it does not.
+    plugin takes it for the op's: a few nanoseconds later it does not.
 So there are two runs of each: the files as they are, of which the views that do not need this are compared;
 and a copy with these things as the plugin knows them, of which everything is compared.
 """
@@ -129,7 +129,7 @@ def as_plugin_knows(source, target):
         if e.get("cat") in ("cuda_runtime", "privateuse1_runtime"):
             e["cat"] = "runtime"
         if e.get("cat") == "cpu_instant_event":
-            e["ts"] += 0.001
+            e["ts"] += 0.004
             if e["args"]["Device Type"] == PRIVATE_USE_1:
                 e["args"]["Device Type"] = CUDA
     document["traceEvents"] = events

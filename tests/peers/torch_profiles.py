@@ -222,6 +222,9 @@ def main():
     for name in options.model or models_v2.NAMES:
         profs = {who: train(library, name, options.device if who == "ours" else "cpu", **FLAGS)
                  for who, library in LIBRARIES.items()}
+        if options.device != "cpu":
+            work = [e for e in profs["ours"].events() if not str(e.device_type).endswith("CPU")]
+            score.check(f"{name}: there is work on the device", len(work) > 50, True)
         compare_ops(score, name, profs)
         compare_averages(score, name, profs)
         compare_tables(score, name, profs, options.device)

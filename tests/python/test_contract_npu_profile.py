@@ -74,7 +74,7 @@ class Case(unittest.TestCase):
         total = device_us(events)
         ops = {event.id: event for event in of(events, "op")}
         for event in of(events, *WORK):
-            self.assertIn(event.linked_correlation_id, ops, event.name)
+            self.assertTrue(event.linked_correlation_id in ops, event.name)
             self.assertIn(event.name, [kernel.name for kernel in ops[event.linked_correlation_id].kernels])
         host = [event for event in events if event.device_type == DeviceType.CPU]
         self.assertAlmostEqual(sum(event.self_device_time_total for event in host), total, places=2)
@@ -192,6 +192,51 @@ class Joins(Case):
             adds = [e for e in of(events, "kernel") if (e.device_index, e.device_resource_id) == track]
             self.assertEqual(len(adds), 50)
         self.assertEqual(len({e["thread_id"] for e in of(events, "op") if e.kernels}), 4)
+
+    def test_windows_over_threads_that_never_rest(self):
+        """Whatever is under way when a window opens or closes: work has its launch, and launches have their work. Only
+        an op that began before the window is not in it, and a launch that the window's end cuts off may be alone."""
+        done, rounds, failures = threading.Event(), threading.Semaphore(0), []
+
+        def work(number):
+            try:
+                with npu.stream(npu.Stream(number % 2)):
+                    x = torch.ones(64, device="npu")
+                    while not done.is_set():
+                        for _ in range(10):
+                            y = x.add(1)
+                        y.cpu()
+                        rounds.release()
+            except BaseException as error:
+                failures.append(error)
+                rounds.release()
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for number in range(10):
+                with profile(activities=BOTH if number % 2 else ["npu"]) as prof:
+                    while rounds.acquire(blocking=False):
+                        pass
+                    for _ in range(9):
+                        self.assertTrue(rounds.acquire(timeout=60))
+                events = prof.events()
+                launches = {e.id: e for e in of(events, "runtime") if e.name in ("npuLaunchKernel", "npuMemcpy")}
+                ops = {event.id for event in of(events, "op")}
+                pieces = of(events, *WORK)
+                self.assertTrue(all(event.id in launches for event in pieces))
+                self.assertLessEqual(sum(event.linked_correlation_id not in ops for event in pieces), 3)  # one a thread
+                alone = set(launches) - {event.id for event in pieces}
+                end = max(event["end_ns"] for event in of(events, "op", "runtime"))
+                self.assertTrue(all(launches[key]["end_ns"] == end for key in alone))
+                self.assertEqual((prof.health().unmatched, prof.health().lost), (len(alone), 0))
+                self.assertGreater(len(pieces), 9)
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join(60)
+        self.assertEqual(failures, [])
 
     def test_stopped_by_another_thread(self):
         prof = profile(activities=BOTH)
@@ -490,6 +535,73 @@ class Failures(Case):
         self.assertIn("unmatched", prof.key_averages().table())  # a loss is never silent
         sim.lose(0, False)
         self.assertWorks()
+
+    def test_told_by_step(self):
+        """The window is delivered, the step that follows has begun, and who catches the error goes on."""
+        far, seen = torch.tensor([99], device="npu"), []
+        with profile(activities=BOTH, schedule=schedule(wait=0, warmup=1, active=1, repeat=1),
+                     on_trace_ready=lambda p: seen.append(names(p.events(), "op"))) as prof:
+            prof.step()
+            self.x[far]
+            self.x.mul(2)
+            with self.assertRaises(IndexError):
+                prof.step()
+            self.assertEqual(prof.step_num, 2)
+            self.x.add(1)
+            prof.step()
+        self.assertEqual(seen, [["aten::index", "aten::mul"]])
+        self.assertEqual(names(prof.events(), "op"), seen[0])
+        self.assertWorks()
+
+    def test_lost_before_it_starts(self):
+        other = torch.ones(4, device="npu:1")
+        npu.synchronize(1)
+        sim.lose(0)
+        with self.assertRaisesRegex(torch.AcceleratorError, "npu:0"):
+            with profile(activities=BOTH) as prof:
+                torch.ones(2) + 1
+                other.sub(1)
+        self.assertEqual(names(prof.events(), "op"), ["aten::ones", "aten::add", "aten::sub"])
+        self.assertEqual(names(prof.events(), "kernel"), ["binary_sub_f32"])
+        self.assertSums(prof)
+        sim.lose(0, False)
+        self.assertWorks()
+
+    def test_what_failed_before_it_started(self):
+        self.x[torch.tensor([99], device="npu")]
+        with self.assertRaisesRegex(IndexError, "index 99"):
+            with profile(activities=BOTH) as prof:
+                self.x.add(1)
+        self.assertEqual(names(prof.events(), "op"), ["aten::add"])
+        self.assertSums(prof)
+
+    def test_a_failing_backward(self):
+        w = torch.ones(4, device="npu", requires_grad=True)
+        npu.synchronize()
+        with profile(activities=BOTH) as prof:
+            loss = (w * 2).sum()
+            npu.synchronize()
+            sim.fail("bad luck", after=1)
+            with self.assertRaisesRegex(RuntimeError, "bad luck"):
+                loss.backward()
+                npu.synchronize()
+        self.assertIn("MulBackward0", names(prof.events(), "op"))
+        self.assertSums(prof)
+
+    def test_a_fork_inside(self):
+        with profile(activities=BOTH) as prof:
+            self.x.add(1)
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    code = 0 if (torch.ones(2) + 1).tolist() == [2.0, 2.0] else 2
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.x.mul(2)
+        self.assertEqual(names(prof.events(), "kernel"), ["binary_add_f32", "binary_mul_f32"])
+        self.assertSums(prof)
 
     def test_a_callback_that_raises(self):
         def broken(_):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-import support_npu  # noqa: F401  settings for the programs too
+import support_npu  # its settings are the programs' too
 
 BEGIN = """
 import atexit, os, sys, threading, time
@@ -72,6 +72,7 @@ TIMES = 50 if os.environ.get("MT_LONG") == "1" else 1
 
 class Exits(unittest.TestCase):
     def test_every_ending(self):
+        self.assertTrue(support_npu.torch.npu.is_available())
         for name, (ending, status) in ENDINGS.items():
             for _ in range(TIMES):
                 with self.subTest(name):

@@ -314,9 +314,49 @@ TEST(forks_while_threads_work_and_a_profile_records)
     end(workers);
 }
 
-/* ---- opening ---- */
+/* ---- a thread that is cancelled ---- */
 
 static pthread_barrier_t together;
+static atomic_bool went_on;
+
+static void *wait_cancelled(void *argument)
+{
+    int before;
+    mt_tensor *tensor = argument;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    (void)pthread_barrier_wait(&together);
+    (void)pthread_barrier_wait(&together);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+    mt_tensor_release(tensor);
+    CHECK_OK(mt_device_empty_cache(MT_NPU)); /* with locks held it waits, and gives pages back */
+    atomic_store(&went_on, true);
+    pthread_testcancel();
+    return NULL;
+}
+
+TEST(a_cancelled_thread_leaves_no_lock_behind)
+{
+    pthread_t thread;
+    void *result = NULL;
+    REQUIRE(setenv("MINDTORCH_NPU_SIM_LATENCY_NS", "20000000", 1) == 0);
+    (void)sim_open("1", "64M");
+    mt_tensor *tensor = sim_ones(MT_NPU, 1 << 20);
+    REQUIRE(pthread_barrier_init(&together, NULL, 2) == 0);
+    REQUIRE(pthread_create(&thread, NULL, wait_cancelled, tensor) == 0);
+    (void)pthread_barrier_wait(&together);
+    for (int i = 0; i < 5; i++) {
+        mt_tensor_release(sim_ones(MT_NPU, 16)); /* what it waits for */
+    }
+    REQUIRE(pthread_cancel(thread) == 0);
+    (void)pthread_barrier_wait(&together);
+    REQUIRE(pthread_join(thread, &result) == 0);
+    CHECK(result == PTHREAD_CANCELED);
+    CHECK(atomic_load(&went_on));
+    CHECK_OK(mt_device_synchronize(MT_NPU));
+    mt_tensor_release(sim_ones(MT_NPU, 1 << 20));
+}
+
+/* ---- opening ---- */
 
 static void *open_device(void *argument)
 {

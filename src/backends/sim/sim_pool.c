@@ -136,20 +136,31 @@ static void add_vacant(sim_extents *vacant, sim_extent extent)
 
 /* ---- taking and giving ---- */
 
+/* A thread may be cancelled in fallocate(): not here, where it holds locks. */
+static int change_pages(const sim_pool *pool, int mode, sim_extent extent)
+{
+    int before;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    int status = fallocate(pool->file, mode, (off_t)extent.offset, (off_t)extent.bytes);
+    int error = errno;
+    (void)pthread_setcancelstate(before, &before);
+    errno = error;
+    return status;
+}
+
 /* The pages themselves, so that a worker never meets a lack of them (P1). */
 static bool fill_pages(const sim_pool *pool, sim_extent extent)
 {
     int status;
     do {
-        status = fallocate(pool->file, 0, (off_t)extent.offset, (off_t)extent.bytes);
+        status = change_pages(pool, 0, extent);
     } while (status != 0 && errno == EINTR);
     return status == 0;
 }
 
 static void drop_pages(const sim_pool *pool, sim_extent extent)
 {
-    (void)fallocate(pool->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)extent.offset,
-                    (off_t)extent.bytes);
+    (void)change_pages(pool, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, extent);
 }
 
 /* First fit. */

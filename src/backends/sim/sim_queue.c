@@ -274,16 +274,22 @@ void sim_want(mt_backend_stream *stream, uint64_t target)
     }
 }
 
-/* On `condition`, under the lock. False: the deadline has passed. */
+/* On `condition`, under the lock. False: the deadline has passed. A thread that is cancelled goes
+ * on to the end of the call: it would leave the lock behind, and its caller's locks. */
 static bool sleep_on(pthread_cond_t *condition, uint64_t deadline_ns)
 {
+    int before;
+    int error = 0;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (deadline_ns == 0) {
         (void)pthread_cond_wait(condition, &sim.lock);
-        return true;
+    } else {
+        struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                                 .tv_nsec = (long)(deadline_ns % 1000000000)};
+        error = pthread_cond_timedwait(condition, &sim.lock, &until);
     }
-    struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
-                             .tv_nsec = (long)(deadline_ns % 1000000000)};
-    return pthread_cond_timedwait(condition, &sim.lock, &until) != ETIMEDOUT;
+    (void)pthread_setcancelstate(before, &before);
+    return error != ETIMEDOUT;
 }
 
 static bool is_done(mt_backend_stream *stream, uint64_t target)

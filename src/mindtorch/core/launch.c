@@ -9,9 +9,29 @@
 #include "mindtorch/core/streams.h"
 #include "mindtorch/trace/device_trace.h"
 
-static MT_NOINLINE int launch_far(const mt_backend *backend, mt_device device, mt_kernel_fn *run,
-                                  mt_kernel_call *call)
+static MT_COLD int refuse_kernel(const mt_backend *backend, const mt_kernel_call *call)
 {
+    return mtb_fail(MT_ENOTSUP, "kernel %s is not implemented by backend %s",
+                    mt_kernel_name((mt_kernel)call->kernel), backend->name);
+}
+
+/* NULL: the backend has none (B3). */
+MT_INLINE mt_kernel_fn *kernel_of(const mt_backend *backend, const mt_kernel_call *call)
+{
+    return call->kernel < backend->n_kernels ? backend->kernels[call->kernel] : NULL;
+}
+
+static MT_NOINLINE int launch_far(mt_device device, mt_kernel_call *call)
+{
+    const mt_backend *backend = mt__backend_of(device);
+    if (MT_UNLIKELY(backend == NULL)) {
+        return mt__device_check(mt_kernel_name((mt_kernel)call->kernel), device);
+    }
+    mt_kernel_fn *run = kernel_of(backend, call);
+    if (MT_UNLIKELY(run == NULL)) {
+        return refuse_kernel(backend, call);
+    }
+    call->struct_size = (uint32_t)sizeof *call;
     call->device = mt__device_index(device);
     mtprof_token token = mt__trace_launch_begin(MT_RUNTIME_LAUNCH_KERNEL, &call->correlation);
     int status = run(backend->context, mt__stream_of(device), call);
@@ -21,18 +41,16 @@ static MT_NOINLINE int launch_far(const mt_backend *backend, mt_device device, m
 
 int mt__launch(mt_device device, mt_kernel_call *call)
 {
-    const mt_backend *backend = mt__backend_of(device);
-    if (MT_UNLIKELY(backend == NULL)) {
-        return mt__device_check(mt_kernel_name((mt_kernel)call->kernel), device);
+    if (MT_UNLIKELY(device != MT_CPU)) {
+        return launch_far(device, call);
     }
-    mt_kernel_fn *run = call->kernel < backend->n_kernels ? backend->kernels[call->kernel] : NULL;
+    const mt_backend *host = mt__cpu_backend();
+    mt_kernel_fn *run = kernel_of(host, call);
     if (MT_UNLIKELY(run == NULL)) {
-        return mtb_fail(MT_ENOTSUP, "kernel %s is not implemented by backend %s",
-                        mt_kernel_name((mt_kernel)call->kernel), backend->name);
+        return refuse_kernel(host, call);
     }
     call->struct_size = (uint32_t)sizeof *call;
-    return MT_LIKELY(device == MT_CPU) ? run(backend->context, NULL, call)
-                                       : launch_far(backend, device, run, call);
+    return run(host->context, NULL, call);
 }
 
 /* `call` has all but what is the same for every copy. */

@@ -318,14 +318,11 @@ MT_INLINE int run_with_autograd(mt__call *call, bool wants_grad)
 /* The device that the profile shows for a call: the accelerator also where the op begins on the
  * host and only its other operand is there; of two, the one that the call names, where its result
  * is made. */
-MT_INLINE mt_device shown_device(const mt__call *call)
+static mt_device shown_device(const mt__call *call)
 {
     const mt__op_row *row = call->row;
     mt_device shown = call->device;
-    if (MT_LIKELY((row->flags & MT_OP_ANY_DEVICE) == 0)) {
-        return shown;
-    }
-    for (uint32_t i = 0; i < row->n_params; i++) {
+    for (uint32_t i = 0; (row->flags & MT_OP_ANY_DEVICE) != 0 && i < row->n_params; i++) {
         const mt_value *value = &call->args[i];
         if (value->kind == MT_KIND_DEVICE && (mt_device)value->of.integer > MT_CPU) {
             return (mt_device)value->of.integer;
@@ -337,12 +334,21 @@ MT_INLINE mt_device shown_device(const mt__call *call)
     return shown;
 }
 
-static mtprof_site *site_of(const mt__op_row *row, mt_device device)
+static MT_NOINLINE mtprof_site *find_site(const mt__call *call)
 {
-    if (MT_UNLIKELY((row->flags & MT_OP_USER) != 0)) {
-        return mt__trace_op_site(row->trace_name, device != MT_CPU);
+    const mt__op_row *row = call->row;
+    bool far = shown_device(call) != MT_CPU;
+    if ((row->flags & MT_OP_USER) != 0) {
+        return mt__trace_op_site(row->trace_name, far);
     }
-    return MT_LIKELY(device == MT_CPU) ? &op_sites[row->op] : &far_op_sites[row->op];
+    return far ? &far_op_sites[row->op] : &op_sites[row->op];
+}
+
+/* Most ops are ours, and on the device of their arguments. */
+MT_INLINE mtprof_site *site_of(const mt__call *call)
+{
+    bool plain = (call->row->flags & (MT_OP_USER | MT_OP_ANY_DEVICE)) == 0;
+    return MT_LIKELY(plain && call->device == MT_CPU) ? &op_sites[call->row->op] : find_site(call);
 }
 
 /* Inputs, identities, FLOPs: what needs a look at the arguments. */
@@ -378,8 +384,7 @@ MT_INLINE bool is_unnumbered(const mt__op_row *row)
 }
 
 /* Begins the op with what the recording wants of it. */
-MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *site, mt_device device,
-                                          uint32_t wants)
+MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *site, uint32_t wants)
 {
     mtprof_op payload = {
         .struct_size = sizeof(payload),
@@ -390,6 +395,7 @@ MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *sit
         .sequence = mt__thread.sequence,
     };
     if ((wants & MTPROF_WANT_MEMORY) != 0) {
+        mt_device device = shown_device(call);
         payload.fields |= MTPROF_OP_MEMORY;
         payload.memory_before = mt__memory_allocated(device);
         payload.memory_device = mt__trace_device(device);
@@ -411,12 +417,11 @@ static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
                     call->args[0].of.tensor->contiguous)) {
         return run_with_autograd(call, wants_grad);
     }
-    mt_device device = shown_device(call);
-    mtprof_site *site = site_of(call->row, device);
+    mtprof_site *site = site_of(call);
     uint32_t wants = mt__trace_wants();
     mtprof_token token = 0;
     if (MT_LIKELY(site != NULL)) {
-        token = (wants & MT_TRACE_PAYLOADS) != 0 ? begin_with_payload(call, site, device, wants)
+        token = (wants & MT_TRACE_PAYLOADS) != 0 ? begin_with_payload(call, site, wants)
                                                  : mtprof_begin(site);
     }
     int status = run_with_autograd(call, wants_grad);
@@ -424,6 +429,7 @@ static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
         tell_results(call, token);
     }
     if ((wants & MTPROF_WANT_MEMORY) != 0) {
+        mt_device device = shown_device(call);
         mtprof_op_end(token, mt__trace_device(device), mt__memory_allocated(device));
     } else {
         mt__trace_end(token);

@@ -546,6 +546,22 @@ static bool answers_launch(const mtprof_activity *a)
             a->kind == MTPROF_ACTIVITY_SET);
 }
 
+/* Whether the key was given out for another recording: work that a window did not wait for, and
+ * that is done when the next one is open. Its launch was counted as unmatched there, and is not in
+ * this trace. Ordinals of a slot only grow (W6), nested ones have their own. A relaxed load will
+ * do: who has a key of this recording has it from the thread that was attached before. */
+static bool is_of_another(const mtprof__recording *recording, uint64_t key)
+{
+    uint64_t slot = key >> MTPROF_ORDINAL_BITS;
+    if (slot == 0 || slot > mtprof__slot_count()) {
+        return false; /* no key of ours */
+    }
+    const mtprof__writer *w = mtprof__slot_at((uint32_t)slot);
+    return MTPROF__GET(w->home_serial) != recording->serial ||
+           ((key & MTPROF__NESTED_BIT) == 0 &&
+            (key & MTPROF__ORDINAL_MASK) < MTPROF__GET(w->home_ordinal));
+}
+
 /* A name past the bound of interned ones, in full. Returns the words it took. */
 static uint32_t put_name(mtprof__recording *recording, uint64_t *at, const char *name,
                          size_t length)
@@ -564,6 +580,11 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
     memcpy(&a, activity, activity->struct_size < sizeof a ? activity->struct_size : sizeof a);
     mtprof__recording *recording = begin_push(source, 1);
     if (recording == NULL) {
+        return;
+    }
+    if (is_of_another(recording, a.launch_key)) {
+        source->told++; /* the device is alive */
+        mtb_lock_release(&source->lock);
         return;
     }
     uint32_t name = a.name != NULL ? mtprof__recording_name(recording, a.name, a.name_length) : 0;

@@ -135,6 +135,10 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
         MTPROF__SET(w->launches, 0);
         w->reserved_seen[0] = w->reserved_seen[1] = 0;
         MTPROF__SET(w->first_ordinal, w->next_token & MTPROF__ORDINAL_MASK);
+        if (w->home_serial != recording->serial) {
+            MTPROF__SET(w->home_ordinal, w->first_ordinal);
+            MTPROF__SET(w->home_serial, recording->serial);
+        }
     } else if (w->epoch != epoch) {
         mtprof__writer_settle(w);
     }

@@ -77,7 +77,10 @@ typedef struct mtprof__writer {
                         the pointer */
     mtprof__chunk_header *chunk;
     uint64_t sequence;      /* of the next chunk */
-    uint64_t first_ordinal; /* in this recording */
+    uint64_t first_ordinal; /* of those that are not counted yet */
+    uint64_t home_ordinal;  /* atomic: the slot's first in the recording home_serial; partner: the
+                               loads of is_of_another() */
+    uint64_t home_serial;   /* atomic: of the recording it was attached to last, likewise */
     uint64_t launches;
     uint64_t nested_begins, nested_others; /* counted by nested events only (W1) */
     int64_t nested_open;                   /* nested scopes begun minus ended, this epoch */

@@ -292,6 +292,43 @@ TEST(what_arrives_after_the_close_harms_nothing_and_is_in_no_other_trace)
     sd_free(d);
 }
 
+TEST(what_arrives_in_the_next_recording_is_not_of_it)
+{
+    synthetic_device *d = sd_new(NULL);
+    mtprof_session *s = tv_start(0);
+    sd_hold(d, true);
+    for (int i = 0; i < 20; i++) {
+        launch(d, "old");
+    }
+    sd_drain(d);
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.unmatched, 20); /* and that is where they are counted */
+    tv_free(v);
+    for (int again = 0; again < 2; again++) { /* before this thread is in it, and after */
+        s = tv_start(0);
+        uint64_t key = again != 0 ? launch(d, "new") : 0;
+        sd_hold(d, false);
+        sd_drain(d);
+        if (key == 0) {
+            launch(d, "new");
+        }
+        v = tv_finish(s, &h);
+        CHECK_EQ_U64(tv_count(v, MTPROF_REC_ACTIVITY), 1);
+        CHECK_EQ_U64(h.lost, 0);
+        CHECK_EQ_U64(h.unmatched, 0);
+        tv_free(v);
+        if (again == 0) {
+            s = tv_start(0);
+            sd_hold(d, true);
+            launch(d, "old");
+            sd_drain(d);
+            REQUIRE_OK(mtprof_session_close(s));
+        }
+    }
+    sd_free(d);
+}
+
 /* A device whose flush takes all its time `turns` times, each time with one more piece of work
  * done, and never answers after that; negative: it has nothing to do. */
 typedef struct slow_device {

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Perfetto's published schema reads our .pftrace files, and what they say is what mtprof says.
+set -eu
+. "$(dirname "$0")/peers.inc.sh"
+. tools/peers/npu.inc.sh
+
+targets mtprof_command make_peer_trace make_cli_trace python_tree
+environment tools/peers/packages_perfetto.txt
+rm -rf "$work/traces"
+mkdir -p "$work/traces"
+"$build/tests/make_peer_trace" "$work/traces"
+"$build/tests/make_cli_trace" "$work/traces"
+npu_trace "$work/traces/npu.mtt"
+exec "$venv/bin/python" tests/peers/perfetto_check.py "$build/cli/mtprof" \
+    "$work/traces/rank0.mtt" "$work/traces/train.mtt" "$work/traces/npu.mtt"
