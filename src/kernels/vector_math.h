@@ -12,9 +12,10 @@
  *                 sin cos 2 and tan 4 up to |x| = MT_TRIG_LIMIT  pow 1
  *        double   exp 1.1  expm1 2.1  log 1  tanh 3  sigmoid 2.5
  *    sigmoid is 1 / (1 + exp(-x)), as in torch: 0 where exp(-x) is infinite (x < -88.7). gelu and
- * its slope are right to 1e-7 of max(1, |x|). With and without fused multiplication the last bit
- * may differ. V3 No conversion from floating point to integer: adding 1.5 * 2^23 (2^52) leaves the
- * rounded number in the low bits, whatever the number was. So no input is undefined behaviour.
+ *    its slope are right to 1e-7 of max(1, |x|). With and without fused multiplication the last bit
+ *    may differ.
+ * V3 No conversion from floating point to integer: adding 1.5 * 2^23 (2^52) leaves the rounded
+ *    number in the low bits, whatever the number was. So no input is undefined behaviour.
  *
  * The polynomials are our own (Remez exchange on the intervals that the comments name).
  */
