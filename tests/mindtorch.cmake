@@ -84,6 +84,7 @@ target_sources(test_mixed_devices PRIVATE support/far_backend.c)
 mt_sim_test(test_sim_launches unit/mindtorch/test_sim_launches.c TIMEOUT 120)
 mt_sim_test(test_sim_profile unit/mindtorch/test_sim_profile.c)
 mt_sim_test(test_sim_training unit/mindtorch/test_sim_training.c SOURCES support/small_models.c)
+mt_sim_test(test_sim_traces unit/mindtorch/test_sim_traces.c SOURCES support/small_models.c)
 mt_sim_test(test_backward_streams unit/mindtorch/autograd/test_backward_streams.c)
 
 # ---- the op table, row by row ----

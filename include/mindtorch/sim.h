@@ -27,6 +27,8 @@ typedef struct mt_sim_counts {
     uint64_t launches;    /**< kernels, copies and sets since reset */
     uint64_t done;
     uint64_t stalled; /**< calls that waited since reset because 4,096 pieces of work did */
+    uint32_t holding; /**< 1 while the device stands at a hold of this stream */
+    uint32_t reserved;
 } mt_sim_counts;
 
 typedef struct mt_sim {

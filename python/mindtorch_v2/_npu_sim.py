@@ -32,7 +32,7 @@ def held(stream=None):
 
 
 def counts(stream=None):
-    """waiting, most, gave_up, launches, done, stalled (found it full): of the stream, since reset_counts()."""
+    """waiting, most, gave_up, launches, done, stalled (found it full), holding (now): of the stream, since reset_counts()."""
     return _C._sim_counts(stream)
 
 

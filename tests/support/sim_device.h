@@ -11,6 +11,7 @@
 #include <mindtorch/mindtorch.h>
 #include <mindtorch/sim.h>
 
+#include <sched.h>
 #include <stdlib.h>
 
 /* MT_SIM_FILE comes from CMake: where the shared object is. */
@@ -37,6 +38,17 @@ static inline mt_sim_counts sim_counts(const mt_sim *sim, uint32_t device, uint3
     mt_sim_counts counts = {.struct_size = sizeof counts};
     REQUIRE_OK(sim->counts(device, stream, &counts));
     return counts;
+}
+
+/* Puts a hold on a stream and returns when the device stands at it: from then on the two overlap.
+ */
+static inline void sim_hold_now(const mt_sim *sim, uint32_t stream, uint32_t launches,
+                                uint64_t correlation)
+{
+    REQUIRE_OK(sim->hold(0, stream, launches, correlation));
+    while (sim_counts(sim, 0, stream).holding == 0) {
+        sched_yield();
+    }
 }
 
 #endif /* TESTS_SUPPORT_SIM_DEVICE_H */

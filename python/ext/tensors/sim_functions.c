@@ -66,12 +66,13 @@ static PyObject *sim_counts(PyObject *module, PyObject *stream)
         return NULL;
     }
     int status = sim->counts(device, number, &counts);
-    return status != MT_OK ? tensors_raise(status)
-                           : Py_BuildValue("{s:I,s:I,s:I,s:K,s:K,s:K}", "waiting", counts.waiting,
-                                           "most", counts.most, "gave_up", counts.gave_up,
-                                           "launches", (unsigned long long)counts.launches, "done",
-                                           (unsigned long long)counts.done, "stalled",
-                                           (unsigned long long)counts.stalled);
+    return status != MT_OK
+               ? tensors_raise(status)
+               : Py_BuildValue("{s:I,s:I,s:I,s:K,s:K,s:K,s:I}", "waiting", counts.waiting, "most",
+                               counts.most, "gave_up", counts.gave_up, "launches",
+                               (unsigned long long)counts.launches, "done",
+                               (unsigned long long)counts.done, "stalled",
+                               (unsigned long long)counts.stalled, "holding", counts.holding);
 }
 
 static PyObject *sim_reset_counts(PyObject *module, PyObject *stream)

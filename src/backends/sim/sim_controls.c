@@ -88,6 +88,7 @@ static int read_counts(uint32_t device, uint32_t number, mt_sim_counts *counts)
         .launches = launched - stream->launched_before,
         .done = finished - stream->finished_before,
         .stalled = stream->stalled,
+        .holding = atomic_load_explicit(&stream->hold_until, memory_order_relaxed) != UINT64_MAX,
     };
     (void)pthread_mutex_unlock(&stream->push_lock);
     memcpy(counts, &all, counts->struct_size < sizeof all ? counts->struct_size : sizeof all);

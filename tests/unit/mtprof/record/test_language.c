@@ -375,6 +375,9 @@ TEST(a_node_of_an_earlier_recording_is_not_used)
 
 TEST(a_child_keeps_the_language)
 {
+#if defined(__SANITIZE_THREAD__)
+    MT_SKIP("ThreadSanitizer starts no threads after a fork");
+#endif
     mtprof_session *s = start_with(ALL);
     mtprof_end(mtprof_begin(&op_site));
     pid_t pid = fork();
