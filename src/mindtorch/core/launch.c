@@ -125,8 +125,8 @@ int mt__set_bytes(mt_device device, void *to, uint8_t value, size_t bytes)
                         .to = to,
                         .bytes = bytes,
                         .value = value};
-    if (bytes == 0 || device == MT_CPU) {
-        return bytes == 0 ? MT_OK : backend->set(backend->context, NULL, &call);
+    if (bytes == 0) {
+        return MT_OK;
     }
     mtprof_token token = mt__trace_launch_begin(MT_RUNTIME_MEMSET, &call.correlation);
     int status = backend->set(backend->context, mt__stream_of(device), &call);

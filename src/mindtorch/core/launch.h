@@ -22,6 +22,7 @@ int mt__copy_to_host(mt_device device, void *to, const void *from, size_t bytes,
 int mt__copy_peer(mt_device to_device, void *to, mt_device from_device, const void *from,
                   size_t bytes);
 
+/* On an accelerator: the host has its kernel for it. */
 int mt__set_bytes(mt_device device, void *to, uint8_t value, size_t bytes);
 
 #endif /* MINDTORCH_CORE_LAUNCH_H */

@@ -58,12 +58,7 @@ static void drop_event(mt__use *use)
 
 static void wait_for(const mt_stream *stream)
 {
-    const mt_backend *backend = mt__backend_of(stream->device);
-    uint32_t device = mt__device_index(stream->device);
-    mt__failure_keep(stream->device,
-                     backend->stream_synchronize == NULL
-                         ? backend->synchronize(backend->context, device)
-                         : backend->stream_synchronize(backend->context, device, stream->backend));
+    mt__failure_keep(stream->device, mt__stream_wait(stream));
 }
 
 static void mark(mt__use *use)

@@ -183,15 +183,20 @@ int mt_stream_query(mt_stream *stream, bool *done)
                                        stream->backend, done);
 }
 
+int mt__stream_wait(const mt_stream *stream)
+{
+    const mt_backend *backend = mt__backend_of(stream->device);
+    uint32_t device = mt__device_index(stream->device);
+    return backend->stream_synchronize == NULL
+               ? backend->synchronize(backend->context, device)
+               : backend->stream_synchronize(backend->context, device, stream->backend);
+}
+
 int mt_stream_synchronize(mt_stream *stream)
 {
     MT_TRY(check_given("stream_synchronize", "stream", stream));
-    const mt_backend *backend = mt__backend_of(stream->device);
-    uint32_t device = mt__device_index(stream->device);
     mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_SYNCHRONIZE);
-    int status = backend->stream_synchronize == NULL
-                     ? backend->synchronize(backend->context, device)
-                     : backend->stream_synchronize(backend->context, device, stream->backend);
+    int status = mt__stream_wait(stream);
     mt__trace_end(token);
     return mt__failure_take(stream->device, status);
 }

@@ -361,6 +361,13 @@ void *mt_tensor_data(const mt_tensor *tensor)
 
 /* ---- reading ---- */
 
+int mt__tensor_copy_into(const mt_tensor *to, const mt_tensor *from)
+{
+    mt_array arrays[2] = {mt__array(to), mt__array(from)};
+    mt_kernel_call call = {.kernel = MT_KERNEL_COPY, .n_tensors = 2, .tensors = arrays};
+    return to->numel == 0 ? MT_OK : mt__launch(to->device, &call);
+}
+
 /* Gives a contiguous tensor of the same elements: another reference, or a copy. */
 static int as_contiguous(mt_tensor *tensor, mt_tensor **out)
 {
@@ -371,9 +378,7 @@ static int as_contiguous(mt_tensor *tensor, mt_tensor **out)
     mt_tensor *copy;
     *out = NULL;
     MT_TRY(mt__tensor_new_like(tensor, (mt_dtype)tensor->dtype, &copy));
-    mt_array arrays[2] = {mt__array(copy), mt__array(tensor)};
-    mt_kernel_call call = {.kernel = MT_KERNEL_COPY, .n_tensors = 2, .tensors = arrays};
-    int status = mt__launch(tensor->device, &call);
+    int status = mt__tensor_copy_into(copy, tensor);
     if (status != MT_OK) {
         mt_tensor_release(copy);
         return status;

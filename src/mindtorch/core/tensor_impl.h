@@ -57,6 +57,9 @@ int mt__tensor_new(const char *op, mt_dtype dtype, mt_device device, const mt__s
 /* The same with given sizes that are known to be right (they were another tensor's). */
 int mt__tensor_new_like(mt_tensor *like, mt_dtype dtype, mt_tensor **out);
 
+/* The elements of a tensor to another of the same sizes on the same device. */
+int mt__tensor_copy_into(const mt_tensor *to, const mt_tensor *from);
+
 /* Another tensor over the same storage. With track, it is a view of `base` (T3), view_version is
  * the storage's now and view_flags are those of `base` and NO_GRAD in that mode; without, it has no
  * tie but the storage (detach). The geometry must lie inside the storage. */

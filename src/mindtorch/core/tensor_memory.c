@@ -4,7 +4,7 @@
  * pinned copies.
  */
 #include "base/fail.h"
-#include "mindtorch/core/launch.h"
+#include "mindtorch/core/backends.h"
 #include "mindtorch/core/pinned.h"
 #include "mindtorch/core/tensor_impl.h"
 
@@ -68,12 +68,7 @@ int mt_tensor_pin(mt_tensor *tensor, mt_tensor **out)
         mt__pinned_free(block, memory);
         return status;
     }
-    if (tensor->numel == 0) {
-        return MT_OK;
-    }
-    mt_array arrays[2] = {mt__array(*out), mt__array(tensor)};
-    mt_kernel_call copy = {.kernel = MT_KERNEL_COPY, .n_tensors = 2, .tensors = arrays};
-    status = mt__launch(MT_CPU, &copy);
+    status = mt__tensor_copy_into(*out, tensor);
     if (status != MT_OK) {
         mt_tensor_release(*out);
         *out = NULL;

@@ -39,6 +39,11 @@ static uint64_t clock_ns(clockid_t id)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+uint64_t mtprof__mono_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
 uint64_t mtprof__ticks_slow(void)
 {
     int64_t offset = __atomic_load_n(&disturbance, __ATOMIC_RELAXED);
@@ -47,7 +52,7 @@ uint64_t mtprof__ticks_slow(void)
         return __builtin_ia32_rdtsc() + (uint64_t)offset;
     }
 #endif
-    return clock_ns(CLOCK_MONOTONIC) + (uint64_t)offset;
+    return mtprof__mono_ns() + (uint64_t)offset;
 }
 
 static void use_tsc(bool use)
@@ -90,7 +95,7 @@ mtprof__anchor mtprof__clock_anchor(void)
     uint64_t narrowest = UINT64_MAX;
     for (int i = 0; i < ANCHOR_TRIES; i++) {
         uint64_t before = mtprof__ticks();
-        uint64_t mono = clock_ns(CLOCK_MONOTONIC);
+        uint64_t mono = mtprof__mono_ns();
         uint64_t after = mtprof__ticks();
         uint64_t real = clock_ns(CLOCK_REALTIME);
         if (after - before < narrowest) {

@@ -60,13 +60,6 @@ uint32_t mtprof__epoch_open(uint32_t wants)
     return last_epoch;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /*
  * Waits for one writer, no longer than all of them may take together. Once it rests the state being
  * shut keeps it from anything but looking (W3), however often it enters.
@@ -74,7 +67,7 @@ static uint64_t now_ns(void)
 static bool comes_to_rest(mtprof__writer *w, uint64_t deadline)
 {
     for (int spins = 0; __atomic_load_n(&w->busy, __ATOMIC_ACQUIRE) != 0; spins++) {
-        if (now_ns() > deadline) {
+        if (mtprof__mono_ns() > deadline) {
             return false;
         }
         if (spins > 16) {
@@ -92,7 +85,7 @@ uint64_t mtprof__epoch_close(mtprof__recording *recording)
     __atomic_store_n(&mtprof_i_gate, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&mtprof__state, 0, __ATOMIC_SEQ_CST);
     mtprof__recorder_barrier();
-    uint64_t deadline = now_ns() + REST_NS;
+    uint64_t deadline = mtprof__mono_ns() + REST_NS;
     for (uint32_t i = 1; i <= mtprof__slot_count(); i++) {
         mtprof__writer *w = mtprof__slot_at(i);
         if (w == mtprof__mine && w->busy != 0) {

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     SOURCES = 256,
@@ -158,13 +157,6 @@ mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source
     return MTPROF_OK;
 }
 
-static uint64_t mono_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Reads the source's clock between two readings of ours, and keeps the closest of some tries: the
  * first one may find cold caches, or be interrupted, and its middle would be far off. */
 static void push_pair(mtprof_source *source)
@@ -205,10 +197,10 @@ static bool wait_for_work(mtprof_source *source, uint64_t quiet_ns)
 {
     for (;;) {
         uint64_t told = told_so_far(source);
-        uint64_t began = mono_ns();
+        uint64_t began = mtprof__mono_ns();
         source->ops.flush(source->ops.context, quiet_ns);
         push_pair(source);
-        if (quiet_ns == 0 || mono_ns() - began < quiet_ns) {
+        if (quiet_ns == 0 || mtprof__mono_ns() - began < quiet_ns) {
             return true;
         }
         if (told_so_far(source) == told) {
@@ -264,17 +256,22 @@ int mtprof_device_sources(void)
 /* Calls a function for every registered source, without the list's lock. */
 static void each_source(void (*visit)(mtprof_source *source, void *context), void *context)
 {
-    for (uint32_t i = 0; i < SOURCES; i++) {
+    uint32_t next = 0;
+    for (;;) {
         mtb_lock_acquire(&list_lock);
-        mtprof_source *source = sources[i];
+        while (next < SOURCES && sources[next] == NULL) {
+            next++;
+        }
+        mtprof_source *source = next < SOURCES ? sources[next++] : NULL;
         if (source != NULL) {
             __atomic_add_fetch(&source->references, 1, __ATOMIC_RELAXED);
         }
         mtb_lock_release(&list_lock);
-        if (source != NULL) {
-            visit(source, context);
-            release_source(source);
+        if (source == NULL) {
+            return;
         }
+        visit(source, context);
+        release_source(source);
     }
 }
 

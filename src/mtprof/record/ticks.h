@@ -49,6 +49,9 @@ MT_INLINE uint64_t mtprof__ticks_fast(void)
 #endif
 }
 
+/* CLOCK_MONOTONIC, for deadlines: no event has this time. */
+uint64_t mtprof__mono_ns(void);
+
 /* Chooses the clock and measures its period; cheap after the first call. */
 void mtprof__clock_prepare(void);
 

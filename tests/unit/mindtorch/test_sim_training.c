@@ -3,6 +3,7 @@
  * Training on the simulated accelerator: the host's numbers, bit for bit, while the host runs ahead
  * of the device, on any stream, on several at once and from several threads.
  */
+#include "support/npu_stream.h"
 #include "support/sim_device.h"
 #include "support/small_models.h"
 
@@ -91,20 +92,6 @@ static void check_training(const sm_kind *kind, mt_optimizer_kind optimizer, con
     CHECK_EQ_U64(counts.waiting, 0);
     check_same(kind, &there, &here);
     check_nothing_left();
-}
-
-static mt_stream *default_stream(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_default(MT_NPU, &stream));
-    return stream;
-}
-
-static mt_stream *new_stream(void)
-{
-    mt_stream *stream;
-    REQUIRE_OK(mt_stream_new(MT_NPU, 0, &stream));
-    return stream;
 }
 
 TEST(sim_mlp_trains_with_every_optimizer)
