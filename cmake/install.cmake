@@ -48,8 +48,6 @@ if(MT_BUILD_RUNTIME)
     install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mindtorch)
   endforeach()
   install(FILES ${MT_GENERATED}/mindtorch/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mindtorch)
-  # libmtprof is found beside it, wherever both are moved.
-  set_target_properties(mindtorch PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS mindtorch mindtorch_static EXPORT mindtorchTargets)
   # Opened at run time, beside libmindtorch.
   install(TARGETS mindtorch_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

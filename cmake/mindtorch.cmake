@@ -73,6 +73,7 @@ target_link_libraries(mindtorch PUBLIC mtprof PRIVATE Threads::Threads ${CMAKE_D
 target_link_libraries(mindtorch_static PUBLIC mtprof_static Threads::Threads
                                               ${CMAKE_DL_LIBS} m)
 set_target_properties(mindtorch PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+mt_find_beside(mindtorch) # libmtprof
 target_link_options(mindtorch PRIVATE -Wl,-z,nodelete ${MT_NO_UNDEFINED})
 
 # ---- the simulated accelerator: opened at run time, links nothing of libmindtorch --------------------

@@ -34,10 +34,11 @@ function(mt_extension target python tree package module library)
   target_link_libraries(${target} PRIVATE ${library} mtprof)
   # CPython's tables hold functions of several types; casting them is its convention.
   target_compile_options(${target} PRIVATE -Wno-cast-function-type)
-  # Beside its library in a wheel (tools/wheel_backend.py). mindtorch_v2 imports mtprof first, so the one
-  # libmtprof of the process is there when libmindtorch asks for it by name.
+  # Beside its library in a wheel (tools/wheel_backend.py) and, as a link, in the build's tree. mindtorch_v2
+  # imports mtprof first, so the one libmtprof of the process is there when libmindtorch asks for it by name.
+  mt_find_beside(${target})
   set_target_properties(${target} PROPERTIES
-    PREFIX "" OUTPUT_NAME ${module} SUFFIX ${suffix} INSTALL_RPATH "$ORIGIN"
+    PREFIX "" OUTPUT_NAME ${module} SUFFIX ${suffix}
     LIBRARY_OUTPUT_DIRECTORY ${tree}/${package})
 endfunction()
 
@@ -47,6 +48,8 @@ function(mt_python_tree target python tree)
   mt_extension(py_mindtorch${target} ${python} ${tree} mindtorch_v2 _C mindtorch ${MT_PY_TENSOR_SOURCES})
   add_custom_target(python_tree${target} ALL
     COMMAND ${CMAKE_COMMAND} -DFROM=${PROJECT_SOURCE_DIR}/python -DTO=${tree}
+            -DLIBRARIES_mtprof=$<TARGET_SONAME_FILE:mtprof>
+            "-DLIBRARIES_mindtorch_v2=$<TARGET_SONAME_FILE:mindtorch>;$<TARGET_FILE:mindtorch_sim>"
             -P ${PROJECT_SOURCE_DIR}/cmake/python_tree.cmake
     DEPENDS py_mtprof${target} py_mindtorch${target} mindtorch_sim # found beside libmindtorch
     VERBATIM)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DFROM=python -DTO=build/dev/python -P python_tree.cmake: links to every Python file, so that
-# an edit needs no build. Links whose file is gone go too.
+# cmake -DFROM=python -DTO=build/dev/python -DLIBRARIES_<package>=... -P python_tree.cmake: links to every
+# Python file, so that an edit needs no build, and to the libraries that a package's extension finds
+# beside itself, as in a wheel. Links whose file is gone go too.
 file(GLOB_RECURSE old LIST_DIRECTORIES false ${TO}/*.py ${TO}/*.pyi ${TO}/py.typed)
 foreach(link IN LISTS old)
   if(NOT EXISTS ${link})
@@ -9,6 +10,11 @@ foreach(link IN LISTS old)
   endif()
 endforeach()
 foreach(package IN ITEMS mtprof mindtorch_v2)
+  file(MAKE_DIRECTORY ${TO}/${package})
+  foreach(library IN LISTS LIBRARIES_${package})
+    get_filename_component(name ${library} NAME)
+    file(CREATE_LINK ${library} ${TO}/${package}/${name} SYMBOLIC)
+  endforeach()
   file(GLOB_RECURSE files RELATIVE ${FROM} ${FROM}/${package}/*.py ${FROM}/${package}/*.pyi
        ${FROM}/${package}/py.typed)
   foreach(file IN LISTS files)

@@ -28,6 +28,13 @@ function(mt_settings target)
                                            -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endfunction()
 
+# The libraries that a target needs are found in its own folder, wherever that is, in the build tree as where
+# it is installed. One search path for both: CMake would end the build tree's in ':' to make room for
+# the other, and the loader takes an empty entry for the current directory.
+function(mt_find_beside target)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+endfunction()
+
 function(mt_list_append list)
   list(JOIN ARGN "${MT_TAB}" line)
   set_property(GLOBAL APPEND_STRING PROPERTY MT_LIST_${list} "${line}\n")

@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/shared_object.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -53,41 +53,31 @@ static struct libraries {
 static pthread_once_t libraries_once = PTHREAD_ONCE_INIT;
 static _Atomic(int) forced = MTB_GZIP_BEST;
 
-#if MTB_HAVE_ISAL || MTB_HAVE_ZLIB
-/* Stores a function pointer that dlsym gives as an object pointer. */
-static MT_COLD bool find_symbol(void *handle, const char *name, void *slot)
-{
-    void *symbol = dlsym(handle, name);
-    memcpy(slot, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-#endif
-
 static void find_isal(void)
 {
 #if MTB_HAVE_ISAL
-    void *handle = dlopen("libisal.so.2", RTLD_NOW | RTLD_LOCAL);
+    void *handle = mtb_open_shared("libisal.so.2");
     libraries.isal = handle != NULL &&
-                     find_symbol(handle, "isal_deflate_init", &libraries.isal_deflate_init) &&
-                     find_symbol(handle, "isal_deflate", &libraries.isal_deflate) &&
-                     find_symbol(handle, "isal_inflate_init", &libraries.isal_inflate_init) &&
-                     find_symbol(handle, "isal_inflate_reset", &libraries.isal_inflate_reset) &&
-                     find_symbol(handle, "isal_inflate", &libraries.isal_inflate);
+                     mtb_find_symbol(handle, "isal_deflate_init", &libraries.isal_deflate_init) &&
+                     mtb_find_symbol(handle, "isal_deflate", &libraries.isal_deflate) &&
+                     mtb_find_symbol(handle, "isal_inflate_init", &libraries.isal_inflate_init) &&
+                     mtb_find_symbol(handle, "isal_inflate_reset", &libraries.isal_inflate_reset) &&
+                     mtb_find_symbol(handle, "isal_inflate", &libraries.isal_inflate);
 #endif
 }
 
 static void find_zlib(void)
 {
 #if MTB_HAVE_ZLIB
-    void *handle = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *handle = mtb_open_shared("libz.so.1");
     libraries.zlib = handle != NULL &&
-                     find_symbol(handle, "deflateInit2_", &libraries.deflate_init) &&
-                     find_symbol(handle, "deflate", &libraries.deflate) &&
-                     find_symbol(handle, "deflateEnd", &libraries.deflate_end) &&
-                     find_symbol(handle, "inflateInit2_", &libraries.inflate_init) &&
-                     find_symbol(handle, "inflateReset", &libraries.inflate_reset) &&
-                     find_symbol(handle, "inflate", &libraries.inflate) &&
-                     find_symbol(handle, "inflateEnd", &libraries.inflate_end);
+                     mtb_find_symbol(handle, "deflateInit2_", &libraries.deflate_init) &&
+                     mtb_find_symbol(handle, "deflate", &libraries.deflate) &&
+                     mtb_find_symbol(handle, "deflateEnd", &libraries.deflate_end) &&
+                     mtb_find_symbol(handle, "inflateInit2_", &libraries.inflate_init) &&
+                     mtb_find_symbol(handle, "inflateReset", &libraries.inflate_reset) &&
+                     mtb_find_symbol(handle, "inflate", &libraries.inflate) &&
+                     mtb_find_symbol(handle, "inflateEnd", &libraries.inflate_end);
 #endif
 }
 

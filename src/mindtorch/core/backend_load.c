@@ -9,6 +9,7 @@
 #include "mindtorch/core/thread_cache.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,18 +42,40 @@ static const char *setting(const char *name)
 
 /* ---- finding ---- */
 
+/* The file that the kernel has mapped at an address; "" if unknown. */
+static void mapped_file(const void *address, char path[PATH_BYTES])
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[PATH_BYTES + 128];
+    path[0] = '\0';
+    while (maps != NULL && path[0] == '\0' && fgets(line, sizeof line, maps) != NULL) {
+        uintptr_t begin, end;
+        int at = 0;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &at) == 2 &&
+            at > 0 && (uintptr_t)address >= begin && (uintptr_t)address < end) {
+            line[strcspn(line, "\n")] = '\0';
+            (void)snprintf(path, PATH_BYTES, "%s", line + at);
+        }
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+}
+
 /* The folder of the library, or program, that this code is part of; "" if unknown. */
 static void own_folder(char folder[PATH_BYTES])
 {
     Dl_info info;
     folder[0] = '\0';
-    if (dladdr(&look_once, &info) != 0 && info.dli_fname != NULL) {
-        const char *slash = strrchr(info.dli_fname, '/');
-        if (slash != NULL) {
-            (void)snprintf(folder, PATH_BYTES, "%.*s", (int)(slash - info.dli_fname),
-                           info.dli_fname);
-        }
+    if (dladdr(&look_once, &info) != 0 && info.dli_fname != NULL && info.dli_fname[0] == '/') {
+        (void)snprintf(folder, PATH_BYTES, "%s", info.dli_fname);
+    } else {
+        /* A program's name is what it was started by ("./train"), which means another folder as
+         * soon as it has changed its own. */
+        mapped_file((const void *)(uintptr_t)&own_folder, folder);
     }
+    char *slash = folder[0] == '/' ? strrchr(folder, '/') : NULL;
+    folder[slash != NULL ? slash - folder : 0] = '\0';
 }
 
 static void *open_in(const char *folder, const char *name)
