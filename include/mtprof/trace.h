@@ -94,7 +94,7 @@ static inline void mtprof_instant(mtprof_site *site)
     }
 }
 
-/** A value that changes over time. */
+/** A whole value that changes over time; a fraction goes to mtprof_counter_real(). */
 static inline void mtprof_counter(mtprof_site *site, int64_t value)
 {
     if (mtprof_wants(MTPROF_WANT_MARKS)) {
@@ -187,9 +187,9 @@ static inline void mtprof_i_scope_cleanup(const mtprof_token *token)
 
 MTPROF_END_DECLS
 
-#define MTPROF_I_JOIN2(a, b) a##b
-#define MTPROF_I_JOIN(a, b)  MTPROF_I_JOIN2(a, b)
-#define MTPROF_I_NAME(stem)  MTPROF_I_JOIN(mtprof_i_##stem##_, __LINE__)
+/* Names of one place: `number` is a fresh __COUNTER__, so that a line may hold several places. */
+#define MTPROF_I_JOIN(stem, number) mtprof_i_##stem##_##number
+#define MTPROF_I_NAME(stem, number) MTPROF_I_JOIN(stem, number)
 
 /* One list for on and off: a macro is what follows it, or nothing. */
 #ifdef MTPROF_DISABLE
@@ -198,8 +198,8 @@ MTPROF_END_DECLS
 #    define MTPROF_I_WHEN_ON(...) __VA_ARGS__
 #endif
 
-#define MTPROF_I_SITE(name, flags) \
-    static mtprof_site MTPROF_I_NAME(site) = MTPROF_SITE_INIT(name, flags)
+#define MTPROF_I_SITE(number, name, flags) \
+    static mtprof_site MTPROF_I_NAME(site, number) = MTPROF_SITE_INIT(name, flags)
 
 /** A scope that ends with the enclosing block, however the block is left. name: a literal. */
 #define MTPROF_SCOPE(name) MTPROF_SCOPE_FLAGS(name, MTPROF_KIND_SCOPE)
@@ -207,27 +207,49 @@ MTPROF_END_DECLS
 /** The same for an op. */
 #define MTPROF_OP(name) MTPROF_SCOPE_FLAGS(name, MTPROF_KIND_OP)
 
-#define MTPROF_SCOPE_FLAGS(name, flags)                                     \
-    MTPROF_I_WHEN_ON(MTPROF_I_SITE(name, flags);                            \
-                     mtprof_token MTPROF_I_NAME(token)                      \
-                         __attribute__((cleanup(mtprof_i_scope_cleanup))) = \
-                             mtprof_begin(&MTPROF_I_NAME(site)))
+#define MTPROF_SCOPE_FLAGS(name, flags) MTPROF_I_SCOPE(__COUNTER__, name, flags)
+
+#define MTPROF_I_SCOPE(number, name, flags)                                         \
+    MTPROF_I_WHEN_ON(MTPROF_I_SITE(number, name, flags);                            \
+                     mtprof_token MTPROF_I_NAME(token, number)                      \
+                         __attribute__((unused, cleanup(mtprof_i_scope_cleanup))) = \
+                             mtprof_begin(&MTPROF_I_NAME(site, number)))
 
 /* Marks are statements. Switched off they name their values without evaluating them. */
-#define MTPROF_I_MARK(flags, name, used, ...)                      \
-    do {                                                           \
-        (void)sizeof(used);                                        \
-        MTPROF_I_WHEN_ON(MTPROF_I_SITE(name, flags); __VA_ARGS__;) \
+#define MTPROF_I_MARK(number, name, used, ...)                                         \
+    do {                                                                               \
+        (void)sizeof(used);                                                            \
+        MTPROF_I_WHEN_ON(MTPROF_I_SITE(number, name, MTPROF_KIND_SCOPE); __VA_ARGS__;) \
     } while (0)
 
-#define MTPROF_INSTANT(name) \
-    MTPROF_I_MARK(MTPROF_KIND_SCOPE, name, name, mtprof_instant(&MTPROF_I_NAME(site)))
+#define MTPROF_INSTANT(name) MTPROF_I_INSTANT(__COUNTER__, name)
 
-#define MTPROF_COUNTER(name, value) \
-    MTPROF_I_MARK(MTPROF_KIND_SCOPE, name, value, mtprof_counter(&MTPROF_I_NAME(site), (value)))
+#define MTPROF_I_INSTANT(number, name) \
+    MTPROF_I_MARK(number, name, name, mtprof_instant(&MTPROF_I_NAME(site, number)))
 
-#define MTPROF_FLOW(name, phase, flow_id)           \
-    MTPROF_I_MARK(MTPROF_KIND_SCOPE, name, flow_id, \
-                  mtprof_flow(&MTPROF_I_NAME(site), (phase), (flow_id)))
+/** A value that changes over time: any integer or floating-point number, evaluated once. */
+#define MTPROF_COUNTER(name, value) MTPROF_I_COUNTER(__COUNTER__, name, value)
+
+/*
+ * C11 and C++17 alike: 0.5 is 0 in every integer type and in no other. An integer that int64_t
+ * cannot hold is recorded as the nearest real number.
+ */
+#define MTPROF_I_COUNTER(number, name, value)                                                     \
+    MTPROF_I_MARK(                                                                                \
+        number, name, value, __typeof__((value) + 0) MTPROF_I_NAME(amount, number) = (value);     \
+        if ((__typeof__((value) + 0))0.5 > 0 ||                                                   \
+            (MTPROF_I_NAME(amount, number) > 0 &&                                                 \
+             (uint64_t)MTPROF_I_NAME(amount, number) > (uint64_t)INT64_MAX)) {                    \
+            mtprof_counter_real(&MTPROF_I_NAME(site, number),                                     \
+                                (double)MTPROF_I_NAME(amount, number));                           \
+        } else {                                                                                  \
+            mtprof_counter(&MTPROF_I_NAME(site, number), (int64_t)MTPROF_I_NAME(amount, number)); \
+        })
+
+#define MTPROF_FLOW(name, phase, flow_id) MTPROF_I_FLOW(__COUNTER__, name, phase, flow_id)
+
+#define MTPROF_I_FLOW(number, name, phase, flow_id) \
+    MTPROF_I_MARK(number, name, flow_id,            \
+                  mtprof_flow(&MTPROF_I_NAME(site, number), (phase), (flow_id)))
 
 #endif /* MTPROF_TRACE_H */

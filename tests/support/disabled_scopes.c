@@ -16,6 +16,7 @@ int disabled_scopes(int n)
         MTPROF_SCOPE("name of a turn");
         MTPROF_INSTANT("name of an instant");
         MTPROF_COUNTER("name of a counter", i);
+        MTPROF_COUNTER("name of a real counter", i + 0.5);
         if (i == 3) {
             MTPROF_FLOW("name of a flow", MTPROF_FLOW_START, 1);
         }

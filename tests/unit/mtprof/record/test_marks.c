@@ -80,6 +80,37 @@ TEST(counters_keep_every_bit_of_their_values)
     tv_free(v);
 }
 
+int macro_values_c(void);
+int macro_values_cxx(void);
+
+static void check_macro_values(int (*record)(void))
+{
+    static const int64_t integers[] = {7, -3, 1, INT64_MIN};
+    static const double reals[] = {0x1p64, 0.5, 0.25, -1.5}; /* 2^64 - 1 is no int64_t */
+    mtprof_session *s = tv_start(0);
+    CHECK_EQ_I64(record(), 1); /* a value is evaluated once */
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.begins, 3);
+    CHECK_EQ_U64(tv_count(v, MTPROF_REC_INSTANT), 2);
+    CHECK_EQ_U64(tv_count(v, MTPROF_REC_COUNTER), 8);
+    for (size_t i = 0; i < 8; i++) {
+        const tv_record *p = tv_event(v, MTPROF_REC_COUNTER, "value", i);
+        REQUIRE(p != NULL);
+        CHECK_EQ_U64(p->r.aux, i < 4 ? 0 : 1);
+        CHECK_EQ_U64(p->r.words[1], i < 4 ? (uint64_t)integers[i] : bits_of(reals[i - 4]));
+    }
+    tv_free(v);
+}
+
+TEST(the_macros_take_every_number_and_several_fit_on_a_line)
+{
+    check_macro_values(macro_values_c);
+#if MT_HAVE_CXX
+    check_macro_values(macro_values_cxx);
+#endif
+}
+
 TEST(flows_bind_to_the_scope_that_is_open)
 {
     mtprof_session *s = tv_start(0);
