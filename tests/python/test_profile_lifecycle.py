@@ -229,6 +229,20 @@ class Windows(Case):
         with quiet():
             self.assertEqual(list(prof.events()), [])
 
+    def test_explain_does_not_deny_events(self):
+        with profile() as prof:
+            self.assertEqual(prof.explain(), "1 step recorded, without an event in it")
+            mtprof.counter("c", 1)
+            self.assertEqual(prof.explain(), "1 step recorded, with marks but no scope or op in it")
+            scope("x")
+            self.assertEqual(prof.explain(), "1 step recorded, with events in it")
+        self.assertEqual(prof.explain(), "1 step recorded, with events in it")
+        with profile(schedule=schedule(wait=0, warmup=0, active=2, repeat=1)) as prof:
+            for _ in range(3):
+                scope("x")
+                prof.step()
+        self.assertEqual(prof.explain(), "2 steps recorded, with events in them")
+
     def test_empty_says_why(self):
         with profile(schedule=schedule(wait=1, warmup=1, active=1)) as prof:
             prof.step()

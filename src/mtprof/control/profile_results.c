@@ -116,6 +116,7 @@ mtprof_status mtprof_profile_health(mtprof_profile *profile, mtprof_health *heal
 
 /* What explain_empty() goes by. */
 typedef struct story {
+    uint64_t events, marks, lost; /* of the latest session */
     bool never, has_schedule, has_struct, can_record, switched_off;
     uint64_t calls, needs;
     int64_t steps;
@@ -140,6 +141,45 @@ static story story_of(const mtprof_profile *profile)
     return s;
 }
 
+/* What the latest session holds, if there is one. */
+static void count_events(mtprof_profile *profile, story *s)
+{
+    mtprof_health health = {.struct_size = sizeof health};
+    mtprof__run *run = mtprof__run_take_latest(profile);
+    if (run == NULL) {
+        return;
+    }
+    if (mtprof_session_health(run->session, &health) == MTPROF_OK) {
+        s->events = health.begins - (health.evicted < health.begins ? health.evicted : 0);
+        s->events += health.activities;
+        s->marks = health.others;
+        s->lost = health.lost;
+    }
+    (void)mtprof__run_drop(profile, run);
+}
+
+/* What the recorded steps hold. */
+static void tell_steps(const story *s, char *text, size_t size)
+{
+    const char *plural = s->steps == 1 ? "" : "s";
+    const char *them = s->steps == 1 ? "it" : "them";
+    long long steps = (long long)s->steps;
+    if (s->events != 0) {
+        snprintf(text, size, "%lld step%s recorded, with events in %s%s", steps, plural, them,
+                 s->switched_off ? "; collection is switched off" : "");
+    } else if (s->switched_off) {
+        snprintf(text, size, "%lld step%s recorded: collection is switched off", steps, plural);
+    } else if (s->lost != 0) {
+        snprintf(text, size, "%lld step%s recorded, but the events in %s were lost: see the health",
+                 steps, plural, them);
+    } else if (s->marks != 0) {
+        snprintf(text, size, "%lld step%s recorded, with marks but no scope or op in %s", steps,
+                 plural, them);
+    } else {
+        snprintf(text, size, "%lld step%s recorded, without an event in %s", steps, plural, them);
+    }
+}
+
 mtprof_status mtprof_profile_explain_empty(mtprof_profile *profile, char *text, size_t size)
 {
     if (text == NULL || size == 0) {
@@ -150,13 +190,13 @@ mtprof_status mtprof_profile_explain_empty(mtprof_profile *profile, char *text, 
     mtprof__profile_lock(profile);
     story s = story_of(profile);
     mtprof__profile_unlock(profile);
+    count_events(profile, &s);
     unsigned long long calls = s.calls, needs = s.needs;
     const char *times = s.calls == 1 ? "time" : "times";
     if (s.never) {
         snprintf(text, size, "0 steps recorded: start() was not called");
     } else if (s.steps > 0) {
-        snprintf(text, size, "%lld step%s recorded%s", (long long)s.steps, s.steps == 1 ? "" : "s",
-                 s.switched_off ? ": collection is switched off" : ", without an event in them");
+        tell_steps(&s, text, size);
     } else if (s.saved > 0) {
         snprintf(text, size,
                  "0 steps recorded since the last window was saved: earlier windows are cleared "

@@ -374,9 +374,9 @@ TEST(empty_results_say_why)
     check_explained(&fake, "0 steps recorded: step() was called 0 times, the schedule needs 2");
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_OK(mtprof_profile_step(fake.profile));
-    check_explained(&fake, "1 step recorded, without an event in them");
+    check_explained(&fake, "1 step recorded, with events in it");
     CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_ALL));
-    check_explained(&fake, "1 step recorded: collection is switched off");
+    check_explained(&fake, "1 step recorded, with events in it; collection is switched off");
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_OK(mtprof_profile_stop(fake.profile));
     CHECK_OK(mtprof_profile_start(fake.profile));
