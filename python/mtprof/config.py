@@ -1,7 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's experimental switches, and its count of steps."""
+"""torch's experimental switches, its count of steps, and sizes as people write them."""
+import operator
+import re
 
 from mtprof._warnings import warn
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)(?:i?B)?\s*", re.IGNORECASE)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def parse_bytes(name, value):
+    """A number of bytes: an int, or a text such as "64M", "64MiB", "1.5G"; K, M and G are powers of 1,024."""
+    if isinstance(value, str):
+        match = _SIZE.fullmatch(value)
+        if match is None:
+            raise ValueError(f"{name} must be a number of bytes, as in 67108864, \"64M\", \"64MiB\" or \"1G\", "
+                             f"not {value!r}")
+        size = int(float(match[1]) * _UNITS[match[2].upper()])
+    else:
+        try:
+            size = operator.index(value)
+        except TypeError:
+            raise TypeError(f"{name} must be an int or a text such as \"64M\", not {value!r}") from None
+    if size <= 0:
+        raise ValueError(f"{name} must be positive, not {value!r}")
+    return size
 
 
 class _ExperimentalConfig:

@@ -13,7 +13,8 @@ from .enums import DeviceType
 from .function_events import FunctionEvent, restore, state_of
 
 _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total",
-            "self_privateuse1_time_total", "self_npu_time_total")
+            "self_privateuse1_time_total")
+_METRICS_TOO = ("self_npu_time_total",)  # accepted; torch's list does not have it
 _DEVICE_WORD = re.compile("cuda|xpu|privateuse1|(?<![a-z])(?:npu|gpu)(?![a-z])")
 _NO_ROWS = -2
 
@@ -298,7 +299,7 @@ class EventList(list):
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """A line per event with a stack: frames from the outermost on, a blank, whole microseconds."""
-        if metric not in _METRICS:
+        if metric not in _METRICS + _METRICS_TOO:
             raise ValueError(f"metric should be one of: {list(_METRICS)}")
         attribute = _DEVICE_WORD.sub("device", metric)
         write_file(path, self._stack_lines(attribute))

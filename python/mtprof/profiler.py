@@ -11,7 +11,7 @@ import weakref
 from mtprof import _mtprof, activities as _activities
 from mtprof._warnings import warn
 from mtprof.backend import _Backend
-from mtprof.config import KinetoStepTracker, _ExperimentalConfig
+from mtprof.config import KinetoStepTracker, _ExperimentalConfig, parse_bytes
 from mtprof.enums import ProfilerAction, ProfilerActivity
 from mtprof.observers import ExecutionTraceObserver, _RecordsTensors
 from mtprof.schedules import _Schedule, record_always
@@ -43,9 +43,9 @@ def set_host(*, synchronize=None, device=None):
 class _Tracers:
     """The tracers of Python calls and of garbage collections: on while a window is open."""
 
-    def __init__(self, with_stack, config):
+    def __init__(self, with_calls, config):
         self.wanted = []
-        if with_stack and config is not None and getattr(config, "verbose", False):
+        if with_calls:
             self.wanted.append("call_tracer")
         if config is not None and getattr(config, "record_python_gc_info", False):
             self.wanted.append("gc_spans")
@@ -77,21 +77,25 @@ def _place_among_peers(environ):
 class _KinetoProfile(_mtprof.Profile):
     """A profiler without a schedule: start and stop, or prepare_trace, start_trace and stop_trace.
 
-    Keyword arguments of ours beside torch's: `path` (record into this .mtt file; the variable MTPROF_PATH
-    does the same), `buffer_bytes` (of memory for events) and `policy` (what happens when it is full: "spill"
-    goes on in a file, "ring" lets the oldest go, "stop" keeps the oldest).
+    Keyword arguments of ours beside torch's: `with_calls` (every call of a Python or built-in function is an
+    event; the same as with_stack=True and _ExperimentalConfig(verbose=True)), `path` (record into this .mtt
+    file; the variable MTPROF_PATH does the same), `buffer_bytes` (of memory for events: a number, or a text
+    such as "64M" or "1GiB") and `policy` (what happens when it is full: "spill" goes on in a file, "ring" lets
+    the oldest go, "stop" keeps the oldest).
     """
 
     def __init__(self, *, activities=None, record_shapes=False, profile_memory=False, with_stack=False,
                  with_flops=False, with_modules=False, experimental_config=None,
                  execution_trace_observer=None, acc_events=False, custom_trace_id_callback=None,
-                 post_processing_timeout_s=None, path=None, buffer_bytes=None, policy="spill"):
+                 post_processing_timeout_s=None, path=None, buffer_bytes=None, policy="spill", with_calls=False):
+        with_stack = with_stack or bool(with_calls)
         self.activities, self.activity_filters = _activities.parse(activities)
         self.record_shapes = record_shapes
         self.with_flops = with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_modules = with_modules
+        self.with_calls = bool(with_calls or (with_stack and getattr(experimental_config, "verbose", False)))
         self.experimental_config = experimental_config
         self.execution_trace_observer = (execution_trace_observer if execution_trace_observer
                                          else ExecutionTraceObserver.build_execution_trace_obs_from_env())
@@ -105,7 +109,7 @@ class _KinetoProfile(_mtprof.Profile):
         self._kept = (None, None)  # of which window, its results
         self._metadata_added = False  # since then
         self._view = None        # weak: prof.profiler
-        self._tracers = _Tracers(with_stack, experimental_config)
+        self._tracers = _Tracers(self.with_calls, experimental_config)
         self._open_profile(activities is None, path, buffer_bytes, policy)
 
     def __del__(self):
@@ -129,7 +133,7 @@ class _KinetoProfile(_mtprof.Profile):
             flags |= _TENSOR_IDS  # what the memory timeline tells its categories from
         if isinstance(self.execution_trace_observer, (ExecutionTraceObserver, _RecordsTensors)):
             flags |= _TENSOR_IDS | _SHAPES | _STRIDES
-        if getattr(self.experimental_config, "verbose", False):
+        if self.with_calls or getattr(self.experimental_config, "verbose", False):
             flags |= _DETAILS
         return flags
 
@@ -141,11 +145,10 @@ class _KinetoProfile(_mtprof.Profile):
             path = os.environ.get("MTPROF_PATH") or None
         if policy not in _POLICIES:
             raise ValueError(f"policy must be one of {', '.join(map(repr, _POLICIES))}, not {policy!r}")
-        if buffer_bytes is not None and buffer_bytes <= 0:
-            raise ValueError(f"buffer_bytes must be positive, not {buffer_bytes!r}")
+        size = 0 if buffer_bytes is None else parse_bytes("buffer_bytes", buffer_bytes)
         self._open(_activities.ALL_BITS if everything else bits or _activities.CPU_BIT, self._flags(),
                    policy=_POLICIES[policy], path=path, schedule=self._schedule_for_c(),
-                   buffer_bytes=buffer_bytes or 0, trace_id=bool(self.custom_trace_id_callback))
+                   buffer_bytes=size, trace_id=bool(self.custom_trace_id_callback))
         info = _place_among_peers(os.environ)
         if info:
             import json
@@ -300,7 +303,7 @@ class _KinetoProfile(_mtprof.Profile):
         """The results of the latest window, made once; while it is open, what is there so far."""
         window = self._window_now()
         if window.results == _NONE:
-            raise AssertionError(f"Profiler must be initialized before {what}")
+            raise AssertionError(f"Profiler must be initialized before {what}{self._why_nothing()}")
         of = (self._generation, window)
         if self._kept[0] == of and not fresh:
             return self._kept[1]
@@ -320,6 +323,11 @@ class _KinetoProfile(_mtprof.Profile):
             self._kept = (of, results)
             self._metadata_added = False
         return results
+
+    def _why_nothing(self):
+        """Behind torch's text where a profiler ran and never got to a trace: its schedule was not reached."""
+        text = self._explain()
+        return "" if "start() was not called" in text else f": {text}"
 
     def _reason_maker(self):
         # Told now: later the profile may be in another window, or gone.
@@ -391,17 +399,17 @@ class profile(_KinetoProfile):
                 train(batch)
                 prof.step()
 
-    Arguments are torch's; path, buffer_bytes and policy are explained at _KinetoProfile.
+    Arguments are torch's; with_calls, path, buffer_bytes and policy are explained at _KinetoProfile.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
                  profile_memory=False, with_stack=False, with_flops=False, with_modules=False,
                  experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None,
                  custom_trace_id_callback=None, post_processing_timeout_s=None, path=None, buffer_bytes=None,
-                 policy="spill"):
-        if schedule and not callable(schedule):
-            raise TypeError(f"{type(schedule).__name__!r} object is not callable: schedule must be a "
-                            f"function of the step's number, not {schedule!r}")
+                 policy="spill", with_calls=False):
+        if schedule is not None and not callable(schedule):
+            raise TypeError(f"{type(schedule).__name__!r} object is not callable: schedule must be a function of "
+                            f"the step's number, as schedule(wait=1, warmup=1, active=3) makes, not {schedule!r}")
         if use_cuda is not None:
             warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning)
             members, _ = _activities.parse(activities)
@@ -418,7 +426,7 @@ class profile(_KinetoProfile):
                          execution_trace_observer=execution_trace_observer, acc_events=acc_events,
                          custom_trace_id_callback=custom_trace_id_callback,
                          post_processing_timeout_s=post_processing_timeout_s, path=path,
-                         buffer_bytes=buffer_bytes, policy=policy)
+                         buffer_bytes=buffer_bytes, policy=policy, with_calls=with_calls)
         KinetoStepTracker.init_step_count(_PROFILER_STEP)
 
     def _schedule_for_c(self):

@@ -400,6 +400,21 @@ class Others(unittest.TestCase):
         # stands beside it (sys.monitoring) and sees both.
         self.assertEqual(functions.get("branch"), 2 if sys.version_info >= (3, 12) else 1)
 
+    def test_with_calls(self):
+        """The public name of the tracer: the same events as with_stack and verbose."""
+        def work():
+            branch(1)
+        with profile(with_calls=True) as prof:
+            work()
+        def names(prof):
+            return [event.name for event in prof.events()]
+        self.assertEqual(names(prof)[-8:], names(traced(work))[-8:])
+        self.assertIn("<built-in function len>", names(prof))
+        self.assertEqual((prof.with_calls, prof.with_stack), (True, True))
+        self.assertTrue(traced(work).with_calls)
+        self.assertFalse(profile(with_stack=True).with_calls)
+        self.assertFalse(profile(experimental_config=VERBOSE).with_calls)
+
     def test_start_and_stop_by_hand(self):
         _mtprof.stop_call_tracer()
         _mtprof.start_call_tracer()

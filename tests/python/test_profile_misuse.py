@@ -13,6 +13,7 @@ import warnings
 
 import mtprof
 from mtprof import ProfilerAction, _mtprof, profile, record_function
+from mtprof.config import parse_bytes
 from mtprof.profiler import _KinetoProfile
 from support_asan import UNDER_ASAN
 
@@ -71,6 +72,44 @@ class BeforeTheStart(Case):
             prof.step()
         with self.assertRaisesRegex(AssertionError, "accessing events"):
             prof.events()
+
+    def test_a_schedule_that_was_not_reached(self):
+        with profile(schedule=mtprof.schedule(wait=1, warmup=1, active=1)) as prof:
+            scope("x")
+        with self.assertRaises(AssertionError) as caught:
+            prof.key_averages()
+        self.assertEqual(str(caught.exception), "Profiler must be initialized before getting key averages: "
+                         "0 steps recorded: step() was called 0 times, the schedule needs 2")
+
+    def test_an_empty_schedule(self):
+        for empty in ((), [], {}, "", 0):
+            with self.assertRaisesRegex(TypeError, r"schedule\(wait=1, warmup=1, active=3\)"):
+                profile(schedule=empty)
+
+    def test_a_bare_decorator(self):
+        class Named(record_function):
+            pass
+        for base in (record_function, Named):
+            with self.assertRaisesRegex(TypeError, r'write @record_function\("name"\) above the function'):
+                @base
+                def function():
+                    pass
+
+    def test_buffer_bytes_as_text(self):
+        for text, size in (("64K", 64 << 10), ("1M", 1 << 20), ("2MiB", 2 << 20), ("1.5 mb", 3 << 19),
+                           ("1G", 1 << 30), ("65536", 65536), ("131072B", 131072)):
+            self.assertEqual(parse_bytes("buffer_bytes", text), size, text)
+        with profile(buffer_bytes="1M", policy="ring") as prof:
+            scope("x")
+        self.assertEqual(names(prof), ["x"])
+        for wrong in ("", "M", "64Q", "-1M", "1e6", "64 M B"):
+            with self.assertRaisesRegex(ValueError, '"64M"'):
+                profile(buffer_bytes=wrong)
+        for wrong in (0, -1, "0M"):
+            with self.assertRaisesRegex(ValueError, "must be positive"):
+                profile(buffer_bytes=wrong)
+        with self.assertRaisesRegex(TypeError, '"64M"'):
+            profile(buffer_bytes=1.5)
 
     def test_memory_timeline_names_what_is_missing(self):
         for flags, said in (({}, "record_shapes=True, profile_memory=True, with_stack=True"),

@@ -143,6 +143,19 @@ static int record_fill(record_object *self, PyObject *const *args, Py_ssize_t n,
     return 0;
 }
 
+/* @record_function without a name: said where it is written, not where it is first called. */
+static int refuse_bare(PyObject *name)
+{
+    if (name == NULL || PyUnicode_Check(name) || PyBytes_Check(name) || !PyCallable_Check(name)) {
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError,
+                 "record_function: the name must be a str, not %R; as a decorator write "
+                 "@record_function(\"name\") above the function",
+                 name);
+    return -1;
+}
+
 static PyObject *record_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf,
                                    PyObject *kwnames)
 {
@@ -151,9 +164,13 @@ static PyObject *record_vectorcall(PyObject *type, PyObject *const *args, size_t
     if (self == NULL) {
         return NULL;
     }
+    int filled = 0;
     if (n == 1 && kwnames == NULL) {
         self->name = Py_NewRef(args[0]);
-    } else if (record_fill(self, args, n, kwnames) != 0) {
+    } else {
+        filled = record_fill(self, args, n, kwnames);
+    }
+    if (filled != 0 || (!PyUnicode_CheckExact(self->name) && refuse_bare(self->name) != 0)) {
         Py_DECREF(self);
         return NULL;
     }
@@ -201,7 +218,7 @@ static int record_init(PyObject *object, PyObject *args, PyObject *kwargs)
                              NULL);
     Py_XDECREF(given[0]);
     Py_XDECREF(given[1]);
-    return result;
+    return result == 0 ? refuse_bare(self->name) : result;
 }
 
 /* ---- what is open ---------------------------------------------------------------------------- */
