@@ -29,6 +29,7 @@ set(MT_PYTHON_TESTS
     test_events
     test_exports_python
     test_hardening
+    test_hostile_pickles
     test_indexing
     test_interop
     test_leaks

@@ -10,12 +10,16 @@
 S1 Tensors that share a storage share it again after loading: views stay views.
 S2 A file is written beside its name and renamed: nobody sees half of one.
 S3 What load() makes by default (weights_only=True) is data alone. Names in a pickle are looked up in
-   a table, never imported; a name that is not in it is refused by name.
-S4 Nothing in a file is believed: sizes, strides and lengths are checked against the bytes that are there.
+   a table, never imported; a name that is not in it is refused by name, and what a name stands for is
+   not changed (_weights_only.py).
+S4 Nothing in a file is believed: sizes, strides and lengths are checked against the bytes that are there,
+   and what is loaded is not larger than the file.
 """
 
+import codecs
 import contextlib
 import io
+import math
 import os
 import pickle
 import struct
@@ -23,6 +27,7 @@ import zipfile
 from collections import Counter, OrderedDict, defaultdict
 
 import mindtorch_v2 as torch
+from mindtorch_v2 import _weights_only
 
 __all__ = [
     "add_safe_globals",
@@ -213,8 +218,14 @@ def _save_path(value, path):
             _save_file(value, file)
         return
     beside = os.path.join(folder, f".{name}.{os.getpid()}.{os.urandom(4).hex()}")
+    mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else None
+    # Never more open than what it replaces, not even while it is written.
+    opener = None if mode is None else (lambda name, flags: os.open(name, flags, mode & 0o777))
     try:
-        with open(beside, "xb") as file:
+        with open(beside, "xb", opener=opener) as file:
+            if mode is not None:
+                with contextlib.suppress(OSError):  # where it is refused the umask's stays
+                    os.fchmod(file.fileno(), mode)
             _write(value, file, root)
         os.replace(beside, path)
     except BaseException:
@@ -293,19 +304,6 @@ class safe_globals:  # noqa: N801, torch's name
         _safe.update(self.before)
 
 
-def _encode(text, encoding):
-    """How protocol 2 writes bytes."""
-    if encoding != "latin1" or not isinstance(text, str):
-        raise pickle.UnpicklingError(f"_codecs.encode with {encoding!r} is not allowed in a file")
-    return text.encode("latin1")
-
-
-def _plain_defaultdict(factory=None, *rest):
-    if factory not in (None, dict, list, int, float, set):
-        raise pickle.UnpicklingError(f"a defaultdict of {factory!r} is not allowed in a file")
-    return defaultdict(factory, *rest)
-
-
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
     if not isinstance(storage, _Loaded):
         raise pickle.UnpicklingError(f"a tensor needs a storage, the file has {type(storage).__name__}")
@@ -331,15 +329,37 @@ def _allowed(module, name):
     plain = {
         ("collections", "OrderedDict"): OrderedDict,
         ("collections", "Counter"): Counter,
-        ("collections", "defaultdict"): _plain_defaultdict,
-        ("_codecs", "encode"): _encode,
+        ("collections", "defaultdict"): defaultdict,
+        ("_codecs", "encode"): codecs.encode,
     }
     if (module, name) in plain:
         return plain[(module, name)]
     if module in ("builtins", "__builtin__"):
-        kinds = {k.__name__: k for k in (set, frozenset, bytearray, complex, dict, list, int, float, tuple)}
-        return kinds.get(name)
+        kinds = (set, frozenset, bytearray, complex, dict, list, int, float, tuple)
+        found = {k.__name__: k for k in kinds}.get(name)
+        if found is not None:
+            return found
     return _safe.get(f"{module}.{name}")
+
+
+def _make_size(reader, *arguments):
+    reader.spend(sum(len(a) for a in arguments if isinstance(a, (list, tuple))))
+    return torch.Size(*arguments)
+
+
+def _maker(found):
+    """How a file that nobody vouches for may call what a name stands for; None: not at all."""
+    if any(found is thing for thing in _safe.values()):
+        return lambda reader, *arguments: found(*arguments)
+    if isinstance(found, type) and found in _weights_only.PLAIN:
+        return _weights_only.PLAIN[found]
+    if found is codecs.encode:
+        return _weights_only.make_encoded
+    if found is torch.Size:
+        return _make_size
+    if found is torch.device or found in (_rebuild_tensor_v2, _rebuild_parameter):
+        return lambda reader, *arguments: found(*arguments)
+    return None
 
 
 # ---- reading ---------------------------------------------------------------------------------------
@@ -352,16 +372,18 @@ class _Loaded:
         self.elements = elements
 
     def view(self, offset, size, stride):
-        numbers = [offset, *size, *stride]
-        if len(size) != len(stride) or not all(type(n) is int and n >= 0 for n in numbers):
+        show = _weights_only.show
+        plain = type(size) in (tuple, list, torch.Size) and type(stride) in (tuple, list, torch.Size)
+        numbers = [offset, *size, *stride] if plain and len(size) == len(stride) else [None]
+        if not all(type(n) is int and 0 <= n < 1 << 63 for n in numbers) or math.prod(size) >= 1 << 63:
             raise pickle.UnpicklingError(
-                f"a tensor of size {size}, stride {stride} and offset {offset} is not possible"
+                f"a tensor of size {show(size)}, stride {show(stride)} and offset {show(offset)} is not possible"
             )
         # S4: the last element that the tensor reaches must be in the storage.
         reach = offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1
         if 0 not in size and reach > self.elements.numel():
             raise pickle.UnpicklingError(
-                f"a tensor of size {size} reaches {reach} elements, its storage has {self.elements.numel()}"
+                f"a tensor of size {show(size)} reaches {reach} elements, its storage has {self.elements.numel()}"
             )
         if 0 in size:
             return torch.empty(size, dtype=self.elements.dtype, device=self.elements.device)
@@ -397,39 +419,56 @@ def _place(elements, location, map_location):
     return elements.to(device)
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, archive, weights_only, map_location, encoding):
-        super().__init__(io.BytesIO(archive.read("data.pkl")), encoding=encoding)
+class _Storages:
+    """The storages of a file, as its pickle refers to them."""
+
+    def __init__(self, archive, map_location):
         self.archive = archive
-        self.weights_only = weights_only
         self.map_location = map_location
-        self.storages = {}
+        self.loaded = {}
+
+    def __call__(self, identity):
+        kinds = (str, _StorageType, str, str, int)
+        if type(identity) is not tuple or tuple(map(type, identity)) != kinds or identity[0] != "storage":
+            raise pickle.UnpicklingError(f"the file refers to {_weights_only.show(identity)}, which is no storage")
+        _, kind, key, location, count = identity
+        if count < 0:
+            raise pickle.UnpicklingError(f"the file refers to {_weights_only.show(identity)}, which is no storage")
+        place = (key, kind.name)
+        if place not in self.loaded:
+            elements = self.archive.elements(f"data/{key}", kind.dtype, count)
+            self.loaded[place] = _Loaded(_place(elements, location, self.map_location))
+        return self.loaded[place]
+
+
+class _Unpickler(pickle.Unpickler):
+    """Of a file that the user trusts: names are imported."""
+
+    def __init__(self, data, storages, encoding):
+        super().__init__(io.BytesIO(data), encoding=encoding)
+        self.persistent_load = storages
 
     def find_class(self, module, name):
         found = _allowed(module, name)
-        if found is not None:
-            return found
-        if not self.weights_only:
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(
-            "Weights only load failed. The file asks for something that is not data: "
+        return super().find_class(module, name) if found is None else found
+
+
+def _find_allowed(module, name):
+    found = _allowed(module, name)
+    if found is None:
+        _weights_only.refuse(
+            "The file asks for something that is not data: "
             f"Unsupported global: GLOBAL {module}.{name} was not an allowed global by default. If you trust "
             f"the file, load it with weights_only=False, or allow it with "
             f"`mindtorch_v2.serialization.add_safe_globals([{module}.{name}])`."
         )
+    return found, _maker(found)
 
-    def persistent_load(self, identity):
-        try:
-            what, kind, key, location, count = identity
-        except (TypeError, ValueError):
-            raise pickle.UnpicklingError(f"the file refers to {identity!r}, which is no storage") from None
-        if what != "storage" or not isinstance(kind, _StorageType) or type(count) is not int or count < 0:
-            raise pickle.UnpicklingError(f"the file refers to {identity!r}, which is no storage")
-        place = (key, kind.name)
-        if place not in self.storages:
-            elements = self.archive.elements(f"data/{key}", kind.dtype, count)
-            self.storages[place] = _Loaded(_place(elements, location, self.map_location))
-        return self.storages[place]
+
+def _read_data(data, storages, encoding):
+    """S3: an object of data alone."""
+    classes = {thing for thing in _safe.values() if isinstance(thing, type)}
+    return _weights_only.Reader(data, _find_allowed, classes, storages, encoding).load()
 
 
 class _Archive:
@@ -447,6 +486,8 @@ class _Archive:
         if len(names) != 1:
             raise self.broken(f"it is a zip archive with {len(names)} data.pkl in it, not one")
         self.root = names[0][: -len("data.pkl")]
+        file.seek(0, os.SEEK_END)
+        self.left = file.tell()  # bytes that storages may have
         order = self.read("byteorder", b"little")
         if order.strip() != b"little":
             raise self.broken(f"its byte order is {order!r}, only little is known")
@@ -477,6 +518,9 @@ class _Archive:
         size = count * dtype.itemsize
         if info.file_size < size:
             raise self.broken(f"{name} has {info.file_size} bytes, {size} are needed")
+        self.left -= size
+        if self.left < 0:  # entries that overlap, or one entry as several types
+            raise self.broken("its storages are larger than the file")
         if not count:
             return torch.empty(0, dtype=dtype, device="cpu")
         if self.mapped is not None:
@@ -526,10 +570,16 @@ def _load_file(file, what, mapped, weights_only, map_location, encoding):
     if magic != b"PK\x03\x04":
         raise RuntimeError(f"load(): {what} is not a file of save(): it begins with {magic!r}")
     archive = _Archive(file, what, mapped)
-    unpickler = _Unpickler(archive, weights_only, map_location, encoding)
+    data, storages = archive.read("data.pkl"), _Storages(archive, map_location)
     try:
-        return unpickler.load()
+        if weights_only:
+            return _read_data(data, storages, encoding)
+        return _Unpickler(data, storages, encoding).load()
     except (EOFError, IndexError, ValueError) as error:
+        raise pickle.UnpicklingError(f"load(): the pickle in {what} is damaged: {error}") from error
+    except (TypeError, AttributeError, OverflowError, RecursionError) as error:
+        if not weights_only:
+            raise  # the file's own code
         raise pickle.UnpicklingError(f"load(): the pickle in {what} is damaged: {error}") from error
 
 

@@ -257,6 +257,20 @@ class Writing(FolderCase):
             os.umask(before)
         self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o640)
 
+    def test_permissions_of_an_old_file_stay(self):
+        torch.save([1], self.path)
+        for mode in (0o600, 0o666, 0o440):
+            os.chmod(self.path, mode)
+            torch.save([2], self.path)
+            self.assertEqual(os.stat(self.path).st_mode & 0o777, mode)
+
+    def test_a_link_to_nowhere(self):
+        target = os.path.join(self.folder, "target.pt")
+        os.symlink(target, self.path)
+        torch.save([1], self.path)
+        self.assertTrue(os.path.islink(self.path))
+        self.assertEqual(torch.load(target), [1])
+
     def test_refused(self):
         with self.assertRaisesRegex(RuntimeError, "Parent directory .*nowhere does not exist."):
             torch.save([1], os.path.join(self.folder, "nowhere", "x.pt"))
