@@ -315,25 +315,38 @@ class EventList(list):
 
     # ---- columns ----
 
-    def columns(self):
-        """The events' columns by name, as NumPy arrays (see Columns). Rows have none."""
+    def _source(self):
+        """(model, indices) where it is recorded events of one trace, indices None: all of them; or None."""
         model = self._model
         if model is not None and self._is_whole() and len(self) == model.findings()["events"]:
-            return Columns(model, None)
+            return model, None
         models = {id(event._model): event._model for event in self if _is_event(event)}
         if model is not None:
             models[id(model)] = model
         if self._is_rows() or None in models.values() or len(models) != 1:
+            return None
+        return next(iter(models.values())), [event._index for event in self]
+
+    def columns(self):
+        """The events' columns by name, as NumPy arrays (see Columns). Rows have none."""
+        source = self._source()
+        if source is None:
             raise TypeError("columns() needs recorded events of one trace")
-        return Columns(next(iter(models.values())), [event._index for event in self])
+        return Columns(*source)
 
     def to_pandas(self):
-        """The columns as a pandas.DataFrame, with names as texts."""
-        import pandas
-        columns = self.columns()
-        frame = pandas.DataFrame({name: array for name, array in columns.items() if name != "name"})
-        frame.insert(0, "name", pandas.Categorical.from_codes(*_categories(columns)))
-        return frame
+        """A pandas.DataFrame: a line an event, or a line a row of key_averages().
+
+        Names, kinds, devices and shapes are texts, times microseconds, memory bytes; what was not recorded has no
+        column. Events of one trace are numbered by the index, and `parent` is the number of the event around.
+        """
+        from . import frames
+        if self._is_rows():
+            return frames.row_frame(self)
+        source = self._source()
+        if source is None:
+            return frames.item_frame(self)
+        return frames.event_frame(self, source[0], Columns(*source), source[1])
 
     # ---- copies ----
 
@@ -394,17 +407,6 @@ def _limit(row_limit):
 
 def _width(width):
     return -1 if width is None else max(width, 1)
-
-
-def _categories(columns):
-    """Codes and distinct texts of the names; two numbers may have the same text."""
-    texts, numbers, codes = [], {}, []
-    for text in columns.names:
-        if text not in numbers:
-            numbers[text] = len(texts)
-            texts.append(text)
-        codes.append(numbers[text])
-    return [codes[number] for number in columns["name"]], texts
 
 
 def _link(event, places):

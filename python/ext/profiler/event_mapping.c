@@ -62,6 +62,21 @@ static int memory_device(const event_object *event)
     return device != NULL ? ((const uint8_t *)device)[event->index] : 0;
 }
 
+/* Which metadata was told with it; 0: none. */
+static uint32_t metadata_of(const event_object *event)
+{
+    const void *data = NULL;
+    if (model_column(event->model, MTPROF_COLUMN_METADATA, &data) != 0) {
+        PyErr_Clear();
+    }
+    return data != NULL ? ((const uint32_t *)data)[event->index] : 0;
+}
+
+static bool has_metadata(const event_object *event)
+{
+    return metadata_of(event) != 0;
+}
+
 static bool has_cpu_memory(const event_object *event)
 {
     return memory_device(event) == 0;
@@ -103,11 +118,15 @@ static PyObject *get_name(event_object *event)
     return name;
 }
 
+PyObject *event_kind_word(uint32_t kind)
+{
+    return PyUnicode_InternFromString(
+        mtprof_event_kind_name(kind == MTPROF_EVENT_STEP ? MTPROF_EVENT_SCOPE : kind));
+}
+
 static PyObject *get_kind(event_object *event)
 {
-    return PyUnicode_InternFromString(mtprof_event_kind_name(
-        event->model->kind[event->index] == MTPROF_EVENT_STEP ? MTPROF_EVENT_SCOPE
-                                                              : event->model->kind[event->index]));
+    return event_kind_word(event->model->kind[event->index]);
 }
 
 /* The device it was dispatched to, or ran on. */
@@ -179,6 +198,11 @@ static PyObject *get_stack(event_object *event)
     return attribute(event, NAME_STACK);
 }
 
+static PyObject *get_metadata(event_object *event)
+{
+    return model_metadata_dict(event->model, metadata_of(event));
+}
+
 static int64_t memory_at(const event_object *event, enum mtprof_column_id id)
 {
     const void *data = NULL;
@@ -216,6 +240,7 @@ static mapping_key keys[] = {
     {"runtime_tid", is_op, get_runtime_tid, NULL},
     {"input_shapes", has_inputs, get_input_shapes, NULL},
     {"stack", has_stack, get_stack, NULL},
+    {"metadata", has_metadata, get_metadata, NULL},
     {"cpu_memory_allocated_before", has_cpu_memory, get_before, NULL},
     {"cpu_memory_allocated_after", has_cpu_memory, get_after, NULL},
     {"cpu_memory_allocated_delta", has_cpu_memory, get_delta, NULL},

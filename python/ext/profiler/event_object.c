@@ -295,7 +295,19 @@ static PyObject *set_rules(PyObject *module, PyObject *args, PyObject *keywords)
     Py_RETURN_NONE;
 }
 
+static PyObject *kind_name(PyObject *module, PyObject *number)
+{
+    (void)module;
+    unsigned long kind = PyLong_AsUnsignedLong(number);
+    if (kind == (unsigned long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    return event_kind_word(kind < UINT32_MAX ? (uint32_t)kind : UINT32_MAX);
+}
+
 static PyMethodDef event_functions[] = {
+    {"kind_name", kind_name, METH_O,
+     "kind_name($module, number, /)\n--\n\nThe word for a kind of event: 'op', 'scope' …"},
     {"set_event_rules", (PyCFunction)(void (*)(void))set_rules, METH_VARARGS | METH_KEYWORDS,
      "What events are made of in Python; events.py calls it."},
     {NULL, NULL, 0, NULL},

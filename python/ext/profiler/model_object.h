@@ -127,6 +127,8 @@ bool event_in_slot(const event_object *event);
 extern PyGetSetDef event_getset[];
 int event_fields_start(void);
 int event_mapping_start(void);
+/* "op", "scope" …; steps are scopes. */
+PyObject *event_kind_word(uint32_t kind);
 PyObject *event_subscript(PyObject *self, PyObject *key);
 int event_contains(PyObject *self, PyObject *key);
 PyObject *event_to_dict(PyObject *self, PyObject *ignored);
