@@ -28,6 +28,7 @@ set(MT_PYTHON_TESTS
     test_event_list
     test_events
     test_exports_python
+    test_frames
     test_hardening
     test_hostile_pickles
     test_indexing
@@ -35,6 +36,7 @@ set(MT_PYTHON_TESTS
     test_leaks
     test_load
     test_lr_scheduler
+    test_marks_python
     test_module_start
     test_modules
     test_nn_containers

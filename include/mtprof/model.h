@@ -312,6 +312,30 @@ typedef struct mtprof_metadatum {
 /** Metadata of an event (column METADATA), index from 0. */
 MTPROF_API bool mtprof_model_metadata_of(const mtprof_model *model, uint32_t metadata,
                                          uint32_t index, mtprof_metadatum *out);
+/** What a program told beside its scopes, as a visitor sees it: an instant, a counter's value, a
+ * point of a flow. Texts and metadata live until the visitor returns. Later versions may append. */
+typedef struct mtprof_mark {
+    uint32_t struct_size; /**< set by the library */
+    uint32_t kind;        /**< MTPROF_EVENT_INSTANT, COUNTER or FLOW */
+    uint32_t phase;       /**< FLOW: 0 start, 1 step, 2 end; COUNTER: 0 integer, 1 double */
+    uint32_t track;       /**< mtprof_model_track() */
+    int32_t step;         /**< -1: none */
+    uint32_t n_metadata;
+    mtprof_text name;
+    int64_t time_ns;
+    uint64_t value;                   /**< FLOW: its id; COUNTER: the value, or its bits */
+    uint64_t parent;                  /**< correlation id of the scope around; 0: none */
+    const mtprof_metadatum *metadata; /**< INSTANT */
+} mtprof_mark;
+
+/** Not 0: no further marks (ECALLBACK). */
+typedef int mtprof_mark_visitor(void *user, const mtprof_mark *mark);
+
+/** Reads the marks in order of time, in one pass over the trace with bounded memory; the visitor is
+ * called on this thread. Fails with ENOMEM, EIO, ECALLBACK. */
+MTPROF_API mtprof_status mtprof_model_marks(mtprof_model *model, mtprof_mark_visitor *visitor,
+                                            void *user);
+
 /** Metadata of the trace, index from 0. */
 MTPROF_API bool mtprof_model_metadata(const mtprof_model *model, uint32_t index,
                                       mtprof_metadatum *out);

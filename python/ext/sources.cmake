@@ -24,6 +24,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/given_rows.c
     python/ext/profiler/language.c
     python/ext/profiler/marks.c
+    python/ext/profiler/marks_list.c
     python/ext/profiler/model_facts.c
     python/ext/profiler/model_results.c
     python/ext/profiler/model_type.c

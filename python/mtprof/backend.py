@@ -79,5 +79,8 @@ class _Backend(_Faces):
     def _face_events(self):
         return self._prof._results("accessing events").events()
 
+    def __repr__(self):
+        return f"<profiler of {self._prof!r}>"
+
     def __str__(self):
         return self.table()

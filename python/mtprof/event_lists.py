@@ -10,13 +10,14 @@ import re
 from . import _mtprof
 from .averages import FunctionEventAvg, kind_of, rows_of_items, rows_of_model, total_of
 from .enums import DeviceType
-from .function_events import FunctionEvent, restore, state_of
+from .function_events import FunctionEvent, format_time, restore, state_of
 
 _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total",
             "self_privateuse1_time_total")
 _METRICS_TOO = ("self_npu_time_total",)  # accepted; torch's list does not have it
 _DEVICE_WORD = re.compile("cuda|xpu|privateuse1|(?<![a-z])(?:npu|gpu)(?![a-z])")
 _NO_ROWS = -2
+_SHOWN = 8  # items that repr() names
 
 
 def flavor_of(flavor):
@@ -224,6 +225,22 @@ class EventList(list):
     def __str__(self):
         return self.table()
 
+    def __repr__(self):
+        """Short, since an interactive prompt shows it: what is in it, and of rows the largest."""
+        if len(self) <= 1 or not all(isinstance(item, (FunctionEvent, FunctionEventAvg)) for item in self):
+            return super().__repr__()
+        if not self._is_rows():
+            names = ", ".join(_middle(item.trace_name or item.name, 32) for item in self[:_SHOWN])
+            return f"<EventList of {len(self)} events: {names}{', …' if len(self) > _SHOWN else ''}>"
+        total = sum(item.self_cpu_time_total for item in self)
+        largest = sorted(self, key=lambda row: row.self_cpu_time_total, reverse=True)[:_SHOWN]
+        lines = [f"  {_middle(row.key, 44):<44} {row.self_cpu_time_total_str:>10} "
+                 f"{_share(row.self_cpu_time_total, total):>8} {row.count:>8}" for row in largest]
+        more = [f"  … {len(self) - _SHOWN} more; table() prints them"] if len(self) > _SHOWN else []
+        head = [f"<EventList of {len(self)} rows, {format_time(total)} of self CPU time",
+                f"  {'Name':<44} {'Self CPU':>10} {'Share':>8} {'Calls':>8}"]
+        return "\n".join(head + lines + more) + ">"
+
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
               max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None, *,
               flavor=None):
@@ -378,6 +395,13 @@ class EventList(list):
 
 
 EventList.__module__ = "mtprof.events"
+
+
+def _middle(text, width):
+    """A text that fits, with both its ends."""
+    if len(text) <= width:
+        return text
+    return f"{text[:width // 2]}…{text[len(text) - (width - 1 - width // 2):]}"
 
 
 def _share(part, whole):

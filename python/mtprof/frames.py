@@ -75,9 +75,10 @@ class _FromColumns:
                  for number, at in zip(distinct.tolist(), first.tolist())]
         return _categorical(self._pandas, texts, places)
 
-    def _bytes(self, column):
+    def _number(self, column):
+        import numpy
         values = self._column(column)
-        return None if values is None else values.copy()
+        return numpy.zeros(len(self._indices), "int64") if values is None else values.astype("int64")
 
     def _metadata(self):
         ids = self._column("metadata")
@@ -116,11 +117,11 @@ class _FromColumns:
         yield "overload", self._looked_up("overload", lambda event: event.overload_name or None)
         yield "module", self._looked_up("module", lambda event: event.module or None)
         yield "sequence_nr", None if self._column("sequence") is None else _whole(pandas, self._column("sequence"), -1)
-        yield "flops", self._bytes("flops")
-        yield "cpu_memory_bytes", self._bytes("allocated_cpu")
-        yield "self_cpu_memory_bytes", self._bytes("allocated_self_cpu")
-        yield "device_memory_bytes", self._bytes("allocated_device")
-        yield "self_device_memory_bytes", self._bytes("allocated_self_device")
+        yield "flops", self._number("flops")
+        yield "cpu_memory_bytes", self._number("allocated_cpu")
+        yield "self_cpu_memory_bytes", self._number("allocated_self_cpu")
+        yield "device_memory_bytes", self._number("allocated_device")
+        yield "self_device_memory_bytes", self._number("allocated_self_device")
         yield "is_async", (flags & _ASYNC) != 0
         yield "is_truncated", (flags & _TRUNCATED) != 0
         yield "stack", self._looked_up("stack", lambda event: ";".join(event.stack) or None)
@@ -160,7 +161,7 @@ def item_frame(events):
         "self_cpu_time_us": [event.self_cpu_time_total for event in events],
         "device_time_us": [event.device_time_total for event in events],
         "self_device_time_us": [event.self_device_time_total for event in events],
-        "correlation_id": [event.id for event in events],
+        "correlation_id": _whole(pandas, [event.id for event in events], 0),
         "input_shapes": _of_words(pandas, [str(event.input_shapes) if event.input_shapes else None
                                            for event in events]),
         "input_dtypes": _of_words(pandas, [str(event.input_dtypes) if getattr(event, "input_dtypes", None) else None
@@ -175,6 +176,8 @@ def item_frame(events):
         "self_device_memory_bytes": [event.self_device_memory_usage for event in events],
         "is_async": [bool(event.is_async) for event in events],
         "value": [getattr(event, "value", None) for event in events],
+        "flow_id": [event["flow_id"] if "flow_id" in event else None for event in events],
+        "flow_phase": [event["flow_phase"] if "flow_phase" in event else None for event in events],
         "stack": _of_words(pandas, [";".join(event.stack) if event.stack else None for event in events]),
         "metadata": [getattr(event, "extra_meta", None) for event in events],
     }
@@ -187,7 +190,8 @@ def _device_of(event):
 
 
 # Columns that are there only where something is in them.
-_WHERE_ANY = ("thread_name", "input_shapes", "input_dtypes", "overload", "module", "sequence_nr", "value", "stack",
+_WHERE_ANY = ("thread_name", "input_shapes", "input_dtypes", "overload", "module", "sequence_nr", "value", "flow_id",
+              "flow_phase", "stack",
               "metadata")
 
 

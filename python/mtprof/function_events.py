@@ -144,6 +144,9 @@ def _mapping(event):
     """The mapping of an event made by hand: what its attributes tell."""
     start, end = event.time_range.start * 1000, event.time_range.end * 1000
     start, end = round(start), round(end)
+    told = event.__dict__.get("_mark")
+    if told is not None:
+        return dict(told)
     kind = "scope" if event.is_user_annotation else "op"
     values = {"name": event.trace_name or event.name, "kind": kind,
               "device_type": getattr(event.device_type, "name", str(event.device_type)),
@@ -157,6 +160,30 @@ def _mapping(event):
     if event.stack:
         values["stack"] = event.stack
     return values
+
+
+MARKS = ("instant", "counter", "flow")
+
+
+def mark_event(model, values):
+    """A FunctionEvent of what model.marks() says of an instant, a counter or a flow."""
+    kind, name, time_ns, track, step, value, phase, _parent, metadata = values
+    thread = model.track(track)
+    at = (time_ns - model.info["start_ns"]) / 1000
+    event = FunctionEvent(0, name, thread["number"], at, at, trace_name=name, device_resource_id=thread["tid"],
+                          is_user_annotation=True, activity_type="cpu_instant_event", extra_meta=metadata,
+                          use_device=model.use_device, flow_id=value if kind == "flow" else None,
+                          flow_start=phase == "start" if kind == "flow" else None)
+    told = {"name": name, "kind": kind, "device_type": "CPU", "start_ns": time_ns, "end_ns": time_ns,
+            "duration_ns": 0, "step": step, "thread_id": thread["thread_id"]}
+    if kind == "counter":
+        told["value"] = value
+    elif kind == "flow":
+        told.update(flow_id=value, flow_phase=phase)
+    if metadata:
+        told["metadata"] = metadata
+    event.step, event.value, event._mark = step, value if kind == "counter" else None, told
+    return event
 
 
 _RULES = {

@@ -29,6 +29,10 @@ class ExecutionTraceObserver:
         except Exception:  # the interpreter may be at its end
             pass
 
+    def __repr__(self):
+        state = "running" if self._running else "registered" if self._registered else "without a file"
+        return f"<ExecutionTraceObserver {state}{f': {self._path}' if self._path else ''}>"
+
     @staticmethod
     def build_execution_trace_obs_from_env():
         """An observer with a temporary file where ENABLE_PYTORCH_EXECUTION_TRACE=1 asks for one, or None."""

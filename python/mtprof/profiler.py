@@ -329,6 +329,19 @@ class _KinetoProfile(_mtprof.Profile):
         text = self._explain()
         return "" if "start() was not called" in text else f": {text}"
 
+    def __repr__(self):
+        try:
+            window = self._window_now()
+        except Exception:  # __init__ failed half-way
+            return f"<{type(self).__name__}: not set up>"
+        words = {_NONE: "not started", _PREPARED: "warming up", _RECORDING: "recording", _READY: "stopped"}
+        text = words.get(window.results, "unknown")
+        if self._step_num:
+            text += f", step {self._step_num}"
+        if window.results == _READY and self._kept[1] is not None:
+            text += f"; {self._kept[1].health()}"
+        return f"<{type(self).__name__}: {text}>"
+
     def _reason_maker(self):
         # Told now: later the profile may be in another window, or gone.
         text = self._explain()
@@ -345,9 +358,17 @@ class _KinetoProfile(_mtprof.Profile):
             self._view = weakref.ref(view)
         return view
 
-    def events(self):
-        """The events of the latest window."""
-        return self._results("accessing events").events()
+    def events(self, *, marks=False):
+        """The events of the latest window; marks: with instants, counters and flows among them."""
+        return self._results("accessing events").events(marks=marks)
+
+    def marks(self, kind=None):
+        """Instants, counters and flows of the latest window, see Results.marks()."""
+        return self._results("accessing marks").marks(kind)
+
+    def metadata(self):
+        """Metadata of the latest trace, a dict: what add_metadata() told, and what the profiler did."""
+        return self._results("accessing metadata", fresh=self._metadata_added).metadata()
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
         """Events grouped by name and, where asked, by shapes, stack and overload."""

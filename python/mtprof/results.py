@@ -6,6 +6,7 @@ from . import _mtprof
 from ._warnings import warn
 from .averages import rows_of_items, rows_of_model
 from .event_lists import EventList, flavor_of
+from .function_events import MARKS, format_time, mark_event
 
 # enum mtprof_want
 _INPUTS, _STACKS, _MEMORY, _ALLOCS, _FLOPS, _MODULES = 1 << 4, 1 << 6, 1 << 7, 1 << 8, 1 << 9, 1 << 10
@@ -55,7 +56,7 @@ class Health:
             lost = f"{self.lost} lost ({causes})"
         else:
             lost = "none lost"
-        text = (f"{self.events} events, {lost}, {self.unmatched} launches unmatched, {self.truncated} scopes "
+        text = (f"{self.events} event{'' if self.events == 1 else 's'}, {lost}, {self.unmatched} launches unmatched, {self.truncated} scopes "
                 f"truncated, {self.pair_cost_ns:.1f} ns a scope")
         return f"{text}; {self.reason}" if self.reason else text
 
@@ -68,6 +69,9 @@ class _MemoryTimeline:
 
     def __init__(self, model):
         self._model = model
+
+    def __repr__(self):
+        return f"<memory timeline of {self._model!r}>"
 
     def _export(self, kind, path, device):
         self._model.export(kind, path, device=str(device) if device is not None else None)
@@ -104,8 +108,15 @@ class Results:
 
     # ---- events and averages ----
 
-    def events(self):
-        """All events in order of start: an EventList, the same one each time."""
+    def events(self, *, marks=False):
+        """All events in order of start: an EventList, the same one each time.
+
+        marks: with instants, counters and flows among them, see marks(); a new list.
+        """
+        if marks:
+            merged = [*self.events(), *self.marks()]
+            merged.sort(key=lambda event: event["start_ns"])
+            return EventList(merged, **self._facts)
         if self._events is None:
             events = EventList(**self._facts)
             for model in self._models:
@@ -116,6 +127,19 @@ class Results:
             self._events = events
         self._tell_why_empty(len(self._events))
         return self._events
+
+    def marks(self, kind=None):
+        """What was recorded by instant(), counter() and flow(), in order of time: an EventList.
+
+        The marks are events without duration; their mapping has `kind` ("instant", "counter" or "flow") and
+        `value` (of a counter), `flow_id` and `flow_phase` (of a flow), `metadata` (of an instant). They are in no
+        table and no average. kind: only these.
+        """
+        if kind not in (None, *MARKS):
+            raise ValueError(f"marks: kind must be 'instant', 'counter' or 'flow', not {kind!r}")
+        made = [mark_event(model, values) for model in self._models for values in model.marks()
+                if kind is None or values[0] == kind]
+        return EventList(made, **self._facts)
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
         """Rows of events that are alike, an EventList of FunctionEventAvg."""
@@ -217,8 +241,11 @@ class Results:
         return Health(self._models, reason)
 
     def metadata(self):
-        """Metadata of the trace."""
+        """Metadata of the trace, a dict."""
         return self._latest().metadata()
+
+    def __repr__(self):
+        return f"<Results of {len(self._models)} window{'' if len(self._models) == 1 else 's'}>"
 
 
 class Trace(Results):
@@ -255,7 +282,10 @@ class Trace(Results):
         return self.metadata().get("trace_id")
 
     def __repr__(self):
-        return f"<Trace {self.path!r}: {self.info['tracks']} tracks, process {self.info['pid']}>"
+        info = self.info
+        tracks = f"{info['tracks']} track{'' if info['tracks'] == 1 else 's'}"
+        lasted = format_time((info["end_ns"] - info["start_ns"]) / 1000)
+        return f"<Trace {self.path!r}: {lasted} of process {info['pid']}, {tracks}>"
 
 
 def load(path, *, discarded=False, keep_duplicates=False, progress=None):

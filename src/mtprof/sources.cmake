@@ -86,6 +86,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/launch_table.c
     src/mtprof/model/model.c
     src/mtprof/model/model_lookup.c
+    src/mtprof/model/model_marks.c
     src/mtprof/model/model_memory.c
     src/mtprof/model/payload_store.c
     src/mtprof/model/prepare.c

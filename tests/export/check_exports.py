@@ -27,6 +27,7 @@ ASYNC, MATCHED = 1, 64
 SCOPE, OP, RUNTIME, FUNCTION, STEP, LAUNCH, KERNEL, COPY, ANNOTATION = 0, 1, 2, 3, 4, 5, 8, 9, 13
 KINDS = {0: "scope", 1: "op", 2: "runtime", 3: "function", 4: "step", 5: "launch", 8: "kernel", 9: "copy",
          13: "annotation", 16: "memory"}
+MARKS = ("instant", "counter", "flow")
 HOST = (SCOPE, OP, RUNTIME, FUNCTION, STEP)
 
 
@@ -186,6 +187,13 @@ class Exports(unittest.TestCase):
             name = e["name"].replace("\0", "\ufffd")
             return (KINDS[e["kind"]], name, e["tid"], e["start"], e["end"], e["self"], e["id"])
         expected = [key(e) for e in run.events]
+        marks = [r for r in rows if r["kind"] in MARKS]
+        rows = [r for r in rows if r["kind"] not in MARKS]
+        self.same_counters(marks)
+        self.assertEqual(sum(r["kind"] == "instant" for r in marks), 3 * 60)
+        self.assertEqual(Counter(r["phase"] for r in marks if r["kind"] == "flow"),
+                         {"start": 60, "step": 60, "end": 60})
+        self.assertTrue(any('"answer": -42' in r["metadata"] for r in rows))
         found = [(r["kind"], r["name"], int(r["thread"]), int(r["start_ns"]), int(r["end_ns"]), int(r["self_ns"]),
                   int(r["correlation_id"] or 0)) for r in rows]
         self.same(expected, found, "lines of CSV")
@@ -193,6 +201,13 @@ class Exports(unittest.TestCase):
         for row in rows:
             if row["kind"] in ("op", "scope") and row["correlation_id"]:
                 self.assertEqual(row["stack"], stacks.get(int(row["correlation_id"]), ""))
+
+    def same_counters(self, marks):
+        values = defaultdict(list)
+        for row in marks:
+            values[row["name"]] += [float(row["value"])] if row["kind"] == "counter" else []
+        self.assertEqual(Counter(values["mark"]), Counter(3 * list(range(-30, 30))))
+        self.assertEqual(Counter(values["train step"]), Counter(3 * [0.25 * i for i in range(60)]))
 
     def test_speedscope(self):
         self.each(self.check_speedscope)

@@ -13,11 +13,6 @@ try:
 except ImportError:
     numpy = None
 
-try:
-    import pandas
-except ImportError:
-    pandas = None
-
 
 class Buffers(ResultsTest):
     def setUp(self):
@@ -152,33 +147,6 @@ class OfLists(ResultsTest):
             events.reverse()
             some = events.columns()["start_ns"]
             self.assertEqual((some[-1], some.readonly, len(some)), (0, True, 9))
-
-    def test_pandas_gets_texts_and_arrays(self):
-        """What to_pandas() hands over, with something that stands for pandas."""
-        import sys
-        import types
-        from unittest import mock
-
-        class Frame(dict):
-            def insert(self, place, name, values):
-                self[name] = values
-
-        fake = types.ModuleType("pandas")
-        fake.DataFrame = Frame
-        fake.Categorical = types.SimpleNamespace(from_codes=lambda codes,
-                                                 texts: [texts[code] for code in codes])
-        events = self.load().events()
-        with mock.patch.dict(sys.modules, {"pandas": fake}):
-            frame = events.to_pandas()
-        self.assertEqual(frame["name"], [event.trace_name for event in events])
-        self.assertEqual(sum(frame["self_ns"]), 1100000)
-
-    @unittest.skipIf(pandas is None, "pandas is not installed")
-    def test_pandas(self):
-        events = self.load().events()
-        frame = events.to_pandas()
-        self.assertEqual(list(frame["name"]), [event.trace_name for event in events])
-        self.assertEqual(int(frame["self_ns"].sum()), 1100000)
 
 
 if __name__ == "__main__":

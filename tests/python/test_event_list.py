@@ -43,7 +43,6 @@ CALLS = {
     "__len__": [lambda x, a: len(x)],
     "__iter__": [lambda x, a: list(iter(x)), lambda x, a: sorted(x, key=id), lambda x, a: tuple(x)],
     "__reversed__": [lambda x, a: list(reversed(x))],
-    "__repr__": [lambda x, a: repr(x)],
     "__hash__": [lambda x, a: hash(x)],
     "__sizeof__": [lambda x, a: x.__sizeof__() > 0],
     "__bool__": [lambda x, a: bool(x)],
@@ -52,7 +51,7 @@ CALLS = {
 OTHERS = {"__class__", "__class_getitem__", "__delattr__", "__dir__", "__doc__", "__format__",
           "__getattribute__",
           "__getstate__", "__init__", "__init_subclass__", "__new__", "__reduce__", "__reduce_ex__",
-          "__setattr__",
+          "__repr__", "__setattr__",
           "__str__", "__subclasshook__"}
 
 
@@ -139,12 +138,22 @@ class Constructor(unittest.TestCase):
         with self.assertRaises(TypeError):
             EventList([], nothing=1)
 
-    def test_str_is_the_table_and_repr_the_lists(self):
+    def test_str_is_the_table_and_repr_is_short(self):
         event = FunctionEvent(1, "a", 0, 0, 1)
         events = EventList([event])
         self.assertEqual(str(events), events.table())
         self.assertEqual(repr(events), f"[{event!r}]")
         self.assertEqual((str(EventList()), repr(EventList())), ("", "[]"))
+        events = EventList(FunctionEvent(n, f"event {n} of a very long name indeed", 0, 0, n) for n in range(20))
+        self.assertEqual(repr(events[:2]), repr(list(events[:2])))  # a slice is a list
+        self.assertRegex(repr(events), r"^<EventList of 20 events: event 0 of a ver…ong name indeed, .*, …>$")
+        self.assertLess(len(repr(events)), 320)
+        rows = repr(events.key_averages())
+        self.assertIn("<EventList of 20 rows, 190.000us of self CPU time\n", rows)
+        self.assertIn("  event 19 of a very long name indeed            19.000us   10.00%        1\n", rows)
+        self.assertTrue(rows.endswith("  … 12 more; table() prints them>"))
+        self.assertTrue(all(len(line) < 80 for line in rows.splitlines()))
+        self.assertEqual(repr(EventList([1, 2])), "[1, 2]")
 
 
 class TreeByHand(unittest.TestCase):

@@ -158,12 +158,21 @@ PyObject *model_column_names(model_object *self, PyObject *ignored)
     return list;
 }
 
+static PyObject *column_repr(column_object *self)
+{
+    return PyUnicode_FromFormat("<Column of %zd items of %zd bytes>", self->shape, self->stride);
+}
+
 static char column_doc[] = "A column of a model; a read-only buffer.";
 
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, column_dealloc}, {Py_bf_getbuffer, column_get_buffer},
-    {Py_sq_length, column_length},   {Py_sq_item, column_item},
-    {Py_tp_doc, column_doc},         {0, NULL},
+    {Py_tp_dealloc, column_dealloc},
+    {Py_bf_getbuffer, column_get_buffer},
+    {Py_sq_length, column_length},
+    {Py_sq_item, column_item},
+    {Py_tp_doc, column_doc},
+    {Py_tp_repr, column_repr},
+    {0, NULL},
 };
 
 static PyType_Spec spec = {

@@ -164,6 +164,16 @@ PyObject *model_metadata_dict(const model_object *self, uint32_t metadata)
     return finish(dict, done);
 }
 
+PyObject *model_metadata_items(const mtprof_metadatum *items, uint32_t n)
+{
+    PyObject *dict = PyDict_New();
+    bool done = dict != NULL;
+    for (uint32_t i = 0; done && i < n; i++) {
+        done = put_metadatum(dict, &items[i]);
+    }
+    return finish(dict, done);
+}
+
 PyObject *model_trace_metadata(model_object *self, PyObject *ignored)
 {
     mtprof_metadatum item;

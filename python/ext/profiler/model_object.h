@@ -100,6 +100,7 @@ PyObject *model_info_dict(model_object *self);
 PyObject *model_findings_dict(model_object *self);
 PyObject *model_health_dict(model_object *self);
 PyObject *model_metadata_dict(const model_object *self, uint32_t metadata);
+PyObject *model_metadata_items(const mtprof_metadatum *items, uint32_t n);
 PyObject *model_trace_metadata(model_object *self, PyObject *ignored);
 
 /* ---- events (event_object.c) ---- */
@@ -155,6 +156,8 @@ PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords)
 PyObject *model_table(model_object *self, PyObject *args, PyObject *keywords);
 PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords);
 PyObject *model_memory(model_object *self, PyObject *device);
+/* Instants, counters and flows, a list of tuples (marks_list.c). */
+PyObject *model_marks(model_object *self, PyObject *ignored);
 PyObject *model_column_object(model_object *self, PyObject *name);
 PyObject *model_column_names(model_object *self, PyObject *ignored);
 

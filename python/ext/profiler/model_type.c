@@ -5,6 +5,7 @@
 #include "profiler/model_object.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- exceptions and texts ----------------------------------------------------------------------
@@ -472,6 +473,22 @@ static Py_ssize_t model_length(model_object *self)
     return model_prepare(self) == 0 ? (Py_ssize_t)self->n_listed : -1;
 }
 
+/* What needs no columns: a look at a model must not read a large trace. */
+static PyObject *model_repr(model_object *self)
+{
+    mtprof_model_info info = {.struct_size = sizeof info};
+    char text[160];
+    mtprof_status status = mtprof_model_get_info(self->model, &info);
+    if (status != MTPROF_OK) {
+        return model_raise(status, NULL);
+    }
+    (void)snprintf(text, sizeof text, "<Model of process %llu: %.3f ms, %u track%s%s>",
+                   (unsigned long long)info.pid, (double)(info.end_ns - info.start_ns) / 1e6,
+                   info.tracks, info.tracks == 1 ? "" : "s",
+                   info.closed != 0 ? "" : ", not closed");
+    return PyUnicode_FromString(text);
+}
+
 static PyObject *model_get_info(model_object *self, void *closure)
 {
     (void)closure;
@@ -529,6 +546,9 @@ static PyMethodDef model_methods[] = {
     {"metadata", (PyCFunction)model_trace_metadata, METH_NOARGS, "Metadata of the trace, a dict."},
     {"memory", (PyCFunction)model_memory, METH_O,
      "memory(device): what its allocations add up to."},
+    {"marks", (PyCFunction)model_marks, METH_NOARGS,
+     "Instants, counters and flows: a list of (kind, name, time_ns, track, step, value, phase, "
+     "parent, metadata)."},
     {"column", (PyCFunction)model_column_object, METH_O,
      "column(name): a read-only buffer over a column; NotImplementedError: not recorded."},
     {"column_names", (PyCFunction)model_column_names, METH_NOARGS, "All columns there can be."},
@@ -561,8 +581,13 @@ static PyGetSetDef model_getset[] = {
 static char model_doc[] = "A trace as columns of events.";
 
 static PyType_Slot model_slots[] = {
-    {Py_tp_dealloc, model_dealloc}, {Py_tp_methods, model_methods}, {Py_tp_getset, model_getset},
-    {Py_sq_length, model_length},   {Py_tp_doc, model_doc},         {0, NULL},
+    {Py_tp_dealloc, model_dealloc},
+    {Py_tp_methods, model_methods},
+    {Py_tp_getset, model_getset},
+    {Py_tp_repr, model_repr},
+    {Py_sq_length, model_length},
+    {Py_tp_doc, model_doc},
+    {0, NULL},
 };
 
 static PyType_Spec model_spec = {

@@ -450,6 +450,26 @@ static PyObject *record_get_record(PyObject *object, void *closure)
     return PyLong_FromUnsignedLongLong(open_at(self, open_find(self))->token);
 }
 
+/* record_function('load', rows=1000) */
+static PyObject *record_repr(PyObject *object)
+{
+    record_object *self = (record_object *)object;
+    PyObject *key = NULL, *value = NULL;
+    Py_ssize_t at = 0;
+    PyObject *text = PyUnicode_FromFormat("record_function(%R", self->name);
+    if (text != NULL && self->args != NULL && self->args != Py_None) {
+        Py_SETREF(text, PyUnicode_FromFormat("%U, %R", text, self->args));
+    }
+    while (text != NULL && self->metadata != NULL &&
+           PyDict_Next(self->metadata, &at, &key, &value)) {
+        Py_SETREF(text, PyUnicode_FromFormat("%U, %S=%R", text, key, value));
+    }
+    if (text != NULL) {
+        Py_SETREF(text, PyUnicode_FromFormat("%U)", text));
+    }
+    return text;
+}
+
 static PyObject *record_get_metadata(PyObject *object, void *closure)
 {
     (void)closure;
@@ -484,6 +504,7 @@ static PyType_Slot slots[] = {
     {Py_tp_init, record_init},
     {Py_tp_dealloc, record_dealloc},
     {Py_tp_call, record_call},
+    {Py_tp_repr, record_repr},
     {Py_tp_members, members},
     {Py_tp_getset, getset},
     {Py_tp_methods, methods},

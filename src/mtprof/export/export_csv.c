@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events as CSV (RFC 4180): a header, then a line for each span and launch when it has ended.
+ * Events as CSV (RFC 4180): a header, then a line for each span, launch and mark when it has ended.
  * Columns for what was not recorded are not there; fields that an event does not have are empty.
+ * Marks are instants, counters (value) and points of flows (value is the flow's id).
  *
  * index counts beginnings, so sorting by start_ns and index gives the order of the model. parent_id
  * is the correlation_id of the event around. Self times come from the stream (open_scopes.h).
  */
 #include "base/fail.h"
 #include "mtprof/export/export_text.h"
+#include "mtprof/export/json_text.h"
 #include "mtprof/export/open_scopes.h"
 #include "mtprof/export/protobuf.h"
 #include "mtprof/model/inputs_text.h"
 #include "mtprof/model/stack_text.h"
 
 #include <errno.h>
+#include <string.h>
 
 typedef struct csv_export {
     mtprof__export_job *job;
@@ -140,10 +143,54 @@ static void put_memory_device(csv_export *x, const mtprof__event *event,
     put_device_name(x, payload->memory_device);
 }
 
+static bool is_mark(const mtprof__event *event)
+{
+    return event->kind == MTPROF_EVENT_INSTANT || event->kind == MTPROF_EVENT_COUNTER ||
+           event->kind == MTPROF_EVENT_FLOW;
+}
+
+static void put_value(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)payload;
+    if (event->kind == MTPROF_EVENT_COUNTER && event->phase == 1) {
+        double value;
+        memcpy(&value, &event->value, sizeof value);
+        mtb_write_double(x->writer, value);
+    } else if (event->kind == MTPROF_EVENT_COUNTER) {
+        mtb_write_i64(x->writer, (int64_t)event->value);
+    } else if (event->kind == MTPROF_EVENT_FLOW) {
+        mtb_write_u64(x->writer, event->value);
+    }
+}
+
+static void put_phase(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    static const char *const phases[] = {"start", "step", "end"};
+    (void)payload;
+    if (event->kind == MTPROF_EVENT_FLOW && event->phase < MT_COUNT(phases)) {
+        mtb_write_text(x->writer, phases[event->phase]);
+    }
+}
+
+/* A JSON object. */
+static void put_metadata(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    for (uint32_t i = 0; i < payload->n_metadata; i++) {
+        const mtprof_metadatum *item = &payload->metadata[i];
+        mtb_write_text(&x->text_writer, i == 0 ? "{" : ", ");
+        mtb_write_json(&x->text_writer, item->key.bytes, item->key.length);
+        mtb_write_literal(&x->text_writer, ": ");
+        mtprof__json_write_metadatum(&x->text_writer, item);
+    }
+    mtb_write_text(&x->text_writer, payload->n_metadata > 0 ? "}" : "");
+    finish_text(x);
+}
+
 static const struct {
     const char *name;
     uint64_t wants;  /* of which one was recorded */
-    uint32_t fields; /* of which the event has one */
+    uint32_t fields; /* of which the event has one; 0: a payload is not asked for */
     csv_field *put;
 } recorded[] = {
     {"input_shapes", MTPROF_WANT_INPUTS, MTPROF__HAS_INPUTS, put_shapes},
@@ -157,6 +204,10 @@ static const struct {
      put_memory_device},
     {"memory_allocated_before", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_BEFORE, put_before},
     {"memory_allocated_after", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_AFTER, put_after},
+    {"value", MTPROF_WANT_MARKS, 0, put_value},
+    {"phase", MTPROF_WANT_MARKS, 0, put_phase},
+    {"metadata", MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_MARKS, MTPROF__HAS_METADATA,
+     put_metadata},
 };
 
 /* ---- lines --------------------------------------------------------------------------------------
@@ -218,13 +269,14 @@ static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns
     for (size_t i = 0; i < MT_COUNT(recorded); i++) {
         if ((x->job->info.wants & recorded[i].wants) != 0) {
             mtb_write_literal(w, ",");
-            if (event->payload != NULL && (event->payload->fields & recorded[i].fields) != 0) {
+            if (recorded[i].fields == 0 ||
+                (event->payload != NULL && (event->payload->fields & recorded[i].fields) != 0)) {
                 recorded[i].put(x, event, event->payload);
             }
         }
     }
     mtb_write_literal(w, "\r\n");
-    x->job->report.events++;
+    x->job->report.events += is_mark(event) ? 0 : 1;
 }
 
 static int write_event(csv_export *x, const mtprof__event *event)
@@ -239,7 +291,8 @@ static int write_event(csv_export *x, const mtprof__event *event)
         return 0;
     case MTPROF__EDGE_SPAN: write_line(x, event, event->end_ns, 0); return 0;
     default:
-        if (event->kind == MTPROF_EVENT_LAUNCH || event->kind == MTPROF_EVENT_OUT_OF_MEMORY) {
+        if (event->kind == MTPROF_EVENT_LAUNCH || event->kind == MTPROF_EVENT_OUT_OF_MEMORY ||
+            is_mark(event)) {
             write_line(x, event, event->start_ns, 0);
         }
         return 0;

@@ -18,14 +18,14 @@ TEST(lines_say_what_was_recorded)
     CHECK_EQ_STR(
         image.text,
         "index,name,kind,device,thread,step,start_ns,end_ns,duration_ns,self_ns,correlation_id,"
-        "parent_id,owner_id,bytes,stack\r\n"
-        "3,\"other, \"\"one\"\"\",scope,CPU,4243,3,11000,12000,1000,1000,103,,103,,\r\n"
-        "2,aten::mul,op,CPU,4242,3,10000,13500,3500,3500,102,101,102,,my file.py(7): main\r\n"
-        ",kernel,kernel,NPU:0,7,3,14000,16500,2500,0,101,,101,,\r\n"
+        "parent_id,owner_id,bytes,stack,value,phase,metadata\r\n"
+        "3,\"other, \"\"one\"\"\",scope,CPU,4243,3,11000,12000,1000,1000,103,,103,,,,,\r\n"
+        "2,aten::mul,op,CPU,4242,3,10000,13500,3500,3500,102,101,102,,my file.py(7): main,,,\r\n"
+        ",kernel,kernel,NPU:0,7,3,14000,16500,2500,0,101,,101,,,,,\r\n"
         "1,aten::add,op,CPU,4242,3,8000,20000,12000,8500,101,100,101,,my file.py(8): f;g;my "
-        "file.py(7): main\r\n"
-        "0,outer step,scope,CPU,4242,3,6000,26000,20000,8000,100,,100,,\r\n"
-        ",outer step,annotation,NPU:0,7,3,14000,16500,2500,0,100,,100,,\r\n");
+        "file.py(7): main,,,\r\n"
+        "0,outer step,scope,CPU,4242,3,6000,26000,20000,8000,100,,100,,,,,\r\n"
+        ",outer step,annotation,NPU:0,7,3,14000,16500,2500,0,100,,100,,,,,\r\n");
     mtprof_model_free(model);
     image_fini(&image);
 }

@@ -6,10 +6,13 @@
 #include "support/trace_view.h"
 
 #include <mtprof/clock.h>
+#include <mtprof/model.h>
 #include <mtprof/trace.h>
+#include <mtprof/trace_export.h>
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -456,4 +459,130 @@ TEST(a_thread_may_change_its_name_before_during_and_between_recordings)
     REQUIRE(mtprof_reader_thread(v->reader, 1, &info));
     CHECK_EQ_U64(info.name.length, 0);
     tv_free(v);
+}
+
+/* ---- read through a model ----------------------------------------------------------------------
+ */
+
+/* What the visitor saw, a line a mark. */
+typedef struct seen {
+    char text[1024];
+    int left; /* marks until it gives up; negative: never */
+    int64_t last_ns;
+} seen;
+
+static int see(void *user, const mtprof_mark *mark)
+{
+    seen *s = user;
+    char *at = s->text + strlen(s->text);
+    size_t room = sizeof s->text - (size_t)(at - s->text);
+    double real = 0;
+    memcpy(&real, &mark->value, sizeof real);
+    CHECK_EQ_U64(mark->struct_size, sizeof *mark);
+    CHECK(mark->time_ns >= s->last_ns);
+    s->last_ns = mark->time_ns;
+    if (mark->kind == MTPROF_EVENT_COUNTER && mark->phase == 1) {
+        (void)snprintf(at, room, "%s %g\n", mark->name.bytes, real);
+    } else if (mark->kind == MTPROF_EVENT_INSTANT) {
+        (void)snprintf(at, room, "%s %u %s\n", mark->name.bytes, mark->n_metadata,
+                       mark->n_metadata > 0 ? mark->metadata[0].key.bytes : "");
+    } else {
+        (void)snprintf(at, room, "%s %u %lld %s\n", mark->name.bytes, mark->phase,
+                       (long long)mark->value, mark->parent != 0 ? "inside" : "outside");
+    }
+    return s->left-- == 0;
+}
+
+static mtprof_model *marked_model(void)
+{
+    mtprof_session *session = tv_start(0);
+    mtprof_model *model = NULL;
+    mtprof_counter(&count, -3);
+    mtprof_counter_real(&count, 0.5);
+    mtprof_token token = mtprof_begin(&scope);
+    mtprof_flow(&arrow, MTPROF_FLOW_START, 7);
+    mtprof_instant(&point);
+    mtprof_meta_int(MTPROF_LATEST_INSTANT, key("rows"), 8);
+    mtprof_end(token);
+    mtprof_flow(&arrow, MTPROF_FLOW_END, 7);
+    REQUIRE_OK(mtprof_session_stop(session));
+    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    mtprof_session_close(session);
+    return model;
+}
+
+TEST(a_model_tells_marks_in_order)
+{
+    mtprof_model *model = marked_model();
+    seen s = {.left = -1};
+    REQUIRE_OK(mtprof_model_marks(model, see, &s));
+    CHECK_EQ_STR(s.text, "count 0 -3 outside\ncount 0.5\narrow 0 7 inside\npoint 1 rows\n"
+                         "arrow 2 7 outside\n");
+    seen two = {.left = 1};
+    CHECK_EQ_I64(mtprof_model_marks(model, see, &two), MTPROF_ECALLBACK);
+    CHECK_EQ_STR(two.text, "count 0 -3 outside\ncount 0.5\n");
+    mtprof_model_free(model);
+}
+
+static int give_up(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    (void)what;
+    (void)done;
+    (void)total;
+    return *(int *)user;
+}
+
+TEST(reading_marks_can_be_interrupted)
+{
+    mtprof_session *session = tv_start(0);
+    int stop = 0;
+    mtprof_model *model = NULL;
+    mtprof_model_options options = {
+        .struct_size = sizeof options, .progress = give_up, .user = &stop};
+    for (int i = 0; i < 100000; i++) {
+        mtprof_counter(&count, i);
+    }
+    REQUIRE_OK(mtprof_session_stop(session));
+    REQUIRE_OK(mtprof_model_of_session(session, &options, &model));
+    mtprof_session_close(session);
+    seen s = {.left = -1};
+    REQUIRE_OK(mtprof_model_marks(model, see, &s));
+    stop = 1;
+    seen again = {.left = -1};
+    CHECK_EQ_I64(mtprof_model_marks(model, see, &again), MTPROF_ECALLBACK);
+    mtprof_model_free(model);
+}
+
+typedef struct csv_text {
+    char text[4096];
+    size_t length;
+} csv_text;
+
+static int keep_csv(void *context, const void *bytes, size_t length)
+{
+    csv_text *csv = context;
+    REQUIRE(csv->length + length < sizeof csv->text);
+    memcpy(csv->text + csv->length, bytes, length);
+    csv->length += length;
+    csv->text[csv->length] = '\0';
+    return 0;
+}
+
+TEST(csv_has_marks_and_metadata)
+{
+    mtprof_model *model = marked_model();
+    csv_text csv = {.length = 0};
+    mtprof_output output = {.struct_size = sizeof output, .context = &csv, .write = keep_csv};
+    mtprof_export_report report = {.struct_size = sizeof report};
+    mtprof_export_options options = {.struct_size = sizeof options, .report = &report};
+    REQUIRE_OK(mtprof_export_to(model, MTPROF_EXPORT_CSV, &output, &options));
+    CHECK(strstr(csv.text, ",value,phase,metadata\r\n") != NULL);
+    CHECK(strstr(csv.text, ",count,counter,CPU,") != NULL);
+    CHECK(strstr(csv.text, ",-3,,\r\n") != NULL);
+    CHECK(strstr(csv.text, ",0.5,,\r\n") != NULL);
+    CHECK(strstr(csv.text, ",7,start,\r\n") != NULL);
+    CHECK(strstr(csv.text, ",7,end,\r\n") != NULL);
+    CHECK(strstr(csv.text, ",,,\"{\"\"rows\"\": 8}\"\r\n") != NULL);
+    CHECK_EQ_U64(report.events, 1);
+    mtprof_model_free(model);
 }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Marks: what a program told beside its scopes. They are in no column; a pass over the event stream
+ * finds them, so that a trace of any size needs no memory for them.
+ */
+#include "base/fail.h"
+#include "mtprof/model/event.h"
+#include "mtprof/model/model_impl.h"
+
+enum {
+    REPORT_EVERY = 1 << 16 /* edges between two calls of the progress function */
+};
+
+static bool is_mark(const mtprof__event *event)
+{
+    return event->kind == MTPROF_EVENT_INSTANT || event->kind == MTPROF_EVENT_COUNTER ||
+           event->kind == MTPROF_EVENT_FLOW;
+}
+
+static mtprof_mark mark_of(const mtprof__event *event)
+{
+    mtprof_mark mark = {.struct_size = sizeof mark,
+                        .kind = event->kind,
+                        .phase = event->phase,
+                        .track = event->track,
+                        .step = event->step,
+                        .name = event->name_text,
+                        .time_ns = event->start_ns,
+                        .value = event->value,
+                        .parent = event->parent};
+    if (event->payload != NULL && (event->payload->fields & MTPROF__HAS_METADATA) != 0) {
+        mark.metadata = event->payload->metadata;
+        mark.n_metadata = event->payload->n_metadata;
+    }
+    return mark;
+}
+
+static int report(const mtprof_model *model, const mtprof__events *events)
+{
+    const mtprof_model_options *options = &model->options;
+    uint64_t done = 0, total = 0;
+    if (options->progress == NULL) {
+        return MTPROF_OK;
+    }
+    mtprof__events_progress(events, &done, &total);
+    return options->progress(options->user, "marks", done, total) == 0
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ECALLBACK, "model marks: stopped by the progress function");
+}
+
+mtprof_status mtprof_model_marks(mtprof_model *model, mtprof_mark_visitor *visitor, void *user)
+{
+    mtprof__events *events = NULL;
+    const mtprof__event *event = NULL;
+    uint64_t edges = 0;
+    MT_TRY(mtprof__events_open(model, &events));
+    mtprof__events_skip_begins(events);
+    int status = mtprof__events_next(events, &event);
+    while (status == MTPROF_OK) {
+        if (is_mark(event)) {
+            mtprof_mark mark = mark_of(event);
+            if (visitor(user, &mark) != 0) {
+                status = mtb_fail(MTPROF_ECALLBACK, "model marks: stopped by the visitor");
+                break;
+            }
+        }
+        if (++edges % REPORT_EVERY == 0) {
+            status = report(model, events);
+        }
+        status = status == MTPROF_OK ? mtprof__events_next(events, &event) : status;
+    }
+    mtprof__events_close(events);
+    return status == MTPROF_EEND ? MTPROF_OK : status;
+}
