@@ -213,10 +213,18 @@ MT_INLINE int fill_event(mtprof__record_events *r, mtprof__slot_context *c, uint
     return MT_UNLIKELY(store != NULL) ? set_payload(r, c, store, event) : MTPROF_OK;
 }
 
-/* Makes the event of a scope where it has none yet. */
+/*
+ * Makes the event of a scope where it has none yet. What an event points to in its payload store
+ * moves when more payloads arrive (payload_store.h): whoever uses the event of an open scope comes
+ * through here, and set_payload() where it shows the payload.
+ */
 MT_INLINE int make_event(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at)
 {
     if (c->slot.scopes[at].made) {
+        mtprof__event *event = &c->live[at].event;
+        if (MT_UNLIKELY(event->name == MTPROF__NAME_INLINE)) {
+            mtprof__payload_name(&c->slot.payloads[at], &event->name_text);
+        }
         return MTPROF_OK;
     }
     if (MT_UNLIKELY(at >= c->n_live)) {

@@ -375,3 +375,65 @@ TEST(averages_are_a_trace_with_a_span_a_row)
     mtprof_model_free(model);
     image_fini(&image);
 }
+
+enum {
+    LATE_TEXT = 1000,
+    LATE_TEXTS = 6
+};
+
+/* Late payloads of a scope: its payload store grows and moves. */
+static void put_late_text(chrome_image *image, uint64_t key, uint32_t note)
+{
+    static char text[LATE_TEXT + 1];
+    memset(text, 'T', LATE_TEXT);
+    tb_record(&image->b, MTPROF_REC_ATTACH, 0, 0, WORDS(key));
+    tb_record_texts(&image->b, MTPROF_REC_META, MTPROF_META_TEXT, note, WORDS(LATE_TEXT), 1,
+                    (const char *const[]){text});
+}
+
+TEST(names_in_full_survive_metadata_that_comes_later)
+{
+    static const enum mtprof_export_format formats[] = {
+        MTPROF_EXPORT_CHROME,     MTPROF_EXPORT_PERFETTO, MTPROF_EXPORT_FOLDED,
+        MTPROF_EXPORT_SPEEDSCOPE, MTPROF_EXPORT_CSV,      MTPROF_EXPORT_EXECUTION};
+    static const char name[] = "a-name-in-full";
+    const uint64_t key = (uint64_t)1 << MTPROF_ORDINAL_BITS;
+    chrome_image image;
+    image_init(&image);
+    uint32_t inner = image_string(&image, "inner");
+    uint32_t note = image_string(&image, "note");
+    uint32_t kernel = image_string(&image, "kernel");
+    image_control(&image, MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_DEVICE);
+    image.b.chunk_bytes = 1 << 16;
+    image_thread(&image, 1);
+    image_begin(&image, 2000, MTPROF_KIND_SCOPE | MTPROF_FLAG_PAYLOAD, 0);
+    tb_record_texts(&image.b, MTPROF_REC_NAME, 0, 0, WORDS(sizeof name - 1), 1,
+                    (const char *const[]){name});
+    for (uint64_t i = 0; i < LATE_TEXTS; i++) {
+        image_begin(&image, 3000 + 100 * i, MTPROF_KIND_OP, inner);
+        tb_end(&image.b, 1, 3050 + 100 * i);
+        put_late_text(&image, key, note);
+    }
+    /* What is launched here is annotated with the name on the device. */
+    image_begin(&image, 5000, MTPROF_KIND_OP | MTPROF_FLAG_LAUNCH, inner);
+    tb_end(&image.b, 1, 6000);
+    tb_end(&image.b, LATE_TEXTS + 2, 9000);
+    image_source(&image);
+    tb_record(&image.b, MTPROF_REC_ACTIVITY, MTPROF_ACTIVITY_KERNEL, kernel,
+              WORDS(10000, 12500, key | (LATE_TEXTS + 1), low_high(0, 7), 77, 0));
+    mtprof_model *model = image_model(&image);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        REQUIRE_OK(image_export(&image, model, formats[i], NULL));
+        int seen = 0;
+        for (size_t at = 0; at + sizeof name - 1 <= image.length; at++) {
+            seen += memcmp(image.text + at, name, sizeof name - 1) == 0;
+        }
+        bool device = formats[i] == MTPROF_EXPORT_CHROME || formats[i] == MTPROF_EXPORT_PERFETTO ||
+                      formats[i] == MTPROF_EXPORT_CSV;
+        if (seen < (device ? 2 : 1)) {
+            FAIL("%s has the name %d times", mtprof_export_name(formats[i]), seen);
+        }
+    }
+    mtprof_model_free(model);
+    image_fini(&image);
+}
