@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# MT_SANITIZE = "" | address (with undefined) | thread | fuzzer (clang only; with address, undefined).
+# MT_SANITIZE = "" | address (with undefined) | thread | fuzzer (clang only; with address, undefined)
+#             | fuzzer_memory (clang only; with memory: reads of what nobody has written).
 # Applies to every target of the build: a sanitizer that sees half of a program reports nonsense.
-set(MT_SANITIZE "" CACHE STRING "address, thread, fuzzer or empty")
-set_property(CACHE MT_SANITIZE PROPERTY STRINGS "" address thread fuzzer)
+set(MT_SANITIZE "" CACHE STRING "address, thread, fuzzer, fuzzer_memory or empty")
+set_property(CACHE MT_SANITIZE PROPERTY STRINGS "" address thread fuzzer fuzzer_memory)
 
 set(MT_NO_UNDEFINED -Wl,--no-undefined)
 if(MT_SANITIZE STREQUAL "")
@@ -15,15 +16,21 @@ elseif(MT_SANITIZE STREQUAL "address")
 elseif(MT_SANITIZE STREQUAL "thread")
   set(sanitize_compile -fsanitize=thread)
   set(sanitize_link -fsanitize=thread)
-elseif(MT_SANITIZE STREQUAL "fuzzer")
+elseif(MT_SANITIZE MATCHES "^fuzzer(_memory)?$")
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
-    message(FATAL_ERROR "MT_SANITIZE=fuzzer needs clang (preset fuzz)")
+    message(FATAL_ERROR "MT_SANITIZE=${MT_SANITIZE} needs clang (presets fuzz and fuzz_memory)")
   endif()
   # mt_fuzz() adds libFuzzer's main; the library only gets the coverage counters.
-  set(sanitize_compile -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
-  set(sanitize_link -fsanitize=address,undefined)
+  if(MT_SANITIZE STREQUAL "fuzzer")
+    set(sanitize_compile -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+    set(sanitize_link -fsanitize=address,undefined)
+  else()
+    set(sanitize_compile -fsanitize=fuzzer-no-link,memory -fsanitize-memory-track-origins)
+    set(sanitize_link -fsanitize=memory)
+  endif()
 else()
-  message(FATAL_ERROR "MT_SANITIZE is '${MT_SANITIZE}', expected address, thread, fuzzer or nothing")
+  message(FATAL_ERROR "MT_SANITIZE is '${MT_SANITIZE}', expected address, thread, fuzzer, "
+                      "fuzzer_memory or nothing")
 endif()
 
 if(MT_SANITIZE)

@@ -96,7 +96,7 @@ endfunction()
 
 # Defines LLVMFuzzerTestOneInput(). Outside the fuzz preset it becomes a test that replays its corpus.
 function(mt_fuzz name)
-  if(MT_SANITIZE STREQUAL "fuzzer")
+  if(MT_SANITIZE MATCHES "^fuzzer")
     mt_program(${name} mtprof_static ${ARGN})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     mt_list_append(fuzz ${name} $<TARGET_FILE:${name}>)

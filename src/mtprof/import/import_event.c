@@ -208,8 +208,8 @@ static int scan_member(mtprof__scan *scan, const mtprof__slice *key, mtprof__raw
 
 int mtprof__scan_event(mtprof__scan *scan, mtprof__raw_event *event)
 {
-    event->name.type = event->category.type = MTPROF__SLICE_NONE;
-    event->pid.type = event->tid.type = event->id.type = MTPROF__SLICE_NONE;
+    event->name = event->category = (mtprof__slice){.type = MTPROF__SLICE_NONE};
+    event->pid = event->tid = event->id = event->name;
     event->has_ts = event->has_dur = false;
     event->ts_ns = event->dur_ns = 0;
     event->phase = event->scope = 0;

@@ -98,7 +98,9 @@ static int put_concrete_list(list_maker *maker, const mtprof__slice *text)
     uint32_t head = maker->n_words;
     uint64_t items = 0;
     put_word(maker, MTPROF_INPUT_LIST);
-    if (text->length >= 2 && text->bytes[0] == '[' && text->bytes[text->length - 1] == ']') {
+    bool is_text = text->type == MTPROF__SLICE_STRING; /* NONE: the value was not told */
+    if (is_text && text->length >= 2 && text->bytes[0] == '[' &&
+        text->bytes[text->length - 1] == ']') {
         const char *p = text->bytes + 1;
         const char *end = text->bytes + text->length - 1;
         while (p < end) {
@@ -245,7 +247,7 @@ static int make_list(list_maker *maker)
         mtprof__slice items[PARTS];
         bool any = false;
         for (int i = 0; i < PARTS; i++) {
-            items[i].type = MTPROF__SLICE_NONE;
+            items[i] = (mtprof__slice){.type = MTPROF__SLICE_NONE};
             going[i] = going[i] && mtprof__walk_next(&walks[i], NULL, &items[i]);
             any |= going[i];
         }

@@ -78,6 +78,7 @@ void mtprof__import_metadatum(const mtprof__slice *value, char *room, mtprof_met
 {
     double real = 0;
     out->text = (mtprof_text){"", 0};
+    out->value = 0;
     out->is_json = 0;
     switch (value->type) {
     case MTPROF__SLICE_INT:

@@ -50,20 +50,25 @@ static int stopped(mtprof__scan *scan, const char *p, const char *wanted)
     return p >= scan->end ? MTPROF__SCAN_MORE : MTPROF__SCAN_BAD;
 }
 
+/* All fields are set, always: whoever looks at one that a type has no use for finds 0. */
+MT_INLINE mtprof__slice slice_of(uint8_t type, const char *from, const char *to)
+{
+    return (mtprof__slice){.type = type, .bytes = from, .length = (uint32_t)(to - from)};
+}
+
 int mtprof__scan_string(mtprof__scan *scan, mtprof__slice *out)
 {
     const char *p = mtprof__skip_space(scan->at);
+    uint8_t escaped = 0;
     if (MT_UNLIKELY(p >= scan->end || *p != '"')) {
         return stopped(scan, p, "a string");
     }
-    out->escaped = 0;
-    const char *last = mtprof__string_end(p + 1, scan->end, &out->escaped);
+    const char *last = mtprof__string_end(p + 1, scan->end, &escaped);
     if (MT_UNLIKELY(last >= scan->end)) {
         return stopped(scan, last, "the end of a string");
     }
-    out->type = MTPROF__SLICE_STRING;
-    out->bytes = p + 1;
-    out->length = (uint32_t)(last - p - 1);
+    *out = slice_of(MTPROF__SLICE_STRING, p + 1, last);
+    out->escaped = escaped;
     scan->at = last + 1;
     return MTPROF__SCAN_OK;
 }
@@ -84,9 +89,9 @@ static int scan_number(mtprof__scan *scan, mtprof__slice *out)
         value = value * 10 + (uint64_t)(*p - '0');
         p++;
     }
-    out->type = MTPROF__SLICE_INT;
+    uint8_t type = MTPROF__SLICE_INT;
     if (*p == '.' || *p == 'e' || *p == 'E' || p - digits > 18) {
-        out->type = MTPROF__SLICE_REAL;
+        type = MTPROF__SLICE_REAL;
         while (is_digit(*p) || *p == '.' || *p == 'e' || *p == 'E' || *p == '+' || *p == '-') {
             p++;
         }
@@ -98,14 +103,15 @@ static int scan_number(mtprof__scan *scan, mtprof__slice *out)
             return stopped(scan, p, "a value");
         }
         p += n;
-        out->type = MTPROF__SLICE_REAL;
+        type = MTPROF__SLICE_REAL;
     }
     if (MT_UNLIKELY(p >= scan->end)) {
         return stopped(scan, p, "the end of a number");
     }
-    out->bytes = from;
-    out->length = (uint32_t)(p - from);
-    out->integer = *from == '-' ? -(int64_t)value : (int64_t)value;
+    *out = slice_of(type, from, p);
+    if (MT_LIKELY(type == MTPROF__SLICE_INT)) { /* of 18 digits at most: its negative fits, too */
+        out->integer = *from == '-' ? -(int64_t)value : (int64_t)value;
+    }
     scan->at = p;
     return MTPROF__SCAN_OK;
 }
@@ -151,9 +157,7 @@ static int scan_word(mtprof__scan *scan, mtprof__slice *out, const char *word, u
     if (left <= length) {
         return stopped(scan, scan->end, "the end of a value");
     }
-    out->type = type;
-    out->bytes = scan->at;
-    out->length = (uint32_t)length;
+    *out = slice_of(type, scan->at, scan->at + length);
     scan->at += length;
     return MTPROF__SCAN_OK;
 }
@@ -218,9 +222,7 @@ static int scan_container(mtprof__scan *scan, mtprof__slice *out)
             }
         }
     }
-    out->type = *from == '{' ? MTPROF__SLICE_OBJECT : MTPROF__SLICE_ARRAY;
-    out->bytes = from;
-    out->length = (uint32_t)(p - from);
+    *out = slice_of(*from == '{' ? MTPROF__SLICE_OBJECT : MTPROF__SLICE_ARRAY, from, p);
     scan->at = p;
     return MTPROF__SCAN_OK;
 }

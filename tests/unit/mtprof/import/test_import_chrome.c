@@ -474,6 +474,32 @@ TEST(inputs_of_every_kind)
     mtprof_model_free(model);
 }
 
+/* The list of the op before must not show: what was never in the file is an empty list. */
+TEST(lists_without_values_are_empty)
+{
+    mtprof_model *model = import_text(
+        "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":1,\"tid\":1,\"args\":{"
+        "\"Input type\":[\"ScalarList\",\"ScalarList\"],\"Concrete Inputs\":[\"[111, 222]\"]}},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"ts\":3,\"dur\":1,\"pid\":1,\"tid\":1,\"args\":{"
+        "\"Input type\":[\"ScalarList\"]}},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"c\",\"ts\":5,\"dur\":1,\"pid\":1,\"tid\":1,\"args\":{"
+        "\"Input type\":[\"ScalarList\",\"ScalarList\",\"ScalarList\"],"
+        "\"Concrete Inputs\":[7, null, [1, 2]]}}]");
+    const uint64_t *words = NULL;
+    uint32_t n = 0;
+    REQUIRE(mtprof_model_inputs(model, u32(model, MTPROF_COLUMN_INPUTS, 0), &words, &n));
+    REQUIRE(n == 4);
+    CHECK_EQ_U64(words[0], MTPROF_INPUT_LIST | (uint64_t)2 << 32);
+    CHECK_EQ_U64(words[3], MTPROF_INPUT_LIST);
+    REQUIRE(mtprof_model_inputs(model, u32(model, MTPROF_COLUMN_INPUTS, 1), &words, &n));
+    REQUIRE(n == 1);
+    CHECK_EQ_U64(words[0], MTPROF_INPUT_LIST);
+    REQUIRE(mtprof_model_inputs(model, u32(model, MTPROF_COLUMN_INPUTS, 2), &words, &n));
+    REQUIRE(n == 3);
+    CHECK(words[0] == MTPROF_INPUT_LIST && words[1] == words[0] && words[2] == words[0]);
+    mtprof_model_free(model);
+}
+
 /* ---- documents ----------------------------------------------------------------------------------
  */
 

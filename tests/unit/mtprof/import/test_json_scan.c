@@ -54,13 +54,17 @@ TEST(values_and_where_they_end)
         {"NaN,", MTPROF__SLICE_REAL, 3},
         {"-Infinity,", MTPROF__SLICE_REAL, 9},
         {"12345678901234567890 ", MTPROF__SLICE_REAL, 20},
+        {"-9223372036854775808 ", MTPROF__SLICE_REAL, 20}, /* its negative does not fit */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mtprof__slice slice;
         size_t used;
         text kept;
+        memset(&slice, 0xA5, sizeof slice); /* every field is set, whatever the type */
         CHECK_EQ_I64(scan(cases[i].text, &slice, &used, &kept), MTPROF__SCAN_OK);
         CHECK_EQ_I64(slice.type, cases[i].type);
+        CHECK_EQ_I64(slice.escaped, strchr(cases[i].text, '\\') != NULL);
+        CHECK_EQ_I64(slice.integer, cases[i].type == MTPROF__SLICE_INT ? atoi(cases[i].text) : 0);
         CHECK_EQ_U64(used, cases[i].used);
         free(kept.bytes);
     }
@@ -283,8 +287,10 @@ TEST(entry_in_any_order)
     text kept = make(entry, sizeof entry - 1);
     mtprof__raw_event *raw = malloc(sizeof *raw);
     REQUIRE(raw != NULL);
+    memset(raw, 0xA5, sizeof *raw);
     CHECK_EQ_I64(mtprof__scan_event(&kept.scan, raw), MTPROF__SCAN_OK);
     CHECK_EQ_I64(raw->phase, 'X');
+    CHECK(raw->id.type == MTPROF__SLICE_NONE && raw->id.bytes == NULL && raw->id.length == 0);
     CHECK(raw->has_ts && raw->ts_ns == 2000 && raw->has_dur && raw->dur_ns == 1500);
     CHECK_EQ_U64(raw->n_others, 1);
     const mtprof__slice *id = mtprof__raw_arg(raw, MTPROF__ARG_EXTERNAL_ID);
