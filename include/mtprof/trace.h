@@ -39,7 +39,9 @@ typedef uint64_t mtprof_token;
  */
 typedef struct mtprof_site {
     uint64_t word; /**< the library's: what its records begin with; 0 until it has first recorded */
-    uint16_t flags; /**< begin flags (format.h): MTPROF_KIND_OP and so on */
+    uint16_t flags; /**< begin flags (format.h): MTPROF_KIND_OP and so on. Here and in the calls
+                         below: bits that are not defined are left out, and a kind that is not
+                         defined is recorded as a scope */
     uint16_t wants; /**< the library's: which bits of the gate make it record */
     uint32_t line;
     const char *name;

@@ -77,28 +77,6 @@ static void fill_block(const mtprof_reader *reader, const mtprof_epoch_info *epo
     }
 }
 
-/* The last time in a thread's stream: that of its last chunk. */
-static int last_ns(const mtprof_reader *reader, const mtprof__read_stream *stream, int64_t *ns)
-{
-    mtprof_cursor cursor;
-    mtprof_record record;
-    mtprof__cursor_source source = {&reader->bytes, &reader->index, &reader->info};
-    mtprof__read_stream own = *stream; /* the cursor counts chunks that are gone; not these */
-    if (stream->n_chunks == 0) {
-        return MTPROF_OK;
-    }
-    mtprof__cursor_init(&cursor, &source, &own);
-    cursor.next_chunk = stream->n_chunks - 1;
-    int status = MTPROF_OK;
-    while (status != MTPROF_EEND && status != MTPROF_ENOMEM) {
-        status = mtprof__cursor_next(&cursor, &record);
-        int64_t at = status == MTPROF_OK ? mtprof_reader_ns(reader, record.ticks) : INT64_MIN;
-        *ns = at > *ns ? at : *ns;
-    }
-    mtprof__cursor_fini(&cursor);
-    return status == MTPROF_EEND ? MTPROF_OK : status;
-}
-
 /* An epoch that nobody closed ends with the last time seen in the trace. */
 static int end_open_epochs(mtprof_model *model)
 {
@@ -108,12 +86,12 @@ static int end_open_epochs(mtprof_model *model)
     for (uint32_t i = 0; i < n; i++) {
         wanted = wanted || !model->epochs[i].closed;
     }
-    int64_t last = INT64_MIN;
-    for (uint32_t i = 0; wanted && !reader->info.closed && i < reader->index.n_streams; i++) {
-        if (reader->index.streams[i].kind == MTPROF_STREAM_THREAD) {
-            MT_TRY(last_ns(reader, &reader->index.streams[i], &last));
-        }
+    uint64_t ticks = 0;
+    if (!wanted) {
+        return MTPROF_OK;
     }
+    MT_TRY(mtprof__reader_last_ticks(reader, &ticks));
+    int64_t last = mtprof_reader_ns(reader, ticks);
     for (uint32_t i = 0; i < n; i++) {
         if (!model->epochs[i].closed && last > model->epochs[i].close_ns) {
             model->epochs[i].close_ns = last;
@@ -148,9 +126,8 @@ static int prepare_epochs(mtprof_model *model)
     /* A damaged control stream must not hide events: whatever epoch it does not know is kept. */
     model->strays = model->options.first_window == 0 && model->options.last_window == 0;
     if (model->strays) {
-        int64_t end = mtprof_reader_ns(reader, reader->info.end_ticks);
         model->epochs[model->n_epochs++] = (mtprof__epoch_block){
-            .epoch = UINT32_MAX, .open_ns = INT64_MAX, .close_ns = end, .first_step = -1};
+            .epoch = UINT32_MAX, .open_ns = INT64_MAX, .close_ns = INT64_MIN, .first_step = -1};
     }
     return end_open_epochs(model);
 }
@@ -269,7 +246,8 @@ static void prepare_info(mtprof_model *model)
         info->end_ns = model->epochs[covered - 1].close_ns;
     } else {
         info->start_ns = (int64_t)reader->info.start_mono_ns;
-        info->end_ns = mtprof_reader_ns(reader, reader->info.end_ticks);
+        info->end_ns = model->strays ? model->epochs[model->n_epochs - 1].close_ns
+                                     : mtprof_reader_ns(reader, reader->info.end_ticks);
     }
     if (info->end_ns < info->start_ns) {
         info->end_ns = info->start_ns;

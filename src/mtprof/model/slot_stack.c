@@ -242,7 +242,8 @@ int mtprof__slot_begin_scope(mtprof__slot *slot, uint64_t named)
     scope->name = record->arg;
     scope->thread = slot->thread;
     scope->block = slot->block;
-    scope->kind = (uint8_t)(record->aux & MTPROF_KIND_MASK);
+    uint8_t kind = (uint8_t)(record->aux & MTPROF_KIND_MASK);
+    scope->kind = kind <= MTPROF_KIND_STEP ? kind : MTPROF_EVENT_SCOPE; /* of a later minor */
     scope->flags =
         (uint16_t)(((record->aux & MTPROF_FLAG_ASYNC) != 0 ? MTPROF_EVENT_ASYNC : 0) |
                    ((record->aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0) |

@@ -164,18 +164,27 @@ static int decode(mtprof_cursor *cursor, mtprof_record *record)
 
 /*
  * After a record that failed. In a chunk whose checksum holds it was written as it stands, so it is
- * left out alone, with its payloads, unless later records rest on it: on its time or its ordinal.
- * Otherwise the chunk ends here.
+ * left out alone, with its payloads, unless later records rest on what it does not tell: its
+ * length, its time or its ordinal. Otherwise the chunk ends here.
  */
-static void pass_over(mtprof_cursor *cursor, const mtprof_record *record, bool known_end)
+static void pass_over(mtprof_cursor *cursor, mtprof_record *record, bool known_end)
 {
+    uint8_t stream = cursor->stream->kind;
     uint32_t traits = mtprof__kind_traits(record->kind);
-    bool rests = cursor->stream->kind != MTPROF_STREAM_SOURCE &&
-                 (traits & (MTPROF__TICKS | MTPROF__ORDINAL)) != 0;
-    if (!cursor->checked || !known_end || rests) {
+    bool rests =
+        stream != MTPROF_STREAM_SOURCE && (traits & (MTPROF__TICKS | MTPROF__ORDINAL)) != 0;
+    bool told = known_end && mtprof__record_is_whole(record, stream) &&
+                cursor->next_ordinal >> ORDINAL_EXPLICIT_BIT == 0;
+    if (!cursor->checked || !known_end || (rests && !told)) {
         cursor->at = cursor->n_words;
         cursor->fresh = true;
-    } else if ((traits & MTPROF__PAYLOAD) == 0) {
+        return;
+    }
+    if (rests) {
+        apply_time(cursor, record, traits);
+        cursor->next_ordinal += takes_ordinal(record, traits);
+    }
+    if ((traits & MTPROF__PAYLOAD) == 0) {
         cursor->owner = MTPROF__OWNER_UNKNOWN;
     }
 }

@@ -24,4 +24,11 @@ struct mtprof_reader {
     mtprof__problems problems;
 };
 
+/*
+ * Where the trace ends: as its recorder told when closing it, else the last time seen in it, for
+ * which the last chunk of each slot that can be read is read. Whoever asks gets the same answer:
+ * readers of a trace that was not closed, and recovering, which closes it. Fails with ENOMEM.
+ */
+int mtprof__reader_last_ticks(const mtprof_reader *reader, uint64_t *ticks);
+
 #endif /* MTPROF_READ_READER_IMPL_H */

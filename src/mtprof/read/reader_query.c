@@ -2,6 +2,7 @@
  *
  * Questions to an open reader: times, definitions, epochs, metadata, problems.
  */
+#include "base/fail.h"
 #include "mtprof/read/reader_impl.h"
 
 /* The text of a string id; empty where it is none or not defined. */
@@ -18,6 +19,42 @@ static mtprof_text text_of(const mtprof_reader *reader, uint32_t id)
 int64_t mtprof_reader_ns(const mtprof_reader *reader, uint64_t ticks)
 {
     return mtprof__clock_map_ns(&reader->clock, ticks);
+}
+
+/* The latest time in one chunk; *any: there is a record in it. */
+static int last_of_chunk(const mtprof_reader *reader, const mtprof__read_stream *stream, size_t at,
+                         uint64_t *ticks, bool *any)
+{
+    const mtprof__cursor_source source = {&reader->bytes, &reader->index, &reader->info};
+    mtprof__read_stream own = *stream; /* the cursor counts chunks that are gone; not these */
+    mtprof_cursor cursor;
+    mtprof_record record;
+    own.n_chunks = at + 1;
+    mtprof__cursor_init(&cursor, &source, &own);
+    cursor.next_chunk = at;
+    int status = MTPROF_OK;
+    while (status != MTPROF_EEND && status != MTPROF_ENOMEM) {
+        status = mtprof__cursor_next(&cursor, &record);
+        *any = *any || status == MTPROF_OK;
+        *ticks = status == MTPROF_OK && record.ticks > *ticks ? record.ticks : *ticks;
+    }
+    mtprof__cursor_fini(&cursor);
+    return status == MTPROF_EEND ? MTPROF_OK : status;
+}
+
+int mtprof__reader_last_ticks(const mtprof_reader *reader, uint64_t *ticks)
+{
+    const mtb_failure before = *mtb_last_failure();
+    *ticks = reader->info.end_ticks;
+    for (uint32_t i = 0; !reader->info.closed && i < reader->index.n_streams; i++) {
+        const mtprof__read_stream *stream = &reader->index.streams[i];
+        bool any = stream->kind != MTPROF_STREAM_THREAD;
+        for (size_t at = stream->n_chunks; !any && at-- > 0;) {
+            MT_TRY(last_of_chunk(reader, stream, at, ticks, &any));
+        }
+    }
+    *mtb_last_failure() = before; /* damage that was passed over is no failure of this call */
+    return MTPROF_OK;
 }
 
 int64_t mtprof_reader_real_offset(const mtprof_reader *reader)

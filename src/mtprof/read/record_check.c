@@ -315,6 +315,12 @@ static int check_id(const mtprof_record *record)
     }
 }
 
+bool mtprof__record_is_whole(const mtprof_record *record, uint8_t stream)
+{
+    const struct kind_rule *rule = &rules[record->kind];
+    return (rule->streams >> stream & 1) != 0 && record->n_words >= rule->min_words;
+}
+
 int mtprof__record_check(const mtprof_record *record, uint8_t stream, bool exact)
 {
     const struct kind_rule *rule = &rules[record->kind];

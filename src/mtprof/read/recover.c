@@ -6,9 +6,9 @@
  *      cursor of each stream                ├─► beside ─► renamed
  *        record, record … │ chunk ends ─► chunk, sealed with its checksum
  *
- *   R1  A record is copied as it stands, or not at all. The cursor's rules make that safe: what
- *       later records rest on (ordinals, times) ends a chunk where it fails, and payloads go with
- *       the record they belong to.
+ *   R1  A record is copied as it stands, or not at all, and payloads go with the record they belong
+ *       to. Where the cursor goes on behind a record that it left out, another chunk begins: its
+ *       header says where ordinals and times stand.
  *   R2  Chunks keep their first ordinal, time, epoch and thread. They are numbered anew, without
  *       gaps, except in ring mode, where gaps are allowed and say what was let go.
  *   R3  Begins that are missing between two chunks of a slot are told by a LOST record at the start
@@ -50,15 +50,16 @@ typedef struct recover_job {
     char *beside;  /* its path, until it is renamed */
     uint64_t size; /* written so far */
     uint64_t n_chunks;
-    uint64_t last_ticks;
     uint64_t others, launches, activities; /* as the health counters have them */
 
     /* The stream at hand. */
     const mtprof__read_stream *stream;
     uint64_t n_stream_chunks;
-    mtb_keyset open; /* keys of its scopes */
+    uint64_t n_splits; /* chunks more than it had (R1) */
+    mtb_keyset open;   /* keys of its scopes */
     /* The chunk at hand. */
     bool in_chunk, chunk_cut;
+    bool chunk_rest;       /* it goes on with what another one began */
     uint64_t chunk_offset; /* where it was read */
     mtprof__chunk_header header;
     unsigned char *buffer; /* header and records */
@@ -177,16 +178,23 @@ static int note_lost(recover_job *job, uint64_t n)
     return MTPROF_OK;
 }
 
-/* A chunk that the cursor has just loaded. */
-static int chunk_begin(recover_job *job, const mtprof_cursor *cursor)
+/* A chunk that the cursor has just loaded, or (rest) what is left of it. */
+static int chunk_begin(recover_job *job, const mtprof_cursor *cursor, bool rest)
 {
     job->header = *(const mtprof__chunk_header *)(const void *)cursor->buffer;
+    if (rest) {
+        job->header.base_ticks = cursor->reference;
+        job->header.first_ordinal = cursor->next_ordinal;
+        job->header.epoch = cursor->epoch;
+        job->header.thread = cursor->thread;
+    }
     job->in_chunk = true;
     job->chunk_cut = false;
+    job->chunk_rest = rest;
     job->used = 0;
     MT_TRY(chunk_reserve(job, MTPROF_CHUNK_HEADER));
     job->used = MTPROF_CHUNK_HEADER;
-    bool follows = job->has_before && job->header.sequence == job->before_sequence + 1;
+    bool follows = rest || (job->has_before && job->header.sequence == job->before_sequence + 1);
     bool ring = job->reader->info.policy == POLICY_RING;
     bool counted = job->stream->kind == MTPROF_STREAM_THREAD && (follows || !ring);
     bool room = job->header.committed < MTPROF_CHUNK_MAX / 2;
@@ -207,17 +215,16 @@ static int chunk_end(recover_job *job)
     job->in_chunk = false;
     job->has_before = true;
     job->before_sequence = header->sequence;
-    job->summary.chunks_cut += job->chunk_cut;
-    job->summary.chunks_kept += !job->chunk_cut;
+    job->summary.chunks_cut += job->chunk_cut && !job->chunk_rest;
+    job->summary.chunks_kept += !job->chunk_cut && !job->chunk_rest;
 
     size_t size = (size_t)mtb_round_up(job->used, MTPROF_CHUNK_ALIGN);
     size_t committed = job->used - MTPROF_CHUNK_HEADER;
     MT_TRY(chunk_reserve(job, size - job->used));
     memset(job->buffer + job->used, 0, size - job->used);
     header->size = (uint32_t)size;
-    if (job->reader->info.policy != POLICY_RING) {
-        header->sequence = job->n_stream_chunks; /* R2 */
-    }
+    bool ring = job->reader->info.policy == POLICY_RING;
+    header->sequence = ring ? header->sequence + job->n_splits : job->n_stream_chunks; /* R2 */
     header->committed = committed;
     header->state = MTPROF_CHUNK_CHECKED;
     header->data_crc = mtprof__chunk_data_crc(committed, job->buffer + MTPROF_CHUNK_HEADER);
@@ -276,11 +283,7 @@ static int note_scope(recover_job *job, const mtprof_record *record)
 
 static int note_record(recover_job *job, const mtprof_record *record)
 {
-    bool own_clock = job->stream->kind == MTPROF_STREAM_SOURCE;
     job->summary.records++;
-    if (!own_clock && record->ticks > job->last_ticks) {
-        job->last_ticks = record->ticks;
-    }
     switch (record->kind) {
     case MTPROF_REC_INSTANT:
     case MTPROF_REC_COUNTER:
@@ -324,7 +327,22 @@ static int follow_chunk(recover_job *job, const mtprof_cursor *cursor)
     }
     MT_TRY(chunk_end(job));
     job->chunk_offset = cursor->offset;
-    return chunk_begin(job, cursor);
+    return chunk_begin(job, cursor, false);
+}
+
+/* R1: the cursor goes on behind a record that it left out, where others rest on its time or
+ * ordinal. */
+static int split_chunk(recover_job *job, const mtprof_cursor *cursor)
+{
+    bool timed = cursor->stream->kind == MTPROF_STREAM_THREAD ||
+                 cursor->stream->kind == MTPROF_STREAM_CONTROL;
+    job->chunk_cut = true;
+    if (!timed || cursor->at == cursor->n_words) {
+        return MTPROF_OK;
+    }
+    MT_TRY(chunk_end(job));
+    job->n_splits++;
+    return chunk_begin(job, cursor, true);
 }
 
 /* One step: a record, or damage. EEND at the end of the stream. */
@@ -343,10 +361,9 @@ static int copy_step(recover_job *job, mtprof_cursor *cursor)
     }
     job->summary.problems++;
     if (is_loaded(cursor)) {
-        job->chunk_cut = true;
-    } else {
-        job->summary.chunks_lost++;
+        return split_chunk(job, cursor);
     }
+    job->summary.chunks_lost++;
     return MTPROF_OK;
 }
 
@@ -357,7 +374,7 @@ static int copy_stream(recover_job *job, mtprof__read_stream *stream)
     mtprof_cursor cursor;
     mtprof__cursor_init(&cursor, &source, stream);
     job->stream = stream;
-    job->n_stream_chunks = 0;
+    job->n_stream_chunks = job->n_splits = 0;
     job->has_before = false;
     int status = MTPROF_OK;
     while (status == MTPROF_OK) {
@@ -381,9 +398,8 @@ static void raise_to(uint64_t *counter, uint64_t value)
     *counter = value > *counter ? value : *counter;
 }
 
-static void close_header(const recover_job *job, mtprof__file_header *header)
+static int close_header(const recover_job *job, mtprof__file_header *header)
 {
-    const mtprof_trace_info *info = &job->reader->info;
     uint64_t *health = header->health;
     uint64_t room = UINT64_MAX - health[MTPROF_LOST_DISK];
     health[MTPROF_LOST_DISK] += job->summary.begins_lost < room ? job->summary.begins_lost : room;
@@ -394,10 +410,7 @@ static void close_header(const recover_job *job, mtprof__file_header *header)
     raise_to(&health[MTPROF_HEALTH_ACTIVITIES], job->activities);
     health[MTPROF_HEALTH_CHUNKS] = job->n_chunks;
     header->closed = MTPROF_CLOSED_MARK;
-    header->end_ticks = info->closed ? info->end_ticks : job->last_ticks;
-    if (header->end_ticks == 0) {
-        header->end_ticks = 1; /* 0 would read as "not told" */
-    }
+    MT_TRY(mtprof__reader_last_ticks(job->reader, &header->end_ticks));
     header->file_bytes = job->size;
     header->closed_crc = mtb_crc32c(0, header->health,
                                     offsetof(mtprof__file_header, closed_crc) -
@@ -405,6 +418,7 @@ static void close_header(const recover_job *job, mtprof__file_header *header)
     header->final_crc = mtb_crc32c(0, &header->end_ticks,
                                    offsetof(mtprof__file_header, final_crc) -
                                        offsetof(mtprof__file_header, end_ticks));
+    return MTPROF_OK;
 }
 
 /* Last, so that a file which is not complete is not closed either. */
@@ -431,7 +445,7 @@ static int write_header(recover_job *job)
     /* Later minors may have a larger header: what is behind the first page stays behind. */
     page.fields.header_bytes = MTPROF_HEADER_BYTES;
     page.fields.header_crc = mtb_crc32c(0, &page, offsetof(mtprof__file_header, header_crc));
-    close_header(job, &page.fields);
+    MT_TRY(close_header(job, &page.fields));
     job->summary.start_ns = mtprof_reader_ns(job->reader, page.fields.start_ticks);
     job->summary.end_ns = mtprof_reader_ns(job->reader, page.fields.end_ticks);
     return write_at(job, 0, &page, sizeof page);
@@ -445,7 +459,6 @@ static int recover_all(recover_job *job)
     mtprof_reader *reader = job->reader;
     job->summary.was_closed = reader->info.closed;
     job->summary.bytes_read = mtprof__bytes_size(&reader->bytes);
-    job->last_ticks = reader->info.start_ticks;
     MT_TRY(make_beside(job));
     job->size = MTPROF_HEADER_BYTES;
     for (uint32_t i = 0; i < reader->index.n_streams; i++) {

@@ -175,7 +175,8 @@ bool mtprof__site_register(mtprof_site *site)
     }
     MTPROF__SET(site->wants, mtprof__wants_of(site->flags));
     /* Release: pairs with the acquire of mtprof__site_word(). */
-    __atomic_store_n(&site->word, mtprof__word0(MTPROF_REC_BEGIN, 2, site->flags, id),
+    __atomic_store_n(&site->word,
+                     mtprof__word0(MTPROF_REC_BEGIN, 2, mtprof__begin_flags(site->flags), id),
                      __ATOMIC_RELEASE);
     return true;
 }

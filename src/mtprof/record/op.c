@@ -332,7 +332,8 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
         }
         mtprof__batch b;
         uint32_t id = mtprof__site_name(site);
-        batch_begin(&b, site->flags, id, (op->fields & MTPROF_OP_PARENT) != 0, op->parent, state);
+        batch_begin(&b, mtprof__site_flags(site), id, (op->fields & MTPROF_OP_PARENT) != 0,
+                    op->parent, state);
         uint32_t bare = b.count;
         batch_op(w, &b, id, op, frame);
         b.words[0] |= (uint64_t)(b.count > bare ? MTPROF_FLAG_PAYLOAD : 0) << 16;

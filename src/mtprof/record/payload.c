@@ -107,7 +107,7 @@ mtprof_token mtprof_begin_named(const char *name, size_t length, uint32_t begin_
         return 0;
     }
     mtprof__batch b;
-    batch_named(w, &b, MTPROF_REC_BEGIN, begin_flags & 0xFF, name, length);
+    batch_named(w, &b, MTPROF_REC_BEGIN, mtprof__begin_flags(begin_flags), name, length);
     if (MT_UNLIKELY(stack != 0)) {
         batch_stack(&b, (uint32_t)(state >> 32) == epoch ? stack : 0);
     }
@@ -125,7 +125,7 @@ void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags)
         return;
     }
     mtprof__batch b;
-    batch_named(w, &b, MTPROF_REC_INSTANT, begin_flags & 0xFF, name, length);
+    batch_named(w, &b, MTPROF_REC_INSTANT, mtprof__begin_flags(begin_flags), name, length);
     mtprof__batch_store(w, &b, false);
     mtprof__leave(w);
 }

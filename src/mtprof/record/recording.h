@@ -127,6 +127,15 @@ extern mtb_lock mtprof__names_lock;
 uint32_t mtprof__intern(const char *text, size_t length);
 /* Gives the site an id and a want mask; false (counted) when that is impossible now. */
 bool mtprof__site_register(mtprof_site *site);
+/* What is recorded of the begin flags that a program gave: bits that nobody has defined are left
+ * out, and a kind that nobody has defined is a scope (trace.h). A reader would refuse them. */
+MT_INLINE uint16_t mtprof__begin_flags(uint32_t flags)
+{
+    const uint32_t known = MTPROF_FLAG_LAUNCH | MTPROF_FLAG_DEVICE | MTPROF_FLAG_PAYLOAD |
+                           MTPROF_FLAG_ASYNC | MTPROF_KIND_MASK;
+    bool kind = (flags & MTPROF_KIND_MASK) <= MTPROF_KIND_STEP;
+    return (uint16_t)(flags & (kind ? known : known & ~(uint32_t)MTPROF_KIND_MASK));
+}
 /* Which bits of the gate make an event with these begin flags record. */
 uint16_t mtprof__wants_of(uint32_t flags);
 /* Writes every string of the process into a new recording. Caller holds the lock. */

@@ -77,7 +77,7 @@ static MT_COLD mtprof_token begin_outside(mtprof__writer *w, mtprof_site *site)
     if ((mtprof__language_asks(mtprof__load_state()) & MTPROF_WANT_STACKS) != 0) {
         mtprof__count(MTPROF_HEALTH_STACKS_MISSED, 1);
     }
-    return nested_begin(w, site->flags, id);
+    return nested_begin(w, mtprof__site_flags(site), id);
 }
 
 /* The whole fast path of a begin; false: take the slow one. The writer is entered. */
@@ -334,7 +334,7 @@ static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value,
 
 void mtprof_i_instant(mtprof_site *site)
 {
-    mark(site, MTPROF_REC_INSTANT, site->flags, 0, 2);
+    mark(site, MTPROF_REC_INSTANT, mtprof__begin_flags(site->flags), 0, 2);
 }
 
 void mtprof_i_counter(mtprof_site *site, int64_t value)
@@ -367,7 +367,7 @@ uint64_t mtprof_launch(mtprof_site *site, uint32_t device, uint32_t queue)
     if (mtprof__load_state() != 0 && (site == NULL || mtprof__site_register(site))) {
         uint64_t *at = mtprof__reserve(w, 3, 1, false);
         if (at != NULL) {
-            uint32_t flags = (site != NULL ? site->flags : 0) | MTPROF_FLAG_LAUNCH;
+            uint32_t flags = (site != NULL ? mtprof__site_flags(site) : 0) | MTPROF_FLAG_LAUNCH;
             mtprof__put(at, mtprof__word0(MTPROF_REC_LAUNCH, 3, flags,
                                           site != NULL ? mtprof__site_name(site) : 0));
             mtprof__put(at + 2, device | (uint64_t)queue << 32);

@@ -575,6 +575,7 @@ void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity
     mtprof_activity a;
     memset(&a, 0, sizeof a);
     memcpy(&a, activity, activity->struct_size < sizeof a ? activity->struct_size : sizeof a);
+    a.launch_key &= MTPROF__KEY_MASK; /* of a token its key */
     mtprof__recording *recording = begin_push(source, 1);
     if (recording == NULL) {
         return;

@@ -247,6 +247,12 @@ MT_INLINE uint32_t mtprof__site_name(const mtprof_site *site)
     return (uint32_t)(mtprof__site_word(site) >> 32);
 }
 
+/* Its begin flags as they are recorded; 0 likewise. */
+MT_INLINE uint32_t mtprof__site_flags(const mtprof_site *site)
+{
+    return (uint16_t)(mtprof__site_word(site) >> 16);
+}
+
 /* ---- slow paths (writer.c) ---- */
 
 /*

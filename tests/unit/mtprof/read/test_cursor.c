@@ -354,20 +354,20 @@ TEST(records_that_cannot_be_in_threads)
     BAD(thread, false, HEAD(0x60, 255, 0, 0), 1);          /* shorter than its own head */
     BAD(thread, false, HEAD(0x60, 255, 0, 0), UINT64_MAX); /* a length that would wrap */
     BAD(thread, false, HEAD(MTPROF_REC_BEGIN, 1, 0, 0));   /* no ticks */
-    BAD(thread, false, HEAD(MTPROF_REC_BEGIN, 2, 5, 0), 1);
-    BAD(thread, false, HEAD(MTPROF_REC_BEGIN, 2, 0x100, 0), 1);
+    BAD(thread, true, HEAD(MTPROF_REC_BEGIN, 2, 5, 0), 1);
+    BAD(thread, true, HEAD(MTPROF_REC_BEGIN, 2, 0x100, 0), 1);
     BAD(thread, false, HEAD(MTPROF_REC_BEGIN_X, 3, 0, 0), 1, 0);
-    BAD(thread, false, HEAD(MTPROF_REC_BEGIN_X, 4, 0, 0), 1, 5, 0); /* bit 39 */
-    BAD(thread, false, HEAD(MTPROF_REC_BEGIN_X, 4, 0, 0), 1, 0, (uint64_t)1 << 56);
-    BAD(thread, false, HEAD(MTPROF_REC_END_X, 3, 2, 0), 1, 5);
-    BAD(thread, false, HEAD(MTPROF_REC_END_X, 3, 0, 0), 1, (uint64_t)1 << 56);
+    BAD(thread, true, HEAD(MTPROF_REC_BEGIN_X, 4, 0, 0), 1, 5, 0); /* bit 39 */
+    BAD(thread, true, HEAD(MTPROF_REC_BEGIN_X, 4, 0, 0), 1, 0, (uint64_t)1 << 56);
+    BAD(thread, true, HEAD(MTPROF_REC_END_X, 3, 2, 0), 1, 5);
+    BAD(thread, true, HEAD(MTPROF_REC_END_X, 3, 0, 0), 1, (uint64_t)1 << 56);
     BAD(thread, true, HEAD(MTPROF_REC_END, 0, 0, 0)); /* distance 0 */
     BAD(thread, true, HEAD(MTPROF_REC_END, 1, 0, 0)); /* before the first ordinal */
-    BAD(thread, false, HEAD(MTPROF_REC_COUNTER, 3, 2, 0), 1, 5);
-    BAD(thread, false, HEAD(MTPROF_REC_FLOW, 3, 3, 0), 1, 5);
+    BAD(thread, true, HEAD(MTPROF_REC_COUNTER, 3, 2, 0), 1, 5);
+    BAD(thread, true, HEAD(MTPROF_REC_FLOW, 3, 3, 0), 1, 5);
     BAD(thread, true, HEAD(MTPROF_REC_ALLOC, 4, 0x200, 0), 1, 2, 3);
     BAD(thread, true, HEAD(MTPROF_REC_ALLOC, 3, 0, 0), 1, 2);
-    BAD(thread, false, HEAD(MTPROF_REC_OUT_OF_MEMORY, 4, 0x100, 0), 1, 2, 3);
+    BAD(thread, true, HEAD(MTPROF_REC_OUT_OF_MEMORY, 4, 0x100, 0), 1, 2, 3);
     BAD(thread, false, HEAD(MTPROF_REC_OUT_OF_MEMORY, 3, 0, 0), 1, 2);
     BAD(thread, true, HEAD(MTPROF_REC_LOST, 2, 16, 0), 1);
     BAD(thread, true, HEAD(MTPROF_REC_ACTIVITY, 7, 0, 0), 1, 2, 3, 4, 5, 6); /* wrong stream */
@@ -421,13 +421,13 @@ TEST(records_that_cannot_be_elsewhere)
     BAD(MTPROF_STREAM_SOURCE, true, HEAD(MTPROF_REC_CLOCK_PAIR, 2, 0, 0), 1);
     BAD(MTPROF_STREAM_SOURCE, true, HEAD(MTPROF_REC_BEGIN, 2, 0, 0), 1);
     BAD(MTPROF_STREAM_CONTROL, false, HEAD(MTPROF_REC_ANCHOR, 3, 0, 0), 1, 2);
-    BAD(MTPROF_STREAM_CONTROL, false, HEAD(MTPROF_REC_WINDOW_OPEN, 4, 0, 0), 1, 2, 3); /* epoch 0 */
-    BAD(MTPROF_STREAM_CONTROL, false, HEAD(MTPROF_REC_WINDOW_CLOSE, 2, 3, 1), 1);
-    BAD(MTPROF_STREAM_CONTROL, false, HEAD(MTPROF_REC_STEP, 3, 4, 0), 1, 2);
+    BAD(MTPROF_STREAM_CONTROL, true, HEAD(MTPROF_REC_WINDOW_OPEN, 4, 0, 0), 1, 2, 3); /* epoch 0 */
+    BAD(MTPROF_STREAM_CONTROL, true, HEAD(MTPROF_REC_WINDOW_CLOSE, 2, 3, 1), 1);
+    BAD(MTPROF_STREAM_CONTROL, true, HEAD(MTPROF_REC_STEP, 3, 4, 0), 1, 2);
     BAD(MTPROF_STREAM_CONTROL, true, HEAD(MTPROF_REC_TRACE_META, 3, 0, 0), 9, 0);
     BAD(MTPROF_STREAM_CONTROL, true, HEAD(MTPROF_REC_TRACE_META, 3, 0, 0), 1 | (uint64_t)1 << 32,
         1);
-    BAD(MTPROF_STREAM_CONTROL, false, HEAD(MTPROF_REC_WARNING, 4, 0, 0), 1, 9, 0);
+    BAD(MTPROF_STREAM_CONTROL, true, HEAD(MTPROF_REC_WARNING, 4, 0, 0), 1, 9, 0);
     BAD(MTPROF_STREAM_DEFINITIONS, true, HEAD(MTPROF_REC_DEF_STRING, 2, 0, 0), 0); /* id 0 */
     BAD(MTPROF_STREAM_DEFINITIONS, true, HEAD(MTPROF_REC_DEF_STRING, 2, 0, 1), UINT32_MAX);
     BAD(MTPROF_STREAM_DEFINITIONS, true, HEAD(MTPROF_REC_DEF_STRING, 2, 1, 1), 0);
@@ -437,6 +437,35 @@ TEST(records_that_cannot_be_elsewhere)
     BAD(MTPROF_STREAM_DEFINITIONS, true, HEAD(MTPROF_REC_DEF_SOURCE, 2, 0, 65536), 0);
     BAD(MTPROF_STREAM_DEFINITIONS, true, HEAD(MTPROF_REC_DEF_MODULE, 4, 0, 0), 0, 0, 0);
     BAD(MTPROF_STREAM_DEFINITIONS, false, HEAD(MTPROF_REC_BEGIN, 2, 0, 0), 1);
+}
+
+/* What comes behind a record that is left out alone has its time and ordinal from it. */
+TEST(a_begin_with_unknown_flags_is_left_out_alone)
+{
+    fixture f = {0};
+    tb_init(&f.b);
+    tb_chunk(&f.b, MTPROF_STREAM_THREAD, 2);
+    const uint64_t later = (uint64_t)5 << 40; /* a short time means something else before it */
+    tb_record(&f.b, MTPROF_REC_BEGIN, 0, 1, 1, (uint64_t[]){1500});
+    tb_record(&f.b, MTPROF_REC_BEGIN, 0x8000, 1, 1, (uint64_t[]){later});
+    tb_single(&f.b, MTPROF_REC_STACK, (uint64_t)2 << 24); /* its payload goes with it */
+    tb_end(&f.b, 1, later + 5);
+    tb_record(&f.b, MTPROF_REC_LAUNCH, 0x0F, 1, 2, (uint64_t[]){later + 6, 0});
+    tb_record(&f.b, MTPROF_REC_BEGIN_X, 0x100, 1, 3,
+              (uint64_t[]){later + 7, 0, MTPROF_KEY_STRUCTURE});
+    tb_record(&f.b, MTPROF_REC_BEGIN, 0, 1, 1, (uint64_t[]){later + 8});
+    tb_end(&f.b, 5, later + 9);
+    setup(&f, true);
+    seek(&f, MTPROF_STREAM_THREAD, 2);
+    check_next(&f, MTPROF_REC_BEGIN, 1500, KEY(2, 0), 1);
+    CHECK_EQ_I64(mtprof_cursor_next(f.cursor, &f.record), MTPROF_EFORMAT);
+    check_next(&f, MTPROF_REC_END, later + 5, KEY(2, 1), 0);
+    CHECK_EQ_I64(mtprof_cursor_next(f.cursor, &f.record), MTPROF_EFORMAT);
+    CHECK_EQ_I64(mtprof_cursor_next(f.cursor, &f.record), MTPROF_EFORMAT);
+    check_next(&f, MTPROF_REC_BEGIN, later + 8, KEY(2, 4), 1);
+    check_next(&f, MTPROF_REC_END, later + 9, KEY(2, 0), 0);
+    check_end(&f);
+    teardown(&f);
 }
 
 TEST(later_minors_may_widen_fields)

@@ -232,6 +232,27 @@ TEST(recover_cuts_a_chunk_at_an_impossible_record)
     tb_fini(&b);
 }
 
+/* Later records rest on the ordinal and the time of one that is left out. */
+TEST(recover_goes_on_behind_a_record_that_is_left_out)
+{
+    for (uint32_t policy = 0; policy < 2; policy++) {
+        trace_builder b;
+        make_paths();
+        uint64_t middle = three_chunks(&b, MTPROF_CHUNK_CHECKED);
+        tb_set32(&b, TB_AT_POLICY, policy);
+        b.bytes[middle + 64 + 2] = 0x0F;         /* the first begin: a kind that is none */
+        b.bytes[middle + 64 + 6 * 8 + 3] = 0x01; /* the third: a flag that is none */
+        tb_finish(&b, true);
+        write_file(in_path, b.bytes, b.size);
+        mtprof_recover_summary summary = recover_and_compare();
+        CHECK_EQ_U64(summary.chunks_cut, 1);
+        CHECK_EQ_U64(summary.chunks_kept, 3); /* two of the slot, the definitions */
+        CHECK_EQ_U64(summary.begins, 10);
+        CHECK_EQ_U64(summary.begins_lost, 2);
+        tb_fini(&b);
+    }
+}
+
 TEST(recover_fills_the_gap_of_a_chunk_without_a_header)
 {
     trace_builder b;

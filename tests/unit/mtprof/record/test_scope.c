@@ -467,3 +467,29 @@ TEST(only_what_is_wanted_is_recorded)
         tv_free(v);
     }
 }
+
+/* A reader refuses flags and kinds that nobody has defined, so none are recorded. */
+TEST(flags_that_are_not_defined_are_left_out)
+{
+    static mtprof_site odd_bits = MTPROF_SITE_INIT("odd bits", 0x8101);
+    static mtprof_site odd_kind = MTPROF_SITE_INIT("odd kind", 0xFF7F & ~0x50);
+    static mtprof_site odd_instant = MTPROF_SITE_INIT("odd instant", 0xF00F);
+    static mtprof_site odd_launch = MTPROF_SITE_INIT("odd launch", 0xFF0E);
+    const mtprof_op op = {.struct_size = sizeof op};
+    mtprof_session *s = tv_start(MTPROF_WANT_DEFAULT | MTPROF_WANT_MARKS | MTPROF_WANT_DEVICE);
+    mtprof_end(mtprof_begin(&odd_bits));
+    mtprof_end(mtprof_begin_under(&odd_kind, 0));
+    mtprof_end(mtprof_op_begin(&odd_kind, &op));
+    mtprof_instant(&odd_instant);
+    mtprof_launch(&odd_launch, 0, 0);
+    mtprof_end(mtprof_begin_named("odd name", 8, 0xFFFFFF05));
+    mtprof_instant_named("odd instant", 11, 0x10000000);
+    mtprof_end(mtprof_begin(&outer));
+    trace_view *v = tv_finish(s, NULL);
+    CHECK_EQ_U64(v->n_spans, 5); /* and the last is there */
+    CHECK_EQ_U64(tv_span_named(v, "odd bits")->begin->r.aux, MTPROF_KIND_OP);
+    CHECK_EQ_U64(tv_span_named(v, "odd kind")->begin->r.aux & ~MTPROF_FLAG_PAYLOAD,
+                 MTPROF_FLAG_DEVICE);
+    CHECK_EQ_U64(tv_span_named(v, "odd name")->begin->r.aux, MTPROF_KIND_SCOPE);
+    tv_free(v);
+}
