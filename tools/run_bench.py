@@ -87,7 +87,7 @@ def table(figures):
 
 def options_parse():
     parser = argparse.ArgumentParser(prog="run_bench.py", description="Runs the benchmarks of a build.")
-    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path, help="build folder; ./dev gives it")
     parser.add_argument("names", nargs="*", help="only benchmarks or figures whose name holds one of these")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: about 10 seconds")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a limit is missed")

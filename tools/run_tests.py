@@ -130,7 +130,7 @@ def report(result, verbose):
 
 def options_parse():
     parser = argparse.ArgumentParser(prog="run_tests.py", description="Runs the tests of a build.")
-    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path, help="build folder; ./dev gives it")
     parser.add_argument("names", nargs="*", help="only tests whose name holds one of these")
     parser.add_argument("--case", help="only cases whose name holds this (C tests)")
     parser.add_argument("--label", action="append", default=[], help="only tests with this label")

@@ -48,6 +48,14 @@ def metadata():
     return "\n".join(lines)
 
 
+def information():
+    """The files of the .dist-info folder but for RECORD, by name."""
+    return {"METADATA": metadata(),
+            "WHEEL": "Wheel-Version: 1.0\nGenerator: mindtorch wheel_backend\n"
+                     f"Root-Is-Purelib: false\nTag: {tag()}\n",
+            "licenses/LICENSE": (ROOT / "LICENSE").read_text()}
+
+
 def run(*command):
     print("$", shlex.join(map(str, command)), flush=True)
     try:
@@ -91,14 +99,24 @@ class Wheel:
         self.record.append(f"{name},sha256={digest},{len(data)}")
 
     def close(self):
-        self.add(f"{self.info}/METADATA", metadata())
-        self.add(f"{self.info}/WHEEL", "Wheel-Version: 1.0\nGenerator: mindtorch wheel_backend\n"
-                                       f"Root-Is-Purelib: false\nTag: {tag()}\n")
-        self.add(f"{self.info}/licenses/LICENSE", (ROOT / "LICENSE").read_text())
+        for name, text in information().items():
+            self.add(f"{self.info}/{name}", text)
         self.zip.writestr(zipfile.ZipInfo(f"{self.info}/RECORD", STAMP),
                           "\n".join(self.record + [f"{self.info}/RECORD,,", ""]))
         self.zip.close()
         return self.name
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """What pip asks for first. Without this hook it would build the whole wheel to find out, in silence."""
+    folder = pathlib.Path(metadata_directory) / f"{STEM}.dist-info"
+    for name, text in information().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder.name
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

@@ -8,17 +8,21 @@ It is what a user of torch would write; --torch runs the very same file on torch
 """
 import argparse
 import math
+import os
 import pathlib
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-parser.add_argument("folder", nargs="?", default=str(ROOT / "build" / "demo"))
-parser.add_argument("--steps", type=int, default=200)
+parser.add_argument("folder", nargs="?", default=os.path.relpath(ROOT / "build" / "demo"),
+                    help="where the traces go (%(default)s)")
+parser.add_argument("--steps", type=int, default=200, help="training steps (%(default)s)")
 parser.add_argument("--device", default="cpu", help="cpu, or npu: the accelerator")
 parser.add_argument("--torch", action="store_true", help="use torch instead of mindtorch_v2")
 options = parser.parse_args()
+if options.steps < 10:
+    parser.error(f"--steps {options.steps}: the profiler's schedule needs at least 10 steps")
 
 if options.torch:
     import torch

@@ -6,8 +6,10 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+import unittest.mock
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMANDS = "demo test bench lint fmt asan tsan fuzz peers conformance python setup help".split()
@@ -34,6 +36,29 @@ class Dev(unittest.TestCase):
     def test_python_sees_our_folders(self):
         done = dev("python", "-c", "import os; print(os.environ['PYTHONPATH'])", PYTHONPATH="x")
         self.assertEqual(done.stdout.split(), [f"{SOURCE}/build/dev/python:x"])
+
+    def test_help_of_a_command_builds_nothing(self):
+        for command, said in (("demo", "--steps"), ("test", "--case"), ("bench", "--quick"), ("lint", "clang-tidy")):
+            done = dev(command, "--help")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(said, done.stdout)
+            self.assertNotIn("configure", done.stdout)
+
+    def test_setup_refuses_an_unknown_group(self):
+        done = dev("setup", "frobnicate")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no such group of packages: frobnicate", done.stderr)
+
+    def test_pip_gets_its_metadata_without_a_build(self):
+        sys.path.insert(0, str(SOURCE / "tools"))
+        import wheel_backend
+        with tempfile.TemporaryDirectory(prefix="mt_metadata.") as name, \
+                unittest.mock.patch("subprocess.run", side_effect=AssertionError("something was built")):
+            info = wheel_backend.prepare_metadata_for_build_wheel(name)
+            text = (pathlib.Path(name) / info / "METADATA").read_text()
+            self.assertRegex(info, r"^mindtorch-[\d.]+\.dist-info$")
+            self.assertIn("Name: mindtorch\n", text)
+            self.assertTrue((pathlib.Path(name) / info / "WHEEL").exists())
 
     def test_missing_packages_are_named(self):
         with tempfile.TemporaryDirectory(prefix="mt_dev.") as name:
