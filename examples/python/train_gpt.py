@@ -11,6 +11,7 @@ import math
 import os
 import pathlib
 import sys
+import textwrap
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -102,7 +103,7 @@ def main():
     folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
     size = sum(p.numel() for p in model.parameters())
-    print(f"A GPT of {size:,} parameters learns {len(text):,} letters of our own documentation "
+    print(f"A GPT of {size:,} parameters learns {len(text):,} letters of our own documentation\n"
           f"({torch.__name__}, untrained loss about {math.log(len(letters)):.2f}).")
 
     def batch():
@@ -126,16 +127,18 @@ def main():
             show(step, loss.item(), time.perf_counter() - began)
 
     print()
-    print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=12, max_name_column_width=38))
+    layout = {} if options.torch else {"width": 80}  # torch's layout is twice as wide as a terminal
+    print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=12, **layout))
     began = time.perf_counter()
     prof.export_chrome_trace(str(folder / "trace.json.gz"))
     print(f"{folder / 'trace.json.gz'}: {len(prof.events()):,} events, written in "
-          f"{(time.perf_counter() - began) * 1e3:.0f} ms; open it in ui.perfetto.dev or chrome://tracing")
+          f"{(time.perf_counter() - began) * 1e3:.0f} ms\n  open it in ui.perfetto.dev or chrome://tracing")
     if not options.torch:
         prof.save(str(folder / "trace.mtt"))
-        print(f"{folder / 'trace.mtt'}: the same in our own format: mtprof report, stacks, memory, diff")
-        print(f"health: {prof.health()}")
-    print("\nIt now writes:", repr(write(model, letters, numbers, "The ", 120)))
+        print(f"{folder / 'trace.mtt'}: the same in our own format\n  for mtprof report, stacks, memory, diff")
+        print(textwrap.fill(f"health: {prof.health()}", 80, subsequent_indent="  "))
+    print("\nIt now writes:")
+    print(textwrap.fill(repr(write(model, letters, numbers, "The ", 120)), 78, initial_indent="  ", subsequent_indent="  "))
 
 
 if __name__ == "__main__":

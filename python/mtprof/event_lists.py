@@ -17,6 +17,7 @@ _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"
 _METRICS_TOO = ("self_npu_time_total",)  # accepted; torch's list does not have it
 _DEVICE_WORD = re.compile("cuda|xpu|privateuse1|(?<![a-z])(?:npu|gpu)(?![a-z])")
 _NO_ROWS = -2
+_TABLE_FIT = 1  # MTPROF_TABLE_FIT
 _SHOWN = 8  # items that repr() names
 
 
@@ -243,12 +244,13 @@ class EventList(list):
 
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
               max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None, *,
-              flavor=None):
+              width=None, flavor=None):
         """A table, laid out as torch's.
 
         sort_by: an attribute, largest first (cuda, xpu, npu and privateuse1 read as device).
         row_limit: rows to print; -1 or None: all. Widths: None: as wide as needed.
         time_unit: "s", "ms" or "us" for all times; otherwise each its own.
+        width: no line is longer: columns are narrowed, then left out, those first that follow from others.
         flavor: "mindtorch" adds the columns Total(us) and Count.
         """
         if len(self) == 0:
@@ -261,6 +263,7 @@ class EventList(list):
                    "max_name_column_width": _width(max_name_column_width),
                    "max_shapes_column_width": _width(max_shapes_column_width),
                    "time_unit": time_unit if time_unit in ("s", "ms", "us") else None,
+                   **_fitted(width),
                    "mindtorch": flavor_of(flavor if flavor is not None else self._flavor) == "mindtorch"}
         if self._is_whole() and (sort_by is None or not hasattr(list, sort_by)):
             return self._model.table(sort_by, options)
@@ -427,6 +430,15 @@ def _limit(row_limit):
     if row_limit is None or row_limit < 0:
         return -1
     return row_limit or _NO_ROWS
+
+
+def _fitted(width):
+    """Options of a table that fits a terminal of that width; None: torch's layout."""
+    if width is None:
+        return {}
+    if not isinstance(width, int) or width < 1:
+        raise ValueError(f"width is {width!r}; expected a number of columns, or None for torch's layout")
+    return {"format": _TABLE_FIT, "width": width}
 
 
 def _width(width):

@@ -172,6 +172,18 @@ class Traces(ResultsTest):
             self.assertEqual(rows.table(sort_by=key), rows.table(sort_by=same))
         self.assertEqual(rows.table(sort_by="input_shapes"), rows.table())  # "npu" in it is no device
 
+    def test_width_fits_a_terminal(self):
+        rows = self.events.key_averages()
+        for items in (rows, self.events):
+            self.assertGreater(max(map(len, items.table().splitlines())), 80)
+            for width in (60, 80, 120):
+                table = items.table(width=width)
+                self.assertLessEqual(max(map(len, table.splitlines())), width)
+                self.assertRegex(table, "Name .*Self CPU")
+        for width in (0, -1, "80"):
+            with self.assertRaisesRegex(ValueError, f"width is {width!r}"):
+                rows.table(width=width)
+
     def test_sorting_is_stable_and_leaves_the_list(self):
         rows = self.events.key_averages()
         before = list(rows)

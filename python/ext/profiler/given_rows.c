@@ -225,6 +225,7 @@ int table_options_from(PyObject *options, mtprof_table_options *out)
     int64_t mindtorch = 0;
     int64_t format = 0;
     int64_t quantiles = 0;
+    int64_t width = 0;
     if (number_option(options, "row_limit", &out->row_limit) != 0 ||
         number_option(options, "max_src_column_width", &source) != 0 ||
         number_option(options, "max_name_column_width", &name) != 0 ||
@@ -233,6 +234,7 @@ int table_options_from(PyObject *options, mtprof_table_options *out)
         number_option(options, "mindtorch", &mindtorch) != 0 ||
         number_option(options, "format", &format) != 0 ||
         number_option(options, "quantiles", &quantiles) != 0 ||
+        number_option(options, "width", &width) != 0 ||
         text_option(options, "header", &out->header) != 0 ||
         text_option(options, "time_unit", &out->time_unit) != 0) {
         return -1;
@@ -244,6 +246,7 @@ int table_options_from(PyObject *options, mtprof_table_options *out)
     out->mindtorch = mindtorch != 0;
     out->format = (uint32_t)format;
     out->quantiles = quantiles != 0;
+    out->width = (uint32_t)width_of(width);
     return 0;
 }
 
