@@ -33,6 +33,7 @@ set(MT_PYTHON_TESTS
     test_hostile_pickles
     test_indexing
     test_interop
+    test_interrupts
     test_leaks
     test_load
     test_lr_scheduler

@@ -21,7 +21,6 @@ class ExecutionTraceObserver:
         self._path = None
         self._extras = False
         self._own = None      # the profiler of an observer that was started by hand
-        self._driven = False  # a profiler starts and stops it
 
     def __del__(self):
         try:
@@ -97,12 +96,15 @@ class ExecutionTraceObserver:
         """Begins. Without a file nothing happens."""
         if not self._registered or self._running:
             return
-        if not self._driven:
-            from mtprof.profiler import _KinetoProfile
-            own = _KinetoProfile(record_shapes=True, execution_trace_observer=_RecordsTensors())
-            own.start()
-            self._own = own
+        from mtprof.profiler import _KinetoProfile
+        own = _KinetoProfile(record_shapes=True, execution_trace_observer=_RecordsTensors())
+        own.start()
+        self._own = own
         self._running = True
+
+    def _start_driven(self):
+        """Begins as part of a profiler that records, and that writes the file."""
+        self._running = self._running or self._registered
 
     def stop(self):
         """Ends, and writes the file where it recorded by itself."""

@@ -18,6 +18,7 @@ from mtprof.schedules import _Schedule, record_always
 
 _SHAPES, _MEMORY, _STACK, _FLOPS, _MODULES = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 4
 _TENSOR_IDS, _DETAILS, _STRIDES, _ACC_EVENTS = 1 << 5, 1 << 6, 1 << 7, 1 << 16
+_CALLS, _COLLECTIONS = 1 << 0, 1 << 1  # tracers.h
 _POLICIES = {"spill": 0, "ring": 1, "stop": 2}
 _PROFILER_STEP = "ProfilerStep"
 _ACTIONS = tuple(ProfilerAction)
@@ -38,29 +39,6 @@ def set_host(*, synchronize=None, device=None):
         _host["synchronize"] = synchronize
     if device is not None:
         _host["device"] = device
-
-
-class _Tracers:
-    """The tracers of Python calls and of garbage collections: on while a window is open."""
-
-    def __init__(self, with_calls, config):
-        self.wanted = []
-        if with_calls:
-            self.wanted.append("call_tracer")
-        if config is not None and getattr(config, "record_python_gc_info", False):
-            self.wanted.append("gc_spans")
-        self._on = []
-
-    def start(self):
-        for name in self.wanted:
-            function = getattr(_mtprof, "start_" + name, None)
-            if function is not None and name not in self._on:
-                function()
-                self._on.append(name)
-
-    def stop(self):
-        while self._on:
-            getattr(_mtprof, "stop_" + self._on.pop())()
 
 
 def _place_among_peers(environ):
@@ -109,17 +87,7 @@ class _KinetoProfile(_mtprof.Profile):
         self._kept = (None, None)  # of which window, its results
         self._metadata_added = False  # since then
         self._view = None        # weak: prof.profiler
-        self._tracers = _Tracers(self.with_calls, experimental_config)
         self._open_profile(activities is None, path, buffer_bytes, policy)
-
-    def __del__(self):
-        # C ends a session that still runs; what was set up beside it is taken down here.
-        try:
-            self._tracers.stop()
-            if self.with_stack:
-                _mtprof.release_code()
-        except Exception:  # __init__ failed half-way, or the interpreter is at its end
-            pass
 
     # ---- setting up ----
 
@@ -137,10 +105,14 @@ class _KinetoProfile(_mtprof.Profile):
             flags |= _DETAILS
         return flags
 
+    def _tracers(self):
+        """Tracers of the interpreter that C switches with each window."""
+        collections = getattr(self.experimental_config, "record_python_gc_info", False)
+        return (_CALLS if self.with_calls else 0) | (_COLLECTIONS if collections else 0)
+
     def _open_profile(self, everything, path, buffer_bytes, policy):
         bits = _activities.bits(self.activities)
         self._usable = bits != 0  # XPU and the like alone: start() says so, as torch's does
-        self._muted = _activities.muted_bits(self.activity_filters)
         if path is None:
             path = os.environ.get("MTPROF_PATH") or None
         if policy not in _POLICIES:
@@ -148,7 +120,8 @@ class _KinetoProfile(_mtprof.Profile):
         size = 0 if buffer_bytes is None else parse_bytes("buffer_bytes", buffer_bytes)
         self._open(_activities.ALL_BITS if everything else bits or _activities.CPU_BIT, self._flags(),
                    policy=_POLICIES[policy], path=path, schedule=self._schedule_for_c(),
-                   buffer_bytes=size, trace_id=bool(self.custom_trace_id_callback))
+                   buffer_bytes=size, trace_id=bool(self.custom_trace_id_callback), tracers=self._tracers(),
+                   muted=_activities.muted_bits(self.activity_filters))
         info = _place_among_peers(os.environ)
         if info:
             import json
@@ -172,13 +145,11 @@ class _KinetoProfile(_mtprof.Profile):
         self._generation += 1
         observer = self.execution_trace_observer
         if event == 0:
-            if observer is not None:
-                if isinstance(observer, ExecutionTraceObserver):
-                    observer._driven = True
+            if isinstance(observer, ExecutionTraceObserver):
+                observer._start_driven()
+            elif observer is not None:
                 observer.start()
-            self._tracers.start()  # frames that are open begin before the step does
             return
-        self._tracers.stop()
         self._wait_for_device()
         if observer is not None:
             if isinstance(observer, ExecutionTraceObserver) and observer.is_running():
@@ -216,7 +187,6 @@ class _KinetoProfile(_mtprof.Profile):
         """The observer's file, once its window has closed."""
         observer, self._unwritten = self._unwritten, None
         if observer is not None:
-            observer._driven = False
             observer._write(self)
 
     # ---- life cycle ----
@@ -229,13 +199,6 @@ class _KinetoProfile(_mtprof.Profile):
             raise AssertionError("No activities specified for the profiler")
         if self.with_stack or self.with_modules:
             _mtprof.install_language()  # done already, unless somebody recorded when mtprof was imported
-
-    def _opened(self):
-        """A window may have opened: what goes with it begins."""
-        if (self._muted or self._tracers.wanted) and self._window_now().results == _RECORDING:
-            if self._muted:
-                self._toggle(False, self._muted)
-            self._tracers.start()
 
     def start(self):
         """Begins to record."""
@@ -254,7 +217,6 @@ class _KinetoProfile(_mtprof.Profile):
     def start_trace(self):
         """The window opens."""
         self._start_trace()
-        self._opened()
 
     def stop_trace(self):
         """The window closes. What the device reports is raised when that is done."""
@@ -303,7 +265,10 @@ class _KinetoProfile(_mtprof.Profile):
         """The results of the latest window, made once; while it is open, what is there so far."""
         window = self._window_now()
         if window.results == _NONE:
-            raise AssertionError(f"Profiler must be initialized before {what}{self._why_nothing()}")
+            error = AssertionError(f"Profiler must be initialized before {what}")
+            if hasattr(error, "add_note"):
+                error.add_note(self._explain())  # shown with the traceback; the text is torch's
+            raise error
         of = (self._generation, window)
         if self._kept[0] == of and not fresh:
             return self._kept[1]
@@ -323,11 +288,6 @@ class _KinetoProfile(_mtprof.Profile):
             self._kept = (of, results)
             self._metadata_added = False
         return results
-
-    def _why_nothing(self):
-        """Behind torch's text where a profiler ran and never got to a trace: its schedule was not reached."""
-        text = self._explain()
-        return "" if "start() was not called" in text else f": {text}"
 
     def __repr__(self):
         try:
@@ -428,7 +388,7 @@ class profile(_KinetoProfile):
                  experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None,
                  custom_trace_id_callback=None, post_processing_timeout_s=None, path=None, buffer_bytes=None,
                  policy="spill", with_calls=False):
-        if schedule is not None and not callable(schedule):
+        if schedule and not callable(schedule):
             raise TypeError(f"{type(schedule).__name__!r} object is not callable: schedule must be a function of "
                             f"the step's number, as schedule(wait=1, warmup=1, active=3) makes, not {schedule!r}")
         if use_cuda is not None:
@@ -498,11 +458,9 @@ class profile(_KinetoProfile):
             (warmup, None): [start, stop], (record, None): [stop, ready], (save, None): [stop, ready],
         }
 
-    def __enter__(self):
-        self.start()
-        return self
+    __enter__, __exit__ = _mtprof.Profile._enter, _mtprof.Profile._leave  # of start() and _exit()
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def _exit(self, exc_type, exc_value, traceback):
         self._raising = exc_value
         try:
             self.stop()
@@ -517,7 +475,6 @@ class profile(_KinetoProfile):
         """Begins: the first step starts."""
         self._check_start()
         self._start()
-        self._opened()
 
     def stop(self):
         """Ends: an open window is closed, and handed to on_trace_ready where its step records.
@@ -536,7 +493,6 @@ class profile(_KinetoProfile):
             self._step()
             if self._unwritten is not None:
                 self._write_execution_trace()
-            self._opened()
         finally:
             if self._failure is not None:
                 self._raise_failure()

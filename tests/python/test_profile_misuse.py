@@ -73,18 +73,18 @@ class BeforeTheStart(Case):
         with self.assertRaisesRegex(AssertionError, "accessing events"):
             prof.events()
 
+    @unittest.skipUnless(hasattr(Exception, "add_note"), "exceptions have no notes before Python 3.11")
     def test_a_schedule_that_was_not_reached(self):
         with profile(schedule=mtprof.schedule(wait=1, warmup=1, active=1)) as prof:
             scope("x")
         with self.assertRaises(AssertionError) as caught:
             prof.key_averages()
-        self.assertEqual(str(caught.exception), "Profiler must be initialized before getting key averages: "
-                         "0 steps recorded: step() was called 0 times, the schedule needs 2")
+        self.assertEqual(caught.exception.__notes__,
+                         ["0 steps recorded: step() was called 0 times, the schedule needs 2"])
 
-    def test_an_empty_schedule(self):
-        for empty in ((), [], {}, "", 0):
-            with self.assertRaisesRegex(TypeError, r"schedule\(wait=1, warmup=1, active=3\)"):
-                profile(schedule=empty)
+    def test_something_else_as_a_schedule(self):
+        with self.assertRaisesRegex(TypeError, r"schedule\(wait=1, warmup=1, active=3\)"):
+            profile(schedule=[1])
 
     def test_a_bare_decorator(self):
         class Named(record_function):

@@ -20,9 +20,12 @@
  *   T5  Who had a profile function of his own gets it back at the stop.
  *   T6  Where the first thing a thread records is a scope or an op, the frames around it begin
  *       before it (language.c asks for that): spans of a track nest.
+ *   T7  Switching on or off ends on or off. Where that runs Python code a signal's handler may
+ * raise: the change is made all the same, and what was raised is raised after it.
  */
 #include "profiler/builtin_names.h"
 #include "profiler/python_stacks.h"
+#include "profiler/tracers.h"
 
 #include <frameobject.h>
 #include <pthread.h>
@@ -383,14 +386,16 @@ static int set_threading(bool on)
     PyObject *now = threading != NULL ? PyObject_CallMethod(threading, "getprofile", NULL) : NULL;
     PyObject *done = NULL;
     if (now != NULL && on) {
-        Py_XSETREF(threading_hook, Py_NewRef(now));
+        if (now != thread_hook) { /* else a try that was interrupted got that far */
+            Py_XSETREF(threading_hook, Py_NewRef(now));
+        }
         done = PyObject_CallMethod(threading, "setprofile", "O", thread_hook);
     } else if (now != NULL && now == thread_hook && threading_hook != NULL) {
         done = PyObject_CallMethod(threading, "setprofile", "O", threading_hook);
     } else if (now != NULL) {
         done = Py_NewRef(now); /* somebody has replaced it since */
     }
-    if (!on) {
+    if (!on && done != NULL) {
         Py_CLEAR(threading_hook);
     }
     Py_XDECREF(now);
@@ -411,41 +416,75 @@ static void end_all(void) /* T3 */
     pthread_mutex_unlock(&lock);
 }
 
-static PyObject *stop_call_tracer(PyObject *self, PyObject *unused)
+enum {
+    TRIES = 16 /* each takes another signal in the same microseconds (T7) */
+};
+
+/* T7 */
+static int set_threading_surely(bool on)
 {
-    (void)self;
-    (void)unused;
+    stacks_error first = {0};
+    int status = set_threading(on);
+    bool raised = status != 0;
+    for (int i = 0; status != 0 && i < TRIES; i++) {
+        if (i == 0) {
+            first = stacks_error_aside();
+        }
+        PyErr_Clear();
+        status = set_threading(on);
+    }
+    PyErr_Clear();
+    if (raised) {
+        stacks_error_back(&first);
+    }
+    return raised ? -1 : 0;
+}
+
+int call_tracer_stop(void)
+{
     if (!call_tracer_running) {
-        Py_RETURN_NONE;
+        return 0;
     }
     call_tracer_running = false;
     end_all();
     int hooks = clear_hooks();
     free_displaced();
-    return set_threading(false) == 0 && hooks == 0 ? Py_NewRef(Py_None) : NULL;
+    return set_threading_surely(false) == 0 && hooks == 0 ? 0 : -1;
+}
+
+int call_tracer_start(void)
+{
+    if (call_tracer_running) {
+        return 0;
+    }
+    int status = set_threading_surely(true);
+    call_tracer_running = true;
+    run = run + 1 != 0 ? run + 1 : 1;
+    if (status == 0) {
+        call_tracer_catch_up(PyThreadState_Get());
+        status = set_hooks();
+    }
+    if (status != 0) {
+        stacks_error error = stacks_error_aside();
+        (void)call_tracer_stop();
+        PyErr_Clear();
+        stacks_error_back(&error);
+    }
+    return status;
+}
+
+static PyObject *stop_call_tracer(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    return call_tracer_stop() == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *start_call_tracer(PyObject *self, PyObject *unused)
 {
     (void)self;
     (void)unused;
-    if (call_tracer_running) {
-        Py_RETURN_NONE;
-    }
-    if (set_threading(true) != 0) {
-        return NULL;
-    }
-    call_tracer_running = true;
-    run = run + 1 != 0 ? run + 1 : 1;
-    call_tracer_catch_up(PyThreadState_Get());
-    if (set_hooks() != 0) {
-        stacks_error error = stacks_error_aside();
-        Py_XDECREF(stop_call_tracer(NULL, NULL));
-        PyErr_Clear();
-        stacks_error_back(&error);
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return call_tracer_start() == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyMethodDef functions[] = {

@@ -4,6 +4,7 @@
  * gc.callbacks. A collection begins and ends on one thread, one at a time, under the GIL.
  */
 #include "profiler/profiler_state.h"
+#include "profiler/tracers.h"
 
 #include <string.h>
 
@@ -31,45 +32,72 @@ static PyObject *collection(PyObject *self, PyObject *const *arguments, Py_ssize
     Py_RETURN_NONE;
 }
 
-/* Calls gc.callbacks.append or .remove with ours. */
-static int change_callbacks(const char *method)
+/* gc.callbacks; NULL with an exception. Nothing of this runs Python code. */
+static PyObject *callbacks(void)
 {
     PyObject *gc = PyImport_ImportModule("gc");
     PyObject *list = gc != NULL ? PyObject_GetAttrString(gc, "callbacks") : NULL;
-    PyObject *done = list != NULL ? PyObject_CallMethod(list, method, "O", callback) : NULL;
     Py_XDECREF(gc);
-    Py_XDECREF(list);
-    Py_XDECREF(done);
-    return done != NULL ? 0 : -1;
+    if (list != NULL && !PyList_Check(list)) {
+        PyErr_Format(PyExc_TypeError, "gc.callbacks must be a list, not %R", list);
+        Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Where ours stands, by identity: others' __eq__ may be anything. -1: nowhere. */
+static Py_ssize_t find_callback(PyObject *list)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        if (PyList_GET_ITEM(list, i) == callback) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int gc_spans_start(void)
+{
+    PyObject *list = callbacks();
+    if (list == NULL) {
+        return -1;
+    }
+    int status = find_callback(list) < 0 ? PyList_Append(list, callback) : 0;
+    Py_DECREF(list);
+    running = running || status == 0;
+    return status;
+}
+
+int gc_spans_stop(void)
+{
+    if (!running) {
+        return 0;
+    }
+    running = false;
+    mtprof_end(open_span); /* stopped by something that a collection ran */
+    open_span = 0;
+    PyObject *list = callbacks();
+    if (list == NULL) {
+        return -1;
+    }
+    Py_ssize_t at = find_callback(list); /* somebody may have emptied the list */
+    int status = at >= 0 ? PyList_SetSlice(list, at, at + 1, NULL) : 0;
+    Py_DECREF(list);
+    return status;
 }
 
 static PyObject *start_gc_spans(PyObject *self, PyObject *unused)
 {
     (void)self;
     (void)unused;
-    if (!running && change_callbacks("append") != 0) {
-        return NULL;
-    }
-    running = true;
-    Py_RETURN_NONE;
+    return gc_spans_start() == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *stop_gc_spans(PyObject *self, PyObject *unused)
 {
     (void)self;
     (void)unused;
-    if (running) {
-        running = false;
-        mtprof_end(open_span); /* stopped by something that a collection ran */
-        open_span = 0;
-        if (change_callbacks("remove") != 0) {
-            if (!PyErr_ExceptionMatches(PyExc_ValueError)) {
-                return NULL;
-            }
-            PyErr_Clear(); /* somebody has emptied the list */
-        }
-    }
-    Py_RETURN_NONE;
+    return gc_spans_stop() == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyMethodDef functions[] = {

@@ -184,12 +184,17 @@ static PyObject *add_own_path(PyObject *self, PyObject *path)
     return status == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
+void stacks_release_code(void)
+{
+    code_table_sync(__atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL));
+    code_table_release();
+}
+
 static PyObject *release_code(PyObject *self, PyObject *unused)
 {
     (void)self;
     (void)unused;
-    code_table_sync(__atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL));
-    code_table_release();
+    stacks_release_code();
     Py_RETURN_NONE;
 }
 

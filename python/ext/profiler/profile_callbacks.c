@@ -4,6 +4,7 @@
  * L3 of profile_object.c.
  */
 #include "profiler/profile_object.h"
+#include "profiler/tracers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,13 +78,49 @@ static int trace_ready_callback(void *user, mtprof_profile *profile)
     return result;
 }
 
+int profile_tracers_stop(profile_object *self)
+{
+    uint32_t on = self->tracing;
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    self->tracing = 0;
+    int status = (on & TRACER_COLLECTIONS) != 0 ? gc_spans_stop() : 0;
+    PyErr_Fetch(&type, &value, &trace);
+    if ((on & TRACER_CALLS) != 0 && call_tracer_stop() != 0) {
+        status = -1;
+    }
+    if (type != NULL) {
+        PyErr_Restore(type, value, trace); /* the first */
+    }
+    return status;
+}
+
+int profile_tracers_start(profile_object *self)
+{
+    uint32_t off = self->tracers & ~self->tracing;
+    self->tracing |= off; /* before: whatever happens, a stop comes */
+    if (((off & TRACER_CALLS) != 0 && call_tracer_start() != 0) ||
+        ((off & TRACER_COLLECTIONS) != 0 && gc_spans_start() != 0)) {
+        PyObject *type = NULL, *value = NULL, *trace = NULL;
+        PyErr_Fetch(&type, &value, &trace);
+        (void)profile_tracers_stop(self);
+        PyErr_Restore(type, value, trace);
+        return -1;
+    }
+    return 0;
+}
+
 static int observer_callback(void *user, mtprof_profile *profile, enum mtprof_observe event)
 {
     (void)profile;
     profile_object *self = user;
     callback_frame frame = callback_enter(self);
+    bool starts = event == MTPROF_OBSERVE_START;
+    int result = !starts && profile_tracers_stop(self) != 0 ? keep_error(self) : 0;
     PyObject *answer = PyObject_CallMethod((PyObject *)self, "_observe", "i", (int)event);
-    int result = answer == NULL ? keep_error(self) : 0;
+    /* Frames that are open begin before the step does. */
+    if (answer == NULL || (starts && profile_tracers_start(self) != 0)) {
+        result = keep_error(self);
+    }
     Py_XDECREF(answer);
     callback_leave(self, frame);
     return result;

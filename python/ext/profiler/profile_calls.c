@@ -63,6 +63,16 @@ PyObject *profile_call_end(profile_object *self, mtprof_status status)
  * gives way then, for calls of some microseconds, and only where no other call is under way:
  * holding the GIL we must not wait for somebody who may need it.
  */
+/* In a window that has opened, what the profile does not want is off. */
+static mtprof_status mute(profile_object *self, mtprof_profile *profile)
+{
+    mtprof_window w = {.struct_size = sizeof w};
+    mtprof_status status = mtprof_profile_window(profile, &w);
+    return status == MTPROF_OK && w.results == MTPROF_RESULTS_RECORDING
+               ? mtprof_profile_toggle(profile, false, self->muted)
+               : status;
+}
+
 static PyObject *change(PyObject *object, mtprof_status (*function)(mtprof_profile *), bool begins)
 {
     profile_object *self = profile_of(object);
@@ -78,6 +88,9 @@ static PyObject *change(PyObject *object, mtprof_status (*function)(mtprof_profi
     bool keep = begins && self->with_stack && self->calls == 1;
     PyThreadState *released = keep ? NULL : PyEval_SaveThread();
     mtprof_status status = function(profile);
+    if (status == MTPROF_OK && begins && self->muted != 0) {
+        status = mute(self, profile);
+    }
     if (released != NULL) {
         PyEval_RestoreThread(released);
     }
@@ -119,6 +132,56 @@ static PyObject *profile_stop_trace(PyObject *self, PyObject *none)
 {
     (void)none;
     return change(self, mtprof_profile_stop_trace, false);
+}
+
+/*
+ * start() and stop() as a with statement's, which is left with the profiler off whatever happens:
+ * an interrupt may come before the first line of a Python method, and then nobody else would stop
+ * it.
+ */
+static bool is_running(const profile_object *self)
+{
+    return self->profile != NULL && mtprof_profile_is_running(self->profile);
+}
+
+static void stop_after_failure(PyObject *object)
+{
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *stopped = profile_stop(object, NULL);
+    if (stopped == NULL) {
+        PyErr_WriteUnraisable(object);
+    }
+    Py_XDECREF(stopped);
+    PyErr_Restore(type, value, trace);
+}
+
+static PyObject *profile_enter(PyObject *object, PyObject *none)
+{
+    (void)none;
+    const profile_object *self = profile_of(object);
+    bool before = is_running(self);
+    PyObject *started = PyObject_CallMethod(object, "start", NULL);
+    if (started == NULL) {
+        if (!before && is_running(self)) {
+            stop_after_failure(object);
+        }
+        return NULL;
+    }
+    Py_DECREF(started);
+    return Py_NewRef(object);
+}
+
+static PyObject *profile_exit(PyObject *object, PyObject *args)
+{
+    const profile_object *self = profile_of(object);
+    PyObject *method = PyObject_GetAttrString(object, "_exit");
+    PyObject *result = method != NULL ? PyObject_CallObject(method, args) : NULL;
+    Py_XDECREF(method);
+    if (result == NULL && is_running(self) && self->in_callback == NULL) {
+        stop_after_failure(object);
+    }
+    return result;
 }
 
 static PyObject *profile_toggle(PyObject *object, PyObject *args)
@@ -356,6 +419,9 @@ PyMethodDef profile_methods[] = {
     {"_prepare_trace", profile_prepare_trace, METH_NOARGS, NULL},
     {"_start_trace", profile_start_trace, METH_NOARGS, NULL},
     {"_stop_trace", profile_stop_trace, METH_NOARGS, NULL},
+    {"_enter", profile_enter, METH_NOARGS, "_enter($self, /)\n--\n\nStarts; returns itself."},
+    {"_leave", profile_exit, METH_VARARGS,
+     "_leave($self, exc_type, exc_value, traceback, /)\n--\n\nStops."},
     {"_toggle", profile_toggle, METH_VARARGS, "_toggle(enable, activity bits)"},
     {"_metadata", profile_metadata, METH_VARARGS,
      "_metadata(kind, key, value); kind 0: text, 1: JSON, 2: JSON for every window"},

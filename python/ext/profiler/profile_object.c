@@ -16,6 +16,8 @@
  */
 #include "profiler/profile_object.h"
 
+#include "profiler/python_stacks.h"
+
 #include <unistd.h>
 
 static profile_object *all_open;
@@ -52,9 +54,18 @@ void profile_close(profile_object *self)
     }
     self->profile = NULL;
     open_unlink(self);
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    PyErr_Fetch(&type, &value, &trace); /* a destructor may run beside an exception */
+    if (profile_tracers_stop(self) != 0) {
+        PyErr_WriteUnraisable((PyObject *)self);
+    }
     Py_BEGIN_ALLOW_THREADS;
     (void)mtprof_profile_free(profile);
     Py_END_ALLOW_THREADS;
+    if (self->with_stack) {
+        stacks_release_code();
+    }
+    PyErr_Restore(type, value, trace);
 }
 
 /* A second _open() replaces the first profile, unless that is used. A schedule that is asked by the
@@ -95,16 +106,17 @@ typedef struct open_texts {
 static int open_config(profile_object *self, PyObject *args, PyObject *kwargs,
                        mtprof_profile_config *config, mtprof_schedule *schedule, open_texts *texts)
 {
-    static const char *const names[] = {
-        "activities",   "flags",   "policy",          "path",     "schedule",
-        "buffer_bytes", "ring_ns", "spill_directory", "trace_id", NULL};
+    static const char *const names[] = {"activities", "flags",        "policy",  "path",
+                                        "schedule",   "buffer_bytes", "ring_ns", "spill_directory",
+                                        "trace_id",   "tracers",      "muted",   NULL};
     PyObject *when = Py_None, *path = Py_None, *spill = Py_None;
     unsigned int activities = 0, flags = 0, policy = 0;
     unsigned long long buffer_bytes = 0, ring_ns = 0;
     int trace_id = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "II|IOOKKOp:_open", (char **)(uintptr_t)names,
+    self->tracers = self->muted = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "II|IOOKKOpII:_open", (char **)(uintptr_t)names,
                                      &activities, &flags, &policy, &path, &when, &buffer_bytes,
-                                     &ring_ns, &spill, &trace_id) ||
+                                     &ring_ns, &spill, &trace_id, &self->tracers, &self->muted) ||
         (path != Py_None && !PyUnicode_FSConverter(path, (void *)&texts->path)) ||
         (spill != Py_None && !PyUnicode_FSConverter(spill, (void *)&texts->spill_directory)) ||
         (PyTuple_Check(when) && profile_schedule_from(when, schedule) != 0)) {

@@ -24,6 +24,9 @@ typedef struct profile_object {
     const void *in_callback; /* the thread (PyThreadState) that runs a callback, or NULL */
     bool failed;             /* a callback's exception is kept (L2) */
     bool with_stack;
+    uint32_t tracers; /* enum tracer: wanted while a window is open */
+    uint32_t muted;   /* activities that are switched off in every window */
+    uint32_t tracing; /* of the tracers, those that this profile has switched on */
     struct profile_object *next_open, *before_open; /* all with a profile, see close_all() */
 } profile_object;
 
@@ -35,6 +38,11 @@ static inline profile_object *profile_of(PyObject *object)
 /* Fills in the callbacks of a configuration whose user is the object. */
 void profile_callbacks_set(mtprof_profile_config *config, bool schedule, bool trace_id);
 int profile_trace_id_callback(void *user, char *text, size_t size);
+
+/* Switches the wanted tracers; what is on is known to them. -1: an exception, all of them are off.
+ */
+int profile_tracers_start(profile_object *self);
+int profile_tracers_stop(profile_object *self);
 
 /* Hands queued warnings to self._warn(status, message). -1: one of them became an exception; the
  * others are handed over all the same. */

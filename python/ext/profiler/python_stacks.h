@@ -116,6 +116,9 @@ PyObject **module_table_take(size_t *count);
 /* The path where the calling thread is; 0: in no module. Needs no GIL. */
 uint32_t module_path_now(void);
 
+/* Lets go of the code objects that stacks have met (language.c). */
+void stacks_release_code(void);
+
 /* ---- traced calls (call_tracer.c) ---- */
 
 /* Whether calls are traced; the GIL's. */
