@@ -166,9 +166,15 @@ enum mtprof_health_index {
     MTPROF_HEALTH_LAUNCHES = 24,
     MTPROF_HEALTH_ACTIVITIES = 25,
     MTPROF_HEALTH_CLOCK_BACK = 26,
-    MTPROF_HEALTH_WRITTEN_BEHIND = 27,
-    MTPROF_HEALTH_CHUNKS = 28, /**< of a closed file */
+    MTPROF_HEALTH_WRITTEN_BEHIND = 27, /**< enum mtprof_file_trouble */
+    MTPROF_HEALTH_CHUNKS = 28,         /**< of a closed file */
     MTPROF_HEALTH_STACKS_MISSED = 29
+};
+
+/** What the file system of a trace refused. */
+enum mtprof_file_trouble {
+    MTPROF_FILE_BEHIND = 1 << 0,  /**< mmap: chunks were written when they were full */
+    MTPROF_FILE_UNLOCKED = 1 << 1 /**< locks: another process could have recorded to the path */
 };
 
 /** Gate bits: what consumers want recorded. */

@@ -32,7 +32,7 @@ typedef struct mtprof_health {
     uint64_t bytes;                           /**< bytes of trace taken, headers included */
     uint64_t pair_cost_ps;                    /**< own cost of a begin+end pair, picoseconds */
     uint32_t written_behind;                  /**< 1: the file system refused mmap (session.h) */
-    uint32_t reserved;
+    uint32_t unlocked;                        /**< 1: the file system has no locks (session.h) */
     uint64_t stacks_missed; /**< begins whose stack the language could not tell (language.h) */
 } mtprof_health;
 

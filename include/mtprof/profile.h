@@ -103,6 +103,8 @@ typedef struct mtprof_profile_config {
     void (*on_warning)(void *user, mtprof_status status, const char *message);
     void *user;
     uint64_t device_wait_ns; /**< see mtprof_config */
+    uint32_t path_shared;    /**< see mtprof_config */
+    uint32_t reserved;
 } mtprof_profile_config;
 
 /**

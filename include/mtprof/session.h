@@ -11,6 +11,9 @@
  * results and does not count.
  *
  * With a path the buffers are the file: what has been recorded survives the death of the process.
+ * A symbolic link is followed; the new file has the permissions of the one it replaces, else the
+ * umask's. A file system without locks is recorded into without one, with a warning (EBUSY is not
+ * noticed then, and health.unlocked is 1). SECURITY.md says more.
  *
  * Threads: every function may be called from any thread. No lock is held while a callback runs.
  * After fork() the child has no session: handles inherited from the parent answer ESTATE there and
@@ -55,7 +58,10 @@ typedef struct mtprof_config {
                                 still room; 0: keep what fits */
     uint64_t wants;        /**< enum mtprof_want; 0: MTPROF_WANT_DEFAULT */
     uint32_t paused;       /**< 1: start with the gate shut; mtprof_session_resume() opens it */
-    uint32_t reserved;
+    /** 1: the path may be given to several processes (through the environment, say). "%p" in it is
+     * the process's id, and where another process records to it already this one takes
+     * "NAME.PID.mtt" for "NAME.mtt", with a warning, instead of failing with EBUSY. */
+    uint32_t path_shared;
     /** Called at most once per kind of trouble (disk full, budget reached …) from a helper thread,
      * and for a source that refuses to take part from the thread that starts it; never from inside
      * a recording call. */

@@ -57,7 +57,8 @@ class _KinetoProfile(_mtprof.Profile):
 
     Keyword arguments of ours beside torch's: `with_calls` (every call of a Python or built-in function is an
     event; the same as with_stack=True and _ExperimentalConfig(verbose=True)), `path` (record into this .mtt
-    file; the variable MTPROF_PATH does the same), `buffer_bytes` (of memory for events: a number, or a text
+    file; the variable MTPROF_PATH does the same, for several processes: "%p" in it is the process's id, and
+    where another process records to it already this one takes NAME.PID.mtt), `buffer_bytes` (of memory for events: a number, or a text
     such as "64M" or "1GiB") and `policy` (what happens when it is full: "spill" goes on in a file, "ring" lets
     the oldest go, "stop" keeps the oldest).
     """
@@ -113,13 +114,14 @@ class _KinetoProfile(_mtprof.Profile):
     def _open_profile(self, everything, path, buffer_bytes, policy):
         bits = _activities.bits(self.activities)
         self._usable = bits != 0  # XPU and the like alone: start() says so, as torch's does
-        if path is None:
+        shared = path is None  # the environment's is every child's as well
+        if shared:
             path = os.environ.get("MTPROF_PATH") or None
         if policy not in _POLICIES:
             raise ValueError(f"policy must be one of {', '.join(map(repr, _POLICIES))}, not {policy!r}")
         size = 0 if buffer_bytes is None else parse_bytes("buffer_bytes", buffer_bytes)
         self._open(_activities.ALL_BITS if everything else bits or _activities.CPU_BIT, self._flags(),
-                   policy=_POLICIES[policy], path=path, schedule=self._schedule_for_c(),
+                   policy=_POLICIES[policy], path=path, path_shared=shared, schedule=self._schedule_for_c(),
                    buffer_bytes=size, trace_id=bool(self.custom_trace_id_callback), tracers=self._tracers(),
                    muted=_activities.muted_bits(self.activity_filters))
         info = _place_among_peers(os.environ)

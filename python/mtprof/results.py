@@ -33,7 +33,7 @@ class Health:
             if name == "lost_by":
                 for cause, lost in value.items():
                     self.lost_by[cause] = self.lost_by.get(cause, 0) + lost
-            elif name in ("pair_cost_ns", "written_behind", "threads"):
+            elif name in ("pair_cost_ns", "written_behind", "unlocked", "threads"):
                 setattr(self, name, max(getattr(self, name, 0), value))
             else:
                 setattr(self, name, getattr(self, name, 0) + value)

@@ -10,6 +10,7 @@ set(MTPROF_SOURCES
     src/base/keyset.c
     src/base/large.c
     src/base/lock.c
+    src/base/new_file.c
     src/base/pages.c
     src/base/shared_object.c
     src/base/text_writer.c

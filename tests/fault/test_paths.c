@@ -3,6 +3,7 @@
  * Paths that cannot be recorded to, paths that somebody else records to, and file systems and
  * limits that make recording harder.
  */
+#include "base/compiler.h"
 #include "fault/fault.h"
 
 #include <signal.h>
@@ -62,6 +63,167 @@ TEST(paths_that_lead_nowhere)
     CHECK(fault_holds(file, "text"));
     CHECK_EQ_I64(stress_entries(folder), 2);
     check_usable();
+}
+
+static void record_once(const char *path)
+{
+    mtprof_session *session = stress_start(path, MTPROF_POLICY_SPILL, 0);
+    REQUIRE(session != NULL);
+    MTPROF_INSTANT("mark");
+    CHECK_OK(mtprof_session_close(session));
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? st.st_mode & 07777 : 0;
+}
+
+/* Recording and saving, one after the other, at the same kind of path. */
+static void save_once(const char *path)
+{
+    mtprof_session *session = stress_start(NULL, MTPROF_POLICY_SPILL, 0);
+    REQUIRE(session != NULL);
+    MTPROF_INSTANT("mark");
+    CHECK_OK(mtprof_session_stop(session));
+    CHECK_OK(mtprof_session_save(session, path));
+    CHECK_OK(mtprof_session_close(session));
+}
+
+TEST(links_are_followed)
+{
+    static void (*const ways[])(const char *) = {record_once, save_once};
+    for (size_t i = 0; i < MT_COUNT(ways); i++) {
+        char folder[STRESS_PATH], file[STRESS_PATH + 16], link[STRESS_PATH], second[STRESS_PATH];
+        struct stat st;
+        REQUIRE_EQ_I64(mkdir(stress_path(folder, i == 0 ? "a" : "b"), 0755), 0);
+        snprintf(file, sizeof file, "%s/t.mtt", folder);
+        fault_write_file(file, "old");
+        stress_path(link, i == 0 ? "link_a.mtt" : "link_b.mtt");
+        stress_path(second, i == 0 ? "second_a.mtt" : "second_b.mtt");
+        REQUIRE_EQ_I64(symlink(i == 0 ? "a/t.mtt" : "b/t.mtt", link), 0);
+        REQUIRE_EQ_I64(symlink(link, second), 0); /* a link to a link */
+        ways[i](second);
+        CHECK(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+        CHECK(lstat(second, &st) == 0 && S_ISLNK(st.st_mode));
+        rb_check_file(file, false);
+        REQUIRE_EQ_I64(unlink(file), 0); /* now they lead nowhere */
+        ways[i](second);
+        CHECK(lstat(second, &st) == 0 && S_ISLNK(st.st_mode));
+        rb_check_file(file, false);
+        CHECK_EQ_I64(stress_entries(folder), 1);
+    }
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 6);
+    char loop[STRESS_PATH];
+    REQUIRE_EQ_I64(symlink("loop", stress_path(loop, "loop")), 0);
+    check_refused(loop, MTPROF_EIO, ELOOP);
+}
+
+/* As the kernel's protected_symlinks: whoever may write in /tmp could send us anywhere. */
+TEST(links_of_others_in_open_folders_are_not_followed)
+{
+    if (geteuid() != 0) {
+        MT_SKIP("only root can make a link that is somebody else's");
+    }
+    char folder[STRESS_PATH], link[STRESS_PATH + 16], file[STRESS_PATH];
+    fault_write_file(stress_path(file, "precious"), "text");
+    REQUIRE_EQ_I64(mkdir(stress_path(folder, "open"), 0777), 0);
+    REQUIRE_EQ_I64(chmod(folder, 01777), 0);
+    snprintf(link, sizeof link, "%s/t.mtt", folder);
+    REQUIRE_EQ_I64(symlink(file, link), 0);
+    REQUIRE_EQ_I64(lchown(link, 65534, 65534), 0);
+    check_refused(link, MTPROF_EIO, EACCES);
+    CHECK(fault_holds(file, "text"));
+    REQUIRE_EQ_I64(lchown(link, 0, 0), 0);
+    record_once(link);
+    rb_check_file(file, false);
+}
+
+TEST(permissions_are_kept)
+{
+    static void (*const ways[])(const char *) = {record_once, save_once};
+    char path[STRESS_PATH];
+    for (size_t i = 0; i < MT_COUNT(ways); i++) {
+        mode_t before = umask(027);
+        ways[i](stress_path(path, i == 0 ? "new_a" : "new_b"));
+        umask(before);
+        CHECK_EQ_U64(mode_of(path), 0640);
+        static const mode_t modes[] = {0600, 0666, 0444};
+        for (size_t j = 0; j < MT_COUNT(modes); j++) {
+            REQUIRE_EQ_I64(chmod(path, modes[j]), 0);
+            ways[i](path);
+            CHECK_EQ_U64(mode_of(path), modes[j]);
+        }
+        if (geteuid() == 0) { /* somebody else's file: his wide permissions are not ours */
+            REQUIRE_EQ_I64(chmod(path, 0666), 0);
+            REQUIRE_EQ_I64(chown(path, 65534, 65534), 0);
+            before = umask(022);
+            ways[i](path);
+            umask(before);
+            CHECK_EQ_U64(mode_of(path), 0644);
+        }
+    }
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 2);
+}
+
+/* ---- file systems without locks ---- */
+
+static int lock_error;
+
+static int refuse_lock(int fd, int operation)
+{
+    (void)fd;
+    (void)operation;
+    errno = lock_error;
+    return -1;
+}
+
+TEST(a_file_system_without_locks)
+{
+    static const int errors[] = {ENOLCK, EOPNOTSUPP, ENOSYS};
+    char path[STRESS_PATH];
+    mtprof__system.lock = refuse_lock;
+    for (size_t i = 0; i < MT_COUNT(errors); i++) {
+        lock_error = errors[i];
+        fault_warnings warnings = {0};
+        mtprof_config config = {.struct_size = sizeof config,
+                                .path = stress_path(path, "t.mtt"),
+                                .on_warning = fault_on_warning,
+                                .user = &warnings};
+        mtprof_session *session = NULL;
+        REQUIRE_OK(mtprof_session_start(&config, &session));
+        MTPROF_INSTANT("mark");
+        CHECK_OK(mtprof_session_stop(session));
+        CHECK_EQ_U64(stress_health(session).unlocked, 1);
+        CHECK_EQ_U64(stress_health(session).written_behind, 0);
+        CHECK_OK(mtprof_session_close(session));
+        CHECK_EQ_U64(fault_warned(&warnings), 1);
+        rb_check_file(path, false);
+        rb_trace t;
+        if (rb_open(&t, path, NULL, NULL)) {
+            CHECK_EQ_U64(t.info.health[MTPROF_HEALTH_WRITTEN_BEHIND], MTPROF_FILE_UNLOCKED);
+            rb_close(&t);
+        }
+    }
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 1);
+    mtprof__system = mtprof__system_default;
+    record_once(path);
+}
+
+/* A start that fails leaves no empty file where there was none. */
+TEST(a_start_that_fails_leaves_nothing)
+{
+    char path[STRESS_PATH];
+    stress_path(path, "t.mtt");
+    mtprof__system.lock = refuse_lock;
+    lock_error = EIO;
+    check_refused(path, MTPROF_EIO, EIO);
+    mtprof__system = mtprof__system_default;
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 0);
+    struct rlimit limit = {1024, RLIM_INFINITY};
+    REQUIRE_EQ_I64(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    check_refused(path, MTPROF_ENOSPC, EFBIG);
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 0);
 }
 
 /* Opening a FIFO must not wait for a reader, and what is no file is left alone. */
@@ -162,6 +324,54 @@ TEST(two_processes_one_path)
     CHECK_OK(mtprof_session_close(session));
     rb_check_file(path, false);
     CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 1);
+}
+
+/* A path that the environment gives to every process: each records, under a name of its own. */
+TEST(processes_share_a_path)
+{
+    char path[STRESS_PATH], own[STRESS_PATH + 64];
+    stress_path(path, "shared.v1.mtt");
+    mtprof_session *session = stress_start(path, MTPROF_POLICY_SPILL, 0);
+    REQUIRE(session != NULL);
+    pid_t children[3];
+    for (int i = 0; i < 3; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            fault_warnings warnings = {0};
+            mtprof_config config = {.struct_size = sizeof config,
+                                    .path = path,
+                                    .path_shared = 1,
+                                    .on_warning = fault_on_warning,
+                                    .user = &warnings};
+            mtprof_session *mine = NULL;
+            CHECK_OK(mtprof_session_start(&config, &mine));
+            MTPROF_INSTANT("mine");
+            CHECK_OK(mtprof_session_close(mine));
+            CHECK_EQ_U64(fault_warned(&warnings), 1);
+            char with_pid[STRESS_PATH + 8];
+            snprintf(with_pid, sizeof with_pid, "%s.%%p.%%p", path);
+            config.path = with_pid;
+            CHECK_OK(mtprof_session_start(&config, &mine));
+            MTPROF_INSTANT("mine");
+            CHECK_OK(mtprof_session_close(mine));
+            CHECK_EQ_U64(fault_warned(&warnings), 1); /* still */
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        int status, pid = (int)children[i];
+        REQUIRE_EQ_I64(waitpid(children[i], &status, 0), children[i]);
+        CHECK_EQ_I64(status, 0);
+        snprintf(own, sizeof own, "%s/shared.v1.%d.mtt", mt_test_tmpdir(), pid);
+        rb_check_file(own, false);
+        snprintf(own, sizeof own, "%s.%d.%d", path, pid, pid);
+        rb_check_file(own, false);
+    }
+    CHECK_OK(mtprof_session_close(session));
+    rb_check_file(path, false);
+    CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 7);
+    mtprof_config config = {.struct_size = sizeof config, .path = path, .path_shared = 2};
+    CHECK_EQ_I64(mtprof_session_start(&config, &session), MTPROF_EINVAL);
 }
 
 /* Many processes want one path at the same moment: one gets it, the others hear EBUSY. */

@@ -530,6 +530,41 @@ class Files(Case):
         self.assertEqual(done.returncode, -9)
         self.assertEqual(len(mtprof.load(path).events()), 100)
 
+    def test_path_of_the_environment_is_for_every_process(self):
+        """One process has the path, its children names of their own, with a line that says so."""
+        path = self.path("all.mtt")
+        code = ("import mtprof, os, subprocess, sys\n"
+                "with mtprof.profile():\n"
+                "    mtprof.end(mtprof.begin('x'))\n"
+                "    if len(sys.argv) == 2:\n"
+                "        for _ in range(2):\n"
+                "            subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n")
+        for given, first in ((path, ["all.mtt"]), (self.path("%p-all.mtt"), [])):
+            done = subprocess.run([sys.executable, "-c", code, code], check=False, text=True, capture_output=True,
+                                  env={**os.environ, "MTPROF_PATH": given})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said = done.stderr.count("is being recorded by another process: recording to")
+            self.assertEqual(said, 2 if first else 0, done.stderr)
+            made = [name for name in os.listdir(os.path.dirname(path)) if name.endswith("all.mtt" if not first else ".mtt")]
+            self.assertEqual(len(made), 3, made)
+            self.assertLessEqual(set(first), set(made))
+            for name in made:
+                self.assertEqual([event.name for event in mtprof.load(self.path(name)).events()], ["x"])
+                os.unlink(self.path(name))
+
+    def test_permissions_and_links(self):
+        path, link = self.path("t.mtt"), self.path("link.mtt")
+        with open(path, "w"):
+            os.chmod(path, 0o600)
+        os.symlink("t.mtt", link)
+        with profile(path=link) as prof:
+            scope("x")
+        del prof
+        gc.collect()
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertEqual([event.name for event in mtprof.load(path).events()], ["x"])
+
     def test_bad_places(self):
         prof = profile(path=self.path("no/x.mtt"))
         with self.assertRaises(OSError):

@@ -122,7 +122,8 @@ PyObject *model_health_dict(model_object *self)
         put_u64(dict, "clock_back", health.clock_back) && put_u64(dict, "bytes", health.bytes) &&
         put_u64(dict, "stacks_missed", health.stacks_missed) &&
         put(dict, "pair_cost_ns", PyFloat_FromDouble((double)health.pair_cost_ps / 1e3)) &&
-        put(dict, "written_behind", PyBool_FromLong(health.written_behind != 0));
+        put(dict, "written_behind", PyBool_FromLong(health.written_behind != 0)) &&
+        put(dict, "unlocked", PyBool_FromLong(health.unlocked != 0));
     return finish(dict, done);
 }
 

@@ -108,15 +108,17 @@ static int open_config(profile_object *self, PyObject *args, PyObject *kwargs,
 {
     static const char *const names[] = {"activities", "flags",        "policy",  "path",
                                         "schedule",   "buffer_bytes", "ring_ns", "spill_directory",
-                                        "trace_id",   "tracers",      "muted",   NULL};
+                                        "trace_id",   "tracers",      "muted",   "path_shared",
+                                        NULL};
     PyObject *when = Py_None, *path = Py_None, *spill = Py_None;
     unsigned int activities = 0, flags = 0, policy = 0;
     unsigned long long buffer_bytes = 0, ring_ns = 0;
-    int trace_id = 0;
+    int trace_id = 0, path_shared = 0;
     self->tracers = self->muted = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "II|IOOKKOpII:_open", (char **)(uintptr_t)names,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "II|IOOKKOpIIp:_open", (char **)(uintptr_t)names,
                                      &activities, &flags, &policy, &path, &when, &buffer_bytes,
-                                     &ring_ns, &spill, &trace_id, &self->tracers, &self->muted) ||
+                                     &ring_ns, &spill, &trace_id, &self->tracers, &self->muted,
+                                     &path_shared) ||
         (path != Py_None && !PyUnicode_FSConverter(path, (void *)&texts->path)) ||
         (spill != Py_None && !PyUnicode_FSConverter(spill, (void *)&texts->spill_directory)) ||
         (PyTuple_Check(when) && profile_schedule_from(when, schedule) != 0)) {
@@ -134,6 +136,7 @@ static int open_config(profile_object *self, PyObject *args, PyObject *kwargs,
         .ring_ns = ring_ns,
         .schedule = PyTuple_Check(when) ? schedule : NULL,
         .user = self,
+        .path_shared = path_shared != 0,
     };
     profile_callbacks_set(config, when != Py_None && !PyTuple_Check(when), trace_id != 0);
     return 0;

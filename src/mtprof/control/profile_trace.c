@@ -63,6 +63,7 @@ int mtprof__session_open(mtprof_profile *profile)
         .ring_ns = given->ring_ns,
         .wants = mtprof__wants(activities, given->flags),
         .paused = 1,
+        .path_shared = given->path_shared,
         .on_warning = given->on_warning,
         .user = given->user,
         .spill_directory = profile->spill_directory,

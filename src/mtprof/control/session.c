@@ -27,6 +27,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,6 +81,10 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
         return mtb_fail(MTPROF_EINVAL,
                         "session_start: ring_ns is %llu, but policy is %u and not the ring's (%d)",
                         (unsigned long long)copy->ring_ns, copy->policy, MTPROF_POLICY_RING);
+    }
+    if (copy->path_shared > 1) {
+        return mtb_fail(MTPROF_EINVAL, "session_start: path_shared is %u, it must be 0 or 1",
+                        copy->path_shared);
     }
     if (copy->wants >> 15 != 0) {
         return mtb_fail(MTPROF_EINVAL, "session_start: wants is 0x%llx, bits above 14 are unknown",
@@ -231,7 +236,9 @@ static mtprof_session *make_session(const mtprof_config *config)
     s->wants = config->wants;
     const char *path = config->path;
     const char *spill = config->spill_directory;
-    s->config.path = path != NULL ? mtb_copy_text(path, strlen(path)) : NULL;
+    s->config.path = path == NULL               ? NULL
+                     : config->path_shared != 0 ? mtprof__path_with_pid(path)
+                                                : mtb_copy_text(path, strlen(path));
     s->config.spill_directory = spill != NULL ? mtb_copy_text(spill, strlen(spill)) : NULL;
     if ((path != NULL && s->config.path == NULL) ||
         (spill != NULL && s->config.spill_directory == NULL)) {
@@ -253,11 +260,41 @@ void mtprof__session_retire_recording(mtprof__recording *recording)
     mtb_lock_release(&mtprof__names_lock);
 }
 
+static void warn(const mtprof_session *s, mtprof_status status, const char *text, const char *path)
+{
+    char message[MTB_MESSAGE_BYTES];
+    if (s->config.on_warning != NULL) {
+        (void)snprintf(message, sizeof message, text, s->config.path, path);
+        s->config.on_warning(s->config.user, status, message);
+    }
+}
+
+/* The store; under a name of the process's own where the path is shared and another has it. */
+static mtprof_status open_store(mtprof_session *s, mtprof__store **out)
+{
+    mtprof_status status = mtprof__store_new(&s->config, out);
+    if (status == MTPROF_EBUSY && s->config.path_shared != 0) {
+        char *own = mtprof__path_of_process(s->config.path);
+        if (own == NULL) {
+            return mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the path");
+        }
+        warn(s, MTPROF_EBUSY, "%s is being recorded by another process: recording to %s", own);
+        mtb_free((char *)(uintptr_t)s->config.path);
+        s->config.path = own;
+        status = mtprof__store_new(&s->config, out);
+    }
+    if (status == MTPROF_OK && (*out)->unlocked) {
+        warn(s, MTPROF_OK, "the file system of %s has no locks: no other process may record to it",
+             "");
+    }
+    return status;
+}
+
 mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recording **out)
 {
     *out = NULL;
     mtprof__store *store = NULL;
-    MT_TRY(mtprof__store_new(&s->config, &store));
+    MT_TRY(open_store(s, &store));
     store->header->begin_cost_ticks = s->pair_cost;
     store->header->header_crc =
         mtb_crc32c(0, store->header, offsetof(mtprof__file_header, header_crc));

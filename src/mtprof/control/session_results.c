@@ -140,6 +140,7 @@ static void fill_health(const mtprof_session *session, mtprof__recording *record
     h->pair_cost_ps =
         (uint64_t)(((unsigned __int128)session->pair_cost * mtprof_tick_period() * 1000) >> 64);
     h->written_behind = store->behind;
+    h->unlocked = store->unlocked;
 }
 
 mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *health)

@@ -94,7 +94,7 @@ static const char *target_of(const mtprof__export_job *job)
 /* The status for what a writer kept. */
 static int fail_writing(const mtprof__export_job *job, int error)
 {
-    int status = error == ENOSPC || error == EDQUOT ? MTPROF_ENOSPC
+    int status = error == ENOSPC || error == EDQUOT || error == EFBIG ? MTPROF_ENOSPC
                  : error == ENOMEM                  ? MTPROF_ENOMEM
                                                     : MTPROF_EIO;
     return mtb_fail_errno(status, error, "export: cannot write %s", target_of(job));
@@ -207,7 +207,7 @@ static int close_part(mtprof__export_job *job)
 bool mtprof__export_part_full(const mtprof__export_job *job)
 {
     return job->parts != NULL && job->options.split_bytes > 0 &&
-           job->parts->files[job->parts->n - 1].beside != NULL &&
+           job->parts->files[job->parts->n - 1].aside &&
            mtb_writer_total(job->writer) >= job->options.split_bytes;
 }
 

@@ -4,13 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/new_file.h"
 
 #include <mtprof/status.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #include <unistd.h>
 
 enum {
-    NAME_TRIES = 100,
     WRITE_MOST = 1 << 30,
     RESERVE_FROM = 4 << 20, /* bytes; smaller files are written as they come */
     RESERVE_MOST = 256 << 20
@@ -26,49 +24,9 @@ enum {
 
 static int status_of(int error)
 {
-    return error == ENOSPC || error == EDQUOT ? MTPROF_ENOSPC
-           : error == ENOMEM                  ? MTPROF_ENOMEM
-                                              : MTPROF_EIO;
-}
-
-/* Follows links, so that the file they name is replaced and not they. *dangles: it is a link to
- * nowhere. NULL: no memory. */
-static char *resolve(const char *path, bool *dangles)
-{
-    char resolved[PATH_MAX];
-    struct stat there;
-    if (realpath(path, resolved) != NULL) {
-        return mtb_copy_text(resolved, strlen(resolved));
-    }
-    *dangles = errno == ENOENT && lstat(path, &there) == 0;
-    return mtb_copy_text(path, strlen(path));
-}
-
-/* A new file in the folder of file->path, under a name nobody has. An errno value. */
-static int make_beside(mtprof__out_file *file)
-{
-    static _Atomic(unsigned) count;
-    const char *slash = strrchr(file->path, '/');
-    size_t folder = slash == NULL ? 0 : (size_t)(slash + 1 - file->path);
-    size_t size = folder + 64;
-    file->beside = mtb_calloc(size, 1);
-    if (file->beside == NULL) {
-        return ENOMEM;
-    }
-    memcpy(file->beside, file->path, folder);
-    int error = EEXIST;
-    for (int i = 0; i < NAME_TRIES && error == EEXIST; i++) {
-        unsigned number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
-        (void)snprintf(file->beside + folder, size - folder, ".mtprof-%ld-%u.part", (long)getpid(),
-                       number);
-        file->fd = open(file->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        error = file->fd < 0 ? errno : 0;
-    }
-    if (error != 0) {
-        mtb_free(file->beside);
-        file->beside = NULL;
-    }
-    return error;
+    return error == ENOSPC || error == EDQUOT || error == EFBIG ? MTPROF_ENOSPC
+           : error == ENOMEM                                    ? MTPROF_ENOMEM
+                                                                : MTPROF_EIO;
 }
 
 /* /dev/stdout and its like name a descriptor, not a file, also where a file stands behind it. */
@@ -90,22 +48,21 @@ static int open_somewhere(mtprof__out_file *file, bool direct)
         file->fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         return file->fd < 0 ? errno : 0;
     }
-    int error = make_beside(file);
-    if (error == 0 && exists) {
-        (void)fchmod(file->fd, there.st_mode & 07777); /* where it is refused the umask's stays */
-    }
-    return error;
+    file->fd = mtb_file_beside(file->path, false, &file->beside);
+    file->aside = file->fd >= 0;
+    return file->fd < 0 ? errno : 0;
 }
 
 int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
 {
     *file = (mtprof__out_file){.fd = -1};
     file->name = mtb_copy_text(path, strlen(path));
-    bool dangles = false;
-    file->path = resolve(path, &dangles);
-    /* Opening a link to nowhere makes what it names. */
-    int error =
-        file->name == NULL || file->path == NULL ? ENOMEM : open_somewhere(file, direct || dangles);
+    bool is_plain = !names_descriptor(path); /* /dev/stdout is a link, to no file perhaps */
+    file->path = is_plain ? mtb_follow_links(path) : mtb_copy_text(path, strlen(path));
+    int error = file->path == NULL ? (is_plain ? errno : ENOMEM) : 0;
+    if (error == 0) {
+        error = file->name == NULL ? ENOMEM : open_somewhere(file, direct);
+    }
     if (error != 0) {
         mtprof__out_file_abandon(file);
         return mtb_fail_errno(status_of(error), error, "export: cannot write %s", path);
@@ -118,12 +75,12 @@ int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
 static void reserve(mtprof__out_file *out, size_t length)
 {
     uint64_t end = out->bytes + length;
-    if (end <= out->reserved || out->bytes < RESERVE_FROM || out->beside == NULL ||
-        out->as_it_comes) {
+    if (end <= out->reserved || out->bytes < RESERVE_FROM || !out->aside || out->as_it_comes) {
         return;
     }
     uint64_t ahead = end < RESERVE_MOST ? end : RESERVE_MOST;
-    if (fallocate(out->fd, FALLOC_FL_KEEP_SIZE, (off_t)out->bytes, (off_t)(length + ahead)) == 0) {
+    if (!mtb_past_file_limit(end + ahead) &&
+        fallocate(out->fd, FALLOC_FL_KEEP_SIZE, (off_t)out->bytes, (off_t)(length + ahead)) == 0) {
         out->reserved = end + ahead;
     } else {
         out->as_it_comes = true;
@@ -134,6 +91,10 @@ int mtprof__out_file_write(void *file, const void *bytes, size_t length)
 {
     mtprof__out_file *out = file;
     const char *from = bytes;
+    /* A pipe has no size, and of what else is written as it is the size is not ours to know. */
+    if (out->aside && mtb_past_file_limit(out->bytes + length)) {
+        return EFBIG;
+    }
     reserve(out, length);
     while (length > 0) {
         ssize_t n = write(out->fd, from, length < WRITE_MOST ? length : WRITE_MOST);
@@ -153,10 +114,17 @@ int mtprof__out_file_write(void *file, const void *bytes, size_t length)
 int mtprof__out_file_close(mtprof__out_file *file)
 {
     int fd = file->fd;
-    file->fd = -1;
+    int error = 0;
     if (fd >= 0 && file->reserved > file->bytes) {
         (void)ftruncate(fd, (off_t)file->bytes); /* gives back what was not needed */
     }
+    if (fd >= 0 && file->aside) {
+        error = mtb_file_name(fd, file->path, &file->beside);
+    }
+    if (error != 0) {
+        return mtb_fail_errno(status_of(error), error, "export: cannot write %s", file->name);
+    }
+    file->fd = -1;
     if (fd >= 0 && close(fd) != 0 && errno != EINTR) {
         return mtb_fail_errno(status_of(errno), errno, "export: cannot write %s", file->name);
     }
@@ -167,12 +135,10 @@ int mtprof__out_file_commit(mtprof__out_file *file)
 {
     int status = MTPROF_OK;
     if (file->beside != NULL) {
-        if (rename(file->beside, file->path) != 0) {
+        int error = mtb_file_into_place(&file->beside, file->path);
+        if (error != 0) {
             status =
-                mtb_fail_errno(status_of(errno), errno, "export: cannot replace %s", file->name);
-        } else {
-            mtb_free(file->beside);
-            file->beside = NULL;
+                mtb_fail_errno(status_of(error), error, "export: cannot replace %s", file->name);
         }
     }
     mtprof__out_file_abandon(file);
@@ -184,10 +150,7 @@ void mtprof__out_file_abandon(mtprof__out_file *file)
     if (file->fd >= 0) {
         (void)close(file->fd);
     }
-    if (file->beside != NULL) {
-        (void)unlink(file->beside);
-    }
-    mtb_free(file->beside);
+    mtb_file_remove(&file->beside);
     mtb_free(file->path);
     mtb_free(file->name);
     *file = (mtprof__out_file){.fd = -1};

@@ -6,8 +6,7 @@
  *        └────────┴─────────┴──► abandon          abandon: what stood at the path still does
  *
  * What stands at the path and is no regular file (a pipe, a terminal, /dev/stdout) is written as it
- * is: there commit and abandon do nothing. A symbolic link stays one; the file it names is
- * replaced.
+ * is: there commit and abandon do nothing. Links and permissions: base/new_file.h.
  */
 #ifndef MTPROF_EXPORT_OUT_FILE_H
 #define MTPROF_EXPORT_OUT_FILE_H
@@ -20,7 +19,8 @@ typedef struct mtprof__out_file {
     int fd;            /* -1: closed */
     char *name;        /* as the caller gave it, for messages */
     char *path;        /* where it will stand */
-    char *beside;      /* where it is written; NULL: at the path itself */
+    bool aside;        /* not written at the path itself */
+    char *beside;      /* its name until then; NULL: it has none yet */
     uint64_t bytes;    /* written so far */
     uint64_t reserved; /* room on the disk taken ahead of what is written, from the beginning */
     bool as_it_comes;  /* no room can be taken ahead */

@@ -231,7 +231,9 @@ static void health_of_trace(const mtprof_model *model, mtprof_health *health)
     health->clock_back = counters[MTPROF_HEALTH_CLOCK_BACK];
     health->stacks_missed = counters[MTPROF_HEALTH_STACKS_MISSED];
     health->bytes = info->file_bytes;
-    health->written_behind = (uint32_t)counters[MTPROF_HEALTH_WRITTEN_BEHIND];
+    uint64_t trouble = counters[MTPROF_HEALTH_WRITTEN_BEHIND];
+    health->written_behind = (trouble & MTPROF_FILE_BEHIND) != 0;
+    health->unlocked = (trouble & MTPROF_FILE_UNLOCKED) != 0;
     /* 1/256 ticks, times nanoseconds per tick with 56 fraction bits, in picoseconds */
     unsigned __int128 cost = (unsigned __int128)info->begin_cost_ticks * info->tick_period * 1000;
     health->pair_cost_ps = (uint64_t)(cost >> (MTPROF_PERIOD_SHIFT + 8));

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/keyset.h"
+#include "base/new_file.h"
 #include "mtprof/format/layout.h"
 #include "mtprof/read/reader_impl.h"
 
@@ -38,7 +39,6 @@ enum {
     POLICY_RING = 1,
     LOCK_TRIES = 40,
     LOCK_REST_NS = 5 * 1000 * 1000,
-    NAME_TRIES = 100,
     LOST_WORDS = 2
 };
 
@@ -47,7 +47,8 @@ typedef struct recover_job {
     mtprof_reader *reader;
     mtprof_recover_summary summary;
     int fd;        /* of the new file, -1: none */
-    char *beside;  /* its path, until it is renamed */
+    char *target;  /* where it belongs */
+    char *beside;  /* its name, until it is renamed; NULL: it has none */
     uint64_t size; /* written so far */
     uint64_t n_chunks;
     uint64_t others, launches, activities; /* as the health counters have them */
@@ -77,13 +78,18 @@ typedef struct recover_job {
 
 static int fail_write(const recover_job *job, int cause)
 {
-    int status = cause == ENOSPC || cause == EDQUOT ? MTPROF_ENOSPC : MTPROF_EIO;
-    return mtb_fail_errno(status, cause, "recover: write %s", job->beside);
+    int status = cause == ENOSPC || cause == EDQUOT || cause == EFBIG ? MTPROF_ENOSPC
+                 : cause == ENOMEM                                    ? MTPROF_ENOMEM
+                                                                      : MTPROF_EIO;
+    return mtb_fail_errno(status, cause, "recover: cannot write %s", job->out);
 }
 
 static int write_at(const recover_job *job, uint64_t offset, const void *bytes, size_t length)
 {
     const char *from = bytes;
+    if (mtb_past_file_limit(offset + length)) {
+        return fail_write(job, EFBIG);
+    }
     while (length > 0) {
         ssize_t n = pwrite(job->fd, from, length, (off_t)offset);
         if (n < 0 && errno == EINTR) {
@@ -99,47 +105,31 @@ static int write_at(const recover_job *job, uint64_t offset, const void *bytes, 
     return MTPROF_OK;
 }
 
-/* Makes a file beside the one that is to be written, with the mode of what is there now. */
+/* Makes a file beside the one that is to be written. */
 static int make_beside(recover_job *job)
 {
-    size_t room = strlen(job->out) + 48;
-    job->beside = mtb_calloc(1, room);
-    if (job->beside == NULL) {
-        return mtb_fail(MTPROF_ENOMEM, "recover: %s: no memory for a path", job->out);
-    }
-    for (int i = 0; i < NAME_TRIES && job->fd < 0; i++) {
-        snprintf(job->beside, room, "%s.%ld-%d.recover", job->out, (long)getpid(), i);
-        job->fd = open(job->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (job->fd < 0 && errno != EEXIST) {
-            break;
-        }
-    }
+    job->target = mtb_follow_links(job->out);
+    job->fd = job->target != NULL ? mtb_file_beside(job->target, false, &job->beside) : -1;
     if (job->fd < 0) {
-        int status = errno == ENOSPC || errno == EDQUOT ? MTPROF_ENOSPC : MTPROF_EIO;
-        mtb_fail_errno(status, errno, "recover: make %s", job->beside);
-        mtb_free(job->beside);
-        job->beside = NULL;
-        return status;
-    }
-    struct stat info;
-    if (stat(job->out, &info) == 0 && S_ISREG(info.st_mode)) {
-        (void)fchmod(job->fd, info.st_mode & 07777); /* a mode that is refused is no loss */
+        return fail_write(job, errno);
     }
     return MTPROF_OK;
 }
 
 static int put_in_place(recover_job *job)
 {
-    int fd = job->fd;
-    job->fd = -1;
-    if (close(fd) != 0) {
-        return fail_write(job, errno);
+    int error = mtb_file_name(job->fd, job->target, &job->beside);
+    if (error == 0) {
+        error = close(job->fd) == 0 ? 0 : errno;
+        job->fd = -1;
     }
-    if (rename(job->beside, job->out) != 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "recover: rename %s to %s", job->beside, job->out);
+    if (error != 0) {
+        return fail_write(job, error);
     }
-    mtb_free(job->beside);
-    job->beside = NULL;
+    error = mtb_file_into_place(&job->beside, job->target);
+    if (error != 0) {
+        return mtb_fail_errno(MTPROF_EIO, error, "recover: cannot replace %s", job->out);
+    }
     return MTPROF_OK;
 }
 
@@ -148,10 +138,8 @@ static void drop_beside(recover_job *job)
     if (job->fd >= 0) {
         close(job->fd);
     }
-    if (job->beside != NULL) {
-        unlink(job->beside);
-        mtb_free(job->beside);
-    }
+    mtb_file_remove(&job->beside);
+    mtb_free(job->target);
 }
 
 /* ---- chunks -------------------------------------------------------------------------------------
@@ -504,7 +492,6 @@ static void give_summary(const recover_job *job, mtprof_recover_summary *out)
 
 mtprof_status mtprof_recover(const char *in, const char *out, mtprof_recover_summary *summary)
 {
-    char target[PATH_MAX];
     if (in == NULL) {
         return mtb_fail(MTPROF_EINVAL, "recover: the path is NULL");
     }
@@ -512,11 +499,7 @@ mtprof_status mtprof_recover(const char *in, const char *out, mtprof_recover_sum
         return mtb_fail(MTPROF_EINVAL, "recover: struct_size of the summary is 0");
     }
     MT_TRY(check_idle(in));
-    /* In place means where the bytes are: a link stays a link. */
-    if (out == NULL && realpath(in, target) == NULL) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "recover: %s", in);
-    }
-    recover_job job = {.in = in, .out = out != NULL ? out : target, .fd = -1};
+    recover_job job = {.in = in, .out = out != NULL ? out : in, .fd = -1};
     MT_TRY(mtprof_reader_open(in, &job.reader));
     const mtb_failure before = *mtb_last_failure();
     int status = recover_all(&job);

@@ -145,7 +145,7 @@ static mtprof_status refused_first(const mtprof__store *store, uint32_t cause)
 static mtprof_status open_first(mtprof__store *store)
 {
     if (store->path != NULL) {
-        MT_TRY(mtprof__file_create(store->path, MTPROF_HEADER_BYTES, &store->fd, &store->made));
+        MT_TRY(mtprof__file_create(store, MTPROF_HEADER_BYTES));
     }
     uint32_t cause = MTPROF_LOST_MEMORY;
     if (!mtprof__store_grow(store, &cause)) {
@@ -155,8 +155,9 @@ static mtprof_status open_first(mtprof__store *store)
     store->segments[0]->used = MTPROF_HEADER_BYTES;
     store->frontier = MTPROF_HEADER_BYTES;
     write_header(store);
+    store->header->health[MTPROF_HEALTH_WRITTEN_BEHIND] =
+        (store->behind ? MTPROF_FILE_BEHIND : 0) | (store->unlocked ? MTPROF_FILE_UNLOCKED : 0);
     if (store->behind) {
-        store->header->health[MTPROF_HEALTH_WRITTEN_BEHIND] = 1;
         int error = mtprof__system.write(store->fd, store->header, MTPROF_HEADER_BYTES, 0);
         if (error != 0) {
             return mtb_fail_errno(MTPROF_EIO, error, "session_start: %s", store->path);
@@ -170,10 +171,7 @@ mtprof_status mtprof__store_place(mtprof__store *store)
     if (store->made == NULL) {
         return MTPROF_OK;
     }
-    MT_TRY(mtprof__file_place(store->path, store->made));
-    mtb_free(store->made);
-    store->made = NULL;
-    return MTPROF_OK;
+    return mtprof__file_place(store);
 }
 
 mtprof_status mtprof__store_new(const mtprof_config *config, mtprof__store **out)
@@ -233,7 +231,7 @@ void mtprof__store_release(mtprof__store *store)
         mtb_pages_give(segment, sizeof *segment);
     }
     if (store->made != NULL && store->pid == getpid()) {
-        mtprof__file_discard(store->path, store->fd, store->made);
+        mtprof__file_discard(store);
     } else if (store->fd >= 0) {
         close(store->fd);
     }
@@ -246,6 +244,8 @@ void mtprof__store_release(mtprof__store *store)
     mtb_lock_fini(&store->grow);
     mtb_lock_fini(&store->lock);
     mtb_free(store->path);
+    mtb_free(store->target);
+    mtb_free(store->made);
     mtb_free(store->spill_directory);
     mtb_free(store);
 }

@@ -85,8 +85,10 @@ typedef struct mtprof__store {
     uint64_t budget, ring_ticks;
     uint64_t chunk_max; /* size of a chunk that is not a slot's first */
     uint8_t uuid[16];
-    char *path; /* NULL: memory */
-    char *made; /* the file's name until it is put at the path */
+    char *path;    /* NULL: memory */
+    char *target;  /* the file that the path means: links have been followed */
+    char *made;    /* the file's name until it is put there */
+    bool unlocked; /* the file system has no locks */
     char *spill_directory;
     int fd, spill_fd;
     uint64_t spill_bytes;
@@ -158,16 +160,18 @@ bool mtprof__store_is_low(const mtprof__store *store);
 
 /* ---- the file (store_file.c) ---- */
 
-/* A new file beside the path, for what is renamed into place later. -1 and errno on failure. */
-int mtprof__file_beside(const char *path, char **name);
-/* Creates the file at the path, locked, with its first bytes allocated; see session.h. */
-mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *fd, char **made);
+/* Creates the store's file, locked, with its first bytes allocated; see session.h. */
+mtprof_status mtprof__file_create(mtprof__store *store, uint64_t first_bytes);
 /* Puts what mtprof__file_create made in its place. */
-mtprof_status mtprof__file_place(const char *path, const char *made);
+mtprof_status mtprof__file_place(mtprof__store *store);
 /* In the child of a fork: a start that was under way in the parent is none of ours. */
 void mtprof__file_after_fork(void);
+/* Paths that several processes are given, for mtb_free(); NULL: no memory. With "%p" replaced by the
+ * process's id, and NAME.PID.mtt for NAME.mtt. */
+char *mtprof__path_with_pid(const char *path);
+char *mtprof__path_of_process(const char *path);
 /* Undoes mtprof__file_create. */
-void mtprof__file_discard(const char *path, int fd, char *made);
+void mtprof__file_discard(mtprof__store *store);
 
 /* ---- finishing and reading (store_finish.c) ---- */
 

@@ -7,14 +7,19 @@
  * stands at the path is locked while it is replaced:
  *
  *      open or create PATH ─► lock it (busy: somebody records there) ─► still the same file at
- * PATH? ─► make PATH.PID-N.part, locked, first block allocated ─► (caller maps it) ─► rename over
+ * PATH? ─► make a file beside it, locked, first block allocated ─► (caller maps it) ─► rename over
  * PATH
  *
  * Whoever opened the old file meanwhile gets its lock only to find that another file stands at the
  * path, and tries again: then he meets our lock on the new one.
+ *
+ * PATH is where links lead (base/new_file.h). A file system that has no locks (NFS without lockd,
+ * Lustre without -o flock) is recorded into without one: that is told, and two processes that share
+ * a path there are the user's to avoid: the file of the one that starts last stands at the path.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/new_file.h"
 #include "mtprof/record/store.h"
 #include "mtprof/record/sys.h"
 
@@ -29,6 +34,7 @@
 
 enum {
     PLACE_TRIES = 16,
+    PID_BYTES = 24, /* of a process's id as text */
     LOCK_TRIES = 40,
     LOCK_REST_NS = 5 * 1000 * 1000
 };
@@ -37,6 +43,12 @@ enum {
 static int old_fd = -1;
 static bool old_was_made;
 static int new_fd = -1; /* what is being made, until it is in its place */
+static bool unlocked;   /* the file system has no locks */
+
+static bool has_no_locks(int error)
+{
+    return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
+}
 
 /*
  * Takes the lock if it is free, or becomes free at once: of a process that was killed the kernel
@@ -45,11 +57,12 @@ static int new_fd = -1; /* what is being made, until it is in its place */
 static bool lock_soon(int fd)
 {
     for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        if (mtprof__system.lock(fd, LOCK_EX | LOCK_NB) == 0) {
             return true;
         }
         if (errno != EWOULDBLOCK) {
-            return false;
+            unlocked = has_no_locks(errno);
+            return unlocked;
         }
         struct timespec rest = {0, LOCK_REST_NS};
         nanosleep(&rest, NULL);
@@ -58,11 +71,12 @@ static bool lock_soon(int fd)
     return false;
 }
 
-static mtprof_status lock_path(const char *path)
+static mtprof_status lock_path(const char *shown, const char *path)
 {
+    unlocked = false;
     for (int i = 0; i < PLACE_TRIES; i++) {
         bool made = true;
-        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno == EEXIST) {
             made = false;
             fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -71,21 +85,24 @@ static mtprof_status lock_path(const char *path)
             if (errno == ENOENT && i + 1 < PLACE_TRIES && !made) {
                 continue; /* it was removed between the two opens */
             }
-            return mtb_fail_errno(MTPROF_EIO, errno, "session_start: cannot create %s", path);
+            return mtb_fail_errno(MTPROF_EIO, errno, "session_start: cannot create %s", shown);
         }
         struct stat mine, there;
         if (fstat(fd, &mine) != 0 || !S_ISREG(mine.st_mode)) {
             close(fd);
-            return mtb_fail(MTPROF_EIO, "session_start: %s is not a regular file", path);
+            return mtb_fail(MTPROF_EIO, "session_start: %s is not a regular file", shown);
         }
         if (!lock_soon(fd)) {
             int error = errno;
+            if (made && error != EWOULDBLOCK) {
+                unlink(path); /* our own empty placeholder */
+            }
             close(fd);
             if (error == EWOULDBLOCK) {
                 return mtb_fail(MTPROF_EBUSY,
-                                "session_start: %s is being recorded by another process", path);
+                                "session_start: %s is being recorded by another process", shown);
             }
-            return mtb_fail_errno(MTPROF_EIO, error, "session_start: cannot lock %s", path);
+            return mtb_fail_errno(MTPROF_EIO, error, "session_start: cannot lock %s", shown);
         }
         if (stat(path, &there) == 0 && there.st_ino == mine.st_ino && there.st_dev == mine.st_dev) {
             old_fd = fd;
@@ -94,7 +111,7 @@ static mtprof_status lock_path(const char *path)
         }
         close(fd); /* replaced while we waited */
     }
-    return mtb_fail(MTPROF_EBUSY, "session_start: %s keeps being replaced by others", path);
+    return mtb_fail(MTPROF_EBUSY, "session_start: %s keeps being replaced by others", shown);
 }
 
 static void unlock_path(const char *path, bool failed)
@@ -105,94 +122,64 @@ static void unlock_path(const char *path, bool failed)
     if (failed && old_was_made) {
         unlink(path); /* our own empty placeholder */
     }
-    flock(old_fd, LOCK_UN); /* closing is not enough: a forked child may have a copy */
+    mtprof__system.lock(old_fd,
+                        LOCK_UN); /* closing is not enough: a forked child may have a copy */
     close(old_fd);
     old_fd = -1;
 }
 
-int mtprof__file_beside(const char *path, char **name)
+mtprof_status mtprof__file_create(mtprof__store *store, uint64_t first_bytes)
 {
-    static uint32_t count;
-    struct stat there;
-    *name = NULL;
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
-        errno = EINVAL; /* a device, a FIFO: putting a trace in its place would be its end */
-        return -1;
+    const char *path = store->path;
+    store->target = mtb_follow_links(path);
+    if (store->target == NULL) {
+        return mtb_fail_errno(errno == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO, errno,
+                              "session_start: cannot follow %s", path);
     }
-    size_t length = strlen(path) + 40;
-    *name = mtb_calloc(length, 1);
-    if (*name == NULL) {
-        errno = ENOMEM;
-        return -1;
-    }
-    for (int i = 0; i < PLACE_TRIES; i++) {
-        uint32_t n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
-        snprintf(*name, length, "%s.%ld-%u.part", path, (long)getpid(), n);
-        int fd = open(*name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-        if (fd >= 0) {
-            return fd;
-        }
-        if (errno != EEXIST) {
-            break;
-        }
-    }
-    int error = errno;
-    mtb_free(*name);
-    *name = NULL;
-    errno = error;
-    return -1;
-}
-
-mtprof_status mtprof__file_create(const char *path, uint64_t first_bytes, int *fd, char **made)
-{
-    *fd = -1;
-    *made = NULL;
-    MT_TRY(lock_path(path));
-    char *name;
-    int file = mtprof__file_beside(path, &name);
-    if (file < 0) {
+    MT_TRY(lock_path(path, store->target));
+    store->fd = mtb_file_beside(store->target, true, &store->made);
+    if (store->fd < 0) {
         int error = errno;
-        unlock_path(path, true);
+        unlock_path(store->target, true);
         return mtb_fail_errno(error == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO, error,
                               "session_start: cannot create a file beside %s", path);
     }
-    new_fd = file;
-    flock(file, LOCK_EX | LOCK_NB);
-    int error = mtprof__system.allocate(file, 0, (off_t)first_bytes);
+    new_fd = store->fd;
+    store->unlocked = unlocked;
+    (void)mtprof__system.lock(store->fd, LOCK_EX | LOCK_NB);
+    int error = mtprof__system.allocate(store->fd, 0, (off_t)first_bytes);
     if (error == EOPNOTSUPP || error == EINVAL || error == ENOSYS) {
         error = 0; /* found out again, and dealt with, where segments are made */
     }
     if (error != 0) {
-        mtprof__file_discard(path, file, name);
+        mtprof__file_discard(store);
         return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
                               "session_start: no room for the first block of %s", path);
     }
-    *fd = file;
-    *made = name;
     return MTPROF_OK;
 }
 
-mtprof_status mtprof__file_place(const char *path, const char *made)
+mtprof_status mtprof__file_place(mtprof__store *store)
 {
-    if (rename(made, path) != 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "session_start: cannot put %s in place", path);
+    int error = mtb_file_into_place(&store->made, store->target);
+    if (error != 0) {
+        return mtb_fail_errno(MTPROF_EIO, error, "session_start: cannot put %s in place",
+                              store->path);
     }
-    unlock_path(path, false);
+    unlock_path(store->target, false);
     new_fd = -1;
     return MTPROF_OK;
 }
 
-void mtprof__file_discard(const char *path, int fd, char *made)
+void mtprof__file_discard(mtprof__store *store)
 {
-    if (made != NULL) {
-        unlink(made);
+    mtb_file_remove(&store->made);
+    if (store->fd >= 0) {
+        (void)mtprof__system.lock(store->fd, LOCK_UN);
+        close(store->fd);
+        store->fd = -1;
     }
-    if (fd >= 0) {
-        flock(fd, LOCK_UN);
-        close(fd);
-    }
-    mtb_free(made);
-    unlock_path(path, true);
+    unlock_path(store->target, true);
     new_fd = -1;
 }
 
@@ -206,4 +193,39 @@ void mtprof__file_after_fork(void)
         close(new_fd);
     }
     old_fd = new_fd = -1;
+}
+
+char *mtprof__path_with_pid(const char *path)
+{
+    size_t marks = 0;
+    for (const char *at = strstr(path, "%p"); at != NULL; at = strstr(at + 2, "%p")) {
+        marks++;
+    }
+    size_t room = strlen(path) + marks * PID_BYTES + 1;
+    char *made = mtb_calloc(room, 1);
+    size_t used = 0;
+    for (const char *at = path; made != NULL && *at != '\0';) {
+        const char *mark = strstr(at, "%p");
+        int length = mark != NULL ? (int)(mark - at) : (int)strlen(at);
+        used += (size_t)snprintf(made + used, room - used, "%.*s", length, at);
+        if (mark != NULL) {
+            used += (size_t)snprintf(made + used, room - used, "%ld", (long)getpid());
+        }
+        at += length + (mark != NULL ? 2 : 0);
+    }
+    return made;
+}
+
+char *mtprof__path_of_process(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    size_t stem = dot != NULL && dot != name ? (size_t)(dot - path) : strlen(path);
+    size_t room = strlen(path) + PID_BYTES + 2;
+    char *made = mtb_calloc(room, 1);
+    if (made != NULL) {
+        (void)snprintf(made, room, "%.*s.%ld%s", (int)stem, path, (long)getpid(), path + stem);
+    }
+    return made;
 }

@@ -5,11 +5,11 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/new_file.h"
 #include "mtprof/record/store.h"
 #include "mtprof/record/sys.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -133,7 +133,8 @@ static void mark_closed(mtprof__file_header *header, uint64_t end_ticks, uint64_
 void mtprof__store_unlock(mtprof__store *store)
 {
     if (store->fd >= 0) {
-        flock(store->fd, LOCK_UN); /* closing is not enough: a forked child may have a copy */
+        mtprof__system.lock(store->fd,
+                            LOCK_UN); /* closing is not enough: a forked child may have a copy */
     }
 }
 
@@ -184,7 +185,7 @@ static mtprof_status save_chunk(mtprof__store *store, mtprof__chunk_header *chun
     save->chunks++;
     mtb_free(copy);
     if (error != 0) {
-        return mtb_fail_errno(error == ENOSPC ? MTPROF_ENOSPC : MTPROF_EIO, error,
+        return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
                               "session_save: writing %s", save->path);
     }
     return MTPROF_OK;
@@ -204,7 +205,7 @@ static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t
     int error = mtprof__system.write(save->fd, header, MTPROF_HEADER_BYTES, 0);
     mtb_free(header);
     if (error != 0) {
-        return mtb_fail_errno(error == ENOSPC ? MTPROF_ENOSPC : MTPROF_EIO, error,
+        return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
                               "session_save: writing %s", save->path);
     }
     return MTPROF_OK;
@@ -212,23 +213,32 @@ static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t
 
 mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks)
 {
-    char *name;
-    struct save save = {.fd = mtprof__file_beside(path, &name), .path = path};
+    char *name = NULL;
+    char *target = mtb_follow_links(path);
+    struct save save = {.fd = target != NULL ? mtb_file_beside(target, false, &name) : -1,
+                        .path = path};
     if (save.fd < 0) {
-        return mtb_fail_errno(errno == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO, errno,
+        int error = errno;
+        mtb_free(target);
+        return mtb_fail_errno(error == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO, error,
                               "session_save: cannot create a file beside %s", path);
     }
     mtprof_status status = save_into(store, &save, end_ticks);
-    if (close(save.fd) != 0 && status == MTPROF_OK) {
-        status = mtb_fail_errno(MTPROF_EIO, errno, "session_save: writing %s", path);
+    int error = status == MTPROF_OK ? mtb_file_name(save.fd, target, &name) : 0;
+    if (close(save.fd) != 0 && status == MTPROF_OK && error == 0) {
+        error = errno;
     }
-    if (status == MTPROF_OK && rename(name, path) != 0) {
-        status = mtb_fail_errno(MTPROF_EIO, errno, "session_save: cannot put %s in place", path);
+    if (status == MTPROF_OK && error == 0) {
+        error = mtb_file_into_place(&name, target);
     }
-    if (status != MTPROF_OK) {
-        unlink(name);
+    if (error != 0) {
+        status = mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC
+                                : error == ENOMEM      ? MTPROF_ENOMEM
+                                                       : MTPROF_EIO,
+                                error, "session_save: cannot put %s in place", path);
     }
-    mtb_free(name);
+    mtb_file_remove(&name);
+    mtb_free(target);
     return status;
 }
 

@@ -5,12 +5,12 @@
 #include "mtprof/record/sys.h"
 
 #include "base/alloc.h"
+#include "base/new_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static void *map(size_t bytes, int fd, off_t offset)
@@ -23,17 +23,9 @@ static void *map(size_t bytes, int fd, off_t offset)
     return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
 }
 
-/* Past RLIMIT_FSIZE the kernel would send SIGXFSZ, which kills: look before asking. */
-static bool past_limit(off_t end)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-           (uint64_t)end > (uint64_t)limit.rlim_cur;
-}
-
 static int allocate(int fd, off_t offset, off_t bytes)
 {
-    if (past_limit(offset + bytes)) {
+    if (mtb_past_file_limit((uint64_t)(offset + bytes))) {
         return EFBIG;
     }
     int error;
@@ -46,7 +38,7 @@ static int allocate(int fd, off_t offset, off_t bytes)
 static int write_all(int fd, const void *bytes, size_t length, off_t offset)
 {
     const char *p = bytes;
-    if (past_limit(offset + (off_t)length)) {
+    if (mtb_past_file_limit((uint64_t)offset + length)) {
         return EFBIG;
     }
     while (length > 0) {
@@ -67,5 +59,5 @@ static int write_all(int fd, const void *bytes, size_t length, off_t offset)
     return 0;
 }
 
-const mtprof__sys mtprof__system_default = {map, allocate, write_all};
-mtprof__sys mtprof__system = {map, allocate, write_all};
+const mtprof__sys mtprof__system_default = {map, allocate, write_all, flock};
+mtprof__sys mtprof__system = {map, allocate, write_all, flock};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The system calls by which a store grows, behind pointers, so that tests can make them refuse:
- * a file system without mmap, a full disk, no memory.
+ * a file system without mmap or locks, a full disk, no memory.
  */
 #ifndef MTPROF_RECORD_SYS_H
 #define MTPROF_RECORD_SYS_H
@@ -17,6 +17,8 @@ typedef struct mtprof__sys {
     int (*allocate)(int fd, off_t offset, off_t bytes);
     /* As pwrite, but complete: 0 or an error number. */
     int (*write)(int fd, const void *bytes, size_t length, off_t offset);
+    /* As flock. */
+    int (*lock)(int fd, int operation);
 } mtprof__sys;
 
 /* What the recorder calls; tests exchange the pointers and put them back. */

@@ -148,7 +148,7 @@ TEST(a_pipe_is_written_as_it_is)
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, read_fifo, path) == 0);
     REQUIRE_OK(mtprof__out_file_open(&file, path, false));
-    CHECK(file.beside == NULL);
+    CHECK(!file.aside);
     CHECK_EQ_I64(mtprof__out_file_write(&file, "through", 7), 0);
     CHECK_OK(mtprof__out_file_close(&file));
     CHECK_OK(mtprof__out_file_commit(&file));

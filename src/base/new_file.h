@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files that appear at their path complete or not at all: made beside it and renamed. What all
+ * writers share: which file a path means, under which permissions a new one is made, and the limit
+ * on its size.
+ *
+ * F1  A symbolic link stays one: the file that it names is written, also if there is none yet.
+ *     Somebody else's link in a folder where anybody may write (/tmp) is not followed, as the
+ *     kernel's protected_symlinks has it for open().
+ * F2  A new file has the permissions of the one that it replaces, if that is the user's own; never
+ *     more than that one and the umask allow otherwise; the umask's where there was none. Not even
+ *     for a moment are they wider.
+ * F3  Nothing is written past RLIMIT_FSIZE, where the kernel would send SIGXFSZ.
+ * F4  What is not complete has no name where the file system allows it; else it is removed by who
+ *     fails, and can be removed in a handler of a signal.
+ */
+#ifndef BASE_NEW_FILE_H
+#define BASE_NEW_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* F1. The path that is to be written, for mtb_free(). NULL: errno says why (ENOMEM, ELOOP, EACCES:
+ * a link that is not to be followed). */
+char *mtb_follow_links(const char *path);
+
+/*
+ * F2. A new empty file in the folder of `target`, which links have been followed to; for reading
+ * and writing. *name is its name, or NULL: it has none, and disappears with the process (where the
+ * file system can do that, and `named` is false). -1: errno says why; EINVAL, EISDIR: what stands
+ * at the target is no file that could be replaced.
+ *
+ *     int fd = mtb_file_beside(target, false, &name);
+ *     ... write, and then one of
+ *     mtb_file_name(fd, target, &name); close(fd); mtb_file_into_place(&name, target);
+ *     close(fd); mtb_file_remove(&name);
+ */
+int mtb_file_beside(const char *target, bool named, char **name);
+
+/* Gives it a name if it has none: 0 or an errno value. */
+int mtb_file_name(int fd, const char *target, char **name);
+
+/* Renames it to its target: 0 or an errno value. On success the name is gone. */
+int mtb_file_into_place(char **name, const char *target);
+
+/* Removes it; the name is gone. *name may be NULL. */
+void mtb_file_remove(char **name);
+
+/* Removes all files of the process that have a name and are not in their place. Only for a handler
+ * of a signal that ends the process: async-signal-safe, and what else happens is left as it is. */
+void mtb_files_remove_all(void);
+
+/* F3. Whether a regular file cannot be made that long. */
+bool mtb_past_file_limit(uint64_t end);
+
+#endif /* BASE_NEW_FILE_H */
