@@ -273,6 +273,7 @@ static void print_json(const job *j, const mtprof_export_report *r)
     cli_json_uint("replaced", r->replaced);
     cli_json_uint("bytes", r->bytes);
     cli_json_uint("bytes_written", r->bytes_written);
+    cli_json_uint("unordered", r->unordered);
     cli_json_end_object();
 }
 
@@ -290,6 +291,10 @@ static void print_summary(const job *j, const mtprof_export_report *r)
     if (r->clamped > 0) {
         printf("  %s event%s shortened so that tracks nest\n", cli_count(r->clamped).text,
                cli_plural(r->clamped));
+    }
+    if (r->unordered > 0) {
+        printf("  %s event%s of equal times may be drawn inside out: too many\n",
+               cli_count(r->unordered).text, cli_plural(r->unordered));
     }
     if (r->replaced > 0) {
         printf("  %s byte%s of names and values replaced: no UTF-8\n", cli_count(r->replaced).text,

@@ -52,6 +52,8 @@ typedef struct mtprof_export_report {
     uint64_t replaced;      /**< bytes that were no UTF-8 and became U+FFFD */
     uint64_t bytes;         /**< before compression */
     uint64_t bytes_written; /**< after it */
+    uint64_t unordered; /**< CHROME: spans with equal times that were too many to be put in order,
+                             outermost first */
 } mtprof_export_report;
 
 /** Set struct_size, leave the rest zero for the defaults. Texts are borrowed for the call. */

@@ -116,6 +116,7 @@ set(MTPROF_SOURCES
     src/mtprof/export/chrome_point.c
     src/mtprof/export/chrome_span.c
     src/mtprof/export/chrome_text.c
+    src/mtprof/export/chrome_ties.c
     src/mtprof/export/export.c
     src/mtprof/export/export_averages.c
     src/mtprof/export/export_chrome.c
@@ -144,6 +145,7 @@ set(MTPROF_SOURCES
     src/mtprof/import/check_file.c
     src/mtprof/import/check_json.c
     src/mtprof/import/check_mtt.c
+    src/mtprof/import/check_parents.c
     src/mtprof/import/check_tracks.c
     src/mtprof/import/import_add.c
     src/mtprof/import/import_cache.c

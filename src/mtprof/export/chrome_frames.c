@@ -11,7 +11,8 @@
  *                                b ───────────────┘┘
  *
  *   P1  A frame begins with the first event that has it and ends with the last one: what was not
- *       seen is not claimed.
+ *       seen is not claimed. But where there is room it is a nanosecond wider on both sides than
+ *       what is inside it, frame by frame: readers add up times as doubles, which round.
  *   P2  A frame that began inside an event ends inside it: spans of a track nest.
  *   P3  Two frames are the same call when function and file are: lines of a caller move on.
  *   P4  A collection ("Python GC") is a span among functions, but no call: it has no number, and
@@ -23,6 +24,7 @@
 #include "mtprof/model/stack_text.h"
 
 typedef struct open_event {
+    int64_t start_ns;
     uint32_t floor;     /* frames that were there when it had begun: not its own to close (P2) */
     uint32_t stack;     /* its node, or that of the event around it */
     uint64_t python_id; /* FUNCTION: its number; 0: another kind */
@@ -32,6 +34,7 @@ typedef struct open_frame {
     mtprof_frame frame; /* its texts live as long as the model */
     int64_t start_ns;
     uint64_t id;
+    uint64_t order; /* of beginning, among events (mtprof__chrome_order()) */
 } open_frame;
 
 struct mtprof__chrome_frames {
@@ -113,15 +116,34 @@ static void write_frame(mtprof__chrome *chrome, const mtprof__chrome_track *trac
     mtb_write_literal(writer, ", \"sampled\": 1}},\n");
 }
 
-/* Closes all frames but the first `keep`, innermost first. */
-static void close_frames(mtprof__chrome *chrome, mtprof__chrome_track *track, size_t keep)
+/* How much later `later` is, where it is. */
+static uint64_t room_between(int64_t earlier, int64_t later)
+{
+    return later > earlier ? (uint64_t)later - (uint64_t)earlier : 0;
+}
+
+/* Closes all frames but the first `keep`, innermost first: each ends a nanosecond behind the one
+ * inside it, as long as `room` lasts. around_ns: when the event around them began. */
+static void close_frames(mtprof__chrome *chrome, mtprof__chrome_track *track, size_t keep,
+                         uint64_t room, int64_t around_ns)
 {
     struct mtprof__chrome_frames *state = track->frames;
     while (state->n_frames > keep) {
         const open_frame *frame = &state->frames[--state->n_frames];
-        uint64_t parent = state->n_frames > 0 ? frame[-1].id : 0;
+        bool below = state->n_frames > 0;
+        bool tied =
+            frame->start_ns == around_ns || (below && frame[-1].start_ns == frame->start_ns);
+        if (room > 0 && state->last_ns < INT64_MAX) {
+            room--;
+            state->last_ns++;
+        }
         track->seen = true;
-        write_frame(chrome, track, frame, parent, state->last_ns);
+        bool held = mtprof__chrome_may_hold(track, tied) &&
+                    mtprof__chrome_hold(chrome, track, frame->start_ns, state->last_ns, tied);
+        write_frame(chrome, track, frame, below ? frame[-1].id : 0, state->last_ns);
+        if (held) {
+            mtprof__chrome_held(chrome, track, frame->order, tied);
+        }
     }
 }
 
@@ -156,31 +178,43 @@ static uint32_t count_shared(const mtprof_frame *a, uint32_t n_a, const mtprof_f
     return n;
 }
 
-/* Makes the frames above `floor` those that `stack` has beyond `around`. */
-static void follow_stack(mtprof__chrome *chrome, mtprof__chrome_track *track, uint32_t around,
-                         uint32_t stack, size_t floor, int64_t now_ns)
+/* Makes the frames above those of the event around those that the stack of an event, which begins,
+ * has beyond. */
+static void follow_stack(mtprof__chrome *chrome, mtprof__chrome_track *track,
+                         const open_event *around, const mtprof__event *event)
 {
     struct mtprof__chrome_frames *state = track->frames;
     struct mtprof__stack_pair *room = chrome->frame_room;
+    int64_t now_ns = event->shown_start_ns;
     uint32_t n_around =
-        mtprof__stack_frames(chrome->model, around, room->around, MTPROF__STACK_FRAMES);
-    uint32_t n = mtprof__stack_frames(chrome->model, stack, room->inner, MTPROF__STACK_FRAMES);
+        mtprof__stack_frames(chrome->model, around->stack, room->around, MTPROF__STACK_FRAMES);
+    uint32_t n = mtprof__stack_frames(chrome->model, event->payload->stack, room->inner,
+                                      MTPROF__STACK_FRAMES);
     uint32_t next = count_shared(room->around, n_around, room->inner, n);
-    size_t keep = floor;
+    size_t keep = around->floor;
     while (keep < state->n_frames && next < n &&
            same_call(&state->frames[keep].frame, &room->inner[n - 1 - next])) {
         keep++;
         next++;
     }
-    close_frames(chrome, track, keep);
-    if (!mtb_grow((void **)&state->frames, &state->frames_capacity, keep + (n - next),
+    if (!mtb_grow((void **)&state->frames, &state->frames_capacity,
+                  (keep > state->n_frames ? keep : state->n_frames) + (n - next),
                   sizeof *state->frames)) {
         chrome->error = MTPROF_ENOMEM;
         return;
     }
-    for (; next < n; next++) {
-        state->frames[state->n_frames++] = (open_frame){
-            .frame = room->inner[n - 1 - next], .start_ns = now_ns, .id = ++chrome->python_ids};
+    /* The gap since the last edge is for frames that end and for frames that begin. */
+    uint64_t gap = room_between(state->last_ns, now_ns);
+    uint64_t opens = n - next;
+    uint64_t closes = state->n_frames - keep;
+    close_frames(chrome, track, keep, gap >= opens + closes ? closes : gap / 2, around->start_ns);
+    gap = room_between(state->last_ns, now_ns);
+    for (uint64_t left = opens; left > 0; left--, next++) {
+        state->frames[state->n_frames++] =
+            (open_frame){.frame = room->inner[n - 1 - next],
+                         .start_ns = now_ns - (int64_t)(left < gap ? left : gap),
+                         .id = ++chrome->python_ids,
+                         .order = event->order * MTPROF__ORDER_FRAMES + (opens - left)};
     }
 }
 
@@ -209,23 +243,23 @@ void mtprof__chrome_frames_begin(mtprof__chrome *chrome, const mtprof__event *ev
         chrome->error = MTPROF_ENOMEM;
         return;
     }
-    open_event around = {0};
+    open_event around = {.start_ns = INT64_MIN};
     if (state->n_events > 0) {
         around = state->events[state->n_events - 1];
     }
-    open_event mine = {.stack = around.stack};
+    open_event mine = {.start_ns = event->shown_start_ns, .stack = around.stack};
     bool function = event->kind == MTPROF_EVENT_FUNCTION;
     bool call = function && !is_collection(event->name_text);
-    if (call && !state->traced) {
-        close_frames(chrome, track, around.floor);
+    if (call || (state->traced && state->n_events == 0)) { /* what was rebuilt ends here */
+        close_frames(chrome, track, around.floor,
+                     room_between(state->last_ns, event->shown_start_ns), around.start_ns);
         state->traced = true;
     }
     if (call) {
         mine.python_id = ++chrome->python_ids;
     } else if (!function && !state->traced && payload != NULL &&
                (payload->fields & MTPROF__HAS_STACK) != 0 && payload->stack != 0) {
-        follow_stack(chrome, track, around.stack, payload->stack, around.floor,
-                     event->shown_start_ns);
+        follow_stack(chrome, track, &around, event);
         mine.stack = payload->stack;
     }
     mine.floor = (uint32_t)state->n_frames;
@@ -252,15 +286,18 @@ static uint32_t thread_of(const mtprof__chrome *chrome, uint32_t number)
 }
 
 static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
-                           mtprof__chrome_track *track, uint64_t id)
+                           mtprof__chrome_track *track, uint64_t id, bool tied)
 {
-    mtb_writer *writer = chrome->writer;
     int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
     uint64_t keys = MTPROF__KEY_BIT(PYTHON_ID) | MTPROF__KEY_BIT(PYTHON_PARENT) |
                     MTPROF__KEY_BIT(PYTHON_MODULE) | MTPROF__KEY_BIT(PYTHON_THREAD) |
                     MTPROF__KEY_BIT(EV_IDX) | MTPROF__KEY_BIT(STEP);
     track->seen = true;
+    bool held =
+        mtprof__chrome_may_hold(track, tied) &&
+        mtprof__chrome_hold(chrome, track, event->shown_start_ns, event->shown_end_ns, tied);
+    mtb_writer *writer = chrome->writer;
     const mtprof__piece *head = mtprof__chrome_head(chrome, event);
     if (head != NULL) {
         mtb_write(writer, head->text, head->length);
@@ -289,23 +326,36 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
         mtprof__chrome_extras(chrome, event, 0, keys);
     }
     mtb_write_literal(writer, "}},\n");
+    if (held) {
+        mtprof__chrome_held(chrome, track, mtprof__chrome_order(event), tied);
+    }
 }
 
-void mtprof__chrome_frames_end(mtprof__chrome *chrome, const mtprof__event *event)
+bool mtprof__chrome_frames_end(mtprof__chrome *chrome, const mtprof__event *event)
 {
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     struct mtprof__chrome_frames *state = track->frames;
+    bool tied = event->tied != 0;
     if (state == NULL || state->n_events == 0) {
-        return;
+        return tied;
     }
-    const open_event *mine = &state->events[--state->n_events];
-    close_frames(chrome, track, mine->floor);
+    open_event mine = state->events[--state->n_events];
+    uint64_t gap = room_between(state->last_ns, event->shown_end_ns);
+    close_frames(chrome, track, mine.floor, gap > 0 ? gap - 1 : 0, mine.start_ns);
     state->last_ns = event->shown_end_ns;
+    tied =
+        tied || (mine.floor > 0 && state->frames[mine.floor - 1].start_ns == event->shown_start_ns);
     if (event->kind == MTPROF_EVENT_FUNCTION) {
-        write_function(chrome, event, track, mine->python_id);
+        write_function(chrome, event, track, mine.python_id, tied);
     }
-    if (state->traced && state->n_events == 0) {
-        close_frames(chrome, track, 0);
+    return tied;
+}
+
+void mtprof__chrome_frames_pass(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    struct mtprof__chrome_frames *state = mtprof__chrome_track_of(chrome, event->track)->frames;
+    if (state != NULL && event->shown_end_ns > state->last_ns) {
+        state->last_ns = event->shown_end_ns;
     }
 }
 
@@ -313,7 +363,7 @@ void mtprof__chrome_frames_finish(mtprof__chrome *chrome)
 {
     for (size_t i = 0; i < chrome->n_tracks; i++) {
         if (chrome->tracks[i].frames != NULL) {
-            close_frames(chrome, &chrome->tracks[i], 0);
+            close_frames(chrome, &chrome->tracks[i], 0, UINT32_MAX, INT64_MIN);
         }
     }
 }

@@ -185,13 +185,19 @@ static void write_dispatch(mtprof__chrome *chrome, const mtprof__event *event,
     mtb_write_literal(writer, "}},\n");
 }
 
-void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event)
+void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event, bool tied)
 {
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
+    bool held =
+        mtprof__chrome_may_hold(track, tied) &&
+        mtprof__chrome_hold(chrome, track, event->shown_start_ns, event->shown_end_ns, tied);
     char *at = put_start(chrome, event, track);
     put_args(chrome, event, track, at);
     if (MT_UNLIKELY(chrome->mindtorch) && event->kind == MTPROF_EVENT_OP) {
         write_dispatch(chrome, event, track);
+    }
+    if (MT_UNLIKELY(held)) {
+        mtprof__chrome_held(chrome, track, mtprof__chrome_order(event), tied);
     }
 }
 
@@ -224,6 +230,7 @@ void mtprof__chrome_launch(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_writer *writer = chrome->writer;
     uint64_t keys = MTPROF__KEY_BIT(CORRELATION) | MTPROF__KEY_BIT(EXTERNAL_ID) |
                     MTPROF__KEY_BIT(EV_IDX) | MTPROF__KEY_BIT(DEVICE_TYPE) | MTPROF__KEY_BIT(STEP);
+    mtprof__chrome_frames_pass(chrome, event);
     char *at = put_start(chrome, event, track);
     at = MTPROF__PUT(at, ", \"args\": {\"correlation\": ");
     at = mtb_put_u64(at, event->correlation);

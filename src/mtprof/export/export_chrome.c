@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kineto's JSON (export_chrome_impl.h has the drawing). A span is written when it ends, so that
- * only open ones are in memory; the order is that of the ends.
+ * only open ones are in memory; the order is that of the ends, but for spans of equal times
+ * (chrome_ties.c).
  *
  * traceEvents[0] is an op or a scope wherever the trace has one: scripts look there. Mostly that is
  * so by itself. Where something else would come first (an allocation inside the first op), the
@@ -61,6 +62,7 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
 
 static void chrome_fini(mtprof__chrome *chrome)
 {
+    mtprof__chrome_ties_fini(chrome);
     mtprof__chrome_frames_fini(chrome);
     mtprof__chrome_modules_fini(chrome);
     mtprof__chrome_forward_fini(chrome);
@@ -72,7 +74,7 @@ static void chrome_fini(mtprof__chrome *chrome)
 
 static bool may_be_first(const mtprof__event *event)
 {
-    return event->edge == MTPROF__EDGE_END &&
+    return event->edge == MTPROF__EDGE_END && event->tied == 0 &&
            (event->kind == MTPROF_EVENT_OP || event->kind == MTPROF_EVENT_SCOPE ||
             event->kind == MTPROF_EVENT_STEP);
 }
@@ -82,10 +84,11 @@ static int write_first(mtprof__chrome *chrome)
     mtprof__events *ahead = NULL;
     const mtprof__event *event = NULL;
     MT_TRY(mtprof__events_open(chrome->model, &ahead));
+    mtprof__events_part_ends(ahead);
     int status;
     while ((status = mtprof__events_next(ahead, &event)) == MTPROF_OK) {
         if (may_be_first(event)) {
-            mtprof__chrome_host_span(chrome, event);
+            mtprof__chrome_host_span(chrome, event, false);
             chrome->first_index = event->index;
             break;
         }
@@ -100,11 +103,12 @@ static int write_first(mtprof__chrome *chrome)
 static void write_end(mtprof__chrome *chrome, const mtprof__event *event)
 {
     bool function = event->kind == MTPROF_EVENT_FUNCTION;
+    bool tied = event->tied != 0;
     if (chrome->rebuild_frames || function) {
-        mtprof__chrome_frames_end(chrome, event);
+        tied = mtprof__chrome_frames_end(chrome, event);
     }
     if (!function && MT_LIKELY(event->index != chrome->first_index)) {
-        mtprof__chrome_host_span(chrome, event);
+        mtprof__chrome_host_span(chrome, event, tied);
     }
     if (event->payload != NULL && (event->payload->fields & MTPROF__HAS_SEQUENCE) != 0) {
         mtprof__chrome_forward(chrome, event);
@@ -167,6 +171,7 @@ static int write_event(mtprof__chrome *chrome, const mtprof__event *event)
 
 static int next_part(mtprof__chrome *chrome)
 {
+    mtprof__chrome_ties_finish(chrome);
     mtprof__chrome_trailer(chrome);
     MT_TRY(mtprof__export_next_part(chrome->job));
     mtprof__chrome_header(chrome);
@@ -179,6 +184,7 @@ static int write_events(mtprof__chrome *chrome, mtprof__events *events)
     const mtprof__event *event = NULL;
     int status;
     bool split = job->options.split_bytes > 0;
+    mtprof__events_part_ends(events);
     if (!chrome->rebuild_frames && chrome->modules == NULL) {
         mtprof__events_skip_begins(events);
     }
@@ -209,6 +215,7 @@ int mtprof__export_chrome(mtprof__export_job *job)
     }
     if (status == MTPROF_OK) {
         mtprof__chrome_frames_finish(&chrome);
+        mtprof__chrome_ties_finish(&chrome);
         mtprof__chrome_trailer(&chrome);
         job->report.clamped += mtprof__events_totals_get(events)->clamped;
     }

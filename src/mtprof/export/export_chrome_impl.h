@@ -9,6 +9,7 @@
  *                      ├─ chrome_point.c    instants, counters, flows, allocations
  *                      ├─ chrome_forward.c  forward to backward flows
  *                      ├─ chrome_frames.c   python_function spans
+ *                      ├─ chrome_ties.c     spans of equal times, outermost first
  *                      ├─ chrome_modules.c  modules of backward ops
  *                      └─ chrome_header.c   what stands before and behind the events
  *     chrome_text.c: pieces of text that are made once and copied often
@@ -123,13 +124,16 @@ typedef struct mtprof__chrome_track {
     mtprof__piece place;   /* "pid": 515, "tid": 515, "ts": */
     mtprof__piece op_tail; /* , "runtime_name": "dispatch_kernel", …, "correlation_id": */
     struct mtprof__chrome_frames *frames;
+    struct mtprof__chrome_ties *ties; /* NULL: none so far */
 } mtprof__chrome_track;
 
 /* ---- the whole ----------------------------------------------------------------------------------
  */
 typedef struct mtprof__chrome {
     mtprof__export_job *job;
-    mtb_writer *writer;
+    mtb_writer *writer; /* the job's, or `aside` while a span is held back */
+    mtb_writer aside;
+    struct mtprof__chrome_ties *holding; /* what `aside` writes into */
     mtprof_model *model;
     bool mindtorch, rebuild_frames;
     int64_t shift_ns, base_ns; /* trace time + shift = time since base; base is Unix time */
@@ -241,8 +245,35 @@ void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome,
 /* "cpu_op" …, as the flavor has it. */
 const char *mtprof__chrome_category(const mtprof__chrome *chrome, const mtprof__event *event);
 
-/* chrome_span.c */
-void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event);
+/* chrome_ties.c: to be called before a span of a thread's track is written. Whether it is held
+ * back: then mtprof__chrome_held() is to be called when it was written. tied: something around it
+ * on its track has the same start. */
+bool mtprof__chrome_hold(mtprof__chrome *chrome, mtprof__chrome_track *track, int64_t start_ns,
+                         int64_t end_ns, bool tied);
+void mtprof__chrome_held(mtprof__chrome *chrome, const mtprof__chrome_track *track, uint64_t order,
+                         bool tied);
+/* Writes what a track, or each track, holds back. */
+void mtprof__chrome_ties_flush(mtprof__chrome *chrome, const mtprof__chrome_track *track);
+void mtprof__chrome_ties_finish(mtprof__chrome *chrome);
+void mtprof__chrome_ties_fini(mtprof__chrome *chrome);
+
+/* Whether mtprof__chrome_hold() needs to be asked. */
+MT_INLINE bool mtprof__chrome_may_hold(const mtprof__chrome_track *track, bool tied)
+{
+    return MT_UNLIKELY(tied || track->ties != NULL);
+}
+
+/* The order of beginning of events, and of frames that were found at the begin of an event. */
+enum {
+    MTPROF__ORDER_FRAMES = 1 << 16
+};
+MT_INLINE uint64_t mtprof__chrome_order(const mtprof__event *event)
+{
+    return event->order * MTPROF__ORDER_FRAMES + (MTPROF__ORDER_FRAMES - 1);
+}
+
+/* chrome_span.c. tied: as above. */
+void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event, bool tied);
 void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *event);
 /* A launch without a scope, and a call that a source saw. */
 void mtprof__chrome_launch(mtprof__chrome *chrome, const mtprof__event *event);
@@ -347,7 +378,7 @@ MT_INLINE bool mtprof__chrome_needs_parent(const mtprof__event *event)
 {
     return (event->flags &
             (MTPROF_EVENT_FOREIGN_PARENT | MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0 ||
-           event->shown_end_ns <= event->shown_start_ns;
+           event->tied != 0 || event->shown_end_ns <= event->shown_start_ns;
 }
 
 /* Whether it is shown elsewhere than it was recorded, so that its track nests. */
@@ -394,8 +425,10 @@ void mtprof__chrome_forward(mtprof__chrome *chrome, const mtprof__event *event);
 /* chrome_frames.c: to be called at each begin and end on a thread, where stacks were recorded or
  * the event is a function. */
 void mtprof__chrome_frames_begin(mtprof__chrome *chrome, const mtprof__event *event);
-/* Writes the span of a function too. */
-void mtprof__chrome_frames_end(mtprof__chrome *chrome, const mtprof__event *event);
+/* Writes the span of a function too. Whether the event is tied, to frames also. */
+bool mtprof__chrome_frames_end(mtprof__chrome *chrome, const mtprof__event *event);
+/* A span that is no scope, on a thread: frames end behind it. */
+void mtprof__chrome_frames_pass(mtprof__chrome *chrome, const mtprof__event *event);
 /* Closes what is still open on every track. */
 void mtprof__chrome_frames_finish(mtprof__chrome *chrome);
 void mtprof__chrome_frames_fini(mtprof__chrome *chrome);

@@ -39,6 +39,7 @@ typedef struct event {
     field ph, name, cat, pid, tid, ts, dur, id, bp, s;
     bool has_args;
     field arg_name, arg_labels, arg_sort_index, arg_stream;
+    field arg_id, arg_parent, arg_python_id, arg_python_parent, arg_async;
 } event;
 
 typedef struct keys {
@@ -168,17 +169,34 @@ static int check_arg(chrome_check *chrome, enum arg_rule rule, const mtprof__jso
     return MTPROF_OK;
 }
 
+static field *arg_at(event *e, const char *key)
+{
+    const struct {
+        const char *name;
+        field *at;
+    } names[] = {{"name", &e->arg_name},
+                 {"labels", &e->arg_labels},
+                 {"sort_index", &e->arg_sort_index},
+                 {"stream", &e->arg_stream},
+                 {"External id", &e->arg_id},
+                 {"parent_id", &e->arg_parent},
+                 {"Python id", &e->arg_python_id},
+                 {"Python parent id", &e->arg_python_parent},
+                 {"async", &e->arg_async}};
+    for (size_t i = 0; i < MT_COUNT(names); i++) {
+        if (strcmp(names[i].name, key) == 0) {
+            return names[i].at;
+        }
+    }
+    return NULL;
+}
+
 static int note_arg(chrome_check *chrome, event *e, const mtprof__json_value *key,
                     const mtprof__json_value *value)
 {
-    if (strcmp(key->text, "name") == 0) {
-        e->arg_name = field_of(value);
-    } else if (strcmp(key->text, "labels") == 0) {
-        e->arg_labels = field_of(value);
-    } else if (strcmp(key->text, "sort_index") == 0) {
-        e->arg_sort_index = field_of(value);
-    } else if (strcmp(key->text, "stream") == 0) {
-        e->arg_stream = field_of(value);
+    field *at = arg_at(e, key->text);
+    if (at != NULL) {
+        *at = field_of(value);
     }
     /* Other tools give these names to other things. */
     for (size_t i = 0; chrome->kineto && i < MT_COUNT(arg_names); i++) {
@@ -417,6 +435,29 @@ static int track_of(chrome_check *chrome, const event *e, uint32_t *track)
     return mtprof__check_track_of(&chrome->tracks, &pid, &tid, track);
 }
 
+static uint64_t id_in(const field *f)
+{
+    return is_number(f) && f->integer && f->value > 0 ? (uint64_t)f->value : 0;
+}
+
+/* Runtime calls have the id of their op, device work and what is on the device too. */
+static void note_ids(chrome_check *chrome, const event *e)
+{
+    static const char *const owners[] = {"cpu_op", "user_annotation", "op", "scope"};
+    if (has_text(&e->cat, "python_function")) {
+        mtprof__check_span_ids(&chrome->tracks, true, id_in(&e->arg_python_id),
+                               id_in(&e->arg_python_parent));
+        return;
+    }
+    for (size_t i = 0; chrome->kineto && i < MT_COUNT(owners); i++) {
+        if (has_text(&e->cat, owners[i])) {
+            mtprof__check_span_ids(&chrome->tracks, false, id_in(&e->arg_id),
+                                   e->arg_async.there ? 0 : id_in(&e->arg_parent));
+            return;
+        }
+    }
+}
+
 static int note_span(chrome_check *chrome, const event *e, uint32_t track)
 {
     int64_t start = field_ns(&e->ts);
@@ -441,7 +482,9 @@ static int note_span(chrome_check *chrome, const event *e, uint32_t track)
     /* The device's view of annotations is drawn a nanosecond wider on both sides, by kineto too, so
      * that it encloses its kernels: neighbours may overlap by that. */
     bool wide = has_text(&e->cat, "gpu_user_annotation") && duration >= 2;
-    return mtprof__check_span_add(&chrome->tracks, track, start + wide, end - wide, e->place);
+    MT_TRY(mtprof__check_span_add(&chrome->tracks, track, start + wide, end - wide, e->place));
+    note_ids(chrome, e);
+    return MTPROF_OK;
 }
 
 static int note_flow(chrome_check *chrome, const event *e, uint32_t track)

@@ -49,7 +49,9 @@ typedef struct mtprof__check_span {
     uint64_t offset;
     uint32_t track;
     uint32_t line, column; /* cut to what fits */
-    uint32_t is_async;     /* flows may bind to it; it does not take part in nesting */
+    uint8_t is_async;      /* flows may bind to it; it does not take part in nesting */
+    uint8_t is_function;   /* of a language: its ids are numbers of functions */
+    uint64_t id, parent;   /* what the trace says; 0: nothing */
 } mtprof__check_span;
 
 /* A flow event: ph s, t or f. */
@@ -105,6 +107,13 @@ int mtprof__check_track_of(mtprof__check_tracks *tracks, const mtprof__check_id 
                            const mtprof__check_id *tid, uint32_t *track);
 int mtprof__check_span_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
                            int64_t end_ns, mtprof__json_place place);
+/* What the span added last says of itself and its parent. */
+void mtprof__check_span_ids(mtprof__check_tracks *tracks, bool function, uint64_t id,
+                            uint64_t parent);
+/* Whether parents are drawn around their children (check_parents.c). Spans are sorted; stack has
+ * room for all of them. */
+int mtprof__check_parents(mtprof__check *check, const mtprof__check_tracks *tracks,
+                          uint32_t *stack);
 /* The begin of an asynchronous span. */
 int mtprof__check_async_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
                             mtprof__json_place place);

@@ -80,6 +80,15 @@ int mtprof__check_span_add(mtprof__check_tracks *tracks, uint32_t track, int64_t
     return MTPROF_OK;
 }
 
+void mtprof__check_span_ids(mtprof__check_tracks *tracks, bool function, uint64_t id,
+                            uint64_t parent)
+{
+    mtprof__check_span *span = &tracks->spans[tracks->n_spans - 1];
+    span->is_function = function;
+    span->id = id;
+    span->parent = parent;
+}
+
 int mtprof__check_async_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
                             mtprof__json_place place)
 {
@@ -353,6 +362,9 @@ int mtprof__check_tracks_finish(mtprof__check *check, mtprof__check_tracks *trac
         }
         qsort(tracks->spans, tracks->n_spans, sizeof *tracks->spans, compare_spans);
         int status = check_nesting(check, tracks, stack);
+        if (status == MTPROF_OK) {
+            status = mtprof__check_parents(check, tracks, stack);
+        }
         mtb_free(stack);
         MT_TRY(status);
     }

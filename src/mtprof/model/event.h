@@ -86,16 +86,19 @@ typedef struct mtprof__event {
     uint8_t device; /* mtprof_model_device(); host events: 0 */
     uint8_t phase;  /* FLOW: 0 start, 1 step, 2 end; COUNTER: 0 integer, 1 double */
     uint16_t flags; /* enum mtprof_event_flag, as far as known: TOP and MATCHED are the model's */
-    uint16_t reserved;
-    uint32_t track;        /* mtprof_model_track() */
-    uint32_t name;         /* mtprof_model_name(), or MTPROF__NAME_INLINE: only name_text has it */
-    int32_t step;          /* -1: none */
-    uint32_t queue;        /* device work, LAUNCH */
-    mtprof_text name_text; /* the name, always */
+    uint16_t tied;  /* END: 1 where what is around it on its track began at the same shown time, so
+                       that times alone may not tell which of the two is outside */
+    uint32_t track; /* mtprof_model_track() */
+    uint32_t name;  /* mtprof_model_name(), or MTPROF__NAME_INLINE: only name_text has it */
+    int32_t step;   /* -1: none */
+    uint32_t queue; /* device work, LAUNCH */
+    mtprof_text name_text;    /* the name, always */
     int64_t start_ns, end_ns; /* as recorded; end_ns is valid from the END edge on */
     int64_t shown_start_ns,
         shown_end_ns;     /* so that tracks nest (S1); the end from the END edge on */
     uint64_t index;       /* "Ev Idx": order of beginning; device work: UINT64_MAX */
+    uint64_t order;       /* BEGIN, END: order of beginning in this stream; a foreign trace's index
+                             may be another */
     uint64_t correlation; /* own id; 0 for points other than LAUNCH. Device work: that of its launch
                              (0: none is known) */
     uint64_t owner;       /* id of the op or scope it belongs to: device work, runtime calls,
@@ -134,6 +137,11 @@ int mtprof__events_next(mtprof__events *events, const mtprof__event **event);
 /* For exporters that write events when they end: BEGIN edges are not given any more, except those
  * of functions. To be said before the first edge. */
 void mtprof__events_skip_begins(mtprof__events *events);
+
+/* For exporters whose readers add up times as doubles, which round: an event that ends in the same
+ * nanosecond as one inside it is shown to end in the next one, where no other edge of its thread is
+ * known to be in the way. To be said before the first edge. */
+void mtprof__events_part_ends(mtprof__events *events);
 
 /* A BEGIN or END edge of an event that is no more than a name and a time: no payload, no launch. */
 typedef struct mtprof__plain_step {

@@ -333,6 +333,7 @@ static int host_edge(column_events *c, uint32_t i, bool *shown)
     *shown = (c->columns->flags[i] & MTPROF_EVENT_ASYNC) == 0;
     if (*shown) {
         fill_event(c, i, MTPROF__EDGE_BEGIN);
+        c->event.order = c->opens[slot].order;
         c->event.shown_end_ns = c->opens[slot].shown_end_ns;
     }
     return MTPROF_OK;
@@ -349,6 +350,9 @@ static void end_edge(column_events *c)
     }
     give_slot(c, slot);
     fill_event(c, open.event, async ? MTPROF__EDGE_SPAN : MTPROF__EDGE_END);
+    c->event.order = open.order;
+    c->event.tied = !async && open.below != 0 &&
+                    c->columns->start_ns[c->opens[open.below - 1].event] == c->event.shown_start_ns;
     c->event.shown_end_ns = open.shown_end_ns;
 }
 

@@ -6,8 +6,13 @@
 #include "base/fail.h"
 #include "mtprof/model/events_records.h"
 #include "mtprof/model/prepare.h"
+#include "mtprof/read/cursor_fast.h"
 
 #include <string.h>
+
+enum {
+    ALLOC_WORDS = 4 /* docs/format.md */
+};
 
 static int no_memory(void)
 {
@@ -197,7 +202,7 @@ MT_INLINE int fill_event(mtprof__record_events *r, mtprof__slot_context *c, uint
     event->start_ns = event->end_ns = scope->start_ns;
     event->shown_start_ns = event->shown_end_ns = scope->start_ns;
     event->step = mtprof__step_at(&c->steps, scope->start_ns);
-    event->index = scope->user;
+    event->index = event->order = scope->user;
     event->correlation = event->owner = id_of(r, scope->block, scope->user);
     event->parent =
         scope_id(r, c, scope->kind == MTPROF_EVENT_FUNCTION ? scope->parent : scope->outer);
@@ -375,6 +380,57 @@ static size_t next_to_close(const mtprof__slot_context *c, uint32_t at)
     return SIZE_MAX;
 }
 
+/* Whether what is shown around the scope, which is no longer in c->shown, began with it. */
+MT_INLINE uint16_t is_tied(const mtprof__slot_context *c, const mtprof__scope *scope)
+{
+    return c->n_shown > 0 && c->slot.scopes[c->shown[c->n_shown - 1]].start_ns == scope->start_ns;
+}
+
+/* Time of the next begin or end of the slot, behind records that are neither; INT64_MIN: it is not
+ * at hand. */
+static int64_t peek_edge_ns(mtprof__slot_context *c)
+{
+    const uint64_t short_mask = ((uint64_t)1 << MTPROF_SHORT_TIME) - 1;
+    mtprof__slot *slot = &c->slot;
+    const mtprof_cursor *cursor = &slot->cursor;
+    if (slot->has_waiting) {
+        bool edge = slot->waiting.kind == MTPROF_REC_BEGIN || slot->waiting.kind == MTPROF_REC_END;
+        return edge ? mtprof__timebase_ns(&slot->timebase, slot->waiting.ticks) : INT64_MIN;
+    }
+    if (cursor->at == cursor->n_words) {
+        return INT64_MIN;
+    }
+    const uint64_t *words = mtprof__cursor_words(cursor);
+    for (size_t at = 0, left = cursor->n_words - cursor->at; at < left;) {
+        uint64_t word = words[at];
+        uint8_t kind = (uint8_t)word;
+        if (kind == MTPROF_REC_END) {
+            uint64_t ahead = ((word >> 24) - cursor->reference) & short_mask;
+            return mtprof__timebase_ns(&slot->timebase, cursor->reference + ahead);
+        }
+        if (kind == MTPROF_REC_BEGIN && left - at >= 2) {
+            return mtprof__timebase_ns(&slot->timebase, words[at + 1]);
+        }
+        if (kind != MTPROF_REC_ALLOC) {
+            return INT64_MIN;
+        }
+        at += ALLOC_WORDS;
+    }
+    return INT64_MIN;
+}
+
+/* mtprof__events_part_ends() */
+MT_INLINE void part_end(const mtprof__record_events *r, mtprof__slot_context *c,
+                        mtprof__event *event)
+{
+    if (MT_UNLIKELY(event->end_ns == c->ended_ns && r->head.part_ends &&
+                    event->end_ns > event->start_ns && event->end_ns < INT64_MAX) &&
+        peek_edge_ns(c) > event->end_ns) {
+        event->shown_end_ns++;
+    }
+    c->ended_ns = event->end_ns;
+}
+
 static void finish_event(mtprof__record_events *r, const mtprof__scope *scope, mtprof__event *event)
 {
     event->flags |= scope->flags;
@@ -401,6 +457,7 @@ int mtprof__host_close(mtprof__record_events *r, const mtprof__event **out)
     c->n_shown--;
     c->slot.scopes[at].shown = 0;
     event->edge = MTPROF__EDGE_END;
+    event->tied = 1; /* it may be one of several that end here */
     MT_TRY(set_payload(r, c, mtprof__slot_payload(&c->slot, at), event));
     *out = event;
     if (at == r->closing_at) {
@@ -431,7 +488,9 @@ MT_INLINE int end(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at
         c->n_shown--;
         scope->shown = 0;
         event->edge = MTPROF__EDGE_END;
+        event->tied = is_tied(c, scope);
         finish_event(r, scope, event);
+        part_end(r, c, event);
         return grown ? set_payload(r, c, mtprof__slot_payload(&c->slot, at), event) : MTPROF_OK;
     }
     if (scope->shown) {

@@ -17,6 +17,7 @@ struct mtprof__events {
     void (*progress)(const mtprof__events *events, uint64_t *done, uint64_t *total);
     void (*close)(mtprof__events *events);
     bool skip_begins; /* advice: a stream may give BEGIN edges all the same */
+    bool part_ends;   /* likewise: mtprof__events_part_ends() */
     mtprof__events_totals totals;
     uint64_t plain_id; /* mtprof__events_plain_id() */
 };

@@ -335,6 +335,11 @@ void mtprof__events_skip_begins(mtprof__events *events)
     events->skip_begins = true;
 }
 
+void mtprof__events_part_ends(mtprof__events *events)
+{
+    events->part_ends = true;
+}
+
 size_t mtprof__events_plain(mtprof__events *events, mtprof__plain_step *steps, size_t room,
                             uint32_t *track)
 {

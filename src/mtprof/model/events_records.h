@@ -50,6 +50,7 @@ typedef struct mtprof__slot_context {
     uint32_t *shown; /* places whose BEGIN was shown, in that order */
     size_t n_shown, shown_capacity;
     uint32_t thread, track; /* looked up last */
+    int64_t ended_ns;       /* of the latest END that was shown */
     mtprof__step_clock steps;
     struct {
         uint32_t string, name;

@@ -7,7 +7,8 @@
 #include "base/hash.h"
 
 enum {
-    FIRST_CAPACITY = 64
+    FIRST_CAPACITY = 64,
+    INSIDE_MOST = 1024
 };
 
 static int no_memory(void)
@@ -157,12 +158,43 @@ mtprof__annotation *mtprof__annotation_new(mtprof__annotation *around, mtprof_te
     return annotation;
 }
 
+static bool begins_with(const mtprof__annotation *inner, const mtprof__annotation *outer)
+{
+    for (size_t i = 0; outer != NULL && i < inner->n_spans; i++) {
+        for (size_t j = 0; j < outer->n_spans; j++) {
+            if (inner->spans[i].track == outer->spans[j].track &&
+                inner->spans[i].shown_start_ns == outer->spans[j].shown_start_ns) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Puts an annotation with those inside it, itself first, before a list. */
+static void put_before(mtprof__annotation **list, mtprof__annotation *annotation)
+{
+    mtprof__annotation *last = annotation;
+    annotation->next = annotation->inside;
+    annotation->inside = NULL;
+    while (last->next != NULL) {
+        last = last->next;
+    }
+    last->next = *list;
+    *list = annotation;
+}
+
 void mtprof__annotation_drop(mtprof__launch_table *table, mtprof__annotation *annotation)
 {
     while (annotation != NULL && --annotation->refs == 0) {
         mtprof__annotation *around = annotation->around;
-        annotation->next = table->done;
-        table->done = annotation;
+        uint32_t n = annotation->n_inside + 1;
+        if (begins_with(annotation, around) && around->n_inside + n <= INSIDE_MOST) { /* L2 */
+            around->n_inside += n;
+            put_before(&around->inside, annotation);
+        } else {
+            put_before(&table->done, annotation);
+        }
         annotation = around;
     }
 }

@@ -476,14 +476,14 @@ TEST(python_spans_are_rebuilt_from_stacks)
     mtprof_model *model = image_model(&image);
     export_it(&image, model, MTPROF_FLAVOR_TORCH);
     static const char *const lines[] = {
-        "\"m.py(1): main\", \"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 2.500, "
+        "\"m.py(1): main\", \"pid\": 4242, \"tid\": 4242, \"ts\": 905.998, \"dur\": 2.504, "
         "\"args\": {\"Python id\": 1, \"Python parent id\": null, \"sampled\": 1}}",
-        "\"m.py(2): f\", \"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 1.500, "
+        "\"m.py(2): f\", \"pid\": 4242, \"tid\": 4242, \"ts\": 905.999, \"dur\": 1.503, "
         "\"args\": {\"Python id\": 2, \"Python parent id\": 1, \"sampled\": 1}}",
-        "\"nn.Module: Linear_4\", \"pid\": 4242, \"tid\": 4242, \"ts\": 907.000, \"dur\": 0.500, "
+        "\"nn.Module: Linear_4\", \"pid\": 4242, \"tid\": 4242, \"ts\": 906.999, \"dur\": 0.502, "
         "\"args\": {\"Python id\": 3, \"Python parent id\": 2, \"Python module id\": 4, "
         "\"sampled\": 1}}",
-        "\"m.py(5): h\", \"pid\": 4242, \"tid\": 4242, \"ts\": 908.000, \"dur\": 0.500, "
+        "\"m.py(5): h\", \"pid\": 4242, \"tid\": 4242, \"ts\": 907.999, \"dur\": 0.502, "
         "\"args\": {\"Python id\": 4, \"Python parent id\": 1, \"sampled\": 1}}"};
     for (size_t i = 0; i < 4; i++) {
         char line[512];
@@ -592,6 +592,155 @@ TEST(any_bytes_give_valid_json)
     REQUIRE_OK(image_export(&image, model, MTPROF_EXPORT_CHROME, &options));
     CHECK(image.length == length && memcmp(before, image.text, length) == 0);
     free(before);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* Where each of some texts stands, in order of the file. */
+static void check_order(const chrome_image *image, const char *const *texts, size_t n)
+{
+    const char *at = image->text;
+    for (size_t i = 0; i < n; i++) {
+        const char *found = strstr(at, texts[i]);
+        if (found == NULL) {
+            FAIL("%s does not stand behind the one before it\nin: %s", texts[i], image->text);
+            return;
+        }
+        at = found + 1;
+    }
+}
+
+/* Viewers draw the first of equal spans outside. */
+TEST(spans_of_equal_times_stand_outermost_first)
+{
+    chrome_image image;
+    image_init(&image);
+    static const char *const names[] = {"first", "a", "b", "c", "d", "e", "f"};
+    uint32_t strings[7];
+    for (size_t i = 0; i < 7; i++) {
+        strings[i] = image_string(&image, names[i]);
+    }
+    image_control(&image, NO_STACKS);
+    image_thread(&image, 1);
+    image_begin(&image, 1500, SCOPE, strings[0]);
+    tb_end(&image.b, 1, 1600);
+    for (size_t i = 1; i < 4; i++) { /* a, b, c: begin together, b and c end together */
+        image_begin(&image, 2000, i == 2 ? OP : SCOPE, strings[i]);
+    }
+    tb_end(&image.b, 1, 3000);
+    tb_end(&image.b, 2, 3000);
+    image_begin(&image, 3000, SCOPE, strings[0]); /* so that b cannot be shown to end later */
+    tb_end(&image.b, 1, 3100);
+    tb_end(&image.b, 4, 4000);
+    image_begin(&image, 5000, SCOPE, strings[4]); /* d with e and f in it, all of no length */
+    image_begin(&image, 5000, SCOPE, strings[5]);
+    tb_end(&image.b, 1, 5000);
+    image_begin(&image, 5000, SCOPE, strings[6]);
+    tb_end(&image.b, 1, 5000);
+    tb_end(&image.b, 3, 5000);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    static const char *const order[] = {"\"name\": \"first\"", "\"name\": \"b\"", "\"name\": \"c\"",
+                                        "\"name\": \"a\"",     "\"name\": \"d\"", "\"name\": \"e\"",
+                                        "\"name\": \"f\""};
+    check_order(&image, order, 7);
+    check_line(&image, "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"c\", "
+                       "\"pid\": 4242, \"tid\": 4242, \"ts\": 906.000, \"dur\": 1.000, "
+                       "\"args\": {\"External id\": 103, \"Record function id\": 103, "
+                       "\"Ev Idx\": 3, \"device_type\": \"CPU\", \"step\": 3, "
+                       "\"parent_id\": 102}}");
+    export_it(&image, model, MTPROF_FLAVOR_MINDTORCH);
+    check_order(&image, order, 7);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* Of a pile of spans in one nanosecond a part is held back; the rest is told. */
+TEST(too_many_equal_spans_are_counted)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t name = image_string(&image, "a");
+    const uint64_t n = 6000;
+    image_control(&image, NO_STACKS);
+    image.b.chunk_bytes = 256 * 1024;
+    image_thread(&image, 1);
+    for (uint64_t i = 0; i < n; i++) {
+        image_begin(&image, 2000, SCOPE, name);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        tb_end(&image.b, (uint16_t)(i + 1), 2000);
+    }
+    mtprof_model *model = image_model(&image);
+    mtprof_export_report report = {.struct_size = sizeof report};
+    const mtprof_export_options options = {
+        .struct_size = sizeof options, .trace_name = "x", .report = &report};
+    REQUIRE_OK(image_export(&image, model, MTPROF_EXPORT_CHROME, &options));
+    CHECK(mtprof__json_valid(image.text, image.length));
+    CHECK_EQ_U64(report.events, n);
+    CHECK(report.unordered > 0 && report.unordered < n);
+    CHECK_EQ_I64(count_text(image.text, "\"name\": \"a\""), (int64_t)n);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* Doubles round: of equal ends the outer one is shown a nanosecond later, where nothing is in its
+ * way, and says when it was. */
+TEST(equal_ends_are_parted)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t outer = image_string(&image, "outer");
+    uint32_t inner = image_string(&image, "inner");
+    image_control(&image, NO_STACKS);
+    image_thread(&image, 1);
+    for (uint64_t i = 0; i < 2; i++) { /* the second one has a neighbour at its end */
+        image_begin(&image, 2000 + 1000 * i, OP, outer);
+        image_begin(&image, 2100 + 1000 * i, OP, inner);
+        tb_end(&image.b, 1, 2500 + 1000 * i);
+        tb_end(&image.b, 2, 2500 + 1000 * i);
+    }
+    image_begin(&image, 3500, OP, inner);
+    tb_end(&image.b, 1, 3600);
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    CHECK_EQ_I64(count_text(image.text, "\"ts\": 906.000, \"dur\": 0.501"), 1);
+    CHECK_EQ_I64(count_text(image.text, "\"recorded_ts\": 906.000, \"recorded_dur\": 0.500"), 1);
+    CHECK_EQ_I64(count_text(image.text, "\"ts\": 907.000, \"dur\": 0.500"), 1);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* On the device's side too: a kernel's time is that of each annotation around it. */
+TEST(device_annotations_stand_outermost_first)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t outer = image_string(&image, "outer");
+    uint32_t middle = image_string(&image, "middle");
+    uint32_t inner = image_string(&image, "inner");
+    uint32_t kernel = image_string(&image, "gemm");
+    image_control(&image, NO_STACKS);
+    image_thread(&image, 1);
+    image_begin(&image, 2000, SCOPE, outer);
+    image_begin(&image, 2100, SCOPE, middle);
+    image_begin(&image, 2200, SCOPE, inner);
+    image_begin(&image, 2300, OP | MTPROF_FLAG_LAUNCH, kernel);
+    tb_end(&image.b, 1, 2400);
+    tb_end(&image.b, 2, 2500);
+    tb_end(&image.b, 3, 2600);
+    tb_end(&image.b, 4, 2700);
+    image_source(&image);
+    tb_record(&image.b, MTPROF_REC_ACTIVITY, MTPROF_ACTIVITY_KERNEL, kernel,
+              WORDS(3000, 4000, (uint64_t)1 << 40 | 3, low_high(0, 7), 77, 0));
+    mtprof_model *model = image_model(&image);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
+    static const char *const order[] = {
+        "\"gpu_user_annotation\", \"name\": \"outer\"",
+        "\"gpu_user_annotation\", \"name\": \"middle\"",
+        "\"gpu_user_annotation\", \"name\": \"inner\"",
+    };
+    check_order(&image, order, 3);
     mtprof_model_free(model);
     image_fini(&image);
 }

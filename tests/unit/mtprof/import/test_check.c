@@ -286,6 +286,30 @@ TEST(check_chrome_nesting)
                   "");
 }
 
+#define OF(cat, ts, dur, args)                                                    \
+    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"a\",\"ts\":" ts ",\"dur\":" dur \
+    ",\"args\":{" args "}," AT "}"
+#define CALL(ts, dur, id, parent) \
+    OF("python_function", ts, dur, "\"Python id\":" id ",\"Python parent id\":" parent)
+#define OP(ts, dur, id, parent) \
+    OF("cpu_op", ts, dur, "\"External id\":" id ",\"parent_id\":" parent)
+
+TEST(check_chrome_parents)
+{
+    expect_events(CALL("1", "10", "1", "null") "," CALL("1", "10", "2", "1"), "");
+    expect_events(CALL("1", "10", "2", "1") "," CALL("1", "10", "1", "null"), "chrome.parent");
+    expect_events(CALL("1", "5", "2", "1") "," CALL("1", "10", "1", "null"), "");
+    /* A caller is not around, or another is in between. */
+    expect_events(
+        CALL("1", "10", "1", "null") "," CALL("2", "5", "2", "1") "," CALL("3", "1", "3", "1"),
+        "chrome.parent");
+    expect_events(CALL("3", "1", "3", "7"), ""); /* it is in another part */
+    expect_events(OP("1", "10", "1", "0") "," OP("1", "10", "2", "1"), "");
+    expect_events(OP("1", "10", "2", "1") "," OP("1", "10", "1", "0"), "chrome.parent");
+    expect_events(OP("1", "0", "2", "1") "," OP("1", "0", "1", "0"), "chrome.parent");
+    expect_events(OP("1", "5", "2", "1") "," OP("1", "10", "1", "0"), "");
+}
+
 #define EDGE(ph, name, ts) "{\"ph\":\"" ph "\",\"name\":\"" name "\",\"ts\":" ts "," AT "}"
 
 TEST(check_chrome_balance)
