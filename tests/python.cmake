@@ -104,6 +104,8 @@ endforeach()
 if(MT_SANITIZE)
   return()
 endif()
+mt_test_script(test_soak ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE} MTPROF_COMMAND=$<TARGET_FILE:mtprof_command>
+               ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/stress/soak_profiler.py LABELS stress)
 mt_test_script(test_python_stubs ${run_python} ${PROJECT_SOURCE_DIR}/tools/make_stubs.py --check LABELS python)
 mt_test_script(test_python_listed ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/python/listed.py
                ${MT_PYTHON_TESTS} LABELS python)

@@ -267,10 +267,7 @@ class _KinetoProfile(_mtprof.Profile):
         """The results of the latest window, made once; while it is open, what is there so far."""
         window = self._window_now()
         if window.results == _NONE:
-            error = AssertionError(f"Profiler must be initialized before {what}")
-            if hasattr(error, "add_note"):
-                error.add_note(self._explain())  # shown with the traceback; the text is torch's
-            raise error
+            raise self._nothing(what)  # no name here holds it: that would be a cycle with the traceback
         of = (self._generation, window)
         if self._kept[0] == of and not fresh:
             return self._kept[1]
@@ -303,6 +300,12 @@ class _KinetoProfile(_mtprof.Profile):
         if window.results == _READY and self._kept[1] is not None:
             text += f"; {self._kept[1].health()}"
         return f"<{type(self).__name__}: {text}>"
+
+    def _nothing(self, what):
+        error = AssertionError(f"Profiler must be initialized before {what}")
+        if hasattr(error, "add_note"):
+            error.add_note(self._explain())  # shown with the traceback; the text is torch's
+        return error
 
     def _reason_maker(self):
         # Told now: later the profile may be in another window, or gone.

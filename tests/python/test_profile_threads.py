@@ -259,6 +259,43 @@ class Races(unittest.TestCase):
             self.assertIn("y", [event.name for event in after.events()], seed)
 
 
+class EndedElsewhere(unittest.TestCase):
+    """A scope that another thread ends is asynchronous, whatever slot of the recorder that thread has."""
+
+    def ended_by(self, ender):
+        with profile() as prof:
+            tokens = []
+
+            def begin():
+                tokens.append(mtprof.begin("outer"))
+                tokens.append(mtprof.begin("x"))
+                scope("in x")
+            self.run_thread(begin)
+
+            def end():
+                with record_function("y"):
+                    mtprof.end(tokens[1])
+                mtprof.end(tokens[0])
+            ender(end)
+        return {event.name: event for event in prof.events()}
+
+    @staticmethod
+    def run_thread(function):
+        thread = threading.Thread(target=function)
+        thread.start()
+        thread.join()
+
+    def test_a_later_thread_in_the_same_slot(self):
+        for ender in (lambda end: end(), self.run_thread):
+            events = self.ended_by(ender)
+            self.assertEqual([name for name in ("outer", "x", "in x", "y") if events[name].is_async], ["outer", "x"])
+            self.assertEqual(events["x"].self_cpu_time_total, 0)
+            self.assertEqual(events["outer"].self_cpu_time_total, 0)
+            self.assertEqual(events["in x"].cpu_parent.name, "x")
+            self.assertIsNone(events["y"].cpu_parent)
+            self.assertNotEqual(events["x"].thread, events["y"].thread)
+
+
 class Exit(unittest.TestCase):
     def run_code(self, code):
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,

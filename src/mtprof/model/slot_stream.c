@@ -343,11 +343,20 @@ static int apply_begin(mtprof__slot *slot, uint64_t named, enum mtprof__slot_edg
     return MTPROF_OK;
 }
 
-/* An end that names nothing open here. */
-static int apply_stray_end(mtprof__slot *slot, enum mtprof__slot_edge *edge)
+/*
+ * Whether the thread that ends a scope is another one than began it, in the same slot: that was
+ * free by then. To the scope it is as if another slot had ended it, and so it is told; in the
+ * second pass the end is known from the beginning on.
+ */
+static bool is_of_gone_thread(const mtprof__slot *slot, const mtprof__scope *scope)
 {
-    bool foreign = slot->record.kind == MTPROF_REC_END_X &&
-                   slot->record.key >> MTPROF_ORDINAL_BITS != slot->cursor.stream->slot;
+    return scope->thread != slot->thread && scope->foreign_ns == INT64_MAX &&
+           (scope->flags & MTPROF_EVENT_ASYNC) == 0;
+}
+
+/* An end that names nothing open here, or (foreign) not this thread's. */
+static int apply_stray_end(mtprof__slot *slot, bool foreign, enum mtprof__slot_edge *edge)
+{
     slot->counts.ends_without_begin += !foreign;
     mtprof__payload_reset(&slot->scrap);
     MT_TRY(gather(slot, &slot->scrap));
@@ -361,7 +370,14 @@ static int apply_end(mtprof__slot *slot, enum mtprof__slot_edge *edge)
     int64_t ns = slot->ns;
     slot->fetched = false;
     if (MT_UNLIKELY(at == MTPROF__NO_SCOPE || slot->scopes[at].ended)) {
-        return apply_stray_end(slot, edge);
+        return apply_stray_end(slot,
+                               slot->record.kind == MTPROF_REC_END_X &&
+                                   slot->record.key >> MTPROF_ORDINAL_BITS !=
+                                       slot->cursor.stream->slot,
+                               edge);
+    }
+    if (MT_UNLIKELY(at < slot->floor && is_of_gone_thread(slot, &slot->scopes[at]))) {
+        return apply_stray_end(slot, true, edge);
     }
     if (MT_UNLIKELY(payload_follows(slot))) {
         MT_TRY(gather_scope(slot, at));

@@ -146,6 +146,8 @@ static bool token_is_current(const mtprof__writer *w, mtprof_token token, uint64
 static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t ticks, uint64_t memory)
 {
     if (token_is_current(w, token, mtprof__load_state())) {
+        /* Before: an attachment, a new chunk and nested records move it past our own reading. */
+        uint64_t reference = w->time_ref;
         uint64_t *at = mtprof__reserve(w, 4, 0, true);
         if (at != NULL) {
             uint64_t key = token & MTPROF__KEY_MASK;
@@ -160,7 +162,7 @@ static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t tic
                 mtprof__put(at + 1, ticks);
                 mtprof__put(at + 2, key);
                 count_end(w, token, false);
-                if ((int64_t)(ticks - w->time_ref) < 0) {
+                if ((int64_t)(ticks - reference) < 0) {
                     mtprof__count(MTPROF_HEALTH_CLOCK_BACK, 1);
                 }
                 w->time_ref = ticks;
