@@ -24,6 +24,7 @@ set(MT_PYTHON_TESTS
     test_contract_trace
     test_data
     test_data_workers
+    test_documented
     test_dtype_device
     test_event_list
     test_events
@@ -76,6 +77,7 @@ set(MT_PYTHON_TESTS
     test_tensor
     test_tensor_refcounts
     test_tensor_repr
+    test_types
 )
 
 # -X dev: CPython's own checks of memory, and warnings that are otherwise not shown.

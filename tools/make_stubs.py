@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the packages' type stubs from what they hold: make_stubs.py [--check]
 
-Functions and methods that come from the op table have their schema as documentation; from it come parameters and
-types. Run it on the dev build (./dev python tools/make_stubs.py) when a row or a method is new; --check only tells
+Parameters and types of functions and methods that come from the op table are made of their schemas
+(mindtorch_v2/_signatures.py). Run it on the dev build (./dev python tools/make_stubs.py) when a row or a method is new; --check only tells
 whether the stubs are as they should be (a test does that).
 """
 import inspect
@@ -13,6 +13,7 @@ import sys
 
 import mindtorch_v2 as torch
 import mtprof
+import mtprof.events  # completes what C has begun
 from mindtorch_v2 import _C
 
 PYTHON = pathlib.Path(__file__).resolve().parent.parent / "python"
@@ -33,49 +34,46 @@ PLAIN = {"__len__": "(self) -> int", "__bool__": "(self) -> bool", "__int__": "(
          "__invert__": "(self) -> Tensor", "__iter__": "(self) -> Iterator[Tensor]", "__hash__": "(self) -> int",
          "__getitem__": "(self, key: Any) -> Tensor", "__setitem__": "(self, key: Any, value: Any) -> None"}
 COMPARE = ("__lt__", "__le__", "__gt__", "__ge__")
+RETURNS = {**dict.fromkeys("bfloat16 bool byte cpu cuda npu detach_ double float half int long to pin_memory requires_grad_ "
+                           "tensor as_tensor from_numpy from_dlpack frombuffer".split(), "Tensor"),
+           **dict.fromkeys("dim ndimension numel nelement storage_offset element_size data_ptr get_num_threads".split(), "int"),
+           **dict.fromkeys("is_contiguous is_floating_point is_signed is_complex is_same_size is_pinned is_grad_enabled "
+                           "is_inference is_shared".split(), "bool"),
+           **dict.fromkeys("retain_grad record_stream set_num_threads set_default_dtype set_default_device".split(), "None"),
+           **dict.fromkeys("get_default_dtype promote_types".split(), "_dtype"), "get_default_device": "_device"}
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
 # Made by tools/make_stubs.py; do not edit.
 '''
 
 
-def name_of(text):
-    return text + "_" if keyword.iskeyword(text) else text
+def type_of(parameter):
+    """A parameter's type as Python writes it."""
+    return TYPES.get(parameter.type, "Any") + (" | None" if parameter.optional else "")
 
 
-def parameter(text, first):
-    """One parameter of a schema as Python writes it."""
-    kind, name, default = re.fullmatch(r"(\S+)\s+(\w+)(?:=(.+))?", text).groups()
-    optional = kind.endswith("?")
-    shown = TYPES.get(kind.removesuffix("?"), "Any") + (" | None" if optional else "")
-    if first and name == "self":
-        name = "input"
-    return f"{name_of(name)}: {shown}" + ("" if default is None else " = ...")
-
-
-def schema_signature(schema, method):
-    """(parameters, result) of a row."""
-    inside, result = re.fullmatch(r"[\w.:]+\((.*)\)\s*->\s*(.+)", schema).groups()
-    parts = [p.strip() for p in re.split(r",\s*(?![^\[]*\])", inside)] if inside else []
-    lead = ["self"] if method else []
-    words, begun = [], False
-    for index, part in enumerate(parts[1:] if method else parts):
-        if part == "*":
-            words.append("*")
-            continue
-        words.append(parameter(part, not method and index == 0))
-        begun = begun or "= ..." in words[-1]
-    if result.startswith("("):
-        result = f"tuple[{', '.join('Tensor' for _ in result.split(','))}]"
-    else:
-        result = RESULTS.get(result.split()[0], "Any")
-    # torch takes the sizes of a leading list one by one as well.
-    plain = [w for w in words if w != "*"]
-    if plain and plain[0].endswith(": int | Sequence[int]"):
-        words[words.index(plain[0])] = "*" + plain[0]
-        words = [w for w in words if w != "*"]
-    if "FACTORY" in schema or re.match(r"(zeros|ones|full|empty|rand\w*|arange|linspace|eye)(_like)?\(", schema):
-        words += ([] if "*" in words or any(w.startswith("*") for w in words) else ["*"]) + ["requires_grad: bool = ..."]
-    return ", ".join(lead + words), result
+def schema_signatures(overload):
+    """(parameters, result) of a row; two where sizes may be given as a list or one by one."""
+    ways = [False, True] if any(p.spread for p in overload.parameters) else [False]
+    for spread in ways:
+        words, star = (["self"] if overload.method else []), False
+        for p in overload.parameters[1:] if overload.method else overload.parameters:
+            if p.spread and spread:
+                words.append(f"*{p.name}: int")
+                star = True
+                continue
+            if p.keyword_only and not star:
+                words.append("*")
+                star = True
+            words.append(f"{p.name}: {type_of(p)}" + ("" if p.required else " = ..."))
+        extras = [(name, TYPES[kind.removesuffix("?")] + (" | None" if kind.endswith("?") else ""))
+                  for name, kind, _ in overload.extras()]
+        words += ["*"] if extras and not star else []
+        words += [f"{name}: {kind} = ..." for name, kind in extras]
+        if len(overload.results) > 1:
+            result = f"tuple[{', '.join('Tensor' for _ in overload.results)}]"
+        else:
+            result = RESULTS.get(overload.results[0], "Any") if overload.results else "None"
+        yield ", ".join(words), result
 
 
 def python_signature(function):
@@ -102,14 +100,13 @@ def python_signature(function):
 def definitions(name, value, method, indent):
     """Lines that declare a function."""
     pad = "    " * indent
-    rows = (value.__doc__ or "").splitlines() if type(value) in (_C._op_method, type(torch.add)) else []
-    rows = [row for row in rows if "->" in row]
+    rows = value._overloads if type(value) in (_C._op_method, _C._op_function) else []
     if not rows:
         text = python_signature(value)
         if method and not text.startswith("self"):
             text = "self" + (", " + text if text else "")
-        return [f"{pad}def {name}({text}) -> Any: ..."]
-    found = list(dict.fromkeys(schema_signature(row, method) for row in rows))
+        return [f"{pad}def {name}({text}) -> {RETURNS.get(name, 'Any')}: ..."]
+    found = list(dict.fromkeys(way for row in rows for way in schema_signatures(row)))
     out = []
     for text, result in found:
         if len(found) > 1:
@@ -191,21 +188,100 @@ def tensors_stub():
                                           r"_b.\1", body[1], flags=re.M).replace("_b._b.", "_b.")
 
 
+# ---- the profiler's C half ----
+
+_NUMBER = {"float": "cpu_time_total device_time_total self_cpu_time_total self_device_time_total",
+           "int": "id thread fwd_thread sequence_nr node_id count scope cpu_memory_usage device_memory_usage "
+                  "self_cpu_memory_usage self_device_memory_usage device_index device_resource_id step flow_id flow_type external_id "
+                  "linked_correlation_id python_id python_parent_id python_module_id",
+           "bool": "is_async is_remote is_legacy is_user_annotation is_python_function flow_start",
+           "str": "name key overload_name module", "str | None": "trace_name use_device activity_type", "int | None": "flops",
+           "list[str]": "stack", "list[FunctionEvent]": "cpu_children", "FunctionEvent | None": "cpu_parent",
+           "DeviceType": "device_type", "dict[str, Any] | None": "extra_meta kwinputs",
+           "list[str] | None": "input_dtypes", "list[Any]": "input_shapes kernels", "_Interval": "time_range",
+           "list[Any] | None": "concrete_inputs structured_input_shapes structured_input_strides"}
+FIELDS = {name: kind for kind, names in _NUMBER.items() for name in names.split()}
+CALLS = {"begin": "(name: str, /, **metadata: Any) -> int", "end": "(token: int, /) -> None",
+         "instant": "(name: str, /, **metadata: Any) -> None", "counter": "(name: str, value: float, /) -> None",
+         "flow": "(name: str, phase: Literal['start', 'step', 'end'], id: int, /) -> None",
+         "name_thread": "(name: str | None, /) -> None", "kind_name": "(number: int, /) -> str"}
+PROFILER_HEAD = '''"""The profiler's C half; import mtprof instead."""
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, type_check_only
+
+from mtprof.enums import DeviceType
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+@type_check_only
+class _Interval:
+    start: float
+    end: float
+    def elapsed_us(self) -> float: ...
+'''
+RECORD_FUNCTION = '''class record_function:
+    name: str
+    @property
+    def args(self) -> str | None: ...
+    @property
+    def metadata(self) -> dict[str, Any]: ...
+    @property
+    def record(self) -> int | None: ...
+    @property
+    def run_callbacks_on_exit(self) -> bool: ...
+    def __init__(self, name: str, args: str | None = None, **metadata: Any) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, exc_type: type[BaseException] | None, exc_value: BaseException | None,
+                 traceback: TracebackType | None, /) -> None: ...
+    def __call__(self, function: _Function, /) -> _Function: ...
+'''
+EVENT_METHODS = '''    def append_kernel(self, name: str, device: int, duration: float) -> None: ...
+    def append_cpu_child(self, child: FunctionEvent) -> None: ...
+    def set_cpu_parent(self, parent: FunctionEvent) -> None: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def get(self, key: str, default: Any = None) -> Any: ...
+    def keys(self) -> KeysView[str]: ...
+    def values(self) -> ValuesView[Any]: ...
+    def items(self) -> ItemsView[str, Any]: ...
+    def __getitem__(self, key: str) -> Any: ...
+    def __contains__(self, key: object) -> bool: ...
+'''
+
+
+def own_fields(cls):
+    """Properties that a class has of its own, with their types."""
+    out = []
+    for name, value in sorted(vars(cls).items()):
+        if name.startswith("_") or (inspect.isroutine(value) and not hasattr(value, "_compute")):
+            continue
+        kind = FIELDS.get(name) or ("str" if name.endswith("_str") else "int" if name.endswith("memory_usage") else
+                                    "float" if "time" in name else "Any")
+        if isinstance(value, property) and value.fset is None:
+            out += ["    @property", f"    def {name}(self) -> {kind}: ..."]
+        else:
+            out.append(f"    {name}: {kind}")
+    return out
+
+
 def profiler_stub():
-    out = [HEAD, '"""The profiler\'s C half; import mtprof instead."""', "from typing import Any", ""]
+    out = [HEAD, PROFILER_HEAD]
     for name, value in sorted(vars(mtprof._mtprof).items()):
         if name.startswith("__"):
             continue
-        if isinstance(value, type):
-            out.append(f"class {name}:")
-            out += ["    def __init__(self, *args: Any, **kwargs: Any) -> None: ..."]
-            if hasattr(value, "__enter__"):
-                out += [f"    def __enter__(self) -> {name}: ...", "    def __exit__(self, *exc: Any) -> None: ..."]
-            if "__call__" in vars(value):
-                out += ["    def __call__(self, *args: Any, **kwargs: Any) -> Any: ..."]
-            out += ["    def __getattr__(self, name: str) -> Any: ...", ""]
+        if name == "record_function":
+            out.append(RECORD_FUNCTION)
+        elif name == "FormattedTimesMixin":
+            out += [f"class {name}:", *own_fields(value), ""]
+        elif name == "FunctionEvent":
+            out += [f"class {name}(FormattedTimesMixin):", *own_fields(value),
+                    f"    def __init__({python_signature(value.__init__)}) -> None: ...", EVENT_METHODS]
+        elif name == "Profile":
+            out += [f"class {name}: ...", ""]
+        elif isinstance(value, type):
+            out += [f"class {name}:", "    def __getattr__(self, name: str) -> Any: ...", ""]
         elif callable(value):
-            out.append(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...")
+            out.append(f"def {name}{CALLS.get(name, '(*args: Any, **kwargs: Any) -> Any')}: ...")
         else:
             out.append(f"{name}: Any")
     return "\n".join(out) + "\n"

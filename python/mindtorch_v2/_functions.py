@@ -371,6 +371,7 @@ def _in_place(view, name):
 
 
 def _false(self):
+    """False: there are no such tensors here."""
     return False
 
 

@@ -15,14 +15,14 @@ class ActivityError(ValueError, TypeError):
     """Something that is no activity."""
 
 
-def supported_activities():
+def supported_activities() -> set[ProfilerActivity]:
     """What can be profiled here: the CPU, and the accelerator where there is one."""
     if _mtprof.device_sources():
         return {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1}
     return {ProfilerActivity.CPU}
 
 
-def kineto_available():
+def kineto_available() -> bool:
     """Whether there is a tracer. There is."""
     return True
 

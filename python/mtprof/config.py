@@ -3,6 +3,8 @@
 import operator
 import re
 
+from collections.abc import Iterable
+
 from mtprof._warnings import warn
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)(?:i?B)?\s*", re.IGNORECASE)
@@ -30,11 +32,13 @@ def parse_bytes(name, value):
 class _ExperimentalConfig:
     """torch's experimental switches. verbose traces every Python call; what has no meaning here is kept."""
 
-    def __init__(self, profiler_metrics=(), profiler_measure_per_kernel=False, verbose=False,
-                 performance_events=(), enable_cuda_sync_events=False, adjust_profiler_step=False,
-                 disable_external_correlation=False, profile_all_threads=False, capture_overload_names=False,
-                 record_python_gc_info=False, expose_kineto_event_metadata=False, custom_profiler_config="",
-                 adjust_timestamps=False, trace_only=False):
+    def __init__(self, profiler_metrics: Iterable[str] = (), profiler_measure_per_kernel: bool = False,
+                 verbose: bool = False, performance_events: Iterable[str] = (),
+                 enable_cuda_sync_events: bool = False, adjust_profiler_step: bool = False,
+                 disable_external_correlation: bool = False, profile_all_threads: bool = False,
+                 capture_overload_names: bool = False, record_python_gc_info: bool = False,
+                 expose_kineto_event_metadata: bool = False, custom_profiler_config: str = "",
+                 adjust_timestamps: bool = False, trace_only: bool = False) -> None:
         self.profiler_metrics = list(profiler_metrics)
         self.profiler_measure_per_kernel = profiler_measure_per_kernel
         self.verbose = verbose
@@ -50,7 +54,7 @@ class _ExperimentalConfig:
         self.adjust_timestamps = adjust_timestamps
         self.trace_only = trace_only
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if value)
         return f"_ExperimentalConfig({given})"
 
@@ -58,21 +62,21 @@ class _ExperimentalConfig:
 class KinetoStepTracker:
     """One step count for everybody who counts steps: the largest of theirs."""
 
-    _counts = {}  # of each requester
+    _counts: dict[str, int] = {}  # of each requester
     _common = 0
 
     @classmethod
-    def init_step_count(cls, requester):
+    def init_step_count(cls, requester: str) -> None:
         """A requester begins to count, at the common step."""
         cls._counts[requester] = cls._common
 
     @classmethod
-    def erase_step_count(cls, requester):
+    def erase_step_count(cls, requester: str) -> bool:
         """A requester no longer counts. Whether it did."""
         return cls._counts.pop(requester, None) is not None
 
     @classmethod
-    def increment_step(cls, requester):
+    def increment_step(cls, requester: str) -> int:
         """A requester is a step further; the common step follows where it is ahead."""
         cls._counts[requester] = cls._counts.get(requester, cls._common) + 1
         furthest = max(cls._counts.values())
@@ -83,6 +87,6 @@ class KinetoStepTracker:
         return cls._common
 
     @classmethod
-    def current_step(cls):
+    def current_step(cls) -> int:
         """The common step."""
         return cls._common

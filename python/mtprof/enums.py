@@ -6,8 +6,8 @@ import enum
 class _Number(enum.Enum):
     """An enumeration whose members are also numbers, as torch's are."""
 
-    def __int__(self):
-        return self._value_
+    def __int__(self) -> int:
+        return int(self._value_)
 
     __index__ = __int__
 
@@ -63,12 +63,12 @@ class DeviceType(_Number):
     PrivateUse1 = 20
     NPU = 20
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
             return other == self._name_ or (other == "NPU" and self._value_ == 20)
         return self is other
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._name_)
 
 

@@ -248,7 +248,9 @@ class EventList(list):
         """A table, laid out as torch's.
 
         sort_by: an attribute, largest first (cuda, xpu, npu and privateuse1 read as device).
-        row_limit: rows to print; -1 or None: all. Widths: None: as wide as needed.
+        row_limit: rows to print; -1 or None: all. max_name_column_width, max_src_column_width (of stacks) and
+        max_shapes_column_width: longer texts are cut; None: as wide as needed. header: a title above it.
+        top_level_events_only: only events that are in no other.
         time_unit: "s", "ms" or "us" for all times; otherwise each its own.
         width: no line is longer: columns are narrowed, then left out, those first that follow from others.
         flavor: "mindtorch" adds the columns Total(us) and Count.

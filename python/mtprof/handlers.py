@@ -2,17 +2,20 @@
 """Ready-made functions for on_trace_ready."""
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
 
-def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
+def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False,
+                              use_python_export: bool = False) -> Callable[[Any], None]:
     """Writes each window as a file that TensorBoard's plug-in finds in the folder.
 
-    worker_name must differ between processes; the default is host name and process id. use_python_export is
+    dir_name is the folder, made where it is missing. use_gzip compresses the files. worker_name must differ between processes; the default is host name and process id. use_python_export is
     torch's and changes nothing here.
     """
     del use_python_export
 
-    def handler(prof):
+    def handler(prof: Any) -> None:
         nonlocal worker_name
         try:
             os.makedirs(dir_name, exist_ok=True)

@@ -4,6 +4,7 @@
 Any object with start() and stop() is one; cleanup() is called where there is one.
 """
 import os
+from typing import Any
 
 _ON = ("1", "y", "yes", "t", "true", "on")
 
@@ -15,12 +16,12 @@ class ExecutionTraceObserver:
     latest one. Started by hand it records by itself, which needs that no profiler is active.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._registered = False
         self._running = False
-        self._path = None
+        self._path: str | None = None
         self._extras = False
-        self._own = None      # the profiler of an observer that was started by hand
+        self._own: Any = None  # the profiler of an observer that was started by hand
 
     def __del__(self):
         try:
@@ -28,12 +29,12 @@ class ExecutionTraceObserver:
         except Exception:  # the interpreter may be at its end
             pass
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "running" if self._running else "registered" if self._registered else "without a file"
         return f"<ExecutionTraceObserver {state}{f': {self._path}' if self._path else ''}>"
 
     @staticmethod
-    def build_execution_trace_obs_from_env():
+    def build_execution_trace_obs_from_env() -> "ExecutionTraceObserver | None":
         """An observer with a temporary file where ENABLE_PYTORCH_EXECUTION_TRACE=1 asks for one, or None."""
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0").lower() not in _ON:
             return None
@@ -46,11 +47,11 @@ class ExecutionTraceObserver:
             os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS", "0").lower() in _ON)
         return observer.register_callback(path)
 
-    def set_extra_resource_collection(self, val):
+    def set_extra_resource_collection(self, val: bool) -> None:
         """Whether a folder for resources is made beside the file."""
         self._extras = bool(val)
 
-    def register_callback(self, output_file_path):
+    def register_callback(self, output_file_path: "str | os.PathLike[str]") -> "ExecutionTraceObserver":
         """Names the file; a path ending in .gz is compressed. Repeated calls change nothing."""
         if not self._registered:
             path = os.fspath(output_file_path)
@@ -63,20 +64,20 @@ class ExecutionTraceObserver:
         return self
 
     @property
-    def is_registered(self):
+    def is_registered(self) -> bool:
         """Whether there is a file."""
         return self._registered
 
-    def is_running(self):
+    def is_running(self) -> bool:
         """Whether it records."""
         return self._running
 
-    def get_output_file_path(self):
+    def get_output_file_path(self) -> str | None:
         """The file, or None."""
         return self._path
 
     @staticmethod
-    def get_resources_dir_for_et_path(trace_path, create_dir=False):
+    def get_resources_dir_for_et_path(trace_path: str, create_dir: bool = False) -> str | None:
         """The folder beside an execution trace, or None where there is none."""
         stem, _ = os.path.splitext(trace_path)
         folder = stem + "_resources"
@@ -86,13 +87,13 @@ class ExecutionTraceObserver:
             os.makedirs(folder, exist_ok=True)
         return folder
 
-    def get_resources_dir(self, can_create=False):
+    def get_resources_dir(self, can_create: bool = False) -> str | None:
         """The folder for resources; None before register_callback() or without extras."""
         if not self._registered or not self._extras:
             return None
         return self.get_resources_dir_for_et_path(self._path, can_create)
 
-    def start(self):
+    def start(self) -> None:
         """Begins. Without a file nothing happens."""
         if not self._registered or self._running:
             return
@@ -106,7 +107,7 @@ class ExecutionTraceObserver:
         """Begins as part of a profiler that records, and that writes the file."""
         self._running = self._running or self._registered
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends, and writes the file where it recorded by itself."""
         if not self._running:
             return
@@ -119,12 +120,12 @@ class ExecutionTraceObserver:
     def _write(self, prof):
         prof._results("exporting an execution trace").export_execution(self._path)
 
-    def unregister_callback(self):
+    def unregister_callback(self) -> None:
         """Stops where needed and forgets the file, which stays."""
         self.stop()
         self._registered = False
 
-    def cleanup(self):
+    def cleanup(self) -> None:
         """What profile.__exit__ calls: the same."""
         self.unregister_callback()
 

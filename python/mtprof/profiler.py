@@ -385,7 +385,31 @@ class profile(_KinetoProfile):
                 train(batch)
                 prof.step()
 
-    Arguments are torch's; with_calls, path, buffer_bytes and policy are explained at _KinetoProfile.
+    Without a schedule everything from start to stop is recorded. Results: key_averages(), events(),
+    export_chrome_trace(), save(), health().
+
+    Arguments, all by name; those up to post_processing_timeout_s are torch's:
+
+        activities: what to record, ProfilerActivity members or their names ("cpu", "npu", "cuda" ...); None: all
+            that is supported here.
+        schedule: a function from the step's number to a ProfilerAction, see schedule(); None: record always.
+        on_trace_ready: called with the profiler each time a window has been recorded.
+        record_shapes: shapes, types and values of ops' inputs.
+        profile_memory: allocations and releases, and the memory that ops allocate.
+        with_stack: the Python stack of every op and scope.
+        with_flops: floating-point operations of matrix products and convolutions.
+        with_modules: the path of nn.Modules around each op.
+        experimental_config: torch's further switches, an _ExperimentalConfig.
+        execution_trace_observer: an ExecutionTraceObserver that writes each window as an execution trace.
+        acc_events: keep the events of earlier windows; otherwise only the latest one's are there.
+        use_cuda: deprecated, use activities.
+        custom_trace_id_callback: makes the id of each trace; None: a random one.
+        post_processing_timeout_s: accepted, and has no effect: results are made when they are asked for.
+        path: record into this .mtt file, which survives a crash; also by the variable MTPROF_PATH. None: in memory.
+        buffer_bytes: memory for events, a number of bytes or a text such as "64M"; None: chosen by what is free.
+        policy: when the memory is full, "spill" goes on in a file, "ring" lets the oldest events go, "stop" keeps
+            the oldest.
+        with_calls: also every call of a Python function, at its own measured cost.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scopes with inputs: torch's low-level relatives of record_function."""
+from typing import Any
+
 from mtprof import _mtprof
 
 
@@ -8,7 +10,8 @@ class _RecordFunctionFast:
 
     __slots__ = ("name", "input_values", "keyword_values", "_open")
 
-    def __init__(self, name, input_values=None, keyword_values=None):
+    def __init__(self, name: str, input_values: "list[Any] | tuple[Any, ...] | None" = None,
+                 keyword_values: "dict[str, Any] | None" = None) -> None:
         if not isinstance(name, str):
             raise RuntimeError(f"The name passed to RecordFunctionFast must be a string, not {name!r}")
         if input_values is not None and not isinstance(input_values, (list, tuple)):
@@ -18,14 +21,14 @@ class _RecordFunctionFast:
         self.name = name
         self.input_values = input_values
         self.keyword_values = keyword_values
-        self._open = []
+        self._open: list[int] = []
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         inputs = tuple(self.input_values or ())
         self._open.append(_mtprof.begin_inputs(self.name, inputs, self.keyword_values))
         return None
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if self._open:
             _mtprof.end(self._open.pop())
 

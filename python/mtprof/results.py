@@ -291,7 +291,8 @@ class Trace(Results):
 def load(path, *, discarded=False, keep_duplicates=False, progress=None):
     """A trace from a file: .mtt, or Chrome JSON (also gzipped) of any tool. It has a profile's results API.
 
-    discarded: also windows that were not kept. keep_duplicates: only children of their parent's name stay.
+    path: the file; its content says what it is. discarded: also windows that were not kept. keep_duplicates: only
+    children of their parent's name stay. progress: called now and then with what is done and how much of it.
     """
     model = _mtprof.Model.open(path, discarded=discarded, keep_duplicates=keep_duplicates, progress=progress)
     return Trace(os.fspath(path), model)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules: which steps of a loop are recorded."""
 import operator
+from collections.abc import Callable
 
 from mtprof import _mtprof
 from mtprof._warnings import warn
@@ -16,26 +17,27 @@ class ScheduleError(ValueError, AssertionError):
 class _Schedule:
     """A cycle of steps; called with a step's number it answers with its action."""
 
-    def __init__(self, numbers):
+    def __init__(self, numbers: tuple[int, ...]) -> None:
         self._numbers = numbers
 
-    def __call__(self, step):
+    def __call__(self, step: int) -> ProfilerAction:
         if step < 0:
             raise ScheduleError(f"Step must be non-negative. Got {step}.")
         return _ACTIONS[_mtprof.schedule_action(self._numbers, step)]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         names = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
         return "schedule(" + ", ".join(f"{n}={v}" for n, v in zip(names, self._numbers)) + ")"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, _Schedule) and self._numbers == other._numbers
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._numbers)
 
 
-def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
+             skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
     """A callable for profile(schedule=...): skip, wait, warm up, record, and so on.
 
     After `skip_first` steps cycles of `wait` idle, `warmup` warming and `active` recorded steps follow,
@@ -63,6 +65,6 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return _Schedule(tuple(numbers))
 
 
-def record_always(_):
+def record_always(_: int) -> ProfilerAction:
     """Every step is recorded."""
     return ProfilerAction.RECORD

@@ -211,7 +211,8 @@ static PyMemberDef event_members[] = {
 };
 
 static PyMethodDef event_methods[] = {
-    {"to_dict", event_to_dict, METH_NOARGS, "The mapping's keys and values as a dict."},
+    {"to_dict", event_to_dict, METH_NOARGS,
+     "to_dict($self, /)\n--\n\nThe mapping's keys and values as a dict."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -225,8 +226,9 @@ static PyGetSetDef own_getset[] = {
 };
 
 static char event_doc[] =
+    "FunctionEvent(id, name, thread, start_us, end_us, *args, **kwargs)\n--\n\n"
     "One op, annotation, call or piece of device work that was recorded.\n\n"
-    "It has torch's attributes, and is a read-only mapping with MindTorch's keys.";
+    "Made by hand, it takes torch's further arguments; __init__ lists them. It has torch's attributes, and is a read-only mapping with MindTorch's keys.";
 
 static PyType_Slot event_slots[] = {
     {Py_tp_new, event_new},

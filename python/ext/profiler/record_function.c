@@ -499,7 +499,9 @@ static PyMethodDef methods[] = {
 static PyType_Slot slots[] = {
     {Py_tp_doc, (void *)(uintptr_t) "record_function(name, args=None, **metadata)\n--\n\n"
                                     "A named scope in the profile: a context manager and a "
-                                    "decorator. Without a profiler it does nothing."},
+                                    "decorator. Without a profiler it does nothing.\n\n"
+                                    "args: a text that counts as an input. metadata: numbers, "
+                                    "bools and texts that are kept with the scope."},
     {Py_tp_new, record_new},
     {Py_tp_init, record_init},
     {Py_tp_dealloc, record_dealloc},

@@ -182,7 +182,8 @@ static PyObject *set_grad_enabled(PyObject *module, PyObject *mode)
 static PyMethodDef functions[] = {
     {"_run_backward", run_backward, METH_VARARGS, "_run_backward(tensors, gradients, flags)"},
     {"_run_grad", run_grad, METH_VARARGS, "_run_grad(outputs, gradients, inputs, flags) -> tuple"},
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled() -> bool"},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     "is_grad_enabled($module, /)\n--\n\nWhether operations are recorded for gradients on this thread."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, "_set_grad_enabled(mode) -> what it was"},
     {NULL, NULL, 0, NULL},
 };

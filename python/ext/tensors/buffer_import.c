@@ -356,9 +356,10 @@ static PyObject *frombuffer(PyObject *module, PyObject *args, PyObject *kwargs)
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
-    {"from_numpy", from_numpy, METH_O, "from_numpy(ndarray) -> Tensor over its memory"},
+    {"from_numpy", from_numpy, METH_O,
+     "from_numpy($module, ndarray, /)\n--\n\nA tensor over the array's memory."},
     {"frombuffer", (PyCFunction)frombuffer, METH_VARARGS | METH_KEYWORDS,
-     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor"},
+     "frombuffer($module, buffer, /, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA tensor over the memory of a buffer."},
     {NULL, NULL, 0, NULL},
 };
 

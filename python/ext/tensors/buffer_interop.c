@@ -259,7 +259,7 @@ static PyObject *array_method(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyMethodDef methods[] = {
     {"numpy", (PyCFunction)numpy_method, METH_VARARGS | METH_KEYWORDS,
-     "numpy(*, force=False) -> numpy.ndarray over the tensor's memory"},
+     "numpy($self, /, *, force=False)\n--\n\nA numpy.ndarray over the tensor's memory; force: a copy where that is not possible."},
     {"__array__", (PyCFunction)array_method, METH_VARARGS | METH_KEYWORDS,
      "__array__(dtype=None, copy=None) -> numpy.ndarray"},
     {NULL, NULL, 0, NULL},

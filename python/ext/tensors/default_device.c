@@ -152,8 +152,10 @@ PyObject *device_exit(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
 }
 
 static PyMethodDef functions[] = {
-    {"set_default_device", set_default, METH_O, NULL},
-    {"get_default_device", get_default, METH_NOARGS, NULL},
+    {"set_default_device", set_default, METH_O,
+     "set_default_device($module, device, /)\n--\n\nWhere new tensors are; None: on the host."},
+    {"get_default_device", get_default, METH_NOARGS,
+     "get_default_device($module, /)\n--\n\nWhere new tensors are."},
     {NULL, NULL, 0, NULL},
 };
 

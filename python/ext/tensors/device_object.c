@@ -212,8 +212,8 @@ static PyObject *device_reduce(PyObject *self, PyObject *unused)
 }
 
 static PyGetSetDef properties[] = {
-    {"type", get_type, NULL, NULL, NULL},
-    {"index", get_index, NULL, NULL, NULL},
+    {"type", get_type, NULL, "'cpu' or 'npu'.", NULL},
+    {"index", get_index, NULL, "The number among its kind; None: the current one.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -227,6 +227,9 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_new, device_new},
+    {Py_tp_doc,
+     (char[]){
+         "device(type, index=None)\n--\n\nWhere a tensor is: 'cpu', 'npu', 'npu:1'. In a with statement: where new ones are."}},
     {Py_tp_repr, device_repr},
     {Py_tp_str, device_str},
     {Py_tp_hash, device_hash},

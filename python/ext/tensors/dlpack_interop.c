@@ -433,8 +433,9 @@ static PyObject *to_dlpack(PyObject *module, PyObject *tensor)
 
 static PyMethodDef functions[] = {
     {"from_dlpack", (PyCFunction)from_dlpack, METH_VARARGS | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor"},
-    {"to_dlpack", to_dlpack, METH_O, "to_dlpack(tensor) -> capsule"},
+     "from_dlpack($module, ext_tensor, /, *, device=None, copy=None)\n--\n\nA tensor over the memory of another library's tensor."},
+    {"to_dlpack", to_dlpack, METH_O,
+     "to_dlpack($module, tensor, /)\n--\n\nA capsule with which another library reads the tensor's memory."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -49,9 +49,10 @@ static PyObject *get_code(PyObject *self, void *context)
 }
 
 static PyGetSetDef properties[] = {
-    {"is_floating_point", is_floating_point, NULL, NULL, NULL},
-    {"is_complex", is_complex, NULL, NULL, NULL},
-    {"is_signed", is_signed, NULL, NULL, NULL},
+    {"is_floating_point", is_floating_point, NULL,
+     "Whether it is a type of floating-point numbers.", NULL},
+    {"is_complex", is_complex, NULL, "Whether it is a type of complex numbers: never.", NULL},
+    {"is_signed", is_signed, NULL, "Whether it has negative numbers.", NULL},
     {"itemsize", get_itemsize, NULL, "bytes of an element", NULL},
     {"_code", get_code, NULL, "the library's number for it", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -64,6 +65,7 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_repr, dtype_repr},
+    {Py_tp_doc, (char[]){"The type of a tensor's elements: torch.float32 and others."}},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
     {0, NULL},

@@ -151,18 +151,27 @@ static PyObject *get_device(PyObject *self, void *context)
 }
 
 static PyGetSetDef properties[] = {
-    {"device", get_device, NULL, NULL, NULL},
+    {"device", get_device, NULL, "Where its numbers are made.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef methods[] = {
-    {"manual_seed", manual_seed, METH_O, NULL}, {"initial_seed", initial_seed, METH_NOARGS, NULL},
-    {"seed", new_seed, METH_NOARGS, NULL},      {"get_state", get_state, METH_NOARGS, NULL},
-    {"set_state", set_state, METH_O, NULL},     {NULL, NULL, 0, NULL},
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed($self, seed, /)\n--\n\nBegins again, from this seed; returns itself."},
+    {"initial_seed", initial_seed, METH_NOARGS,
+     "initial_seed($self, /)\n--\n\nThe seed it began from."},
+    {"seed", new_seed, METH_NOARGS,
+     "seed($self, /)\n--\n\nBegins again from a seed that nobody chose, and returns it."},
+    {"get_state", get_state, METH_NOARGS,
+     "get_state($self, /)\n--\n\nWhere it is, as a tensor of bytes."},
+    {"set_state", set_state, METH_O,
+     "set_state($self, new_state, /)\n--\n\nGoes on from where get_state() was called."},
+    {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_new, generator_new},
+    {Py_tp_doc, (char[]){"Generator(device='cpu')\n--\n\nA stream of random numbers."}},
     {Py_tp_dealloc, generator_dealloc},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},

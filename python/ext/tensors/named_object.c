@@ -22,6 +22,7 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_repr, named_repr},
+    {Py_tp_doc, (char[]){"A named constant, as torch.strided and torch.preserve_format are."}},
     {Py_tp_methods, methods},
     {0, NULL},
 };

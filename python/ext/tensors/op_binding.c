@@ -198,7 +198,39 @@ static PyObject *op_qualname(PyObject *self, void *context)
     return PyUnicode_FromFormat(op->method ? "Tensor.%U" : "%U", op->set->name);
 }
 
+/* Python makes texts and signatures of the schemas, when somebody asks. */
+static PyObject *from_schemas(const op_object *op, const char *function)
+{
+    PyObject *module = PyImport_ImportModule("mindtorch_v2._signatures");
+    bool makes = op->set->count > 0 && op->set->overloads[0]->makes;
+    PyObject *made =
+        module == NULL
+            ? NULL
+            : PyObject_CallMethod(module, function, "OOOO", op->set->name, op->set->doc,
+                                  op->method ? Py_True : Py_False, makes ? Py_True : Py_False);
+    Py_XDECREF(module);
+    return made;
+}
+
 static PyObject *op_doc(PyObject *self, void *context)
+{
+    (void)context;
+    return from_schemas((op_object *)self, "document");
+}
+
+static PyObject *op_signature(PyObject *self, void *context)
+{
+    (void)context;
+    return from_schemas((op_object *)self, "signature");
+}
+
+static PyObject *op_overload_list(PyObject *self, void *context)
+{
+    (void)context;
+    return from_schemas((op_object *)self, "overloads");
+}
+
+static PyObject *op_schemas(PyObject *self, void *context)
 {
     (void)context;
     return Py_NewRef(((op_object *)self)->set->doc);
@@ -230,6 +262,9 @@ static PyGetSetDef properties[] = {
     {"__name__", op_name, NULL, NULL, NULL},
     {"__qualname__", op_qualname, NULL, NULL, NULL},
     {"__doc__", op_doc, NULL, NULL, NULL},
+    {"__signature__", op_signature, NULL, NULL, NULL},
+    {"_overloads", op_overload_list, NULL, "Its rows, see _signatures.Overload.", NULL},
+    {"_schemas", op_schemas, NULL, "Schemas of its rows, one a line.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

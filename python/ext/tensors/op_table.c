@@ -234,6 +234,24 @@ static int read_rows(void)
     return 0;
 }
 
+/* A schema without its first parameters. */
+static PyObject *schema_without(const char *schema, uint8_t n)
+{
+    const char *open = strchr(schema, '(');
+    const char *rest = open == NULL ? NULL : open + 1;
+    for (uint8_t i = 0; i < n && rest != NULL; i++) {
+        rest = strstr(rest, ", ");
+        rest = rest == NULL ? NULL : rest + 2;
+    }
+    if (rest == NULL) {
+        return PyUnicode_FromString(schema);
+    }
+    PyObject *name = PyUnicode_FromStringAndSize(schema, open + 1 - schema);
+    PyObject *whole = name == NULL ? NULL : PyUnicode_FromFormat("%U%s", name, rest);
+    Py_XDECREF(name);
+    return whole;
+}
+
 /* torch's other names: op_aliases.def. */
 static int add_alias(const char *name, const char *row, uint8_t fixed, bool beside)
 {
@@ -265,8 +283,12 @@ static int add_alias(const char *name, const char *row, uint8_t fixed, bool besi
             }
         }
         const char *schema = PyUnicode_AsUTF8(from->doc);
-        if (schema == NULL ||
-            add_overload(to, overload, fixed > 0 ? "" : schema, UINT32_MAX) != 0) {
+        PyObject *shorter = schema == NULL ? NULL : schema_without(schema, fixed);
+        int status = shorter == NULL
+                         ? -1
+                         : add_overload(to, overload, PyUnicode_AsUTF8(shorter), UINT32_MAX);
+        Py_XDECREF(shorter);
+        if (status != 0) {
             return -1;
         }
     }

@@ -70,11 +70,16 @@ static PyObject *promote_types(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"set_num_threads", set_num_threads, METH_O, NULL},
-    {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
-    {"set_default_dtype", set_default_dtype, METH_O, NULL},
-    {"get_default_dtype", get_default_dtype, METH_NOARGS, NULL},
-    {"promote_types", promote_types, METH_VARARGS, NULL},
+    {"set_num_threads", set_num_threads, METH_O,
+     "set_num_threads($module, n, /)\n--\n\nHow many threads large ops use."},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads($module, /)\n--\n\nHow many threads large ops use."},
+    {"set_default_dtype", set_default_dtype, METH_O,
+     "set_default_dtype($module, d, /)\n--\n\nThe type of new tensors of floating-point numbers."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS,
+     "get_default_dtype($module, /)\n--\n\nThe type of new tensors of floating-point numbers."},
+    {"promote_types", promote_types, METH_VARARGS,
+     "promote_types($module, type1, type2, /)\n--\n\nThe type that holds the values of both types."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -125,13 +125,15 @@ static PyObject *size_reduce(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"numel", size_numel, METH_NOARGS, "the product of the sizes"},
+    {"numel", size_numel, METH_NOARGS, "numel($self, /)\n--\n\nThe product of the sizes."},
     {"__reduce__", size_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_new, size_new},
+    {Py_tp_doc,
+     (char[]){"Size(iterable=(), /)\n--\n\nThe sizes of a tensor's dimensions: a tuple of ints."}},
     {Py_tp_repr, size_repr},
     {Py_tp_methods, methods},
     {Py_sq_concat, size_concat},

@@ -192,8 +192,10 @@ static PyObject *get_id(PyObject *self, void *context)
 }
 
 static PyGetSetDef properties[] = {
-    {"device", get_device, NULL, NULL, NULL}, {"event_id", get_id, NULL, NULL, NULL},
-    {"npu_event", get_id, NULL, NULL, NULL},  {"cuda_event", get_id, NULL, NULL, NULL},
+    {"device", get_device, NULL, "The accelerator it is on; None before it is recorded.", NULL},
+    {"event_id", get_id, NULL, "A number that tells it from others.", NULL},
+    {"npu_event", get_id, NULL, "The same as event_id.", NULL},
+    {"cuda_event", get_id, NULL, "The same as event_id.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -201,12 +203,14 @@ static PyGetSetDef properties[] = {
 
 static PyMethodDef methods[] = {
     {"record", KEYWORDS(record), METH_VARARGS | METH_KEYWORDS,
-     "record(stream=None): stands for what is on the stream so far"},
+     "record($self, /, stream=None)\n--\n\nIt stands for what is on the stream so far."},
     {"wait", KEYWORDS(wait), METH_VARARGS | METH_KEYWORDS,
-     "wait(stream=None): what comes on the stream later waits for the event"},
-    {"query", query, METH_NOARGS, "query() -> whether what it stands for is done"},
-    {"synchronize", synchronize, METH_NOARGS, "synchronize(): waits for what it stands for"},
-    {"elapsed_time", elapsed_time, METH_O, "elapsed_time(end_event) -> milliseconds"},
+     "wait($self, /, stream=None)\n--\n\nWhat comes on the stream later waits for the event."},
+    {"query", query, METH_NOARGS, "query($self, /)\n--\n\nWhether what it stands for is done."},
+    {"synchronize", synchronize, METH_NOARGS,
+     "synchronize($self, /)\n--\n\nWaits for what it stands for."},
+    {"elapsed_time", elapsed_time, METH_O,
+     "elapsed_time($self, end_event, /)\n--\n\nMilliseconds from this event to the other."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -216,7 +220,10 @@ static PyType_Slot slots[] = {
     {Py_tp_repr, event_repr},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (char[]){"Event(enable_timing=False, blocking=False, interprocess=False)"}},
+    {Py_tp_doc,
+     (char[]){
+         "Event(device=None, *, enable_timing=False, blocking=False, interprocess=False)\n--\n\n"
+         "A place in a stream, to wait for and to measure from."}},
     {0, NULL},
 };
 

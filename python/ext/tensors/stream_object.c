@@ -258,9 +258,9 @@ static PyObject *priority_range(PyObject *type, PyObject *unused)
 }
 
 static PyGetSetDef properties[] = {
-    {"device", get_device, NULL, NULL, NULL},
-    {"device_index", get_device_index, NULL, NULL, NULL},
-    {"device_type", get_device_type, NULL, NULL, NULL},
+    {"device", get_device, NULL, "The accelerator it is of.", NULL},
+    {"device_index", get_device_index, NULL, "That accelerator's number.", NULL},
+    {"device_type", get_device_type, NULL, "torch's number for the kind of device.", NULL},
     {"stream_id", get_number, NULL, "0: the device's default stream", NULL},
     {"npu_stream", get_number, NULL, "the same as stream_id", NULL},
     {"cuda_stream", get_number, NULL, "the same as stream_id", NULL},
@@ -271,15 +271,17 @@ static PyGetSetDef properties[] = {
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
 
 static PyMethodDef methods[] = {
-    {"query", query, METH_NOARGS, "query() -> whether all its work is done"},
-    {"synchronize", synchronize, METH_NOARGS, "synchronize(): waits for all its work"},
-    {"wait_event", wait_event, METH_O, "wait_event(event): what comes later waits for it"},
+    {"query", query, METH_NOARGS, "query($self, /)\n--\n\nWhether all its work is done."},
+    {"synchronize", synchronize, METH_NOARGS,
+     "synchronize($self, /)\n--\n\nWaits for all its work."},
+    {"wait_event", wait_event, METH_O,
+     "wait_event($self, event, /)\n--\n\nWhat comes later waits for the event."},
     {"wait_stream", wait_stream, METH_O,
-     "wait_stream(stream): what comes later waits for what is on the other stream now"},
+     "wait_stream($self, stream, /)\n--\n\nWhat comes later waits for what is on the other stream now."},
     {"record_event", KEYWORDS(record_event), METH_VARARGS | METH_KEYWORDS,
-     "record_event(event=None) -> Event"},
+     "record_event($self, /, event=None)\n--\n\nAn event that stands for what is on the stream so far."},
     {"priority_range", priority_range, METH_NOARGS | METH_STATIC,
-     "priority_range() -> (lowest, highest)"},
+     "priority_range()\n--\n\n(lowest, highest) priority."},
     {"__enter__", stream_enter, METH_NOARGS, NULL},
     {"__exit__", KEYWORDS(stream_exit), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
@@ -293,7 +295,8 @@ static PyType_Slot slots[] = {
     {Py_tp_richcompare, stream_compare},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (char[]){"Stream(device=None, priority=0): a queue of work of an accelerator"}},
+    {Py_tp_doc,
+     (char[]){"Stream(device=None, priority=0)\n--\n\nA queue of work of an accelerator."}},
     {0, NULL},
 };
 

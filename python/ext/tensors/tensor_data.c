@@ -394,9 +394,9 @@ static PyObject *tensors_alive(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"tensor", (PyCFunction)tensor_function, METH_VARARGS | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor"},
+     "tensor($module, data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\nA tensor with a copy of the data: numbers, nested lists, arrays."},
     {"as_tensor", (PyCFunction)as_tensor_function, METH_VARARGS | METH_KEYWORDS,
-     "as_tensor(data, dtype=None, device=None) -> Tensor"},
+     "as_tensor($module, data, dtype=None, device=None)\n--\n\nA tensor of the data, over the same memory where that is possible."},
     {"_tensor_bytes", tensor_bytes, METH_O, "_tensor_bytes(tensor) -> its elements in order"},
     {"_tensor_from_bytes", tensor_from_bytes, METH_VARARGS,
      "_tensor_from_bytes(buffer, dtype, sizes) -> Tensor"},
@@ -409,7 +409,8 @@ static PyMethodDef functions[] = {
 };
 
 static PyMethodDef methods[] = {
-    {"tolist", tolist_method, METH_NOARGS, "tolist() -> nested list or number"},
+    {"tolist", tolist_method, METH_NOARGS,
+     "tolist($self, /)\n--\n\nIts elements as nested lists, or as a number."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -338,6 +338,10 @@ static PyType_Slot slots[] = {
     SLOT(Py_tp_getattro, PyObject_GenericGetAttr),
     SLOT(Py_tp_hash, tensor_hash),
     SLOT(Py_tp_new, tensor_new),
+    {Py_tp_doc,
+     (char[]){
+         "Tensor(*args)\n--\n\nNumbers of one type in any number of dimensions. tensor() makes one of "
+         "data; Tensor(2, 3) one whose elements are not set."}},
     SLOT(Py_tp_free, PyObject_GC_Del),
     SLOT(Py_tp_members, members),
     SLOT(Py_tp_getset, tensor_properties),

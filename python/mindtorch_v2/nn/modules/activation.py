@@ -262,6 +262,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
+        """Gives the parameters their first values again."""
         from .. import init
 
         init.constant_(self.weight, self.init)

@@ -52,6 +52,7 @@ class _BatchNorm(Module):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self):
+        """Gives the parameters their first values again."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)

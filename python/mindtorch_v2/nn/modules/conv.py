@@ -82,6 +82,7 @@ class _ConvNd(Module):
         return both
 
     def reset_parameters(self):
+        """Gives the parameters their first values again."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)

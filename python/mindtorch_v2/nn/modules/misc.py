@@ -81,6 +81,7 @@ class _ZeroFrame:
         super().__init__(padding, 0.0)
 
     def extra_repr(self):
+        """The padding."""
         return str(self.padding)
 
 

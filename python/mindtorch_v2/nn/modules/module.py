@@ -67,6 +67,7 @@ class Module(StatefulModule):
         state["_modules"] = {}
 
     def forward(self, *input):
+        """What the module computes; every subclass defines it."""
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )

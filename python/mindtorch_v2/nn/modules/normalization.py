@@ -46,6 +46,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
+        """Gives the parameters their first values again."""
         if self.elementwise_affine:
             _ones_and_zeros(self.weight, self.bias)
 
@@ -76,6 +77,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
+        """Gives the parameters their first values again."""
         if self.elementwise_affine:
             init.ones_(self.weight)
 
@@ -112,6 +114,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
+        """Gives the parameters their first values again."""
         if self.affine:
             _ones_and_zeros(self.weight, self.bias)
 

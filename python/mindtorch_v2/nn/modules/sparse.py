@@ -51,6 +51,7 @@ class Embedding(Module):
         self.sparse = sparse
 
     def reset_parameters(self):
+        """Gives the parameters their first values again."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with torch.no_grad():
