@@ -36,6 +36,7 @@ class Health:
     def events(self) -> int: ...
     @property
     def ok(self) -> bool: ...
+    def __getattr__(self, name: str) -> int: ...  # the recorder's further counters
 
 class Results:
     with_modules: bool

@@ -58,7 +58,7 @@ def main() -> int:
             prof.setp()  # wrong
             load(3)  # wrong
             mtprof.counter("a", "b")  # wrong
-            health.losst  # wrong
+            health.reason.upper()  # wrong
             schedule(wait=0, warmup=1)  # wrong
     return 0 if health.ok and means else 1
 

@@ -91,8 +91,7 @@ class Stubs(unittest.TestCase):
         with mtprof.profile() as prof:
             mtprof.end(mtprof.begin("a"))
         trees = {name: tree for name, _, tree in self.each()}
-        for stub, key, instance in (("results", "Health", prof.health()),
-                                    ("events", "FunctionEventAvg", prof.key_averages()[0]),
+        for stub, key, instance in (("events", "FunctionEventAvg", prof.key_averages()[0]),
                                     ("profiler", "profile", prof)):
             known = set()
             for node in trees[stub].body:
