@@ -318,7 +318,6 @@ static int run(const cli_call *call)
     }
     bool to_stdout = writes_to_stdout(s);
     mtprof_export_report report = {.struct_size = sizeof report};
-    cli_catch_signals();
     mtprof_status status = write_file(s, model, &j, &report);
     cli_progress_end();
     if (status != MTPROF_OK) {

@@ -79,7 +79,6 @@ static int write_timeline(const memory_settings *s, mtprof_model *model, const c
     mtprof_export_options o = {
         .struct_size = sizeof o, .device = s->device, .progress = cli_progress_step};
     (void)timeline_format(s->timeline, &format); /* it was looked at before */
-    cli_catch_signals();
     mtprof_status status = mtprof_export(model, format, s->timeline, &o);
     cli_progress_end();
     if (status == MTPROF_OK) {

@@ -152,7 +152,6 @@ static int run(const cli_call *call)
     }
     mtprof_status status;
     if (s->output != NULL) {
-        cli_catch_signals();
         status = mtprof_export(model, format, s->output, &o);
     } else if (s->common.json) {
         status = write_json(model, format, &o, path);

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "units.h"
 
+#include <mtprof/trace_export.h>
 #include <mtprof/version.h>
 
 #include <assert.h>
@@ -37,13 +38,6 @@ static bool want_colors(void)
     const char *term = getenv("TERM");
     return cli_on_terminal() && (no_color == NULL || *no_color == '\0') &&
            (term == NULL || strcmp(term, "dumb") != 0);
-}
-
-void cli_term_start(void)
-{
-    /* Writing to a closed pipe shall fail, not kill: the exit code of a diff still counts. */
-    (void)signal(SIGPIPE, SIG_IGN);
-    colors = want_colors();
 }
 
 void cli_term_color(enum cli_color color)
@@ -80,23 +74,37 @@ uint32_t cli_term_width(void)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t stopped_by; /* the signal, or 0 */
+static volatile sig_atomic_t line_shown; /* of progress */
 
-static void note_signal(int number)
+static void end_by_signal(int number)
 {
-    stopped_by = number;
+    mtprof_remove_unfinished();
+    if (line_shown) {
+        (void)!write(STDERR_FILENO, "\r\033[K", 4);
+    }
+    (void)raise(number); /* its action is the default one again */
 }
 
-void cli_catch_signals(void)
+static void catch_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
+    struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = SA_RESETHAND | SA_NODEFER};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction before;
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
             (void)sigaction(numbers[i], &action, NULL);
         }
     }
+}
+
+void cli_term_start(void)
+{
+    /* Writing to a closed pipe shall fail, not kill: the exit code of a diff still counts. So shall
+     * writing past the limit on a file's size. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    catch_signals();
+    colors = want_colors();
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -174,9 +182,6 @@ int cli_library_error(const char *path, mtprof_status status)
     if (reader_gone) {
         return CLI_OK;
     }
-    if (stopped_by != 0) {
-        (void)raise(stopped_by); /* its action is the default one again */
-    }
     (void)fflush(stdout);
     (void)fprintf(stderr, "mtprof: %s: ", path);
     if (error->status == status && error->message[0] != '\0') {
@@ -253,9 +258,6 @@ void cli_progress_start(const char *subject, bool quiet)
 int cli_progress_step(void *user, const char *what, uint64_t done, uint64_t total)
 {
     (void)user;
-    if (stopped_by != 0) {
-        return 1;
-    }
     if (!progress.on) {
         return 0;
     }
@@ -275,6 +277,7 @@ int cli_progress_step(void *user, const char *what, uint64_t done, uint64_t tota
     (void)fflush(out);
     progress.drawn_ms = now;
     progress.shown = true;
+    line_shown = progress.out == NULL;
     return 0;
 }
 
@@ -285,6 +288,7 @@ void cli_progress_end(void)
         fputs("\r\033[K", out);
         (void)fflush(out);
         progress.shown = false;
+        line_shown = 0;
     }
 }
 

@@ -64,9 +64,6 @@ int cli_finish_stdout(int code);
 
 /* From here on work is about `subject`; quiet: show nothing. */
 void cli_progress_start(const char *subject, bool quiet);
-/* From here on SIGINT, SIGTERM and SIGHUP do not kill at once but make the next progress step give
- * up, so that the library removes the file it was writing; then they kill. So does a second one. */
-void cli_catch_signals(void);
 /* A mtprof_progress. */
 int cli_progress_step(void *user, const char *what, uint64_t done, uint64_t total);
 /* Removes the line, if there is one. */

@@ -34,6 +34,7 @@ set(MT_PYTHON_TESTS
     test_hostile_pickles
     test_indexing
     test_interop
+    test_interrupted_work
     test_interrupts
     test_leaks
     test_load

@@ -4,7 +4,8 @@
  *
  * Every export is a stream: its memory does not grow with the trace. Files are written beside their
  * path and renamed into place, so a failure leaves what was there. A path that ends in ".gz" is
- * compressed. An export may be repeated, in any order.
+ * compressed. An export may be repeated, in any order. To give one up return something else than 0
+ * from options.progress, which is called every few thousand events.
  *
  * A trace of ours is exported as it was recorded. Of another tool's trace a model has only what it
  * keeps: open it with keep_duplicates to export every event of the file.
@@ -95,6 +96,13 @@ MTPROF_API mtprof_status mtprof_export(mtprof_model *model, enum mtprof_export_f
 MTPROF_API mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_export_format format,
                                           const mtprof_output *output,
                                           const mtprof_export_options *options);
+
+/**
+ * Removes what exports, copies and recordings of this process have made beside their paths and not
+ * put in place. For a handler of a signal that then ends the process: safe there, and nothing else
+ * is undone. Where the file system has files without a name there is nothing to remove.
+ */
+MTPROF_API void mtprof_remove_unfinished(void);
 
 /** Averages as a Chrome trace: {"traceEvents": […]}, one entry a row; the same rows give the same
  * bytes. Fails as mtprof_export(). */

@@ -165,8 +165,5 @@ PyObject *model_column_names(model_object *self, PyObject *ignored);
 int table_options_from(PyObject *options, mtprof_table_options *out);
 /* The text of a table. */
 PyObject *table_text(mtprof_averages *averages, const mtprof_table_options *options);
-/* A progress callback over a Python callable: `user` is a place (PyObject **) with the callable, or
- * with NULL once nobody wants to hear any more. */
-int model_progress(void *user, const char *what, uint64_t done, uint64_t total);
 
 #endif /* PYTHON_EXT_PROFILER_MODEL_OBJECT_H */

@@ -195,10 +195,8 @@ PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords)
         return NULL;
     }
     options.split_bytes = split;
-    if (progress != Py_None) {
-        options.progress = model_progress;
-        options.user = &progress;
-    }
+    options.progress = model_progress;
+    options.user = progress != Py_None ? &progress : NULL;
     PyObject *result = NULL;
     if (flavor != NULL && PyOS_stricmp(flavor, "mindtorch") == 0) {
         options.flavor = MTPROF_FLAVOR_MINDTORCH;

@@ -7,6 +7,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+enum {
+    LOOK_EVERY_MS = 20 /* for signals, while the library works */
+};
 
 /* ---- exceptions and texts ----------------------------------------------------------------------
  */
@@ -37,12 +42,34 @@ PyObject *model_text(mtprof_text text)
     return PyUnicode_DecodeUTF8(text.bytes, (Py_ssize_t)text.length, "replace");
 }
 
+/* Whether enough time has passed to look for signals again: taking the GIL is not for free. */
+static bool time_to_look(void)
+{
+    static _Thread_local int64_t last_ms;
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    if (ms - last_ms < LOOK_EVERY_MS) {
+        return false;
+    }
+    last_ms = ms;
+    return true;
+}
+
 int model_progress(void *user, const char *what, uint64_t done, uint64_t total)
 {
+    if (user == NULL && !time_to_look()) {
+        return 0;
+    }
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *callable = Py_XNewRef(*(PyObject **)user);
-    int failed = 0;
-    if (callable != NULL) {
+    PyObject *callable = user != NULL ? Py_XNewRef(*(PyObject **)user) : NULL;
+    int failed = PyErr_CheckSignals() != 0;
+    if (failed) {
+        py_error_keep();
+    }
+    if (callable != NULL && failed) {
+        Py_DECREF(callable);
+    } else if (callable != NULL) {
         PyObject *result = PyObject_CallFunction(callable, "sKK", what, (unsigned long long)done,
                                                  (unsigned long long)total);
         failed = result == NULL;
@@ -356,7 +383,7 @@ static PyObject *open_file(const char *path, PyObject *progress, mtprof_model_op
     if (PyErr_Occurred()) {
         return NULL;
     }
-    options->progress = place != NULL ? model_progress : NULL;
+    options->progress = model_progress;
     options->user = place;
     Py_BEGIN_ALLOW_THREADS;
     status = mtprof_model_open(path, options, &model);

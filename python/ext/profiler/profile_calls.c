@@ -320,7 +320,8 @@ static PyObject *profile_model(PyObject *object, PyObject *args)
     mtprof_model_options options = {.struct_size = sizeof options,
                                     .session = (uint32_t)session,
                                     .first_window = (uint32_t)window,
-                                    .last_window = (uint32_t)window};
+                                    .last_window = (uint32_t)window,
+                                    .progress = model_progress};
     mtprof_model *model = NULL;
     mtprof_status status;
     Py_BEGIN_ALLOW_THREADS;

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/gzip.h"
+#include "base/new_file.h"
 #include "mtprof/export/export_impl.h"
 #include "mtprof/export/out_file.h"
 
@@ -368,6 +369,11 @@ mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_export_format fo
         job_tell(&job);
     }
     return status;
+}
+
+void mtprof_remove_unfinished(void)
+{
+    mtb_files_remove_all();
 }
 
 mtprof_status mtprof_averages_export_chrome(mtprof_averages *averages, const char *path,

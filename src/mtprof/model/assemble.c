@@ -218,7 +218,9 @@ static int renumber(mtprof__assembly *assembly)
 
 static int assemble(mtprof__assembly *assembly)
 {
+    static const char what[] = "sorting";
     mtprof__assemble_scan(assembly);
+    MT_TRY(mtprof__model_ask(assembly->model, what));
     MT_TRY(mtprof__assemble_ties(assembly));
     if (assembly->native) { /* before folding: that is the host's affair */
         MT_TRY(mtprof__assemble_twins(assembly));
@@ -226,7 +228,9 @@ static int assemble(mtprof__assembly *assembly)
     if (assembly->candidates && assembly->model->options.keep_duplicates == 0) {
         MT_TRY(mtprof__assemble_fold(assembly));
     }
+    MT_TRY(mtprof__model_ask(assembly->model, what));
     MT_TRY(mtprof__assemble_order(assembly));
+    MT_TRY(mtprof__model_ask(assembly->model, what));
     MT_TRY(mtprof__assemble_move(assembly));
     return renumber(assembly);
 }

@@ -16,15 +16,18 @@
 #include "mtprof/model/prepare.h"
 #include "mtprof/read/reader_impl.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     WORKERS_MAX = 64,
-    PARALLEL_BYTES = 1 << 20 /* less is read faster than a thread is made */
+    PARALLEL_BYTES = 1 << 20, /* less is read faster than a thread is made */
+    WAIT_NS = 20 * 1000 * 1000
 };
 
 typedef struct build {
@@ -103,6 +106,28 @@ static size_t count_workers(const build *b)
     return wanted < WORKERS_MAX ? wanted : WORKERS_MAX;
 }
 
+/* Waits for a worker, and asks meanwhile whether the caller still wants the result. */
+static void wait_for(build *b, pthread_t thread)
+{
+    const mtprof_model_options *options = &b->model->options;
+    for (;;) {
+        struct timespec until;
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += WAIT_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT) {
+            return;
+        }
+        uint64_t done = atomic_load_explicit(&b->done_bytes, memory_order_relaxed);
+        uint64_t total = b->model->reader->index.end;
+        if (options->progress != NULL && atomic_load(&b->failed) == 0 &&
+            options->progress(options->user, "reading", done < total ? done : total, total) != 0) {
+            note_failure(b, mtb_fail(MTPROF_ECALLBACK, "make model: given up on request"));
+        }
+    }
+}
+
 /* A thread that cannot be made is no failure: this one does the work. Workers take no signals;
  * those are the program's. */
 static int run_all(build *b)
@@ -123,7 +148,7 @@ static int run_all(build *b)
     }
     run_tasks(b, true);
     while (n > 0) {
-        (void)pthread_join(threads[--n], NULL);
+        wait_for(b, threads[--n]);
     }
     int status = atomic_load(&b->failed);
     if (status != MTPROF_OK) {
@@ -475,6 +500,7 @@ static int make_tasks(build *b)
             task->model = b->model;
             task->stream = i;
             task->done_bytes = &b->done_bytes;
+            task->failed = &b->failed;
         }
     }
     return MTPROF_OK;

@@ -317,6 +317,9 @@ static MT_COLD int report(builder *b)
     const mtprof_model_options *options = &b->model->options;
     uint64_t done = atomic_fetch_add_explicit(b->task->done_bytes, PROGRESS_EDGES * EVENT_BYTES / 2,
                                               memory_order_relaxed);
+    if (atomic_load_explicit(b->task->failed, memory_order_relaxed) != 0) {
+        return mtb_fail(MTPROF_ECALLBACK, "make model: given up"); /* the first failure is told */
+    }
     if (!b->task->reports || options->progress == NULL) {
         return MTPROF_OK;
     }

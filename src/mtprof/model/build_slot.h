@@ -30,6 +30,7 @@ typedef struct mtprof__slot_task {
     size_t n_foreign;
     atomic_uint_least64_t *done_bytes; /* of all tasks, for progress */
     bool reports;                      /* this task runs where progress may be called */
+    const atomic_int *failed;          /* not 0: another task has failed, or was given up */
 
     mtprof__run events;        /* begins and launches in the order of the stream */
     mtprof__run memory;        /* allocations outside every scope */

@@ -38,6 +38,7 @@ static mtprof_model *new_model(const mtprof_model_options *options)
         memcpy(&model->options, options, n < sizeof *options ? n : sizeof *options);
     }
     mtb_lock_init(&model->lock, MTB_RANK_MODEL);
+    (void)pthread_cond_init(&model->change, NULL);
     return model;
 }
 
@@ -155,6 +156,7 @@ void mtprof_model_free(mtprof_model *model)
     mtb_free(model->epochs);
     mtb_free(model->steps);
     mtb_free(model->points);
+    (void)pthread_cond_destroy(&model->change);
     mtb_lock_fini(&model->lock);
     mtb_free(model);
 }
@@ -184,23 +186,46 @@ mtprof_status mtprof_model_get_info(const mtprof_model *model, mtprof_model_info
     return copy_out(info, info->struct_size, &own, sizeof own, "model info");
 }
 
-/* Makes the columns once (M1). A failure may be tried again: memory comes back. */
+/* Makes the columns once (M1). A failure may be tried again: memory comes back, and who gave up may
+ * have changed his mind. No lock is held meanwhile: the progress function is the caller's code. */
 static int ensure_built(mtprof_model *model)
 {
     if (atomic_load_explicit(&model->built, memory_order_acquire) != 0) {
         return MTPROF_OK;
     }
     mtb_lock_acquire(&model->lock);
+    while (model->building && !pthread_equal(model->builder, pthread_self())) {
+        (void)pthread_cond_wait(&model->change, &model->lock.mutex);
+    }
+    if (model->building) {
+        mtb_lock_release(&model->lock);
+        return mtb_fail(MTPROF_EBUSY, "make model: asked for from its own progress function");
+    }
     int status = MTPROF_OK;
     if (atomic_load_explicit(&model->built, memory_order_relaxed) == 0) {
+        model->building = true;
+        model->builder = pthread_self();
+        mtb_lock_release(&model->lock);
         status = model->reader != NULL ? mtprof__model_build(model) : MTPROF_OK;
         model->findings.events = model->columns.n;
+        mtb_lock_acquire(&model->lock);
+        model->building = false;
         if (status == MTPROF_OK) {
             atomic_store_explicit(&model->built, 1, memory_order_release);
         }
+        (void)pthread_cond_broadcast(&model->change);
     }
     mtb_lock_release(&model->lock);
     return status;
+}
+
+int mtprof__model_ask(const mtprof_model *model, const char *what)
+{
+    const mtprof_model_options *options = &model->options;
+    if (options->progress != NULL && options->progress(options->user, what, 0, 0) != 0) {
+        return mtb_fail(MTPROF_ECALLBACK, "make model: given up on request");
+    }
+    return MTPROF_OK;
 }
 
 mtprof_status mtprof_model_findings_get(mtprof_model *model, mtprof_model_findings *findings)

@@ -3,9 +3,9 @@
  * What a model is made of, and the two ways to fill one: from records (build.c), and from runs that
  * an importer has made.
  *
- *   M1  `columns` and `findings` are written once, under the lock, and only read after `built` is
- *       set (release; readers acquire).
- *   M2  Derived columns likewise, each behind its own pointer.
+ *   M1  `columns` and `findings` are written once, by the one thread that is `builder`, and only
+ * read after `built` is set (release; readers acquire). M2  Derived columns likewise, each behind
+ * its own pointer.
  */
 #ifndef MTPROF_MODEL_MODEL_IMPL_H
 #define MTPROF_MODEL_MODEL_IMPL_H
@@ -45,7 +45,10 @@ struct mtprof_model {
     mtprof_model_options options;
     mtprof_model_info info;
     mtprof__dictionary dictionary;
-    mtb_lock lock; /* building */
+    mtb_lock lock;         /* of the next three, and of derived columns */
+    pthread_cond_t change; /* of `building` */
+    bool building;         /* by `builder`, who owns columns and findings meanwhile */
+    pthread_t builder;
 
     atomic_int built;
     int build_status; /* of a build that failed for good */
@@ -70,6 +73,9 @@ struct mtprof_model {
     mtprof__tie *launches; /* device work whose launch is in the columns (CORRELATION) */
     size_t n_launches;
 };
+
+/* Asks the caller's progress function whether to go on. Fails with ECALLBACK. */
+int mtprof__model_ask(const mtprof_model *model, const char *what);
 
 /* A foreign model without events. The importer fills dictionary and info, then assembles. */
 int mtprof__model_new_foreign(const mtprof_model_options *options, mtprof_model **out);
