@@ -66,6 +66,13 @@ MT_API uint64_t mt_tensor_id(const mt_tensor *tensor);
 MT_API void *mt_tensor_host(const mt_tensor *tensor);
 MT_API void mt_tensor_set_host(mt_tensor *tensor, void *host);
 
+/**
+ * Says that the tensor is a parameter of a model, which profiles then tell of it. To be said before
+ * other threads use the tensor.
+ */
+MT_API void mt_tensor_set_parameter(mt_tensor *tensor, bool is_parameter);
+MT_API bool mt_tensor_is_parameter(const mt_tensor *tensor);
+
 /** How often the storage was changed in place; views of one storage share it. */
 MT_API uint32_t mt_tensor_version(const mt_tensor *tensor);
 

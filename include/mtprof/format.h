@@ -177,6 +177,18 @@ enum mtprof_file_trouble {
     MTPROF_FILE_UNLOCKED = 1 << 1 /**< locks: another process could have recorded to the path */
 };
 
+/** What a tensor's memory is for, where the host knows. */
+enum mtprof_tensor_role {
+    MTPROF_TENSOR_ANY = 0, /**< not told: the memory timeline finds it out as far as it can */
+    MTPROF_TENSOR_PARAMETER = 1,
+    MTPROF_TENSOR_GRADIENT = 2,
+    MTPROF_TENSOR_OPTIMIZER_STATE = 3,
+    MTPROF_TENSOR_INPUT = 4,
+    /** Beside one of them: the op does not read the tensor, its role is only told (the gradient of
+     * a parameter it reads). `offset` is then the bytes of its storage. */
+    MTPROF_TENSOR_NOT_READ = 1 << 8
+};
+
 /** Gate bits: what consumers want recorded. */
 enum mtprof_want {
     MTPROF_WANT_OPS = 1 << 0,

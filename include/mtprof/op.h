@@ -15,7 +15,8 @@ MTPROF_BEGIN_DECLS
 
 /**
  * One input of an op. Lists nest to a depth of 16, deeper ones are shown as none; a list of inputs
- * of more than 4,096 words (a word a value and a size) is left out and counted as cut.
+ * of more than 65,536 words (a word a value, a size and a stride) is left out, as are the values of
+ * more than 253 scalars; both are counted as cut.
  */
 typedef struct mtprof_value {
     uint8_t kind;   /**< enum mtprof_input_kind */
@@ -34,15 +35,18 @@ typedef struct mtprof_value {
     const int64_t *strides; /**< TENSOR: n_dims strides, or NULL */
 } mtprof_value;
 
-/** What a tensor is, as numbers of the host. The memory timeline (trace_export.h) rests on them;
- * what they do not tell, a host may say with scopes named mtprof::memory::parameter, ::gradient,
- * ::optimizer_state or ::input around an op on the tensors it means. */
+/** What a tensor is, as numbers of the host. The memory timeline (trace_export.h) rests on them.
+ * The first of an op's are the tensors that its inputs show, in the same order (for one that has no
+ * identity: zeros); further ones are what it reads beside them. */
 typedef struct mtprof_tensor_ref {
     uint64_t tensor;  /**< never given to another one while a recording lasts */
     uint64_t storage; /**< address of its memory, as mtprof_alloc() was told it */
     int64_t offset;   /**< in the storage, in elements */
     uint32_t version; /**< grows with each change in place */
-    uint32_t device;  /**< 0 = host, as in mtprof_alloc() */
+    uint16_t device;  /**< 0 = host, as in mtprof_alloc() */
+    uint16_t role;    /**< enum mtprof_tensor_role. What a host cannot tell here it may say with
+                         scopes named mtprof::memory::parameter, ::gradient, ::optimizer_state or
+                         ::input around an op on the tensors it means */
 } mtprof_tensor_ref;
 
 /** A list of inputs that the running recording knows already, but for the values of its scalars. */
@@ -67,9 +71,9 @@ enum mtprof_op_field {
 /** Set struct_size and `fields`; leave the rest zero. */
 typedef struct mtprof_op {
     uint32_t struct_size;
-    uint32_t fields; /**< enum mtprof_op_field */
-    const mtprof_value *inputs;
-    const mtprof_tensor_ref *tensors; /**< identity of the inputs; at most 63 are kept */
+    uint32_t fields;                  /**< enum mtprof_op_field */
+    const mtprof_value *inputs;       /**< NULL with n_inputs set: counted as cut */
+    const mtprof_tensor_ref *tensors; /**< identity of the inputs; NULL likewise */
     uint32_t n_inputs;
     uint32_t n_tensors;
     uint64_t sequence;       /**< links a backward op to its forward op */
@@ -122,7 +126,8 @@ static inline mtprof_token mtprof_op_begin(mtprof_site *site, const mtprof_op *o
 /** Ends an op and notes the memory allocated on a device by then. */
 MTPROF_API void mtprof_op_end(mtprof_token token, uint32_t memory_device, uint64_t memory_after);
 
-/** Identity of the outputs of an op that is still open. */
+/** Identity of the outputs of an op that is still open; a further call adds to them. NULL with a
+ * count: the host could not tell them, counted as cut. */
 MTPROF_API void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs,
                                   uint32_t count);
 

@@ -60,7 +60,7 @@ static void rest(void)
 static mtprof_tensor_ref ref_of(const fake_tensor *t)
 {
     return (mtprof_tensor_ref){
-        .tensor = t->id, .storage = t->address, .version = t->version, .device = t->device};
+        .tensor = t->id, .storage = t->address, .version = t->version, .device = (uint16_t)t->device};
 }
 
 enum {

@@ -134,7 +134,7 @@ static void full_op(int64_t turn)
         {.kind = MTPROF_INPUT_BOOL, .of.integer = 1},
         {.kind = MTPROF_INPUT_NONE},
     };
-    const mtprof_tensor_ref tensors[] = {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}};
+    const mtprof_tensor_ref tensors[] = {{1, 2, 3, 4, 5, 0}, {6, 7, 8, 9, 10, 0}};
     const uint32_t frames[] = {mtprof_define_frame("main", 4, "a.py", 4, 1),
                                mtprof_define_frame("step", 4, "a.py", 4, (uint32_t)(turn % 9))};
     mtprof_op op = {

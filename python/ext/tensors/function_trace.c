@@ -64,7 +64,8 @@ static mtprof_value shown_tensor(const mt_tensor *tensor, mtprof_tensor_ref *ref
         .storage = mt_tensor_storage_address(tensor),
         .offset = mt_tensor_offset(tensor),
         .version = mt_tensor_version(tensor),
-        .device = device == MT_CPU ? 0 : ((uint32_t)device & 255U) + 1,
+        .device = device == MT_CPU ? 0 : (uint16_t)(((uint32_t)device & 255U) + 1),
+        .role = mt_tensor_is_parameter(tensor) ? MTPROF_TENSOR_PARAMETER : MTPROF_TENSOR_ANY,
     };
     return (mtprof_value){
         .kind = MTPROF_INPUT_TENSOR,

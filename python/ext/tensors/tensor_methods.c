@@ -320,9 +320,18 @@ static PyObject *record_stream(PyObject *self, PyObject *object)
     return none_or_raise(mt_tensor_record_stream(tensor_of(self), stream));
 }
 
+/* For the profiler: its memory is a parameter's. */
+static PyObject *mark_parameter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    mt_tensor_set_parameter(tensor_of(self), true);
+    Py_RETURN_NONE;
+}
+
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
 
 PyMethodDef tensor_methods[] = {
+    {"_mark_parameter", mark_parameter, METH_NOARGS, NULL},
     {"_make_subclass", KEYWORDS(tensor_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      NULL},
     {"size", KEYWORDS(get_size), METH_VARARGS | METH_KEYWORDS,

@@ -27,7 +27,9 @@ class Parameter(Tensor, metaclass=_KnownByMark):
             data = torch.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"Parameter data must be a tensor, not {type(data).__name__}")
-        return Tensor._make_subclass(cls, data, requires_grad)
+        parameter = Tensor._make_subclass(cls, data, requires_grad)
+        parameter._mark_parameter()  # for profiles
+        return parameter
 
     def __deepcopy__(self, memo):
         if id(self) in memo:

@@ -6,6 +6,8 @@
  */
 #include "mindtorch/autograd/meta.h"
 #include "mindtorch/core/thread_state.h"
+#include "mindtorch/dispatch/autograd_hook.h"
+#include "mindtorch/dispatch/call_words.h"
 
 #include <pthread.h>
 
@@ -30,6 +32,46 @@ void mt__grad_lock(const mt_tensor *tensor)
 void mt__grad_unlock(const mt_tensor *tensor)
 {
     pthread_mutex_unlock(lock_of(tensor));
+}
+
+/* Tried only: ops run under these locks. */
+bool mt__autograd_gradient(const mt_tensor *tensor, mtprof_tensor_ref *ref)
+{
+    bool there = false;
+    if (tensor->autograd != NULL && pthread_mutex_trylock(lock_of(tensor)) == 0) {
+        const mt_tensor *grad = tensor->autograd->grad;
+        there = grad != NULL;
+        if (there) {
+            *ref = mt__tensor_ref(grad, MTPROF_TENSOR_GRADIENT | MTPROF_TENSOR_NOT_READ);
+            ref->offset = (int64_t)grad->storage->bytes;
+        }
+        mt__grad_unlock(tensor);
+    }
+    return there;
+}
+
+void mt__tell_gradient(mtprof_token token, const mt_tensor *leaf)
+{
+    mtprof_tensor_ref ref;
+    bool there = false;
+    mt__grad_lock(leaf);
+    if (leaf->autograd->grad != NULL) {
+        ref = mt__tensor_ref(leaf->autograd->grad, MTPROF_TENSOR_GRADIENT);
+        there = true;
+    }
+    mt__grad_unlock(leaf);
+    if (there) {
+        mtprof_op_outputs(token, &ref, 1);
+    }
+}
+
+mt_tensor *mt__grad_swap(mt_tensor *tensor, mt_tensor *take_grad)
+{
+    mt__grad_lock(tensor);
+    mt_tensor *old = tensor->autograd->grad;
+    tensor->autograd->grad = take_grad;
+    mt__grad_unlock(tensor);
+    return old;
 }
 
 bool mt__is_exclusive(const mt_tensor *tensor)

@@ -413,6 +413,9 @@ static int run_leaf(mt_node *node, mt_tensor *take_grad)
     mt_tensor *leaf = node->of.leaf;
     mtprof_token token = mt__node_scope_inner(node, &take_grad);
     int status = mt__accumulate(leaf, take_grad);
+    if (MT_UNLIKELY(token != 0 && (mt__trace_wants() & MTPROF_WANT_TENSORS) != 0)) {
+        mt__tell_gradient(token, leaf);
+    }
     mt__trace_end(token);
     MT_TRY(status);
     return MT_UNLIKELY(leaf->autograd->leaf_hooks != NULL) ? mt__leaf_hooks_run(leaf) : MT_OK;

@@ -230,9 +230,7 @@ int mt_tensor_set_grad(mt_tensor *tensor, mt_tensor *grad)
         }
     }
     if (tensor->autograd != NULL) {
-        mt_tensor *old = tensor->autograd->grad;
-        tensor->autograd->grad = mt_tensor_retain(grad);
-        mt_tensor_release(old);
+        mt_tensor_release(mt__grad_swap(tensor, mt_tensor_retain(grad)));
     }
     return MT_OK;
 }

@@ -11,6 +11,7 @@
 #define MINDTORCH_AUTOGRAD_META_H
 
 #include "mindtorch/autograd/node.h"
+#include "mindtorch/trace/op_trace.h"
 
 typedef struct mt__hook mt__hook;
 
@@ -76,6 +77,10 @@ bool mt__is_exclusive(const mt_tensor *tensor);
 /* Guards the gradient of a tensor that several backwards may reach at once. Ops may run under it;
  * callbacks must not. */
 void mt__grad_lock(const mt_tensor *tensor);
+/* Gives the tensor another gradient (may be NULL), and the caller the one it had. */
+mt_tensor *mt__grad_swap(mt_tensor *tensor, mt_tensor *take_grad);
+/* Tells the profiler what gradient a leaf has now, as an output of the op of the token. */
+void mt__tell_gradient(mtprof_token token, const mt_tensor *leaf);
 void mt__grad_unlock(const mt_tensor *tensor);
 
 /* ---- views.c ---- */

@@ -25,6 +25,7 @@ MT_INLINE void fill_in(mt_tensor *tensor, mt_dtype dtype, mt_device device, mt__
     tensor->device = device;
     tensor->view_version = 0;
     tensor->view_flags = 0;
+    tensor->is_parameter = false;
     tensor->offset = 0;
     tensor->id = mt__next_id();
     tensor->storage = storage;
@@ -329,6 +330,16 @@ void *mt_tensor_host(const mt_tensor *tensor)
 void mt_tensor_set_host(mt_tensor *tensor, void *host)
 {
     tensor->host = host;
+}
+
+void mt_tensor_set_parameter(mt_tensor *tensor, bool is_parameter)
+{
+    tensor->is_parameter = is_parameter;
+}
+
+bool mt_tensor_is_parameter(const mt_tensor *tensor)
+{
+    return tensor->is_parameter;
 }
 
 uint64_t mt_tensor_id(const mt_tensor *tensor)

@@ -39,6 +39,7 @@ struct mt_tensor {
     uint32_t view_version; /* views: storage version when the view, or its grad_fn, was last made.
                               Autograd's after that */
     uint8_t view_flags;    /* MT_VIEW_* */
+    bool is_parameter;     /* a module's, for the profiler (mt_tensor_set_parameter) */
     int64_t numel;
     int64_t offset; /* in elements */
     uint64_t id;

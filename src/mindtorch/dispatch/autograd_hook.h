@@ -11,6 +11,7 @@
 #define MINDTORCH_DISPATCH_AUTOGRAD_HOOK_H
 
 #include "mindtorch/dispatch/call.h"
+#include "mindtorch/trace/op_trace.h"
 
 /* What is carried from before to after. */
 typedef struct mt__recording {
@@ -27,6 +28,10 @@ int mt__autograd_before(mt__call *call, bool record, mt__recording *recording);
 /* After success of an op that is recorded: makes the node, ties results. On failure the results
  * are released by the dispatcher. */
 int mt__autograd_after(mt__call *call, mt__recording *recording);
+
+/* The gradient that a tensor has, as the profiler is told of it; false: none, or somebody is
+ * changing it. */
+bool mt__autograd_gradient(const mt_tensor *tensor, mtprof_tensor_ref *ref);
 
 /* After failure of the op: drops what `recording` holds. */
 void mt__autograd_drop(mt__recording *recording);

@@ -3,13 +3,15 @@
  * From arguments to words, see call_words.h. What is shown of a row is told in
  * ops/shown_inputs.def; a row without a line there shows its arguments in order.
  *
- * W1 A value that does not fit is shown as none; what was begun for it is taken back.
+ * W1 A value that does not fit is shown as none, and `cut` is set; what was begun for it is taken
+ *    back.
  */
 #include "mindtorch/dispatch/call_words.h"
 
 #include "base/compiler.h"
 #include "mindtorch/core/tensor_impl.h"
 #include "mindtorch/core/thread_state.h"
+#include "mindtorch/dispatch/autograd_hook.h"
 
 #include <string.h>
 
@@ -32,10 +34,17 @@ static const uint8_t torch_types[MT_DTYPE_COUNT] = {
     [MT_DTYPE_F16] = 5,   [MT_DTYPE_BF16] = 15, [MT_DTYPE_F32] = 6, [MT_DTYPE_F64] = 7,
 };
 
+/* W1. */
+static MT_COLD bool does_not_fit(mt__trace_words *w)
+{
+    w->cut = true;
+    return false;
+}
+
 MT_INLINE bool put_none(mt__trace_words *w)
 {
-    if (MT_UNLIKELY(w->n_words == MT_TRACE_WORDS)) {
-        return false;
+    if (MT_UNLIKELY(w->n_words == w->words_most)) {
+        return does_not_fit(w);
     }
     w->words[w->n_words++] = MT_SHOWN_NONE;
     return true;
@@ -43,8 +52,8 @@ MT_INLINE bool put_none(mt__trace_words *w)
 
 MT_INLINE bool put_number(mt__trace_words *w, uint64_t kind, uint64_t bits)
 {
-    if (MT_UNLIKELY(w->n_words == MT_TRACE_WORDS || w->n_scalars == MT_TRACE_SCALARS)) {
-        return false;
+    if (MT_UNLIKELY(w->n_words == w->words_most || w->n_scalars == w->scalars_most)) {
+        return does_not_fit(w);
     }
     w->words[w->n_words++] = kind;
     w->scalars[w->n_scalars++] = bits;
@@ -72,8 +81,8 @@ MT_INLINE bool put_tensor(mt__trace_words *w, const mt_tensor *tensor, bool stri
     }
     uint32_t n = tensor->n_dims;
     uint64_t *at = w->words + w->n_words;
-    if (MT_UNLIKELY(w->n_words + 1 + 2 * n > MT_TRACE_WORDS)) {
-        return false;
+    if (MT_UNLIKELY(w->n_words + 1 + 2 * n > w->words_most)) {
+        return does_not_fit(w);
     }
     *at++ = MT_SHOWN_TENSOR | n << 8 | (uint32_t)strides << 16 | (uint32_t)tensor->dtype << 24;
     at = copy_sizes(at, tensor->sizes, n);
@@ -86,8 +95,8 @@ MT_INLINE bool put_tensor(mt__trace_words *w, const mt_tensor *tensor, bool stri
 
 static bool put_list(mt__trace_words *w, const mt_value *value, bool strides)
 {
-    if (w->n_words == MT_TRACE_WORDS || value->count > MT_TRACE_WORDS) {
-        return false;
+    if (w->n_words == w->words_most || value->count > w->words_most) {
+        return does_not_fit(w);
     }
     w->words[w->n_words++] = MT_SHOWN_LIST | (uint64_t)value->count << 32;
     for (uint32_t i = 0; i < value->count; i++) {
@@ -107,8 +116,8 @@ static bool put_wrapped(mt__trace_words *w, const mt_value *value)
     uint32_t dtype = value->kind == MT_KIND_REAL  ? MT_DTYPE_F64
                      : value->kind == MT_KIND_INT ? MT_DTYPE_I64
                                                   : MT_DTYPE_BOOL;
-    if (w->n_words == MT_TRACE_WORDS) {
-        return false;
+    if (w->n_words == w->words_most) {
+        return does_not_fit(w);
     }
     w->words[w->n_words++] = MT_SHOWN_TENSOR | dtype << 24;
     return true;
@@ -138,7 +147,7 @@ MT_INLINE void put_value(mt__trace_words *w, const mt_value *value, bool strides
     if (value->kind == MT_KIND_TENSOR) {
         fits = put_tensor(w, value->of.tensor, strides);
     } else if (value->kind <= MT_KIND_REAL) {
-        fits = n_words < MT_TRACE_WORDS && n_scalars < MT_TRACE_SCALARS;
+        fits = n_words < w->words_most && n_scalars < w->scalars_most;
         if (MT_LIKELY(fits)) {
             w->words[w->n_words++] = value->kind;
             memcpy(&w->scalars[n_scalars], &value->of, sizeof w->scalars[0]);
@@ -148,6 +157,7 @@ MT_INLINE void put_value(mt__trace_words *w, const mt_value *value, bool strides
         fits = put_other(w, value, strides);
     }
     if (MT_UNLIKELY(!fits)) { /* W1 */
+        w->cut = true;
         w->n_words = n_words;
         w->n_scalars = n_scalars;
         (void)put_none(w);
@@ -184,7 +194,9 @@ static MT_NOINLINE bool is_for(const mt__shown *line, const mt_value *args)
 /* Integers of one kind: BOOL or INT. ints: NULL for zeros. */
 static bool put_integers(mt__trace_words *w, uint64_t kind, const int64_t *ints, uint32_t count)
 {
-    if (w->n_words + 1 + count > MT_TRACE_WORDS || w->n_scalars + count > MT_TRACE_SCALARS) {
+    if (w->n_words + 1 + (uint64_t)count > w->words_most ||
+        w->n_scalars + (uint64_t)count > w->scalars_most) {
+        w->cut = true;
         return put_none(w);
     }
     w->words[w->n_words++] = MT_SHOWN_LIST | (uint64_t)count << 32;
@@ -194,13 +206,19 @@ static bool put_integers(mt__trace_words *w, uint64_t kind, const int64_t *ints,
     return true;
 }
 
+/* Whether a number is shown as a tensor. */
+static bool is_wrapped(uint32_t way, const mt_value *arg)
+{
+    return is_number(arg) &&
+           (way == MT_SHOW_SAVED || (way == MT_SHOW_WRAPPED && !mt__thread.in_formula));
+}
+
 /* One entry of a line that is not simply an argument. */
 static MT_NOINLINE void put_way(mt__trace_words *w, uint32_t way, const mt_value *arg,
                                 const mt_value *args, bool strides)
 {
     bool is_list = arg->kind == MT_KIND_INTS;
-    if (is_number(arg) &&
-        (way == MT_SHOW_SAVED || (way == MT_SHOW_WRAPPED && !mt__thread.in_formula))) {
+    if (is_wrapped(way, arg)) {
         (void)put_wrapped(w, arg);
     } else if (way == MT_SHOW_TYPE_OF && arg->kind == MT_KIND_TENSOR) {
         (void)put_number(w, MT_SHOWN_INT, torch_types[arg->of.tensor->dtype]);
@@ -233,19 +251,27 @@ MT_INLINE void put_shown(mt__trace_words *w, const uint8_t *codes, const mt_valu
     }
 }
 
-void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
-                    mt__trace_words *words)
+/* The line by which the call is shown; NULL: its arguments in order. */
+MT_INLINE const uint8_t *codes_of(const mt__op_row *row, const mt_value *args)
 {
-    words->n_words = 0;
-    words->n_scalars = 0;
     if (MT_LIKELY((row->flags & MT_OP_USER) == 0)) {
         const mt__shown *line = mt__shown_inputs[row->op];
         for (int i = 0; i < MT_SHOWN_LINES && line[i].when != MT_SHOWN_NEVER; i++) {
             if (line[i].when == MT_SHOWN_ALWAYS || is_for(&line[i], args)) {
-                put_shown(words, line[i].codes, args, strides);
-                return;
+                return line[i].codes;
             }
         }
+    }
+    return NULL;
+}
+
+void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
+                    mt__trace_words *words)
+{
+    const uint8_t *codes = codes_of(row, args);
+    if (codes != NULL) {
+        put_shown(words, codes, args, strides);
+        return;
     }
     for (uint32_t i = 0; i < row->n_params; i++) {
         put_value(words, &args[i], strides);
@@ -255,8 +281,6 @@ void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
 void mt__tensor_words(mt_tensor *const *tensors, uint32_t count, bool strides,
                       mt__trace_words *words)
 {
-    words->n_words = 0;
-    words->n_scalars = 0;
     while (count > 0 && tensors[count - 1] == NULL) {
         count--; /* torch does not show what is missing at the end */
     }
@@ -269,7 +293,7 @@ void mt__tensor_words(mt_tensor *const *tensors, uint32_t count, bool strides,
 
 /* ---- identity ---- */
 
-MT_INLINE mtprof_tensor_ref ref_of(const mt_tensor *tensor)
+mtprof_tensor_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role)
 {
     return (mtprof_tensor_ref){
         .tensor = tensor->id,
@@ -277,23 +301,106 @@ MT_INLINE mtprof_tensor_ref ref_of(const mt_tensor *tensor)
         .offset = tensor->offset,
         .version = atomic_load_explicit(&tensor->storage->version, memory_order_relaxed),
         .device = mt__trace_device(tensor->device),
+        .role = role,
     };
 }
 
-uint32_t mt__call_refs(const mt_value *values, uint32_t count, mtprof_tensor_ref *refs,
-                       uint32_t most)
+typedef struct ref_list {
+    mtprof_tensor_ref *refs;
+    uint32_t n, most; /* n goes on when there is no more room */
+} ref_list;
+
+MT_INLINE void put_ref(ref_list *list, const mt_tensor *tensor, uint16_t role)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (values[i].kind == MT_KIND_TENSOR && n < most) {
-            refs[n++] = ref_of(values[i].of.tensor);
-        } else if (values[i].kind == MT_KIND_TENSORS) {
-            for (uint32_t k = 0; k < values[i].count && n < most; k++) {
-                if (values[i].of.tensors[k] != NULL) {
-                    refs[n++] = ref_of(values[i].of.tensors[k]);
-                }
+    if (MT_LIKELY(list->n < list->most)) {
+        list->refs[list->n] = mt__tensor_ref(tensor, role);
+    }
+    list->n++;
+}
+
+MT_INLINE void put_refs(ref_list *list, const mt_value *value, uint16_t told)
+{
+    uint16_t parameter = told == MTPROF_TENSOR_ANY ? MTPROF_TENSOR_PARAMETER : told;
+    if (value->kind == MT_KIND_TENSOR) {
+        put_ref(list, value->of.tensor, value->of.tensor->is_parameter ? parameter : told);
+    } else if (MT_UNLIKELY(value->kind == MT_KIND_TENSORS)) {
+        for (uint32_t i = 0; i < value->count; i++) {
+            const mt_tensor *tensor = value->of.tensors[i];
+            if (tensor != NULL) {
+                put_ref(list, tensor, tensor->is_parameter ? parameter : told);
             }
         }
     }
-    return n;
+}
+
+/* What the lists of a fused optimizer are: parameters, gradients, and its state. */
+static uint16_t role_of_list(const mt__op_row *row, uint32_t param)
+{
+    bool fused = (row->flags & (MT_OP_OPTIMIZER | MT_OP_COMPOSITE)) == MT_OP_OPTIMIZER &&
+                 row->n_params > 1 && strcmp(row->params[1].name, "grads") == 0;
+    return !fused       ? MTPROF_TENSOR_ANY
+           : param == 0 ? MTPROF_TENSOR_PARAMETER
+           : param == 1 ? MTPROF_TENSOR_GRADIENT
+                        : MTPROF_TENSOR_OPTIMIZER_STATE;
+}
+
+MT_INLINE uint16_t role_of(const mt__op_row *row, uint32_t param)
+{
+    return MT_LIKELY((row->flags & MT_OP_OPTIMIZER) == 0) ? (uint16_t)MTPROF_TENSOR_ANY
+                                                          : role_of_list(row, param);
+}
+
+/* Gradients that were there before: nothing else would tell what they are when they are freed. */
+MT_INLINE void put_gradient(ref_list *list, const mt_value *value)
+{
+    mtprof_tensor_ref ref;
+    if (value->kind == MT_KIND_TENSOR && value->of.tensor->is_parameter &&
+        mt__autograd_gradient(value->of.tensor, &ref)) {
+        if (list->n < list->most) {
+            list->refs[list->n] = ref;
+        }
+        list->n++;
+    }
+}
+
+uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mtprof_tensor_ref *refs,
+                       uint32_t most)
+{
+    ref_list list = {.refs = refs, .most = most};
+    const uint8_t *codes = codes_of(row, args);
+    uint32_t left = (1U << row->n_params) - 1; /* a bit for each argument that is to come */
+    for (uint32_t code; codes != NULL && (code = *codes) != MT_SHOW_END; codes++) {
+        uint32_t way = code & MT_SHOW_WAY_MASK;
+        uint32_t param = code & MT_SHOW_ARG_MASK;
+        if ((code & MT_SHOW_CONSTANT) != 0 || way == MT_SHOW_TYPE_OF) {
+            continue;
+        }
+        if (MT_UNLIKELY(way != MT_SHOW_ARG && is_wrapped(way, &args[param]))) {
+            if (list.n < most) {
+                refs[list.n] = (mtprof_tensor_ref){0}; /* shown, and no tensor */
+            }
+            list.n++;
+        }
+        put_refs(&list, &args[param], role_of(row, param));
+        left &= ~(1U << param);
+    }
+    for (uint32_t i = 0; left != 0 && i < row->n_params; i++) {
+        if ((left >> i & 1) != 0) {
+            put_refs(&list, &args[i], role_of(row, i));
+        }
+    }
+    for (uint32_t i = 0; i < row->n_params; i++) {
+        put_gradient(&list, &args[i]);
+    }
+    return list.n;
+}
+
+uint32_t mt__result_refs(const mt_value *results, uint32_t count, mtprof_tensor_ref *refs,
+                         uint32_t most)
+{
+    ref_list list = {.refs = refs, .most = most};
+    for (uint32_t i = 0; i < count; i++) {
+        put_refs(&list, &results[i], MTPROF_TENSOR_ANY);
+    }
+    return list.n;
 }

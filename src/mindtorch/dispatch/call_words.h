@@ -65,7 +65,7 @@ extern const bool mt__shown_unnumbered[];
 /* By op number: not shown at all where argument 0 is contiguous already (contiguous). */
 extern const bool mt__shown_quiet[];
 
-/* Fills `words` with what the call looks like, strides included where they are wanted. */
+/* Puts what the call looks like into `words`, which were init'ed; strides where they are wanted. */
 void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
                     mt__trace_words *words);
 
@@ -73,8 +73,17 @@ void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
 void mt__tensor_words(mt_tensor *const *tensors, uint32_t count, bool strides,
                       mt__trace_words *words);
 
-/* Identity of tensors among values, lists included; how many there are, at most `most`. */
-uint32_t mt__call_refs(const mt_value *values, uint32_t count, mtprof_tensor_ref *refs,
+/* Identity of a call's first `most` tensors, lists included; returns how many there are. First
+ * those that mt__call_words() shows, in the same order, then other arguments, then the gradients of
+ * parameters among them (MTPROF_TENSOR_NOT_READ). */
+uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mtprof_tensor_ref *refs,
                        uint32_t most);
+
+/* The same for results. */
+uint32_t mt__result_refs(const mt_value *results, uint32_t count, mtprof_tensor_ref *refs,
+                         uint32_t most);
+
+/* role: enum mtprof_tensor_role. */
+mtprof_tensor_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role);
 
 #endif /* MINDTORCH_DISPATCH_CALL_WORDS_H */

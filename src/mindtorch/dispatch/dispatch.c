@@ -351,17 +351,47 @@ MT_INLINE mtprof_site *site_of(const mt__call *call)
     return MT_LIKELY(plain && call->device == MT_CPU) ? &op_sites[call->row->op] : find_site(call);
 }
 
+/* A call whose inputs need more room than an ordinary one's. */
+static MT_COLD mtprof_token begin_long(const mt__call *call, mtprof_site *site, bool strides,
+                                       mtprof_op *payload)
+{
+    mt__trace_words words;
+    if (mt__trace_words_init_large(&words)) {
+        mt__call_words(call->row, call->args, strides, &words);
+    }
+    mtprof_token token = mt__trace_shown_begin(site, &words, payload);
+    mt__trace_words_fini_large(&words);
+    return token;
+}
+
+/* All of them, for a call with long lists; another thread may have changed how many. */
+static MT_COLD mtprof_tensor_ref *gather_refs(const mt__call *call, mtprof_op *payload)
+{
+    uint32_t room = payload->n_tensors;
+    mtprof_tensor_ref *refs = mtb_calloc(room, sizeof *refs);
+    if (refs != NULL) {
+        uint32_t n = mt__call_refs(call->row, call->args, refs, room);
+        payload->n_tensors = n < room ? n : room;
+    }
+    return refs;
+}
+
 /* Inputs, identities, FLOPs: what needs a look at the arguments. */
 static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *site, uint32_t wants,
                                             mtprof_op *payload)
 {
     const mt__op_row *row = call->row;
     mt__trace_words words;
+    mt__trace_room room;
     mtprof_tensor_ref refs[MT_TRACE_REFS];
+    mtprof_tensor_ref *long_refs = NULL;
     mtprof_token token = 0;
     if ((wants & MTPROF_WANT_TENSORS) != 0) {
         payload->tensors = refs;
-        payload->n_tensors = mt__call_refs(call->args, row->n_params, refs, MT_TRACE_REFS);
+        payload->n_tensors = mt__call_refs(row, call->args, refs, MT_TRACE_REFS);
+        if (MT_UNLIKELY(payload->n_tensors > MT_TRACE_REFS)) {
+            payload->tensors = long_refs = gather_refs(call, payload); /* NULL: counted as cut */
+        }
     }
     if ((wants & MTPROF_WANT_FLOPS) != 0 && row->flags >> 24 != 0) {
         payload->flops = mt__flops_of(row->flags >> 24, call->args, row->n_params);
@@ -370,9 +400,13 @@ static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *s
     if ((wants & MTPROF_WANT_INPUTS) == 0 || row->n_params == 0) {
         token = mtprof_op_begin(site, payload);
     } else {
-        mt__call_words(row, call->args, (wants & MTPROF_WANT_STRIDES) != 0, &words);
-        token = mt__trace_shown_begin(site, &words, payload);
+        bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
+        mt__trace_words_init(&words, &room);
+        mt__call_words(row, call->args, strides, &words);
+        token = MT_LIKELY(!words.cut) ? mt__trace_shown_begin(site, &words, payload)
+                                      : begin_long(call, site, strides, payload);
     }
+    mtb_free(long_refs);
     payload->tensors = NULL; /* refs and words end here */
     payload->scalars = NULL;
     return token;
@@ -407,8 +441,18 @@ MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *sit
 static MT_NOINLINE void tell_results(const mt__call *call, mtprof_token token)
 {
     mtprof_tensor_ref refs[MT_TRACE_REFS];
-    uint32_t n = mt__call_refs(call->results, call->row->n_results, refs, MT_TRACE_REFS);
-    mtprof_op_outputs(token, refs, n);
+    uint32_t n_results = call->row->n_results;
+    uint32_t n = mt__result_refs(call->results, n_results, refs, MT_TRACE_REFS);
+    if (MT_LIKELY(n <= MT_TRACE_REFS)) {
+        mtprof_op_outputs(token, refs, n);
+        return;
+    }
+    mtprof_tensor_ref *long_refs = mtb_calloc(n, sizeof *long_refs);
+    if (long_refs != NULL) {
+        (void)mt__result_refs(call->results, n_results, long_refs, n);
+    }
+    mtprof_op_outputs(token, long_refs, n); /* NULL: counted as cut */
+    mtb_free(long_refs);
 }
 
 static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)

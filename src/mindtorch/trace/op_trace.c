@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/hash.h"
 #include "base/lock.h"
+#include "base/pages.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -95,12 +96,36 @@ static MT_COLD known_calls *make_known(void)
     return made;
 }
 
+/* ---- long lists ---- */
+
+enum {
+    LARGE_WORDS = MT_TRACE_MOST + 4,
+    LARGE_BYTES = (LARGE_WORDS + MT_TRACE_MOST + 1) * sizeof(uint64_t)
+};
+
+/* Pages: what is not used of them costs nothing. */
+bool mt__trace_words_init_large(mt__trace_words *w)
+{
+    uint64_t *pages = mtb_pages_take(LARGE_BYTES);
+    *w = (mt__trace_words){.words_most = MT_TRACE_MOST, .scalars_most = MT_TRACE_MOST};
+    w->words = pages;
+    w->scalars = pages == NULL ? NULL : pages + LARGE_WORDS;
+    w->cut = pages == NULL;
+    return pages != NULL;
+}
+
+void mt__trace_words_fini_large(mt__trace_words *w)
+{
+    mtb_pages_give(w->words, LARGE_BYTES);
+    w->words = w->scalars = NULL;
+}
+
 /* Words back to values; `at` and the scalars move on. */
 typedef struct unpacking {
     const uint64_t *at;
     const uint64_t *scalars;
     uint32_t n_items;
-    mtprof_value items[MT_TRACE_WORDS];
+    mtprof_value *items; /* room for as many as there are words */
 } unpacking;
 
 static mtprof_value unpack_simple(unpacking *u)
@@ -168,17 +193,43 @@ static mtprof_inputs learn(const mtprof_site *site, const mt__trace_words *words
     return inputs;
 }
 
+/* room: for twice as many values as there are words. */
+static mtprof_token begin_values(mtprof_site *site, const mt__trace_words *words, uint32_t set,
+                                 const mtprof_op *begun, mtprof_value *room)
+{
+    unpacking u = {.items = room + words->n_words};
+    mtprof_op payload = *begun; /* it gets addresses of what is only here */
+    uint32_t count = unpack(words, &u, room);
+    payload.known = learn(site, words, set, room, count);
+    payload.inputs = room;
+    payload.n_inputs = count;
+    return mtprof_op_begin(site, &payload);
+}
+
+/* A list that is longer than an ordinary one, or that could not be told. */
+static MT_COLD mtprof_token begin_long(mtprof_site *site, const mt__trace_words *words,
+                                       uint32_t set, const mtprof_op *begun)
+{
+    size_t bytes = 2 * sizeof(mtprof_value) * (size_t)words->n_words;
+    mtprof_value *room = words->cut ? NULL : mtb_pages_take(bytes);
+    if (room == NULL) {
+        mtprof_op payload = *begun;
+        payload.n_inputs = 1; /* without a list: libmtprof counts it as cut */
+        return mtprof_op_begin(site, &payload);
+    }
+    mtprof_token token = begin_values(site, words, set, begun, room);
+    mtb_pages_give(room, bytes);
+    return token;
+}
+
 static MT_NOINLINE mtprof_token begin_unknown(mtprof_site *site, const mt__trace_words *words,
                                               uint32_t set, const mtprof_op *begun)
 {
-    unpacking u;
-    mtprof_value values[MT_TRACE_WORDS];
-    mtprof_op payload = *begun; /* it gets addresses of what is only here */
-    uint32_t count = unpack(words, &u, values);
-    payload.known = learn(site, words, set, values, count);
-    payload.inputs = values;
-    payload.n_inputs = count;
-    return mtprof_op_begin(site, &payload);
+    mtprof_value room[2 * MT_TRACE_WORDS];
+    if (MT_UNLIKELY(words->cut || words->n_words > MT_TRACE_WORDS)) {
+        return begin_long(site, words, set, begun);
+    }
+    return begin_values(site, words, set, begun, room);
 }
 
 /* Two words at a time, whatever the CPU has for it. */
@@ -233,7 +284,7 @@ mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node)
     if (site == NULL) {
         return 0;
     }
-    return node->words == NULL || node->words->n_words == 0
+    return node->words == NULL || (node->words->n_words == 0 && !node->words->cut)
                ? mtprof_op_begin(site, &payload)
                : mt__trace_shown_begin(site, node->words, &payload);
 }

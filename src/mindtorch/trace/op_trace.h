@@ -28,16 +28,41 @@ enum {
     MT_SHOWN_REAL,
     MT_SHOWN_TENSOR,
     MT_SHOWN_LIST,
+    /* What an ordinary call takes, on the stack; a call with long lists gets more from the heap. */
     MT_TRACE_WORDS = 224,
     MT_TRACE_SCALARS = 64,
-    MT_TRACE_REFS = 32 /* tensors whose identity is told */
+    MT_TRACE_REFS = 32,
+    /* The most: what libmtprof keeps of a list (op.h). Longer ones are left out, and counted. */
+    MT_TRACE_MOST = 65536
 };
 
 typedef struct mt__trace_words {
     uint32_t n_words, n_scalars;
-    uint64_t words[MT_TRACE_WORDS + 4]; /* written in fours */
-    uint64_t scalars[MT_TRACE_SCALARS + 1];
+    uint32_t words_most, scalars_most;
+    uint64_t *words;   /* four more than the most: they are written in fours */
+    uint64_t *scalars; /* one more */
+    bool cut;          /* a value did not fit and is shown as none */
 } mt__trace_words;
+
+/* Room for an ordinary call. */
+typedef struct mt__trace_room {
+    uint64_t words[MT_TRACE_WORDS + 4];
+    uint64_t scalars[MT_TRACE_SCALARS + 1];
+} mt__trace_room;
+
+static inline void mt__trace_words_init(mt__trace_words *w, mt__trace_room *room)
+{
+    w->n_words = w->n_scalars = 0;
+    w->words_most = MT_TRACE_WORDS;
+    w->scalars_most = MT_TRACE_SCALARS;
+    w->words = room->words;
+    w->scalars = room->scalars;
+    w->cut = false;
+}
+
+/* As much room as a list can take; false: no memory. To be ended with fini. */
+bool mt__trace_words_init_large(mt__trace_words *w);
+void mt__trace_words_fini_large(mt__trace_words *w);
 
 /* What of an op is wanted beside its name and times: 0, or some of enum mtprof_want. */
 static inline uint32_t mt__trace_wants(void)
@@ -51,7 +76,8 @@ static inline uint32_t mt__trace_wants(void)
      (uint32_t)MTPROF_WANT_STRIDES | (uint32_t)MTPROF_WANT_MEMORY | (uint32_t)MTPROF_WANT_FLOPS | \
      (uint32_t)MTPROF_WANT_DETAILS | (uint32_t)MTPROF_WANT_NATIVE_STACKS)
 
-/* Begins an op that shows `words` as its inputs. 0 while nothing records. */
+/* Begins an op that shows `words` as its inputs; words that were cut are left out, and counted. 0
+ * while nothing records. */
 mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *words,
                                    mtprof_op *payload);
 
@@ -89,9 +115,9 @@ static inline void mt__trace_end(mtprof_token token)
 mtprof_token mt__trace_scope_begin(const char *name);
 
 /* The profiler's number of a device: 0 is the host, accelerators count from 1. */
-static inline uint32_t mt__trace_device(mt_device device)
+static inline uint16_t mt__trace_device(mt_device device)
 {
-    return device == MT_CPU ? 0 : ((uint32_t)device & 255U) + 1;
+    return device == MT_CPU ? 0 : (uint16_t)(((uint32_t)device & 255U) + 1);
 }
 
 /* bytes > 0: handed out; < 0: given back. */

@@ -27,8 +27,7 @@
 enum {
     ROOT_ID = 1,
     SCOPE_OF_ANNOTATIONS = 7, /* USER_SCOPE */
-    DEPTH_MOST = 32,          /* of lists in an input list */
-    TENSORS_KEPT = 63         /* of an op (op.h) */
+    DEPTH_MOST = 32           /* of lists in an input list */
 };
 
 #define NO_DEVICE UINT32_MAX
@@ -285,8 +284,8 @@ static void write_inputs(execution *e, const mtprof__payload *p)
             .writer = e->writer,
             .payload = p,
             .aspect = (enum aspect)aspect,
-            .identified = has_list && (p->fields & MTPROF__HAS_TENSORS_IN) &&
-                          (tensors == p->n_tensors_in || p->n_tensors_in == TENSORS_KEPT),
+            .identified =
+                has_list && (p->fields & MTPROF__HAS_TENSORS_IN) && tensors <= p->n_tensors_in,
         };
         mtb_write_text(e->writer, keys[aspect]);
         for (bool first = true; has_list && !at_end(&walk); first = false) {

@@ -56,7 +56,7 @@ void mtprof__set_role(mtprof__classifier *c, uint32_t storage, uint32_t tensor, 
 /* K3b: whose gradient this is. */
 static void find_parameter(mtprof__classifier *c, const mtprof__storage *gradient)
 {
-    if (gradient->forward == 0 || gradient->bytes == 0) {
+    if (gradient->forward == 0 || gradient->bytes == 0 || c->tells_parameters) {
         return;
     }
     const mtprof__forward_slot *slot = forward_at(c, gradient->forward);

@@ -18,8 +18,7 @@
 #include <string.h>
 
 enum {
-    RECORD_SCOPE_BACKWARD = 1,
-    TENSORS_KEPT = 63 /* of an op (op.h) */
+    RECORD_SCOPE_BACKWARD = 1
 };
 
 int mtprof__classifier_new(const mtprof_model *model, mtprof__classifier **out)
@@ -114,7 +113,7 @@ static void note_extents(mtprof__classifier *c, const mtprof__track *t, const mt
                          const mtprof__payload *p)
 {
     uint32_t count = mtprof__tensor_words_count(p->input_words, p->n_input_words);
-    if (c->model == NULL || (count != p->n_tensors_in && p->n_tensors_in != TENSORS_KEPT)) {
+    if (c->model == NULL || count > p->n_tensors_in) {
         return; /* which tensor has which shape is not known */
     }
     mtprof__tensor_words words;
@@ -159,7 +158,40 @@ static uint32_t tensors_of_first(const mtprof__payload *p)
     return n;
 }
 
-/* The tensors that an op reads: looked up, and noted who reads them. */
+/* K0, where it came with the tensor. */
+static uint8_t role_category(uint16_t role)
+{
+    switch (role & ~(uint32_t)MTPROF_TENSOR_NOT_READ) {
+    case MTPROF_TENSOR_PARAMETER: return MTPROF__MEMORY_PARAMETER;
+    case MTPROF_TENSOR_GRADIENT: return MTPROF__MEMORY_GRADIENT;
+    case MTPROF_TENSOR_OPTIMIZER_STATE: return MTPROF__MEMORY_OPTIMIZER_STATE;
+    case MTPROF_TENSOR_INPUT: return MTPROF__MEMORY_INPUT;
+    default: return MTPROF__MEMORY_UNKNOWN;
+    }
+}
+
+/* A tensor that is named only to tell what it is; its offset is the bytes of its storage. */
+static int take_told(mtprof__classifier *c, const mtprof__tensor *tensor)
+{
+    mtprof__tensor_use use;
+    MT_TRY(mtprof__resolve(c, tensor, false, c->ordinal, &use));
+    if (use.version == MTPROF__NO_INDEX) {
+        return 0;
+    }
+    uint32_t index = c->flow.versions[use.version].storage;
+    uint8_t told = role_category(tensor->role);
+    if (told != MTPROF__MEMORY_UNKNOWN) {
+        mtprof__set_role(c, index, use.tensor, told);
+    }
+    mtprof__storage *s = &c->flow.storages[index];
+    if ((s->block & MTPROF__BLOCK_FOUND) && tensor->offset > s->bytes) {
+        s->bytes = c->plan.found[s->block & ~MTPROF__BLOCK_FOUND].bytes = tensor->offset;
+    }
+    return 0;
+}
+
+/* The tensors that an op reads: looked up, and noted who reads them. At its end once more: a part
+ * of a long list may have come late. */
 static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f,
                        const mtprof__payload *p)
 {
@@ -169,7 +201,11 @@ static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f
     }
     bool forward = (f->facts & MTPROF__FRAME_BACKWARD) == 0 && f->optimizer == 0;
     bool numbered = forward && (p->fields & MTPROF__HAS_SEQUENCE) && p->sequence >= 0;
-    for (uint32_t i = 0; i < p->n_tensors_in; i++) {
+    for (uint32_t i = f->n_taken; i < p->n_tensors_in; i++) {
+        if (p->tensors_in[i].role & MTPROF_TENSOR_NOT_READ) {
+            MT_TRY(take_told(c, &p->tensors_in[i]));
+            continue;
+        }
         mtprof__tensor_use *use = &t->uses[t->n_uses];
         MT_TRY(mtprof__resolve(c, &p->tensors_in[i], false, c->ordinal, use));
         t->n_uses++;
@@ -187,10 +223,14 @@ static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f
         if (numbered) {
             mtprof__forward_note(c, mtprof__forward_key(p->sequence, t->thread), index);
         }
-        if (f->told != MTPROF__MEMORY_UNKNOWN) {
-            mtprof__set_role(c, index, use->tensor, f->told);
+        uint8_t told =
+            f->told != MTPROF__MEMORY_UNKNOWN ? f->told : role_category(p->tensors_in[i].role);
+        if (told != MTPROF__MEMORY_UNKNOWN) {
+            mtprof__set_role(c, index, use->tensor, told);
+            c->tells_parameters |= told == MTPROF__MEMORY_PARAMETER;
         }
     }
+    f->n_taken = p->n_tensors_in;
     f->n_first = tensors_of_first(p);
     if (p->fields & MTPROF__HAS_INPUTS) {
         note_extents(c, t, f, p);
@@ -440,6 +480,8 @@ static int take_end(mtprof__classifier *c, mtprof__track *t, const mtprof__event
     }
     mtprof__frame *f = &t->frames[at - 1];
     const mtprof__payload *p = event->payload;
+    bool late = p != NULL && p->n_tensors_in > f->n_taken && at == t->n_frames;
+    MT_TRY(late ? take_inputs(c, t, f, p) : 0);
     bool has_outputs = p != NULL && (p->fields & MTPROF__HAS_TENSORS_OUT) && p->n_tensors_out > 0;
     int status = has_outputs ? take_outputs(c, t, f, p) : 0;
     bool writes = f->optimizer != 0 && !has_outputs && ends_with(event->name_text, "_");

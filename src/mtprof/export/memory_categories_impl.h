@@ -36,6 +36,7 @@ typedef struct mtprof__frame {
     uint64_t forward; /* key of the forward op, in the backward pass; 0: not known */
     uint32_t optimizer;
     uint32_t first_use, n_uses;
+    uint32_t n_taken; /* tensors of its payload that were looked at */
     uint32_t n_first; /* of them, what the first input has */
     uint8_t facts;
     uint8_t told; /* K0 */
@@ -68,7 +69,8 @@ struct mtprof__classifier {
     uint32_t *open_steps; /* of optimizers */
     size_t n_open_steps, open_steps_capacity;
     uint32_t n_steps;
-    uint32_t *outs; /* scratch: versions that the op at hand made */
+    bool tells_parameters; /* the host says which tensors are parameters */
+    uint32_t *outs;        /* scratch: versions that the op at hand made */
     size_t outs_capacity;
     uint32_t *ins;
     size_t ins_capacity;

@@ -57,7 +57,9 @@ enum mtprof__payload_field {
 typedef struct mtprof__tensor {
     uint64_t tensor, storage;
     int64_t offset;
-    uint32_t version, device;
+    uint32_t version;
+    uint16_t device; /* mtprof_model_device() */
+    uint16_t role;   /* enum mtprof_tensor_role, or a number of a later minor */
 } mtprof__tensor;
 
 typedef struct mtprof__payload {

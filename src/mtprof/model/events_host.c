@@ -88,17 +88,14 @@ static int set_track(mtprof__record_events *r, mtprof__slot_context *c, uint32_t
  */
 
 /* Tensors name devices as the recorder does; what was translated once is left alone. */
-static int translate_tensors(mtprof__record_events *r, mtprof__payload_store *store, size_t at,
-                             uint32_t n, bool *done)
+static int translate_tensors(mtprof__record_events *r, mtprof__payload_part *part, uint32_t *done)
 {
-    mtprof__tensor *tensors = (void *)(store->words + at);
-    if (*done) {
-        return MTPROF_OK;
+    mtprof__tensor *tensors = (void *)part->words;
+    for (uint32_t n = (uint32_t)(part->n_words / 4); *done < n; ++*done) {
+        uint32_t device = 0;
+        MT_TRY(mtprof__model_device(r->model, tensors[*done].device, &device));
+        tensors[*done].device = (uint16_t)device;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        MT_TRY(mtprof__model_device(r->model, tensors[i].device, &tensors[i].device));
-    }
-    *done = true;
     return MTPROF_OK;
 }
 
@@ -117,12 +114,10 @@ static int set_payload(mtprof__record_events *r, mtprof__slot_context *c,
         MT_TRY(mtprof__model_device(r->model, store->memory_device, &p->memory_device));
     }
     if ((p->fields & MTPROF__HAS_TENSORS_IN) != 0) {
-        MT_TRY(translate_tensors(r, store, store->tensors_in_at, p->n_tensors_in,
-                                 &store->translated_in));
+        MT_TRY(translate_tensors(r, &store->tensors_in, &store->translated_in));
     }
     if ((p->fields & MTPROF__HAS_TENSORS_OUT) != 0) {
-        MT_TRY(translate_tensors(r, store, store->tensors_out_at, p->n_tensors_out,
-                                 &store->translated_out));
+        MT_TRY(translate_tensors(r, &store->tensors_out, &store->translated_out));
     }
     event->payload = p;
     return MTPROF_OK;

@@ -10,6 +10,9 @@
 void mtprof__payload_fini(mtprof__payload_store *store)
 {
     mtb_free(store->words);
+    mtb_free(store->scalars.words);
+    mtb_free(store->tensors_in.words);
+    mtb_free(store->tensors_out.words);
     mtb_free(store->items);
     mtb_free(store->text_at);
     memset(store, 0, sizeof *store);
@@ -34,6 +37,21 @@ static int keep(mtprof__payload_store *store, const uint64_t *words, size_t n, s
     }
     store->words[*at + n] = 0;
     store->n_words += n + 1;
+    return MTPROF_OK;
+}
+
+/* Copies words behind those of earlier records of their kind. */
+static int append(mtprof__payload_part *part, const uint64_t *words, size_t n)
+{
+    if (MT_UNLIKELY(part->n_words + n > part->words_capacity) &&
+        !mtb_grow((void **)&part->words, &part->words_capacity, part->n_words + n,
+                  sizeof *part->words)) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < n; i++) { /* a handful */
+        part->words[part->n_words + i] = words[i];
+    }
+    part->n_words += n;
     return MTPROF_OK;
 }
 
@@ -114,10 +132,18 @@ static int add_tensors(mtprof__payload_store *store, const mtprof_record *record
     mtprof__payload *p = &store->payload;
     _Static_assert(sizeof(mtprof__tensor) == 4 * sizeof(uint64_t), "as it stands in the trace");
     bool in = record->aux == 0;
-    MT_TRY(keep(store, record->words, record->n_words,
-                in ? &store->tensors_in_at : &store->tensors_out_at));
-    *(in ? &p->n_tensors_in : &p->n_tensors_out) = record->n_words / 4;
+    mtprof__payload_part *part = in ? &store->tensors_in : &store->tensors_out;
+    MT_TRY(append(part, record->words, record->n_words));
+    *(in ? &p->n_tensors_in : &p->n_tensors_out) = (uint32_t)(part->n_words / 4);
     p->fields |= in ? MTPROF__HAS_TENSORS_IN : MTPROF__HAS_TENSORS_OUT;
+    return MTPROF_OK;
+}
+
+MT_INLINE int add_scalars(mtprof__payload_store *store, const uint64_t *words, size_t n)
+{
+    MT_TRY(append(&store->scalars, words, n));
+    store->payload.n_scalars = (uint32_t)store->scalars.n_words;
+    store->payload.fields |= MTPROF__HAS_SCALARS;
     return MTPROF_OK;
 }
 
@@ -156,11 +182,7 @@ int mtprof__payload_add(mtprof__payload_store *store, const mtprof_reader *reade
         p->n_input_words = record->n_words;
         p->fields |= MTPROF__HAS_INPUTS;
         return MTPROF_OK;
-    case MTPROF_REC_SCALARS:
-        MT_TRY(keep(store, record->words, record->aux, &store->scalars_at));
-        p->n_scalars = record->aux;
-        p->fields |= MTPROF__HAS_SCALARS;
-        return MTPROF_OK;
+    case MTPROF_REC_SCALARS: return add_scalars(store, record->words, record->aux);
     case MTPROF_REC_STACK:
         p->stack = (uint32_t)(record->word >> 32);
         p->fields |= MTPROF__HAS_STACK;
@@ -201,9 +223,7 @@ MT_INLINE size_t take_long(mtprof__payload_store *store, const mtprof_reader *re
         return 0;
     }
     if (scalars) {
-        *status = keep(store, record.words, needed, &store->scalars_at);
-        store->payload.n_scalars = (uint32_t)needed;
-        store->payload.fields |= *status == MTPROF_OK ? MTPROF__HAS_SCALARS : 0;
+        *status = add_scalars(store, record.words, needed);
     } else if (MT_LIKELY(record.aux == 1 << MTPROF_OPINFO_SEQUENCE)) {
         store->payload.sequence = (int64_t)words[1];
         store->payload.fields |= MTPROF__HAS_SEQUENCE;
@@ -298,13 +318,13 @@ mtprof__payload *mtprof__payload_get(mtprof__payload_store *store,
         find_inputs(store, dictionary, cache);
     }
     if ((p->fields & MTPROF__HAS_SCALARS) != 0) {
-        p->scalars = store->words + store->scalars_at;
+        p->scalars = store->scalars.words;
     }
     if ((p->fields & MTPROF__HAS_TENSORS_IN) != 0) {
-        p->tensors_in = (const void *)(store->words + store->tensors_in_at);
+        p->tensors_in = (const void *)store->tensors_in.words;
     }
     if ((p->fields & MTPROF__HAS_TENSORS_OUT) != 0) {
-        p->tensors_out = (const void *)(store->words + store->tensors_out_at);
+        p->tensors_out = (const void *)store->tensors_out.words;
     }
     if ((p->fields & MTPROF__HAS_METADATA) != 0) {
         for (size_t i = 0; i < store->n_items; i++) {

@@ -2,8 +2,12 @@
  *
  * The payloads of one event, copied out of the chunk they came in.
  *
- * Words are gathered in one block that may move while more arrive; mtprof__payload_get() makes the
- * pointers. A store is reset and used again, so a steady stream of events allocates nothing.
+ * Texts and lists are gathered in one block that may move while more arrive; tensors and scalars,
+ * of which several records continue one another, have each their own. mtprof__payload_get() makes
+ * the pointers. A store is reset and used again, so a steady stream of events allocates nothing.
+ *
+ *   P1  What an event does not have is zero in its payload, whatever the one before had there:
+ *       counts can be used without a look at `fields`.
  */
 #ifndef MTPROF_MODEL_PAYLOAD_STORE_H
 #define MTPROF_MODEL_PAYLOAD_STORE_H
@@ -14,15 +18,23 @@
 
 #include <mtprof/reader.h>
 
+/* What may come in several records of one kind. */
+typedef struct mtprof__payload_part {
+    uint64_t *words;
+    size_t n_words, words_capacity;
+} mtprof__payload_part;
+
 typedef struct mtprof__payload_store {
     mtprof__payload payload;
     uint32_t inputs_id;     /* the reader's; 0: in full, or none */
     uint32_t memory_device; /* the recorder's number, 0 = host */
-    size_t inputs_at, scalars_at, tensors_in_at, tensors_out_at;
+    size_t inputs_at;
     size_t name_at, name_length;
     bool has_name;
-    bool settled;                       /* pointers are made, nothing was added since */
-    bool translated_in, translated_out; /* the consumer's: devices of tensors are the model's */
+    bool settled;                           /* pointers are made, nothing was added since */
+    uint32_t translated_in, translated_out; /* the consumer's: so many tensors name the model's
+                                               devices */
+    mtprof__payload_part scalars, tensors_in, tensors_out;
     uint64_t *words;
     size_t n_words, words_capacity;
     mtprof_metadatum *items;
@@ -33,10 +45,11 @@ typedef struct mtprof__payload_store {
 /* Empties it. */
 MT_INLINE void mtprof__payload_reset(mtprof__payload_store *store)
 {
-    store->payload.fields = 0;
+    store->payload = (mtprof__payload){0}; /* P1 */
     store->inputs_id = 0;
     store->has_name = store->settled = false;
-    store->translated_in = store->translated_out = false;
+    store->translated_in = store->translated_out = 0;
+    store->scalars.n_words = store->tensors_in.n_words = store->tensors_out.n_words = 0;
     store->n_words = 0;
     store->n_items = 0;
 }

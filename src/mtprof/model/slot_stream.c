@@ -205,15 +205,39 @@ static bool gather_usual(mtprof__slot *slot, uint32_t at, int *status)
     return *status == MTPROF_OK && (next == MTPROF_REC_BEGIN || next == MTPROF_REC_END);
 }
 
+/* Whether an ATTACH for the scope comes next: its payloads did not fit into the chunk before. */
+static bool continues(mtprof__slot *slot, uint32_t at)
+{
+    const mtprof_cursor *cursor = &slot->cursor;
+    return !slot->has_waiting && peek(slot) == MTPROF_REC_ATTACH &&
+           cursor->n_words - cursor->at >= 2 &&
+           mtprof__cursor_words(cursor)[1] == slot->scopes[at].key;
+}
+
 static int gather_scope(mtprof__slot *slot, uint32_t at)
 {
     mtprof__payload_store *store = NULL;
     int status = MTPROF_OK;
-    if (gather_usual(slot, at, &status) || status != MTPROF_OK || !is_payload(peek(slot))) {
+    bool of_begin = slot->cursor.owner == MTPROF__OWNER_BEGIN;
+    if (gather_usual(slot, at, &status) || status != MTPROF_OK) {
         return status;
     }
-    MT_TRY(open_payload(slot, at, &store));
-    return gather(slot, store);
+    if (is_payload(peek(slot))) {
+        MT_TRY(open_payload(slot, at, &store));
+        MT_TRY(gather(slot, store));
+    }
+    while (of_begin && continues(slot, at)) {
+        mtprof_record attach;
+        status = take_record(slot, &attach);
+        if (status != MTPROF_OK || attach.kind != MTPROF_REC_ATTACH) {
+            slot->waiting = attach; /* what stood there was damaged */
+            slot->has_waiting = status == MTPROF_OK;
+            return status == MTPROF_EEND ? MTPROF_OK : status;
+        }
+        MT_TRY(open_payload(slot, at, &store));
+        MT_TRY(gather(slot, store));
+    }
+    return MTPROF_OK;
 }
 
 mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at)

@@ -17,7 +17,9 @@ enum {
 typedef struct mtprof__batch {
     uint64_t words[MTPROF__BATCH_WORDS];
     uint32_t count;
-    bool cut; /* something did not fit */
+    bool cut;                         /* something did not fit */
+    uint32_t n_tensors;               /* inputs that are still to be told, once it is stored */
+    const mtprof_tensor_ref *tensors; /* the first of them */
 } mtprof__batch;
 
 /* The event itself, of so many words; payloads follow. */
@@ -25,6 +27,7 @@ MT_INLINE uint64_t *mtprof__batch_start(mtprof__batch *b, uint32_t words)
 {
     b->count = words;
     b->cut = false;
+    b->n_tensors = 0;
     return b->words;
 }
 
@@ -53,7 +56,11 @@ mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_be
 mtprof__writer *mtprof__enter_attached(uint64_t *state, uint32_t events);
 
 /* Stores a payload for a token: right behind its event where possible, else with its key in front.
- */
+ * One that finds no room is counted as cut. */
 void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_t count);
+
+/* The same where the writer is entered. */
+void mtprof__attach_entered(mtprof__writer *w, uint64_t state, mtprof_token token,
+                            const uint64_t *payload, uint32_t count);
 
 #endif /* MTPROF_RECORD_BATCH_H */

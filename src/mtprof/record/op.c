@@ -23,18 +23,45 @@ static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool ha
     at[3] = mtprof__token_in(parent, state) ? parent & MTPROF__KEY_MASK : 0;
 }
 
-static void batch_tensors(mtprof__batch *b, uint32_t outputs, const mtprof_tensor_ref *tensors,
+enum {
+    PIECE_TENSORS = (MTPROF__RECORD_MAX - 1) / 4, /* of one record; more take several */
+    BATCH_SPARE = 16                              /* words of a batch for what follows tensors */
+};
+
+/* One record; returns its words. */
+static uint32_t put_piece(uint64_t *at, uint32_t outputs, const mtprof_tensor_ref *tensors,
                           uint32_t count)
 {
-    uint32_t most = (MTPROF__RECORD_MAX - 1) / 4;
-    if (count > most) {
-        count = most;
-        b->cut = true;
+    at[0] = mtprof__word0(MTPROF_REC_TENSORS, 1 + 4 * count, outputs, 0);
+    memcpy(at + 1, tensors, count * sizeof *tensors);
+    return 1 + 4 * count;
+}
+
+/* As many as the batch has room for; the others follow when it is stored. */
+static void batch_tensors(mtprof__batch *b, const mtprof_tensor_ref *tensors, uint32_t count)
+{
+    uint32_t used = b->count + BATCH_SPARE + 1;
+    uint32_t most = used < MTPROF__BATCH_WORDS ? (MTPROF__BATCH_WORDS - used) / 4 : 0;
+    uint32_t n = count;
+    n = n < most ? n : most;
+    n = n < PIECE_TENSORS ? n : PIECE_TENSORS;
+    if (n > 0) {
+        b->count += put_piece(b->words + b->count, 0, tensors, n);
     }
-    uint64_t *at = mtprof__batch_take(b, 1 + 4 * count);
-    if (at != NULL) {
-        at[0] = mtprof__word0(MTPROF_REC_TENSORS, 1 + 4 * count, outputs, 0);
-        memcpy(at + 1, tensors, count * sizeof *tensors);
+    b->tensors = tensors + n;
+    b->n_tensors = count - n;
+}
+
+/* Long lists of tensors (fused optimizers). The writer is entered. */
+static MT_COLD void attach_inputs(mtprof__writer *w, uint64_t state, mtprof_token token,
+                                  const mtprof_tensor_ref *tensors, uint32_t count)
+{
+    uint64_t words[MTPROF__RECORD_MAX];
+    while (count > 0) {
+        uint32_t n = count < PIECE_TENSORS ? count : PIECE_TENSORS;
+        mtprof__attach_entered(w, state, token, words, put_piece(words, 0, tensors, n));
+        tensors += n;
+        count -= n;
     }
 }
 
@@ -151,11 +178,19 @@ static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const m
     uint64_t *at;
     if ((wants & MTPROF_WANT_INPUTS) != 0 && op->known.id != 0) {
         batch_known(b, op, w->epoch);
-    } else if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0 && op->inputs != NULL) {
-        batch_inputs(w, b, site, op);
+    } else if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0) {
+        if (op->inputs != NULL) {
+            batch_inputs(w, b, site, op);
+        } else {
+            b->cut = true;
+        }
     }
-    if ((wants & MTPROF_WANT_TENSORS) != 0 && op->n_tensors != 0 && op->tensors != NULL) {
-        batch_tensors(b, 0, op->tensors, op->n_tensors);
+    if ((wants & MTPROF_WANT_TENSORS) != 0 && op->n_tensors != 0) {
+        if (op->tensors != NULL) {
+            batch_tensors(b, op->tensors, op->n_tensors);
+        } else {
+            b->cut = true;
+        }
     }
     uint32_t mask = details(op, wants);
     if (mask != 0 && (at = mtprof__batch_take(b, 1 + (uint32_t)__builtin_popcount(mask))) != NULL) {
@@ -338,6 +373,9 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
         batch_op(w, &b, id, op, frame);
         b.words[0] |= (uint64_t)(b.count > bare ? MTPROF_FLAG_PAYLOAD : 0) << 16;
         token = mtprof__batch_store(w, &b, true);
+        if (MT_UNLIKELY(b.n_tensors > 0 && token != 0)) {
+            attach_inputs(w, state, token, b.tensors, b.n_tensors);
+        }
     }
     mtprof__leave(w);
     return token;
@@ -405,7 +443,11 @@ mtprof_token mtprof_begin_under(mtprof_site *site, mtprof_token parent)
 
 void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs, uint32_t count)
 {
-    if (token == 0 || outputs == NULL || count == 0 || !mtprof_wants(MTPROF_WANT_TENSORS)) {
+    if (token == 0 || count == 0 || !mtprof_wants(MTPROF_WANT_TENSORS)) {
+        return;
+    }
+    if (outputs == NULL) {
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
         return;
     }
     if (MT_LIKELY(count <= FAST_TENSORS)) {
@@ -414,13 +456,13 @@ void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs, uin
         mtprof__attach_payload(token, words, (uint32_t)(end - words));
         return;
     }
-    mtprof__batch b;
-    mtprof__batch_start(&b, 0);
-    batch_tensors(&b, 1, outputs, count);
-    if (b.cut) {
-        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
+    uint64_t words[MTPROF__RECORD_MAX];
+    while (count > 0) {
+        uint32_t n = count < PIECE_TENSORS ? count : PIECE_TENSORS;
+        mtprof__attach_payload(token, words, put_piece(words, 1, outputs, n));
+        outputs += n;
+        count -= n;
     }
-    mtprof__attach_payload(token, b.words, b.count);
 }
 
 mtprof_inputs mtprof_know_inputs(const mtprof_value *inputs, uint32_t count)

@@ -157,6 +157,40 @@ MT_INLINE bool attach_fast(mtprof__writer *w, uint64_t state, mtprof_token token
     return true;
 }
 
+void mtprof__attach_entered(mtprof__writer *w, uint64_t state, mtprof_token token,
+                            const uint64_t *payload, uint32_t count)
+{
+    bool of_instant = token == MTPROF_LATEST_INSTANT;
+    bool current = of_instant || mtprof__token_in(token, state);
+    /* 0 stands for the begin before, which needs no word of its own on the hot path. */
+    mtprof_token owner = w->payload_of != 0 ? w->payload_of : w->next_token - 1;
+    bool direct = w->payload_at != NULL && w->payload_at == w->cursor && owner == token;
+    if (!current || (!direct && of_instant)) {
+        return;
+    }
+    uint32_t before = direct ? 0 : 2;
+    uint64_t *at = mtprof__reserve(w, before + count, 0, false);
+    /* A new chunk may have come between: a payload never starts one. */
+    if (at != NULL && direct && at != w->payload_at) {
+        before = of_instant ? 0 : 2;
+        at = !of_instant ? mtprof__reserve(w, before + count, 0, false) : NULL;
+    }
+    if (at == NULL) {
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, mtprof__load_state() != 0);
+        return;
+    }
+    if (before != 0) {
+        mtprof__put(at, mtprof__word0(MTPROF_REC_ATTACH, 2, 0, 0));
+        mtprof__put(at + 1, token & MTPROF__KEY_MASK);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        mtprof__put(at + before + i, payload[i]);
+    }
+    w->payload_of = token;
+    w->payload_at = at + before + count;
+    mtprof__publish(w, at + before + count);
+}
+
 void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_t count)
 {
     uint64_t state;
@@ -169,36 +203,10 @@ void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_
         }
     }
     w = mtprof__enter_attached(&state, 0);
-    if (w == NULL) {
-        return;
+    if (w != NULL) {
+        mtprof__attach_entered(w, state, token, payload, count);
+        mtprof__leave(w);
     }
-    bool of_instant = token == MTPROF_LATEST_INSTANT;
-    bool current = of_instant || mtprof__token_in(token, state);
-    /* 0 stands for the begin before, which needs no word of its own on the hot path. */
-    mtprof_token owner = w->payload_of != 0 ? w->payload_of : w->next_token - 1;
-    bool direct = w->payload_at != NULL && w->payload_at == w->cursor && owner == token;
-    if (current && (direct || !of_instant)) {
-        uint32_t before = direct ? 0 : 2;
-        uint64_t *at = mtprof__reserve(w, before + count, 0, false);
-        /* A new chunk may have come between: a payload never starts one. */
-        if (at != NULL && direct && at != w->payload_at) {
-            before = of_instant ? 0 : 2;
-            at = !of_instant ? mtprof__reserve(w, before + count, 0, false) : NULL;
-        }
-        if (at != NULL) {
-            if (before != 0) {
-                mtprof__put(at, mtprof__word0(MTPROF_REC_ATTACH, 2, 0, 0));
-                mtprof__put(at + 1, token & MTPROF__KEY_MASK);
-            }
-            for (uint32_t i = 0; i < count; i++) {
-                mtprof__put(at + before + i, payload[i]);
-            }
-            w->payload_of = token;
-            w->payload_at = at + before + count;
-            mtprof__publish(w, at + before + count);
-        }
-    }
-    mtprof__leave(w);
 }
 
 static void meta(mtprof_token token, uint32_t key, uint32_t type, uint64_t value)

@@ -37,7 +37,7 @@ enum {
     MTPROF__STACK_BOUND = 1 << 20,
 #endif
     MTPROF__TEXT_MAX = 64 << 10, /* of an interned string */
-    MTPROF__INPUTS_MAX = 4096,   /* words of an interned input list */
+    MTPROF__INPUTS_MAX = 65536,  /* words of an interned input list */
     MTPROF__INLINE_MAX = 1024    /* of a text inside an event */
 };
 

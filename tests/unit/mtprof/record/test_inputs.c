@@ -3,6 +3,7 @@
  * Inputs of ops: every kind of value, any nesting, and what happens at the bounds. The lists are
  * written out again as text from what a reader gives, after docs/format.md 5.
  */
+#include "base/compiler.h"
 #include "harness/mt_test.h"
 #include "support/trace_view.h"
 
@@ -332,14 +333,25 @@ TEST(many_scalars_come_back_or_are_counted_as_cut)
     }
 }
 
-TEST(a_list_past_4096_words_is_absent_and_counted)
+/* What a fused optimizer with thousands of tensors is called with. */
+TEST(a_list_of_65536_words_is_kept_and_a_longer_one_counted)
 {
-    static mtprof_value many[1100];
-    for (size_t i = 0; i < 1100; i++) {
+    static mtprof_value many[16384];
+    for (size_t i = 0; i < MT_COUNT(many); i++) {
         many[i] = tensor("float", 3, three, NULL);
     }
-    mtprof_value value = list(many, 1100);
-    check_inputs(&value, 1, "absent");
+    for (uint32_t count = 16383; count <= 16384; count++) {
+        mtprof_value value = list(many, count);
+        mtprof_op op = {.struct_size = sizeof op, .inputs = &value, .n_inputs = 1};
+        mtprof_session *s = tv_start(INPUT_WANTS);
+        mtprof_end(mtprof_op_begin(&site, &op));
+        mtprof_health h;
+        trace_view *v = tv_finish(s, &h);
+        CHECK_EQ_U64(h.texts_cut, count == 16384);
+        CHECK_EQ_U64(tv_count(v, MTPROF_REC_INPUTS), count == 16383);
+        CHECK_EQ_U64(tv_count(v, MTPROF_REC_DEF_INPUTS), count == 16383);
+        tv_free(v);
+    }
 }
 
 /* ---- sharing --------------------------------------------------------------------------------- */
