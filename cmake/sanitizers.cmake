@@ -20,6 +20,7 @@ elseif(MT_SANITIZE MATCHES "^fuzzer(_memory)?$")
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "MT_SANITIZE=${MT_SANITIZE} needs clang (presets fuzz and fuzz_memory)")
   endif()
+  set(MT_FUZZ ON) # smaller buffers: most of them are made for every input
   # mt_fuzz() adds libFuzzer's main; the library only gets the coverage counters.
   if(MT_SANITIZE STREQUAL "fuzzer")
     set(sanitize_compile -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)

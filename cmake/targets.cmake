@@ -6,7 +6,7 @@
 #   mt_test_script(test_abi COMMAND... [LABELS l...] [TIMEOUT s])
 #   mt_torch_test(test_shape unit/mindtorch/core/test_shape.c [SHARED] ...)
 #   mt_bench(bench_scope bench_scope.c [STATIC] [TORCH])
-#   mt_fuzz(fuzz_reader fuzz_reader.c ...)
+#   mt_fuzz(fuzz_reader fuzz_reader.c ... [MUTATOR fuzz_mutate.c])
 #
 # What was declared is written to tests.txt, bench.txt and fuzz.txt in the build folder, one line a
 # target, fields separated by tabs; tools/run_tests.py, tools/run_bench.py and ./dev read them.
@@ -22,7 +22,8 @@ function(mt_settings target)
   set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
                                              C_VISIBILITY_PRESET hidden)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE $<$<BOOL:${MT_DEBUG}>:MT_DEBUG=1>
-                                               $<$<BOOL:${MT_HOSTILE}>:MT_HOSTILE=1>)
+                                               $<$<BOOL:${MT_HOSTILE}>:MT_HOSTILE=1>
+                                               $<$<BOOL:${MT_FUZZ}>:MT_FUZZ=1>)
   # Places are named from the repository's root, in traces too: they do not tell where it was built.
   target_compile_options(${target} PRIVATE -fno-omit-frame-pointer
                                            -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
@@ -94,14 +95,17 @@ function(mt_bench name source)
   mt_list_append(bench ${name} $<TARGET_FILE:${name}>)
 endfunction()
 
-# Defines LLVMFuzzerTestOneInput(). Outside the fuzz preset it becomes a test that replays its corpus.
+# Defines LLVMFuzzerTestOneInput(). Outside the fuzz presets it becomes a test that replays its
+# corpus; MUTATOR names sources that only a fuzzer needs.
 function(mt_fuzz name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MUTATOR")
   if(MT_SANITIZE MATCHES "^fuzzer")
-    mt_program(${name} mtprof_static ${ARGN})
+    mt_program(${name} mtprof_static ${arg_UNPARSED_ARGUMENTS} ${arg_MUTATOR})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     mt_list_append(fuzz ${name} $<TARGET_FILE:${name}>)
   else()
-    mt_program(${name} mtprof_static ${ARGN} ${PROJECT_SOURCE_DIR}/tests/harness/fuzz_replay.c)
+    mt_program(${name} mtprof_static ${arg_UNPARSED_ARGUMENTS}
+               ${PROJECT_SOURCE_DIR}/tests/harness/fuzz_replay.c)
     mt_register_test(${name} fuzz "" $<TARGET_FILE:${name}> ${PROJECT_SOURCE_DIR}/tests/corpus/${name})
   endif()
 endfunction()

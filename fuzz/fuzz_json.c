@@ -4,11 +4,14 @@
  * stream and averages that can be walked.
  *
  * The first byte chooses: bit 0 puts the rest into an array of events, so that a fuzzer need not
- * find the document around them first.
+ * find the document around them first. The other bits pick what is asked of the model; 0:
+ * everything.
  */
 #include "base/fail.h"
+#include "fuzz_require.h"
 #include "mtprof/import/import_impl.h"
 #include "mtprof/model/event.h"
+#include "use_exports.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/model.h>
@@ -18,17 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    AVERAGES_EVERY = 8
+};
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 
 static volatile uint64_t sink;
-
-/* What must hold whatever the input is. */
-static void require(bool condition)
-{
-    if (!condition) {
-        __builtin_trap();
-    }
-}
 
 static void use_text(mtprof_text text)
 {
@@ -156,10 +155,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
     free(text);
     require((status == MTPROF_OK) == (model != NULL));
     if (model != NULL) {
+        uint8_t which = data[0] >> 1; /* 0: everything */
         use_columns(model);
         use_lists(model);
         use_stream(model);
-        use_averages(model);
+        if (which % AVERAGES_EVERY == 0) {
+            use_averages(model);
+        }
+        if (which == 0 || which % AVERAGES_EVERY != 0) {
+            use_exports(model, which);
+        }
     } else {
         require(status == MTPROF_EFORMAT);
         require(mtb_last_failure()->message[0] != '\0');

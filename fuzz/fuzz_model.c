@@ -3,24 +3,22 @@
  * Any bytes as a trace: the model makes its columns, streams and files of them without fault. Debug
  * builds check the promises of model.h after each assembly.
  */
+#include "fuzz_require.h"
+#include "mtprof/model/model_impl.h"
 #include "trace_input.h"
+#include "use_exports.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/model.h>
-#include <mtprof/trace_export.h>
 
 #include <stdbool.h>
 #include <stdint.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
+enum {
+    AVERAGES_EVERY = 8
+};
 
-/* What must hold whatever the input is. */
-static void require(bool condition)
-{
-    if (!condition) {
-        __builtin_trap();
-    }
-}
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 
 static int drop(void *context, const void *bytes, size_t length)
 {
@@ -39,24 +37,38 @@ static void use_columns(mtprof_model *model)
     }
 }
 
-static void use_averages(mtprof_model *model, const mtprof_output *output)
+static void use_averages(mtprof_model *model)
 {
+    uint64_t written = 0;
+    mtprof_output output = {.struct_size = sizeof output, .context = &written, .write = drop};
     mtprof_averages_options options = {.struct_size = sizeof options,
                                        .group = MTPROF_GROUP_SHAPES | MTPROF_GROUP_STEP,
                                        .stack_n = 3};
     mtprof_averages *averages = NULL;
     if (mtprof_averages_new(model, &options, &averages) == MTPROF_OK) {
-        require(mtprof_averages_table(averages, NULL, output) == MTPROF_OK);
+        require(mtprof_averages_table(averages, NULL, &output) == MTPROF_OK);
     }
     mtprof_averages_free(averages);
 }
 
-static void use_exports(mtprof_model *model, const mtprof_output *output)
+/* Everything, or one thing beside the columns: tables and exports cost more than reading. The upper
+ * bit: exports come behind the columns, not as first thing. */
+static void use_model(mtprof_model *model, uint8_t which)
 {
-    for (int format = 0; format < MTPROF_EXPORT_COUNT; format++) {
-        mtprof_status status =
-            mtprof_export_to(model, (enum mtprof_export_format)format, output, NULL);
-        require(status == MTPROF_OK || status == MTPROF_ENOTSUP);
+    bool late = (which & 0x80) != 0;
+    which &= 0x7F;
+    bool averages = which == 0 || which % AVERAGES_EVERY == 0;
+    bool exports = which == 0 || !averages;
+    if (!late && exports) {
+        use_exports(model, which);
+    }
+    use_columns(model);
+    require(mtprof__model_verify(model));
+    if (averages) {
+        use_averages(model);
+    }
+    if (exports && (late || which == 0)) {
+        use_exports(model, which);
     }
 }
 
@@ -65,8 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
     trace_input trace;
     mtprof_reader *reader = NULL;
     mtprof_model *model = NULL;
-    uint64_t written = 0;
-    mtprof_output output = {.struct_size = sizeof output, .context = &written, .write = drop};
     mtprof_model_options options = {.struct_size = sizeof options, .workers = 1, .discarded = 1};
     if (!trace_input_make(&trace, data, size_bytes)) {
         return 0;
@@ -74,10 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
     mtprof_bytes bytes = trace_input_bytes(&trace);
     if (mtprof_reader_open_bytes(&bytes, &reader) == MTPROF_OK) {
         require(mtprof_model_take_reader(reader, &options, &model) == MTPROF_OK);
-        use_exports(model, &output); /* before the columns, as a user may */
-        use_columns(model);
-        use_averages(model, &output);
-        use_exports(model, &output);
+        use_model(model, trace.which);
     }
     mtprof_model_free(model);
     trace_input_free(&trace);

@@ -2,6 +2,7 @@
  *
  * Any bytes as a trace: the reader answers every question about them without fault.
  */
+#include "fuzz_require.h"
 #include "trace_input.h"
 
 #include <mtprof/reader.h>
@@ -15,14 +16,6 @@ enum {
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
-
-/* What must hold whatever the input is. */
-static void require(bool condition)
-{
-    if (!condition) {
-        __builtin_trap();
-    }
-}
 
 /* ---- asking everything --------------------------------------------------------------------------
  */

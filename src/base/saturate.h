@@ -3,6 +3,9 @@
  * Sums, differences and products of 64-bit numbers that come from files: a result that does not fit
  * is the nearest number that does. Use these wherever a time, a duration or a count was read from a
  * trace, since a well-formed trace may hold any of them.
+ *
+ * Times of a model are within MTB_TIME_MOST of 0 (146 years of nanoseconds), so the difference of
+ * two, and the sum of a time and an offset, always fit; sums of durations need not.
  */
 #ifndef BASE_SATURATE_H
 #define BASE_SATURATE_H
@@ -10,6 +13,13 @@
 #include "base/compiler.h"
 
 #include <stdint.h>
+
+#define MTB_TIME_MOST (((int64_t)1 << 62) - 1)
+
+MT_INLINE int64_t mtb_bound_time(int64_t ns)
+{
+    return ns > MTB_TIME_MOST ? MTB_TIME_MOST : ns < -MTB_TIME_MOST ? -MTB_TIME_MOST : ns;
+}
 
 MT_INLINE int64_t mtb_add_sat(int64_t a, int64_t b)
 {

@@ -17,7 +17,11 @@
 #include <string.h>
 
 enum {
+#if defined(MT_FUZZ) && MT_FUZZ
+    MTB_WRITER_BYTES = 32 * 1024, /* a fuzzer makes one for every input */
+#else
     MTB_WRITER_BYTES = 1024 * 1024,
+#endif
     MTB_WRITER_ROOM = 8 * 1024 /* most that one mtb_writer_room() may ask for */
 };
 

@@ -13,6 +13,7 @@
 #include <mtprof/op.h>
 #include <mtprof/session.h>
 #include <mtprof/trace.h>
+#include <mtprof/trace_export.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -37,6 +38,28 @@ static bool check_bytes(const void *bytes, size_t size, bool keep)
     model_view view;
     mtprof_model *model = model_of_bytes(bytes, size, &options);
     bool fine = model != NULL && model_view_make(&view, model) && model_view_check(&view);
+    mtprof_model_free(model);
+    return fine;
+}
+
+static int drop(void *context, const void *bytes, size_t length)
+{
+    (void)context;
+    (void)bytes;
+    (void)length;
+    return 0;
+}
+
+static bool export_all(const void *bytes, size_t size)
+{
+    const mtprof_output output = {.struct_size = sizeof output, .write = drop};
+    mtprof_model *model = model_of_bytes(bytes, size, NULL);
+    bool fine = model != NULL;
+    for (int format = 0; fine && format < MTPROF_EXPORT_COUNT; format++) {
+        mtprof_status status =
+            mtprof_export_to(model, (enum mtprof_export_format)format, &output, NULL);
+        fine = CHECK(status == MTPROF_OK || status == MTPROF_ENOTSUP);
+    }
     mtprof_model_free(model);
     return fine;
 }
@@ -82,6 +105,49 @@ TEST(bent_traces_keep_the_promises)
         if (!fine) {
             FAIL("trace seed %llu, bent %zu times, number %d", (unsigned long long)options.seed,
                  bends, i);
+            break;
+        }
+    }
+}
+
+/* Well-formed, with checksums that hold, and with times that no clock tells. */
+TEST(times_at_the_edges_keep_the_promises)
+{
+    static const uint64_t edges[] = {0,
+                                     1,
+                                     (uint64_t)1 << 56,
+                                     (uint64_t)1 << 61,
+                                     (uint64_t)1 << 62,
+                                     INT64_MAX,
+                                     (uint64_t)1 << 63,
+                                     UINT64_MAX - 5,
+                                     UINT64_MAX};
+    uint64_t seed = mt_test_seed() + 3;
+    int n = mt_test_long() ? TRACES_LONG : TRACES;
+    for (int i = 0; i < n; i++) {
+        rt_options options = {
+            .seed = mt_test_random(&seed), .steps = STEPS / 2, .hostile = i % 2 == 0};
+        rt_trace trace;
+        rt_make(&trace, &options);
+        for (size_t at = TB_AT_PERIOD; at <= TB_AT_START + 16; at += 8) {
+            uint64_t value = edges[mt_test_random(&seed) % (sizeof edges / sizeof edges[0])];
+            bool wanted = at != TB_AT_PERIOD || value != 0; /* a period of 0 is refused */
+            if (wanted && mt_test_random(&seed) % 3 != 0) {
+                memcpy(trace.bytes + at, &value, sizeof value);
+            }
+        }
+        /* And some words of records: begins, ends, anchors, clock pairs are all whole words. */
+        for (int k = 0; k < 6; k++) {
+            size_t at = 4096 + 8 * (mt_test_random(&seed) % ((trace.size - 4096) / 8));
+            uint64_t value = edges[mt_test_random(&seed) % (sizeof edges / sizeof edges[0])];
+            memcpy(trace.bytes + at, &value, at % 4096 >= 64 ? sizeof value : 0);
+        }
+        tb_repair(trace.bytes, trace.size);
+        bool fine =
+            check_bytes(trace.bytes, trace.size, i % 3 == 0) && export_all(trace.bytes, trace.size);
+        rt_free(&trace);
+        if (!fine) {
+            FAIL("trace seed %llu, number %d", (unsigned long long)options.seed, i);
             break;
         }
     }

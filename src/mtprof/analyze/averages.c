@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/analyze/averages_impl.h"
 #include "mtprof/model/stack_text.h"
 
@@ -248,7 +249,7 @@ static void fill_event_texts(const mtprof__grouper *grouper, size_t event, mtpro
 static void fill_event(const mtprof__grouper *grouper, size_t event, mtprof_row *row)
 {
     const mtprof__source_columns *c = &grouper->columns;
-    int64_t duration = (int64_t)((uint64_t)c->end_ns[event] - (uint64_t)c->start_ns[event]);
+    int64_t duration = mtb_sub_sat(c->end_ns[event], c->start_ns[event]);
     fill_identity(grouper, event, row);
     fill_event_texts(grouper, event, row);
     row->count = 1;

@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/analyze/averages_impl.h"
 
 #include <mtprof/status.h>
@@ -197,7 +198,7 @@ static bool event_passes(const mtprof__grouper *grouper, size_t event)
     if (options->top_level != 0 && c->parent[event] != MTPROF_NO_EVENT) {
         return false;
     }
-    if ((int64_t)((uint64_t)c->end_ns[event] - (uint64_t)c->start_ns[event]) < options->min_ns) {
+    if (mtb_sub_sat(c->end_ns[event], c->start_ns[event]) < options->min_ns) {
         return false;
     }
     if (grouper->track_passes != NULL && grouper->track_passes[c->track[event]] == 0) {

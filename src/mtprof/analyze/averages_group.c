@@ -6,6 +6,7 @@
 #include "base/compiler.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/saturate.h"
 #include "mtprof/analyze/averages_impl.h"
 
 #include <mtprof/status.h>
@@ -337,7 +338,7 @@ static void add_times(mtprof__grouper *grouper, size_t first, size_t n, const ui
     mtprof__group *groups = grouper->groups;
     for (size_t i = 0; i < n; i++) {
         mtprof__group *group = &groups[rows[i]];
-        int64_t duration = (int64_t)((uint64_t)end[i] - (uint64_t)start[i]);
+        int64_t duration = mtb_sub_sat(end[i], start[i]);
         group->count++;
         group->cpu_ns = sum_of(group->cpu_ns, duration);
         group->self_ns = sum_of(group->self_ns, self[i]);

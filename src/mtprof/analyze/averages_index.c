@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/analyze/averages_impl.h"
 
 #include <mtprof/status.h>
@@ -182,7 +183,7 @@ static int sort_row(mtprof_averages *averages, uint32_t row)
     }
     averages->sorted = times;
     for (size_t i = 0; i < n; i++) {
-        times[i] = (int64_t)((uint64_t)c->end_ns[events[i]] - (uint64_t)c->start_ns[events[i]]);
+        times[i] = mtb_sub_sat(c->end_ns[events[i]], c->start_ns[events[i]]);
     }
     mtprof__sort_times(times, n);
     averages->sorted_row = row;
@@ -242,7 +243,7 @@ static size_t sum_steps(const mtprof_averages *averages, const uint32_t *events,
         uint32_t kind = c->kind[event] & (MTPROF__KINDS - 1);
         uint32_t class = averages->grouper.class_of[kind][c->device[event]];
         bool is_device = averages->grouper.classes[class].device_type != 0;
-        int64_t duration = (int64_t)((uint64_t)c->end_ns[event] - (uint64_t)c->start_ns[event]);
+        int64_t duration = mtb_sub_sat(c->end_ns[event], c->start_ns[event]);
         double ns = (double)(is_device ? duration : c->self_ns[event]);
         if (c->step[event] < 0) {
             continue;

@@ -22,6 +22,7 @@
 #ifndef MTPROF_EXPORT_EXPORT_CHROME_IMPL_H
 #define MTPROF_EXPORT_EXPORT_CHROME_IMPL_H
 
+#include "base/saturate.h"
 #include "mtprof/export/export_impl.h"
 #include "mtprof/model/inputs_text.h"
 
@@ -177,10 +178,7 @@ void mtprof__piece_fini(mtprof__piece *piece);
 /* Nanoseconds since base_ns of a time of the trace, never negative (C3). */
 MT_INLINE int64_t mtprof__chrome_since_base(const mtprof__chrome *chrome, int64_t trace_ns)
 {
-    int64_t ns;
-    if (__builtin_add_overflow(trace_ns, chrome->shift_ns, &ns)) {
-        ns = trace_ns < 0 ? 0 : INT64_MAX;
-    }
+    int64_t ns = mtb_add_sat(trace_ns, chrome->shift_ns);
     return ns < 0 ? 0 : ns;
 }
 /* Notes the upper digits of a time, which change every 0.1 s. */

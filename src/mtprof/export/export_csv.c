@@ -8,6 +8,7 @@
  * is the correlation_id of the event around. Self times come from the stream (open_scopes.h).
  */
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/export/export_text.h"
 #include "mtprof/export/json_text.h"
 #include "mtprof/export/open_scopes.h"
@@ -258,7 +259,7 @@ static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns
     put_number(w, event->step >= 0, event->step);
     put_number(w, true, event->start_ns);
     put_number(w, true, end_ns);
-    put_number(w, true, (int64_t)((uint64_t)end_ns - (uint64_t)event->start_ns));
+    put_number(w, true, mtb_sub_sat(end_ns, event->start_ns));
     put_number(w, true, self_ns);
     put_number(w, event->correlation != 0, (int64_t)event->correlation);
     put_number(w, event->parent != 0, (int64_t)event->parent);

@@ -16,6 +16,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/export/export_impl.h"
 #include "mtprof/export/tensor_words.h"
 
@@ -522,7 +523,7 @@ static void node_end(execution *e, const mtprof__event *event)
 static void write_head(execution *e)
 {
     const mtprof_model_info *info = &e->job->info;
-    time_t seconds = (time_t)((info->start_ns + info->real_offset_ns) / 1000000000);
+    time_t seconds = (time_t)(mtb_add_sat(info->start_ns, info->real_offset_ns) / 1000000000);
     struct tm parts = {0};
     char text[64] = "";
     if (gmtime_r(&seconds, &parts) != NULL) {

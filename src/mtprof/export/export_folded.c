@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "base/saturate.h"
 #include "mtprof/export/export_text.h"
 #include "mtprof/export/open_scopes.h"
 #include "mtprof/model/stack_text.h"
@@ -229,7 +230,7 @@ static int find_stack(folder *f, uint32_t stack, uint32_t *node)
 static void add_time(folder *f, uint32_t node, int64_t ns)
 {
     int64_t *total = &f->nodes[node].ns;
-    *total = *total > INT64_MAX - ns ? INT64_MAX : *total + ns;
+    *total = mtb_add_sat(*total, ns);
 }
 
 static int begin_event(folder *f, mtprof__open_scopes *open, const mtprof__event *event)

@@ -20,6 +20,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "base/saturate.h"
 #include "mtprof/export/export_text.h"
 
 #include <mtprof/version.h>
@@ -255,7 +256,7 @@ static int count_event(speedscope *x, const mtprof__event *event)
 static int take_edge(speedscope *x, uint32_t number, int64_t at_ns, uint32_t frame)
 {
     profile *p = &x->profiles[number];
-    edge e = {(int64_t)((uint64_t)at_ns - (uint64_t)x->job->info.start_ns), frame};
+    edge e = {mtb_sub_sat(at_ns, x->job->info.start_ns), frame};
     if (p->capacity == 0) {
         return put_edge(x, number, e);
     }

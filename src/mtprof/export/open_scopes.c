@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 
 #include <string.h>
 
@@ -34,11 +35,10 @@ int mtprof__open_scopes_begin(mtprof__open_scopes *open, const mtprof__event *ev
     return 0;
 }
 
-/* Hostile times may be anywhere: differences wrap rather than overflow, and are cut to O1. */
-static int64_t bounded(uint64_t value, int64_t most)
+/* O1, whatever the times say. */
+static int64_t bounded(int64_t value, int64_t most)
 {
-    int64_t signed_value = (int64_t)value;
-    return signed_value < 0 ? 0 : signed_value > most ? most : signed_value;
+    return value < 0 ? 0 : value > most ? most : value;
 }
 
 bool mtprof__open_scopes_end(mtprof__open_scopes *open, const mtprof__event *event,
@@ -55,17 +55,17 @@ bool mtprof__open_scopes_end(mtprof__open_scopes *open, const mtprof__event *eve
     mtprof__open_scope *around = mtprof__open_scopes_top(open, event->track);
     bool function = event->kind == MTPROF_EVENT_FUNCTION;
     bool nests = (event->flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) == 0;
-    int64_t duration = bounded((uint64_t)event->end_ns - (uint64_t)event->start_ns, INT64_MAX);
-    uint64_t taken = (uint64_t)(function ? ended.inside_ns : ended.ops_ns);
+    int64_t duration = bounded(mtb_sub_sat(event->end_ns, event->start_ns), INT64_MAX);
+    int64_t taken = function ? ended.inside_ns : ended.ops_ns;
     if (nests) {
-        *self_ns = bounded((uint64_t)duration - taken, duration);
+        *self_ns = bounded(mtb_sub_sat(duration, taken), duration);
     }
     *note = ended.note;
     if (around != NULL) {
         int64_t ops = nests && !function ? duration : ended.ops_ns;
         int64_t inside = nests ? duration : ended.inside_ns;
-        around->ops_ns = bounded((uint64_t)around->ops_ns + (uint64_t)ops, INT64_MAX);
-        around->inside_ns = bounded((uint64_t)around->inside_ns + (uint64_t)inside, INT64_MAX);
+        around->ops_ns = mtb_add_sat(around->ops_ns, ops);
+        around->inside_ns = mtb_add_sat(around->inside_ns, inside);
     }
     return true;
 }

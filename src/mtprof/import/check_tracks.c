@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/saturate.h"
 #include "mtprof/import/check_impl.h"
 
 #include <stdlib.h>
@@ -218,7 +219,7 @@ static int check_nesting(mtprof__check *check, const mtprof__check_tracks *track
                 "a span on pid %s, tid %s begins inside the one at byte %llu and ends %lld ns "
                 "after it",
                 track->pid.shown, track->tid.shown, (unsigned long long)top->offset,
-                (long long)(span->end_ns - top->end_ns)));
+                (long long)mtb_sub_sat(span->end_ns, top->end_ns)));
         }
         stack[depth++] = (uint32_t)i;
     }

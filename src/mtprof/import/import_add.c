@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/saturate.h"
 #include "mtprof/import/import_impl.h"
 
 #include <string.h>
@@ -214,6 +215,12 @@ static int split_overload(mtprof__import *import, mtprof__new_span *span)
     return mtprof__dictionary_name(dictionary, (mtprof_text){name.bytes, dot}, &span->name);
 }
 
+/* Where a span ends; a duration of less than nothing is none. */
+static int64_t end_of(int64_t start_ns, int64_t duration_ns)
+{
+    return mtb_bound_time(mtb_add_sat(start_ns, duration_ns > 0 ? duration_ns : 0));
+}
+
 /* An export of ours that had to shorten a span, so that its track nests, says how it was. */
 static bool read_recorded(const mtprof__import *import, mtprof__new_span *span)
 {
@@ -226,7 +233,7 @@ static bool read_recorded(const mtprof__import *import, mtprof__new_span *span)
         return false;
     }
     span->start_ns = start;
-    span->end_ns = start + ns;
+    span->end_ns = end_of(start, ns);
     return true;
 }
 
@@ -237,7 +244,7 @@ static int read_span(mtprof__import *import, const category *of, mtprof__new_spa
     int64_t number = 0;
     *span = (mtprof__new_span){
         .start_ns = raw->ts_ns,
-        .end_ns = raw->ts_ns + (raw->dur_ns > 0 ? raw->dur_ns : 0),
+        .end_ns = end_of(raw->ts_ns, raw->dur_ns),
         .index = MTPROF__NO_INDEX,
         .step = -1,
         .kind = of->kind,
@@ -329,7 +336,7 @@ static int add_span(mtprof__import *import)
     const category *of = find_category(raw);
     if (of->place == PLACE_NONE) {
         if (raw->has_dur) {
-            mtprof__import_seen(import, raw->ts_ns, raw->ts_ns + raw->dur_ns);
+            mtprof__import_seen(import, raw->ts_ns, end_of(raw->ts_ns, raw->dur_ns));
         }
         return MTPROF_OK;
     }

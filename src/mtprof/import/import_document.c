@@ -5,6 +5,7 @@
  * of an event counts as a problem.
  */
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/import/import_impl.h"
 
 #include <string.h>
@@ -195,7 +196,7 @@ static int add_member(mtprof__import *import, const mtprof__slice *key, const mt
     int64_t number = 0;
     if (mtprof__slice_is_literal(key, "baseTimeNanoseconds")) {
         if (mtprof__slice_integer(value, &number)) {
-            import->base_ns = number;
+            import->base_ns = mtb_bound_time(number);
         }
         return MTPROF_OK;
     }

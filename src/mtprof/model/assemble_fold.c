@@ -12,6 +12,7 @@
  */
 #include "base/fail.h"
 #include "base/large.h"
+#include "base/saturate.h"
 #include "mtprof/model/assemble_impl.h"
 
 /* Whether an event is a child where children are counted. */
@@ -97,7 +98,7 @@ static void take_over(const mtprof__part *part, uint32_t to, uint32_t from)
     const uint16_t moved = MTPROF_EVENT_LAUNCHES | MTPROF_EVENT_MATCHED;
     columns->flags[to] =
         (uint16_t)(columns->flags[to] | (columns->flags[from] & moved) | MTPROF_EVENT_COLLAPSED);
-    columns->self_ns[to] += columns->self_ns[from];
+    columns->self_ns[to] = mtb_add_sat(columns->self_ns[to], columns->self_ns[from]);
     add_to(columns->extra[MTPROF_COLUMN_ALLOCATED_SELF_CPU], to, from);
     add_to(columns->extra[MTPROF_COLUMN_ALLOCATED_SELF_DEVICE], to, from);
 }

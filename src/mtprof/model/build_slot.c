@@ -22,8 +22,9 @@ typedef struct builder {
     mtprof_model *model;
     mtprof__slot slot;
     mtprof__step_clock steps;
-    uint32_t block;  /* of the open segment */
-    uint32_t thread; /* whose track is at hand */
+    uint32_t block; /* of the open segment */
+    uint64_t
+        thread; /* whose track is at hand; UINT64_MAX: none yet, as threads may have any number */
     uint32_t track;
     uint64_t edges;
     struct {
@@ -386,7 +387,7 @@ int mtprof__slot_task_run(mtprof__slot_task *task)
     b->task = task;
     b->model = model;
     b->block = UINT32_MAX;
-    b->thread = UINT32_MAX;
+    b->thread = UINT64_MAX;
     task->events.order = task->memory.order = stream->slot;
     mtprof__step_clock_init(&b->steps, model);
     int status = mtprof__slot_init(&b->slot, model->reader, task->stream, &coverage);

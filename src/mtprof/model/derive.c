@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/large.h"
+#include "base/saturate.h"
 #include "mtprof/model/assemble_impl.h"
 
 #include <string.h>
@@ -212,7 +213,7 @@ static int make_self_device(mtprof_model *model)
         if (!mtprof__kind_in(columns->kind[i], MTPROF__KINDS_DEVICE)) {
             continue;
         }
-        int64_t duration = (int64_t)((uint64_t)columns->end_ns[i] - (uint64_t)columns->start_ns[i]);
+        int64_t duration = mtb_sub_sat(columns->end_ns[i], columns->start_ns[i]);
         self[i] = duration;
         if (link != NULL && link[i] != MTPROF_NO_EVENT &&
             mtprof__kind_in(columns->kind[i], MTPROF__KINDS_WORK)) {

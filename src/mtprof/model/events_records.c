@@ -249,7 +249,7 @@ static int open_streams(mtprof__record_events *r)
     for (uint32_t i = 0; i < index->n_streams; i++) {
         if (index->streams[i].kind == MTPROF_STREAM_THREAD) {
             mtprof__slot_context *c = &r->slots[r->n_slots++];
-            c->thread = UINT32_MAX;
+            c->thread = UINT64_MAX;
             mtprof__step_clock_init(&c->steps, r->model);
             MT_TRY(mtprof__slot_init(&c->slot, r->model->reader, i, &coverage));
         } else if (index->streams[i].kind == MTPROF_STREAM_SOURCE) {

@@ -49,8 +49,9 @@ typedef struct mtprof__slot_context {
     size_t n_live;
     uint32_t *shown; /* places whose BEGIN was shown, in that order */
     size_t n_shown, shown_capacity;
-    uint32_t thread, track; /* looked up last */
-    int64_t ended_ns;       /* of the latest END that was shown */
+    uint64_t thread; /* looked up last; UINT64_MAX: none yet, as threads may have any number */
+    uint32_t track;
+    int64_t ended_ns; /* of the latest END that was shown */
     mtprof__step_clock steps;
     struct {
         uint32_t string, name;

@@ -245,7 +245,7 @@ static void prepare_info(mtprof_model *model)
         info->start_ns = model->epochs[0].open_ns;
         info->end_ns = model->epochs[covered - 1].close_ns;
     } else {
-        info->start_ns = (int64_t)reader->info.start_mono_ns;
+        info->start_ns = mtprof_reader_ns(reader, reader->info.start_ticks);
         info->end_ns = model->strays ? model->epochs[model->n_epochs - 1].close_ns
                                      : mtprof_reader_ns(reader, reader->info.end_ticks);
     }
@@ -293,7 +293,7 @@ int mtprof__model_device(mtprof_model *model, uint32_t number, uint32_t *device)
     }
     const char *type = model->info.device_type != NULL ? model->info.device_type : "NPU";
     return mtprof__dictionary_device(&model->dictionary, (mtprof_text){type, strlen(type)},
-                                     (int32_t)number - 1, device);
+                                     (int32_t)(number - 1), device);
 }
 
 int mtprof__model_thread_track(mtprof_model *model, uint32_t thread, uint32_t *track)

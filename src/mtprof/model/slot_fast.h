@@ -107,7 +107,7 @@ MT_INLINE bool mtprof__fast_end(mtprof__slot *slot, const uint64_t *words, int64
     if (MT_UNLIKELY(!mtprof__fast_time(slot, ticks, limit_ns))) {
         return false;
     }
-    int64_t duration = slot->last_ns - scope->start_ns;
+    int64_t duration = slot->last_ns - scope->start_ns; /* it fits: MTB_TIME_MOST */
     scope->end_ns = slot->last_ns;
     scope->self_ns = duration - scope->child_ns;
     scope->ended = 1;

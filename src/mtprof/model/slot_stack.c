@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/model/model_impl.h"
 
 static const int64_t early_ns = 1000000;
@@ -29,7 +30,7 @@ void mtprof__slot_pop_ended(mtprof__slot *slot)
  * outer's from here on (K2). */
 static void stop_nesting(mtprof__slot *slot, mtprof__scope *scope, mtprof__scope *outer)
 {
-    outer->child_ns += scope->child_ns;
+    outer->child_ns = mtb_add_sat(outer->child_ns, scope->child_ns);
     scope->child_ns = 0;
     scope->nests = 0;
     scope->flags |= MTPROF_EVENT_OVERLAP;
@@ -64,16 +65,17 @@ void mtprof__slot_end_scope(mtprof__slot *slot, uint32_t at, int64_t ns)
     mtprof__scope *scope = &slot->scopes[at];
     scope->end_ns = ns;
     scope->ended = 1;
-    int64_t duration = ns - scope->start_ns;
+    int64_t duration = mtb_sub_sat(ns, scope->start_ns);
     if (MT_LIKELY(scope->nests)) {
         if (MT_LIKELY(slot->nest_top == at)) {
             slot->nest_top = scope->base;
         } else {
             leave_chain(slot, at);
         }
-        scope->self_ns = duration - scope->child_ns;
+        scope->self_ns = mtb_sub_sat(duration, scope->child_ns);
         if (scope->base != MTPROF__NO_SCOPE) {
-            slot->scopes[scope->base].child_ns += duration;
+            mtprof__scope *base = &slot->scopes[scope->base];
+            base->child_ns = mtb_add_sat(base->child_ns, duration);
         }
     } else {
         bool counts = scope->kind == MTPROF_EVENT_FUNCTION &&
@@ -81,7 +83,8 @@ void mtprof__slot_end_scope(mtprof__slot *slot, uint32_t at, int64_t ns)
         scope->self_ns = counts ? duration - scope->inner_ns : 0;
     }
     if (scope->in_function) {
-        slot->scopes[scope->parent].inner_ns += duration;
+        mtprof__scope *parent = &slot->scopes[scope->parent];
+        parent->inner_ns = mtb_add_sat(parent->inner_ns, duration);
     }
     slot->at = at;
     if (MT_LIKELY(at + 1 == slot->n)) {
@@ -291,7 +294,7 @@ void mtprof__slot_forget_early(mtprof__slot *slot)
     size_t kept = 0;
     for (size_t i = 0; i < slot->n_early; i++) {
         bool open = mtprof__slot_find(slot, slot->early[i].key) != MTPROF__NO_SCOPE;
-        if (open || slot->early[i].ns >= slot->last_ns - early_ns) {
+        if (open || slot->early[i].ns >= mtb_sub_sat(slot->last_ns, early_ns)) {
             slot->early[kept++] = slot->early[i];
         }
     }

@@ -20,7 +20,11 @@
 #include <string.h>
 
 enum {
+#if defined(MT_FUZZ) && MT_FUZZ
+    BLOCK_BYTES = 8 * 1024, /* a fuzzer walks a small trace for every input */
+#else
     BLOCK_BYTES = 64 * 1024,
+#endif
     TORN_READS = 4 /* how often a header that does not hold is read again in a live trace */
 };
 

@@ -7,6 +7,7 @@
 #include "mtprof/read/clock_map.h"
 
 #include "base/alloc.h"
+#include "base/saturate.h"
 
 #include <mtprof/format.h>
 
@@ -36,6 +37,11 @@ static uint64_t step_u64(uint64_t base, uint64_t from, uint64_t to, u128 factor,
     return magnitude > UINT64_MAX - base ? UINT64_MAX : base + (uint64_t)magnitude;
 }
 
+static int64_t bound(__int128 ns)
+{
+    return ns > MTB_TIME_MOST ? MTB_TIME_MOST : ns < -MTB_TIME_MOST ? -MTB_TIME_MOST : (int64_t)ns;
+}
+
 /* The same for a signed result; base is what a writer had in an unsigned field. */
 static int64_t step_i64(uint64_t base, uint64_t from, uint64_t to, u128 factor, u128 divisor)
 {
@@ -44,10 +50,7 @@ static int64_t step_i64(uint64_t base, uint64_t from, uint64_t to, u128 factor, 
     const u128 most = (u128)1 << 100; /* far past what fits, far from what overflows */
     __int128 difference = (__int128)(magnitude > most ? most : magnitude);
     __int128 result = (__int128)base + (back ? -difference : difference);
-    if (result > INT64_MAX) {
-        return INT64_MAX;
-    }
-    return result < INT64_MIN ? INT64_MIN : (int64_t)result;
+    return bound(result);
 }
 
 /* ---- ticks to nanoseconds -----------------------------------------------------------------------
@@ -122,11 +125,7 @@ int64_t mtprof__clock_map_real_offset(const mtprof__clock_map *map)
     if (map->n == 0) {
         return 0;
     }
-    __int128 offset = (__int128)map->anchors[0].real_ns - (__int128)map->anchors[0].mono_ns;
-    if (offset > INT64_MAX) {
-        return INT64_MAX;
-    }
-    return offset < INT64_MIN ? INT64_MIN : (int64_t)offset;
+    return bound((__int128)map->anchors[0].real_ns - (__int128)map->anchors[0].mono_ns);
 }
 
 void mtprof__clock_map_fini(mtprof__clock_map *map)

@@ -2,8 +2,8 @@
  *
  * From ticks to nanoseconds (docs/format.md 3.1) and from a source's clock to ticks (3.4).
  *
- * All arithmetic is exact in 128 bits and rounds down; a result that does not fit is the nearest
- * that does.
+ * All arithmetic is exact in 128 bits and rounds down; ticks that do not fit are the nearest that
+ * do, and nanoseconds are within MTB_TIME_MOST of 0 (base/saturate.h).
  */
 #ifndef MTPROF_READ_CLOCK_MAP_H
 #define MTPROF_READ_CLOCK_MAP_H

@@ -2,6 +2,7 @@
  *
  * Clock arithmetic: anchors to nanoseconds, clock pairs to ticks, at the edges of 64 bits.
  */
+#include "base/saturate.h"
 #include "harness/mt_test.h"
 #include "mtprof/read/clock_map.h"
 #include "support/trace_builder.h"
@@ -86,22 +87,22 @@ TEST(nanoseconds_at_the_edges)
 {
     const mtprof__clock_point low = {0, 0, UINT64_MAX};
     mtprof__clock_map map = map_of(UINT64_MAX, 1, &low);
-    CHECK_EQ_I64(mtprof__clock_map_ns(&map, UINT64_MAX), INT64_MAX);
+    CHECK_EQ_I64(mtprof__clock_map_ns(&map, UINT64_MAX), MTB_TIME_MOST);
     CHECK_EQ_I64(mtprof__clock_map_ns(&map, 1), 255);
-    CHECK_EQ_I64(mtprof__clock_map_real_offset(&map), INT64_MAX);
+    CHECK_EQ_I64(mtprof__clock_map_real_offset(&map), MTB_TIME_MOST);
     mtprof__clock_map_fini(&map);
 
     const mtprof__clock_point high = {UINT64_MAX, UINT64_MAX, 0};
     map = map_of(UINT64_MAX, 1, &high);
-    CHECK_EQ_I64(mtprof__clock_map_ns(&map, 0), INT64_MIN);
-    CHECK_EQ_I64(mtprof__clock_map_ns(&map, UINT64_MAX), INT64_MAX);
-    CHECK_EQ_I64(mtprof__clock_map_real_offset(&map), INT64_MIN);
+    CHECK_EQ_I64(mtprof__clock_map_ns(&map, 0), -MTB_TIME_MOST);
+    CHECK_EQ_I64(mtprof__clock_map_ns(&map, UINT64_MAX), MTB_TIME_MOST);
+    CHECK_EQ_I64(mtprof__clock_map_real_offset(&map), -MTB_TIME_MOST);
     mtprof__clock_map_fini(&map);
 
-    const mtprof__clock_point wide[] = {{0, 0, 0}, {UINT64_MAX, INT64_MAX, 0}};
+    const mtprof__clock_point wide[] = {{0, 0, 0}, {UINT64_MAX, MTB_TIME_MOST, 0}};
     map = map_of(one_ns, 2, wide);
-    CHECK_EQ_I64(mtprof__clock_map_ns(&map, UINT64_MAX - 1), INT64_MAX - 1);
-    CHECK_EQ_I64(mtprof__clock_map_ns(&map, UINT64_MAX / 2), INT64_MAX / 2);
+    CHECK_EQ_I64(mtprof__clock_map_ns(&map, UINT64_MAX - 1), MTB_TIME_MOST - 1);
+    CHECK_EQ_I64(mtprof__clock_map_ns(&map, UINT64_MAX / 2), MTB_TIME_MOST / 2);
     mtprof__clock_map_fini(&map);
 
     mtprof__clock_map none = {.tick_period = one_ns};
@@ -128,7 +129,7 @@ TEST(nanoseconds_at_random)
         }
         __int128 expected = (__int128)mono + quotient;
         int64_t got = mtprof__clock_map_ns(&map, ticks);
-        if (expected >= INT64_MIN && expected <= INT64_MAX && got != (int64_t)expected) {
+        if (expected >= -MTB_TIME_MOST && expected <= MTB_TIME_MOST && got != (int64_t)expected) {
             FAIL("ticks %llu: %lld, expected %lld", (unsigned long long)ticks, (long long)got,
                  (long long)expected);
             return;
