@@ -116,6 +116,14 @@ static double change_ratio(const cli_diff_row *r)
     return r->a.ns > 0 ? r->b.ns / r->a.ns - 1 : (double)NAN;
 }
 
+/* Without steps times are per call: a change counts as often as there are calls. */
+static bool sort_per_call;
+
+static double weight(const cli_diff_row *r)
+{
+    return sort_per_call ? fmax(r->a.calls, r->b.calls) : 1;
+}
+
 static double sort_value(const cli_diff_row *r)
 {
     double ratio;
@@ -123,10 +131,10 @@ static double sort_value(const cli_diff_row *r)
     case ORDER_RATIO:
         ratio = change_ratio(r);
         return isnan(ratio) ? (r->b.ns > 0 ? (double)INFINITY : 0) : fabs(ratio);
-    case ORDER_TIME: return fmax(r->a.ns, r->b.ns);
+    case ORDER_TIME: return fmax(r->a.whole_ns, r->b.whole_ns);
     case ORDER_CALLS: return fabs(r->b.calls - r->a.calls);
     case ORDER_MEMORY: return fabs(r->b.memory - r->a.memory);
-    default: return fabs(r->b.ns - r->a.ns);
+    default: return fabs(r->b.ns - r->a.ns) * weight(r);
     }
 }
 
@@ -266,7 +274,7 @@ static void print_head(const cli_diff *d, const char *a, const char *b, const la
         printf("Self time per step (%u steps in A, %u in B); noise is what chance explains.\n\n",
                d->steps_a, d->steps_b);
     } else {
-        printf("Self time in all. Noise is unknown: %s.\n\n",
+        printf("Self time per call; the last line: A's calls together.\nNoise is unknown: %s.\n\n",
                d->steps_a < 2 && d->steps_b < 2 ? "both have fewer than two steps"
                : d->steps_a < 2                 ? "A has fewer than two steps"
                                                 : "B has fewer than two steps");
@@ -367,6 +375,7 @@ static void print_json(const diff_settings *s, const cli_diff *d, const char *a,
     cli_json_string("a", a);
     cli_json_string("b", b);
     cli_json_bool("per_step", d->per_step);
+    cli_json_bool("per_call", !d->per_step);
     cli_json_uint("steps_a", d->steps_a);
     cli_json_uint("steps_b", d->steps_b);
     cli_json_uint("judged", d->judged);
@@ -413,6 +422,7 @@ static int compare(const cli_call *call, mtprof_model *a, mtprof_model *b)
     if (cli_diff_make(a, call->operands[0], b, call->operands[1], &o, &d)) {
         cli_progress_end();
         sort_order = (enum order)s->sort;
+        sort_per_call = !d.per_step;
         qsort(d.rows, d.n_rows, sizeof *d.rows, compare_rows);
         if (s->common.json) {
             print_json(s, &d, call->operands[0], call->operands[1]);
@@ -442,7 +452,8 @@ const cli_command cli_cmd_diff = {
     .details =
         "Compares self time, calls and memory of each row. Where both traces have steps, times are "
         "means per step, and a change counts only if it is larger than the threshold and than what "
-        "the variation between steps explains. Without steps the threshold alone decides.\n"
+        "the variation between steps explains. Without steps times are means per call, and the "
+        "threshold alone decides.\n"
         "\n"
         "Exit code 3: something got slower, or everything together did. For CI: record the same "
         "steps twice, and let the build fail on 3.",

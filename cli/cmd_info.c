@@ -101,6 +101,28 @@ static void print_wants(const cli_facts *f)
     puts(column > LABEL ? "" : "not told");
 }
 
+static void print_marks(const cli_facts *f)
+{
+    const struct {
+        const char *name;
+        uint64_t n;
+    } kinds[] = {{"counter samples", f->marks.counters},
+                 {"instants", f->marks.instants},
+                 {"flow points", f->marks.flows}};
+    size_t column = LABEL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i].n > 0) {
+            char item[64];
+            if (column == LABEL) {
+                label("marks");
+            }
+            (void)snprintf(item, sizeof item, "%s %s", kinds[i].name, cli_count(kinds[i].n).text);
+            list_item(&column, item);
+        }
+    }
+    fputs(column > LABEL ? "\n" : "", stdout);
+}
+
 static void print_events(const cli_facts *f)
 {
     size_t column = LABEL;
@@ -116,6 +138,7 @@ static void print_events(const cli_facts *f)
         }
     }
     putchar('\n');
+    print_marks(f);
     if (f->first_step >= 0) {
         label("steps");
         printf("%s, %d to %d\n", cli_count(f->n_steps).text, f->first_step, f->last_step);
@@ -325,6 +348,11 @@ static void json_counts(const cli_facts *f)
             cli_json_uint(mtprof_event_kind_name(kind), f->kinds[kind]);
         }
     }
+    cli_json_end_object();
+    cli_json_object("marks");
+    cli_json_uint("counters", f->marks.counters);
+    cli_json_uint("instants", f->marks.instants);
+    cli_json_uint("flows", f->marks.flows);
     cli_json_end_object();
     cli_json_object("steps");
     cli_json_uint("count", f->n_steps);

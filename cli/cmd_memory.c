@@ -118,19 +118,26 @@ static mtprof_text event_name(mtprof_model *model, uint32_t event)
 static void print_categories(const cli_timeline *t)
 {
     double known = 0;
-    const char *joint = ": ";
+    const char *joint = ":";
+    size_t column = 0, width = cli_term_width();
     for (size_t i = 0; i + 1 < CLI_CATEGORIES; i++) {
         known += t->categories[i];
     }
     if (!t->there || known <= 0) {
         return;
     }
-    printf("%speak%s by category%s%s", cli_style(CLI_BOLD), cli_style(CLI_PLAIN),
-           t->device != NULL ? " on " : "", t->device != NULL ? t->device : "");
+    const char *device = t->device != NULL ? t->device : "";
+    const char *on = t->device != NULL ? " on " : "";
+    printf("%speak%s by category%s%s", cli_style(CLI_BOLD), cli_style(CLI_PLAIN), on, device);
+    column = strlen("peak by category") + strlen(on) + strlen(device);
     for (size_t i = 0; i < CLI_CATEGORIES; i++) {
         if (t->categories[i] > 0) {
-            printf("%s%s %s", joint, cli_category_name(i), cli_bytes(t->categories[i]).text);
-            joint = ", ";
+            cli_quantity bytes = cli_bytes(t->categories[i]);
+            size_t length = 3 + strlen(cli_category_name(i)) + strlen(bytes.text);
+            bool breaks = column + length + 1 > width; /* the joint of the next one has room, too */
+            column = breaks ? length : column + length;
+            printf("%s%s%s %s", joint, breaks ? "\n  " : " ", cli_category_name(i), bytes.text);
+            joint = ",";
         }
     }
     putchar('\n');

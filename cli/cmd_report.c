@@ -4,6 +4,7 @@
  */
 #include "command.h"
 #include "groups.h"
+#include "mark_groups.h"
 #include "term.h"
 #include "trace_file.h"
 #include "units.h"
@@ -253,8 +254,22 @@ static mtprof_status write_rows(const report_settings *s, mtprof_averages *rows,
     return status;
 }
 
+/* Calls of functions that were recorded and that the table leaves out. */
+static uint64_t hidden_functions(const report_settings *s, mtprof_model *model)
+{
+    mtprof_column kinds = {0};
+    uint64_t n = 0;
+    if (s->functions || mtprof_model_column(model, MTPROF_COLUMN_KIND, &kinds) != MTPROF_OK) {
+        return 0;
+    }
+    for (uint64_t i = 0; i < kinds.count; i++) {
+        n += ((const uint8_t *)kinds.data)[i] == MTPROF_EVENT_FUNCTION;
+    }
+    return n;
+}
+
 /* What a reader of the table would not see. */
-static void print_notes(const report_settings *s, const mtprof_averages *rows)
+static void print_notes(const report_settings *s, const mtprof_averages *rows, mtprof_model *model)
 {
     uint32_t count = mtprof_averages_count(rows);
     int64_t limit = row_limit(s, FORM_TABLE);
@@ -268,6 +283,28 @@ static void print_notes(const report_settings *s, const mtprof_averages *rows)
                cli_count((uint64_t)(count - limit)).text, cli_plural((uint64_t)(count - limit)),
                cli_style(CLI_PLAIN));
     }
+    uint64_t hidden = hidden_functions(s, model);
+    if (hidden > 0) {
+        printf("%s%s call%s of functions; --functions shows them%s\n", cli_style(CLI_DIM),
+               cli_count(hidden).text, cli_plural(hidden), cli_style(CLI_PLAIN));
+    }
+}
+
+/* Marks belong to the whole trace: they are left out where events were chosen. */
+static bool is_filtered(const report_settings *s)
+{
+    return s->name != NULL || s->module != NULL || s->thread != NULL || s->steps.given ||
+           s->top_level || s->min_ns > 0;
+}
+
+static bool print_marks(const report_settings *s, mtprof_model *model, const char *path)
+{
+    if (s->common.quiet || is_filtered(s)) {
+        return true;
+    }
+    int64_t limit = row_limit(s, FORM_TABLE);
+    return cli_print_marks(model, path, s->width != 0 ? (size_t)s->width : cli_term_width(),
+                           limit < 0 ? SIZE_MAX : (size_t)limit);
 }
 
 static int report(const report_settings *s, mtprof_model *model, const char *path, enum form form)
@@ -289,7 +326,8 @@ static int report(const report_settings *s, mtprof_model *model, const char *pat
         status = write_rows(s, rows, form);
     }
     if (status == MTPROF_OK && form == FORM_TABLE) {
-        print_notes(s, rows);
+        print_notes(s, rows, model);
+        code = print_marks(s, model, path) ? CLI_OK : CLI_FAILED;
     }
     mtprof_averages_free(rows);
     return status == MTPROF_OK || code != CLI_OK ? code : cli_library_error(path, status);
@@ -315,6 +353,9 @@ const cli_command cli_cmd_report = {
     .details =
         "Times of a row: \"self\" is time in which nothing else ran inside; \"total\" has what ran "
         "inside as well. Filters choose events and do not change their times.\n"
+        "\n"
+        "Below the table of a whole trace: counters, instants, flows and metadata that the program "
+        "recorded, by name.\n"
         "\n"
         "Sort keys are torch's attribute names and their aliases: cpu_time_total, "
         "self_cpu_time_total, device_time_total, self_device_time_total, cpu_memory_usage, count, "

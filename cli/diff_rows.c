@@ -138,7 +138,12 @@ static bool fill_side(const cli_diff *d, mtprof_averages *averages, uint32_t ind
     mtprof_row_noise noise = {.struct_size = sizeof noise};
     double time = (double)(row->device != 0 ? row->self_device_ns : row->self_cpu_ns);
     double memory = (double)row->self_cpu_memory + (double)row->self_device_memory;
-    *out = (cli_side){.there = true, .ns = time, .calls = (double)row->count, .memory = memory};
+    double calls = row->count > 0 ? (double)row->count : 1;
+    *out = (cli_side){.there = true,
+                      .ns = time / calls,
+                      .whole_ns = time,
+                      .calls = calls,
+                      .memory = memory / calls};
     if (!d->per_step) {
         return true;
     }
@@ -148,12 +153,15 @@ static bool fill_side(const cli_diff *d, mtprof_averages *averages, uint32_t ind
         return false;
     }
     out->steps = noise.steps;
+    out->ns = time;
+    out->memory = memory;
     if (noise.steps > 0) {
         out->ns = noise.mean_ns;
         out->deviation_ns = noise.deviation_ns;
         out->calls = noise.mean_calls;
         out->memory /= noise.steps;
     }
+    out->whole_ns = out->ns;
     return true;
 }
 
@@ -210,15 +218,16 @@ static bool fill_total(mtprof_model *model, const char *path, const cli_diff_opt
         out->calls = events / n;
         out->deviation_ns = sqrt(squares / (n - 1));
     }
+    out->whole_ns = out->ns;
     free(steps.steps);
     return true;
 }
 
-/* Memory, and where one of the traces has no steps also times: as a whole (D3). */
+/* Memory per step. */
 static bool finish_total(mtprof_averages *averages, bool per_step, cli_side *side)
 {
     mtprof_row row = {.struct_size = sizeof row};
-    if (mtprof_averages_count(averages) == 0) {
+    if (mtprof_averages_count(averages) == 0 || !per_step) {
         return true;
     }
     mtprof_status status = mtprof_averages_total(averages, &row);
@@ -226,14 +235,33 @@ static bool finish_total(mtprof_averages *averages, bool per_step, cli_side *sid
         cli_library_error("diff", status);
         return false;
     }
-    side->memory = (double)row.self_cpu_memory + (double)row.self_device_memory;
-    if (per_step) {
-        side->memory /= side->steps;
-    } else {
-        side->ns = (double)row.self_cpu_ns;
-        side->calls = (double)row.count;
-    }
+    side->memory = ((double)row.self_cpu_memory + (double)row.self_device_memory) / side->steps;
+    side->whole_ns = side->ns;
     return true;
+}
+
+/* Without steps: A's calls, as long as they take here and there (D3). */
+static void add_up_total(cli_diff *d)
+{
+    cli_side a = {.there = true}, b = {.there = true};
+    for (size_t i = 0; i < d->n_rows; i++) {
+        const cli_diff_row *r = &d->rows[i];
+        double calls_b = r->a.there ? r->a.calls : r->b.calls;
+        if (r->a.there) {
+            a.ns += r->on_device ? 0 : r->a.whole_ns;
+            a.memory += r->a.memory * r->a.calls;
+            a.calls += r->a.calls;
+        }
+        if (r->b.there) {
+            b.ns += r->on_device ? 0 : r->b.ns * calls_b;
+            b.memory += r->b.memory * calls_b;
+            b.calls += calls_b;
+        }
+    }
+    a.whole_ns = a.ns;
+    b.whole_ns = b.ns;
+    d->total.a = a;
+    d->total.b = b;
 }
 
 /* ---- judging ----------------------------------------------------------------------------------
@@ -241,7 +269,7 @@ static bool finish_total(mtprof_averages *averages, bool per_step, cli_side *sid
 
 static bool is_candidate(const cli_diff *d, const cli_diff_row *r, const cli_diff_options *o)
 {
-    return r->a.there && r->b.there && fmax(r->a.ns, r->b.ns) >= o->min_ns &&
+    return r->a.there && r->b.there && fmax(r->a.whole_ns, r->b.whole_ns) >= o->min_ns &&
            (!d->per_step || (r->a.steps >= 2 && r->b.steps >= 2));
 }
 
@@ -263,7 +291,7 @@ static void judge(const cli_diff *d, cli_diff_row *r, const cli_diff_options *o)
         r->noise_ns = cli_noise_bound(sample_of(&r->a), sample_of(&r->b), alpha);
     }
     if (!is_candidate(d, r, o)) {
-        bool small = fmax(r->a.ns, r->b.ns) < o->min_ns;
+        bool small = fmax(r->a.whole_ns, r->b.whole_ns) < o->min_ns;
         r->verdict = small ? CLI_SAME : CLI_UNKNOWN;
         return;
     }
@@ -352,6 +380,9 @@ bool cli_diff_make(mtprof_model *a, const char *path_a, mtprof_model *b, const c
          merge(out, &left, &right);
     free(left.rows);
     free(right.rows);
+    if (ok && !out->per_step) {
+        add_up_total(out);
+    }
     if (ok) {
         judge_all(out, options);
     }

@@ -6,7 +6,9 @@
  *       occurs), and the noise of a row is Welch's bound over its steps.
  *   D2  The probability of an error is shared among the rows that are judged, so that alpha bounds
  *       the chance of one false verdict in the whole comparison.
- *   D3  Without steps, times are sums, the noise is unknown, and the threshold alone judges.
+ *   D3  Without steps, times and memory are means per call, so that a trace may be longer than the
+ *       other; the noise is unknown, and the threshold alone judges. The total is then what A's
+ *       calls take, in A and as long as each takes in B; calls that A has not come on top.
  *   D4  With steps, a row whose noise is unknown (it occurs in fewer than two steps of a trace) is
  *       not judged.
  *   D5  Rows that are in one trace only are new or gone, not slower; the total judges them.
@@ -35,11 +37,12 @@ typedef enum cli_verdict {
 
 const char *cli_verdict_name(cli_verdict verdict);
 
-/* One side of a row; times in nanoseconds, per step or in all (D1, D3). */
+/* One side of a row; times in nanoseconds, per step or per call (D1, D3). */
 typedef struct cli_side {
     bool there;
     uint32_t steps;
-    double ns, deviation_ns, calls, memory;
+    double ns, deviation_ns, calls, memory; /* calls: per step, or in all */
+    double whole_ns;                        /* per step, or in all */
 } cli_side;
 
 typedef struct cli_diff_row {

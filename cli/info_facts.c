@@ -168,6 +168,9 @@ bool cli_gather_facts(mtprof_model *model, const char *path, cli_facts *out)
     if (status == MTPROF_OK) { /* tracks and names are known once the columns have been made */
         status = mtprof_model_get_info(model, &out->info);
     }
+    if (status == MTPROF_OK) {
+        status = cli_count_marks(model, &out->marks);
+    }
     if (status != MTPROF_OK) {
         cli_library_error(path, status);
         return false;

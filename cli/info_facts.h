@@ -5,6 +5,7 @@
 #ifndef CLI_INFO_FACTS_H
 #define CLI_INFO_FACTS_H
 
+#include "mark_groups.h"
 #include "trace_file.h"
 
 #include <mtprof/model.h>
@@ -38,6 +39,7 @@ typedef struct cli_facts {
     uint64_t file_bytes;
     uint64_t n_problems;
     uint64_t kinds[CLI_KINDS];
+    cli_mark_counts marks;
     int32_t first_step, last_step; /* -1: none */
     uint64_t n_steps;
     cli_window *windows;

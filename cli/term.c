@@ -368,18 +368,29 @@ void cli_print_text(FILE *out, mtprof_text text, size_t width)
 {
     size_t used = 0, most = SIZE_MAX;
     glyph g;
-    if (width > 0) {
-        most = cli_text_width(text) > width ? width - 1 : width;
+    /* Where it is too long: the beginning, "…", and from `tail` on the end of it. */
+    size_t whole = width > 0 ? cli_text_width(text) : 0, seen = 0, tail = 0;
+    if (width > 0 && whole > width) {
+        most = width / 2;
+        tail = whole - (width - 1 - most);
     }
-    for (size_t at = 0; at < text.length;) {
+    for (size_t at = 0; at < text.length; seen += g.columns) {
         at += next_glyph(text, at, &g);
-        if (used + g.columns > most) {
-            fputs("\xE2\x80\xA6", out);
-            used++;
-            break;
+        if (seen + g.columns <= most) {
+            (void)fwrite(g.bytes, 1, g.length, out);
+            used += g.columns;
+        } else if (seen >= tail) {
+            fputs(tail > 0 ? "\xE2\x80\xA6" : "", out);
+            used += tail > 0;
+            tail = 0;
+            most = SIZE_MAX;
+            (void)fwrite(g.bytes, 1, g.length, out);
+            used += g.columns;
         }
-        (void)fwrite(g.bytes, 1, g.length, out);
-        used += g.columns;
+    }
+    if (tail > 0) { /* the end is a part of a character that is shown as several */
+        fputs("\xE2\x80\xA6", out);
+        used++;
     }
     for (; used < width; used++) {
         fputc(' ', out);

@@ -76,7 +76,7 @@ void cli_progress_test(int64_t (*clock_ms)(void), FILE *out);
 
 /* Columns that a text takes when it is shown safely. */
 size_t cli_text_width(mtprof_text text);
-/* Prints at most `width` columns of it (then "…") padded to width; 0: all of it, not padded.
+/* Prints at most `width` columns of it ("…" in the middle) padded to width; 0: all, not padded.
  * Control characters are shown as \xNN, bytes that are no UTF-8 as U+FFFD. */
 void cli_print_text(FILE *out, mtprof_text text, size_t width);
 mtprof_text cli_text(const char *text);

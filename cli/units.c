@@ -114,41 +114,17 @@ bool cli_parse_real(const char *text, double *value)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* Four digits: 1.234, 12.34, 123.4, 1234. */
-static cli_quantity with_unit(double value, const char *unit_name)
-{
-    cli_quantity q;
-    double size = fabs(value);
-    int digits = size < 9.9995 ? 3 : size < 99.995 ? 2 : size < 999.95 ? 1 : 0;
-    (void)snprintf(q.text, sizeof q.text, "%.*f %s", digits, value, unit_name);
-    return q;
-}
-
 cli_quantity cli_duration(double ns)
 {
-    double size = fabs(ns);
     cli_quantity q;
-    if (size < 999.5) {
-        (void)snprintf(q.text, sizeof q.text, "%.0f ns", ns == 0 ? 0.0 : ns);
-        return q;
-    }
-    if (size < 999.95e3) {
-        return with_unit(ns / 1e3, "us");
-    }
-    return size < 999.95e6 ? with_unit(ns / 1e6, "ms") : with_unit(ns / 1e9, "s");
+    (void)mtprof_duration_text(ns, q.text);
+    return q;
 }
 
 cli_quantity cli_bytes(double bytes)
 {
-    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    size_t i = 0;
-    double value = bytes == 0 ? 0 : bytes;
-    while (fabs(value) >= 1023.95 && i + 1 < sizeof names / sizeof *names) {
-        value /= 1024;
-        i++;
-    }
     cli_quantity q;
-    (void)snprintf(q.text, sizeof q.text, "%.*f %s", i == 0 ? 0 : 1, value, names[i]);
+    (void)mtprof_bytes_text(bytes, q.text);
     return q;
 }
 

@@ -5,12 +5,14 @@
 #ifndef CLI_UNITS_H
 #define CLI_UNITS_H
 
+#include <mtprof/quantity.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    CLI_UNIT_BYTES = 32 /* room for any printed quantity */
+    CLI_UNIT_BYTES = MTPROF_QUANTITY_BYTES /* room for any printed quantity */
 };
 
 typedef struct cli_quantity {

@@ -154,7 +154,8 @@ MTPROF_API mtprof_status mtprof_averages_sort(mtprof_averages *averages, const c
 /** How a table is written. */
 enum mtprof_table_format {
     MTPROF_TABLE_TORCH = 0, /**< byte for byte as torch lays it out */
-    MTPROF_TABLE_FIT = 1,   /**< the same cells, columns left out or narrowed to fit `width` */
+    MTPROF_TABLE_FIT = 1,   /**< the same rows, columns left out or narrowed to fit `width`, in the
+                                 units of quantity.h */
     MTPROF_TABLE_CSV = 2,   /**< every field, plain numbers */
     MTPROF_TABLE_JSON = 3,  /**< every field, plain numbers */
     MTPROF_TABLE_MARKDOWN = 4

@@ -101,6 +101,7 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/averages_index.c
     src/mtprof/analyze/averages_key.c
     src/mtprof/analyze/averages_table.c
+    src/mtprof/analyze/quantity.c
     src/mtprof/analyze/table_cell.c
     src/mtprof/analyze/table_data.c
     src/mtprof/analyze/table_fit.c

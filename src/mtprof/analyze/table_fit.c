@@ -129,24 +129,6 @@ static void fit_columns(mtprof__table_plan *plan, size_t width)
     narrow(plan, width, narrowest(plan, LEAST_NAME) <= width ? LEAST_NAME : LAST_NAME);
 }
 
-/* Cuts a text to its column: paths keep their end, all others their beginning. */
-static int fitted_cell(mtprof__table_plan *plan, const mtprof_row *row, uint32_t index,
-                       const mtprof__table_column *column, mtprof__cell *cell)
-{
-    MT_TRY(mtprof__plan_cell(plan, row, index, column->id, false, cell));
-    if (cell->characters <= column->width || !column->is_text) {
-        return 0;
-    }
-    if (column->id == MTPROF__CELL_SOURCE) {
-        size_t from = mtprof__cell_prefix(cell, cell->characters - column->width);
-        *cell = (mtprof__cell){cell->bytes + from, cell->length - from, column->width};
-        return 0;
-    }
-    cell->length = mtprof__cell_prefix(cell, column->width);
-    cell->characters = column->width;
-    return 0;
-}
-
 static void write_blanks(mtb_writer *writer, size_t n)
 {
     for (; n > 0; n--) {
@@ -154,15 +136,22 @@ static void write_blanks(mtb_writer *writer, size_t n)
     }
 }
 
-/* A text that was cut shows it: its last two characters are dots. */
-static void write_fitted(mtb_writer *writer, const mtprof__cell *cell, bool was_cut)
+/* A text in its column. One that is too long shows where it was cut: names keep both ends, since
+ * many begin alike; paths of files and modules keep their end. */
+static void write_fitted(mtb_writer *writer, const mtprof__cell *cell,
+                         const mtprof__table_column *column)
 {
-    if (!was_cut || cell->characters < 4) {
-        mtb_write(writer, cell->bytes, cell->length);
+    size_t width = column->width;
+    if (cell->characters <= width || !column->is_text || width < 4) {
+        mtb_write(writer, cell->bytes, mtprof__cell_prefix(cell, width));
         return;
     }
-    mtb_write(writer, cell->bytes, mtprof__cell_prefix(cell, cell->characters - 2));
-    mtb_write_literal(writer, "..");
+    bool is_path = column->id == MTPROF__CELL_SOURCE || column->id == MTPROF__CELL_MODULE;
+    size_t head = is_path ? 0 : width / 2;
+    size_t from = mtprof__cell_prefix(cell, cell->characters - (width - 1 - head));
+    mtb_write(writer, cell->bytes, mtprof__cell_prefix(cell, head));
+    mtb_write_literal(writer, "\xE2\x80\xA6");
+    mtb_write(writer, cell->bytes + from, cell->length - from);
 }
 
 static int write_fit_row(mtprof__table_plan *plan, const mtprof_row *row, uint32_t index,
@@ -171,15 +160,13 @@ static int write_fit_row(mtprof__table_plan *plan, const mtprof_row *row, uint32
     size_t pending = 0; /* blanks: none at the end of a line */
     for (size_t i = 0; i < plan->n_columns; i++) {
         const mtprof__table_column *column = &plan->columns[i];
-        mtprof__cell whole, cell;
-        MT_TRY(mtprof__plan_cell(plan, row, index, column->id, false, &whole));
-        bool was_cut = whole.characters > column->width && column->id != MTPROF__CELL_SOURCE;
-        MT_TRY(fitted_cell(plan, row, index, column, &cell));
+        mtprof__cell cell;
+        MT_TRY(mtprof__plan_cell(plan, row, index, column->id, false, &cell));
         size_t blanks = column->width > cell.characters ? column->width - cell.characters : 0;
         pending += column->is_text ? 0 : blanks;
         if (cell.length != 0) {
             write_blanks(writer, pending);
-            write_fitted(writer, &cell, was_cut);
+            write_fitted(writer, &cell, column);
             pending = 0;
         }
         pending += (column->is_text ? blanks : 0) + GAP;

@@ -178,6 +178,8 @@ void mtprof__plan_fini(mtprof__table_plan *plan);
  * cuts them where `cut`. */
 int mtprof__plan_cell(mtprof__table_plan *plan, const mtprof_row *row, uint32_t index, uint32_t id,
                       bool cut, mtprof__cell *out);
+/* A time in the table's unit, in plan->number; its length. */
+size_t mtprof__plan_time(mtprof__table_plan *plan, double us);
 /* A frame as a source cell, cut to the column's width. */
 int mtprof__plan_frame(mtprof__table_plan *plan, mtprof_text frame, size_t width,
                        mtprof__cell *out);

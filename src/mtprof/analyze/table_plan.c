@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "mtprof/analyze/table_impl.h"
 
+#include <mtprof/quantity.h>
 #include <mtprof/status.h>
 
 #include <stdio.h>
@@ -424,9 +425,36 @@ static int source_cell(mtprof__table_plan *plan, const mtprof_row *row, bool cut
     return mtprof__plan_frame(plan, frames[0], cut && most > 0 ? (size_t)most : SIZE_MAX, out);
 }
 
+/* Tables for terminals have the commands' units, all others torch's. */
+size_t mtprof__plan_time(mtprof__table_plan *plan, double us)
+{
+    const char *unit = plan->options.time_unit;
+    if (plan->options.format != MTPROF_TABLE_FIT) {
+        return mtprof__put_time(plan->number, us, unit);
+    }
+    double scale = unit == NULL              ? 0
+                   : strcmp(unit, "s") == 0  ? 1e6
+                   : strcmp(unit, "ms") == 0 ? 1e3
+                   : strcmp(unit, "us") == 0 ? 1
+                                             : 0;
+    if (scale == 0) {
+        return mtprof_duration_text(us * 1e3, plan->number);
+    }
+    size_t length = mtprof__put_fixed(plan->number, us / scale, 3);
+    size_t room = MTPROF__NUMBER_BYTES - length;
+    int n = snprintf(plan->number + length, room, " %s", unit);
+    return length + (n > 0 && (size_t)n < room ? (size_t)n : 0);
+}
+
 static size_t put_time(mtprof__table_plan *plan, double us)
 {
-    return mtprof__put_time(plan->number, us, plan->options.time_unit);
+    return mtprof__plan_time(plan, us);
+}
+
+static size_t put_memory(mtprof__table_plan *plan, int64_t bytes)
+{
+    return plan->options.format == MTPROF_TABLE_FIT ? mtprof_bytes_text((double)bytes, plan->number)
+                                                    : mtprof__put_memory(plan->number, bytes);
 }
 
 static double average(int64_t total_ns, uint64_t count)
@@ -474,12 +502,10 @@ static size_t put_number(mtprof__table_plan *plan, const mtprof_row *row, uint32
     case MTPROF__CELL_SELF_DEVICE: return put_time(plan, (double)row->self_device_ns / 1e3);
     case MTPROF__CELL_DEVICE: return put_time(plan, (double)row->device_ns / 1e3);
     case MTPROF__CELL_DEVICE_AVERAGE: return put_time(plan, average(row->device_ns, row->count));
-    case MTPROF__CELL_CPU_MEMORY: return mtprof__put_memory(plan->number, row->cpu_memory);
-    case MTPROF__CELL_SELF_CPU_MEMORY:
-        return mtprof__put_memory(plan->number, row->self_cpu_memory);
-    case MTPROF__CELL_DEVICE_MEMORY: return mtprof__put_memory(plan->number, row->device_memory);
-    case MTPROF__CELL_SELF_DEVICE_MEMORY:
-        return mtprof__put_memory(plan->number, row->self_device_memory);
+    case MTPROF__CELL_CPU_MEMORY: return put_memory(plan, row->cpu_memory);
+    case MTPROF__CELL_SELF_CPU_MEMORY: return put_memory(plan, row->self_cpu_memory);
+    case MTPROF__CELL_DEVICE_MEMORY: return put_memory(plan, row->device_memory);
+    case MTPROF__CELL_SELF_DEVICE_MEMORY: return put_memory(plan, row->self_device_memory);
     case MTPROF__CELL_FLOPS: return put_flops(plan, row, plan->number);
     case MTPROF__CELL_MIN: return put_time(plan, (double)row->min_ns / 1e3);
     case MTPROF__CELL_MAX: return put_time(plan, (double)row->max_ns / 1e3);

@@ -76,7 +76,7 @@ size_t mtprof__health_line(const mtprof_health *health, char *buffer)
 
 static void write_sum(mtprof__table_plan *plan, const char *what, double us, mtb_writer *writer)
 {
-    size_t length = mtprof__put_time(plan->number, us, plan->options.time_unit);
+    size_t length = mtprof__plan_time(plan, us);
     mtb_write_literal(writer, "Self ");
     mtb_write_text(writer, what);
     mtb_write_literal(writer, " time total: ");

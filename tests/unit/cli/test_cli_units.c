@@ -190,9 +190,13 @@ TEST(text_keeps_its_columns)
 {
     CHECK_EQ_STR(shown("abc", 3, 5), "abc  ");
     CHECK_EQ_STR(shown("abcde", 5, 5), "abcde");
-    CHECK_EQ_STR(shown("abcdef", 6, 5), "abcd\xE2\x80\xA6");
+    CHECK_EQ_STR(shown("abcdef", 6, 5), "ab\xE2\x80\xA6"
+                                        "ef");
+    CHECK_EQ_STR(shown("aten::convolution_backward", 26, 14), "aten::c\xE2\x80\xA6"
+                                                              "ckward");
     CHECK_EQ_STR(shown("\xC3\xBC\xC3\xBC\xC3\xBC", 6, 4), "\xC3\xBC\xC3\xBC\xC3\xBC ");
-    CHECK_EQ_STR(shown("\n\n", 2, 6), "\\x0a\xE2\x80\xA6 ");
+    CHECK_EQ_STR(shown("\n\n", 2, 6), "\xE2\x80\xA6     "); /* neither fits */
+    CHECK_EQ_STR(shown("a\n\n", 3, 6), "a\xE2\x80\xA6    ");
     CHECK_EQ_U64(cli_text_width((mtprof_text){"\n\xC3\xBC", 3}), 5);
 }
 

@@ -198,7 +198,7 @@ TEST(a_fitted_table_fits)
         CHECK(strstr(text, "Self CPU") != NULL);
         CHECK(strstr(text, "CPU total") != NULL);
         CHECK(strstr(text, "# of Calls") != NULL);
-        CHECK(strstr(text, "\nSelf NPU time total: 1.500ms\n") != NULL);
+        CHECK(strstr(text, "\nSelf NPU time total: 1.500 ms\n") != NULL);
         size_t columns = 0;
         for (const char *at = strchr(text, '\n') + 1; *at != '\n'; at++) {
             columns += *at == '-' && at[-1] != '-';
@@ -220,10 +220,32 @@ TEST(a_fitted_table_as_it_looks)
     char *text = write_form(&rows, FORM(MTPROF_TABLE_FIT, .width = 60), NULL, &length);
     CHECK_EQ_STR(text, "Name                         Self CPU  CPU total  # of Calls\n"
                        "---------------------------  --------  ---------  ----------\n"
-                       "aten::convolution_backwar..   2.000us    1.235ms           1\n"
-                       "x                             0.000us    0.000us          12\n"
+                       "aten::convolu…_overrideable  2.000 us   1.235 ms           1\n"
+                       "x                                0 ns       0 ns          12\n"
                        "\n"
-                       "Self CPU time total: 2.000us\n");
+                       "Self CPU time total: 2.000 us\n");
+    free(text);
+}
+
+/* Names keep both ends; paths of modules keep their end. One unit for all where it is asked for. */
+TEST(a_fitted_table_shows_where_it_cut)
+{
+    static table_case rows;
+    size_t length;
+    rows.memory = true;
+    case_add(&rows, "autograd::engine::evaluate_function: AddmmBackward0")->row.self_cpu_ns =
+        999499;
+    rows.rows[0].row.self_cpu_memory = -1536;
+    rows.rows[0].row.module = (mtprof_text){"TOP(Net)::forward.a.very.long.way.down(Linear)", 46};
+    char *text = write_form(&rows, FORM(MTPROF_TABLE_FIT, .width = 80), NULL, &length);
+    CHECK(strstr(text, "\nautograd::en…mmBackward0  ") != NULL);
+    CHECK(strstr(text, "  …") != NULL && strstr(text, "down(Linear)\n") != NULL);
+    CHECK(strstr(text, "  999.5 us  ") != NULL);
+    free(text);
+    text =
+        write_form(&rows, FORM(MTPROF_TABLE_FIT, .width = 160, .time_unit = "ms"), NULL, &length);
+    CHECK(strstr(text, "  0.999 ms  ") != NULL);
+    CHECK(strstr(text, "  -1.5 KiB  ") != NULL);
     free(text);
 }
 
