@@ -55,6 +55,8 @@ typedef struct mtprof_export_report {
     uint64_t bytes_written; /**< after it */
     uint64_t unordered; /**< CHROME: spans with equal times that were too many to be put in order,
                              outermost first */
+    uint64_t problems;      /**< damaged places in the trace: what was there is missing in the file */
+    uint64_t problem_bytes, problem_offset; /**< as mtprof_damage has them */
 } mtprof_export_report;
 
 /** Set struct_size, leave the rest zero for the defaults. Texts are borrowed for the call. */

@@ -76,6 +76,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/build_slot.c
     src/mtprof/model/build_source.c
     src/mtprof/model/columns.c
+    src/mtprof/model/damage.c
     src/mtprof/model/derive.c
     src/mtprof/model/dictionary.c
     src/mtprof/model/events_columns.c

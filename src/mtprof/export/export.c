@@ -274,6 +274,20 @@ static int job_init(mtprof__export_job *job, mtprof_model *model,
     return check_options(&job->options);
 }
 
+/* What the trace has lost is lost to the file as well. */
+static int job_damage(mtprof__export_job *job)
+{
+    mtprof_damage damage = {.struct_size = sizeof damage};
+    if (job->model == NULL) {
+        return MTPROF_OK;
+    }
+    MT_TRY(mtprof_model_damage(job->model, &damage));
+    job->report.problems = damage.problems;
+    job->report.problem_bytes = damage.bytes;
+    job->report.problem_offset = damage.offset;
+    return MTPROF_OK;
+}
+
 static void job_tell(mtprof__export_job *job)
 {
     mtprof_export_report *report = job->options.report;
@@ -294,6 +308,9 @@ static int job_to_path(mtprof__export_job *job, mtprof__export_function *write, 
     int status = open_part(job);
     if (status == MTPROF_OK) {
         status = write(job);
+    }
+    if (status == MTPROF_OK) {
+        status = job_damage(job);
     }
     if (status == MTPROF_OK) {
         status = close_part(job);
@@ -357,6 +374,9 @@ mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_export_format fo
     int status = MTPROF_OK;
     if (mtb_writer_init(&writer, output->write, output->context)) {
         status = exporters[format].write(&job);
+    }
+    if (status == MTPROF_OK) {
+        status = job_damage(&job);
     }
     job.report.bytes = mtb_writer_total(&writer);
     job.report.bytes_written = job.report.bytes;

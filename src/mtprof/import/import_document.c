@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The document around the events: an object with "traceEvents" among other members, in any order,
- * or a bare array of events. Either may be cut off: what is there is read, and a cut in the middle
- * of an event counts as a problem.
+ * or a bare array of events. Either may be cut off: what is there is read, and the cut counts as a
+ * problem. Only a bare array that ends behind an event is whole without its bracket: the format lets
+ * tools leave it out.
  */
 #include "base/fail.h"
 #include "base/saturate.h"
@@ -50,6 +51,26 @@ static int report_progress(const reader *r)
     return MTPROF_OK;
 }
 
+/* The offset in the text of what comes next. */
+static uint64_t text_offset(const reader *r)
+{
+    return r->source->offset + (uint64_t)(r->scan.at - r->source->window);
+}
+
+/* Damage is told once: what follows from it is no other. */
+static void note_problem(reader *r, uint64_t offset)
+{
+    if (r->import->found.problems == 0) {
+        r->import->found.problems = 1;
+        r->import->found.problem_offset = offset;
+    }
+}
+
+static void note_cut(reader *r)
+{
+    note_problem(r, r->source->offset + r->source->end);
+}
+
 /* More text; r->cut where there is none. */
 static int refill(reader *r)
 {
@@ -64,7 +85,7 @@ static int refill(reader *r)
 
 static int bad_text(const reader *r)
 {
-    uint64_t offset = r->source->offset + (uint64_t)(r->scan.at - r->source->window);
+    uint64_t offset = text_offset(r);
     unsigned char found = (unsigned char)*r->scan.at;
     char shown[8] = {(char)found, 0};
     if (found < 0x20 || found > 0x7E) {
@@ -131,7 +152,7 @@ static int read_event(reader *r)
         }
         MT_TRY(refill(r));
     }
-    import->found.problems++; /* cut in the middle of an event */
+    note_cut(r); /* in the middle of an event */
     return MTPROF_OK;
 }
 
@@ -282,7 +303,9 @@ static int read_object(reader *r, bool *has_events)
         }
         if (r->cut || next == '}') {
             r->scan.at += next == '}';
-            r->import->found.problems |= r->cut; /* counted before, where it cut an event */
+            if (r->cut) {
+                note_cut(r);
+            }
             return MTPROF_OK;
         }
         MT_TRY(read_member(r, &is_events));
@@ -349,6 +372,11 @@ int mtprof__import_document(mtprof__import *import)
     }
     MT_TRY(judge(&r, has_events));
     MT_TRY(peek(&r, &next));
-    import->found.problems += next != 0; /* something behind the document */
+    if (next != 0) {
+        note_problem(&r, text_offset(&r)); /* something behind the document */
+    }
+    if (r.source->inflate != NULL && !mtb_inflate_is_whole(r.source->inflate)) {
+        note_cut(&r); /* at least its checksum is missing */
+    }
     return MTPROF_OK;
 }

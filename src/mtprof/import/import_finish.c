@@ -460,6 +460,7 @@ static void tell_findings(mtprof__import *import)
     findings->truncated = import->found.truncated;
     findings->clock_back = import->found.clock_back;
     findings->problems = import->found.problems;
+    findings->problem_offset = import->found.problem_offset;
     findings->skipped = import->found.skipped;
 }
 

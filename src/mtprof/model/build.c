@@ -409,20 +409,34 @@ static mtprof__slot_task *task_of_slot(const build *b, uint64_t slot)
     return low < b->n_tasks && b->tasks[low].events.order == slot ? &b->tasks[low] : NULL;
 }
 
-/* The key of a parent that was named across slots goes to the hosts of the run it is in. */
-static int find_named_parent(build *b, uint64_t key)
+/* Whether a hole had cut the event at `row` off before another began (slot_stream.h, K5). */
+static bool was_cut(const mtprof__slot_task *task, uint32_t row, int64_t ns)
 {
-    mtprof__slot_task *task = task_of_slot(b, key >> MTPROF_ORDINAL_BITS);
-    uint32_t row = task != NULL ? mtprof__slot_task_row(task, key) : MTPROF_NO_EVENT;
-    return row != MTPROF_NO_EVENT ? mtprof__links_add(&task->events.hosts, key, row) : MTPROF_OK;
+    const mtprof__columns *c = &task->events.columns;
+    return task->counts.truncated_in_gaps > 0 && (c->flags[row] & MTPROF_EVENT_TRUNCATED) != 0 &&
+           c->end_ns[row] < ns;
+}
+
+/* The key of a parent that was named across slots goes to the hosts of the run it is in. */
+static int find_named_parent(build *b, mtprof__link *link, int64_t child_ns)
+{
+    mtprof__slot_task *task = task_of_slot(b, link->key >> MTPROF_ORDINAL_BITS);
+    uint32_t row = task != NULL ? mtprof__slot_task_row(task, link->key) : MTPROF_NO_EVENT;
+    if (row != MTPROF_NO_EVENT && was_cut(task, row, child_ns)) {
+        link->key = 0; /* nobody's: no slot is 0 */
+        return MTPROF_OK;
+    }
+    return row != MTPROF_NO_EVENT ? mtprof__links_add(&task->events.hosts, link->key, row)
+                                  : MTPROF_OK;
 }
 
 static int find_named_parents(build *b)
 {
     for (size_t i = 0; i < b->n_tasks; i++) {
-        const mtprof__links *links = &b->tasks[i].events.parents;
-        for (size_t k = 0; k < links->n; k++) {
-            MT_TRY(find_named_parent(b, links->items[k].key));
+        mtprof__run *run = &b->tasks[i].events;
+        for (size_t k = 0; k < run->parents.n; k++) {
+            mtprof__link *link = &run->parents.items[k];
+            MT_TRY(find_named_parent(b, link, run->columns.start_ns[link->event]));
         }
     }
     return MTPROF_OK;
@@ -473,18 +487,19 @@ static int assemble(build *b)
 static void add_counts(build *b)
 {
     mtprof_model_findings *findings = &b->model->findings;
+    mtprof__damage damage = mtprof__problems_damage(&b->model->reader->problems);
     for (size_t i = 0; i < b->n_tasks; i++) {
         const mtprof__slot_counts *counts = &b->tasks[i].counts;
         findings->ends_without_begin += counts->ends_without_begin;
         findings->truncated += counts->truncated;
         findings->overlaps += counts->overlaps;
         findings->clock_back += counts->clock_back;
-        findings->problems += counts->problems;
+        findings->truncated_in_gaps += counts->truncated_in_gaps;
+        mtprof__damage_merge(&damage, &counts->damage);
     }
-    mtprof_problem problem;
-    for (uint32_t i = 0; mtprof_reader_problem(b->model->reader, i, &problem); i++) {
-        findings->problems++;
-    }
+    findings->problems = damage.problems;
+    findings->problem_bytes = damage.bytes;
+    findings->problem_offset = damage.first;
 }
 
 static int make_tasks(build *b)

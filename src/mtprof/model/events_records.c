@@ -71,6 +71,16 @@ static void release_live(mtprof__record_events *r)
     r->released = true;
 }
 
+/* All of the trace has been read. */
+static void tell_damage(mtprof__record_events *r)
+{
+    mtprof__damage damage = mtprof__problems_damage(&r->model->reader->problems);
+    for (size_t i = 0; i < r->n_slots; i++) {
+        mtprof__damage_merge(&damage, &r->slots[i].slot.counts.damage);
+    }
+    mtprof__model_note_damage(r->model, &damage);
+}
+
 /* What is left when all slots are at their end. */
 static int next_rest(mtprof__record_events *r, const mtprof__event **event)
 {
@@ -79,7 +89,11 @@ static int next_rest(mtprof__record_events *r, const mtprof__event **event)
         return status;
     }
     release_live(r);
-    return mtprof__device_rest(r, event);
+    status = mtprof__device_rest(r, event);
+    if (status == MTPROF_EEND) {
+        tell_damage(r);
+    }
+    return status;
 }
 
 /* What goes before the next record of a thread: ends forced by the last one, device work up to its

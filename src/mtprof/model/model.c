@@ -275,6 +275,9 @@ mtprof_status mtprof_model_health(mtprof_model *model, mtprof_health *health)
             own.truncated = model->findings.truncated; /* nobody was left to count */
         }
     }
+    own.problems = model->findings.problems;
+    own.problem_bytes = model->findings.problem_bytes;
+    own.problem_offset = model->findings.problem_offset;
     return copy_out(health, health->struct_size, &own, sizeof own, "model health");
 }
 

@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "mtprof/model/columns.h"
 #include "mtprof/model/dictionary.h"
+#include "mtprof/read/problems.h"
 
 #include <mtprof/model.h>
 
@@ -54,6 +55,9 @@ struct mtprof_model {
     int build_status; /* of a build that failed for good */
     mtprof__columns columns;
     mtprof_model_findings findings;
+    /* Native: what an event stream or a look at all chunks has found, under the lock (damage.c). */
+    mtprof__damage damage;
+    bool damage_known;
     _Atomic(void *) derived[MTPROF_COLUMN_COUNT];
 
     /* Foreign: instants, counters, flows and allocations in order of time, for event streams. In an
@@ -106,6 +110,9 @@ void mtprof__model_derived_fini(mtprof_model *model);
 /* Gives events of the backward pass what their forward ops have (backward_stacks.c); called
  * once, when the columns are there. Fails with ENOMEM. */
 int mtprof__model_backward_stacks(mtprof_model *model);
+
+/* An event stream has been through the trace, and this is all that is damaged. */
+void mtprof__model_note_damage(mtprof_model *model, const mtprof__damage *damage);
 
 /* Makes the columns of a native model; does nothing where they are. */
 int mtprof__model_build(mtprof_model *model);

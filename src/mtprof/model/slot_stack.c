@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/saturate.h"
 #include "mtprof/model/model_impl.h"
+#include "mtprof/read/reader_impl.h"
 
 static const int64_t early_ns = 1000000;
 
@@ -95,22 +96,40 @@ void mtprof__slot_end_scope(mtprof__slot *slot, uint32_t at, int64_t ns)
     }
 }
 
+/* Whether another slot has ended the scope by a time. */
+static bool ended_by(const mtprof__scope *scope, int64_t ns)
+{
+    return scope->foreign_ns < ns || (scope->foreign_ns == ns && !scope->foreign_later);
+}
+
+/* K5. Behind the last chunk there is a hole where others may have been that are missing. */
+static bool before_hole(const mtprof__slot *slot)
+{
+    return slot->holes != slot->cursor.holes ||
+           (slot->at_end && slot->reader->index.tails_unknown);
+}
+
 int64_t mtprof__slot_close_ns(const mtprof__slot *slot, uint32_t block)
 {
+    if (before_hole(slot)) {
+        return slot->last_ns;
+    }
     int64_t close = slot->coverage.blocks[block].close_ns;
     return close > slot->last_ns ? close : slot->last_ns;
 }
 
-/* Ends the topmost open scope where its epoch ends. */
 void mtprof__slot_truncate_top(mtprof__slot *slot)
 {
     mtprof__scope *scope = &slot->scopes[slot->n - 1];
-    if (scope->foreign_ns != INT64_MAX && scope->foreign_ns >= scope->start_ns) {
+    bool gap = before_hole(slot);
+    if (scope->foreign_ns != INT64_MAX && scope->foreign_ns >= scope->start_ns &&
+        (!gap || ended_by(scope, slot->last_ns))) {
         mtprof__slot_end_scope(slot, slot->n - 1, scope->foreign_ns);
         return;
     }
     scope->flags |= MTPROF_EVENT_TRUNCATED;
     slot->counts.truncated++;
+    slot->counts.truncated_in_gaps += gap;
     slot->last_ns = mtprof__slot_close_ns(slot, scope->block); /* K1: what follows is not earlier */
     mtprof__slot_end_scope(slot, slot->n - 1, slot->last_ns);
 }
@@ -180,7 +199,7 @@ static const mtprof__foreign_end *find_foreign(const mtprof__slot *slot, uint64_
 /* Whether another slot has ended the scope by the time of the record at hand (second pass). */
 bool mtprof__slot_ended_elsewhere(const mtprof__slot *slot, const mtprof__scope *scope)
 {
-    return scope->foreign_ns < slot->ns || (scope->foreign_ns == slot->ns && !scope->foreign_later);
+    return ended_by(scope, slot->ns);
 }
 
 /* What a function remembers is nearly always still open; if not, the stack below it is searched. */
@@ -204,7 +223,11 @@ static void find_parents(mtprof__slot *slot, mtprof__scope *scope, uint64_t name
     scope->parent = slot->n > slot->floor ? slot->n - 1 : MTPROF__NO_SCOPE;
     if (MT_UNLIKELY(named != MTPROF_KEY_STRUCTURE)) {
         scope->parent = named != 0 ? mtprof__slot_find(slot, named) : MTPROF__NO_SCOPE;
-        scope->parent_key = named != 0 && scope->parent == MTPROF__NO_SCOPE ? named : 0;
+        bool elsewhere = named != 0 && scope->parent == MTPROF__NO_SCOPE;
+        /* K5: one of this slot that is not open may have been cut off at a hole. */
+        bool cut = slot->counts.truncated_in_gaps > 0 &&
+                   named >> MTPROF_ORDINAL_BITS == slot->key_base >> MTPROF_ORDINAL_BITS;
+        scope->parent_key = elsewhere && !cut ? named : 0;
     }
     scope->outer = mtprof__slot_outside(slot, scope->parent);
     scope->in_function = scope->parent != MTPROF__NO_SCOPE &&

@@ -54,7 +54,11 @@ static bool goes_on(mtprof__slot *slot, int status)
     if (status == MTPROF_ENOMEM || status == MTPROF_EEND) {
         return false;
     }
-    slot->counts.problems++;
+    if (!slot->cursor.told) {
+        int64_t offset = mtb_last_failure()->offset;
+        mtprof__damage_add(&slot->counts.damage, offset < 0 ? 0 : (uint64_t)offset,
+                           slot->cursor.lost_bytes);
+    }
     return true;
 }
 
@@ -261,12 +265,26 @@ MT_INLINE void set_time(mtprof__slot *slot)
     slot->order_block = slot->block;
 }
 
-/* Before an epoch's records, or the end: what is still open comes first, at its epoch's close. */
+/* Before an epoch's records, a hole (K5) or the end: what is still open comes first, when it was
+ * cut off. */
 static void order_before_flush(mtprof__slot *slot)
 {
     const mtprof__scope *top = &slot->scopes[slot->n - 1];
     slot->order_block = top->block;
     slot->order_ns = mtprof__slot_close_ns(slot, top->block);
+}
+
+/* K5: whether records are missing before the one at hand, and something is open. */
+static bool at_hole(mtprof__slot *slot)
+{
+    if (MT_LIKELY(slot->holes == slot->cursor.holes)) {
+        return false;
+    }
+    if (slot->n > 0) {
+        return true;
+    }
+    slot->holes = slot->cursor.holes;
+    return false;
 }
 
 static int fetch_end(mtprof__slot *slot)
@@ -306,7 +324,7 @@ static int fetch_slow(mtprof__slot *slot)
             MT_TRY(status);
         }
         slot->fetched = true;
-        if (epoch_changes(slot)) {
+        if (at_hole(slot) || epoch_changes(slot)) {
             order_before_flush(slot);
             return MTPROF_OK;
         }
@@ -341,7 +359,7 @@ int mtprof__slot_fetch(mtprof__slot *slot)
     }
     /* Only in the epoch and thread at hand: others are the slow path's. */
     if (MT_LIKELY(slot->cursor.epoch == slot->epoch && slot->cursor.thread == slot->thread &&
-                  slot->block != MTPROF__NO_SCOPE) &&
+                  slot->block != MTPROF__NO_SCOPE && slot->cursor.holes == slot->holes) &&
         (mtprof__cursor_take_end(&slot->cursor, &slot->record) ||
          mtprof__cursor_take_begin(&slot->cursor, &slot->record))) {
         slot->fetched = true;
@@ -463,7 +481,8 @@ static int apply_other(mtprof__slot *slot, enum mtprof__slot_edge *edge)
 
 static int apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)
 {
-    if (MT_UNLIKELY(slot->at_end || slot->record.epoch != slot->epoch)) {
+    if (MT_UNLIKELY(slot->at_end || slot->record.epoch != slot->epoch ||
+                    slot->holes != slot->cursor.holes)) {
         if (slot->n == 0) {
             return MTPROF_EEND; /* another slot has ended what was open meanwhile */
         }
@@ -491,7 +510,8 @@ static void set_plain(mtprof__slot *slot)
     slot->plain = !slot->fetched && !slot->has_waiting && !slot->at_end && slot->n_foreign == 0 &&
                   slot->n_early == 0 && slot->status == MTPROF_OK &&
                   slot->block != MTPROF__NO_SCOPE && slot->cursor.epoch == slot->epoch &&
-                  slot->cursor.thread == slot->thread && !slow_only;
+                  slot->cursor.thread == slot->thread && slot->holes == slot->cursor.holes &&
+                  !slow_only;
 }
 
 int mtprof__slot_apply(mtprof__slot *slot, enum mtprof__slot_edge *edge)

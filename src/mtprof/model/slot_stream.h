@@ -17,6 +17,9 @@
  *       open by threads that are gone: they end by an END_X of another thread, or with the epoch.
  *   K4  Functions (MTPROF_KIND_FUNCTION) stand beside that chain: they have their own self time and
  *       take none.
+ *   K5  Where records of the slot are missing (a damaged chunk, one that ring mode let go) nobody
+ *       knows what ended. So all that is open ends at the last time before the hole, truncated;
+ *       what begins behind it is nobody's child, and an end of what began before it names nothing.
  *
  * Scopes and payloads named by an edge are valid until the next fetch.
  */
@@ -78,7 +81,9 @@ typedef struct mtprof__coverage {
 } mtprof__coverage;
 
 typedef struct mtprof__slot_counts {
-    uint64_t ends_without_begin, truncated, overlaps, clock_back, problems;
+    uint64_t ends_without_begin, truncated, overlaps, clock_back;
+    uint64_t truncated_in_gaps; /* of the truncated: by K5 */
+    mtprof__damage damage;
 } mtprof__slot_counts;
 
 typedef struct mtprof__slot {
@@ -106,6 +111,7 @@ typedef struct mtprof__slot {
     bool fetched;      /* `record` has not done its work yet */
     bool has_waiting;  /* `waiting` comes next */
     bool at_end;
+    uint64_t holes; /* of the cursor's: those that K5 was done for */
     int status; /* a failure that the next fetch returns */
     mtprof_record record, waiting;
     uint64_t point_words[4];

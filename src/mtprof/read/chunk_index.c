@@ -189,6 +189,7 @@ static void forget_chunks(mtprof__chunk_index *index)
     index->damaged = 0;
     index->unchecked = 0;
     index->last_ticks = 0;
+    index->tails_unknown = false;
 }
 
 /* I3 */

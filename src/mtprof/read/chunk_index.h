@@ -29,6 +29,7 @@ typedef struct mtprof__chunk {
     uint16_t slot;
     uint8_t stream;
     uint8_t gone; /* ring mode took it back since then */
+    uint8_t told; /* that it is not sound is in the list of problems */
 } mtprof__chunk;
 _Static_assert(sizeof(mtprof__chunk) <= 48, "the promised bound per chunk");
 
@@ -49,6 +50,8 @@ typedef struct mtprof__chunk_index {
     uint64_t end;        /* size of the trace, as far as it was looked at */
     uint64_t last_ticks; /* largest time reference in the headers of control and thread chunks */
     uint64_t damaged, unchecked;
+    bool tails_unknown; /* chunks are missing of which nobody knows the stream: any may have gone on
+                         */
 } mtprof__chunk_index;
 
 /* What building needs to know of the trace. */

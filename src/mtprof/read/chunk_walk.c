@@ -62,6 +62,7 @@ static int report_page(chunk_walk *walk, uint64_t offset, const unsigned char *p
         i++;
     }
     walk->in_damage = true;
+    walk->index->tails_unknown = true;
     return mtprof__problem_add(
         walk->source->problems, offset + i,
         "page at %llu: belongs to no chunk and byte %zu is %02x, expected zeros in a closed trace",
@@ -87,6 +88,7 @@ static int scan_block(chunk_walk *walk, size_t got, size_t *found, bool *used)
             status = report_page(walk, walk->at + *found, page, length);
         }
         *used = *used || !zero;
+        walk->source->problems->bytes += !zero && report ? length : 0;
         MT_TRY(status);
     }
     return MTPROF_OK;
@@ -138,6 +140,8 @@ static int report_header(chunk_walk *walk, const mtprof__chunk_header *header)
     unsigned long long at = walk->at;
     walk->in_damage = true;
     walk->index->damaged++;
+    walk->index->tails_unknown = true;
+    walk->source->problems->bytes += MTPROF_CHUNK_ALIGN;
     if (crc != header->header_crc) {
         return mtprof__problem_add(walk->source->problems, walk->at,
                                    "chunk at %llu: the header's checksum is %08x, expected %08x",
@@ -154,6 +158,7 @@ static int append(chunk_walk *walk, const mtprof__chunk_header *header)
     bool sound = mtprof__chunk_check(header, walk->at, walk->source->info->closed) == MTPROF_OK;
     if (!sound) {
         index->damaged++;
+        walk->source->problems->bytes += header->size;
         MT_TRY(mtprof__problem_add_failure(walk->source->problems));
     } else if (header->state != MTPROF_CHUNK_CHECKED) {
         index->unchecked++;
@@ -170,6 +175,7 @@ static int append(chunk_walk *walk, const mtprof__chunk_header *header)
         .committed = sound ? (uint32_t)header->committed : 0,
         .slot = header->slot,
         .stream = header->stream,
+        .told = !sound,
     };
     bool timed = header->stream == MTPROF_STREAM_CONTROL || header->stream == MTPROF_STREAM_THREAD;
     if (sound && timed && header->base_ticks > index->last_ticks) {
@@ -193,6 +199,8 @@ static int report_cut(chunk_walk *walk, uint64_t chunk_end)
 {
     unsigned long long end = walk->index->end;
     walk->cut = true;
+    walk->index->tails_unknown = true;
+    walk->source->problems->bytes += chunk_end - walk->index->end;
     return mtprof__problem_add(walk->source->problems, end,
                                "truncated: the chunk at %llu ends at %llu, the trace at %llu",
                                (unsigned long long)walk->at, (unsigned long long)chunk_end, end);
@@ -231,6 +239,7 @@ static int walk_no_chunk(chunk_walk *walk, size_t got)
     /* The magic in the last bytes of a trace, with no room for a header. */
     walk->at += MTPROF_CHUNK_ALIGN;
     walk->cut = true;
+    walk->index->tails_unknown = true;
     return reports(walk)
                ? mtprof__problem_add(walk->source->problems, from,
                                      "truncated: %zu bytes of the header of the chunk at %llu", got,
@@ -281,6 +290,7 @@ int mtprof__chunk_walk(mtprof__chunk_index *index, const mtprof__index_source *s
     /* Writers make whole pages; of a closed trace the header knows the size. */
     if (status == MTPROF_OK && !source->info->closed && index->end % MTPROF_CHUNK_ALIGN != 0 &&
         !walk.cut && reports(&walk)) {
+        index->tails_unknown = true;
         status =
             mtprof__problem_add(source->problems, index->end,
                                 "truncated: the trace has %llu bytes, expected a multiple of %u",

@@ -194,6 +194,7 @@ static int take_record(mtprof_cursor *cursor, mtprof_record *record)
 {
     const uint64_t *words = cursor->buffer + MTPROF_CHUNK_HEADER / sizeof(uint64_t);
     uint64_t offset = cursor->offset + MTPROF_CHUNK_HEADER + cursor->at * sizeof(uint64_t);
+    size_t at = cursor->at;
     size_t total = 0;
     int status = mtprof__record_split(words + cursor->at, cursor->n_words - cursor->at, offset,
                                       record, &total);
@@ -204,6 +205,11 @@ static int take_record(mtprof_cursor *cursor, mtprof_record *record)
     }
     if (status != MTPROF_OK && status != MTPROF_EEND) {
         pass_over(cursor, record, known_end);
+        /* An end that is missing leaves its scope open, like a chunk that is. */
+        bool end = record->kind == MTPROF_REC_END || record->kind == MTPROF_REC_END_X;
+        cursor->holes += cursor->fresh || end;
+        cursor->lost_bytes = (cursor->at - at) * sizeof(uint64_t);
+        cursor->told = false;
     }
     return status;
 }

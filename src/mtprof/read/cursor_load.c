@@ -144,6 +144,7 @@ static void enter(mtprof_cursor *cursor, const mtprof__chunk *chunk)
     bool follows = !cursor->fresh && header->sequence == cursor->sequence + 1;
     bool starts = header->sequence == 0;
     if (!follows) {
+        cursor->holes++;
         cursor->owner = starts ? MTPROF__OWNER_NONE : MTPROF__OWNER_UNKNOWN;
     }
     /* base_ticks are ticks also in a source's chunk, where times are on the source's clock. */
@@ -182,6 +183,9 @@ int mtprof__cursor_load(mtprof_cursor *cursor)
             return status;
         }
         cursor->fresh = true;
+        cursor->holes++;
+        cursor->lost_bytes = chunk->committed;
+        cursor->told = chunk->told != 0;
         cursor->next_chunk++;
         if (status != MTPROF_EEND) {
             return status;

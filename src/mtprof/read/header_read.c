@@ -141,6 +141,7 @@ static int check_end(const mtprof__file_header *header, mtprof_trace_info *info,
     unsigned long long expected = header->file_bytes;
     info->end_ticks = header->end_ticks;
     if (size < expected) {
+        problems->bytes += expected - size;
         return mtprof__problem_add(
             problems, size, "truncated: the trace has %llu bytes, expected %llu", size, expected);
     }

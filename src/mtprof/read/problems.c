@@ -14,6 +14,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+void mtprof__damage_add(mtprof__damage *damage, uint64_t offset, uint64_t bytes)
+{
+    mtprof__damage_merge(damage, &(mtprof__damage){1, bytes, offset});
+}
+
+void mtprof__damage_merge(mtprof__damage *damage, const mtprof__damage *other)
+{
+    if (other->problems == 0) {
+        return;
+    }
+    if (damage->problems == 0 || other->first < damage->first) {
+        damage->first = other->first;
+    }
+    damage->problems += other->problems;
+    damage->bytes += other->bytes;
+}
+
+mtprof__damage mtprof__problems_damage(const mtprof__problems *problems)
+{
+    mtprof__damage damage = {.problems = problems->n + problems->not_listed,
+                             .bytes = problems->bytes};
+    for (size_t i = 0; i < problems->n; i++) {
+        uint64_t offset = problems->items[i].offset;
+        damage.first = i == 0 || offset < damage.first ? offset : damage.first;
+    }
+    return damage;
+}
+
 static int add_text(mtprof__problems *problems, uint64_t offset, const char *text)
 {
     if (problems->n >= MTPROF__PROBLEMS_MAX) {
@@ -58,6 +86,7 @@ void mtprof__problems_cut(mtprof__problems *problems, size_t n)
         mtb_free(problems->items[--problems->n].message);
     }
     problems->not_listed = 0;
+    problems->bytes = 0;
 }
 
 static int compare(const void *a, const void *b)

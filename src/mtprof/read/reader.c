@@ -39,7 +39,10 @@ static int read_stream(mtprof_reader *reader, mtprof__read_stream *stream,
         status = mtprof__cursor_next(&cursor, &record);
         if (status == MTPROF_OK) {
             status = take(reader, context, &record);
+        } else if ((status == MTPROF_EFORMAT || status == MTPROF_EIO) && cursor.told) {
+            status = MTPROF_OK;
         } else if (status == MTPROF_EFORMAT || status == MTPROF_EIO) {
+            reader->problems.bytes += cursor.lost_bytes;
             status = mtprof__problem_add_failure(&reader->problems);
         }
     }
@@ -129,6 +132,7 @@ static int check_chunk_count(mtprof_reader *reader)
     if (told == 0 || told == info->chunks) {
         return MTPROF_OK;
     }
+    reader->index.tails_unknown = true;
     uint64_t offset = offsetof(mtprof__file_header, health) + MTPROF_HEALTH_CHUNKS * 8;
     return mtprof__problem_add(&reader->problems, offset,
                                "the header tells of %llu chunks, %llu are there",
