@@ -440,9 +440,8 @@ static int run(const cli_call *call)
     mtprof_model *a = cli_open_trace(call, call->operands[0]);
     mtprof_model *b = a != NULL ? cli_open_trace(call, call->operands[1]) : NULL;
     int code = b != NULL ? compare(call, a, b) : CLI_FAILED;
-    mtprof_model_free(b);
-    mtprof_model_free(a);
-    return code;
+    code = cli_close_trace(a, call->operands[0], code);
+    return cli_close_trace(b, call->operands[1], code);
 }
 
 const cli_command cli_cmd_diff = {

@@ -328,8 +328,7 @@ static int run(const cli_call *call)
     } else if (!s->common.quiet && !to_stdout) {
         print_summary(&j, &report);
     }
-    mtprof_model_free(model);
-    return code;
+    return cli_close_trace(model, j.trace, code);
 }
 
 const cli_command cli_cmd_export = {

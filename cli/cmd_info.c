@@ -179,9 +179,17 @@ static void print_health(const cli_facts *f)
             health_line(&n, CLI_RED, text);
         }
     }
-    count_line(&n, f->n_problems, "damaged place", "; 'mtprof check' tells more");
+    if (f->n_problems > 0) {
+        (void)snprintf(text, sizeof text, "%s damaged place%s, %s unreadable, the first at byte %s",
+                       cli_count(f->n_problems).text, cli_plural(f->n_problems),
+                       cli_bytes((double)f->findings.problem_bytes).text,
+                       cli_count(f->findings.problem_offset).text);
+        health_line(&n, CLI_RED, text);
+    }
+    count_line(&n, f->findings.truncated_in_gaps, "event", " cut off where records are missing");
     count_line(&n, h->evicted, "event", " let go by ring mode");
-    count_line(&n, f->findings.truncated, "event", " cut off by the end of a window");
+    count_line(&n, f->findings.truncated - f->findings.truncated_in_gaps, "event",
+               " cut off by the end of a window");
     count_line(&n, f->findings.unmatched, "launch record", " without device work");
     count_line(&n, f->findings.orphans, "device record", " without a launch");
     count_line(&n, f->findings.ends_without_begin, "end", " without a begin");
@@ -374,8 +382,11 @@ static void json_health(const cli_facts *f)
     }
     cli_json_end_object();
     cli_json_uint("problems", f->n_problems);
+    cli_json_uint("problem_bytes", f->findings.problem_bytes);
+    cli_json_uint("problem_offset", f->findings.problem_offset);
     cli_json_uint("evicted", h->evicted);
     cli_json_uint("truncated", f->findings.truncated);
+    cli_json_uint("truncated_in_gaps", f->findings.truncated_in_gaps);
     cli_json_uint("unmatched", f->findings.unmatched);
     cli_json_uint("orphans", f->findings.orphans);
     cli_json_uint("ends_without_begin", f->findings.ends_without_begin);
@@ -473,8 +484,7 @@ static int run(const cli_call *call)
         print_facts(&facts, s->all);
     }
     cli_free_facts(&facts);
-    mtprof_model_free(model);
-    return code;
+    return cli_close_trace(model, path, code);
 }
 
 const cli_command cli_cmd_info = {

@@ -338,8 +338,7 @@ static int run(const cli_call *call)
         return CLI_FAILED;
     }
     int code = look(s, model, path);
-    mtprof_model_free(model);
-    return code;
+    return cli_close_trace(model, path, code);
 }
 
 const cli_command cli_cmd_memory = {

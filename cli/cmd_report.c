@@ -342,8 +342,7 @@ static int run(const cli_call *call)
         return CLI_FAILED;
     }
     int code = report(s, model, path, s->common.json ? FORM_JSON : (enum form)s->format);
-    mtprof_model_free(model);
-    return code;
+    return cli_close_trace(model, path, code);
 }
 
 const cli_command cli_cmd_report = {

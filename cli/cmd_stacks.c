@@ -172,8 +172,7 @@ static int run(const cli_call *call)
     } else if (s->output != NULL && !s->common.quiet) {
         printf("%s: %s\n", s->output, cli_bytes((double)report.bytes_written).text);
     }
-    mtprof_model_free(model);
-    return code;
+    return cli_close_trace(model, path, code);
 }
 
 const cli_command cli_cmd_stacks = {

@@ -16,7 +16,8 @@ enum cli_exit {
     CLI_OK = 0,
     CLI_FAILED = 1, /* input, output, memory, or a file damaged beyond use */
     CLI_MISUSE = 2, /* the command line is wrong */
-    CLI_FOUND = 3   /* it worked and found what it looks for: a regression, a problem */
+    CLI_FOUND = 3,  /* it worked and found what it looks for: a regression, a problem */
+    CLI_DAMAGED = 4 /* it worked on what is left of a damaged trace */
 };
 
 /* What every command's settings begin with. */

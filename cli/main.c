@@ -94,7 +94,7 @@ static void print_usage(void)
     fputs("\n'mtprof help COMMAND' or 'mtprof COMMAND --help' tells more; so does man mtprof.\n"
           "'mtprof --version' prints the version.\n\n"
           "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 found something (diff:\n"
-          "slower; check: problems).\n",
+          "slower; check: problems), 4 done with what is left of a damaged trace.\n",
           stdout);
 }
 

@@ -5,8 +5,10 @@
 #include "trace_file.h"
 
 #include "term.h"
+#include "units.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 static mtprof_model *open_trace(const cli_call *call, const char *path, bool whole)
@@ -40,6 +42,41 @@ mtprof_model *cli_open_trace(const cli_call *call, const char *path)
 mtprof_model *cli_open_trace_whole(const cli_call *call, const char *path)
 {
     return open_trace(call, path, true);
+}
+
+/* On standard error in any case: who reads the numbers must know that they are not all. */
+static void tell_damage(const char *path, const mtprof_damage *damage, bool foreign)
+{
+    if (foreign) {
+        cli_error("%s: damaged at byte %" PRIu64 ": what stood there or behind it is missing", path,
+                  damage->offset);
+    } else {
+        cli_error("%s: damaged in %s place%s, %s byte%s unreadable, the first at byte %" PRIu64
+                  ": events are missing",
+                  path, cli_count(damage->problems).text, cli_plural(damage->problems),
+                  cli_count(damage->bytes).text, cli_plural(damage->bytes), damage->offset);
+    }
+    cli_hint("'mtprof check %s' tells more", path);
+}
+
+int cli_close_trace(mtprof_model *model, const char *path, int code)
+{
+    mtprof_damage damage = {.struct_size = sizeof damage};
+    mtprof_model_info info = {.struct_size = sizeof info};
+    if (model == NULL || code == CLI_FAILED || code == CLI_MISUSE) {
+        mtprof_model_free(model);
+        return code;
+    }
+    mtprof_status status = mtprof_model_damage(model, &damage);
+    (void)mtprof_model_get_info(model, &info);
+    if (status != MTPROF_OK) {
+        code = cli_library_error(path, status);
+    } else if (damage.problems > 0) {
+        tell_damage(path, &damage, info.foreign != 0);
+        code = code == CLI_OK ? CLI_DAMAGED : code;
+    }
+    mtprof_model_free(model);
+    return code;
 }
 
 static bool load(mtprof_model *model, const char *path, enum mtprof_column_id id, const void **data,

@@ -12,17 +12,24 @@ from .function_events import MARKS, format_time, mark_event
 _INPUTS, _STACKS, _MEMORY, _ALLOCS, _FLOPS, _MODULES = 1 << 4, 1 << 6, 1 << 7, 1 << 8, 1 << 9, 1 << 10
 
 
+def _damage_text(problems, size, offset):
+    places = "1 place" if problems == 1 else f"{problems} places"
+    return f"damaged in {places}, {size} bytes unreadable, the first at byte {offset}"
+
+
 class Health:
     """What a recording knows about itself: how much it holds, what it lost and why, what it costs.
 
     events, begins, others, launches, activities, threads: recorded. lost, lost_by: a number, and a dict
     by cause. unmatched: launches without device work. truncated: scopes cut off. pair_cost_ns: own cost of
-    a scope. reason: why there is nothing, where there is nothing. findings: what analysing found.
+    a scope. problems, problem_bytes, problem_offset: damaged places of the trace, bytes in them, the first.
+    reason: why there is nothing, where there is nothing. findings: what analysing found.
     """
 
     def __init__(self, models, reason=None):
         self.lost_by, self.findings = {}, {}
-        self.lost = self.unmatched = self.truncated = self.begins = 0
+        self.lost = self.unmatched = self.truncated = self.begins = self.problems = self.problem_bytes = 0
+        self.problem_offset = None
         self.pair_cost_ns = 0.0
         for model in models:
             self._add(model.health(), model.findings())
@@ -33,6 +40,9 @@ class Health:
             if name == "lost_by":
                 for cause, lost in value.items():
                     self.lost_by[cause] = self.lost_by.get(cause, 0) + lost
+            elif name == "problem_offset":
+                if counters["problems"] and self.problem_offset is None:
+                    self.problem_offset = value
             elif name in ("pair_cost_ns", "written_behind", "unlocked", "threads"):
                 setattr(self, name, max(getattr(self, name, 0), value))
             else:
@@ -47,8 +57,8 @@ class Health:
 
     @property
     def ok(self):
-        """Whether nothing was lost, cut off or left unanswered."""
-        return not (self.lost or self.unmatched or self.truncated)
+        """Whether nothing was lost, damaged, cut off or left unanswered."""
+        return not (self.lost or self.unmatched or self.truncated or self.problems)
 
     def __str__(self):
         if self.lost:
@@ -58,6 +68,8 @@ class Health:
             lost = "none lost"
         text = (f"{self.events} event{'' if self.events == 1 else 's'}, {lost}, {self.unmatched} launches unmatched, {self.truncated} scopes "
                 f"truncated, {self.pair_cost_ns:.1f} ns a scope")
+        if self.problems:
+            text += f"; {_damage_text(self.problems, self.problem_bytes, self.problem_offset)}"
         return f"{text}; {self.reason}" if self.reason else text
 
     def __repr__(self):
@@ -293,6 +305,11 @@ def load(path, *, discarded=False, keep_duplicates=False, progress=None):
 
     path: the file; its content says what it is. discarded: also windows that were not kept. keep_duplicates: only
     children of their parent's name stay. progress: called now and then with what is done and how much of it.
+    A damaged trace gives what is left of it, and a warning that says how much is missing (health() has it too).
     """
     model = _mtprof.Model.open(path, discarded=discarded, keep_duplicates=keep_duplicates, progress=progress)
+    damage = model.damage()
+    if damage["problems"]:
+        text = _damage_text(damage["problems"], damage["bytes"], damage["offset"])
+        warn(f"{os.fspath(path)}: {text}: events are missing")
     return Trace(os.fspath(path), model)

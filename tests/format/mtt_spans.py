@@ -18,7 +18,6 @@ class Span:
     truncated: bool
     flags: int
     offset: int
-    doubtful: bool = False  # records after its begin are missing: it may have ended in between
     foreign_end: object = field(default=None, repr=False)
 
 
@@ -49,14 +48,14 @@ class _Pairing:
 
     def slot(self, stream):
         """(spans, ENDs without an open begin) of a slot."""
-        spans, self.open, epoch, unmatched = [], {}, None, 0
+        spans, self.open, epoch, unmatched, last = [], {}, None, 0, 0
         for r in self.trace.records(stream):
+            if r.gap:
+                self._cut_open(last)
+            last = max(last, r.ticks)
             if r.epoch != epoch:
                 self._close_epoch()
                 epoch = r.epoch
-            if r.gap:
-                for span in self.open.values():
-                    span.doubtful = True
             if r.kind in (BEGIN, BEGIN_X):
                 self._end_foreign(r.ticks)
                 spans.append(self._begin(stream, r))
@@ -76,7 +75,7 @@ class _Pairing:
             self._truncate(self.open[r.key])
         parent = r.words[2] if r.kind == BEGIN_X else M64
         if parent == M64:
-            parent = next((s.key for s in reversed(self.open.values()) if s.thread == r.thread and not s.doubtful), 0)
+            parent = next((s.key for s in reversed(self.open.values()) if s.thread == r.thread), 0)
         name = self.trace.strings.get(r.arg) if r.arg else self.attached_names.get(r.key)
         span = Span(name, stream.slot, r.thread, r.epoch, r.ticks, 0, r.key, parent, False,
                     r.aux, r.offset)
@@ -100,6 +99,13 @@ class _Pairing:
     def _truncate(self, span):
         span.end_ticks, span.truncated = max(span.start_ticks, self.trace.epoch_end(span.epoch)), True
         del self.open[span.key]
+
+    def _cut_open(self, ticks):
+        """3.2: records are missing here. What is open ends with the last one before."""
+        self._end_foreign(ticks)
+        for span in list(self.open.values()):
+            span.end_ticks, span.truncated = max(span.start_ticks, ticks), True
+            del self.open[span.key]
 
     def _close_epoch(self):
         self._end_foreign(M64)

@@ -83,7 +83,9 @@ PyObject *model_findings_dict(model_object *self)
                             put_u64(dict, "clock_back", found.clock_back) &&
                             put_u64(dict, "collapsed", found.collapsed) &&
                             put_u64(dict, "problems", found.problems) &&
-                            put_u64(dict, "skipped", found.skipped));
+                            put_u64(dict, "skipped", found.skipped) &&
+                            put_u64(dict, "problem_bytes", found.problem_bytes) &&
+                            put_u64(dict, "truncated_in_gaps", found.truncated_in_gaps));
 }
 
 static PyObject *lost_dict(const mtprof_health *health)
@@ -121,10 +123,29 @@ PyObject *model_health_dict(model_object *self)
         put_u64(dict, "texts_cut", health.texts_cut) &&
         put_u64(dict, "clock_back", health.clock_back) && put_u64(dict, "bytes", health.bytes) &&
         put_u64(dict, "stacks_missed", health.stacks_missed) &&
+        put_u64(dict, "problems", health.problems) &&
+        put_u64(dict, "problem_bytes", health.problem_bytes) &&
+        put_u64(dict, "problem_offset", health.problem_offset) &&
         put(dict, "pair_cost_ns", PyFloat_FromDouble((double)health.pair_cost_ps / 1e3)) &&
         put(dict, "written_behind", PyBool_FromLong(health.written_behind != 0)) &&
         put(dict, "unlocked", PyBool_FromLong(health.unlocked != 0));
     return finish(dict, done);
+}
+
+PyObject *model_damage_dict(model_object *self)
+{
+    mtprof_damage damage = {.struct_size = sizeof damage};
+    mtprof_status status = MTPROF_OK;
+    Py_BEGIN_ALLOW_THREADS;
+    status = mtprof_model_damage(self->model, &damage);
+    Py_END_ALLOW_THREADS;
+    PyObject *dict = status == MTPROF_OK ? PyDict_New() : model_raise(status, NULL);
+    if (dict == NULL) {
+        return NULL;
+    }
+    return finish(dict, put_u64(dict, "problems", damage.problems) &&
+                            put_u64(dict, "bytes", damage.bytes) &&
+                            put_u64(dict, "offset", damage.offset));
 }
 
 /* ---- metadata ----------------------------------------------------------------------------------

@@ -99,6 +99,7 @@ int model_kernels(model_object *self, uint32_t index, const uint32_t **kernels, 
 PyObject *model_info_dict(model_object *self);
 PyObject *model_findings_dict(model_object *self);
 PyObject *model_health_dict(model_object *self);
+PyObject *model_damage_dict(model_object *self);
 PyObject *model_metadata_dict(const model_object *self, uint32_t metadata);
 PyObject *model_metadata_items(const mtprof_metadatum *items, uint32_t n);
 PyObject *model_trace_metadata(model_object *self, PyObject *ignored);

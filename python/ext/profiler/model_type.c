@@ -564,12 +564,20 @@ static PyObject *model_health(model_object *self, PyObject *ignored)
     return model_health_dict(self);
 }
 
+static PyObject *model_damage(model_object *self, PyObject *ignored)
+{
+    (void)ignored;
+    return model_damage_dict(self);
+}
+
 static PyMethodDef model_methods[] = {
     {"open", (PyCFunction)(void (*)(void))model_open, METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "open(path, first_window=0, last_window=0, discarded=False, keep_duplicates=False, "
      "progress=None): a .mtt trace, or a Chrome JSON trace of any tool."},
     {"findings", (PyCFunction)model_findings, METH_NOARGS, "What analysing found, as a dict."},
     {"health", (PyCFunction)model_health, METH_NOARGS, "The recorder's counters, as a dict."},
+    {"damage", (PyCFunction)model_damage, METH_NOARGS,
+     "What is damaged in the trace, as a dict; the events need not have been read."},
     {"metadata", (PyCFunction)model_trace_metadata, METH_NOARGS, "Metadata of the trace, a dict."},
     {"memory", (PyCFunction)model_memory, METH_O,
      "memory(device): what its allocations add up to."},

@@ -354,6 +354,9 @@ static void write_json_health(const mtprof_health *health, mtb_writer *writer)
         {"texts_cut", h->texts_cut},
         {"clock_back", h->clock_back},
         {"stacks_missed", h->stacks_missed},
+        {"problems", h->problems},
+        {"problem_bytes", h->problem_bytes},
+        {"problem_offset", h->problem_offset},
         {"pair_cost_ps", h->pair_cost_ps},
         {"lost", h->lost},
     };

@@ -54,7 +54,8 @@ static void write_padded(mtb_writer *writer, const mtprof__cell *cell, size_t wi
 
 size_t mtprof__health_line(const mtprof_health *health, char *buffer)
 {
-    if (health == NULL || (health->lost | health->unmatched | health->truncated) == 0) {
+    if (health == NULL ||
+        (health->lost | health->unmatched | health->truncated | health->problems) == 0) {
         return 0;
     }
     size_t at = (size_t)snprintf(buffer, 128, "Not complete: %llu events lost",
@@ -71,6 +72,12 @@ size_t mtprof__health_line(const mtprof_health *health, char *buffer)
     at += (size_t)snprintf(buffer + at, 96, "%s, %llu launches unmatched, %llu scopes truncated",
                            before[0] == ',' ? ")" : "", (unsigned long long)health->unmatched,
                            (unsigned long long)health->truncated);
+    if (health->problems > 0) {
+        at += (size_t)snprintf(buffer + at, 96, ", %llu damaged place%s (%llu bytes)",
+                               (unsigned long long)health->problems,
+                               health->problems == 1 ? "" : "s",
+                               (unsigned long long)health->problem_bytes);
+    }
     return at;
 }
 

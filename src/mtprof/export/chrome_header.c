@@ -374,5 +374,6 @@ void mtprof__chrome_trailer(mtprof__chrome *chrome)
     const char *name = job->options.trace_name != NULL ? job->options.trace_name : job->path;
     mtb_write_literal(writer, "}\n  ],\n  \"traceName\": ");
     mtb_write_json(writer, name != NULL ? name : "", name != NULL ? strlen(name) : 0);
+    mtprof__export_write_damage(job);
     mtb_write_literal(writer, "\n}\n");
 }

@@ -275,7 +275,7 @@ static int job_init(mtprof__export_job *job, mtprof_model *model,
 }
 
 /* What the trace has lost is lost to the file as well. */
-static int job_damage(mtprof__export_job *job)
+int mtprof__export_damage(mtprof__export_job *job)
 {
     mtprof_damage damage = {.struct_size = sizeof damage};
     if (job->model == NULL) {
@@ -286,6 +286,21 @@ static int job_damage(mtprof__export_job *job)
     job->report.problem_bytes = damage.bytes;
     job->report.problem_offset = damage.offset;
     return MTPROF_OK;
+}
+
+void mtprof__export_write_damage(const mtprof__export_job *job)
+{
+    mtb_writer *writer = job->writer;
+    if (job->report.problems == 0) {
+        return;
+    }
+    mtb_write_literal(writer, ",\n  \"mtprof_damage\": {\"problems\": ");
+    mtb_write_u64(writer, job->report.problems);
+    mtb_write_literal(writer, ", \"bytes\": ");
+    mtb_write_u64(writer, job->report.problem_bytes);
+    mtb_write_literal(writer, ", \"offset\": ");
+    mtb_write_u64(writer, job->report.problem_offset);
+    mtb_write_literal(writer, "}");
 }
 
 static void job_tell(mtprof__export_job *job)
@@ -310,7 +325,7 @@ static int job_to_path(mtprof__export_job *job, mtprof__export_function *write, 
         status = write(job);
     }
     if (status == MTPROF_OK) {
-        status = job_damage(job);
+        status = mtprof__export_damage(job);
     }
     if (status == MTPROF_OK) {
         status = close_part(job);
@@ -376,7 +391,7 @@ mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_export_format fo
         status = exporters[format].write(&job);
     }
     if (status == MTPROF_OK) {
-        status = job_damage(&job);
+        status = mtprof__export_damage(&job);
     }
     job.report.bytes = mtb_writer_total(&writer);
     job.report.bytes_written = job.report.bytes;

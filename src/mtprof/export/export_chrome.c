@@ -214,6 +214,9 @@ int mtprof__export_chrome(mtprof__export_job *job)
         status = write_events(&chrome, events);
     }
     if (status == MTPROF_OK) {
+        status = mtprof__export_damage(job);
+    }
+    if (status == MTPROF_OK) {
         mtprof__chrome_frames_finish(&chrome);
         mtprof__chrome_ties_finish(&chrome);
         mtprof__chrome_trailer(&chrome);

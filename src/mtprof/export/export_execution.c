@@ -569,6 +569,10 @@ int mtprof__export_execution(mtprof__export_job *job)
     write_frame_node(&e, ROOT_ID, "[pytorch|profiler|execution_trace|process]", 0);
     mtb_write_literal(job->writer, "\n  ],\n  \"finish_ts\": ");
     mtb_write_i64(job->writer, job->info.end_ns / 1000000);
+    if (status == 0) {
+        status = mtprof__export_damage(job);
+    }
+    mtprof__export_write_damage(job);
     mtb_write_literal(job->writer, "\n}");
     for (size_t i = 0; i < e.n_tracks; i++) {
         mtb_free(e.tracks[i].nodes);

@@ -87,6 +87,13 @@ bool mtprof__export_part_full(const mtprof__export_job *job);
  * Fails with EIO, ENOSPC, ENOMEM. */
 int mtprof__export_next_part(mtprof__export_job *job);
 
+/* Sets what the report says of damage in the trace: what it has lost is lost to the file as well.
+ * For exporters that write it, once all events have been read; export.c calls it again. Fails with
+ * ENOMEM. */
+int mtprof__export_damage(mtprof__export_job *job);
+/* The same as a member of a JSON object, the comma before it; nothing where there is no damage. */
+void mtprof__export_write_damage(const mtprof__export_job *job);
+
 /* Averages as a Chrome trace (export_averages.c). */
 mtprof__export_function mtprof__export_averages;
 

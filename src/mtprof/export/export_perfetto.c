@@ -487,6 +487,27 @@ static int write_metadata(mtprof__perfetto *x)
     return mtprof__packet_end(x, packet);
 }
 
+/* The same for damage, of which all is known at the end: an instant there. */
+static int write_damage(mtprof__perfetto *x)
+{
+    static const char name[] = "trace damage";
+    const mtprof_export_report *report = &x->job->report;
+    MT_TRY(mtprof__export_damage(x->job));
+    if (report->problems == 0) {
+        return MTPROF_OK;
+    }
+    size_t packet = mtprof__packet_begin(x, x->process);
+    mtprof__packet_time(x, x->process, x->job->info.end_ns);
+    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
+    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_INSTANT);
+    mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, sizeof name - 1);
+    annotate_count(x, "mtprof_problems", report->problems);
+    annotate_count(x, "mtprof_problem_bytes", report->problem_bytes);
+    annotate_count(x, "mtprof_problem_offset", report->problem_offset);
+    mtprof__pb_end(&x->pb, slice);
+    return mtprof__packet_end(x, packet);
+}
+
 int mtprof__export_perfetto(mtprof__export_job *job)
 {
     mtprof__perfetto x = {.job = job,
@@ -510,6 +531,9 @@ int mtprof__export_perfetto(mtprof__export_job *job)
     }
     if (status == 0) {
         status = write_events(&x, events);
+    }
+    if (status == 0) {
+        status = write_damage(&x);
     }
     if (status == 0) {
         job->report.clamped = mtprof__events_totals_get(events)->clamped + x.clamped;

@@ -385,7 +385,10 @@ static int write_file(speedscope *x)
         mtb_write_json(w, x->frames[i].bytes, x->frames[i].length);
         mtb_write_literal(w, "}");
     }
-    mtb_write_literal(w, "]}}\n");
+    mtb_write_literal(w, "]}");
+    MT_TRY(mtprof__export_damage(x->job));
+    mtprof__export_write_damage(x->job);
+    mtb_write_literal(w, "}\n");
     return 0;
 }
 

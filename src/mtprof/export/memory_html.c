@@ -339,6 +339,19 @@ static void write_data(const page *p)
     mtb_write_literal(w, "</script>\n");
 }
 
+static void write_damage(const page *p)
+{
+    mtb_writer *w = p->writer;
+    const mtprof_export_report *report = &p->timeline->job->report;
+    if (report->problems > 0) {
+        mtb_write_literal(w, "<p role=\"alert\">The trace is damaged in ");
+        mtb_write_u64(w, report->problems);
+        mtb_write_literal(w, " places (");
+        mtb_write_u64(w, report->problem_bytes);
+        mtb_write_literal(w, " bytes): allocations are missing.</p>\n");
+    }
+}
+
 static void write_page(const page *p)
 {
     mtb_writer *w = p->writer;
@@ -353,6 +366,7 @@ static void write_page(const page *p)
     write_title(p);
     mtb_write_literal(w, "</h1>\n");
     write_summary(p);
+    write_damage(p);
     write_lines(w, mtprof__memory_page_chart);
     write_table(p);
     write_data(p);
@@ -373,6 +387,9 @@ int mtprof__export_memory_html(mtprof__export_job *job)
     }
     if (status == 0) {
         status = mtprof__memory_run(&timeline, take_action, take_step, &p);
+    }
+    if (status == 0) {
+        status = mtprof__export_damage(job);
     }
     if (status == 0) {
         if (!p.begun) { /* nothing but what was there before, if that */
