@@ -154,6 +154,7 @@ enum mtprof_health_index {
     MTPROF_LOST_TOO_LARGE = 5,
     MTPROF_LOST_SOURCE = 6,
     MTPROF_LOST_LATE = 7,
+    MTPROF_LOST_DAMAGE = 8, /**< in a damaged part of the file that this one was recovered from */
     MTPROF_HEALTH_LOST_END = 16,
     MTPROF_HEALTH_STALLS = 16,
     MTPROF_HEALTH_RING_CHUNKS = 17,

@@ -77,15 +77,15 @@ enum mtprof_event_kind {
 MTPROF_API const char *mtprof_event_kind_name(uint32_t kind);
 
 enum mtprof_event_flag {
-    MTPROF_EVENT_ASYNC = 1 << 0,      /**< by intent, or ended by another thread: does not nest */
-    MTPROF_EVENT_OVERLAP = 1 << 1,    /**< outlived the scope around it: does not nest */
-    MTPROF_EVENT_TRUNCATED = 1 << 2,  /**< still open when its window closed, or where records of its
-                                           thread are missing: it ends with the last one before */
-    MTPROF_EVENT_DISPATCHED = 1 << 3, /**< host work for a device other than the CPU */
-    MTPROF_EVENT_LAUNCHES = 1 << 4,   /**< a device record is expected */
-    MTPROF_EVENT_TOP = 1 << 5,        /**< nests, and inside nothing on its thread */
-    MTPROF_EVENT_MATCHED = 1 << 6,    /**< a launch that was answered, or device work whose host
-                                           event was found */
+    MTPROF_EVENT_ASYNC = 1 << 0,     /**< by intent, or ended by another thread: does not nest */
+    MTPROF_EVENT_OVERLAP = 1 << 1,   /**< outlived the scope around it: does not nest */
+    MTPROF_EVENT_TRUNCATED = 1 << 2, /**< still open when its window closed, or where records of its
+                                          thread are missing: it ends with the last one before */
+    MTPROF_EVENT_DISPATCHED = 1 << 3,     /**< host work for a device other than the CPU */
+    MTPROF_EVENT_LAUNCHES = 1 << 4,       /**< a device record is expected */
+    MTPROF_EVENT_TOP = 1 << 5,            /**< nests, and inside nothing on its thread */
+    MTPROF_EVENT_MATCHED = 1 << 6,        /**< a launch that was answered, or device work whose host
+                                               event was found */
     MTPROF_EVENT_FOREIGN_PARENT = 1 << 7, /**< PARENT is on another thread */
     MTPROF_EVENT_COLLAPSED = 1 << 8       /**< it stands also for an only child of the same name */
 };
@@ -225,15 +225,15 @@ typedef struct mtprof_model_findings {
     uint64_t unmatched; /**< launches that no device record answers */
     uint64_t orphans;   /**< device records whose launch is not there */
     uint64_t ends_without_begin;
-    uint64_t truncated;  /**< scopes that a window's close, or damage, cut off */
-    uint64_t overlaps;   /**< scopes that outlived the one around them */
-    uint64_t clock_back; /**< ends before their begin, set to it */
-    uint64_t collapsed;  /**< only children of the same name that were folded away */
-    uint64_t problems;   /**< damaged places in the trace */
-    uint64_t skipped;    /**< foreign: entries that are no events, or lack a field */
-    uint64_t problem_bytes;     /**< bytes in damaged places, as far as their extent is known */
-    uint64_t problem_offset;    /**< offset of the first of them in the file (foreign, gzipped: in the
-                                     unpacked text); 0: there is none */
+    uint64_t truncated;      /**< scopes that a window's close, or damage, cut off */
+    uint64_t overlaps;       /**< scopes that outlived the one around them */
+    uint64_t clock_back;     /**< ends before their begin, set to it */
+    uint64_t collapsed;      /**< only children of the same name that were folded away */
+    uint64_t problems;       /**< damaged places in the trace */
+    uint64_t skipped;        /**< foreign: entries that are no events, or lack a field */
+    uint64_t problem_bytes;  /**< bytes in damaged places, as far as their extent is known */
+    uint64_t problem_offset; /**< offset of the first of them in the file (foreign, gzipped: in the
+                                  unpacked text); 0: there is none */
     uint64_t truncated_in_gaps; /**< of the truncated: where records of their thread are missing */
 } mtprof_model_findings;
 

@@ -55,7 +55,7 @@ typedef struct mtprof_export_report {
     uint64_t bytes_written; /**< after it */
     uint64_t unordered; /**< CHROME: spans with equal times that were too many to be put in order,
                              outermost first */
-    uint64_t problems;      /**< damaged places in the trace: what was there is missing in the file */
+    uint64_t problems;  /**< damaged places in the trace: what was there is missing in the file */
     uint64_t problem_bytes, problem_offset; /**< as mtprof_damage has them */
 } mtprof_export_report;
 

@@ -1,7 +1,10 @@
 """Pairs the begins and ends of a trace into spans (docs/format.md 3.2, 3.5); part of mtt_reader.py's reader."""
 from dataclasses import dataclass, field
 
-from mtt_records import ATTACH, BEGIN, BEGIN_X, END, END_X, M64, NAME, THREAD_STREAM, text_of
+from mtt_records import ATTACH, BEGIN, BEGIN_X, END, END_X, LOST, M64, NAME, THREAD_STREAM, text_of
+
+
+DAMAGE = 8  # cause of a LOST record
 
 
 @dataclass(slots=True)
@@ -50,7 +53,7 @@ class _Pairing:
         """(spans, ENDs without an open begin) of a slot."""
         spans, self.open, epoch, unmatched, last = [], {}, None, 0, 0
         for r in self.trace.records(stream):
-            if r.gap:
+            if r.gap or (r.kind == LOST and r.aux == DAMAGE):
                 self._cut_open(last)
             last = max(last, r.ticks)
             if r.epoch != epoch:

@@ -20,7 +20,7 @@ enum {
     TRACKS = 64,
     DEPTH = 512,
     STEPS_DAMAGED = 1500, /* several chunks a slot */
-    STEPS_AT_ONCE = 7 /* few, so that batches end everywhere */
+    STEPS_AT_ONCE = 7     /* few, so that batches end everywhere */
 };
 
 /* ---- what one trace looks like ------------------------------------------------------------------
@@ -86,7 +86,8 @@ static void check_same(run *r, const mtprof__event *e, uint32_t event)
     uint64_t parent_id =
         parent != MTPROF_NO_EVENT ? (uint64_t)view_i64(v, MTPROF_COLUMN_CORRELATION, parent) : 0;
     bool foreign = ((e->flags | v->flags[event]) & MTPROF_EVENT_FOREIGN_PARENT) != 0;
-    /* A parent of another slot that ends in the nanosecond in which its child begins may be gone. */
+    /* A parent of another slot that ends in the nanosecond in which its child begins may be gone.
+     */
     bool gone = e->parent == 0 && parent != MTPROF_NO_EVENT && v->end[parent] == v->start[event];
     if (e->parent != parent_id && !foreign && !gone && !r->hostile) {
         WRONG(r, "event %llu: parent %llu, columns say %llu", (unsigned long long)e->index,

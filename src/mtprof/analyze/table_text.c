@@ -73,10 +73,10 @@ size_t mtprof__health_line(const mtprof_health *health, char *buffer)
                            before[0] == ',' ? ")" : "", (unsigned long long)health->unmatched,
                            (unsigned long long)health->truncated);
     if (health->problems > 0) {
-        at += (size_t)snprintf(buffer + at, 96, ", %llu damaged place%s (%llu bytes)",
-                               (unsigned long long)health->problems,
-                               health->problems == 1 ? "" : "s",
-                               (unsigned long long)health->problem_bytes);
+        at +=
+            (size_t)snprintf(buffer + at, 96, ", %llu damaged place%s (%llu bytes)",
+                             (unsigned long long)health->problems, health->problems == 1 ? "" : "s",
+                             (unsigned long long)health->problem_bytes);
     }
     return at;
 }

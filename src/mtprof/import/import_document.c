@@ -2,8 +2,8 @@
  *
  * The document around the events: an object with "traceEvents" among other members, in any order,
  * or a bare array of events. Either may be cut off: what is there is read, and the cut counts as a
- * problem. Only a bare array that ends behind an event is whole without its bracket: the format lets
- * tools leave it out.
+ * problem. Only a bare array that ends behind an event is whole without its bracket: the format
+ * lets tools leave it out.
  */
 #include "base/fail.h"
 #include "base/saturate.h"

@@ -66,8 +66,8 @@ static int find_damage(mtprof_model *model, mtprof__damage *damage)
 {
     const mtprof_model_findings *findings = &model->findings;
     if (model->reader == NULL || atomic_load_explicit(&model->built, memory_order_acquire) != 0) {
-        *damage = (mtprof__damage){findings->problems, findings->problem_bytes,
-                                   findings->problem_offset};
+        *damage =
+            (mtprof__damage){findings->problems, findings->problem_bytes, findings->problem_offset};
         return MTPROF_OK;
     }
     mtb_lock_acquire(&model->lock);

@@ -105,8 +105,7 @@ static bool ended_by(const mtprof__scope *scope, int64_t ns)
 /* K5. Behind the last chunk there is a hole where others may have been that are missing. */
 static bool before_hole(const mtprof__slot *slot)
 {
-    return slot->holes != slot->cursor.holes ||
-           (slot->at_end && slot->reader->index.tails_unknown);
+    return slot->holes != slot->cursor.holes || (slot->at_end && slot->reader->index.tails_unknown);
 }
 
 int64_t mtprof__slot_close_ns(const mtprof__slot *slot, uint32_t block)

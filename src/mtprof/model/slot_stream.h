@@ -112,7 +112,7 @@ typedef struct mtprof__slot {
     bool has_waiting;  /* `waiting` comes next */
     bool at_end;
     uint64_t holes; /* of the cursor's: those that K5 was done for */
-    int status; /* a failure that the next fetch returns */
+    int status;     /* a failure that the next fetch returns */
     mtprof_record record, waiting;
     uint64_t point_words[4];
     int64_t ns;      /* its time (K1) */

@@ -158,6 +158,7 @@ static int decode(mtprof_cursor *cursor, mtprof_record *record)
     apply_time(cursor, record, traits);
     apply_state(cursor, record);
     note_owner(cursor, record, traits);
+    cursor->holes += record->kind == MTPROF_REC_LOST && record->aux == MTPROF_LOST_DAMAGE;
     cursor->next_ordinal += takes_ordinal(record, traits);
     return MTPROF_OK;
 }

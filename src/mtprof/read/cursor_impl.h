@@ -34,11 +34,11 @@ struct mtprof_cursor {
 
     uint64_t *buffer; /* header and records of the chunk */
     size_t capacity_bytes;
-    size_t at, n_words; /* of the records */
-    uint64_t offset;    /* of the chunk in the trace */
-    bool checked;       /* its data checksum holds */
-    uint64_t n_damaged; /* chunks so far whose data checksum does not hold */
-    uint64_t holes;     /* rises with every place where records of the stream are missing */
+    size_t at, n_words;  /* of the records */
+    uint64_t offset;     /* of the chunk in the trace */
+    bool checked;        /* its data checksum holds */
+    uint64_t n_damaged;  /* chunks so far whose data checksum does not hold */
+    uint64_t holes;      /* rises with every place where records of the stream are missing */
     uint64_t lost_bytes; /* of the latest failure: what was passed over */
     bool told;           /* of the latest failure: the reader's list of problems has it */
 

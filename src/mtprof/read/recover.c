@@ -11,8 +11,10 @@
  *       header says where ordinals and times stand.
  *   R2  Chunks keep their first ordinal, time, epoch and thread. They are numbered anew, without
  *       gaps, except in ring mode, where gaps are allowed and say what was let go.
- *   R3  Begins that are missing between two chunks of a slot are told by a LOST record at the start
- *       of the second, and counted in the health counters.
+ *   R3  Where records of a slot are missing a LOST record stands, so that what was open there is
+ * cut off in the new file as in the old one. It has the number of begins that are missing between
+ *       two chunks, which the health counters count as well. A begin that was left out alone makes
+ *       no hole: its record has the cause DISK, that of a hole DAMAGE.
  *   R4  Memory: one chunk, and the keys of open scopes.
  */
 #include "base/alloc.h"
@@ -68,6 +70,9 @@ typedef struct recover_job {
     /* The chunk before it. */
     bool has_before;
     uint64_t before_sequence, before_ordinal; /* its number; where ordinals stand */
+    uint64_t holes;                           /* of the cursor's: those that R3 was done for */
+
+    uint64_t lost_by[2]; /* begins: left out alone; in holes */
 
     mtb_keyset left_open;    /* scopes that nothing in their own slot has ended */
     mtb_keyset ended_abroad; /* keys that an END_X in another slot has ended */
@@ -155,15 +160,27 @@ static int chunk_reserve(recover_job *job, size_t bytes)
 }
 
 /* R3 */
-static int note_lost(recover_job *job, uint64_t n)
+static int note_lost(recover_job *job, bool hole, uint64_t n)
 {
-    const uint64_t words[LOST_WORDS] = {
-        mtprof__word0(MTPROF_REC_LOST, LOST_WORDS, MTPROF_LOST_DISK, 0), n};
+    uint32_t cause = hole ? MTPROF_LOST_DAMAGE : MTPROF_LOST_DISK;
+    const uint64_t words[LOST_WORDS] = {mtprof__word0(MTPROF_REC_LOST, LOST_WORDS, cause, 0), n};
     MT_TRY(chunk_reserve(job, sizeof words));
     memcpy(job->buffer + job->used, words, sizeof words);
     job->used += sizeof words;
     job->summary.begins_lost += n;
+    job->lost_by[hole] += n;
     return MTPROF_OK;
+}
+
+static int leave_open(recover_job *job);
+
+/* R3: whether records are missing before what the cursor gives next; asked once for each hole. */
+static int pass_hole(recover_job *job, const mtprof_cursor *cursor, bool *hole)
+{
+    bool thread = job->stream->kind == MTPROF_STREAM_THREAD;
+    *hole = thread && job->has_before && cursor->holes != job->holes;
+    job->holes = cursor->holes;
+    return *hole ? leave_open(job) : MTPROF_OK;
 }
 
 /* A chunk that the cursor has just loaded, or (rest) what is left of it. */
@@ -186,8 +203,14 @@ static int chunk_begin(recover_job *job, const mtprof_cursor *cursor, bool rest)
     bool ring = job->reader->info.policy == POLICY_RING;
     bool counted = job->stream->kind == MTPROF_STREAM_THREAD && (follows || !ring);
     bool room = job->header.committed < MTPROF_CHUNK_MAX / 2;
-    if (counted && room && job->has_before && job->header.first_ordinal > job->before_ordinal) {
-        MT_TRY(note_lost(job, job->header.first_ordinal - job->before_ordinal));
+    bool hole = false;
+    uint64_t lost = 0;
+    MT_TRY(pass_hole(job, cursor, &hole));
+    if (counted && job->has_before && job->header.first_ordinal > job->before_ordinal) {
+        lost = job->header.first_ordinal - job->before_ordinal;
+    }
+    if (room && (hole || lost > 0)) {
+        MT_TRY(note_lost(job, hole, lost));
     }
     job->before_ordinal = job->header.first_ordinal;
     return MTPROF_OK;
@@ -355,6 +378,16 @@ static int copy_step(recover_job *job, mtprof_cursor *cursor)
     return MTPROF_OK;
 }
 
+/* R3 behind the last chunk. */
+static int tail_hole(recover_job *job, const mtprof_cursor *cursor)
+{
+    bool missing = cursor->holes != job->holes || job->reader->index.tails_unknown;
+    bool thread = job->stream->kind == MTPROF_STREAM_THREAD;
+    return missing && thread && job->in_chunk && job->used > MTPROF_CHUNK_HEADER
+               ? note_lost(job, true, 0)
+               : MTPROF_OK;
+}
+
 static int copy_stream(recover_job *job, mtprof__read_stream *stream)
 {
     const mtprof_reader *reader = job->reader;
@@ -364,11 +397,15 @@ static int copy_stream(recover_job *job, mtprof__read_stream *stream)
     job->stream = stream;
     job->n_stream_chunks = job->n_splits = 0;
     job->has_before = false;
+    job->holes = 0;
     int status = MTPROF_OK;
     while (status == MTPROF_OK) {
         status = copy_step(job, &cursor);
     }
     if (status == MTPROF_EEND) {
+        status = tail_hole(job, &cursor);
+    }
+    if (status == MTPROF_OK) {
         status = chunk_end(job);
     }
     if (status == MTPROF_OK) {
@@ -386,11 +423,17 @@ static void raise_to(uint64_t *counter, uint64_t value)
     *counter = value > *counter ? value : *counter;
 }
 
+static void add_to(uint64_t *counter, uint64_t value)
+{
+    uint64_t room = UINT64_MAX - *counter;
+    *counter += value < room ? value : room;
+}
+
 static int close_header(const recover_job *job, mtprof__file_header *header)
 {
     uint64_t *health = header->health;
-    uint64_t room = UINT64_MAX - health[MTPROF_LOST_DISK];
-    health[MTPROF_LOST_DISK] += job->summary.begins_lost < room ? job->summary.begins_lost : room;
+    add_to(&health[MTPROF_LOST_DISK], job->lost_by[false]);
+    add_to(&health[MTPROF_LOST_DAMAGE], job->lost_by[true]);
     /* Counters that the recorder writes when a window closes are behind where none did. */
     raise_to(&health[MTPROF_HEALTH_BEGINS], job->summary.begins);
     raise_to(&health[MTPROF_HEALTH_OTHERS], job->others);

@@ -164,7 +164,7 @@ void mtprof__recording_release(mtprof__recording *recording)
 
 const char *mtprof_lost_cause(uint32_t cause)
 {
-    static const char *const texts[] = {"memory",  "disk",      "budget", "nested",
-                                        "threads", "too large", "source", "late"};
+    static const char *const texts[] = {"memory",    "disk",   "budget", "nested", "threads",
+                                        "too large", "source", "late",   "damage"};
     return cause < MT_COUNT(texts) ? texts[cause] : "unknown";
 }

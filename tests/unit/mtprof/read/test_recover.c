@@ -63,7 +63,7 @@ static uint64_t digest(const mtprof_record *record)
 typedef struct contents {
     uint64_t *digests; /* of all records but LOST, streams in order */
     size_t n, capacity;
-    uint64_t lost; /* sum of LOST records of disk */
+    uint64_t lost; /* sum of LOST records of disk and damage */
     uint64_t problems, failures;
     bool closed;
     uint64_t health[MTPROF_HEALTH_COUNT];
@@ -96,7 +96,8 @@ static bool read_contents(const char *path, contents *out)
                 out->failures++;
                 continue;
             }
-            if (record.kind == MTPROF_REC_LOST && record.aux == MTPROF_LOST_DISK) {
+            if (record.kind == MTPROF_REC_LOST &&
+                (record.aux == MTPROF_LOST_DISK || record.aux == MTPROF_LOST_DAMAGE)) {
                 out->lost += record.words[0];
                 continue;
             }
@@ -128,8 +129,9 @@ static mtprof_recover_summary recover_and_compare(void)
     if (CHECK_EQ_U64(after.n, before.n) && after.n > 0) {
         CHECK_EQ_MEM(after.digests, before.digests, after.n * sizeof *after.digests);
     }
-    CHECK_EQ_U64(after.health[MTPROF_LOST_DISK],
-                 before.health[MTPROF_LOST_DISK] + summary.begins_lost);
+    CHECK_EQ_U64(after.health[MTPROF_LOST_DISK] + after.health[MTPROF_LOST_DAMAGE],
+                 before.health[MTPROF_LOST_DISK] + before.health[MTPROF_LOST_DAMAGE] +
+                     summary.begins_lost);
     struct stat info;
     REQUIRE(stat(out_path, &info) == 0);
     CHECK_EQ_U64((uint64_t)info.st_size, summary.bytes_written);
