@@ -85,7 +85,7 @@ class Load(ResultsTest):
         trace["traceEvents"] *= 500
         self.write_trace(trace, "large.json")
         mtprof.load(path, progress=lambda what, done, total: seen.append((what, done, total))).events()
-        self.assertEqual(seen[-1][0], "reading")
+        self.assertEqual(seen[0][0], "reading")
         self.assertEqual(seen[-1][2], os.path.getsize(path))
 
         def fail(what, done, total):
