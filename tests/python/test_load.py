@@ -86,7 +86,7 @@ class Load(ResultsTest):
         self.write_trace(trace, "large.json")
         mtprof.load(path, progress=lambda what, done, total: seen.append((what, done, total))).events()
         self.assertEqual(seen[0][0], "reading")
-        self.assertEqual(seen[-1][2], os.path.getsize(path))
+        self.assertEqual(seen[0][2], os.path.getsize(path))
 
         def fail(what, done, total):
             raise KeyError("enough")
