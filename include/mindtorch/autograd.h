@@ -93,6 +93,10 @@ MT_API int mt_tensor_add_accumulate_hook(mt_tensor *tensor, mt_leaf_hook_fn *hoo
 /** Removes a hook of either sort; an unknown handle is ignored. */
 MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
 
+/** Whether the hooks go when the tensor does: it is a leaf, or no other has its node and it never
+ * had another one. For a host's collector of garbage: nothing is made or changed. */
+MT_API bool mt_tensor_owns_hooks(const mt_tensor *tensor);
+
 /** A node of the graph. Borrowed from the tensor whose grad_fn it is. */
 typedef struct mt_node mt_node;
 MT_API mt_node *mt_tensor_grad_fn(const mt_tensor *tensor); /**< NULL for leaves */
@@ -108,6 +112,8 @@ MT_API uint32_t mt_node_next_output(const mt_node *node, uint32_t index);
 MT_API mt_tensor *mt_node_variable(const mt_node *node);
 MT_API mt_node *mt_node_retain(mt_node *node);
 MT_API void mt_node_release(mt_node *node); /**< accepts NULL */
+/** References to the node: of tensors, of other nodes' edges and of callers. */
+MT_API uint32_t mt_node_use_count(const mt_node *node);
 
 /* ---- functions of the user's own --------------------------------------------------------------
  */

@@ -56,6 +56,7 @@ set(MT_PY_TENSOR_SOURCES
     python/ext/tensors/dtype_object.c
     python/ext/tensors/element_codec.c
     python/ext/tensors/function_context.c
+    python/ext/tensors/function_keeper.c
     python/ext/tensors/function_trace.c
     python/ext/tensors/generator_object.c
     python/ext/tensors/late_release.c

@@ -84,9 +84,12 @@ def _dir(self):
 # ---- copies ----
 
 
+_OWN = ("_backward_hooks", "_backward_function")  # what belongs to the one tensor, and is not copied
+
+
 def _attributes(tensor):
-    """The attributes a user has set, or None; hooks belong to their tensor."""
-    attributes = {name: value for name, value in tensor.__dict__.items() if name != "_backward_hooks"}
+    """The attributes a user has set, or None."""
+    attributes = {name: value for name, value in tensor.__dict__.items() if name not in _OWN}
     return attributes or None
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """autograd.Function from Python: forward, backward, ctx and what it keeps, errors, profiles; gradcheck."""
 import gc
+import pickle
 import subprocess
 import sys
+import threading
 import unittest
 import warnings
 import weakref
@@ -176,6 +178,128 @@ class Functions(unittest.TestCase):
         y = Exp.apply(w)
         y.sum().backward()
         self.assertEqual(w.grad.item(), 1.0)
+
+    def remembering(self, how):
+        """A Function of two outputs whose ctx remembers something of them."""
+        class Both(Function):
+            @staticmethod
+            def forward(ctx, a):
+                one, two = a * 2, a * 3
+                how(ctx, one, two)
+                return one, two
+
+            @staticmethod
+            def backward(ctx, g, h):
+                return g * 2 + h * 3
+
+        return Both
+
+    WAYS = (
+        ("one", lambda ctx, one, two: setattr(ctx, "out", one)),
+        ("both", lambda ctx, one, two: vars(ctx).update(one=one, two=two)),
+        ("list", lambda ctx, one, two: setattr(ctx, "all", [{"x": (one,)}, two])),
+        ("itself", lambda ctx, one, two: vars(ctx).update(me=ctx, two=two)),
+        ("closure", lambda ctx, one, two: setattr(ctx, "call", lambda: (one, ctx))),
+        ("saved too", lambda ctx, one, two: (ctx.save_for_backward(one, two), setattr(ctx, "one", one))),
+    )
+
+    def test_remembered_outputs_are_collected(self):
+        for name, how in self.WAYS:
+            for use in ("dropped", "backward", "one kept", "written"):
+                with self.subTest(name, use=use):
+                    function = self.remembering(how)
+                    w = leaf(1.0)
+                    gc.collect()
+                    before = torch._C._tensors_alive()
+                    one, two = function.apply(w)
+                    if use == "backward":
+                        (one + two).sum().backward()
+                        w.grad = None
+                    elif use == "one kept":
+                        del one
+                        gc.collect()
+                    elif use == "written":
+                        two.mul_(2)
+                    one = two = None
+                    gc.collect()
+                    gc.collect()
+                    self.assertEqual(torch._C._tensors_alive(), before)
+
+    def test_remembered_outputs_stay_while_they_are_used(self):
+        """What a graph, or a variable, still needs is no garbage."""
+        for name, how in self.WAYS:
+            for kept in ("one", "two", "later", "node"):
+                with self.subTest(name, kept=kept):
+                    w = leaf(1.0)
+                    one, two = self.remembering(how).apply(w)
+                    if kept == "later":
+                        root = (one + two) * 2
+                    elif kept == "node":
+                        node, root = one.grad_fn, one.sum()
+                    else:
+                        root = one if kept == "one" else two
+                    one = two = None
+                    for _ in range(3):
+                        gc.collect()
+                    root.sum().backward()
+                    # backward is 2 g + 3 h
+                    self.assertEqual(w.grad.item(), {"one": 2.0, "two": 3.0, "later": 10.0, "node": 2.0}[kept])
+                    node = root = None
+
+    def test_remembered_outputs_among_threads(self):
+        """The collector looks while other threads make and drop such graphs."""
+        function = self.remembering(self.WAYS[1][1])
+        failures = []
+
+        def work():
+            try:
+                w = leaf(1.0)
+                for _ in range(200):
+                    one, two = function.apply(w)
+                    (one + two).sum().backward()
+                if w.grad.item() != 200 * 5.0:
+                    failures.append(w.grad.item())
+            except Exception as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            gc.collect()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+    def test_a_hook_on_a_remembered_output(self):
+        class Double(Function):
+            @staticmethod
+            def forward(ctx, a):
+                ctx.out = a * 2
+                return ctx.out
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.out
+
+        w = leaf(1.0)
+        gc.collect()
+        before = torch._C._tensors_alive()
+        y = Double.apply(w)
+        y.register_hook(lambda g, me=y: None)
+        gc.collect()
+        y.sum().backward()
+        self.assertEqual(w.grad.item(), 2.0)
+        w.grad = None
+        del y
+        gc.collect()
+        self.assertEqual(torch._C._tensors_alive(), before)
+
+    def test_copies_remember_nothing(self):
+        function = self.remembering(self.WAYS[0][1])
+        one, two = function.apply(leaf(1.0))
+        self.assertNotIn("_backward_function", vars(one.detach()))
+        self.assertEqual(pickle.loads(pickle.dumps(one.detach())).item(), 2.0)
 
     def test_ctx_goes_with_the_graph(self):
         contexts = []

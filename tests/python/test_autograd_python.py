@@ -299,10 +299,10 @@ class Hooks(unittest.TestCase):
         class Note:
             pass
 
-        for accumulate in (False, True):
+        for accumulate, result in ((False, False), (True, False), (False, True)):
             gc.collect()
             before = torch._C._tensors_alive()
-            w = leaf(1.0)
+            w = leaf(1.0) * 3 if result else leaf(1.0)
             note = w.note = Note()
             register = w.register_post_accumulate_grad_hook if accumulate else w.register_hook
             handle = register(lambda g, me=w: None)

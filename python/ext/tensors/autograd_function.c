@@ -13,11 +13,12 @@
  * F2 Only outputs that can have a gradient are the library's outputs; the others are given back as
  *    they are.
  */
-#include "tensors/function_context.h"
+#include "tensors/function_keeper.h"
 #include "tensors/function_trace.h"
 #include "tensors/late_release.h"
 #include "tensors/tensors_data.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -303,6 +304,14 @@ static PyObject *run_forward(const applying *a)
     return outputs;
 }
 
+/* The node is freed, perhaps without the GIL. */
+static void forget_node(void *context)
+{
+    function_context *ctx = (function_context *)((late_object *)context)->object;
+    atomic_store_explicit(&ctx->node, NULL, memory_order_release); /* K2 of function_keeper.h */
+    late_object_free(context);
+}
+
 /* The node; its outputs replace those of forward. Steals `outputs`. */
 static PyObject *apply_node(const applying *a, PyObject *outputs)
 {
@@ -320,7 +329,7 @@ static PyObject *apply_node(const applying *a, PyObject *outputs)
         .name = Py_TYPE(ctx)->tp_name,
         .forward = hand_over,
         .backward = on_backward,
-        .free_context = late_object_free,
+        .free_context = forget_node,
     };
     int status = mt_function_apply(&function, context, a->inputs, a->n_inputs, tied, count);
     PyObject *result = NULL;
@@ -344,6 +353,9 @@ static PyObject *apply_node(const applying *a, PyObject *outputs)
     }
     PyMem_Free(tied);
     Py_DECREF(outputs);
+    if (result != NULL && function_keep(ctx, result) != 0) {
+        Py_CLEAR(result);
+    }
     return result;
 }
 

@@ -13,12 +13,13 @@
  * H2 What the contexts hold is no outside reference if the mt_tensor belongs to the Python object
  *    and its keeper alone: then the cycle above is garbage when nobody holds the tensor object.
  *    The keeper, which lives and dies with the tensor's attributes, tells the collector so by
- *    visiting the hooks once for each context. Only for leaves: hooks of other tensors belong to
- *    their node too, which graphs hold without the tensor, so such a cycle waits for its removal.
+ *    visiting the hooks once for each context. Hooks of tensors that are no leaves belong to their
+ *    node too, which graphs hold without the tensor: only while none does (mt_tensor_owns_hooks).
  * H3 A context is counted (`contexts`) until the library frees it, which is before its reference
  *    is dropped: H2 never claims more than there is.
  */
 #include "tensors/element_codec.h"
+#include "tensors/function_keeper.h"
 #include "tensors/late_release.h"
 #include "tensors/tensors_data.h"
 
@@ -36,6 +37,7 @@ typedef struct hooks_object {
 typedef struct keeper_object {
     PyObject_HEAD hooks_object *hooks;
     mt_tensor *tensor; /* one reference */
+    uint32_t others;   /* keepers of the tensor of another sort (function_keeper.c) */
 } keeper_object;
 
 typedef struct hook_context {
@@ -102,12 +104,8 @@ static PyType_Spec hooks_spec = {
 /* H2: how many references of contexts belong to the tensor object alone. */
 static uint32_t own_references(const keeper_object *keeper)
 {
-    enum {
-        OURS = 2 /* the tensor object's and the keeper's */
-    };
     const mt_tensor *tensor = keeper->tensor;
-    if (mt_tensor_host(tensor) == NULL || mt_tensor_use_count(tensor) != OURS ||
-        !mt_tensor_is_leaf(tensor)) {
+    if (!keepers_own(tensor, keeper->others) || !mt_tensor_owns_hooks(tensor)) {
         return 0;
     }
     return atomic_load_explicit(&keeper->hooks->contexts, memory_order_acquire);
@@ -168,6 +166,7 @@ static keeper_object *keeper_new(PyObject *tensor)
     }
     keeper->hooks = hooks;
     keeper->tensor = mt_tensor_retain(tensor_of(tensor));
+    keeper->others = function_keeper_joins(tensor);
     if (PyObject_SetAttrString(tensor, "_backward_hooks", (PyObject *)keeper) != 0) {
         Py_CLEAR(keeper);
     }

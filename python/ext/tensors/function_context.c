@@ -54,6 +54,7 @@ static void context_dealloc(PyObject *self)
     PyMem_Free(ctx->input_is_tensor);
     PyMem_Free(ctx->outputs);
     PyMem_Free(ctx->saved_is_none);
+    PyMem_Free(ctx->keepers);
     type->tp_free(self);
     Py_DECREF(type);
 }

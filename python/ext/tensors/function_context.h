@@ -24,6 +24,8 @@ typedef struct function_output {
     int64_t sizes[MT_MAX_DIMS];
 } function_output;
 
+typedef struct function_keeper function_keeper;
+
 typedef struct function_context {
     PyObject_HEAD PyObject *dict;
     PyObject *weak;
@@ -41,6 +43,9 @@ typedef struct function_context {
     bool *saved_is_none; /* of n_saved; a None that was saved comes back as one */
     mt_tensor **made;    /* while apply() runs: the differentiable outputs, borrowed */
     size_t n_made;
+    function_keeper *
+        *keepers;            /* of n_outputs, not held; NULL: there are none (function_keeper.h) */
+    _Atomic(mt_node *) node; /* while it is there; not held */
 } function_context;
 
 /* The type of _C._FunctionBase, from function_context_part(). */

@@ -335,3 +335,13 @@ int mt_tensor_retain_grad(mt_tensor *tensor)
     mt__tap_set_keeper(tap, tensor);
     return MT_OK;
 }
+
+bool mt_tensor_owns_hooks(const mt_tensor *tensor)
+{
+    const mt__autograd *meta = tensor->autograd;
+    if (meta == NULL || (meta->grad_fn == NULL && tensor->base == NULL)) {
+        return true; /* whoever has a leaf's node has the leaf */
+    }
+    return tensor->base == NULL && meta->older_taps == NULL &&
+           mt_node_use_count(meta->grad_fn) == 1;
+}

@@ -170,6 +170,13 @@ static void free_node(mt_node *node)
     }
 }
 
+uint32_t mt_node_use_count(const mt_node *node)
+{
+    const _Atomic uint32_t *refs =
+        node->kind == MT_NODE_LEAF ? &node->of.leaf->refs : &node->refs; /* N5 */
+    return atomic_load_explicit(refs, memory_order_acquire);
+}
+
 mt_node *mt_node_retain(mt_node *node)
 {
     if (node == NULL) {
