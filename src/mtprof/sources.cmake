@@ -140,7 +140,10 @@ set(MTPROF_SOURCES
     src/mtprof/export/memory_live.c
     src/mtprof/export/memory_page.c
     src/mtprof/export/memory_timeline.c
+    src/mtprof/export/forward_table.c
+    src/mtprof/export/frame_stack.c
     src/mtprof/export/open_scopes.c
+    src/mtprof/export/process_name.c
     src/mtprof/export/out_file.c
     src/mtprof/export/tensor_words.c
     src/mtprof/import/check_chrome.c

@@ -9,6 +9,7 @@ stacks, torch's export_stacks, CSV.
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -105,7 +106,8 @@ class Exports(unittest.TestCase):
     def check_perfetto(self, run):
         trace = pftrace_decode.load(run.path("t.pftrace"))
         threads = {uuid: t["thread"]["tid"] for uuid, t in trace.tracks.items() if "thread" in t}
-        slices = [s for s in trace.slices if s["track"] in threads]
+        slices = [s for s in trace.slices if s["track"] in threads and "sampled" not in s["args"]]
+        self.check_frames(slices)
         self.same([place(e) for e in run.nested],
                       [(threads[s["track"]], s["name"], s["time"], s["end"], s["args"]["correlation_id"])
                        for s in slices], "slices of threads")
@@ -120,8 +122,23 @@ class Exports(unittest.TestCase):
         self.assertEqual(trace.clocks[pftrace_decode.REALTIME] - trace.clocks[pftrace_decode.MONOTONIC],
                          run.info["real_offset"])
 
+    def check_frames(self, slices):
+        """The functions drawn around a slice are those of its stack, callers outside. Stacks of what is inside each
+        other are made up here and need not fit: the outermost are compared."""
+        compared = 0
+        for s in slices:
+            around, found, outermost = s["around"], [], True
+            while around is not None:
+                found += [around["name"]] if "sampled" in around["args"] else []
+                outermost, around = outermost and "sampled" in around["args"], around["around"]
+            if "stack" in s["args"] and outermost:  # lines of callers move on
+                compared += 1
+                self.assertEqual(*(re.sub(r"\(\d+\)", "", text) for text in (";".join(found), s["args"]["stack"])))
+        self.assertGreater(compared, 0)
+
     def check_tracks(self, run, trace, threads):
         process = [t for t in trace.tracks.values() if "process" in t]
+        self.assertGreater(len(process[0]["process"]["process_name"]), 0)
         self.assertEqual([t["process"]["pid"] for t in process], [run.info["pid"]])
         for uuid in threads:
             self.assertEqual(trace.tracks[uuid]["parent_uuid"], process[0]["uuid"])
@@ -147,6 +164,8 @@ class Exports(unittest.TestCase):
         for s in work:
             launch = launches[s["args"]["correlation_id"]]
             self.assertTrue(set(s["flows"]) & set(launch["flows"]), "kernel without an arrow from its launch")
+        for (name, _), ends in trace.arrows.items():
+            self.assertTrue(all(s["end"] > s["time"] for _, s in ends), name)
         ops = [s for s in trace.slices if s["name"] == "aten::add"]
         self.assertGreater(len(ops), 0)
         stacks = {e["id"]: ";".join(e["stack"]) for e in run.nested if e["stack"]}

@@ -61,6 +61,7 @@ SCHEMA = {
     "TrackEvent": {
         3: ("category_iids", "int"),
         4: ("debug_annotations", "DebugAnnotation"),
+        6: ("legacy_event", "LegacyEvent"),
         9: ("type", "int"),
         10: ("name_iid", "int"),
         11: ("track_uuid", "int"),
@@ -70,6 +71,7 @@ SCHEMA = {
         47: ("flow_ids", "fixed64"),
         48: ("terminating_flow_ids", "fixed64"),
     },
+    "LegacyEvent": {2: ("phase", "int"), 6: ("unscoped_id", "int"), 12: ("bind_to_enclosing", "bool")},
     "DebugAnnotation": {
         1: ("name_iid", "int"),
         2: ("bool_value", "bool"),
@@ -90,7 +92,7 @@ REPEATED = {
 DATA = {"clock_snapshot", "track_event", "track_descriptor", "trace_uuid"}
 
 CLEARED, NEEDS_STATE = 1, 2
-BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+ARROW, BEGIN, END, INSTANT, COUNTER = 0, 1, 2, 3, 4  # ARROW: a legacy event has no type
 REALTIME, MONOTONIC = 1, 3
 
 
@@ -182,7 +184,7 @@ class Sequence:
 
 
 class Trace:
-    """tracks: {uuid: descriptor}; slices: [dict]; counters: [(time, uuid, value)]."""
+    """tracks: {uuid: descriptor}; slices: [dict]; counters: [(time, uuid, value)]; arrows: {(name, id): [(phase, slice)]}."""
 
     def __init__(self, data):
         self.tracks = {}
@@ -193,7 +195,7 @@ class Trace:
         for packet in decode(data, "Trace").get("packet", []):
             self.packets += 1
             self.take(packet)
-        self.slices, self.instants, self.counters = [], [], []
+        self.slices, self.instants, self.counters, self.arrows = [], [], [], defaultdict(list)
         self.nest()
 
     def take(self, packet):
@@ -250,7 +252,9 @@ class Trace:
         elif clock != MONOTONIC:
             raise Bad(f"unknown clock {clock}")
         raw = packet["track_event"]
-        event = {"time": time, "type": raw["type"]}
+        event = {"time": time, "type": raw.get("type", ARROW), "legacy": raw.get("legacy_event")}
+        if (event["type"] == ARROW) != (event["legacy"] is not None):
+            raise Bad("an event without a type is one end of an arrow")
         default = sequence.defaults.get("track_event_defaults", {}).get("track_uuid")
         event["track"] = raw.get("track_uuid", default)
         interned = sequence.interned
@@ -283,6 +287,7 @@ class Trace:
             stack = open_slices[event["track"]]
             if event["type"] == BEGIN:
                 event["depth"] = len(stack)
+                event["around"] = stack[-1] if stack else None
                 stack.append(event)
             elif event["type"] == END:
                 if not stack:
@@ -291,6 +296,11 @@ class Trace:
                 begin["end"] = time
                 begin["args"].update(event["args"])
                 self.slices.append(begin)
+            elif event["type"] == ARROW:
+                if not stack:
+                    raise Bad(f"an arrow's end at {time} outside of all slices")
+                self.arrows[event["name"], event["legacy"]["unscoped_id"]].append(
+                    (chr(event["legacy"]["phase"]), stack[-1]))
             elif event["type"] == INSTANT:
                 self.instants.append(event)
             elif event["type"] == COUNTER:

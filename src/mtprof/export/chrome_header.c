@@ -201,28 +201,9 @@ static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t p
 
 /* What a process is called: what the trace says, else its main thread's name, which is the
  * program's unless somebody changed it. Empty: unknown. */
-static mtprof_text known_process_name(const mtprof__chrome *chrome, int64_t pid)
-{
-    mtprof_text name = {"", 0};
-    mtprof_track track;
-    for (uint32_t i = 0; mtprof_model_track(chrome->model, i, &track); i++) {
-        if (track.device != 0 || track.pid != pid) {
-            continue;
-        }
-        if (track.process_name.length > 0) {
-            return track.process_name;
-        }
-        if (track.tid == pid && track.name.length > 0) {
-            name = track.name;
-        }
-    }
-    bool is_own = chrome->job->info.foreign == 0 && pid == (int64_t)chrome->job->info.pid;
-    return name.length == 0 && is_own ? chrome->model->process_name : name;
-}
-
 static mtprof_text process_name(const mtprof__chrome *chrome, int64_t pid)
 {
-    mtprof_text name = known_process_name(chrome, pid);
+    mtprof_text name = mtprof__export_process_name(chrome->job, pid);
     return name.length > 0 ? name : (mtprof_text){"process", 7};
 }
 
@@ -241,7 +222,7 @@ static void write_thread(mtprof__chrome *chrome, int64_t pid, int64_t tid, mtpro
     char text[256];
     int n;
     if (name.length == 0 && chrome->job->info.foreign == 0) {
-        name = known_process_name(chrome, pid);
+        name = mtprof__export_process_name(chrome->job, pid);
     }
     if (name.length > 0) {
         n = snprintf(text, sizeof text, "thread %lld (%.*s)", (long long)tid,

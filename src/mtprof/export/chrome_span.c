@@ -197,7 +197,7 @@ void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event
         write_dispatch(chrome, event, track);
     }
     if (MT_UNLIKELY(held)) {
-        mtprof__chrome_held(chrome, track, mtprof__chrome_order(event), tied);
+        mtprof__chrome_held(chrome, track, mtprof__frame_order(event), tied);
     }
 }
 
@@ -230,7 +230,7 @@ void mtprof__chrome_launch(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_writer *writer = chrome->writer;
     uint64_t keys = MTPROF__KEY_BIT(CORRELATION) | MTPROF__KEY_BIT(EXTERNAL_ID) |
                     MTPROF__KEY_BIT(EV_IDX) | MTPROF__KEY_BIT(DEVICE_TYPE) | MTPROF__KEY_BIT(STEP);
-    mtprof__chrome_frames_pass(chrome, event);
+    mtprof__frame_stack_pass(chrome->frames, event);
     char *at = put_start(chrome, event, track);
     at = MTPROF__PUT(at, ", \"args\": {\"correlation\": ");
     at = mtb_put_u64(at, event->correlation);

@@ -55,17 +55,17 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
                                .first_index = EXPORT_NO_INDEX};
     set_base(chrome);
     MT_TRY(mtprof__chrome_text_init(chrome));
-    MT_TRY(mtprof__chrome_forward_init(chrome));
     MT_TRY(mtprof__chrome_modules_init(chrome));
+    MT_TRY(mtprof__chrome_frames_init(chrome));
     return set_device_types(chrome);
 }
 
 static void chrome_fini(mtprof__chrome *chrome)
 {
     mtprof__chrome_ties_fini(chrome);
-    mtprof__chrome_frames_fini(chrome);
+    mtprof__frame_stack_free(chrome->frames);
     mtprof__chrome_modules_fini(chrome);
-    mtprof__chrome_forward_fini(chrome);
+    mtprof__forwards_fini(&chrome->forwards);
     mtprof__chrome_text_fini(chrome);
 }
 
@@ -143,7 +143,7 @@ static int write_event(mtprof__chrome *chrome, const mtprof__event *event)
 {
     if (event->edge == MTPROF__EDGE_BEGIN) {
         if (chrome->rebuild_frames || event->kind == MTPROF_EVENT_FUNCTION) {
-            mtprof__chrome_frames_begin(chrome, event);
+            MT_TRY(mtprof__frame_stack_begin(chrome->frames, event));
         }
         if (chrome->modules != NULL) {
             mtprof__chrome_modules_begin(chrome, event);
@@ -217,7 +217,7 @@ int mtprof__export_chrome(mtprof__export_job *job)
         status = mtprof__export_damage(job);
     }
     if (status == MTPROF_OK) {
-        mtprof__chrome_frames_finish(&chrome);
+        status = mtprof__frame_stack_finish(chrome.frames);
         mtprof__chrome_ties_finish(&chrome);
         mtprof__chrome_trailer(&chrome);
         job->report.clamped += mtprof__events_totals_get(events)->clamped;

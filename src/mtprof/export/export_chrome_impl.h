@@ -24,6 +24,8 @@
 
 #include "base/saturate.h"
 #include "mtprof/export/export_impl.h"
+#include "mtprof/export/forward_table.h"
+#include "mtprof/export/frame_stack.h"
 #include "mtprof/model/inputs_text.h"
 
 #include <string.h>
@@ -124,8 +126,8 @@ typedef struct mtprof__chrome_track {
     int64_t pid, tid;
     mtprof__piece place;   /* "pid": 515, "tid": 515, "ts": */
     mtprof__piece op_tail; /* , "runtime_name": "dispatch_kernel", …, "correlation_id": */
-    struct mtprof__chrome_frames *frames;
     struct mtprof__chrome_ties *ties; /* NULL: none so far */
+    int64_t alloc_ns;                 /* shown time of the latest allocation, since base */
 } mtprof__chrome_track;
 
 /* ---- the whole ----------------------------------------------------------------------------------
@@ -157,10 +159,10 @@ typedef struct mtprof__chrome {
     bool device_known[256];
     uint32_t n_other_devices; /* of another type than the first */
     int64_t overhead_end_ns;  /* on the track of all overheads */
-    struct mtprof__forwards *forwards;
+    mtprof__forwards forwards;
+    uint64_t n_forward_flows;
     struct mtprof__chrome_modules *modules; /* NULL: none were recorded */
-    uint64_t python_ids;                    /* handed out so far */
-    struct mtprof__stack_pair *frame_room;
+    mtprof__frame_stack *frames;
     uint64_t next_point;  /* "Ev Idx" of the next allocation; 0: not asked yet, UINT64_MAX: none */
     bool first_written;   /* traceEvents[0] is settled */
     uint64_t first_index; /* of the event that was written ahead; UINT64_MAX: none */
@@ -259,15 +261,6 @@ void mtprof__chrome_ties_fini(mtprof__chrome *chrome);
 MT_INLINE bool mtprof__chrome_may_hold(const mtprof__chrome_track *track, bool tied)
 {
     return MT_UNLIKELY(tied || track->ties != NULL);
-}
-
-/* The order of beginning of events, and of frames that were found at the begin of an event. */
-enum {
-    MTPROF__ORDER_FRAMES = 1 << 16
-};
-MT_INLINE uint64_t mtprof__chrome_order(const mtprof__event *event)
-{
-    return event->order * MTPROF__ORDER_FRAMES + (MTPROF__ORDER_FRAMES - 1);
 }
 
 /* chrome_span.c. tied: as above. */
@@ -416,20 +409,12 @@ void mtprof__chrome_flow(mtprof__chrome *chrome, char phase, const char *name, u
 void mtprof__chrome_point(mtprof__chrome *chrome, const mtprof__event *event);
 
 /* chrome_forward.c: to be called for each host event at its end. */
-int mtprof__chrome_forward_init(mtprof__chrome *chrome);
-void mtprof__chrome_forward_fini(mtprof__chrome *chrome);
 void mtprof__chrome_forward(mtprof__chrome *chrome, const mtprof__event *event);
 
-/* chrome_frames.c: to be called at each begin and end on a thread, where stacks were recorded or
- * the event is a function. */
-void mtprof__chrome_frames_begin(mtprof__chrome *chrome, const mtprof__event *event);
-/* Writes the span of a function too. Whether the event is tied, to frames also. */
+/* chrome_frames.c: an end on a thread, where stacks were recorded or the event is a function.
+ * Writes the span of a function too. Whether the event is tied, to frames also. */
+int mtprof__chrome_frames_init(mtprof__chrome *chrome);
 bool mtprof__chrome_frames_end(mtprof__chrome *chrome, const mtprof__event *event);
-/* A span that is no scope, on a thread: frames end behind it. */
-void mtprof__chrome_frames_pass(mtprof__chrome *chrome, const mtprof__event *event);
-/* Closes what is still open on every track. */
-void mtprof__chrome_frames_finish(mtprof__chrome *chrome);
-void mtprof__chrome_frames_fini(mtprof__chrome *chrome);
 
 /* chrome_modules.c, where modules were recorded: at each begin and end on a thread. The end gives
  * the event as it is to be shown: itself, or one made of the two places. */

@@ -93,6 +93,8 @@ int mtprof__export_next_part(mtprof__export_job *job);
 int mtprof__export_damage(mtprof__export_job *job);
 /* The same as a member of a JSON object, the comma before it; nothing where there is no damage. */
 void mtprof__export_write_damage(const mtprof__export_job *job);
+/* What a process is called; length 0: nobody says (process_name.c). */
+mtprof_text mtprof__export_process_name(const mtprof__export_job *job, int64_t pid);
 
 /* Averages as a Chrome trace (export_averages.c). */
 mtprof__export_function mtprof__export_averages;

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "mtprof/export/export_perfetto_impl.h"
 #include "mtprof/model/model_impl.h"
+#include "mtprof/model/stack_text.h"
 
 #include <mtprof/health.h>
 
@@ -125,35 +126,15 @@ static void add_name(mtprof__perfetto *x, const mtprof__event *event, bool ready
     }
 }
 
-/* Arrows that begin, end or pass here. */
-static void add_flows(mtprof__perfetto *x, const mtprof__event *event)
+/* The arrow from a launch to its work. */
+static void add_launch(mtprof__perfetto *x, const mtprof__event *event)
 {
-    const mtprof__payload *payload = event->payload;
     bool device = event->edge == MTPROF__EDGE_SPAN && event->device != 0;
     bool launches =
         (event->flags & MTPROF_EVENT_LAUNCHES) != 0 || event->kind == MTPROF_EVENT_LAUNCH;
     if (event->correlation != 0 && event->kind != MTPROF_EVENT_ANNOTATION && (device || launches)) {
         mtprof__pb_fixed64(&x->pb, PF_EVENT_FLOW,
                            mtprof__perfetto_uuid(x, MTPROF__UUID_LAUNCH, event->correlation));
-    }
-    if (payload != NULL && (payload->fields & MTPROF__HAS_SEQUENCE) != 0 &&
-        payload->sequence >= 0) {
-        /* The forward ops that share a number and the backward op hang on one arrow, in order of
-         * time: the last of them is the one that made the node. */
-        bool backward =
-            (payload->fields & MTPROF__HAS_FORWARD_THREAD) != 0 && payload->forward_thread != 0;
-        mtprof_track track;
-        uint64_t thread = payload->forward_thread;
-        if (!backward) {
-            thread = mtprof_model_track(x->job->model, event->track, &track) ? track.number : 0;
-        }
-        mtprof__pb_fixed64(&x->pb, backward ? PF_EVENT_FLOW_END : PF_EVENT_FLOW,
-                           mtprof__perfetto_uuid(x, MTPROF__UUID_BACKWARD,
-                                                 mtb_mix(thread, (uint64_t)payload->sequence)));
-    }
-    if (event->kind == MTPROF_EVENT_FLOW) {
-        mtprof__pb_fixed64(&x->pb, event->phase == 2 ? PF_EVENT_FLOW_END : PF_EVENT_FLOW,
-                           mtprof__perfetto_uuid(x, MTPROF__UUID_FLOW, event->value));
     }
 }
 
@@ -188,6 +169,9 @@ static void add_annotations(mtprof__perfetto *x, const mtprof__lane *lane,
     if (event->payload != NULL) {
         mtprof__annotate_payload(x, lane, event->payload);
     }
+    if (event->payload != NULL && event->edge == MTPROF__EDGE_POINT) {
+        mtprof__annotate_end(x, event->payload);
+    }
 }
 
 static int write_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event,
@@ -204,7 +188,7 @@ static int write_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__eve
     mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, type);
     add_name(x, event, ready);
     add_annotations(x, lane, event);
-    add_flows(x, event);
+    add_launch(x, event);
     mtprof__pb_end(&x->pb, slice);
     return mtprof__packet_end(x, packet);
 }
@@ -219,7 +203,7 @@ static int end_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event
         mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_TRUNCATED, 1);
     }
     if (event->payload != NULL) {
-        mtprof__annotate_end(&x->pb, event->payload);
+        mtprof__annotate_end(x, event->payload);
     }
     mtprof__pb_end(&x->pb, slice);
     return mtprof__packet_end(x, packet);
@@ -280,11 +264,90 @@ static int write_memory(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__e
     return write_counter(x, lane, event, uuid, (uint64_t)bytes);
 }
 
+/* An allocation on the track of its device. Several have the time of one edge where no clock was
+ * read for them: viewers pile up what is at one time, so each is a nanosecond behind the other. */
+static int write_alloc(mtprof__perfetto *x, const mtprof__event *event)
+{
+    mtprof__lane *lane = NULL;
+    MT_TRY(mtprof__lane_of_allocs(x, event->device, &lane));
+    const char *name = event->bytes < 0 ? "free" : "allocate";
+    uint64_t at = mtprof__perfetto_time(x->shift_ns, event->shown_start_ns);
+    size_t packet = mtprof__packet_begin(x, lane);
+    mtprof__pb_u64(&x->pb, PF_PACKET_TIMESTAMP, at > lane->last_ns ? at - lane->last_ns : 1);
+    lane->last_ns = at > lane->last_ns ? at : lane->last_ns + 1;
+    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
+    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_INSTANT);
+    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_MEMORY + 1);
+    mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, strlen(name));
+    mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_BYTES, event->bytes);
+    mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_ADDRESS, event->value);
+    if (event->owner != 0) {
+        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_OWNER, event->owner);
+    }
+    mtprof__pb_end(&x->pb, slice);
+    return mtprof__packet_end(x, packet);
+}
+
+/* One end of an arrow, phase s, t or f. It binds to the slice that is open on its track at that
+ * time: it is no slice of its own. Flows have one id where category, name and id are equal. */
+static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtprof_text name,
+                       uint64_t id, int64_t at_ns)
+{
+    size_t packet = mtprof__packet_begin(x, lane);
+    mtprof__packet_time(x, lane, at_ns);
+    size_t event = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
+    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_FLOW + 1);
+    mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, name.bytes, name.length);
+    size_t legacy = mtprof__pb_begin(&x->pb, PF_EVENT_LEGACY);
+    mtprof__pb_u64(&x->pb, PF_LEGACY_PHASE, (uint64_t)phase);
+    mtprof__pb_u64(&x->pb, PF_LEGACY_ID, id);
+    mtprof__pb_u64(&x->pb, PF_LEGACY_ENCLOSING, 1);
+    mtprof__pb_end(&x->pb, legacy);
+    mtprof__pb_end(&x->pb, event);
+    return mtprof__packet_end(x, packet);
+}
+
+/* A program's flow. Where nothing is open viewers could not draw it: it is left out. */
+static int write_flow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
+{
+    static const char phases[] = {'s', 't', 'f'};
+    if (lane->open == 0) {
+        return 0;
+    }
+    return write_arrow(x, lane, phases[event->phase < sizeof phases ? event->phase : 1],
+                       event->name_text, mtprof__perfetto_uuid(x, MTPROF__UUID_FLOW, event->value),
+                       event->shown_start_ns);
+}
+
+/* The arrow from a forward op to its backward op, which has ended: at the start of both. */
+static int write_forward(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
+{
+    static const char name[] = "fwdbwd";
+    const mtprof_text text = {name, sizeof name - 1};
+    mtprof__lane *from = NULL;
+    mtprof__forward forward;
+    if (!mtprof__forward_is_backward(event)) {
+        mtprof_track track;
+        bool known = mtprof_model_track(x->job->model, event->track, &track);
+        mtprof__forward_remember(&x->forwards, known ? track.number : 0, event);
+        return 0;
+    }
+    if (!mtprof__forward_take(&x->forwards, event, &forward)) {
+        return 0;
+    }
+    uint64_t id = mtprof__perfetto_uuid(
+        x, MTPROF__UUID_BACKWARD, mtb_mix(forward.thread, (uint64_t)event->payload->sequence));
+    MT_TRY(mtprof__lane_of_edges(x, forward.track, &from));
+    MT_TRY(write_arrow(x, from, 's', text, id, forward.start_ns));
+    return write_arrow(x, lane, 'f', text, id, event->shown_start_ns);
+}
+
 static int write_point(mtprof__perfetto *x, const mtprof__event *event)
 {
     mtprof__lane *lane = NULL;
     MT_TRY(mtprof__lane_of_edges(x, event->track, &lane));
     if (event->kind == MTPROF_EVENT_ALLOC) {
+        MT_TRY(write_alloc(x, event));
         MT_TRY(write_memory(x, lane, event, 0, event->allocated));
         return event->reserved_bytes < 0 ? 0
                                          : write_memory(x, lane, event, 1, event->reserved_bytes);
@@ -294,7 +357,71 @@ static int write_point(mtprof__perfetto *x, const mtprof__event *event)
         MT_TRY(mtprof__counter_track(x, lane, &x->counters, event->name, event->name_text, &uuid));
         return write_counter(x, lane, event, uuid, event->value);
     }
+    if (event->kind == MTPROF_EVENT_FLOW) {
+        return write_flow(x, lane, event);
+    }
     return write_slow(x, lane, event, PF_INSTANT);
+}
+
+/* ---- functions ----------------------------------------------------------------------------------
+ */
+
+static int open_frame(void *user, uint32_t track, const mtprof__open_frame *frame)
+{
+    mtprof__perfetto *x = user;
+    mtprof__lane *lane = NULL;
+    MT_TRY(mtprof__lane_of_edges(x, track, &lane));
+    mtprof__pb_clear(&x->text);
+    if (mtprof__frame_module(frame->frame.function) >= 0) {
+        mtb_write(&x->text_writer, frame->frame.function.bytes, frame->frame.function.length);
+    } else {
+        mtprof__frame_write(&x->text_writer, &frame->frame);
+    }
+    mtb_writer_flush(&x->text_writer);
+    if (x->text_writer.error != 0 || x->text.failed) {
+        return mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory for a text");
+    }
+    size_t packet = mtprof__packet_begin(x, lane);
+    mtprof__packet_time(x, lane, frame->start_ns);
+    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
+    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_SLICE_BEGIN);
+    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_FUNCTION + 1);
+    mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, x->text.bytes, x->text.used);
+    mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_SAMPLED, 1);
+    mtprof__pb_end(&x->pb, slice);
+    return mtprof__packet_end(x, packet);
+}
+
+static int close_frame(void *user, uint32_t track, const mtprof__open_frame *frame, int64_t end_ns,
+                       bool tied)
+{
+    mtprof__perfetto *x = user;
+    mtprof__lane *lane = NULL;
+    (void)frame, (void)tied;
+    MT_TRY(mtprof__lane_of_edges(x, track, &lane));
+    size_t packet = mtprof__packet_begin(x, lane);
+    mtprof__packet_time(x, lane, end_ns);
+    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
+    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_SLICE_END);
+    mtprof__pb_end(&x->pb, slice);
+    return mtprof__packet_end(x, packet);
+}
+
+static int frames_init(mtprof__perfetto *x)
+{
+    const mtprof__frame_sink sink = {.user = x, .open = open_frame, .close = close_frame};
+    if ((x->job->info.wants & MTPROF_WANT_STACKS) == 0) {
+        return 0;
+    }
+    x->frames = mtprof__frame_stack_new(x->job->model, &sink);
+    return x->frames != NULL ? 0 : mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory");
+}
+
+static int follow_frames(mtprof__perfetto *x, const mtprof__event *event)
+{
+    mtprof__frame_end known;
+    return event->edge == MTPROF__EDGE_BEGIN ? mtprof__frame_stack_begin(x->frames, event)
+                                             : mtprof__frame_stack_end(x->frames, event, &known);
 }
 
 /* ---- the stream ---------------------------------------------------------------------------------
@@ -306,17 +433,23 @@ static int write_edge(mtprof__perfetto *x, const mtprof__event *event)
     if (MT_UNLIKELY(lane == NULL)) {
         MT_TRY(mtprof__lane_of_edges(x, event->track, &lane));
     }
+    lane->open += event->edge == MTPROF__EDGE_BEGIN ? 1 : UINT64_MAX; /* or one less */
     if (event->edge == MTPROF__EDGE_BEGIN) {
         return MT_LIKELY(begin_fast(x, lane, event)) ? 0
                                                      : write_slow(x, lane, event, PF_SLICE_BEGIN);
     }
     x->job->report.events++;
-    return MT_LIKELY(end_fast(x, lane, event)) ? 0 : end_slow(x, lane, event);
+    if (MT_LIKELY(end_fast(x, lane, event))) {
+        return 0;
+    }
+    MT_TRY(end_slow(x, lane, event));
+    return mtprof__forward_has(event) ? write_forward(x, lane, event) : 0;
 }
 
 static int write_event(mtprof__perfetto *x, const mtprof__event *event)
 {
     if (event->edge <= MTPROF__EDGE_END) {
+        MT_TRY(x->frames != NULL ? follow_frames(x, event) : 0);
         return write_edge(x, event);
     }
     if (event->edge == MTPROF__EDGE_SPAN) {
@@ -386,6 +519,7 @@ static size_t write_run(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__p
         last_ns = now;
     }
     lane->last_ns = last_ns;
+    lane->open += (id - *next_id) - ends;
     mtb_writer_took(writer, at);
     x->job->report.events += ends;
     *next_id = id;
@@ -416,14 +550,15 @@ static int write_events(mtprof__perfetto *x, mtprof__events *events)
     const mtprof__event *event = NULL;
     uint32_t track = 0;
     for (;;) {
-        size_t n = mtprof__events_plain(events, steps, STEPS, &track);
+        size_t n = x->frames == NULL ? mtprof__events_plain(events, steps, STEPS, &track) : 0;
         if (n > 0) {
             MT_TRY(write_steps(x, steps, n, track, mtprof__events_plain_id(events)));
         } else {
             int status = mtprof__events_next(events, &event);
-            if (status != 0) {
-                return status == MTPROF_EEND ? 0 : status;
+            if (status == MTPROF_EEND) {
+                return x->frames != NULL ? mtprof__frame_stack_finish(x->frames) : 0;
             }
+            MT_TRY(status);
             MT_TRY(write_event(x, event));
         }
         MT_TRY(mtprof__export_tick(x->job, events));
@@ -524,6 +659,9 @@ int mtprof__export_perfetto(mtprof__export_job *job)
         status = mtprof__events_open(job->model, &events);
     }
     if (status == 0) {
+        status = frames_init(&x);
+    }
+    if (status == 0) {
         status = mtprof__perfetto_preface(&x);
     }
     if (status == 0) {
@@ -540,6 +678,8 @@ int mtprof__export_perfetto(mtprof__export_job *job)
     }
     mtprof__events_close(events);
     (void)mtb_writer_finish(&x.text_writer);
+    mtprof__forwards_fini(&x.forwards);
+    mtprof__frame_stack_free(x.frames);
     mtprof__lanes_fini(&x);
     mtprof__pb_fini(&x.pb);
     mtprof__pb_fini(&x.text);

@@ -195,14 +195,15 @@ void mtprof__annotate_payload(mtprof__perfetto *x, const mtprof__lane *lane,
     if ((has & MTPROF__HAS_MEMORY_BEFORE) != 0) {
         mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_MEMORY_BEFORE, p->memory_before);
     }
-    for (uint32_t i = 0; (has & MTPROF__HAS_METADATA) != 0 && i < p->n_metadata; i++) {
-        mtprof__annotate_metadata(x, &x->pb, &p->metadata[i]);
-    }
 }
 
-void mtprof__annotate_end(mtprof__pb *pb, const mtprof__payload *payload)
+void mtprof__annotate_end(mtprof__perfetto *x, const mtprof__payload *p)
 {
-    if ((payload->fields & MTPROF__HAS_MEMORY_AFTER) != 0) {
-        mtprof__annotate_i64(pb, MTPROF__ANNOTATION_MEMORY_AFTER, payload->memory_after);
+    uint32_t has = p->fields;
+    if ((has & MTPROF__HAS_MEMORY_AFTER) != 0) {
+        mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_MEMORY_AFTER, p->memory_after);
+    }
+    for (uint32_t i = 0; (has & MTPROF__HAS_METADATA) != 0 && i < p->n_metadata; i++) {
+        mtprof__annotate_metadata(x, &x->pb, &p->metadata[i]);
     }
 }

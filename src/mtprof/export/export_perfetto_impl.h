@@ -22,6 +22,8 @@
 #define MTPROF_EXPORT_EXPORT_PERFETTO_IMPL_H
 
 #include "mtprof/export/export_impl.h"
+#include "mtprof/export/forward_table.h"
+#include "mtprof/export/frame_stack.h"
 #include "mtprof/export/protobuf.h"
 
 #include <stdbool.h>
@@ -76,6 +78,7 @@ enum {
 
     PF_EVENT_CATEGORY_IID = 3,
     PF_EVENT_ANNOTATION = 4,
+    PF_EVENT_LEGACY = 6,
     PF_EVENT_TYPE = 9,
     PF_EVENT_NAME_IID = 10,
     PF_EVENT_TRACK = 11,
@@ -84,6 +87,10 @@ enum {
     PF_EVENT_COUNTER_DOUBLE = 44,
     PF_EVENT_FLOW = 47,
     PF_EVENT_FLOW_END = 48,
+
+    PF_LEGACY_PHASE = 2,
+    PF_LEGACY_ID = 6,
+    PF_LEGACY_ENCLOSING = 12,
 
     PF_ANNOTATION_NAME_IID = 1,
     PF_ANNOTATION_BOOL = 2,
@@ -142,7 +149,9 @@ enum {
     X(DEVICE, "device")                   \
     X(TRUNCATED, "truncated")             \
     X(ASYNC, "async")                     \
-    X(PARENT, "parent_id")
+    X(PARENT, "parent_id")                \
+    X(ADDRESS, "address")                 \
+    X(SAMPLED, "sampled")
 
 enum mtprof__annotation {
     MTPROF__ANNOTATION_NONE = 0,
@@ -160,6 +169,7 @@ typedef struct mtprof__seen {
 
 typedef struct mtprof__lane {
     uint64_t last_ns;              /* time of its last packet */
+    uint64_t open;                 /* events that have begun and not ended, frames left out */
     char tail[MTPROF__TAIL_BYTES]; /* of every packet: sequence id and flags */
     char end[MTPROF__TAIL_BYTES];  /* the same and the end of a slice */
     uint8_t tail_bytes, end_bytes;
@@ -195,13 +205,16 @@ typedef struct mtprof__slice_head {
 
 typedef struct mtprof__perfetto {
     mtprof__export_job *job;
-    mtb_writer *writer;        /* the job's */
-    uint64_t shift_ns;         /* added to every time: none is negative in the file */
-    mtprof__pb pb;             /* the packet that is being made */
-    mtprof__pb text;           /* a text that is being made */
-    mtb_writer text_writer;    /* into `text` */
-    mtprof__lane *process;     /* of the process itself: what belongs to no thread */
-    mtprof__slice_head *heads; /* by name */
+    mtb_writer *writer;          /* the job's */
+    uint64_t shift_ns;           /* added to every time: none is negative in the file */
+    mtprof__pb pb;               /* the packet that is being made */
+    mtprof__pb text;             /* a text that is being made */
+    mtb_writer text_writer;      /* into `text` */
+    mtprof__lane *process;       /* of the process itself: what belongs to no thread */
+    mtprof__lane *allocs[256];   /* of allocations, by device */
+    mtprof__frame_stack *frames; /* NULL: no stacks were recorded */
+    mtprof__forwards forwards;   /* ops that wait for their backward op */
+    mtprof__slice_head *heads;   /* by name */
     size_t n_heads;
     mtprof__lane_track *tracks; /* by track */
     size_t n_tracks, tracks_capacity;
@@ -228,6 +241,8 @@ int mtprof__perfetto_preface(mtprof__perfetto *x);
 
 /* The lane of a track's edges and points; made where there is none. Fails with ENOMEM. */
 int mtprof__lane_of_edges(mtprof__perfetto *x, uint32_t track, mtprof__lane **out);
+/* The lane of a device's allocations. Fails with ENOMEM. */
+int mtprof__lane_of_allocs(mtprof__perfetto *x, uint8_t device, mtprof__lane **out);
 /* A lane for a span that starts at start_ns. Fails with ENOMEM. */
 int mtprof__lane_of_span(mtprof__perfetto *x, const mtprof__event *event, mtprof__lane **out);
 /* The track of a counter, described when it is first used; `seen` is x->counters (id: name), or
@@ -275,7 +290,8 @@ enum {
     MTPROF__UUID_DEVICE = 6,
     MTPROF__UUID_LAUNCH = 7,
     MTPROF__UUID_FLOW = 8,
-    MTPROF__UUID_BACKWARD = 9
+    MTPROF__UUID_BACKWARD = 9,
+    MTPROF__UUID_ALLOCS = 10
 };
 
 /* ---- export_perfetto_args.c ------------------------------------------------------------------ */
@@ -288,9 +304,10 @@ void mtprof__annotate_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t annotat
 /* Tells the lane what the payload's annotations refer to; to be called before the packet begins.
  * Fails with ENOMEM. */
 int mtprof__payload_intern(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__payload *payload);
-/* The payload of an event, at its begin; and what is known at its end only. */
+/* The payload of an event, at its begin; and what is known at its end only: metadata may be set as
+ * long as it is open. */
 void mtprof__annotate_payload(mtprof__perfetto *x, const mtprof__lane *lane,
                               const mtprof__payload *payload);
-void mtprof__annotate_end(mtprof__pb *pb, const mtprof__payload *payload);
+void mtprof__annotate_end(mtprof__perfetto *x, const mtprof__payload *payload);
 
 #endif /* MTPROF_EXPORT_EXPORT_PERFETTO_IMPL_H */

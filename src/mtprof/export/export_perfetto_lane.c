@@ -386,7 +386,7 @@ static int new_lane(mtprof__perfetto *x, uint64_t uuid, const lane_place *place,
     bool known = thread != NULL && thread->pid > 0 && thread->pid <= NUMBER_MAX &&
                  thread->tid > 0 && thread->tid <= NUMBER_MAX;
     if (place->pid != 0) {
-        describe_process(x, uuid, place->pid, (mtprof_text){"", 0});
+        describe_process(x, uuid, place->pid, mtprof__export_process_name(x->job, place->pid));
     } else {
         describe(x, uuid, place->parent, place->name, known ? 0 : place->length);
     }
@@ -464,6 +464,27 @@ int mtprof__lane_of_edges(mtprof__perfetto *x, uint32_t track, mtprof__lane **ou
         MT_TRY(new_lane(x, uuid, &place, &lanes->edges));
     }
     *out = lanes->edges;
+    return 0;
+}
+
+int mtprof__lane_of_allocs(mtprof__perfetto *x, uint8_t device, mtprof__lane **out)
+{
+    mtprof_device info = {.type = {"?", 1}, .index = -1};
+    lane_place place = {.parent = x->process->uuid, .name = place.label};
+    *out = x->allocs[device];
+    if (*out != NULL) {
+        return 0;
+    }
+    (void)mtprof_model_device(x->job->model, device, &info);
+    int n = snprintf(place.label, sizeof place.label, "allocations (%.*s",
+                     (int)(info.type.length < 32 ? info.type.length : 32), info.type.bytes);
+    n += info.index < 0
+             ? snprintf(place.label + n, sizeof place.label - (size_t)n, ")")
+             : snprintf(place.label + n, sizeof place.label - (size_t)n, " %d)", info.index);
+    place.length = (size_t)n;
+    MT_TRY(new_lane(x, mtprof__perfetto_uuid(x, MTPROF__UUID_ALLOCS, device), &place,
+                    &x->allocs[device]));
+    *out = x->allocs[device];
     return 0;
 }
 
@@ -582,6 +603,9 @@ void mtprof__lanes_fini(mtprof__perfetto *x)
             }
             mtb_free(list);
         }
+    }
+    for (size_t i = 0; i < MT_COUNT(x->allocs); i++) {
+        free_lane(x->allocs[i]);
     }
     free_lane(x->process);
     mtb_free(x->tracks);

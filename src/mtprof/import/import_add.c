@@ -544,6 +544,11 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
     int64_t device = 0;
     int64_t number = 0;
     MT_TRY(new_point(import, kind, &point));
+    /* Exports of ours show allocations of one moment one behind the other. */
+    const mtprof__slice *ts = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_TS);
+    if (ts != NULL && mtprof__slice_thousandths(ts, &number)) {
+        point->start_ns = point->end_ns = point->shown_start_ns = point->shown_end_ns = number;
+    }
     arg_int(import, MTPROF__ARG_MEMORY_DEVICE_TYPE, &type);
     arg_int(import, MTPROF__ARG_MEMORY_DEVICE_ID, &device);
     if (!is_host_memory(type)) {

@@ -236,11 +236,12 @@ TEST(events_have_their_times)
     REQUIRE_OK(image_export(&image, model, MTPROF_EXPORT_PERFETTO, &options));
     packets p = take_trace(&image);
     /* Sequence 1 is the file's, 2 the process's (its instant has the metadata), 3 and 4 are
-     * threads, 5 is the kernel's and 6 that of the device's view of "outer step". */
+     * threads, 5 is the kernel's and 6 that of the device's view of "outer step". Two frames are
+     * around the op at 8000, a nanosecond wider each. */
     static const packet_event expected[] = {
-        {2, 5000, 3},  {3, 6000, 1},  {3, 8000, 1},  {3, 10000, 1}, {4, 11000, 1},
-        {4, 12000, 2}, {3, 13500, 2}, {5, 14000, 1}, {5, 16500, 2}, {3, 20000, 2},
-        {3, 26000, 2}, {6, 14000, 1}, {6, 16500, 2}};
+        {2, 5000, 3},  {3, 6000, 1},  {3, 7998, 1},  {3, 7999, 1},  {3, 8000, 1},  {3, 10000, 1},
+        {4, 11000, 1}, {4, 12000, 2}, {3, 13500, 2}, {5, 14000, 1}, {5, 16500, 2}, {3, 20000, 2},
+        {3, 20001, 2}, {3, 20002, 2}, {3, 26000, 2}, {6, 14000, 1}, {6, 16500, 2}};
     check_events(&p, expected, sizeof expected / sizeof expected[0]);
     CHECK_EQ_U64(report.events, 6);
     CHECK_EQ_U64(report.clamped, 0);
@@ -318,4 +319,66 @@ TEST(failures_are_told)
 {
     check_no_memory(MTPROF_EXPORT_PERFETTO, NULL);
     check_output(MTPROF_EXPORT_PERFETTO);
+}
+
+/* What is set while a scope is open is known at its end, wherever it was recorded. */
+TEST(metadata_may_be_late)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t outer = image_string(&image, "outer");
+    uint32_t inner = image_string(&image, "inner");
+    uint32_t early = image_string(&image, "early");
+    uint32_t late = image_string(&image, "late");
+    image_control(&image, MTPROF_WANT_DEFAULT);
+    image_thread(&image, 1);
+    image_begin(&image, 2000, MTPROF_KIND_SCOPE | MTPROF_FLAG_PAYLOAD, outer);
+    tb_record(&image.b, MTPROF_REC_META, MTPROF_META_INT, early, WORDS(1));
+    image_begin(&image, 2100, MTPROF_KIND_OP, inner);
+    tb_end(&image.b, 1, 2200);
+    tb_record(&image.b, MTPROF_REC_ATTACH, 0, 0, WORDS((uint64_t)1 << 40));
+    tb_record(&image.b, MTPROF_REC_META, MTPROF_META_INT, late, WORDS(2));
+    tb_end(&image.b, 2, 3000);
+    mtprof_model *model = image_model(&image);
+    REQUIRE_OK(image_export(&image, model, MTPROF_EXPORT_PERFETTO, NULL));
+    /* Annotations (field 4) with a name in full (field 10) and a signed value (field 4). */
+    CHECK(memmem(image.text, image.length,
+                 "\x22\x09\x52\x05"
+                 "early"
+                 "\x20\x01",
+                 11) != NULL);
+    CHECK(memmem(image.text, image.length,
+                 "\x22\x08\x52\x04"
+                 "late"
+                 "\x20\x02",
+                 10) != NULL);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* A flow is an event of the slices around it, none of its own; allocations have a track. */
+TEST(flows_and_allocations_are_no_slices_of_a_thread)
+{
+    chrome_image image;
+    image_init(&image);
+    uint32_t scope = image_string(&image, "scope");
+    uint32_t flow = image_string(&image, "flow");
+    image_control(&image, MTPROF_WANT_DEFAULT);
+    image_thread(&image, 1);
+    image_begin(&image, 2000, MTPROF_KIND_SCOPE, scope);
+    tb_record(&image.b, MTPROF_REC_FLOW, 0, flow, WORDS(2100, 7));
+    for (uint32_t i = 0; i < 2; i++) { /* two at one time */
+        tb_record(&image.b, MTPROF_REC_ALLOC, 1 << 8, 100, WORDS(4096, 64, 64));
+    }
+    tb_end(&image.b, 1, 3000);
+    tb_record(&image.b, MTPROF_REC_FLOW, 2, flow, WORDS(3100, 7)); /* nothing is open */
+    mtprof_model *model = image_model(&image);
+    REQUIRE_OK(image_export(&image, model, MTPROF_EXPORT_PERFETTO, NULL));
+    packets p = take_trace(&image);
+    /* 0: no type of its own, 4: the counter of what is allocated. */
+    static const packet_event expected[] = {{2, 5000, 3}, {3, 6000, 1}, {3, 6100, 0}, {4, 6200, 3},
+                                            {3, 6200, 4}, {4, 6201, 3}, {3, 6200, 4}, {3, 7000, 2}};
+    check_events(&p, expected, sizeof expected / sizeof expected[0]);
+    mtprof_model_free(model);
+    image_fini(&image);
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a process is called: as the trace or one of its threads says, else by its main thread.
+ */
+#include "mtprof/export/export_impl.h"
+#include "mtprof/model/model_impl.h"
+
+/* Tracks of threads appear while events are read, but the trace defines all of them. */
+static mtprof_text main_thread_name(const mtprof_reader *reader, int64_t pid)
+{
+    uint32_t n = mtprof_reader_thread_count(reader);
+    for (uint32_t i = 0; i <= n; i++) {
+        mtprof_thread_info info = {.name = {"", 0}};
+        if (mtprof_reader_thread(reader, i, &info) && (int64_t)info.os_id == pid &&
+            info.name.length > 0) {
+            return info.name;
+        }
+    }
+    return (mtprof_text){"", 0};
+}
+
+mtprof_text mtprof__export_process_name(const mtprof__export_job *job, int64_t pid)
+{
+    mtprof_text name = {"", 0};
+    mtprof_track track;
+    if (job->model->reader != NULL && pid == (int64_t)job->info.pid) {
+        name = job->model->process_name;
+        return name.length > 0 ? name : main_thread_name(job->model->reader, pid);
+    }
+    for (uint32_t i = 0; mtprof_model_track(job->model, i, &track); i++) {
+        if (track.device != 0 || track.pid != pid) {
+            continue;
+        }
+        if (track.process_name.length > 0) {
+            return track.process_name;
+        }
+        if (track.tid == pid && track.name.length > 0) {
+            name = track.name;
+        }
+    }
+    return name;
+}
