@@ -257,8 +257,9 @@ static void print_track(const cli_facts *f, uint32_t index, bool first)
     uint64_t events = f->tracks[index].events;
     printf("%-20s %14s event%s", text, cli_count(events).text, cli_plural(events));
     if (t->name.length > 0) {
+        size_t room = MOST_COLUMNS - LABEL - 20 - 1 - 14 - 8 - 2;
         fputs(events == 1 ? "   " : "  ", stdout);
-        cli_print_text(stdout, t->name, 0);
+        cli_print_text(stdout, t->name, cli_text_width(t->name) > room ? room : 0);
     }
     putchar('\n');
 }

@@ -27,6 +27,7 @@ set(MT_PYTHON_TESTS
     test_documented
     test_dtype_device
     test_event_list
+    test_error_texts
     test_events
     test_exports_python
     test_frames

@@ -40,31 +40,47 @@ def one(value):
                         f"accepted are {_ACCEPTED}")
 
 
+def _types(member, types):
+    try:
+        return set(types)
+    except TypeError:
+        raise ActivityError(f"the types of {member} must be a list, empty to collect none of them, "
+                            f"not {types!r}") from None
+
+
+def _items(activities):
+    if isinstance(activities, (str, ProfilerActivity)):
+        raise ActivityError(f"Expected an iterable of ProfilerActivity, got {activities!r}; write [{activities!r}]")
+    try:
+        return [activities] if isinstance(activities, dict) else list(activities)
+    except TypeError:
+        raise ActivityError(f"Expected an iterable of ProfilerActivity, got {activities!r}; "
+                            f"accepted are {_ACCEPTED}") from None
+
+
+def members(activities):
+    """The members for an iterable of ProfilerActivity and names."""
+    return {one(item) for item in _items(activities)}
+
+
 def parse(activities):
     """(members, filters) of what a caller gave: members and names, or dicts of them to lists of types."""
     if activities is None:
         return supported_activities(), {}
-    if isinstance(activities, (str, ProfilerActivity)):
-        raise ActivityError(f"Expected an iterable of ProfilerActivity, got {activities!r}")
-    members, filters = [], {}
-    try:
-        items = list(activities)
-    except TypeError:
-        raise ActivityError(f"Expected an iterable of ProfilerActivity, got {activities!r}") from None
-    if isinstance(activities, dict):
-        items = [activities]
-    for item in items:
+    found, filters = [], {}
+    for item in _items(activities):
         pairs = item.items() if isinstance(item, dict) else ((item, None),)
         for key, types in pairs:
             member = one(key)
-            if member in members:
+            if member in found:
                 raise ValueError(f"Activity {member} specified more than once")
-            members.append(member)
+            found.append(member)
             if types is not None:
-                filters[member] = set(types)
-    if not members:
-        raise AssertionError("No valid profiler activities found")
-    return set(members), filters
+                filters[member] = _types(member, types)
+    if not found:
+        raise AssertionError(f"No valid profiler activities found in {activities!r}; accepted are {_ACCEPTED}, "
+                             f"and None for all that is supported")
+    return set(found), filters
 
 
 def bits(members, warned=True):

@@ -113,7 +113,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     def add(self, other):
         """Adds an event, or another row with the same key; the first one says who this is."""
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
-            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
+            raise AssertionError(f"Expected other to be a FunctionEvent or FunctionEventAvg, not {other!r}")
         if self.key is None:
             self.key = other.key
             for name in _IDENTITY:
@@ -170,16 +170,24 @@ def _fast_row(model, values, shapes, stack_n, overload):
     return row
 
 
+def _frames(stack_n):
+    """How many frames tell rows apart."""
+    try:
+        return min(max(int(stack_n), 0), _FRAMES)
+    except (TypeError, ValueError):
+        raise TypeError(f"group_by_stack_n must be a number of frames, 0 for none, not {stack_n!r}") from None
+
+
 def rows_of_model(model, shapes=False, stack_n=0, overload=False):
     """Rows of all events of a model, grouped in C."""
-    stack_n = min(max(int(stack_n), 0), _FRAMES)
+    stack_n = _frames(stack_n)
     groups = model.averages(shapes=bool(shapes), overload=bool(overload), stack_n=stack_n)
     return [_fast_row(model, group, shapes, stack_n, overload) for group in groups]
 
 
 def rows_of_items(items, shapes=False, stack_n=0, overload=False):
     """Rows of any events or rows, one by one."""
-    stack_n = min(max(int(stack_n), 0), _FRAMES)
+    stack_n = _frames(stack_n)
     groups = {}
     for item in items:
         key = (item.key, item.node_id, item.device_type, item.is_legacy, item.is_user_annotation,
@@ -203,7 +211,7 @@ def total_of(items, rows=None):
     total, last = FunctionEventAvg(), None
     for last in items if rows is None else rows:
         if not isinstance(last, (FunctionEvent, FunctionEventAvg)):
-            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
+            raise AssertionError(f"Expected other to be a FunctionEvent or FunctionEventAvg, not {last!r}")
         for name in _SUMS:
             setattr(total, name, getattr(total, name) + getattr(last, name))
         total.flops += last.flops or 0

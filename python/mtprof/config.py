@@ -29,6 +29,22 @@ def parse_bytes(name, value):
     return size
 
 
+def check_callable(name, value, what):
+    """Refuses early what would fail when it is called; None and other false values mean that there is none."""
+    if value and not callable(value):
+        raise TypeError(f"{name} must be {what}, or None, not {value!r}")
+
+
+def check_timeout(name, value):
+    """A number of seconds, or None."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds, or None, not {value!r}")
+    if value < 0:
+        raise ValueError(f"{name} must be non-negative, not {value!r}")
+
+
 class _ExperimentalConfig:
     """torch's experimental switches. verbose traces every Python call; what has no meaning here is kept."""
 

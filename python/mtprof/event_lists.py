@@ -257,13 +257,17 @@ class EventList(list):
         """
         if len(self) == 0:
             return ""
+        if sort_by is not None and not isinstance(sort_by, str):
+            raise TypeError(f"sort_by must be the name of an attribute, as 'self_cpu_time_total', not {sort_by!r}")
+        if header is not None and not isinstance(header, str):
+            raise TypeError(f"header must be a str, or None, not {header!r}")
         if sort_by is not None:
             sort_by = _DEVICE_WORD.sub("device", sort_by)
         options = {"row_limit": _limit(row_limit), "header": header,
                    "top_level_only": bool(top_level_events_only),
-                   "max_src_column_width": _width(max_src_column_width),
-                   "max_name_column_width": _width(max_name_column_width),
-                   "max_shapes_column_width": _width(max_shapes_column_width),
+                   "max_src_column_width": _width("max_src_column_width", max_src_column_width),
+                   "max_name_column_width": _width("max_name_column_width", max_name_column_width),
+                   "max_shapes_column_width": _width("max_shapes_column_width", max_shapes_column_width),
                    "time_unit": time_unit if time_unit in ("s", "ms", "us") else None,
                    **_fitted(width),
                    "mindtorch": flavor_of(flavor if flavor is not None else self._flavor) == "mindtorch"}
@@ -322,7 +326,7 @@ class EventList(list):
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """A line per event with a stack: frames from the outermost on, a blank, whole microseconds."""
         if metric not in _METRICS + _METRICS_TOO:
-            raise ValueError(f"metric should be one of: {list(_METRICS)}")
+            raise ValueError(f"metric should be one of: {list(_METRICS)}, not {metric!r}")
         attribute = _DEVICE_WORD.sub("device", metric)
         write_file(path, self._stack_lines(attribute))
 
@@ -353,7 +357,8 @@ class EventList(list):
         """The events' columns by name, as NumPy arrays (see Columns). Rows have none."""
         source = self._source()
         if source is None:
-            raise TypeError("columns() needs recorded events of one trace")
+            what = "rows of averages" if self._is_rows() else "events made by hand, of several traces, or none"
+            raise TypeError(f"columns() needs recorded events of one trace, not {what}; to_pandas() takes any")
         return Columns(*source)
 
     def to_pandas(self):
@@ -429,6 +434,8 @@ def _keep_shares(items, limit, top_level_only):
 
 
 def _limit(row_limit):
+    if row_limit is not None and not hasattr(row_limit, "__index__"):
+        raise TypeError(f"row_limit must be a number of rows, or None for all, not {row_limit!r}")
     if row_limit is None or row_limit < 0:
         return -1
     return row_limit or _NO_ROWS
@@ -443,7 +450,9 @@ def _fitted(width):
     return {"format": _TABLE_FIT, "width": width}
 
 
-def _width(width):
+def _width(name, width):
+    if width is not None and not hasattr(width, "__index__"):
+        raise TypeError(f"{name} must be a number of characters, or None for as many as needed, not {width!r}")
     return -1 if width is None else max(width, 1)
 
 

@@ -10,8 +10,9 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
                               use_python_export: bool = False) -> Callable[[Any], None]:
     """Writes each window as a file that TensorBoard's plug-in finds in the folder.
 
-    dir_name is the folder, made where it is missing. use_gzip compresses the files. worker_name must differ between processes; the default is host name and process id. use_python_export is
-    torch's and changes nothing here.
+    dir_name is the folder, made where it is missing. use_gzip compresses the files. worker_name must differ
+    between processes; the default is host name and process id. use_python_export is torch's and changes nothing
+    here.
     """
     del use_python_export
 

@@ -11,7 +11,7 @@ import weakref
 from mtprof import _mtprof, activities as _activities
 from mtprof._warnings import warn
 from mtprof.backend import _Backend
-from mtprof.config import KinetoStepTracker, _ExperimentalConfig, parse_bytes
+from mtprof.config import check_callable, check_timeout, KinetoStepTracker, parse_bytes, _ExperimentalConfig
 from mtprof.enums import ProfilerAction, ProfilerActivity
 from mtprof.observers import ExecutionTraceObserver, _RecordsTensors
 from mtprof.schedules import _Schedule, record_always
@@ -67,6 +67,13 @@ class _KinetoProfile(_mtprof.Profile):
                  with_flops=False, with_modules=False, experimental_config=None,
                  execution_trace_observer=None, acc_events=False, custom_trace_id_callback=None,
                  post_processing_timeout_s=None, path=None, buffer_bytes=None, policy="spill", with_calls=False):
+        check_callable("custom_trace_id_callback", custom_trace_id_callback, "a function that returns the trace's id")
+        if experimental_config is not None and not hasattr(experimental_config, "verbose"):
+            raise TypeError(f"experimental_config must be an _ExperimentalConfig, or None, not {experimental_config!r}")
+        for method in ("start", "stop"):
+            if execution_trace_observer and not callable(getattr(execution_trace_observer, method, None)):
+                raise TypeError("execution_trace_observer must have start() and stop(), as ExecutionTraceObserver has, "
+                                f"not {execution_trace_observer!r}")
         with_stack = with_stack or bool(with_calls)
         self.activities, self.activity_filters = _activities.parse(activities)
         self.record_shapes = record_shapes
@@ -194,11 +201,10 @@ class _KinetoProfile(_mtprof.Profile):
     # ---- life cycle ----
 
     def _check_start(self):
-        timeout = self.post_processing_timeout_s
-        if timeout is not None and timeout < 0:
-            raise ValueError("post_processing_timeout_s must be non-negative")
+        check_timeout("post_processing_timeout_s", self.post_processing_timeout_s)
         if not self._usable:
-            raise AssertionError("No activities specified for the profiler")
+            names = ", ".join(sorted(member.name for member in self.activities))
+            raise AssertionError(f"No activities specified for the profiler that can be recorded here, only {names}")
         if self.with_stack or self.with_modules:
             _mtprof.install_language()  # done already, unless somebody recorded when mtprof was imported
 
@@ -230,14 +236,20 @@ class _KinetoProfile(_mtprof.Profile):
 
     def toggle_collection_dynamic(self, enable, activities):
         """Switches the collection of some activities off or on while a window is open."""
-        bits = _activities.bits({_activities.one(item) for item in activities}, warned=False)
+        bits = _activities.bits(_activities.members(activities), warned=False)
         if bits and self._window_now().results == _RECORDING:
             self._toggle(bool(enable), bits)
 
     # ---- metadata ----
 
+    @staticmethod
+    def _check_key(key):
+        if not isinstance(key, str):
+            raise TypeError(f"the key of metadata must be a str, not {key!r}")
+
     def add_metadata(self, key, value):
         """A text for the trace, under a top-level key."""
+        self._check_key(key)
         if not isinstance(value, str):
             raise AttributeError(f"{type(value).__name__!r} object has no attribute 'replace': "
                                  f"the value of metadata {key!r} must be a str, not {value!r}")
@@ -246,6 +258,7 @@ class _KinetoProfile(_mtprof.Profile):
 
     def add_metadata_json(self, key, value):
         """A JSON value for the trace, as text."""
+        self._check_key(key)
         if not isinstance(value, str):
             raise TypeError(f"the JSON of metadata {key!r} must be a str, not {value!r}")
         self._metadata(1, key, value)
@@ -253,6 +266,7 @@ class _KinetoProfile(_mtprof.Profile):
 
     def preset_metadata_json(self, key, value):
         """A JSON value for every trace from now on."""
+        self._check_key(key)
         if not isinstance(value, str):
             raise TypeError(f"the JSON of metadata {key!r} must be a str, not {value!r}")
         self.preset_metadata[key] = value
@@ -454,6 +468,7 @@ class profile(_KinetoProfile):
     def _trace_ready(self):
         self._write_execution_trace()
         if self.on_trace_ready:
+            check_callable("on_trace_ready", self.on_trace_ready, "a function of the profiler")  # now, as torch does
             self.on_trace_ready(self)
 
     @property

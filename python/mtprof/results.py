@@ -66,8 +66,8 @@ class Health:
             lost = f"{self.lost} lost ({causes})"
         else:
             lost = "none lost"
-        text = (f"{self.events} event{'' if self.events == 1 else 's'}, {lost}, {self.unmatched} launches unmatched, {self.truncated} scopes "
-                f"truncated, {self.pair_cost_ns:.1f} ns a scope")
+        text = (f"{self.events} event{'' if self.events == 1 else 's'}, {lost}, {self.unmatched} launches unmatched, "
+                f"{self.truncated} scopes truncated, {self.pair_cost_ns:.1f} ns a scope")
         if self.problems:
             text += f"; {_damage_text(self.problems, self.problem_bytes, self.problem_offset)}"
         return f"{text}; {self.reason}" if self.reason else text

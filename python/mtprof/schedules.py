@@ -21,6 +21,8 @@ class _Schedule:
         self._numbers = numbers
 
     def __call__(self, step: int) -> ProfilerAction:
+        if not hasattr(step, "__index__"):
+            raise ScheduleError(f"Step must be an integer. Got {step!r}.")
         if step < 0:
             raise ScheduleError(f"Step must be non-negative. Got {step}.")
         return _ACTIONS[_mtprof.schedule_action(self._numbers, step)]

@@ -41,9 +41,21 @@ static int check_count(const char *function, Py_ssize_t n, Py_ssize_t expected)
     if (n == expected) {
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "%s() takes %zd positional argument%s but %zd were given",
-                 function, expected, expected == 1 ? "" : "s", n);
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd positional argument%s but %zd %s given", function,
+                 expected, expected == 1 ? "" : "s", n, n == 1 ? "was" : "were");
     return -1;
+}
+
+/* Says what was expected, with the exception that Python chose for the value. Returns NULL. */
+static PyObject *bad_number(const char *expected, PyObject *object)
+{
+    PyObject *type = PyErr_ExceptionMatches(PyExc_OverflowError) ? PyExc_OverflowError
+                     : PyErr_ExceptionMatches(PyExc_TypeError)   ? PyExc_TypeError
+                                                                 : NULL;
+    if (type != NULL) {
+        PyErr_Format(type, "%s, not %R", expected, object);
+    }
+    return NULL;
 }
 
 static PyObject *begin(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
@@ -67,7 +79,7 @@ static PyObject *end(PyObject *module, PyObject *token)
     (void)module;
     unsigned long long number = PyLong_AsUnsignedLongLong(token);
     if (number == (unsigned long long)-1 && PyErr_Occurred() != NULL) {
-        return NULL;
+        return bad_number("end: the token must be what begin() returned", token);
     }
     mtprof_end(number);
     Py_RETURN_NONE;
@@ -159,7 +171,7 @@ static PyObject *flow(PyObject *module, PyObject *const *args, Py_ssize_t n)
     }
     unsigned long long id = PyLong_AsUnsignedLongLong(args[2]);
     if (id == (unsigned long long)-1 && PyErr_Occurred() != NULL) {
-        return NULL;
+        return bad_number("flow: the id must be an int from 0 to 2**64 - 1", args[2]);
     }
     if (mtprof_wants(MTPROF_WANT_MARKS)) {
         mtprof_flow(site_for(args[0]), phase, id);
