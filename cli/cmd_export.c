@@ -274,6 +274,7 @@ static void print_json(const job *j, const mtprof_export_report *r)
     cli_json_uint("bytes", r->bytes);
     cli_json_uint("bytes_written", r->bytes_written);
     cli_json_uint("unordered", r->unordered);
+    cli_json_uint("folded", r->folded);
     cli_json_end_object();
 }
 
@@ -295,6 +296,10 @@ static void print_summary(const job *j, const mtprof_export_report *r)
     if (r->unordered > 0) {
         printf("  %s event%s of equal times may be drawn inside out: too many\n",
                cli_count(r->unordered).text, cli_plural(r->unordered));
+    }
+    if (r->folded > 0) {
+        printf("  %s event%s counted for a caller: their paths are too deep or too many\n",
+               cli_count(r->folded).text, cli_plural(r->folded));
     }
     if (r->replaced > 0) {
         printf("  %s byte%s of names and values replaced: no UTF-8\n", cli_count(r->replaced).text,

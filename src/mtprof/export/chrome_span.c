@@ -127,6 +127,14 @@ MT_INLINE char *put_inputs(mtprof__chrome *chrome, const mtprof__payload *payloa
     return mtprof__put_piece(at, &slot->text);
 }
 
+/* Flavor mindtorch: every event of the category "runtime" has one. */
+static char *put_correlation_id(const mtprof__event *event, char *at, uint64_t *keys)
+{
+    *keys |= MTPROF__KEY_BIT(CORRELATION_ID);
+    at = MTPROF__PUT(at, ", \"correlation_id\": ");
+    return mtb_put_u64(at, event->correlation);
+}
+
 /* The args of a host event from their opening brace on, and what closes it. */
 MT_INLINE void put_args(mtprof__chrome *chrome, const mtprof__event *event,
                         const mtprof__chrome_track *track, char *at)
@@ -154,6 +162,9 @@ MT_INLINE void put_args(mtprof__chrome *chrome, const mtprof__event *event,
         at = mtprof__put_slow(&chrome->last_id, at, event->correlation);
         keys |= MTPROF__KEY_BIT(RUNTIME_NAME) | MTPROF__KEY_BIT(RUNTIME_TID) |
                 MTPROF__KEY_BIT(CORRELATION_ID);
+    }
+    if (MT_UNLIKELY(chrome->mindtorch) && event->kind == MTPROF_EVENT_RUNTIME) {
+        at = put_correlation_id(event, at, &keys);
     }
     at = put_tail(chrome, event, at);
     if (MT_UNLIKELY(mtprof__chrome_has_extras(event, facts))) {
@@ -241,6 +252,9 @@ void mtprof__chrome_launch(mtprof__chrome *chrome, const mtprof__event *event)
     if (event->index != UINT64_MAX) {
         at = MTPROF__PUT(at, ", \"Ev Idx\": ");
         at = mtb_put_u64(at, event->index);
+    }
+    if (chrome->mindtorch) {
+        at = put_correlation_id(event, at, &keys);
     }
     mtb_writer_took(writer, put_tail(chrome, event, at));
     if (mtprof__chrome_has_extras(event, 0)) {

@@ -9,9 +9,10 @@
  * All threads go into one tree. The host's time comes from the event stream; the device's is known
  * to the model's columns only, since kernels are found after the op that launched them has ended.
  *
- *   D1  Memory follows the number of distinct paths, at most NODES_MAX; what would be new beyond
- *       that counts for the deepest part that is there.
- *   D2  Equal traces give equal bytes: the order of lines does not depend on threads or hashes.
+ *   D1  Memory follows the number of distinct paths, at most NODES_MAX. A line has a whole path, so
+ *       what is written grows with the square of the depth: paths have at most DEPTH_MAX parts.
+ * What is beyond either counts for the deepest part that is there, and is told (report.folded). D2
+ * Equal traces give equal bytes: the order of lines does not depend on threads or hashes.
  */
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -27,6 +28,8 @@
 
 enum {
     NODES_MAX = 4 << 20,
+    DEPTH_MAX = 4096,
+    PARTS_BETWEEN = 1 << 16, /* parts of paths written between two looks at the progress function */
     TEXTS_BYTES_MAX = 256 << 20
 };
 
@@ -38,6 +41,7 @@ typedef struct fold_text {
 typedef struct fold_node {
     uint32_t parent, text;
     uint32_t first, next; /* child, sibling; 0: none */
+    uint32_t depth;
     int64_t ns;
 } fold_node;
 
@@ -63,6 +67,8 @@ typedef struct folder {
     uint32_t *stacks; /* the stack of each frame */
     char *scratch;
     size_t scratch_capacity;
+    bool cut;       /* the path that was looked up last is not whole (D1) */
+    uint64_t parts; /* written since the progress function was called */
 } folder;
 
 static int no_memory(const char *what)
@@ -136,7 +142,8 @@ static int find_child(folder *f, uint32_t parent, uint32_t text, uint32_t *node)
         *node = found;
         return 0;
     }
-    if (text == 0 || f->n_nodes >= NODES_MAX) {
+    if (text == 0 || f->n_nodes >= NODES_MAX || f->nodes[parent].depth >= DEPTH_MAX) {
+        f->cut = true;
         return 0;
     }
     uint32_t id = (uint32_t)f->n_nodes;
@@ -144,7 +151,10 @@ static int find_child(folder *f, uint32_t parent, uint32_t text, uint32_t *node)
         !mtb_idmap_add(&f->node_map, hash, id)) {
         return no_memory("a path");
     }
-    f->nodes[id] = (fold_node){.parent = parent, .text = text, .next = f->nodes[parent].first};
+    f->nodes[id] = (fold_node){.parent = parent,
+                               .text = text,
+                               .next = f->nodes[parent].first,
+                               .depth = f->nodes[parent].depth + 1};
     f->nodes[parent].first = id;
     f->n_nodes++;
     *node = id;
@@ -238,6 +248,7 @@ static int begin_event(folder *f, mtprof__open_scopes *open, const mtprof__event
     const mtprof__payload *payload = event->payload;
     uint32_t node = 0;
     uint32_t name = 0;
+    f->cut = false;
     if (payload != NULL && (payload->fields & MTPROF__HAS_STACK) != 0) {
         MT_TRY(find_stack(f, payload->stack, &node));
     } else {
@@ -246,6 +257,7 @@ static int begin_event(folder *f, mtprof__open_scopes *open, const mtprof__event
     }
     MT_TRY(find_name(f, event->name, event->name_text, &name));
     MT_TRY(find_child(f, node, name, &node));
+    f->job->report.folded += f->cut;
     return mtprof__open_scopes_begin(open, event, node);
 }
 
@@ -319,6 +331,7 @@ static int fold_event(folder *f, const fold_columns *c, uint64_t i, uint32_t *no
 {
     uint32_t node = 0;
     uint32_t text = 0;
+    f->cut = false;
     if (c->stacks != NULL && c->stacks[i] != 0) {
         MT_TRY(find_stack(f, c->stacks[i], &node));
     } else if (c->parents[i] < i) { /* one on another thread may come later: then this is a root */
@@ -327,6 +340,7 @@ static int fold_event(folder *f, const fold_columns *c, uint64_t i, uint32_t *no
     nodes[i] = node;
     MT_TRY(find_name(f, c->names[i], mtprof_model_name(f->job->model, c->names[i]), &text));
     MT_TRY(find_child(f, node, text, &node));
+    f->job->report.folded += f->cut;
     if ((c->flags[i] & MTPROF_EVENT_ASYNC) == 0) {
         nodes[i] = node;
     }
@@ -403,6 +417,7 @@ static int write_node(folder *f, uint32_t node, uint32_t **path, size_t *capacit
         }
         (*path)[n++] = f->nodes[at].text;
     }
+    f->parts += n;
     while (n-- > 0) {
         const fold_text *text = &f->texts[(*path)[n] - 1];
         mtprof__write_folded(writer, text->bytes, text->length);
@@ -411,7 +426,11 @@ static int write_node(folder *f, uint32_t node, uint32_t **path, size_t *capacit
     mtb_write_literal(writer, " ");
     mtb_write_i64(writer, f->nodes[node].ns);
     mtb_write_literal(writer, "\n");
-    return 0;
+    if (f->parts < PARTS_BETWEEN) {
+        return 0;
+    }
+    f->parts = 0;
+    return mtprof__export_report_progress(f->job, NULL);
 }
 
 /* In depth, children in order; without recursion, since stacks may be deep. */

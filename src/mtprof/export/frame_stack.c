@@ -14,6 +14,7 @@ typedef struct open_event {
     uint32_t floor;     /* frames that were there when it had begun: not its own to close (P2) */
     uint32_t stack;     /* its node, or that of the event around it */
     uint64_t python_id; /* FUNCTION: its number; 0: another kind */
+    uint64_t function;  /* number of the innermost function, itself included; 0: none */
 } open_event;
 
 typedef struct track_frames {
@@ -191,7 +192,8 @@ int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *e
     if (track->n_events > 0) {
         around = track->events[track->n_events - 1];
     }
-    open_event mine = {.start_ns = event->shown_start_ns, .stack = around.stack};
+    open_event mine = {
+        .start_ns = event->shown_start_ns, .stack = around.stack, .function = around.function};
     bool function = event->kind == MTPROF_EVENT_FUNCTION;
     bool call = function && !is_collection(event->name_text);
     if (call || (track->traced && track->n_events == 0)) { /* what was rebuilt ends here */
@@ -200,7 +202,7 @@ int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *e
                             room_between(track->last_ns, event->shown_start_ns), around.start_ns));
     }
     if (call) {
-        mine.python_id = ++stack->python_ids;
+        mine.python_id = mine.function = ++stack->python_ids;
     } else if (!function && !track->traced && payload != NULL &&
                (payload->fields & MTPROF__HAS_STACK) != 0 && payload->stack != 0) {
         MT_TRY(follow_stack(stack, &around, event));
@@ -210,17 +212,6 @@ int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *e
     track->events[track->n_events++] = mine;
     track->last_ns = event->shown_start_ns;
     return MTPROF_OK;
-}
-
-/* The number of the function around the event that ended last. */
-static uint64_t function_around(const track_frames *track)
-{
-    for (size_t i = track->n_events; i > 0; i--) {
-        if (track->events[i - 1].python_id != 0) {
-            return track->events[i - 1].python_id;
-        }
-    }
-    return 0;
 }
 
 int mtprof__frame_stack_end(mtprof__frame_stack *stack, const mtprof__event *event,
@@ -238,7 +229,9 @@ int mtprof__frame_stack_end(mtprof__frame_stack *stack, const mtprof__event *eve
     out->tied = out->tied ||
                 (mine.floor > 0 && track->frames[mine.floor - 1].start_ns == event->shown_start_ns);
     out->id = mine.python_id;
-    out->parent = mine.python_id != 0 ? function_around(track) : 0;
+    out->parent = mine.python_id != 0 && track->n_events > 0
+                      ? track->events[track->n_events - 1].function
+                      : 0;
     return MTPROF_OK;
 }
 

@@ -255,6 +255,10 @@ TEST(device_work_is_tied_to_its_launch)
                        "{\"External id\": 100, \"step\": 3}}");
     CHECK(strstr(image.text, "\"name\": \"aten::mm\"") != NULL);
     CHECK_EQ_I64(count_text(image.text, "\"device_type\": \"NPU\""), 3);
+    export_it(&image, model, MTPROF_FLAVOR_MINDTORCH); /* what is "runtime" has a correlation_id */
+    CHECK_EQ_I64(count_text(image.text, "\"correlation\": 102, \"correlation_id\": 102"), 1);
+    CHECK_EQ_I64(count_text(image.text, "\"Ev Idx\": 3, \"correlation_id\": 103"), 1);
+    export_it(&image, model, MTPROF_FLAVOR_TORCH);
     check_line(&image, "{\"name\": \"process_labels\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 0, "
                        "\"tid\": 0, \"args\": {\"labels\": \"NPU 0\"}}");
     check_line(&image, "{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 905.000, \"pid\": 0, "

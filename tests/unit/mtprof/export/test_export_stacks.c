@@ -6,6 +6,7 @@
 #include "mtprof/model/stack_text.h"
 #include "small_image.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int export_metric(chrome_image *image, mtprof_model *model, enum mtprof_export_format format,
@@ -138,6 +139,37 @@ TEST(deep_stacks_are_cut)
     CHECK_EQ_I64(count_text(image.text, "f"), MTPROF__STACK_FRAMES);
     REQUIRE_OK(export_metric(&image, model, MTPROF_EXPORT_FOLDED, NULL));
     CHECK_EQ_I64(count_text(image.text, ";f"), MTPROF__STACK_FRAMES - 1);
+    mtprof_model_free(model);
+    image_fini(&image);
+}
+
+/* A line has its whole path: as deep as scopes may be, lines are not. */
+TEST(deep_nesting_is_cut_and_told)
+{
+    const uint32_t n = 6000;
+    const size_t most = 4096;
+    chrome_image image;
+    image_init(&image);
+    uint32_t name = image_string(&image, "d");
+    image_control(&image, MTPROF_WANT_DEFAULT);
+    image.b.chunk_bytes = 256 * 1024;
+    image_thread(&image, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        image_begin(&image, 2000 + i, MTPROF_KIND_SCOPE, name);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        tb_end(&image.b, (uint16_t)(i + 1), 2000 + n + i);
+    }
+    mtprof_model *model = image_model(&image);
+    mtprof_export_report report = {.struct_size = sizeof report};
+    const mtprof_export_options options = {.struct_size = sizeof options, .report = &report};
+    REQUIRE_OK(image_export(&image, model, MTPROF_EXPORT_FOLDED, &options));
+    CHECK_EQ_U64(report.events, n);
+    CHECK_EQ_U64(report.folded, n - most);
+    CHECK_EQ_I64(count_text(image.text, "\n"), (int64_t)most);
+    /* Nothing is lost: the deepest line has the time of all that is below. */
+    const char *last = strrchr(image.text, ' ');
+    CHECK(last != NULL && strtoll(last, NULL, 10) == 2 * (n - (long long)most) + 1);
     mtprof_model_free(model);
     image_fini(&image);
 }
