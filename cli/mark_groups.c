@@ -354,6 +354,18 @@ static void print_section(const gathering *all, enum section section, size_t wid
     }
 }
 
+/* Whether there can be marks. A closed trace has counted what is no scope: with none of that the
+ * pass over it is not needed. */
+static bool may_have_marks(mtprof_model *model, const mtprof_model_info *info)
+{
+    mtprof_health health = {.struct_size = sizeof health};
+    if ((info->wants & MTPROF_WANT_MARKS) == 0) {
+        return false;
+    }
+    return info->foreign != 0 || info->closed == 0 ||
+           mtprof_model_health(model, &health) != MTPROF_OK || health.others > 0;
+}
+
 bool cli_print_marks(mtprof_model *model, const char *path, size_t width, size_t most)
 {
     gathering all = {.model = model};
@@ -361,7 +373,7 @@ bool cli_print_marks(mtprof_model *model, const char *path, size_t width, size_t
     (void)mtprof_model_get_info(model, &info);
     all.start_ns = info.start_ns;
     mtprof_status status = MTPROF_OK;
-    if ((info.wants & MTPROF_WANT_MARKS) != 0) {
+    if (may_have_marks(model, &info)) {
         status = mtprof_model_marks(model, add_mark, &all);
     }
     bool whole = status == MTPROF_OK && add_metadata(&all, info.foreign != 0);
@@ -393,6 +405,5 @@ mtprof_status cli_count_marks(mtprof_model *model, cli_mark_counts *counts)
     mtprof_model_info info = {.struct_size = sizeof info};
     *counts = (cli_mark_counts){0};
     (void)mtprof_model_get_info(model, &info);
-    return (info.wants & MTPROF_WANT_MARKS) != 0 ? mtprof_model_marks(model, count_mark, counts)
-                                                 : MTPROF_OK;
+    return may_have_marks(model, &info) ? mtprof_model_marks(model, count_mark, counts) : MTPROF_OK;
 }

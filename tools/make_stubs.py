@@ -103,7 +103,10 @@ def definitions(name, value, method, indent):
     rows = value._overloads if type(value) in (_C._op_method, _C._op_function) else []
     if not rows:
         text = python_signature(value)
-        if method and not text.startswith("self"):
+        first, _, rest = text.partition(", ")
+        if method and inspect.isfunction(value) and not first.startswith("*"):
+            text = "self" + (", " + rest if rest else "")  # a function of _functions.py, whatever it calls its tensor
+        elif method and first != "self":
             text = "self" + (", " + text if text else "")
         return [f"{pad}def {name}({text}) -> {RETURNS.get(name, 'Any')}: ..."]
     found = list(dict.fromkeys(way for row in rows for way in schema_signatures(row)))

@@ -13,8 +13,12 @@ from mindtorch_v2._op_sentences import SENTENCES, sentence
 
 MODULES = ("mtprof", "mtprof.events", "mtprof.itt", "mtprof.results", "mindtorch_v2", "mindtorch_v2.nn",
            "mindtorch_v2.nn.functional", "mindtorch_v2.nn.init", "mindtorch_v2.nn.utils", "mindtorch_v2.optim",
-           "mindtorch_v2.optim.lr_scheduler", "mindtorch_v2.autograd", "mindtorch_v2.npu", "mindtorch_v2.profiler",
-           "mindtorch_v2.random", "mindtorch_v2.serialization", "mindtorch_v2.testing", "mindtorch_v2.utils.data")
+           "mindtorch_v2.optim.lr_scheduler", "mindtorch_v2.autograd", "mindtorch_v2.autograd.profiler",
+           "mindtorch_v2.autograd.profiler_util", "mindtorch_v2.autograd.function", "mindtorch_v2.autograd.graph",
+           "mindtorch_v2.accelerator", "mindtorch_v2.cuda", "mindtorch_v2.utils", "mindtorch_v2.utils.hooks",
+           "mindtorch_v2.nn.parameter", "mtprof.schedules", "mtprof.observers", "mtprof.backend", "mtprof.kineto_events",
+           "mindtorch_v2.npu", "mindtorch_v2.profiler", "mindtorch_v2.random", "mindtorch_v2.serialization",
+           "mindtorch_v2.testing", "mindtorch_v2.utils.data")
 # Types without a constructor of their own: they are made by other calls, or are exceptions.
 NO_CONSTRUCTOR = (_C.layout, _C.memory_format, torch.dtype) if hasattr(_C, "layout") else (torch.dtype,)
 
@@ -33,6 +37,12 @@ def is_ours(value):
     return module.split(".")[0] in ("mtprof", "mindtorch_v2", "_C", "_mtprof", "")
 
 
+def is_inherited(cls, *names):
+    """Whether what a class has under these names comes from Python's own classes."""
+    owner = next((base for base in cls.__mro__ if any(name in vars(base) for name in names)), object)
+    return owner.__module__.split(".")[0] not in ("mtprof", "mindtorch_v2")
+
+
 def has_signature(value):
     """Whether inspect knows how it is called."""
     try:
@@ -48,14 +58,16 @@ class Names(unittest.TestCase):
         if not (inspect.getdoc(value) or "").strip():  # of what it overrides, where it has none
             found.append(f"{where}: no docstring")
         needs = callable(value) and not isinstance(value, property) and not (
-            isinstance(value, type) and (issubclass(value, (BaseException, enum.Enum)) or value in NO_CONSTRUCTOR))
+            isinstance(value, type) and (issubclass(value, (BaseException, enum.Enum)) or value in NO_CONSTRUCTOR or
+                                         is_inherited(value, "__init__", "__new__")))
         if needs and not has_signature(value):
             found.append(f"{where}: no signature")
 
     def check_class(self, where, cls, found):
         for name, value in public(cls):
-            if (inspect.isroutine(value) or isinstance(value, (property, staticmethod, classmethod)) or
-                    inspect.isgetsetdescriptor(value)) and is_ours(getattr(value, "__func__", value)):
+            kinds = (property, staticmethod, classmethod)
+            known = inspect.isroutine(value) or inspect.isgetsetdescriptor(value) or isinstance(value, kinds)
+            if known and not is_inherited(cls, name) and is_ours(getattr(value, "__func__", value)):
                 self.check_value(f"{where}.{name}", value, found)
 
     def walk(self, module):

@@ -13,7 +13,9 @@ echo "$build/python" >"$("$venv/bin/python" -c 'import site; print(site.getsitep
 passed=0 failed=0 skipped=0
 . tools/peers/compare.inc.sh
 
-compare tests/peers/types_check.py tests/peers/typed_program.py "$work"
+for program in program tensors; do
+    compare tests/peers/types_check.py "tests/peers/typed_$program.py" "$work"
+done
 export PYTHONPATH="$build/python:tests/python"
 compare tests/peers/unittest_counts.py tests/python/test_frames.py
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -172,14 +172,17 @@ static int set_needs(PyObject *self, PyObject *value, void *unused)
 }
 
 static PyMethodDef context_methods[] = {
-    {"save_for_backward", save_for_backward, METH_VARARGS, "keeps tensors for backward"},
-    {"save_for_forward", save_for_backward, METH_VARARGS, "the same as save_for_backward"},
+    {"save_for_backward", save_for_backward, METH_VARARGS,
+     "save_for_backward($self, /, *tensors)\n--\n\nKeeps tensors for backward."},
+    {"save_for_forward", save_for_backward, METH_VARARGS,
+     "save_for_forward($self, /, *tensors)\n--\n\nThe same as save_for_backward()."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
-     "outputs that have no gradient"},
-    {"mark_dirty", mark_dirty, METH_VARARGS, "not supported"},
+     "mark_non_differentiable($self, /, *outputs)\n--\n\nNames outputs that have no gradient."},
+    {"mark_dirty", mark_dirty, METH_VARARGS,
+     "mark_dirty($self, /, *tensors)\n--\n\nNot supported: raises NotImplementedError."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
-     "False: gradients that nobody computed arrive as None"},
-    {"name", get_name, METH_NOARGS, "name() -> str"},
+     "set_materialize_grads($self, value, /)\n--\n\nFalse: gradients that nobody computed arrive as None."},
+    {"name", get_name, METH_NOARGS, "name($self, /)\n--\n\nThe name of the node."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -198,10 +201,16 @@ static PyMemberDef context_members[] = {
 };
 
 static PyType_Slot context_slots[] = {
-    {Py_tp_new, context_new},           {Py_tp_dealloc, context_dealloc},
-    {Py_tp_traverse, context_traverse}, {Py_tp_clear, context_clear},
-    {Py_tp_methods, context_methods},   {Py_tp_getset, context_properties},
-    {Py_tp_members, context_members},   {0, NULL},
+    {Py_tp_new, context_new},
+    {Py_tp_dealloc, context_dealloc},
+    {Py_tp_traverse, context_traverse},
+    {Py_tp_clear, context_clear},
+    {Py_tp_methods, context_methods},
+    {Py_tp_getset, context_properties},
+    {Py_tp_members, context_members},
+    {Py_tp_doc,
+     (char[]){"_FunctionBase()\n--\n\nWhat forward and backward of a custom Function share: ctx."}},
+    {0, NULL},
 };
 
 static PyType_Spec context_spec = {

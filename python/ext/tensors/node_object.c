@@ -156,7 +156,7 @@ static PyObject *node_metadata(PyObject *self, void *unused)
 }
 
 static PyMethodDef node_methods[] = {
-    {"name", node_name, METH_NOARGS, "name() -> str"},
+    {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe name of the op's derivative."},
     {"_sequence_nr", node_sequence, METH_NOARGS, "_sequence_nr() -> int"},
     {NULL, NULL, 0, NULL},
 };
@@ -173,6 +173,7 @@ static PyType_Slot node_slots[] = {
     {Py_tp_traverse, node_traverse},
     {Py_tp_clear, node_clear},
     {Py_tp_repr, node_repr},
+    {Py_tp_doc, (char[]){"A step of backward: what computes the gradients of an op."}},
     {Py_tp_methods, node_methods},
     {Py_tp_getset, node_properties},
     {0, NULL},
