@@ -101,7 +101,9 @@ function(mt_fuzz name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MUTATOR")
   if(MT_SANITIZE MATCHES "^fuzzer")
     mt_program(${name} mtprof_static ${arg_UNPARSED_ARGUMENTS} ${arg_MUTATOR})
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    # Nothing but the C library is needed, so that the program runs on other machines, too.
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer -nostdlib++ -static-libgcc)
+    target_link_libraries(${name} PRIVATE -Wl,-Bstatic stdc++ -Wl,-Bdynamic)
     mt_list_append(fuzz ${name} $<TARGET_FILE:${name}>)
   else()
     mt_program(${name} mtprof_static ${arg_UNPARSED_ARGUMENTS}

@@ -12,6 +12,7 @@
 #include "mtprof/import/import_impl.h"
 #include "mtprof/model/event.h"
 #include "use_exports.h"
+#include "use_file.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/model.h>
@@ -22,7 +23,7 @@
 #include <string.h>
 
 enum {
-    AVERAGES_EVERY = 8
+    OTHERS_EVERY = 8
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
@@ -152,17 +153,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
     require(mtprof__source_open_memory(&source, "fuzz", from, length) == MTPROF_OK);
     int status = mtprof__import_source(&source, NULL, &model);
     mtprof__source_close(&source);
+    uint8_t which = data[0] >> 1; /* 0: everything */
+    if (which == 0 || which % OTHERS_EVERY == 1) {
+        use_check(from, length);
+    }
     free(text);
     require((status == MTPROF_OK) == (model != NULL));
     if (model != NULL) {
-        uint8_t which = data[0] >> 1; /* 0: everything */
         use_columns(model);
         use_lists(model);
         use_stream(model);
-        if (which % AVERAGES_EVERY == 0) {
+        if (which % OTHERS_EVERY == 0) {
             use_averages(model);
         }
-        if (which == 0 || which % AVERAGES_EVERY != 0) {
+        if (which == 0 || which % OTHERS_EVERY > 1) {
             use_exports(model, which);
         }
     } else {

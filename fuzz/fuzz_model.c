@@ -7,6 +7,7 @@
 #include "mtprof/model/model_impl.h"
 #include "trace_input.h"
 #include "use_exports.h"
+#include "use_file.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/model.h>
@@ -15,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    AVERAGES_EVERY = 8
+    OTHERS_EVERY = 8
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
@@ -53,12 +54,13 @@ static void use_averages(mtprof_model *model)
 
 /* Everything, or one thing beside the columns: tables and exports cost more than reading. The upper
  * bit: exports come behind the columns, not as first thing. */
-static void use_model(mtprof_model *model, uint8_t which)
+static void use_model(mtprof_model *model, const trace_input *trace)
 {
-    bool late = (which & 0x80) != 0;
-    which &= 0x7F;
-    bool averages = which == 0 || which % AVERAGES_EVERY == 0;
-    bool exports = which == 0 || !averages;
+    bool late = (trace->which & 0x80) != 0;
+    uint8_t which = trace->which & 0x7F;
+    bool averages = which == 0 || which % OTHERS_EVERY == 0;
+    bool files = which == 0 || which % OTHERS_EVERY == 1;
+    bool exports = which == 0 || !(averages || files);
     if (!late && exports) {
         use_exports(model, which);
     }
@@ -66,6 +68,10 @@ static void use_model(mtprof_model *model, uint8_t which)
     require(mtprof__model_verify(model));
     if (averages) {
         use_averages(model);
+    }
+    if (files) {
+        use_check(trace->bytes, trace->size);
+        use_recover(trace->bytes, trace->size, model);
     }
     if (exports && (late || which == 0)) {
         use_exports(model, which);
@@ -84,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
     mtprof_bytes bytes = trace_input_bytes(&trace);
     if (mtprof_reader_open_bytes(&bytes, &reader) == MTPROF_OK) {
         require(mtprof_model_take_reader(reader, &options, &model) == MTPROF_OK);
-        use_model(model, trace.which);
+        use_model(model, &trace);
     }
     mtprof_model_free(model);
     trace_input_free(&trace);

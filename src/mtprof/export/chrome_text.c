@@ -37,8 +37,11 @@ int mtprof__chrome_text_init(mtprof__chrome *chrome)
 
 void mtprof__piece_fini(mtprof__piece *piece)
 {
-    mtb_free(piece->text);
-    *piece = (mtprof__piece){0};
+    if (piece->text !=
+        NULL) { /* most places of a cache were never used, nor their memory touched */
+        mtb_free(piece->text);
+        *piece = (mtprof__piece){0};
+    }
 }
 
 void mtprof__chrome_text_fini(mtprof__chrome *chrome)
