@@ -27,16 +27,19 @@ def _device_text(device, index):
 def _texts(pandas, numbers, text_of):
     """A categorical of texts from numbers; several numbers may have the same text, None is missing."""
     import numpy
-    distinct, places = numpy.unique(numpy.asarray(numbers), return_inverse=True)
-    return _categorical(pandas, [text_of(int(number)) for number in distinct], places)
+    distinct = numpy.flatnonzero(numpy.bincount(numbers)) if len(numbers) else []
+    return _categorical(pandas, {int(number): text_of(int(number)) for number in distinct}, numbers)
 
 
-def _categorical(pandas, texts, places):
+def _categorical(pandas, texts, numbers):
+    """Texts by number: a table, no sorting of what may be millions of numbers."""
     import numpy
-    words = sorted({text for text in texts if text is not None})
+    words = sorted({text for text in texts.values() if text is not None})
     codes = {text: code for code, text in enumerate(words)}
-    table = numpy.array([codes.get(text, -1) for text in texts] or [-1], dtype="int64")
-    return pandas.Categorical.from_codes(table[places] if len(texts) else table[:0], words)
+    table = numpy.full(max(texts, default=0) + 1, -1, dtype="int64")
+    for number, text in texts.items():
+        table[number] = codes.get(text, -1)
+    return pandas.Categorical.from_codes(table[numbers], words)
 
 
 def _of_words(pandas, texts):
@@ -70,10 +73,13 @@ class _FromColumns:
         ids = self._column(column)
         if ids is None:
             return None
-        distinct, first, places = numpy.unique(ids, return_index=True, return_inverse=True)
-        texts = [read(self._model.event(int(self._indices[at]))) if number else None
-                 for number, at in zip(distinct.tolist(), first.tolist())]
-        return _categorical(self._pandas, texts, places)
+        if not ids.any():
+            return None
+        first = numpy.full(int(ids.max()) + 1, -1, dtype="int64")
+        first[ids[::-1]] = self._indices[::-1]  # of several the one that is written last stays: the first
+        texts = {number: read(self._model.event(at)) if number else None
+                 for number, at in enumerate(first.tolist()) if at >= 0}
+        return _categorical(self._pandas, texts, ids)
 
     def _number(self, column):
         import numpy
@@ -130,9 +136,10 @@ class _FromColumns:
 
 def _by_track(track, value_of):
     import numpy
-    distinct, places = numpy.unique(track, return_inverse=True)
-    values = numpy.array([value_of(int(number)) for number in distinct], dtype="int64")
-    return values[places]
+    table = numpy.zeros(int(track.max()) + 1 if len(track) else 1, dtype="int64")
+    for number in numpy.flatnonzero(numpy.bincount(track)) if len(track) else ():
+        table[number] = value_of(int(number))
+    return table[track]
 
 
 def event_frame(events, model, columns, indices):

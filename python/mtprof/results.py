@@ -126,9 +126,15 @@ class Results:
         marks: with instants, counters and flows among them, see marks(); a new list.
         """
         if marks:
-            merged = [*self.events(), *self.marks()]
+            merged = [*self._event_list(), *self.marks()]
             merged.sort(key=lambda event: event["start_ns"])
+            self._tell_why_empty(len(merged))
             return EventList(merged, **self._facts)
+        events = self._event_list()
+        self._tell_why_empty(len(events))
+        return events
+
+    def _event_list(self):
         if self._events is None:
             events = EventList(**self._facts)
             for model in self._models:
@@ -137,7 +143,6 @@ class Results:
             events._tree_built = True
             events._flavor = self._flavor
             self._events = events
-        self._tell_why_empty(len(self._events))
         return self._events
 
     def marks(self, kind=None):
