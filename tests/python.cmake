@@ -33,6 +33,7 @@ set(MT_PYTHON_TESTS
     test_frames
     test_hardening
     test_hostile_pickles
+    test_huge_arguments
     test_indexing
     test_interop
     test_interrupted_work
@@ -89,7 +90,7 @@ if(MT_SANITIZE STREQUAL "address")
   # The interpreter is not ours: AddressSanitizer is loaded before it, sees every Python object as a
   # piece of memory of its own, and leaves alone what the interpreter leaks by design. Not here: tests
   # of memory's growth, and those that take long and add little C.
-  list(REMOVE_ITEM run_tests test_data_workers test_leaks test_nn_functional test_nn_init test_optim
+  list(REMOVE_ITEM run_tests test_data_workers test_huge_arguments test_leaks test_nn_functional test_nn_init test_optim
        test_profile_refcounts test_refcounts test_schedule_goldens test_stacks_hard)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
                   OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)

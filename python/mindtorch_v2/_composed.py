@@ -2,6 +2,7 @@
 """More functions of torch as compositions of ops: sets and counts, less common arithmetic, ops in place."""
 
 import math
+import os
 
 from . import _C
 from ._C import Tensor, ops as _ops
@@ -67,12 +68,20 @@ def take_along_dim(input, indices, dim=None):
     return _ops.gather(input, dim, indices)
 
 
+def _check_fits(name, count):
+    """Refuses to make more tensors than memory has room for, before the first is made."""
+    least = 128  # bytes of one, without its elements
+    if count > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // least:
+        raise MemoryError(f"{name}(): {count} tensors do not fit into memory")
+
+
 def tensor_split(input, indices_or_sections, dim=0):
     """Parts of nearly equal length, or parts that end at the given places."""
     size = input.size(dim)
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1:
             raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
+        _check_fits("tensor_split", indices_or_sections)
         small, rest = divmod(size, indices_or_sections)
         ends, at = [], 0
         for i in range(indices_or_sections - 1):
@@ -86,7 +95,9 @@ def tensor_split(input, indices_or_sections, dim=0):
 
 def diff(input, n=1, dim=-1):
     """Each element less the one before it."""
-    for _ in range(n):
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    for _ in range(min(n, input.size(dim))):  # after that there is nothing left
         size = input.size(dim)
         later = _ops.narrow(input, dim, min(1, size), max(size - 1, 0))
         input = later - _ops.narrow(input, dim, 0, max(size - 1, 0))

@@ -288,6 +288,10 @@ def tensordot(a, b, dims=2):
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         dims_a, dims_b = ([d + a.dim() if d < 0 else d for d in dims[0]],

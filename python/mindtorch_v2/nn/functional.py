@@ -96,19 +96,25 @@ def _pad_picked(input, pad, mode):
                 "Padding size should be less than the corresponding input dimension, but got: padding "
                 f"({before}, {after}) at dimension {dim} of input {list(input.shape)}"
             )
-        picked = []
-        for index in range(-before, size + after):
-            if mode == "circular":
-                index %= size
-            elif mode == "replicate":
-                index = min(max(index, 0), size - 1)
-            else:
-                index = abs(index)
-                index = index if index < size else 2 * (size - 1) - index
-            picked.append(index)
+        if size + before + after < 0 or before < -size or after < -size:
+            raise RuntimeError(
+                f"The input size {size}, plus negative padding {before} and {after}, resulted in a negative "
+                f"output size, which is invalid. Check dimension {dim} of your input."
+            )
         if before or after:
-            input = input.index_select(dim, torch.tensor(picked, device=input.device))
+            input = input.index_select(dim, _picked_rows(mode, size, before, after, input.device))
     return input
+
+
+def _picked_rows(mode, size, before, after, device):
+    """Which row of the input stands at each place."""
+    index = torch.arange(-before, size + after, device=device)
+    if mode == "circular":
+        return index % size
+    if mode == "replicate":
+        return index.clamp(0, size - 1)
+    index = index.abs()
+    return torch.where(index < size, index, 2 * (size - 1) - index)
 
 
 # ---- pooling ----

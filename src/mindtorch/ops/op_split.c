@@ -7,6 +7,7 @@
 #include "mindtorch/ops/view_geometry.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 enum {
     SMALL_LIST = 16 /* pieces that need no heap */
@@ -20,16 +21,27 @@ typedef struct pieces {
     mt_tensor *small[SMALL_LIST];
 } pieces;
 
+/* Refuses more pieces than memory can hold, before the first is made: making them would take hours
+ * and then fail, and nobody hears a signal meanwhile. */
+static int check_pieces(const char *op, int64_t count)
+{
+    int64_t room = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if (count > (int64_t)UINT32_MAX) {
+        return mtb_fail(MT_ERUNTIME, "%s: %" PRId64 " pieces are too many", op, count);
+    }
+    if (room > 0 && count > room / (int64_t)sizeof(mt_tensor)) {
+        return mtb_fail(MT_ENOMEM, "%s: no memory for %" PRId64 " pieces", op, count);
+    }
+    return MT_OK;
+}
+
 static int pieces_init(const mt__call *call, int64_t count, pieces *p)
 {
     p->made = 0;
     p->count = 0;
     p->tensors = p->small;
-    if (count > (int64_t)UINT32_MAX) {
-        return mtb_fail(MT_ERUNTIME, "%s: %" PRId64 " pieces are too many", mt__op_name(call),
-                        count);
-    }
     if (count > SMALL_LIST) {
+        MT_TRY(check_pieces(mt__op_name(call), count));
         p->tensors = mtb_calloc((size_t)count, sizeof(mt_tensor *));
         if (p->tensors == NULL) {
             return mtb_fail(MT_ENOMEM, "%s: no memory for %" PRId64 " pieces", mt__op_name(call),
@@ -167,9 +179,7 @@ int mt__run_split_with_sizes(mt__call *call)
 /* A dimension of size 0 still has as many chunks as were asked for: all of them empty. */
 static int chunk_of_nothing(mt_tensor *self, int64_t chunks, uint32_t dim, mt_value *out)
 {
-    if (chunks > INT32_MAX) {
-        return mtb_fail(MT_ERUNTIME, "chunk: %" PRId64 " pieces are too many", chunks);
-    }
+    MT_TRY(check_pieces("chunk", chunks));
     int64_t *sizes = mtb_calloc((size_t)chunks, sizeof(int64_t));
     if (sizes == NULL) {
         return mtb_fail(MT_ENOMEM, "chunk: no memory for %" PRId64 " pieces", chunks);
