@@ -198,14 +198,15 @@ static bool add_metadatum(gathering *all, mtprof_text name, const mtprof_metadat
     return true;
 }
 
-/* What the profiler itself tells of every trace; 'mtprof info' lists it. */
+/* What profilers themselves tell of a trace or a scope; 'mtprof info' lists the former. */
 static bool is_own_key(mtprof_text key)
 {
-    static const char *const own[] = {"mtprof_version",  "process_name",       "host_name",
-                                      "trace_id",        "profile_memory",     "with_stack",
-                                      "with_modules",    "record_shapes",      "with_flops",
-                                      "distributedInfo", "schemaVersion",      "traceName",
-                                      "displayTimeUnit", "baseTimeNanoseconds"};
+    static const char *const own[] = {
+        "mtprof_version",    "process_name",    "host_name",     "trace_id",
+        "profile_memory",    "with_stack",      "with_modules",  "record_shapes",
+        "with_flops",        "distributedInfo", "schemaVersion", "traceName",
+        "deviceProperties",  "displayTimeUnit", "mtprof_health", "baseTimeNanoseconds",
+        "Record function id"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         if (compare_texts(key, cli_text(own[i])) == 0) {
             return true;
@@ -242,7 +243,7 @@ static bool add_metadata(gathering *all, bool foreign)
         }
         uint32_t key = mtprof_model_name_key(all->model, name[i]);
         for (uint32_t k = 0; mtprof_model_metadata_of(all->model, id[i], k, &m); k++) {
-            if (!add_metadatum(all, mtprof_model_name(all->model, key), &m)) {
+            if (!is_own_key(m.key) && !add_metadatum(all, mtprof_model_name(all->model, key), &m)) {
                 return false;
             }
         }

@@ -675,7 +675,8 @@ class Files(Case):
     def test_the_command_shows_the_device(self):
         self.prof.save(self.path("t.mtt"))
         self.prof.export_chrome_trace(self.path("t.json"))
-        total = self.prof.key_averages().table(row_limit=-1).splitlines()[-1]
+        total = self.prof.key_averages().table(row_limit=-1, width=80).splitlines()[-1]
+        self.assertRegex(total, r"^Self NPU time total: [\d.]+ [mun]?s$")
         for file in ("t.mtt", "t.json"):
             for command, wanted in (("report", ("Self NPU", "aten::addmm", total)),
                                     ("info", ("kernels", "NPU 0 queue 0", "NPU 1 queue 0")),

@@ -130,7 +130,7 @@ class Tables(ContractTest):
     def test_signature(self):
         parameters = inspect.signature(EventList.table).parameters
         given = {p.name: p.default for p in list(parameters.values())[1:]}
-        self.assertIsNone(given.pop("flavor"))  # ours
+        self.assertEqual((given.pop("flavor"), given.pop("width")), (None, None))  # ours
         self.assertEqual(given,
                          {"sort_by": None, "row_limit": 100, "max_src_column_width": 75,
                           "max_name_column_width": 55,
