@@ -30,7 +30,7 @@ typedef struct mtprof_value {
         const struct mtprof_value *items; /**< LIST */
         int64_t integer;                  /**< INT, BOOL */
         double real;                      /**< DOUBLE */
-        uint64_t text;                    /**< STRING: string id from mtprof_intern() */
+        uint64_t text; /**< STRING: string id from mtprof_intern() or mtprof_intern_here() */
     } of;
     const int64_t *strides; /**< TENSOR: n_dims strides, or NULL */
 } mtprof_value;

@@ -52,8 +52,9 @@ typedef struct mtprof_config {
     uint32_t struct_size;  /**< sizeof(mtprof_config) as the caller was compiled */
     uint32_t policy;       /**< enum mtprof_policy */
     const char *path;      /**< trace file to record into; NULL: memory. Borrowed for the call */
-    uint64_t buffer_bytes; /**< byte budget. 0: a quarter of the available memory without a path,
-                                64 MiB in ring mode, none otherwise; at least 64 KiB */
+    uint64_t buffer_bytes; /**< byte budget of events. 0: a quarter of the available memory without
+                                a path, 64 MiB in ring mode, none otherwise; at least 64 KiB. Names
+                                and other definitions come on top of it in ring and stop mode */
     uint64_t ring_ns;      /**< ring mode: let chunks go that are older than this, even if there is
                                 still room; 0: keep what fits */
     uint64_t wants;        /**< enum mtprof_want; 0: MTPROF_WANT_DEFAULT */

@@ -127,12 +127,22 @@ static inline void mtprof_flow(mtprof_site *site, enum mtprof_flow_phase phase, 
 
 /**
  * Begins a scope whose name is not known before. The name is any bytes and is copied; up to 65,536
- * different ones per session are stored once, further ones in full with each event.
+ * different ones per session (in a ring: half of its buffer) are stored once, further ones in full
+ * with each event.
  */
 MTPROF_API mtprof_token mtprof_begin_named(const char *name, size_t length, uint32_t begin_flags);
 
 /** An instant with such a name. */
 MTPROF_API void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags);
+
+/**
+ * Counters and flows with such a name. Beyond 65,536 different ones per session (in a ring: half of
+ * its buffer) they are lost, and counted.
+ */
+MTPROF_API void mtprof_counter_named(const char *name, size_t length, int64_t value);
+MTPROF_API void mtprof_counter_real_named(const char *name, size_t length, double value);
+MTPROF_API void mtprof_flow_named(const char *name, size_t length, enum mtprof_flow_phase phase,
+                                  uint64_t flow_id);
 
 /**
  * Begins a scope under a parent that need not be open on this thread: for coroutines, tasks, and
@@ -144,8 +154,9 @@ MTPROF_API mtprof_token mtprof_begin_under(mtprof_site *site, mtprof_token paren
 #define MTPROF_LATEST_INSTANT ((mtprof_token)1)
 
 /**
- * Keys and values of a scope, or of MTPROF_LATEST_INSTANT. Keys come from mtprof_intern(). No
- * effect on a token of 0, or of a recording that is over.
+ * Keys and values of a scope, or of MTPROF_LATEST_INSTANT. Keys come from mtprof_intern(), or where
+ * they are made at run time from mtprof_intern_here(). No effect on a token of 0, or of a recording
+ * that is over.
  */
 MTPROF_API void mtprof_meta_int(mtprof_token token, uint32_t key, int64_t value);
 MTPROF_API void mtprof_meta_real(mtprof_token token, uint32_t key, double value);
@@ -155,12 +166,23 @@ MTPROF_API void mtprof_meta_text(mtprof_token token, uint32_t key, const char *t
 
 /**
  * The id of a string, the same for equal texts, valid until the process ends: keys of metadata,
- * names of types, overloads, modules. Strings of more than 64 KiB are cut. 0 when there is no
- * memory. Not for signal handlers.
+ * names of types, overloads, modules. It is kept, and written into every trace from now on: for
+ * strings that are part of the program, not of its data. Strings of more than 64 KiB are cut. 0
+ * when there is no memory. Not for signal handlers.
  */
 MTPROF_API uint32_t mtprof_intern(const char *text, size_t length);
 
-/** Names the calling thread in traces; NULL takes the name away. Not for signal handlers. */
+/**
+ * The id of a string in the running recording, for what is made at run time: keys of metadata, and
+ * types and texts of inputs (op.h). It ends with the recording; in another one it names nothing. Up
+ * to 65,536 different ones a recording, and no more than half of the buffer of a ring or of one
+ * that stops: beyond that 0, and counted (health.texts_cut). 0 while nothing records. Not for
+ * signal handlers.
+ */
+MTPROF_API uint32_t mtprof_intern_here(const char *text, size_t length);
+
+/** Names the calling thread in traces; NULL takes the name away. Names are cut at 255 bytes, and
+ * counted. Not for signal handlers. */
 MTPROF_API void mtprof_name_thread(const char *name);
 
 /** The number of this thread in the running recording (mtprof_op.forward_thread); 0 before its

@@ -729,5 +729,58 @@ class References(unittest.TestCase):
         self.assertIs(type(record_function("x")), _mtprof.record_function)
 
 
+class Kept(unittest.TestCase):
+    """What is made at run time belongs to the recording."""
+
+    def definitions(self, function):
+        """The texts that the trace of a window has."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.mtt")
+            with mtprof.profile(record_shapes=True) as prof:
+                function()
+            prof.save(path)
+            with open(path, "rb") as file:
+                return file.read()
+
+    def test_keys_texts_and_names_of_marks_go_with_their_window(self):
+        def work():
+            with record_function("x", "the text of an input", **{"the key of metadata": 1}):
+                mtprof.counter("".join(("the name of", " a counter")), 0.5)
+                mtprof.flow("".join(("the name of", " a flow")), "start", 1)
+            thread = threading.Thread(target=lambda: (mtprof.name_thread("the name of a thread"), mtprof.instant("i")))
+            thread.start()
+            thread.join()
+        texts = (b"the text of an input", b"the key of metadata", b"the name of a counter", b"the name of a flow",
+                 b"the name of a thread")
+        first, second = self.definitions(work), self.definitions(lambda: None)
+        for text in texts:
+            self.assertIn(text, first)
+            self.assertNotIn(text, second)
+
+    def test_more_names_than_sites(self):
+        """Counters of any number of names keep them."""
+        names = [f"counter {i}" for i in range(20000)]
+        with mtprof.profile() as prof:
+            for name in names:
+                mtprof.counter(name, 0.5)
+                mtprof.counter(name, 1)
+        marks = [(mark.name, mark["value"]) for mark in prof.marks("counter")]
+        self.assertEqual(marks, [(name, value) for name in names for value in (0.5, 1)])
+
+    def test_a_small_ring_starts_after_many_keys(self):
+        for start in range(0, 140000, 70000):
+            with mtprof.profile() as prof:
+                for i in range(start, start + 70000):
+                    with record_function("x", **{f"key {i}": i}):
+                        pass
+            health = prof.health()
+            self.assertEqual((health.lost, health.texts_cut), (0, 70000 - 65536))
+        with mtprof.profile(policy="ring", buffer_bytes="64K") as prof:
+            with record_function("y"):
+                pass
+        self.assertEqual([event.name for event in prof.events()], ["y"])
+        self.assertLess(prof.health().bytes, 1 << 20)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -692,7 +692,7 @@ def check_killed(trace, last, policy):
 
 PROGRAMS = {"plain": plain, "scheduled": scheduled, "ring": ring, "full": full, "signals": signals,
             "interrupts": interrupts, "forks": forks, "killed": killed}
-WEIGHTS = {"plain": 6, "scheduled": 5, "ring": 0, "full": 1, "signals": 3, "interrupts": 5, "forks": 1, "killed": 3}
+WEIGHTS = {"plain": 6, "scheduled": 5, "ring": 1, "full": 1, "signals": 3, "interrupts": 5, "forks": 1, "killed": 3}
 
 
 # ---- the loop ----

@@ -109,13 +109,42 @@ static PyObject *instant(PyObject *module, PyObject *const *args, Py_ssize_t n, 
     Py_RETURN_NONE;
 }
 
-/* Counters and flows have sites only; names beyond the limit of sites share this one. */
-static mtprof_site other_site = MTPROF_SITE_INIT("(other)", MTPROF_KIND_SCOPE);
+/* The value of a counter or a flow, under a name. */
+typedef struct mark {
+    bool is_flow, is_real;
+    int64_t integer;
+    double real;
+    enum mtprof_flow_phase phase;
+    uint64_t flow;
+} mark;
 
-static mtprof_site *site_for(PyObject *name)
+/* Names that come back have a site (scope_sites.c, S1); others are of the recording. */
+static void put_mark(PyObject *name, const mark *m)
 {
-    mtprof_site *site = scope_site(name);
-    return site != NULL ? site : &other_site;
+    const char *text = NULL;
+    size_t length = 0;
+    PyObject *owner = NULL;
+    mtprof_site *site = scope_site_again(name);
+    if (site != NULL) {
+        if (m->is_flow) {
+            mtprof_flow(site, m->phase, m->flow);
+        } else if (m->is_real) {
+            mtprof_counter_real(site, m->real);
+        } else {
+            mtprof_counter(site, m->integer);
+        }
+        return;
+    }
+    if (scope_text(name, &text, &length, &owner)) {
+        if (m->is_flow) {
+            mtprof_flow_named(text, length, m->phase, m->flow);
+        } else if (m->is_real) {
+            mtprof_counter_real_named(text, length, m->real);
+        } else {
+            mtprof_counter_named(text, length, m->integer);
+        }
+    }
+    Py_XDECREF(owner);
 }
 
 static PyObject *counter(PyObject *module, PyObject *const *args, Py_ssize_t n)
@@ -129,7 +158,7 @@ static PyObject *counter(PyObject *module, PyObject *const *args, Py_ssize_t n)
         long long value = PyLong_AsLongLongAndOverflow(args[1], &overflow);
         if (overflow == 0) {
             if (mtprof_wants(MTPROF_WANT_MARKS)) {
-                mtprof_counter(site_for(args[0]), value);
+                put_mark(args[0], &(mark){.integer = value});
             }
             Py_RETURN_NONE;
         }
@@ -142,7 +171,7 @@ static PyObject *counter(PyObject *module, PyObject *const *args, Py_ssize_t n)
         return NULL;
     }
     if (mtprof_wants(MTPROF_WANT_MARKS)) {
-        mtprof_counter_real(site_for(args[0]), value);
+        put_mark(args[0], &(mark){.is_real = true, .real = value});
     }
     Py_RETURN_NONE;
 }
@@ -174,7 +203,7 @@ static PyObject *flow(PyObject *module, PyObject *const *args, Py_ssize_t n)
         return bad_number("flow: the id must be an int from 0 to 2**64 - 1", args[2]);
     }
     if (mtprof_wants(MTPROF_WANT_MARKS)) {
-        mtprof_flow(site_for(args[0]), phase, id);
+        put_mark(args[0], &(mark){.is_flow = true, .phase = phase, .flow = id});
     }
     Py_RETURN_NONE;
 }

@@ -13,8 +13,7 @@ enum {
     SIZES_MAX = 1024,
     DIMS_MAX = 64,
     DEPTH_MAX = 8,
-    TEXT_MAX = 1024,  /* longer texts are not shown: ids live as long as the process */
-    TEXTS_MAX = 65536 /* texts that were made ids so far */
+    TEXT_MAX = 1024 /* longer texts are not shown */
 };
 
 typedef struct input_builder {
@@ -22,8 +21,6 @@ typedef struct input_builder {
     mtprof_value values[VALUES_MAX];
     int64_t sizes[SIZES_MAX];
 } input_builder;
-
-static uint32_t n_texts;
 
 /* torch's name of an element type, from the last part of str(dtype). */
 static const char *type_name(const char *dtype)
@@ -82,7 +79,7 @@ static uint32_t dtype_id(PyObject *object)
     const char *utf8 = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
     if (utf8 != NULL) {
         const char *name = type_name(utf8);
-        id = mtprof_intern(name, strlen(name));
+        id = mtprof_intern_here(name, strlen(name));
     }
     PyErr_Clear();
     Py_XDECREF(text);
@@ -122,10 +119,10 @@ static bool put_tensor(input_builder *b, mtprof_value *value, PyObject *object)
 
 static void put_text(mtprof_value *value, PyObject *text)
 {
-    if (PyUnicode_GET_LENGTH(text) <= TEXT_MAX && n_texts < TEXTS_MAX) {
-        n_texts++;
+    uint32_t id = PyUnicode_GET_LENGTH(text) <= TEXT_MAX ? scope_intern_here(text) : 0;
+    if (id != 0) {
         value->kind = MTPROF_INPUT_STRING;
-        value->of.text = scope_intern(text);
+        value->of.text = id;
     }
 }
 

@@ -133,19 +133,26 @@ mtprof_site *scope_site(PyObject *name)
     return site;
 }
 
+mtprof_site *scope_site_again(PyObject *name)
+{
+    const scope_entry *place = scope_place(name);
+    if (place->name == name) {
+        return scope_site(name); /* for the second time: it will come again (S1) */
+    }
+    if (PyUnicode_CheckExact(name)) {
+        remember(name, NULL);
+    }
+    return NULL;
+}
+
 mtprof_token scope_begin_slow(PyObject *name)
 {
     const char *text = NULL;
     size_t length = 0;
     PyObject *owner = NULL;
-    const scope_entry *place = scope_place(name);
-    if (place->name == name) {
-        mtprof_site *site = scope_site(name); /* for the second time: it will come again (S1) */
-        if (site != NULL) {
-            return mtprof_begin(site);
-        }
-    } else if (PyUnicode_CheckExact(name)) {
-        remember(name, NULL);
+    mtprof_site *site = scope_site_again(name);
+    if (site != NULL) {
+        return mtprof_begin(site);
     }
     mtprof_token token = 0;
     if (scope_text(name, &text, &length, &owner)) {
@@ -155,14 +162,14 @@ mtprof_token scope_begin_slow(PyObject *name)
     return token;
 }
 
-uint32_t scope_intern(PyObject *text)
+uint32_t scope_intern_here(PyObject *text)
 {
     const char *utf8 = NULL;
     size_t length = 0;
     PyObject *owner = NULL;
     uint32_t id = 0;
     if (scope_text(text, &utf8, &length, &owner)) {
-        id = mtprof_intern(utf8, length);
+        id = mtprof_intern_here(utf8, length);
     }
     Py_XDECREF(owner);
     return id;
@@ -227,7 +234,7 @@ void scope_metadata(mtprof_token token, PyObject *metadata)
     }
     /* Values may run Python code (__str__): the dict is then the object's own, not the user's. */
     while (PyDict_Next(metadata, &position, &key, &value)) {
-        uint32_t id = PyUnicode_Check(key) ? scope_intern(key) : 0;
+        uint32_t id = PyUnicode_Check(key) ? scope_intern_here(key) : 0;
         if (id != 0) {
             PyObject *held = Py_NewRef(value);
             metadata_one(token, id, held);

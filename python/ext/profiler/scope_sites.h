@@ -27,6 +27,9 @@ extern scope_entry scope_cache[SCOPE_CACHE];
  * recorded by its text (a zero byte in it, no memory, too many names). */
 mtprof_site *scope_site(PyObject *name);
 
+/* The same for a name that was met before (S1); NULL: this is the first time, or as above. */
+mtprof_site *scope_site_again(PyObject *name);
+
 /* Begins a scope of this name (str or bytes). 0: not recorded. Never raises. */
 mtprof_token scope_begin_slow(PyObject *name);
 
@@ -48,8 +51,8 @@ static inline mtprof_token scope_begin(PyObject *name)
 /* The bytes of a str or bytes; *owner is to be released. false without an exception: no memory. */
 bool scope_text(PyObject *name, const char **text, size_t *length, PyObject **owner);
 
-/* The id of a text for good (mtprof_intern), 0: none. */
-uint32_t scope_intern(PyObject *text);
+/* The id of a text in the running recording (mtprof_intern_here), 0: none. */
+uint32_t scope_intern_here(PyObject *text);
 
 /* Attaches a dict of texts, numbers and truth values to what a token stands for. Never raises. */
 void scope_metadata(mtprof_token token, PyObject *metadata);

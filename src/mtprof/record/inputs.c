@@ -32,7 +32,7 @@ static bool encode_tensor(encoder *e, const mtprof_value *value)
         return false;
     }
     *e->words++ = MTPROF_INPUT_TENSOR | (uint64_t)n << 8 | (uint64_t)strides << 16 |
-                  (uint64_t)value->type << 32;
+                  (uint64_t)mtprof__string_here(value->type) << 32;
     for (uint32_t i = 0; i < n; i++) {
         e->words[i] = (uint64_t)value->of.sizes[i];
     }
@@ -94,12 +94,17 @@ static bool encode_values(encoder *e, const mtprof_value *values, uint32_t count
             if (e->scalars == e->scalars_end) {
                 return false;
             }
-            *e->words++ = value->kind | (uint64_t)value->type << 32;
-            memcpy(e->scalars++, &value->of, 8);
+            *e->words++ = value->kind | (uint64_t)mtprof__string_here(value->type) << 32;
+            memcpy(e->scalars, &value->of, 8);
+            if (value->kind == MTPROF_INPUT_STRING) {
+                *e->scalars = mtprof__string_here((uint32_t)value->of.text);
+            }
+            e->scalars++;
             break;
         case MTPROF_INPUT_KEYWORD:
             *e->words++ = names_a_value(values, count, i)
-                              ? MTPROF_INPUT_KEYWORD | (uint64_t)value->type << 32
+                              ? MTPROF_INPUT_KEYWORD | (uint64_t)mtprof__string_here(value->type)
+                                                           << 32
                               : MTPROF_INPUT_NONE;
             break;
         default: *e->words++ = MTPROF_INPUT_NONE; break;
@@ -243,7 +248,8 @@ static mtprof__cached_inputs add_list(mtprof__recording *recording, const uint64
     if (id != 0) {
         return (mtprof__cached_inputs){recording->inputs[id - 1].words, count, id, 0};
     }
-    if (recording->n_inputs >= MTPROF__BOUND || !mtb_idmap_reserve(&recording->inputs_map) ||
+    if (recording->n_inputs >= MTPROF__BOUND || !mtprof__definition_fits(recording, 2 + count) ||
+        !mtb_idmap_reserve(&recording->inputs_map) ||
         !mtb_pages_grow((void **)&recording->inputs, &recording->inputs_capacity,
                         recording->n_inputs + 1, sizeof *recording->inputs)) {
         return none;
@@ -271,6 +277,7 @@ static mtprof__cached_inputs add_list(mtprof__recording *recording, const uint64
     }
     entry.words = copy + head;
     recording->inputs[recording->n_inputs++] = entry;
+    recording->own_bytes += total * 8;
     mtb_idmap_add(&recording->inputs_map, hash, id); /* there is room */
     return (mtprof__cached_inputs){entry.words, count, id, 0};
 }

@@ -5,11 +5,13 @@
  */
 #include "base/hash.h"
 #include "base/pages.h"
+#include "mtprof/record/batch.h"
 #include "mtprof/record/recording.h"
 
 #include <string.h>
 
 mtb_lock mtprof__names_lock = MTB_LOCK_INIT(MTB_RANK_NAMES);
+uint32_t mtprof__strings_tag;
 
 /* The process's strings; id = index + 1. */
 static struct {
@@ -181,16 +183,16 @@ bool mtprof__site_register(mtprof_site *site)
     return true;
 }
 
-bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w, uint32_t *cause)
-{
-    uint64_t record[4] = {mtprof__word0(MTPROF_REC_DEF_THREAD, 4, 0, w->thread), w->os_id,
-                          w->pthread_id, w->name};
-    return mtprof__definition_append(recording, record, 4, cause);
-}
+/* What a string of the recording is for: each kind has its bound. */
+enum use {
+    USE_NAME, /* of an event, which can hold it in full */
+    USE_TEXT  /* anything else */
+};
 
-/* Finds or adds a dynamic name. Caller holds the lock. NULL: not interned. */
-static const mtprof__text_entry *add_name(mtprof__recording *recording, const char *text,
-                                          size_t length, uint64_t hash, uint32_t *id)
+/* Finds or adds a string of the recording. Caller holds the lock. NULL: not interned. */
+static const mtprof__text_entry *add_name(mtprof__recording *recording, enum use use,
+                                          const char *text, size_t length, uint64_t hash,
+                                          uint32_t *id)
 {
     mtprof__text_entry entry = {text, (uint32_t)length, 0, 0};
     *id = mtb_idmap_find(&recording->name_map, hash, same_text, recording->names, &entry);
@@ -200,7 +202,10 @@ static const mtprof__text_entry *add_name(mtprof__recording *recording, const ch
     uint32_t cause;
     uint32_t fresh = MTPROF__DYNAMIC | (uint32_t)(recording->n_names + 1);
     mtb_arena before = recording->arena;
-    if (recording->n_names >= MTPROF__BOUND || !mtb_idmap_reserve(&recording->name_map) ||
+    size_t used = use == USE_TEXT ? recording->n_texts : recording->n_names - recording->n_texts;
+    uint64_t words = 2 + mtprof__text_words(length);
+    if (used >= MTPROF__BOUND || !mtprof__definition_fits(recording, words) ||
+        !mtb_idmap_reserve(&recording->name_map) ||
         !mtb_pages_grow((void **)&recording->names, &recording->names_capacity,
                         recording->n_names + 1, sizeof *recording->names) ||
         (entry.text = mtb_arena_copy_text(&recording->arena, text, length)) == NULL) {
@@ -211,6 +216,8 @@ static const mtprof__text_entry *add_name(mtprof__recording *recording, const ch
         return NULL;
     }
     recording->names[recording->n_names++] = entry;
+    recording->n_texts += use == USE_TEXT;
+    recording->own_bytes += words * 8;
     mtb_idmap_add(&recording->name_map, hash, fresh); /* there is room */
     *id = fresh;
     return &recording->names[recording->n_names - 1];
@@ -223,12 +230,30 @@ uint32_t mtprof__recording_name(mtprof__recording *recording, const char *text, 
     }
     uint32_t id = 0;
     mtb_lock_acquire(&mtprof__names_lock);
-    add_name(recording, text, length, mtb_hash_bytes(text, length), &id);
+    add_name(recording, USE_NAME, text, length, mtb_hash_bytes(text, length), &id);
     mtb_lock_release(&mtprof__names_lock);
     return id;
 }
 
-uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length)
+bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w, uint32_t *cause)
+{
+    uint32_t name = 0;
+    size_t length = strlen(w->name);
+    if (length > 0) {
+        mtb_lock_acquire(&mtprof__names_lock);
+        if (add_name(recording, USE_TEXT, w->name, length, mtb_hash_bytes(w->name, length),
+                     &name) == NULL) {
+            mtprof__store_count(recording->store, MTPROF_HEALTH_TEXTS_CUT, 1);
+        }
+        mtb_lock_release(&mtprof__names_lock);
+    }
+    uint64_t record[4] = {mtprof__word0(MTPROF_REC_DEF_THREAD, 4, 0, w->thread), w->os_id,
+                          w->pthread_id, name};
+    return mtprof__definition_append(recording, record, 4, cause);
+}
+
+/* A string's id by this thread's cache, or the recording's table. */
+static uint32_t find_string(mtprof__writer *w, enum use use, const char *text, size_t length)
 {
     if (length > MTPROF__TEXT_MAX) {
         return 0;
@@ -247,7 +272,7 @@ uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length
     }
     uint32_t id;
     mtb_lock_acquire(&mtprof__names_lock);
-    const mtprof__text_entry *entry = add_name(w->recording, text, length, hash, &id);
+    const mtprof__text_entry *entry = add_name(w->recording, use, text, length, hash, &id);
     if (entry != NULL && w->names != NULL) {
         w->names->at[at].hash = hash;
         w->names->at[at].text = entry->text;
@@ -256,6 +281,35 @@ uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length
     }
     mtb_lock_release(&mtprof__names_lock);
     return entry != NULL ? id : 0;
+}
+
+uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length)
+{
+    return find_string(w, USE_NAME, text, length);
+}
+
+uint32_t mtprof__dynamic_text(mtprof__writer *w, const char *text, size_t length)
+{
+    return find_string(w, USE_TEXT, text, length);
+}
+
+uint32_t mtprof_intern_here(const char *text, size_t length)
+{
+    uint64_t state;
+    mtprof__writer *w = text != NULL && mtprof__load_state() != 0 && !mtb_locks_held()
+                            ? mtprof__enter_attached(&state, 0)
+                            : NULL;
+    if (w == NULL) {
+        return 0;
+    }
+    bool cut = length > MTPROF__TEXT_MAX;
+    uint32_t id = mtprof__dynamic_text(w, text, cut ? MTPROF__TEXT_MAX : length);
+    uint32_t tag = (uint32_t)w->recording->serial & MTPROF__TAG_MASK;
+    mtprof__leave(w);
+    if (cut || id == 0) {
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
+    }
+    return id != 0 ? id | tag << MTPROF__TAG_SHIFT : 0;
 }
 
 void mtprof__names_cache_reset(mtprof__writer *w)

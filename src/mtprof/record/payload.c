@@ -130,6 +130,48 @@ void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags)
     mtprof__leave(w);
 }
 
+/* A mark of three words. A name that has no room is no name: the mark is lost, and counted. */
+static void mark_named(const char *name, size_t length, uint32_t kind, uint32_t aux, uint64_t value)
+{
+    uint64_t state;
+    mtprof__writer *w =
+        mtprof_wants(MTPROF_WANT_MARKS) && name != NULL ? mtprof__enter_attached(&state, 1) : NULL;
+    if (w == NULL) {
+        return;
+    }
+    mtprof__batch b;
+    uint64_t *at = mtprof__batch_start(&b, 3);
+    uint32_t id = mtprof__dynamic_text(w, name, length);
+    at[0] = mtprof__word0(kind, 3, aux, id);
+    at[2] = value;
+    if (id != 0) {
+        mtprof__batch_store(w, &b, false);
+        w->payload_at = NULL; /* these have no payload */
+    } else {
+        mtprof__lose(MTPROF_LOST_TOO_LARGE, 1);
+    }
+    mtprof__leave(w);
+}
+
+void mtprof_counter_named(const char *name, size_t length, int64_t value)
+{
+    mark_named(name, length, MTPROF_REC_COUNTER, 0, (uint64_t)value);
+}
+
+void mtprof_counter_real_named(const char *name, size_t length, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    mark_named(name, length, MTPROF_REC_COUNTER, 1, bits);
+}
+
+void mtprof_flow_named(const char *name, size_t length, enum mtprof_flow_phase phase,
+                       uint64_t flow_id)
+{
+    mark_named(name, length, MTPROF_REC_FLOW,
+               (uint32_t)phase <= MTPROF_FLOW_END ? (uint32_t)phase : MTPROF_FLOW_STEP, flow_id);
+}
+
 /* ---- payloads that come later ---- */
 
 /* False: nothing was done, take the long way. The writer is entered. */
@@ -211,6 +253,7 @@ void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_
 
 static void meta(mtprof_token token, uint32_t key, uint32_t type, uint64_t value)
 {
+    key = mtprof__string_here(key);
     uint64_t payload[2] = {mtprof__word0(MTPROF_REC_META, 2, type, key), value};
     if (key != 0 && token != 0 && mtprof__load_state() != 0) {
         mtprof__attach_payload(token, payload, 2);
@@ -236,6 +279,7 @@ void mtprof_meta_bool(mtprof_token token, uint32_t key, bool value)
 
 void mtprof_meta_text(mtprof_token token, uint32_t key, const char *text, size_t length)
 {
+    key = mtprof__string_here(key);
     if (key == 0 || token == 0 || text == NULL || mtprof__load_state() == 0) {
         return;
     }

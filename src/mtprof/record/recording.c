@@ -26,6 +26,11 @@ bool mtprof__stream_append(mtprof__store *store, mtprof__stream *stream, const u
         };
         /* The first chunk of a stream is small, later ones as large as the threads'. */
         uint64_t usual = stream->chunk == NULL ? MTPROF__CHUNK_FIRST_BYTES : store->chunk_max;
+        if (stream->chunk != NULL && stream->kind == MTPROF_STREAM_DEFINITIONS &&
+            store->policy != MTPROF_POLICY_SPILL) { /* on top of the budget: not more than needed */
+            usual = stream->chunk->size * 2;
+            usual = usual > MTPROF__CHUNK_MAX_BYTES ? MTPROF__CHUNK_MAX_BYTES : usual;
+        }
         uint64_t needed = MTPROF_CHUNK_HEADER + count * 8;
         mtprof__chunk_header *chunk = mtprof__store_take(
             store, stream->chunk, needed > usual ? needed : usual, &start, cause);
@@ -71,6 +76,13 @@ bool mtprof__definition_append(mtprof__recording *recording, const uint64_t *wor
     return stored;
 }
 
+bool mtprof__definition_fits(const mtprof__recording *recording, uint64_t words)
+{
+    const mtprof__store *store = recording->store;
+    return store->policy == MTPROF_POLICY_SPILL || store->budget == 0 ||
+           recording->own_bytes + words * 8 <= store->budget / 2;
+}
+
 /*
  * Whoever counts may be anywhere, and a recording may be on its way out: counts wait here for
  * somebody who holds it (mtprof__count_collect), at the latest the helper within a second.
@@ -112,6 +124,7 @@ mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **ou
     recording->references = 1;
     recording->store = store;
     recording->serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
+    MTPROF__SET(mtprof__strings_tag, (uint32_t)recording->serial & MTPROF__TAG_MASK);
     recording->definitions.kind = MTPROF_STREAM_DEFINITIONS;
     recording->control.kind = MTPROF_STREAM_CONTROL;
     const mtprof__file_header *h = store->header;

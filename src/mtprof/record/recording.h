@@ -11,7 +11,12 @@
  * Invariants
  *   N1  A definition is published before its id can be seen by any other thread.
  *   N2  String ids below DYNAMIC are of the process, from there on of the recording.
- *   N3  What is past its bound (names, input lists) is not interned: id 0, stored in full.
+ *   N3  What is past its bound (names, input lists) is not interned: id 0, stored in full. A string
+ *       that has no other place (mtprof_intern_here) is left out, and counted.
+ *   N4  In a buffer that does not grow (a ring, or one that stops) the definitions of the
+ * recording's own have at most half of the budget: then N3. N5  Ids of the recording's strings
+ * carry a tag outside of it, so that one which was kept for longer names nothing in the next
+ * recording.
  */
 #ifndef MTPROF_RECORD_RECORDING_H
 #define MTPROF_RECORD_RECORDING_H
@@ -33,12 +38,14 @@ enum {
     MTPROF__BOUND = 64,
     MTPROF__STACK_BOUND = 256,
 #else
-    MTPROF__BOUND = 65536, /* dynamic names, and input lists, that are interned */
+    MTPROF__BOUND = 65536, /* dynamic names, other strings, and input lists that are interned */
     MTPROF__STACK_BOUND = 1 << 20,
 #endif
     MTPROF__TEXT_MAX = 64 << 10, /* of an interned string */
-    MTPROF__INPUTS_MAX = 65536,  /* words of an interned input list */
-    MTPROF__INLINE_MAX = 1024    /* of a text inside an event */
+    MTPROF__TAG_SHIFT = 18, /* N5: below it the string's number, of names and others together */
+    MTPROF__TAG_MASK = 0x1FFF,
+    MTPROF__INPUTS_MAX = 65536, /* words of an interned input list */
+    MTPROF__INLINE_MAX = 1024   /* of a text inside an event */
 };
 
 /* A stream that several threads write under a lock: definitions, control, a source's. */
@@ -81,6 +88,8 @@ struct mtprof__recording {
     mtprof__words_entry *inputs;
     mtprof__stack_entry *stacks;
     size_t n_names, names_capacity;
+    size_t n_texts;     /* of the names, those of mtprof_intern_here() and of threads */
+    uint64_t own_bytes; /* of definitions that belong to it (N4) */
     size_t n_inputs, inputs_capacity;
     size_t n_stacks, stacks_capacity;
     uint8_t *frame_known; /* bit per frame of the process: defined in this recording */
@@ -114,6 +123,9 @@ bool mtprof__control_append(mtprof__recording *recording, const uint64_t *words,
 bool mtprof__definition_append(mtprof__recording *recording, const uint64_t *words, uint64_t count,
                                uint32_t *cause);
 
+/* Whether so many words more of its own definitions are allowed (N4). Caller holds the lock. */
+bool mtprof__definition_fits(const mtprof__recording *recording, uint64_t words);
+
 /* Adds to a health counter of the current recording, if there is one. Anybody, any time. */
 void mtprof__count(uint32_t index, uint64_t amount);
 /* Puts what has been counted that way into the current recording (NULL: nowhere). */
@@ -122,6 +134,19 @@ void mtprof__count_collect(mtprof__recording *recording);
 /* ---- names.c ---- */
 
 extern mtb_lock mtprof__names_lock;
+
+/* The tag of the current recording's strings (N5); atomic. */
+extern uint32_t mtprof__strings_tag;
+
+/* The id of a string inside of the current recording; 0: it names nothing there (N5). */
+MT_INLINE uint32_t mtprof__string_here(uint32_t id)
+{
+    if (MT_LIKELY(id < MTPROF__DYNAMIC)) {
+        return id;
+    }
+    bool mine = (id >> MTPROF__TAG_SHIFT & MTPROF__TAG_MASK) == MTPROF__GET(mtprof__strings_tag);
+    return mine ? MTPROF__DYNAMIC | (id & ((1u << MTPROF__TAG_SHIFT) - 1)) : 0;
+}
 
 /* mtprof_intern() for callers that hold locks of lower rank. */
 uint32_t mtprof__intern(const char *text, size_t length);
@@ -144,6 +169,8 @@ bool mtprof__names_define_all(mtprof__recording *recording, uint32_t *cause);
 bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w, uint32_t *cause);
 /* The id of a dynamic name, 0: store it in full (N3). The writer has entered and is attached. */
 uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length);
+/* The id of any other string of the recording, likewise; 0: there is no room for it. */
+uint32_t mtprof__dynamic_text(mtprof__writer *w, const char *text, size_t length);
 /* The same without a writer's cache, for sources. Takes the lock; lower ones may be held. */
 uint32_t mtprof__recording_name(mtprof__recording *recording, const char *text, size_t length);
 

@@ -51,8 +51,8 @@ static void on_thread_exit(void *value)
         mtprof__leave(w);
     }
     mtb_lock_acquire(&lock);
-    w->thread = 0;
-    w->name = 0;
+    w->thread = w->known_as = 0;
+    w->name[0] = '\0';
     w->stack_low = w->stack_high = 0;
     w->next_free = free_slots;
     free_slots = w;
@@ -127,7 +127,7 @@ mtprof__writer *mtprof__slot_take(uint32_t *cause)
     }
     mtb_lock_release(&lock);
     if (w != NULL) {
-        w->thread = 0;
+        w->thread = w->known_as = 0;
         w->os_id = (uint64_t)syscall(SYS_gettid);
         w->pthread_id = (uint64_t)pthread_self();
         if (exit_key_made) {
@@ -173,11 +173,11 @@ void mtprof__slots_after_fork(void)
         w->chunk = NULL;
         w->cursor = w->limit = NULL;
         w->side_used = 0;
-        w->thread = 0;
+        w->thread = w->known_as = 0;
         if (w == mtprof__mine) {
             w->os_id = (uint64_t)syscall(SYS_gettid);
         } else {
-            w->name = 0;
+            w->name[0] = '\0';
             w->stack_low = w->stack_high = 0;
             w->next_free = free_slots;
             free_slots = w;
@@ -197,7 +197,13 @@ void mtprof_name_thread(const char *name)
     if (w == NULL) {
         return;
     }
-    w->name = name != NULL ? mtprof_intern(name, strlen(name)) : 0;
+    size_t length = name != NULL ? strlen(name) : 0;
+    if (length >= sizeof w->name) {
+        length = sizeof w->name - 1;
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
+    }
+    memcpy(w->name, name != NULL ? name : "", length);
+    w->name[length] = '\0';
     /* A recording that already knows the thread is told its new name. */
     if (mtprof__enter(w)) {
         uint32_t cause;

@@ -123,7 +123,7 @@ static uint32_t add_node(mtprof__recording *recording, uint32_t parent, uint32_t
         return id;
     }
     if (frame == 0 || frame > frames.count || parent > recording->n_stacks ||
-        recording->n_stacks >= MTPROF__STACK_BOUND) {
+        recording->n_stacks >= MTPROF__STACK_BOUND || !mtprof__definition_fits(recording, 6)) {
         mtprof__store_count(recording->store, MTPROF_HEALTH_TEXTS_CUT, 1);
         return 0;
     }
@@ -140,6 +140,7 @@ static uint32_t add_node(mtprof__recording *recording, uint32_t parent, uint32_t
         return 0;
     }
     recording->stacks[recording->n_stacks++] = entry;
+    recording->own_bytes += sizeof record;
     mtb_idmap_add(&recording->stack_map, hash, id); /* there is room */
     return id;
 }

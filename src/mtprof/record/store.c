@@ -18,6 +18,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+enum {
+    TURNS_BESIDE = 8 /* the end of a segment may be too short for a chunk, and is left */
+};
+
 static uint64_t default_budget(const mtprof_config *config)
 {
     if (config->policy == MTPROF_POLICY_RING) {
@@ -77,8 +81,8 @@ mtprof__chunk_header *mtprof__fifo_pop(mtprof__fifo *fifo)
 static mtprof_status make_fifos(mtprof__store *store)
 {
     bool ring = store->policy == MTPROF_POLICY_RING;
-    bool made = ring ? fifo_make(&store->fifos[0], store->budget / MTPROF_CHUNK_ALIGN) &&
-                           fifo_make(&store->fifos[1], store->budget / MTPROF_CHUNK_ALIGN)
+    uint64_t most = store->budget / MTPROF_CHUNK_ALIGN;
+    bool made = ring ? fifo_make(&store->fifos[0], most) && fifo_make(&store->fifos[1], most)
                      : fifo_make(&store->unchecked, MTPROF__SEAL_QUEUE);
     if (!made) {
         return mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the list of chunks");
@@ -148,7 +152,7 @@ static mtprof_status open_first(mtprof__store *store)
         MT_TRY(mtprof__file_create(store, MTPROF_HEADER_BYTES));
     }
     uint32_t cause = MTPROF_LOST_MEMORY;
-    if (!mtprof__store_grow(store, &cause)) {
+    if (!mtprof__store_grow(store, MTPROF_CHUNK_ALIGN, &cause)) {
         return refused_first(store, cause);
     }
     store->header = (mtprof__file_header *)(void *)store->segments[0]->base;
@@ -291,15 +295,16 @@ static void start_chunk(mtprof__store *store, mtprof__chunk_header *chunk, uint3
 
 /*
  * Ring mode: the list whose head is oldest, NULL when both are empty. An event record fits into the
- * smallest chunk; only definitions insist on their size.
+ * smallest chunk; only definitions insist on their size, and theirs may be larger than any.
  */
 static mtprof__fifo *oldest(mtprof__store *store, uint64_t bytes, bool exact)
 {
     mtprof__fifo *small = &store->fifos[0];
     mtprof__fifo *large = &store->fifos[1];
     bool no_small = small->count == 0 || (exact && bytes > MTPROF__CHUNK_FIRST_BYTES);
-    if (no_small || large->count == 0) {
-        return !no_small ? small : large->count != 0 ? large : NULL;
+    bool no_large = large->count == 0 || (exact && bytes > store->chunk_max);
+    if (no_small || no_large) {
+        return !no_small ? small : !no_large ? large : NULL;
     }
     return small->at[small->head].last_ticks < large->at[large->head].last_ticks ? small : large;
 }
@@ -340,6 +345,10 @@ static mtprof__chunk_header *cut(mtprof__store *store, uint64_t bytes)
         if (store->current + 1 == n) {
             return NULL;
         }
+        if (store->policy != MTPROF_POLICY_SPILL) {
+            /* Its end is nobody's share: a large definition must not cost the events' room. */
+            __atomic_fetch_add(&store->beside, segment->bytes - segment->used, __ATOMIC_RELAXED);
+        }
         store->current++;
     }
     return NULL;
@@ -372,6 +381,15 @@ static void kick_helper(mtprof__store *store)
     }
 }
 
+/* T6 */
+static void allow_beside(mtprof__store *store, uint64_t bytes)
+{
+    uint32_t refused = MTPROF_LOST_BUDGET + 1;
+    __atomic_fetch_add(&store->beside, bytes, __ATOMIC_RELAXED);
+    (void)__atomic_compare_exchange_n(&store->refused, &refused, 0, false, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED);
+}
+
 mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_header *old,
                                          uint64_t bytes, const mtprof__chunk_start *start,
                                          uint32_t *cause)
@@ -382,9 +400,14 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
     mtprof__chunk_header *chunk = NULL;
     *cause = MTPROF_LOST_TOO_LARGE;
     /* A chunk lies in one segment; ring mode has no use for one that it could not cut again. */
-    uint64_t most = ring ? store->chunk_max : MTPROF__SEGMENT_MAX - MTPROF_HEADER_BYTES;
+    uint64_t most = ring && !exact ? store->chunk_max : MTPROF__SEGMENT_MAX - MTPROF_HEADER_BYTES;
     if (size > most) {
         return NULL;
+    }
+    bool bounded = store->policy != MTPROF_POLICY_SPILL && store->budget != 0;
+    uint32_t turns = exact && bounded ? TURNS_BESIDE : 0;
+    if (turns > 0) {
+        allow_beside(store, size);
     }
     for (;;) {
         mtb_lock_acquire(&store->lock);
@@ -393,9 +416,15 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
         if (is_stale(store, old_ones, start->base_ticks)) {
             chunk = recycle(store, old_ones);
         }
-        uint32_t refused = __atomic_load_n(&store->refused, __ATOMIC_RELAXED);
-        if (chunk == NULL) {
+        /* What was made for definitions is not for others (T6). */
+        bool over = bounded && !exact &&
+                    (store->cut + size > store->budget - MTPROF_HEADER_BYTES ||
+                     (store->too_large != 0 && size >= store->too_large));
+        uint32_t refused =
+            over ? MTPROF_LOST_BUDGET + 1 : __atomic_load_n(&store->refused, __ATOMIC_RELAXED);
+        if (chunk == NULL && !over) {
             chunk = cut(store, size);
+            store->cut += chunk != NULL && !exact ? size : 0;
         }
         if (chunk == NULL && ring && refused != 0) {
             chunk = recycle(store, old_ones);
@@ -410,6 +439,12 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
             start_chunk(store, chunk, (uint32_t)size, start);
         }
         bool low = mtprof__store_is_low(store);
+        bool refuses = chunk == NULL && refused == MTPROF_LOST_BUDGET + 1 && !exact &&
+                       seen == __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE);
+        if (refuses && !ring && (store->too_large == 0 || size < store->too_large)) {
+            store->too_large =
+                size; /* who has lost an event gets no chunk later: the oldest stay */
+        }
         mtb_lock_release(&store->lock);
         if (low) {
             kick_helper(store);
@@ -418,11 +453,16 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
             return chunk;
         }
         if (refused != 0 && seen == __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE)) {
+            if (refused - 1 == MTPROF_LOST_BUDGET && turns > 0) {
+                turns--;
+                allow_beside(store, size);
+                continue;
+            }
             *cause = refused - 1;
             return NULL;
         }
         int before = errno;
-        mtprof__store_grow(store, cause); /* or find, at the next turn, that it was refused */
+        mtprof__store_grow(store, size, cause); /* or find, at the next turn, that it was refused */
         errno = before; /* a recording call may be waiting for this, and leaves it alone */
         if (__atomic_load_n(&store->refused, __ATOMIC_RELAXED) == 0) {
             mtprof__store_count(store, MTPROF_HEALTH_STALLS, 1);

@@ -19,6 +19,9 @@
  *   T4  A segment stays mapped until the store is released, so a writer that was stopped in the
  *       middle of a record never touches unmapped memory (see mtprof__store_abandon).
  *   T5  Definition chunks are never recycled.
+ *   T6  They do not count against the budget of a ring or of a store that stops: whatever a program
+ *       has named before, a recording starts and its events have the room that was asked for. What
+ * a recording itself adds is bounded (recording.h, N4).
  *
  * Threads: all functions may be called from any thread unless they say otherwise.
  */
@@ -83,6 +86,9 @@ typedef struct mtprof__store {
 
     uint32_t policy;
     uint64_t budget, ring_ticks;
+    uint64_t beside;    /* definitions come on top of the budget: bytes of theirs (T6); atomic */
+    uint64_t cut;       /* bytes of the other chunks, which do */
+    uint64_t too_large; /* stop mode: no chunk of this size or more is given any more; 0: not yet */
     uint64_t chunk_max; /* size of a chunk that is not a slot's first */
     uint8_t uuid[16];
     char *path;    /* NULL: memory */
@@ -151,8 +157,11 @@ MT_INLINE bool mtprof__is_full(int error)
 
 /* ---- growing (store_grow.c) ---- */
 
-/* Makes another segment. Called by the helper ahead of need, or by a writer that finds none. */
-bool mtprof__store_grow(mtprof__store *store, uint32_t *cause);
+/*
+ * Makes another segment, of at least so many bytes. Called by the helper ahead of need, or by a
+ * writer that finds none.
+ */
+bool mtprof__store_grow(mtprof__store *store, uint64_t at_least, uint32_t *cause);
 /* Prefaults ahead of the writers; true when something was done. For the helper. */
 bool mtprof__store_populate(mtprof__store *store);
 /* True when the helper should be awake. Caller holds the store's lock. */
@@ -166,8 +175,8 @@ mtprof_status mtprof__file_create(mtprof__store *store, uint64_t first_bytes);
 mtprof_status mtprof__file_place(mtprof__store *store);
 /* In the child of a fork: a start that was under way in the parent is none of ours. */
 void mtprof__file_after_fork(void);
-/* Paths that several processes are given, for mtb_free(); NULL: no memory. With "%p" replaced by the
- * process's id, and NAME.PID.mtt for NAME.mtt. */
+/* Paths that several processes are given, for mtb_free(); NULL: no memory. With "%p" replaced by
+ * the process's id, and NAME.PID.mtt for NAME.mtt. */
 char *mtprof__path_with_pid(const char *path);
 char *mtprof__path_of_process(const char *path);
 /* Undoes mtprof__file_create. */

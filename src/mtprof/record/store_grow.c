@@ -23,19 +23,22 @@ enum {
     POPULATE_STEP = 1 << 20
 };
 
-/* What may be added under the budget, or 0. *spill: it goes to the spill file. */
-static uint64_t next_size(const mtprof__store *store, bool *spill)
+/* What may be added under the budget; less than at_least: nothing. *spill: it goes to the spill
+ * file. */
+static uint64_t next_size(const mtprof__store *store, uint64_t at_least, bool *spill)
 {
     uint32_t n = store->n_segments;
     uint64_t size = n == 0 ? MTPROF__SEGMENT_FIRST : store->segments[n - 1]->bytes * 2;
+    size = size < at_least ? at_least : size;
     size = size > MTPROF__SEGMENT_MAX ? MTPROF__SEGMENT_MAX : size;
     *spill = false;
     if (store->budget == 0 || (store->policy == MTPROF_POLICY_SPILL && store->path != NULL)) {
         return size;
     }
-    uint64_t left = store->budget > store->total ? store->budget - store->total : 0;
+    uint64_t budget = store->budget + __atomic_load_n(&store->beside, __ATOMIC_RELAXED);
+    uint64_t left = budget > store->total ? budget - store->total : 0;
     if (store->policy == MTPROF_POLICY_SPILL) {
-        *spill = left < MTPROF_CHUNK_ALIGN;
+        *spill = left < at_least;
         return *spill || size < left ? size : left;
     }
     return size < left ? size : left;
@@ -131,11 +134,11 @@ static int back_segment(mtprof__store *store, mtprof__segment *segment, bool spi
 }
 
 /* Adds a segment. Caller holds `grow`. */
-static bool add_segment(mtprof__store *store, uint32_t *cause)
+static bool add_segment(mtprof__store *store, uint64_t at_least, uint32_t *cause)
 {
     bool spill = false;
-    uint64_t size = next_size(store, &spill);
-    if (size < MTPROF_CHUNK_ALIGN || store->n_segments == MTPROF__SEGMENTS) {
+    uint64_t size = next_size(store, at_least, &spill);
+    if (size < at_least || store->n_segments == MTPROF__SEGMENTS) {
         return refuse(store, cause, MTPROF_LOST_BUDGET, 0);
     }
     mtprof__segment *segment = mtb_pages_take(sizeof *segment); /* perhaps in a signal handler */
@@ -168,13 +171,13 @@ static bool add_segment(mtprof__store *store, uint32_t *cause)
     return true;
 }
 
-bool mtprof__store_grow(mtprof__store *store, uint32_t *cause)
+bool mtprof__store_grow(mtprof__store *store, uint64_t at_least, uint32_t *cause)
 {
     uint32_t seen = __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE);
     mtb_lock_acquire(&store->grow);
     /* Somebody else may have been faster while we waited. */
-    bool grown =
-        __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE) > seen || add_segment(store, cause);
+    bool grown = __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE) > seen ||
+                 add_segment(store, at_least, cause);
     mtb_lock_release(&store->grow);
     return grown;
 }
@@ -261,7 +264,7 @@ bool mtprof__store_populate(mtprof__store *store)
     mtb_lock_release(&store->lock);
     uint32_t cause;
     if (small && __atomic_load_n(&store->refused, __ATOMIC_RELAXED) == 0) {
-        worked = mtprof__store_grow(store, &cause);
+        worked = mtprof__store_grow(store, store->chunk_max, &cause);
     }
     mtprof__segment *segment;
     uint64_t bytes;

@@ -130,7 +130,7 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
         w->chunk = NULL;
         w->cursor = w->limit = w->end_of_chunk = NULL;
         w->sequence = 0;
-        w->thread = 0;
+        w->thread = w->known_as = 0;
         MTPROF__SET(w->others, 0);
         MTPROF__SET(w->launches, 0);
         w->reserved_seen[0] = w->reserved_seen[1] = 0;
@@ -145,11 +145,15 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
     bool new_epoch = w->epoch != epoch;
     bool new_thread = w->thread == 0;
     if (new_thread) {
+        w->thread = w->known_as; /* told before, when there was no chunk for it */
+    }
+    if (w->thread == 0) {
         w->thread = __atomic_add_fetch(&recording->n_threads, 1, __ATOMIC_RELAXED);
         if (!mtprof__define_thread(recording, w, cause)) {
             w->thread = 0;
             return false;
         }
+        w->known_as = w->thread;
     }
     w->wants = (uint32_t)state;
     uint64_t slot = (uint64_t)w->slot << MTPROF_ORDINAL_BITS;

@@ -36,10 +36,11 @@
 typedef struct mtprof__recording mtprof__recording;
 
 enum {
-    MTPROF__SLOTS = 65535,   /* numbered from 1: a key is never 0 */
-    MTPROF__SIDE_WORDS = 96, /* room for a few nested events */
-    MTPROF__TAIL_WORDS = 16, /* kept back in each chunk for ends when there is no next chunk */
-    MTPROF__RECORD_MAX = 254 /* words of a record with a short length */
+    MTPROF__SLOTS = 65535,     /* numbered from 1: a key is never 0 */
+    MTPROF__SIDE_WORDS = 96,   /* room for a few nested events */
+    MTPROF__THREAD_NAME = 256, /* of a thread's name, with its zero byte */
+    MTPROF__TAIL_WORDS = 16,   /* kept back in each chunk for ends when there is no next chunk */
+    MTPROF__RECORD_MAX = 254   /* words of a record with a short length */
 };
 
 #define MTPROF__ORDINAL_MASK (((uint64_t)1 << MTPROF_ORDINAL_BITS) - 1)
@@ -90,6 +91,7 @@ typedef struct mtprof__writer {
     uint64_t reserved_seen[2]; /* last "reserved" told for devices 0 and 1 */
     uint32_t wants;            /* of the epoch */
     uint32_t thread;           /* logical number; 0: not yet known to the recording */
+    uint32_t known_as; /* the number under which the recording was told of the thread; 0: not yet */
     uint16_t slot;
     bool stuck; /* the controller's: it did not come to rest at the last close */
 
@@ -107,7 +109,7 @@ typedef struct mtprof__writer {
 
     /* The thread. */
     uint64_t os_id, pthread_id;
-    uint32_t name; /* string id */
+    char name[MTPROF__THREAD_NAME]; /* "": none. Of each recording it is a string of its own */
     struct mtprof__writer *next_free;
 } mtprof__writer;
 
