@@ -115,24 +115,17 @@ static mtprof_text event_name(mtprof_model *model, uint32_t event)
 }
 
 /* Only where something is known: "unknown" alone says what the peak said already. */
-static void print_categories(const cli_timeline *t)
+static void print_categories(const cli_peak *p)
 {
     double known = 0;
-    const char *joint = ":";
+    const char *joint = " ";
     size_t column = 0, width = cli_term_width();
     for (size_t i = 0; i + 1 < CLI_CATEGORIES; i++) {
-        known += t->categories[i];
+        known += (double)p->categories[i];
     }
-    if (!t->there || known <= 0) {
-        return;
-    }
-    const char *device = t->device != NULL ? t->device : "";
-    const char *on = t->device != NULL ? " on " : "";
-    printf("%speak%s by category%s%s", cli_style(CLI_BOLD), cli_style(CLI_PLAIN), on, device);
-    column = strlen("peak by category") + strlen(on) + strlen(device);
-    for (size_t i = 0; i < CLI_CATEGORIES; i++) {
-        if (t->categories[i] > 0) {
-            cli_quantity bytes = cli_bytes(t->categories[i]);
+    for (size_t i = 0; known > 0 && i < CLI_CATEGORIES; i++) {
+        if (p->categories[i] > 0) {
+            cli_quantity bytes = cli_bytes((double)p->categories[i]);
             size_t length = 3 + strlen(cli_category_name(i)) + strlen(bytes.text);
             bool breaks = column + length + 1 > width; /* the joint of the next one has room, too */
             column = breaks ? length : column + length;
@@ -140,7 +133,11 @@ static void print_categories(const cli_timeline *t)
             joint = ",";
         }
     }
-    putchar('\n');
+    fputs(known > 0 ? "\n" : "", stdout);
+    if (p->unseen_bytes > 0) {
+        printf("  beside it %s that nothing used while it was recorded\n",
+               cli_bytes((double)p->unseen_bytes).text);
+    }
 }
 
 static void print_peaks(mtprof_model *model, const cli_memory_facts *f,
@@ -165,8 +162,10 @@ static void print_peaks(mtprof_model *model, const cli_memory_facts *f,
         } else {
             fputs("  as ops saw it when they began and ended\n", stdout);
         }
+        if (p->has_categories) {
+            print_categories(p);
+        }
     }
-    print_categories(&f->timeline);
 }
 
 static void print_rows(const memory_settings *s, const cli_memory_facts *f, const char *device)
@@ -227,6 +226,20 @@ static void print_facts(const memory_settings *s, mtprof_model *model, const cli
 /* ---- JSON -------------------------------------------------------------------------------------
  */
 
+static void json_categories(const cli_peak *p)
+{
+    if (!p->has_categories) {
+        cli_json_null("categories");
+        return;
+    }
+    cli_json_int("unseen_bytes", p->unseen_bytes);
+    cli_json_object("categories");
+    for (size_t i = 0; i < CLI_CATEGORIES; i++) {
+        cli_json_int(cli_category_name(i), p->categories[i]);
+    }
+    cli_json_end_object();
+}
+
 static void json_peaks(mtprof_model *model, const cli_memory_facts *f)
 {
     mtprof_device device;
@@ -253,23 +266,10 @@ static void json_peaks(mtprof_model *model, const cli_memory_facts *f)
             cli_json_int("freed_bytes", p->freed_bytes);
             cli_json_int("end_bytes", p->end_bytes);
         }
+        json_categories(p);
         cli_json_end_object();
     }
     cli_json_end_array();
-    if (!f->timeline.there) {
-        cli_json_null("timeline_peak");
-        return;
-    }
-    cli_json_object("timeline_peak");
-    cli_json_string("device", f->timeline.device);
-    cli_json_real("bytes", f->timeline.bytes);
-    cli_json_int("unix_us", f->timeline.at_us);
-    cli_json_object("categories");
-    for (size_t i = 0; i < CLI_CATEGORIES; i++) {
-        cli_json_real(cli_category_name(i), f->timeline.categories[i]);
-    }
-    cli_json_end_object();
-    cli_json_end_object();
 }
 
 static void print_json(const memory_settings *s, mtprof_model *model, const cli_memory_facts *f,
@@ -302,12 +302,12 @@ static int look(const memory_settings *s, mtprof_model *model, const char *path)
 {
     cli_memory_facts f;
     int code = CLI_FAILED;
-    if (!cli_gather_memory(model, path, s->device, &f)) {
+    if (!cli_gather_memory(model, path, &f)) {
         cli_free_memory(&f);
         return CLI_FAILED;
     }
     cli_progress_end();
-    if (f.n_rows == 0 && f.n_peaks == 0 && !f.timeline.there) {
+    if (f.n_rows == 0 && f.n_peaks == 0) {
         cli_error("%s: it holds nothing about memory", path);
         cli_hint("record with profile_memory=True (C: MTPROF_WANT_MEMORY | MTPROF_WANT_ALLOCS)");
     } else {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory, see memory_facts.h. The timeline is read from the library's export of it, which comes as
- * [[times], [[0, parameter, …, unknown], …]]; numbers are told apart by how deep they stand.
+ * Memory, see memory_facts.h.
  */
 #include "memory_facts.h"
 
@@ -10,8 +9,8 @@
 #include <mtprof/trace_export.h>
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,118 +27,6 @@ static bool no_memory(const char *path)
 {
     cli_error("%s: out of memory", path);
     return false;
-}
-
-/* ---- the timeline -----------------------------------------------------------------------------
- */
-
-enum {
-    TIMES_DEPTH = 2, /* [[1, 2], … */
-    SIZES_DEPTH = 3, /* …, [[0, 1, …], …]] */
-    ROW_NUMBERS = CLI_CATEGORIES + 1
-};
-
-typedef struct scanner {
-    cli_timeline *out;
-    char number[32];
-    size_t digits;
-    int depth;
-    int64_t *times_us;
-    size_t n_times, room;
-    double row[ROW_NUMBERS];
-    size_t n_row;
-    size_t n_rows, peak_row;
-} scanner;
-
-static bool end_number(scanner *s)
-{
-    if (s->digits == 0) {
-        return true;
-    }
-    s->number[s->digits] = '\0';
-    s->digits = 0;
-    if (s->depth == SIZES_DEPTH) {
-        if (s->n_row < ROW_NUMBERS) {
-            s->row[s->n_row++] = strtod(s->number, NULL);
-        }
-        return true;
-    }
-    if (s->depth == TIMES_DEPTH) {
-        if (s->n_times == s->room) {
-            size_t room = 2 * s->room + 256;
-            int64_t *larger = realloc(s->times_us, room * sizeof *larger);
-            if (larger == NULL) {
-                return false;
-            }
-            s->times_us = larger;
-            s->room = room;
-        }
-        s->times_us[s->n_times++] = strtoll(s->number, NULL, 10);
-    }
-    return true;
-}
-
-static void end_row(scanner *s)
-{
-    double bytes = 0;
-    for (size_t i = 1; i < s->n_row; i++) {
-        bytes += s->row[i];
-    }
-    if (!s->out->there || bytes > s->out->bytes) {
-        s->out->there = true;
-        s->out->bytes = bytes;
-        memcpy(s->out->categories, s->row + 1, sizeof s->out->categories);
-        s->peak_row = s->n_rows;
-    }
-    s->n_rows++;
-    s->n_row = 0;
-    memset(s->row, 0, sizeof s->row);
-}
-
-static int scan(void *context, const void *bytes, size_t length)
-{
-    scanner *s = context;
-    const char *at = bytes;
-    for (size_t i = 0; i < length; i++) {
-        char c = at[i];
-        if ((c >= '0' && c <= '9') || c == '-' || c == '.' || c == 'e' || c == '+') {
-            s->digits += s->digits < sizeof s->number - 1;
-            s->number[s->digits - 1] = c;
-            continue;
-        }
-        if (!end_number(s)) {
-            return ENOMEM;
-        }
-        if (c == ']' && s->depth == SIZES_DEPTH) {
-            end_row(s);
-        }
-        s->depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    }
-    return 0;
-}
-
-/* A trace without shapes or stacks has no timeline; that is no failure. */
-static bool gather_timeline(mtprof_model *model, const char *path, const char *device,
-                            cli_timeline *out)
-{
-    scanner s = {.out = out};
-    mtprof_output output = {.struct_size = sizeof output, .context = &s, .write = scan};
-    mtprof_export_options o = {
-        .struct_size = sizeof o, .device = device, .progress = cli_progress_step};
-    mtprof_status status = mtprof_export_to(model, MTPROF_EXPORT_MEMORY, &output, &o);
-    if (status == MTPROF_OK && out->there && s.peak_row < s.n_times) {
-        out->at_us = s.times_us[s.peak_row];
-        out->points = s.n_rows;
-    }
-    free(s.times_us);
-    if (status != MTPROF_OK && status != MTPROF_ENOTSUP) {
-        cli_library_error(path, status);
-        return false;
-    }
-    if (status != MTPROF_OK) {
-        memset(out, 0, sizeof *out);
-    }
-    return true;
 }
 
 /* ---- peaks ------------------------------------------------------------------------------------
@@ -193,6 +80,51 @@ static bool gather_exact(mtprof_model *model, const char *path, uint32_t device,
     return true;
 }
 
+/* "cpu", "npu:0": what the library's options take. */
+static void device_name(const mtprof_model *model, uint32_t index, char *name, size_t size)
+{
+    mtprof_device device;
+    size_t n = 0;
+    if (mtprof_model_device(model, index, &device)) {
+        for (; n < device.type.length && n + 1 < size; n++) {
+            char c = device.type.bytes[n];
+            name[n] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        }
+        name[n] = '\0';
+        if (device.index >= 0) {
+            (void)snprintf(name + n, size - n, ":%d", (int)device.index);
+        }
+        return;
+    }
+    name[0] = '\0';
+}
+
+/* The timeline's peak in the place of the allocator's, which also counts what the trace did not
+ * see. A trace without shapes or stacks has no timeline; that is no failure. */
+static bool gather_timeline(mtprof_model *model, const char *path, cli_peak *peak)
+{
+    mtprof_memory_peak found = {.struct_size = sizeof found};
+    mtprof_export_options o = {
+        .struct_size = sizeof o, .device = peak->name, .progress = cli_progress_step};
+    mtprof_status status = mtprof_memory_peak_of(model, &o, &found);
+    if (status == MTPROF_ENOTSUP) {
+        return true;
+    }
+    if (status != MTPROF_OK) {
+        cli_library_error(path, status);
+        return false;
+    }
+    peak->has_categories = true;
+    peak->bytes = found.bytes;
+    peak->at_ns = found.time_ns;
+    peak->end_bytes = found.end_bytes;
+    peak->event = find_event(model, found.owner);
+    peak->unseen_bytes =
+        found.allocator_bytes > found.bytes ? found.allocator_bytes - found.bytes : 0;
+    memcpy(peak->categories, found.categories, sizeof peak->categories);
+    return true;
+}
+
 static void note_peak(cli_peak *peak, int64_t bytes, int64_t at_ns, uint32_t event)
 {
     if (!peak->exact && bytes > peak->bytes) {
@@ -233,6 +165,10 @@ static bool gather_peaks(mtprof_model *model, const char *path, cli_memory_facts
     for (uint32_t i = 0; i < info.devices; i++) {
         f->peaks[i] = (cli_peak){.device = i, .bytes = -1, .event = MTPROF_NO_EVENT};
         if (!gather_exact(model, path, i, &f->peaks[i])) {
+            return false;
+        }
+        device_name(model, i, f->peaks[i].name, sizeof f->peaks[i].name);
+        if (f->peaks[i].exact && !gather_timeline(model, path, &f->peaks[i])) {
             return false;
         }
     }
@@ -286,21 +222,10 @@ static bool gather_rows(mtprof_model *model, const char *path, cli_memory_facts 
     return true;
 }
 
-bool cli_gather_memory(mtprof_model *model, const char *path, const char *device,
-                       cli_memory_facts *out)
+bool cli_gather_memory(mtprof_model *model, const char *path, cli_memory_facts *out)
 {
     memset(out, 0, sizeof *out);
-    if (!gather_rows(model, path, out) || !gather_peaks(model, path, out) ||
-        !gather_timeline(model, path, device, &out->timeline)) {
-        return false;
-    }
-    out->timeline.device = device;
-    if (device == NULL &&
-        !out->timeline.there) { /* an accelerator on which nothing was allocated */
-        out->timeline.device = "cpu";
-        return gather_timeline(model, path, "cpu", &out->timeline);
-    }
-    return true;
+    return gather_rows(model, path, out) && gather_peaks(model, path, out);
 }
 
 void cli_free_memory(cli_memory_facts *facts)

@@ -7,13 +7,14 @@
 
 #include <mtprof/averages.h>
 #include <mtprof/model.h>
+#include <mtprof/trace_export.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    CLI_CATEGORIES = 8 /* torch's: parameter … unknown */
+    CLI_CATEGORIES = MTPROF_MEMORY_CATEGORIES
 };
 const char *cli_category_name(size_t index);
 
@@ -25,17 +26,11 @@ typedef struct cli_peak {
     bool exact; /* from every allocation; otherwise from what ops saw when they began and ended */
     uint64_t allocations, frees;
     int64_t allocated_bytes, freed_bytes, end_bytes;
+    char name[64];        /* "cpu", "npu:0" */
+    bool has_categories;  /* the trace has a timeline: the peak is the timeline's */
+    int64_t unseen_bytes; /* that the allocator held beside it: the trace did not see them used */
+    int64_t categories[CLI_CATEGORIES];
 } cli_peak;
-
-/* The most of the timeline of one device, by category. */
-typedef struct cli_timeline {
-    bool there;
-    const char *device; /* as it was asked for; NULL: the library's choice */
-    int64_t at_us;      /* Unix time */
-    double bytes;
-    double categories[CLI_CATEGORIES];
-    uint64_t points;
-} cli_timeline;
 
 typedef struct cli_memory_row {
     mtprof_row row;
@@ -44,15 +39,13 @@ typedef struct cli_memory_row {
 typedef struct cli_memory_facts {
     cli_peak *peaks;
     size_t n_peaks;
-    cli_timeline timeline;
     mtprof_averages *averages;
     cli_memory_row *rows; /* those with memory, largest first */
     size_t n_rows;
 } cli_memory_facts;
 
-/* device NULL: as the library chooses. False with a message; free either way. */
-bool cli_gather_memory(mtprof_model *model, const char *path, const char *device,
-                       cli_memory_facts *out);
+/* False with a message; free either way. */
+bool cli_gather_memory(mtprof_model *model, const char *path, cli_memory_facts *out);
 void cli_free_memory(cli_memory_facts *facts);
 
 #endif /* CLI_MEMORY_FACTS_H */

@@ -42,6 +42,7 @@ set(MT_PYTHON_TESTS
     test_load
     test_lr_scheduler
     test_marks_python
+    test_memory_timeline
     test_module_start
     test_modules
     test_nn_containers

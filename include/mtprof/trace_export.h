@@ -108,6 +108,30 @@ MTPROF_API mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_expor
  */
 MTPROF_API void mtprof_remove_unfinished(void);
 
+enum {
+    MTPROF_MEMORY_CATEGORIES = 8 /**< torch's: parameter, optimizer state, input, temporary,
+                                      activation, gradient, autograd detail, unknown */
+};
+
+/** The peak of the memory timeline: the numbers that the three MEMORY formats show. */
+typedef struct mtprof_memory_peak {
+    uint32_t struct_size;
+    uint32_t device;         /**< mtprof_model_device() */
+    int64_t bytes;           /**< most at one time, of what the trace saw */
+    int64_t time_ns;         /**< as the times of events */
+    uint64_t owner;          /**< correlation id of the op or scope that allocated then; 0: none */
+    int64_t allocator_bytes; /**< what the device's allocator held then, with what the trace did not
+                                  see; -1: not told */
+    int64_t end_bytes;
+    int64_t categories[MTPROF_MEMORY_CATEGORIES]; /**< at the peak */
+    int64_t most[MTPROF_MEMORY_CATEGORIES];       /**< of each, at its own time */
+} mtprof_memory_peak;
+
+/** Of `options`, device and progress count. Fails as mtprof_export() of the MEMORY formats. */
+MTPROF_API mtprof_status mtprof_memory_peak_of(mtprof_model *model,
+                                               const mtprof_export_options *options,
+                                               mtprof_memory_peak *peak);
+
 /** Averages as a Chrome trace: {"traceEvents": […]}, one entry a row; the same rows give the same
  * bytes. Fails as mtprof_export(). */
 MTPROF_API mtprof_status mtprof_averages_export_chrome(mtprof_averages *averages, const char *path,

@@ -139,6 +139,7 @@ set(MTPROF_SOURCES
     src/mtprof/export/memory_html.c
     src/mtprof/export/memory_live.c
     src/mtprof/export/memory_page.c
+    src/mtprof/export/memory_peak.c
     src/mtprof/export/memory_timeline.c
     src/mtprof/export/forward_table.c
     src/mtprof/export/frame_stack.c

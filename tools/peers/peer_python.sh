@@ -21,6 +21,7 @@ for subject in binding repr nn optim data loading training schedules indexing ev
     compare "tests/peers/torch_$subject.py"
 done
 compare tests/peers/torch_profiles.py "$work/python"
+compare tests/peers/torch_memory.py "$work/memory"
 # The same programs on the simulated accelerator.
 export MINDTORCH_NPU=sim
 compare tests/peers/torch_training.py --device npu sgd adamw

@@ -492,26 +492,23 @@ static MT_NOINLINE mtprof_token scope(const mt_node *node, int which, mt_tensor 
 {
     mtprof_site *site = site_of(node, which);
     uint32_t wants = mt__trace_wants();
-    mt__trace_words words = {.words = NULL};
-    mt__trace_room room;
+    mt__trace_words words;
     mt__trace_node shown = {
         .record_scope = which == SCOPE_INNER ? 1 : 0,
         .forward_thread = node->forward_thread,
         .sequence = node->sequence, /* a leaf's is UINT64_MAX, which is none */
     };
-    bool is_long = false;
     if (which == SCOPE_INNER && (wants & MTPROF_WANT_INPUTS) != 0) {
         bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
-        mt__trace_words_init(&words, &room);
         mt__tensor_words(grads, node->n_outputs, strides, &words);
-        is_long = words.cut;
-        if (MT_UNLIKELY(is_long) && mt__trace_words_init_large(&words)) {
-            mt__tensor_words(grads, node->n_outputs, strides, &words);
+        shown.is_long = words.cut;
+        if (MT_UNLIKELY(shown.is_long) && mt__trace_words_init_large(&words)) {
+            mt__tensor_words_large(grads, node->n_outputs, strides, &words);
         }
         shown.words = &words;
     }
     mtprof_token token = site == NULL ? 0 : mt__trace_node_begin(site, &shown);
-    if (MT_UNLIKELY(is_long)) {
+    if (MT_UNLIKELY(shown.is_long)) {
         mt__trace_words_fini_large(&words);
     }
     return token;

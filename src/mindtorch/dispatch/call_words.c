@@ -34,6 +34,15 @@ static const uint8_t torch_types[MT_DTYPE_COUNT] = {
     [MT_DTYPE_F16] = 5,   [MT_DTYPE_BF16] = 15, [MT_DTYPE_F32] = 6, [MT_DTYPE_F64] = 7,
 };
 
+/*
+ * Every function that puts something is there for ordinary calls and for long ones, by the constant
+ * `large`: for the first, room and bounds are known to the compiler.
+ */
+#define WORDS(w)     (large ? (w)->large_words : (w)->words)
+#define SCALARS(w)   (large ? (w)->large_scalars : (w)->scalars)
+#define WORDS_MOST   ((uint32_t)(large ? MT_TRACE_MOST : MT_TRACE_WORDS))
+#define SCALARS_MOST ((uint32_t)(large ? MT_TRACE_MOST : MT_TRACE_SCALARS))
+
 /* W1. */
 static MT_COLD bool does_not_fit(mt__trace_words *w)
 {
@@ -41,22 +50,22 @@ static MT_COLD bool does_not_fit(mt__trace_words *w)
     return false;
 }
 
-MT_INLINE bool put_none(mt__trace_words *w)
+MT_INLINE bool put_none(mt__trace_words *w, const bool large)
 {
-    if (MT_UNLIKELY(w->n_words == w->words_most)) {
+    if (MT_UNLIKELY(w->n_words == WORDS_MOST)) {
         return does_not_fit(w);
     }
-    w->words[w->n_words++] = MT_SHOWN_NONE;
+    WORDS(w)[w->n_words++] = MT_SHOWN_NONE;
     return true;
 }
 
-MT_INLINE bool put_number(mt__trace_words *w, uint64_t kind, uint64_t bits)
+MT_INLINE bool put_number(mt__trace_words *w, uint64_t kind, uint64_t bits, const bool large)
 {
-    if (MT_UNLIKELY(w->n_words == w->words_most || w->n_scalars == w->scalars_most)) {
+    if (MT_UNLIKELY(w->n_words == WORDS_MOST || w->n_scalars == SCALARS_MOST)) {
         return does_not_fit(w);
     }
-    w->words[w->n_words++] = kind;
-    w->scalars[w->n_scalars++] = bits;
+    WORDS(w)[w->n_words++] = kind;
+    SCALARS(w)[w->n_scalars++] = bits;
     return true;
 }
 
@@ -74,14 +83,15 @@ MT_INLINE uint64_t *copy_sizes(uint64_t *at, const int64_t *sizes, uint32_t n)
 
 static_assert(MT_MAX_DIMS % 4 == 0, "copy_sizes() reads sizes in fours");
 
-MT_INLINE bool put_tensor(mt__trace_words *w, const mt_tensor *tensor, bool strides)
+MT_INLINE bool put_tensor(mt__trace_words *w, const mt_tensor *tensor, bool strides,
+                          const bool large)
 {
     if (MT_UNLIKELY(tensor == NULL)) {
-        return put_none(w);
+        return put_none(w, large);
     }
     uint32_t n = tensor->n_dims;
-    uint64_t *at = w->words + w->n_words;
-    if (MT_UNLIKELY(w->n_words + 1 + 2 * n > w->words_most)) {
+    uint64_t *at = WORDS(w) + w->n_words;
+    if (MT_UNLIKELY(w->n_words + 1 + 2 * n > WORDS_MOST)) {
         return does_not_fit(w);
     }
     *at++ = MT_SHOWN_TENSOR | n << 8 | (uint32_t)strides << 16 | (uint32_t)tensor->dtype << 24;
@@ -89,20 +99,20 @@ MT_INLINE bool put_tensor(mt__trace_words *w, const mt_tensor *tensor, bool stri
     if (strides) {
         at = copy_sizes(at, tensor->strides, n);
     }
-    w->n_words = (uint32_t)(at - w->words);
+    w->n_words = (uint32_t)(at - WORDS(w));
     return true;
 }
 
-static bool put_list(mt__trace_words *w, const mt_value *value, bool strides)
+MT_INLINE bool put_list(mt__trace_words *w, const mt_value *value, bool strides, const bool large)
 {
-    if (w->n_words == w->words_most || value->count > w->words_most) {
+    if (w->n_words == WORDS_MOST || value->count > WORDS_MOST) {
         return does_not_fit(w);
     }
-    w->words[w->n_words++] = MT_SHOWN_LIST | (uint64_t)value->count << 32;
+    WORDS(w)[w->n_words++] = MT_SHOWN_LIST | (uint64_t)value->count << 32;
     for (uint32_t i = 0; i < value->count; i++) {
         bool fits = value->kind == MT_KIND_TENSORS
-                        ? put_tensor(w, value->of.tensors[i], strides)
-                        : put_number(w, MT_SHOWN_INT, (uint64_t)value->of.ints[i]);
+                        ? put_tensor(w, value->of.tensors[i], strides, large)
+                        : put_number(w, MT_SHOWN_INT, (uint64_t)value->of.ints[i], large);
         if (!fits) {
             return false;
         }
@@ -111,26 +121,37 @@ static bool put_list(mt__trace_words *w, const mt_value *value, bool strides)
 }
 
 /* A number as a tensor without dimensions: torch's type for Python's numbers. */
-static bool put_wrapped(mt__trace_words *w, const mt_value *value)
+MT_INLINE bool put_wrapped(mt__trace_words *w, const mt_value *value, const bool large)
 {
     uint32_t dtype = value->kind == MT_KIND_REAL  ? MT_DTYPE_F64
                      : value->kind == MT_KIND_INT ? MT_DTYPE_I64
                                                   : MT_DTYPE_BOOL;
-    if (w->n_words == w->words_most) {
+    if (w->n_words == WORDS_MOST) {
         return does_not_fit(w);
     }
-    w->words[w->n_words++] = MT_SHOWN_TENSOR | dtype << 24;
+    WORDS(w)[w->n_words++] = MT_SHOWN_TENSOR | dtype << 24;
     return true;
+}
+
+MT_INLINE bool put_other_in(mt__trace_words *w, const mt_value *value, bool strides,
+                            const bool large)
+{
+    switch ((mt_kind)value->kind) {
+    case MT_KIND_TENSORS:
+    case MT_KIND_INTS: return put_list(w, value, strides, large);
+    case MT_KIND_DTYPE: return put_number(w, MT_SHOWN_INT, torch_types[value->of.integer], large);
+    default: return put_none(w, large);
+    }
 }
 
 static MT_NOINLINE bool put_other(mt__trace_words *w, const mt_value *value, bool strides)
 {
-    switch ((mt_kind)value->kind) {
-    case MT_KIND_TENSORS:
-    case MT_KIND_INTS: return put_list(w, value, strides);
-    case MT_KIND_DTYPE: return put_number(w, MT_SHOWN_INT, torch_types[value->of.integer]);
-    default: return put_none(w);
-    }
+    return put_other_in(w, value, strides, false);
+}
+
+static MT_COLD bool put_other_large(mt__trace_words *w, const mt_value *value, bool strides)
+{
+    return put_other_in(w, value, strides, true);
 }
 
 /* The kinds that most values have go by the same numbers. */
@@ -138,29 +159,29 @@ static_assert(MT_SHOWN_NONE == (int)MT_KIND_NONE && MT_SHOWN_BOOL == (int)MT_KIN
                   MT_SHOWN_INT == (int)MT_KIND_INT && MT_SHOWN_REAL == (int)MT_KIND_REAL,
               "put_value() passes them on");
 
-MT_INLINE void put_value(mt__trace_words *w, const mt_value *value, bool strides)
+MT_INLINE void put_value(mt__trace_words *w, const mt_value *value, bool strides, const bool large)
 {
     /* One by one: a load of both at once waits for the two stores that were made of them. */
     uint32_t n_words = __atomic_load_n(&w->n_words, __ATOMIC_RELAXED);
     uint32_t n_scalars = __atomic_load_n(&w->n_scalars, __ATOMIC_RELAXED);
     bool fits;
     if (value->kind == MT_KIND_TENSOR) {
-        fits = put_tensor(w, value->of.tensor, strides);
+        fits = put_tensor(w, value->of.tensor, strides, large);
     } else if (value->kind <= MT_KIND_REAL) {
-        fits = n_words < w->words_most && n_scalars < w->scalars_most;
+        fits = n_words < WORDS_MOST && n_scalars < SCALARS_MOST;
         if (MT_LIKELY(fits)) {
-            w->words[w->n_words++] = value->kind;
-            memcpy(&w->scalars[n_scalars], &value->of, sizeof w->scalars[0]);
+            WORDS(w)[w->n_words++] = value->kind;
+            memcpy(&SCALARS(w)[n_scalars], &value->of, sizeof w->scalars[0]);
             w->n_scalars += value->kind != MT_KIND_NONE;
         }
     } else {
-        fits = put_other(w, value, strides);
+        fits = large ? put_other_large(w, value, strides) : put_other(w, value, strides);
     }
     if (MT_UNLIKELY(!fits)) { /* W1 */
         w->cut = true;
         w->n_words = n_words;
         w->n_scalars = n_scalars;
-        (void)put_none(w);
+        (void)put_none(w, large);
     }
 }
 
@@ -192,18 +213,19 @@ static MT_NOINLINE bool is_for(const mt__shown *line, const mt_value *args)
 }
 
 /* Integers of one kind: BOOL or INT. ints: NULL for zeros. */
-static bool put_integers(mt__trace_words *w, uint64_t kind, const int64_t *ints, uint32_t count)
+MT_INLINE void put_integers(mt__trace_words *w, uint64_t kind, const int64_t *ints, uint32_t count,
+                            const bool large)
 {
-    if (w->n_words + 1 + (uint64_t)count > w->words_most ||
-        w->n_scalars + (uint64_t)count > w->scalars_most) {
+    if (w->n_words + 1 + (uint64_t)count > WORDS_MOST ||
+        w->n_scalars + (uint64_t)count > SCALARS_MOST) {
         w->cut = true;
-        return put_none(w);
+        (void)put_none(w, large);
+        return;
     }
-    w->words[w->n_words++] = MT_SHOWN_LIST | (uint64_t)count << 32;
+    WORDS(w)[w->n_words++] = MT_SHOWN_LIST | (uint64_t)count << 32;
     for (uint32_t i = 0; i < count; i++) {
-        (void)put_number(w, kind, ints == NULL ? 0 : (uint64_t)ints[i]);
+        (void)put_number(w, kind, ints == NULL ? 0 : (uint64_t)ints[i], large);
     }
-    return true;
 }
 
 /* Whether a number is shown as a tensor. */
@@ -214,28 +236,34 @@ static bool is_wrapped(uint32_t way, const mt_value *arg)
 }
 
 /* One entry of a line that is not simply an argument. */
-static MT_NOINLINE void put_way(mt__trace_words *w, uint32_t way, const mt_value *arg,
-                                const mt_value *args, bool strides)
+MT_INLINE void put_way_in(mt__trace_words *w, uint32_t way, const mt_value *arg,
+                          const mt_value *args, bool strides, const bool large)
 {
     bool is_list = arg->kind == MT_KIND_INTS;
     if (is_wrapped(way, arg)) {
-        (void)put_wrapped(w, arg);
+        (void)put_wrapped(w, arg, large);
     } else if (way == MT_SHOW_TYPE_OF && arg->kind == MT_KIND_TENSOR) {
-        (void)put_number(w, MT_SHOWN_INT, torch_types[arg->of.tensor->dtype]);
+        (void)put_number(w, MT_SHOWN_INT, torch_types[arg->of.tensor->dtype], large);
     } else if (way == MT_SHOW_BOOLS && is_list) {
-        (void)put_integers(w, MT_SHOWN_BOOL, arg->of.ints, arg->count);
+        put_integers(w, MT_SHOWN_BOOL, arg->of.ints, arg->count, large);
     } else if (way == MT_SHOW_ZEROS && is_list) {
-        (void)put_integers(w, MT_SHOWN_INT, NULL, arg->count);
+        put_integers(w, MT_SHOWN_INT, NULL, arg->count, large);
     } else if (way == MT_SHOW_BIAS_OF && is_list && arg->count == 3) {
         int64_t outputs = arg->of.ints[2] != 0 ? args[2].of.tensor->sizes[0] : 0;
-        (void)put_integers(w, MT_SHOWN_INT, &outputs, 1);
+        put_integers(w, MT_SHOWN_INT, &outputs, 1, large);
     } else {
-        put_value(w, arg, strides);
+        put_value(w, arg, strides, large);
     }
 }
 
+static MT_NOINLINE void put_way(mt__trace_words *w, uint32_t way, const mt_value *arg,
+                                const mt_value *args, bool strides)
+{
+    put_way_in(w, way, arg, args, strides, false);
+}
+
 MT_INLINE void put_shown(mt__trace_words *w, const uint8_t *codes, const mt_value *args,
-                         bool strides)
+                         bool strides, const bool large)
 {
     for (uint32_t code; (code = *codes) != MT_SHOW_END; codes++) {
         bool constant = MT_UNLIKELY((code & MT_SHOW_CONSTANT) != 0);
@@ -244,9 +272,13 @@ MT_INLINE void put_shown(mt__trace_words *w, const uint8_t *codes, const mt_valu
         uint32_t way = constant ? MT_SHOW_ARG : code & MT_SHOW_WAY_MASK;
         if (MT_UNLIKELY(way != MT_SHOW_ARG &&
                         (value->kind != MT_KIND_TENSOR || way == MT_SHOW_TYPE_OF))) {
-            put_way(w, way, value, args, strides);
+            if (large) {
+                put_way_in(w, way, value, args, strides, true);
+            } else {
+                put_way(w, way, value, args, strides);
+            }
         } else {
-            put_value(w, value, strides);
+            put_value(w, value, strides, large);
         }
     }
 }
@@ -265,35 +297,65 @@ MT_INLINE const uint8_t *codes_of(const mt__op_row *row, const mt_value *args)
     return NULL;
 }
 
-void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
-                    mt__trace_words *words)
+MT_INLINE void put_call(const mt__op_row *row, const mt_value *args, bool strides,
+                        mt__trace_words *words, const bool large)
 {
     const uint8_t *codes = codes_of(row, args);
     if (codes != NULL) {
-        put_shown(words, codes, args, strides);
+        put_shown(words, codes, args, strides, large);
         return;
     }
     for (uint32_t i = 0; i < row->n_params; i++) {
-        put_value(words, &args[i], strides);
+        put_value(words, &args[i], strides, large);
+    }
+}
+
+void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
+                    mt__trace_words *words)
+{
+    words->n_words = 0;
+    words->n_scalars = 0;
+    words->cut = false;
+    put_call(row, args, strides, words, false);
+}
+
+MT_COLD void mt__call_words_large(const mt__op_row *row, const mt_value *args, bool strides,
+                                  mt__trace_words *words)
+{
+    put_call(row, args, strides, words, true);
+}
+
+MT_INLINE void put_tensors(mt_tensor *const *tensors, uint32_t count, bool strides,
+                           mt__trace_words *words, const bool large)
+{
+    while (count > 0 && tensors[count - 1] == NULL) {
+        count--; /* torch does not show what is missing at the end */
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!put_tensor(words, tensors[i], strides, large)) {
+            (void)put_none(words, large);
+        }
     }
 }
 
 void mt__tensor_words(mt_tensor *const *tensors, uint32_t count, bool strides,
                       mt__trace_words *words)
 {
-    while (count > 0 && tensors[count - 1] == NULL) {
-        count--; /* torch does not show what is missing at the end */
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (!put_tensor(words, tensors[i], strides)) {
-            (void)put_none(words);
-        }
-    }
+    words->n_words = 0;
+    words->n_scalars = 0;
+    words->cut = false;
+    put_tensors(tensors, count, strides, words, false);
+}
+
+MT_COLD void mt__tensor_words_large(mt_tensor *const *tensors, uint32_t count, bool strides,
+                                    mt__trace_words *words)
+{
+    put_tensors(tensors, count, strides, words, true);
 }
 
 /* ---- identity ---- */
 
-mtprof_tensor_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role)
+MT_INLINE mtprof_tensor_ref ref_of(const mt_tensor *tensor, uint16_t role)
 {
     return (mtprof_tensor_ref){
         .tensor = tensor->id,
@@ -305,6 +367,11 @@ mtprof_tensor_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role)
     };
 }
 
+mtprof_tensor_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role)
+{
+    return ref_of(tensor, role);
+}
+
 typedef struct ref_list {
     mtprof_tensor_ref *refs;
     uint32_t n, most; /* n goes on when there is no more room */
@@ -313,7 +380,7 @@ typedef struct ref_list {
 MT_INLINE void put_ref(ref_list *list, const mt_tensor *tensor, uint16_t role)
 {
     if (MT_LIKELY(list->n < list->most)) {
-        list->refs[list->n] = mt__tensor_ref(tensor, role);
+        list->refs[list->n] = ref_of(tensor, role);
     }
     list->n++;
 }

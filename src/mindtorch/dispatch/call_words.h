@@ -65,13 +65,19 @@ extern const bool mt__shown_unnumbered[];
 /* By op number: not shown at all where argument 0 is contiguous already (contiguous). */
 extern const bool mt__shown_quiet[];
 
-/* Puts what the call looks like into `words`, which were init'ed; strides where they are wanted. */
+/* Fills `words` with what the call looks like, strides included where they are wanted. Where it
+ * says that something was cut, the large form (after mt__trace_words_init_large) has more room. */
 void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
                     mt__trace_words *words);
+
+void mt__call_words_large(const mt__op_row *row, const mt_value *args, bool strides,
+                          mt__trace_words *words);
 
 /* The same for tensors alone, NULL for those that are not there: what a node of the graph gets. */
 void mt__tensor_words(mt_tensor *const *tensors, uint32_t count, bool strides,
                       mt__trace_words *words);
+void mt__tensor_words_large(mt_tensor *const *tensors, uint32_t count, bool strides,
+                            mt__trace_words *words);
 
 /* Identity of a call's first `most` tensors, lists included; returns how many there are. First
  * those that mt__call_words() shows, in the same order, then other arguments, then the gradients of

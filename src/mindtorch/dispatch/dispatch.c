@@ -357,9 +357,9 @@ static MT_COLD mtprof_token begin_long(const mt__call *call, mtprof_site *site, 
 {
     mt__trace_words words;
     if (mt__trace_words_init_large(&words)) {
-        mt__call_words(call->row, call->args, strides, &words);
+        mt__call_words_large(call->row, call->args, strides, &words);
     }
-    mtprof_token token = mt__trace_shown_begin(site, &words, payload);
+    mtprof_token token = mt__trace_long_begin(site, &words, payload);
     mt__trace_words_fini_large(&words);
     return token;
 }
@@ -382,7 +382,6 @@ static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *s
 {
     const mt__op_row *row = call->row;
     mt__trace_words words;
-    mt__trace_room room;
     mtprof_tensor_ref refs[MT_TRACE_REFS];
     mtprof_tensor_ref *long_refs = NULL;
     mtprof_token token = 0;
@@ -401,12 +400,13 @@ static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *s
         token = mtprof_op_begin(site, payload);
     } else {
         bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
-        mt__trace_words_init(&words, &room);
         mt__call_words(row, call->args, strides, &words);
         token = MT_LIKELY(!words.cut) ? mt__trace_shown_begin(site, &words, payload)
                                       : begin_long(call, site, strides, payload);
     }
-    mtb_free(long_refs);
+    if (MT_UNLIKELY(long_refs != NULL)) {
+        mtb_free(long_refs);
+    }
     payload->tensors = NULL; /* refs and words end here */
     payload->scalars = NULL;
     return token;

@@ -107,17 +107,17 @@ enum {
 bool mt__trace_words_init_large(mt__trace_words *w)
 {
     uint64_t *pages = mtb_pages_take(LARGE_BYTES);
-    *w = (mt__trace_words){.words_most = MT_TRACE_MOST, .scalars_most = MT_TRACE_MOST};
-    w->words = pages;
-    w->scalars = pages == NULL ? NULL : pages + LARGE_WORDS;
+    w->n_words = w->n_scalars = 0;
+    w->large_words = pages;
+    w->large_scalars = pages == NULL ? NULL : pages + LARGE_WORDS;
     w->cut = pages == NULL;
     return pages != NULL;
 }
 
 void mt__trace_words_fini_large(mt__trace_words *w)
 {
-    mtb_pages_give(w->words, LARGE_BYTES);
-    w->words = w->scalars = NULL;
+    mtb_pages_give(w->large_words, LARGE_BYTES);
+    w->large_words = w->large_scalars = NULL;
 }
 
 /* Words back to values; `at` and the scalars move on. */
@@ -156,13 +156,11 @@ static mtprof_value unpack_simple(unpacking *u)
 }
 
 /* Returns the number of values. */
-static uint32_t unpack(const mt__trace_words *words, unpacking *u, mtprof_value *values)
+static uint32_t unpack(unpacking *u, uint32_t n_words, mtprof_value *values)
 {
     uint32_t count = 0;
-    u->at = words->words;
-    u->scalars = words->scalars;
-    u->n_items = 0;
-    while (u->at < words->words + words->n_words) {
+    const uint64_t *end = u->at + n_words;
+    while (u->at < end) {
         if ((*u->at & 0xFF) != MT_SHOWN_LIST) {
             values[count++] = unpack_simple(u);
             continue;
@@ -193,43 +191,37 @@ static mtprof_inputs learn(const mtprof_site *site, const mt__trace_words *words
     return inputs;
 }
 
-/* room: for twice as many values as there are words. */
-static mtprof_token begin_values(mtprof_site *site, const mt__trace_words *words, uint32_t set,
-                                 const mtprof_op *begun, mtprof_value *room)
+static MT_NOINLINE mtprof_token begin_unknown(mtprof_site *site, const mt__trace_words *words,
+                                              uint32_t set, const mtprof_op *begun)
 {
-    unpacking u = {.items = room + words->n_words};
+    mtprof_value values[MT_TRACE_WORDS], items[MT_TRACE_WORDS];
+    unpacking u = {.at = words->words, .scalars = words->scalars, .items = items};
     mtprof_op payload = *begun; /* it gets addresses of what is only here */
-    uint32_t count = unpack(words, &u, room);
-    payload.known = learn(site, words, set, room, count);
-    payload.inputs = room;
+    uint32_t count = unpack(&u, words->n_words, values);
+    payload.known = learn(site, words, set, values, count);
+    payload.inputs = values;
     payload.n_inputs = count;
     return mtprof_op_begin(site, &payload);
 }
 
-/* A list that is longer than an ordinary one, or that could not be told. */
-static MT_COLD mtprof_token begin_long(mtprof_site *site, const mt__trace_words *words,
-                                       uint32_t set, const mtprof_op *begun)
+MT_COLD mtprof_token mt__trace_long_begin(mtprof_site *site, const mt__trace_words *words,
+                                          mtprof_op *payload)
 {
-    size_t bytes = 2 * sizeof(mtprof_value) * (size_t)words->n_words;
-    mtprof_value *room = words->cut ? NULL : mtb_pages_take(bytes);
-    if (room == NULL) {
-        mtprof_op payload = *begun;
-        payload.n_inputs = 1; /* without a list: libmtprof counts it as cut */
-        return mtprof_op_begin(site, &payload);
+    size_t bytes = 2 * sizeof(mtprof_value) * ((size_t)words->n_words + 1);
+    mtprof_value *values = words->cut ? NULL : mtb_pages_take(bytes);
+    payload->n_inputs = 1; /* without a list libmtprof counts it as cut */
+    if (values != NULL) {
+        unpacking u = {.at = words->large_words,
+                       .scalars = words->large_scalars,
+                       .items = values + words->n_words};
+        payload->n_inputs = unpack(&u, words->n_words, values);
+        payload->inputs = values;
     }
-    mtprof_token token = begin_values(site, words, set, begun, room);
-    mtb_pages_give(room, bytes);
+    mtprof_token token = mtprof_op_begin(site, payload);
+    payload->inputs = NULL;
+    payload->n_inputs = 0;
+    mtb_pages_give(values, bytes);
     return token;
-}
-
-static MT_NOINLINE mtprof_token begin_unknown(mtprof_site *site, const mt__trace_words *words,
-                                              uint32_t set, const mtprof_op *begun)
-{
-    mtprof_value room[2 * MT_TRACE_WORDS];
-    if (MT_UNLIKELY(words->cut || words->n_words > MT_TRACE_WORDS)) {
-        return begin_long(site, words, set, begun);
-    }
-    return begin_values(site, words, set, begun, room);
 }
 
 /* Two words at a time, whatever the CPU has for it. */
@@ -284,9 +276,11 @@ mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node)
     if (site == NULL) {
         return 0;
     }
-    return node->words == NULL || (node->words->n_words == 0 && !node->words->cut)
-               ? mtprof_op_begin(site, &payload)
-               : mt__trace_shown_begin(site, node->words, &payload);
+    if (node->words == NULL || (node->words->n_words == 0 && !node->is_long)) {
+        return mtprof_op_begin(site, &payload);
+    }
+    return node->is_long ? mt__trace_long_begin(site, node->words, &payload)
+                         : mt__trace_shown_begin(site, node->words, &payload);
 }
 
 /* ---- names made at run time -------------------------------------------------------------------

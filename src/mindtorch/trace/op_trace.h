@@ -38,29 +38,13 @@ enum {
 
 typedef struct mt__trace_words {
     uint32_t n_words, n_scalars;
-    uint32_t words_most, scalars_most;
-    uint64_t *words;   /* four more than the most: they are written in fours */
-    uint64_t *scalars; /* one more */
-    bool cut;          /* a value did not fit and is shown as none */
+    bool cut;                           /* a value did not fit and is shown as none */
+    uint64_t words[MT_TRACE_WORDS + 4]; /* written in fours */
+    uint64_t scalars[MT_TRACE_SCALARS + 1];
+    uint64_t *large_words, *large_scalars; /* only of a long list: it stands there */
 } mt__trace_words;
 
-/* Room for an ordinary call. */
-typedef struct mt__trace_room {
-    uint64_t words[MT_TRACE_WORDS + 4];
-    uint64_t scalars[MT_TRACE_SCALARS + 1];
-} mt__trace_room;
-
-static inline void mt__trace_words_init(mt__trace_words *w, mt__trace_room *room)
-{
-    w->n_words = w->n_scalars = 0;
-    w->words_most = MT_TRACE_WORDS;
-    w->scalars_most = MT_TRACE_SCALARS;
-    w->words = room->words;
-    w->scalars = room->scalars;
-    w->cut = false;
-}
-
-/* As much room as a list can take; false: no memory. To be ended with fini. */
+/* Room for a long list, of which nothing is there yet; false: no memory. To be ended with fini. */
 bool mt__trace_words_init_large(mt__trace_words *w);
 void mt__trace_words_fini_large(mt__trace_words *w);
 
@@ -76,10 +60,12 @@ static inline uint32_t mt__trace_wants(void)
      (uint32_t)MTPROF_WANT_STRIDES | (uint32_t)MTPROF_WANT_MEMORY | (uint32_t)MTPROF_WANT_FLOPS | \
      (uint32_t)MTPROF_WANT_DETAILS | (uint32_t)MTPROF_WANT_NATIVE_STACKS)
 
-/* Begins an op that shows `words` as its inputs; words that were cut are left out, and counted. 0
- * while nothing records. */
+/* Begins an op that shows `words` as its inputs. 0 while nothing records. */
 mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *words,
                                    mtprof_op *payload);
+/* The same for a long list; one that was cut, or found no memory, is left out and counted. */
+mtprof_token mt__trace_long_begin(mtprof_site *site, const mt__trace_words *words,
+                                  mtprof_op *payload);
 
 /* A node of the graph while backward runs it. torch gives "MulBackward0" record scope 1, and the
  * scope "autograd::engine::evaluate_function: MulBackward0" around it 0; both carry the number of
@@ -90,6 +76,7 @@ typedef struct mt__trace_node {
     uint32_t forward_thread;
     uint64_t sequence;
     const mt__trace_words *words; /* of the gradients that come in; NULL: not shown */
+    bool is_long;                 /* the words are a long list */
 } mt__trace_node;
 
 mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node);

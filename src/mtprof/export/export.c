@@ -96,14 +96,14 @@ static const char *target_of(const mtprof__export_job *job)
 static int fail_writing(const mtprof__export_job *job, int error)
 {
     int status = error == ENOSPC || error == EDQUOT || error == EFBIG ? MTPROF_ENOSPC
-                 : error == ENOMEM                  ? MTPROF_ENOMEM
-                                                    : MTPROF_EIO;
+                 : error == ENOMEM                                    ? MTPROF_ENOMEM
+                                                                      : MTPROF_EIO;
     return mtb_fail_errno(status, error, "export: cannot write %s", target_of(job));
 }
 
 int mtprof__export_report_progress(mtprof__export_job *job, const mtprof__events *events)
 {
-    if (job->writer->error != 0) {
+    if (job->writer != NULL && job->writer->error != 0) {
         return fail_writing(job, job->writer->error);
     }
     if (job->options.progress == NULL) {
@@ -350,18 +350,24 @@ static int check_path(const char *path)
     return MTPROF_OK;
 }
 
-static int job_for_model(mtprof__export_job *job, mtprof_model *model,
-                         enum mtprof_export_format format, const mtprof_export_options *options)
+int mtprof__export_job_init(mtprof__export_job *job, mtprof_model *model,
+                            const mtprof_export_options *options)
 {
     if (model == NULL) {
         return mtb_fail(MTPROF_EINVAL, "export: model is NULL");
     }
-    if ((unsigned)format >= MTPROF_EXPORT_COUNT) {
-        return mtb_fail(MTPROF_EINVAL, "export: no format %d", (int)format);
-    }
     MT_TRY(job_init(job, model, options));
     job->info.struct_size = sizeof job->info;
     return mtprof_model_get_info(model, &job->info);
+}
+
+static int job_for_model(mtprof__export_job *job, mtprof_model *model,
+                         enum mtprof_export_format format, const mtprof_export_options *options)
+{
+    if (model != NULL && (unsigned)format >= MTPROF_EXPORT_COUNT) {
+        return mtb_fail(MTPROF_EINVAL, "export: no format %d", (int)format);
+    }
+    return mtprof__export_job_init(job, model, options);
 }
 
 mtprof_status mtprof_export(mtprof_model *model, enum mtprof_export_format format, const char *path,

@@ -68,6 +68,10 @@ enum {
     MTPROF__TICKS_BETWEEN = 4096 /* events between two calls of the progress function */
 };
 
+/* A job over a model, without a writer. Fails with EINVAL. */
+int mtprof__export_job_init(mtprof__export_job *job, mtprof_model *model,
+                            const mtprof_export_options *options);
+
 /* Tells the caller how far the work is, and ends it when writing has failed. events may be NULL.
  * Fails with ECALLBACK, EIO, ENOSPC, ENOMEM. */
 int mtprof__export_report_progress(mtprof__export_job *job, const mtprof__events *events);

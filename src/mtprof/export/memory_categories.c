@@ -238,28 +238,29 @@ static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f
     return 0;
 }
 
-/* Whether the op reads the storage of a version. */
-static bool reads_storage(const mtprof__classifier *c, const mtprof__track *t,
-                          const mtprof__frame *f, uint32_t storage)
+/* Marks the storages that the op reads, or takes the marks away. */
+static void mark_read(mtprof__classifier *c, const mtprof__track *t, const mtprof__frame *f,
+                      bool on)
 {
     for (uint32_t i = 0; i < f->n_uses; i++) {
         uint32_t version = t->uses[f->first_use + i].version;
-        if (version != MTPROF__NO_INDEX && c->flow.versions[version].storage == storage) {
-            return true;
+        if (version != MTPROF__NO_INDEX) {
+            uint16_t *facts = &c->flow.storages[c->flow.versions[version].storage].facts;
+            *facts =
+                (uint16_t)(on ? *facts | MTPROF__STORAGE_MARKED : *facts & ~MTPROF__STORAGE_MARKED);
         }
     }
-    return false;
 }
 
-/* One output: what its op means for it. */
-static void note_output(mtprof__classifier *c, const mtprof__track *t, mtprof__frame *f,
-                        const mtprof__tensor_use *use, size_t versions_before)
+/* One output: what its op means for it. What the op reads is marked. */
+static void note_output(mtprof__classifier *c, mtprof__frame *f, const mtprof__tensor_use *use,
+                        size_t versions_before)
 {
     mtprof__version *v = &c->flow.versions[use->version];
     uint32_t index = v->storage;
     mtprof__storage *s = &c->flow.storages[index];
     bool fresh = use->version >= versions_before;
-    bool in_place = reads_storage(c, t, f, index);
+    bool in_place = (s->facts & MTPROF__STORAGE_MARKED) != 0;
     bool changed = fresh && v->previous != MTPROF__NO_INDEX;
     if (f->facts & MTPROF__FRAME_BACKWARD) {
         s->facts |= MTPROF__STORAGE_WRITE_BACKWARD;
@@ -310,15 +311,19 @@ static int take_outputs(mtprof__classifier *c, const mtprof__track *t, mtprof__f
         return mtprof__no_memory("tensors", p->n_tensors_out);
     }
     uint32_t n_outs = 0;
-    for (uint32_t i = 0; i < p->n_tensors_out; i++) {
+    int status = 0;
+    mark_read(c, t, f, true);
+    for (uint32_t i = 0; status == 0 && i < p->n_tensors_out; i++) {
         mtprof__tensor_use use;
         size_t before = c->flow.n_versions;
-        MT_TRY(mtprof__resolve(c, &p->tensors_out[i], true, f->ordinal, &use));
-        if (use.version != MTPROF__NO_INDEX) {
-            note_output(c, t, f, &use, before);
+        status = mtprof__resolve(c, &p->tensors_out[i], true, f->ordinal, &use);
+        if (status == 0 && use.version != MTPROF__NO_INDEX) {
+            note_output(c, f, &use, before);
             c->outs[n_outs++] = use.version;
         }
     }
+    mark_read(c, t, f, false);
+    MT_TRY(status);
     uint32_t n_ins;
     MT_TRY(gather_inputs(c, t, f, &n_ins));
     uint32_t facts = (f->facts & MTPROF__FRAME_BACKWARD ? MTPROF__FLOW_BACKWARD : 0u) |

@@ -12,8 +12,7 @@
 #include <mtprof/status.h>
 
 enum {
-    SIDE_MAX = 255, /* ins or outs of a flow */
-    CHAIN_MAX = 64  /* versions to look back through: bounds the work of a hostile trace */
+    CHAIN_MAX = 64 /* versions to look back through: bounds the work of a hostile trace */
 };
 
 static int no_memory(const char *what, size_t n)
@@ -117,61 +116,69 @@ int mtprof__flow_version(mtprof__flow *flow, uint32_t storage, uint32_t number, 
 }
 
 /* ---- flows: [head] ins outs [head], readable from both ends ------------------------------------
+ *
+ *     head: number of ins; number of outs << 2 | facts
  */
 
-static uint32_t head_pack(uint32_t facts, uint32_t n_ins, uint32_t n_outs)
-{
-    return facts << 16 | n_ins << 8 | n_outs;
-}
+enum {
+    HEAD = 2
+};
 
 typedef struct step {
     const uint32_t *ins, *outs;
     uint32_t n_ins, n_outs, facts;
+    size_t n_words; /* of the whole flow */
 } step;
 
+/* ins and outs stand behind the first of the two heads: the caller says where that is. */
 static step step_read(const uint32_t *head)
 {
-    step s = {.n_ins = *head >> 8 & 0xFF, .n_outs = *head & 0xFF, .facts = *head >> 16};
-    s.ins = head + 1;
-    s.outs = s.ins + s.n_ins;
+    step s = {.n_ins = head[0], .n_outs = head[1] >> 2, .facts = head[1] & 3};
+    s.n_words = 2 * HEAD + (size_t)s.n_ins + s.n_outs;
     return s;
 }
 
-static bool contains(const uint32_t *items, uint32_t n, uint32_t item)
+static void step_point(step *s, const uint32_t *first)
+{
+    s->ins = first + HEAD;
+    s->outs = s->ins + s->n_ins;
+}
+
+static void mark(mtprof__flow *flow, const uint32_t *versions, uint32_t n, bool on)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (items[i] == item) {
-            return true;
-        }
+        uint8_t *facts = &flow->versions[versions[i]].facts;
+        *facts = (uint8_t)(on ? *facts | MTPROF__VERSION_MARKED : *facts & ~MTPROF__VERSION_MARKED);
     }
-    return false;
 }
 
 int mtprof__flow_add(mtprof__flow *flow, uint32_t facts, const uint32_t *ins, uint32_t n_ins,
                      const uint32_t *outs, uint32_t n_outs)
 {
-    n_ins = n_ins < SIDE_MAX ? n_ins : SIDE_MAX;
-    if (!mtb_grow((void **)&flow->words, &flow->words_capacity,
-                  flow->n_words + n_ins + SIDE_MAX + 2, sizeof *flow->words)) {
-        return no_memory("words of data flow", flow->n_words + n_ins + SIDE_MAX + 2);
+    size_t most = flow->n_words + 2 * HEAD + (size_t)n_ins + n_outs;
+    if (!mtb_grow((void **)&flow->words, &flow->words_capacity, most, sizeof *flow->words)) {
+        return no_memory("words of data flow", most);
     }
     uint32_t *head = flow->words + flow->n_words;
-    uint32_t *at = head + 1;
+    uint32_t *at = head + HEAD;
+    mark(flow, ins, n_ins, true);
     for (uint32_t i = 0; i < n_ins; i++) {
         *at++ = ins[i];
     }
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < n_outs && kept < SIDE_MAX; i++) {
-        if (!contains(ins, n_ins, outs[i])) {
+    for (uint32_t i = 0; i < n_outs; i++) {
+        if ((flow->versions[outs[i]].facts & MTPROF__VERSION_MARKED) == 0) {
             *at++ = outs[i];
             kept++;
         }
     }
+    mark(flow, ins, n_ins, false);
     if (kept == 0) {
         return 0;
     }
-    *head = *at = head_pack(facts, n_ins, kept);
-    flow->n_words += n_ins + kept + 2;
+    head[0] = at[0] = n_ins;
+    head[1] = at[1] = kept << 2 | facts;
+    flow->n_words += 2 * HEAD + (size_t)n_ins + kept;
     return 0;
 }
 
@@ -296,13 +303,14 @@ void mtprof__flow_solve(mtprof__flow *flow)
     settle_versions(flow);
     for (size_t at = 0; at < flow->n_words;) {
         step s = step_read(flow->words + at);
+        step_point(&s, flow->words + at);
         sweep_forward(flow, &s);
-        at += s.n_ins + s.n_outs + 2;
+        at += s.n_words;
     }
     for (size_t end = flow->n_words; end > 0;) {
-        uint32_t head = flow->words[end - 1];
-        end -= (head >> 8 & 0xFF) + (head & 0xFF) + 2;
-        step s = step_read(flow->words + end);
+        step s = step_read(flow->words + end - HEAD);
+        end -= s.n_words;
+        step_point(&s, flow->words + end);
         sweep_back(flow, &s);
     }
 }

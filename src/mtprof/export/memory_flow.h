@@ -48,7 +48,8 @@ enum mtprof__storage_fact {
     MTPROF__STORAGE_MADE_BACKWARD = 1 << 5,
     MTPROF__STORAGE_TEMPORARY = 1 << 6, /* allocated and freed inside one op */
     MTPROF__STORAGE_DERIVED = 1 << 7,   /* some op computed it from other storages */
-    MTPROF__STORAGE_WRITE_FORWARD = 1 << 8
+    MTPROF__STORAGE_WRITE_FORWARD = 1 << 8,
+    MTPROF__STORAGE_MARKED = 1 << 9 /* for a moment: among those that the op at hand reads */
 };
 
 typedef struct mtprof__storage {
@@ -69,7 +70,8 @@ enum mtprof__version_fact {
     MTPROF__VERSION_BACKWARD = 1 << 0, /* made by the backward pass */
     MTPROF__VERSION_OPTIMIZER = 1 << 1,
     MTPROF__VERSION_DEPENDS = 1 << 2, /* solving: computed from a gradient */
-    MTPROF__VERSION_FEEDS = 1 << 3    /* solving: something that learns was computed from it */
+    MTPROF__VERSION_FEEDS = 1 << 3,   /* solving: something that learns was computed from it */
+    MTPROF__VERSION_MARKED = 1 << 4   /* for a moment: among the ins of the flow at hand */
 };
 
 typedef struct mtprof__version {
@@ -98,7 +100,7 @@ typedef struct mtprof__flow {
     mtprof__known_tensor *tensors;
     size_t n_tensors, tensors_capacity;
     mtb_idmap tensor_map;
-    uint32_t *words; /* flows: head, ins, outs, head */
+    uint32_t *words; /* flows: head of two words, ins, outs, the head again */
     size_t n_words, words_capacity;
 } mtprof__flow;
 
@@ -118,7 +120,7 @@ uint32_t mtprof__flow_find_version(const mtprof__flow *flow, uint32_t storage, u
 int mtprof__flow_version(mtprof__flow *flow, uint32_t storage, uint32_t number, uint32_t *version);
 
 /* An op made `outs` from `ins`; outs that are among ins are left out, and a flow without an out is
- * none. At most 255 each are kept. Fails with ENOMEM. */
+ * none. Fails with ENOMEM. */
 int mtprof__flow_add(mtprof__flow *flow, uint32_t facts, const uint32_t *ins, uint32_t n_ins,
                      const uint32_t *outs, uint32_t n_outs);
 

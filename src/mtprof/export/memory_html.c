@@ -11,8 +11,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/export/export_impl.h"
-#include "mtprof/export/memory_timeline.h"
+#include "mtprof/export/memory_peak.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +25,7 @@ enum {
     CATEGORIES = MTPROF__MEMORY_CATEGORY_COUNT
 };
 
-/* What was allocated at a moment. */
-typedef struct state {
-    int64_t time_ns; /* Unix time */
-    int64_t total;
-    int64_t sizes[CATEGORIES];
-} state;
+typedef mtprof__memory_state state;
 
 typedef struct slice {
     state low, high, last;
@@ -44,17 +40,14 @@ typedef struct step_mark {
 typedef struct page {
     mtprof__memory_timeline *timeline;
     mtb_writer *writer;
-    state now;
-    state peak;
-    state peaks[CATEGORIES]; /* when each category was largest */
-    bool begun;              /* past what is PREEXISTING */
-    state *rows;             /* ROWS_WHOLE */
-    uint64_t n_rows;         /* also those that did not fit */
-    slice *slices;           /* SLICES */
-    step_mark *steps;        /* STEPS_MOST */
+    mtprof__memory_sum sum;
+    int64_t start_ns; /* Unix time of the trace's start: times on the page count from it */
+    state *rows;      /* ROWS_WHOLE */
+    uint64_t n_rows;  /* also those that did not fit */
+    slice *slices;    /* SLICES */
+    step_mark *steps; /* STEPS_MOST */
     size_t n_steps;
     uint64_t step_stride, steps_seen; /* every how many steps is kept */
-    uint64_t n_allocations, n_releases;
 } page;
 
 /* ---- gathering ---------------------------------------------------------------------------------
@@ -63,59 +56,40 @@ typedef struct page {
 static void keep_state(page *p)
 {
     const mtprof__memory_timeline *t = p->timeline;
+    const state *now = &p->sum.now;
     if (p->n_rows < ROWS_WHOLE) {
-        p->rows[p->n_rows] = p->now;
+        p->rows[p->n_rows] = *now;
     }
     p->n_rows++;
     double span = (double)t->last_ns - (double)t->first_ns;
-    double place = ((double)p->now.time_ns - (double)t->first_ns) / (span > 0 ? span : 1) * SLICES;
+    double place = ((double)now->time_ns - (double)t->first_ns) / (span > 0 ? span : 1) * SLICES;
     slice *s = &p->slices[place <= 0 ? 0 : place >= SLICES ? SLICES - 1 : (size_t)place];
     if (!s->used) {
-        s->low = s->high = p->now;
+        s->low = s->high = *now;
     }
-    s->low = p->now.total < s->low.total ? p->now : s->low;
-    s->high = p->now.total > s->high.total ? p->now : s->high;
-    s->last = p->now;
+    s->low = now->total < s->low.total ? *now : s->low;
+    s->high = now->total > s->high.total ? *now : s->high;
+    s->last = *now;
     s->used = true;
 }
 
-static void note_peaks(page *p)
+/* What was there before; once. */
+static void begin(page *p)
 {
-    p->peak = p->now.total > p->peak.total ? p->now : p->peak;
-    for (int i = 0; i < CATEGORIES; i++) {
-        if (p->now.sizes[i] > p->peaks[i].sizes[i]) {
-            p->peaks[i] = p->now;
-        }
+    if (!p->sum.begun) {
+        mtprof__memory_sum_begin(&p->sum);
+        keep_state(p);
     }
-}
-
-/* Sums of hostile sizes stop at the end of the range. */
-static int64_t add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 static int take_action(void *context, const mtprof__memory_action *action)
 {
     page *p = context;
-    bool older = action->verb == MTPROF__MEMORY_PREEXISTING;
-    if (!older && !p->begun) {
-        p->begun = true;
-        p->now.time_ns = p->timeline->first_ns;
-        keep_state(p); /* what was there before */
-        note_peaks(p);
+    if (action->verb != MTPROF__MEMORY_PREEXISTING) {
+        begin(p);
     }
-    p->now.time_ns = older ? p->timeline->first_ns : action->time_ns;
-    p->now.total = add(p->now.total, action->bytes);
-    p->now.sizes[action->category] = add(p->now.sizes[action->category], action->bytes);
-    p->n_allocations += action->verb == MTPROF__MEMORY_CREATE;
-    p->n_releases += action->verb == MTPROF__MEMORY_DESTROY;
-    /* Between the halves of a change the block is nowhere: not a state to show. */
-    bool half = action->verb == MTPROF__MEMORY_INCREMENT_VERSION && action->bytes < 0;
-    if (!older && !half) {
+    if (mtprof__memory_sum_add(&p->sum, action)) {
         keep_state(p);
-        note_peaks(p);
     }
     return 0;
 }
@@ -135,7 +109,7 @@ static void take_step(void *context, const mtprof__event *event)
         p->step_stride *= 2;
     }
     step_mark *mark = &p->steps[p->n_steps++];
-    mark->time_ns = add(event->start_ns, p->timeline->job->info.real_offset_ns);
+    mark->time_ns = mtb_add_sat(event->start_ns, p->timeline->job->info.real_offset_ns);
     snprintf(mark->name, sizeof mark->name, "%.*s", (int)sizeof mark->name - 1,
              event->name_text.bytes);
 }
@@ -163,11 +137,11 @@ static void write_bytes(mtb_writer *writer, int64_t bytes)
     mtb_write_text(writer, text);
 }
 
-/* A moment, from the first allocation on: "12.345 ms". */
+/* A moment, from the trace's start on: "12.345 ms". */
 static void write_moment(const page *p, int64_t time_ns)
 {
     char text[48];
-    double ns = (double)time_ns - (double)p->timeline->first_ns;
+    double ns = (double)mtb_sub_sat(time_ns, p->start_ns);
     if (ns >= 1e9) {
         snprintf(text, sizeof text, "%.3f s", ns / 1e9);
     } else {
@@ -230,31 +204,32 @@ static void write_table(const page *p)
                          "<th>at</th></tr></thead>\n<tbody>\n");
     for (int i = 0; i < CATEGORIES; i++) {
         char share[32];
-        double part =
-            p->peak.total > 0 ? (double)p->peak.sizes[i] / (double)p->peak.total * 100 : 0;
+        double part = p->sum.peak.total > 0
+                          ? (double)p->sum.peak.sizes[i] / (double)p->sum.peak.total * 100
+                          : 0;
         snprintf(share, sizeof share, "%.1f %%", part);
         mtb_write_literal(w, "<tr><th scope=\"row\"><i class=\"c");
         mtb_write_u64(w, (uint64_t)i);
         mtb_write_literal(w, "\"></i>");
         mtb_write_text(w, mtprof__memory_labels[i]);
         mtb_write_literal(w, "</th><td>");
-        write_bytes(w, p->peak.sizes[i]);
+        write_bytes(w, p->sum.peak.sizes[i]);
         mtb_write_literal(w, "</td><td>");
         mtb_write_text(w, share);
         mtb_write_literal(w, "</td><td>");
-        write_bytes(w, p->peaks[i].sizes[i]);
+        write_bytes(w, p->sum.peaks[i].sizes[i]);
         mtb_write_literal(w, "</td><td>");
-        if (p->peaks[i].sizes[i] > 0) {
-            write_moment(p, p->peaks[i].time_ns);
+        if (p->sum.peaks[i].sizes[i] > 0) {
+            write_moment(p, p->sum.peaks[i].time_ns);
         }
         mtb_write_literal(w, "</td></tr>\n");
     }
     mtb_write_literal(w, "</tbody>\n<tfoot><tr><th scope=\"row\">All</th><td>");
-    write_bytes(w, p->peak.total);
+    write_bytes(w, p->sum.peak.total);
     mtb_write_literal(w, "</td><td>100 %</td><td>");
-    write_bytes(w, p->peak.total);
+    write_bytes(w, p->sum.peak.total);
     mtb_write_literal(w, "</td><td>");
-    write_moment(p, p->peak.time_ns);
+    write_moment(p, p->sum.peak.time_ns);
     mtb_write_literal(w, "</td></tr></tfoot>\n</table>\n");
 }
 
@@ -262,15 +237,22 @@ static void write_summary(const page *p)
 {
     mtb_writer *w = p->writer;
     mtb_write_literal(w, "<p class=\"facts\"><span>peak <b>");
-    write_bytes(w, p->peak.total);
+    write_bytes(w, p->sum.peak.total);
     mtb_write_literal(w, "</b> at <b>");
-    write_moment(p, p->peak.time_ns);
-    mtb_write_literal(w, "</b></span><span>at the end <b>");
-    write_bytes(w, p->now.total);
+    write_moment(p, p->sum.peak.time_ns);
+    mtb_write_literal(w, "</b></span>");
+    int64_t unseen = mtb_sub_sat(p->sum.peak.allocated, p->sum.peak.total);
+    if (p->sum.peak.allocated >= 0 && unseen > 0) {
+        mtb_write_literal(w, "<span>beside it <b>");
+        write_bytes(w, unseen);
+        mtb_write_literal(w, "</b> that nothing used</span>");
+    }
+    mtb_write_literal(w, "<span>at the end <b>");
+    write_bytes(w, p->sum.now.total);
     mtb_write_literal(w, "</b></span><span><b>");
-    mtb_write_u64(w, p->n_allocations);
+    mtb_write_u64(w, p->sum.n_allocations);
     mtb_write_literal(w, "</b> allocations</span><span><b>");
-    mtb_write_u64(w, p->n_releases);
+    mtb_write_u64(w, p->sum.n_releases);
     mtb_write_literal(w, "</b> releases</span></p>\n");
 }
 
@@ -281,7 +263,7 @@ static void write_state(const page *p, const state *s, bool *first)
 {
     mtb_write_text(p->writer, *first ? "[" : ",\n[");
     *first = false;
-    mtb_write_i64(p->writer, s->time_ns - p->timeline->first_ns);
+    mtb_write_i64(p->writer, mtb_sub_sat(s->time_ns, p->start_ns));
     for (int i = 0; i < CATEGORIES; i++) {
         mtb_write_literal(p->writer, ",");
         mtb_write_i64(p->writer, s->sizes[i]);
@@ -315,11 +297,11 @@ static void write_data(const page *p)
     mtb_write_literal(w, ", states: ");
     mtb_write_u64(w, p->n_rows);
     mtb_write_literal(w, ",\npeak: ");
-    write_state(p, &p->peak, &first);
+    write_state(p, &p->sum.peak, &first);
     mtb_write_literal(w, ",\nsteps: [");
     for (size_t i = 0; i < p->n_steps; i++) {
         mtb_write_text(w, i == 0 ? "[" : ", [");
-        mtb_write_i64(w, p->steps[i].time_ns - p->timeline->first_ns);
+        mtb_write_i64(w, mtb_sub_sat(p->steps[i].time_ns, p->start_ns));
         mtb_write_literal(w, ", ");
         write_script_string(w, p->steps[i].name);
         mtb_write_literal(w, "]");
@@ -386,18 +368,15 @@ int mtprof__export_memory_html(mtprof__export_job *job)
                           (int)ROWS_WHOLE);
     }
     if (status == 0) {
+        p.start_ns = mtb_add_sat(job->info.start_ns, job->info.real_offset_ns);
+        mtprof__memory_sum_init(&p.sum, &timeline);
         status = mtprof__memory_run(&timeline, take_action, take_step, &p);
     }
     if (status == 0) {
         status = mtprof__export_damage(job);
     }
     if (status == 0) {
-        if (!p.begun) { /* nothing but what was there before, if that */
-            p.now.time_ns = timeline.first_ns;
-            keep_state(&p);
-            note_peaks(&p);
-        }
-        p.peak.time_ns = p.peak.total > 0 ? p.peak.time_ns : timeline.first_ns;
+        begin(&p); /* nothing but what was there before, if that */
         write_page(&p);
     }
     mtb_free(p.rows);

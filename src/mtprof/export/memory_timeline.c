@@ -5,6 +5,7 @@
 #include "mtprof/export/memory_timeline.h"
 
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/export/tensor_words.h"
 
 #include <assert.h>
@@ -31,9 +32,11 @@ static int tell(mtprof__memory_replay *r, const mtprof__live_block *entry, uint8
     }
     mtprof__memory_action action = {
         .time_ns = verb == MTPROF__MEMORY_PREEXISTING ? -1 : r->last_ns,
-        .bytes = sign * entry->bytes,
+        .bytes = sign < 0 ? mtb_sub_sat(0, entry->bytes) : entry->bytes,
         .verb = verb,
         .category = entry->category,
+        .allocated = r->allocated,
+        .owner = r->owner,
     };
     return r->sink(r->context, &action);
 }
@@ -56,6 +59,7 @@ static int add_found(mtprof__memory_replay *r, size_t index, uint8_t verb)
 int mtprof__replay_start(mtprof__memory_replay *r)
 {
     r->last_ns = INT64_MIN;
+    r->allocated = -1;
     for (size_t i = 0; i < r->plan->n_found; i++) {
         if (r->plan->found[i].ordinal == 0) {
             MT_TRY(add_found(r, i, MTPROF__MEMORY_PREEXISTING));
@@ -126,13 +130,15 @@ int mtprof__replay_feed(mtprof__memory_replay *r, const mtprof__event *event)
     if (event->edge == MTPROF__EDGE_SPAN) {
         return 0;
     }
-    int64_t now;
-    if (__builtin_add_overflow(edge_time(event), r->offset_ns, &now)) {
-        now = INT64_MAX;
+    int64_t now = mtb_add_sat(edge_time(event), r->offset_ns);
+    bool alloc = event->edge == MTPROF__EDGE_POINT && event->kind == MTPROF_EVENT_ALLOC;
+    r->owner = event->owner;
+    if (alloc && event->device == r->device) {
+        r->allocated = event->allocated;
     }
     r->last_ns = now > r->last_ns ? now : r->last_ns; /* M2 */
     MT_TRY(tell_planned(r));
-    if (event->edge != MTPROF__EDGE_POINT || event->kind != MTPROF_EVENT_ALLOC) {
+    if (!alloc) {
         return 0;
     }
     if (event->bytes > 0) {
@@ -247,11 +253,10 @@ static int choose_device(mtprof__memory_timeline *timeline)
 
 static void note_time(mtprof__memory_timeline *timeline, const mtprof__event *event)
 {
-    int64_t now;
-    if (event->kind != MTPROF_EVENT_ALLOC ||
-        __builtin_add_overflow(event->start_ns, timeline->job->info.real_offset_ns, &now)) {
+    if (event->kind != MTPROF_EVENT_ALLOC) {
         return;
     }
+    int64_t now = mtb_add_sat(event->start_ns, timeline->job->info.real_offset_ns);
     timeline->first_ns = now < timeline->first_ns ? now : timeline->first_ns;
     timeline->last_ns = now > timeline->last_ns ? now : timeline->last_ns;
 }
@@ -288,7 +293,8 @@ int mtprof__memory_prepare(mtprof__export_job *job, mtprof__memory_timeline *tim
     }
     mtprof__classifier_free(classifier);
     if (timeline->first_ns > timeline->last_ns) {
-        timeline->first_ns = timeline->last_ns = job->info.start_ns + job->info.real_offset_ns;
+        timeline->first_ns = timeline->last_ns =
+            mtb_add_sat(job->info.start_ns, job->info.real_offset_ns);
     }
     return status;
 }

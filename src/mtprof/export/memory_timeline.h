@@ -27,6 +27,8 @@ typedef struct mtprof__memory_action {
     int64_t bytes;   /* signed */
     uint8_t verb;    /* enum mtprof__memory_verb */
     uint8_t category;
+    int64_t allocated; /* what the device's allocator held then; -1: it had not told yet */
+    uint64_t owner;    /* id of the op or scope around it, 0: none */
 } mtprof__memory_action;
 
 /* Takes an action; not 0 ends the replay. */
@@ -40,7 +42,9 @@ typedef struct mtprof__memory_replay {
     size_t next_block, next_found, next_change;
     int64_t offset_ns; /* Unix time minus trace time */
     int64_t last_ns;
-    uint8_t device; /* whose actions are told */
+    int64_t allocated; /* on the device, as it was last told */
+    uint64_t owner;    /* of the edge in work */
+    uint8_t device;    /* whose actions are told */
     mtprof__memory_sink *sink;
     void *context;
 } mtprof__memory_replay;

@@ -3,6 +3,7 @@
  * What the allocations of a device add up to.
  */
 #include "base/fail.h"
+#include "base/saturate.h"
 #include "mtprof/model/event.h"
 
 #include <string.h>
@@ -11,10 +12,10 @@ static void add(mtprof_memory *memory, const mtprof__event *event)
 {
     if (event->bytes < 0) {
         memory->frees++;
-        memory->freed_bytes -= event->bytes;
+        memory->freed_bytes = mtb_sub_sat(memory->freed_bytes, event->bytes);
     } else {
         memory->allocations++;
-        memory->allocated_bytes += event->bytes;
+        memory->allocated_bytes = mtb_add_sat(memory->allocated_bytes, event->bytes);
     }
     if (event->allocated > memory->peak_bytes || memory->allocations + memory->frees == 1) {
         memory->peak_bytes = event->allocated;

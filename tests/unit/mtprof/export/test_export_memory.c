@@ -153,8 +153,15 @@ TEST(training_run_has_the_sizes_it_must_have)
     mtprof_model_free(model);
 }
 
-/* torch's [times, sizes] from the raw rows: equal microseconds are one row, what was there before
- * is one with the time of the next. */
+/* Where an action goes: up, down, neither (the block stays what it is), or from here to there. */
+static int way_of(const row *r)
+{
+    bool moves = r->action == 3 && r[0].category != r[1].category;
+    return r->action == 2 ? 1 : r->action == 4 ? -1 : moves ? 2 : 0;
+}
+
+/* torch's [times, sizes] from the raw rows: equal microseconds are one row as long as they go one
+ * way, what was there before is one with the time of the next. */
 static char *plot_of(const row *rows, size_t n)
 {
     char *times = NULL;
@@ -165,15 +172,24 @@ static char *plot_of(const row *rows, size_t n)
     REQUIRE(t != NULL && s != NULL);
     long long now[CATEGORIES] = {0};
     bool first = true;
+    int way = 0;
     for (size_t i = 0; i < n; i++) {
+        int mine = way_of(&rows[i]);
         now[rows[i].category] += rows[i].bytes;
+        if (rows[i].action == 3) { /* two rows */
+            i++;
+            now[rows[i].category] += rows[i].bytes;
+        }
+        way = mine != 0 ? mine : way;
         long long us = rows[i].time_ns == -1 ? -1 : rows[i].time_ns / 1000;
         long long next = i + 1 == n                  ? -2
                          : rows[i + 1].time_ns == -1 ? -1
                                                      : rows[i + 1].time_ns / 1000;
-        if (us == next) {
+        int next_way = i + 1 == n ? 0 : way_of(&rows[i + 1]);
+        if (us == next && (next_way == 0 || way == 0 || next_way == way)) {
             continue;
         }
+        way = 0;
         fprintf(t, "%s%lld", first ? "" : ", ", us == -1 ? next : us);
         fprintf(s, "%s[0", first ? "" : ", ");
         for (int k = 0; k < CATEGORIES; k++) {
@@ -348,6 +364,74 @@ TEST(the_page_stands_alone_and_tells_the_peak)
     CHECK_EQ_U64(count_of(text, "</html>"), 1);
     free(text);
     free(rows);
+    mtprof_model_free(model);
+}
+
+/* The most of a row of the plot, and of each category in any row. */
+static long long plot_peak(const char *plot, long long *most)
+{
+    long long peak = 0;
+    const char *at = strstr(plot, "], [[");
+    REQUIRE(at != NULL);
+    at += 4;
+    memset(most, 0, CATEGORIES * sizeof *most);
+    while (at[0] == '[' || at[0] == ',') {
+        at = strchr(at, '0') + 1;
+        long long sum = 0;
+        for (int k = 0; k < CATEGORIES; k++) {
+            char *end;
+            long long bytes = strtoll(at + 2, &end, 10);
+            at = end;
+            sum += bytes;
+            most[k] = bytes > most[k] ? bytes : most[k];
+        }
+        peak = sum > peak ? sum : peak;
+        at++;
+    }
+    return peak;
+}
+
+/* A temporary inside an op is allocated and freed at one time: it is in the peak all the same. */
+TEST(the_forms_of_a_timeline_have_one_peak)
+{
+    static const char *const devices[] = {NULL, "cpu", "npu:0"};
+    mtprof_model *model = train(1, WANTS);
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        size_t n;
+        mtprof_export_options options = {.struct_size = sizeof options, .device = devices[i]};
+        row *rows = export_raw(model, &options, &n);
+        long long peaks[CATEGORIES], most[CATEGORIES];
+        long long peak;
+        peaks_of(rows, n, peaks, &peak);
+        mtprof_memory_peak found = {.struct_size = sizeof found};
+        REQUIRE_OK(mtprof_memory_peak_of(model, &options, &found));
+        CHECK_EQ_I64(found.bytes, peak);
+        mtprof_status status;
+        char *plot = text_export(model, MTPROF_EXPORT_MEMORY, &options, &status);
+        REQUIRE_OK(status);
+        CHECK_EQ_I64(plot_peak(plot, most), peak);
+        long long sum = 0;
+        for (int k = 0; k < CATEGORIES; k++) {
+            CHECK_EQ_I64(found.most[k], peaks[k]);
+            CHECK_EQ_I64(most[k], peaks[k]);
+            sum += found.categories[k];
+        }
+        CHECK_EQ_I64(sum, peak);
+        char *page = text_export(model, MTPROF_EXPORT_MEMORY_HTML, &options, &status);
+        char wanted[64];
+        if (peak < 1024) {
+            snprintf(wanted, sizeof wanted, "peak <b>%lld B</b>", peak);
+        } else {
+            snprintf(wanted, sizeof wanted, "peak <b>%.2f KiB</b>", (double)peak / 1024);
+        }
+        CHECK(strstr(page, wanted) != NULL);
+        free(page);
+        free(plot);
+        free(rows);
+    }
+    mtprof_memory_peak none = {.struct_size = 0};
+    CHECK_EQ_I64(mtprof_memory_peak_of(model, NULL, &none), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_memory_peak_of(model, NULL, NULL), MTPROF_EINVAL);
     mtprof_model_free(model);
 }
 
