@@ -16,11 +16,16 @@ def mix(n: int) -> torch.Tensor:
     size: torch.Size = x.permute(1, 0).reshape((3, 2)).shape
     count: int = x.numel() + size[0] + int(indices.item()) + z.dim()
     scaled: torch.Tensor = torch.matmul(x, y.t()).mean() + x.std() + count
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
+        with torch.profiler.record_function("mix"):
+            scaled = scaled + 1
+    times: list[float] = [row.self_cpu_time_total for row in prof.key_averages()]
     if len(sys.argv) > 99:
+        prof.key_averages()[0].no_such_field  # wrong
         torch.add(x, "y")  # wrong
         x.view("a")  # wrong
         torch.zeros(2, dtyp=torch.float32)  # wrong
-    return picked + values + scaled
+    return picked + values + scaled * len(times)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ __call__ is one frame: the profiler's stack walker knows its code and shows the 
 
 import itertools
 from collections import OrderedDict
+from typing import Any
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import Tensor
@@ -66,7 +67,7 @@ class Module(StatefulModule):
         state["_load_state_dict_post_hooks"] = OrderedDict()
         state["_modules"] = {}
 
-    def forward(self, *input):
+    def forward(self, *input: Any) -> Any:
         """What the module computes; every subclass defines it."""
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
@@ -74,7 +75,7 @@ class Module(StatefulModule):
 
     # ---- calling ----
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not (
             self._forward_hooks
             or self._forward_pre_hooks
