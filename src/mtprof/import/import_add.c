@@ -517,26 +517,6 @@ static int new_point(mtprof__import *import, uint8_t kind, mtprof__event **out)
     return MTPROF_OK;
 }
 
-/* DeviceType of torch: CPU, MKLDNN and IDEEP are the host. */
-static bool is_host_memory(int64_t type)
-{
-    return type == 0 || type == 2 || type == 5;
-}
-
-static const char *device_of_memory(int64_t type)
-{
-    switch (type) {
-    case 1: return "CUDA";
-    case 6: return "HIP";
-    case 12: return "XPU";
-    case 13: return "MPS";
-    case 15: return "HPU";
-    case 19: return "MTIA";
-    case 20: return "NPU";
-    default: return NULL;
-    }
-}
-
 static int add_alloc(mtprof__import *import, uint8_t kind)
 {
     mtprof__event *point;
@@ -548,14 +528,15 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
     const mtprof__slice *ts = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_TS);
     if (ts != NULL && mtprof__slice_thousandths(ts, &number)) {
         point->start_ns = point->end_ns = point->shown_start_ns = point->shown_end_ns = number;
+        point->phase = 1;
     }
     arg_int(import, MTPROF__ARG_MEMORY_DEVICE_TYPE, &type);
     arg_int(import, MTPROF__ARG_MEMORY_DEVICE_ID, &device);
-    if (!is_host_memory(type)) {
+    if (!mtprof__import_is_host_memory(type)) {
         device = device >= 0 && device < 254 ? device : 0;
         point->device = (uint8_t)(device + 1);
         if (import->device_type == NULL) {
-            import->device_type = device_of_memory(type);
+            import->device_type = mtprof__import_device_of_memory(type);
         }
     }
     if (arg_int(import, MTPROF__ARG_MEMORY_ADDRESS, &number)) {

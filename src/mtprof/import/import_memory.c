@@ -7,6 +7,26 @@
 #include "base/fail.h"
 #include "mtprof/import/import_impl.h"
 
+/* DeviceType of torch: CPU, MKLDNN and IDEEP are the host. */
+bool mtprof__import_is_host_memory(int64_t type)
+{
+    return type == 0 || type == 2 || type == 5;
+}
+
+const char *mtprof__import_device_of_memory(int64_t type)
+{
+    switch (type) {
+    case 1: return "CUDA";
+    case 6: return "HIP";
+    case 12: return "XPU";
+    case 13: return "MPS";
+    case 15: return "HPU";
+    case 19: return "MTIA";
+    case 20: return "NPU";
+    default: return NULL;
+    }
+}
+
 /* ---- what they become ---------------------------------------------------------------------------
  */
 

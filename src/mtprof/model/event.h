@@ -86,7 +86,8 @@ typedef struct mtprof__event {
     uint8_t edge;   /* enum mtprof__edge */
     uint8_t kind;   /* enum mtprof_event_kind */
     uint8_t device; /* mtprof_model_device(); host events: 0 */
-    uint8_t phase;  /* FLOW: 0 start, 1 step, 2 end; COUNTER: 0 integer, 1 double */
+    uint8_t phase;  /* FLOW: 0 start, 1 step, 2 end; COUNTER: 0 integer, 1 double; ALLOC: 1 where no
+                       clock was read and its time is that of the record before */
     uint16_t flags; /* enum mtprof_event_flag, as far as known: TOP and MATCHED are the model's */
     uint16_t tied;  /* END: 1 where what is around it on its track began at the same shown time, so
                        that times alone may not tell which of the two is outside */

@@ -557,6 +557,7 @@ static int point_alloc(mtprof__record_events *r, mtprof__slot_context *c)
     event->name = MTPROF__NAME_INLINE;
     event->name_text = (mtprof_text){text, sizeof text - 1};
     event->owner = scope_id(r, c, owner);
+    event->phase = (uint8_t)(slot->record.aux >> 8 & 1);
     event->value = slot->point_words[0];
     event->bytes = (int64_t)slot->point_words[1];
     event->allocated = (int64_t)slot->point_words[2];
