@@ -206,6 +206,12 @@ static void print_health(const cli_facts *f)
     if (n == 0) {
         health_line(&n, CLI_GREEN, "complete: nothing lost, nothing damaged");
     }
+    if (h->written_behind != 0) {
+        health_line(&n, CLI_PLAIN, "written behind: the file system cannot map files");
+    }
+    if (h->unlocked != 0) {
+        health_line(&n, CLI_PLAIN, "recorded without a lock: the file system has none");
+    }
     if (h->pair_cost_ps > 0) {
         (void)snprintf(text, sizeof text, "own cost %.1f ns an event",
                        (double)h->pair_cost_ps / 1e3);

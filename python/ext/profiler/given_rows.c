@@ -331,7 +331,7 @@ static PyObject *rows_export(PyObject *module, PyObject *args)
     PyObject *path = NULL;
     int mindtorch = 0;
     mtprof_given_rows given = {.struct_size = sizeof given};
-    mtprof_export_options options = {.struct_size = sizeof options};
+    mtprof_export_options options = {.struct_size = sizeof options, .progress = model_progress};
     (void)module;
     if (!PyArg_ParseTuple(args, "O!O&zp:rows_export", &PyList_Type, &rows, PyUnicode_FSConverter,
                           &path, &given.device_type, &mindtorch)) {
