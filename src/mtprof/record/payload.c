@@ -10,7 +10,8 @@ mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_be
     if (b->cut) {
         mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
     }
-    uint64_t *at = mtprof__reserve(w, b->count, 1, false);
+    uint64_t *at =
+        is_begin ? mtprof__reserve(w, b->count, 1, false) : mtprof__reserve_instant(w, b->count);
     if (at == NULL) {
         return 0;
     }

@@ -316,7 +316,8 @@ static void mark(mtprof_site *site, uint32_t kind, uint32_t aux, uint64_t value,
                 mtprof__side_put(w, record, words, nested_ends(w));
             }
         } else if (known) {
-            uint64_t *at = mtprof__reserve(w, words, 1, false);
+            uint64_t *at = kind == MTPROF_REC_INSTANT ? mtprof__reserve_instant(w, words)
+                                                      : mtprof__reserve(w, words, 1, false);
             if (at != NULL) {
                 for (uint32_t i = 0; i < words; i++) {
                     mtprof__put(at + i, record[i]);

@@ -294,6 +294,15 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
     return NULL;
 }
 
+uint64_t *mtprof__reserve_instant(mtprof__writer *w, uint32_t words)
+{
+    enum {
+        ROOM = 160 /* words: the longest text, and some numbers */
+    };
+    uint64_t *at = mtprof__reserve(w, words + ROOM, 0, false);
+    return at != NULL ? at : mtprof__reserve(w, words, 1, false);
+}
+
 /* Reserves before it writes: a handler inside a handler writes behind, and is done before we go on.
  */
 bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count, uint32_t spare)

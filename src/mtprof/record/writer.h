@@ -269,6 +269,11 @@ mtprof__writer *mtprof__writer_mine(uint32_t events);
  * An end may use a chunk's tail; one that finds no room is no lost event but a truncated scope.
  */
 uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bool is_end);
+/*
+ * The same for an instant, where possible in a chunk that has room behind it: its metadata can
+ * stand nowhere else, because it has no key.
+ */
+uint64_t *mtprof__reserve_instant(mtprof__writer *w, uint32_t words);
 
 /*
  * Puts a complete record of the nested kind into the side buffer, if after it `spare` words are

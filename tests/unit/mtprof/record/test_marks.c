@@ -59,6 +59,32 @@ TEST(instants_are_points_in_time)
     tv_free(v);
 }
 
+/* An instant has no key, so what belongs to it must stand behind it: also at the end of a chunk. */
+TEST(metadata_of_instants_survives_the_ends_of_chunks)
+{
+    enum {
+        ROUNDS = 4000
+    };
+    static char text[1024];
+    memset(text, 't', sizeof text);
+    mtprof_session *s = tv_start(0);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i % 2 == 0) {
+            mtprof_instant(&point);
+        } else {
+            mtprof_instant_named("named point", 11, MTPROF_KIND_SCOPE);
+        }
+        mtprof_meta_int(MTPROF_LATEST_INSTANT, key("i"), i);
+        mtprof_meta_text(MTPROF_LATEST_INSTANT, key("text"), text, (size_t)(i * 37 % 1024));
+    }
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.others, ROUNDS);
+    CHECK_EQ_U64(h.texts_cut, 0);
+    CHECK_EQ_U64(tv_count(v, MTPROF_REC_META), 2 * ROUNDS);
+    tv_free(v);
+}
+
 TEST(counters_keep_every_bit_of_their_values)
 {
     static const int64_t integers[] = {0, -1, 1, INT64_MIN, INT64_MAX};
