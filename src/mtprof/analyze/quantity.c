@@ -7,15 +7,24 @@
 #include <mtprof/quantity.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#define LARGEST 1e15 /* beyond it digits say less than the power of ten */
 
 static size_t put(double value, int decimals, const char *unit, char *out)
 {
     char number[MTPROF__NUMBER_BYTES];
-    size_t length = mtprof__put_fixed(number, value, decimals);
     size_t unit_length = strlen(unit);
-    size_t most = MTPROF_QUANTITY_BYTES - 2 - unit_length;
-    length = length < most ? length : most;
+    unsigned power = 0; /* without libm, which programs would have to link */
+    bool large = isfinite(value) && fabs(value) >= LARGEST;
+    for (; large && fabs(value) >= 10; power++) {
+        value /= 10;
+    }
+    size_t length = mtprof__put_fixed(number, value, decimals);
+    if (power > 0) {
+        length += (size_t)snprintf(number + length, 8, "e%u", power);
+    }
     memcpy(out, number, length);
     out[length] = ' ';
     memcpy(out + length + 1, unit, unit_length + 1);
