@@ -21,7 +21,7 @@ static size_t put(double value, int decimals, const char *unit, char *out)
     for (; large && fabs(value) >= 10; power++) {
         value /= 10;
     }
-    size_t length = mtprof__put_fixed(number, value, decimals);
+    size_t length = mtprof__put_fixed(number, value, large ? 3 : decimals);
     if (power > 0) {
         length += (size_t)snprintf(number + length, 8, "e%u", power);
     }
