@@ -103,7 +103,8 @@ class Ops(unittest.TestCase):
             self.assertTrue(text.endswith(".") and text[0] != " ", text)
 
     def test_no_sentence_without_an_op(self):
-        self.assertEqual(sorted(set(SENTENCES) - set(self.names)), [])
+        gone = [name for name in SENTENCES if name not in self.names and not hasattr(torch, name)]
+        self.assertEqual(gone, [])
 
     def test_signatures(self):
         def shown(value):
