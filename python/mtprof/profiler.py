@@ -30,11 +30,16 @@ _NONE, _PREPARED, _RECORDING, _READY = range(4)
 __all__ = ["profile", "set_host", "KinetoStepTracker", "_ExperimentalConfig", "_KinetoProfile"]
 
 # What only the program around the profiler knows; see set_host().
-_host = {"synchronize": None, "device": "npu"}
+_host = {"synchronize": None, "device": "npu", "tells_launches": False}
 
 
-def set_host(*, synchronize=None, device=None):
-    """Tells the profiler about the runtime it profiles: how to wait for its accelerator, and its name."""
+def set_host(*, synchronize=None, device=None, tells_launches=None):
+    """Tells the profiler about the runtime it profiles: how to wait for its accelerator, and its name.
+
+    tells_launches: each launch is recorded as it is made, so that a window without one need not wait.
+    """
+    if tells_launches is not None:
+        _host["tells_launches"] = bool(tells_launches)
     if synchronize is not None:
         _host["synchronize"] = synchronize
     if device is not None:
@@ -141,8 +146,10 @@ class _KinetoProfile(_mtprof.Profile):
 
     @property
     def use_device(self):
-        """The accelerator's name where it is profiled, else None."""
-        return _host["device"] if self._activity_bits & _activities.DEVICE_BIT else None
+        """The accelerator's name where it is profiled and, once there are results, where they have work of it."""
+        if not self._activity_bits & _activities.DEVICE_BIT:
+            return None
+        return _host["device"] if self._window_now().results == _NONE or self._device_work() else None
 
     # ---- what C calls ----
 
@@ -154,6 +161,7 @@ class _KinetoProfile(_mtprof.Profile):
         self._generation += 1
         observer = self.execution_trace_observer
         if event == 0:
+            self._work_before = self._device_work()
             if isinstance(observer, ExecutionTraceObserver):
                 observer._start_driven()
             elif observer is not None:
@@ -165,13 +173,16 @@ class _KinetoProfile(_mtprof.Profile):
                 self._unwritten = observer
             observer.stop()
 
+    _work_before = 0  # for the device, when the window opened
     _failure = None   # of the device, when it was waited for: raised once the window is closed
     _raising = None   # what a with block is left by
 
     def _wait_for_device(self):
         """What was launched in the window is done before it closes."""
-        if _host["synchronize"] is None or self.use_device is None:
+        if _host["synchronize"] is None or not self._activity_bits & _activities.DEVICE_BIT:
             return
+        if _host["tells_launches"] and self._device_work() <= self._work_before:
+            return  # nothing was launched: there is no wait, and no call in the trace that waits
         try:
             _host["synchronize"]()
         except Exception as error:  # the window closes, and is delivered, all the same
@@ -285,7 +296,7 @@ class _KinetoProfile(_mtprof.Profile):
         of = (self._generation, window)
         if self._kept[0] == of and not fresh:
             return self._kept[1]
-        from mtprof.results import Results
+        from mtprof.results import Results, has_device_work
         models = [self._model(number) for number in range(window.sessions, 0, -1)]
         if self.acc_events and window.window > max(window.first_window, 1):
             # torch shows the newest cycle first, and the trace it exports is the newest one's.
@@ -293,7 +304,9 @@ class _KinetoProfile(_mtprof.Profile):
         if getattr(self.experimental_config, "expose_kineto_event_metadata", False):
             for model in models:
                 model.cache["exposed"] = True
-        results = Results(models, use_device=self.use_device, record_shapes=bool(self.record_shapes),
+        profiled = self._activity_bits & _activities.DEVICE_BIT
+        device = _host["device"] if profiled and any(map(has_device_work, models)) else None
+        results = Results(models, use_device=device, record_shapes=bool(self.record_shapes),
                           profile_memory=bool(self.profile_memory), with_stack=bool(self.with_stack),
                           with_flops=bool(self.with_flops), with_modules=bool(self.with_modules),
                           reason=self._reason_maker())

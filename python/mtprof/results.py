@@ -17,6 +17,12 @@ def _damage_text(problems, size, offset):
     return f"damaged in {places}, {size} bytes unreadable, the first at byte {offset}"
 
 
+def has_device_work(model):
+    """Whether a recording of ours has launches or device work; of other tools' files only their events tell."""
+    counted = model.health()
+    return model.info["foreign"] or counted["launches"] + counted["activities"] > 0
+
+
 class Health:
     """What a recording knows about itself: how much it holds, what it lost and why, what it costs.
 
@@ -270,11 +276,12 @@ class Trace(Results):
 
     def __init__(self, path, model):
         wants = model.info["wants"]
-        super().__init__([model], use_device=model.use_device, record_shapes=bool(wants & _INPUTS),
+        device = model.use_device if has_device_work(model) else None
+        super().__init__([model], use_device=device, record_shapes=bool(wants & _INPUTS),
                          profile_memory=bool(wants & (_MEMORY | _ALLOCS)), with_stack=bool(wants & _STACKS),
                          with_flops=bool(wants & _FLOPS), with_modules=bool(wants & _MODULES))
         self.path = path
-        self.use_device = model.use_device
+        self.use_device = device
         for flag, value in self._flags.items():
             setattr(self, flag, value)
         self.with_flops = self._facts["with_flops"]

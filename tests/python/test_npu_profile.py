@@ -199,6 +199,27 @@ class Activities(unittest.TestCase):
         self.assertTrue(all(e.device_time_total == 0 for e in events))
         self.assertEqual(prof.health().unmatched, 0)
 
+    def test_a_program_without_device_work(self):
+        """Whether there is an accelerator or not: no call that waits for it, no columns of it."""
+        x = torch.ones(3)
+        y = torch.ones(3, device="npu")
+        torch.npu.synchronize()
+        with profile() as prof:
+            torch.add(x, x)
+        self.assertEqual([event.name for event in prof.events()], ["aten::add"])
+        self.assertIsNone(prof.use_device)
+        self.assertIsNone(prof.events()[0].use_device)
+        self.assertNotIn("NPU", prof.key_averages().table())
+        with tempfile.TemporaryDirectory() as folder:
+            prof.save(os.path.join(folder, "t.mtt"))
+            trace = mtprof.load(os.path.join(folder, "t.mtt"))
+            self.assertIsNone(trace.use_device)
+            self.assertIsNone(trace.events()[0].use_device)
+        with profile() as prof:
+            torch.add(y, y)
+        self.assertIn("npuDeviceSynchronize", [event.name for event in prof.events()])
+        self.assertEqual((prof.use_device, prof.events()[0].use_device), ("npu", "npu"))
+
     def test_both_and_none(self):
         self.assertEqual(supported_activities(), {CPU, NPU})
         for activities in (BOTH, None, [CPU, "cuda"]):

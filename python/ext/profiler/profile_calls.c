@@ -383,6 +383,22 @@ static PyObject *profile_save(PyObject *object, PyObject *path)
     return result;
 }
 
+/* How much work for devices the latest session has: launches, and what came without one. */
+static PyObject *profile_device_work(PyObject *object, PyObject *none)
+{
+    (void)none;
+    profile_object *self = profile_of(object);
+    mtprof_profile *profile = profile_call_begin(self);
+    if (profile == NULL) {
+        return NULL;
+    }
+    mtprof_health health = {.struct_size = sizeof health};
+    mtprof_status status = mtprof_profile_health(profile, &health);
+    PyObject *said = profile_call_end(self, status == MTPROF_ESTATE ? MTPROF_OK : status);
+    Py_XDECREF(said);
+    return said != NULL ? PyLong_FromUnsignedLongLong(health.launches + health.activities) : NULL;
+}
+
 static PyObject *get_step_num(PyObject *object, void *closure)
 {
     (void)closure;
@@ -429,6 +445,7 @@ PyMethodDef profile_methods[] = {
     {"_use_custom_trace_id", profile_use_custom_trace_id, METH_O, NULL},
     {"_trace_id", profile_trace_id, METH_NOARGS, NULL},
     {"_explain", profile_explain, METH_NOARGS, "Why the results are empty, in one line."},
+    {"_device_work", profile_device_work, METH_NOARGS, "Launches and device work recorded so far."},
     {"_window", profile_window, METH_NOARGS, "mtprof_window as a tuple, from `results` on."},
     {"_model", profile_model, METH_VARARGS,
      "The results of a session (from 1; 0: the latest), or of one window of it."},

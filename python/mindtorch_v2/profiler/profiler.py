@@ -21,5 +21,5 @@ def _synchronize():
         npu.synchronize()
 
 
-set_host(synchronize=_synchronize, device="npu")
+set_host(synchronize=_synchronize, device="npu", tells_launches=True)
 own_folder(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
