@@ -152,6 +152,21 @@ class LongLists(unittest.TestCase):
             event = self.event(p, "UnbindBackward0")
             self.assertEqual(event.input_shapes, [[3]] * count)
 
+    def test_arguments_of_a_custom_function(self):
+        class First(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, *tensors):
+                return tensors[0] * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return (grad * 2,) + (None,) * 49
+
+        many = [torch.ones(2, requires_grad=i == 0) for i in range(50)]
+        p = profiled(lambda: First.apply(*many))
+        self.assertEqual(self.event(p, "First").input_shapes, [[2]] * 50)
+        self.assertEqual(p.health().texts_cut, 0)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -11,7 +11,7 @@
 
 enum {
     MAX_SITES = 4096,
-    MAX_SHOWN = 32 /* arguments */
+    SHOWN_HERE = 32 /* arguments that need no memory of their own */
 };
 
 static PyObject *sites; /* name -> address of the site */
@@ -104,10 +104,24 @@ mtprof_token function_trace_begin(PyObject *cls, PyObject *args, bool graph)
         PyErr_Clear();
         return mtprof_begin_named(name, strlen(name), MTPROF_KIND_OP);
     }
-    mtprof_value values[MAX_SHOWN];
-    mtprof_tensor_ref refs[MAX_SHOWN];
-    Py_ssize_t count = PyTuple_GET_SIZE(args) < MAX_SHOWN ? PyTuple_GET_SIZE(args) : MAX_SHOWN;
-    mtprof_op op = {.struct_size = sizeof(op), .inputs = values, .tensors = refs};
+    mtprof_value few_values[SHOWN_HERE];
+    mtprof_tensor_ref few_refs[SHOWN_HERE];
+    mtprof_value *values = few_values;
+    mtprof_tensor_ref *refs = few_refs;
+    mtprof_value *many = NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(args);
+    mtprof_op op = {.struct_size = sizeof(op)};
+    if (count > SHOWN_HERE) {
+        values = many = malloc((size_t)count * (sizeof(*values) + sizeof(*refs)));
+        refs = (mtprof_tensor_ref *)(void *)(many + count);
+    }
+    if (values == NULL) {
+        count = 0;
+        op.n_inputs = 1; /* without them: counted as cut */
+    } else {
+        op.inputs = values;
+        op.tensors = refs;
+    }
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *arg = PyTuple_GET_ITEM(args, i);
         if (tensor_check(arg)) {
@@ -121,5 +135,7 @@ mtprof_token function_trace_begin(PyObject *cls, PyObject *args, bool graph)
         op.fields |= MTPROF_OP_SEQUENCE;
         op.sequence = mt_next_sequence();
     }
-    return mtprof_op_begin(site, &op);
+    mtprof_token token = mtprof_op_begin(site, &op);
+    free(many);
+    return token;
 }

@@ -8,6 +8,7 @@
 
 #include <mindtorch/mindtorch.h>
 #include <mtprof/mtprof.h>
+#include <mtprof/trace_export.h>
 
 static mtprof_session *start(uint64_t wants)
 {
@@ -144,4 +145,31 @@ TEST(allocations_are_told_with_exact_counters)
     REQUIRE(op != UINT64_MAX);
     mtprof_model_free(model);
     REQUIRE_OK(mtprof_session_close(session));
+}
+
+TEST(a_marked_tensor_is_a_parameter_of_the_memory_timeline)
+{
+    mt_tensor *x = randn(8, 8, false), *w = randn(8, 4, true), *y = NULL, *loss = NULL;
+    CHECK(!mt_tensor_is_parameter(w));
+    mt_tensor_set_parameter(w, true);
+    CHECK(mt_tensor_is_parameter(w));
+    mtprof_session *session = start(MTPROF_WANT_DEFAULT | MTPROF_WANT_DETAILS | MTPROF_WANT_INPUTS |
+                                    MTPROF_WANT_TENSORS | MTPROF_WANT_ALLOCS | MTPROF_WANT_STACKS);
+    REQUIRE_OK(mt_mm(x, w, &y));
+    REQUIRE_OK(mt_sum(y, NULL, 0, false, &loss));
+    REQUIRE_OK(mt_backward(loss, NULL, 0));
+    mtprof_model *model = finish(session);
+    mtprof_export_options options = {.struct_size = sizeof options, .device = "cpu"};
+    mtprof_memory_peak peak = {.struct_size = sizeof peak};
+    REQUIRE_OK(mtprof_memory_peak_of(model, &options, &peak));
+    CHECK_EQ_I64(peak.most[0], 8 * 4 * 4); /* parameter */
+    CHECK_EQ_I64(peak.most[2], 8 * 8 * 4); /* input */
+    CHECK_EQ_I64(peak.most[5], 8 * 4 * 4); /* gradient */
+    CHECK_EQ_I64(peak.most[7], 0);
+    mtprof_model_free(model);
+    REQUIRE_OK(mtprof_session_close(session));
+    mt_tensor *all[] = {x, w, y, loss};
+    for (int i = 0; i < 4; i++) {
+        mt_tensor_release(all[i]);
+    }
 }

@@ -117,6 +117,15 @@ void ms_end(memory_script *s, ms_tensors outs)
     feed(s, &event);
 }
 
+void ms_late(memory_script *s, mtprof__tensor tensor)
+{
+    ms_open *at = &s->open[s->track][s->depth[s->track] - 1];
+    at->ins.items[at->ins.n++] = tensor;
+    at->payload.fields |= MTPROF__HAS_TENSORS_IN;
+    at->payload.tensors_in = at->ins.items;
+    at->payload.n_tensors_in = at->ins.n;
+}
+
 void ms_op(memory_script *s, const char *name, ms_tensors ins, ms_tensors outs)
 {
     ms_begin(s, name, ins);

@@ -36,6 +36,9 @@ typedef struct ms_tensors {
 #define TD(id, address, number, on) \
     ((mtprof__tensor){.tensor = (id), .storage = (address), .version = (number), .device = (on)})
 #define T(id, address, number) TD(id, address, number, 0)
+/* One whose role is told (enum mtprof_tensor_role); `bytes` where it is not read. */
+#define TR(id, address, told, bytes) \
+    ((mtprof__tensor){.tensor = (id), .storage = (address), .offset = (bytes), .role = (told)})
 #define ms_in(...) \
     ((ms_tensors){{__VA_ARGS__}, sizeof((mtprof__tensor[]){__VA_ARGS__}) / sizeof(mtprof__tensor)})
 #define ms_out(...) ms_in(__VA_ARGS__)
@@ -71,6 +74,8 @@ void ms_begin_words(memory_script *s, const char *name, ms_tensors ins, const ui
                     uint32_t n_words);
 void ms_scope(memory_script *s, const char *name, ms_tensors ins);
 void ms_backward(memory_script *s, const char *name, int64_t sequence, ms_tensors ins);
+/* The innermost tells one more tensor that it reads: a part of its list came late. */
+void ms_late(memory_script *s, mtprof__tensor tensor);
 /* Ends the innermost. */
 void ms_end(memory_script *s, ms_tensors outs);
 /* An op that is over at once. */

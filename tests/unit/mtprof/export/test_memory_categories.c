@@ -612,6 +612,9 @@ static ms_tensors random_tensors(uint64_t *state)
         t.items[i] =
             TD(mt_test_random(state) % 20, 16 * (mt_test_random(state) % 12),
                (uint32_t)(mt_test_random(state) % 5), (uint32_t)(mt_test_random(state) % 2));
+        uint64_t role = mt_test_random(state) % 16; /* mostly none, also ones that nobody knows */
+        t.items[i].role = (uint16_t)(role < 6 ? role | (mt_test_random(state) % 2) << 8 : 0);
+        t.items[i].offset = (int64_t)(mt_test_random(state) % 100) - 10;
     }
     return t;
 }
@@ -648,6 +651,66 @@ static void random_program(memory_script *s)
             ms_scope(s, name, random_tensors(&state));
         }
     }
+}
+
+/* ---- told with the tensor (K0) ---- */
+
+/* A frozen layer, its gradient from before, and a state: nothing but the roles says what they are.
+ */
+static void roles_are_told(memory_script *s)
+{
+    const uint16_t gradient = MTPROF_TENSOR_GRADIENT | MTPROF_TENSOR_NOT_READ;
+    ms_begin(s, "aten::mul",
+             ms_in(T(1, X, 0), TR(2, W, MTPROF_TENSOR_PARAMETER, 0), TR(3, GW, gradient, 32)));
+    ms_alloc(s, H, 64);
+    ms_end(s, ms_out(T(4, H, 0)));
+    ms_begin(
+        s, "aten::_fused_adam_",
+        ms_in(TR(2, W, MTPROF_TENSOR_PARAMETER, 0), TR(5, SUM, MTPROF_TENSOR_OPTIMIZER_STATE, 0)));
+    ms_end(s, MS_NONE);
+    ms_free(s, X, 48);
+    ms_free(s, W, 32);
+    ms_free(s, GW, 32);
+    ms_free(s, SUM, 16);
+}
+
+TEST(roles_that_come_with_tensors_are_believed)
+{
+    /* The gradient is not what mul reads: H is an activation. */
+    expect(roles_are_told, 0,
+           "PRE 48 INPUT\nPRE 32 PARAMETER\nPRE 32 GRADIENT\nPRE 16 OPTIMIZER_STATE\n"
+           "CREATE 64 ACTIVATION\nDESTROY -48 INPUT\nDESTROY -32 PARAMETER\n"
+           "DESTROY -32 GRADIENT\nDESTROY -16 OPTIMIZER_STATE\n");
+}
+
+/* A gradient that is told and never freed has the bytes that came with it. */
+static void gradient_that_stays(memory_script *s)
+{
+    const uint16_t gradient = MTPROF_TENSOR_GRADIENT | MTPROF_TENSOR_NOT_READ;
+    ms_op(s, "aten::relu", ms_in(TR(2, W, MTPROF_TENSOR_PARAMETER, 0), TR(3, GW, gradient, 40)),
+          MS_NONE);
+    ms_free(s, W, 32);
+}
+
+TEST(a_told_gradient_has_its_bytes)
+{
+    expect(gradient_that_stays, 0, "PRE 32 PARAMETER\nPRE 40 GRADIENT\nDESTROY -32 PARAMETER\n");
+}
+
+/* The second parameter of a long list comes when the op has begun. */
+static void late_part(memory_script *s)
+{
+    ms_begin(s, "aten::_fused_sgd_", ms_in(TR(1, W, MTPROF_TENSOR_PARAMETER, 0)));
+    ms_late(s, TR(2, B, MTPROF_TENSOR_PARAMETER, 0));
+    ms_end(s, MS_NONE);
+    ms_free(s, W, 32);
+    ms_free(s, B, 8);
+}
+
+TEST(tensors_that_come_late_count)
+{
+    expect(late_part, 0,
+           "PRE 32 PARAMETER\nPRE 8 PARAMETER\nDESTROY -32 PARAMETER\nDESTROY -8 PARAMETER\n");
 }
 
 TEST(random_streams)
