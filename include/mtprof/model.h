@@ -124,13 +124,15 @@ enum mtprof_column_id {
                                                    in it and not in a child */
     MTPROF_COLUMN_ALLOCATED_SELF_DEVICE = 27, /**< int64: the same on devices */
     /* made from the others when first asked for */
-    MTPROF_COLUMN_DEPTH = 28,          /**< uint32: 0 = no parent */
-    MTPROF_COLUMN_CORRELATION = 29,    /**< uint64: docs/format.md 3.6; device work: its launch's */
-    MTPROF_COLUMN_LINK = 30,           /**< uint32: device work and runtime calls: the host op they
-                                            belong to, MTPROF_NO_EVENT */
-    MTPROF_COLUMN_DEVICE_NS = 31,      /**< int64: device time, with children */
-    MTPROF_COLUMN_SELF_DEVICE_NS = 32, /**< int64: device time of own kernels */
-    MTPROF_COLUMN_ALLOCATED_CPU = 33,  /**< int64: with children */
+    MTPROF_COLUMN_DEPTH = 28,       /**< uint32: 0 = no parent */
+    MTPROF_COLUMN_CORRELATION = 29, /**< uint64: docs/format.md 3.6; device work: its launch's. Of
+                                         an epoch that is still open they are provisional: the
+                                         final ones are fixed when it closes */
+    MTPROF_COLUMN_LINK = 30,        /**< uint32: device work and runtime calls: the host op they
+                                         belong to, MTPROF_NO_EVENT */
+    MTPROF_COLUMN_DEVICE_NS = 31,   /**< int64: device time, with children */
+    MTPROF_COLUMN_SELF_DEVICE_NS = 32,   /**< int64: device time of own kernels */
+    MTPROF_COLUMN_ALLOCATED_CPU = 33,    /**< int64: with children */
     MTPROF_COLUMN_ALLOCATED_DEVICE = 34, /**< int64 */
     MTPROF_COLUMN_FIRST_CHILD = 35,      /**< uint32: event, MTPROF_NO_EVENT */
     MTPROF_COLUMN_NEXT_SIBLING = 36,     /**< uint32 */

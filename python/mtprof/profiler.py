@@ -351,7 +351,11 @@ class _KinetoProfile(_mtprof.Profile):
         return view
 
     def events(self, *, marks=False):
-        """The events of the latest window; marks: with instants, counters and flows among them."""
+        """The events of the latest window; marks: with instants, counters and flows among them.
+
+        While the window is open these are the events so far. Their ids are provisional: the final ones are fixed
+        when the window closes.
+        """
         return self._results("accessing events").events(marks=marks)
 
     def marks(self, kind=None):
