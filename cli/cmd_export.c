@@ -273,6 +273,8 @@ static void print_json(const job *j, const mtprof_export_report *r)
     cli_json_uint("replaced", r->replaced);
     cli_json_uint("bytes", r->bytes);
     cli_json_uint("bytes_written", r->bytes_written);
+    cli_json_uint("problems", r->problems);
+    cli_json_uint("left_out", r->left_out);
     cli_json_uint("unordered", r->unordered);
     cli_json_uint("folded", r->folded);
     cli_json_end_object();
@@ -300,6 +302,10 @@ static void print_summary(const job *j, const mtprof_export_report *r)
     if (r->folded > 0) {
         printf("  %s event%s counted for a caller: their paths are too deep or too many\n",
                cli_count(r->folded).text, cli_plural(r->folded));
+    }
+    if (r->left_out > 0) {
+        printf("  %s detail%s left out: more than the format's exporter keeps\n",
+               cli_count(r->left_out).text, cli_plural(r->left_out));
     }
     if (r->replaced > 0) {
         printf("  %s byte%s of names and values replaced: no UTF-8\n", cli_count(r->replaced).text,

@@ -196,6 +196,7 @@ static void print_health(const cli_facts *f)
     count_line(&n, f->findings.overlaps, "event", " outlived the one around it");
     count_line(&n, f->findings.clock_back, "event", " with a clock that went back");
     count_line(&n, h->texts_cut, "payload", " cut to fit");
+    count_line(&n, f->findings.left_out, "detail", " left out: more than a model keeps");
     count_line(&n, h->stacks_missed, "event", " without its stack");
     count_line(&n, h->busy_at_stop, "thread", " busy at a stop");
     if (f->findings.skipped > 0) {
@@ -401,6 +402,7 @@ static void json_health(const cli_facts *f)
     cli_json_uint("clock_back", f->findings.clock_back);
     cli_json_uint("collapsed", f->findings.collapsed);
     cli_json_uint("texts_cut", h->texts_cut);
+    cli_json_uint("left_out", f->findings.left_out);
     cli_json_uint("stacks_missed", h->stacks_missed);
     cli_json_uint("busy_at_stop", h->busy_at_stop);
     cli_json_uint("stalls", h->stalls);

@@ -39,6 +39,7 @@ set(MT_PYTHON_TESTS
     test_interrupted_work
     test_interrupts
     test_leaks
+    test_bounds
     test_load
     test_lr_scheduler
     test_marks_python

@@ -237,6 +237,8 @@ typedef struct mtprof_model_findings {
     uint64_t problem_offset; /**< offset of the first of them in the file (foreign, gzipped: in the
                                   unpacked text); 0: there is none */
     uint64_t truncated_in_gaps; /**< of the truncated: where records of their thread are missing */
+    uint64_t left_out; /**< details beyond a bound of the model (docs/bounds.md): annotations on
+                            queues, devices, foreign input lists and frames */
 } mtprof_model_findings;
 
 /** Makes the columns where that has not happened. Fails with ENOMEM, EIO, ECALLBACK, ENOTSUP (more

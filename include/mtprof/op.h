@@ -101,6 +101,10 @@ typedef struct mtprof_op {
  */
 MTPROF_API mtprof_inputs mtprof_know_inputs(const mtprof_value *inputs, uint32_t count);
 
+/** Counts details that the host left out of what it recorded because they did not fit a bound of
+ * its own (health.texts_cut). Does nothing while nothing records. */
+MTPROF_API void mtprof_count_cut(uint32_t count);
+
 /** The latest epoch: it changes with every window. Read it, never write it. */
 extern MTPROF_API uint32_t mtprof_i_epoch;
 

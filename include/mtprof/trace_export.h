@@ -57,8 +57,10 @@ typedef struct mtprof_export_report {
                              outermost first */
     uint64_t problems;  /**< damaged places in the trace: what was there is missing in the file */
     uint64_t problem_bytes, problem_offset; /**< as mtprof_damage has them */
-    uint64_t folded; /**< FOLDED: events that count for a path above their own: too deep, or too
-                        many paths */
+    uint64_t folded;   /**< FOLDED: events that count for a path above their own: too deep, or too
+                          many paths */
+    uint64_t left_out; /**< details beyond a bound of the exporter (docs/bounds.md): arrows and
+                          modules of backward ops, frames, paths, marks */
 } mtprof_export_report;
 
 /** Set struct_size, leave the rest zero for the defaults. Texts are borrowed for the call. */

@@ -62,9 +62,16 @@ class Health:
         return self.findings.get("events", 0)
 
     @property
+    def cut(self):
+        """Details that did not fit a bound (docs/bounds.md): texts, payloads, stacks, entries of other tools' files."""
+        found = self.findings
+        return (getattr(self, "texts_cut", 0) + getattr(self, "stacks_missed", 0) + found.get("left_out", 0)
+                + found.get("skipped", 0))
+
+    @property
     def ok(self):
         """Whether nothing was lost, damaged, cut off or left unanswered."""
-        return not (self.lost or self.unmatched or self.truncated or self.problems)
+        return not (self.lost or self.unmatched or self.truncated or self.problems or self.cut)
 
     def __str__(self):
         if self.lost:
@@ -74,6 +81,8 @@ class Health:
             lost = "none lost"
         text = (f"{self.events} event{'' if self.events == 1 else 's'}, {lost}, {self.unmatched} launches unmatched, "
                 f"{self.truncated} scopes truncated, {self.pair_cost_ns:.1f} ns a scope")
+        if self.cut:
+            text += f", {self.cut} detail{'' if self.cut == 1 else 's'} cut"
         if self.problems:
             text += f"; {_damage_text(self.problems, self.problem_bytes, self.problem_offset)}"
         return f"{text}; {self.reason}" if self.reason else text

@@ -85,10 +85,11 @@ static bool grow(void)
 
 static void write_name(char *text, size_t size, const char *name, const PyTypeObject *bound_to)
 {
-    if (bound_to == NULL) {
-        (void)snprintf(text, size, "%s%s>", function_text, name);
-    } else {
-        (void)snprintf(text, size, "%s%s of %s object>", method_text, name, bound_to->tp_name);
+    int length = bound_to == NULL ? snprintf(text, size, "%s%s>", function_text, name)
+                                  : snprintf(text, size, "%s%s of %s object>", method_text, name,
+                                             bound_to->tp_name);
+    if (length < 0 || (size_t)length >= size) {
+        mtprof_count_cut(1);
     }
 }
 

@@ -85,7 +85,8 @@ PyObject *model_findings_dict(model_object *self)
                             put_u64(dict, "problems", found.problems) &&
                             put_u64(dict, "skipped", found.skipped) &&
                             put_u64(dict, "problem_bytes", found.problem_bytes) &&
-                            put_u64(dict, "truncated_in_gaps", found.truncated_in_gaps));
+                            put_u64(dict, "truncated_in_gaps", found.truncated_in_gaps) &&
+                            put_u64(dict, "left_out", found.left_out));
 }
 
 static PyObject *lost_dict(const mtprof_health *health)

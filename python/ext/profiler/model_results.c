@@ -153,14 +153,15 @@ PyObject *model_table(model_object *self, PyObject *args, PyObject *keywords)
 
 static PyObject *report_dict(const mtprof_export_report *report)
 {
-    return Py_BuildValue("{s:I,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "files", report->files, "events",
-                         (unsigned long long)report->events, "clamped",
-                         (unsigned long long)report->clamped, "replaced",
-                         (unsigned long long)report->replaced, "bytes",
-                         (unsigned long long)report->bytes, "bytes_written",
-                         (unsigned long long)report->bytes_written, "unordered",
-                         (unsigned long long)report->unordered, "folded",
-                         (unsigned long long)report->folded);
+    return Py_BuildValue(
+        "{s:I,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "files", report->files, "events",
+        (unsigned long long)report->events, "clamped", (unsigned long long)report->clamped,
+        "replaced", (unsigned long long)report->replaced, "bytes",
+        (unsigned long long)report->bytes, "bytes_written",
+        (unsigned long long)report->bytes_written, "unordered",
+        (unsigned long long)report->unordered, "problems", (unsigned long long)report->problems,
+        "left_out", (unsigned long long)report->left_out, "folded",
+        (unsigned long long)report->folded);
 }
 
 static PyObject *export_file(mtprof_model *model, const char *format, const char *path,

@@ -211,11 +211,13 @@ typedef struct path_text {
     char text[PATH_BYTES];
     size_t length;
     int visits; /* modules that may still be looked at for a name */
+    bool cut;   /* there was no room for all of it, or no more looking for its name */
 } path_text;
 
 static void put(path_text *path, const char *text, size_t length)
 {
     size_t room = sizeof path->text - path->length;
+    path->cut = path->cut || length > room;
     length = length < room ? length : room;
     memcpy(path->text + path->length, text, length);
     path->length += length;
@@ -286,12 +288,16 @@ static PyObject *make_path(const module_level *above, PyObject *module)
         /* Looking for a name runs code of the user's, which may leave `above` or rename a class:
          * neither is looked at again, nor is the class's name before. */
         if (!put_name(&path, above->module, module, SEARCH_DEPTH)) {
+            path.cut = path.cut || path.visits <= 0;
             put_text(&path, class_name(module)); /* nobody has it: a variable, an argument */
         }
     }
     put_text(&path, "(");
     put_text(&path, class_name(module));
     put_text(&path, ")::forward.");
+    if (path.cut) {
+        mtprof_count_cut(1);
+    }
     return PyBytes_FromStringAndSize(path.text, (Py_ssize_t)path.length);
 }
 

@@ -18,6 +18,7 @@ enum {
 
 typedef struct input_builder {
     uint32_t n_values, n_sizes;
+    uint32_t n_cut; /* values that did not fit, or not whole */
     mtprof_value values[VALUES_MAX];
     int64_t sizes[SIZES_MAX];
 } input_builder;
@@ -48,6 +49,7 @@ static int put_sizes(input_builder *b, PyObject *sequence)
     PyObject *fast = PySequence_Fast(sequence, "not a sequence");
     Py_ssize_t n = fast != NULL ? PySequence_Fast_GET_SIZE(fast) : -1;
     if (n > DIMS_MAX || n > (Py_ssize_t)(SIZES_MAX - b->n_sizes)) {
+        b->n_cut++;
         n = -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -117,12 +119,14 @@ static bool put_tensor(input_builder *b, mtprof_value *value, PyObject *object)
     return true;
 }
 
-static void put_text(mtprof_value *value, PyObject *text)
+static void put_text(input_builder *b, mtprof_value *value, PyObject *text)
 {
     uint32_t id = PyUnicode_GET_LENGTH(text) <= TEXT_MAX ? scope_intern_here(text) : 0;
     if (id != 0) {
         value->kind = MTPROF_INPUT_STRING;
         value->of.text = id;
+    } else {
+        b->n_cut++;
     }
 }
 
@@ -134,7 +138,10 @@ static void put_list(input_builder *b, mtprof_value *value, PyObject *list, int 
     PyObject *fast = PySequence_Fast(list, "not a sequence");
     Py_ssize_t n = fast != NULL ? PySequence_Fast_GET_SIZE(fast) : 0;
     PyErr_Clear();
-    n = n > (Py_ssize_t)(VALUES_MAX - b->n_values) ? (Py_ssize_t)(VALUES_MAX - b->n_values) : n;
+    if (n > (Py_ssize_t)(VALUES_MAX - b->n_values)) {
+        n = (Py_ssize_t)(VALUES_MAX - b->n_values);
+        b->n_cut++;
+    }
     uint32_t first = b->n_values;
     b->n_values += (uint32_t)n;
     value->kind = MTPROF_INPUT_LIST;
@@ -158,14 +165,19 @@ static void put_value(input_builder *b, uint32_t at, PyObject *object, int depth
         int overflow = 0;
         long long integer = PyLong_AsLongLongAndOverflow(object, &overflow);
         value->kind = overflow == 0 ? MTPROF_INPUT_INT : MTPROF_INPUT_NONE;
+        b->n_cut += overflow != 0;
         value->of.integer = integer;
     } else if (PyFloat_Check(object)) {
         value->kind = MTPROF_INPUT_DOUBLE;
         value->of.real = PyFloat_AS_DOUBLE(object);
     } else if (PyUnicode_Check(object)) {
-        put_text(value, object);
-    } else if ((PyList_Check(object) || PyTuple_Check(object)) && depth < DEPTH_MAX) {
-        put_list(b, value, object, depth);
+        put_text(b, value, object);
+    } else if (PyList_Check(object) || PyTuple_Check(object)) {
+        if (depth < DEPTH_MAX) {
+            put_list(b, value, object, depth);
+        } else {
+            b->n_cut++;
+        }
     } else if (object != Py_None) {
         (void)put_tensor(b, value, object);
     }
@@ -180,12 +192,14 @@ mtprof_token scope_begin_inputs(PyObject *name, PyObject *const *inputs, Py_ssiz
     }
     uint32_t n = n_inputs > VALUES_MAX ? VALUES_MAX : (uint32_t)n_inputs;
     b->n_values = n;
+    b->n_cut = n_inputs > VALUES_MAX;
     for (uint32_t i = 0; i < n; i++) {
         put_value(b, i, inputs[i], 0);
     }
     PyErr_Clear();
     mtprof_op op = {.struct_size = sizeof op, .inputs = b->values, .n_inputs = n};
     mtprof_token token = mtprof_op_begin(site, &op);
+    mtprof_count_cut(b->n_cut);
     free(b);
     return token;
 }

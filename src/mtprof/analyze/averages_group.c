@@ -177,7 +177,7 @@ static void make_classes(mtprof__grouper *grouper)
                 wanted.special = (uint8_t)kind;
             }
             grouper->class_of[kind][device] =
-                is_counted_kind(grouper, kind) ? (uint8_t)find_class(grouper, &wanted) : 0;
+                is_counted_kind(grouper, kind) ? (uint16_t)find_class(grouper, &wanted) : 0;
         }
     }
 }

@@ -33,7 +33,9 @@ enum {
     MTPROF__GROUP_BLOCK = 1024, /* events */
     MTPROF__KINDS = 32,
     MTPROF__DEVICES = 256,
-    MTPROF__CLASSES = 255 /* 0: left out */
+    /* 0: left out. One for each device type, kind of special and annotation or not: never too few.
+     */
+    MTPROF__CLASSES = 1 + 6 * MTPROF__DEVICES
 };
 
 /* The columns as far as they are needed; what may be NULL was not recorded. */
@@ -90,7 +92,7 @@ typedef struct mtprof__grouper {
     mtprof__source_columns columns;
     mtprof_averages_options options; /* of its texts only the name stays */
 
-    uint8_t class_of[MTPROF__KINDS][MTPROF__DEVICES];
+    uint16_t class_of[MTPROF__KINDS][MTPROF__DEVICES];
     mtprof__event_class classes[MTPROF__CLASSES];
     uint32_t n_classes, n_names;
     uint32_t *slots; /* [name][class]: base, or UINT32_MAX: not seen. NULL: it would be too large */

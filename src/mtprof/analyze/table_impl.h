@@ -195,7 +195,10 @@ int mtprof__table_each(mtprof__table_plan *plan, mtb_writer *writer, mtprof__tab
 /* The sums below a table, and the line about losses where there is one. */
 void mtprof__table_footers(mtprof__table_plan *plan, const char *line_end, mtb_writer *writer);
 
-/* The line about losses, without its end; 0 where nothing was lost. buffer has 512 bytes. */
+/* The line about losses, without its end; 0 where nothing was lost. */
+enum {
+    MTPROF__HEALTH_BYTES = 1024 /* of its buffer */
+};
 size_t mtprof__health_line(const mtprof_health *health, char *buffer);
 
 /* ---- forms -------------------------------------------------------------------------------------

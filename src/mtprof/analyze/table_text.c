@@ -54,8 +54,8 @@ static void write_padded(mtb_writer *writer, const mtprof__cell *cell, size_t wi
 
 size_t mtprof__health_line(const mtprof_health *health, char *buffer)
 {
-    if (health == NULL ||
-        (health->lost | health->unmatched | health->truncated | health->problems) == 0) {
+    if (health == NULL || (health->lost | health->unmatched | health->truncated | health->problems |
+                           health->texts_cut | health->stacks_missed) == 0) {
         return 0;
     }
     size_t at = (size_t)snprintf(buffer, 128, "Not complete: %llu events lost",
@@ -78,6 +78,16 @@ size_t mtprof__health_line(const mtprof_health *health, char *buffer)
                              (unsigned long long)health->problems, health->problems == 1 ? "" : "s",
                              (unsigned long long)health->problem_bytes);
     }
+    if (health->texts_cut > 0) {
+        at += (size_t)snprintf(buffer + at, 64, ", %llu payload%s cut",
+                               (unsigned long long)health->texts_cut,
+                               health->texts_cut == 1 ? "" : "s");
+    }
+    if (health->stacks_missed > 0) {
+        at += (size_t)snprintf(buffer + at, 64, ", %llu stack%s missing",
+                               (unsigned long long)health->stacks_missed,
+                               health->stacks_missed == 1 ? "" : "s");
+    }
     return at;
 }
 
@@ -92,7 +102,7 @@ static void write_sum(mtprof__table_plan *plan, const char *what, double us, mtb
 
 void mtprof__table_footers(mtprof__table_plan *plan, const char *line_end, mtb_writer *writer)
 {
-    char line[512];
+    char line[MTPROF__HEALTH_BYTES];
     write_sum(plan, "CPU", plan->self_cpu_us, writer);
     mtb_write_text(writer, line_end);
     if (plan->has_device) {

@@ -10,7 +10,7 @@
  *   B1  Of several forward ops with one number on one thread the first counts, with or without a
  *       module.
  *   B2  The table has a largest size; from there on the later op has a place that two want, and the
- *       other one's backward op has no module.
+ *       other one's backward op has no module; that is counted (report.left_out).
  *   B3  A module that an op was recorded in is replaced only where its forward op had one.
  */
 #include "base/alloc.h"
@@ -40,6 +40,8 @@ struct mtprof__chrome_modules {
     size_t capacity;          /* a power of two, or 0 */
     open_backward *open;
     size_t n_open, open_capacity;
+    bool full;         /* B2 has happened */
+    uint64_t left_out; /* backward ops without a module because of it */
 };
 
 int mtprof__chrome_modules_init(mtprof__chrome *chrome)
@@ -55,6 +57,7 @@ int mtprof__chrome_modules_init(mtprof__chrome *chrome)
 void mtprof__chrome_modules_fini(mtprof__chrome *chrome)
 {
     if (chrome->modules != NULL) {
+        chrome->job->report.left_out += chrome->modules->left_out;
         mtb_free(chrome->modules->forwards);
         mtb_free(chrome->modules->open);
         mtb_free(chrome->modules);
@@ -113,14 +116,14 @@ static void remember(struct mtprof__chrome_modules *m, uint32_t thread,
     }
     if (!is_of(entry, thread, payload->sequence)) { /* B1 */
         bool has = (payload->fields & MTPROF__HAS_MODULE) != 0;
+        m->full = m->full || entry->sequence >= 0;
         *entry = (forward_module){.sequence = payload->sequence,
                                   .thread = thread,
                                   .module = has ? payload->module : (mtprof_text){"", 0}};
     }
 }
 
-static mtprof_text module_of_node(const struct mtprof__chrome_modules *m,
-                                  const mtprof__payload *payload)
+static mtprof_text module_of_node(struct mtprof__chrome_modules *m, const mtprof__payload *payload)
 {
     mtprof_text none = {"", 0};
     if (m->capacity == 0 || (payload->fields & MTPROF__HAS_SEQUENCE) == 0 ||
@@ -128,7 +131,11 @@ static mtprof_text module_of_node(const struct mtprof__chrome_modules *m,
         return none;
     }
     const forward_module *entry = place_of(m, payload->forward_thread, payload->sequence);
-    return is_of(entry, payload->forward_thread, payload->sequence) ? entry->module : none;
+    if (is_of(entry, payload->forward_thread, payload->sequence)) {
+        return entry->module;
+    }
+    m->left_out += m->full && entry->sequence >= 0;
+    return none;
 }
 
 /* ---- what is open -------------------------------------------------------------------------------

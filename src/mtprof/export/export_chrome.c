@@ -62,6 +62,8 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
 
 static void chrome_fini(mtprof__chrome *chrome)
 {
+    chrome->job->report.left_out +=
+        mtprof__frame_stack_left_out(chrome->frames) + chrome->forwards.left_out;
     mtprof__chrome_ties_fini(chrome);
     mtprof__frame_stack_free(chrome->frames);
     mtprof__chrome_modules_fini(chrome);

@@ -86,6 +86,7 @@ static void put_stack(csv_export *x, const mtprof__event *event, const mtprof__p
         mtprof__frame_write(&x->text_writer, &frame);
         node = parent;
     }
+    x->job->report.left_out += node != 0; /* frames further out */
     finish_text(x);
 }
 

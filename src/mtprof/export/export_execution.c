@@ -267,6 +267,7 @@ static void walk_value(value_walk *walk, int depth)
         walk_list(walk, depth);
     } else {
         skip_value(walk);
+        walk->e->job->report.left_out += walk->aspect == ASPECT_VALUES;
         mtb_write_text(walk->writer, walk->aspect == ASPECT_TYPES ? "None" : "[]");
     }
 }

@@ -227,6 +227,7 @@ static int find_stack(folder *f, uint32_t stack, uint32_t *node)
         f->stacks[n++] = at;
         at = parent;
     }
+    f->job->report.left_out += at != 0 && n == MTPROF__STACK_FRAMES; /* frames further out */
     while (n-- > 0) {
         MT_TRY(find_frame(f, *node, &f->frames[n], node));
         MT_TRY(remember_stack(f, f->stacks[n], *node));

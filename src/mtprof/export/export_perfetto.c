@@ -678,6 +678,7 @@ int mtprof__export_perfetto(mtprof__export_job *job)
     }
     mtprof__events_close(events);
     (void)mtb_writer_finish(&x.text_writer);
+    job->report.left_out += x.forwards.left_out;
     mtprof__forwards_fini(&x.forwards);
     mtprof__frame_stack_free(x.frames);
     mtprof__lanes_fini(&x);

@@ -78,6 +78,7 @@ static void make_stack(mtprof__perfetto *x, uint32_t node)
         mtprof__frame_write(&x->text_writer, &frame);
         node = parent;
     }
+    x->job->report.left_out += node != 0; /* frames further out */
 }
 
 static mtprof__inputs_view view_of(const mtprof__perfetto *x, const mtprof__payload *payload)

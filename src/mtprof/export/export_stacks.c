@@ -35,7 +35,8 @@ static int write_frame(stacks_export *x, const mtprof_frame *frame)
 static int write_line(stacks_export *x, uint32_t stack, int64_t metric_ns)
 {
     mtb_writer *writer = x->job->writer;
-    uint32_t n = mtprof__stack_frames(x->job->model, stack, x->frames, MTPROF__STACK_FRAMES);
+    uint32_t n = mtprof__stack_frames_counted(x->job->model, stack, x->frames, MTPROF__STACK_FRAMES,
+                                              &x->job->report.left_out);
     if (n == 0) {
         return 0;
     }

@@ -28,7 +28,8 @@ static bool grow_table(mtprof__forwards *table)
     if (capacity > MOST_CAPACITY) {
         return false;
     }
-    mtprof__forwards larger = {.capacity = capacity};
+    mtprof__forwards larger = *table;
+    larger.capacity = capacity;
     larger.entries = mtb_resize(NULL, capacity, sizeof *larger.entries);
     if (larger.entries == NULL) {
         return false;
@@ -72,6 +73,7 @@ void mtprof__forward_remember(mtprof__forwards *table, uint32_t thread, const mt
     if (is_of(entry, thread, sequence) && entry->start_ns > event->shown_start_ns) {
         return;
     }
+    table->full = table->full || (entry->sequence >= 0 && !is_of(entry, thread, sequence));
     *entry = (mtprof__forward){.sequence = sequence,
                                .start_ns = event->shown_start_ns,
                                .thread = thread,
@@ -86,6 +88,7 @@ bool mtprof__forward_take(mtprof__forwards *table, const mtprof__event *event, m
     }
     mtprof__forward *entry = place_of(table, payload->forward_thread, payload->sequence);
     if (!is_of(entry, payload->forward_thread, payload->sequence)) {
+        table->left_out += table->full && entry->sequence >= 0; /* another has its place */
         return false;
     }
     *out = *entry;

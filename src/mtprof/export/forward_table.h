@@ -9,7 +9,7 @@
  *
  * A forward op has one place in the table, given by its number; neighbours in time are neighbours
  * in memory. Where two that are pending want one place the table grows, up to a limit; from there
- * on the later one has it, and the other loses its arrow.
+ * on the later one has it, and the other loses its arrow, which is counted.
  */
 #ifndef MTPROF_EXPORT_FORWARD_TABLE_H
 #define MTPROF_EXPORT_FORWARD_TABLE_H
@@ -26,7 +26,9 @@ typedef struct mtprof__forward {
 
 typedef struct mtprof__forwards {
     mtprof__forward *entries;
-    size_t capacity; /* a power of two, or 0 */
+    size_t capacity;   /* a power of two, or 0 */
+    bool full;         /* it could not grow, and something lost its place */
+    uint64_t left_out; /* arrows that are missing because of it */
 } mtprof__forwards;
 
 /* Whether an event takes part: an op with a sequence number. */

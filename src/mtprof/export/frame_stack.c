@@ -32,6 +32,7 @@ struct mtprof__frame_stack {
     uint64_t python_ids; /* handed out so far */
     track_frames *tracks;
     size_t n_tracks, tracks_capacity;
+    uint64_t left_out; /* stacks with more frames than that */
     mtprof_frame around[MTPROF__STACK_FRAMES], inner[MTPROF__STACK_FRAMES];
 };
 static_assert((int)MTPROF__STACK_FRAMES < (int)MTPROF__ORDER_FRAMES,
@@ -130,8 +131,8 @@ static int follow_stack(mtprof__frame_stack *stack, const open_event *around,
     int64_t now_ns = event->shown_start_ns;
     uint32_t n_around =
         mtprof__stack_frames(stack->model, around->stack, stack->around, MTPROF__STACK_FRAMES);
-    uint32_t n = mtprof__stack_frames(stack->model, event->payload->stack, stack->inner,
-                                      MTPROF__STACK_FRAMES);
+    uint32_t n = mtprof__stack_frames_counted(stack->model, event->payload->stack, stack->inner,
+                                              MTPROF__STACK_FRAMES, &stack->left_out);
     uint32_t next = count_shared(stack->around, n_around, stack->inner, n);
     size_t keep = around->floor;
     while (keep < track->n_frames && next < n &&
@@ -262,6 +263,11 @@ int mtprof__frame_stack_finish(mtprof__frame_stack *stack)
         MT_TRY(close_frames(stack, (uint32_t)i, 0, UINT32_MAX, INT64_MIN));
     }
     return MTPROF_OK;
+}
+
+uint64_t mtprof__frame_stack_left_out(const mtprof__frame_stack *stack)
+{
+    return stack != NULL ? stack->left_out : 0;
 }
 
 void mtprof__frame_stack_free(mtprof__frame_stack *stack)

@@ -62,6 +62,8 @@ int mtprof__frame_stack_end(mtprof__frame_stack *stack, const mtprof__event *eve
 void mtprof__frame_stack_pass(mtprof__frame_stack *stack, const mtprof__event *event);
 /* Closes what is still open. Fails as the sink. */
 int mtprof__frame_stack_finish(mtprof__frame_stack *stack);
+/* Events whose stacks have more frames than are shown. Accepts NULL. */
+uint64_t mtprof__frame_stack_left_out(const mtprof__frame_stack *stack);
 void mtprof__frame_stack_free(mtprof__frame_stack *stack);
 
 /* Behind the last '_' of "nn.Module: Linear_0"; -1: it is no module. */

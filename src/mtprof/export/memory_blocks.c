@@ -30,6 +30,7 @@ void mtprof__forward_note(mtprof__classifier *c, uint64_t key, uint32_t storage)
 {
     mtprof__forward_slot *slot = forward_at(c, key);
     if (slot->key != key) {
+        c->forwards_full = c->forwards_full || slot->key != 0;
         *slot = (mtprof__forward_slot){.key = key};
     }
     for (uint32_t i = 0; i < slot->n; i++) {
@@ -39,6 +40,8 @@ void mtprof__forward_note(mtprof__classifier *c, uint64_t key, uint32_t storage)
     }
     if (slot->n < MTPROF__FORWARD_INPUTS) {
         slot->storages[slot->n++] = storage;
+    } else {
+        c->left_out += !c->tells_parameters;
     }
 }
 
@@ -61,6 +64,7 @@ static void find_parameter(mtprof__classifier *c, const mtprof__storage *gradien
     }
     const mtprof__forward_slot *slot = forward_at(c, gradient->forward);
     if (slot->key != gradient->forward) {
+        c->left_out += c->forwards_full && slot->key != 0;
         return;
     }
     uint32_t best = MTPROF__NO_INDEX;

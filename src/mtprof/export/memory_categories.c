@@ -38,6 +38,11 @@ int mtprof__classifier_new(const mtprof_model *model, mtprof__classifier **out)
     return 0;
 }
 
+uint64_t mtprof__classifier_left_out(const mtprof__classifier *c)
+{
+    return c->left_out;
+}
+
 void mtprof__classifier_free(mtprof__classifier *c)
 {
     if (c == NULL) {

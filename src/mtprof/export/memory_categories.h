@@ -102,6 +102,9 @@ int mtprof__classifier_feed(mtprof__classifier *classifier, const mtprof__event 
 
 /* Decides, and gives the plan away; to be freed with mtprof__memory_plan_fini(). Once. */
 void mtprof__classifier_finish(mtprof__classifier *classifier, mtprof__memory_plan *plan);
+
+/* What did not fit its tables, so that something may be in a wrong category. */
+uint64_t mtprof__classifier_left_out(const mtprof__classifier *classifier);
 void mtprof__memory_plan_fini(mtprof__memory_plan *plan);
 
 #endif /* MTPROF_EXPORT_MEMORY_CATEGORIES_H */

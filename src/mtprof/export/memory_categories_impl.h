@@ -10,7 +10,7 @@
 #include "mtprof/export/memory_categories.h"
 
 enum {
-    /* Forward ops that wait for their backward op; the oldest give way. */
+    /* Forward ops that wait for their backward op; the oldest give way, which is counted. */
     MTPROF__FORWARD_SLOTS = 1 << 16,
     MTPROF__FORWARD_INPUTS = 6
 };
@@ -74,6 +74,8 @@ struct mtprof__classifier {
     size_t outs_capacity;
     uint32_t *ins;
     size_t ins_capacity;
+    bool forwards_full; /* a forward op has given way to another */
+    uint64_t left_out;  /* gradients whose forward op has, and inputs beyond FORWARD_INPUTS */
 };
 
 /* The number under which a forward op is kept, never 0. */

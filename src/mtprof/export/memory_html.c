@@ -377,6 +377,9 @@ int mtprof__export_memory_html(mtprof__export_job *job)
     }
     if (status == 0) {
         begin(&p); /* nothing but what was there before, if that */
+        /* What is drawn only as a part of its slice, and steps without a mark. */
+        job->report.left_out += p.n_rows > ROWS_WHOLE ? p.n_rows - ROWS_WHOLE : 0;
+        job->report.left_out += p.steps_seen - p.n_steps;
         write_page(&p);
     }
     mtb_free(p.rows);

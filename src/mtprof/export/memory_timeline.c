@@ -290,6 +290,7 @@ int mtprof__memory_prepare(mtprof__export_job *job, mtprof__memory_timeline *tim
         mtprof__classifier_finish(classifier, &timeline->plan);
         status = choose_device(timeline);
         job->report.events = timeline->spans;
+        job->report.left_out += mtprof__classifier_left_out(classifier);
     }
     mtprof__classifier_free(classifier);
     if (timeline->first_ns > timeline->last_ns) {

@@ -462,6 +462,7 @@ static void tell_findings(mtprof__import *import)
     findings->problems = import->found.problems;
     findings->problem_offset = import->found.problem_offset;
     findings->skipped = import->found.skipped;
+    findings->left_out += import->found.left_out;
 }
 
 static void tell_info(mtprof__import *import)

@@ -268,6 +268,7 @@ static int keep_list(mtprof__import *import, uint32_t values[2])
     maker->import = import;
     mtprof__dictionary *dictionary = &import->model->dictionary;
     int status = make_list(maker);
+    import->found.left_out += status == MTPROF_OK && maker->full;
     if (status == MTPROF_OK && !maker->full && maker->n_words > 0) {
         status = mtprof__dictionary_inputs(dictionary, maker->words, maker->n_words, &values[0]);
         if (status == MTPROF_OK && maker->n_scalars > 0) {

@@ -19,6 +19,7 @@ enum {
 typedef struct frame_texts {
     mtprof_text items[FRAMES_MOST]; /* innermost first */
     uint32_t n;
+    bool cut; /* there are more */
 } frame_texts;
 
 static bool is_digit(char c)
@@ -51,7 +52,11 @@ static void split_frames(mtprof_text text, frame_texts *frames)
 {
     const char *p = text.bytes;
     const char *end = p + text.length;
-    while (p < end && frames->n < FRAMES_MOST) {
+    while (p < end) {
+        if (frames->n == FRAMES_MOST) {
+            frames->cut = true;
+            return;
+        }
         const char *mark = memchr(p, ';', (size_t)(end - p));
         const char *last = mark != NULL ? mark : end;
         if (last > p) {
@@ -69,7 +74,11 @@ static void list_frames(const mtprof__slice *array, char *room, frame_texts *fra
     if (array->type != MTPROF__SLICE_ARRAY || !mtprof__walk_begin(&walk, array)) {
         return;
     }
-    while (frames->n < FRAMES_MOST && mtprof__walk_next(&walk, NULL, &item)) {
+    while (mtprof__walk_next(&walk, NULL, &item)) {
+        if (item.type == MTPROF__SLICE_STRING && frames->n == FRAMES_MOST) {
+            frames->cut = true;
+            return;
+        }
         if (item.type == MTPROF__SLICE_STRING) {
             size_t length = mtprof__slice_decode(&item, room);
             frames->items[frames->n++] = (mtprof_text){room, length};
@@ -108,12 +117,14 @@ static int make_stack(mtprof__import *import, const mtprof__slice *source, frame
         return MTPROF_ENOMEM;
     }
     frames->n = 0;
+    frames->cut = false;
     if (source->type == MTPROF__SLICE_STRING) {
         size_t length = mtprof__slice_decode(source, room);
         split_frames((mtprof_text){room, length}, frames);
     } else {
         list_frames(source, room, frames);
     }
+    import->found.left_out += frames->cut;
     uint32_t node = 0;
     for (uint32_t i = frames->n; i-- > 0;) {
         mtprof_frame frame;

@@ -36,11 +36,12 @@ typedef struct twin_list {
     const mtprof__assembly *assembly;
     twin *items;
     size_t n, capacity, limit;
-    mtb_idmap map;    /* of (scope, track): index + 1 */
-    uint32_t last;    /* index + 1 of the latest one found: work comes in bursts */
-    uint32_t *scopes; /* memo of mtprof__nearest() */
-    uint32_t *depths; /* of scopes: how many are around it, + 1 */
-    uint32_t *levels; /* by depth: the first twin, index + 1 */
+    uint64_t left_out; /* because of the limit */
+    mtb_idmap map;     /* of (scope, track): index + 1 */
+    uint32_t last;     /* index + 1 of the latest one found: work comes in bursts */
+    uint32_t *scopes;  /* memo of mtprof__nearest() */
+    uint32_t *depths;  /* of scopes: how many are around it, + 1 */
+    uint32_t *levels;  /* by depth: the first twin, index + 1 */
     size_t n_levels, levels_capacity;
 } twin_list;
 
@@ -110,7 +111,11 @@ static int cover(twin_list *list, twin span)
         found = mtb_idmap_find(&list->map, hash, same_twin, list, &span);
     }
     if (found == 0) {
-        return list->n < list->limit ? add_twin(list, span, hash) : MTPROF_OK;
+        if (list->n < list->limit) {
+            return add_twin(list, span, hash);
+        }
+        list->left_out++;
+        return MTPROF_OK;
     }
     list->last = found;
     twin *known = &list->items[found - 1];
@@ -226,6 +231,7 @@ int mtprof__assemble_twins(mtprof__assembly *assembly)
     if (status == MTPROF_OK && list.n != 0) {
         status = put_twins(assembly, &list);
     }
+    assembly->model->findings.left_out += list.left_out;
     mtb_idmap_reset(&list.map);
     mtb_free(list.items);
     mtb_array_give(list.scopes, n, sizeof *list.scopes);

@@ -14,6 +14,7 @@
 #include "mtprof/model/build_slot.h"
 #include "mtprof/model/build_source.h"
 #include "mtprof/model/prepare.h"
+#include "mtprof/model/stack_text.h"
 #include "mtprof/read/reader_impl.h"
 
 #include <errno.h>
@@ -530,6 +531,9 @@ static int build_columns(build *b)
     MT_TRY(number_events(b));
     MT_TRY(find_named_parents(b));
     add_counts(b);
+    if ((b->model->info.wants & MTPROF_WANT_STACKS) != 0) {
+        MT_TRY(mtprof__stacks_too_deep(b->model, &b->model->findings.left_out));
+    }
     return assemble(b);
 }
 

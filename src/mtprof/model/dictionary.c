@@ -515,6 +515,7 @@ static int device_locked(mtprof__dictionary *dictionary, mtprof_device key, uint
     }
     if (n == MAX_DEVICES) {
         *device = MAX_DEVICES - 1;
+        __atomic_add_fetch(&dictionary->devices_merged, 1, __ATOMIC_RELAXED);
         return MTPROF_OK;
     }
     if (!grow_shared(dictionary, (void **)&dictionary->devices, &dictionary->devices_capacity,

@@ -83,6 +83,7 @@ typedef struct mtprof__dictionary {
     mtb_idmap track_map;
     mtprof_device *devices;
     size_t n_devices, devices_capacity;
+    uint64_t devices_merged; /* times that one was taken for the last there is room for */
 
     /* Lists of event metadata: each is a count (in `value`) and that many items. */
     mtprof_metadatum *metadata;

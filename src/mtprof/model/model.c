@@ -231,8 +231,9 @@ int mtprof__model_ask(const mtprof_model *model, const char *what)
 mtprof_status mtprof_model_findings_get(mtprof_model *model, mtprof_model_findings *findings)
 {
     MT_TRY(ensure_built(model));
-    return copy_out(findings, findings->struct_size, &model->findings, sizeof model->findings,
-                    "model findings");
+    mtprof_model_findings own = model->findings;
+    own.left_out += __atomic_load_n(&model->dictionary.devices_merged, __ATOMIC_RELAXED);
+    return copy_out(findings, findings->struct_size, &own, sizeof own, "model findings");
 }
 
 static void health_of_trace(const mtprof_model *model, mtprof_health *health)

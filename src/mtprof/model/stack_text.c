@@ -2,6 +2,9 @@
  */
 #include "mtprof/model/stack_text.h"
 
+#include "base/alloc.h"
+#include "base/fail.h"
+
 #include <string.h>
 
 enum {
@@ -53,6 +56,39 @@ uint32_t mtprof__stack_frames(const mtprof_model *model, uint32_t node, mtprof_f
         n++;
     }
     return n;
+}
+
+uint32_t mtprof__stack_frames_counted(const mtprof_model *model, uint32_t node,
+                                      mtprof_frame *frames, uint32_t max, uint64_t *cut)
+{
+    uint32_t n = mtprof__stack_frames(model, node, frames, max);
+    uint32_t parent = node;
+    mtprof_frame ignored;
+    for (uint32_t i = 0; MT_UNLIKELY(n == max) && i < n; i++) {
+        (void)mtprof_model_stack(model, parent, &parent, &ignored);
+    }
+    *cut += n == max && parent != 0;
+    return n;
+}
+
+int mtprof__stacks_too_deep(const mtprof_model *model, uint64_t *n)
+{
+    uint16_t *depths = NULL; /* by node; nodes come after those around them */
+    size_t capacity = 0;
+    uint32_t parent = 0;
+    mtprof_frame frame;
+    *n = 0;
+    for (uint32_t node = 1; mtprof_model_stack(model, node, &parent, &frame); node++) {
+        if (!mtb_grow((void **)&depths, &capacity, (size_t)node + 1, sizeof *depths)) {
+            mtb_free(depths);
+            return mtb_fail(MTPROF_ENOMEM, "make model: no memory for the depths of stacks");
+        }
+        uint32_t depth = parent > 0 && parent < node ? depths[parent] + 1u : 1;
+        *n += depth > MTPROF__STACK_FRAMES;
+        depths[node] = (uint16_t)(depth < UINT16_MAX ? depth : UINT16_MAX);
+    }
+    mtb_free(depths);
+    return MTPROF_OK;
 }
 
 size_t mtprof__frame_text(const mtprof_frame *frame, char *buffer, size_t size)

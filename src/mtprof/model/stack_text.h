@@ -26,6 +26,13 @@ enum {
 uint32_t mtprof__stack_frames(const mtprof_model *model, uint32_t node, mtprof_frame *frames,
                               uint32_t max);
 
+/* The same; a stack that has more counts as one in *cut. */
+uint32_t mtprof__stack_frames_counted(const mtprof_model *model, uint32_t node,
+                                      mtprof_frame *frames, uint32_t max, uint64_t *cut);
+
+/* How many stacks of the model have more than MTPROF__STACK_FRAMES. Fails with ENOMEM. */
+int mtprof__stacks_too_deep(const mtprof_model *model, uint64_t *n);
+
 /* A frame as text, not terminated and cut to `size` bytes. Returns how long the whole text is. */
 size_t mtprof__frame_text(const mtprof_frame *frame, char *buffer, size_t size);
 

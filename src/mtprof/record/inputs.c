@@ -79,6 +79,9 @@ static bool encode_values(encoder *e, const mtprof_value *values, uint32_t count
         switch (value->kind) {
         case MTPROF_INPUT_LIST: {
             bool shown = depth < NESTING_MAX && (value->type == 0 || value->of.items != NULL);
+            if (MT_UNLIKELY(depth >= NESTING_MAX)) {
+                mtprof_count_cut(1);
+            }
             *e->words++ = shown
                               ? MTPROF_INPUT_LIST | count_values(value->of.items, value->type) << 32
                               : MTPROF_INPUT_NONE;

@@ -52,6 +52,13 @@ mtprof__writer *mtprof__enter_attached(uint64_t *state, uint32_t events)
     return w;
 }
 
+void mtprof_count_cut(uint32_t count)
+{
+    if (mtprof__load_state() != 0) {
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, count);
+    }
+}
+
 /* ---- dynamic names ---- */
 
 /* The name as an id, or in full behind the event. */

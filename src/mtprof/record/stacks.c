@@ -124,7 +124,6 @@ static uint32_t add_node(mtprof__recording *recording, uint32_t parent, uint32_t
     }
     if (frame == 0 || frame > frames.count || parent > recording->n_stacks ||
         recording->n_stacks >= MTPROF__STACK_BOUND || !mtprof__definition_fits(recording, 6)) {
-        mtprof__store_count(recording->store, MTPROF_HEALTH_TEXTS_CUT, 1);
         return 0;
     }
     id = (uint32_t)recording->n_stacks + 1;
@@ -193,6 +192,7 @@ uint32_t mtprof_stack(const uint32_t *list, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         uint32_t next = push(w, node, list[i]);
         if (next == 0) {
+            mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
             break; /* the outer part is better than nothing */
         }
         node = next;
@@ -209,6 +209,9 @@ uint32_t mtprof_stack_push(uint32_t parent, uint32_t frame)
         return 0;
     }
     uint32_t node = push(w, parent, frame);
+    if (MT_UNLIKELY(node == 0)) {
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
+    }
     mtprof__leave(w);
     return node;
 }
@@ -281,12 +284,17 @@ uint32_t mtprof__stack_of(mtprof__writer *w, uintptr_t frame, uint32_t skip)
     uintptr_t addresses[NATIVE_MAX];
     uint32_t count = walk(w, frame, addresses, NATIVE_MAX);
     uint32_t node = 0;
+    bool cut = count == NATIVE_MAX; /* there may be more outside */
     for (uint32_t i = count; i > skip; i--) {
         uint32_t next = push(w, node, addresses[i - 1] | IS_ADDRESS);
         if (next == 0) {
+            cut = true;
             break; /* the outer part is better than nothing */
         }
         node = next;
+    }
+    if (MT_UNLIKELY(cut)) {
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
     }
     return node;
 }

@@ -326,10 +326,19 @@ TEST(losses_are_told_and_only_they)
             free(text);
         }
     }
-    char buffer[512];
-    mtprof_health worst = {.lost = UINT64_MAX, .unmatched = UINT64_MAX, .truncated = UINT64_MAX};
+    char buffer[MTPROF__HEALTH_BYTES];
+    mtprof_health worst = {.lost = UINT64_MAX,
+                           .unmatched = UINT64_MAX,
+                           .truncated = UINT64_MAX,
+                           .problems = UINT64_MAX,
+                           .problem_bytes = UINT64_MAX,
+                           .texts_cut = UINT64_MAX,
+                           .stacks_missed = UINT64_MAX};
     memset(worst.lost_by, 0xFF, sizeof worst.lost_by);
     CHECK(mtprof__health_line(&worst, buffer) < sizeof buffer);
+    mtprof_health cut = {.texts_cut = 2, .stacks_missed = 1};
+    CHECK(mtprof__health_line(&cut, buffer) > 0);
+    CHECK(strstr(buffer, ", 2 payloads cut, 1 stack missing") != NULL);
 }
 
 /* ---- further columns ---------------------------------------------------------------------------

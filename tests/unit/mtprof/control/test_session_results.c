@@ -210,12 +210,12 @@ TEST(a_ring_keeps_the_newest_and_counts_what_it_let_go)
 
 TEST(every_cause_of_a_loss_has_a_name)
 {
-    static const char *const names[] = {"memory",  "disk",      "budget", "nested",
-                                        "threads", "too large", "source", "late"};
-    for (uint32_t i = 0; i < 8; i++) {
+    static const char *const names[] = {"memory",    "disk",   "budget", "nested", "threads",
+                                        "too large", "source", "late",   "damage"};
+    for (uint32_t i = 0; i < 9; i++) {
         CHECK_EQ_STR(mtprof_lost_cause(i), names[i]);
     }
-    CHECK_EQ_STR(mtprof_lost_cause(8), "unknown");
+    CHECK_EQ_STR(mtprof_lost_cause(9), "unknown");
     CHECK_EQ_STR(mtprof_lost_cause(UINT32_MAX), "unknown");
 }
 

@@ -179,6 +179,8 @@ static int list_action(void *context, const mtprof__memory_action *action)
     return 0;
 }
 
+uint64_t ms_left_out;
+
 char *ms_run(ms_program *program, uint8_t device)
 {
     memory_script first = {0};
@@ -188,6 +190,7 @@ char *ms_run(ms_program *program, uint8_t device)
     program(&first);
     CHECK_OK(first.status);
     mtprof__classifier_finish(first.classifier, &plan);
+    ms_left_out = mtprof__classifier_left_out(first.classifier);
     mtprof__classifier_free(first.classifier);
 
     char *text = NULL;

@@ -90,5 +90,7 @@ typedef void ms_program(memory_script *s);
 /* Runs a program; the timeline of a device as text, one action a line, which the caller frees.
  * Checks on the way that no category ever goes below zero and that times do not decrease. */
 char *ms_run(ms_program *program, uint8_t device);
+/* What the latest run says did not fit the tables of categories. */
+extern uint64_t ms_left_out;
 
 #endif /* TESTS_UNIT_MTPROF_EXPORT_MEMORY_SCRIPT_H */

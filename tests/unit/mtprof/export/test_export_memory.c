@@ -470,6 +470,14 @@ TEST(a_long_timeline_keeps_its_peak)
     mtprof_model *model = finish(session);
     char *text = export_html(model);
     CHECK(strstr(text, "whole: false") != NULL);
+    text_sink sink = {0};
+    mtprof_output output = {
+        .struct_size = sizeof output, .context = &sink, .write = text_sink_write};
+    mtprof_export_report report = {.struct_size = sizeof report};
+    mtprof_export_options options = {.struct_size = sizeof options, .report = &report};
+    CHECK_OK(mtprof_export_to(model, MTPROF_EXPORT_MEMORY_HTML, &output, &options));
+    CHECK(report.left_out > 2 * SMALL - 6000); /* drawn only as parts of their slices */
+    free(sink.text);
     CHECK(strstr(text, "peak <b>117.74 MiB</b>") != NULL);
     char *rows = strstr(text, "rows: [");
     REQUIRE(rows != NULL);

@@ -602,6 +602,41 @@ TEST(a_gradient_finds_its_parameter)
            "CREATE 64 GRADIENT\n");
 }
 
+/* The same, but a later op with a number that wants the same place has it when backward comes. */
+static void given_way(memory_script *s)
+{
+    ms_alloc(s, X, 64);
+    ms_alloc(s, W, 64);
+    ms_begin_numbered(s, "aten::mm", 9, ms_in(T(2, W, 0), T(1, X, 0)));
+    ms_end(s, MS_NONE);
+    ms_begin_numbered(s, "aten::mm", 9 + (1 << 16), ms_in(T(1, X, 0)));
+    ms_end(s, MS_NONE);
+    ms_backward(s, "MmBackward0", 9, MS_NONE);
+    ms_alloc(s, GW, 64);
+    ms_end(s, ms_out(T(5, GW, 0)));
+    ms_backward(s, "torch::autograd::AccumulateGrad", -1, ms_in(T(5, GW, 0)));
+    ms_end(s, MS_NONE);
+}
+
+/* An op whose inputs are more than are kept for its gradients. */
+static void many_inputs(memory_script *s)
+{
+    ms_begin_numbered(s, "aten::cat", 9,
+                      ms_in(T(1, 0x100, 0), T(2, 0x200, 0), T(3, 0x300, 0), T(4, 0x400, 0),
+                            T(5, 0x500, 0), T(6, 0x600, 0), T(7, 0x700, 0)));
+    ms_end(s, MS_NONE);
+}
+
+TEST(what_does_not_fit_the_tables_is_counted)
+{
+    free(ms_run(same_sizes, 0));
+    CHECK_EQ_U64(ms_left_out, 0);
+    free(ms_run(given_way, 0));
+    CHECK_EQ_U64(ms_left_out, 1);
+    free(ms_run(many_inputs, 0));
+    CHECK_EQ_U64(ms_left_out, 1);
+}
+
 /* Any stream at all: no crash, nothing below zero (ms_run checks). */
 static uint64_t random_state;
 

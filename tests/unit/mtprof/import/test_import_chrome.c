@@ -500,6 +500,39 @@ TEST(lists_without_values_are_empty)
     mtprof_model_free(model);
 }
 
+/* What is beyond a bound of the importer is left out and counted. */
+TEST(what_does_not_fit_is_counted)
+{
+    enum {
+        FRAMES = 1100,
+        SIZES = 5000,
+        ARGS = 70
+    };
+    static const char head[] =
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":1,\"tid\":1,\"args\":{";
+    char *text = malloc(1 << 17);
+    REQUIRE(text != NULL);
+    size_t n = (size_t)sprintf(text, "[%s\"Call stack\":\"", head);
+    for (int i = 0; i < FRAMES; i++) {
+        n += (size_t)sprintf(text + n, "f.py(%d): f;", i);
+    }
+    n += (size_t)sprintf(text + n, "\"}},%s\"Input Dims\":[[1", head);
+    for (int i = 0; i < SIZES; i++) {
+        n += (size_t)sprintf(text + n, ",1],[1");
+    }
+    n += (size_t)sprintf(text + n, "]]}},%s\"k\":1", head);
+    for (int i = 0; i < ARGS; i++) {
+        n += (size_t)sprintf(text + n, ",\"k%d\":1", i);
+    }
+    (void)sprintf(text + n, "}}]");
+    mtprof_model *model = import_text(text);
+    mtprof_model_findings found = import_findings(model);
+    CHECK_EQ_U64(found.left_out, 2);        /* frames, sizes */
+    CHECK_EQ_U64(found.skipped, ARGS - 63); /* 64 are kept */
+    mtprof_model_free(model);
+    free(text);
+}
+
 /* ---- documents ----------------------------------------------------------------------------------
  */
 

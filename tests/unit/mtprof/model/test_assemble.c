@@ -519,6 +519,7 @@ TEST(scopes_nested_deep_around_many_queues_do_not_explode)
     REQUIRE_OK(mtprof__model_assemble(model, runs, 2)); /* 9 million would be asked for */
     CHECK(model->columns.n > WORK + DEPTH);
     CHECK(model->columns.n < 1200000);
+    CHECK(model->findings.left_out > 0);
     rm_free(model);
 }
 

@@ -314,6 +314,7 @@ TEST(devices)
     REQUIRE(mtprof_model_device(&model, 2, &out));
     CHECK_EQ_STR(out.type.bytes, "CUDA");
     CHECK(!mtprof_model_device(&model, 256, &out));
+    CHECK_EQ_U64(d->devices_merged, 600 - 255);
     mtprof__dictionary_fini(d);
 }
 

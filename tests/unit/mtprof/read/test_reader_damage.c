@@ -6,6 +6,7 @@
 #include "harness/mt_test.h"
 #include "support/trace_builder.h"
 
+#include <mtprof/model.h>
 #include <mtprof/reader.h>
 
 #include <stdio.h>
@@ -87,6 +88,43 @@ static void check_left(mtprof_reader *reader, size_t n_records, size_t n_failed)
     CHECK_EQ_U64(count_records(reader, &failed), n_records);
     CHECK_EQ_U64(failed, n_failed);
     mtprof_reader_close(reader);
+}
+
+/* More problems than are listed: all are counted. */
+TEST(problems_beyond_the_list_are_counted)
+{
+    enum {
+        CHUNKS = 1100,
+        LISTED = 1000
+    };
+    trace_builder b;
+    tb_memory memory;
+    tb_init(&b);
+    uint64_t offsets[CHUNKS];
+    for (size_t i = 0; i < CHUNKS; i++) {
+        offsets[i] = tb_chunk(&b, MTPROF_STREAM_THREAD, 1);
+    }
+    tb_finish(&b, true);
+    for (size_t i = 0; i < CHUNKS; i++) {
+        b.bytes[offsets[i] + TB_CHUNK_SEQUENCE] ^= 1;
+    }
+    mtprof_reader *reader = open_bytes(b.bytes, b.size, &memory);
+    REQUIRE(reader != NULL);
+    mtprof_problem problem = {0, ""};
+    uint32_t n = 0;
+    while (mtprof_reader_problem(reader, n, &problem)) {
+        n++;
+    }
+    CHECK_EQ_U64(n, LISTED);
+    mtprof_model *model = NULL;
+    REQUIRE_OK(mtprof_model_take_reader(reader, NULL, &model));
+    mtprof_damage damage = {.struct_size = sizeof damage};
+    REQUIRE_OK(mtprof_model_damage(model, &damage));
+    CHECK(damage.problems >= CHUNKS);
+    CHECK_EQ_U64(damage.offset, offsets[0]);
+    CHECK(damage.bytes >= CHUNKS * (uint64_t)PAGE);
+    mtprof_model_free(model);
+    tb_fini(&b);
 }
 
 TEST(chunk_headers)

@@ -150,7 +150,8 @@ static void check_inputs(const mtprof_value *values, uint32_t count, const char 
     REQUIRE(span != NULL);
     list_text t = text_of(v, span->begin);
     CHECK_EQ_STR(t.text, expected);
-    CHECK_EQ_U64(h.texts_cut, strcmp(expected, "absent") == 0 && count != 0);
+    bool too_deep = strstr(expected, "((((((((((((((((none") != NULL;
+    CHECK_EQ_U64(h.texts_cut, too_deep || (strcmp(expected, "absent") == 0 && count != 0));
     tv_free(v);
 }
 

@@ -39,6 +39,25 @@ static mtprof_source *add(void)
     return source;
 }
 
+TEST(metadata_beyond_the_bound_is_counted)
+{
+    mtprof_source *source = add();
+    mtprof_session *s = tv_start(0);
+    mtprof_activity_meta meta[300];
+    for (uint32_t i = 0; i < 300; i++) {
+        meta[i] = (mtprof_activity_meta){mtprof_intern("k", 1), MTPROF_META_UINT, i};
+    }
+    mtprof_activity a = {
+        .struct_size = sizeof a, .name = "k", .name_length = 1, .meta = meta, .n_meta = 300};
+    mtprof_push_activity(source, &a);
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(tv_count(v, MTPROF_REC_META) + h.texts_cut, 300);
+    CHECK(h.texts_cut > 0 && tv_count(v, MTPROF_REC_META) >= 64);
+    tv_free(v);
+    mtprof_source_unregister(source);
+}
+
 TEST(every_value_of_an_activity_comes_back)
 {
     mtprof_source *source = add();
