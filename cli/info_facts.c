@@ -81,7 +81,9 @@ static bool gather_windows(cli_facts *f)
         w->parts++;
         int64_t ns = mtprof_reader_ns(f->reader, epoch.close_ticks) -
                      mtprof_reader_ns(f->reader, epoch.open_ticks);
-        w->open_ns += ns > 0 ? ns : 0;
+        if (ns > 0 && __builtin_add_overflow(w->open_ns, ns, &w->open_ns)) {
+            w->open_ns = INT64_MAX; /* the file may tell any times */
+        }
         w->fate = epoch.close_kind == 1   ? "discarded"
                   : epoch.close_kind == 3 ? "not ended"
                                           : "kept";

@@ -320,6 +320,10 @@ static int copy_record(recover_job *job, const mtprof_cursor *cursor, const mtpr
     MT_TRY(chunk_reserve(job, bytes));
     memcpy(job->buffer + job->used, data + from, bytes);
     job->used += bytes;
+    if (record->kind == MTPROF_REC_LOST && record->aux == MTPROF_LOST_DAMAGE) {
+        job->holes = cursor->holes; /* it tells of its hole itself */
+        MT_TRY(leave_open(job));
+    }
     return note_record(job, record);
 }
 
