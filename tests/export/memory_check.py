@@ -123,12 +123,13 @@ class Timeline(unittest.TestCase):
 
     def data(self):
         """What the page gives to its script."""
-        found = re.search(r"const DATA = \{labels: (.*?),\nwhole: (.*?), states: (\d+),\npeak: (.*?),\nsteps: (.*?),\n"
+        found = re.search(r"const DATA = \{labels: (.*?),\nwhole: (.*?), states: (\d+), stride: (\d+),\npeak: (.*?),\nsteps: (.*?),\n"
                           r"rows: (.*?)\};\n", self.page, re.S)
         return [json.loads(part) for part in found.groups()]
 
     def test_page_shows_the_same(self):
-        labels, whole, count, peak, steps, rows = self.data()
+        labels, whole, count, stride, peak, steps, rows = self.data()
+        self.assertEqual(stride, 1)
         self.assertEqual(labels, CATEGORIES)
         self.assertTrue(whole)
         self.assertEqual(count, len(rows))

@@ -110,8 +110,10 @@ static void take_step(void *context, const mtprof__event *event)
     }
     step_mark *mark = &p->steps[p->n_steps++];
     mark->time_ns = mtb_add_sat(event->start_ns, p->timeline->job->info.real_offset_ns);
-    snprintf(mark->name, sizeof mark->name, "%.*s", (int)sizeof mark->name - 1,
-             event->name_text.bytes);
+    size_t most = sizeof mark->name - 1;
+    size_t length = event->name_text.length < most ? event->name_text.length : most;
+    memcpy(mark->name, event->name_text.bytes, length);
+    mark->name[length] = '\0';
 }
 
 /* ---- text --------------------------------------------------------------------------------------
@@ -296,6 +298,8 @@ static void write_data(const page *p)
     mtb_write_text(w, p->n_rows <= ROWS_WHOLE ? "true" : "false");
     mtb_write_literal(w, ", states: ");
     mtb_write_u64(w, p->n_rows);
+    mtb_write_literal(w, ", stride: ");
+    mtb_write_u64(w, p->step_stride);
     mtb_write_literal(w, ",\npeak: ");
     write_state(p, &p->sum.peak, &first);
     mtb_write_literal(w, ",\nsteps: [");

@@ -450,6 +450,27 @@ TEST(names_cannot_break_out_of_the_page)
     mtprof_model_free(model);
 }
 
+/* Marks of very many steps are thinned out, and the page says so. */
+TEST(a_page_says_which_steps_it_marks)
+{
+    mtprof_session *session = start(WANTS);
+    for (int i = 0; i < 1000; i++) {
+        char name[32];
+        int length = snprintf(name, sizeof name, "ProfilerStep#%d", i);
+        mtprof_token step = mtprof_begin_named(name, (size_t)length, MTPROF_KIND_STEP);
+        mtprof_alloc(0, 0x1000, 64, 64, 0);
+        mtprof_alloc(0, 0x1000, -64, 0, 0);
+        mtprof_end(step);
+    }
+    mtprof_model *model = finish(session);
+    char *text = export_html(model);
+    CHECK(strstr(text, "stride: 4,") != NULL);
+    CHECK_EQ_U64(count_of(text, "\"ProfilerStep#"), 250);
+    CHECK_EQ_U64(count_of(text, "\"ProfilerStep#996\""), 1);
+    free(text);
+    mtprof_model_free(model);
+}
+
 /* 40,000 small allocations and a short high one: it is in what is left of them. */
 TEST(a_long_timeline_keeps_its_peak)
 {
