@@ -186,6 +186,7 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/op.h
     include/mtprof/output.h
     include/mtprof/profile.h
+    include/mtprof/quantity.h
     include/mtprof/reader.h
     include/mtprof/schedule.h
     include/mtprof/session.h
