@@ -16,6 +16,19 @@ def cut(work, **options):
 
 
 class Bounds(unittest.TestCase):
+    def test_inputs_of_fast_scopes(self):
+        class Wide:
+            shape, dtype = (1,) * 65, "float32"
+        deep = 0
+        for _ in range(9):
+            deep = [deep]
+        for inputs, expected in (([1, 2.5, "x", [None, [True]]], 0), ([deep[0]], 0), ([deep], 1), ([None] * 257, 1),
+                                 ([[None] * 300], 1), ([10 ** 40], 1), (["y" * 1025], 1), ([Wide()], 1)):
+            def work(inputs=inputs):
+                with mtprof._RecordFunctionFast("fast", inputs):
+                    pass
+            self.assertEqual(cut(work, record_shapes=True), expected, str(inputs)[:60])
+
     def test_module_paths(self):
         for length, expected in ((100, 0), (5000, 1)):
             outer, x = torch.nn.Sequential(), torch.ones(2, 2)

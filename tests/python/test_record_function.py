@@ -256,22 +256,6 @@ class Inputs(unittest.TestCase):
                     pass
             self.assertEqual(names(recorded(work, record_shapes=True)), ["odd"])
 
-    def test_what_does_not_fit_is_counted(self):
-        class Wide:
-            shape, dtype = (1,) * 65, "float32"
-        deep = 0
-        for _ in range(9):
-            deep = [deep]
-        for inputs, cut in (([1, 2.5, "x", [None, [True]]], 0), ([deep[0]], 0), ([deep], 1), ([None] * 257, 1),
-                            ([[None] * 300], 1), ([10 ** 40], 1), (["y" * 1025], 1), ([Wide()], 1)):
-            def work(inputs=inputs):
-                with mtprof._RecordFunctionFast("fast", inputs):
-                    pass
-            with profile(activities=["CPU"], record_shapes=True) as prof:
-                work()
-            health = prof.health()
-            self.assertEqual((health.texts_cut, health.cut, health.ok), (cut, cut, not cut), str(inputs)[:60])
-
     def test_fast_scopes_keep_the_users_dict(self):
         values = {"a": 1}
 
