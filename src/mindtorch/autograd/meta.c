@@ -264,12 +264,16 @@ int mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source)
     if (tensor == source) {
         return MT_OK;
     }
+    /* The elements are shared, the count of changes is the tensor's own: what is written through
+     * x.data is not seen by autograd, as in torch. */
+    mt__storage *alias = NULL;
+    MT_TRY(mt__storage_alias(source->storage, mt_tensor_version(tensor), &alias));
     mt_tensor *base = tensor->base;
     mt__storage *storage = tensor->storage;
     tensor->base = NULL;
     tensor->view_flags = 0;
     tensor->requires_grad = needs;
-    tensor->storage = mt__storage_retain(source->storage);
+    tensor->storage = alias;
     tensor->dtype = source->dtype;
     tensor->device = source->device;
     tensor->n_dims = source->n_dims;

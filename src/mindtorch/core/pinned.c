@@ -153,7 +153,9 @@ void mt__pinned_free(void *block, void *memory)
 
 mt__pinned *mt__pinned_of(const mt__storage *storage)
 {
-    return storage->free_data == mt__pinned_free ? storage->free_context : NULL;
+    const mt__storage *owner =
+        storage->unusual == MT_STORAGE_ALIAS ? storage->free_context : storage;
+    return owner->free_data == mt__pinned_free ? owner->free_context : NULL;
 }
 
 bool mt__pinned_copies_alone(mt_device device)

@@ -63,6 +63,28 @@ int mt__storage_borrow(void *data, uint64_t bytes, mt_free_fn *free_data, void *
     return MT_OK;
 }
 
+int mt__storage_alias(mt__storage *storage, uint32_t version, mt__storage **out)
+{
+    *out = NULL;
+    mt__storage *alias = mt__pool_take_fast(MT_POOL_STORAGE, sizeof *alias);
+    if (alias == NULL) {
+        return refuse();
+    }
+    mt__storage *owner = mt__storage_owner(storage);
+    *alias = (mt__storage){
+        .refs = 1,
+        .version = version,
+        .data = owner->data,
+        .bytes = owner->bytes,
+        .device = owner->device,
+        .key = owner->key,
+        .free_context = mt__storage_retain(owner),
+        .unusual = MT_STORAGE_ALIAS,
+    };
+    *out = alias;
+    return MT_OK;
+}
+
 mt__storage *mt__storage_retain(mt__storage *storage)
 {
     atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
@@ -71,6 +93,7 @@ mt__storage *mt__storage_retain(mt__storage *storage)
 
 int mt__storage_used(mt__storage *storage, mt_stream *stream)
 {
+    storage = mt__storage_owner(storage);
     if (storage->data == NULL || mt__memory_is_of(storage->device, storage->key, stream)) {
         return MT_OK;
     }
@@ -92,7 +115,9 @@ int mt__storage_used(mt__storage *storage, mt_stream *stream)
 
 static MT_NOINLINE void release_unusual(mt__storage *storage)
 {
-    if (storage->unusual == MT_STORAGE_USED) {
+    if (storage->unusual == MT_STORAGE_ALIAS) {
+        mt__storage_release(storage->free_context);
+    } else if (storage->unusual == MT_STORAGE_USED) {
         mt__memory_give_used(storage->device, storage->data, storage->bytes, storage->key,
                              storage->free_context);
     } else if (storage->free_data != NULL) {
