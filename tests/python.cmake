@@ -29,6 +29,7 @@ set(MT_PYTHON_TESTS
     test_event_list
     test_error_texts
     test_events
+    test_extreme_numbers
     test_exports_python
     test_frames
     test_hardening

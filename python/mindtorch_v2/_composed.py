@@ -52,6 +52,9 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         elements = _C.tensor(elements, device=getattr(test_elements, "device", None))
     if not isinstance(test_elements, Tensor):
         test_elements = _C.tensor(test_elements, device=elements.device)
+    for tensor in (elements, test_elements):
+        if tensor.dtype is _C.bool:
+            raise RuntimeError("Unsupported input type encountered for isin(): Bool")
     found = _ops.any(_ops.unsqueeze(elements, -1) == _ops.reshape(test_elements, (-1,)), -1)
     return _ops.logical_not(found) if invert else found
 
@@ -65,7 +68,22 @@ def take_along_dim(input, indices, dim=None):
     """gather(), with the indices of argsort() and its like; without a dimension, of the flattened tensor."""
     if dim is None:
         return _ops.gather(_ops.reshape(input, (-1,)), 0, _ops.reshape(indices, (-1,)))
-    return _ops.gather(input, dim, indices)
+    if input.dim() != indices.dim():
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, "
+                           f"but got {input.dim()} dimensions for input, and {indices.dim()} dimensions for indices")
+    if indices.dtype is not _C.int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{_title(indices)}")
+    # The other dimensions broadcast.
+    place = dim + input.dim() if dim < 0 else dim
+    mine, its = list(input.shape), list(indices.shape)
+    for i, (a, b) in enumerate(zip(input.shape, indices.shape)):
+        if i != place and 1 in (a, b):
+            mine[i] = its[i] = b if a == 1 else a
+        elif i != place and a != b:
+            raise RuntimeError(f"The size of tensor a ({b}) must match the size of tensor b ({a}) at non-singleton "
+                               f"dimension {i}")
+    return _ops.gather(_ops.expand(input, mine), dim, _ops.expand(indices, its))
 
 
 def _check_fits(name, count):
@@ -100,7 +118,8 @@ def diff(input, n=1, dim=-1):
     for _ in range(min(n, input.size(dim))):  # after that there is nothing left
         size = input.size(dim)
         later = _ops.narrow(input, dim, min(1, size), max(size - 1, 0))
-        input = later - _ops.narrow(input, dim, 0, max(size - 1, 0))
+        before = _ops.narrow(input, dim, 0, max(size - 1, 0))
+        input = _ops.logical_xor(later, before) if input.dtype is _C.bool else later - before
     return input
 
 
@@ -138,43 +157,17 @@ def exp2(input):
 
 def frac(input):
     """What is behind the point."""
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"frac_cpu\" not implemented for '{_title(input)}'")
     return input - _ops.trunc(input)
-
-
-def sinh(input):
-    """The hyperbolic sine."""
-    input = _real(input)
-    return (_ops.expm1(input) - _ops.expm1(-input)) / 2
-
-
-def cosh(input):
-    """The hyperbolic cosine."""
-    input = _real(input)
-    return (_ops.exp(input) + _ops.exp(-input)) / 2
-
-
-def erfc(input):
-    """1 - erf(), without its precision for large elements."""
-    return 1 - _ops.erf(_real(input))
 
 
 def logit(input, eps=None):
     """log(x / (1 - x))."""
+    input = _real(input)
     if eps is not None:
         input = _ops.clamp(input, eps, 1 - eps)
     return _ops.log(input / (1 - input))
-
-
-def logaddexp(input, other):
-    """log(exp(input) + exp(other))."""
-    greater = _ops.maximum(input, other)
-    sum_ = greater + _ops.log1p(_ops.exp(-_ops.abs(input - other)))
-    return _ops.where(_ops.isfinite(greater), sum_, greater)
-
-
-def hypot(input, other):
-    """The length of (input, other)."""
-    return _ops.sqrt(input * input + other * other)
 
 
 def deg2rad(input):
@@ -224,8 +217,26 @@ def fill(input, value):
 
 _IN_PLACE = """
     floor ceil round trunc sin cos tan erf expm1 log1p log2 log10 sign square eq ne lt le gt ge fmod
-    bitwise_not logical_and logical_or logical_xor logical_not tril triu cumsum cumprod addmm baddbmm atan2
+    bitwise_not logical_and logical_or logical_xor logical_not tril triu addmm baddbmm
 """.split()
+
+
+def _category(dtype):
+    return 0 if dtype is _C.bool else 2 if dtype.is_floating_point else 1
+
+
+def _title(tensor):
+    return tensor.type().rpartition(".")[2][:-6]
+
+
+def write_back(self, result):
+    """Writes what an op gave into its operand, which must be able to hold it."""
+    if _category(result.dtype) > _category(self.dtype):
+        raise RuntimeError(f"result type {_title(result)} can't be cast to the desired output type {_title(self)}")
+    if result.shape != self.shape:
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                           f"{list(result.shape)}")
+    return _ops.copy_(self, result)
 
 
 def _in_place(name):
@@ -234,10 +245,27 @@ def _in_place(name):
     def method(self, *args, **kwargs):
         # What the derivative looks at must not be what is written.
         input = _ops.clone(self) if self.requires_grad and _C.is_grad_enabled() else self
-        return _ops.copy_(self, row(input, *args, **kwargs))
+        return write_back(self, row(input, *args, **kwargs))
     method.__name__ = method.__qualname__ = name + "_"
     method.__doc__ = f"{name}() in place."
     return method
+
+
+def _running_in_place(name):
+    row, write = getattr(_ops, name), _in_place(name)
+
+    def method(self, dim, *, dtype=None):
+        if dtype is not None and dtype is not self.dtype:
+            raise RuntimeError(f"Bad in-place call: input tensor dtype {_C_NAMES[str(self.dtype)[6:]]} and output tensor "
+                               f"dtype {_C_NAMES[str(dtype)[6:]]} should match")
+        return write(self, dim) if self.is_floating_point() else _ops.copy_(self, row(self, dim, dtype=self.dtype))
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"{name}() in place."
+    return method
+
+
+_C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int32": "int", "int64": "long int", "float16": "c10::Half",
+            "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double"}
 
 
 def _fill_diagonal_(self, fill_value, wrap=False):
@@ -260,11 +288,11 @@ def _as_subclass(self, cls):
 
 FUNCTIONS = {function.__name__: function for function in (
     unique, bincount, isin, take, take_along_dim, tensor_split, diff, tril_indices, triu_indices,
-    randint_like, exp2, frac, sinh, cosh, erfc, logit, logaddexp, hypot, deg2rad, rad2deg, sgn, vdot,
+    randint_like, exp2, frac, logit, deg2rad, rad2deg, sgn, vdot,
     nansum, kron, fill)}
 METHODS = {name: FUNCTIONS[name] for name in """
-    unique bincount take take_along_dim tensor_split diff exp2 frac sinh cosh erfc logit logaddexp hypot
-    deg2rad rad2deg sgn vdot nansum kron
+    unique bincount take take_along_dim tensor_split diff exp2 frac logit deg2rad rad2deg sgn vdot nansum kron
 """.split()}
 METHODS.update({f"{name}_": _in_place(name) for name in _IN_PLACE})
+METHODS.update({f"{name}_": _running_in_place(name) for name in ("cumsum", "cumprod")})
 METHODS.update({"fill_diagonal_": _fill_diagonal_, "get_device": _get_device, "as_subclass": _as_subclass})

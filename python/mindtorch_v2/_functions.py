@@ -94,8 +94,9 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Standard deviation and mean."""
-    variance, mean = var_mean(input, dim, unbiased, keepdim, correction=correction)
-    return _ops.sqrt(variance), mean
+    # The root of the variance would overflow where the deviation does not.
+    _, mean = var_mean(input, dim, unbiased, keepdim, correction=correction)
+    return std(input, dim, unbiased, keepdim, correction=correction), mean
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
@@ -118,6 +119,8 @@ def dist(input, other, p=2):
 
 def nonzero(input, *, as_tuple=False):
     """Where elements are not zero: a row for each, or with as_tuple a tensor for each dimension."""
+    if as_tuple and input.dim() == 0:
+        input = _ops.reshape(input, (1,))
     found = _ops.nonzero(input)
     return _ops.unbind(found, 1) if as_tuple else found
 
@@ -138,6 +141,8 @@ def trace(input):
     """The sum of a matrix's diagonal."""
     if input.dim() != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.dim()}")
+    if input.dtype is _C.bool:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     return _ops.sum(_ops.diagonal(input))
 
 
@@ -242,6 +247,11 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     return _ops.where(isneginf(input), info.min if neginf is None else neginf, input)
 
 
+def _nan_to_num_(self, nan=0.0, posinf=None, neginf=None):
+    """nan_to_num() in place."""
+    return self if not self.is_floating_point() else _ops.copy_(self, nan_to_num(self, nan, posinf, neginf))
+
+
 def positive(input):
     """The tensor itself."""
     if input.dtype is _C.bool:
@@ -273,13 +283,21 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
     return _ops.add(input if beta == 1 else input * beta, _ops.mv(mat, vec), alpha=alpha)
 
 
+def _rows(input, width):
+    """A matrix of rows; -1 would not say how many there are of width 0."""
+    rows = 1
+    for size in input.shape[:-1]:
+        rows *= size
+    return _ops.reshape(input, (rows, width))
+
+
 def inner(input, other):
     """The product over the last dimensions."""
     if input.dim() == 0 or other.dim() == 0:
         return input * other
     if input.dim() == other.dim() == 1:
         return _ops.dot(input, other)
-    flat = _ops.mm(_ops.reshape(input, (-1, input.shape[-1])), _ops.reshape(other, (-1, other.shape[-1])).t())
+    flat = _ops.mm(_rows(input, input.shape[-1]), _rows(other, other.shape[-1]).t())
     return _ops.reshape(flat, (*input.shape[:-1], *other.shape[:-1]))
 
 
@@ -302,11 +320,15 @@ def tensordot(a, b, dims=2):
         if a.shape[i] != b.shape[k]:
             raise RuntimeError("contracted dimensions need to match, but first has size "
                                f"{a.shape[i]} in dim {i} and second has size {b.shape[k]} in dim {k}")
-    inner_size = 1
-    for d in dims_a:
-        inner_size *= a.shape[d]
-    left = _ops.reshape(_ops.permute(a, rest_a + dims_a), (-1, inner_size))
-    right = _ops.reshape(_ops.permute(b, dims_b + rest_b), (inner_size, -1))
+    def product(sizes):
+        total = 1
+        for size in sizes:
+            total *= size
+        return total
+
+    inner_size = product(a.shape[d] for d in dims_a)
+    left = _ops.reshape(_ops.permute(a, rest_a + dims_a), (product(a.shape[d] for d in rest_a), inner_size))
+    right = _ops.reshape(_ops.permute(b, dims_b + rest_b), (inner_size, product(b.shape[d] for d in rest_b)))
     return _ops.reshape(_ops.mm(left, right), [a.shape[d] for d in rest_a] + [b.shape[d] for d in rest_b])
 
 
@@ -396,7 +418,7 @@ METHODS = {function.__name__: function for function in (
     addmv, inner)}
 METHODS.update(_composed.METHODS)
 METHODS.update({
-    "where": _where_method, "type": _type, "is_set_to": _is_set_to, "random_": _random_,
+    "where": _where_method, "nan_to_num_": _nan_to_num_, "type": _type, "is_set_to": _is_set_to, "random_": _random_,
     "new_tensor": _new_tensor, "unsqueeze_": _in_place(_ops.unsqueeze, "unsqueeze_"),
     "squeeze_": _in_place(_ops.squeeze, "squeeze_"), "t_": _in_place(_ops.t, "t_"),
     "transpose_": _in_place(_ops.transpose, "transpose_"),

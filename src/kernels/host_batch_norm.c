@@ -6,7 +6,7 @@
  *
  *      double   mean, variance (or sums of the derivative)
  *      element  mean, scale, shift, slope: y = (x - mean) scale + shift,
- *                                          grad_in = g scale + (x - mean) slope + shift
+ *                                          grad_in = (g + (x - mean) slope + shift) scale
  */
 #include "base/fail.h"
 #include "kernels/call_args.h"
@@ -284,8 +284,8 @@ static int batch_norm_backward(channels *ch, const mt_kernel_call *call)
             store(call->tensors[2].data, ch->dtype, i, ch->first[i]);
         }
         set_number(ch, i, SCALE, scale);
-        set_number(ch, i, SLOPE, -scale * rstd * rstd * ch->second[i] / count);
-        set_number(ch, i, SHIFT, training ? -scale * ch->first[i] / count : 0);
+        set_number(ch, i, SLOPE, -rstd * rstd * ch->second[i] / count);
+        set_number(ch, i, SHIFT, training ? -ch->first[i] / count : 0);
         if (!training) { /* g takes x's place: (g - 0) scale + 0 */
             set_number(ch, i, MEAN, 0);
         }

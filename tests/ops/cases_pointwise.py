@@ -8,6 +8,7 @@ from opcases import ALL, FLOATS, NUMBERS, Bad, Case, Fixed, cases
 NAN, INF = float("nan"), float("inf")
 CORNERS = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e30, -1e30, 1e-30, 3.0, 100.0]
 erf = np.vectorize(math.erf, otypes=[np.float64])
+erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def corners(g):
@@ -193,6 +194,35 @@ def atan2(g):
         yield Case((signs, g.cast([0.0, 0.0, -0.0, -0.0, INF, -INF, 1.0])), {}, np.arctan2, grad=False)
 
 
+TWO_REALS = {"hypot": np.hypot, "copysign": np.copysign, "logaddexp": np.logaddexp}
+
+
+@cases(*TWO_REALS, dtypes=ALL)
+def two_reals(g):
+    """Integers are computed in floating point, and nothing overflows on the way."""
+    reference = TWO_REALS[name(g)]
+    takes = g.floating or name(g) == "copysign"
+    if takes:
+        yield Case((g.away((3, 4)), g.away((4,))), {}, lambda a, b: reference(floating(a), floating(b)),
+                   double=name(g) != "copysign")
+    else:
+        title = {"bool": "Bool", "uint8": "Byte", "int32": "Int", "int64": "Long"}[g.dtype]
+        yield Bad((g.array((3, 4)), g.array((4,))), "NotImplementedError",
+                  f"\"{name(g)}_cpu\" not implemented for '{title}'")
+    # In floating point, not in the integer's type: 200 * 200 is no byte.
+    yield Case((g.array((3,), 0, 200) if g.integer else g.positive((3,)), g.other("float64", (3,))), {},
+               lambda a, b: reference(a.astype(np.float64), b), result="float64", grad=False)
+    if g.floating:
+        values = corners(g)
+        pairs = np.asarray(np.meshgrid(values, values)).reshape(2, -1).astype(g.dtype)
+        yield Case((pairs[0].copy(), pairs[1].copy()), {}, reference, grad=False)
+    if g.integer and takes:
+        ends = np.array([np.iinfo(g.dtype).min, np.iinfo(g.dtype).max, 0, 1], g.dtype)
+        yield Case((ends, ends[::-1].copy()), {}, lambda a, b: reference(floating(a), floating(b)))
+    if name(g) == "copysign":
+        yield Case((g.away((3, 4)), -2.0), {}, lambda a, b: np.copysign(floating(a), b))
+
+
 @cases("maximum", "minimum", dtypes=ALL)
 def extremes(g):
     reference = np.maximum if name(g) == "maximum" else np.minimum
@@ -300,6 +330,7 @@ FUNCTIONS = {
     "log2": (np.log2, ABOVE_0), "log10": (np.log10, ABOVE_0), "sin": (np.sin, ANYWHERE),
     "cos": (np.cos, ANYWHERE), "tan": (np.tan, ABOVE_MINUS_1), "tanh": (np.tanh, ANYWHERE),
     "sigmoid": (lambda a: 1 / (1 + np.exp(-a)), ANYWHERE), "erf": (erf, ANYWHERE),
+    "erfc": (erfc, ANYWHERE), "sinh": (np.sinh, ANYWHERE), "cosh": (np.cosh, ANYWHERE),
 }
 
 
@@ -318,11 +349,17 @@ def functions(g):
         values = corners(g)
         if name(g) in ("sin", "cos", "tan"):
             values = values[np.abs(np.asarray(values, np.float64)) < 1000]  # 1e30 rad means little
-        if name(g) == "erf":
+        if name(g) in ("erf", "erfc"):
             values = values[np.isfinite(values)]
         yield Case((values,), {}, function, grad=False)
         yield Case((g.cast(g.rng.uniform(-20, 20, (50,))),), {}, function, grad=False,
                    rtol=1e-3 if name(g) == "tan" and g.dtype == "float32" else None)
+        if name(g) == "erfc":
+            tail = np.linspace(0.5, 26 if g.dtype == "float64" else 9, 60)
+            yield Case((g.cast(tail),), {}, function, grad=False, atol=1e-300 if g.dtype == "float64" else 1e-38,
+                       rtol=1e-13 if g.dtype == "float64" else 2e-6)
+        if name(g) in ("sinh", "cosh"):  # e^x is infinite there, half of it is not
+            yield Case((g.cast([89.0, -89.0] if g.dtype == "float32" else [710.0, -710.0]),), {}, function, grad=False)
 
 
 def gelu_of(a, approximate="none"):
@@ -441,6 +478,17 @@ def clamp_one(g):
         yield Case((corners(g), 0.5), {}, reference, grad=False)
     else:
         yield Case((x, 1.5), {}, reference, result="float32")
+
+
+@cases("clamp_min.Tensor", "clamp_max.Tensor", dtypes=ALL)
+def clamp_one_tensor(g):
+    reference = np.maximum if "min" in g.op else np.minimum
+    a = g.distinct((3, 4))
+    yield Case((a, a[::-1].copy() + (g.cast(0.0625) if g.floating else g.cast(0))), {}, reference)
+    yield Case((a, a[0].copy()), {}, reference, grad=False)
+    yield Case((g.array((3,)), g.other("float64", (3,))), {}, reference, result="float64", grad=False)
+    if g.floating:
+        yield Case((corners(g), corners(g)[::-1].copy()), {}, reference, grad=False)
 
 
 @cases("clamp.Tensor", dtypes=NUMBERS)

@@ -8,15 +8,15 @@
 #include "kernels/vector_math.h"
 
 /* X(code, type, expression). C(number) is the number in the type. */
-#define CHEAP(X, T, C)                            \
-    X(ADD, T, x + s1 * y)                         \
-    X(SUB, T, x - s1 * y)                         \
-    X(MUL, T, x *y)                               \
-    X(DIV, T, x / y)                              \
-    X(MAXIMUM, T, x > y || x != x ? x : y)        \
-    X(MINIMUM, T, x < y || x != x ? x : y)        \
-    X(SIGMOID_BACKWARD, T, x *(y * (C(1.0) - y))) \
-    X(TANH_BACKWARD, T, x *(C(1.0) - y * y))      \
+#define CHEAP(X, T, C)                          \
+    X(ADD, T, x + s1 * y)                       \
+    X(SUB, T, x - s1 * y)                       \
+    X(MUL, T, x *y)                             \
+    X(DIV, T, x / y)                            \
+    X(MAXIMUM, T, x > y || x != x ? x : y)      \
+    X(MINIMUM, T, x < y || x != x ? x : y)      \
+    X(SIGMOID_BACKWARD, T, x *(C(1.0) - y) * y) \
+    X(TANH_BACKWARD, T, x *(C(1.0) - y * y))    \
     X(THRESHOLD_BACKWARD, T, y <= s1 ? C(0.0) : x)
 
 #define DEAR(X, T, C, F)                                \
@@ -28,7 +28,10 @@
     X(ATAN2, T, F(atan2)(x, y))                         \
     X(GELU_BACKWARD, T, x *gelu_slope_##T(y))           \
     X(GELU_TANH_BACKWARD, T, x *gelu_tanh_slope_##T(y)) \
-    X(SILU_BACKWARD, T, x *silu_slope_##T(y))
+    X(SILU_BACKWARD, T, x *silu_slope_##T(y))           \
+    X(HYPOT, T, hypot_##T(x, y))                        \
+    X(COPYSIGN, T, F(copysign)(x, y))                   \
+    X(LOGADDEXP, T, logaddexp_##T(x, y))
 
 #define pow_float        mt__pow_f32
 #define pow_double       pow
@@ -90,6 +93,28 @@ MT_INLINE double gelu_slope_double(double y)
 
 SLOPES(float, C_float, mt__tanh_f32, mt__sigmoid_f32)
 SLOPES(double, C_double, mt__tanh_f64, mt__sigmoid_f64)
+
+/* Squares of floats fit into double. */
+MT_INLINE float hypot_float(float x, float y)
+{
+    double a = (double)x, b = (double)y;
+    float length = (float)sqrt(a * a + b * b);
+    return isinf(x) || isinf(y) ? (float)INFINITY : length;
+}
+
+#define hypot_double hypot
+
+/* Equal infinities have no distance. */
+#define LOGADDEXP_OF(T, F, EXP, LOG1P)                \
+    MT_INLINE T logaddexp_##T(T x, T y)               \
+    {                                                 \
+        T larger = x > y || x != x ? x : y;           \
+        T sum = larger + LOG1P(EXP(-F(fabs)(x - y))); \
+        return x == y && isinf(x) ? x : sum;          \
+    }
+
+LOGADDEXP_OF(float, F_float, mt__exp_f32, mt__log1p_unit_f32)
+LOGADDEXP_OF(double, F_double, mt__exp_f64, mt__log1p_unit_f64)
 
 #define CHEAP_LOOP(code, T, expression) MT_LOOP2_CHEAP(binary_##T##_##code, T, T, real, expression)
 #define LOOP(code, T, expression)       MT_LOOP2(binary_##T##_##code, T, T, real, expression)

@@ -36,7 +36,10 @@
     X(HARDTANH, clamp_to(x, s0, s1))                                                             \
     X(LEAKY_RELU, x > 0.0F ? x : x * s0)                                                         \
     X(SOFTPLUS, softplus_to(x, s0, s1))                                                          \
-    X(ELU, x > 0.0F ? x : s0 * mt__expm1_f32(x))                                                 \
+    X(ELU, x < 0.0F ? s0 * mt__expm1_f32(x) : x)                                                 \
+    X(ERFC, (float)erfc((double)x))                                                              \
+    X(SINH, sinhf(x))                                                                            \
+    X(COSH, coshf(x))                                                                            \
     X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_unit_f32(mt__exp_f32(-fabsf(x))))
 
 /* X(code, expression): float to bool */

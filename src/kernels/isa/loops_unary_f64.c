@@ -39,7 +39,10 @@
     X(HARDTANH, clamp_to(x, s0, s1))                                                      \
     X(LEAKY_RELU, x > 0.0 ? x : x * s0)                                                   \
     X(SOFTPLUS, softplus_to(x, s0, s1))                                                   \
-    X(ELU, x > 0.0 ? x : s0 * mt__expm1_f64(x))                                           \
+    X(ELU, x < 0.0 ? s0 * mt__expm1_f64(x) : x)                                           \
+    X(ERFC, erfc(x))                                                                      \
+    X(SINH, sinh(x))                                                                      \
+    X(COSH, cosh(x))                                                                      \
     X(LOG_SIGMOID, (x < 0.0 ? x : 0.0) - mt__log1p_unit_f64(mt__exp_f64(-fabs(x))))
 
 /* X(code, expression): double to bool */

@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 

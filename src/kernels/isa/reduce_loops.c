@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "kernels/vector_math.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -51,6 +52,11 @@ MT_INLINE float power_f32(float x, double p)
     return powf(x, (float)p);
 }
 
+/* A float total that is infinite or NaN may be finite in double. Below the second number squares
+ * and powers may have been subnormal: a block of them makes less than 1e-7 of it. */
+#define BEYOND(total)         ((uint32_t) !(fabsf(total) <= FLT_MAX))
+#define BEYOND_OR_TINY(total) ((uint32_t) !((total) >= 1e-27F && (total) <= FLT_MAX))
+
 #define PLUS(a, b)  ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
 #define ITSELF(x)   (x)
@@ -60,6 +66,7 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_KEEP(cell, lane) ((cell).real += (double)(lane))
 #define FOLD_TWO              PLUS
 #define FOLD_FIRST            0
+#define FOLD_CHECK            BEYOND
 
 #define FOLD_OP     sum
 #define FOLD_ONE(x) ITSELF(x)
@@ -72,6 +79,9 @@ MT_INLINE float power_f32(float x, double p)
 #include "kernels/isa/fold_real.def"
 #undef FOLD_OP
 #undef FOLD_ONE
+
+#undef FOLD_CHECK
+#define FOLD_CHECK BEYOND_OR_TINY
 
 #define FOLD_OP     sum_squares
 #define FOLD_ONE(x) ((x) * (x))
@@ -87,11 +97,16 @@ MT_INLINE float power_f32(float x, double p)
 
 /* Distances from p, their squares and exponentials. */
 #define FOLD_ROW_ONLY
+#undef FOLD_CHECK
+#define FOLD_CHECK  BEYOND
 #define FOLD_OP     offsets
 #define FOLD_ONE(x) ((x)-LIKE(x, p))
 #include "kernels/isa/fold_real.def"
 #undef FOLD_OP
 #undef FOLD_ONE
+
+#undef FOLD_CHECK
+#define FOLD_CHECK BEYOND_OR_TINY
 
 #define FOLD_OP     distances
 #define FOLD_ONE(x) (((x)-LIKE(x, p)) * ((x)-LIKE(x, p)))
@@ -99,6 +114,7 @@ MT_INLINE float power_f32(float x, double p)
 #undef FOLD_OP
 #undef FOLD_ONE
 
+#undef FOLD_CHECK
 #define FOLD_OP     exps
 #define FOLD_ONE(x) EXP((x)-LIKE(x, p))
 #include "kernels/isa/fold_real.def"
@@ -287,11 +303,13 @@ MT_INLINE float power_f32(float x, double p)
 
 /* ---- twice over a block ---- */
 
+#define TWICE_DOUBTS           BEYOND_OR_TINY
 #define TWICE_IN               float
 #define TWICE_NAME(kind, part) kind##_f32_##part
 #include "kernels/isa/twice_body.def"
 #undef TWICE_IN
 #undef TWICE_NAME
+#undef TWICE_DOUBTS
 
 #define TWICE_IN               double
 #define TWICE_NAME(kind, part) kind##_f64_##part

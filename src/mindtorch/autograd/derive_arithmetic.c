@@ -204,6 +204,49 @@ int mt__atan2_backward(mt__backward *b)
     return MT_OK;
 }
 
+/* grad operand / length, for both operands */
+int mt__hypot_backward(mt__backward *b)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (mt__wants(b, i)) {
+            MT_TRY(mt_div(mt__bw_arg(b, i), mt__bw_result(b, 0), MT_STEP(b)));
+            MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+            MT_TRY(mt__bw_give_last(b, i));
+        }
+    }
+    return MT_OK;
+}
+
+/* 1 or -1 times grad; 0 where self is 0, and for the sign. */
+int mt__copysign_backward(mt__backward *b)
+{
+    if (mt__wants(b, 0)) {
+        mt_tensor *self = mt__bw_arg(b, 0);
+        MT_TRY(mt_eq_scalar(self, mt_int(0), MT_STEP(b)));
+        mt_tensor *zero = mt__bw_last(b);
+        MT_TRY(mt_div(mt__bw_result(b, 0), self, MT_STEP(b)));
+        MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), zero, mt_int(0), MT_STEP(b)));
+        MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+        MT_TRY(mt__bw_give_last(b, 0));
+    }
+    return mt__bw_give_zeros(b, 1);
+}
+
+/* grad / (1 + e^(other - self)), and the other way round */
+int mt__logaddexp_backward(mt__backward *b)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (mt__wants(b, i)) {
+            MT_TRY(mt_sub(mt__bw_arg(b, 1 - i), mt__bw_arg(b, i), MT_STEP(b)));
+            MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
+            MT_TRY(mt_add_scalar(mt__bw_last(b), mt_int(1), MT_STEP(b)));
+            MT_TRY(mt_div(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
+            MT_TRY(mt__bw_give_last(b, i));
+        }
+    }
+    return MT_OK;
+}
+
 /* Equal operands share the gradient; with a NaN both have it. */
 static int choice_backward(mt__backward *b, bool largest)
 {

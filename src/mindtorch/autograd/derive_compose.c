@@ -60,16 +60,14 @@ static int normalise_groups(mt__backward *b, grouping *g)
 {
     MT_TRY(mt_reshape(mt__bw_arg(b, 0), g->sizes, 3, MT_STEP(b)));
     mt_tensor *input = mt__bw_last(b);
-    MT_TRY(mt_mean(input, &last_dim, 1, true, MT_STEP(b)));
-    MT_TRY(mt_sub(input, mt__bw_last(b), MT_STEP(b)));
-    mt_tensor *centred = mt__bw_last(b);
-    MT_TRY(mt_mul(centred, centred, MT_STEP(b)));
-    MT_TRY(mt_mean(mt__bw_last(b), &last_dim, 1, true, MT_STEP(b)));
-    MT_TRY(mt_add_scalar(mt__bw_last(b), b->args[4], MT_STEP(b)));
-    MT_TRY(mt_rsqrt(mt__bw_last(b), MT_STEP(b)));
-    g->rstd = mt__bw_last(b);
-    MT_TRY(mt_mul(centred, g->rstd, MT_STEP(b)));
-    g->normalised = mt__bw_last(b);
+    mt_tensor **normalised = MT_STEP(b);
+    mt_tensor **rstd = MT_STEP(b);
+    const mt_value *eps = &b->args[4];
+    MT_TRY(mt_native_layer_norm(input, &g->sizes[last_dim], 1, NULL, NULL,
+                                eps->kind == MT_KIND_REAL ? eps->of.real : (double)eps->of.integer,
+                                normalised, NULL, rstd));
+    g->normalised = *normalised;
+    g->rstd = *rstd;
     return MT_OK;
 }
 

@@ -122,13 +122,36 @@ int mt__tan_backward(mt__backward *b)
     return give_times_grad(b);
 }
 
-int mt__erf_backward(mt__backward *b)
+/* factor e^(-self^2) grad */
+static int bell_backward(mt__backward *b, double factor)
 {
     mt_tensor *self = mt__bw_arg(b, 0);
     MT_TRY(mt_mul(self, self, MT_STEP(b)));
     MT_TRY(mt_neg(mt__bw_last(b), MT_STEP(b)));
     MT_TRY(mt_exp(mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_mul_scalar(mt__bw_last(b), mt_real(TWO_BY_ROOT_PI), MT_STEP(b)));
+    MT_TRY(mt_mul_scalar(mt__bw_last(b), mt_real(factor), MT_STEP(b)));
+    return give_times_grad(b);
+}
+
+int mt__erf_backward(mt__backward *b)
+{
+    return bell_backward(b, TWO_BY_ROOT_PI);
+}
+
+int mt__erfc_backward(mt__backward *b)
+{
+    return bell_backward(b, -TWO_BY_ROOT_PI);
+}
+
+int mt__sinh_backward(mt__backward *b)
+{
+    MT_TRY(mt_cosh(mt__bw_arg(b, 0), MT_STEP(b)));
+    return give_times_grad(b);
+}
+
+int mt__cosh_backward(mt__backward *b)
+{
+    MT_TRY(mt_sinh(mt__bw_arg(b, 0), MT_STEP(b)));
     return give_times_grad(b);
 }
 
@@ -295,14 +318,10 @@ static int both_bounds_backward(mt__backward *b, mt_tensor *self, mt_tensor *low
     return MT_OK;
 }
 
-int mt__clamp_tensor_backward(mt__backward *b)
+/* One bound, argument `arg`. */
+static int bound_backward(mt__backward *b, bool lower, uint32_t arg)
 {
     mt_tensor *self = mt__bw_arg(b, 0);
-    bool lower = b->args[1].kind == MT_KIND_TENSOR;
-    if (lower && b->args[2].kind == MT_KIND_TENSOR) {
-        return both_bounds_backward(b, self, mt__bw_arg(b, 1), mt__bw_arg(b, 2));
-    }
-    uint32_t arg = lower ? 1 : 2;
     mt_tensor *bound = mt__bw_arg(b, arg);
     if (mt__wants(b, 0)) {
         MT_TRY(lower ? mt_ge(self, bound, MT_STEP(b)) : mt_le(self, bound, MT_STEP(b)));
@@ -313,6 +332,25 @@ int mt__clamp_tensor_backward(mt__backward *b)
         MT_TRY(give_where(b, arg, mt__bw_last(b)));
     }
     return MT_OK;
+}
+
+int mt__clamp_tensor_backward(mt__backward *b)
+{
+    bool lower = b->args[1].kind == MT_KIND_TENSOR;
+    if (lower && b->args[2].kind == MT_KIND_TENSOR) {
+        return both_bounds_backward(b, mt__bw_arg(b, 0), mt__bw_arg(b, 1), mt__bw_arg(b, 2));
+    }
+    return bound_backward(b, lower, lower ? 1 : 2);
+}
+
+int mt__clamp_min_tensor_backward(mt__backward *b)
+{
+    return bound_backward(b, true, 1);
+}
+
+int mt__clamp_max_tensor_backward(mt__backward *b)
+{
+    return bound_backward(b, false, 1);
 }
 
 /* ---- derivatives of derivatives ----------------------------------------------------------------

@@ -41,6 +41,7 @@ static const uint16_t behind[MT__OP_COUNT] = {
     [MT__OP_CLIP] = MT__OP_CLAMP,
     [MT__OP_CLIP_] = MT__OP_CLAMP_,
     [MT__OP_CLIP_TENSOR] = MT__OP_CLAMP_TENSOR,
+    [MT__OP_CLIP_TENSOR_] = MT__OP_CLAMP_TENSOR_,
     [MT__OP_CONCAT] = MT__OP_CAT,
     [MT__OP_CONCATENATE] = MT__OP_CAT,
     [MT__OP_SWAPAXES] = MT__OP_TRANSPOSE,

@@ -55,12 +55,7 @@ static int check_types(const mt__call *call, const mt_tensor *input, uint32_t fi
 {
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
     for (uint32_t arg = first; arg <= last; arg++) {
-        const mt_tensor *parameter = mt__arg_tensor(call, arg);
-        if (parameter != NULL && parameter->dtype != input->dtype) {
-            return mtb_fail(MT_ERUNTIME,
-                            "mixed dtype (CPU): expect parameter to have scalar type of %s",
-                            mt__type_title((mt_dtype)input->dtype));
-        }
+        MT_TRY(mt__need_type_of(input, mt__arg_tensor(call, arg)));
     }
     return MT_OK;
 }

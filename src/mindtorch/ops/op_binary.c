@@ -100,6 +100,9 @@ static int run_planned(mt__call *call, mt_binary code, mt_dtype compute, mt_dtyp
 
 static int check_alpha(const mt_scalar *alpha, mt_dtype dtype)
 {
+    if (mt_dtype_category(dtype) == MT_CATEGORY_INT && alpha->kind == MT_KIND_INT) {
+        MT_TRY(mt__number_fits(alpha, dtype));
+    }
     if (alpha->kind == MT_KIND_BOOL && dtype != MT_DTYPE_BOOL) {
         return mtb_fail(MT_ERUNTIME, "Boolean alpha only supported for Boolean results.");
     }
@@ -258,6 +261,31 @@ int mt__run_atan2(mt__call *call)
     return run_floating(call, MT_BINARY_ATAN2);
 }
 
+/* Ops whose operands promote to floating point, or are refused. */
+static int run_real(mt__call *call, mt_binary code, const char *kernel)
+{
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mt__refuse_type(kernel, dtype);
+    }
+    return run_floating(call, code);
+}
+
+int mt__run_hypot(mt__call *call)
+{
+    return run_real(call, MT_BINARY_HYPOT, "hypot_cpu");
+}
+
+int mt__run_copysign(mt__call *call)
+{
+    return run_floating(call, MT_BINARY_COPYSIGN);
+}
+
+int mt__run_logaddexp(mt__call *call)
+{
+    return run_real(call, MT_BINARY_LOGADDEXP, "logaddexp_cpu");
+}
+
 /* ---- power -------------------------------------------------------------------------------------
  */
 
@@ -317,6 +345,9 @@ static int run_any(mt__call *call, mt_binary code, uint32_t types, mt_dtype resu
 static int run_bits(mt__call *call, mt_binary code, const char *kernel)
 {
     mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (mt__is_in_place(call)) {
+        MT_TRY(mt__check_castable(dtype, (mt_dtype)call->args[0].of.tensor->dtype));
+    }
     if (mt_dtype_category(dtype) == MT_CATEGORY_REAL) {
         return mt__refuse_type(kernel, dtype);
     }
@@ -396,6 +427,7 @@ int mt__run_threshold_backward(mt__call *call)
     if (dtype == MT_DTYPE_BOOL) {
         return mt__refuse_type("threshold_cpu", dtype);
     }
+    MT_TRY(mt__number_fits(&call->args[2], dtype));
     if (mt_dtype_category(dtype) == MT_CATEGORY_INT) { /* the kernel is for gradients */
         mt_tensor **above = mt__temp(call);
         mt_tensor *out = NULL;

@@ -3,6 +3,7 @@
  * Layers and losses made of other rows: dropout of channels, norms, two losses, a pooling.
  */
 #include "mindtorch/ops/op_nn_support.h"
+#include "mindtorch/ops/pointwise_plan.h"
 #include "mindtorch/ops/type_names.h"
 
 #include <float.h>
@@ -155,6 +156,8 @@ int mt__run_group_norm(mt__call *call)
     MT_TRY(check_groups(input, groups));
     MT_TRY(check_channels(input, weight, "weight"));
     MT_TRY(check_channels(input, bias, "bias"));
+    MT_TRY(mt__need_type_of(input, weight));
+    MT_TRY(mt__need_type_of(input, bias));
     int64_t count = input->sizes[0] * groups;
     const int64_t parts[] = {input->sizes[0], groups, count == 0 ? 0 : input->numel / count};
     mt__shape shape = mt__tensor_shape(input);
@@ -257,6 +260,11 @@ int mt__run_rms_norm(mt__call *call)
         MT_TRY(mt_mul(*result, weight, scaled));
         result = scaled;
     }
+    if ((*result)->dtype != input->dtype) { /* of a wider weight */
+        mt_tensor **narrow = mt__temp(call);
+        MT_TRY(mt_type_as(*result, input, narrow));
+        result = narrow;
+    }
     mt__result_same(call, 0, *result);
     return MT_OK;
 }
@@ -277,7 +285,7 @@ static int give_reduced(mt__call *call, mt_tensor *elements, int64_t reduction)
     return MT_OK;
 }
 
-/* delta times smooth_l1_loss with that beta. */
+/* delta times smooth_l1_loss with that beta. Without a reduction it has self's type. */
 int mt__run_huber_loss(mt__call *call)
 {
     double delta = mt__arg_real(call, 3);
@@ -288,12 +296,18 @@ int mt__run_huber_loss(mt__call *call)
     if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
         return mt__refuse_type("huber_cpu", dtype);
     }
+    mt_tensor *self = mt__arg_tensor(call, 0);
     mt_tensor **smooth = mt__temp(call);
-    mt_tensor *out = NULL;
-    MT_TRY(mt_smooth_l1_loss(mt__arg_tensor(call, 0), mt__arg_tensor(call, 1), mt__arg_int(call, 2),
-                             delta, smooth));
-    MT_TRY(mt_mul_scalar(*smooth, mt_real(delta), &out));
-    mt__give(call, 0, out);
+    mt_tensor **loss = mt__temp(call);
+    MT_TRY(mt__check_castable(dtype, (mt_dtype)self->dtype));
+    MT_TRY(mt_smooth_l1_loss(self, mt__arg_tensor(call, 1), mt__arg_int(call, 2), delta, smooth));
+    MT_TRY(mt_mul_scalar(*smooth, mt_real(delta), loss));
+    if ((*loss)->dtype != self->dtype) {
+        mt_tensor **own = mt__temp(call);
+        MT_TRY(mt_type_as(*loss, self, own));
+        loss = own;
+    }
+    mt__result_same(call, 0, *loss);
     return MT_OK;
 }
 

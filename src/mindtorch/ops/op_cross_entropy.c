@@ -87,6 +87,9 @@ static int run_probabilities(mt__call *call, entropy *e)
         return mtb_fail(MT_ERUNTIME, "ignore_index is not supported for floating point target");
     }
     MT_TRY(begin(call, e));
+    if (e->logs->n_dims == 0) {
+        return mtb_fail(MT_EINDEX, "Dimension specified as 1 but tensor has no dimensions");
+    }
     MT_TRY(widen_weight(call, e));
     mt_tensor *target = e->target;
     if (e->smoothing > 0.0) {

@@ -79,16 +79,17 @@ int mt__run_native_dropout_backward(mt__call *call)
     }
     mt_tensor *out = NULL;
     MT_TRY(mt__result_new(call, 0, (mt_dtype)grad->dtype, &shape, &out));
+    const mt_scalar scale = mt_real(mt__arg_real(call, 2));
     mt__kernel_args where = {
         .kernel = MT_KERNEL_TERNARY,
         .code = MT_TERNARY_WHERE,
         .n_tensors = 4,
-        .tensors = {out, mask, grad, NULL},
+        .tensors = {out, mask, NULL, NULL},
         .n_ints = 1,
-        .ints = {1 << 2}, /* c is a number: 0 */
+        .ints = {1 << 1 | 1 << 2}, /* b and c are numbers */
         .n_scalars = 4,
-        .scalars = {mt_real(0.0), mt_real(0.0), mt_real(0.0), mt_real(0.0)},
+        .scalars = {mt_real(0.0), mt_real(0.0), scale, mt_real(0.0)},
     };
     MT_TRY(mt__kernel(call, &where));
-    return mt__nn_binary_scalar(call, MT_BINARY_MUL, out, out, mt__arg_real(call, 2));
+    return mt__nn_binary(call, MT_BINARY_MUL, out, grad, out, 1.0);
 }

@@ -33,15 +33,6 @@ static int check_size(const rows *r, const mt_tensor *parameter, const char *nam
                     mt__shape_text(r->shape.sizes, r->shape.n_dims, b));
 }
 
-static int check_type(const mt_tensor *input, const mt_tensor *parameter)
-{
-    if (parameter == NULL || parameter->dtype == input->dtype) {
-        return MT_OK;
-    }
-    return mtb_fail(MT_ERUNTIME, "mixed dtype (CPU): expect parameter to have scalar type of %s",
-                    mt__type_title((mt_dtype)input->dtype));
-}
-
 /* Checks normalized_shape, argument `arg`, against the input. */
 static int find_rows(const mt__call *call, const mt_tensor *input, uint32_t arg, rows *r)
 {
@@ -118,8 +109,8 @@ int mt__run_native_layer_norm(mt__call *call)
     MT_TRY(check_size(&r, weight, "weight"));
     MT_TRY(check_size(&r, bias, "bias"));
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
-    MT_TRY(check_type(input, weight));
-    MT_TRY(check_type(input, bias));
+    MT_TRY(mt__need_type_of(input, weight));
+    MT_TRY(mt__need_type_of(input, bias));
     mt__shape shape = mt__tensor_shape(input);
     mt__shape statistics = shape;
     for (uint32_t i = r.n_before; i < shape.n_dims; i++) {
@@ -176,7 +167,7 @@ int mt__run_native_layer_norm_backward(mt__call *call)
     MT_TRY(find_rows(call, input, 2, &r));
     MT_TRY(check_size(&r, weight, "weight"));
     MT_TRY(mt__need_real(call, (mt_dtype)input->dtype));
-    MT_TRY(check_type(input, weight));
+    MT_TRY(mt__need_type_of(input, weight));
     MT_TRY(check_statistics(&r, input, mt__arg_tensor(call, 3), "mean"));
     MT_TRY(check_statistics(&r, input, mt__arg_tensor(call, 4), "rstd"));
     MT_TRY(mt__need_type(grad, (mt_dtype)input->dtype));

@@ -18,6 +18,15 @@ int mt__need_real(const mt__call *call, mt_dtype dtype)
                     mt__type_title(dtype));
 }
 
+int mt__need_type_of(const mt_tensor *input, const mt_tensor *parameter)
+{
+    if (parameter == NULL || parameter->dtype == input->dtype) {
+        return MT_OK;
+    }
+    return mtb_fail(MT_ERUNTIME, "mixed dtype (CPU): expect parameter to have scalar type of %s",
+                    mt__type_title((mt_dtype)input->dtype));
+}
+
 int mt__need_type(const mt_tensor *tensor, mt_dtype dtype)
 {
     if (tensor->dtype == (uint8_t)dtype) {

@@ -21,6 +21,9 @@ enum mt__reduction {
 /* MT_ENOTSUP unless it is float32 or float64. */
 int mt__need_real(const mt__call *call, mt_dtype dtype);
 
+/* MT_ERUNTIME where a weight, a bias or running statistics (NULL: none) have another type. */
+int mt__need_type_of(const mt_tensor *input, const mt_tensor *parameter);
+
 /* MT_ERUNTIME "expected scalar type Float but found Double". */
 int mt__need_type(const mt_tensor *tensor, mt_dtype dtype);
 

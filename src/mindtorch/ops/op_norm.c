@@ -60,7 +60,8 @@ int mt__run_linalg_vector_norm(mt__call *call)
     if ((p < 0 || isinf(p)) && mt__reduced_count(self, mask) == 0) {
         return refuse_empty(p, self, &call->args[2], all);
     }
-    if (isinf(p)) {
+    /* Of one element every norm but 0 is its absolute value; its square might not fit. */
+    if (isinf(p) || (p != 0 && mt__reduced_count(self, mask) == 1)) {
         MT_TRY(absolute(call, self, &self));
         return mt__reduction_result(call, p > 0 ? MT_REDUCE_MAX : MT_REDUCE_MIN, self, dtype, mask,
                                     keepdim, mt_int(0));

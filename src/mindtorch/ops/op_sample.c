@@ -10,6 +10,8 @@
 #include "mindtorch/ops/pointwise_plan.h"
 #include "mindtorch/ops/type_names.h"
 
+#include <float.h>
+
 enum {
     SAMPLE_BLOCK = 1 << 22 /* elements of weights worked on at once, when samples repeat */
 };
@@ -87,7 +89,7 @@ static int check_weights(mt__call *call, mt_tensor *self, int64_t samples, bool 
         return mtb_fail(MT_ERUNTIME, "number of categories cannot exceed 2^24, or be 0");
     }
     bool valid = false;
-    MT_TRY(is_within(call, self, 0, 0x1.FFFFFFFFFFFFFp1023, &valid));
+    MT_TRY(is_within(call, self, 0, dtype == MT_DTYPE_F32 ? (double)FLT_MAX : DBL_MAX, &valid));
     if (!valid) {
         return mtb_fail(MT_ERUNTIME,
                         "probability tensor contains either `inf`, `nan` or element < 0");

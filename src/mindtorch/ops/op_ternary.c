@@ -131,6 +131,20 @@ int mt__run_addcdiv(mt__call *call)
     return run_ternary(call, MT_TERNARY_ADDCDIV, mt__promote_values(call->args, 3), &call->args[3]);
 }
 
+/* One bound, argument `arg`. */
+static int run_bound(mt__call *call, mt_dtype dtype, mt_binary code, uint32_t arg)
+{
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_BINARY,
+        .code = (uint16_t)code,
+        .n_operands = 2,
+        .compute = dtype,
+        .result = dtype,
+        .operands = {&call->args[0], &call->args[arg]},
+    };
+    return mt__pointwise_run(call, &what);
+}
+
 int mt__run_clamp_tensor(mt__call *call)
 {
     mt_dtype dtype = mt__promote_values(call->args, 3);
@@ -144,13 +158,15 @@ int mt__run_clamp_tensor(mt__call *call)
         return dtype == MT_DTYPE_BOOL ? mt__refuse_type("clamp_cpu", dtype)
                                       : run_ternary(call, MT_TERNARY_CLAMP, dtype, NULL);
     }
-    mt__pointwise what = {
-        .kernel = MT_KERNEL_BINARY,
-        .code = lower ? MT_BINARY_MAXIMUM : MT_BINARY_MINIMUM,
-        .n_operands = 2,
-        .compute = dtype,
-        .result = dtype,
-        .operands = {&call->args[0], &call->args[lower ? 1 : 2]},
-    };
-    return mt__pointwise_run(call, &what);
+    return run_bound(call, dtype, lower ? MT_BINARY_MAXIMUM : MT_BINARY_MINIMUM, lower ? 1 : 2);
+}
+
+int mt__run_clamp_min_tensor(mt__call *call)
+{
+    return run_bound(call, mt__promote_values(call->args, 2), MT_BINARY_MAXIMUM, 1);
+}
+
+int mt__run_clamp_max_tensor(mt__call *call)
+{
+    return run_bound(call, mt__promote_values(call->args, 2), MT_BINARY_MINIMUM, 1);
 }

@@ -111,6 +111,9 @@ UNARY(tan, TAN, FLOATING, 0, "")
 UNARY(tanh, TANH, FLOATING, 0, "")
 UNARY(sigmoid, SIGMOID, FLOATING, 0, "")
 UNARY(erf, ERF, FLOATING, 0, "")
+UNARY(erfc, ERFC, FLOATING, 0, "")
+UNARY(sinh, SINH, FLOATING, 0, "")
+UNARY(cosh, COSH, FLOATING, 0, "")
 UNARY(log_sigmoid, LOG_SIGMOID, REAL, 0, "log_sigmoid_cpu")
 UNARY(silu, SILU, REAL, 0, "silu_cpu")
 UNARY(abs, ABS, SAME, MT_TYPES_INT, "abs_cpu")
@@ -285,6 +288,8 @@ int mt__run_hardtanh(mt__call *call)
     if (dtype == MT_DTYPE_U8 && (mt__arg_real(call, 1) < 0 || mt__arg_real(call, 2) < 0)) {
         return mtb_fail(MT_ERUNTIME, "cannot do hardtanh on an unsigned type with negative limits");
     }
+    MT_TRY(mt__number_fits(&call->args[1], dtype));
+    MT_TRY(mt__number_fits(&call->args[2], dtype));
     const mt_scalar bounds[] = {mt__number_as(&call->args[1], dtype),
                                 mt__number_as(&call->args[2], dtype)};
     return run_planned(call, MT_UNARY_CLAMP, dtype, dtype, 2, bounds);

@@ -180,6 +180,12 @@ static long double expected_real(uint16_t code, long double x, long double y, bo
     case MT_BINARY_SIGMOID_BACKWARD: return x * (y * (1 - y));
     case MT_BINARY_TANH_BACKWARD: return x * (1 - y * y);
     case MT_BINARY_THRESHOLD_BACKWARD: return y <= (long double)alpha_real ? 0 : x;
+    case MT_BINARY_HYPOT: return hypotl(x, y);
+    case MT_BINARY_COPYSIGN: return copysignl(x, y);
+    case MT_BINARY_LOGADDEXP: {
+        long double larger = x > y || isnan(x) ? x : y;
+        return x == y && isinf(x) ? x : larger + log1pl(expl(-fabsl(x - y)));
+    }
     default: return x * slope(code, y);
     }
 }
@@ -201,7 +207,14 @@ static bool is_close(uint16_t code, const mt_array *out, int64_t i, long double 
     case MT_BINARY_DIV: return off <= 0.500001;
     case MT_BINARY_POW: return off <= 1;
     case MT_BINARY_ATAN2: return off <= 1.5;
-    case MT_BINARY_SIGMOID_BACKWARD:
+    case MT_BINARY_HYPOT: return off <= 1;
+    case MT_BINARY_LOGADDEXP:
+        return off <= 2 || fabsl(got - want) <= 2 * epsilon * fmaxl(1, fmaxl(fabsl(x), fabsl(y)));
+    case MT_BINARY_SIGMOID_BACKWARD: /* of nothing below 0 */
+        if (y < 0) {
+            return true;
+        }
+        __attribute__((fallthrough));
     case MT_BINARY_TANH_BACKWARD: /* y * y of anything: only |y| <= 1 happens */
         return fabsl(y) > 1 || isnan(y) || off <= 3 || fabsl(got - want) <= 2 * epsilon * fabsl(x);
     case MT_BINARY_GELU_BACKWARD:

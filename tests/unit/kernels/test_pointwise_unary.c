@@ -46,6 +46,9 @@ static long double expected_function(uint16_t code, long double x)
     case MT_UNARY_TANH: return tanhl(x);
     case MT_UNARY_SIGMOID: return sigmoid(x);
     case MT_UNARY_ERF: return erfl(x);
+    case MT_UNARY_ERFC: return erfcl(x);
+    case MT_UNARY_SINH: return sinhl(x);
+    case MT_UNARY_COSH: return coshl(x);
     case MT_UNARY_GELU: return 0.5L * x * erfcl(-x * M_SQRT1_2);
     case MT_UNARY_GELU_TANH:
         return 0.5L * x * (1 + tanhl(0.797884560802865355879892L * (x + 0.044715L * x * x * x)));
