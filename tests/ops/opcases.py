@@ -80,7 +80,7 @@ class Fixed:
 class Registered:
     function: typing.Callable
     dtypes: tuple
-    skip: dict  # {"empty": why, "0-d": why}
+    skip: dict  # {"empty": why, "0-d": why, "extremes": {kind: why}}
     module: str
 
 
@@ -90,7 +90,8 @@ REGISTRY = {}
 def cases(*names, dtypes=FLOATS, skip=None):
     """Registers a function of cases for rows. Every row needs a case with an empty tensor and one
     with a 0-d tensor (POINTWISE rows get theirs made), or `skip` says why not:
-    skip={"0-d": "needs a matrix"}. A function for several rows finds the name in g.op."""
+    skip={"0-d": "needs a matrix"}. skip={"extremes": {"large": why}}: kinds of extremes.TRUE that the
+    reference is not true for. A function for several rows finds the name in g.op."""
 
     def register(function):
         for name in names:

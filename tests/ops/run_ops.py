@@ -20,6 +20,7 @@ import sys
 import time
 import traceback
 
+import extremes
 import gradients
 import layouts
 import mt
@@ -35,6 +36,7 @@ TOLERANCES = {"float64": (1e-11, 1e-12), "float32": (2e-5, 2e-6), "float16": (2e
 CATEGORY = {"bool": 0, "uint8": 1, "int32": 1, "int64": 1}
 SHOWN = 4  # failures of a row
 LARGE = 40000  # rows of made cases
+EXTREME_CASES = 4  # cases of a reduction that are made extreme, for each type
 WAITS_BACKWARD = {"masked_scatter", "masked_scatter_"}  # a gradient's size depends on data
 WAITS_FOR_HOST = {"copy_", "to", "_to_copy"}  # SYNC rows that wait where the result is the host's
 
@@ -337,6 +339,25 @@ class Runner:
             yield opcases.Case(**{**case.__dict__, "args": args, "kwargs": kwargs,
                                   "note": "made: 0-d"})
 
+    @staticmethod
+    def extreme_cases(op, case, maker, skip):
+        """The same call with large and small numbers and with a large mean, where the reference is true in
+        float64. torch_extremes.py has the other extremes, and the other rows."""
+        if not op.flags & {"POINTWISE", "REDUCTION"} or case.reference is None or maker.dtype not in opcases.FLOATS:
+            return
+        rng = np.random.default_rng([maker.rng.integers(1 << 30)])
+        for made in extremes.value_cases(op, case, maker, rng):
+            kind = made.note.removeprefix("all ")
+            if kind not in extremes.TRUE or kind in skip.get("extremes", {}):
+                continue
+            made.note, made.grad, made.atol = f"made: {kind}", False, 0.0
+            made.layouts = ("contiguous", "sliced")
+            if "REDUCTION" in op.flags:  # sums have the error of their largest part
+                with np.errstate(all="ignore"):
+                    sizes = np.abs(np.concatenate([np.ravel(np.asarray(a, np.float64)) for a in tensors_of(made.args)]))
+                made.atol = TOLERANCES[maker.dtype][0] * float(sizes.max(initial=0.0))
+            yield made
+
     # ---- one row ----
 
     def takes(self, op, dtype, number):
@@ -349,6 +370,7 @@ class Runner:
     def items(self, op, registered, dtype, derived):
         maker = opcases.Maker(op.name, dtype, self.options.seed)
         first = True
+        extreme = EXTREME_CASES if "REDUCTION" in op.flags else 1  # later references may know their numbers
         for item in registered.function(maker):
             if isinstance(item, opcases.Bad):
                 if not derived:
@@ -357,7 +379,10 @@ class Runner:
             items = [item]
             if first and "POINTWISE" in op.flags:
                 items += list(self.made_cases(item))
-                first = False
+            first = False
+            made = list(self.extreme_cases(op, item, maker, registered.skip)) if extreme > 0 else []
+            extreme -= len(made) > 0
+            items += made
             for case in items:
                 made = self.written_case(case) if derived else case
                 if made is not None:

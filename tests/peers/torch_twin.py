@@ -248,6 +248,7 @@ CALLS = {
     "meshgrid": lambda v: aten.meshgrid(v.tensors)
     if v.indexing is None else aten.meshgrid(v.tensors, indexing=v.indexing),
     "hardtanh": lambda v: F.hardtanh(v.self, v.min_val, v.max_val),
+    "hardtanh_": lambda v: F.hardtanh(v.self, v.min_val, v.max_val, inplace=True),
     "one_hot": lambda v: F.one_hot(v.self, v.num_classes),
     "_softmax": lambda v: aten._softmax(v.self, v.dim, v.half_to_float),
     "_log_softmax": lambda v: aten._log_softmax(v.self, v.dim, v.half_to_float),

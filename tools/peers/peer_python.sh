@@ -17,7 +17,7 @@ passed=0 failed=0 skipped=0
 . tools/peers/compare.inc.sh
 
 compare tests/peers/torch_ops.py "$build/libmindtorch.so" --python --seed "${PEERS_SEED:-1}"
-for subject in binding repr nn optim data loading training schedules indexing event_lists; do
+for subject in binding composed repr nn optim data loading training schedules indexing event_lists; do
     compare "tests/peers/torch_$subject.py"
 done
 compare tests/peers/torch_profiles.py "$work/python"

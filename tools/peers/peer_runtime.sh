@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The runtime beside real torch: every row of the op table with the cases of tests/ops, random calls,
-# whole models. PEERS_SEED chooses other layouts and numbers.
+# whole models. PEERS_SEED chooses other layouts and numbers, PEERS_LONG=1 takes every extreme case.
 set -eu
 . "$(dirname "$0")/peers.inc.sh"
 
@@ -16,6 +16,7 @@ passed=0 failed=0 skipped=0
 . tools/peers/compare.inc.sh
 
 compare tests/peers/torch_ops.py "$build/libmindtorch.so" --seed "${PEERS_SEED:-1}"
+compare tests/peers/torch_extremes.py "$build/libmindtorch.so" --seed "${PEERS_SEED:-1}" # PEERS_LONG=1: all of it
 for family in index pointwise; do
     compare "tests/peers/torch_values_$family.py" "$build/libmindtorch.so" --seed "${PEERS_SEED:-1}"
 done
