@@ -127,6 +127,11 @@ static inline mtprof_token mtprof_op_begin(mtprof_site *site, const mtprof_op *o
     return 0;
 }
 
+/** The same with a name that is not known before (trace.h: mtprof_begin_named). Past the bounds of
+ * names the scope is recorded without payloads, and that is counted. */
+MTPROF_API mtprof_token mtprof_op_begin_named(const char *name, size_t length, uint32_t begin_flags,
+                                              const mtprof_op *op);
+
 /** Ends an op and notes the memory allocated on a device by then. */
 MTPROF_API void mtprof_op_end(mtprof_token token, uint32_t memory_device, uint64_t memory_after);
 

@@ -767,6 +767,17 @@ class Kept(unittest.TestCase):
         marks = [(mark.name, mark["value"]) for mark in prof.marks("counter")]
         self.assertEqual(marks, [(name, value) for name in names for value in (0.5, 1)])
 
+    def test_more_names_with_inputs_than_sites(self):
+        names = [f"inputs {i}" for i in range(17000)]
+        with mtprof.profile(record_shapes=True) as prof:
+            for i, name in enumerate(names):
+                with record_function(name, f"text {i}"):
+                    pass
+        events = prof.events()
+        self.assertEqual([event.name for event in events], names)
+        self.assertEqual([event.concrete_inputs for event in events], [[f"text {i}"] for i in range(17000)])
+        self.assertEqual(prof.health().texts_cut, 0)
+
     def test_a_small_ring_starts_after_many_keys(self):
         for start in range(0, 140000, 70000):
             with mtprof.profile() as prof:

@@ -121,12 +121,12 @@ static bool put_tensor(input_builder *b, mtprof_value *value, PyObject *object)
 
 static void put_text(input_builder *b, mtprof_value *value, PyObject *text)
 {
-    uint32_t id = PyUnicode_GET_LENGTH(text) <= TEXT_MAX ? scope_intern_here(text) : 0;
+    bool fits = PyUnicode_GET_LENGTH(text) <= TEXT_MAX;
+    uint32_t id = fits ? scope_intern_here(text) : 0; /* counts by itself what it has no room for */
+    b->n_cut += !fits;
     if (id != 0) {
         value->kind = MTPROF_INPUT_STRING;
         value->of.text = id;
-    } else {
-        b->n_cut++;
     }
 }
 
@@ -185,8 +185,7 @@ static void put_value(input_builder *b, uint32_t at, PyObject *object, int depth
 
 mtprof_token scope_begin_inputs(PyObject *name, PyObject *const *inputs, Py_ssize_t n_inputs)
 {
-    mtprof_site *site = mtprof_wants(MTPROF_WANT_INPUTS) ? scope_site(name) : NULL;
-    input_builder *b = site != NULL ? calloc(1, sizeof *b) : NULL;
+    input_builder *b = mtprof_wants(MTPROF_WANT_INPUTS) ? calloc(1, sizeof *b) : NULL;
     if (b == NULL) {
         return scope_begin(name);
     }
@@ -198,7 +197,17 @@ mtprof_token scope_begin_inputs(PyObject *name, PyObject *const *inputs, Py_ssiz
     }
     PyErr_Clear();
     mtprof_op op = {.struct_size = sizeof op, .inputs = b->values, .n_inputs = n};
-    mtprof_token token = mtprof_op_begin(site, &op);
+    mtprof_site *site = scope_site_again(name);
+    mtprof_token token = 0;
+    const char *text = NULL;
+    size_t length = 0;
+    PyObject *owner = NULL;
+    if (site != NULL) {
+        token = mtprof_op_begin(site, &op);
+    } else if (scope_text(name, &text, &length, &owner)) {
+        token = mtprof_op_begin_named(text, length, MTPROF_KIND_SCOPE, &op);
+    }
+    Py_XDECREF(owner);
     mtprof_count_cut(b->n_cut);
     free(b);
     return token;

@@ -341,7 +341,45 @@ MT_INLINE bool op_fast(mtprof__writer *w, uint64_t state, bool ready, mtprof_sit
 
 /* ---- the long way ---- */
 
-/* epoch: the one that the op's stack belongs to, where that is known. */
+/* A struct of an older program is shorter: what it lacks is zero. NULL: everything is. */
+static void pad_op(const mtprof_op *op, mtprof_op *own)
+{
+    if (MT_LIKELY(op != NULL && op->struct_size == sizeof *own)) {
+        *own = *op;
+        return;
+    }
+    memset(own, 0, sizeof *own);
+    if (op != NULL) {
+        memcpy(own, op, op->struct_size < sizeof *own ? op->struct_size : sizeof *own);
+    }
+    own->struct_size = sizeof *own;
+}
+
+/* epoch: the one that the op's stack belongs to, where that is known. The writer is attached. */
+static mtprof_token store_op(mtprof__writer *w, uint64_t state, uint32_t flags, uint32_t id,
+                             const mtprof_op *op, uint32_t epoch, uintptr_t frame)
+{
+    mtprof_op own;
+    if (op->struct_size < sizeof own || (epoch != 0 && epoch != (uint32_t)(state >> 32))) {
+        pad_op(op, &own);
+        if (epoch != 0 && epoch != (uint32_t)(state >> 32)) {
+            own.stack = 0; /* a node of a recording that is over */
+            mtprof__count(MTPROF_HEALTH_STACKS_MISSED, 1);
+        }
+        op = &own;
+    }
+    mtprof__batch b;
+    batch_begin(&b, flags, id, (op->fields & MTPROF_OP_PARENT) != 0, op->parent, state);
+    uint32_t bare = b.count;
+    batch_op(w, &b, id, op, frame);
+    b.words[0] |= (uint64_t)(b.count > bare ? MTPROF_FLAG_PAYLOAD : 0) << 16;
+    mtprof_token token = mtprof__batch_store(w, &b, true);
+    if (MT_UNLIKELY(b.n_tensors > 0 && token != 0)) {
+        attach_inputs(w, state, token, b.tensors, b.n_tensors);
+    }
+    return token;
+}
+
 static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint32_t epoch,
                                     uintptr_t frame)
 {
@@ -352,32 +390,45 @@ static MT_COLD mtprof_token op_slow(mtprof_site *site, const mtprof_op *op, uint
     }
     mtprof_token token = 0;
     if (mtprof__site_register(site) && (state & MTPROF__GET(site->wants)) != 0) {
-        /* A struct of an older program is shorter: what it lacks is zero. */
-        mtprof_op padded;
-        if (op->struct_size < sizeof *op) {
-            memset(&padded, 0, sizeof padded);
-            memcpy(&padded, op, op->struct_size);
-            op = &padded;
-        }
-        if (epoch != 0 && epoch != (uint32_t)(state >> 32)) {
-            padded = *op;
-            padded.stack = 0; /* a node of a recording that is over */
-            op = &padded;
-            mtprof__count(MTPROF_HEALTH_STACKS_MISSED, 1);
-        }
-        mtprof__batch b;
-        uint32_t id = mtprof__site_name(site);
-        batch_begin(&b, mtprof__site_flags(site), id, (op->fields & MTPROF_OP_PARENT) != 0,
-                    op->parent, state);
-        uint32_t bare = b.count;
-        batch_op(w, &b, id, op, frame);
-        b.words[0] |= (uint64_t)(b.count > bare ? MTPROF_FLAG_PAYLOAD : 0) << 16;
-        token = mtprof__batch_store(w, &b, true);
-        if (MT_UNLIKELY(b.n_tensors > 0 && token != 0)) {
-            attach_inputs(w, state, token, b.tensors, b.n_tensors);
-        }
+        token =
+            store_op(w, state, mtprof__site_flags(site), mtprof__site_name(site), op, epoch, frame);
     }
     mtprof__leave(w);
+    return token;
+}
+
+mtprof_token mtprof_op_begin_named(const char *name, size_t length, uint32_t begin_flags,
+                                   const mtprof_op *op)
+{
+    uint64_t state = mtprof__load_state();
+    if (op == NULL || name == NULL || !mtprof_wants(mtprof__wants_of(begin_flags))) {
+        return mtprof_begin_named(name, length, begin_flags);
+    }
+    mtprof_op own;
+    uint32_t epoch = 0;
+    pad_op(op, &own);
+    if (mtprof__language_asks(state) != 0) {
+        mtprof__writer *mine = mtprof__writer_mine(1);
+        epoch = mine != NULL ? mtprof__ask(mine, state, begin_flags, &own) : 0;
+    }
+    mtprof__writer *w = mtprof__enter_attached(&state, 1);
+    if (w == NULL) {
+        return 0;
+    }
+    mtprof_token token = 0;
+    uint32_t id = mtprof__dynamic_name(w, name, length);
+    if (id == 0) {
+        id = mtprof__dynamic_text(w, name, length); /* in full there is no room for the rest */
+    }
+    if (id != 0) {
+        token = store_op(w, state, mtprof__begin_flags(begin_flags), id, &own, epoch,
+                         (uintptr_t)__builtin_frame_address(0));
+    }
+    mtprof__leave(w);
+    if (id == 0) {
+        mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
+        token = mtprof_begin_named(name, length, begin_flags);
+    }
     return token;
 }
 
@@ -391,15 +442,7 @@ mtprof_token mtprof__begin_asked(mtprof_site *site, const mtprof_op *op, uintptr
     if (w == NULL || (state & wants) == 0) {
         return 0;
     }
-    if (MT_LIKELY(op != NULL && op->struct_size == sizeof own)) {
-        own = *op;
-    } else {
-        memset(&own, 0, sizeof own);
-        if (op != NULL) {
-            memcpy(&own, op, op->struct_size < sizeof own ? op->struct_size : sizeof own);
-        }
-        own.struct_size = sizeof own;
-    }
+    pad_op(op, &own);
     uint32_t epoch = mtprof__ask(w, state, site->flags, &own);
     if (MT_LIKELY(mtprof__enter_fast(w))) {
         mtprof_token token = 0;

@@ -7,6 +7,7 @@
 #include "mtprof/record/recording.h"
 #include "support/trace_view.h"
 
+#include <mtprof/op.h>
 #include <mtprof/trace.h>
 
 #include <stdio.h>
@@ -116,6 +117,29 @@ TEST(marks_have_names_of_the_recording)
     CHECK_EQ_U64(part->r.aux, 1);
     CHECK_EQ_U64(arrow->r.aux, MTPROF_FLOW_END);
     CHECK_EQ_U64(tv_count(v, MTPROF_REC_META), 0);
+    tv_free(v);
+}
+
+TEST(a_scope_with_a_name_of_the_recording_has_payloads)
+{
+    mtprof_value values[] = {{.kind = MTPROF_INPUT_INT, .of.integer = 5}};
+    mtprof_op op = {.struct_size = sizeof op, .inputs = values, .n_inputs = 1};
+    mtprof_health h;
+    CHECK_EQ_U64(mtprof_op_begin_named("nobody", 6, MTPROF_KIND_SCOPE, &op), 0);
+    mtprof_session *s = tv_start(MTPROF_WANT_DEFAULT | MTPROF_WANT_INPUTS);
+    mtprof_end(mtprof_op_begin_named("with inputs", 11, MTPROF_KIND_SCOPE, &op));
+    mtprof_end(mtprof_op_begin_named("without", 7, MTPROF_KIND_SCOPE, NULL));
+    CHECK_EQ_U64(mtprof_op_begin_named(NULL, 0, MTPROF_KIND_SCOPE, &op), 0);
+    op.struct_size = offsetof(mtprof_op, inputs); /* of an older program */
+    mtprof_end(mtprof_op_begin_named("shorter", 7, MTPROF_KIND_SCOPE, &op));
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.begins, 3);
+    const tv_span *span = tv_span_named(v, "with inputs");
+    REQUIRE(span != NULL && tv_span_named(v, "without") != NULL);
+    const tv_record *scalars = tv_payload(v, span->begin, MTPROF_REC_SCALARS, 0);
+    REQUIRE(scalars != NULL);
+    CHECK_EQ_U64(scalars->r.words[0], 5);
+    CHECK_EQ_U64(tv_count(v, MTPROF_REC_SCALARS), 1);
     tv_free(v);
 }
 
