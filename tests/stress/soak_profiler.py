@@ -539,18 +539,20 @@ def interrupts(rng, folder):
             prof._results("exporting").export(kind, os.path.join(folder, "out." + kind))
         prof.key_averages().table()
     before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 5e-3))
+    completed = False
     try:
-        body()
-        completed = True
+        try:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 5e-3))
+            body()
+            completed = True
+        finally:
+            armed[0] = False  # within the outer try: the exception may come right before this line
     except Boom:
-        completed = False
+        pass
     except AssertionError as error:
         if isinstance(error, Wrong) or "must be initialized" not in str(error):
             raise
-        completed = False
     finally:
-        armed[0] = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     require(sys.getprofile() is None and threading.getprofile() is None, "the call tracer is on")
