@@ -74,6 +74,7 @@ static int fill_events(mtprof_averages *averages)
     }
     for (size_t first = 0; first < n_events; first += MTPROF__GROUP_BLOCK) {
         size_t rest = n_events - first;
+        MT_TRY(mtprof__grouper_ask(&averages->grouper, first));
         MT_TRY(
             add_events(averages, first, rest < MTPROF__GROUP_BLOCK ? rest : MTPROF__GROUP_BLOCK));
     }

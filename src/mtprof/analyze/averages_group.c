@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/saturate.h"
 #include "mtprof/analyze/averages_impl.h"
+#include "mtprof/model/model_impl.h"
 
 #include <mtprof/status.h>
 
@@ -15,7 +16,8 @@
 
 enum {
     NOT_SEEN = -1,
-    MOST_SLOTS = 32 << 20 /* beyond that bases are hashed */
+    MOST_SLOTS = 32 << 20, /* beyond that bases are hashed */
+    ASK_EVERY = 1 << 20    /* events; a multiple of MTPROF__GROUP_BLOCK */
 };
 
 static int no_memory(const char *what)
@@ -321,6 +323,12 @@ int mtprof__grouper_rows(mtprof__grouper *grouper, size_t first, size_t n, bool 
     return grouper->has_keys && !bases ? mtprof__key_rows(grouper, first, n, rows) : 0;
 }
 
+int mtprof__grouper_ask(const mtprof__grouper *grouper, size_t first)
+{
+    bool now = first > 0 && first % ASK_EVERY == 0;
+    return now ? mtprof__model_ask(grouper->model, "grouping") : 0;
+}
+
 /* ---- adding up ---------------------------------------------------------------------------------
  */
 
@@ -400,6 +408,7 @@ int mtprof__grouper_run(mtprof__grouper *grouper)
     for (size_t first = 0; first < grouper->columns.n; first += MTPROF__GROUP_BLOCK) {
         size_t rest = grouper->columns.n - first;
         size_t n = rest < MTPROF__GROUP_BLOCK ? rest : MTPROF__GROUP_BLOCK;
+        MT_TRY(mtprof__grouper_ask(grouper, first));
         MT_TRY(mtprof__grouper_rows(grouper, first, n, false, rows));
         add_block(grouper, first, n, rows);
     }

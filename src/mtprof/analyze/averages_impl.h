@@ -129,6 +129,10 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
                          const mtprof_averages_options *options);
 void mtprof__grouper_fini(mtprof__grouper *grouper);
 
+/* Now and then, whether the caller still wants the result: before the event `first` is looked at.
+ * Fails with ECALLBACK. */
+int mtprof__grouper_ask(const mtprof__grouper *grouper, size_t first);
+
 /* Groups of n events (at most a block) from `first` on. With `bases` only whether they count: 0, or
  * their base. ENOMEM. */
 int mtprof__grouper_rows(mtprof__grouper *grouper, size_t first, size_t n, bool bases,
