@@ -135,7 +135,7 @@ static void check_macro_values(int (*record)(void))
 TEST(the_macros_take_every_number_and_several_fit_on_a_line)
 {
     check_macro_values(macro_values_c);
-#if MT_HAVE_CXX
+#ifdef MT_HAVE_CXX
     check_macro_values(macro_values_cxx);
 #endif
 }
