@@ -160,6 +160,13 @@ MTPROF_API mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_by
  */
 MTPROF_API mtprof_status mtprof_session_save(mtprof_session *session, const char *path);
 
+/** The same; progress (as mtprof_progress of model.h) is told how far it is, in bytes, and gives up
+ * with anything but 0: ECALLBACK, and nothing is left. NULL: nobody is told. */
+MTPROF_API mtprof_status mtprof_session_save_with(mtprof_session *session, const char *path,
+                                                  int (*progress)(void *user, const char *what,
+                                                                  uint64_t done, uint64_t total),
+                                                  void *user);
+
 /**
  * Finishes the file (checksums, size) and frees the session; stops it first where needed. NULL is
  * allowed.

@@ -268,6 +268,36 @@ TEST(folder_without_permission)
     check_usable();
 }
 
+static int give_up(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    int *left = user;
+    CHECK(what != NULL && done <= total);
+    return --*left == 0;
+}
+
+TEST(a_copy_that_is_given_up)
+{
+    char path[STRESS_PATH];
+    fault_write_file(stress_path(path, "t.mtt"), "old");
+    mtprof_session *session = stress_start(NULL, MTPROF_POLICY_SPILL, 0);
+    REQUIRE(session != NULL);
+    for (int i = 0; i < 100000; i++) {
+        MTPROF_INSTANT("mark");
+    }
+    CHECK_OK(mtprof_session_stop(session));
+    for (int after = 1; after < 4; after++) {
+        int left = after;
+        CHECK_EQ_I64(mtprof_session_save_with(session, path, give_up, &left), MTPROF_ECALLBACK);
+        CHECK(fault_holds(path, "old"));
+        CHECK_EQ_I64(stress_entries(mt_test_tmpdir()), 1);
+    }
+    int left = 0;
+    CHECK_OK(mtprof_session_save_with(session, path, give_up, &left));
+    CHECK(left < -2);
+    CHECK_OK(mtprof_session_close(session));
+    rb_check_file(path, false);
+}
+
 /* ---- two processes, one path ---- */
 
 static void say(int fd)

@@ -150,6 +150,21 @@ class Interrupts(unittest.TestCase):
         self.assertGreater(os.path.getsize(path), 100_000)
         os.unlink(path)
 
+    def test_saving(self):
+        with mtprof.profile() as prof:
+            for _ in range(300_000):
+                mtprof.end(mtprof.begin("x"))
+        folder = os.path.join(self.folder, "saved")
+        os.mkdir(folder)
+        path = os.path.join(folder, "t.mtt")
+
+        def check(stopped):
+            self.assertEqual(os.listdir(folder), ["t.mtt"])
+
+        self.often(lambda: prof.save(path), check, rounds=12)
+        self.assertEqual(mtprof.load(path).health().begins, 300_000)
+        shutil.rmtree(folder)
+
     def test_loading_json(self):
         path = os.path.join(self.folder, "trace.json")
         mtprof._mtprof.Model.open(self.trace).export("chrome", path)

@@ -368,7 +368,8 @@ static PyObject *profile_save(PyObject *object, PyObject *path)
         self->savers++;
         if (status == MTPROF_OK) {
             Py_BEGIN_ALLOW_THREADS;
-            status = mtprof_session_save(session, PyBytes_AS_STRING(bytes));
+            status =
+                mtprof_session_save_with(session, PyBytes_AS_STRING(bytes), model_progress, NULL);
             Py_END_ALLOW_THREADS;
         }
         self->savers--;

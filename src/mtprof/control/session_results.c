@@ -185,6 +185,12 @@ mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes)
 
 mtprof_status mtprof_session_save(mtprof_session *session, const char *path)
 {
+    return mtprof_session_save_with(session, path, NULL, NULL);
+}
+
+mtprof_status mtprof_session_save_with(mtprof_session *session, const char *path,
+                                       mtprof__save_progress *progress, void *user)
+{
     if (session == NULL || path == NULL || path[0] == '\0') {
         return mtb_fail(MTPROF_EINVAL, "session_save: %s",
                         session == NULL ? "session is NULL" : "the path is empty");
@@ -193,5 +199,5 @@ mtprof_status mtprof_session_save(mtprof_session *session, const char *path)
     if (found != STOPPED) {
         return mtprof__session_refuse("session_save", session, found);
     }
-    return mtprof__store_save(session->recording->store, path, session->end_ticks);
+    return mtprof__store_save(session->recording->store, path, session->end_ticks, progress, user);
 }

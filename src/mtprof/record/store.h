@@ -190,8 +190,11 @@ bool mtprof__store_check_sealed(mtprof__store *store);
 mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks);
 /* Lets others record to the path. */
 void mtprof__store_unlock(mtprof__store *store);
-/* Writes a closed copy of the trace. No writer may be active. */
-mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks);
+/* Writes a closed copy of the trace. No writer may be active. Asks now and then whether to go on,
+ * if there is somebody to ask. */
+typedef int mtprof__save_progress(void *user, const char *what, uint64_t done, uint64_t total);
+mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks,
+                                 mtprof__save_progress *progress, void *user);
 /* The store as bytes for a reader; holds a reference until closed. */
 void mtprof__store_bytes(mtprof__store *store, mtprof_bytes *bytes);
 /*

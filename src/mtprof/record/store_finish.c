@@ -163,13 +163,18 @@ struct save {
     int fd;
     uint64_t offset, chunks;
     const char *path;
+    mtprof__save_progress *progress; /* NULL: nobody asks */
+    void *user;
 };
 
 /* A copy is compact and complete: every chunk sealed and checksummed, the store left as it is. */
 static mtprof_status save_chunk(mtprof__store *store, mtprof__chunk_header *chunk, void *context)
 {
-    (void)store;
     struct save *save = context;
+    if (save->progress != NULL &&
+        save->progress(save->user, "saving", save->offset, store->frontier) != 0) {
+        return mtb_fail(MTPROF_ECALLBACK, "session_save: given up on request");
+    }
     mtprof__chunk_header *copy = mtb_calloc(1, chunk->size);
     if (copy == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "session_save: no memory for a chunk of %u bytes",
@@ -211,12 +216,15 @@ static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t
     return MTPROF_OK;
 }
 
-mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks)
+mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks,
+                                 mtprof__save_progress *progress, void *user)
 {
     char *name = NULL;
     char *target = mtb_follow_links(path);
     struct save save = {.fd = target != NULL ? mtb_file_beside(target, false, &name) : -1,
-                        .path = path};
+                        .path = path,
+                        .progress = progress,
+                        .user = user};
     if (save.fd < 0) {
         int error = errno;
         mtb_free(target);
