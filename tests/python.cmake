@@ -32,6 +32,7 @@ set(MT_PYTHON_TESTS
     test_extreme_numbers
     test_exports_python
     test_frames
+    test_tasks
     test_hardening
     test_hostile_pickles
     test_huge_arguments

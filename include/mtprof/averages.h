@@ -76,6 +76,8 @@ typedef struct mtprof_row {
     int32_t node_id;        /**< -1 */
     uint32_t reserved;
     mtprof_text device_type; /**< "CPU", "CUDA" … of `device` */
+    int64_t loose_ns; /**< of cpu_ns: events that do not nest (asynchronous, or outliving what was
+                           around them, as scopes of tasks do): no part of the thread's time */
 } mtprof_row;
 
 /** Groups a model's events. options may be NULL. Fails with EINVAL (names the value), and as

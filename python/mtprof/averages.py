@@ -154,7 +154,7 @@ def _fast_row(model, values, shapes, stack_n, overload):
     """A row from what _mtprof.Model.averages() says (its averages_fields)."""
     (key, overload_name, input_shapes, _module, device_type, kind, is_async, is_annotation, scope, first,
      _has_parent, _step, _track, count, cpu, self_cpu, device, self_device, cpu_memory, self_cpu_memory,
-     device_memory, self_device_memory, flops, _least, _most) = values
+     device_memory, self_device_memory, flops, _least, _most, loose) = values
     row = FunctionEventAvg.__new__(FunctionEventAvg)
     event = model.event(first) if shapes or stack_n else None
     members = DeviceType.__members__
@@ -166,7 +166,7 @@ def _fast_row(model, values, shapes, stack_n, overload):
         scope=scope, cpu_memory_usage=cpu_memory, device_memory_usage=device_memory,
         self_cpu_memory_usage=self_cpu_memory, self_device_memory_usage=self_device_memory,
         device_type=members.get(device_type, members["PrivateUse1"]), is_legacy=False, flops=flops,
-        is_user_annotation=is_annotation, _kind=kind, _source=(model, first))
+        is_user_annotation=is_annotation, _kind=kind, _source=(model, first), _loose=loose / 1000)
     return row
 
 

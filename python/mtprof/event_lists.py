@@ -72,7 +72,7 @@ def _row_tuple(item, with_shapes):
             int(item.count), item.cpu_time_total, item.self_cpu_time_total, item.device_time_total,
             item.self_device_time_total, int(item.cpu_memory_usage), int(item.self_cpu_memory_usage),
             int(item.device_memory_usage), int(item.self_device_memory_usage), int(item.flops or 0),
-            [_text(frame) for frame in item.stack or ()])
+            [_text(frame) for frame in item.stack or ()], getattr(item, "_loose", 0.0))
 
 
 def _row_tuples(items):
@@ -428,7 +428,7 @@ def _keep_shares(items, limit, top_level_only):
                  if item.device_type != DeviceType.CPU and not item.is_user_annotation)
     for item in shown:
         item.self_cpu_percent = _share(item.self_cpu_time_total, cpu)
-        item.total_cpu_percent = 0 if item.is_async else _share(item.cpu_time_total, cpu)
+        item.total_cpu_percent = 0 if item.is_async else _share(item.cpu_time_total - getattr(item, "_loose", 0.0), cpu)
         if on_device:
             item.total_device_percent = _share(item.self_device_time_total, device)
 

@@ -145,6 +145,7 @@ set(MTPROF_SOURCES
     src/mtprof/export/frame_stack.c
     src/mtprof/export/open_scopes.c
     src/mtprof/export/process_name.c
+    src/mtprof/export/task_scan.c
     src/mtprof/export/out_file.c
     src/mtprof/export/tensor_words.c
     src/mtprof/import/check_chrome.c

@@ -100,6 +100,7 @@ static int add_row(rows_builder *builder, PyObject *tuple)
     int annotation = 0;
     int parent = 0;
     double us[4] = {0};
+    double loose = 0;
     long long memory[4] = {0};
     unsigned long long count = 0;
     unsigned long long flops = 0;
@@ -108,10 +109,10 @@ static int add_row(rows_builder *builder, PyObject *tuple)
         PyErr_Format(PyExc_TypeError, "a row is a tuple, not %R", tuple);
         return -1;
     }
-    if (!PyArg_ParseTuple(tuple, "OOOOpbpppiKddddLLLLKO", &texts[0], &texts[1], &texts[2],
+    if (!PyArg_ParseTuple(tuple, "OOOOpbpppiKddddLLLLKO|d", &texts[0], &texts[1], &texts[2],
                           &texts[3], &device, &row->kind, &async, &annotation, &parent,
                           &row->node_id, &count, &us[0], &us[1], &us[2], &us[3], &memory[0],
-                          &memory[1], &memory[2], &memory[3], &flops, &stack) ||
+                          &memory[1], &memory[2], &memory[3], &flops, &stack, &loose) ||
         text_of(texts[0], &row->key) != 0 || text_of(texts[1], &row->overload) != 0 ||
         text_of(texts[2], &row->input_shapes) != 0 || text_of(texts[3], &row->device_type) != 0 ||
         add_stack(builder, stack, row) != 0) {
@@ -125,6 +126,7 @@ static int add_row(rows_builder *builder, PyObject *tuple)
     row->flops = flops;
     row->cpu_ns = row->min_ns = row->max_ns = nanoseconds(us[0]);
     row->self_cpu_ns = nanoseconds(us[1]);
+    row->loose_ns = nanoseconds(loose);
     row->device_ns = nanoseconds(us[2]);
     row->self_device_ns = nanoseconds(us[3]);
     row->cpu_memory = memory[0];

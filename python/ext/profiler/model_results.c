@@ -34,6 +34,7 @@ static const char *const row_names[] = {
     "flops",
     "min_ns",
     "max_ns",
+    "loose_ns",
 };
 
 static PyObject *row_tuple(const mtprof_row *row)
@@ -50,14 +51,14 @@ static PyObject *row_tuple(const mtprof_row *row)
         }
     }
     return Py_BuildValue(
-        "(NNNNNiNNIIiiIKLLLLLLLLKLL)", texts[0], texts[1], texts[2], texts[3], texts[4],
+        "(NNNNNiNNIIiiIKLLLLLLLLKLLL)", texts[0], texts[1], texts[2], texts[3], texts[4],
         (int)row->kind, PyBool_FromLong(row->is_async), PyBool_FromLong(row->is_user_annotation),
         row->record_scope, row->first_event, (int)row->has_parent, (int)row->step, row->track,
         (unsigned long long)row->count, (long long)row->cpu_ns, (long long)row->self_cpu_ns,
         (long long)row->device_ns, (long long)row->self_device_ns, (long long)row->cpu_memory,
         (long long)row->self_cpu_memory, (long long)row->device_memory,
         (long long)row->self_device_memory, (unsigned long long)row->flops, (long long)row->min_ns,
-        (long long)row->max_ns);
+        (long long)row->max_ns, (long long)row->loose_ns);
 }
 
 static PyObject *row_tuples(const mtprof_averages *averages)

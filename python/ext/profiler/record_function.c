@@ -14,6 +14,7 @@
  */
 #include "profiler/scope_method.h"
 #include "profiler/scope_sites.h"
+#include "profiler/task_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -310,8 +311,26 @@ static int check_types(const record_object *self)
     return 0;
 }
 
+/* {"task": its name} where a task runs and the program says nothing else of it; NULL: nothing.
+ * Scopes of tasks that take turns do not nest on their thread: exports draw a track for each task.
+ */
+static PyObject *task_metadata(const record_object *self)
+{
+    PyObject *name = task_name();
+    PyObject *metadata = NULL;
+    if (name != NULL &&
+        (self->metadata == NULL || PyDict_GetItemString(self->metadata, "task") == NULL)) {
+        metadata = Py_BuildValue("{s:O}", "task", name);
+    }
+    Py_XDECREF(name);
+    if (metadata == NULL && PyErr_Occurred()) {
+        PyErr_Clear();
+    }
+    return metadata;
+}
+
 /* Values may run Python code (__str__), which may call __init__ again: what is used is held. */
-static mtprof_token begin_with_more(const record_object *self)
+static mtprof_token begin_with_more(const record_object *self, PyObject *task)
 {
     PyObject *name = Py_NewRef(self->name);
     PyObject *args = Py_XNewRef(self->args);
@@ -319,6 +338,9 @@ static mtprof_token begin_with_more(const record_object *self)
     mtprof_token token = args != NULL ? scope_begin_inputs(name, &args, 1) : scope_begin(name);
     if (metadata != NULL) {
         scope_metadata(token, metadata);
+    }
+    if (task != NULL) {
+        scope_metadata(token, task);
     }
     Py_XDECREF(metadata);
     Py_XDECREF(args);
@@ -340,7 +362,9 @@ static PyObject *record_enter(PyObject *object, PyObject *const *args, Py_ssize_
     }
     mtprof_token token = 0;
     if (mtprof_wants(SCOPE_WANTS)) {
-        token = plain ? scope_begin(self->name) : begin_with_more(self);
+        PyObject *task = task_metadata(self);
+        token = plain && task == NULL ? scope_begin(self->name) : begin_with_more(self, task);
+        Py_XDECREF(task);
     }
     if (self->depth == 0) {
         self->first = (open_scope){token, this_thread()};

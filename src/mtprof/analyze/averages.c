@@ -193,6 +193,7 @@ static void fill_group(const mtprof__grouper *grouper, uint32_t number, mtprof_r
     row->count = group->count;
     row->cpu_ns = group->cpu_ns;
     row->self_cpu_ns = group->self_ns;
+    row->loose_ns = group->loose_ns;
     row->device_ns = group->device_ns;
     row->self_device_ns = group->self_device_ns;
     row->cpu_memory = group->cpu_memory;
@@ -260,6 +261,7 @@ static void fill_event(const mtprof__grouper *grouper, size_t event, mtprof_row 
     } else {
         row->cpu_ns = duration;
         row->self_cpu_ns = c->self_ns[event];
+        row->loose_ns = mtprof__is_loose(c->flags[event]) ? duration : 0;
         row->device_ns = number_of(c->device_ns, event);
         row->self_device_ns = number_of(c->self_device_ns, event);
     }

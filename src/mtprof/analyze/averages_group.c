@@ -343,6 +343,7 @@ static void add_times(mtprof__grouper *grouper, size_t first, size_t n, const ui
     const int64_t *start = grouper->columns.start_ns + first;
     const int64_t *end = grouper->columns.end_ns + first;
     const int64_t *self = grouper->columns.self_ns + first;
+    const uint16_t *flags = grouper->columns.flags + first;
     mtprof__group *groups = grouper->groups;
     for (size_t i = 0; i < n; i++) {
         mtprof__group *group = &groups[rows[i]];
@@ -350,6 +351,7 @@ static void add_times(mtprof__grouper *grouper, size_t first, size_t n, const ui
         group->count++;
         group->cpu_ns = sum_of(group->cpu_ns, duration);
         group->self_ns = sum_of(group->self_ns, self[i]);
+        group->loose_ns = sum_of(group->loose_ns, mtprof__is_loose(flags[i]) ? duration : 0);
         group->min_ns = duration < group->min_ns ? duration : group->min_ns;
         group->max_ns = duration > group->max_ns ? duration : group->max_ns;
     }
@@ -397,7 +399,7 @@ static void move_device_times(mtprof__grouper *grouper)
         mtprof__group *group = &grouper->groups[i];
         if (grouper->classes[grouper->bases[group->base].class].device_type != 0) {
             group->device_ns = group->self_device_ns = group->cpu_ns;
-            group->cpu_ns = group->self_ns = 0;
+            group->cpu_ns = group->self_ns = group->loose_ns = 0;
         }
     }
 }

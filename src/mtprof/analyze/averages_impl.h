@@ -70,6 +70,7 @@ typedef struct mtprof__base {
 typedef struct mtprof__group {
     uint64_t count;
     int64_t cpu_ns, self_ns, min_ns, max_ns;
+    int64_t loose_ns; /* of cpu_ns: of events that do not nest */
     uint32_t base, first_event;
     int64_t device_ns, self_device_ns;
     int64_t cpu_memory, self_cpu_memory, device_memory, self_device_memory;
@@ -208,5 +209,11 @@ void mtprof__averages_fill(const mtprof_averages *averages, uint32_t row, mtprof
 
 /* Sorts times, smallest first, in place. */
 void mtprof__sort_times(int64_t *times, size_t n);
+
+/* Whether an event does not nest on its thread. */
+MT_INLINE bool mtprof__is_loose(uint16_t flags)
+{
+    return (flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0;
+}
 
 #endif /* MTPROF_ANALYZE_AVERAGES_IMPL_H */

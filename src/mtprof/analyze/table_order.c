@@ -264,6 +264,7 @@ int mtprof__table_total(const mtprof__table_input *input, mtprof_row *total)
         mtprof__self_sum_add(&self, &row);
         next.count += sum.count;
         add(&next.cpu_ns, sum.cpu_ns);
+        add(&next.loose_ns, sum.loose_ns);
         add(&next.device_ns, sum.device_ns);
         add(&next.self_device_ns, sum.self_device_ns);
         add(&next.cpu_memory, sum.cpu_memory);

@@ -486,7 +486,9 @@ static size_t put_share_cell(mtprof__table_plan *plan, const mtprof_row *row, ui
             plan->number[0] = '0';
             return 1;
         }
-        return mtprof__put_share(plan->number, (double)row->cpu_ns / 1e3, plan->self_cpu_us);
+        /* Scopes of tasks that take turns last longer than the thread's time has room for. */
+        return mtprof__put_share(plan->number, ((double)row->cpu_ns - (double)row->loose_ns) / 1e3,
+                                 plan->self_cpu_us);
     default:
         return mtprof__put_share(plan->number, (double)row->self_device_ns / 1e3,
                                  plan->self_device_us);

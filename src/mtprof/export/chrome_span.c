@@ -3,6 +3,7 @@
  * Host spans. The usual one is written in one go: room is taken once, then pieces and digits are
  * stored one after another; what is rare (chrome_args.c) follows through the writer.
  */
+#include "base/hash.h"
 #include "mtprof/export/export_chrome_impl.h"
 
 enum {
@@ -212,10 +213,18 @@ void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event
     }
 }
 
-/* A pair of asynchronous events: spans of one track would have to nest. */
+/* A pair of asynchronous events: spans of one track would have to nest. Those of a task have one
+ * id, so that each task has a track; its scopes nest there. */
 void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *event)
 {
     mtb_writer *writer = chrome->writer;
+    const mtprof_text *task = mtprof__event_task(event);
+    mtprof__event told = *event;
+    uint64_t id = event->correlation;
+    if (task != NULL) {
+        id = mtb_mix(mtb_hash_bytes(task->bytes, task->length), event->track) >> 12;
+        told.tied = 1; /* its parent may be another task's: it is told */
+    }
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
@@ -223,12 +232,12 @@ void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *even
     for (int i = 0; i < 2; i++) {
         mtprof__chrome_write_head(writer, chrome, i == 0 ? "b" : "e", event);
         mtb_write_literal(writer, "\"id\": ");
-        mtb_write_u64(writer, event->correlation);
+        mtb_write_u64(writer, id);
         mtb_write_literal(writer, ", ");
         mtb_write(writer, track->place.text, track->place.length);
         mtprof__chrome_write_ns(chrome, i == 0 || end < start ? start : end);
         if (i == 0) {
-            put_args(chrome, event, track, mtb_writer_room(writer, SPAN_ROOM));
+            put_args(chrome, &told, track, mtb_writer_room(writer, SPAN_ROOM));
         } else {
             mtb_write_literal(writer, "},\n");
         }

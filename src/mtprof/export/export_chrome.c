@@ -57,6 +57,7 @@ static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
     MT_TRY(mtprof__chrome_text_init(chrome));
     MT_TRY(mtprof__chrome_modules_init(chrome));
     MT_TRY(mtprof__chrome_frames_init(chrome));
+    MT_TRY(mtprof__export_has_tasks(job, &chrome->several_tasks));
     return set_device_types(chrome);
 }
 
@@ -87,6 +88,9 @@ static int write_first(mtprof__chrome *chrome)
     const mtprof__event *event = NULL;
     MT_TRY(mtprof__events_open(chrome->model, &ahead));
     mtprof__events_part_ends(ahead);
+    if (chrome->several_tasks) {
+        mtprof__events_split_tasks(ahead);
+    }
     int status;
     while ((status = mtprof__events_next(ahead, &event)) == MTPROF_OK) {
         if (may_be_first(event)) {
@@ -187,6 +191,9 @@ static int write_events(mtprof__chrome *chrome, mtprof__events *events)
     int status;
     bool split = job->options.split_bytes > 0;
     mtprof__events_part_ends(events);
+    if (chrome->several_tasks) {
+        mtprof__events_split_tasks(events);
+    }
     if (!chrome->rebuild_frames && chrome->modules == NULL) {
         mtprof__events_skip_begins(events);
     }

@@ -138,7 +138,7 @@ typedef struct mtprof__chrome {
     mtb_writer aside;
     struct mtprof__chrome_ties *holding; /* what `aside` writes into */
     mtprof_model *model;
-    bool mindtorch, rebuild_frames;
+    bool mindtorch, rebuild_frames, several_tasks;
     int64_t shift_ns, base_ns; /* trace time + shift = time since base; base is Unix time */
     int64_t time_high;         /* digits of the last time, without its last eight */
     uint32_t time_digits;

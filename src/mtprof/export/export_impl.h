@@ -97,6 +97,9 @@ int mtprof__export_next_part(mtprof__export_job *job);
 int mtprof__export_damage(mtprof__export_job *job);
 /* The same as a member of a JSON object, the comma before it; nothing where there is no damage. */
 void mtprof__export_write_damage(const mtprof__export_job *job);
+/* Whether several tasks have scopes, so that each is to have a track (task_scan.c). Fails as
+ * mtprof__events_next() and mtprof__export_tick(). */
+int mtprof__export_has_tasks(mtprof__export_job *job, bool *several);
 /* What a process is called; length 0: nobody says (process_name.c). */
 mtprof_text mtprof__export_process_name(const mtprof__export_job *job, int64_t pid);
 

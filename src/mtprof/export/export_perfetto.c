@@ -209,7 +209,7 @@ static int end_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event
     return mtprof__packet_end(x, packet);
 }
 
-static int write_span(mtprof__perfetto *x, const mtprof__event *event)
+static int write_on_lane(mtprof__perfetto *x, const mtprof__event *event)
 {
     mtprof__lane *lane = NULL;
     MT_TRY(mtprof__lane_of_span(x, event, &lane));
@@ -224,6 +224,24 @@ static int write_span(mtprof__perfetto *x, const mtprof__event *event)
     }
     MT_TRY(write_slow(x, lane, &shown, PF_SLICE_BEGIN));
     return end_slow(x, lane, &shown);
+}
+
+/* A scope of a task is on the task's track: inner ones come first, but times put them in order.
+ * Where tasks are too many it is among the asynchronous ones of its thread. */
+static int write_span(mtprof__perfetto *x, const mtprof__event *event)
+{
+    mtprof__lane *lane = NULL;
+    const mtprof_text *task = mtprof__event_task(event);
+    if (task != NULL) {
+        MT_TRY(mtprof__lane_of_task(x, event->track, *task, &lane));
+    }
+    if (lane != NULL) {
+        MT_TRY(write_slow(x, lane, event, PF_SLICE_BEGIN));
+        return end_slow(x, lane, event);
+    }
+    mtprof__event other = *event;
+    other.flags |= task != NULL ? MTPROF_EVENT_ASYNC : 0;
+    return write_on_lane(x, &other);
 }
 
 /* ---- counters -----------------------------------------------------------------------------------
@@ -657,6 +675,13 @@ int mtprof__export_perfetto(mtprof__export_job *job)
     }
     if (status == 0) {
         status = mtprof__events_open(job->model, &events);
+    }
+    if (status == 0) {
+        bool several = false;
+        status = mtprof__export_has_tasks(job, &several);
+        if (several) {
+            mtprof__events_split_tasks(events);
+        }
     }
     if (status == 0) {
         status = frames_init(&x);

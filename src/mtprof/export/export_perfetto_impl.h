@@ -21,6 +21,7 @@
 #ifndef MTPROF_EXPORT_EXPORT_PERFETTO_IMPL_H
 #define MTPROF_EXPORT_EXPORT_PERFETTO_IMPL_H
 
+#include "base/idmap.h"
 #include "mtprof/export/export_impl.h"
 #include "mtprof/export/forward_table.h"
 #include "mtprof/export/frame_stack.h"
@@ -122,6 +123,7 @@ enum {
 enum {
     MTPROF__SEEN_WORDS = 8 << 20, /* all lanes together: 64 MiB */
     MTPROF__LANES_MAX = 64,       /* for the spans of one track */
+    MTPROF__TASKS_MAX = 4096,     /* with a lane of their own */
     MTPROF__TAIL_BYTES = 16
 };
 
@@ -205,13 +207,16 @@ typedef struct mtprof__slice_head {
 
 typedef struct mtprof__perfetto {
     mtprof__export_job *job;
-    mtb_writer *writer;          /* the job's */
-    uint64_t shift_ns;           /* added to every time: none is negative in the file */
-    mtprof__pb pb;               /* the packet that is being made */
-    mtprof__pb text;             /* a text that is being made */
-    mtb_writer text_writer;      /* into `text` */
-    mtprof__lane *process;       /* of the process itself: what belongs to no thread */
-    mtprof__lane *allocs[256];   /* of allocations, by device */
+    mtb_writer *writer;        /* the job's */
+    uint64_t shift_ns;         /* added to every time: none is negative in the file */
+    mtprof__pb pb;             /* the packet that is being made */
+    mtprof__pb text;           /* a text that is being made */
+    mtb_writer text_writer;    /* into `text` */
+    mtprof__lane *process;     /* of the process itself: what belongs to no thread */
+    mtprof__lane *allocs[256]; /* of allocations, by device */
+    mtprof__lane **tasks;      /* of tasks, by number - 1 */
+    size_t n_tasks, tasks_capacity;
+    mtb_idmap task_map;          /* by uuid */
     mtprof__frame_stack *frames; /* NULL: no stacks were recorded */
     mtprof__forwards forwards;   /* ops that wait for their backward op */
     mtprof__slice_head *heads;   /* by name */
@@ -243,6 +248,8 @@ int mtprof__perfetto_preface(mtprof__perfetto *x);
 int mtprof__lane_of_edges(mtprof__perfetto *x, uint32_t track, mtprof__lane **out);
 /* The lane of a device's allocations. Fails with ENOMEM. */
 int mtprof__lane_of_allocs(mtprof__perfetto *x, uint8_t device, mtprof__lane **out);
+/* The lane of a task of a thread; NULL: there are too many of them. Fails with ENOMEM. */
+int mtprof__lane_of_task(mtprof__perfetto *x, uint32_t track, mtprof_text task, mtprof__lane **out);
 /* A lane for a span that starts at start_ns. Fails with ENOMEM. */
 int mtprof__lane_of_span(mtprof__perfetto *x, const mtprof__event *event, mtprof__lane **out);
 /* The track of a counter, described when it is first used; `seen` is x->counters (id: name), or
@@ -291,7 +298,8 @@ enum {
     MTPROF__UUID_LAUNCH = 7,
     MTPROF__UUID_FLOW = 8,
     MTPROF__UUID_BACKWARD = 9,
-    MTPROF__UUID_ALLOCS = 10
+    MTPROF__UUID_ALLOCS = 10,
+    MTPROF__UUID_TASK = 11
 };
 
 /* ---- export_perfetto_args.c ------------------------------------------------------------------ */

@@ -488,6 +488,37 @@ int mtprof__lane_of_allocs(mtprof__perfetto *x, uint8_t device, mtprof__lane **o
     return 0;
 }
 
+static bool same_lane(const void *context, uint32_t id, const void *key)
+{
+    return ((mtprof__lane *const *)context)[id - 1]->uuid == *(const uint64_t *)key;
+}
+
+int mtprof__lane_of_task(mtprof__perfetto *x, uint32_t track, mtprof_text task, mtprof__lane **out)
+{
+    mtprof__lane *thread = NULL;
+    uint64_t number = mtb_mix(mtb_hash_bytes(task.bytes, task.length), track);
+    uint64_t uuid = mtprof__perfetto_uuid(x, MTPROF__UUID_TASK, number);
+    uint32_t known = mtb_idmap_find(&x->task_map, uuid, same_lane, x->tasks, &uuid);
+    *out = known != 0 ? x->tasks[known - 1] : NULL;
+    if (known != 0 || x->n_tasks >= MTPROF__TASKS_MAX) {
+        return 0;
+    }
+    MT_TRY(mtprof__lane_of_edges(x, track, &thread));
+    if (!mtb_idmap_reserve(&x->task_map) ||
+        !mtb_grow((void **)&x->tasks, &x->tasks_capacity, x->n_tasks + 1, sizeof *x->tasks)) {
+        return mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory for task %zu", x->n_tasks);
+    }
+    const lane_place place = {.parent = thread->uuid, .name = task.bytes, .length = task.length};
+    mtprof__lane *lane = NULL;
+    int status = new_lane(x, uuid, &place, &lane);
+    if (lane != NULL) {
+        x->tasks[x->n_tasks++] = lane;
+        (void)mtb_idmap_add(&x->task_map, uuid, (uint32_t)x->n_tasks);
+    }
+    *out = lane;
+    return status;
+}
+
 static int add_span_lane(mtprof__perfetto *x, uint32_t number, enum mtprof__span_class class,
                          mtprof__lane_list *list)
 {
@@ -607,6 +638,11 @@ void mtprof__lanes_fini(mtprof__perfetto *x)
     for (size_t i = 0; i < MT_COUNT(x->allocs); i++) {
         free_lane(x->allocs[i]);
     }
+    for (size_t i = 0; i < x->n_tasks; i++) {
+        free_lane(x->tasks[i]);
+    }
+    mtb_free(x->tasks);
+    mtb_idmap_reset(&x->task_map);
     free_lane(x->process);
     mtb_free(x->tracks);
     mtb_free(x->heads);

@@ -385,6 +385,17 @@ static void end_span(mtprof__import *import, uint32_t track, uint32_t place)
     mtprof__import_seen(import, end, end);
 }
 
+/* A scope of a task comes in two halves, on the task's track, whether it nests or not. */
+static bool names_task(const mtprof__raw_event *raw)
+{
+    for (uint32_t i = 0; i < raw->n_others; i++) {
+        if (mtprof__slice_is_literal(&raw->others[i].key, MTPROF__TASK_KEY)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int begin_span(mtprof__import *import, uint16_t flags, uint32_t *track, uint32_t *place)
 {
     const category *of = find_category(&import->raw);
@@ -393,6 +404,10 @@ static int begin_span(mtprof__import *import, uint16_t flags, uint32_t *track, u
     import->has_begins = true;
     import->raw.dur_ns = 0;
     MT_TRY(read_span(import, &host, &span));
+    if (flags != 0 && import->is_ours && names_task(&import->raw)) {
+        bool outlives = (span.flags & MTPROF_EVENT_ASYNC) != 0;
+        flags = outlives ? MTPROF__SAID_OVERLAP : 0;
+    }
     /* Until its end comes it is one that was cut off. */
     span.flags |= flags | MTPROF_EVENT_TRUNCATED;
     return add_host_span(import, MTPROF__TRACK_HOST, &span, track, place);

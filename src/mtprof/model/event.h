@@ -146,6 +146,16 @@ void mtprof__events_skip_begins(mtprof__events *events);
  * known to be in the way. To be said before the first edge. */
 void mtprof__events_part_ends(mtprof__events *events);
 
+/* For exporters that draw: scopes of tasks (those that say so in their metadata, MTPROF__TASK_KEY)
+ * come complete, at their end (SPAN), as asynchronous ones do: tasks of a thread take turns, so
+ * their scopes nest within a task and not on the thread. To be said before the first edge. */
+void mtprof__events_split_tasks(mtprof__events *events);
+#define MTPROF__TASK_KEY "task"
+/* Whether a model may have such scopes: nothing in a trace of ours has that key otherwise. */
+bool mtprof__model_may_have_tasks(const mtprof_model *model);
+/* The task of an event; NULL: none is named. */
+const mtprof_text *mtprof__event_task(const mtprof__event *event);
+
 /* A BEGIN or END edge of an event that is no more than a name and a time: no payload, no launch. */
 typedef struct mtprof__plain_step {
     int64_t ns;

@@ -270,11 +270,31 @@ static void fill_event(column_events *c, uint32_t i, uint8_t edge)
     };
 }
 
+/* Whether it is shown complete, at its end: what is asynchronous, and scopes of tasks. */
+static bool is_apart(const column_events *c, uint32_t i)
+{
+    static const char key[] = MTPROF__TASK_KEY;
+    mtprof_metadatum item;
+    if ((c->columns->flags[i] & MTPROF_EVENT_ASYNC) != 0) {
+        return true;
+    }
+    uint32_t list = c->head.split_tasks && c->columns->kind[i] == MTPROF_EVENT_SCOPE
+                        ? u32_at(c, MTPROF_COLUMN_METADATA, i)
+                        : 0;
+    for (uint32_t k = 0; list != 0 && mtprof_model_metadata_of(c->model, list, k, &item); k++) {
+        if (item.key.length == sizeof key - 1 && memcmp(item.key.bytes, key, sizeof key - 1) == 0 &&
+            item.text.length > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void begin_event(column_events *c, uint32_t i, uint32_t slot)
 {
     const mtprof__columns *columns = c->columns;
     uint32_t *top = &c->tops[columns->track[i]];
-    bool async = (columns->flags[i] & MTPROF_EVENT_ASYNC) != 0;
+    bool async = is_apart(c, i);
     open_event *open = &c->opens[slot];
     *open = (open_event){columns->end_ns[i], c->begun++, i, async ? 0 : *top, 0};
     if (!async) {
@@ -299,8 +319,8 @@ static bool is_function(const column_events *c, uint32_t slot)
 static bool make_way(column_events *c, uint32_t i)
 {
     const mtprof__columns *columns = c->columns;
-    if (columns->device[i] != 0 || (columns->flags[i] & MTPROF_EVENT_ASYNC) != 0 ||
-        columns->kind[i] == MTPROF_EVENT_FUNCTION || columns->kind[i] == MTPROF_EVENT_OVERHEAD) {
+    if (columns->device[i] != 0 || is_apart(c, i) || columns->kind[i] == MTPROF_EVENT_FUNCTION ||
+        columns->kind[i] == MTPROF_EVENT_OVERHEAD) {
         return false;
     }
     uint32_t slot = c->tops[columns->track[i]];
@@ -330,7 +350,7 @@ static int host_edge(column_events *c, uint32_t i, bool *shown)
     uint32_t slot = 0;
     MT_TRY(take_slot(c, &slot));
     begin_event(c, i, slot);
-    *shown = (c->columns->flags[i] & MTPROF_EVENT_ASYNC) == 0;
+    *shown = !is_apart(c, i);
     if (*shown) {
         fill_event(c, i, MTPROF__EDGE_BEGIN);
         c->event.order = c->opens[slot].order;
@@ -343,7 +363,7 @@ static void end_edge(column_events *c)
 {
     uint32_t slot = heap_take(c);
     open_event open = c->opens[slot];
-    bool async = (c->columns->flags[open.event] & MTPROF_EVENT_ASYNC) != 0;
+    bool async = is_apart(c, open.event);
     if (!async) {
         MT_ASSERT(c->tops[c->columns->track[open.event]] == slot + 1); /* C2 */
         c->tops[c->columns->track[open.event]] = open.below;

@@ -335,6 +335,15 @@ static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64
 /* ---- begins and ends ----------------------------------------------------------------------------
  */
 
+bool mtprof__host_in_task(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at)
+{
+    mtprof__payload_store *store = mtprof__slot_payload(&c->slot, at);
+    mtprof__event event = {.kind = c->slot.scopes[at].kind};
+    event.payload =
+        store != NULL ? mtprof__payload_get(store, &r->model->dictionary, &c->slot.inputs) : NULL;
+    return mtprof__event_task(&event) != NULL;
+}
+
 MT_COLD int mtprof__host_grow_shown(mtprof__slot_context *c)
 {
     if (!mtb_grow((void **)&c->shown, &c->shown_capacity, c->n_shown + 1, sizeof *c->shown)) {
@@ -494,7 +503,8 @@ MT_INLINE int end(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at
         r->closing_ns = scope->end_ns;
         return mtprof__host_close(r, out);
     }
-    if ((scope->flags & MTPROF_EVENT_ASYNC) == 0 || (event->flags & MTPROF_EVENT_OVERLAP) != 0) {
+    if (!scope->apart &&
+        ((scope->flags & MTPROF_EVENT_ASYNC) == 0 || (event->flags & MTPROF_EVENT_OVERLAP) != 0)) {
         return MTPROF_EEND; /* it was shown to end with the one around it */
     }
     event->edge = MTPROF__EDGE_SPAN;

@@ -18,6 +18,7 @@ struct mtprof__events {
     void (*close)(mtprof__events *events);
     bool skip_begins; /* advice: a stream may give BEGIN edges all the same */
     bool part_ends;   /* likewise: mtprof__events_part_ends() */
+    bool split_tasks; /* likewise: mtprof__events_split_tasks() */
     mtprof__events_totals totals;
     uint64_t plain_id; /* mtprof__events_plain_id() */
 };

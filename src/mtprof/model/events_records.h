@@ -132,6 +132,8 @@ uint32_t mtprof__host_look_up_name(const mtprof__record_events *r, mtprof__slot_
                                    uint32_t string);
 /* Room for one more in c->shown. Fails with ENOMEM. */
 int mtprof__host_grow_shown(mtprof__slot_context *c);
+/* Whether a scope that begins names a task. */
+bool mtprof__host_in_task(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at);
 /* An event of another block than the one before it. */
 void mtprof__host_enter_block(mtprof__record_events *r, uint32_t block);
 /* Gives back the annotations that a place on a stack holds. */
@@ -180,7 +182,11 @@ MT_INLINE int mtprof__host_begin_shown(mtprof__record_events *r, mtprof__slot_co
             return status;
         }
     }
-    scope->shown = (scope->flags & MTPROF_EVENT_ASYNC) == 0;
+    if (MT_UNLIKELY(r->head.split_tasks && scope->has_payload &&
+                    scope->kind == MTPROF_EVENT_SCOPE)) {
+        scope->apart = mtprof__host_in_task(r, c, at);
+    }
+    scope->shown = (scope->flags & MTPROF_EVENT_ASYNC) == 0 && !scope->apart;
     c->shown[c->n_shown] = at;
     c->n_shown += scope->shown;
     return MTPROF_OK;

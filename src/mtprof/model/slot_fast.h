@@ -72,7 +72,7 @@ MT_INLINE bool mtprof__fast_begin(mtprof__slot *slot, const uint64_t *words, int
     scope->ended = 0;
     scope->has_payload = 0;
     scope->in_function = 0;
-    scope->shown = scope->made = 0;
+    scope->shown = scope->made = scope->apart = 0;
     slot->nest_top = at;
     slot->n = at + 1;
     slot->at = at;

@@ -275,7 +275,7 @@ int mtprof__slot_begin_scope(mtprof__slot *slot, uint64_t named)
                    ((record->aux & MTPROF_FLAG_LAUNCH) != 0 ? MTPROF_EVENT_LAUNCHES : 0));
     scope->ended = 0;
     scope->has_payload = 0;
-    scope->shown = scope->made = 0;
+    scope->shown = scope->made = scope->apart = 0;
     find_parents(slot, scope, named);
     if (MT_UNLIKELY(slot->n_foreign + slot->n_early > 0)) {
         expect_end(slot, scope);

@@ -63,7 +63,7 @@ typedef struct mtprof__scope {
     uint8_t in_function;   /* `parent` is one */
     uint8_t has_payload;   /* payloads[index of the scope] holds something */
     uint8_t foreign_later; /* the slot that ends it comes after this one, where times are equal */
-    uint8_t shown, made;   /* the consumer's; 0 at the beginning */
+    uint8_t shown, made, apart; /* the consumer's; 0 at the beginning */
 } mtprof__scope;
 
 /* An end that another slot recorded. */
