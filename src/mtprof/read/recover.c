@@ -347,12 +347,14 @@ static int follow_chunk(recover_job *job, const mtprof_cursor *cursor)
 
 /* R1: the cursor goes on behind a record that it left out, where others rest on its time or
  * ordinal. */
-static int split_chunk(recover_job *job, const mtprof_cursor *cursor)
+static int split_chunk(recover_job *job, const mtprof_cursor *cursor, uint8_t left_out)
 {
     bool timed = cursor->stream->kind == MTPROF_STREAM_THREAD ||
                  cursor->stream->kind == MTPROF_STREAM_CONTROL;
+    bool rests = (mtprof__kind_traits(left_out) & (MTPROF__TICKS | MTPROF__ORDINAL)) != 0;
+    bool hole = cursor->holes != job->holes; /* told where the chunk begins */
     job->chunk_cut = true;
-    if (!timed || cursor->at == cursor->n_words) {
+    if (!timed || !(rests || hole) || cursor->at == cursor->n_words) {
         return MTPROF_OK;
     }
     MT_TRY(chunk_end(job));
@@ -376,7 +378,7 @@ static int copy_step(recover_job *job, mtprof_cursor *cursor)
     }
     job->summary.problems++;
     if (is_loaded(cursor)) {
-        return split_chunk(job, cursor);
+        return split_chunk(job, cursor, record.kind);
     }
     job->summary.chunks_lost++;
     return MTPROF_OK;
@@ -387,9 +389,8 @@ static int tail_hole(recover_job *job, const mtprof_cursor *cursor)
 {
     bool missing = cursor->holes != job->holes || job->reader->index.tails_unknown;
     bool thread = job->stream->kind == MTPROF_STREAM_THREAD;
-    return missing && thread && job->in_chunk && job->used > MTPROF_CHUNK_HEADER
-               ? note_lost(job, true, 0)
-               : MTPROF_OK;
+    bool any = job->in_chunk && (job->has_before || job->used > MTPROF_CHUNK_HEADER);
+    return missing && thread && any ? note_lost(job, true, 0) : MTPROF_OK;
 }
 
 static int copy_stream(recover_job *job, mtprof__read_stream *stream)
