@@ -555,6 +555,8 @@ def interrupts(rng, folder):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    # no_grad() is Python code, as torch's is: an exception on its way in or out leaves the mode as it was.
+    torch.set_grad_enabled(True)
     require(sys.getprofile() is None and threading.getprofile() is None, "the call tracer is on")
     for thread in threading.enumerate():
         if thread is not threading.current_thread():
