@@ -120,6 +120,15 @@ class BeforeTheStart(Case):
                     profile(**flags).export_memory_timeline("x.json")
             self.assertEqual(str(caught.exception), said + " required for memory profiling.")
 
+    def test_export_stacks_of_nothing_is_an_empty_file(self):
+        """No window was recorded: that is no reason to ask for with_stack, which was given."""
+        with tempfile.TemporaryDirectory() as folder:
+            trace, out = os.path.join(folder, "t.mtt"), os.path.join(folder, "stacks")
+            with profile(with_stack=True, schedule=mtprof.schedule(wait=0, warmup=1, active=1), path=trace):
+                pass
+            mtprof.load(trace).export("stacks", out)
+            self.assertEqual(os.path.getsize(out), 0)
+
     def test_export_stacks_needs_stacks(self):
         with profile() as prof:
             scope("x")
