@@ -9,8 +9,8 @@
 #include "mindtorch/core/thread_cache.h"
 
 #include <dlfcn.h>
-#include <inttypes.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,12 +49,14 @@ static void mapped_file(const void *address, char path[PATH_BYTES])
     char line[PATH_BYTES + 128];
     path[0] = '\0';
     while (maps != NULL && path[0] == '\0' && fgets(line, sizeof line, maps) != NULL) {
-        uintptr_t begin, end;
-        int at = 0;
-        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &at) == 2 &&
-            at > 0 && (uintptr_t)address >= begin && (uintptr_t)address < end) {
+        /* begin-end permissions offset device inode   path */
+        char *after = NULL;
+        uintptr_t begin = strtoul(line, &after, 16);
+        uintptr_t end = *after == '-' ? strtoul(after + 1, NULL, 16) : 0;
+        const char *name = strchr(line, '/');
+        if ((uintptr_t)address >= begin && (uintptr_t)address < end && name != NULL) {
             line[strcspn(line, "\n")] = '\0';
-            (void)snprintf(path, PATH_BYTES, "%s", line + at);
+            (void)snprintf(path, PATH_BYTES, "%s", name);
         }
     }
     if (maps != NULL) {

@@ -57,10 +57,14 @@ int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
 {
     *file = (mtprof__out_file){.fd = -1};
     file->name = mtb_copy_text(path, strlen(path));
-    bool is_plain = !names_descriptor(path); /* /dev/stdout is a link, to no file perhaps */
-    file->path = is_plain ? mtb_follow_links(path) : mtb_copy_text(path, strlen(path));
-    int error = file->path == NULL ? (is_plain ? errno : ENOMEM) : 0;
-    if (error == 0) {
+    errno = ENOMEM;
+    if (names_descriptor(path)) { /* /dev/stdout is a link, to no file perhaps */
+        file->path = mtb_copy_text(path, strlen(path));
+    } else {
+        file->path = mtb_follow_links(path);
+    }
+    int error = errno;
+    if (file->path != NULL) {
         error = file->name == NULL ? ENOMEM : open_somewhere(file, direct);
     }
     if (error != 0) {

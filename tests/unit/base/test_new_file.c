@@ -182,7 +182,7 @@ TEST(the_limit_on_sizes)
 /* F4 */
 static void end_at_once(int signal)
 {
-    mtb_files_remove_all();
+    mtb_files_remove_all(); /* NOLINT(bugprone-signal-handler) it says that it is safe there */
     _exit(signal);
 }
 
