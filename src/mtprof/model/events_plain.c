@@ -56,7 +56,7 @@ static void settle(mtprof__slot_context *c, const loop *l)
         scope->ended = 0;
         scope->has_payload = 0;
         scope->in_function = 0;
-        scope->made = 0;
+        scope->made = scope->apart = 0;
         scope->shown = 1;
         c->shown[c->n_shown++] = at;
     }
