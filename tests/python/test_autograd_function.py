@@ -232,6 +232,7 @@ class Functions(unittest.TestCase):
                 with self.subTest(name, kept=kept):
                     w = leaf(1.0)
                     one, two = self.remembering(how).apply(w)
+                    node = None
                     if kept == "later":
                         root = (one + two) * 2
                     elif kept == "node":
@@ -244,7 +245,7 @@ class Functions(unittest.TestCase):
                     root.sum().backward()
                     # backward is 2 g + 3 h
                     self.assertEqual(w.grad.item(), {"one": 2.0, "two": 3.0, "later": 10.0, "node": 2.0}[kept])
-                    node = root = None
+                    del node, root
 
     def test_remembered_outputs_among_threads(self):
         """The collector looks while other threads make and drop such graphs."""

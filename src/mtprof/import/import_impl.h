@@ -244,8 +244,8 @@ int mtprof__import_source(mtprof__source *source, const mtprof_model_options *op
 /* Where a process is among import->processes, or would be: they stand by pid. */
 size_t mtprof__import_find_process(const mtprof__import *import, int64_t pid);
 
-/* Numbers that torch has for types of devices: whether one is the host's memory, and what another is
- * called (NULL: not known). */
+/* Numbers that torch has for types of devices: whether one is the host's memory, and what another
+ * is called (NULL: not known). */
 bool mtprof__import_is_host_memory(int64_t type);
 const char *mtprof__import_device_of_memory(int64_t type);
 
