@@ -203,7 +203,7 @@ TEST(a_ring_keeps_the_newest_and_counts_what_it_let_go)
     CHECK(h.evicted > 0);
     CHECK_EQ_U64(h.evicted + tv_count(v, MTPROF_REC_BEGIN), SCOPES + 1);
     CHECK(tv_span_key(v, mtprof_launch_key(last)) != NULL);
-    CHECK(h.bytes <= 256 << 10);
+    CHECK(h.bytes <= (256 << 10) + (8 << 10)); /* definitions come on top: one or two chunks here */
     CHECK_EQ_U64(h.lost, 0);
     tv_free(v);
 }
