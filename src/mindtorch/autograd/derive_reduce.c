@@ -246,23 +246,31 @@ int mt__extreme_dim_backward(mt__backward *b)
 /* ---- norms -------------------------------------------------------------------------------------
  */
 
-/* sign(x) |x / norm|^(p - 1); 0 where x or the norm is 0. */
+/* sign(x) |x|^(p - 1) norm^(1 - p); 0 where x or the norm is 0. Both are divided by the norm as a
+ * number before they are raised: their powers alone overflow and underflow. */
 static int power_norm_backward(mt__backward *b, mt_tensor *grad, mt_tensor *norm, double p)
 {
     mt_tensor *x = mt__bw_arg(b, 0);
+    MT_TRY(mt_eq_scalar(norm, mt_int(0), MT_STEP(b)));
+    mt_tensor *none = mt__bw_last(b);
+    MT_TRY(mt_detach(norm, MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), none, mt_int(1), MT_STEP(b)));
+    mt_tensor *size = mt__bw_last(b);
     MT_TRY(mt_eq_scalar(x, mt_int(0), MT_STEP(b)));
     mt_tensor *zero = mt__bw_last(b);
-    MT_TRY(mt_eq_scalar(norm, mt_int(0), MT_STEP(b))); /* of elements whose powers are too small */
-    MT_TRY(mt_logical_or(zero, mt__bw_last(b), MT_STEP(b)));
-    zero = mt__bw_last(b);
-    MT_TRY(mt_div(x, norm, MT_STEP(b)));
+    MT_TRY(mt_div(x, size, MT_STEP(b)));
     MT_TRY(mt_abs(mt__bw_last(b), MT_STEP(b)));
     MT_TRY(mt_pow_tensor_scalar(mt__bw_last(b), mt_real(p - 1), MT_STEP(b)));
     mt_tensor *power = mt__bw_last(b);
     MT_TRY(mt_sign(x, MT_STEP(b)));
     MT_TRY(mt_mul(mt__bw_last(b), power, MT_STEP(b)));
     MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), zero, mt_int(0), MT_STEP(b)));
+    mt_tensor *direction = mt__bw_last(b);
+    MT_TRY(mt_div(norm, size, MT_STEP(b)));
+    MT_TRY(mt_pow_tensor_scalar(mt__bw_last(b), mt_real(1 - p), MT_STEP(b)));
     MT_TRY(mt_mul(grad, mt__bw_last(b), MT_STEP(b)));
+    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), none, mt_int(0), MT_STEP(b)));
+    MT_TRY(mt_mul(mt__bw_last(b), direction, MT_STEP(b)));
     return mt__bw_give_last(b, 0);
 }
 
