@@ -10,6 +10,8 @@ from mtprof.events import Columns, EventList, FunctionEventAvg
 _Path = str | bytes | PathLike[str] | PathLike[bytes]
 _Progress = Callable[[str, int, int], object]
 
+def has_device_work(model: Model) -> bool: ...
+
 class Health:
     lost: int
     lost_by: dict[str, int]
@@ -34,6 +36,8 @@ class Health:
     def __init__(self, models: Iterable[Model], reason: str | None = None) -> None: ...
     @property
     def events(self) -> int: ...
+    @property
+    def cut(self) -> int: ...
     @property
     def ok(self) -> bool: ...
     def __getattr__(self, name: str) -> int: ...  # the recorder's further counters
