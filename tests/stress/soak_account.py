@@ -245,6 +245,6 @@ def check_file(kind, path, events, marks):
             data = file.read()
         lacks = [name for name in names if name.encode() not in data]
         require(not lacks, "perfetto lacks", lacks[:5])
-    elif kind == "execution":
+    elif kind in ("execution", "memory", "memory_raw"):
         with open(path, encoding="utf-8") as file:
             json.load(file)

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import collections
 import contextlib
+import faulthandler
 import gc
 import os
 import random
@@ -40,8 +41,10 @@ try:
 except ImportError:
     torch = None
 
-FORMATS = ("chrome", "csv", "perfetto", "speedscope", "stacks", "folded", "execution")
+FORMATS = ("chrome", "csv", "perfetto", "speedscope", "stacks", "folded", "execution", "memory", "memory_raw",
+           "memory_html")
 COMMAND = os.environ.get("MTPROF_COMMAND") or shutil.which("mtprof")  # None: files are not checked with it
+HANGS_S = 120  # a round takes milliseconds
 counts = collections.Counter()
 
 
@@ -360,7 +363,10 @@ def check_files(prof, account, given, rng, folder, **more):
 def formats(rng, given, n):
     """Some that a trace with these arguments can be written in."""
     has_stacks = given.get("with_stack") or given.get("with_calls")
-    return rng.sample([kind for kind in FORMATS if has_stacks or kind != "stacks"], n)
+    has_memory = has_stacks and given.get("record_shapes") and given.get("profile_memory")
+    possible = [kind for kind in FORMATS if (has_stacks or kind != "stacks")
+                and (has_memory or not kind.startswith("memory"))]
+    return rng.sample(possible, n)
 
 
 def run_command(*words):
@@ -459,10 +465,11 @@ def ring(rng, folder):
 
 
 def full(rng, folder):
-    """A buffer that fills up and stops: what is there is the oldest, and the rest was counted."""
+    """A buffer that fills up. One that stops has the oldest, and the rest was counted."""
     n = rng.randint(100, 12000)
     names = []
-    with profile(policy="stop", buffer_bytes=rng.choice(("64K", "256K", "1M"))) as prof:
+    policy = rng.choice(("stop", "spill"))  # the one goes on in a file, and has everything
+    with profile(policy=policy, buffer_bytes=rng.choice(("64K", "256K", "1M"))) as prof:
         for _ in range(n):
             names.append(fresh("full"))
             with record_function(names[-1]):
@@ -471,7 +478,7 @@ def full(rng, folder):
     require([event.name for event in events] == names[:len(events)], "not the oldest, or not in order")
     require(len(events) == health.begins and health.begins + health.lost >= n, len(events), health.begins, health.lost,
             n)
-    require(health.lost <= 3 * n, "lost", health.lost)
+    require(health.lost == 0 if policy == "spill" else health.lost <= 3 * n, policy, "lost", health.lost)
     counts["events"] += len(events)
 
 
@@ -622,14 +629,14 @@ def in_child(writer, function):
 def finish_child(child, reader):
     with os.fdopen(reader, "rb") as file:
         said = file.read().decode(errors="replace")
-    os.waitpid(child, 0)
+    _, status = os.waitpid(child, 0)
     require(not said, "in the child:", said)
+    require(status == 0, "the child ended with status", status)
 
 
 def killed(rng, folder):
     """A process that is killed while it records: what it had told before is in its file."""
     path = os.path.join(folder, "killed.mtt")
-    first = int(fresh("killed").split(".")[1])
     policy = rng.choice(("spill", "spill", "ring"))
     threads = rng.choice((0, 0, 2))
     reader, writer = os.pipe()
@@ -641,8 +648,8 @@ def killed(rng, folder):
     os.kill(child, signal.SIGKILL)
     with os.fdopen(reader, "rb") as file:
         told = file.read()
-    os.waitpid(child, 0)
-    del first
+    _, status = os.waitpid(child, 0)
+    require(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, "the child ended with status", status)
     require(len(told) % 8 == 0, "in the child:", told[-3000:].decode(errors="replace"))
     last = struct.unpack("<q", told[-8:])[0] if told else -1
     if not os.path.exists(path) or os.path.getsize(path) == 0:  # inside of start()
@@ -704,6 +711,7 @@ WEIGHTS = {"plain": 6, "scheduled": 5, "ring": 1, "full": 1, "signals": 3, "inte
 
 def run_round(seed, number, only):
     rng = random.Random(f"{seed} {number}")
+    faulthandler.dump_traceback_later(HANGS_S, exit=True)
     name = only or rng.choices(list(WEIGHTS), WEIGHTS.values())[0]
     with tempfile.TemporaryDirectory(prefix="soak") as folder:
         try:
@@ -736,6 +744,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=0, help="0: until the time is over")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    faulthandler.enable()
     learn_ops()
     began = shown = time.monotonic()
     number = given.first
