@@ -143,12 +143,14 @@ static int find_annotation(mtprof__record_events *r, mtprof__slot_context *c, ui
                            mtprof__annotation **out);
 
 /* A parent on another slot can be named only while it is open there. Its annotation is looked up
- * now: it may have ended when something is launched. */
-static int find_foreign_parent(mtprof__record_events *r, uint64_t key, mtprof__live *live)
+ * now: it may have ended when something is launched. On the own slot nothing of that key was open
+ * when the scope began; what has it now is the scope itself. */
+static int find_foreign_parent(mtprof__record_events *r, const mtprof__slot_context *own,
+                               uint64_t key, mtprof__live *live)
 {
     for (size_t i = 0; i < r->n_slots; i++) {
         mtprof__slot_context *c = &r->slots[i];
-        if (c->slot.key_base != key >> MTPROF_ORDINAL_BITS << MTPROF_ORDINAL_BITS) {
+        if (c == own || c->slot.key_base != key >> MTPROF_ORDINAL_BITS << MTPROF_ORDINAL_BITS) {
             continue;
         }
         uint32_t at = mtprof__slot_find(&c->slot, key);
@@ -204,7 +206,7 @@ MT_INLINE int fill_event(mtprof__record_events *r, mtprof__slot_context *c, uint
     event->payload = NULL;
     set_name(r, c, scope->name, store, event);
     if (MT_UNLIKELY(scope->parent_key != 0)) {
-        MT_TRY(find_foreign_parent(r, scope->parent_key, live));
+        MT_TRY(find_foreign_parent(r, c, scope->parent_key, live));
     }
     if (MT_UNLIKELY(scope->kind == MTPROF_EVENT_RUNTIME)) {
         event->owner = owner_of(r, c, at);
