@@ -128,3 +128,30 @@ TEST(refused_memory_changes_nothing)
     CHECK(!mtprof__launch_find(&table, 9)->answered);
     mtprof__launch_table_fini(&table);
 }
+
+/* L2: of equal spans the first is drawn outside, so an inner one waits for the one it began with.
+ */
+TEST(an_annotation_waits_for_the_one_it_begins_with)
+{
+    mtprof__launch_table table = {0};
+    const mtprof_text name = {"a", 1};
+    const mtprof__queue_span first = {
+        .track = 1, .start_ns = 10, .end_ns = 20, .shown_start_ns = 10, .shown_end_ns = 20};
+    const mtprof__queue_span second = {
+        .track = 1, .start_ns = 30, .end_ns = 40, .shown_start_ns = 30, .shown_end_ns = 40};
+    mtprof__annotation *outer = mtprof__annotation_new(NULL, name, false);
+    REQUIRE(outer != NULL);
+    outer->refs += 2;
+    mtprof__annotation *inner = mtprof__annotation_new(outer, name, false);
+    mtprof__annotation *later = mtprof__annotation_new(outer, name, false);
+    REQUIRE(inner != NULL && later != NULL);
+    REQUIRE_OK(mtprof__annotation_count(inner, &first));
+    REQUIRE_OK(mtprof__annotation_count(later, &second));
+    mtprof__annotation_drop(&table, inner);
+    CHECK(table.done == NULL);
+    mtprof__annotation_drop(&table, later); /* it began later: nothing to wait for */
+    CHECK(table.done == later);
+    mtprof__annotation_drop(&table, outer);
+    CHECK(table.done == outer && outer->next == inner && inner->next == later);
+    mtprof__launch_table_fini(&table);
+}
