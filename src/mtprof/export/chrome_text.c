@@ -140,8 +140,9 @@ static void look_up_track(mtprof__chrome *chrome, mtprof__chrome_track *track, u
         track->is_thread = info.device == 0;
         track->number = info.number;
         track->pid = track->is_thread ? info.pid : mtprof__chrome_device_pid(chrome, info.device);
-        track->tid = info.tid < 0 ? -(info.tid + 1) + 1 : info.tid;
-        track->tid = track->tid < 0 ? INT64_MAX : track->tid; /* the smallest has no counterpart */
+        track->tid = info.tid >= 0           ? info.tid
+                     : info.tid == INT64_MIN ? INT64_MAX /* it has no counterpart */
+                                             : -info.tid;
     }
     mtb_writer *scratch = mtprof__chrome_scratch(chrome);
     mtb_write_literal(scratch, "\"pid\": ");
