@@ -128,6 +128,9 @@ def check_scope(scope, event, op_names):
     text = event.metadata_json or ""
     told = json.loads("{" + text + "}") if text else {}
     told.pop("truncated", None)
+    if scope.label.startswith("loop"):
+        require("task" in told, scope.name, "does not say which task it is of")
+        del told["task"]
     if scope.sure:
         require(told == scope.metadata, scope.name, "has metadata", told, "and not", scope.metadata)
     span, around = event.time_range, event.cpu_parent
@@ -224,7 +227,7 @@ def check_file(kind, path, events, marks):
     if kind == "chrome":
         with open(path, encoding="utf-8") as file:
             written = json.load(file)["traceEvents"]
-        found = collections.Counter(event["name"] for event in written if event["ph"] == "X")
+        found = collections.Counter(event["name"] for event in written if event["ph"] in "Xb")
         for name, count in names.items():
             require(found[name] == count, "chrome:", name, "is there", found[name], "times, not", count)
         instants = sum(event["ph"] == "i" and event.get("cat") == "cpu_instant_event" and event["name"] != "[memory]"
