@@ -337,7 +337,7 @@ class Peer:
         for number, (rows, pattern, reason) in enumerate(EXTREMES):
             if self.used[number]:
                 print(f"skip {rows} ({pattern}), {self.used[number]} times: {reason}")
-            elif whole:
+            elif whole and not reason.endswith("(some seeds)"):
                 self.failed += 1
                 print(f"FAIL a difference that is no more, {rows} ({pattern}): {reason}")
         print("as near to float64 as torch's, or nearer: " + ", ".join(f"{n} {c}" for n, c in self.nearer.items()))
