@@ -66,6 +66,7 @@ EVERYWHERE = {"step": int, "device_type": str, "correlation_id": int}  # of Mind
 MEMORY = {f"{device}_memory_allocated_{when}": int for device in ("cpu", "npu") for when in ("before", "after", "delta")}
 MORE = {
     "cpu_op X": {"input_shapes": list, "runtime_name": str, "runtime_tid": int, "record_scope": int, **MEMORY},
+    "cpu_instant_event i": {"recorded_ts": float},  # allocations of one moment are shown beside each other
     "cuda_runtime X": {"Ev Idx": int},  # ours are in events() as well, and the number says where
     "top": {"process_name": str, "host_name": str, "mtprof_health": dict, "mtprof_version": str},
 }

@@ -37,15 +37,16 @@ enum {
 #if defined(MT_HOSTILE) && MT_HOSTILE
     MTPROF__BOUND = 64,
     MTPROF__STACK_BOUND = 256,
+    MTPROF__INPUTS_MAX = 8192, /* segments are small, too */
 #else
     MTPROF__BOUND = 65536, /* dynamic names, other strings, and input lists that are interned */
     MTPROF__STACK_BOUND = 1 << 20,
+    MTPROF__INPUTS_MAX = 65536, /* words of an interned input list */
 #endif
     MTPROF__TEXT_MAX = 64 << 10, /* of an interned string */
     MTPROF__TAG_SHIFT = 18, /* N5: below it the string's number, of names and others together */
     MTPROF__TAG_MASK = 0x1FFF,
-    MTPROF__INPUTS_MAX = 65536, /* words of an interned input list */
-    MTPROF__INLINE_MAX = 1024   /* of a text inside an event */
+    MTPROF__INLINE_MAX = 1024 /* of a text inside an event */
 };
 
 /* A stream that several threads write under a lock: definitions, control, a source's. */
