@@ -59,8 +59,10 @@ static void rest(void)
 
 static mtprof_tensor_ref ref_of(const fake_tensor *t)
 {
-    return (mtprof_tensor_ref){
-        .tensor = t->id, .storage = t->address, .version = t->version, .device = (uint16_t)t->device};
+    return (mtprof_tensor_ref){.tensor = t->id,
+                               .storage = t->address,
+                               .version = t->version,
+                               .device = (uint16_t)t->device};
 }
 
 enum {
