@@ -67,7 +67,7 @@ uint64_t mtprof__frame_stack_left_out(const mtprof__frame_stack *stack);
 void mtprof__frame_stack_free(mtprof__frame_stack *stack);
 
 /* Behind the last '_' of "nn.Module: Linear_0"; -1: it is no module. */
-int64_t mtprof__frame_module(mtprof_text function);
+int64_t mtprof__frame_module(mtprof_text name);
 
 /* The order of beginning of events, and of the frames that were found at the begin of an event. */
 enum {
