@@ -119,8 +119,8 @@ int mtprof__out_file_close(mtprof__out_file *file)
 {
     int fd = file->fd;
     int error = 0;
-    if (fd >= 0 && file->reserved > file->bytes) {
-        (void)ftruncate(fd, (off_t)file->bytes); /* gives back what was not needed */
+    if (fd >= 0 && file->reserved > file->bytes && ftruncate(fd, (off_t)file->bytes) != 0) {
+        /* What was reserved and not needed stays with the file; its size is right all the same. */
     }
     if (fd >= 0 && file->aside) {
         error = mtb_file_name(fd, file->path, &file->beside);

@@ -10,6 +10,7 @@
  * A parent that the track does not have (another thread's, another part's) says nothing.
  */
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "mtprof/import/check_impl.h"
@@ -43,6 +44,7 @@ static const mtprof__check_span *find_span(const mtprof__check_tracks *tracks, c
 
 static int add_ids(const mtprof__check_tracks *tracks, mtb_idmap *map, bool *any)
 {
+    MT_ASSERT(tracks->n_spans == 0 || tracks->spans != NULL);
     for (size_t i = 0; i < tracks->n_spans; i++) {
         const mtprof__check_span *span = &tracks->spans[i];
         id_key key = {span->id, span->track, span->is_function};
@@ -85,6 +87,7 @@ static int check_spans(mtprof__check *check, const mtprof__check_tracks *tracks,
                        const mtb_idmap *map, uint32_t *stack, uint32_t *functions)
 {
     size_t depth = 0;
+    MT_ASSERT(tracks->n_spans == 0 || tracks->spans != NULL);
     for (size_t i = 0; i < tracks->n_spans; i++) {
         const mtprof__check_span *span = &tracks->spans[i];
         if (span->is_async != 0) {
