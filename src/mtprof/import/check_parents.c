@@ -44,9 +44,9 @@ static const mtprof__check_span *find_span(const mtprof__check_tracks *tracks, c
 
 static int add_ids(const mtprof__check_tracks *tracks, mtb_idmap *map, bool *any)
 {
-    MT_ASSERT(tracks->n_spans == 0 || tracks->spans != NULL);
-    for (size_t i = 0; i < tracks->n_spans; i++) {
-        const mtprof__check_span *span = &tracks->spans[i];
+    const mtprof__check_span *spans = tracks->spans;
+    for (size_t i = 0; spans != NULL && i < tracks->n_spans; i++) {
+        const mtprof__check_span *span = &spans[i];
         id_key key = {span->id, span->track, span->is_function};
         *any = *any || span->parent != 0;
         if (span->id == 0 || find_span(tracks, map, &key) != NULL) {
@@ -87,9 +87,9 @@ static int check_spans(mtprof__check *check, const mtprof__check_tracks *tracks,
                        const mtb_idmap *map, uint32_t *stack, uint32_t *functions)
 {
     size_t depth = 0;
-    MT_ASSERT(tracks->n_spans == 0 || tracks->spans != NULL);
-    for (size_t i = 0; i < tracks->n_spans; i++) {
-        const mtprof__check_span *span = &tracks->spans[i];
+    const mtprof__check_span *spans = tracks->spans;
+    for (size_t i = 0; spans != NULL && i < tracks->n_spans; i++) {
+        const mtprof__check_span *span = &spans[i];
         if (span->is_async != 0) {
             continue;
         }
