@@ -93,14 +93,14 @@ static int check_spans(mtprof__check *check, const mtprof__check_tracks *tracks,
         if (span->is_async != 0) {
             continue;
         }
-        while (depth > 0 && !is_around(&tracks->spans[stack[depth - 1]], span)) {
+        while (depth > 0 && !is_around(&spans[stack[depth - 1]], span)) {
             depth--;
         }
         uint32_t around = depth > 0 ? functions[depth - 1] : 0; /* + 1 */
         id_key key = {span->parent, span->track, span->is_function};
         const mtprof__check_span *parent = span->parent != 0 ? find_span(tracks, map, &key) : NULL;
         if (parent != NULL && span->is_function && is_around(parent, span) &&
-            (around == 0 || tracks->spans[around - 1].id != parent->id)) {
+            (around == 0 || spans[around - 1].id != parent->id)) {
             MT_TRY(find_wrong(check, tracks, span, parent, "is not drawn right inside function"));
         } else if (parent != NULL && !span->is_function && parent > span &&
                    parent->start_ns == span->start_ns && parent->end_ns == span->end_ns) {
