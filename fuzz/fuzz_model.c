@@ -71,7 +71,7 @@ static void use_model(mtprof_model *model, const trace_input *trace)
     }
     if (files) {
         use_check(trace->bytes, trace->size);
-        use_recover(trace->bytes, trace->size);
+        use_recover(trace->bytes, trace->size, model);
     }
     if (exports && (late || which == 0)) {
         use_exports(model, which);

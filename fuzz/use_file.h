@@ -12,8 +12,8 @@
 /* mtprof_check() of a file with these bytes: it may find anything, and never fails. */
 void use_check(const void *bytes, size_t size);
 
-/* mtprof_recover() of a trace, and a model of what it wrote. That both say the same is the matter
- * of test_recover_random, which makes damage and not nonsense. */
-void use_recover(const void *bytes, size_t size);
+/* mtprof_recover() of a trace: what it writes has the events of the model, which is of the same
+ * bytes and covers all that is saved, at the same times. */
+void use_recover(const void *bytes, size_t size, mtprof_model *model);
 
 #endif /* FUZZ_USE_FILE_H */

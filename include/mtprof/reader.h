@@ -54,7 +54,7 @@ typedef struct mtprof_trace_info {
     uint64_t budget_bytes, ring_ns;
     uint32_t begin_cost_ticks; /**< 1/256 ticks per begin+end pair */
     bool closed;               /**< the recorder ended the file; false after a crash or live */
-    uint64_t end_ticks;        /**< when closed; otherwise the last time seen while opening, or 0 */
+    uint64_t end_ticks;        /**< as a closed file tells it; else the last time seen at opening */
     uint64_t health[MTPROF_HEALTH_COUNT];
     uint64_t file_bytes;
     uint64_t chunks, chunks_damaged, chunks_unchecked; /**< unchecked: without data checksum */

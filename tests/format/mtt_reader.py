@@ -118,13 +118,14 @@ class Trace:
         self.health = list(struct.unpack_from("<32Q", data, 1024))
         mark, closed_crc, self.end_ticks, self.file_bytes, final_crc = struct.unpack_from("<IIQQI", data, 1280)
         self.closed = mark == CLOSED
+        self.end_told = self.closed and crc32c(data[1288:1304]) == final_crc
         if not self.closed:
             if mark:
                 self._problem(1280, f"closed is {mark:#x}")
             return
         if crc32c(data[1024:1284]) != closed_crc:
             self._problem(1024, "checksum of the health counters")
-        if crc32c(data[1288:1304]) != final_crc:
+        if not self.end_told:
             self._problem(1288, "checksum of end_ticks and file_bytes")
         elif self.file_bytes != len(data):
             self._problem(1296, f"file_bytes {self.file_bytes}, the file has {len(data)}")
@@ -330,7 +331,9 @@ class Trace:
     def epoch_end(self, number):
         """3.5: the tick at which an epoch ends."""
         epoch = self.epochs.get(number)
-        return self.last_ticks() if epoch is None or epoch.close_ticks is None else epoch.close_ticks
+        if epoch is not None and epoch.close_ticks is not None:
+            return epoch.close_ticks
+        return self.end_ticks if self.end_told else self.last_ticks()
 
     def stack(self, node):
         """Section 4: the frame ids of a stack, innermost first."""

@@ -298,12 +298,6 @@ static int fetch_end(mtprof__slot *slot)
     return MTPROF_OK;
 }
 
-static bool is_timed(uint8_t kind)
-{
-    return (mtprof__kind_traits(kind) & MTPROF__TICKS) != 0 || kind == MTPROF_REC_END ||
-           kind == MTPROF_REC_ALLOC;
-}
-
 /* A chunk whose predecessor is missing may be of another epoch or thread. */
 static bool epoch_changes(const mtprof__slot *slot)
 {
@@ -341,7 +335,7 @@ static int fetch_slow(mtprof__slot *slot)
         }
         slot->fetched = false;
     }
-    if (is_timed(slot->record.kind)) {
+    if (mtprof__kind_is_timed(slot->record.kind)) {
         set_time(slot);
     } else {
         slot->order_ns = slot->ns = slot->last_ns;

@@ -195,13 +195,14 @@ static int read_page(const mtprof__bytes *bytes, header_page *page)
 }
 
 int mtprof__header_read(const mtprof__bytes *bytes, mtprof_trace_info *info, uint64_t *first_chunk,
-                        mtprof__problems *problems)
+                        bool *end_told, mtprof__problems *problems)
 {
     header_page page;
     MT_TRY(read_page(bytes, &page));
     copy_fields(&page.fields, info);
     info->file_bytes = mtprof__bytes_size(bytes);
     *first_chunk = page.fields.header_bytes;
+    *end_told = info->closed && final_crc(&page.fields) == page.fields.final_crc;
     if (info->closed) {
         return check_closing(&page, info, problems);
     }

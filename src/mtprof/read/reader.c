@@ -113,9 +113,9 @@ static int read_single(mtprof_reader *reader, uint8_t kind,
     return MTPROF_OK;
 }
 
-static void settle_end(mtprof_reader *reader, bool known)
+static void settle_end(mtprof_reader *reader)
 {
-    if (!known) {
+    if (!reader->end_told) {
         uint64_t end = reader->info.start_ticks;
         end = reader->index.last_ticks > end ? reader->index.last_ticks : end;
         end = reader->control.last_ticks > end ? reader->control.last_ticks : end;
@@ -144,7 +144,8 @@ static int open_all(mtprof_reader *reader)
     mtprof_trace_info *info = &reader->info;
     mtprof__index_source source = {
         .bytes = &reader->bytes, .info = info, .problems = &reader->problems};
-    MT_TRY(mtprof__header_read(&reader->bytes, info, &source.first_chunk, &reader->problems));
+    MT_TRY(mtprof__header_read(&reader->bytes, info, &source.first_chunk, &reader->end_told,
+                               &reader->problems));
     reader->clock.tick_period = info->tick_period;
     mtprof__clock_point start = {info->start_ticks, info->start_mono_ns, info->start_real_ns};
     if (!mtprof__clock_map_add(&reader->clock, start)) {
@@ -162,7 +163,7 @@ static int open_all(mtprof_reader *reader)
     MT_TRY(read_source_clocks(reader));
     MT_TRY(read_single(reader, MTPROF_STREAM_DEFINITIONS, take_definition));
     MT_TRY(mtprof__definitions_finish(&reader->definitions, &reader->problems));
-    settle_end(reader, info->closed && info->end_ticks != 0);
+    settle_end(reader);
     return mtprof__problems_finish(&reader->problems);
 }
 

@@ -15,6 +15,7 @@
 struct mtprof_reader {
     mtprof__bytes bytes;
     mtprof_trace_info info;
+    bool end_told; /* by the header: info.end_ticks is not what was seen */
     mtprof__chunk_index index;
     mtprof__definitions definitions;
     mtprof__control_read control;

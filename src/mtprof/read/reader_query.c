@@ -21,7 +21,7 @@ int64_t mtprof_reader_ns(const mtprof_reader *reader, uint64_t ticks)
     return mtprof__clock_map_ns(&reader->clock, ticks);
 }
 
-/* The latest time in one chunk; *any: there is a record in it. */
+/* The latest time that a record of one chunk tells; *any: there is a record in it. */
 static int last_of_chunk(const mtprof_reader *reader, const mtprof__read_stream *stream, size_t at,
                          uint64_t *ticks, bool *any)
 {
@@ -35,8 +35,9 @@ static int last_of_chunk(const mtprof_reader *reader, const mtprof__read_stream 
     int status = MTPROF_OK;
     while (status != MTPROF_EEND && status != MTPROF_ENOMEM) {
         status = mtprof__cursor_next(&cursor, &record);
+        bool timed = status == MTPROF_OK && mtprof__kind_is_timed(record.kind);
         *any = *any || status == MTPROF_OK;
-        *ticks = status == MTPROF_OK && record.ticks > *ticks ? record.ticks : *ticks;
+        *ticks = timed && record.ticks > *ticks ? record.ticks : *ticks;
     }
     mtprof__cursor_fini(&cursor);
     return status == MTPROF_EEND ? MTPROF_OK : status;
@@ -46,7 +47,7 @@ int mtprof__reader_last_ticks(const mtprof_reader *reader, uint64_t *ticks)
 {
     const mtb_failure before = *mtb_last_failure();
     *ticks = reader->info.end_ticks;
-    for (uint32_t i = 0; !reader->info.closed && i < reader->index.n_streams; i++) {
+    for (uint32_t i = 0; !reader->end_told && i < reader->index.n_streams; i++) {
         const mtprof__read_stream *stream = &reader->index.streams[i];
         bool any = stream->kind != MTPROF_STREAM_THREAD;
         for (size_t at = stream->n_chunks; !any && at-- > 0;) {

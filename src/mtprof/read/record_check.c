@@ -93,6 +93,12 @@ uint32_t mtprof__kind_traits(uint8_t kind)
     return rules[kind].traits;
 }
 
+bool mtprof__kind_is_timed(uint8_t kind)
+{
+    return (rules[kind].traits & MTPROF__TICKS) != 0 || kind == MTPROF_REC_END ||
+           kind == MTPROF_REC_ALLOC;
+}
+
 int mtprof__record_split(const uint64_t *words, size_t left, uint64_t offset, mtprof_record *record,
                          size_t *total)
 {

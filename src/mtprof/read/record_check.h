@@ -26,6 +26,10 @@ enum mtprof__kind_trait {
 
 uint32_t mtprof__kind_traits(uint8_t kind);
 
+/* Whether a record of a thread's or the control stream tells a time of its own: others show the
+ * reference, which may come from a record that was left out. */
+bool mtprof__kind_is_timed(uint8_t kind);
+
 /* Longest nesting of lists in an input list that is still believed. */
 enum {
     MTPROF__LIST_DEPTH = 32

@@ -255,6 +255,51 @@ TEST(recover_goes_on_behind_a_record_that_is_left_out)
     }
 }
 
+/* A scope that nobody ended, and behind it a record that is left out and says it is much later. */
+static void open_scope(trace_builder *b)
+{
+    tb_init(b);
+    tb_chunk(b, MTPROF_STREAM_DEFINITIONS, 0);
+    tb_string(b, 1, "op");
+    tb_chunk(b, MTPROF_STREAM_THREAD, 1);
+    tb_record(b, MTPROF_REC_BEGIN, MTPROF_KIND_OP, 1, 1, (uint64_t[]){2000});
+    tb_record(b, MTPROF_REC_BEGIN, 0x8000, 1, 1, (uint64_t[]){(uint64_t)1 << 50});
+    tb_record(b, MTPROF_REC_ATTACH, 0, 0, 1, (uint64_t[]){(uint64_t)1 << MTPROF_ORDINAL_BITS});
+}
+
+static void check_end(const trace_builder *b, uint64_t end_ticks)
+{
+    mtprof_reader *reader = NULL;
+    mtprof_trace_info info = {.struct_size = sizeof info};
+    write_file(in_path, b->bytes, b->size);
+    recover_and_compare();
+    REQUIRE_OK(mtprof_reader_open(out_path, &reader));
+    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_EQ_U64(info.end_ticks, end_ticks);
+    mtprof_reader_close(reader);
+}
+
+/* The end is what the header tells, else the last time of a record that counts. */
+TEST(recover_does_not_end_at_the_time_of_a_record_that_is_left_out)
+{
+    trace_builder b;
+    make_paths();
+    open_scope(&b);
+    tb_finish(&b, false);
+    check_end(&b, 2000);
+    tb_fini(&b);
+
+    open_scope(&b);
+    tb_finish(&b, true);
+    tb_set64(&b, TB_AT_START, 0);
+    tb_set64(&b, TB_AT_END_TICKS, 0);
+    tb_repair(b.bytes, b.size);
+    check_end(&b, 0);                 /* told, and so it stays */
+    b.bytes[TB_AT_END_TICKS + 1] = 9; /* its checksum does not hold */
+    check_end(&b, 2000);
+    tb_fini(&b);
+}
+
 TEST(recover_fills_the_gap_of_a_chunk_without_a_header)
 {
     trace_builder b;
