@@ -100,6 +100,10 @@ static void spoil_events(unsigned char *bytes, size_t size, uint64_t *seed)
         if (is_chunk(bytes + at, MTPROF_STREAM_THREAD) && random_below(seed, 2) == 0) {
             spoil_event(bytes + at, size - at, seed);
         }
+        if (is_chunk(bytes + at, MTPROF_STREAM_THREAD) && random_below(seed, 8) == 0) {
+            bytes[at + TB_CHUNK_EPOCH] ^= (unsigned char)random_below(seed, 3);
+            bytes[at + TB_CHUNK_FIRST_ORDINAL + 1]++; /* begins are missing, and nothing else */
+        }
     }
 }
 

@@ -317,6 +317,10 @@ static int fetch_slow(mtprof__slot *slot)
             }
             MT_TRY(status);
         }
+        if (slot->record.kind == MTPROF_REC_LOST && slot->record.aux != MTPROF_LOST_DAMAGE) {
+            slot->fetched = false; /* it tells of no hole: to the scopes it is as if not there */
+            continue;
+        }
         slot->fetched = true;
         if (at_hole(slot) || epoch_changes(slot)) {
             order_before_flush(slot);

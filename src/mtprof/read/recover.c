@@ -12,9 +12,10 @@
  *   R2  Chunks keep their first ordinal, time, epoch and thread. They are numbered anew, without
  *       gaps, except in ring mode, where gaps are allowed and say what was let go.
  *   R3  Where records of a slot are missing a LOST record stands, so that what was open there is
- * cut off in the new file as in the old one. It has the number of begins that are missing between
- *       two chunks, which the health counters count as well. A begin that was left out alone makes
- *       no hole: its record has the cause DISK, that of a hole DAMAGE.
+ *       cut off in the new file as in the old one. It has the number of begins that are missing
+ *       between two chunks, which the health counters count as well. A begin that was left out
+ *       alone makes no hole: its record has the cause DISK, that of a hole DAMAGE. Without a hole
+ *       it stands behind the payloads at the start of the chunk, which belong to an event before.
  *   R4  Memory: one chunk, and the keys of open scopes.
  */
 #include "base/alloc.h"
@@ -63,6 +64,7 @@ typedef struct recover_job {
     /* The chunk at hand. */
     bool in_chunk, chunk_cut;
     bool chunk_rest;       /* it goes on with what another one began */
+    uint64_t lost_due;     /* begins missing before it, to be told behind payloads at its start */
     uint64_t chunk_offset; /* where it was read */
     mtprof__chunk_header header;
     unsigned char *buffer; /* header and records */
@@ -209,11 +211,20 @@ static int chunk_begin(recover_job *job, const mtprof_cursor *cursor, bool rest)
     if (counted && job->has_before && job->header.first_ordinal > job->before_ordinal) {
         lost = job->header.first_ordinal - job->before_ordinal;
     }
-    if (room && (hole || lost > 0)) {
-        MT_TRY(note_lost(job, hole, lost));
+    job->lost_due = room && !hole ? lost : 0;
+    if (room && hole) {
+        MT_TRY(note_lost(job, true, lost));
     }
     job->before_ordinal = job->header.first_ordinal;
     return MTPROF_OK;
+}
+
+/* R3: tells of begins that are missing without a hole. */
+static int settle_lost(recover_job *job)
+{
+    uint64_t due = job->lost_due;
+    job->lost_due = 0;
+    return due > 0 ? note_lost(job, false, due) : MTPROF_OK;
 }
 
 /* Writes the chunk at hand, sealed. */
@@ -223,6 +234,7 @@ static int chunk_end(recover_job *job)
         return MTPROF_OK;
     }
     mtprof__chunk_header *header = &job->header;
+    MT_TRY(settle_lost(job));
     job->in_chunk = false;
     job->has_before = true;
     job->before_sequence = header->sequence;
@@ -317,6 +329,10 @@ static int copy_record(recover_job *job, const mtprof_cursor *cursor, const mtpr
     const unsigned char *data = (const unsigned char *)cursor->buffer + MTPROF_CHUNK_HEADER;
     size_t from = (size_t)(record->offset - cursor->offset - MTPROF_CHUNK_HEADER);
     size_t bytes = cursor->at * sizeof(uint64_t) - from;
+    uint32_t traits = mtprof__kind_traits(record->kind);
+    if ((traits & MTPROF__KNOWN) != 0 && (traits & MTPROF__PAYLOAD) == 0) {
+        MT_TRY(settle_lost(job)); /* what comes before may belong to an event of the chunk before */
+    }
     MT_TRY(chunk_reserve(job, bytes));
     memcpy(job->buffer + job->used, data + from, bytes);
     job->used += bytes;

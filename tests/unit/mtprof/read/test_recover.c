@@ -255,6 +255,28 @@ TEST(recover_goes_on_behind_a_record_that_is_left_out)
     }
 }
 
+/* A payload may stand in the chunk behind its event's: what recover tells of begins that are
+ * missing between the two must not part them. */
+TEST(recover_keeps_payloads_with_their_event)
+{
+    trace_builder b;
+    make_paths();
+    tb_init(&b);
+    tb_chunk(&b, MTPROF_STREAM_DEFINITIONS, 0);
+    tb_string(&b, 1, "op");
+    tb_chunk(&b, MTPROF_STREAM_THREAD, 1);
+    tb_record(&b, MTPROF_REC_BEGIN, MTPROF_KIND_OP, 1, 1, (uint64_t[]){2000});
+    b.next_ordinal = 4; /* ordinals 1 to 3 are nowhere */
+    tb_chunk(&b, MTPROF_STREAM_THREAD, 1);
+    tb_record(&b, MTPROF_REC_META, MTPROF_META_INT, 1, 1, (uint64_t[]){7});
+    tb_end(&b, 4, 3000);
+    tb_finish(&b, true);
+    write_file(in_path, b.bytes, b.size);
+    mtprof_recover_summary summary = recover_and_compare();
+    CHECK_EQ_U64(summary.begins_lost, 3);
+    tb_fini(&b);
+}
+
 /* A scope that nobody ended, and behind it a record that is left out and says it is much later. */
 static void open_scope(trace_builder *b)
 {
