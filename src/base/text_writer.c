@@ -192,7 +192,9 @@ void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length)
         }
         from = at;
     }
-    mtb_write(writer, bytes + from, length - from);
+    if (from < length) {
+        mtb_write(writer, bytes + from, length - from); /* an empty text may have no bytes at all */
+    }
 }
 
 void mtb_write_json(mtb_writer *writer, const char *bytes, size_t length)

@@ -359,6 +359,9 @@ TEST(two_processes_one_path)
 /* A path that the environment gives to every process: each records, under a name of its own. */
 TEST(processes_share_a_path)
 {
+    if (MT_TSAN) {
+        MT_SKIP("TSan starts no thread in the child of a process with threads");
+    }
     char path[STRESS_PATH], own[STRESS_PATH + 64];
     stress_path(path, "shared.v1.mtt");
     mtprof_session *session = stress_start(path, MTPROF_POLICY_SPILL, 0);
