@@ -6,6 +6,8 @@
  *
  * One change in eight is left to libFuzzer, which knows nothing.
  */
+#include "fuzz_random.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,22 +22,6 @@ enum {
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-
-static uint64_t state;
-
-static uint64_t next_random(void)
-{
-    state += 0x9E3779B97F4A7C15u;
-    uint64_t x = state;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
-static uint64_t below(uint64_t n)
-{
-    return n > 0 ? next_random() % n : 0;
-}
 
 #define PICK(list) ((list)[below(sizeof(list) / sizeof((list)[0]))])
 
@@ -455,7 +441,7 @@ static void change(void)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    state = seed;
+    fuzz_random_state = seed;
     if (size > TEXT_MAX || below(8) == 0) {
         return LLVMFuzzerMutate(data, size, max_size);
     }

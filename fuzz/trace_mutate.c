@@ -8,6 +8,7 @@
  *
  * One change in eight is left to libFuzzer, which knows nothing.
  */
+#include "fuzz_random.h"
 #include "mtprof/format/layout.h"
 #include "trace_input.h"
 
@@ -38,22 +39,6 @@ typedef struct form {
 
 /* ---- random numbers -----------------------------------------------------------------------------
  */
-
-static uint64_t state;
-
-static uint64_t next_random(void)
-{
-    state += 0x9E3779B97F4A7C15u;
-    uint64_t x = state;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
-static uint64_t below(uint64_t n)
-{
-    return n > 0 ? next_random() % n : 0;
-}
 
 /* Numbers at which something changes: small ones, powers of two, the edges of signed times. */
 static uint64_t edge_number(void)
@@ -576,7 +561,7 @@ static form second;
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    state = seed;
+    fuzz_random_state = seed;
     if (below(8) == 0) {
         return LLVMFuzzerMutate(data, size, max_size);
     }
@@ -591,7 +576,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t one_size, const uint8_t *other,
                                  size_t other_size, uint8_t *out, size_t max_size, unsigned seed)
 {
-    state = seed;
+    fuzz_random_state = seed;
     take(&at_hand, one, one_size);
     take(&second, other, other_size);
     for (size_t i = 0; i < second.n; i++) {
