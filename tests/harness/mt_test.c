@@ -8,13 +8,17 @@
  *
  * Invariants
  *   T1  A case passes only if it ran to its end, no check failed in any of its threads or
- * processes, and its process exited with 0. A case that calls exit(0) has failed. T2  Nothing of a
- * case outlives it: its process group is killed when its first process is gone. T3  The child
- * leaves through exit(), so that leak checkers and coverage counters get their turn.
+ *       processes, and its process exited with 0. A case that calls exit(0) has failed.
+ *   T2  Nothing of a case outlives it: its process group is killed when its first process is gone.
+ *   T3  The child leaves through exit(), so that leak checkers and coverage counters get their turn.
+ *   T4  Under AddressSanitizer a fork waits until the other threads sleep. Its heap, unlike libc's,
+ *       stays locked in the child if another thread was in it, and every new thread is.
  */
 #include "harness/mt_test.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
@@ -32,6 +36,7 @@
 #include <unistd.h>
 
 enum {
+    FORK_WAITS_MS = 50, /* T4, at most: a case may fork while its threads are busy */
     TIMEOUT_DEFAULT_S = 120,
     NFTW_FDS = 16
 };
@@ -502,11 +507,69 @@ static struct options options_parse(char **argv)
     return options;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* The state letter follows the name, which is in brackets and may hold any character. */
+static bool thread_sleeps(int tasks, long thread)
+{
+    char path[64];
+    char text[256];
+    snprintf(path, sizeof path, "%ld/stat", thread);
+    int fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (n <= 0) {
+        return true; /* the thread has ended */
+    }
+    text[n] = '\0';
+    const char *end = strrchr(text, ')');
+    return end != NULL && end[1] == ' ' && end[2] == 'S';
+}
+
+static bool others_sleep(void)
+{
+    long self = gettid();
+    int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tasks < 0) {
+        return true;
+    }
+    bool sleep = true;
+    _Alignas(struct dirent64) char entries[2048];
+    ssize_t n = 0;
+    while (sleep && (n = getdents64(tasks, entries, sizeof entries)) > 0) {
+        for (ssize_t at = 0; at < n && sleep;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(const void *)(entries + at);
+            at += entry->d_reclen;
+            long thread = strtol(entry->d_name, NULL, 10); /* 0: "." and ".." */
+            if (thread > 0 && thread != self) {
+                sleep = thread_sleeps(tasks, thread);
+            }
+        }
+    }
+    close(tasks);
+    return sleep;
+}
+
+static void before_fork(void) /* T4; allocates nothing, as cases count allocations */
+{
+    int error = errno;
+    for (int ms = 0; ms < FORK_WAITS_MS && !others_sleep(); ms++) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    errno = error;
+}
+#endif
+
 int main(int argc, char **argv)
 {
     (void)argc;
     struct options options = options_parse(argv);
     int counts[OUTCOME_COUNT] = {0};
+
+#ifdef __SANITIZE_ADDRESS__
+    pthread_atfork(before_fork, NULL, NULL);
+#endif
 
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) {
