@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # MT_SANITIZE = "" | address (with undefined) | thread | fuzzer (clang only; with address, undefined)
-#             | fuzzer_memory (clang only; with memory: reads of what nobody has written).
+#             | fuzzer_memory (clang only; with memory: reads of what nobody has written)
+#             | fuzzer_undefined (clang only; with undefined alone: several times as fast).
 # Applies to every target of the build: a sanitizer that sees half of a program reports nonsense.
-set(MT_SANITIZE "" CACHE STRING "address, thread, fuzzer, fuzzer_memory or empty")
-set_property(CACHE MT_SANITIZE PROPERTY STRINGS "" address thread fuzzer fuzzer_memory)
+set(MT_SANITIZE "" CACHE STRING "address, thread, fuzzer, fuzzer_memory, fuzzer_undefined or empty")
+set_property(CACHE MT_SANITIZE PROPERTY STRINGS "" address thread fuzzer fuzzer_memory
+             fuzzer_undefined)
 
 set(MT_NO_UNDEFINED -Wl,--no-undefined)
 if(MT_SANITIZE STREQUAL "")
@@ -16,9 +18,9 @@ elseif(MT_SANITIZE STREQUAL "address")
 elseif(MT_SANITIZE STREQUAL "thread")
   set(sanitize_compile -fsanitize=thread)
   set(sanitize_link -fsanitize=thread)
-elseif(MT_SANITIZE MATCHES "^fuzzer(_memory)?$")
+elseif(MT_SANITIZE MATCHES "^fuzzer(_memory|_undefined)?$")
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
-    message(FATAL_ERROR "MT_SANITIZE=${MT_SANITIZE} needs clang (presets fuzz and fuzz_memory)")
+    message(FATAL_ERROR "MT_SANITIZE=${MT_SANITIZE} needs clang (presets fuzz and fuzz_*)")
   endif()
   set(MT_FUZZ ON) # smaller buffers: most of them are made for every input
   # mt_fuzz() adds libFuzzer's main; the library only gets the coverage counters, and no watch on
@@ -27,6 +29,10 @@ elseif(MT_SANITIZE MATCHES "^fuzzer(_memory)?$")
     set(sanitize_compile -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
         -fno-sanitize-coverage=trace-cmp)
     set(sanitize_link -fsanitize=address,undefined)
+  elseif(MT_SANITIZE STREQUAL "fuzzer_undefined")
+    set(sanitize_compile -fsanitize=fuzzer-no-link,undefined -fno-sanitize-recover=all
+        -fno-sanitize-coverage=trace-cmp)
+    set(sanitize_link -fsanitize=undefined)
   else()
     set(sanitize_compile -fsanitize=fuzzer-no-link,memory -fsanitize-memory-track-origins
         -fno-sanitize-coverage=trace-cmp)
@@ -34,7 +40,7 @@ elseif(MT_SANITIZE MATCHES "^fuzzer(_memory)?$")
   endif()
 else()
   message(FATAL_ERROR "MT_SANITIZE is '${MT_SANITIZE}', expected address, thread, fuzzer, "
-                      "fuzzer_memory or nothing")
+                      "fuzzer_memory, fuzzer_undefined or nothing")
 endif()
 
 if(MT_SANITIZE)

@@ -104,7 +104,8 @@ size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int
         mtprof__plain_step *step = &steps[done];
         if ((uint8_t)word == MTPROF_REC_END) {
             uint64_t distance = word >> 8 & 0xFFFF;
-            if (MT_UNLIKELY(l.n == l.first || !mtprof__fast_follows(l.words[1]) || distance == 0 ||
+            if (MT_UNLIKELY(l.n == l.first || !mtprof__fast_follows(l.words[1]) ||
+                            distance - 1 >= l.next_ordinal || /* as in mtprof__fast_end() */
                             scopes[l.n - 1].key != key_base + l.next_ordinal - distance)) {
                 break;
             }

@@ -98,9 +98,10 @@ MT_INLINE bool mtprof__fast_end(mtprof__slot *slot, const uint64_t *words, int64
         return false;
     }
     mtprof__scope *scope = &slot->scopes[at];
-    /* A distance of 0, or past the first begin, names no key that is on the stack. */
+    /* A distance of 0, or past the first begin, is damage: without the check it could name another
+     * slot's key, which a BEGIN_X may have put on the stack. */
     if (MT_UNLIKELY(scope->key != slot->key_base + cursor->next_ordinal - distance ||
-                    distance == 0 || scope->in_function)) {
+                    distance - 1 >= cursor->next_ordinal || scope->in_function)) {
         return false;
     }
     uint64_t ticks = cursor->reference + (((word >> 24) - cursor->reference) & short_mask);
