@@ -47,8 +47,7 @@ static void measure(const char *name, run_fn *run, const void *context, double f
     bench_emit(&(bench_figure){.name = name, .unit = "GFLOP/s", .value = flop / best});
 }
 
-/* ---- products: oneDNN, OpenBLAS, our loops ------------------------------------------------------
- */
+/* ---- products: oneDNN, OpenBLAS, our loops --------------------------------------------------- */
 
 static int run_product(const void *context)
 {
@@ -89,8 +88,7 @@ static void products(void)
     mt__openblas_allow(true);
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------
- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 typedef struct kernel_run {
     mt_kernel_fn *run;

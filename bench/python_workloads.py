@@ -121,7 +121,8 @@ def main():
     gc.enable()
     out.update(large(torch, events))
     # From the op to its event in Python's hands: recording, stop() and events(), shared out.
-    out["whole_op"] = out["record_plain"] + (out["stop_s"] + out["key_averages_s"] + out["first_event_s"]) * 1e9 / events
+    after_s = out["stop_s"] + out["key_averages_s"] + out["first_event_s"]
+    out["whole_op"] = out["record_plain"] + after_s * 1e9 / events
     print(json.dumps(out))
 
 

@@ -106,8 +106,7 @@ static const cli_option options[] = {
      .offset = AT(limit)},
 };
 
-/* ---- order ------------------------------------------------------------------------------------
- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static enum order sort_order;
 
@@ -153,8 +152,7 @@ static int compare_rows(const void *a, const void *b)
     return u > v ? -1 : u < v ? 1 : compare_names(x, y);
 }
 
-/* ---- a table -----------------------------------------------------------------------------------
- */
+/* ---- a table --------------------------------------------------------------------------------- */
 
 typedef struct layout {
     size_t name_width;
@@ -336,8 +334,7 @@ static void print_table(const diff_settings *s, const cli_diff *d, const char *a
     print_verdicts(d);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void json_side(const char *key, const cli_side *side)
 {
@@ -396,8 +393,7 @@ static void print_json(const diff_settings *s, const cli_diff *d, const char *a,
     cli_json_end_object();
 }
 
-/* ---- the command ------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static double percent_or(double given, double otherwise)
 {

@@ -90,8 +90,7 @@ static const char *const *format_names(void)
     return names;
 }
 
-/* ---- what to write, and where -----------------------------------------------------------------
- */
+/* ---- what to write, and where ---------------------------------------------------------------- */
 
 typedef struct job {
     const char *trace;
@@ -213,8 +212,7 @@ static int choose(const cli_call *call, job *j)
     return choose_output(s, j);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static bool writes_to_stdout(const export_settings *s)
 {

@@ -35,8 +35,7 @@ static const cli_option options[] = {
      .offset = offsetof(info_settings, all)},
 };
 
-/* ---- for people -------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void label(const char *name)
 {
@@ -323,8 +322,7 @@ static void print_facts(const cli_facts *f, bool all)
     print_metadata(f);
 }
 
-/* ---- for programs -----------------------------------------------------------------------------
- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void json_file(const cli_facts *f)
 {

@@ -49,8 +49,7 @@ static const cli_option options[] = {
      .offset = AT(limit)},
 };
 
-/* ---- the timeline's file -----------------------------------------------------------------------
- */
+/* ---- the timeline's file --------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, size_t length, const char *end)
 {
@@ -88,8 +87,7 @@ static int write_timeline(const memory_settings *s, mtprof_model *model, const c
     return cli_library_error(writing ? s->timeline : trace, status);
 }
 
-/* ---- for people -------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void print_device(const mtprof_model *model, uint32_t index)
 {
@@ -223,8 +221,7 @@ static void print_facts(const memory_settings *s, mtprof_model *model, const cli
     }
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void json_categories(const cli_peak *p)
 {
@@ -295,8 +292,7 @@ static void print_json(const memory_settings *s, mtprof_model *model, const cli_
     cli_json_end_object();
 }
 
-/* ---- the command ------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int look(const memory_settings *s, mtprof_model *model, const char *path)
 {

@@ -138,8 +138,7 @@ static const cli_option options[] = {
      .offset = AT(wide)},
 };
 
-/* ---- a table on its way to the terminal -------------------------------------------------------
- */
+/* ---- a table on its way to the terminal ------------------------------------------------------ */
 
 /* Rules dim, the header bold, line by line. */
 typedef struct painter {
@@ -194,8 +193,7 @@ static int paint(void *context, const void *bytes, size_t length)
     return 0;
 }
 
-/* ---- the command ------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static mtprof_status make_rows(const report_settings *s, mtprof_model *model, mtprof_averages **out)
 {

@@ -28,8 +28,7 @@ static bool no_memory(void)
     return false;
 }
 
-/* ---- keys: what makes a row of A and one of B the same -----------------------------------------
- */
+/* ---- keys: what makes a row of A and one of B the same --------------------------------------- */
 
 static bool keep_key(cli_diff *d, char *key)
 {
@@ -124,8 +123,7 @@ static int compare_keys(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->detail, y->detail);
 }
 
-/* ---- one side ---------------------------------------------------------------------------------
- */
+/* ---- one side -------------------------------------------------------------------------------- */
 
 typedef struct side_rows {
     cli_diff_row *rows; /* the side in `a` */
@@ -188,8 +186,7 @@ static bool load_side(cli_diff *d, mtprof_averages *averages, side_rows *out)
     return true;
 }
 
-/* ---- the whole: per step, over all events of the host ------------------------------------------
- */
+/* ---- the whole: per step, over all events of the host ---------------------------------------- */
 
 static bool fill_total(mtprof_model *model, const char *path, const cli_diff_options *o,
                        cli_side *out)
@@ -264,8 +261,7 @@ static void add_up_total(cli_diff *d)
     d->total.b = b;
 }
 
-/* ---- judging ----------------------------------------------------------------------------------
- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 static bool is_candidate(const cli_diff *d, const cli_diff_row *r, const cli_diff_options *o)
 {
@@ -314,8 +310,7 @@ static void judge_all(cli_diff *d, const cli_diff_options *o)
     }
 }
 
-/* ---- putting both together ---------------------------------------------------------------------
- */
+/* ---- putting both together ------------------------------------------------------------------- */
 
 static bool merge(cli_diff *d, const side_rows *a, const side_rows *b)
 {

@@ -48,8 +48,7 @@ static bool no_memory(const char *path)
     return false;
 }
 
-/* ---- the file ---------------------------------------------------------------------------------
- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static cli_window *find_window(cli_facts *f, uint32_t number)
 {
@@ -111,8 +110,7 @@ static bool gather_file(cli_facts *f)
     return gather_windows(f);
 }
 
-/* ---- the events -------------------------------------------------------------------------------
- */
+/* ---- the events ------------------------------------------------------------------------------ */
 
 static bool gather_tracks(cli_facts *f)
 {

@@ -47,8 +47,7 @@ typedef struct gathering {
     bool no_memory;
 } gathering;
 
-/* ---- groups -------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static int compare_texts(mtprof_text a, mtprof_text b)
 {
@@ -141,8 +140,7 @@ static void free_all(gathering *all)
     free(all->groups);
 }
 
-/* ---- gathering ----------------------------------------------------------------------------------
- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 static double number_of(uint64_t bits, bool is_real)
 {
@@ -251,8 +249,7 @@ static bool add_metadata(gathering *all, bool foreign)
     return true;
 }
 
-/* ---- printing -----------------------------------------------------------------------------------
- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static cli_quantity number_text(double value)
 {

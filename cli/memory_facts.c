@@ -29,8 +29,7 @@ static bool no_memory(const char *path)
     return false;
 }
 
-/* ---- peaks ------------------------------------------------------------------------------------
- */
+/* ---- peaks ----------------------------------------------------------------------------------- */
 
 static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
 {
@@ -181,8 +180,7 @@ static bool gather_peaks(mtprof_model *model, const char *path, cli_memory_facts
     return true;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static double weight(const mtprof_row *row)
 {

@@ -18,8 +18,7 @@ enum {
     HELP_WIDTH = 80
 };
 
-/* ---- what was probably meant ------------------------------------------------------------------
- */
+/* ---- what was probably meant ----------------------------------------------------------------- */
 
 /* Edits (insert, delete, replace, swap of neighbours) between two words of up to 31 letters. */
 static size_t distance(const char *a, const char *b)

@@ -58,8 +58,9 @@ extern const mtprof_output cli_stdout;
  */
 int cli_finish_stdout(int code);
 
-/* ---- progress --------------------------------------------------------------------------------
- * A line on standard error, redrawn in place, once the work has taken a second; only on a terminal.
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* A line on standard error, redrawn in place, once the work has taken a second; only on a terminal.
  */
 
 /* From here on work is about `subject`; quiet: show nothing. */
@@ -71,8 +72,7 @@ void cli_progress_end(void);
 /* For tests: the clock in milliseconds, where the line goes, and whether that is a terminal. */
 void cli_progress_test(int64_t (*clock_ms)(void), FILE *out);
 
-/* ---- text of traces: any bytes ----------------------------------------------------------------
- */
+/* ---- text of traces: any bytes --------------------------------------------------------------- */
 
 /* Columns that a text takes when it is shown safely. */
 size_t cli_text_width(mtprof_text text);

@@ -17,8 +17,7 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 
-/* ---- asking everything --------------------------------------------------------------------------
- */
+/* ---- asking everything ----------------------------------------------------------------------- */
 
 static uint64_t sink; /* so that nothing read is optimised away */
 

@@ -25,8 +25,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 #define PICK(list) ((list)[below(sizeof(list) / sizeof((list)[0]))])
 
-/* ---- what stands in such files ------------------------------------------------------------------
- */
+/* ---- what stands in such files --------------------------------------------------------------- */
 
 static const char *const keys[] = {"ph", "cat", "name", "pid",  "tid", "ts", "dur",
                                    "id", "id2", "s",    "args", "bp",  "tts"};
@@ -180,8 +179,7 @@ static const char *const values[] = {"0",
 
 static const char phases[] = "XXXXXXXXBEbeniCMsfttPSTpFNODvR(";
 
-/* ---- text ---------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 typedef struct text {
     char bytes[TEXT_MAX];
@@ -201,8 +199,7 @@ static void replace(size_t at, size_t gone, const char *bytes, size_t n)
     at_hand.length = at_hand.length - gone + n;
 }
 
-/* ---- tokens -------------------------------------------------------------------------------------
- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 typedef struct token {
     uint32_t at, length;
@@ -285,8 +282,7 @@ static size_t end_of(size_t behind)
     return behind > 0 ? tokens[behind - 1].at + tokens[behind - 1].length : 0;
 }
 
-/* ---- making events ------------------------------------------------------------------------------
- */
+/* ---- making events --------------------------------------------------------------------------- */
 
 /* A time on which others stand, too, or a strange one. */
 static void put_time(char *to, size_t room)
@@ -327,8 +323,7 @@ static size_t make_event(char *to, size_t room)
     return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* ---- changes ------------------------------------------------------------------------------------
- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void add_event(void)
 {

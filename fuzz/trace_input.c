@@ -15,8 +15,7 @@ enum {
     PIECES_MAX = 32 /* each is a page at least: more make slow inputs, not better ones */
 };
 
-/* ---- making a trace of the input ----------------------------------------------------------------
- */
+/* ---- making a trace of the input ------------------------------------------------------------- */
 
 static void repair_header(trace_input *trace)
 {
@@ -98,8 +97,7 @@ static void wrap(trace_input *trace, const uint8_t *data, size_t size)
     repair(trace);
 }
 
-/* ---- the small form -----------------------------------------------------------------------------
- */
+/* ---- the small form -------------------------------------------------------------------------- */
 
 /* The pieces of a small form; how many. */
 static size_t list_pieces(const uint8_t *data, size_t size, trace_form_piece *pieces,
@@ -181,8 +179,7 @@ static void unfold(trace_input *trace, const uint8_t *data, size_t size)
     }
 }
 
-/* ---- bytes for a reader -------------------------------------------------------------------------
- */
+/* ---- bytes for a reader ---------------------------------------------------------------------- */
 
 static int64_t image_read(void *context, uint64_t offset, void *buffer, size_t length)
 {

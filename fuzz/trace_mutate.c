@@ -37,8 +37,7 @@ typedef struct form {
     piece pieces[TRACE_FORM_PIECES];
 } form;
 
-/* ---- random numbers -----------------------------------------------------------------------------
- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 /* Numbers at which something changes: small ones, powers of two, the edges of signed times. */
 static uint64_t edge_number(void)
@@ -76,8 +75,7 @@ static uint64_t some_time(void)
     return below(4) == 0 ? edge_number() : below(40) * 500;
 }
 
-/* ---- making records -----------------------------------------------------------------------------
- */
+/* ---- making records -------------------------------------------------------------------------- */
 
 static const uint8_t thread_kinds[] = {
     MTPROF_REC_BEGIN,     MTPROF_REC_BEGIN,   MTPROF_REC_BEGIN,        MTPROF_REC_END,
@@ -296,8 +294,7 @@ static uint32_t make_record(uint8_t stream, uint64_t words[RECORD_MAX])
     return n;
 }
 
-/* ---- pieces -------------------------------------------------------------------------------------
- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* Words of the record at `at`; 0: there is none that fits. */
 static uint32_t record_words(const piece *p, uint32_t at)
@@ -404,8 +401,7 @@ static void change_head(piece *p)
     }
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* A chunk of its own, with what a trace usually has in such a stream. */
 static void add_piece(form *f)
@@ -460,8 +456,7 @@ static void change(form *f)
     }
 }
 
-/* ---- input to form and back ---------------------------------------------------------------------
- */
+/* ---- input to form and back ------------------------------------------------------------------ */
 
 static void take_piece(form *f, const trace_form_piece *head, const uint8_t *records, size_t bytes)
 {

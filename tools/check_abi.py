@@ -5,7 +5,8 @@
 usage: check_abi.py [--update] [LIBRARY]     (LIBRARY: build/dev/libmtprof.so)
 
 The list is tools/abi/<name>.txt for lib<name>.so, one symbol a line, sorted. Every exported symbol
-starts with the library's prefix (mtprof_, mt_). --update rewrites the list; the difference is then for the reviewer to judge.
+starts with the library's prefix (mtprof_, mt_). --update rewrites the list;
+the difference is then for the reviewer to judge.
 """
 import argparse
 import pathlib

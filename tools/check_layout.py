@@ -15,11 +15,14 @@ import tomllib
 
 CODE = {".c", ".h", ".def", ".cu", ".cuh", ".py", ".js", ".sh", ".cmake"}
 C_CODE = {".c", ".h", ".cu", ".cuh"}
+C_TEXT = C_CODE | {".def"}
 SKIPPED = {"build", ".git", ".venv", ".cache", "__pycache__", "dist"}
 DATA = {"golden", "corpus"}  # under tests/: inputs, not ours to judge
 LAYERED = ("src/", "include/", "cli/", "python/ext/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.M)
 NOISE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.S)
+BANNER = re.compile(r"\s*/\* ?--")
+LITERAL_LAST = re.compile(r"\"[\s,;)}\]\\]*$")
 OPEN = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b(?!\(#\d+\))")
 # Written in pieces, because this file is checked as well.
 HOSTS = [".".join(parts) for parts in (
@@ -94,8 +97,18 @@ class Checker:
             yield 1, f"{lines} lines, the limit is {self.rules['max_lines']}"
         for match in OPEN.finditer(text):
             yield line_of(text, match), f"{match.group(0)} without an issue: write {match.group(0)}(#123)"
+        yield from self.check_columns(path, text)
         if path.suffix in C_CODE:
             yield from self.check_c(path, text)
+
+    def check_columns(self, path, text):
+        """Wide lines, but for literals that do not fit; section banners that are not one line."""
+        limit = self.rules["max_columns"].get(path.suffix[1:])
+        for number, line in enumerate(text.split("\n"), 1):
+            if limit and len(line) > limit and not LITERAL_LAST.search(line):
+                yield number, f"{len(line)} columns, the limit is {limit}"
+            if path.suffix in C_TEXT and BANNER.match(line) and not line.endswith("*/"):
+                yield number, "a section banner is one line"
 
     def check_c(self, path, text):
         public = path.parts[0] == "include"

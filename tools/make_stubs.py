@@ -2,7 +2,8 @@
 """Writes the packages' type stubs from what they hold: make_stubs.py [--check]
 
 Parameters and types of functions and methods that come from the op table are made of their schemas
-(mindtorch_v2/_signatures.py). Run it on the dev build (./dev python tools/make_stubs.py) when a row or a method is new; --check only tells
+(mindtorch_v2/_signatures.py). Run it on the dev build (./dev python tools/make_stubs.py)
+when a row or a method is new; --check only tells
 whether the stubs are as they should be (a test does that).
 """
 import inspect
@@ -147,7 +148,8 @@ def tensor_class():
 
 
 def tensors_stub():
-    names = [n for n in sorted(set(dir(torch))) if not n.startswith("_") and n.isidentifier() and not keyword.iskeyword(n)]
+    names = [n for n in sorted(set(dir(torch))) if not n.startswith("_")
+             and n.isidentifier() and not keyword.iskeyword(n)]
     out = [HEAD, '"""mindtorch_v2: tensors with torch\'s names and semantics."""',
            "from collections.abc import Iterator, Sequence", "from typing import Any, overload", "",
            "import builtins as _b", "", "Number = _b.int | _b.float | _b.bool", "",
@@ -291,7 +293,8 @@ def profiler_stub():
 
 
 def main():
-    stubs = {PYTHON / "mindtorch_v2" / "__init__.pyi": tensors_stub(), PYTHON / "mtprof" / "_mtprof.pyi": profiler_stub()}
+    stubs = {PYTHON / "mindtorch_v2" / "__init__.pyi": tensors_stub(),
+             PYTHON / "mtprof" / "_mtprof.pyi": profiler_stub()}
     stale = [path for path, text in stubs.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv:
         for path in stale:

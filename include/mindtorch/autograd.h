@@ -115,8 +115,7 @@ MT_API void mt_node_release(mt_node *node); /**< accepts NULL */
 /** References to the node: of tensors, of other nodes' edges and of callers. */
 MT_API uint32_t mt_node_use_count(const mt_node *node);
 
-/* ---- functions of the user's own --------------------------------------------------------------
- */
+/* ---- functions of the user's own ------------------------------------------------------------- */
 
 /** One call of a custom function, from forward to backward. */
 typedef struct mt_function_call mt_function_call;

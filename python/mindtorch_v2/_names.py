@@ -16,7 +16,8 @@ _NN = frozenset("""
 
 # Methods of Tensor alone.
 _METHODS_ONLY = frozenset("""
-    atan2_ copysign_ fmod_ hypot_ absolute_ divide_ multiply_ subtract_ true_divide_ add_ addcdiv_ addcmul_ bernoulli_ bitwise_and_
+    atan2_ copysign_ fmod_ hypot_ absolute_ divide_ multiply_ subtract_ true_divide_ add_ addcdiv_ addcmul_
+    bernoulli_ bitwise_and_
     bitwise_not_ bitwise_or_ bitwise_xor_ contiguous copy_ div_ expand expand_as exponential_
     floor_divide_ index index_add_ item lerp_ masked_fill_ masked_scatter_ mul_ new_empty new_full
     new_ones new_zeros normal_ pow_ random_ remainder_ repeat reshape_as scatter_ scatter_add_ squeeze_

@@ -63,7 +63,8 @@ class _KinetoProfile(_mtprof.Profile):
     Keyword arguments of ours beside torch's: `with_calls` (every call of a Python or built-in function is an
     event; the same as with_stack=True and _ExperimentalConfig(verbose=True)), `path` (record into this .mtt
     file; the variable MTPROF_PATH does the same, for several processes: "%p" in it is the process's id, and
-    where another process records to it already this one takes NAME.PID.mtt), `buffer_bytes` (of memory for events: a number, or a text
+    where another process records to it already this one takes NAME.PID.mtt), `buffer_bytes` (of memory for events:
+    a number, or a text
     such as "64M" or "1GiB") and `policy` (what happens when it is full: "spill" goes on in a file, "ring" lets
     the oldest go, "stop" keeps the oldest).
     """

@@ -27,8 +27,7 @@ enum {
     GZIP_WINDOW = 15 + 16  /* zlib: the largest window, gzip wrapper */
 };
 
-/* ---- finding the libraries ----------------------------------------------------------------------
- */
+/* ---- finding the libraries ------------------------------------------------------------------- */
 
 static struct libraries {
     bool isal, zlib;
@@ -131,8 +130,7 @@ bool mtb_gzip_is(const void *bytes, size_t length)
     return length >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
 }
 
-/* ---- deflate ------------------------------------------------------------------------------------
- */
+/* ---- deflate --------------------------------------------------------------------------------- */
 
 struct mtb_deflate {
     enum mtb_gzip_choice choice;
@@ -321,8 +319,7 @@ void mtb_deflate_close(mtb_deflate *deflate)
     mtb_free(deflate);
 }
 
-/* ---- inflate ------------------------------------------------------------------------------------
- */
+/* ---- inflate --------------------------------------------------------------------------------- */
 
 typedef enum member_state {
     MEMBER_NONE,    /* before the first byte */

@@ -30,8 +30,7 @@ enum mtb_gzip_choice {
 /* Test hook: streams opened from now on use this library. Not while another thread opens one. */
 void mtb_gzip_choose(enum mtb_gzip_choice choice);
 
-/* ---- deflate: bytes in, one gzip member out to a sink ------------------------------------------
- */
+/* ---- deflate: bytes in, one gzip member out to a sink ---------------------------------------- */
 typedef struct mtb_deflate mtb_deflate;
 
 /* On failure *out is NULL. level as in mtb_gzip_level(). */
@@ -44,8 +43,7 @@ int mtb_deflate_finish(mtb_deflate *deflate);
 /* Accepts NULL. */
 void mtb_deflate_close(mtb_deflate *deflate);
 
-/* ---- inflate: pieces of gzip in, pieces of bytes out -------------------------------------------
- */
+/* ---- inflate: pieces of gzip in, pieces of bytes out ----------------------------------------- */
 typedef struct mtb_inflate mtb_inflate;
 
 /* Whether bytes begin as gzip does. */

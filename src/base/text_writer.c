@@ -66,8 +66,7 @@ void mtb_write_text(mtb_writer *writer, const char *text)
     mtb_write(writer, text, strlen(text));
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 enum {
     NUMBER_BYTES = 40
@@ -118,8 +117,7 @@ void mtb_write_double(mtb_writer *writer, double value)
     }
 }
 
-/* ---- JSON strings -------------------------------------------------------------------------------
- */
+/* ---- JSON strings ---------------------------------------------------------------------------- */
 
 /* Continuation bytes, and the range of the second byte: what makes over-long forms, surrogates and
  * code points past U+10FFFF impossible. */

@@ -85,9 +85,7 @@ MT_INLINE void mtb_write(mtb_writer *writer, const void *bytes, size_t length)
 /* A zero-terminated text. */
 void mtb_write_text(mtb_writer *writer, const char *text);
 
-/* ---- numbers: each stores at `at` and returns the end; at most 24 bytes
- * are touched ------------------------
- */
+/* ---- numbers: each stores at `at` and returns the end; at most 24 bytes are touched ---------- */
 extern const char mtb_digit_pairs[201]; /* "00" to "99" */
 
 MT_INLINE unsigned mtb_count_digits(uint64_t value)

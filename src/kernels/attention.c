@@ -164,8 +164,7 @@ static void clear_matrix(const job *j, matrix m, int64_t rows, int64_t columns)
     }
 }
 
-/* ---- forward
- * -------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 #define MT_I_DEFINE_ROWS(T, suffix, LOG)                                                        \
     static void begin_rows_##suffix(T *most, T *total, int64_t rows)                            \
@@ -336,8 +335,7 @@ static void run_forward(void *context, int64_t begin, int64_t end, int64_t piece
     }
 }
 
-/* ---- backward
- * ------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* The matrices of a head. */
 typedef struct head_view {
@@ -438,8 +436,7 @@ static void run_backward(void *context, int64_t begin, int64_t end, int64_t piec
     }
 }
 
-/* ---- calls
- * ---------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static job job_of(const mt_kernel_call *call, const mt_array *q, const mt_array *k,
                   const mt_array *v)

@@ -174,8 +174,7 @@ void mt__conv_bias_gradient(const mt__conv *conv)
     }
 }
 
-/* ---- the three products ------------------------------------------------------------------------
- */
+/* ---- the three products ---------------------------------------------------------------------- */
 
 /* Pointers of one image's group. */
 typedef struct group {

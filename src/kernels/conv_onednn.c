@@ -59,8 +59,7 @@ static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static bool key_made;
 
-/* ---- keeping plans ----------------------------------------------------------------------------
- */
+/* ---- keeping plans --------------------------------------------------------------------------- */
 
 static void free_plan(plan *p)
 {
@@ -117,8 +116,7 @@ static plan **find_place(const mt__conv *conv)
     return oldest;
 }
 
-/* ---- making one -------------------------------------------------------------------------------
- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 /* strides NULL: the layout is oneDNN's choice. */
 static bool describe(dnnl_memory_desc_t *desc, int n, const int64_t *sizes, const int64_t *strides)
@@ -337,8 +335,7 @@ static plan *find_plan(const mt__conv *conv)
     return (*place)->failed ? NULL : *place;
 }
 
-/* ---- running ----------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void *user_data(const mt__conv *conv, int argument)
 {

@@ -50,8 +50,7 @@ MT_INLINE uint16_t mt__f32_to_bf16(float x)
     return (uint16_t)((bits & 0x7fffffffU) > 0x7f800000U ? nan : rounded);
 }
 
-/* ---- to integers: towards zero; what the type cannot hold, NaN too, is its smallest number ----
- */
+/* ---- to integers: towards zero; what the type cannot hold, NaN too, is its smallest number --- */
 
 MT_INLINE int32_t mt__real_to_i32(double x)
 {

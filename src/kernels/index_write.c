@@ -118,8 +118,7 @@ int mt__host_index_add(void *context, mt_backend_stream *stream, const mt_kernel
     return write_all(&job, mt__array_numel(&t[2]));
 }
 
-/* ---- embedding: zeros first, then each piece adds some columns of all rows ---------------------
- */
+/* ---- embedding: zeros first, then each piece adds some columns of all rows ------------------- */
 
 enum {
     ZERO_GRAIN = 1 << 16, /* elements */

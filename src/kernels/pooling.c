@@ -45,8 +45,7 @@ struct job {
     _Atomic(int64_t) bad_index; /* -1: none */
 };
 
-/* ---- windows ------------------------------------------------------------------------------------
- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -111,8 +110,7 @@ static window adaptive_window(const job *j, int64_t y, int64_t x)
     return win;
 }
 
-/* ---- planes -------------------------------------------------------------------------------------
- */
+/* ---- planes ---------------------------------------------------------------------------------- */
 
 #define MT_I_IS_NAN(x) ((x) != (x))
 #define MT_I_NEVER(x)  false
@@ -235,8 +233,7 @@ MT_I_DEFINE_AVERAGE(double, double, f64, divide_f64)
 MT_I_DEFINE_AVERAGE_BACKWARD(float, f32)
 MT_I_DEFINE_AVERAGE_BACKWARD(double, f64)
 
-/* ---- calls
- * ---------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* By type; NULL: not for it. */
 typedef struct planes {

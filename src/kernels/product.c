@@ -146,8 +146,7 @@ static int prepare(size_t element, const void *data, const int64_t size[2], cons
     return has_unit_stride(size, stride, out) ? 0 : pack(element, size, stride, out);
 }
 
-/* ---- who computes -----------------------------------------------------------------------------
- */
+/* ---- who computes ---------------------------------------------------------------------------- */
 
 static bool onednn_wins(const mt__product *p)
 {

@@ -12,8 +12,7 @@ enum {
     DIGITS = 256
 };
 
-/* ---- elements to keys --------------------------------------------------------------------------
- */
+/* ---- elements to keys ------------------------------------------------------------------------ */
 
 /* A float's bits, sign and magnitude, to an unsigned number of `bits` bits. */
 #define REAL_KEY(type, bits)                                                                    \
@@ -95,8 +94,7 @@ bool mt__sort_narrow_i64(mt__sort_word *words, const char *row, int64_t stride, 
     return true;
 }
 
-/* ---- sorting: the same for words and pairs -----------------------------------------------------
- */
+/* ---- sorting: the same for words and pairs --------------------------------------------------- */
 
 #define ITEM         mt__sort_word
 #define NAME(verb)   verb##_words

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_chrome.py MAKE_CHROME [RUNS]: what the Chrome exporter writes, read by Python's json and by the rules of its readers.
+"""check_chrome.py MAKE_CHROME [RUNS]: what the Chrome exporter writes, read by Python's json
+and by the rules of its readers.
 
-Runs tests/support/make_chrome.c, which records names, keys and values of any bytes, for MT_SEED and the numbers behind it.
+Runs tests/support/make_chrome.c, which records names, keys and values of any bytes,
+for MT_SEED and the numbers behind it.
 """
 
 import gzip

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """execution_check.py MEMORY_DEMO: an execution trace as another program reads it, against the structure of torch's.
 
-TOP, NODE, SIDE and ATTRS are what torch 2.11 wrote (schema 1.1.1-chakra.0.0.4): the keys, their order and the types of the values.
+TOP, NODE, SIDE and ATTRS are what torch 2.11 wrote (schema 1.1.1-chakra.0.0.4):
+the keys, their order and the types of the values.
 """
 import json
 import os
@@ -81,7 +82,8 @@ class Execution(unittest.TestCase):
             self.assertEqual(len(node["outputs"]["values"][0]), 6)
         backward = [n for n in self.trace["nodes"] if n["name"] == "MmBackward0"]
         self.assertEqual({self.attr(n, "scope") for n in backward}, {1})
-        self.assertEqual(sorted(self.attr(n, "seq_id") for n in backward), sorted(self.attr(n, "seq_id") for n in forward))
+        self.assertEqual(sorted(self.attr(n, "seq_id") for n in backward),
+                         sorted(self.attr(n, "seq_id") for n in forward))
         for node in backward:
             self.assertEqual(self.attr(node, "fw_parent"), node["ctrl_deps"])  # as torch: the wrapper on that thread
 

@@ -28,14 +28,16 @@ const context = new Proxy({}, {
   get: (target, key) => key === 'measureText' ? () => ({width: 40})
     : (...values) => {
       calls[key] = (calls[key] || 0) + 1;
-      for (const v of values) { if (typeof v === 'number' && !Number.isFinite(v)) { throw new Error(key + ' gets ' + values); } }
+      for (const v of values) { if (typeof v === 'number' && !Number.isFinite(v)) {
+        throw new Error(key + ' gets ' + values); } }
     },
   set: () => true,
 });
 const handlers = {};
 const element = () => ({style: {}, clientWidth: 1000, clientHeight: 460, offsetWidth: 150, children: [],
   querySelector: () => canvas, getBoundingClientRect: () => ({left: 0}), getContext: () => context,
-  addEventListener: (name, f) => { handlers[name] = f; }, setPointerCapture() {}, append(...c) { this.children.push(...c); },
+  addEventListener: (name, f) => { handlers[name] = f; }, setPointerCapture() {},
+  append(...c) { this.children.push(...c); },
   prepend() {}, replaceChildren(...c) { this.children = c; }, setAttribute() {}, insertRow() { return element(); }});
 const canvas = element();
 const elements = {chart: element(), tip: element(), legend: element(), note: element()};

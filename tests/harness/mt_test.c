@@ -10,7 +10,8 @@
  *   T1  A case passes only if it ran to its end, no check failed in any of its threads or
  *       processes, and its process exited with 0. A case that calls exit(0) has failed.
  *   T2  Nothing of a case outlives it: its process group is killed when its first process is gone.
- *   T3  The child leaves through exit(), so that leak checkers and coverage counters get their turn.
+ *   T3  The child leaves through exit(), so that leak checkers and coverage counters get their
+ *       turn.
  *   T4  Under AddressSanitizer a fork waits until the other threads sleep. Its heap, unlike libc's,
  *       stays locked in the child if another thread was in it, and every new thread is.
  */
@@ -84,8 +85,7 @@ __attribute__((weak)) const char *mt_test_error_text(void)
     return NULL;
 }
 
-/* ---- checks -----------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 bool mt_test_fail(mt_test_place place, const char *format, ...)
 {
@@ -240,8 +240,7 @@ void mt_test_skip(const char *reason)
     mt_test_leave();
 }
 
-/* ---- helpers ----------------------------------------------------------------------------------
- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 const char *mt_test_tmpdir(void)
 {
@@ -312,8 +311,7 @@ static void tmpdir_remove(void)
     }
 }
 
-/* ---- running ----------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static double now_s(void)
 {

@@ -125,8 +125,7 @@ const char *mt_test_self(void);
  * under test defines the real one, so that this runner depends on nothing. */
 const char *mt_test_error_text(void);
 
-/* ---- what the macros call ---------------------------------------------------------------------
- */
+/* ---- what the macros call -------------------------------------------------------------------- */
 
 bool mt_test_fail(mt_test_place place, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

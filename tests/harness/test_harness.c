@@ -14,8 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- the misbehaving cases --------------------------------------------------------------------
- */
+/* ---- the misbehaving cases ------------------------------------------------------------------- */
 
 TEST_HIDDEN(hidden_pass)
 {
@@ -109,8 +108,7 @@ TEST_HIDDEN(hidden_seed)
     CHECK_EQ_U64(mt_test_random(&state), 0);
 }
 
-/* ---- running them -----------------------------------------------------------------------------
- */
+/* ---- running them ---------------------------------------------------------------------------- */
 
 struct result {
     char text[8192];

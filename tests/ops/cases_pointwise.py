@@ -92,7 +92,8 @@ def rsub(g):
     if g.is_bool:
         yield Bad((g.array((2,)), g.array((2,))), "RuntimeError", "with two bool tensors")
         return
-    yield Case((g.array((3, 4)), g.array((4,))), {"alpha": 2}, lambda a, b, alpha: (b - np.asarray(alpha, a.dtype) * a).astype(a.dtype),
+    yield Case((g.array((3, 4)), g.array((4,))), {"alpha": 2},
+               lambda a, b, alpha: (b - np.asarray(alpha, a.dtype) * a).astype(a.dtype),
                double=True)
     yield Case((g.array((3, 4)), 2), {}, lambda a, b: np.asarray(b, a.dtype) - a)
 

@@ -126,8 +126,7 @@ static uint64_t at(unsigned step, uint64_t us)
     return TB_START_TICKS + 1000 * US + step * (uint64_t)STEP_NS + us * US;
 }
 
-/* ---- the host ----------------------------------------------------------------------------------
- */
+/* ---- the host -------------------------------------------------------------------------------- */
 
 static void begin(run *r, uint16_t flags, enum string name, uint64_t ticks)
 {
@@ -248,8 +247,7 @@ static void write_host(run *r)
     }
 }
 
-/* ---- the device --------------------------------------------------------------------------------
- */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 static void meta(run *r, enum string key, uint16_t type, uint64_t value)
 {
@@ -282,8 +280,7 @@ static void write_device(run *r)
     tb_record(&r->b, MTPROF_REC_CLOCK_PAIR, 0, 0, W(at(STEPS, 0), at(STEPS, 0)));
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void write_definitions(trace_builder *b)
 {

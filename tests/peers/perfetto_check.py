@@ -88,7 +88,8 @@ def slices_of(trace):
 
 
 def events_of(command, path):
-    run = subprocess.run([command, "export", "-q", "-o", "-", "csv", path], check=True, capture_output=True, timeout=120)
+    run = subprocess.run([command, "export", "-q", "-o", "-", "csv", path], check=True, capture_output=True,
+                         timeout=120)
     return list(csv.DictReader(io.StringIO(run.stdout.decode())))
 
 

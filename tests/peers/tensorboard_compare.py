@@ -5,7 +5,8 @@
     tensorboard_compare.py FOLDER MTPROF
 
 FOLDER has rank0.mtt and rank1.mtt (make_peer_trace), npu.mtt, a real run on the simulated accelerator
-(make_npu_trace.py), and stacks.mtt, such a run with stacks and modules. The plugin runs without TensorBoard's server: its pages are asked for as the browser would.
+(make_npu_trace.py), and stacks.mtt, such a run with stacks and modules. The plugin runs without
+TensorBoard's server: its pages are asked for as the browser would.
 Nothing may be warned of.
 
 The last plugin that was published (0.4.3) is older than today's traces, torch's own as well:
@@ -295,7 +296,8 @@ def main(folder, command):
     # It says so of calls outside of ops as well, such as the cudaDeviceSynchronize that ends every profile of torch's.
     outside = [int(n) for n in re.findall(r"(\d+) Runtime with external id \w+ don't correlate", said)]
     suite.equal("runtime calls outside of ops", sum(outside), suite.ours[NPU].calls_outside_of_ops())
-    said = "\n".join(line for line in said.splitlines() if "don't correlate" not in line and "Logging before" not in line)
+    said = "\n".join(line for line in said.splitlines()
+                     if "don't correlate" not in line and "Logging before" not in line)
     suite.equal("warnings", said or "none", "none")
     print("%d passed, %d failed, 0 skipped" % (suite.passed, suite.failed))
     return 1 if suite.failed else 0

@@ -26,7 +26,8 @@ PAIR = "hypot copysign logaddexp atan2 fmod isclose".split()  # rows that were f
 ONE = {
     "isposinf": lambda t, x: t.isposinf(x), "isneginf": lambda t, x: t.isneginf(x),
     "std": lambda t, x: t.std(x), "var": lambda t, x: t.var(x), "var_mean": lambda t, x: t.var_mean(x),
-    "std_mean": lambda t, x: t.std_mean(x), "norm": lambda t, x: t.norm(x), "nonzero": lambda t, x: t.nonzero(x, as_tuple=True),
+    "std_mean": lambda t, x: t.std_mean(x), "norm": lambda t, x: t.norm(x),
+    "nonzero": lambda t, x: t.nonzero(x, as_tuple=True),
     "trace": lambda t, x: t.trace(x), "repeat_interleave": lambda t, x: t.repeat_interleave(x, 2),
     "diag": lambda t, x: t.diag(x), "nan_to_num": lambda t, x: t.nan_to_num(x), "positive": lambda t, x: t.positive(x),
     "unique": lambda t, x: t.unique(x), "diff": lambda t, x: t.diff(x), "exp2": lambda t, x: t.exp2(x),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """types_check.py PROGRAM FOLDER: mypy --strict and pyright find in PROGRAM what ends in "# wrong", and nothing else.
 
-Then mypy's stubtest compares the stubs with what runs. Left out: FunctionEvent's __new__, which is C's and takes anything
+Then mypy's stubtest compares the stubs with what runs. Left out: FunctionEvent's __new__, which is C's and
+takes anything
 (its __init__ has the parameters), attributes that are computed until somebody sets them, and Health's further counters.
 """
 import json

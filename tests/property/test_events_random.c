@@ -23,8 +23,7 @@ enum {
     STEPS_AT_ONCE = 7     /* few, so that batches end everywhere */
 };
 
-/* ---- what one trace looks like ------------------------------------------------------------------
- */
+/* ---- what one trace looks like --------------------------------------------------------------- */
 
 typedef struct run {
     uint64_t seed;
@@ -130,8 +129,7 @@ static void check_device(run *r, const mtprof__event *e)
           (unsigned long long)e->correlation);
 }
 
-/* ---- S1, S2 -------------------------------------------------------------------------------------
- */
+/* ---- S1, S2 ---------------------------------------------------------------------------------- */
 
 typedef struct track_state {
     uint64_t open[DEPTH];
@@ -192,8 +190,7 @@ static void check_all_seen(run *r)
     }
 }
 
-/* ---- streams ------------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static bool prepare(run *r, const model_view *v)
 {
@@ -371,8 +368,7 @@ static void compare_traces(bool hostile)
     }
 }
 
-/* ---- damage -------------------------------------------------------------------------------------
- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 /* Chunks of threads, their offsets. */
 static size_t find_chunks(const rt_trace *trace, size_t *offsets, size_t most)

@@ -28,8 +28,7 @@ enum {
     EVENTS = 60000 /* of a thread: enough for several to be read at once */
 };
 
-/* ---- promises -----------------------------------------------------------------------------------
- */
+/* ---- promises -------------------------------------------------------------------------------- */
 
 static bool check_bytes(const void *bytes, size_t size, bool keep)
 {
@@ -190,8 +189,7 @@ TEST(models_without_memory)
     }
 }
 
-/* ---- one trace, read in several ways ------------------------------------------------------------
- */
+/* ---- one trace, read in several ways --------------------------------------------------------- */
 
 static void *record_thread(void *context)
 {

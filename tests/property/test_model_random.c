@@ -16,8 +16,7 @@ enum {
     STEPS = 240
 };
 
-/* ---- one event ----------------------------------------------------------------------------------
- */
+/* ---- one event ------------------------------------------------------------------------------- */
 
 typedef struct comparison {
     const oracle *o;
@@ -202,8 +201,7 @@ static void compare_event(comparison *c, const oracle_event *e, size_t i)
     }
 }
 
-/* ---- all of them --------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Host events by INDEX; the rest by what they are, so that equal ones stand beside each other. */
 static int compare_expected(const void *a, const void *b)

@@ -54,8 +54,7 @@ static void damage(unsigned char *bytes, size_t *size, uint64_t *seed)
     }
 }
 
-/* ---- with checksums that hold -------------------------------------------------------------------
- */
+/* ---- with checksums that hold ---------------------------------------------------------------- */
 
 static bool is_chunk(const unsigned char *page, uint8_t stream)
 {

@@ -28,8 +28,7 @@ enum {
     STEPS = 240
 };
 
-/* ---- outputs ------------------------------------------------------------------------------------
- */
+/* ---- outputs --------------------------------------------------------------------------------- */
 
 typedef struct text {
     char *bytes; /* a zero byte stands behind */
@@ -65,8 +64,7 @@ static bool save(const text *t, const char *path)
     return file != NULL && fclose(file) == 0 && fine;
 }
 
-/* ---- tables -------------------------------------------------------------------------------------
- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /* The rows of host events in their order, one name a line: Ev Idx breaks ties among these. */
 static void write_host_rows(const mtprof_averages *averages, text *out)
@@ -171,8 +169,7 @@ static bool same_tables(mtprof_model *a, mtprof_model *b)
     return same;
 }
 
-/* ---- files --------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int show(void *user, const mtprof_finding *finding)
 {
@@ -228,8 +225,7 @@ TEST(round_trips)
     }
 }
 
-/* ---- every export -------------------------------------------------------------------------------
- */
+/* ---- every export ---------------------------------------------------------------------------- */
 
 static int64_t read_text(void *context, void *buffer, size_t length)
 {

@@ -108,7 +108,8 @@ class Fuzz(unittest.TestCase):
             for sequence in batch:  # which one was it?
                 done = self.run_child([sequence])
                 self.assertTrue(done.stdout.strip().endswith("alive"),
-                                "this sequence ends the interpreter:\n" + "\n".join(sequence) + "\n" + done.stderr[-3000:])
+                                "this sequence ends the interpreter:\n"
+                                + "\n".join(sequence) + "\n" + done.stderr[-3000:])
             self.fail("a batch ends the interpreter, none of its sequences alone does")
 
 

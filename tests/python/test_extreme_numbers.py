@@ -90,7 +90,8 @@ class TestNumbers(unittest.TestCase):
     def test_results_that_cannot_be_stored(self):
         y = torch.tensor([2.5, 2.5])
         for name in "atan2_ fmod_ hypot_ copysign_ bitwise_and_ clamp_ clamp_min_".split():
-            with self.assertRaisesRegex(RuntimeError, "result type Float can't be cast to the desired output type Long"):
+            with self.assertRaisesRegex(RuntimeError,
+                                         "result type Float can't be cast to the desired output type Long"):
                 getattr(torch.tensor([7, 8]), name)(y)
         for name in "sin_ erf_ erfc_ log1p_ expm1_".split():
             with self.assertRaisesRegex(RuntimeError, "result type Float can't be cast"):

@@ -280,7 +280,8 @@ class Damage(HostileCase):
 
     def test_sizes(self):
         for code in (b"X\xff\xff\xff\xff", b"B\xff\xff\xff\x7f", b"\x8b\xff\xff\xff\x7f", b"T\xff\xff\xff\xff",
-                     b"\x8d" + b"\xff" * 8, b"\x8e" + b"\xff" * 8, b"\x96" + b"\xff" * 8, b"X", b"G\0", b"cos", b"cos\nx"):
+                     b"\x8d" + b"\xff" * 8, b"\x8e" + b"\xff" * 8, b"\x96" + b"\xff" * 8, b"X", b"G\0",
+                     b"cos", b"cos\nx"):
             with self.subTest(code):
                 self.refused(code, "is damaged", protocol=5)
         for size in (2**40, 2**62, 2**63, 2**200):
@@ -379,8 +380,10 @@ class Sound(HostileCase):
     """Files that Python's own picklers write for data are read, whichever protocol they have."""
 
     def test_protocols(self):
-        value = {"a": [1, -1, 255, 65535, 2**31, -(2**100), 1.5, None, True, False, "x\u20ac" * 300, b"\x00\xff", b"y" * 300,
-                       bytearray(b"\x00\xff"), (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), {1, 2}, frozenset([(3,)]), 1 + 2j],
+        value = {"a": [1, -1, 255, 65535, 2**31, -(2**100), 1.5, None, True, False, "x\u20ac" * 300, b"\x00\xff",
+                       b"y" * 300,
+                       bytearray(b"\x00\xff"), (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), {1, 2}, frozenset([(3,)]),
+                       1 + 2j],
                  (1, "k"): collections.OrderedDict(x=1), "c": collections.Counter("aab"), "many": list(range(3000)),
                  "d": collections.defaultdict(list, a=[1]), "e": [{}, [], set()], "\udcff": 1}
         for protocol in range(2, 6):

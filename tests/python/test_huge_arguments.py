@@ -132,7 +132,8 @@ class HugeArguments(unittest.TestCase):
         self.assertEqual(torch.arange(2).diff(5).shape, (0,))
         self.assertEqual([p.tolist() for p in torch.arange(2).tensor_split(4)], [[0], [1], [], []])
         x = torch.arange(3.0).view(1, 1, 3)
-        for mode, expected in (("circular", [2.0, 0.0, 1.0, 2.0, 0.0, 1.0]), ("replicate", [0.0, 0.0, 1.0, 2.0, 2.0, 2.0]),
+        for mode, expected in (("circular", [2.0, 0.0, 1.0, 2.0, 0.0, 1.0]),
+                               ("replicate", [0.0, 0.0, 1.0, 2.0, 2.0, 2.0]),
                                ("reflect", [1.0, 0.0, 1.0, 2.0, 1.0, 0.0])):
             self.assertEqual(F.pad(x, (1, 2), mode=mode).flatten().tolist(), expected)
 

@@ -45,8 +45,7 @@ static uint64_t next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* ---- a device ---------------------------------------------------------------------------------
- */
+/* ---- a device -------------------------------------------------------------------------------- */
 
 static mtprof_status source_start(void *context, mtprof_source *self, uint64_t wants)
 {
@@ -105,8 +104,7 @@ static void push_kernel(uint64_t key, uint64_t length)
     pthread_mutex_unlock(&device_lock);
 }
 
-/* ---- a program --------------------------------------------------------------------------------
- */
+/* ---- a program ------------------------------------------------------------------------------- */
 
 static mtprof_site step_site = MTPROF_SITE_INIT("train step", MTPROF_KIND_SCOPE);
 static mtprof_site op_site = MTPROF_SITE_INIT("aten::add", MTPROF_KIND_OP);
@@ -216,8 +214,7 @@ static void *run(void *context)
     return NULL;
 }
 
-/* ---- what the columns say ---------------------------------------------------------------------
- */
+/* ---- what the columns say -------------------------------------------------------------------- */
 
 static void put_hex(FILE *file, const char *key, mtprof_text text)
 {
@@ -302,8 +299,7 @@ static void put_info(mtprof_model *model, const char *path)
     fclose(file);
 }
 
-/* ---- exports ----------------------------------------------------------------------------------
- */
+/* ---- exports --------------------------------------------------------------------------------- */
 
 static void export_all(mtprof_model *model, const char *folder)
 {

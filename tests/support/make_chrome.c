@@ -79,8 +79,7 @@ static void make_texts(uint64_t *seed)
     }
 }
 
-/* ---- a device ---------------------------------------------------------------------------------
- */
+/* ---- a device -------------------------------------------------------------------------------- */
 
 static uint64_t source_clock(void *context)
 {
@@ -141,8 +140,7 @@ static void answer(uint64_t key, const text *name, uint64_t random)
     pthread_mutex_unlock(&device_lock);
 }
 
-/* ---- a program --------------------------------------------------------------------------------
- */
+/* ---- a program ------------------------------------------------------------------------------- */
 
 static mtprof_site op_site = MTPROF_SITE_INIT("aten::op", MTPROF_KIND_OP | MTPROF_FLAG_DEVICE);
 static mtprof_site call_site =
@@ -231,8 +229,7 @@ static void *run(void *context)
     return NULL;
 }
 
-/* ---- exports ----------------------------------------------------------------------------------
- */
+/* ---- exports --------------------------------------------------------------------------------- */
 
 static void export_to(mtprof_model *model, const char *folder, const char *file, uint32_t flavor)
 {

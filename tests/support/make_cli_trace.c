@@ -77,8 +77,7 @@ static uint64_t pair(uint32_t low, uint32_t high)
     return low | (uint64_t)high << 32;
 }
 
-/* ---- definitions and control ------------------------------------------------------------------
- */
+/* ---- definitions and control ----------------------------------------------------------------- */
 
 static void write_definitions(trace_builder *b)
 {
@@ -125,8 +124,7 @@ static void write_control(trace_builder *b, const form *f)
     }
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void begin(trace_builder *b, uint16_t flags, uint32_t name, uint64_t ticks)
 {
@@ -236,8 +234,7 @@ static void write_kernels(trace_builder *b, const uint64_t *keys)
     tb_record(b, MTPROF_REC_CLOCK_PAIR, 0, 0, W(step_ticks(STEPS), step_ticks(STEPS)));
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void build(trace_builder *b, const form *f)
 {

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making -------------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 bool model_view_make(model_view *view, mtprof_model *model)
 {
@@ -89,8 +88,7 @@ mtprof_model *model_of_bytes(const void *bytes, size_t size, const mtprof_model_
     return model;
 }
 
-/* ---- promises -----------------------------------------------------------------------------------
- */
+/* ---- promises -------------------------------------------------------------------------------- */
 
 static bool is_work(uint8_t kind)
 {
@@ -241,8 +239,7 @@ bool model_view_check(const model_view *view)
            check_tree(view) && check_numbers(view);
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------
- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static bool same_text(mtprof_text a, mtprof_text b)
 {

@@ -89,8 +89,7 @@ static rt_action *add_action(sim *s, enum rt_act act, uint16_t slot)
     return action;
 }
 
-/* ---- names --------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void make_names(sim *s)
 {
@@ -144,8 +143,7 @@ static uint32_t any_name(sim *s)
     return 1 + (uint32_t)roll(s, chance(s, 60) ? 6 : 16);
 }
 
-/* ---- payloads -----------------------------------------------------------------------------------
- */
+/* ---- payloads -------------------------------------------------------------------------------- */
 
 static void fill_payload(sim *s, rt_payload *p, bool op)
 {
@@ -183,8 +181,7 @@ static void fill_payload(sim *s, rt_payload *p, bool op)
     }
 }
 
-/* ---- device work --------------------------------------------------------------------------------
- */
+/* ---- device work ----------------------------------------------------------------------------- */
 
 static rt_work *add_work(sim *s)
 {
@@ -250,8 +247,7 @@ static void stray_work(sim *s)
     }
 }
 
-/* ---- what threads do ----------------------------------------------------------------------------
- */
+/* ---- what threads do ------------------------------------------------------------------------- */
 
 /* Before a slot does something: its epoch and thread are as they should be. */
 static void enter(sim *s, uint16_t slot)
@@ -453,8 +449,7 @@ static void point(sim *s, uint16_t slot)
     action->bytes = (int64_t)roll(s, 100);
 }
 
-/* ---- windows ------------------------------------------------------------------------------------
- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 static void open_gate(sim *s, bool same_window)
 {
@@ -522,8 +517,7 @@ static void change_gate(sim *s)
     open_gate(s, pause);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void one_thing(sim *s)
 {

@@ -32,8 +32,7 @@ static uint64_t pair(uint64_t low, uint64_t high)
     return low | high << 32;
 }
 
-/* ---- definitions --------------------------------------------------------------------------------
- */
+/* ---- definitions ----------------------------------------------------------------------------- */
 
 size_t rt_input_words(uint32_t i, uint64_t words[16], uint32_t *n_scalars)
 {
@@ -108,8 +107,7 @@ static void write_definitions(rt_trace *trace, trace_builder *b)
     }
 }
 
-/* ---- control ------------------------------------------------------------------------------------
- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static void write_control(const rt_trace *trace, trace_builder *b)
 {
@@ -137,8 +135,7 @@ static void write_control(const rt_trace *trace, trace_builder *b)
     }
 }
 
-/* ---- threads ------------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 typedef struct slot_writer {
     rt_trace *trace;
@@ -358,8 +355,7 @@ static void write_slot(rt_trace *trace, trace_builder *b, uint16_t slot, uint64_
     }
 }
 
-/* ---- the device ---------------------------------------------------------------------------------
- */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 /* Records arrive in any order: swaps of neighbours, and the second clock pair somewhere. */
 static void write_source(rt_trace *trace, trace_builder *b, uint64_t *seed)

@@ -33,8 +33,7 @@ uint32_t tb_crc32c(uint32_t crc, const void *bytes, size_t length)
     return ~crc;
 }
 
-/* ---- the image ----------------------------------------------------------------------------------
- */
+/* ---- the image ------------------------------------------------------------------------------- */
 
 static void grow(trace_builder *b, size_t bytes)
 {
@@ -142,8 +141,7 @@ uint64_t tb_chunk(trace_builder *b, uint8_t stream, uint16_t slot)
     return at;
 }
 
-/* ---- records ------------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 uint64_t tb_words(trace_builder *b, size_t n, const uint64_t *words)
 {
@@ -227,8 +225,7 @@ uint64_t tb_string(trace_builder *b, uint32_t id, const char *text)
     return tb_record_texts(b, MTPROF_REC_DEF_STRING, 0, id, 1, &length, 1, &text);
 }
 
-/* ---- checksums ----------------------------------------------------------------------------------
- */
+/* ---- checksums ------------------------------------------------------------------------------- */
 
 static void store32(unsigned char *bytes, uint64_t offset, uint32_t value)
 {
@@ -276,8 +273,7 @@ void tb_finish(trace_builder *b, bool closed)
     tb_repair(b->bytes, b->size);
 }
 
-/* ---- bytes in memory ----------------------------------------------------------------------------
- */
+/* ---- bytes in memory ------------------------------------------------------------------------- */
 
 static int64_t memory_read(void *context, uint64_t offset, void *buffer, size_t length)
 {
@@ -320,8 +316,7 @@ mtprof_bytes tb_bytes(tb_memory *memory)
     };
 }
 
-/* ---- the sample ---------------------------------------------------------------------------------
- */
+/* ---- the sample ------------------------------------------------------------------------------ */
 
 #define W(...)                                                  \
     (sizeof((uint64_t[]){__VA_ARGS__}) / 8), (const uint64_t[]) \

@@ -126,8 +126,7 @@ void tb_sample(trace_builder *b, bool filler);
 /* CRC32C bit by bit: a second implementation to check the first. */
 uint32_t tb_crc32c(uint32_t crc, const void *bytes, size_t length);
 
-/* ---- bytes in memory ---------------------------------------------------------------------------
- */
+/* ---- bytes in memory ------------------------------------------------------------------------- */
 
 typedef struct tb_memory {
     const unsigned char *bytes;

@@ -42,8 +42,7 @@ static void set_name(const oracle *o, oracle_event *e, uint32_t name, bool full)
     }
 }
 
-/* ---- windows ------------------------------------------------------------------------------------
- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 /* A window is discarded where one of its closes says so; nothing of it is shown. */
 static bool is_shown(const rt_trace *trace, uint32_t epoch)
@@ -93,8 +92,7 @@ static int32_t step_at(const oracle *o, int64_t ns)
     return best;
 }
 
-/* ---- host events --------------------------------------------------------------------------------
- */
+/* ---- host events ----------------------------------------------------------------------------- */
 
 /* A window without a close ends with the last time seen in the trace. */
 static int64_t close_of(const oracle *o, uint32_t epoch)
@@ -316,8 +314,7 @@ static void find_numbers(oracle *o)
     }
 }
 
-/* ---- memory -------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void find_memory(oracle *o)
 {
@@ -354,8 +351,7 @@ static void find_memory(oracle *o)
     }
 }
 
-/* ---- the device ---------------------------------------------------------------------------------
- */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 static int64_t source_ns(const rt_trace *trace, uint64_t time)
 {
@@ -437,8 +433,7 @@ static void link_calls(oracle *o)
     }
 }
 
-/* ---- folding ------------------------------------------------------------------------------------
- */
+/* ---- folding --------------------------------------------------------------------------------- */
 
 static bool is_tree_kind(uint32_t kind)
 {
@@ -510,8 +505,7 @@ static void fold_duplicates(oracle *o)
     }
 }
 
-/* ---- sums ---------------------------------------------------------------------------------------
- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 static bool goes_up(const oracle_event *e)
 {
@@ -597,8 +591,7 @@ static void add_twins(oracle *o)
     }
 }
 
-/* ---- stacks -------------------------------------------------------------------------------------
- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 static bool has(const oracle_event *e, uint32_t field)
 {

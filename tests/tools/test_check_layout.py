@@ -90,6 +90,18 @@ class Layout(unittest.TestCase):
         self.plant("tools/long.py", "\n" * 801)
         self.refuses("tools/long.py:1: 801 lines, the limit is 800")
 
+    def test_wide_line(self):
+        self.plant("src/base/wide.c", "/* " + "x" * 94 + " */\nconst char *s = \"" + "x" * 100 + "\";\n")
+        self.accepts()
+        self.plant("src/base/wide.c", "/* " + "x" * 95 + " */\n")
+        self.refuses("src/base/wide.c:1: 101 columns, the limit is 100")
+
+    def test_torn_banner(self):
+        self.plant("src/base/banner.c", "/* ---- ends ---------- */\n")
+        self.accepts()
+        self.plant("src/base/banner.c", "int x;\n/* ---- ends\n * ---------- */\n")
+        self.refuses("src/base/banner.c:2: a section banner is one line")
+
     def test_duplicate_name(self):
         self.plant("src/mtprof/record/alloc.c", "int x;\n")
         self.refuses("src/mtprof/record/alloc.c:1: file name also used by src/base/alloc.c")

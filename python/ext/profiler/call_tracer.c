@@ -21,7 +21,7 @@
  *   T6  Where the first thing a thread records is a scope or an op, the frames around it begin
  *       before it (language.c asks for that): spans of a track nest.
  *   T7  Switching on or off ends on or off. Where that runs Python code a signal's handler may
- * raise: the change is made all the same, and what was raised is raised after it.
+ *       raise: the change is made all the same, and what was raised is raised after it.
  */
 #include "profiler/builtin_names.h"
 #include "profiler/python_stacks.h"

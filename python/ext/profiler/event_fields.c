@@ -22,8 +22,7 @@ typedef struct event_field {
     PyObject *key; /* interned */
 } event_field;
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static PyObject *microseconds(int64_t ns)
 {
@@ -94,8 +93,7 @@ static PyObject *name_or_empty(event_object *event, enum mtprof_column_id id)
     return name != 0 ? model_name(event->model, name - 1) : PyUnicode_FromString("");
 }
 
-/* ---- who it is ---------------------------------------------------------------------------------
- */
+/* ---- who it is ------------------------------------------------------------------------------- */
 
 static PyObject *id_of_link(event_object *event, PyObject *(*otherwise)(event_object *));
 
@@ -211,8 +209,7 @@ static PyObject *get_step(event_object *event)
     return PyLong_FromLong(event->model->step[event->index]);
 }
 
-/* ---- where it ran ------------------------------------------------------------------------------
- */
+/* ---- where it ran ---------------------------------------------------------------------------- */
 
 /* The thread of an event; of device work the thread that launched it. */
 static int find_thread(const event_object *event, uint32_t *number)
@@ -329,8 +326,7 @@ static PyObject *get_activity_type(event_object *event)
     return PyUnicode_InternFromString(name);
 }
 
-/* ---- what it was given, and its stack ----------------------------------------------------------
- */
+/* ---- what it was given, and its stack -------------------------------------------------------- */
 
 /* torch says None of these for memory events. */
 static PyObject *inputs_or_none(event_object *event, enum event_inputs_face face)
@@ -399,8 +395,7 @@ static PyObject *get_flops(event_object *event)
     return is_memory(event) ? Py_NewRef(Py_None) : u64_or(event, MTPROF_COLUMN_FLOPS, 0);
 }
 
-/* ---- ids of other events -----------------------------------------------------------------------
- */
+/* ---- ids of other events --------------------------------------------------------------------- */
 
 static PyObject *id_of_link(event_object *event, PyObject *(*otherwise)(event_object *))
 {
@@ -438,8 +433,7 @@ static PyObject *get_linked_correlation_id(event_object *event)
     return id_of_link(event, get_zero);
 }
 
-/* ---- times and memory --------------------------------------------------------------------------
- */
+/* ---- times and memory ------------------------------------------------------------------------ */
 
 static PyObject *get_time_range(event_object *event)
 {
@@ -507,8 +501,7 @@ static PyObject *get_self_device_memory_usage(event_object *event)
     return i64_or(event, MTPROF_COLUMN_ALLOCATED_SELF_DEVICE, 0);
 }
 
-/* ---- the list of them --------------------------------------------------------------------------
- */
+/* ---- the list of them ------------------------------------------------------------------------ */
 
 /* X(name, getter, doc) */
 #define VALUES(X)                                                                                \

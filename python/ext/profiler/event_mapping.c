@@ -11,8 +11,7 @@ typedef struct mapping_key {
     PyObject *key; /* interned */
 } mapping_key;
 
-/* ---- which keys an event has -------------------------------------------------------------------
- */
+/* ---- which keys an event has ----------------------------------------------------------------- */
 
 static bool always(const event_object *event)
 {
@@ -87,8 +86,7 @@ static bool has_device_memory(const event_object *event)
     return memory_device(event) > 0;
 }
 
-/* ---- what they say -----------------------------------------------------------------------------
- */
+/* ---- what they say --------------------------------------------------------------------------- */
 
 /* Attributes that keys are taken from, interned: a new text for each look-up would fill CPython's
  * cache of attributes with names that are never seen again. */
@@ -274,8 +272,7 @@ int event_mapping_start(void)
     return 0;
 }
 
-/* ---- the mapping -------------------------------------------------------------------------------
- */
+/* ---- the mapping ----------------------------------------------------------------------------- */
 
 /* The entry of a key that this event has; NULL: it has not. */
 static const mapping_key *find_key(const event_object *event, PyObject *key)

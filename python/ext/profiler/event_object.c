@@ -9,8 +9,7 @@
 
 event_rules event_rules_set;
 
-/* ---- making ------------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 PyObject *model_event(model_object *model, uint32_t index)
 {
@@ -106,8 +105,7 @@ static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     return (PyObject *)self;
 }
 
-/* ---- ending ------------------------------------------------------------------------------------
- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static int event_traverse(event_object *self, visitproc visit, void *arg)
 {
@@ -142,8 +140,7 @@ static void event_dealloc(event_object *self)
     Py_DECREF(type);
 }
 
-/* ---- attributes --------------------------------------------------------------------------------
- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 /* From now on it may be part of a cycle. */
 static void mark_written(event_object *self)

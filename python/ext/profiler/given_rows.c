@@ -190,8 +190,7 @@ static mtprof_averages *given_averages(PyObject *rows, mtprof_given_rows *given)
     return averages;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------
- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static int number_option(PyObject *options, const char *name, int64_t *number)
 {

@@ -149,8 +149,7 @@ PyObject *model_damage_dict(model_object *self)
                             put_u64(dict, "offset", damage.offset));
 }
 
-/* ---- metadata ----------------------------------------------------------------------------------
- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 static PyObject *metadatum_value(const mtprof_metadatum *item)
 {

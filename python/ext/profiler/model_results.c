@@ -4,8 +4,7 @@
  */
 #include "profiler/model_object.h"
 
-/* ---- averages ----------------------------------------------------------------------------------
- */
+/* ---- averages -------------------------------------------------------------------------------- */
 
 /* The order of items in a tuple; _mtprof.averages_fields has the names. */
 static const char *const row_names[] = {
@@ -113,8 +112,7 @@ PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords)
     return rows;
 }
 
-/* ---- the table of all events -------------------------------------------------------------------
- */
+/* ---- the table of all events ----------------------------------------------------------------- */
 
 static mtprof_status sorted_events(mtprof_model *model, const char *sort_by, mtprof_averages **out)
 {
@@ -149,8 +147,7 @@ PyObject *model_table(model_object *self, PyObject *args, PyObject *keywords)
     return text;
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static PyObject *report_dict(const mtprof_export_report *report)
 {
@@ -214,8 +211,7 @@ PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords)
     return result;
 }
 
-/* ---- the part ----------------------------------------------------------------------------------
- */
+/* ---- the part -------------------------------------------------------------------------------- */
 
 py_part results_part;
 int results_part(PyObject *module)

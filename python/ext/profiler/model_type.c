@@ -13,8 +13,7 @@ enum {
     LOOK_EVERY_MS = 20 /* for signals, while the library works */
 };
 
-/* ---- exceptions and texts ----------------------------------------------------------------------
- */
+/* ---- exceptions and texts -------------------------------------------------------------------- */
 
 PyObject *model_raise(mtprof_status status, const char *path)
 {
@@ -92,8 +91,7 @@ static void forget_progress(model_object *self)
     }
 }
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static mtprof_status get_column(model_object *self, enum mtprof_column_id id, mtprof_column *column)
 {
@@ -236,8 +234,7 @@ PyObject *model_name(model_object *self, uint32_t name)
     return Py_XNewRef(self->names[name]);
 }
 
-/* ---- device work by what launched it -----------------------------------------------------------
- */
+/* ---- device work by what launched it --------------------------------------------------------- */
 
 static bool is_launched(const model_object *self, const uint32_t *link, uint32_t index)
 {
@@ -295,8 +292,7 @@ int model_kernels(model_object *self, uint32_t index, const uint32_t **kernels, 
     return 0;
 }
 
-/* ---- the object --------------------------------------------------------------------------------
- */
+/* ---- the object ------------------------------------------------------------------------------ */
 
 static PyObject *default_device(const mtprof_model_info *info)
 {

@@ -443,8 +443,7 @@ static PyObject *record_call_end_on_future(PyObject *object, PyObject *future)
     return result;
 }
 
-/* ---- the decorator, attributes ----------------------------------------------------------------
- */
+/* ---- the decorator, attributes --------------------------------------------------------------- */
 
 /* decorators.py knows functions, generators and coroutines apart. */
 static PyObject *record_call(PyObject *object, PyObject *args, PyObject *kwargs)

@@ -399,8 +399,7 @@ static PyObject *finish(const applying *a, PyObject *outputs)
     return one;
 }
 
-/* ---- apply ------------------------------------------------------------------------------------
- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 static PyObject *apply_all(applying *a)
 {

@@ -49,8 +49,7 @@ typedef struct hook_context {
 static PyTypeObject *hooks_type;
 static PyTypeObject *keeper_type;
 
-/* ---- hooks ------------------------------------------------------------------------------------
- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 static int hooks_traverse(PyObject *self, visitproc visit, void *arg)
 {
@@ -98,8 +97,7 @@ static PyType_Spec hooks_spec = {
     .slots = hooks_slots,
 };
 
-/* ---- keepers ----------------------------------------------------------------------------------
- */
+/* ---- keepers --------------------------------------------------------------------------------- */
 
 /* H2: how many references of contexts belong to the tensor object alone. */
 static uint32_t own_references(const keeper_object *keeper)

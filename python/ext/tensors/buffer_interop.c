@@ -8,8 +8,7 @@
 #include "tensors/tensors_buffer.h"
 #include "tensors/tensors_data.h"
 
-/* ---- buffers
- * ------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Formats of struct, all in native order; NULL: none. */
 static const char *const formats[MT_DTYPE_COUNT] = {

@@ -118,8 +118,7 @@ static PyObject *get_saved_tensors(PyObject *self, void *unused)
     return NULL;
 }
 
-/* ---- marks ------------------------------------------------------------------------------------
- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 static PyObject *mark_non_differentiable(PyObject *self, PyObject *args)
 {

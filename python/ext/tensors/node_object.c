@@ -4,7 +4,7 @@
  * all of the same layout; made when a name is first seen.
  *
  * N1 A node has at most one object at a time: `objects` maps its address to it, without a
- * reference. The object holds the node, so the address is not given to another one meanwhile.
+ *    reference. The object holds the node, so the address is not given to another one meanwhile.
  */
 #include "tensors/tensors_node.h"
 
@@ -187,8 +187,7 @@ static PyType_Spec node_spec = {
     .slots = node_slots,
 };
 
-/* ---- classes ----------------------------------------------------------------------------------
- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 /* The class of a name; borrowed. */
 static PyTypeObject *class_of(const char *name)

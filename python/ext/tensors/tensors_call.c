@@ -9,9 +9,9 @@
  * waited for may need the GIL.
  *
  * G1 A process does not end under a call: when the interpreter has gone, calls of daemon threads
- * that run without the GIL are waited for (not longer than MAX_WAIT_MS), since what the C library
- * does then takes the ground from under them. They find no interpreter afterwards and their threads
- * end.
+ *    that run without the GIL are waited for (not longer than MAX_WAIT_MS), since what the C
+ *    library does then takes the ground from under them. They find no interpreter afterwards and
+ *    their threads end.
  */
 #include "common/py_language.h"
 #include "tensors/tensors_state.h"

@@ -8,17 +8,17 @@
  *     {
  *         if (mt__wants(b, 0)) {                                     // d self = grad * other
  *             MT_TRY(mt_mul(b->grads[0], b->args[1].of.tensor, mt__bw_temp(b)));
- *             mt__bw_give(b, 0, mt__bw_last(b));                     // the engine sums it to
- * self's shape
+ *             mt__bw_give(b, 0, mt__bw_last(b));   // the engine sums it to self's shape
  *         }
  *         ...
  *     }
  *
  * D1 Formulas call ops through ops.h, so they are profiled, run on any device, and with
- * create_graph are differentiated themselves. D2 grads[i] is NULL when nothing depended on result
- * i: it stands for zero. D3 args[i] is what the forward call had: numbers and lists as they were; a
- * tensor only if the row saves it (else kind NONE), of the version it had. results[i] likewise. D4
- * Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it has.
+ *    create_graph are differentiated themselves.
+ * D2 grads[i] is NULL when nothing depended on result i: it stands for zero.
+ * D3 args[i] is what the forward call had: numbers and lists as they were; a tensor only if the row
+ *    saves it (else kind NONE), of the version it had. results[i] likewise.
+ * D4 Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it has.
  *    mt__input_of() gives the number of an argument's first tensor.
  */
 #ifndef MINDTORCH_AUTOGRAD_BACKWARD_H

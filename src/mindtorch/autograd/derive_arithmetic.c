@@ -104,8 +104,7 @@ int mt__fmod_backward(mt__backward *b)
     return modulo_backward(b, "trunc");
 }
 
-/* ---- pow ---------------------------------------------------------------------------------------
- */
+/* ---- pow ------------------------------------------------------------------------------------- */
 
 /* grad exponent self^(exponent - 1); 0 where the exponent is 0, whatever self is. */
 static int pow_base_backward(mt__backward *b)
@@ -176,8 +175,7 @@ int mt__pow_backward(mt__backward *b)
     return mt__wants(b, 1) ? pow_exponent_backward(b) : MT_OK;
 }
 
-/* ---- angles, extremes --------------------------------------------------------------------------
- */
+/* ---- angles, extremes ------------------------------------------------------------------------ */
 
 int mt__atan2_backward(mt__backward *b)
 {
@@ -278,8 +276,7 @@ int mt__minimum_backward(mt__backward *b)
     return choice_backward(b, false);
 }
 
-/* ---- three operands ----------------------------------------------------------------------------
- */
+/* ---- three operands -------------------------------------------------------------------------- */
 
 int mt__where_backward(mt__backward *b)
 {

@@ -44,8 +44,7 @@ int mt__huber_loss_backward(mt__backward *b)
     return MT_OK;
 }
 
-/* ---- group_norm -------------------------------------------------------------------------------
- */
+/* ---- group_norm ------------------------------------------------------------------------------ */
 
 /* Groups as rows: (N, groups, elements). */
 typedef struct grouping {

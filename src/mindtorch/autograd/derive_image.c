@@ -7,8 +7,7 @@
 #include "mindtorch/autograd/backward.h"
 #include "mindtorch/dispatch/call.h"
 
-/* ---- convolution --------------------------------------------------------------------------------
- */
+/* ---- convolution ----------------------------------------------------------------------------- */
 
 /* convolution_backward with the lists and groups that begin at argument `at`. Places may be NULL.
  */
@@ -132,8 +131,7 @@ int mt__convolution_twice(mt__backward *b)
     return MT_OK;
 }
 
-/* ---- pools
- * ---------------------------------------------------------------------------------------- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 /* window: kernel, stride, padding, dilation; they are shown, the indices tell all. */
 static int max_pool_gradient(mt__backward *b, const mt_value *window, bool ceil_mode)
@@ -228,8 +226,7 @@ int mt__adaptive_avg_pool_twice(mt__backward *b)
     return MT_OK;
 }
 
-/* ---- attention
- * ------------------------------------------------------------------------------------ */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 int mt__flash_attention_backward(mt__backward *b)
 {

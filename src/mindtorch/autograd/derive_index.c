@@ -33,8 +33,7 @@ static int give_last(mt__backward *b, uint32_t arg)
     return 0;
 }
 
-/* ---- joining -----------------------------------------------------------------------------------
- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 /* A part of the gradient becomes that of flat input i, in its type. The part's reference goes. */
 static int give_part(mt__backward *b, uint32_t i, mt_tensor *part)
@@ -95,8 +94,7 @@ int mt__stack_backward(mt__backward *b)
     return 0;
 }
 
-/* ---- rearranging -------------------------------------------------------------------------------
- */
+/* ---- rearranging ----------------------------------------------------------------------------- */
 
 /* The gradient seen as [repeats, size] for each dimension is summed over the repeats. */
 int mt__repeat_backward(mt__backward *b)
@@ -178,8 +176,7 @@ int mt__triu_backward(mt__backward *b)
     return give_last(b, 0);
 }
 
-/* ---- along one dimension -----------------------------------------------------------------------
- */
+/* ---- along one dimension --------------------------------------------------------------------- */
 
 int mt__index_select_backward(mt__backward *b)
 {
@@ -266,8 +263,7 @@ int mt__scatter_add_backward(mt__backward *b)
     return mt__wants(b, 3) ? give_source(b) : 0;
 }
 
-/* ---- advanced indexing -------------------------------------------------------------------------
- */
+/* ---- advanced indexing ----------------------------------------------------------------------- */
 
 int mt__index_backward(mt__backward *b)
 {
@@ -299,8 +295,7 @@ int mt__index_put_backward(mt__backward *b)
     return 0;
 }
 
-/* ---- masks -------------------------------------------------------------------------------------
- */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 int mt__masked_select_backward(mt__backward *b)
 {
@@ -340,8 +335,7 @@ int mt__masked_scatter_backward(mt__backward *b)
     return give_last(b, 2);
 }
 
-/* ---- ordering ----------------------------------------------------------------------------------
- */
+/* ---- ordering -------------------------------------------------------------------------------- */
 
 static int ordered_backward(mt__backward *b, int64_t dim)
 {

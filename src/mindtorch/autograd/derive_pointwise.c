@@ -155,8 +155,7 @@ int mt__cosh_backward(mt__backward *b)
     return give_times_grad(b);
 }
 
-/* ---- activations -------------------------------------------------------------------------------
- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 int mt__tanh_backward(mt__backward *b)
 {
@@ -243,8 +242,7 @@ int mt__hardtanh_backward(mt__backward *b)
     return mt__bw_give_last(b, 0);
 }
 
-/* ---- bounds: inside, and on them, the gradient passes ------------------------------------------
- */
+/* ---- bounds: inside, and on them, the gradient passes ---------------------------------------- */
 
 /* Bounds are numbers or NONE. */
 static int bounded_backward(mt__backward *b, const mt_scalar *lower, const mt_scalar *upper)
@@ -353,9 +351,9 @@ int mt__clamp_max_tensor_backward(mt__backward *b)
     return bound_backward(b, false, 1);
 }
 
-/* ---- derivatives of derivatives ----------------------------------------------------------------
- *
- * Each is f(grad_output, x) = grad_output * slope(x); what comes in is the gradient of that.
+/* ---- derivatives of derivatives -------------------------------------------------------------- */
+
+/* Each is f(grad_output, x) = grad_output * slope(x); what comes in is the gradient of that.
  */
 
 /* incoming * grad_output * the latest step, to argument 1. */

@@ -20,8 +20,7 @@ static int64_t dimension(const mt__backward *b)
     return dim < 0 ? dim + input_shape(b)->n_dims : dim;
 }
 
-/* ---- running sums ------------------------------------------------------------------------------
- */
+/* ---- running sums ---------------------------------------------------------------------------- */
 
 /* from the end: flip, sum up, flip */
 static int sum_backwards(mt__backward *b, mt_tensor *x, int64_t dim, mt_tensor **out)
@@ -43,8 +42,7 @@ int mt__cumsum_backward(mt__backward *b)
     return MT_OK;
 }
 
-/* ---- products ----------------------------------------------------------------------------------
- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* The product of all elements before each one along `dim`: no division, so zeros do no harm. */
 static int products_before(mt__backward *b, mt_tensor *x, int64_t dim, mt_tensor **out)
@@ -130,8 +128,7 @@ int mt__prod_dim_backward(mt__backward *b)
     return MT_OK;
 }
 
-/* ---- running products --------------------------------------------------------------------------
- */
+/* ---- running products ------------------------------------------------------------------------ */
 
 /* One element of the derivative: before[k] * sum over i >= k of grad[i] x[k + 1] ... x[i]. */
 static int running_product_part(mt_tensor *x, mt_tensor *grad, mt_tensor *before, int64_t dim,

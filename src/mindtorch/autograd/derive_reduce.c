@@ -7,8 +7,7 @@
 
 #include <math.h>
 
-/* ---- dimensions --------------------------------------------------------------------------------
- */
+/* ---- dimensions ------------------------------------------------------------------------------ */
 
 static const mt__shape *input_shape(const mt__backward *b)
 {
@@ -89,8 +88,7 @@ static size_t list_dims(const mt__backward *b, uint32_t mask, int64_t dims[MT_MA
     return n;
 }
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 int mt__sum_backward(mt__backward *b)
 {
@@ -109,8 +107,7 @@ int mt__mean_backward(mt__backward *b)
     return mt__bw_give_last(b, 0);
 }
 
-/* ---- variance ----------------------------------------------------------------------------------
- */
+/* ---- variance -------------------------------------------------------------------------------- */
 
 /* grad * 2 / (n - correction) * (self - mean), of a gradient of the variance. `infinite`: a
  * variance without degrees of freedom is infinite, and so is its derivative. */
@@ -187,8 +184,7 @@ int mt__var_mean_backward(mt__backward *b)
     return MT_OK;
 }
 
-/* ---- extremes ----------------------------------------------------------------------------------
- */
+/* ---- extremes -------------------------------------------------------------------------------- */
 
 /* Evenly over all elements that `chosen` marks. */
 static int share(mt__backward *b, mt_tensor *grad, mt_tensor *chosen, uint32_t mask)
@@ -243,8 +239,7 @@ int mt__extreme_dim_backward(mt__backward *b)
     return mt__bw_give_last(b, 0);
 }
 
-/* ---- norms -------------------------------------------------------------------------------------
- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 /* sign(x) |x|^(p - 1) norm^(1 - p); 0 where x or the norm is 0. Both are divided by the norm as a
  * number before they are raised: their powers alone overflow and underflow. */

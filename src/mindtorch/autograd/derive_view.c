@@ -122,8 +122,7 @@ int mt__as_strided_backward(mt__backward *b)
     return give_last(b);
 }
 
-/* ---- lists -------------------------------------------------------------------------------------
- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 /* The gradients of the pieces; for those on which nothing depended, zeros of the piece's sizes.
  * The list is the caller's to free, the zeros are released by drop_pieces(). */
@@ -183,8 +182,7 @@ int mt__split_backward(mt__backward *b)
     return status != 0 ? status : give_last(b);
 }
 
-/* ---- derivatives of the derivatives: the view itself, of the gradient --------------------------
- */
+/* ---- derivatives of the derivatives: the view itself, of the gradient ------------------------ */
 
 int mt__select_twice(mt__backward *b)
 {

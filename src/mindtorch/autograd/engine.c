@@ -10,8 +10,8 @@
  *    other, do not meet but in the locks of nodes and leaves.
  * G2 Nothing recurses over the graph. Small graphs need no heap.
  * G3 A run that fails has released all it held. What was accumulated by then stays, saved tensors
- * of the nodes that have run are gone unless the graph is retained, all others are untouched. G4
- * The order is that of the nodes' numbers, latest first, leaves before everything: so memory is
+ *    of the nodes that have run are gone unless the graph is retained, all others are untouched.
+ * G4 The order is that of the nodes' numbers, latest first, leaves before everything: so memory is
  *    given back early, and the same on every run.
  */
 #include "mindtorch/autograd/engine.h"
@@ -62,8 +62,7 @@ typedef struct task {
     uint32_t stack_index[STACK_INDEX];
 } task;
 
-/* ---- slots --------------------------------------------------------------------------------------
- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static size_t index_of(const task *t, const mt_node *node)
 {
@@ -181,8 +180,7 @@ static void task_fini(task *t)
     }
 }
 
-/* ---- the heap of those that are ready -----------------------------------------------------------
- */
+/* ---- the heap of those that are ready -------------------------------------------------------- */
 
 static bool goes_first(const task *t, uint32_t a, uint32_t b)
 {
@@ -218,8 +216,7 @@ static uint32_t pop_ready(task *t)
     return top;
 }
 
-/* ---- before the run: who waits for how many, who is needed --------------------------------------
- */
+/* ---- before the run: who waits for how many, who is needed ----------------------------------- */
 
 static int count_edge(task *t, const mt__edge *edge)
 {
@@ -302,8 +299,7 @@ static int mark_needed(task *t)
     return MT_OK;
 }
 
-/* ---- gradients on their way ---------------------------------------------------------------------
- */
+/* ---- gradients on their way ------------------------------------------------------------------ */
 
 /* Adds to a place that holds a gradient; in place where nobody sees it. */
 static int add_to(mt_tensor **place, mt_tensor *grad)
@@ -405,8 +401,7 @@ MT_INLINE int settle(task *t, const mt_node *node, int status)
     return status;
 }
 
-/* ---- one node -----------------------------------------------------------------------------------
- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 static int run_leaf(mt_node *node, mt_tensor *take_grad)
 {
@@ -544,8 +539,7 @@ static int run_slot(task *t, uint32_t number)
     return status;
 }
 
-/* ---- the run ------------------------------------------------------------------------------------
- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static int start(task *t)
 {

@@ -33,8 +33,7 @@ int mt__refuse_twice(void)
         "you need to access saved tensors after calling backward.");
 }
 
-/* ---- saved tensors ------------------------------------------------------------------------------
- */
+/* ---- saved tensors --------------------------------------------------------------------------- */
 
 MT_COLD int mt__refuse_version(const mt_tensor *saved, uint32_t expected, const mt__edge *from)
 {
@@ -248,8 +247,7 @@ static int place_saved(frame *f, mt_node *node)
     return MT_OK;
 }
 
-/* ---- formulas -----------------------------------------------------------------------------------
- */
+/* ---- formulas -------------------------------------------------------------------------------- */
 
 static int unpack_metas(frame *f, const mt_node *node)
 {
@@ -349,8 +347,7 @@ static int run_op(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt
     return status;
 }
 
-/* ---- what came out ------------------------------------------------------------------------------
- */
+/* ---- what came out --------------------------------------------------------------------------- */
 
 static bool fits(const mt_tensor *grad, const mt__packed_meta *meta)
 {
@@ -448,8 +445,7 @@ static int run_node(mt_node *node, mt_tensor *const *grads, const bool *wanted,
     return MT_OK;
 }
 
-/* ---- the profiler's scopes ----------------------------------------------------------------------
- */
+/* ---- the profiler's scopes ------------------------------------------------------------------- */
 
 enum {
     SCOPE_OUTER,

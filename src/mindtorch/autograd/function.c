@@ -91,8 +91,7 @@ int mt__function_backward(mt_function_call *call, mt_tensor *const *grads, uint3
     return call_status(call, "backward", status);
 }
 
-/* ---- saved tensors ------------------------------------------------------------------------------
- */
+/* ---- saved tensors --------------------------------------------------------------------------- */
 
 int mt_function_save(mt_function_call *call, mt_tensor *tensor)
 {
@@ -188,8 +187,7 @@ static int settle_saves(mt_function_call *call, mt_tensor *const *inputs, size_t
     return MT_OK;
 }
 
-/* ---- apply --------------------------------------------------------------------------------------
- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 /* One application, so that its parts need few parameters. */
 typedef struct applying {

@@ -77,8 +77,7 @@ void mt__tap_set_keeper(mt__tap *tap, mt_tensor *keeper)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- running ------------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* The first hook behind `handle`, retained. */
 static mt__hook *hook_after(mt__hook *const *list, mt_hook_handle handle)
@@ -204,8 +203,7 @@ int mt__leaf_hooks_run(mt_tensor *leaf)
     return MT_OK;
 }
 
-/* ---- adding and removing ------------------------------------------------------------------------
- */
+/* ---- adding and removing --------------------------------------------------------------------- */
 
 static mt__hook *hook_new(void *context, void (*free_context)(void *))
 {

@@ -110,8 +110,7 @@ int mt__alias_with(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out)
     return MT_OK;
 }
 
-/* ---- public -------------------------------------------------------------------------------------
- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 bool mt_tensor_requires_grad(const mt_tensor *tensor)
 {

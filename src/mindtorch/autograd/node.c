@@ -86,8 +86,7 @@ void mt__node_unlock(mt_node *node)
     atomic_store_explicit(&node->lock, false, memory_order_release); /* partner: mt__node_lock */
 }
 
-/* ---- release ------------------------------------------------------------------------------------
- */
+/* ---- release --------------------------------------------------------------------------------- */
 
 static void drop_value(mt_value *value)
 {
@@ -218,8 +217,7 @@ void mt_node_release(mt_node *node)
     doomed.running = false;
 }
 
-/* ---- what people may ask ------------------------------------------------------------------------
- */
+/* ---- what people may ask --------------------------------------------------------------------- */
 
 const char *mt_node_name(const mt_node *node)
 {

@@ -17,8 +17,7 @@
 
 #include <string.h>
 
-/* ---- plan ---------------------------------------------------------------------------------------
- */
+/* ---- plan ------------------------------------------------------------------------------------ */
 
 typedef struct survey {
     uint32_t n_inputs;
@@ -91,8 +90,7 @@ static survey survey_call(const mt__op_row *row, const mt_value *args, mt_tensor
     return s;
 }
 
-/* ---- filling in ---------------------------------------------------------------------------------
- */
+/* ---- filling in ------------------------------------------------------------------------------ */
 
 /* N2: leaves are safe to hold, since grad mode lets nobody write them, and the edge does. */
 MT_INLINE int save_tensor(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out)
@@ -291,8 +289,7 @@ static int save_result(mt_node *node, uint32_t i, mt_tensor *tensor)
     return MT_OK;
 }
 
-/* ---- ops that make new results ------------------------------------------------------------------
- */
+/* ---- ops that make new results --------------------------------------------------------------- */
 
 enum {
     STACK_OUTPUTS = 8
@@ -401,8 +398,7 @@ static int record_new(mt__call *call)
     return status;
 }
 
-/* ---- ops in place -------------------------------------------------------------------------------
- */
+/* ---- ops in place ---------------------------------------------------------------------------- */
 
 static uint32_t wants_of(const mt__call *call)
 {

@@ -127,8 +127,7 @@ int mt_backward(mt_tensor *tensor, mt_tensor *gradient, uint32_t flags)
     return mt_backward_many(&tensor, &gradient, 1, flags);
 }
 
-/* ---- grad ---------------------------------------------------------------------------------------
- */
+/* ---- grad ------------------------------------------------------------------------------------ */
 
 static int make_captures(mt_tensor *const *inputs, size_t n_inputs, mt__capture *captures)
 {

@@ -86,8 +86,7 @@ int mt__slices_new(mt_tensor *view, mt_node *take_inner, mt_node **out)
     return MT_OK;
 }
 
-/* ---- backward -----------------------------------------------------------------------------------
- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* One past the last element, in elements from the storage's begin. */
 static int64_t end_of(int64_t offset, const int64_t *sizes, const int64_t *strides, uint32_t n)

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* ---- other names ------------------------------------------------------------------------------
- */
+/* ---- other names ----------------------------------------------------------------------------- */
 
 /* The row behind a name: it takes the same arguments, or more with defaults. */
 static const uint16_t behind[MT__OP_COUNT] = {
@@ -76,8 +75,7 @@ int mt__run_is_nonzero(mt__call *call)
     return MT_OK;
 }
 
-/* ---- other sides ------------------------------------------------------------------------------
- */
+/* ---- other sides ----------------------------------------------------------------------------- */
 
 int mt__run_numpy_T(mt__call *call)
 {
@@ -169,8 +167,7 @@ int mt__run_flip_side(mt__call *call)
     return MT_OK;
 }
 
-/* ---- new tensors of a tensor's type and device ------------------------------------------------
- */
+/* ---- new tensors of a tensor's type and device ----------------------------------------------- */
 
 int mt__run_new_empty(mt__call *call)
 {
@@ -217,8 +214,7 @@ int mt__run_new_full(mt__call *call)
     return mt_fill_scalar_(out, call->args[2]);
 }
 
-/* ---- at least so many dimensions, stacks, grids -----------------------------------------------
- */
+/* ---- at least so many dimensions, stacks, grids ---------------------------------------------- */
 
 /* torch's order of calls: reshape for 0-d tensors, unsqueeze for others. */
 static int deepen(mt_tensor *self, const void *wanted, mt_tensor **out)

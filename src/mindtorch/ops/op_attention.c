@@ -13,8 +13,7 @@
 
 #include <math.h>
 
-/* ---- the fused leaf -----------------------------------------------------------------------------
- */
+/* ---- the fused leaf -------------------------------------------------------------------------- */
 
 static bool is_computed(const mt_tensor *tensor)
 {
@@ -167,8 +166,7 @@ int mt__run_flash_attention_backward(mt__call *call)
     return launch_attention(call, MT_KERNEL_ATTENTION_BACKWARD, launched, 10, &scores);
 }
 
-/* ---- the composite ------------------------------------------------------------------------------
- */
+/* ---- the composite --------------------------------------------------------------------------- */
 
 static int check_arguments(mt_tensor *const qkv[3], const mt_tensor *mask)
 {

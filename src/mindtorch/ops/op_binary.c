@@ -95,8 +95,7 @@ static int run_planned(mt__call *call, mt_binary code, mt_dtype compute, mt_dtyp
     return mt__pointwise_run(call, &what);
 }
 
-/* ---- add, sub, mul -----------------------------------------------------------------------------
- */
+/* ---- add, sub, mul --------------------------------------------------------------------------- */
 
 static int check_alpha(const mt_scalar *alpha, mt_dtype dtype)
 {
@@ -195,8 +194,7 @@ int mt__run_mul(mt__call *call)
     return run_planned(call, MT_BINARY_MUL, mt__promote_values(call->args, 2), MT_DTYPE_NONE, NULL);
 }
 
-/* ---- division ----------------------------------------------------------------------------------
- */
+/* ---- division -------------------------------------------------------------------------------- */
 
 /* Ops that take numbers of any category but bool. */
 static int run_number(mt__call *call, mt_binary code, const char *kernel)
@@ -286,8 +284,7 @@ int mt__run_logaddexp(mt__call *call)
     return run_real(call, MT_BINARY_LOGADDEXP, "logaddexp_cpu");
 }
 
-/* ---- power -------------------------------------------------------------------------------------
- */
+/* ---- power ----------------------------------------------------------------------------------- */
 
 /* bool to the power of a bool number: x or true is x or not exponent. */
 static int pow_of_bool(mt__call *call)
@@ -329,8 +326,7 @@ int mt__run_pow(mt__call *call)
     return run_planned(call, MT_BINARY_POW, dtype, MT_DTYPE_NONE, NULL);
 }
 
-/* ---- larger, smaller, bits ---------------------------------------------------------------------
- */
+/* ---- larger, smaller, bits ------------------------------------------------------------------- */
 
 static int run_any(mt__call *call, mt_binary code, uint32_t types, mt_dtype result)
 {
@@ -379,8 +375,7 @@ int mt__run_bitwise_xor(mt__call *call)
     return run_bits(call, MT_BINARY_BITWISE_XOR, "bitwise_xor_cpu");
 }
 
-/* ---- comparisons, logic: results are bool ------------------------------------------------------
- */
+/* ---- comparisons, logic: results are bool ---------------------------------------------------- */
 
 #define COMPARE(name, code)                                                  \
     int mt__run_##name(mt__call *call)                                       \
@@ -398,8 +393,7 @@ COMPARE(logical_and, LOGICAL_AND)
 COMPARE(logical_or, LOGICAL_OR)
 COMPARE(logical_xor, LOGICAL_XOR)
 
-/* ---- derivatives: the incoming gradient and one tensor of the forward pass ---------------------
- */
+/* ---- derivatives: the incoming gradient and one tensor of the forward pass ------------------- */
 
 #define GRADIENT(name, code)                         \
     int mt__run_##name(mt__call *call)               \

@@ -9,8 +9,7 @@
 #include <float.h>
 #include <inttypes.h>
 
-/* ---- dropout ----------------------------------------------------------------------------------
- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 static int check_probability(double p)
 {
@@ -96,8 +95,7 @@ int mt__run_feature_dropout_(mt__call *call)
     return MT_OK;
 }
 
-/* ---- norms ------------------------------------------------------------------------------------
- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 static int check_channels(const mt_tensor *input, const mt_tensor *vector, const char *name)
 {
@@ -269,8 +267,7 @@ int mt__run_rms_norm(mt__call *call)
     return MT_OK;
 }
 
-/* ---- losses -----------------------------------------------------------------------------------
- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static int give_reduced(mt__call *call, mt_tensor *elements, int64_t reduction)
 {
@@ -402,8 +399,7 @@ int mt__run_cosine_similarity(mt__call *call)
     return MT_OK;
 }
 
-/* ---- pooling ----------------------------------------------------------------------------------
- */
+/* ---- pooling --------------------------------------------------------------------------------- */
 
 static int64_t only(const mt_value *list, int64_t otherwise)
 {

@@ -77,8 +77,7 @@ static int launch_conv(mt__call *call, mt_kernel kernel, const conv_plan *plan,
     return mt__launch(call->device, &launched);
 }
 
-/* ---- checks -----------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static int check_lists(const mt__call *call, const mt_value *lists, conv_plan *plan)
 {
@@ -256,8 +255,7 @@ static mt__shape out_shape(const conv_plan *plan)
     return shape;
 }
 
-/* ---- ops ----------------------------------------------------------------------------------------
- */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
 int mt__run_convolution(mt__call *call)
 {

@@ -11,8 +11,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* ---- what rows share ---------------------------------------------------------------------------
- */
+/* ---- what rows share ------------------------------------------------------------------------- */
 
 static mt_dtype dtype_or(const mt__call *call, mt_dtype otherwise)
 {
@@ -90,8 +89,7 @@ int mt__run_eye(mt__call *call)
     return out->numel == 0 ? MT_OK : mt__kernel(call, &args);
 }
 
-/* ---- of another tensor's shape -----------------------------------------------------------------
- */
+/* ---- of another tensor's shape --------------------------------------------------------------- */
 
 /* A result like parameter 0, with type and device as the last two parameters say. */
 static int new_like(mt__call *call, mt_tensor **out)
@@ -137,8 +135,7 @@ int mt__run_full_like(mt__call *call)
     return new_like_filled(call, call->args[1]);
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------
- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 /* out[i] = start + i * step over `count` elements from `first`; backwards where step_back. */
 typedef struct range {

@@ -43,8 +43,7 @@ int mt__run_equal(mt__call *call)
     return read_truth(call, *same);
 }
 
-/* ---- isclose, allclose -------------------------------------------------------------------------
- */
+/* ---- isclose, allclose ----------------------------------------------------------------------- */
 
 /* Equal, or both NaN where that counts. The result is written later on. */
 static int find_equal(mt__call *call, mt_tensor *self, mt_tensor *other, bool equal_nan)

@@ -95,8 +95,7 @@ int mt__run_amin(mt__call *call)
     return run_of_dims(call, false);
 }
 
-/* ---- with their places -------------------------------------------------------------------------
- */
+/* ---- with their places ----------------------------------------------------------------------- */
 
 /* A result of a reduced dimension as the kernel sees it: size 1 there. */
 static mt_array see_kept(const mt_tensor *out, const mt_tensor *in, uint32_t dim,
@@ -181,8 +180,7 @@ int mt__run_min_dim(mt__call *call)
     return run_with_places(call, false);
 }
 
-/* ---- places alone ------------------------------------------------------------------------------
- */
+/* ---- places alone ---------------------------------------------------------------------------- */
 
 /* No dimension: the place in the flattened tensor. */
 static int place_in_all(mt__call *call, bool largest, mt_tensor *self, mt_tensor *out)

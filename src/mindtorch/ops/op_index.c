@@ -26,8 +26,7 @@ typedef struct index_plan {
     mt__shape result;
 } index_plan;
 
-/* ---- entries -----------------------------------------------------------------------------------
- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static int add_index(index_plan *plan, const mt_tensor *self, mt_tensor *index)
 {
@@ -144,8 +143,7 @@ static int add_entries(mt__call *call, index_plan *plan, mt_tensor *self)
     return 0;
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static MT_COLD int refuse_shapes(const index_plan *plan)
 {
@@ -285,8 +283,7 @@ int mt__run_index(mt__call *call)
     return launch(call, &plan, MT_KERNEL_INDEX, 0, &written, &read);
 }
 
-/* ---- assignment --------------------------------------------------------------------------------
- */
+/* ---- assignment ------------------------------------------------------------------------------ */
 
 /* The values as they are read for the indexed places. */
 static int expand_values(const index_plan *plan, const mt_tensor *values,

@@ -8,8 +8,7 @@
 
 #include <inttypes.h>
 
-/* ---- cat ---------------------------------------------------------------------------------------
- */
+/* ---- cat ------------------------------------------------------------------------------------- */
 
 /* Tensors of size [0] go with tensors of any number of dimensions, as in torch. */
 static bool is_skipped(const mt_tensor *tensor)
@@ -213,8 +212,7 @@ int mt__run_stack(mt__call *call)
     return status;
 }
 
-/* ---- repeat ------------------------------------------------------------------------------------
- */
+/* ---- repeat ---------------------------------------------------------------------------------- */
 
 /* The result seen as [repeats, size] for each dimension, and self beside it. */
 static int repeat_views(const mt_tensor *self, const mt_tensor *out, const int64_t *repeats,
@@ -283,8 +281,7 @@ int mt__run_repeat(mt__call *call)
     return mt__copy_elements(*target, *source);
 }
 
-/* ---- roll, flip --------------------------------------------------------------------------------
- */
+/* ---- roll, flip ------------------------------------------------------------------------------ */
 
 /* One block of a roll: for each rolled dimension the mask says whether it is the part that goes
  * round the end. */
@@ -438,8 +435,7 @@ int mt__run_flip(mt__call *call)
     return 0;
 }
 
-/* ---- triangles ---------------------------------------------------------------------------------
- */
+/* ---- triangles ------------------------------------------------------------------------------- */
 
 static int triangle(mt__call *call, uint16_t code)
 {

@@ -9,8 +9,7 @@
  */
 #include "mindtorch/ops/op_support.h"
 
-/* ---- shapes -----------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* [a, b, ..., k] as [a b ..., k]; the tensor itself where it is 2-d. */
 static int fold_rows(mt__call *call, mt_tensor *tensor, mt_tensor **out)
@@ -39,8 +38,7 @@ static int give_viewed(mt__call *call, mt_tensor *flat, const mt__shape *shape)
     return MT_OK;
 }
 
-/* ---- matmul -----------------------------------------------------------------------------------
- */
+/* ---- matmul ---------------------------------------------------------------------------------- */
 
 /* self has 3 dimensions or more, other 1 or 2. */
 static int matmul_folded(mt__call *call, mt_tensor *self, mt_tensor *other)
@@ -178,8 +176,7 @@ int mt__run_matmul(mt__call *call)
     return matmul(call, self, other);
 }
 
-/* ---- linear, outer ----------------------------------------------------------------------------
- */
+/* ---- linear, outer --------------------------------------------------------------------------- */
 
 /* Contiguous rows of any number of dimensions with a bias: views around addmm, as torch has them.
  */

@@ -105,8 +105,7 @@ static int check_expands(mt_tensor *self, const mt__shape *shape)
     return MT_OK;
 }
 
-/* ---- mm, addmm --------------------------------------------------------------------------------
- */
+/* ---- mm, addmm ------------------------------------------------------------------------------- */
 
 static int check_inner(mt_tensor *a, mt_tensor *b)
 {
@@ -174,8 +173,7 @@ int mt__run_addmm(mt__call *call)
     return launch_gemm(call, &views[0], &views[1], &views[2], alpha_beta);
 }
 
-/* ---- bmm, baddbmm -----------------------------------------------------------------------------
- */
+/* ---- bmm, baddbmm ---------------------------------------------------------------------------- */
 
 static int check_batches(mt_tensor *a, mt_tensor *b)
 {
@@ -238,8 +236,7 @@ int mt__run_baddbmm(mt__call *call)
     return launch_gemm(call, &views[0], &views[1], &views[2], alpha_beta);
 }
 
-/* ---- vectors ----------------------------------------------------------------------------------
- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 int mt__run_mv(mt__call *call)
 {

@@ -113,8 +113,7 @@ int mt__run_logsumexp(mt__call *call)
                                 mt_real(-INFINITY));
 }
 
-/* ---- sum_to_size -------------------------------------------------------------------------------
- */
+/* ---- sum_to_size ----------------------------------------------------------------------------- */
 
 static MT_COLD int refuse_size(const mt__shape *size, const mt_tensor *self)
 {

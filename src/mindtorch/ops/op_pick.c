@@ -9,8 +9,7 @@
 
 #include <inttypes.h>
 
-/* ---- an index for each row ---------------------------------------------------------------------
- */
+/* ---- an index for each row ------------------------------------------------------------------- */
 
 int mt__run_index_select(mt__call *call)
 {
@@ -120,8 +119,7 @@ int mt__run_index_add(mt__call *call)
     return mt__kernel(call, &args);
 }
 
-/* ---- an index for each element -----------------------------------------------------------------
- */
+/* ---- an index for each element --------------------------------------------------------------- */
 
 static uint32_t dims_of(const mt_tensor *tensor)
 {
@@ -274,8 +272,7 @@ int mt__run_value_selecting_reduction_backward(mt__call *call)
     return mt_scatter_(out, dim, indices, grad);
 }
 
-/* ---- masks -------------------------------------------------------------------------------------
- */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 static int expanded(mt__call *call, mt_tensor *tensor, const mt__shape *shape, mt_tensor **out)
 {
@@ -398,8 +395,7 @@ int mt__run_nonzero(mt__call *call)
     return mt__kernel(call, &args);
 }
 
-/* ---- one_hot -----------------------------------------------------------------------------------
- */
+/* ---- one_hot --------------------------------------------------------------------------------- */
 
 static int bound_of(mt__call *call, mt_tensor *self, int (*reduce)(mt_tensor *, mt_tensor **),
                     int64_t *bound)

@@ -13,8 +13,7 @@ typedef struct pool_plan {
     bool ceil_mode;
 } pool_plan;
 
-/* ---- checks -----------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /* lists: kernel_size, stride, padding and, if `dilated`, dilation. */
 static int read_lists(const mt__call *call, const char *name, const mt_value *lists, bool dilated,
@@ -143,8 +142,7 @@ static mt__shape pooled_shape(const mt_tensor *self, const int64_t out[2])
     return shape;
 }
 
-/* ---- max ----------------------------------------------------------------------------------------
- */
+/* ---- max ------------------------------------------------------------------------------------- */
 
 int mt__run_max_pool2d_with_indices(mt__call *call)
 {
@@ -225,8 +223,7 @@ int mt__run_max_pool2d(mt__call *call)
     return MT_OK;
 }
 
-/* ---- averages -----------------------------------------------------------------------------------
- */
+/* ---- averages -------------------------------------------------------------------------------- */
 
 /* lists: kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override */
 static int average_plan(const mt__call *call, const mt_tensor *self, const mt_value *lists,
@@ -288,8 +285,7 @@ int mt__run_avg_pool2d_backward(mt__call *call)
     return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
 }
 
-/* ---- signals
- * -------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 /* The first number of a list, or `otherwise` where it is empty. */
 static int64_t one_of(const mt_value *list, int64_t otherwise)

@@ -11,8 +11,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* ---- the kernel --------------------------------------------------------------------------------
- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 /* Fills `out`, one draw an element. */
 static int draw(mt__call *call, mt_tensor *out, mt_generator *generator, mt_random code,
@@ -35,8 +34,7 @@ static int draw(mt__call *call, mt_tensor *out, mt_generator *generator, mt_rand
 static const mt_scalar unit[2] = {{.kind = MT_KIND_REAL, .of.real = 0},
                                   {.kind = MT_KIND_REAL, .of.real = 1}};
 
-/* ---- checks ------------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static double largest_of(mt_dtype dtype)
 {
@@ -107,8 +105,7 @@ static int check_integers(int64_t from, int64_t to, mt_dtype dtype)
     return MT_OK;
 }
 
-/* ---- creation: parameters size, then generator, dtype, device ----------------------------------
- */
+/* ---- creation: parameters size, then generator, dtype, device -------------------------------- */
 
 static int new_of_size(mt__call *call, uint32_t size, mt_dtype dtype, mt_tensor **out)
 {
@@ -216,8 +213,7 @@ int mt__run_randn_like(mt__call *call)
     return draw_like(call, "normal_kernel_cpu", MT_RANDOM_NORMAL);
 }
 
-/* ---- in place ----------------------------------------------------------------------------------
- */
+/* ---- in place -------------------------------------------------------------------------------- */
 
 /* Parameters 1 and 2 are the kernel's, or 1 alone; the generator stands last. */
 static int draw_self(mt__call *call, mt_random code, uint32_t n_scalars)

@@ -71,8 +71,7 @@ int mt__run_prod_dim(mt__call *call)
                      mt_int(1));
 }
 
-/* ---- variance ----------------------------------------------------------------------------------
- */
+/* ---- variance -------------------------------------------------------------------------------- */
 
 static int run_var(mt__call *call, uint16_t code, bool with_mean)
 {
@@ -114,8 +113,7 @@ int mt__run_var_mean(mt__call *call)
     return run_var(call, 0, true);
 }
 
-/* ---- truth -------------------------------------------------------------------------------------
- */
+/* ---- truth ----------------------------------------------------------------------------------- */
 
 /* bool, but of bytes a byte, as torch has it. An empty list of dimensions reduces none. */
 static int run_truth(mt__call *call, mt_reduce code, bool of_nothing)
@@ -170,8 +168,7 @@ int mt__run_count_nonzero(mt__call *call)
                                 mt_int(0));
 }
 
-/* ---- running sums and products -----------------------------------------------------------------
- */
+/* ---- running sums and products --------------------------------------------------------------- */
 
 static int run_running(mt__call *call, mt_kernel kernel)
 {

@@ -62,8 +62,7 @@ int mt__run_bernoulli(mt__call *call)
     return MT_OK;
 }
 
-/* ---- multinomial -------------------------------------------------------------------------------
- */
+/* ---- multinomial ----------------------------------------------------------------------------- */
 
 static int check_weights(mt__call *call, mt_tensor *self, int64_t samples, bool replacement)
 {

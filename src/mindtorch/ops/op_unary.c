@@ -119,8 +119,7 @@ UNARY(silu, SILU, REAL, 0, "silu_cpu")
 UNARY(abs, ABS, SAME, MT_TYPES_INT, "abs_cpu")
 UNARY(logical_not, LOGICAL_NOT, TRUTH, 0, "")
 
-/* ---- types that need a word of their own -------------------------------------------------------
- */
+/* ---- types that need a word of their own ----------------------------------------------------- */
 
 static bool is_bool(const mt__call *call)
 {
@@ -234,8 +233,7 @@ int mt__run_square(mt__call *call)
     return MT_OK;
 }
 
-/* ---- activations with parameters ---------------------------------------------------------------
- */
+/* ---- activations with parameters ------------------------------------------------------------- */
 
 int mt__run_gelu(mt__call *call)
 {
@@ -295,8 +293,7 @@ int mt__run_hardtanh(mt__call *call)
     return run_planned(call, MT_UNARY_CLAMP, dtype, dtype, 2, bounds);
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------
- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 static bool is_nan(const mt_scalar *bound)
 {

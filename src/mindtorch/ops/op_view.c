@@ -11,8 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- other sizes for the same elements ---------------------------------------------------------
- */
+/* ---- other sizes for the same elements ------------------------------------------------------- */
 
 /* The geometry with which the tensor reads as `shape`; false when there is none. */
 static bool reads_as(const mt_tensor *self, const mt__shape *shape, mt__strided *g)
@@ -232,8 +231,7 @@ int mt__run_expand(mt__call *call)
     return mt__give_view(call, self, &g);
 }
 
-/* ---- dimensions in another order ---------------------------------------------------------------
- */
+/* ---- dimensions in another order ------------------------------------------------------------- */
 
 static int permuted(const mt_tensor *self, const int64_t *dims, uint32_t n, mt__strided *g)
 {
@@ -328,8 +326,7 @@ int mt__run_t(mt__call *call)
     return give_swapped(call, self, 0, self->n_dims == 2 ? 1 : 0);
 }
 
-/* ---- dimensions of size 1 ----------------------------------------------------------------------
- */
+/* ---- dimensions of size 1 -------------------------------------------------------------------- */
 
 /* Without the dimensions of size 1 that the mask has. */
 static int give_squeezed(mt__call *call, uint32_t mask)
@@ -384,8 +381,7 @@ int mt__run_unsqueeze(mt__call *call)
     return mt__give_view(call, self, &g);
 }
 
-/* ---- parts of a tensor -------------------------------------------------------------------------
- */
+/* ---- parts of a tensor ----------------------------------------------------------------------- */
 
 int mt__run_select(mt__call *call)
 {

@@ -152,9 +152,9 @@ int mt__run_unfold_backward(mt__call *call)
     return add_windows(call, out, &g, dim);
 }
 
-/* ---- as_strided --------------------------------------------------------------------------------
- *
- *     gradient of the view ──lay or add──► a flat piece of storage ──read──► gradient of the input
+/* ---- as_strided ------------------------------------------------------------------------------ */
+
+/*     gradient of the view ──lay or add──► a flat piece of storage ──read──► gradient of the input
  *
  * An input that shows an element of its storage n times has each of them given 1/n of the sum, so
  * that together they are what the element's gradient is.

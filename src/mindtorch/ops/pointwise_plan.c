@@ -18,8 +18,7 @@ typedef struct work {
     mt_scalar numbers[MT_MAX_OPERANDS];
 } work;
 
-/* ---- checks ------------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 int mt__check_writable(const mt_tensor *self)
 {
@@ -86,8 +85,7 @@ bool mt__overlaps_badly(const mt_tensor *out, const mt_tensor *in)
     return a < b_end && b < a_end;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 /* Dimensions from the largest stride to the smallest; equal ones keep their order, those of size 1
  * go to the end. False where that is row-major, or cannot be told. */
@@ -157,8 +155,7 @@ static const mt_tensor *layout_of(const work *w, const mt__pointwise *what)
     return NULL;
 }
 
-/* ---- operands ----------------------------------------------------------------------------------
- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 /* A 0-d tensor of another device (the host: C2) takes part as a number. */
 static int number_from_host(mt_tensor *tensor, mt_scalar *number)
@@ -248,8 +245,7 @@ static int open_in_place(mt__call *call, const mt__pointwise *what, work *w, mt_
     return MT_OK;
 }
 
-/* ---- the kernel --------------------------------------------------------------------------------
- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 /* What is neither a view nor the same for all kernels: ints and scalars of the call. */
 static void place_numbers(const mt__pointwise *what, const work *w, mt_kernel_call *k,

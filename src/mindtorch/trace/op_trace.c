@@ -50,8 +50,7 @@ static uint32_t scalar_id(void)
     return type_id("Scalar", &id);
 }
 
-/* ---- inputs -----------------------------------------------------------------------------------
- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* A call that this thread has shown before, and what the recording knows it as. */
 typedef struct known_call {
@@ -258,8 +257,7 @@ mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *wor
     return begin_unknown(site, words, set, payload);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node)
 {
@@ -283,8 +281,7 @@ mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node)
                          : mt__trace_shown_begin(site, node->words, &payload);
 }
 
-/* ---- names made at run time -------------------------------------------------------------------
- */
+/* ---- names made at run time ------------------------------------------------------------------ */
 
 typedef struct named_site {
     mtprof_site site;

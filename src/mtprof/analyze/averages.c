@@ -17,8 +17,7 @@ enum {
         7 /* torch's RecordScope.USER_SCOPE: what a scope is, unless its host says otherwise */
 };
 
-/* ---- making and freeing ------------------------------------------------------------------------
- */
+/* ---- making and freeing ---------------------------------------------------------------------- */
 
 static int no_memory(const char *what, size_t n)
 {
@@ -145,8 +144,7 @@ uint32_t mtprof_averages_count(const mtprof_averages *averages)
     return averages != NULL ? averages->n_rows : 0;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static mtprof_text name_plus_1(const mtprof__grouper *grouper, uint32_t number)
 {

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- patterns ----------------------------------------------------------------------------------
- */
+/* ---- patterns -------------------------------------------------------------------------------- */
 
 /* Whether a byte is in the set that begins behind '['; *end is behind its ']', or NULL where the
  * set has none and '[' means itself. */
@@ -88,8 +87,7 @@ bool mtprof__pattern_matches(const char *pattern, mtprof_text text)
     return *pattern == '\0';
 }
 
-/* ---- threads and modules -----------------------------------------------------------------------
- */
+/* ---- threads and modules --------------------------------------------------------------------- */
 
 static uint32_t largest(const uint32_t *column, size_t n)
 {
@@ -184,8 +182,7 @@ int mtprof__filter_init(mtprof__grouper *grouper)
     return 0;
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static bool event_passes(const mtprof__grouper *grouper, size_t event)
 {

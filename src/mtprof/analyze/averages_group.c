@@ -25,8 +25,7 @@ static int no_memory(const char *what)
     return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %s", what);
 }
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static int get_column(mtprof_model *model, enum mtprof_column_id id, const void **data, size_t *n)
 {
@@ -104,8 +103,7 @@ static int get_columns(mtprof_model *model, mtprof__source_columns *c)
     return 0;
 }
 
-/* ---- classes -----------------------------------------------------------------------------------
- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 /* Events whose time is that of a device. What the host did for one, or was told about by one, is
  * host time. */
@@ -184,8 +182,7 @@ static void make_classes(mtprof__grouper *grouper)
     }
 }
 
-/* ---- bases -------------------------------------------------------------------------------------
- */
+/* ---- bases ----------------------------------------------------------------------------------- */
 
 bool mtprof_averages_lists(mtprof_text name)
 {
@@ -329,8 +326,7 @@ int mtprof__grouper_ask(const mtprof__grouper *grouper, size_t first)
     return now ? mtprof__model_ask(grouper->model, "grouping") : 0;
 }
 
-/* ---- adding up ---------------------------------------------------------------------------------
- */
+/* ---- adding up ------------------------------------------------------------------------------- */
 
 /* Hostile traces may have any times: sums wrap instead of overflowing. */
 MT_INLINE int64_t sum_of(int64_t a, int64_t b)
@@ -418,8 +414,7 @@ int mtprof__grouper_run(mtprof__grouper *grouper)
     return 0;
 }
 
-/* ---- making one --------------------------------------------------------------------------------
- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 static int check_options(const mtprof_averages_options *options)
 {

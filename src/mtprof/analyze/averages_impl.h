@@ -157,8 +157,7 @@ mtprof_text mtprof__key_shapes_text(const mtprof__grouper *grouper, uint32_t num
 /* Another group with this base. ENOMEM. */
 int mtprof__group_add(mtprof__grouper *grouper, uint32_t base, uint32_t event, uint32_t *group);
 
-/* ---- averages ----------------------------------------------------------------------------------
- */
+/* ---- averages -------------------------------------------------------------------------------- */
 
 /* Rows that were given (averages_given.c). Their texts are in the grouper's arena, which is all
  * that is used of it. */

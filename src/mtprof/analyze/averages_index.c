@@ -17,8 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- events of rows ----------------------------------------------------------------------------
- */
+/* ---- events of rows -------------------------------------------------------------------------- */
 
 static int check_has_events(const mtprof_averages *averages, const char *what)
 {
@@ -97,8 +96,7 @@ static int events_of_row(mtprof_averages *averages, uint32_t row, const uint32_t
     return 0;
 }
 
-/* ---- quantiles ---------------------------------------------------------------------------------
- */
+/* ---- quantiles ------------------------------------------------------------------------------- */
 
 enum {
     FEW = 32,
@@ -215,8 +213,7 @@ mtprof_status mtprof_averages_quantile(mtprof_averages *averages, uint32_t index
     return status;
 }
 
-/* ---- noise -------------------------------------------------------------------------------------
- */
+/* ---- noise ----------------------------------------------------------------------------------- */
 
 typedef struct step_sum {
     int32_t step;

@@ -29,8 +29,7 @@ static int no_memory(const char *what)
     return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %s", what);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 typedef struct text_sink {
     char *bytes;
@@ -134,8 +133,7 @@ mtprof_text mtprof__key_shapes_text(const mtprof__grouper *grouper, uint32_t num
     return number != 0 ? grouper->shapes[number - 1] : (mtprof_text){"", 0};
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------
- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 static uint32_t frames_of(const mtprof__grouper *grouper, uint32_t node, mtprof_frame *frames)
 {
@@ -212,8 +210,7 @@ static int find_stack(mtprof__grouper *grouper, uint32_t node, uint32_t *number)
     return 0;
 }
 
-/* ---- keys --------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static_assert(sizeof(mtprof__group_key) == 4 * sizeof(uint64_t), "hashed as four words");
 

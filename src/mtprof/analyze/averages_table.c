@@ -13,8 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- rows by number ----------------------------------------------------------------------------
- */
+/* ---- rows by number -------------------------------------------------------------------------- */
 
 static int view_row(void *context, uint32_t index, mtprof_row *row)
 {
@@ -144,8 +143,7 @@ void mtprof__averages_view_fini(mtprof__averages_view *view)
     *view = (mtprof__averages_view){0};
 }
 
-/* ---- sorting -----------------------------------------------------------------------------------
- */
+/* ---- sorting --------------------------------------------------------------------------------- */
 
 static int sort_by(mtprof_averages *averages, const mtprof__table_input *input, const char *key)
 {
@@ -190,8 +188,7 @@ mtprof_status mtprof_averages_sort(mtprof_averages *averages, const char *key)
     return status;
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int finish(mtb_writer *writer, int status)
 {

@@ -14,8 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- fields ------------------------------------------------------------------------------------
- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 enum field_type {
     FIELD_NONE, /* null, or nothing */
@@ -193,8 +192,7 @@ static void write_number(mtb_writer *writer, const field_value *value)
     }
 }
 
-/* ---- CSV ---------------------------------------------------------------------------------------
- */
+/* ---- CSV ------------------------------------------------------------------------------------- */
 
 /* The bytes of a quoted field: quotes doubled, what is no UTF-8 replaced. */
 static void write_csv_bytes(mtb_writer *writer, mtprof_text text)
@@ -284,8 +282,7 @@ int mtprof__table_csv(mtprof__table_plan *plan, mtb_writer *writer)
     return mtprof__table_each(plan, writer, write_csv_row);
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static int write_json_stack(const mtprof__table_input *input, const mtprof_row *row,
                             mtb_writer *writer)

@@ -23,8 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- what a table is made of -------------------------------------------------------------------
- */
+/* ---- what a table is made of ----------------------------------------------------------------- */
 
 typedef struct mtprof__table_input {
     uint32_t n_rows;
@@ -75,8 +74,7 @@ int mtprof__table_total(const mtprof__table_input *input, mtprof_row *total);
 int mtprof__table_write(const mtprof__table_input *input, const mtprof_table_options *options,
                         mtb_writer *writer);
 
-/* ---- cells -------------------------------------------------------------------------------------
- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 enum {
     MTPROF__NUMBER_BYTES = 352 /* the longest double with a few digits behind the point */
@@ -111,8 +109,7 @@ size_t mtprof__put_memory(char *buffer, int64_t bytes);
 /* "12.50%", or "NaN" where the whole is nothing. */
 size_t mtprof__put_share(char *buffer, double part, double whole);
 
-/* ---- plan --------------------------------------------------------------------------------------
- */
+/* ---- plan ------------------------------------------------------------------------------------ */
 
 enum mtprof__cell_id {
     MTPROF__CELL_NAME,
@@ -201,8 +198,7 @@ enum {
 };
 size_t mtprof__health_line(const mtprof_health *health, char *buffer);
 
-/* ---- forms -------------------------------------------------------------------------------------
- */
+/* ---- forms ----------------------------------------------------------------------------------- */
 
 int mtprof__table_torch(mtprof__table_plan *plan, mtb_writer *writer);
 int mtprof__table_fit(mtprof__table_plan *plan, mtb_writer *writer);

@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- keys --------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 enum sort_key {
     KEY_CPU,
@@ -130,8 +129,7 @@ static int parse_key(const mtprof__table_input *input, const char *name, enum so
                     input->events ? "FunctionEvent" : "FunctionEventAvg", neutral);
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* What one row is sorted by. Doubles are turned into integers of the same order. */
 typedef struct sort_item {
@@ -240,8 +238,7 @@ int mtprof__table_order(const mtprof__table_input *input, const char *key, uint3
     return status;
 }
 
-/* ---- the sum -----------------------------------------------------------------------------------
- */
+/* ---- the sum --------------------------------------------------------------------------------- */
 
 /* Hostile traces may have any times: sums wrap instead of overflowing. */
 static void add(int64_t *sum, int64_t value)
@@ -285,8 +282,7 @@ int mtprof__table_total(const mtprof__table_input *input, mtprof_row *total)
     return 0;
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 int mtprof__table_write(const mtprof__table_input *input, const mtprof_table_options *options,
                         mtb_writer *writer)

@@ -43,8 +43,7 @@ static void keep_longest(size_t *longest, size_t length)
     }
 }
 
-/* ---- the thread and the device of a row --------------------------------------------------------
- */
+/* ---- the thread and the device of a row ------------------------------------------------------ */
 
 mtprof_text mtprof__table_device_type(const mtprof__table_input *input, const mtprof_row *row)
 {
@@ -83,8 +82,7 @@ static mtprof_text thread_text(const mtprof__table_input *input, const mtprof_ro
     return (mtprof_text){buffer, (size_t)length};
 }
 
-/* ---- reading all rows --------------------------------------------------------------------------
- */
+/* ---- reading all rows ------------------------------------------------------------------------ */
 
 static int scan_stack(const mtprof__table_input *input, const mtprof_row *row, scan *found)
 {
@@ -136,8 +134,7 @@ static int scan_rows(const mtprof__table_input *input, scan *found)
     return 0;
 }
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static mtprof__table_column *add_column(mtprof__table_plan *plan, uint32_t id, const char *header)
 {
@@ -271,8 +268,7 @@ static void choose_columns(mtprof__table_plan *plan, const scan *found)
     MT_ASSERT(plan->n_columns <= MT_COUNT(plan->columns));
 }
 
-/* ---- the plan ----------------------------------------------------------------------------------
- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static int check_width(const char *name, int32_t *width, int32_t usual)
 {
@@ -336,8 +332,7 @@ void mtprof__plan_fini(mtprof__table_plan *plan)
     mtprof__cell_buffer_fini(&plan->text);
 }
 
-/* ---- cells -------------------------------------------------------------------------------------
- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 /* A text of at most `length` characters of the cell with dots behind. */
 static int put_dots(mtprof__table_plan *plan, const mtprof__cell *from, size_t length,

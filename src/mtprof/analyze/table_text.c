@@ -49,8 +49,7 @@ static void write_padded(mtb_writer *writer, const mtprof__cell *cell, size_t wi
     }
 }
 
-/* ---- lines around the rows ---------------------------------------------------------------------
- */
+/* ---- lines around the rows ------------------------------------------------------------------- */
 
 size_t mtprof__health_line(const mtprof_health *health, char *buffer)
 {
@@ -130,8 +129,7 @@ int mtprof__table_each(mtprof__table_plan *plan, mtb_writer *writer, mtprof__tab
     return 0;
 }
 
-/* ---- torch -------------------------------------------------------------------------------------
- */
+/* ---- torch ----------------------------------------------------------------------------------- */
 
 static void write_rule(const mtprof__table_plan *plan, mtb_writer *writer)
 {
@@ -230,8 +228,7 @@ int mtprof__table_torch(mtprof__table_plan *plan, mtb_writer *writer)
     return 0;
 }
 
-/* ---- Markdown ----------------------------------------------------------------------------------
- */
+/* ---- Markdown -------------------------------------------------------------------------------- */
 
 static void write_marked(mtb_writer *writer, const mtprof__cell *cell)
 {

@@ -6,11 +6,12 @@
  *
  * Invariants
  *   S1  At most one session is `active`; it is set before anything is made and cleared after the
- * last writer is detached. S2  The state changes under the control lock. Whoever moved it to
- * STARTING, CHANGING or STOPPING owns the session until he moves it on; callbacks (sources,
- * warnings) run in those states, without the lock. S3  Of a caller's struct no byte past its
- * struct_size is read or written. S4  A session belongs to the process that started it; elsewhere
- * only close is allowed.
+ *       last writer is detached.
+ *   S2  The state changes under the control lock. Whoever moved it to STARTING, CHANGING or
+ *       STOPPING owns the session until he moves it on; callbacks (sources, warnings) run in those
+ *       states, without the lock.
+ *   S3  Of a caller's struct no byte past its struct_size is read or written.
+ *   S4  A session belongs to the process that started it; elsewhere only close is allowed.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -10,8 +10,7 @@ enum {
     KEYS_COMPARED = 256 /* of an event's own keys, in the search for one that stands there twice */
 };
 
-/* ---- inputs -------------------------------------------------------------------------------------
- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* Strides are left out where tensors came without any: they were not recorded. */
 static void write_inputs(mtb_writer *writer, const mtprof__inputs_view *view, uint32_t facts)
@@ -69,8 +68,7 @@ uint32_t mtprof__chrome_inputs_write(mtprof__chrome *chrome, const mtprof__paylo
     return facts;
 }
 
-/* ---- stacks -------------------------------------------------------------------------------------
- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 /* torch's text, innermost first with ";" behind each, and our list of the same. */
 static void write_stack_text(mtb_writer *writer, const mtprof__chrome *chrome, uint32_t node)
@@ -114,8 +112,7 @@ static void write_stack(mtprof__chrome *chrome, uint32_t node)
     chrome->writer->replaced += slot->text.replaced;
 }
 
-/* ---- keys of others -----------------------------------------------------------------------------
- */
+/* ---- keys of others -------------------------------------------------------------------------- */
 
 static const mtprof_text key_texts[MTPROF__KEY_COUNT] = {
 #define X(NAME, text) {text, sizeof(text) - 1},
@@ -196,8 +193,7 @@ const mtprof_metadatum *mtprof__chrome_find(const mtprof__event *event, const ch
     return NULL;
 }
 
-/* ---- extras -------------------------------------------------------------------------------------
- */
+/* ---- extras ---------------------------------------------------------------------------------- */
 
 static void write_memory(mtprof__chrome *chrome, const mtprof__payload *payload)
 {

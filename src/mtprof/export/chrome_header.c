@@ -18,8 +18,7 @@ enum {
     SORT_SPANS = 536870912
 };
 
-/* ---- before the events --------------------------------------------------------------------------
- */
+/* ---- before the events ----------------------------------------------------------------------- */
 
 /* Keys that are ours: what a trace's metadata says under them is left out, except deviceProperties
  * and trace_id, which it knows better. */
@@ -168,8 +167,7 @@ void mtprof__chrome_header(mtprof__chrome *chrome)
     mtb_write_literal(writer, ",\n  \"traceEvents\": [\n");
 }
 
-/* ---- behind the events --------------------------------------------------------------------------
- */
+/* ---- behind the events ----------------------------------------------------------------------- */
 
 /* One M event: what, of whom, and its value as text (`string`) or number. */
 static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t pid, int64_t tid,

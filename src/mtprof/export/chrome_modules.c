@@ -4,8 +4,8 @@
  * forward op, as the model has them (backward_stacks.c), found while the stream goes by.
  *
  *     begin  aten::addmm      module M, sequence 3, thread 1     remembered under (1, 3)
- *     begin  AddmmBackward0   record scope 1, 3, thread 1        a node: M, for it and what is
- * inside begin    aten::mm       its parent is open with M          M
+ *     begin  AddmmBackward0   record scope 1, 3, thread 1        a node: M, for what is inside too
+ *     begin    aten::mm       its parent is open with M          M
  *
  *   B1  Of several forward ops with one number on one thread the first counts, with or without a
  *       module.
@@ -64,8 +64,7 @@ void mtprof__chrome_modules_fini(mtprof__chrome *chrome)
     }
 }
 
-/* ---- forward ops --------------------------------------------------------------------------------
- */
+/* ---- forward ops ----------------------------------------------------------------------------- */
 
 static forward_module *place_of(const struct mtprof__chrome_modules *m, uint32_t thread,
                                 int64_t sequence)
@@ -138,8 +137,7 @@ static mtprof_text module_of_node(struct mtprof__chrome_modules *m, const mtprof
     return none;
 }
 
-/* ---- what is open -------------------------------------------------------------------------------
- */
+/* ---- what is open ---------------------------------------------------------------------------- */
 
 static open_backward *find_open(const struct mtprof__chrome_modules *m, uint64_t id)
 {

@@ -8,8 +8,7 @@
 
 #include <errno.h>
 
-/* ---- scratch ------------------------------------------------------------------------------------
- */
+/* ---- scratch --------------------------------------------------------------------------------- */
 
 /* What does not fit the scratch is not kept anyway. */
 static int scratch_full(void *context, const void *bytes, size_t length)
@@ -102,8 +101,7 @@ bool mtprof__chrome_keep(mtprof__chrome *chrome, mtprof__piece *piece, size_t mo
     return true;
 }
 
-/* ---- times --------------------------------------------------------------------------------------
- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 /* Numbers of more than 20 digits do not exist, and those of 17 and more are left to the general
  * way. */
@@ -129,8 +127,7 @@ void mtprof__chrome_write_ns(mtprof__chrome *chrome, int64_t ns)
     mtb_writer_took(chrome->writer, mtprof__chrome_put_ns(chrome, at, ns));
 }
 
-/* ---- tracks -------------------------------------------------------------------------------------
- */
+/* ---- tracks ---------------------------------------------------------------------------------- */
 
 static void look_up_track(mtprof__chrome *chrome, mtprof__chrome_track *track, uint32_t number)
 {
@@ -185,8 +182,7 @@ mtprof__chrome_track *mtprof__chrome_track_find(mtprof__chrome *chrome, uint32_t
     return track;
 }
 
-/* ---- heads --------------------------------------------------------------------------------------
- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 enum {
     CATEGORY_COUNT = 11

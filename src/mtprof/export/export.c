@@ -28,8 +28,7 @@ enum {
     GZIP_LEVEL_MOST = 3
 };
 
-/* ---- formats ------------------------------------------------------------------------------------
- */
+/* ---- formats --------------------------------------------------------------------------------- */
 
 const char *mtprof_export_name(enum mtprof_export_format format)
 {
@@ -84,8 +83,7 @@ mtprof_status mtprof_export_parse(const char *name, enum mtprof_export_format *f
                     known);
 }
 
-/* ---- errors and progress ------------------------------------------------------------------------
- */
+/* ---- errors and progress --------------------------------------------------------------------- */
 
 static const char *target_of(const mtprof__export_job *job)
 {
@@ -120,8 +118,7 @@ int mtprof__export_report_progress(mtprof__export_job *job, const mtprof__events
                : mtb_fail(MTPROF_ECALLBACK, "export: the progress function returned %d", answer);
 }
 
-/* ---- files and their parts ----------------------------------------------------------------------
- */
+/* ---- files and their parts ------------------------------------------------------------------- */
 
 struct mtprof__export_parts {
     mtprof__out_file *files;
@@ -240,8 +237,7 @@ static void drop_parts(struct mtprof__export_parts *parts)
     mtb_free(parts->files);
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------
- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static int check_options(const mtprof_export_options *options)
 {

@@ -15,8 +15,7 @@
 #define NS_PER_S        ((int64_t)1000 * 1000 * 1000)
 #define EXPORT_NO_INDEX UINT64_MAX
 
-/* ---- setting up ---------------------------------------------------------------------------------
- */
+/* ---- setting up ------------------------------------------------------------------------------ */
 
 static void set_base(mtprof__chrome *chrome)
 {
@@ -72,8 +71,7 @@ static void chrome_fini(mtprof__chrome *chrome)
     mtprof__chrome_text_fini(chrome);
 }
 
-/* ---- the first event ----------------------------------------------------------------------------
- */
+/* ---- the first event ------------------------------------------------------------------------- */
 
 static bool may_be_first(const mtprof__event *event)
 {
@@ -103,8 +101,7 @@ static int write_first(mtprof__chrome *chrome)
     return status == MTPROF_EEND ? MTPROF_OK : status;
 }
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void write_end(mtprof__chrome *chrome, const mtprof__event *event)
 {

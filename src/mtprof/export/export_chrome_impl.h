@@ -30,8 +30,7 @@
 
 #include <string.h>
 
-/* ---- pieces of text -----------------------------------------------------------------------------
- */
+/* ---- pieces of text -------------------------------------------------------------------------- */
 enum {
     MTPROF__PIECE_PAD = 64,    /* readable bytes behind each text: short copies have a fixed size */
     MTPROF__PIECE_MOST = 1536, /* longest text that is kept */
@@ -117,8 +116,7 @@ enum {
     MTPROF__STACK_SLOTS = 512
 };
 
-/* ---- per track ----------------------------------------------------------------------------------
- */
+/* ---- per track ------------------------------------------------------------------------------- */
 typedef struct mtprof__chrome_track {
     bool known, seen;
     bool is_thread;
@@ -130,8 +128,7 @@ typedef struct mtprof__chrome_track {
     int64_t alloc_ns;                 /* shown time of the latest allocation, since base */
 } mtprof__chrome_track;
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 typedef struct mtprof__chrome {
     mtprof__export_job *job;
     mtb_writer *writer; /* the job's, or `aside` while a span is held back */

@@ -36,8 +36,7 @@ static int append_text(void *context, const void *bytes, size_t length)
     return text->failed ? ENOMEM : 0;
 }
 
-/* ---- fields that depend on what was recorded: payload is not NULL and has the field -------------
- */
+/* ---- fields that depend on what was recorded: payload is not NULL and has the field ---------- */
 
 static void finish_text(csv_export *x)
 {
@@ -212,8 +211,7 @@ static const struct {
      put_metadata},
 };
 
-/* ---- lines --------------------------------------------------------------------------------------
- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static void write_header(csv_export *x)
 {

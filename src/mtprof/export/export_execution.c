@@ -58,8 +58,7 @@ typedef struct execution {
     bool any_node;
 } execution;
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 enum aspect {
     ASPECT_VALUES,
@@ -330,8 +329,7 @@ static void write_outputs(execution *e, const mtprof__payload *p)
     mtb_write_literal(e->writer, "]},\n");
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 typedef struct node {
     uint64_t id, parent;
@@ -401,8 +399,7 @@ static void write_frame_node(execution *e, uint64_t id, const char *name, uint64
                           .sequence = -1});
 }
 
-/* ---- tracks ------------------------------------------------------------------------------------
- */
+/* ---- tracks ---------------------------------------------------------------------------------- */
 
 /* The track of a number, with its node written; NULL when memory is refused. */
 static node_track *track_get(execution *e, uint32_t number)
@@ -518,8 +515,7 @@ static void node_end(execution *e, const mtprof__event *event)
     track->n = depth;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------
- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static void write_head(execution *e)
 {

@@ -11,8 +11,9 @@
  *
  *   D1  Memory follows the number of distinct paths, at most NODES_MAX. A line has a whole path, so
  *       what is written grows with the square of the depth: paths have at most DEPTH_MAX parts.
- * What is beyond either counts for the deepest part that is there, and is told (report.folded). D2
- * Equal traces give equal bytes: the order of lines does not depend on threads or hashes.
+ *       What is beyond either counts for the deepest part that is there, and is told
+ *       (report.folded).
+ *   D2  Equal traces give equal bytes: the order of lines does not depend on threads or hashes.
  */
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -89,8 +90,7 @@ static bool reach(void **array, size_t *capacity, size_t index, size_t size)
     return true;
 }
 
-/* ---- texts and nodes ----------------------------------------------------------------------------
- */
+/* ---- texts and nodes ------------------------------------------------------------------------- */
 
 static bool same_text(const void *context, uint32_t id, const void *key)
 {
@@ -235,8 +235,7 @@ static int find_stack(folder *f, uint32_t stack, uint32_t *node)
     return 0;
 }
 
-/* ---- filling the tree ---------------------------------------------------------------------------
- */
+/* ---- filling the tree ------------------------------------------------------------------------ */
 
 static void add_time(folder *f, uint32_t node, int64_t ns)
 {
@@ -368,8 +367,7 @@ static int fold_model(folder *f)
     return status;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct fold_order {
     fold_text text;

@@ -24,9 +24,9 @@ enum {
     SLOW_FLAGS = MTPROF_EVENT_ASYNC | MTPROF_EVENT_LAUNCHES | MTPROF_EVENT_FOREIGN_PARENT
 };
 
-/* ---- slices, the fast way -----------------------------------------------------------------------
- *
- * Every piece has a known length and stands ready, so that a packet is four or five stores:
+/* ---- slices, the fast way -------------------------------------------------------------------- */
+
+/* Every piece has a known length and stands ready, so that a packet is four or five stores:
  *
  *     0A n 40 t t t t | lane's tail | 5A n | head: type, category, name, 22 07 08 01 18 | i i i i
  *
@@ -113,8 +113,7 @@ static bool end_fast(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__even
     return true;
 }
 
-/* ---- slices and points, with everything ---------------------------------------------------------
- */
+/* ---- slices and points, with everything ------------------------------------------------------ */
 
 static void add_name(mtprof__perfetto *x, const mtprof__event *event, bool ready)
 {
@@ -244,8 +243,7 @@ static int write_span(mtprof__perfetto *x, const mtprof__event *event)
     return write_on_lane(x, &other);
 }
 
-/* ---- counters -----------------------------------------------------------------------------------
- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static int write_counter(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event,
                          uint64_t uuid, uint64_t value)
@@ -381,8 +379,7 @@ static int write_point(mtprof__perfetto *x, const mtprof__event *event)
     return write_slow(x, lane, event, PF_INSTANT);
 }
 
-/* ---- functions ----------------------------------------------------------------------------------
- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 static int open_frame(void *user, uint32_t track, const mtprof__open_frame *frame)
 {
@@ -442,8 +439,7 @@ static int follow_frames(mtprof__perfetto *x, const mtprof__event *event)
                                              : mtprof__frame_stack_end(x->frames, event, &known);
 }
 
-/* ---- the stream ---------------------------------------------------------------------------------
- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 static int write_edge(mtprof__perfetto *x, const mtprof__event *event)
 {

@@ -62,8 +62,7 @@ void mtprof__annotate_metadata(mtprof__perfetto *x, mtprof__pb *pb, const mtprof
     mtprof__pb_end(pb, start);
 }
 
-/* ---- texts that are made ------------------------------------------------------------------------
- */
+/* ---- texts that are made --------------------------------------------------------------------- */
 
 static void make_stack(mtprof__perfetto *x, uint32_t node)
 {

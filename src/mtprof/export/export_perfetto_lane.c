@@ -51,8 +51,7 @@ uint64_t mtprof__perfetto_uuid(const mtprof__perfetto *x, uint32_t kind, uint64_
     return uuid == 0 ? 1 : uuid;
 }
 
-/* ---- packets ------------------------------------------------------------------------------------
- */
+/* ---- packets --------------------------------------------------------------------------------- */
 
 size_t mtprof__packet_begin(mtprof__perfetto *x, const mtprof__lane *lane)
 {
@@ -109,8 +108,7 @@ void mtprof__pb_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t field, const 
     mtprof__pb_end(pb, start);
 }
 
-/* ---- interning ----------------------------------------------------------------------------------
- */
+/* ---- interning ------------------------------------------------------------------------------- */
 
 /* Memory that is refused is no failure: ids that do not fit are written as texts. */
 static bool grow_seen(mtprof__perfetto *x, mtprof__seen *seen, uint64_t word)
@@ -206,8 +204,7 @@ int mtprof__lane_name(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__eve
                                                 event->name_text.bytes, event->name_text.length);
 }
 
-/* ---- tracks -------------------------------------------------------------------------------------
- */
+/* ---- tracks ---------------------------------------------------------------------------------- */
 
 static void describe(mtprof__perfetto *x, uint64_t uuid, uint64_t parent, const char *name,
                      size_t length)
@@ -297,8 +294,7 @@ int mtprof__counter_track(mtprof__perfetto *x, const mtprof__lane *lane, mtprof_
     return mtprof__packet_end(x, packet);
 }
 
-/* ---- lanes --------------------------------------------------------------------------------------
- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 static void make_tails(mtprof__lane *lane, uint32_t sequence)
 {
@@ -579,8 +575,7 @@ int mtprof__lane_of_span(mtprof__perfetto *x, const mtprof__event *event, mtprof
     return 0;
 }
 
-/* ---- the file -----------------------------------------------------------------------------------
- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 int mtprof__perfetto_preface(mtprof__perfetto *x)
 {

@@ -77,8 +77,7 @@ static int no_memory(const char *what)
     return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for %s", what);
 }
 
-/* ---- frames -------------------------------------------------------------------------------------
- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static int add_frame(speedscope *x, mtprof_text text, uint32_t *frame)
 {
@@ -144,8 +143,7 @@ static int find_frame(speedscope *x, const mtprof__event *event, uint32_t *frame
     return 0;
 }
 
-/* ---- a profile ----------------------------------------------------------------------------------
- */
+/* ---- a profile ------------------------------------------------------------------------------- */
 
 static void write_head(speedscope *x, uint32_t number, int64_t first_at)
 {
@@ -226,8 +224,7 @@ static void end_profile(speedscope *x, profile *p)
     *p = (profile){.n_edges = 0};
 }
 
-/* ---- readings -----------------------------------------------------------------------------------
- */
+/* ---- readings -------------------------------------------------------------------------------- */
 
 /* Which edges a profile gets from an event: none, one, or both. */
 static bool is_shown(const speedscope *x, const mtprof__event *event)

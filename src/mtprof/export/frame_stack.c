@@ -86,8 +86,7 @@ static int close_frames(mtprof__frame_stack *stack, uint32_t number, size_t keep
     return MTPROF_OK;
 }
 
-/* ---- following the stacks -----------------------------------------------------------------------
- */
+/* ---- following the stacks -------------------------------------------------------------------- */
 
 static bool same_text(mtprof_text a, mtprof_text b)
 {
@@ -244,8 +243,7 @@ void mtprof__frame_stack_pass(mtprof__frame_stack *stack, const mtprof__event *e
     }
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 mtprof__frame_stack *mtprof__frame_stack_new(mtprof_model *model, const mtprof__frame_sink *sink)
 {

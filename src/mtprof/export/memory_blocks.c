@@ -12,8 +12,7 @@ int mtprof__no_memory(const char *what, size_t n)
     return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu %s", n, what);
 }
 
-/* ---- forward ops by sequence number (K3b) ------------------------------------------------------
- */
+/* ---- forward ops by sequence number (K3b) ---------------------------------------------------- */
 
 uint64_t mtprof__forward_key(int64_t sequence, uint32_t thread)
 {
@@ -94,8 +93,7 @@ void mtprof__set_gradient(mtprof__classifier *c, uint32_t storage, uint32_t tens
     find_parameter(c, &c->flow.storages[storage]);
 }
 
-/* ---- allocations -------------------------------------------------------------------------------
- */
+/* ---- allocations ----------------------------------------------------------------------------- */
 
 static bool step_is_open(const mtprof__classifier *c, uint32_t step)
 {
@@ -218,8 +216,7 @@ int mtprof__take_release(mtprof__classifier *c, const mtprof__event *event, cons
     return 0;
 }
 
-/* ---- tensors ------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static int add_storage(mtprof__classifier *c, mtprof__live_block *entry, uint32_t number,
                        uint32_t tensor)

@@ -71,8 +71,7 @@ void mtprof__memory_plan_fini(mtprof__memory_plan *plan)
     *plan = (mtprof__memory_plan){0};
 }
 
-/* ---- names -------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool begins_with(mtprof_text text, const char *prefix)
 {
@@ -110,8 +109,7 @@ static uint8_t told_role(mtprof_text name)
     return MTPROF__MEMORY_UNKNOWN;
 }
 
-/* ---- tensors -----------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 /* Sizes of blocks that were not seen being allocated, from the shapes of the tensors in them. */
 static void note_extents(mtprof__classifier *c, const mtprof__track *t, const mtprof__frame *f,
@@ -336,8 +334,7 @@ static int take_outputs(mtprof__classifier *c, const mtprof__track *t, mtprof__f
     return n_ins == 0 ? 0 : mtprof__flow_add(&c->flow, facts, c->ins, n_ins, c->outs, n_outs);
 }
 
-/* ---- frames ------------------------------------------------------------------------------------
- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 /* NULL when memory is refused. */
 static mtprof__track *track_get(mtprof__classifier *c, uint32_t number)
@@ -536,8 +533,7 @@ int mtprof__classifier_feed(mtprof__classifier *c, const mtprof__event *event)
     return event->bytes > 0 ? mtprof__take_alloc(c, event, t) : mtprof__take_release(c, event, t);
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static int compare_changes(const void *a, const void *b)
 {

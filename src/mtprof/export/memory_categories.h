@@ -21,15 +21,20 @@
  *
  *   K0  Told: with the tensor (enum mtprof_tensor_role), or by the name of the scope or op that it
  *       is given to, "mtprof::memory::parameter", "…::gradient", "…::optimizer_state" or
- * "…::input". Exact. K1  Another storage of a tensor that K0 to K4 know is what that tensor is.
- * Exact. K2  Gradient: a) The outputs of AccumulateGrad; where none are told, what was changed in
- * place inside it; where nothing was, its inputs. Exact. b) What is changed in place inside
- * AccumulateGrad. Exact. c) Written by the backward pass, read by an optimizer, never read by a
- * forward op. Heuristic, for hosts without AccumulateGrad. K3  Parameter: a) Older than a step of
- * an optimizer that changes it, and read by a forward op. Exact, but for a state that the model
- * reads as well. (Changed is an output that is an input too, or a new version; where no outputs are
- * told, the first input of an op whose name ends in "_", or all tensors of it where that is a
- * list.) b) An input of the forward op (same sequence number and thread) whose backward op made a
+ *       "…::input". Exact.
+ *   K1  Another storage of a tensor that K0 to K4 know is what that tensor is. Exact.
+ *   K2  Gradient:
+ *       a) The outputs of AccumulateGrad; where none are told, what was changed in place inside it;
+ *          where nothing was, its inputs. Exact.
+ *       b) What is changed in place inside AccumulateGrad. Exact.
+ *       c) Written by the backward pass, read by an optimizer, never read by a forward op.
+ *          Heuristic, for hosts without AccumulateGrad.
+ *   K3  Parameter:
+ *       a) Older than a step of an optimizer that changes it, and read by a forward op. Exact, but
+ *          for a state that the model reads as well. (Changed is an output that is an input too, or
+ *          a new version; where no outputs are told, the first input of an op whose name ends in
+ *          "_", or all tensors of it where that is a list.)
+ *       b) An input of the forward op (same sequence number and thread) whose backward op made a
  *          gradient of just as many bytes; of several the one that is a parameter already, else
  *          the last that nothing computed, else the last. Heuristic: wrong where an op's input
  *          and its weight have the same size and the input comes last. Not asked where the host

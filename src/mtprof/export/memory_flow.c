@@ -115,9 +115,9 @@ int mtprof__flow_version(mtprof__flow *flow, uint32_t storage, uint32_t number, 
     return 0;
 }
 
-/* ---- flows: [head] ins outs [head], readable from both ends ------------------------------------
- *
- *     head: number of ins; number of outs << 2 | facts
+/* ---- flows: [head] ins outs [head], readable from both ends ---------------------------------- */
+
+/*     head: number of ins; number of outs << 2 | facts
  */
 
 enum {
@@ -182,8 +182,7 @@ int mtprof__flow_add(mtprof__flow *flow, uint32_t facts, const uint32_t *ins, ui
     return 0;
 }
 
-/* ---- solving -----------------------------------------------------------------------------------
- */
+/* ---- solving --------------------------------------------------------------------------------- */
 
 /* K2, K3, K4 for what could not be told while reading: needs the whole trace. */
 static void settle_storages(mtprof__flow *flow)

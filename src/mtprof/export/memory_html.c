@@ -50,8 +50,7 @@ typedef struct page {
     uint64_t step_stride, steps_seen; /* every how many steps is kept */
 } page;
 
-/* ---- gathering ---------------------------------------------------------------------------------
- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 static void keep_state(page *p)
 {
@@ -116,8 +115,7 @@ static void take_step(void *context, const mtprof__event *event)
     mark->name[length] = '\0';
 }
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Bytes for people: "1.50 MiB". */
 static void bytes_text(int64_t bytes, char *text, size_t size)
@@ -258,8 +256,7 @@ static void write_summary(const page *p)
     mtb_write_literal(w, "</b> releases</span></p>\n");
 }
 
-/* ---- data for the script -----------------------------------------------------------------------
- */
+/* ---- data for the script --------------------------------------------------------------------- */
 
 static void write_state(const page *p, const state *s, bool *first)
 {

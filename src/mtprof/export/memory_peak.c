@@ -63,8 +63,7 @@ bool mtprof__memory_sum_add(mtprof__memory_sum *sum, const mtprof__memory_action
     return true;
 }
 
-/* ---- for callers outside ------------------------------------------------------------------------
- */
+/* ---- for callers outside --------------------------------------------------------------------- */
 
 static int take(void *context, const mtprof__memory_action *action)
 {

@@ -22,8 +22,7 @@ static_assert(sizeof mtprof__memory_labels / sizeof mtprof__memory_labels[0] ==
                   MTPROF__MEMORY_CATEGORY_COUNT,
               "a label per category");
 
-/* ---- second pass -------------------------------------------------------------------------------
- */
+/* ---- second pass ----------------------------------------------------------------------------- */
 
 static int tell(mtprof__memory_replay *r, const mtprof__live_block *entry, uint8_t verb, int sign)
 {
@@ -183,8 +182,7 @@ int mtprof__memory_run(mtprof__memory_timeline *timeline, mtprof__memory_sink *s
     return status == MTPROF_EEND ? 0 : status;
 }
 
-/* ---- first pass --------------------------------------------------------------------------------
- */
+/* ---- first pass ------------------------------------------------------------------------------ */
 
 /* TC 6.2.1: which flags are missing, in torch's words and order. */
 static int check_wants(uint64_t wants)

@@ -30,8 +30,7 @@ enum {
 
 #define MTPROF__PB_TAG(field, type) ((uint32_t)(field) << 3 | (uint32_t)(type))
 
-/* ---- at a pointer: each returns the end ---------------------------------------------------------
- */
+/* ---- at a pointer: each returns the end ------------------------------------------------------ */
 
 MT_INLINE char *mtprof__pb_put_varint(char *at, uint64_t value)
 {
@@ -60,8 +59,7 @@ MT_INLINE uint32_t mtprof__pb_wide(uint32_t value)
            (value & 0xFE00000) << 3 | 0x00808080u;
 }
 
-/* ---- messages that grow -------------------------------------------------------------------------
- */
+/* ---- messages that grow ---------------------------------------------------------------------- */
 
 typedef struct mtprof__pb {
     char *bytes;

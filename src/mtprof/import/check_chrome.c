@@ -60,8 +60,7 @@ typedef struct chrome_check {
     bool has_ts;
 } chrome_check;
 
-/* ---- small things -------------------------------------------------------------------------------
- */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 #define FIND(chrome, rule, place, ...) \
     mtprof__check_find((chrome)->check, MTPROF__RULE_##rule, (place), __VA_ARGS__)
@@ -112,8 +111,7 @@ static int64_t field_ns(const field *f)
     return f->integer && __builtin_mul_overflow(f->value, 1000, &ns) ? INT64_MAX / 2 : ns;
 }
 
-/* ---- args ---------------------------------------------------------------------------------------
- */
+/* ---- args ------------------------------------------------------------------------------------ */
 
 enum arg_rule {
     ARG_ID = 1, /* an integer from 0 to 2^53 */
@@ -233,8 +231,7 @@ static int read_args(chrome_check *chrome, event *e, const mtprof__json_value *a
     return chrome->json->failed ? MTPROF_EFORMAT : MTPROF_OK;
 }
 
-/* ---- one event ----------------------------------------------------------------------------------
- */
+/* ---- one event ------------------------------------------------------------------------------- */
 
 static field *field_at(event *e, const char *key)
 {
@@ -413,8 +410,7 @@ static int check_fields(chrome_check *chrome, const event *e, uint32_t needs, bo
     return MTPROF_OK;
 }
 
-/* ---- what events mean ---------------------------------------------------------------------------
- */
+/* ---- what events mean ------------------------------------------------------------------------ */
 
 static mtprof__check_id id_of(const field *f)
 {
@@ -623,8 +619,7 @@ static int check_event(chrome_check *chrome)
     return note_event(chrome, &e);
 }
 
-/* ---- the file -----------------------------------------------------------------------------------
- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static int read_events(chrome_check *chrome)
 {

@@ -34,8 +34,7 @@ static const struct rule {
 };
 static_assert(MT_COUNT(rules) == MTPROF__RULE_COUNT, "one entry for each rule");
 
-/* ---- findings -----------------------------------------------------------------------------------
- */
+/* ---- findings -------------------------------------------------------------------------------- */
 
 static void count(mtprof_check_summary *summary, uint32_t severity)
 {
@@ -113,8 +112,7 @@ int mtprof__check_progress(mtprof__check *check, uint64_t done, uint64_t total)
     return check->status;
 }
 
-/* ---- the text of a JSON file, gzipped or not ----------------------------------------------------
- */
+/* ---- the text of a JSON file, gzipped or not ------------------------------------------------- */
 
 typedef struct text_input {
     mtprof__check *check;
@@ -227,8 +225,7 @@ static int check_text(mtprof__check *check, int fd, bool gzipped)
     return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Whether a text that begins like this can be JSON: white space, then a bracket. */
 static bool looks_like_json(const unsigned char *head, size_t n)

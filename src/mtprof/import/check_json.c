@@ -41,8 +41,7 @@ void mtprof__json_fini(mtprof__json *json)
     json->block = NULL;
 }
 
-/* ---- characters ---------------------------------------------------------------------------------
- */
+/* ---- characters ------------------------------------------------------------------------------ */
 
 MT_COLD static int refill(mtprof__json *json)
 {
@@ -129,8 +128,7 @@ mtprof__json_place mtprof__json_here(mtprof__json *json)
     return place_of(json);
 }
 
-/* ---- strings ------------------------------------------------------------------------------------
- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 static void keep(mtprof__json_value *value, unsigned char byte)
 {
@@ -316,8 +314,7 @@ static bool take_string(mtprof__json *json, mtprof__json_value *value)
     }
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 typedef struct number_text {
     char bytes[NUMBER_BYTES + 1];
@@ -430,8 +427,7 @@ static bool take_number(mtprof__json *json, mtprof__json_value *value)
     return true;
 }
 
-/* ---- values -------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static bool take_word(mtprof__json *json, const char *word)
 {

@@ -47,8 +47,7 @@ static int no_memory(void)
     return mtb_fail(MTPROF_ENOMEM, "check: no memory for the keys of a trace");
 }
 
-/* ---- definitions --------------------------------------------------------------------------------
- */
+/* ---- definitions ----------------------------------------------------------------------------- */
 
 static int need_string(mtt_check *mtt, const mtprof_record *record, uint64_t id, const char *what)
 {
@@ -118,8 +117,7 @@ static int check_references(mtt_check *mtt, const mtprof_record *record)
     }
 }
 
-/* ---- scopes -------------------------------------------------------------------------------------
- */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 /* Scopes still open in the slot may be ended by another one, or were cut off. */
 static int leave_open(mtt_check *mtt)
@@ -211,8 +209,7 @@ static int check_record(mtt_check *mtt, const mtprof_record *record)
     }
 }
 
-/* ---- streams ------------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 /* Damage that opening has already told of is met again by cursors. */
 static bool is_known(const mtt_check *mtt, const mtprof_error *error)
@@ -281,8 +278,7 @@ static int check_streams(mtt_check *mtt)
     return MTPROF_OK;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static uint64_t count_missing(const mtb_keyset *of, const mtb_keyset *in)
 {

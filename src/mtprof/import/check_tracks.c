@@ -22,8 +22,7 @@ static uint32_t cut32(uint64_t value)
     return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
 }
 
-/* ---- tracks -------------------------------------------------------------------------------------
- */
+/* ---- tracks ---------------------------------------------------------------------------------- */
 
 static bool same_id(const mtprof__check_id *a, const mtprof__check_id *b)
 {
@@ -108,8 +107,7 @@ int mtprof__check_flow_add(mtprof__check_tracks *tracks, const mtprof__check_flo
     return MTPROF_OK;
 }
 
-/* ---- B and E ------------------------------------------------------------------------------------
- */
+/* ---- B and E --------------------------------------------------------------------------------- */
 
 int mtprof__check_begin(mtprof__check_tracks *tracks, uint32_t track, uint64_t name, int64_t ts_ns,
                         mtprof__json_place place)
@@ -171,8 +169,7 @@ static int check_open(mtprof__check *check, const mtprof__check_tracks *tracks)
     return MTPROF_OK;
 }
 
-/* ---- nesting ------------------------------------------------------------------------------------
- */
+/* ---- nesting --------------------------------------------------------------------------------- */
 
 static int compare_spans(const void *a, const void *b)
 {
@@ -226,8 +223,7 @@ static int check_nesting(mtprof__check *check, const mtprof__check_tracks *track
     return MTPROF_OK;
 }
 
-/* ---- flows --------------------------------------------------------------------------------------
- */
+/* ---- flows ----------------------------------------------------------------------------------- */
 
 /* By key; of a flow: starts, then steps, then ends, each in order of the file. */
 static int phase_order(char phase)
@@ -329,8 +325,7 @@ static int check_flows(mtprof__check *check, const mtprof__check_tracks *tracks)
     return MTPROF_OK;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Where a trace names tracks at all, each one with spans has a name. */
 static int check_names(mtprof__check *check, const mtprof__check_tracks *tracks)

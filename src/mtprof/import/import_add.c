@@ -20,8 +20,7 @@ enum {
     PROCESSES_MOST = 65536 /* whose names are kept */
 };
 
-/* ---- categories ---------------------------------------------------------------------------------
- */
+/* ---- categories ------------------------------------------------------------------------------ */
 
 enum place {
     PLACE_HOST,
@@ -103,8 +102,7 @@ static const category *find_category(const mtprof__raw_event *raw)
     return &unknown;
 }
 
-/* ---- spans --------------------------------------------------------------------------------------
- */
+/* ---- spans ----------------------------------------------------------------------------------- */
 
 /* N of "ProfilerStep#N", -1 for other names. */
 static int32_t step_number(mtprof_text name)
@@ -367,8 +365,7 @@ static int add_span(mtprof__import *import)
                          &span, &track, &place);
 }
 
-/* ---- begins and ends ----------------------------------------------------------------------------
- */
+/* ---- begins and ends ------------------------------------------------------------------------- */
 
 static void end_span(mtprof__import *import, uint32_t track, uint32_t place)
 {
@@ -517,8 +514,7 @@ static int add_async_end(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* ---- points -------------------------------------------------------------------------------------
- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 static int new_point(mtprof__import *import, uint8_t kind, mtprof__event **out)
 {
@@ -661,8 +657,7 @@ static int add_flow(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* ---- names of processes and threads -------------------------------------------------------------
- */
+/* ---- names of processes and threads ---------------------------------------------------------- */
 
 size_t mtprof__import_find_process(const mtprof__import *import, int64_t pid)
 {
@@ -751,8 +746,7 @@ static int add_meta(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static bool is_complete(const mtprof__raw_event *raw)
 {

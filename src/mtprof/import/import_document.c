@@ -22,8 +22,7 @@ typedef struct reader {
     bool cut; /* the text ended before the document did */
 } reader;
 
-/* ---- the window ---------------------------------------------------------------------------------
- */
+/* ---- the window ------------------------------------------------------------------------------ */
 
 /* What has been read up to scan.at is done with. */
 static void consume(reader *r)
@@ -135,8 +134,7 @@ static int read_value(reader *r, mtprof__slice *value)
     return MTPROF_OK;
 }
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static int read_event(reader *r)
 {
@@ -182,8 +180,7 @@ static int read_events(reader *r)
     }
 }
 
-/* ---- metadata of the trace ----------------------------------------------------------------------
- */
+/* ---- metadata of the trace ------------------------------------------------------------------- */
 
 /* Members that say what was recorded. */
 static uint64_t want_of(const mtprof__slice *key)
@@ -287,8 +284,7 @@ static int read_member(reader *r, bool *is_events)
     return MTPROF_OK;
 }
 
-/* ---- the document -------------------------------------------------------------------------------
- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 static int read_object(reader *r, bool *has_events)
 {

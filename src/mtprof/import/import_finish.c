@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* ---- ends that never came -----------------------------------------------------------------------
- */
+/* ---- ends that never came -------------------------------------------------------------------- */
 
 static void close_spans(mtprof__import *import)
 {
@@ -27,8 +26,7 @@ static void close_spans(mtprof__import *import)
     }
 }
 
-/* ---- threads and queues -------------------------------------------------------------------------
- */
+/* ---- threads and queues ---------------------------------------------------------------------- */
 
 /* The text for which a number was made, or an empty one. */
 static mtprof_text strange_text(const mtprof__import *import, int64_t id)
@@ -133,8 +131,7 @@ static int add_queues(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* ---- what names other things --------------------------------------------------------------------
- */
+/* ---- what names other things ----------------------------------------------------------------- */
 
 /* Trees are there: the flags of reading become the model's. */
 static void set_tracks(mtprof__import *import)
@@ -268,8 +265,7 @@ static int settle_scopes(const mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* ---- points -------------------------------------------------------------------------------------
- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 static void point_key(const void *item, mtprof__sort_key *key)
 {
@@ -303,8 +299,7 @@ static int set_points(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* ---- handing over -------------------------------------------------------------------------------
- */
+/* ---- handing over ---------------------------------------------------------------------------- */
 
 static int assemble(mtprof__import *import, mtprof__run *strays)
 {
@@ -358,8 +353,7 @@ static int add_memory(mtprof__import *import, mtprof__import_track *strays)
     return status;
 }
 
-/* ---- what the whole tells -----------------------------------------------------------------------
- */
+/* ---- what the whole tells -------------------------------------------------------------------- */
 
 static bool is_memory(uint8_t kind)
 {

@@ -52,8 +52,7 @@ static void put_scalar(list_maker *maker, unsigned kind, uint64_t value)
     maker->scalars[maker->n_scalars++] = value;
 }
 
-/* ---- scalars ------------------------------------------------------------------------------------
- */
+/* ---- scalars --------------------------------------------------------------------------------- */
 
 static bool text_is(const char *text, size_t length, const char *word)
 {
@@ -123,8 +122,7 @@ static int put_concrete_list(list_maker *maker, const mtprof__slice *text)
     return MTPROF_OK;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 /* The numbers of an array; false when it is none, holds something else, or has too many. */
 static bool read_sizes(const mtprof__slice *array, int64_t *sizes, unsigned *n)

@@ -27,8 +27,7 @@ const char *mtprof__import_device_of_memory(int64_t type)
     }
 }
 
-/* ---- what they become ---------------------------------------------------------------------------
- */
+/* ---- what they become ------------------------------------------------------------------------ */
 
 static int add_bytes(mtprof__columns *columns, uint32_t place, const mtprof__event *point)
 {
@@ -62,8 +61,7 @@ static int add_stray(mtprof__import *import, const mtprof__event *point, mtprof_
     return failed ? MTPROF_OK : add_bytes(columns, (uint32_t)n, point);
 }
 
-/* ---- whose they are -----------------------------------------------------------------------------
- */
+/* ---- whose they are -------------------------------------------------------------------------- */
 
 /* Allocations of one thread in order of time. */
 typedef struct thread_allocs {

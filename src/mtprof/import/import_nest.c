@@ -34,8 +34,7 @@ enum {
     WORK_MOST = 200000000
 };
 
-/* ---- one track ----------------------------------------------------------------------------------
- */
+/* ---- one track ------------------------------------------------------------------------------- */
 
 static bool is_function(const mtprof__columns *columns, uint32_t i)
 {
@@ -142,8 +141,7 @@ void mtprof__import_innermost(const mtprof__import_track *track, const mtprof__s
     }
 }
 
-/* ---- steps --------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static int collect_steps(mtprof__import *import)
 {
@@ -217,8 +215,7 @@ static int add_steps(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* ---- overheads ----------------------------------------------------------------------------------
- */
+/* ---- overheads ------------------------------------------------------------------------------- */
 
 /* The overheads of a track, and where each goes. */
 typedef struct overheads {
@@ -316,8 +313,7 @@ static int spread_overheads(mtprof__import *import, uint32_t from)
     return status;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static int nest_all(mtprof__import *import)
 {

@@ -55,8 +55,7 @@ static int add_metadata(mtprof__import *import, mtprof__columns *columns, uint32
                          : mtprof__import_set_u32(columns, MTPROF_COLUMN_METADATA, place, metadata);
 }
 
-/* ---- host ---------------------------------------------------------------------------------------
- */
+/* ---- host ------------------------------------------------------------------------------------ */
 
 /* Own id of the event, and the id of the op that a runtime call belongs to. */
 static int add_ids(mtprof__import *import, mtprof__run *run, uint32_t place)
@@ -214,8 +213,7 @@ int mtprof__import_host_args(mtprof__import *import, uint32_t track, uint32_t pl
     return add_metadata(import, columns, place, understood);
 }
 
-/* ---- device -------------------------------------------------------------------------------------
- */
+/* ---- device ---------------------------------------------------------------------------------- */
 
 int mtprof__import_device_args(mtprof__import *import, uint32_t track, uint32_t place)
 {

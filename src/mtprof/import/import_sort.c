@@ -111,8 +111,7 @@ int mtprof__import_sort_items(void **items, size_t n, size_t item_bytes,
     return status;
 }
 
-/* ---- tracks -------------------------------------------------------------------------------------
- */
+/* ---- tracks ---------------------------------------------------------------------------------- */
 
 /* array[i] = array[keys[i].place], through a copy. */
 static void permute(void *array, size_t item, const mtprof__sort_key *keys, size_t n, void *copy)

@@ -71,8 +71,7 @@ int mtprof__import_keep(mtprof__import *import, const mtprof__slice *slice, mtpr
     return MTPROF_OK;
 }
 
-/* ---- metadata -----------------------------------------------------------------------------------
- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 void mtprof__import_metadatum(const mtprof__slice *value, char *room, mtprof_metadatum *out)
 {

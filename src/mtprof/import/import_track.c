@@ -18,8 +18,7 @@ static int no_memory(const char *what, size_t count)
     return mtb_fail(MTPROF_ENOMEM, "open trace: %zu %s", count, what);
 }
 
-/* ---- tracks -------------------------------------------------------------------------------------
- */
+/* ---- tracks ---------------------------------------------------------------------------------- */
 
 typedef struct track_key {
     int64_t pid, tid;
@@ -95,8 +94,7 @@ int mtprof__import_id(mtprof__import *import, const mtprof__slice *slice, int64_
     return strange_id(import, slice, out);
 }
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void mtprof__import_seen(mtprof__import *import, int64_t start_ns, int64_t end_ns)
 {

@@ -109,8 +109,7 @@ bool mtprof__walk_begin(mtprof__walk *walk, const mtprof__slice *container);
 /* key is filled in for objects; it may be NULL for arrays. */
 bool mtprof__walk_next(mtprof__walk *walk, mtprof__slice *key, mtprof__slice *value);
 
-/* ---- what slices mean (json_value.c) ------------------------------------------------------------
- */
+/* ---- what slices mean (json_value.c) --------------------------------------------------------- */
 
 /* A decimal number in thousandths, rounded to the nearest: microseconds as nanoseconds, without a
  * double in between. Strings that hold a number are read as one. False: no number, or past

@@ -168,8 +168,7 @@ bool mtprof__slice_real(const mtprof__slice *slice, double *out)
     return is_number(slice) && mtprof__text_real(slice->bytes, slice->length, out);
 }
 
-/* ---- strings ------------------------------------------------------------------------------------
- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 static char *put_utf8(char *to, uint32_t code)
 {

@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-/* ---- what the stages share ----------------------------------------------------------------------
- */
+/* ---- what the stages share ------------------------------------------------------------------- */
 
 const mtprof__part *mtprof__part_find(const mtprof__assembly *assembly, uint32_t number)
 {
@@ -69,8 +68,7 @@ uint32_t mtprof__nearest(const mtprof__assembly *assembly, uint32_t number, uint
     return answer == MEMO_NONE ? MTPROF_NO_EVENT : answer - MEMO_FIRST;
 }
 
-/* ---- the scan -----------------------------------------------------------------------------------
- */
+/* ---- the scan -------------------------------------------------------------------------------- */
 
 /* Events that begin and end together and have no INDEX: by kind and name. */
 static int tie_by_name(const mtprof_model *model, const mtprof__columns *a, uint32_t left,
@@ -140,8 +138,7 @@ void mtprof__assemble_scan(mtprof__assembly *assembly)
     }
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int begin(mtprof__assembly *assembly, mtprof_model *model, mtprof__run *runs, size_t n_runs)
 {

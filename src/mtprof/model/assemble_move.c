@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* ---- items of each size -------------------------------------------------------------------------
- */
+/* ---- items of each size ---------------------------------------------------------------------- */
 
 /* to[rank[i]] = from[i]. Where to is from, ranks must not be above their places and must grow. */
 #define SCATTER(bits)                                                         \
@@ -49,8 +48,7 @@ static void renumber_parents(const mtprof__assembly *assembly, const mtprof__par
     }
 }
 
-/* ---- columns ------------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 /* Whether all parts have a column, and whether any has. */
 static void who_has(const mtprof__assembly *assembly, uint32_t id, bool *all, bool *any)

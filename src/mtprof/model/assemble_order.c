@@ -16,8 +16,7 @@
 
 #include <string.h>
 
-/* ---- sorting a part -----------------------------------------------------------------------------
- */
+/* ---- sorting a part -------------------------------------------------------------------------- */
 
 enum {
     INSERTION_BLOCK = 16
@@ -95,8 +94,7 @@ static int sort_part(const mtprof_model *model, mtprof__part *part)
     return MTPROF_OK;
 }
 
-/* ---- merging parts ------------------------------------------------------------------------------
- */
+/* ---- merging parts --------------------------------------------------------------------------- */
 
 /* The next event of a part. */
 typedef struct head {

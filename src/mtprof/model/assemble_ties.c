@@ -8,8 +8,7 @@
 #include "base/large.h"
 #include "mtprof/model/assemble_impl.h"
 
-/* ---- keys ---------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Open addressing, at most half full. */
 typedef struct key_table {
@@ -64,8 +63,7 @@ static int fill_table(const mtprof__assembly *assembly, key_table *table)
     return MTPROF_OK;
 }
 
-/* ---- parents ------------------------------------------------------------------------------------
- */
+/* ---- parents --------------------------------------------------------------------------------- */
 
 static void tie_parent(mtprof__assembly *assembly, const mtprof__part *part, uint32_t child,
                        uint32_t parent)
@@ -141,8 +139,7 @@ static int cut_circles(mtprof__assembly *assembly)
     return MTPROF_OK;
 }
 
-/* ---- device work --------------------------------------------------------------------------------
- */
+/* ---- device work ----------------------------------------------------------------------------- */
 
 static int tie_work(mtprof__assembly *assembly, const mtprof__part *part, uint32_t work,
                     uint32_t host, uint32_t *memo)
@@ -215,8 +212,7 @@ static uint64_t count_unmatched(const mtprof__part *part)
     return n;
 }
 
-/* ---- the stage ----------------------------------------------------------------------------------
- */
+/* ---- the stage ------------------------------------------------------------------------------- */
 
 typedef struct tie_needs {
     bool works, parents, calls;

@@ -52,8 +52,7 @@ static int no_memory(void)
     return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its parts");
 }
 
-/* ---- tasks in parallel --------------------------------------------------------------------------
- */
+/* ---- tasks in parallel ----------------------------------------------------------------------- */
 
 /* The detail of a failure is the failing thread's; the caller wants it. */
 static void note_failure(build *b, int status)
@@ -158,8 +157,7 @@ static int run_all(build *b)
     return status;
 }
 
-/* ---- ends that other slots recorded -------------------------------------------------------------
- */
+/* ---- ends that other slots recorded ---------------------------------------------------------- */
 
 static int compare_ends(const void *a, const void *b)
 {
@@ -244,8 +242,7 @@ static int read_again(build *b)
     return status;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Where a run stands while one block's events are numbered. */
 typedef struct front {
@@ -391,8 +388,7 @@ static int number_events(build *b)
     return MTPROF_OK;
 }
 
-/* ---- together -----------------------------------------------------------------------------------
- */
+/* ---- together -------------------------------------------------------------------------------- */
 
 /* The task of a slot, or NULL. Tasks stand in order of slots. */
 static mtprof__slot_task *task_of_slot(const build *b, uint64_t slot)

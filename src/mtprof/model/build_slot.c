@@ -37,8 +37,7 @@ static int no_memory(void)
     return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
 }
 
-/* ---- one event ----------------------------------------------------------------------------------
- */
+/* ---- one event ------------------------------------------------------------------------------- */
 
 MT_INLINE uint32_t name_of_string(builder *b, uint32_t string)
 {
@@ -190,8 +189,7 @@ MT_INLINE int end(builder *b)
     return MTPROF_OK;
 }
 
-/* ---- points -------------------------------------------------------------------------------------
- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 static int launch(builder *b)
 {
@@ -310,8 +308,7 @@ static int foreign_end(builder *b)
     return MTPROF_OK;
 }
 
-/* ---- the pass -----------------------------------------------------------------------------------
- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 static MT_COLD int report(builder *b)
 {

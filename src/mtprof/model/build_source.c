@@ -33,8 +33,7 @@ void mtprof__source_stream_fini(mtprof__source_stream *stream)
     mtprof__payload_fini(&stream->payload);
 }
 
-/* ---- records ------------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static int take_record(mtprof__source_stream *stream, mtprof_record *record)
 {
@@ -162,8 +161,7 @@ int mtprof__source_stream_next(mtprof__source_stream *stream)
     }
 }
 
-/* ---- places -------------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 int mtprof__source_stream_place(mtprof__source_stream *stream, uint32_t *device, uint32_t *track)
 {
@@ -188,8 +186,7 @@ int mtprof__source_stream_place(mtprof__source_stream *stream, uint32_t *device,
     return mtprof__dictionary_queue_track(&model->dictionary, *device, work->queue, track);
 }
 
-/* ---- a run --------------------------------------------------------------------------------------
- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static int add_work(mtprof__source_stream *stream, mtprof__run *run, mtprof__step_clock *steps)
 {

@@ -239,8 +239,7 @@ void mtprof__columns_fini(mtprof__columns *columns)
     memset(columns, 0, sizeof *columns);
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 int mtprof__links_add(mtprof__links *links, uint64_t key, uint32_t event)
 {

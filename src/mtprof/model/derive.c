@@ -44,8 +44,7 @@ static void publish(mtprof_model *model, uint32_t id, void *column)
     atomic_store_explicit(&model->derived[id], column, memory_order_release);
 }
 
-/* ---- the tree -----------------------------------------------------------------------------------
- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 static int make_depth(mtprof_model *model)
 {
@@ -100,8 +99,7 @@ static int make_children(mtprof_model *model)
     return MTPROF_OK;
 }
 
-/* ---- sums over children -------------------------------------------------------------------------
- */
+/* ---- sums over children ---------------------------------------------------------------------- */
 
 static int derive_locked(mtprof_model *model, uint32_t id);
 
@@ -198,8 +196,7 @@ static int make_allocated(mtprof_model *model, uint32_t id, uint32_t self)
     return own != NULL ? make_sum(model, id, own) : not_recorded(id);
 }
 
-/* ---- device time --------------------------------------------------------------------------------
- */
+/* ---- device time ----------------------------------------------------------------------------- */
 
 static int make_self_device(mtprof_model *model)
 {
@@ -231,8 +228,7 @@ static int make_device(mtprof_model *model)
                     atomic_load(&model->derived[MTPROF_COLUMN_SELF_DEVICE_NS]));
 }
 
-/* ---- ids and links ------------------------------------------------------------------------------
- */
+/* ---- ids and links --------------------------------------------------------------------------- */
 
 static int make_link(mtprof_model *model)
 {
@@ -303,8 +299,7 @@ static int make_correlation(mtprof_model *model)
     return MTPROF_OK;
 }
 
-/* ---- on request ---------------------------------------------------------------------------------
- */
+/* ---- on request ------------------------------------------------------------------------------ */
 
 static int derive_locked(mtprof_model *model, uint32_t id)
 {

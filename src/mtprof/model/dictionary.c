@@ -73,8 +73,7 @@ static bool grow_shared(mtprof__dictionary *dictionary, void **array, size_t *ca
     return true;
 }
 
-/* ---- names --------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 const mtprof__name_entry *mtprof__dictionary_entry(const mtprof__dictionary *dictionary,
                                                    uint32_t name)
@@ -206,8 +205,7 @@ uint32_t mtprof__dictionary_string_name(const mtprof__dictionary *dictionary, ui
                : 0;
 }
 
-/* ---- input lists and scalars --------------------------------------------------------------------
- */
+/* ---- input lists and scalars ----------------------------------------------------------------- */
 
 static const mtprof__definition_table *reader_lists(const mtprof__dictionary *dictionary)
 {
@@ -328,8 +326,7 @@ int mtprof__dictionary_scalars(mtprof__dictionary *dictionary, const uint64_t *w
     return status;
 }
 
-/* ---- stacks of foreign traces -------------------------------------------------------------------
- */
+/* ---- stacks of foreign traces ---------------------------------------------------------------- */
 
 static bool same_frame(const void *context, uint32_t id, const void *key)
 {
@@ -416,8 +413,7 @@ int mtprof__dictionary_node(mtprof__dictionary *dictionary, uint32_t parent, uin
     return status;
 }
 
-/* ---- tracks and devices -------------------------------------------------------------------------
- */
+/* ---- tracks and devices ---------------------------------------------------------------------- */
 
 /* By device; threads then by pid and tid, queues by their number. */
 static bool same_track(const void *context, uint32_t id, const void *key)
@@ -540,8 +536,7 @@ int mtprof__dictionary_device(mtprof__dictionary *dictionary, mtprof_text type, 
     return status;
 }
 
-/* ---- metadata -----------------------------------------------------------------------------------
- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 static bool same_key(const void *context, uint32_t id, const void *key)
 {
@@ -661,8 +656,7 @@ mtprof_text mtprof__dictionary_copy(mtprof__dictionary *dictionary, mtprof_text 
     return text;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int load_strings(mtprof__dictionary *dictionary)
 {

@@ -8,7 +8,7 @@
  *   N1  Names are distinct texts: grouping by name is grouping by number.
  *   N2  Nothing that was handed out moves or goes before the dictionary does.
  *   N3  Once the columns are made, only mtprof__dictionary_name() may still add (event streams),
- * and it takes the lock.
+ *       and it takes the lock.
  *
  * String ids inside input lists and scalars are the reader's; without a reader they are name + 1.
  *

@@ -10,10 +10,10 @@
  *       stream says of it.
  *   S2  Per track, shown times of the edges do not decrease.
  *   S3  An event's payload is complete at its END edge (outputs and memory-after come with the
- * end); at its BEGIN edge everything else is there. S4  Every event has its final correlation id
- * and index from its first edge on. S5  Edges of different tracks come in order of time, except
- * device work, which comes when both it and its launch have been seen, and annotations of the
- * device, which come last.
+ *       end); at its BEGIN edge everything else is there.
+ *   S4  Every event has its final correlation id and index from its first edge on.
+ *   S5  Edges of different tracks come in order of time, except device work, which comes when both
+ *       it and its launch have been seen, and annotations of the device, which come last.
  *
  * A payload and its texts live until the next call.
  */

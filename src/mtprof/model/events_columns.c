@@ -65,8 +65,7 @@ static int no_memory(void)
     return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for an event stream");
 }
 
-/* ---- open events --------------------------------------------------------------------------------
- */
+/* ---- open events ----------------------------------------------------------------------------- */
 
 static bool ends_before(const column_events *c, uint32_t a, uint32_t b)
 {
@@ -142,8 +141,7 @@ static void give_slot(column_events *c, uint32_t slot)
     c->free_slot = slot + 1;
 }
 
-/* ---- payloads -----------------------------------------------------------------------------------
- */
+/* ---- payloads -------------------------------------------------------------------------------- */
 
 static uint32_t u32_at(const column_events *c, uint32_t column, uint32_t i)
 {
@@ -233,8 +231,7 @@ static const mtprof__payload *find_payload(column_events *c, uint32_t i)
     return payload->fields != 0 ? payload : NULL;
 }
 
-/* ---- edges --------------------------------------------------------------------------------------
- */
+/* ---- edges ----------------------------------------------------------------------------------- */
 
 static uint64_t id_of(const column_events *c, uint32_t i)
 {
@@ -449,8 +446,7 @@ static void point_edge(column_events *c)
     }
 }
 
-/* ---- the stream ---------------------------------------------------------------------------------
- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 /* Events that come as points, or at the end. */
 static bool is_later(const column_events *c, uint32_t i)

@@ -17,8 +17,7 @@ static int no_memory(void)
     return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for device work");
 }
 
-/* ---- tracks -------------------------------------------------------------------------------------
- */
+/* ---- tracks ---------------------------------------------------------------------------------- */
 
 /* NULL: no memory. */
 static struct mtprof__queue_state *queue_state(mtprof__record_events *r, uint32_t track)
@@ -55,8 +54,7 @@ static int show_work(mtprof__record_events *r, mtprof__event *event)
     return MTPROF_OK;
 }
 
-/* ---- work ---------------------------------------------------------------------------------------
- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 static void fill_event(mtprof__record_events *r, const mtprof__work *work,
                        mtprof__payload_store *payload)
@@ -198,8 +196,7 @@ int mtprof__device_work(mtprof__record_events *r, int64_t until_ns, const mtprof
     }
 }
 
-/* ---- early work ---------------------------------------------------------------------------------
- */
+/* ---- early work ------------------------------------------------------------------------------ */
 
 /* Takes an early piece out of the list and shows it. */
 static int show_early(mtprof__record_events *r, size_t i, mtprof__launch *launch)
@@ -245,8 +242,7 @@ int mtprof__device_rest(mtprof__record_events *r, const mtprof__event **event)
     return mtprof__device_annotations(r, event);
 }
 
-/* ---- annotations --------------------------------------------------------------------------------
- */
+/* ---- annotations ----------------------------------------------------------------------------- */
 
 /* Moves a span so that it is inside, around or outside another one; true: it had to be moved. */
 static bool fit(int64_t *start, int64_t *end, int64_t other_start, int64_t other_end)

@@ -19,8 +19,7 @@ static int no_memory(void)
     return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for open scopes");
 }
 
-/* ---- numbers and names --------------------------------------------------------------------------
- */
+/* ---- numbers and names ----------------------------------------------------------------------- */
 
 MT_COLD void mtprof__host_enter_block(mtprof__record_events *r, uint32_t block)
 {
@@ -84,8 +83,7 @@ static int set_track(mtprof__record_events *r, mtprof__slot_context *c, uint32_t
     return MTPROF_OK;
 }
 
-/* ---- payloads -----------------------------------------------------------------------------------
- */
+/* ---- payloads -------------------------------------------------------------------------------- */
 
 /* Tensors name devices as the recorder does; what was translated once is left alone. */
 static int translate_tensors(mtprof__record_events *r, mtprof__payload_part *part, uint32_t *done)
@@ -123,8 +121,7 @@ static int set_payload(mtprof__record_events *r, mtprof__slot_context *c,
     return MTPROF_OK;
 }
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static MT_COLD int grow_live(mtprof__slot_context *c)
 {
@@ -235,8 +232,7 @@ MT_INLINE int make_event(mtprof__record_events *r, mtprof__slot_context *c, uint
     return fill_event(r, c, at);
 }
 
-/* ---- launches -----------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static bool is_annotation(uint8_t kind)
 {
@@ -334,8 +330,7 @@ static int note_launch(mtprof__record_events *r, mtprof__slot_context *c, uint64
     return status;
 }
 
-/* ---- begins and ends ----------------------------------------------------------------------------
- */
+/* ---- begins and ends ------------------------------------------------------------------------- */
 
 bool mtprof__host_in_task(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at)
 {
@@ -519,8 +514,7 @@ int mtprof__host_end(mtprof__record_events *r, mtprof__slot_context *c, const mt
     return end(r, c, c->slot.at, event);
 }
 
-/* ---- points -------------------------------------------------------------------------------------
- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 static int begin_point(mtprof__record_events *r, mtprof__slot_context *c, uint8_t kind)
 {

@@ -9,7 +9,7 @@
  *
  *   P1  The loop ends scopes that it began itself, no others.
  *   P2  It begins a scope only inside one that nests, or at the bottom of the thread's stack, so
- * the nest chain of what it began is the stack itself.
+ *       the nest chain of what it began is the stack itself.
  */
 #include "base/alloc.h"
 #include "mtprof/model/events_records.h"

@@ -12,8 +12,7 @@
 
 #include <string.h>
 
-/* ---- the heap -----------------------------------------------------------------------------------
- */
+/* ---- the heap -------------------------------------------------------------------------------- */
 
 static bool comes_first(const mtprof__record_events *r, uint32_t a, uint32_t b)
 {
@@ -56,8 +55,7 @@ static int advance_top(mtprof__record_events *r)
     return status;
 }
 
-/* ---- the stream ---------------------------------------------------------------------------------
- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 /* Lets go of annotations that only places on stacks hold. */
 static void release_live(mtprof__record_events *r)
@@ -244,8 +242,7 @@ static void close_stream(mtprof__events *events)
     mtb_free(r);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int open_streams(mtprof__record_events *r)
 {
@@ -330,8 +327,7 @@ int mtprof__events_open_records(mtprof_model *model, mtprof__events **out)
     return MTPROF_OK;
 }
 
-/* ---- both kinds ---------------------------------------------------------------------------------
- */
+/* ---- both kinds ------------------------------------------------------------------------------ */
 
 int mtprof__events_open(mtprof_model *model, mtprof__events **out)
 {

@@ -100,8 +100,7 @@ uint32_t mtprof__inputs_facts(const uint64_t *words, uint32_t n_words)
     return facts;
 }
 
-/* ---- arrays of sizes ----------------------------------------------------------------------------
- */
+/* ---- arrays of sizes ------------------------------------------------------------------------- */
 
 /* The sizes (or strides) of the tensor at `at`. */
 static void write_sizes(mtb_writer *writer, const mtprof__inputs_view *view, place at, bool strides)
@@ -220,8 +219,7 @@ void mtprof__write_input_shapes(mtb_writer *writer, const mtprof__inputs_view *v
     write_all_sizes(writer, view, FORM_SHAPES);
 }
 
-/* ---- types --------------------------------------------------------------------------------------
- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 static void write_type(mtb_writer *writer, const mtprof__inputs_view *view, place at)
 {
@@ -262,8 +260,7 @@ void mtprof__write_input_types(mtb_writer *writer, const mtprof__inputs_view *vi
     mtb_write_literal(writer, "]");
 }
 
-/* ---- values -------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* 17 digits, "2." for 2: how torch shows them. The locale's point becomes a point again. */
 static void write_real(mtb_writer *writer, uint64_t bits)
@@ -354,8 +351,7 @@ void mtprof__write_concrete_inputs(mtb_writer *writer, const mtprof__inputs_view
     mtb_write_text(writer, *open == '[' ? "[]" : "]");
 }
 
-/* ---- keywords -----------------------------------------------------------------------------------
- */
+/* ---- keywords -------------------------------------------------------------------------------- */
 
 static void write_json_scalar(mtb_writer *writer, const mtprof__inputs_view *view, place at)
 {

@@ -16,8 +16,7 @@ static int no_memory(void)
     return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
 }
 
-/* ---- launches -----------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static size_t home(const mtprof__launch_table *table, uint64_t key)
 {
@@ -134,8 +133,7 @@ bool mtprof__launch_take_any(mtprof__launch_table *table, mtprof__launch *launch
     return false;
 }
 
-/* ---- annotations --------------------------------------------------------------------------------
- */
+/* ---- annotations ----------------------------------------------------------------------------- */
 
 mtprof__annotation *mtprof__annotation_new(mtprof__annotation *around, mtprof_text text,
                                            bool inline_text)

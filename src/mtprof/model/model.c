@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-/* ---- making -------------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static int check_options(const mtprof_model_options *options)
 {
@@ -161,8 +160,7 @@ void mtprof_model_free(mtprof_model *model)
     mtb_free(model);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------
- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 /* Structs of callers may be shorter or longer than ours. */
 static int copy_out(void *to, uint32_t size, const void *from, size_t known, const char *what)

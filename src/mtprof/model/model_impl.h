@@ -4,8 +4,8 @@
  * an importer has made.
  *
  *   M1  `columns` and `findings` are written once, by the one thread that is `builder`, and only
- * read after `built` is set (release; readers acquire). M2  Derived columns likewise, each behind
- * its own pointer.
+ *       read after `built` is set (release; readers acquire).
+ *   M2  Derived columns likewise, each behind its own pointer.
  */
 #ifndef MTPROF_MODEL_MODEL_IMPL_H
 #define MTPROF_MODEL_MODEL_IMPL_H

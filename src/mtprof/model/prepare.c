@@ -23,8 +23,7 @@ static int no_memory(const char *what)
     return mtb_fail(MTPROF_ENOMEM, "make model: no memory for %s", what);
 }
 
-/* ---- epochs -------------------------------------------------------------------------------------
- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 /* A window that pauses has several epochs, all neighbours, and only its last close says whether it
  * was kept. `first` is the first of them. */
@@ -145,8 +144,7 @@ uint64_t mtprof__model_free_id(const mtprof_model *model)
     return next;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static int compare_marks(const void *a, const void *b)
 {
@@ -229,8 +227,7 @@ int32_t mtprof__step_clock_seek(mtprof__step_clock *clock, int64_t ns)
     return clock->step;
 }
 
-/* ---- who and what -------------------------------------------------------------------------------
- */
+/* ---- who and what ---------------------------------------------------------------------------- */
 
 static void prepare_info(mtprof_model *model)
 {

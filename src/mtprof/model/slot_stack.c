@@ -13,9 +13,7 @@
 
 static const int64_t early_ns = 1000000;
 
-/* ---- ends
- * ----------------------------------------------------------------------------------------
- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 void mtprof__slot_pop_ended(mtprof__slot *slot)
 {
@@ -296,8 +294,7 @@ uint32_t mtprof__slot_owner(const mtprof__slot *slot)
     return mtprof__slot_outside(slot, slot->n > slot->floor ? slot->n - 1 : MTPROF__NO_SCOPE);
 }
 
-/* ---- ends of other slots ------------------------------------------------------------------------
- */
+/* ---- ends of other slots --------------------------------------------------------------------- */
 
 int mtprof__slot_expect_end(mtprof__slot *slot, const mtprof__foreign_end *end)
 {

@@ -45,8 +45,7 @@ void mtprof__slot_fini(mtprof__slot *slot)
     mtprof__payload_fini(&slot->scrap);
 }
 
-/* ---- records ------------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* Whether the stream goes on behind a failure; what the failure was is counted. */
 static bool goes_on(mtprof__slot *slot, int status)
@@ -126,8 +125,7 @@ MT_INLINE bool payload_follows(mtprof__slot *slot)
     return kind != MTPROF_REC_BEGIN && kind != MTPROF_REC_END;
 }
 
-/* ---- epochs -------------------------------------------------------------------------------------
- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 /* The block of an epoch, or MTPROF__NO_SCOPE where it is not covered. */
 static uint32_t find_block(const mtprof__coverage *coverage, uint32_t epoch)
@@ -159,8 +157,7 @@ static void enter_epoch(mtprof__slot *slot, uint32_t epoch)
     }
 }
 
-/* ---- payloads of scopes -------------------------------------------------------------------------
- */
+/* ---- payloads of scopes ---------------------------------------------------------------------- */
 
 /* The payload store of a place on the stack, emptied for its scope where it has none yet. */
 static int open_payload(mtprof__slot *slot, uint32_t at, mtprof__payload_store **store)
@@ -249,8 +246,7 @@ mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at)
     return slot->scopes[at].has_payload ? &slot->payloads[at] : NULL;
 }
 
-/* ---- fetch --------------------------------------------------------------------------------------
- */
+/* ---- fetch ----------------------------------------------------------------------------------- */
 
 /* Sets the time of the fetched record, and what its edge is sorted by. */
 MT_INLINE void set_time(mtprof__slot *slot)
@@ -367,8 +363,7 @@ int mtprof__slot_fetch(mtprof__slot *slot)
     return fetch_slow(slot);
 }
 
-/* ---- apply --------------------------------------------------------------------------------------
- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 static int apply_begin(mtprof__slot *slot, uint64_t named, enum mtprof__slot_edge *edge)
 {

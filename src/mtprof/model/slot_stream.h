@@ -9,9 +9,9 @@
  * open stays as a tombstone until those are gone, so indices into the stack are stable.
  *
  *   K1  Times of a slot do not go back: a record that is earlier than one before it gets its time.
- *   K2  `nests` scopes form a chain through `base`: each ends before, or with, the next one down.
- *       A scope that is open when its base ends stops nesting (OVERLAP); what its children took
- * from it they take from the one that ended. So in a slot the self times of nesting scopes add up
+ *   K2  `nests` scopes form a chain through `base`: each ends before, or with, the next one down. A
+ *       scope that is open when its base ends stops nesting (OVERLAP); what its children took from
+ *       it they take from the one that ended. So in a slot the self times of nesting scopes add up
  *       to the durations of those without a base.
  *   K3  All scopes from `floor` up belong to the thread and epoch in force. Those below were left
  *       open by threads that are gone: they end by an END_X of another thread, or with the epoch.
@@ -38,8 +38,8 @@ enum mtprof__slot_edge {
     MTPROF__SLOT_BEGIN,      /* scope `at` has begun; what came with it is in its payload */
     MTPROF__SLOT_END,        /* scope `at` has ended: end_ns, self_ns, flags are final */
     MTPROF__SLOT_POINT,      /* `record` (its first words in point_words) at `ns`, inside scope
-                                `at`: an INSTANT, COUNTER, FLOW, LAUNCH, ALLOC or RESERVED; payload in
-                                `point` */
+                                `at`: an INSTANT, COUNTER, FLOW, LAUNCH, ALLOC or RESERVED; payload
+                                in `point` */
     MTPROF__SLOT_FOREIGN_END /* `record` ends a begin of another slot at `ns` */
 };
 

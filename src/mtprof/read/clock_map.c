@@ -17,8 +17,7 @@ typedef unsigned __int128 u128;
 
 static const uint64_t anchor_distance_ns = 100000000;
 
-/* ---- exact steps --------------------------------------------------------------------------------
- */
+/* ---- exact steps ----------------------------------------------------------------------------- */
 
 static u128 divide(u128 product, u128 divisor, bool round_up)
 {
@@ -53,8 +52,7 @@ static int64_t step_i64(uint64_t base, uint64_t from, uint64_t to, u128 factor, 
     return bound(result);
 }
 
-/* ---- ticks to nanoseconds -----------------------------------------------------------------------
- */
+/* ---- ticks to nanoseconds -------------------------------------------------------------------- */
 
 bool mtprof__clock_map_add(mtprof__clock_map *map, mtprof__clock_point anchor)
 {
@@ -135,8 +133,7 @@ void mtprof__clock_map_fini(mtprof__clock_map *map)
     map->n = map->capacity = 0;
 }
 
-/* ---- a source's clock to ticks ------------------------------------------------------------------
- */
+/* ---- a source's clock to ticks --------------------------------------------------------------- */
 
 bool mtprof__source_clock_add(mtprof__source_clock *clock, mtprof__clock_pair pair)
 {

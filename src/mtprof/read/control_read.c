@@ -23,8 +23,7 @@ static int no_memory(const mtprof_record *record)
                     (unsigned long long)record->offset);
 }
 
-/* ---- epochs -------------------------------------------------------------------------------------
- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static int add_open(mtprof__control_read *control, const mtprof_record *record,
                     mtprof__problems *problems)
@@ -89,8 +88,7 @@ static int add_close(mtprof__control_read *control, const mtprof_record *record,
     return MTPROF_OK;
 }
 
-/* ---- metadata -----------------------------------------------------------------------------------
- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 static int add_metadata(mtprof__control_read *control, const mtprof_record *record)
 {
@@ -160,8 +158,7 @@ static void unify_metadata(mtprof__control_read *control)
     qsort(control->metadata, control->n_metadata, sizeof *control->metadata, compare_order);
 }
 
-/* ---- the stream ---------------------------------------------------------------------------------
- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 int mtprof__control_read_add(mtprof__control_read *control, mtprof__clock_map *clock,
                              const mtprof_record *record, mtprof__problems *problems)

@@ -31,8 +31,7 @@ void mtprof__cursor_fini(mtprof_cursor *cursor)
     cursor->capacity_bytes = 0;
 }
 
-/* ---- payloads -----------------------------------------------------------------------------------
- */
+/* ---- payloads -------------------------------------------------------------------------------- */
 
 /* Whether a payload, if it is one, may stand here. EEND: it is to be passed over, it belongs to
  * nothing that is there. */
@@ -76,8 +75,7 @@ static void note_owner(mtprof_cursor *cursor, const mtprof_record *record, uint3
     }
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Whether the record takes the next ordinal of its slot. */
 static bool takes_ordinal(const mtprof_record *record, uint32_t traits)
@@ -113,8 +111,7 @@ static int apply_key(mtprof_cursor *cursor, mtprof_record *record, uint32_t trai
     return MTPROF_OK;
 }
 
-/* ---- time and state -----------------------------------------------------------------------------
- */
+/* ---- time and state -------------------------------------------------------------------------- */
 
 static void apply_time(mtprof_cursor *cursor, mtprof_record *record, uint32_t traits)
 {

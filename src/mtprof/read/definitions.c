@@ -34,8 +34,7 @@ static uint32_t high(uint64_t word)
     return (uint32_t)(word >> 32);
 }
 
-/* ---- loading ------------------------------------------------------------------------------------
- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static int append(mtprof__definitions *definitions, enum mtprof__definition_kind kind,
                   const mtprof_record *record, mtprof__definition definition)
@@ -112,8 +111,7 @@ int mtprof__definitions_add(mtprof__definitions *definitions, const mtprof_recor
     }
 }
 
-/* ---- order and identity -------------------------------------------------------------------------
- */
+/* ---- order and identity ---------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -194,8 +192,7 @@ const mtprof__definition *mtprof__definition_find(const mtprof__definitions *def
     return found != NULL && found->mark != STACK_BAD ? found : NULL;
 }
 
-/* ---- references ---------------------------------------------------------------------------------
- */
+/* ---- references ------------------------------------------------------------------------------ */
 
 /* Whether the parent of a node is one: defined, and before it (D2). */
 static mtprof__definition *parent_of(const mtprof__definition_table *table,

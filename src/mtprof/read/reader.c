@@ -23,8 +23,7 @@
 
 #include <string.h>
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Calls take() for every record of a stream; what cannot be read becomes a problem. */
 static int read_stream(mtprof_reader *reader, mtprof__read_stream *stream,
@@ -232,8 +231,7 @@ void mtprof_reader_close(mtprof_reader *reader)
     mtb_free(reader);
 }
 
-/* ---- what was found -----------------------------------------------------------------------------
- */
+/* ---- what was found -------------------------------------------------------------------------- */
 
 mtprof_status mtprof_reader_info(const mtprof_reader *reader, mtprof_trace_info *info)
 {
@@ -279,8 +277,7 @@ mtprof_status mtprof_reader_stream(const mtprof_reader *reader, uint32_t index,
     return MTPROF_OK;
 }
 
-/* ---- cursors ------------------------------------------------------------------------------------
- */
+/* ---- cursors --------------------------------------------------------------------------------- */
 
 mtprof_status mtprof_cursor_open(const mtprof_reader *reader, uint32_t stream, mtprof_cursor **out)
 {

@@ -13,8 +13,7 @@ static mtprof_text text_of(const mtprof_reader *reader, uint32_t id)
     return text;
 }
 
-/* ---- time ---------------------------------------------------------------------------------------
- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 int64_t mtprof_reader_ns(const mtprof_reader *reader, uint64_t ticks)
 {
@@ -83,8 +82,7 @@ bool mtprof_reader_source_ticks(const mtprof_reader *reader, uint16_t source, ui
                                       ticks);
 }
 
-/* ---- definitions --------------------------------------------------------------------------------
- */
+/* ---- definitions ----------------------------------------------------------------------------- */
 
 static const mtprof__definition *find(const mtprof_reader *reader,
                                       enum mtprof__definition_kind kind, uint32_t id)
@@ -203,8 +201,7 @@ bool mtprof_reader_module(const mtprof_reader *reader, uint32_t index, mtprof_mo
     return true;
 }
 
-/* ---- the trace as a whole -----------------------------------------------------------------------
- */
+/* ---- the trace as a whole -------------------------------------------------------------------- */
 
 bool mtprof_reader_epoch(const mtprof_reader *reader, uint32_t index, mtprof_epoch_info *out)
 {

@@ -80,8 +80,7 @@ typedef struct recover_job {
     mtb_keyset ended_abroad; /* keys that an END_X in another slot has ended */
 } recover_job;
 
-/* ---- the new file -------------------------------------------------------------------------------
- */
+/* ---- the new file ---------------------------------------------------------------------------- */
 
 static int fail_write(const recover_job *job, int cause)
 {
@@ -149,8 +148,7 @@ static void drop_beside(recover_job *job)
     mtb_free(job->target);
 }
 
-/* ---- chunks -------------------------------------------------------------------------------------
- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 static int chunk_reserve(recover_job *job, size_t bytes)
 {
@@ -260,8 +258,7 @@ static int chunk_end(recover_job *job)
     return MTPROF_OK;
 }
 
-/* ---- records ------------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static int no_memory_for_keys(void)
 {
@@ -436,8 +433,7 @@ static int copy_stream(recover_job *job, mtprof__read_stream *stream)
     return status;
 }
 
-/* ---- the header ---------------------------------------------------------------------------------
- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static void raise_to(uint64_t *counter, uint64_t value)
 {
@@ -503,8 +499,7 @@ static int write_header(recover_job *job)
     return write_at(job, 0, &page, sizeof page);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int recover_all(recover_job *job)
 {

@@ -10,8 +10,8 @@
  *   L1  The language changes only while there is no recording: what it wants is constant for an
  *       epoch, and writers learn of it when they are attached (mtprof__reserve).
  *   L2  It is asked with the writer's `asking` set and `busy` clear, so that it may use the
- * recorder itself. Whoever finds either set on his own thread does not ask: a signal handler, or a
- *       scope that the language begins against its promise.
+ *       recorder itself. Whoever finds either set on his own thread does not ask: a signal handler,
+ *       or a scope that the language begins against its promise.
  *   L3  `asking` is set before the language is looked at; who changes it looks at `asking` after,
  *       with membarrier() between. So an asker either sees the new one or is waited for.
  *   L4  The two places hold the language in turn. The one that is written was left by all askers

@@ -14,9 +14,9 @@
  *   N3  What is past its bound (names, input lists) is not interned: id 0, stored in full. A string
  *       that has no other place (mtprof_intern_here) is left out, and counted.
  *   N4  In a buffer that does not grow (a ring, or one that stops) the definitions of the
- * recording's own have at most half of the budget: then N3. N5  Ids of the recording's strings
- * carry a tag outside of it, so that one which was kept for longer names nothing in the next
- * recording.
+ *       recording's own have at most half of the budget: then N3.
+ *   N5  Ids of the recording's strings carry a tag outside of it, so that one which was kept for
+ *       longer names nothing in the next recording.
  */
 #ifndef MTPROF_RECORD_RECORDING_H
 #define MTPROF_RECORD_RECORDING_H

@@ -21,7 +21,7 @@
  *   T5  Definition chunks are never recycled.
  *   T6  They do not count against the budget of a ring or of a store that stops: whatever a program
  *       has named before, a recording starts and its events have the room that was asked for. What
- * a recording itself adds is bounded (recording.h, N4).
+ *       a recording itself adds is bounded (recording.h, N4).
  *
  * Threads: all functions may be called from any thread unless they say otherwise.
  */

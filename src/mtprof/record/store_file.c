@@ -6,9 +6,9 @@
  * two processes never record into one path. So the new file is made beside the path, and what
  * stands at the path is locked while it is replaced:
  *
- *      open or create PATH ─► lock it (busy: somebody records there) ─► still the same file at
- * PATH? ─► make a file beside it, locked, first block allocated ─► (caller maps it) ─► rename over
- * PATH
+ *      open or create PATH ─► lock it (busy: somebody records there)
+ *        ─► still the same file at PATH? ─► make a file beside it, locked, first block allocated
+ *        ─► (caller maps it) ─► rename over PATH
  *
  * Whoever opened the old file meanwhile gets its lock only to find that another file stands at the
  * path, and tries again: then he meets our lock on the new one.

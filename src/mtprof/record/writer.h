@@ -16,8 +16,8 @@
  *   W4  A record is stored completely before `committed` covers it (release).
  *   W5  state == mtprof__state implies that cursor, limit and committed belong to a chunk of the
  *       current recording. On an odd machine (ticks.h) it never is, so everything goes the slow
- * way. W6  Ordinals of a slot only grow, over all recordings of the process: a token is never
- * reused.
+ *       way.
+ *   W6  Ordinals of a slot only grow, over all recordings of the process: a token is never reused.
  *
  * Token:  8 bits epoch (never 0) | 16 bits slot | 40 bits ordinal (bit 39: nested).
  */

@@ -108,8 +108,7 @@ TEST(bytes_and_counts_are_printed)
     CHECK_EQ_STR(cli_change(11).text, "x12.0");
 }
 
-/* ---- noise: tables of Student's distribution ---------------------------------------------------
- */
+/* ---- noise: tables of Student's distribution ------------------------------------------------- */
 
 TEST(student_is_as_in_the_tables)
 {
@@ -165,8 +164,7 @@ TEST(noise_is_crossed_as_often_as_alpha_says)
     CHECK(crossed < TRIALS * 7 / 100);
 }
 
-/* ---- text of traces ----------------------------------------------------------------------------
- */
+/* ---- text of traces -------------------------------------------------------------------------- */
 
 static const char *shown(const char *bytes, size_t length, size_t width)
 {
@@ -203,8 +201,7 @@ TEST(text_keeps_its_columns)
     CHECK_EQ_U64(cli_text_width((mtprof_text){"\n\xC3\xBC", 3}), 5);
 }
 
-/* ---- progress ----------------------------------------------------------------------------------
- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 static int64_t now_ms;
 

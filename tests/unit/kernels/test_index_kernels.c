@@ -94,8 +94,7 @@ static void snapshot(const mt_array *array, double *to)
     }
 }
 
-/* ---- advanced indexing -------------------------------------------------------------------------
- */
+/* ---- advanced indexing ----------------------------------------------------------------------- */
 
 /* x[:, i, j] of [2, 5, 4] with i, j of [3, 2]: dense is [2, 3, 2]; with `apart` x[i, :, j] of
  * [5, 2, 4]: dense is [3, 2, 2]. */
@@ -222,8 +221,7 @@ TEST(index_out_of_range_writes_nothing)
     }
 }
 
-/* ---- one index for each row --------------------------------------------------------------------
- */
+/* ---- one index for each row ------------------------------------------------------------------ */
 
 TEST(index_select_and_index_add)
 {
@@ -349,8 +347,7 @@ TEST(large_reads_do_not_depend_on_threads)
     CHECK_EQ_STR(mt_error_message(), "index out of range in self");
 }
 
-/* ---- one index for each element ----------------------------------------------------------------
- */
+/* ---- one index for each element -------------------------------------------------------------- */
 
 TEST(gather_and_scatter)
 {
@@ -420,8 +417,7 @@ TEST(halves_are_moved_and_not_added)
     CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
 }
 
-/* ---- masks -------------------------------------------------------------------------------------
- */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 TEST(masks_pick_and_place)
 {
@@ -497,8 +493,7 @@ TEST(nonzero_of_floats)
     CHECK(out[0] == 2 && out[1] == 3 && out[2] == 4);
 }
 
-/* ---- cat ---------------------------------------------------------------------------------------
- */
+/* ---- cat ------------------------------------------------------------------------------------- */
 
 TEST(cat_of_all_layouts)
 {

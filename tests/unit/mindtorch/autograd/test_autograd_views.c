@@ -85,8 +85,7 @@ static void finish(world *w)
     }
 }
 
-/* ---- statements ---------------------------------------------------------------------------------
- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static int one_of_list(int status, mt_value *list, int64_t index, mt_tensor **out)
 {
@@ -227,8 +226,7 @@ static int run_program(world *w, const char *program)
     return MT_OK;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* Adds the sum of the squares to *total. */
 static int add_squares(mt_tensor *t, mt_tensor **total)

@@ -107,8 +107,7 @@ TEST(the_latest_node_goes_first)
     CHECK_NOTHING_LEFT();
 }
 
-/* ---- random graphs against finite differences ---------------------------------------------------
- */
+/* ---- random graphs against finite differences ------------------------------------------------ */
 
 enum {
     GRAPH_OPS = 24,
@@ -216,8 +215,7 @@ TEST(random_graphs_have_the_derivatives_of_finite_differences)
     CHECK_NOTHING_LEFT();
 }
 
-/* ---- threads ------------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum {
     THREADS = 4,

@@ -157,8 +157,7 @@ TEST(saved_tensors_of_functions_are_checked)
     CHECK_NOTHING_LEFT();
 }
 
-/* ---- outputs that are inputs, two outputs, wrong gradients --------------------------------------
- */
+/* ---- outputs that are inputs, two outputs, wrong gradients ----------------------------------- */
 
 static int same_forward(void *context, mt_function_call *call, mt_tensor *const *inputs,
                         size_t n_inputs, mt_tensor **outputs, size_t n_outputs)
@@ -366,8 +365,7 @@ TEST(a_functions_backward_may_run_backward)
     CHECK_NOTHING_LEFT();
 }
 
-/* ---- users' ops ---------------------------------------------------------------------------------
- */
+/* ---- users' ops ------------------------------------------------------------------------------ */
 
 /* a * factor + b, and a list that it ignores */
 static int axpy_run(void *context, const mt_value *args, mt_value *results)

@@ -313,8 +313,7 @@ TEST(a_replacement_must_fit)
     CHECK_NOTHING_LEFT();
 }
 
-/* ---- backward inside of backward ----------------------------------------------------------------
- */
+/* ---- backward inside of backward ------------------------------------------------------------- */
 
 static int backward_inside(void *context, mt_tensor *grad, mt_tensor **replacement)
 {

@@ -100,8 +100,7 @@ TEST(results_keep_the_layout)
     mt_tensor_release(x);
 }
 
-/* ---- every allocation may fail -----------------------------------------------------------------
- */
+/* ---- every allocation may fail --------------------------------------------------------------- */
 
 /* One round over the kinds of ops of this part; stops at the first failure. */
 static int work(mt_tensor *x, mt_tensor *row)

@@ -168,8 +168,7 @@ TEST(writing_through_views_reaches_the_base)
     CHECK_EQ_U64(mt_tensors_alive(), 0);
 }
 
-/* ---- failures ----------------------------------------------------------------------------------
- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 typedef struct inputs {
     mt_tensor *x, *y, *rows, *places, *mask;

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 char *cases_load(const char *name, size_t *length)
 {
@@ -211,8 +210,7 @@ bool cases_next(char **at, char *end, table_case *out)
     return false;
 }
 
-/* ---- as an input -------------------------------------------------------------------------------
- */
+/* ---- as an input ----------------------------------------------------------------------------- */
 
 static int get_row(void *context, uint32_t index, mtprof_row *row)
 {

@@ -46,8 +46,7 @@ static const char *keys_of(const mtprof_averages *averages)
     return text;
 }
 
-/* ---- what is one row ---------------------------------------------------------------------------
- */
+/* ---- what is one row ------------------------------------------------------------------------- */
 
 TEST(rows_are_name_device_type_and_annotation)
 {
@@ -187,8 +186,7 @@ TEST(an_empty_model_has_no_rows)
     mtprof_model_free(model);
 }
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static mtprof_averages *group_by(mtprof_model *model, uint32_t bits)
 {
@@ -366,8 +364,7 @@ TEST(wrong_options_are_told)
     mtprof_model_free(model);
 }
 
-/* ---- device time, memory, FLOPs ----------------------------------------------------------------
- */
+/* ---- device time, memory, FLOPs -------------------------------------------------------------- */
 
 TEST(further_columns_are_added_up)
 {
@@ -401,8 +398,7 @@ TEST(further_columns_are_added_up)
     mtprof_model_free(model);
 }
 
-/* ---- the list ----------------------------------------------------------------------------------
- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static mtprof_model *three_ops(void)
 {
@@ -513,8 +509,7 @@ TEST(no_byte_past_struct_size_is_written)
     mtprof_model_free(model);
 }
 
-/* ---- quantiles and noise -----------------------------------------------------------------------
- */
+/* ---- quantiles and noise --------------------------------------------------------------------- */
 
 TEST(quantiles_are_nearest_ranks)
 {
@@ -579,8 +574,7 @@ TEST(noise_is_over_steps)
     mtprof_model_free(model);
 }
 
-/* ---- many readers ------------------------------------------------------------------------------
- */
+/* ---- many readers ---------------------------------------------------------------------------- */
 
 static void *read_quantiles(void *argument)
 {

@@ -21,8 +21,7 @@ enum {
     MOST_ROWS = 3000
 };
 
-/* ---- random models -----------------------------------------------------------------------------
- */
+/* ---- random models --------------------------------------------------------------------------- */
 
 static const char *const names[] = {"aten::add",      "aten::mm",       "fwd",          "x", "",
                                     "ProfilerStep#1", "ProfilerStep#2", "aten::is_leaf"};
@@ -104,8 +103,7 @@ static mtprof_averages_options random_options(uint64_t *state)
     return options;
 }
 
-/* ---- the oracle --------------------------------------------------------------------------------
- */
+/* ---- the oracle ------------------------------------------------------------------------------ */
 
 typedef struct oracle_row {
     char key[512];
@@ -321,8 +319,7 @@ TEST(times_are_sorted)
     }
 }
 
-/* ---- memory that runs out ----------------------------------------------------------------------
- */
+/* ---- memory that runs out -------------------------------------------------------------------- */
 
 static int drop_bytes(void *context, const void *bytes, size_t length)
 {

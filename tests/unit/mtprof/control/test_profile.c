@@ -346,8 +346,7 @@ TEST(health_is_that_of_the_latest_session)
     finish(&fake);
 }
 
-/* ---- empty results explain themselves ----------------------------------------------------------
- */
+/* ---- empty results explain themselves -------------------------------------------------------- */
 
 static void check_explained(fake_profile *fake, const char *expected)
 {

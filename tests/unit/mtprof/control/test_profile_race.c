@@ -17,8 +17,7 @@ static void finish(fake_profile *fake)
     CHECK_EQ_U64(fake_alive(), 0);
 }
 
-/* ---- while a callback runs ---------------------------------------------------------------------
- */
+/* ---- while a callback runs ------------------------------------------------------------------- */
 
 static sem_t in_callback, go_on;
 

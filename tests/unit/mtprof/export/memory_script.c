@@ -153,8 +153,7 @@ void ms_free(memory_script *s, uint64_t address, int64_t bytes)
     point(s, address, -bytes);
 }
 
-/* ---- what comes out ----------------------------------------------------------------------------
- */
+/* ---- what comes out -------------------------------------------------------------------------- */
 
 typedef struct listing {
     FILE *text;

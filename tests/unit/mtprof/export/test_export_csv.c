@@ -48,8 +48,7 @@ TEST(failures_are_told)
     check_output(MTPROF_EXPORT_CSV);
 }
 
-/* ---- fields -----------------------------------------------------------------------------------
- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 typedef struct kept {
     char text[256];
@@ -113,8 +112,7 @@ TEST(frames_keep_to_their_line)
     CHECK_EQ_STR(k.text, "\xE2\x82\xAC\xEF\xBF\xBD");
 }
 
-/* ---- self times (open_scopes.h) ---------------------------------------------------------------
- */
+/* ---- self times (open_scopes.h) -------------------------------------------------------------- */
 
 static void step(mtprof__open_scopes *open, uint8_t kind, int64_t start)
 {

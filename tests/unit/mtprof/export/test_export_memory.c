@@ -315,8 +315,7 @@ TEST(an_empty_trace_gives_empty_files)
     mtprof_model_free(model);
 }
 
-/* ---- the page ----------------------------------------------------------------------------------
- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 static char *export_html(mtprof_model *model)
 {
@@ -521,8 +520,7 @@ TEST(a_long_timeline_keeps_its_peak)
     mtprof_model_free(model);
 }
 
-/* ---- trouble -----------------------------------------------------------------------------------
- */
+/* ---- trouble --------------------------------------------------------------------------------- */
 
 TEST(every_refused_request_is_told)
 {

@@ -183,8 +183,7 @@ TEST(failures_are_told)
     check_output(MTPROF_EXPORT_FOLDED);
 }
 
-/* ---- frames -----------------------------------------------------------------------------------
- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 #define TEXT(literal) ((mtprof_text){(literal), sizeof(literal) - 1})
 

@@ -37,8 +37,7 @@ static uint32_t u32(const mtprof_model *model, uint32_t column, uint32_t i)
     return ((const uint32_t *)model->columns.extra[column])[i];
 }
 
-/* ---- spans --------------------------------------------------------------------------------------
- */
+/* ---- spans ----------------------------------------------------------------------------------- */
 
 TEST(begin_and_end_make_spans)
 {
@@ -215,8 +214,7 @@ TEST(parents_by_id_win)
     mtprof_model_free(model);
 }
 
-/* ---- devices and memory -------------------------------------------------------------------------
- */
+/* ---- devices and memory ---------------------------------------------------------------------- */
 
 TEST(device_work_is_tied_by_external_id)
 {
@@ -324,8 +322,7 @@ TEST(allocations_belong_to_their_own_thread)
     mtprof_model_free(model);
 }
 
-/* ---- the other phases ---------------------------------------------------------------------------
- */
+/* ---- the other phases ------------------------------------------------------------------------ */
 
 TEST(counters_flows_and_instants)
 {
@@ -533,8 +530,7 @@ TEST(what_does_not_fit_is_counted)
     free(text);
 }
 
-/* ---- documents ----------------------------------------------------------------------------------
- */
+/* ---- documents ------------------------------------------------------------------------------- */
 
 #define EVENT(name) "{\"ph\":\"X\",\"name\":\"" name "\",\"ts\":1,\"dur\":1,\"pid\":1,\"tid\":1}"
 
@@ -625,8 +621,7 @@ TEST(metadata_of_the_trace)
     mtprof_model_free(model);
 }
 
-/* ---- files --------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static const char *write_file(const char *name, const char *bytes, size_t length)
 {

@@ -61,8 +61,7 @@ static bool has_overload(const mtprof_model *model, uint32_t i, const char *want
     return name == 0 ? wanted[0] == 0 : is_name(model, name - 1, wanted);
 }
 
-/* ---- overloads ----------------------------------------------------------------------------------
- */
+/* ---- overloads ------------------------------------------------------------------------------- */
 
 TEST(overloads_stand_behind_a_dot)
 {
@@ -129,8 +128,7 @@ TEST(overloads_come_back)
     mtprof_model_free(model);
 }
 
-/* ---- spans as they were recorded ----------------------------------------------------------------
- */
+/* ---- spans as they were recorded ------------------------------------------------------------- */
 
 #define RECORDED ",\"args\":{\"recorded_ts\":10.236,\"recorded_dur\":435.315}"
 
@@ -215,8 +213,7 @@ TEST(overlap_inside_a_scope_comes_back)
     mtprof_model_free(model);
 }
 
-/* ---- functions ----------------------------------------------------------------------------------
- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 /* run() with a scope whose __enter__ and __exit__ it crosses, and an inner function of each. */
 /* clang-format off */
@@ -338,8 +335,7 @@ TEST(functions_do_not_count_twice)
     mtprof_model_free(model);
 }
 
-/* ---- stacks of the backward pass ----------------------------------------------------------------
- */
+/* ---- stacks of the backward pass ------------------------------------------------------------- */
 
 /* Function names of an event's stack, innermost first, each with a blank behind it. */
 static bool has_stack(const mtprof_model *model, uint32_t i, const char *wanted)

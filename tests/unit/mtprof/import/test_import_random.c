@@ -49,8 +49,7 @@ static uint32_t pick(uint64_t *state, uint32_t below)
     return (uint32_t)(mt_test_random(state) % below);
 }
 
-/* ---- the rules, plainly -------------------------------------------------------------------------
- */
+/* ---- the rules, plainly ---------------------------------------------------------------------- */
 
 static bool is_before(const span *a, const span *b)
 {
@@ -139,8 +138,7 @@ static void apply_rules(trace *t)
     subtract_inside(t, order);
 }
 
-/* ---- making -------------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static void make_spans(trace *t, uint64_t *state)
 {
@@ -180,8 +178,7 @@ static void write_trace(trace *t, uint64_t *state)
     put(t, "]}");
 }
 
-/* ---- checking -----------------------------------------------------------------------------------
- */
+/* ---- checking -------------------------------------------------------------------------------- */
 
 static int number_of(mtprof_model *model, uint32_t event)
 {
@@ -309,8 +306,7 @@ TEST(trees_follow_the_rules)
     free(t);
 }
 
-/* ---- spoilt traces ------------------------------------------------------------------------------
- */
+/* ---- spoilt traces --------------------------------------------------------------------------- */
 
 /* Entries of every kind, from a table with places for numbers. */
 static void write_mixture(trace *t, uint64_t *state)

@@ -78,8 +78,7 @@ static const void *column(mtprof_model *model, enum mtprof_column_id id)
     return out.data;
 }
 
-/* ---- tables -------------------------------------------------------------------------------------
- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /* A row whose cell is not torch's, with what it has to be. */
 typedef struct exception {
@@ -301,8 +300,7 @@ TEST(full_trace_grouped_by_shapes)
     free(text);
 }
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* The text behind a key in a line, up to any of `ends`. */
 static const char *field(const char *line, const char *key, const char *ends)
@@ -456,8 +454,7 @@ TEST(full_trace_gives_torchs_attributes)
     free(text);
 }
 
-/* ---- traces of the CPU, and files that are none -------------------------------------------------
- */
+/* ---- traces of the CPU, and files that are none ---------------------------------------------- */
 
 /* obs_c.txt, "mem": key, calls, CPU memory, self CPU memory (FLOPs are not in the trace). */
 static void check_cpu_memory(mtprof_model *model)
@@ -544,8 +541,7 @@ TEST(verbose_trace_has_stacks)
     mtprof_model_free(model);
 }
 
-/* ---- there and back -----------------------------------------------------------------------------
- */
+/* ---- there and back -------------------------------------------------------------------------- */
 
 typedef struct text_block {
     char *bytes;

@@ -37,8 +37,7 @@ static void check_u32(const char *what, const uint32_t *values, size_t n, const 
 
 #define CHECK_U32(values, n, ...) check_u32(#values, (values), (n), (const uint32_t[]){__VA_ARGS__})
 
-/* ---- order --------------------------------------------------------------------------------------
- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 TEST(no_runs_make_empty_columns)
 {
@@ -139,8 +138,7 @@ TEST(owners_of_allocations_are_renumbered)
     rm_free(model);
 }
 
-/* ---- folding ------------------------------------------------------------------------------------
- */
+/* ---- folding --------------------------------------------------------------------------------- */
 
 static void add_chain(mtprof__run *run)
 {
@@ -320,8 +318,7 @@ TEST(a_long_chain_folds_in_linear_time)
     rm_free(model);
 }
 
-/* ---- ties and twins -----------------------------------------------------------------------------
- */
+/* ---- ties and twins -------------------------------------------------------------------------- */
 
 /* A thread: scope a { op b { runtime c }, op d }, and two queues of work. */
 static void add_device_runs(mtprof__run runs[3])
@@ -523,8 +520,7 @@ TEST(scopes_nested_deep_around_many_queues_do_not_explode)
     rm_free(model);
 }
 
-/* ---- parents in other runs ----------------------------------------------------------------------
- */
+/* ---- parents in other runs ------------------------------------------------------------------- */
 
 TEST(parents_in_other_runs)
 {
@@ -594,8 +590,7 @@ TEST(circles_of_parents_are_cut)
     }
 }
 
-/* ---- refusals -----------------------------------------------------------------------------------
- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 TEST(every_refused_allocation_is_a_clean_failure)
 {

@@ -47,8 +47,7 @@ static bool kind_is(const item *it, uint32_t mask)
     return mtprof__kind_in(it->event.kind, mask);
 }
 
-/* ---- making a world -----------------------------------------------------------------------------
- */
+/* ---- making a world -------------------------------------------------------------------------- */
 
 static item *new_item(world *w, uint32_t run, uint32_t place)
 {
@@ -188,8 +187,7 @@ static void make_world(world *w, uint64_t seed)
     }
 }
 
-/* ---- as runs ------------------------------------------------------------------------------------
- */
+/* ---- as runs --------------------------------------------------------------------------------- */
 
 static uint64_t key_of(int number)
 {
@@ -227,8 +225,7 @@ static void fill_runs(const world *w, mtprof__run *runs)
     }
 }
 
-/* ---- the oracle ---------------------------------------------------------------------------------
- */
+/* ---- the oracle ------------------------------------------------------------------------------ */
 
 static void oracle_links(world *w)
 {
@@ -355,8 +352,7 @@ static void oracle_twins(world *w)
     }
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------
- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 /* An event without places: others are named by their INDEX. */
 typedef struct row {

@@ -58,8 +58,7 @@ static uint64_t exported(mtprof_model *model, enum mtprof_export_format format)
     return report.left_out + report.folded;
 }
 
-/* ---- recording ----------------------------------------------------------------------------------
- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 TEST(a_host_counts_what_it_cut)
 {
@@ -133,8 +132,7 @@ TEST(native_stacks_beyond_the_bound_are_counted)
     mtprof_session_close(session);
 }
 
-/* ---- stacks that are read -----------------------------------------------------------------------
- */
+/* ---- stacks that are read -------------------------------------------------------------------- */
 
 static void record_deep(uint32_t depth)
 {
@@ -174,8 +172,7 @@ TEST(frames_beyond_1024_are_counted)
     }
 }
 
-/* ---- tables of exports --------------------------------------------------------------------------
- */
+/* ---- tables of exports ----------------------------------------------------------------------- */
 
 static void record_op(uint64_t sequence, uint32_t forward_thread, uint32_t module)
 {

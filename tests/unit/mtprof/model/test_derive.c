@@ -75,8 +75,7 @@ static const void *derived(mtprof_model *model, uint32_t id)
     return column;
 }
 
-/* ---- the long way round -------------------------------------------------------------------------
- */
+/* ---- the long way round ---------------------------------------------------------------------- */
 
 static int64_t duration(const mtprof__columns *c, uint32_t i)
 {
@@ -219,8 +218,7 @@ TEST(sums_of_any_bytes_wrap)
     rm_free(model);
 }
 
-/* ---- ids ----------------------------------------------------------------------------------------
- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 TEST(correlation_ids_come_from_the_epochs)
 {
@@ -272,8 +270,7 @@ TEST(what_was_not_recorded_is_not_supported)
     rm_free(model);
 }
 
-/* ---- threads and refusals -----------------------------------------------------------------------
- */
+/* ---- threads and refusals -------------------------------------------------------------------- */
 
 static void *ask_for_all(void *context)
 {

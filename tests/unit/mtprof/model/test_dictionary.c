@@ -32,8 +32,7 @@ static void open_model(mtprof_model *model, const mtprof_reader *reader)
     REQUIRE_OK(mtprof__dictionary_init(&model->dictionary, reader));
 }
 
-/* ---- names --------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 TEST(names_are_distinct_texts)
 {
@@ -120,8 +119,7 @@ TEST(nothing_that_was_handed_out_moves)
     mtprof__dictionary_fini(d);
 }
 
-/* ---- lists, stacks, metadata --------------------------------------------------------------------
- */
+/* ---- lists, stacks, metadata ----------------------------------------------------------------- */
 
 TEST(input_lists_and_scalars)
 {
@@ -252,8 +250,7 @@ TEST(metadata_of_the_trace_is_replaced_by_key)
     mtprof__dictionary_fini(d);
 }
 
-/* ---- tracks and devices -------------------------------------------------------------------------
- */
+/* ---- tracks and devices ---------------------------------------------------------------------- */
 
 TEST(tracks)
 {
@@ -318,8 +315,7 @@ TEST(devices)
     mtprof__dictionary_fini(d);
 }
 
-/* ---- over a reader ------------------------------------------------------------------------------
- */
+/* ---- over a reader --------------------------------------------------------------------------- */
 
 static mtprof_reader *open_trace(trace_builder *b, tb_memory *memory)
 {
@@ -406,8 +402,7 @@ TEST(what_a_reader_has_keeps_its_ids)
     tb_fini(&b);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum {
     ADDERS = 3,
@@ -473,8 +468,7 @@ TEST(names_are_read_while_others_add)
     mtprof__dictionary_fini(&model.dictionary);
 }
 
-/* ---- refusals -----------------------------------------------------------------------------------
- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 /* Adds one of everything; how many were refused. */
 static int add_all(mtprof__dictionary *d)

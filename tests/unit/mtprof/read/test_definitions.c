@@ -303,8 +303,7 @@ TEST(problems_are_bounded)
     tb_fini(&b);
 }
 
-/* ---- input lists --------------------------------------------------------------------------------
- */
+/* ---- input lists ----------------------------------------------------------------------------- */
 
 #define LIST(...) \
     mtprof__input_list_check((const uint64_t[]){__VA_ARGS__}, sizeof((uint64_t[]){__VA_ARGS__}) / 8)

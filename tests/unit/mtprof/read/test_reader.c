@@ -366,8 +366,7 @@ TEST(arguments_that_are_none)
     CHECK_EQ_I64(memory.n_closed, 1); /* close is not part of such a struct */
 }
 
-/* ---- files --------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const trace_builder *b)
 {

@@ -202,8 +202,7 @@ TEST(short_reads_are_put_together)
     tb_fini(&b);
 }
 
-/* ---- functions that lie -------------------------------------------------------------------------
- */
+/* ---- functions that lie ---------------------------------------------------------------------- */
 
 static int64_t read_too_much(void *context, uint64_t offset, void *buffer, size_t length)
 {

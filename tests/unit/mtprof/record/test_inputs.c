@@ -409,8 +409,7 @@ TEST(lists_past_their_bound_are_stored_in_full)
     tv_free(v);
 }
 
-/* ---- lists that are made known beforehand -----------------------------------------------------
- */
+/* ---- lists that are made known beforehand ---------------------------------------------------- */
 
 static mtprof_inputs know(uint32_t float_type, const int64_t *sizes)
 {

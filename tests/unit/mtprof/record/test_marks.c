@@ -487,8 +487,7 @@ TEST(a_thread_may_change_its_name_before_during_and_between_recordings)
     tv_free(v);
 }
 
-/* ---- read through a model ----------------------------------------------------------------------
- */
+/* ---- read through a model -------------------------------------------------------------------- */
 
 /* What the visitor saw, a line a mark. */
 typedef struct seen {
