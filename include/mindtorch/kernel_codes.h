@@ -8,14 +8,14 @@
 
 /** MT_KERNEL_UNARY */
 typedef enum mt_unary {
-#define MT_I_UNARY(name) MT_UNARY_##name,
+#define MT_I_UNARY(name, cost) MT_UNARY_##name,
 #include <mindtorch/kernel_codes.def>
     MT_UNARY_COUNT
 } mt_unary;
 
 /** MT_KERNEL_BINARY */
 typedef enum mt_binary {
-#define MT_I_BINARY(name) MT_BINARY_##name,
+#define MT_I_BINARY(name, cost) MT_BINARY_##name,
 #include <mindtorch/kernel_codes.def>
     MT_BINARY_COUNT
 } mt_binary;

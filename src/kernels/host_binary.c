@@ -25,20 +25,15 @@ static loop_table *const tables[MT_DTYPE_COUNT][MT_ISA_I_LEVELS] = {
     [MT_DTYPE_F64] = MT_LOOP_LEVELS(&mt__binary_f64),
 };
 
-static int64_t grain_of(uint16_t code)
-{
-    bool is_dear =
-        (code >= MT_BINARY_FLOOR_DIV && code <= MT_BINARY_ATAN2) || code >= MT_BINARY_GELU_BACKWARD;
-    return is_dear ? DEAR_GRAIN : CHEAP_GRAIN;
-}
+static const int32_t grains[MT_BINARY_COUNT] = {
+#define MT_I_BINARY(name, cost) [MT_BINARY_##name] = cost##_GRAIN,
+#include <mindtorch/kernel_codes.def>
+};
 
 /* Whether the loop is one of MT_LOOP2_CHEAP (loops_binary_real.c). */
 static bool can_repeat(uint16_t code, uint32_t dtype)
 {
-    bool is_cheap = code <= MT_BINARY_DIV ||
-                    (code >= MT_BINARY_MAXIMUM && code <= MT_BINARY_LOGICAL_XOR) ||
-                    (code >= MT_BINARY_SIGMOID_BACKWARD && code <= MT_BINARY_THRESHOLD_BACKWARD);
-    return is_cheap && (dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64);
+    return grains[code] == CHEAP_GRAIN && (dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64);
 }
 
 /* The loop of one input that does what a power with this exponent does; NULL where there is none.
@@ -92,7 +87,7 @@ static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__lo
     mt_array *scalar = &arrays[form == 1 ? 2 : 1];
     scalar->data = &element;
     scalar->strides = no_strides;
-    return mt__pointwise(arrays, 3, loop, params, grain_of(call->code));
+    return mt__pointwise(arrays, 3, loop, params, grains[call->code]);
 }
 
 int mt__host_binary(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
@@ -113,7 +108,7 @@ int mt__host_binary(void *context, mt_backend_stream *stream, const mt_kernel_ca
     }
     int64_t form = call->n_ints > 0 ? call->ints[0] : 0;
     uint32_t flags = MT_LIKELY(form == 0)
-                         ? mt__pointwise(call->tensors, 3, loop, &params, grain_of(call->code))
+                         ? mt__pointwise(call->tensors, 3, loop, &params, grains[call->code])
                          : run_with_scalar(call, form, loop, &params);
     if (MT_UNLIKELY((flags & MT_LOOP_ZERO_DIVISION) != 0)) {
         return mtb_fail(MT_ERUNTIME, "ZeroDivisionError");

@@ -25,29 +25,10 @@ static loop_table *const tables[MT_DTYPE_COUNT][MT_ISA_I_LEVELS] = {
     [MT_DTYPE_F64] = MT_LOOP_LEVELS(&mt__unary_f64),
 };
 
-static int64_t grain_of(uint16_t code)
-{
-    switch (code) {
-    case MT_UNARY_NEG:
-    case MT_UNARY_ABS:
-    case MT_UNARY_SIGN:
-    case MT_UNARY_SQUARE:
-    case MT_UNARY_RELU:
-    case MT_UNARY_FLOOR:
-    case MT_UNARY_CEIL:
-    case MT_UNARY_ROUND:
-    case MT_UNARY_TRUNC:
-    case MT_UNARY_CLAMP:
-    case MT_UNARY_HARDTANH:
-    case MT_UNARY_LEAKY_RELU:
-    case MT_UNARY_BITWISE_NOT:
-    case MT_UNARY_LOGICAL_NOT:
-    case MT_UNARY_ISNAN:
-    case MT_UNARY_ISINF:
-    case MT_UNARY_ISFINITE: return CHEAP_GRAIN;
-    default: return DEAR_GRAIN;
-    }
-}
+static const int32_t grains[MT_UNARY_COUNT] = {
+#define MT_I_UNARY(name, cost) [MT_UNARY_##name] = cost##_GRAIN,
+#include <mindtorch/kernel_codes.def>
+};
 
 /* A bound that is not there becomes the end of the type's range. */
 static void set_bounds(mt__loop_params *params, const mt_kernel_call *call, uint32_t dtype)
@@ -87,6 +68,6 @@ int mt__host_unary(void *context, mt_backend_stream *stream, const mt_kernel_cal
     if (call->code == MT_UNARY_CLAMP || call->code == MT_UNARY_HARDTANH) {
         set_bounds(&params, call, dtype);
     }
-    mt__pointwise(arrays, 2, loop, &params, grain_of(call->code));
+    mt__pointwise(arrays, 2, loop, &params, grains[call->code]);
     return MT_OK;
 }

@@ -14,11 +14,11 @@ static const char *const families[] = {
 static_assert(MT_COUNT(families) == MT_KERNEL_COUNT, "a name for each kernel");
 
 static const char *const unary_codes[] = {
-#define MT_I_UNARY(name) #name,
+#define MT_I_UNARY(name, cost) #name,
 #include <mindtorch/kernel_codes.def>
 };
 static const char *const binary_codes[] = {
-#define MT_I_BINARY(name) #name,
+#define MT_I_BINARY(name, cost) #name,
 #include <mindtorch/kernel_codes.def>
 };
 static const char *const ternary_codes[] = {
