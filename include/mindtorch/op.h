@@ -34,8 +34,11 @@ enum mt_op_flag {
     MT_OP_FACTORY = 1 << 6,   /**< makes a tensor from nothing: the device is an argument */
     MT_OP_POINTWISE = 1 << 7, /**< broadcasts its tensors */
     MT_OP_REDUCTION = 1 << 8,
-    MT_OP_OPTIMIZER = 1 << 9,  /**< writes all tensors of its lists */
-    MT_OP_ANY_DEVICE = 1 << 10 /**< its tensors may be on several devices; the first one's counts */
+    MT_OP_OPTIMIZER = 1 << 9,   /**< writes all tensors of its lists */
+    MT_OP_ANY_DEVICE = 1 << 10, /**< its tensors may be on several devices; the first counts */
+    MT_OP_PRODUCT = 1 << 11,    /**< its work grows faster than its elements: products, sorts */
+    MT_OP_FUSED = 1 << 12,      /**< OPTIMIZER; takes parameters, gradients (only read) and state */
+    MT_OP_LIKE = 1 << 13        /**< makes a tensor like its first argument */
 };
 
 typedef struct mt_op_info {

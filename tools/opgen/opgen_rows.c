@@ -33,8 +33,9 @@ static void print_params(const op_text *op)
     printf("static const mt__row_param params_%s[] = {\n", op->id);
     for (uint32_t i = 0; i < schema->n_params; i++) {
         const mt__param *param = &schema->params[i];
-        printf("    {\"%s\", 0x%x, %s, ", param->name, mt__param_accepts(param),
-               param->has_default ? "true" : "false");
+        printf("    {\"%s\", 0x%x, %s, %s, ", param->name, mt__param_accepts(param),
+               param->has_default ? "true" : "false",
+               param->type == MT_TYPE_OPTIONAL_TENSORS ? "true" : "false");
         print_default_value(op, i);
         printf("},\n");
     }

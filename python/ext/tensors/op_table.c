@@ -137,15 +137,6 @@ static int read_param(mt_op op, uint32_t index, const char *op_name, op_param *p
     return param->name == NULL || PyErr_Occurred() ? -1 : 0;
 }
 
-/* A tensor is made: out of nothing, or like another one. */
-static bool makes_tensor(const mt_op_info *info)
-{
-    size_t length = strlen(info->name);
-    return (info->flags & MT_OP_FACTORY) != 0 ||
-           (length > 5 && strcmp(info->name + length - 5, "_like") == 0) ||
-           strncmp(info->name, "new_", 4) == 0;
-}
-
 static op_overload *read_row(mt_op op, const mt_op_info *info)
 {
     op_overload *overload = PyMem_Calloc(1, sizeof(op_overload));
@@ -157,7 +148,7 @@ static op_overload *read_row(mt_op op, const mt_op_info *info)
     overload->flags = info->flags;
     overload->n_params = (uint8_t)info->n_params;
     overload->n_results = (uint8_t)info->n_results;
-    overload->makes = makes_tensor(info);
+    overload->makes = (info->flags & (MT_OP_FACTORY | MT_OP_LIKE)) != 0;
     overload->device_at = -1;
     for (uint32_t i = 0; i < info->n_params; i++) {
         op_param *param = &overload->params[i];

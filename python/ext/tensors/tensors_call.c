@@ -20,7 +20,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 /* How much of an op's input makes it large, in elements. */
@@ -39,19 +38,6 @@ typedef enum weight {
 } weight;
 
 static uint8_t weights[MAX_KNOWN];
-
-/* Ops whose work is a product of sizes; found by their names' parts, so that new rows are too. */
-static bool is_product(const char *name)
-{
-    static const char *const parts[] = {"mm",        "matmul", "linear",    "conv",
-                                        "attention", "outer",  "embedding", "sort"};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (strstr(name, parts[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Calls without the GIL, now. Grows with the GIL held; shrinks before the GIL is asked for. */
 static atomic_uint n_running;
@@ -88,7 +74,7 @@ int tensors_call_start(PyObject *module)
         }
         weights[op] = (uint8_t)((info.flags & MT_OP_VIEW) != 0      ? WEIGHT_NOTHING
                                 : (info.flags & MT_OP_FACTORY) != 0 ? WEIGHT_SIZES
-                                : is_product(info.name)             ? WEIGHT_PRODUCT
+                                : (info.flags & MT_OP_PRODUCT) != 0 ? WEIGHT_PRODUCT
                                                                     : WEIGHT_POINTWISE);
     }
     return 0;

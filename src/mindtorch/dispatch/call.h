@@ -26,8 +26,6 @@
 #include "mindtorch/core/tensor_impl.h"
 #include "mindtorch/dispatch/op_row.h"
 
-#include <string.h>
-
 enum {
     MT_MAX_TEMPS = 24
 };
@@ -83,10 +81,16 @@ MT_INLINE mt_generator *mt__arg_generator(const mt__call *call, uint32_t i)
     return call->args[i].kind == MT_KIND_GENERATOR ? call->args[i].of.generator : NULL;
 }
 
-/* OPTIMIZER rows: whether argument i is a list that the op writes; gradients are read alone. */
+/* The argument of FUSED rows that has the gradients. */
+enum {
+    MT_FUSED_GRADS = 1
+};
+
+/* OPTIMIZER rows: whether argument i is a list that the op writes. */
 MT_INLINE bool mt__is_written_list(const mt__call *call, uint32_t i)
 {
-    return call->args[i].kind == MT_KIND_TENSORS && strcmp(call->row->params[i].name, "grads") != 0;
+    bool read_only = i == MT_FUSED_GRADS && (call->row->flags & MT_OP_FUSED) != 0;
+    return call->args[i].kind == MT_KIND_TENSORS && !read_only;
 }
 
 /* Sets a result; the reference goes to the call. */

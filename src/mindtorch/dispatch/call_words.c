@@ -403,12 +403,10 @@ MT_INLINE void put_refs(ref_list *list, const mt_value *value, uint16_t told)
 /* What the lists of a fused optimizer are: parameters, gradients, and its state. */
 static uint16_t role_of_list(const mt__op_row *row, uint32_t param)
 {
-    bool fused = (row->flags & (MT_OP_OPTIMIZER | MT_OP_COMPOSITE)) == MT_OP_OPTIMIZER &&
-                 row->n_params > 1 && strcmp(row->params[1].name, "grads") == 0;
-    return !fused       ? MTPROF_TENSOR_ANY
-           : param == 0 ? MTPROF_TENSOR_PARAMETER
-           : param == 1 ? MTPROF_TENSOR_GRADIENT
-                        : MTPROF_TENSOR_OPTIMIZER_STATE;
+    return (row->flags & MT_OP_FUSED) == 0 ? MTPROF_TENSOR_ANY
+           : param == 0                    ? MTPROF_TENSOR_PARAMETER
+           : param == MT_FUSED_GRADS       ? MTPROF_TENSOR_GRADIENT
+                                           : MTPROF_TENSOR_OPTIMIZER_STATE;
 }
 
 MT_INLINE uint16_t role_of(const mt__op_row *row, uint32_t param)

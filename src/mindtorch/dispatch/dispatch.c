@@ -156,7 +156,7 @@ static int survey_list(survey *s, const mt__op_row *row, uint32_t i, const mt_va
     for (uint32_t k = 0; k < value->count; k++) {
         if (value->of.tensors[k] != NULL) {
             MT_TRY(survey_tensor(s, row, args, value->of.tensors[k]));
-        } else if (strstr(row->schema, "Tensor?[]") == NULL) {
+        } else if (!row->params[i].has_gaps) {
             return refuse_kind(row, i, value);
         }
     }

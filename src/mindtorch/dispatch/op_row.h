@@ -37,6 +37,7 @@ typedef struct mt__row_param {
     const char *name;
     uint32_t accepts;
     bool has_default;
+    bool has_gaps; /* "Tensor?[]": tensors of the list may be absent */
     mt_value value;
 } mt__row_param;
 

@@ -73,6 +73,7 @@ static void fill_row(user_row *made, const char *schema_text)
             .name = param->name,
             .accepts = mt__param_accepts(param),
             .has_default = param->has_default,
+            .has_gaps = param->type == MT_TYPE_OPTIONAL_TENSORS,
             .value = param->value,
         };
         if (!param->has_default) {

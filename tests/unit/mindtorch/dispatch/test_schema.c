@@ -3,7 +3,7 @@
  * Schemas: what parses, into what, and what is refused with which words.
  */
 #include "harness/mt_test.h"
-#include "mindtorch/dispatch/op_row.h"
+#include "mindtorch/dispatch/call.h"
 #include "mindtorch/dispatch/schema.h"
 
 #include <mindtorch/status.h>
@@ -96,7 +96,22 @@ TEST(rows_fit_their_schemas)
             CHECK_EQ_STR(row->params[k].name, s.params[k].name);
             CHECK_EQ_U64(row->params[k].accepts, mt__param_accepts(&s.params[k]));
             CHECK_EQ_U64(row->params[k].has_default, s.params[k].has_default);
+            CHECK_EQ_U64(row->params[k].has_gaps, s.params[k].type == MT_TYPE_OPTIONAL_TENSORS);
             CHECK_EQ_U64(row->params[k].value.kind, s.params[k].value.kind);
+        }
+    }
+}
+
+/* Flags that speak of certain arguments. */
+TEST(flags_fit_the_parameters)
+{
+    for (uint32_t i = 0; i < mt__n_op_rows; i++) {
+        const mt__op_row *row = &mt__op_rows[i];
+        bool has_grads = row->n_params > MT_FUSED_GRADS &&
+                         strcmp(row->params[MT_FUSED_GRADS].name, "grads") == 0;
+        CHECK_EQ_U64((row->flags & MT_OP_FUSED) != 0, has_grads);
+        if ((row->flags & (MT_OP_LIKE | MT_OP_INPLACE)) != 0) {
+            CHECK_EQ_STR(row->params[0].name, "self");
         }
     }
 }
