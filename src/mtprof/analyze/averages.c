@@ -19,16 +19,11 @@ enum {
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-static int no_memory(const char *what, size_t n)
-{
-    return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %zu %s", n, what);
-}
-
 static int make_order(mtprof_averages *averages)
 {
     averages->order = mtb_calloc((size_t)averages->n_rows + 1, sizeof averages->order[0]);
     if (averages->order == NULL) {
-        return no_memory("rows", averages->n_rows);
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %u rows", averages->n_rows);
     }
     for (uint32_t i = 0; i < averages->n_rows; i++) {
         averages->order[i] = i;
@@ -69,7 +64,7 @@ static int fill_events(mtprof_averages *averages)
     size_t n_events = averages->grouper.columns.n;
     averages->events = mtb_calloc(n_events + 1, sizeof averages->events[0]);
     if (averages->events == NULL) {
-        return no_memory("events", n_events);
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %zu events", n_events);
     }
     for (size_t first = 0; first < n_events; first += MTPROF__GROUP_BLOCK) {
         size_t rest = n_events - first;
@@ -89,7 +84,7 @@ static mtprof_status make(mtprof_model *model, const mtprof_averages_options *op
     *out = NULL;
     mtprof_averages *averages = mtb_calloc(1, sizeof *averages);
     if (averages == NULL) {
-        return no_memory("list", 1);
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for a list");
     }
     mtb_lock_init(&averages->lock, MTB_RANK_AVERAGES);
     averages->is_events = is_events;

@@ -11,11 +11,6 @@
 
 #include <string.h>
 
-static int no_memory(size_t n)
-{
-    return mtb_fail(MTPROF_ENOMEM, "averages_of_rows: no memory for %zu rows", n);
-}
-
 static bool copy_text(mtb_arena *texts, mtprof_text *text)
 {
     const char *copy = "";
@@ -74,7 +69,7 @@ static int copy_row(mtb_arena *texts, const mtprof__given *given, mtprof_row *ro
     if (!copy_text(texts, &row->key) || !copy_text(texts, &row->overload) ||
         !copy_text(texts, &row->input_shapes) || !copy_text(texts, &row->module) ||
         !copy_text(texts, &row->device_type)) {
-        return no_memory(1);
+        return mtb_fail(MTPROF_ENOMEM, "averages_of_rows: no memory for a text");
     }
     return 0;
 }
@@ -87,7 +82,7 @@ static int copy_facts(const mtprof_given_rows *from, mtb_arena *texts, mtprof__g
         given->device_type =
             mtb_arena_copy_text(texts, from->device_type, strlen(from->device_type));
         if (given->device_type == NULL) {
-            return no_memory(1);
+            return mtb_fail(MTPROF_ENOMEM, "averages_of_rows: no memory for a text");
         }
     }
     if (from->health != NULL) {
@@ -104,14 +99,14 @@ static int copy_given(const mtprof_given_rows *from, mtb_arena *texts, mtprof__g
     given->rows = mtb_calloc((size_t)from->count + 1, sizeof given->rows[0]);
     given->frames = mtb_calloc((size_t)from->n_frames + 1, sizeof given->frames[0]);
     if (given->rows == NULL || given->frames == NULL) {
-        return no_memory(from->count);
+        return mtb_fail(MTPROF_ENOMEM, "averages_of_rows: no memory for %u rows", from->count);
     }
     MT_TRY(copy_facts(from, texts, given));
     given->n_frames = from->n_frames;
     for (uint32_t i = 0; i < from->n_frames; i++) {
         given->frames[i] = from->frames[i];
         if (!copy_text(texts, &given->frames[i])) {
-            return no_memory(1);
+            return mtb_fail(MTPROF_ENOMEM, "averages_of_rows: no memory for a text");
         }
     }
     for (uint32_t i = 0; i < from->count; i++) {
@@ -126,7 +121,7 @@ static int fill(mtprof_averages *averages, const mtprof_given_rows *given)
     averages->given = mtb_calloc(1, sizeof *averages->given);
     averages->order = mtb_calloc((size_t)given->count + 1, sizeof averages->order[0]);
     if (averages->given == NULL || averages->order == NULL) {
-        return no_memory(given->count);
+        return mtb_fail(MTPROF_ENOMEM, "averages_of_rows: no memory for %u rows", given->count);
     }
     averages->n_rows = given->count;
     for (uint32_t i = 0; i < given->count; i++) {
@@ -145,7 +140,7 @@ mtprof_status mtprof_averages_of_rows(const mtprof_given_rows *given, mtprof_ave
     MT_TRY(check_given(given, &mine));
     mtprof_averages *averages = mtb_calloc(1, sizeof *averages);
     if (averages == NULL) {
-        return no_memory(mine.count);
+        return mtb_fail(MTPROF_ENOMEM, "averages_of_rows: no memory for %u rows", mine.count);
     }
     mtb_lock_init(&averages->lock, MTB_RANK_AVERAGES);
     averages->is_events = mine.events != 0;

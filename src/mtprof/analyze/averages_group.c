@@ -20,11 +20,6 @@ enum {
     ASK_EVERY = 1 << 20    /* events; a multiple of MTPROF__GROUP_BLOCK */
 };
 
-static int no_memory(const char *what)
-{
-    return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %s", what);
-}
-
 /* ---- columns --------------------------------------------------------------------------------- */
 
 static int get_column(mtprof_model *model, enum mtprof_column_id id, const void **data, size_t *n)
@@ -207,7 +202,7 @@ int mtprof__group_add(mtprof__grouper *grouper, uint32_t base, uint32_t event, u
     void *block = grouper->groups;
     if (!mtb_grow(&block, &grouper->groups_capacity, grouper->n_groups + 1,
                   sizeof grouper->groups[0])) {
-        return no_memory("another row");
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for another row");
     }
     grouper->groups = block;
     grouper->groups[grouper->n_groups] = (mtprof__group){
@@ -236,7 +231,7 @@ static int find_base(mtprof__grouper *grouper, const mtprof__base *wanted, uint3
     if (!mtb_idmap_reserve(&grouper->base_map) ||
         !mtb_grow(&block, &grouper->bases_capacity, grouper->n_bases + 1,
                   sizeof grouper->bases[0])) {
-        return no_memory("another name");
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for another name");
     }
     grouper->bases = block;
     if (!grouper->has_keys) {
@@ -444,7 +439,7 @@ static int make_slots(mtprof__grouper *grouper)
     }
     grouper->slots = mtb_resize(NULL, n_slots, sizeof grouper->slots[0]);
     if (grouper->slots == NULL) {
-        return no_memory("the table of names");
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for the table of names");
     }
     memset(grouper->slots, 0xFF, n_slots * sizeof grouper->slots[0]);
     return 0;
@@ -469,7 +464,7 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
         const char *name = grouper->options.name;
         grouper->options.name = mtb_arena_copy_text(&grouper->texts, name, strlen(name));
         if (grouper->options.name == NULL) {
-            return no_memory("a pattern");
+            return mtb_fail(MTPROF_ENOMEM, "averages: no memory for a pattern");
         }
     }
     MT_TRY(get_columns(model, &grouper->columns));
@@ -482,7 +477,7 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
     uint32_t none;
     grouper->bases = mtb_calloc(1, sizeof grouper->bases[0]);
     if (grouper->bases == NULL) {
-        return no_memory("another name");
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for another name");
     }
     grouper->n_bases = grouper->bases_capacity = 1;
     return mtprof__group_add(grouper, 0, 0, &none);

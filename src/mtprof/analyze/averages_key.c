@@ -24,11 +24,6 @@ enum {
     MEMO_MOST = 1 << 22
 };
 
-static int no_memory(const char *what)
-{
-    return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %s", what);
-}
-
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 typedef struct text_sink {
@@ -69,7 +64,7 @@ static int intern_shapes(mtprof__grouper *grouper, mtprof_text text, uint32_t *n
     if (copy == NULL || !mtb_idmap_reserve(&grouper->shapes_map) ||
         !mtb_grow(&block, &grouper->shapes_capacity, grouper->n_shapes + 1,
                   sizeof grouper->shapes[0])) {
-        return no_memory("input shapes");
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for input shapes");
     }
     grouper->shapes = block;
     grouper->shapes[grouper->n_shapes++] = (mtprof_text){copy, text.length};
@@ -90,7 +85,9 @@ static int render_shapes(mtprof__grouper *grouper, uint32_t inputs, uint32_t *nu
     if (ready) {
         mtprof__write_input_shapes(&writer, &view);
     }
-    int status = mtb_writer_finish(&writer) == 0 ? 0 : no_memory("input shapes");
+    int status = mtb_writer_finish(&writer) == 0
+                     ? 0
+                     : mtb_fail(MTPROF_ENOMEM, "averages: no memory for input shapes");
     if (status == 0) {
         status = intern_shapes(grouper, (mtprof_text){sink.bytes, sink.length}, number);
     }
@@ -108,7 +105,9 @@ static int make_memo(const uint32_t *column, size_t n, uint32_t **memo, uint32_t
     }
     *length = most < MEMO_MOST ? most + 1 : MEMO_MOST;
     *memo = mtb_calloc(*length, sizeof **memo);
-    return *memo != NULL ? 0 : no_memory("input lists and stacks");
+    return *memo != NULL
+               ? 0
+               : mtb_fail(MTPROF_ENOMEM, "averages: no memory for input lists and stacks");
 }
 
 int mtprof__key_shapes(mtprof__grouper *grouper, uint32_t inputs, uint32_t *number)
@@ -197,7 +196,7 @@ static int find_stack(mtprof__grouper *grouper, uint32_t node, uint32_t *number)
         if (!mtb_idmap_reserve(&grouper->stacks_map) ||
             !mtb_grow(&block, &grouper->stacks_capacity, grouper->n_stacks + 1,
                       sizeof grouper->stacks[0])) {
-            return no_memory("stacks");
+            return mtb_fail(MTPROF_ENOMEM, "averages: no memory for stacks");
         }
         grouper->stacks = block;
         grouper->stacks[grouper->n_stacks++] = node;
@@ -233,7 +232,7 @@ static int add_keyed(mtprof__grouper *grouper, const mtprof__group_key *key, uin
     void *block = grouper->keys;
     if (!mtb_idmap_reserve(&grouper->group_map) ||
         !mtb_grow(&block, &grouper->keys_capacity, grouper->n_groups + 1, sizeof *key)) {
-        return no_memory("another row");
+        return mtb_fail(MTPROF_ENOMEM, "averages: no memory for another row");
     }
     grouper->keys = block;
     MT_TRY(mtprof__group_add(grouper, key->base, event, group));
@@ -297,7 +296,7 @@ int mtprof__key_init(mtprof__grouper *grouper)
         MT_TRY(make_memo(c->stack, c->n, &grouper->stack_of, &grouper->n_stack_of));
         grouper->frames = mtb_calloc(2 * (size_t)options->stack_n, sizeof grouper->frames[0]);
         if (grouper->frames == NULL) {
-            return no_memory("stacks");
+            return mtb_fail(MTPROF_ENOMEM, "averages: no memory for stacks");
         }
     }
     return 0;

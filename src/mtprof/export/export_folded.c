@@ -72,11 +72,6 @@ typedef struct folder {
     uint64_t parts; /* written since the progress function was called */
 } folder;
 
-static int no_memory(const char *what)
-{
-    return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for %s", what);
-}
-
 /* An array indexed by ids, zeroed where it grows. */
 static bool reach(void **array, size_t *capacity, size_t index, size_t size)
 {
@@ -112,7 +107,7 @@ static int find_text(folder *f, fold_text text, uint32_t *id)
     if (copy == NULL ||
         !mtb_grow((void **)&f->texts, &f->texts_capacity, f->n_texts + 1, sizeof *f->texts) ||
         !mtb_idmap_add(&f->text_map, hash, (uint32_t)f->n_texts + 1)) {
-        return no_memory("a name");
+        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for a name");
     }
     f->texts[f->n_texts++] = (fold_text){copy, text.length};
     f->text_bytes += text.length;
@@ -149,7 +144,7 @@ static int find_child(folder *f, uint32_t parent, uint32_t text, uint32_t *node)
     uint32_t id = (uint32_t)f->n_nodes;
     if (!mtb_grow((void **)&f->nodes, &f->nodes_capacity, f->n_nodes + 1, sizeof *f->nodes) ||
         !mtb_idmap_add(&f->node_map, hash, id)) {
-        return no_memory("a path");
+        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for a path");
     }
     f->nodes[id] = (fold_node){.parent = parent,
                                .text = text,
@@ -167,7 +162,7 @@ static int find_name(folder *f, uint32_t name, mtprof_text text, uint32_t *id)
         return find_text(f, (fold_text){text.bytes, text.length}, id);
     }
     if (!reach((void **)&f->name_texts, &f->n_names, name, sizeof *f->name_texts)) {
-        return no_memory("names");
+        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for names");
     }
     if (f->name_texts[name] == 0) {
         MT_TRY(find_text(f, (fold_text){text.bytes, text.length}, &f->name_texts[name]));
@@ -182,7 +177,7 @@ static int find_frame(folder *f, uint32_t parent, const mtprof_frame *frame, uin
     size_t length = mtprof__frame_text(frame, f->scratch, f->scratch_capacity);
     if (length > f->scratch_capacity) {
         if (!mtb_grow((void **)&f->scratch, &f->scratch_capacity, length, 1)) {
-            return no_memory("a frame");
+            return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for a frame");
         }
         (void)mtprof__frame_text(frame, f->scratch, f->scratch_capacity);
     }
@@ -202,7 +197,7 @@ static int remember_stack(folder *f, uint32_t stack, uint32_t node)
     }
     if (!mtb_grow((void **)&f->known, &f->known_capacity, f->n_known + 1, sizeof *f->known) ||
         !mtb_idmap_add(&f->known_map, mtb_mix(stack, 1), (uint32_t)f->n_known + 1)) {
-        return no_memory("stacks");
+        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for stacks");
     }
     f->known[f->n_known++] = (fold_stack){stack, node};
     return 0;
@@ -357,7 +352,7 @@ static int fold_model(folder *f)
     MT_TRY(find_columns(f->job->model, &c));
     uint32_t *nodes = mtb_calloc((size_t)c.n + 1, sizeof *nodes);
     if (nodes == NULL) {
-        return no_memory("the events' paths");
+        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for the events' paths");
     }
     int status = 0;
     for (uint64_t i = 0; i < c.n && status == 0; i++) {
@@ -390,7 +385,7 @@ static int sort_children(folder *f, uint32_t node, fold_order **order, size_t *c
     size_t n = 0;
     for (uint32_t child = f->nodes[node].first; child != 0; child = f->nodes[child].next) {
         if (!mtb_grow((void **)order, capacity, n + 1, sizeof **order)) {
-            return no_memory("sorting");
+            return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for sorting");
         }
         (*order)[n++] = (fold_order){f->texts[f->nodes[child].text - 1], child};
     }
@@ -412,7 +407,7 @@ static int write_node(folder *f, uint32_t node, uint32_t **path, size_t *capacit
     size_t n = 0;
     for (uint32_t at = node; at != 0; at = f->nodes[at].parent) {
         if (!mtb_grow((void **)path, capacity, n + 1, sizeof **path)) {
-            return no_memory("a path");
+            return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for a path");
         }
         (*path)[n++] = f->nodes[at].text;
     }
@@ -469,7 +464,7 @@ static int fold(folder *f, bool device)
     f->stacks = mtb_calloc(MTPROF__STACK_FRAMES, sizeof *f->stacks);
     if (f->frames == NULL || f->stacks == NULL ||
         !mtb_grow((void **)&f->nodes, &f->nodes_capacity, 1, sizeof *f->nodes)) {
-        return no_memory("the tree");
+        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for the tree");
     }
     f->nodes[0] = (fold_node){0};
     f->n_nodes = 1;

@@ -72,17 +72,12 @@ typedef struct speedscope {
     uint32_t n_inline;
 } speedscope;
 
-static int no_memory(const char *what)
-{
-    return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for %s", what);
-}
-
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 static int add_frame(speedscope *x, mtprof_text text, uint32_t *frame)
 {
     if (!mtb_grow((void **)&x->frames, &x->frames_capacity, x->n_frames + 1, sizeof *x->frames)) {
-        return no_memory("frames");
+        return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for frames");
     }
     x->frames[x->n_frames++] = text;
     *frame = (uint32_t)x->n_frames;
@@ -111,11 +106,11 @@ static int find_inline(speedscope *x, mtprof_text text, uint32_t *frame)
     }
     mtprof_text copy = {mtb_arena_copy_text(&x->arena, text.bytes, text.length), text.length};
     if (copy.bytes == NULL) {
-        return no_memory("a name");
+        return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for a name");
     }
     MT_TRY(add_frame(x, copy, frame));
     if (!mtb_idmap_add(&x->inline_map, hash, *frame)) {
-        return no_memory("names");
+        return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for names");
     }
     x->n_inline++;
     return 0;
@@ -131,7 +126,7 @@ static int find_frame(speedscope *x, const mtprof__event *event, uint32_t *frame
         size_t before = x->n_names;
         if (!mtb_grow((void **)&x->name_frames, &x->n_names, (size_t)name + 1,
                       sizeof *x->name_frames)) {
-            return no_memory("names");
+            return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for names");
         }
         memset(x->name_frames + before, 0, (x->n_names - before) * sizeof *x->name_frames);
     }
@@ -199,7 +194,7 @@ static int put_edge(speedscope *x, uint32_t number, edge e)
     }
     if (e.frame != EDGE_CLOSE) {
         if (!mtb_grow((void **)&p->open, &p->open_capacity, p->n_open + 1, sizeof *p->open)) {
-            return no_memory("open scopes");
+            return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for open scopes");
         }
         p->open[p->n_open++] = e.frame;
         write_edge(x, p, "O", e.frame, p->last_at);
@@ -239,7 +234,7 @@ static int count_event(speedscope *x, const mtprof__event *event)
     if (event->track >= x->n_profiles) {
         if (!mtb_grow((void **)&x->profiles, &x->profiles_capacity, (size_t)event->track + 1,
                       sizeof *x->profiles)) {
-            return no_memory("tracks");
+            return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for tracks");
         }
         memset(x->profiles + x->n_profiles, 0,
                (event->track + 1 - x->n_profiles) * sizeof *x->profiles);
@@ -343,7 +338,7 @@ static int plan_group(speedscope *x, uint32_t first, uint32_t *last)
         if (p->n_edges > 0) {
             p->edges = mtb_calloc((size_t)p->n_edges, sizeof *p->edges);
             if (p->edges == NULL) {
-                return no_memory("a thread");
+                return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for a thread");
             }
             p->capacity = p->n_edges;
         }

@@ -116,11 +116,6 @@ static uint32_t count_shared(const mtprof_frame *a, uint32_t n_a, const mtprof_f
     return n;
 }
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "export: no memory for what is open on a track");
-}
-
 /* Makes the frames above those of the event around those that the stack of an event, which begins,
  * has beyond. */
 static int follow_stack(mtprof__frame_stack *stack, const open_event *around,
@@ -141,7 +136,7 @@ static int follow_stack(mtprof__frame_stack *stack, const open_event *around,
     }
     if (!mtb_grow((void **)&track->frames, &track->frames_capacity, track->n_frames + (n - next),
                   sizeof *track->frames)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "export: no memory for what is open on a track");
     }
     /* The gap since the last edge is for frames that end and for frames that begin. */
     uint64_t gap = room_between(track->last_ns, now_ns);
@@ -186,7 +181,7 @@ int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *e
     const mtprof__payload *payload = event->payload;
     if (track == NULL || !mtb_grow((void **)&track->events, &track->events_capacity,
                                    track->n_events + 1, sizeof *track->events)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "export: no memory for what is open on a track");
     }
     open_event around = {.start_ns = INT64_MIN};
     if (track->n_events > 0) {

@@ -15,11 +15,6 @@ enum {
     CHAIN_MAX = 64 /* versions to look back through: bounds the work of a hostile trace */
 };
 
-static int no_memory(const char *what, size_t n)
-{
-    return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu %s", n, what);
-}
-
 void mtprof__flow_fini(mtprof__flow *flow)
 {
     mtb_free(flow->storages);
@@ -36,7 +31,9 @@ static int reserve(void **items, size_t *capacity, size_t n, size_t size, const 
     if (n >= MTPROF__BLOCK_LIMIT) {
         return mtb_fail(MTPROF_ENOTSUP, "memory export: more than %zu %s", n, what);
     }
-    return mtb_grow(items, capacity, n + 1, size) ? 0 : no_memory(what, n + 1);
+    return mtb_grow(items, capacity, n + 1, size)
+               ? 0
+               : mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu %s", n + 1, what);
 }
 
 static bool same_tensor(const void *context, uint32_t id, const void *key)
@@ -56,7 +53,8 @@ int mtprof__flow_tensor(mtprof__flow *flow, uint64_t id, uint32_t *tensor)
     MT_TRY(reserve((void **)&flow->tensors, &flow->tensors_capacity, flow->n_tensors,
                    sizeof *flow->tensors, "tensors"));
     if (!mtb_idmap_add(&flow->tensor_map, hash, (uint32_t)flow->n_tensors + 1)) {
-        return no_memory("tensors", flow->n_tensors + 1);
+        return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu tensors",
+                        flow->n_tensors + 1);
     }
     flow->tensors[flow->n_tensors] = (mtprof__known_tensor){id, MTPROF__MEMORY_UNKNOWN};
     *tensor = (uint32_t)flow->n_tensors++;
@@ -157,7 +155,7 @@ int mtprof__flow_add(mtprof__flow *flow, uint32_t facts, const uint32_t *ins, ui
 {
     size_t most = flow->n_words + 2 * HEAD + (size_t)n_ins + n_outs;
     if (!mtb_grow((void **)&flow->words, &flow->words_capacity, most, sizeof *flow->words)) {
-        return no_memory("words of data flow", most);
+        return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu words of data flow", most);
     }
     uint32_t *head = flow->words + flow->n_words;
     uint32_t *at = head + HEAD;

@@ -42,11 +42,6 @@ typedef struct mtt_check {
     mtprof__check_find((mtt)->check, MTPROF__RULE_##rule, (mtprof__json_place){.offset = (at)}, \
                        __VA_ARGS__)
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "check: no memory for the keys of a trace");
-}
-
 /* ---- definitions ----------------------------------------------------------------------------- */
 
 static int need_string(mtt_check *mtt, const mtprof_record *record, uint64_t id, const char *what)
@@ -124,7 +119,7 @@ static int leave_open(mtt_check *mtt)
 {
     for (size_t i = 0; mtt->open.count > 0 && i < mtt->open.capacity; i++) {
         if (mtt->open.keys[i] != 0 && !mtb_keyset_add(&mtt->left_open, mtt->open.keys[i])) {
-            return no_memory();
+            return mtb_fail(MTPROF_ENOMEM, "check: no memory for the keys of a trace");
         }
     }
     mtb_keyset_clear(&mtt->open);
@@ -162,7 +157,7 @@ static int check_begin(mtt_check *mtt, const mtprof_record *record)
     }
     if ((record->aux & MTPROF_FLAG_LAUNCH) != 0 || record->kind == MTPROF_REC_LAUNCH) {
         if (!mtb_keyset_add(&mtt->launches, record->key)) {
-            return no_memory();
+            return mtb_fail(MTPROF_ENOMEM, "check: no memory for the keys of a trace");
         }
     }
     if (record->kind == MTPROF_REC_LAUNCH) {
@@ -172,7 +167,9 @@ static int check_begin(mtt_check *mtt, const mtprof_record *record)
         return FIND(mtt, MTT_KEY, record->offset, "key %llx is that of a scope which is open",
                     (unsigned long long)record->key);
     }
-    return mtb_keyset_add(&mtt->open, record->key) ? MTPROF_OK : no_memory();
+    return mtb_keyset_add(&mtt->open, record->key)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "check: no memory for the keys of a trace");
 }
 
 static int check_end(mtt_check *mtt, const mtprof_record *record)
@@ -181,7 +178,9 @@ static int check_end(mtt_check *mtt, const mtprof_record *record)
         return MTPROF_OK;
     }
     if (record->kind == MTPROF_REC_END_X) {
-        return mtb_keyset_add(&mtt->ended_abroad, record->key) ? MTPROF_OK : no_memory();
+        return mtb_keyset_add(&mtt->ended_abroad, record->key)
+                   ? MTPROF_OK
+                   : mtb_fail(MTPROF_ENOMEM, "check: no memory for the keys of a trace");
     }
     return mtt->gaps ? MTPROF_OK
                      : FIND(mtt, MTT_END, record->offset,
@@ -202,7 +201,7 @@ static int check_record(mtt_check *mtt, const mtprof_record *record)
     case MTPROF_REC_ACTIVITY:
         if (record->aux <= MTPROF_ACTIVITY_SET && record->words[2] != 0 &&
             !mtb_keyset_add(&mtt->answers, record->words[2])) {
-            return no_memory();
+            return mtb_fail(MTPROF_ENOMEM, "check: no memory for the keys of a trace");
         }
         return MTPROF_OK;
     default: return MTPROF_OK;

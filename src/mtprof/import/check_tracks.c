@@ -12,11 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int no_memory(const char *what, size_t n)
-{
-    return mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu %s", n, what);
-}
-
 static uint32_t cut32(uint64_t value)
 {
     return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
@@ -51,7 +46,7 @@ int mtprof__check_track_of(mtprof__check_tracks *tracks, const mtprof__check_id 
         if (!mtb_idmap_reserve(&tracks->map) ||
             !mtb_grow((void **)&tracks->items, &tracks->capacity, tracks->n + 1,
                       sizeof *tracks->items)) {
-            return no_memory("tracks", tracks->n + 1);
+            return mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu tracks", tracks->n + 1);
         }
         tracks->items[tracks->n++] = (mtprof__check_track){.pid = *pid, .tid = *tid};
         id = (uint32_t)tracks->n;
@@ -66,7 +61,7 @@ int mtprof__check_span_add(mtprof__check_tracks *tracks, uint32_t track, int64_t
 {
     if (!mtb_grow((void **)&tracks->spans, &tracks->span_capacity, tracks->n_spans + 1,
                   sizeof *tracks->spans)) {
-        return no_memory("spans", tracks->n_spans + 1);
+        return mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu spans", tracks->n_spans + 1);
     }
     tracks->items[track].n_spans++;
     tracks->spans[tracks->n_spans++] = (mtprof__check_span){
@@ -101,7 +96,7 @@ int mtprof__check_flow_add(mtprof__check_tracks *tracks, const mtprof__check_flo
 {
     if (!mtb_grow((void **)&tracks->flows, &tracks->flow_capacity, tracks->n_flows + 1,
                   sizeof *tracks->flows)) {
-        return no_memory("flows", tracks->n_flows + 1);
+        return mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu flows", tracks->n_flows + 1);
     }
     tracks->flows[tracks->n_flows++] = *flow;
     return MTPROF_OK;
@@ -117,7 +112,7 @@ int mtprof__check_begin(mtprof__check_tracks *tracks, uint32_t track, uint64_t n
         tracks->free_open = tracks->open[at - 1].below;
     } else if (!mtb_grow((void **)&tracks->open, &tracks->open_capacity, tracks->n_open + 1,
                          sizeof *tracks->open)) {
-        return no_memory("open events", tracks->n_open + 1);
+        return mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu open events", tracks->n_open + 1);
     } else {
         at = (uint32_t)++tracks->n_open;
     }
@@ -354,7 +349,7 @@ int mtprof__check_tracks_finish(mtprof__check *check, mtprof__check_tracks *trac
     if (tracks->n_spans > 0) {
         uint32_t *stack = mtb_calloc(tracks->n_spans, sizeof *stack);
         if (stack == NULL) {
-            return no_memory("spans", tracks->n_spans);
+            return mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu spans", tracks->n_spans);
         }
         qsort(tracks->spans, tracks->n_spans, sizeof *tracks->spans, compare_spans);
         int status = check_nesting(check, tracks, stack);

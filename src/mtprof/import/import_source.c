@@ -17,17 +17,13 @@ enum {
     PACKED_BYTES = 1 << 18
 };
 
-static int no_memory(const mtprof__source *source, size_t bytes)
-{
-    return mtb_fail(MTPROF_ENOMEM, "open trace: %s: %zu bytes", source->path, bytes);
-}
-
 /* Makes the window hold `capacity` bytes. */
 static int resize_window(mtprof__source *source, size_t capacity)
 {
     char *window = mtb_resize(source->window, capacity + 1 + MTPROF__SCAN_PAD, 1);
     if (window == NULL) {
-        return no_memory(source, capacity);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: %s: no memory for %zu bytes", source->path,
+                        capacity);
     }
     source->window = window;
     source->capacity = capacity;
@@ -51,7 +47,8 @@ static int64_t read_file(mtprof__source *source, void *buffer, size_t room)
 static int inflate_failed(const mtprof__source *source, int error)
 {
     switch (error) {
-    case ENOMEM: return no_memory(source, 0);
+    case ENOMEM:
+        return mtb_fail(MTPROF_ENOMEM, "open trace: %s: no memory to inflate it", source->path);
     case ENOTSUP:
         return mtb_fail(MTPROF_ENOTSUP,
                         "open trace: %s is gzipped and neither ISA-L nor zlib is there; install "
@@ -170,7 +167,8 @@ static int open_packed(mtprof__source *source)
     }
     source->packed = mtb_calloc(PACKED_BYTES, 1);
     if (source->packed == NULL) {
-        return no_memory(source, PACKED_BYTES);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: %s: no memory for %d bytes", source->path,
+                        PACKED_BYTES);
     }
     int error = mtb_inflate_open(&source->inflate);
     return error == 0 ? MTPROF_OK : inflate_failed(source, error);
@@ -191,7 +189,8 @@ int mtprof__source_open_memory(mtprof__source *source, const char *path, const v
     /* A copy, so that a reader past its end is found by a sanitizer. */
     source->packed = mtb_calloc(length + 1, 1);
     if (source->packed == NULL) {
-        return no_memory(source, length);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: %s: no memory for %zu bytes", source->path,
+                        length);
     }
     memcpy(source->packed, bytes, length);
     source->packed_end = length;

@@ -13,11 +13,6 @@ enum {
     FIRST_EVENTS = 16
 };
 
-static int no_memory(const char *what, size_t count)
-{
-    return mtb_fail(MTPROF_ENOMEM, "open trace: %zu %s", count, what);
-}
-
 /* ---- tracks ---------------------------------------------------------------------------------- */
 
 typedef struct track_key {
@@ -43,7 +38,7 @@ static int add_track(mtprof__import *import, const track_key *key, uint64_t hash
         !mtb_grow((void **)&import->tracks, &import->tracks_capacity, n + 1,
                   sizeof *import->tracks) ||
         !mtb_idmap_add(&import->track_map, hash, (uint32_t)n + 1)) {
-        return no_memory("tracks", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu tracks", n + 1);
     }
     import->tracks[n] =
         (mtprof__import_track){.pid = key->pid, .tid = key->tid, .space = key->space};
@@ -183,7 +178,8 @@ int mtprof__import_point(mtprof__import *import, uint8_t kind, uint32_t track, i
     *out = NULL;
     if (!mtb_grow((void **)&import->points, &import->points_capacity, import->n_points + 1,
                   sizeof *import->points)) {
-        return no_memory("points", import->n_points + 1);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu points",
+                        import->n_points + 1);
     }
     mtprof__event *point = &import->points[import->n_points++];
     *point = (mtprof__event){

@@ -90,8 +90,7 @@ static int move_column(mtprof__assembly *assembly, uint32_t id)
     }
     if (all) {
         if (mtprof__column_new(columns, id) == NULL) {
-            return mtb_fail(MTPROF_ENOMEM, "model: no memory for column %u of %zu events", id,
-                            columns->capacity);
+            return mtprof__column_no_memory(id, columns->capacity);
         }
     } else {
         void *filled;

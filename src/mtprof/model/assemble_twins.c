@@ -45,12 +45,6 @@ typedef struct twin_list {
     size_t n_levels, levels_capacity;
 } twin_list;
 
-static int no_memory(const twin_list *list)
-{
-    return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu annotations on device queues",
-                    list->n + 1);
-}
-
 /* The scope around a scope. */
 static uint32_t above(const twin_list *list, uint32_t scope)
 {
@@ -90,7 +84,8 @@ static int add_twin(twin_list *list, twin span, uint64_t hash)
         !mtb_grow((void **)&list->levels, &list->levels_capacity, (size_t)depth + 1,
                   sizeof *list->levels) ||
         !mtb_idmap_reserve(&list->map)) {
-        return no_memory(list);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu annotations on device queues",
+                        list->n + 1);
     }
     memset(list->levels + known, 0, (list->levels_capacity - known) * sizeof *list->levels);
     list->n_levels = depth >= list->n_levels ? (size_t)depth + 1 : list->n_levels;
@@ -221,7 +216,11 @@ int mtprof__assemble_twins(mtprof__assembly *assembly)
         .scopes = mtb_array_take(assembly->n, sizeof *list.scopes),
         .depths = mtb_array_take(assembly->n, sizeof *list.depths),
     };
-    int status = list.scopes != NULL && list.depths != NULL ? MTPROF_OK : no_memory(&list);
+    int status =
+        list.scopes != NULL && list.depths != NULL
+            ? MTPROF_OK
+            : mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu annotations on device queues",
+                       list.n + 1);
     if (status == MTPROF_OK) {
         status = collect(&list);
     }

@@ -47,11 +47,6 @@ typedef struct build {
     size_t n_ends;
 } build;
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its parts");
-}
-
 /* ---- tasks in parallel ----------------------------------------------------------------------- */
 
 /* The detail of a failure is the failing thread's; the caller wants it. */
@@ -184,7 +179,7 @@ static int collect_ends(build *b)
     }
     b->ends = mtb_resize(NULL, n, sizeof *b->ends);
     if (b->ends == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its parts");
     }
     size_t at = 0;
     for (size_t i = 0; i < b->n_tasks; i++) {
@@ -227,7 +222,7 @@ static int read_again(build *b)
     }
     bool *chosen = mtb_calloc(b->n_tasks, sizeof *chosen);
     if (chosen == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its parts");
     }
     for (size_t i = 0; i < b->n_tasks; i++) {
         chosen[i] = hand_out(b, &b->tasks[i]);
@@ -359,7 +354,7 @@ static int number_events(build *b)
     if (heap == NULL || pieces == NULL) {
         mtb_free(heap);
         mtb_free(pieces);
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its parts");
     }
     size_t at = 0;
     for (size_t i = 0; i < b->n_tasks; i++) {
@@ -444,7 +439,7 @@ static int read_sources(build *b)
     const mtprof__chunk_index *index = &b->model->reader->index;
     b->source_runs = mtb_calloc(index->n_streams + 1, sizeof *b->source_runs);
     if (b->source_runs == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its parts");
     }
     for (uint32_t i = 0; i < index->n_streams; i++) {
         if (index->streams[i].kind == MTPROF_STREAM_SOURCE) {
@@ -460,7 +455,7 @@ static int assemble(build *b)
     size_t n = 0;
     mtprof__run *runs = mtb_calloc(2 * b->n_tasks + b->n_source_runs + 1, sizeof *runs);
     if (runs == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its parts");
     }
     for (size_t i = 0; i < b->n_tasks;
          i++) { /* runs change hands: they are empty here afterwards */
@@ -504,7 +499,7 @@ static int make_tasks(build *b)
     const mtprof__chunk_index *index = &b->model->reader->index;
     b->tasks = mtb_calloc(index->n_streams + 1, sizeof *b->tasks);
     if (b->tasks == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its parts");
     }
     for (uint32_t i = 0; i < index->n_streams; i++) {
         if (index->streams[i].kind == MTPROF_STREAM_THREAD) {

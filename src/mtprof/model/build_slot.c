@@ -32,11 +32,6 @@ typedef struct builder {
     } names[NAME_CACHE];
 } builder;
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
-}
-
 /* ---- one event ------------------------------------------------------------------------------- */
 
 MT_INLINE uint32_t name_of_string(builder *b, uint32_t string)
@@ -65,7 +60,7 @@ static MT_COLD int enter_block(builder *b, uint32_t block)
     mtprof__slot_task *task = b->task;
     if (!mtb_grow((void **)&task->segments, &task->segments_capacity, task->n_segments + 1,
                   sizeof *task->segments)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
     }
     task->segments[task->n_segments++] =
         (mtprof__segment){.block = block, .first = (uint32_t)task->events.columns.n};
@@ -93,7 +88,7 @@ static MT_COLD int note_key(mtprof__slot_task *task, uint64_t key)
 {
     if (!mtb_grow((void **)&task->anchors, &task->anchors_capacity, task->n_anchors + 1,
                   sizeof *task->anchors)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
     }
     task->anchors[task->n_anchors++] = (mtprof__key_anchor){key, (uint32_t)task->events.columns.n};
     task->next_key = key;
@@ -301,7 +296,7 @@ static int foreign_end(builder *b)
     mtprof__slot_task *task = b->task;
     if (!mtb_grow((void **)&task->ends, &task->ends_capacity, task->n_ends + 1,
                   sizeof *task->ends)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
     }
     task->ends[task->n_ends++] =
         (mtprof__foreign_end){b->slot.record.key, b->slot.ns, b->slot.cursor.stream->slot};
@@ -379,7 +374,7 @@ int mtprof__slot_task_run(mtprof__slot_task *task)
     mtprof__coverage coverage = {model->epochs, model->n_epochs, model->strays};
     builder *b = mtb_calloc(1, sizeof *b);
     if (b == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
     }
     b->task = task;
     b->model = model;

@@ -154,9 +154,9 @@ static void *resize(mtprof__columns *columns, uint32_t id, size_t capacity)
     return moved;
 }
 
-static int no_memory(uint32_t id, size_t capacity)
+int mtprof__column_no_memory(uint32_t id, size_t n)
 {
-    return mtb_fail(MTPROF_ENOMEM, "model: no memory for column %u of %zu events", id, capacity);
+    return mtb_fail(MTPROF_ENOMEM, "model: no memory for column %u of %zu events", id, n);
 }
 
 int mtprof__columns_reserve(mtprof__columns *columns, size_t capacity)
@@ -173,7 +173,7 @@ int mtprof__columns_reserve(mtprof__columns *columns, size_t capacity)
         /* Columns that have grown when one is refused are just larger than they need to be. */
         void *column = resize(columns, id, larger);
         if (column == NULL) {
-            return no_memory(id, larger);
+            return mtprof__column_no_memory(id, larger);
         }
         if (is_extra(id)) {
             fill_none(column, id, old, larger);
@@ -198,7 +198,7 @@ int mtprof__columns_extra(mtprof__columns *columns, uint32_t id, void **out)
     }
     *out = mtprof__column_new(columns, id);
     if (*out == NULL) {
-        return no_memory(id, columns->capacity);
+        return mtprof__column_no_memory(id, columns->capacity);
     }
     if (!is_mapped(columns, id) || is_none_ones(id)) { /* mapped memory is zero */
         fill_none(*out, id, 0, columns->capacity);

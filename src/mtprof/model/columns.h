@@ -35,6 +35,9 @@ size_t mtprof__column_item_bytes(uint32_t id);
  * except that extra columns have their "none" there. */
 int mtprof__columns_reserve(mtprof__columns *columns, size_t capacity);
 
+/* ENOMEM, with the column and the number of its events. */
+int mtprof__column_no_memory(uint32_t id, size_t n);
+
 /* Makes an extra column (id from INPUTS on) where there is none, filled with its "none" (0, or -1
  * for SEQUENCE and MEMORY_BEFORE/AFTER, MTPROF_NO_EVENT for LINK). Fails with ENOMEM. */
 int mtprof__columns_extra(mtprof__columns *columns, uint32_t id, void **out);

@@ -15,12 +15,6 @@
 
 #include <string.h>
 
-static int no_memory(const mtprof_model *model, uint32_t id)
-{
-    return mtb_fail(MTPROF_ENOMEM, "model: no memory for column %u of %zu events", id,
-                    model->columns.n);
-}
-
 static int not_recorded(uint32_t id)
 {
     return mtb_fail(MTPROF_ENOTSUP, "model: what column %u is made from was not recorded", id);
@@ -52,7 +46,7 @@ static int make_depth(mtprof_model *model)
     size_t n = model->columns.n;
     uint32_t *depth = new_column(model, MTPROF_COLUMN_DEPTH);
     if (depth == NULL) {
-        return no_memory(model, MTPROF_COLUMN_DEPTH);
+        return mtprof__column_no_memory(MTPROF_COLUMN_DEPTH, model->columns.n);
     }
     /* While it is made: depth + 1, 0 = not known. Every way up ends at what is known; it is walked
      * twice, to measure it and to mark it. */
@@ -84,7 +78,7 @@ static int make_children(mtprof_model *model)
     if (first == NULL || next == NULL) {
         free_column(model, MTPROF_COLUMN_FIRST_CHILD, first);
         free_column(model, MTPROF_COLUMN_NEXT_SIBLING, next);
-        return no_memory(model, MTPROF_COLUMN_FIRST_CHILD);
+        return mtprof__column_no_memory(MTPROF_COLUMN_FIRST_CHILD, model->columns.n);
     }
     memset(first, 0xFF, n * sizeof *first); /* MTPROF_NO_EVENT */
     memset(next, 0xFF, n * sizeof *next);
@@ -176,7 +170,7 @@ static int make_sum(mtprof_model *model, uint32_t id, const int64_t *own)
 {
     int64_t *sums = new_column(model, id);
     if (sums == NULL) {
-        return no_memory(model, id);
+        return mtprof__column_no_memory(id, model->columns.n);
     }
     if (model->columns.n != 0) {
         memcpy(sums, own, model->columns.n * sizeof *sums);
@@ -204,7 +198,7 @@ static int make_self_device(mtprof_model *model)
     const uint32_t *link = columns->extra[MTPROF_COLUMN_LINK];
     int64_t *self = new_column(model, MTPROF_COLUMN_SELF_DEVICE_NS);
     if (self == NULL) {
-        return no_memory(model, MTPROF_COLUMN_SELF_DEVICE_NS);
+        return mtprof__column_no_memory(MTPROF_COLUMN_SELF_DEVICE_NS, model->columns.n);
     }
     for (size_t i = 0; i < columns->n; i++) {
         if (!mtprof__kind_in(columns->kind[i], MTPROF__KINDS_DEVICE)) {
@@ -234,7 +228,7 @@ static int make_link(mtprof_model *model)
 {
     uint32_t *link = new_column(model, MTPROF_COLUMN_LINK);
     if (link == NULL) {
-        return no_memory(model, MTPROF_COLUMN_LINK);
+        return mtprof__column_no_memory(MTPROF_COLUMN_LINK, model->columns.n);
     }
     memset(link, 0xFF, model->columns.n * sizeof *link); /* MTPROF_NO_EVENT: nothing was tied */
     publish(model, MTPROF_COLUMN_LINK, link);
@@ -280,7 +274,7 @@ static int make_correlation(mtprof_model *model)
     }
     uint64_t *ids = new_column(model, MTPROF_COLUMN_CORRELATION);
     if (ids == NULL) {
-        return no_memory(model, MTPROF_COLUMN_CORRELATION);
+        return mtprof__column_no_memory(MTPROF_COLUMN_CORRELATION, model->columns.n);
     }
     if (model->n_epochs != 0) {
         number_hosts(model, ids);

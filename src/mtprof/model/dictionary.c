@@ -23,11 +23,6 @@ enum {
 static const char step_prefix[] = "ProfilerStep#";
 static const char step_key[] = "ProfilerStep*";
 
-static int no_memory(const char *what, size_t count)
-{
-    return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu %s", count, what);
-}
-
 static bool same_text(mtprof_text a, mtprof_text b)
 {
     return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
@@ -145,7 +140,7 @@ static int insert_name(mtprof__dictionary *dictionary, mtprof_text text, uint64_
     }
     if (!reserve_name(dictionary) || !mtb_idmap_reserve(&dictionary->name_map) ||
         (copy && !keep_text(dictionary, &text))) {
-        return no_memory("names", (size_t)name + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu names", (size_t)name + 1);
     }
     dictionary->name_blocks[name / MTPROF__NAME_BLOCK][name % MTPROF__NAME_BLOCK] =
         (mtprof__name_entry){
@@ -259,7 +254,7 @@ static int inputs_locked(mtprof__dictionary *dictionary, mtprof__words list, uin
         !mtb_grow((void **)&dictionary->inputs, &dictionary->inputs_capacity, n + 1,
                   sizeof *dictionary->inputs) ||
         !mtb_idmap_reserve(&dictionary->inputs_map) || !keep_words(dictionary, &list)) {
-        return no_memory("input lists", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu input lists", n + 1);
     }
     dictionary->inputs[n] = list;
     dictionary->n_inputs = n + 1;
@@ -309,7 +304,7 @@ static int scalars_locked(mtprof__dictionary *dictionary, mtprof__words list, ui
         !mtb_grow((void **)&dictionary->scalars, &dictionary->scalars_capacity, n + 1,
                   sizeof *dictionary->scalars) ||
         !keep_words(dictionary, &list)) {
-        return no_memory("lists of scalars", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu lists of scalars", n + 1);
     }
     dictionary->scalars[n] = list;
     dictionary->n_scalars = n + 1;
@@ -355,7 +350,7 @@ static int frame_locked(mtprof__dictionary *dictionary, mtprof_frame frame, uint
                   sizeof *dictionary->frames) ||
         !mtb_idmap_reserve(&dictionary->frame_map) || !keep_text(dictionary, &frame.function) ||
         !keep_text(dictionary, &frame.file)) {
-        return no_memory("stack frames", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack frames", n + 1);
     }
     dictionary->frames[n] = frame;
     dictionary->n_frames = n + 1;
@@ -393,7 +388,7 @@ static int node_locked(mtprof__dictionary *dictionary, mtprof__stack_node key, u
         !mtb_grow((void **)&dictionary->nodes, &dictionary->nodes_capacity, n + 1,
                   sizeof *dictionary->nodes) ||
         !mtb_idmap_reserve(&dictionary->node_map)) {
-        return no_memory("stack nodes", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack nodes", n + 1);
     }
     dictionary->nodes[n] = key;
     dictionary->n_nodes = n + 1;
@@ -437,7 +432,7 @@ static int track_locked(mtprof__dictionary *dictionary, mtprof_track key, uint32
         !grow_shared(dictionary, (void **)&dictionary->tracks, &dictionary->tracks_capacity, n + 1,
                      sizeof *dictionary->tracks) ||
         !mtb_idmap_reserve(&dictionary->track_map)) {
-        return no_memory("tracks", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu tracks", n + 1);
     }
     dictionary->tracks[n] = key;
     mtb_idmap_add(&dictionary->track_map, hash, (uint32_t)n + 1);
@@ -517,7 +512,7 @@ static int device_locked(mtprof__dictionary *dictionary, mtprof_device key, uint
     if (!grow_shared(dictionary, (void **)&dictionary->devices, &dictionary->devices_capacity,
                      n + 1, sizeof *dictionary->devices) ||
         !keep_text(dictionary, &key.type)) {
-        return no_memory("devices", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu devices", n + 1);
     }
     dictionary->devices[n] = key;
     /* Release: partner of the acquire in mtprof_model_device(). */
@@ -559,7 +554,7 @@ static int keep_key(mtprof__dictionary *dictionary, mtprof_text *key)
         !mtb_grow((void **)&dictionary->keys, &dictionary->keys_capacity, n + 1,
                   sizeof *dictionary->keys) ||
         !mtb_idmap_reserve(&dictionary->key_map) || !keep_text(dictionary, key)) {
-        return no_memory("keys of metadata", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu keys of metadata", n + 1);
     }
     dictionary->keys[n] = *key;
     dictionary->n_keys = n + 1;
@@ -574,7 +569,8 @@ static int keep_item(mtprof__dictionary *dictionary, mtprof_metadatum *item)
     if (item->type != MTPROF_META_TEXT) {
         item->text = (mtprof_text){"", 0};
     } else if (!keep_text(dictionary, &item->text)) {
-        return no_memory("bytes of metadata", item->text.length);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu bytes of metadata",
+                        item->text.length);
     }
     return MTPROF_OK;
 }
@@ -586,7 +582,7 @@ static int metadata_locked(mtprof__dictionary *dictionary, const mtprof_metadatu
     if (at + n >= UINT32_MAX - 1 ||
         !mtb_grow((void **)&dictionary->metadata, &dictionary->metadata_capacity, at + n + 1,
                   sizeof *dictionary->metadata)) {
-        return no_memory("metadata", at + n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu metadata", at + n + 1);
     }
     dictionary->metadata[at] = (mtprof_metadatum){.value = n};
     for (uint32_t i = 0; i < n; i++) {
@@ -625,7 +621,7 @@ static int trace_metadata_locked(mtprof__dictionary *dictionary, mtprof_metadatu
         !mtb_grow((void **)&dictionary->trace_metadata, &dictionary->trace_metadata_capacity, n + 1,
                   sizeof *dictionary->trace_metadata) ||
         !mtb_idmap_reserve(&dictionary->trace_metadata_map)) {
-        return no_memory("metadata of the trace", n + 1);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu metadata of the trace", n + 1);
     }
     MT_TRY(keep_item(dictionary, &item));
     if (found != 0) {
@@ -664,7 +660,7 @@ static int load_strings(mtprof__dictionary *dictionary)
         &dictionary->reader->definitions.tables[MTPROF__DEF_STRING];
     dictionary->string_names = mtb_calloc(table->n, sizeof *dictionary->string_names);
     if (dictionary->string_names == NULL) {
-        return no_memory("strings", table->n);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu strings", table->n);
     }
     for (size_t i = 0; i < table->n; i++) {
         mtprof_text text = {table->items[i].data, table->items[i].length};
@@ -678,7 +674,7 @@ static int load_inputs(mtprof__dictionary *dictionary)
     size_t n = reader_lists(dictionary)->n;
     dictionary->reader_inputs = mtb_calloc(n, sizeof *dictionary->reader_inputs);
     if (dictionary->reader_inputs == NULL || n >= UINT32_MAX / 2) {
-        return no_memory("input lists", n);
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu input lists", n);
     }
     dictionary->n_reader_inputs = (uint32_t)n;
     for (uint32_t i = 0; i < n; i++) {
@@ -689,7 +685,7 @@ static int load_inputs(mtprof__dictionary *dictionary)
         if (first == 0) {
             first = i + 1;
             if (!mtb_idmap_add(&dictionary->inputs_map, hash, first)) {
-                return no_memory("input lists", n);
+                return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu input lists", n);
             }
         }
         dictionary->reader_inputs[i] = first;

@@ -60,11 +60,6 @@ typedef struct column_events {
     mtprof__payload payload;
 } column_events;
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for an event stream");
-}
-
 /* ---- open events ----------------------------------------------------------------------------- */
 
 static bool ends_before(const column_events *c, uint32_t a, uint32_t b)
@@ -121,7 +116,7 @@ static uint32_t heap_take(column_events *c)
 static int take_slot(column_events *c, uint32_t *slot)
 {
     if (!mtb_grow((void **)&c->heap, &c->heap_capacity, c->n_heap + 1, sizeof *c->heap)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for an event stream");
     }
     if (c->free_slot != 0) {
         *slot = c->free_slot - 1;
@@ -129,7 +124,7 @@ static int take_slot(column_events *c, uint32_t *slot)
         return MTPROF_OK;
     }
     if (!mtb_grow((void **)&c->opens, &c->opens_capacity, c->n_opens + 1, sizeof *c->opens)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for an event stream");
     }
     *slot = (uint32_t)c->n_opens++;
     return MTPROF_OK;
@@ -551,7 +546,7 @@ static int list_calls(column_events *c)
         uint64_t hash = mtb_mix(c->ids[i], 0);
         if (mtb_idmap_find(&c->calls, hash, same_call, c, &c->ids[i]) == 0 &&
             !mtb_idmap_add(&c->calls, hash, i + 1)) {
-            return no_memory();
+            return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for an event stream");
         }
     }
     return MTPROF_OK;
@@ -563,7 +558,7 @@ static int open_stream(column_events *c)
     c->tops = mtb_calloc(tracks, sizeof *c->tops);
     c->queue_ends = mtb_resize(NULL, tracks, sizeof *c->queue_ends);
     if (c->tops == NULL || c->queue_ends == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for an event stream");
     }
     for (size_t i = 0; i < tracks; i++) {
         c->queue_ends[i] = INT64_MIN;
@@ -576,7 +571,7 @@ int mtprof__events_open_columns(mtprof_model *model, mtprof__events **out)
     *out = NULL;
     column_events *c = mtb_calloc(1, sizeof *c);
     if (c == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for an event stream");
     }
     c->head.next = next_edge;
     c->head.progress = report_progress;

@@ -12,11 +12,6 @@
 
 #include <string.h>
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for device work");
-}
-
 /* ---- tracks ---------------------------------------------------------------------------------- */
 
 /* NULL: no memory. */
@@ -41,7 +36,7 @@ static int show_work(mtprof__record_events *r, mtprof__event *event)
 {
     struct mtprof__queue_state *queue = queue_state(r, event->track);
     if (queue == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for device work");
     }
     event->shown_start_ns = event->start_ns;
     event->shown_end_ns = event->end_ns;
@@ -137,7 +132,7 @@ static int put_aside(mtprof__record_events *r, mtprof__source_stream *stream, ui
                      uint32_t track)
 {
     if (!mtb_grow((void **)&r->early, &r->early_capacity, r->n_early + 1, sizeof *r->early)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for device work");
     }
     r->early[r->n_early++] = (mtprof__early){
         .work = stream->work, .payload = stream->payload, .device = device, .track = track};
@@ -264,7 +259,7 @@ static int show_annotation(mtprof__record_events *r, mtprof__event *event)
 {
     struct mtprof__queue_state *queue = queue_state(r, event->track);
     if (queue == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for device work");
     }
     size_t known = queue->n < MTPROF__ANNOTATIONS_KEPT ? queue->n : MTPROF__ANNOTATIONS_KEPT;
     bool moved = false;

@@ -14,11 +14,6 @@ enum {
     ALLOC_WORDS = 4 /* docs/format.md */
 };
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for open scopes");
-}
-
 /* ---- numbers and names ----------------------------------------------------------------------- */
 
 MT_COLD void mtprof__host_enter_block(mtprof__record_events *r, uint32_t block)
@@ -128,7 +123,7 @@ static MT_COLD int grow_live(mtprof__slot_context *c)
     size_t capacity = c->slot.capacity;
     mtprof__live *live = mtb_resize(c->live, capacity, sizeof *live);
     if (live == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for open scopes");
     }
     memset(live + c->n_live, 0, (capacity - c->n_live) * sizeof *live);
     c->live = live;
@@ -251,7 +246,7 @@ static int make_annotation(mtprof__record_events *r, mtprof__slot_context *c, ui
     live->annotation =
         mtprof__annotation_new(NULL, event->name_text, event->name == MTPROF__NAME_INLINE);
     if (live->annotation == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for open scopes");
     }
     live->annotation->name = event->name;
     live->annotation->step = event->step;
@@ -344,7 +339,7 @@ bool mtprof__host_in_task(mtprof__record_events *r, mtprof__slot_context *c, uin
 MT_COLD int mtprof__host_grow_shown(mtprof__slot_context *c)
 {
     if (!mtb_grow((void **)&c->shown, &c->shown_capacity, c->n_shown + 1, sizeof *c->shown)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for open scopes");
     }
     return MTPROF_OK;
 }

@@ -11,11 +11,6 @@ enum {
     INSIDE_MOST = 1024
 };
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
-}
-
 /* ---- launches -------------------------------------------------------------------------------- */
 
 static size_t home(const mtprof__launch_table *table, uint64_t key)
@@ -39,7 +34,7 @@ static int grow(mtprof__launch_table *table)
     larger.capacity = table->capacity == 0 ? FIRST_CAPACITY : 2 * table->capacity;
     larger.items = mtb_calloc(larger.capacity, sizeof *larger.items);
     if (larger.items == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
     }
     for (size_t i = 0; i < table->capacity; i++) {
         if (table->items[i].key != 0) {
@@ -107,7 +102,7 @@ int mtprof__launch_answer(mtprof__launch_table *table, mtprof__launch *launch)
     if (table->answered == NULL) {
         table->answered = mtb_calloc(MTPROF__ANSWERED_KEPT, sizeof *table->answered);
         if (table->answered == NULL) {
-            return no_memory();
+            return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
         }
     }
     uint64_t *place = &table->answered[table->oldest];
@@ -216,7 +211,7 @@ static int count_one(mtprof__annotation *annotation, const mtprof__queue_span *w
     }
     if (!mtb_grow((void **)&annotation->spans, &annotation->capacity, annotation->n_spans + 1,
                   sizeof *annotation->spans)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
     }
     annotation->spans[annotation->n_spans++] = *work;
     return MTPROF_OK;

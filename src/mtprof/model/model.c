@@ -41,11 +41,6 @@ static mtprof_model *new_model(const mtprof_model_options *options)
     return model;
 }
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "make model: no memory for it");
-}
-
 mtprof_status mtprof_model_take_reader(mtprof_reader *reader, const mtprof_model_options *options,
                                        mtprof_model **out)
 {
@@ -59,7 +54,7 @@ mtprof_status mtprof_model_take_reader(mtprof_reader *reader, const mtprof_model
     MT_TRY(check_options(options));
     mtprof_model *model = new_model(options);
     if (model == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for the model");
     }
     model->reader = reader;
     int status = mtprof__dictionary_init(&model->dictionary, reader);
@@ -81,7 +76,7 @@ int mtprof__model_new_foreign(const mtprof_model_options *options, mtprof_model 
     MT_TRY(check_options(options));
     mtprof_model *model = new_model(options);
     if (model == NULL) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for the model");
     }
     int status = mtprof__dictionary_init(&model->dictionary, NULL);
     if (status != MTPROF_OK) {

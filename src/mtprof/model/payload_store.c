@@ -18,18 +18,13 @@ void mtprof__payload_fini(mtprof__payload_store *store)
     memset(store, 0, sizeof *store);
 }
 
-static int no_memory(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
-}
-
 /* Copies words (and leaves room for a zero byte behind a text); *at says where they are. */
 static int keep(mtprof__payload_store *store, const uint64_t *words, size_t n, size_t *at)
 {
     if (store->n_words + n + 1 > store->words_capacity &&
         !mtb_grow((void **)&store->words, &store->words_capacity, store->n_words + n + 1,
                   sizeof *store->words)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
     }
     *at = store->n_words;
     for (size_t i = 0; i < n; i++) { /* a handful */
@@ -46,7 +41,7 @@ static int append(mtprof__payload_part *part, const uint64_t *words, size_t n)
     if (MT_UNLIKELY(part->n_words + n > part->words_capacity) &&
         !mtb_grow((void **)&part->words, &part->words_capacity, part->n_words + n,
                   sizeof *part->words)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
     }
     for (size_t i = 0; i < n; i++) { /* a handful */
         part->words[part->n_words + i] = words[i];
@@ -119,7 +114,7 @@ static int add_meta(mtprof__payload_store *store, const mtprof_reader *reader,
                   sizeof item) ||
         !mtb_grow((void **)&store->text_at, &store->text_capacity, store->n_items + 1,
                   sizeof text_at)) {
-        return no_memory();
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
     }
     store->items[store->n_items] = item;
     store->text_at[store->n_items++] = text_at;

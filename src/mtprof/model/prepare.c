@@ -18,11 +18,6 @@ enum {
     CLOSE_NONE = 3
 };
 
-static int no_memory(const char *what)
-{
-    return mtb_fail(MTPROF_ENOMEM, "make model: no memory for %s", what);
-}
-
 /* ---- epochs ---------------------------------------------------------------------------------- */
 
 /* A window that pauses has several epochs, all neighbours, and only its last close says whether it
@@ -105,7 +100,7 @@ static int prepare_epochs(mtprof_model *model)
     const mtprof__control_read *control = &reader->control;
     model->epochs = mtb_calloc(control->n_epochs + 1, sizeof *model->epochs);
     if (model->epochs == NULL) {
-        return no_memory("its epochs");
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its epochs");
     }
     bool discarded = false;
     for (size_t i = 0; i < control->n_epochs; i++) {
@@ -159,7 +154,7 @@ static int compare_marks(const void *a, const void *b)
 static int add_mark(mtprof_model *model, size_t *capacity, int64_t ns, int64_t step)
 {
     if (!mtb_grow((void **)&model->steps, capacity, model->n_steps + 1, sizeof *model->steps)) {
-        return no_memory("its steps");
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its steps");
     }
     model->steps[model->n_steps++] = (mtprof__step_mark){ns, step};
     return MTPROF_OK;

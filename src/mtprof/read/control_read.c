@@ -17,12 +17,6 @@ enum {
     CLOSE_KIND_NONE = 3
 };
 
-static int no_memory(const mtprof_record *record)
-{
-    return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
-                    (unsigned long long)record->offset);
-}
-
 /* ---- epochs ---------------------------------------------------------------------------------- */
 
 static int add_open(mtprof__control_read *control, const mtprof_record *record,
@@ -37,7 +31,8 @@ static int add_open(mtprof__control_read *control, const mtprof_record *record,
     }
     if (!mtb_grow((void **)&control->epochs, &control->epoch_capacity, control->n_epochs + 1,
                   sizeof *control->epochs)) {
-        return no_memory(record);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
+                        (unsigned long long)record->offset);
     }
     control->epochs[control->n_epochs++] = (mtprof_epoch_info){
         .epoch = record->arg,
@@ -102,7 +97,8 @@ static int add_metadata(mtprof__control_read *control, const mtprof_record *reco
     if (key == NULL || value == NULL ||
         !mtb_grow((void **)&control->metadata, &control->metadata_capacity, control->n_metadata + 1,
                   sizeof *control->metadata)) {
-        return no_memory(record);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
+                        (unsigned long long)record->offset);
     }
     control->metadata[control->n_metadata] = (mtprof__meta_item){
         .key = {key, key_length},
@@ -173,7 +169,8 @@ int mtprof__control_read_add(mtprof__control_read *control, mtprof__clock_map *c
                                                                   .mono_ns = record->words[1],
                                                                   .real_ns = record->words[2]})
                    ? MTPROF_OK
-                   : no_memory(record);
+                   : mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
+                              (unsigned long long)record->offset);
     case MTPROF_REC_WINDOW_OPEN: return add_open(control, record, problems);
     case MTPROF_REC_WINDOW_CLOSE: return add_close(control, record, problems);
     case MTPROF_REC_TRACE_META: return add_metadata(control, record);

@@ -260,17 +260,12 @@ static int chunk_end(recover_job *job)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static int no_memory_for_keys(void)
-{
-    return mtb_fail(MTPROF_ENOMEM, "recover: no memory for the keys of open scopes");
-}
-
 /* What is open in the slot stays so, unless another slot ends it. */
 static int leave_open(recover_job *job)
 {
     for (size_t i = 0; job->open.count != 0 && i < job->open.capacity; i++) {
         if (job->open.keys[i] != 0 && !mtb_keyset_add(&job->left_open, job->open.keys[i])) {
-            return no_memory_for_keys();
+            return mtb_fail(MTPROF_ENOMEM, "recover: no memory for the keys of open scopes");
         }
     }
     mtb_keyset_clear(&job->open);
@@ -298,7 +293,8 @@ static int note_scope(recover_job *job, const mtprof_record *record)
     case MTPROF_REC_EPOCH: return leave_open(job);
     default: break;
     }
-    return kept ? MTPROF_OK : no_memory_for_keys();
+    return kept ? MTPROF_OK
+                : mtb_fail(MTPROF_ENOMEM, "recover: no memory for the keys of open scopes");
 }
 
 static int note_record(recover_job *job, const mtprof_record *record)
