@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/large.h"
+#include "base/struct_size.h"
 #include "kernels/host_kernels.h"
 
 #include <string.h>
@@ -62,11 +63,11 @@ static int device_info(void *context, uint32_t device, mt_device_info *info)
 {
     (void)context;
     (void)device;
-    mt_device_info all = {.struct_size = info->struct_size, .name = "CPU"};
+    mt_device_info all = {.name = "CPU"};
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     all.total_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
     all.free_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
-    memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
+    mtb_write_struct(info, &all);
     return MT_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "backends/sim/sim_impl.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -89,11 +90,10 @@ static int device_info(void *context, uint32_t device, mt_device_info *info)
         return sim_fail(MT_EVALUE, "device_info: struct_size is not set");
     }
     MT_TRY(sim_find_device("device_info", device, &found));
-    mt_device_info all = {.struct_size = info->struct_size,
-                          .name = "Simulated NPU",
+    mt_device_info all = {.name = "Simulated NPU",
                           .total_bytes = found->pool.bytes,
                           .free_bytes = found->pool.bytes - sim_pool_used(&found->pool)};
-    memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
+    mtb_write_struct(info, &all);
     return MT_OK;
 }
 

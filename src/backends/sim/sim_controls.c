@@ -5,6 +5,7 @@
 #include "backends/sim/sim_impl.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +82,6 @@ static int read_counts(uint32_t device, uint32_t number, mt_sim_counts *counts)
     uint64_t finished = atomic_load_explicit(&stream->finished, memory_order_relaxed);
     uint64_t launched = atomic_load_explicit(&stream->launched, memory_order_relaxed);
     mt_sim_counts all = {
-        .struct_size = counts->struct_size,
         .waiting = (uint32_t)(launched - finished),
         .most = stream->most,
         .gave_up = atomic_load_explicit(&stream->gave_up, memory_order_relaxed),
@@ -91,7 +91,7 @@ static int read_counts(uint32_t device, uint32_t number, mt_sim_counts *counts)
         .holding = atomic_load_explicit(&stream->hold_until, memory_order_relaxed) != UINT64_MAX,
     };
     (void)pthread_mutex_unlock(&stream->push_lock);
-    memcpy(counts, &all, counts->struct_size < sizeof all ? counts->struct_size : sizeof all);
+    mtb_write_struct(counts, &all);
     drop_stream(stream);
     return MT_OK;
 }

@@ -9,6 +9,7 @@
  * F3 An output that is an input, or a view, may not be written later: the node would be passed by.
  */
 #include "base/alloc.h"
+#include "base/struct_size.h"
 #include "mindtorch/autograd/evaluate.h"
 #include "mindtorch/autograd/function_call.h"
 #include "mindtorch/autograd/meta.h"
@@ -336,9 +337,7 @@ static int new_call(const mt_function *function, void *context, mt_function_call
         mtb_free(call);
         return mtb_fail(MT_ENOMEM, "function_apply(): no memory for a call of %s", function->name);
     }
-    size_t known =
-        function->struct_size < sizeof(mt_function) ? function->struct_size : sizeof(mt_function);
-    memcpy(&call->function, function, known);
+    mtb_read_struct(&call->function, function);
     call->name = name;
     call->context = context;
     *out = call;

@@ -6,6 +6,7 @@
 #include "mindtorch/core/backends.h"
 
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mindtorch/core/device_failure.h"
 #include "mindtorch/core/thread_cache.h"
 #include "mindtorch/trace/device_trace.h"
@@ -202,7 +203,6 @@ int mt_device_info_of(mt_device device, mt_device_info *info)
     const mt_backend *backend = mt__backend_of(device);
     mt_device_info all = {.struct_size = sizeof all};
     MT_TRY(backend->device_info(backend->context, mt__device_index(device), &all));
-    all.struct_size = info->struct_size;
-    memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
+    mtb_write_struct(info, &all);
     return MT_OK;
 }

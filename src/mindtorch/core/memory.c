@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mindtorch/core/device_failure.h"
 #include "mindtorch/core/memory_lists.h"
 #include "mindtorch/core/thread_cache.h"
@@ -347,9 +348,7 @@ int mt_device_memory_stats(mt_device device, mt_memory_stats *stats)
         return mtb_fail(MT_ENOMEM, "memory_stats: no memory for the tables of %s",
                         mt_device_name(device));
     }
-    uint32_t struct_size = stats->struct_size;
     mt_memory_stats all = {
-        .struct_size = struct_size,
         .allocated_bytes = atomic_load_explicit(&memory->allocated, memory_order_relaxed),
         .peak_allocated_bytes = atomic_load_explicit(&memory->peak_allocated, memory_order_relaxed),
         .reserved_bytes = atomic_load_explicit(&memory->reserved_bytes, memory_order_relaxed),
@@ -363,7 +362,7 @@ int mt_device_memory_stats(mt_device device, mt_memory_stats *stats)
         all.allocations = sums.allocations;
         all.releases = sums.releases;
     }
-    memcpy(stats, &all, struct_size < sizeof all ? struct_size : sizeof all);
+    mtb_write_struct(stats, &all);
     return MT_OK;
 }
 

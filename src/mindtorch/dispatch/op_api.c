@@ -3,6 +3,7 @@
  * Ops by number and by name (op.h).
  */
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mindtorch/dispatch/dispatch.h"
 #include "mindtorch/dispatch/schema.h"
 #include "mindtorch/dispatch/user_ops.h"
@@ -27,7 +28,6 @@ int mt_op_info_of(mt_op op, mt_op_info *info)
                         mt_op_count());
     }
     mt_op_info full = {
-        .struct_size = info->struct_size,
         .flags = row->flags & 0xFFFFFFU,
         .name = row->name,
         .overload = row->overload,
@@ -38,8 +38,7 @@ int mt_op_info_of(mt_op op, mt_op_info *info)
         .differentiable =
             row->derivative != NULL && (row->derivative->run != NULL || row->user_backward != NULL),
     };
-    size_t known = info->struct_size < sizeof(full) ? info->struct_size : sizeof(full);
-    memcpy(info, &full, known);
+    mtb_write_struct(info, &full);
     return MT_OK;
 }
 
@@ -70,7 +69,6 @@ int mt_op_param_of(mt_op op, uint32_t index, mt_op_param *param)
     }
     const mt__param *told = &schema.params[index];
     mt_op_param full = {
-        .struct_size = param->struct_size,
         .accepts = row->params[index].accepts,
         .name = row->params[index].name,
         .type = mt__type_name((mt__type)told->type),
@@ -79,7 +77,7 @@ int mt_op_param_of(mt_op op, uint32_t index, mt_op_param *param)
         .has_default = row->params[index].has_default,
         .value = row->params[index].value,
     };
-    memcpy(param, &full, param->struct_size < sizeof(full) ? param->struct_size : sizeof(full));
+    mtb_write_struct(param, &full);
     return MT_OK;
 }
 
@@ -97,10 +95,9 @@ int mt_op_result_of(mt_op op, uint32_t index, mt_op_result *result)
     if (result == NULL) {
         return mtb_fail(MT_EVALUE, "op_result_of(): a place for the answer must be given");
     }
-    mt_op_result full = {.struct_size = result->struct_size,
-                         .kind = kinds[schema.result_types[index]]};
+    mt_op_result full = {.kind = kinds[schema.result_types[index]]};
     memcpy(full.name, schema.result_names[index], sizeof(full.name));
-    memcpy(result, &full, result->struct_size < sizeof(full) ? result->struct_size : sizeof(full));
+    mtb_write_struct(result, &full);
     return MT_OK;
 }
 

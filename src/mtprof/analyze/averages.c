@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/saturate.h"
+#include "base/struct_size.h"
 #include "mtprof/analyze/averages_impl.h"
 #include "mtprof/model/stack_text.h"
 
@@ -279,13 +280,10 @@ void mtprof__averages_fill(const mtprof_averages *averages, uint32_t row, mtprof
 /* Writes as much of the row as the caller's struct has room for. */
 static int hand_out(const mtprof_row *row, mtprof_row *out)
 {
-    size_t size = out->struct_size;
-    if (size < 2 * sizeof(uint32_t)) {
-        return mtb_fail(MTPROF_EINVAL, "averages_row: struct_size is %zu", size);
+    if (out->struct_size < 2 * sizeof(uint32_t)) {
+        return mtb_fail(MTPROF_EINVAL, "averages_row: struct_size is %u", out->struct_size);
     }
-    size = size < sizeof *row ? size : sizeof *row;
-    memcpy((char *)out + sizeof out->struct_size, (const char *)row + sizeof row->struct_size,
-           size - sizeof row->struct_size);
+    mtb_write_struct(out, row);
     return 0;
 }
 

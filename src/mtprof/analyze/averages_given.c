@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/analyze/averages_impl.h"
 
 #include <mtprof/status.h>
@@ -45,7 +46,7 @@ static int check_given(const mtprof_given_rows *given, mtprof_given_rows *mine)
         return mtb_fail(MTPROF_EINVAL, "averages_of_rows: %s",
                         given == NULL ? "no rows" : "struct_size is too small");
     }
-    memcpy(mine, given, given->struct_size < sizeof *mine ? given->struct_size : sizeof *mine);
+    mtb_read_struct(mine, given);
     if ((mine->rows == NULL && mine->count != 0) || (mine->frames == NULL && mine->n_frames != 0)) {
         return mtb_fail(MTPROF_EINVAL, "averages_of_rows: no %s",
                         mine->rows == NULL && mine->count != 0 ? "rows" : "frames");
@@ -86,10 +87,8 @@ static int copy_facts(const mtprof_given_rows *from, mtb_arena *texts, mtprof__g
         }
     }
     if (from->health != NULL) {
-        size_t size = from->health->struct_size;
         given->has_health = true;
-        memcpy(&given->health, from->health,
-               size < sizeof given->health ? size : sizeof given->health);
+        mtb_read_struct(&given->health, from->health);
     }
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/saturate.h"
+#include "base/struct_size.h"
 #include "mtprof/analyze/averages_impl.h"
 #include "mtprof/model/model_impl.h"
 
@@ -453,11 +454,11 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
         return mtb_fail(MTPROF_EINVAL, "averages: no model");
     }
     if (options != NULL) {
-        size_t size = options->struct_size;
-        if (size < 2 * sizeof(uint32_t)) {
-            return mtb_fail(MTPROF_EINVAL, "averages: struct_size of the options is %zu", size);
+        if (options->struct_size < 2 * sizeof(uint32_t)) {
+            return mtb_fail(MTPROF_EINVAL, "averages: struct_size of the options is %u",
+                            options->struct_size);
         }
-        memcpy(&grouper->options, options, size < sizeof *options ? size : sizeof *options);
+        mtb_read_struct(&grouper->options, options);
     }
     MT_TRY(check_options(&grouper->options));
     if (grouper->options.name != NULL) { /* it may be asked for later (G3), the others not */

@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/fail.h"
 #include "base/saturate.h"
+#include "base/struct_size.h"
 #include "mtprof/analyze/averages_impl.h"
 
 #include <mtprof/status.h>
@@ -313,9 +314,8 @@ mtprof_status mtprof_averages_noise(mtprof_averages *averages, uint32_t index,
         return mtb_fail(MTPROF_EINVAL, "averages_noise: no row %u of %u", (unsigned)index,
                         (unsigned)mtprof_averages_count(averages));
     }
-    size_t size = noise->struct_size;
-    if (size < 2 * sizeof(uint32_t)) {
-        return mtb_fail(MTPROF_EINVAL, "averages_noise: struct_size is %zu", size);
+    if (noise->struct_size < 2 * sizeof(uint32_t)) {
+        return mtb_fail(MTPROF_EINVAL, "averages_noise: struct_size is %u", noise->struct_size);
     }
     MT_TRY(check_has_events(averages, "averages_noise"));
     mtb_lock_acquire(&averages->lock);
@@ -324,7 +324,6 @@ mtprof_status mtprof_averages_noise(mtprof_averages *averages, uint32_t index,
     if (status != 0) {
         return status;
     }
-    whole.struct_size = noise->struct_size;
-    memcpy(noise, &whole, size < sizeof whole ? size : sizeof whole);
+    mtb_write_struct(noise, &whole);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/analyze/table_impl.h"
 
 #include <mtprof/quantity.h>
@@ -288,8 +289,7 @@ static int check_options(mtprof__table_plan *plan, const mtprof_table_options *o
             return mtb_fail(MTPROF_EINVAL, "averages_table: struct_size of the options is %u",
                             (unsigned)options->struct_size);
         }
-        size_t size = options->struct_size;
-        memcpy(mine, options, size < sizeof *mine ? size : sizeof *mine);
+        mtb_read_struct(mine, options);
     }
     if (mine->format > MTPROF_TABLE_MARKDOWN) {
         return mtb_fail(MTPROF_EINVAL, "averages_table: unknown format %u", (unsigned)mine->format);

@@ -10,6 +10,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/control/profile_impl.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static int config_read(const mtprof_profile_config *given, mtprof_profile_config
     if (given == NULL || given->struct_size < offsetof(mtprof_profile_config, flags)) {
         return mtb_fail(MTPROF_EINVAL, "profile: struct_size must be set");
     }
-    memcpy(own, given, given->struct_size < sizeof *own ? given->struct_size : sizeof *own);
+    mtb_read_struct(own, given);
     if (own->activities == 0) {
         return mtb_fail(MTPROF_EINVAL, "No valid profiler activities found");
     }

@@ -4,6 +4,7 @@
  * owner, so they work from every callback and beside it.
  */
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/control/profile_impl.h"
 
 #include <stdio.h>
@@ -75,7 +76,6 @@ mtprof_status mtprof_profile_window(mtprof_profile *profile, mtprof_window *wind
     const mtprof__run *latest =
         profile->n_results != 0 ? profile->results[profile->n_results - 1] : NULL;
     mtprof_window own = {
-        .struct_size = window->struct_size,
         .results = results_state(profile),
         .window = latest != NULL ? latest->n_windows : 0,
         .first_window = latest != NULL ? profile->first_window : 0,
@@ -87,7 +87,7 @@ mtprof_status mtprof_profile_window(mtprof_profile *profile, mtprof_window *wind
         .sessions = (uint32_t)profile->n_results,
     };
     mtprof__profile_unlock(profile);
-    memcpy(window, &own, own.struct_size < sizeof own ? own.struct_size : sizeof own);
+    mtb_write_struct(window, &own);
     return MTPROF_OK;
 }
 

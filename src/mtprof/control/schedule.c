@@ -9,6 +9,7 @@
  */
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/control/profile_impl.h"
 
 #include <mtprof/schedule.h>
@@ -44,8 +45,7 @@ int mtprof__schedule_read(const mtprof_schedule *schedule, mtprof_schedule *out)
                         "Invalid profiler schedule arguments. Got %s (need struct_size and active)",
                         schedule == NULL ? "NULL" : "a struct_size that is too small");
     }
-    size_t size = schedule->struct_size < sizeof *out ? schedule->struct_size : sizeof *out;
-    memcpy(out, schedule, size);
+    mtb_read_struct(out, schedule);
     return check_values(out);
 }
 

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/lock.h"
+#include "base/struct_size.h"
 #include "mtprof/control/rendezvous.h"
 #include "mtprof/control/session_impl.h"
 #include "mtprof/record/modules.h"
@@ -65,8 +66,7 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
         return mtb_fail(MTPROF_EINVAL, "session_start: struct_size is %u, at least %zu is needed",
                         config != NULL ? config->struct_size : 0, offsetof(mtprof_config, wants));
     }
-    memset(copy, 0, sizeof *copy); /* S3: what an older caller does not have is zero */
-    memcpy(copy, config, config->struct_size < sizeof *copy ? config->struct_size : sizeof *copy);
+    mtb_read_struct(copy, config); /* S3 */
     if (copy->policy > MTPROF_POLICY_STOP) {
         return mtb_fail(MTPROF_EINVAL, "session_start: policy is %u, it must be 0, 1 or 2",
                         copy->policy);

@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/control/session_impl.h"
 
 #include <mtprof/clock.h>
@@ -159,8 +160,7 @@ mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *heal
     mtprof__recording *recording = mtprof__session_pin(session);
     fill_health(session, recording, &full);
     mtprof__recording_release(recording);
-    full.struct_size = health->struct_size; /* S3 */
-    memcpy(health, &full, health->struct_size < sizeof full ? health->struct_size : sizeof full);
+    mtb_write_struct(health, &full); /* S3 */
     return MTPROF_OK;
 }
 

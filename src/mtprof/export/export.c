@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/gzip.h"
 #include "base/new_file.h"
+#include "base/struct_size.h"
 #include "mtprof/export/export_impl.h"
 #include "mtprof/export/out_file.h"
 
@@ -260,8 +261,7 @@ static int job_init(mtprof__export_job *job, mtprof_model *model,
         if (options->struct_size == 0) {
             return mtb_fail(MTPROF_EINVAL, "export: options.struct_size is 0");
         }
-        size_t known = sizeof job->options;
-        memcpy(&job->options, options, options->struct_size < known ? options->struct_size : known);
+        mtb_read_struct(&job->options, options);
     }
     const mtprof_export_report *report = job->options.report;
     if (report != NULL && report->struct_size == 0) {
@@ -303,9 +303,7 @@ static void job_tell(mtprof__export_job *job)
 {
     mtprof_export_report *report = job->options.report;
     if (report != NULL) {
-        job->report.struct_size = report->struct_size;
-        memcpy(report, &job->report,
-               report->struct_size < sizeof job->report ? report->struct_size : sizeof job->report);
+        mtb_write_struct(report, &job->report);
     }
 }
 

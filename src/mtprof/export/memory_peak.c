@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/saturate.h"
+#include "base/struct_size.h"
 
 #include <assert.h>
 #include <string.h>
@@ -90,7 +91,6 @@ mtprof_status mtprof_memory_peak_of(mtprof_model *model, const mtprof_export_opt
     if (status == 0) {
         mtprof__memory_sum_begin(&sum);
         mtprof_memory_peak own = {
-            .struct_size = peak->struct_size,
             .device = timeline.device,
             .bytes = sum.peak.total,
             .time_ns = mtb_sub_sat(sum.peak.time_ns, job.info.real_offset_ns),
@@ -102,7 +102,7 @@ mtprof_status mtprof_memory_peak_of(mtprof_model *model, const mtprof_export_opt
         for (int i = 0; i < MTPROF__MEMORY_CATEGORY_COUNT; i++) {
             own.most[i] = sum.peaks[i].sizes[i];
         }
-        memcpy(peak, &own, peak->struct_size < sizeof own ? peak->struct_size : sizeof own);
+        mtb_write_struct(peak, &own);
     }
     mtprof__memory_timeline_fini(&timeline);
     return status;

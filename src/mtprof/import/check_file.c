@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/gzip.h"
+#include "base/struct_size.h"
 #include "mtprof/import/check_impl.h"
 
 #include <mtprof/format.h>
@@ -279,9 +280,7 @@ static int check_open_file(mtprof__check *check, int fd)
 static void take_options(mtprof__check *check, const mtprof_check_options *options)
 {
     if (options != NULL) {
-        size_t size = options->struct_size < sizeof check->options ? options->struct_size
-                                                                   : sizeof check->options;
-        memcpy(&check->options, options, size);
+        mtb_read_struct(&check->options, options);
     }
     if (check->options.most_per_rule == 0) {
         check->options.most_per_rule = MOST_PER_RULE;
@@ -312,10 +311,7 @@ mtprof_status mtprof_check(const char *path, const mtprof_check_options *options
     if (status == MTPROF_OK) {
         *mtb_last_failure() = before; /* what is wrong with the file is no failure of this call */
         if (summary != NULL) {
-            check.summary.struct_size = summary->struct_size;
-            memcpy(summary, &check.summary,
-                   summary->struct_size < sizeof check.summary ? summary->struct_size
-                                                               : sizeof check.summary);
+            mtb_write_struct(summary, &check.summary);
         }
     }
     return status;

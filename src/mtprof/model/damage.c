@@ -3,6 +3,7 @@
  * What is damaged in a trace, told without making the columns.
  */
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/model/model_impl.h"
 #include "mtprof/read/reader_impl.h"
 
@@ -89,10 +90,7 @@ mtprof_status mtprof_model_damage(mtprof_model *model, mtprof_damage *damage)
         return mtb_fail(MTPROF_EINVAL, "model damage: struct_size is 0");
     }
     MT_TRY(find_damage(model, &found));
-    mtprof_damage full = {.struct_size = damage->struct_size,
-                          .problems = found.problems,
-                          .bytes = found.bytes,
-                          .offset = found.first};
-    memcpy(damage, &full, full.struct_size < sizeof full ? full.struct_size : sizeof full);
+    mtprof_damage full = {.problems = found.problems, .bytes = found.bytes, .offset = found.first};
+    mtb_write_struct(damage, &full);
     return MTPROF_OK;
 }

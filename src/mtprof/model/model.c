@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/model/event.h"
 #include "mtprof/model/model_impl.h"
 #include "mtprof/model/prepare.h"
@@ -33,8 +34,7 @@ static mtprof_model *new_model(const mtprof_model_options *options)
         return NULL;
     }
     if (options != NULL) {
-        size_t n = options->struct_size;
-        memcpy(&model->options, options, n < sizeof *options ? n : sizeof *options);
+        mtb_read_struct(&model->options, options);
     }
     mtb_lock_init(&model->lock, MTB_RANK_MODEL);
     (void)pthread_cond_init(&model->change, NULL);
@@ -119,8 +119,7 @@ mtprof_status mtprof_model_of_profile(mtprof_profile *profile, const mtprof_mode
     *out = NULL;
     MT_TRY(check_options(options));
     if (options != NULL) {
-        size_t n = options->struct_size;
-        memcpy(&own, options, n < sizeof own ? n : sizeof own);
+        mtb_read_struct(&own, options);
         own.struct_size = sizeof own;
     }
     MT_TRY(mtprof_profile_window(profile, &window));
@@ -163,9 +162,7 @@ static int copy_out(void *to, uint32_t size, const void *from, size_t known, con
     if (size == 0) {
         return mtb_fail(MTPROF_EINVAL, "%s: struct_size is 0", what);
     }
-    size_t n = size < known ? size : known;
-    memcpy((char *)to + sizeof(uint32_t), (const char *)from + sizeof(uint32_t),
-           n > sizeof(uint32_t) ? n - sizeof(uint32_t) : 0);
+    mtb_struct_out(to, size, from, known);
     return MTPROF_OK;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "base/fail.h"
 #include "base/saturate.h"
+#include "base/struct_size.h"
 #include "mtprof/model/event.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ static int read_all(mtprof_model *model, uint32_t device, mtprof_memory *memory)
 
 mtprof_status mtprof_model_memory(mtprof_model *model, uint32_t device, mtprof_memory *memory)
 {
-    mtprof_memory own = {.struct_size = memory->struct_size};
+    mtprof_memory own = {0};
     if (memory->struct_size == 0) {
         return mtb_fail(MTPROF_EINVAL, "model memory: struct_size is 0");
     }
@@ -52,6 +53,6 @@ mtprof_status mtprof_model_memory(mtprof_model *model, uint32_t device, mtprof_m
         return mtb_fail(MTPROF_ENOTSUP, "model memory: no allocation on device %u was recorded",
                         device);
     }
-    memcpy(memory, &own, memory->struct_size < sizeof own ? memory->struct_size : sizeof own);
+    mtb_write_struct(memory, &own);
     return MTPROF_OK;
 }

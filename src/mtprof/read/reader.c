@@ -17,6 +17,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/format/layout.h"
 #include "mtprof/read/header_read.h"
 #include "mtprof/read/reader_impl.h"
@@ -235,13 +236,10 @@ void mtprof_reader_close(mtprof_reader *reader)
 
 mtprof_status mtprof_reader_info(const mtprof_reader *reader, mtprof_trace_info *info)
 {
-    uint32_t size = info->struct_size;
-    if (size == 0) {
+    if (info->struct_size == 0) {
         return mtb_fail(MTPROF_EINVAL, "trace info: struct_size is 0");
     }
-    mtprof_trace_info full = reader->info;
-    full.struct_size = size;
-    memcpy(info, &full, size < sizeof full ? size : sizeof full);
+    mtb_write_struct(info, &reader->info);
     return MTPROF_OK;
 }
 
@@ -253,8 +251,7 @@ uint32_t mtprof_reader_stream_count(const mtprof_reader *reader)
 mtprof_status mtprof_reader_stream(const mtprof_reader *reader, uint32_t index,
                                    mtprof_stream_info *info)
 {
-    uint32_t size = info->struct_size;
-    if (size == 0) {
+    if (info->struct_size == 0) {
         return mtb_fail(MTPROF_EINVAL, "stream info: struct_size is 0");
     }
     if (index >= reader->index.n_streams) {
@@ -264,7 +261,6 @@ mtprof_status mtprof_reader_stream(const mtprof_reader *reader, uint32_t index,
     const mtprof__read_stream *stream = &reader->index.streams[index];
     uint64_t last = stream->chunks[stream->n_chunks - 1].sequence;
     mtprof_stream_info full = {
-        .struct_size = size,
         .kind = stream->kind,
         .slot = stream->slot,
         .chunks = stream->n_chunks,
@@ -273,7 +269,7 @@ mtprof_status mtprof_reader_stream(const mtprof_reader *reader, uint32_t index,
             last - (stream->n_chunks - 1) + __atomic_load_n(&stream->gone, __ATOMIC_RELAXED),
         .bytes = stream->bytes,
     };
-    memcpy(info, &full, size < sizeof full ? size : sizeof full);
+    mtb_write_struct(info, &full);
     return MTPROF_OK;
 }
 

@@ -22,6 +22,7 @@
 #include "base/fail.h"
 #include "base/keyset.h"
 #include "base/new_file.h"
+#include "base/struct_size.h"
 #include "mtprof/format/layout.h"
 #include "mtprof/read/reader_impl.h"
 
@@ -538,13 +539,6 @@ static int check_idle(const char *path)
                 : MTPROF_OK;
 }
 
-static void give_summary(const recover_job *job, mtprof_recover_summary *out)
-{
-    mtprof_recover_summary full = job->summary;
-    full.struct_size = out->struct_size;
-    memcpy(out, &full, full.struct_size < sizeof full ? full.struct_size : sizeof full);
-}
-
 mtprof_status mtprof_recover(const char *in, const char *out, mtprof_recover_summary *summary)
 {
     if (in == NULL) {
@@ -567,7 +561,7 @@ mtprof_status mtprof_recover(const char *in, const char *out, mtprof_recover_sum
     if (status == MTPROF_OK) {
         *mtb_last_failure() = before; /* damage that was passed over is no failure of this call */
         if (summary != NULL) {
-            give_summary(&job, summary);
+            mtb_write_struct(summary, &job.summary);
         }
     }
     return status;

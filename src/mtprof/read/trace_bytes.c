@@ -6,6 +6,7 @@
 #include "mtprof/read/trace_bytes.h"
 
 #include "base/fail.h"
+#include "base/struct_size.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,8 +14,7 @@
 int mtprof__bytes_init(mtprof__bytes *out, const mtprof_bytes *calls)
 {
     memset(out, 0, sizeof *out);
-    size_t size = calls->struct_size < sizeof out->calls ? calls->struct_size : sizeof out->calls;
-    memcpy(&out->calls, calls, size);
+    mtb_read_struct(&out->calls, calls);
     if (out->calls.read == NULL || out->calls.size == NULL) {
         return mtb_fail(MTPROF_EINVAL,
                         "open trace: struct_size %u leaves no read and size function, expected %zu",

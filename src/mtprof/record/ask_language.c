@@ -21,6 +21,7 @@
 
 #include "base/fail.h"
 #include "base/lock.h"
+#include "base/struct_size.h"
 
 #include <sched.h>
 #include <string.h>
@@ -98,10 +99,8 @@ mtprof_status mtprof_set_language(const mtprof_language *language)
     }
     mtb_lock_acquire(&mtprof__language_lock);
     mtprof_language *next = &places[place ^ 1];
-    memset(next, 0, sizeof *next);
-    if (language != NULL) { /* what a shorter struct lacks is zero */
-        memcpy(next, language,
-               language->struct_size < sizeof *next ? language->struct_size : sizeof *next);
+    if (language != NULL) {
+        mtb_read_struct(next, language);
     }
     mtb_lock_acquire(&mtprof__names_lock); /* a recording comes into being under it */
     bool is_free = mtprof__current == NULL;

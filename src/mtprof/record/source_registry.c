@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/record/helper.h"
 
 #include <pthread.h>
@@ -122,8 +123,7 @@ mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source
     source->references = 1;
     pthread_mutex_init(&source->calling, NULL);
     mtb_lock_init(&source->lock, MTB_RANK_SOURCE);
-    size_t size = ops->struct_size < sizeof source->ops ? ops->struct_size : sizeof source->ops;
-    memcpy(&source->ops, ops, size);
+    mtb_read_struct(&source->ops, ops);
     source->ops.name = mtb_copy_text(ops->name, strlen(ops->name));
     source->ops.device_type =
         ops->device_type != NULL ? mtb_copy_text(ops->device_type, strlen(ops->device_type)) : NULL;
@@ -573,8 +573,7 @@ static uint32_t put_name(mtprof__recording *recording, uint64_t *at, const char 
 void mtprof_push_activity(mtprof_source *source, const mtprof_activity *activity)
 {
     mtprof_activity a;
-    memset(&a, 0, sizeof a);
-    memcpy(&a, activity, activity->struct_size < sizeof a ? activity->struct_size : sizeof a);
+    mtb_read_struct(&a, activity);
     a.launch_key &= MTPROF__KEY_MASK; /* of a token its key */
     mtprof__recording *recording = begin_push(source, 1);
     if (recording == NULL) {
