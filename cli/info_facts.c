@@ -83,9 +83,9 @@ static bool gather_windows(cli_facts *f)
         if (ns > 0 && __builtin_add_overflow(w->open_ns, ns, &w->open_ns)) {
             w->open_ns = INT64_MAX; /* the file may tell any times */
         }
-        w->fate = epoch.close_kind == 1   ? "discarded"
-                  : epoch.close_kind == 3 ? "not ended"
-                                          : "kept";
+        w->fate = epoch.close_kind == MTPROF_CLOSE_DISCARDED ? "discarded"
+                  : epoch.close_kind == MTPROF_CLOSE_NONE    ? "not ended"
+                                                             : "kept";
     }
     return true;
 }

@@ -36,6 +36,13 @@ enum mtprof_chunk_state {
     MTPROF_CHUNK_CHECKED = 2 /**< sealed, data_crc is valid */
 };
 
+/** What happens when a session's buffer_bytes are full. */
+enum mtprof_policy {
+    MTPROF_POLICY_SPILL = 0, /**< go on in a temporary file (with a path: in the file, no limit) */
+    MTPROF_POLICY_RING = 1,  /**< let the oldest go */
+    MTPROF_POLICY_STOP = 2   /**< keep the oldest; what comes later is counted as lost */
+};
+
 /** Kinds of records. Bit 7 set: the record is a single word. */
 enum mtprof_record_kind {
     MTPROF_REC_BEGIN = 0x01,
@@ -118,6 +125,20 @@ enum mtprof_opinfo_bit {
     MTPROF_OPINFO_FLOPS = 4,
     MTPROF_OPINFO_MODULE = 5,
     MTPROF_OPINFO_CORRELATION = 6
+};
+
+/** Record scopes that mean something to readers; others are the host's own. */
+enum mtprof_record_scope {
+    MTPROF_RECORD_SCOPE_BACKWARD = 1, /**< a function of the backward pass */
+    MTPROF_RECORD_SCOPE_USER = 7      /**< what a scope is, unless its host says otherwise */
+};
+
+/** How a window was closed: aux of WINDOW_CLOSE. */
+enum mtprof_window_close {
+    MTPROF_CLOSE_SAVED = 0,
+    MTPROF_CLOSE_DISCARDED = 1,
+    MTPROF_CLOSE_PAUSED = 2, /**< the next epoch continues the same window */
+    MTPROF_CLOSE_NONE = 3    /**< in no file: the epoch has no WINDOW_CLOSE (crash or live) */
 };
 
 /** Kinds of values in an input list. */

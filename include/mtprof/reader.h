@@ -106,7 +106,7 @@ typedef struct mtprof_thread_info {
 /** One epoch: a time in which the gate was open. */
 typedef struct mtprof_epoch_info {
     uint32_t epoch, window, step;
-    uint32_t close_kind; /**< aux of WINDOW_CLOSE; 3 when there is none (crash or live) */
+    uint32_t close_kind; /**< enum mtprof_window_close */
     uint64_t gate;
     uint64_t open_ticks, close_ticks;
     /** Correlation ids reserved for its begins (docs/format.md 3.6); 0, 0 when not told. */

@@ -35,13 +35,6 @@ MTPROF_BEGIN_DECLS
 
 typedef struct mtprof_session mtprof_session;
 
-/** What happens when buffer_bytes are full. */
-enum mtprof_policy {
-    MTPROF_POLICY_SPILL = 0, /**< go on in a temporary file (with a path: in the file, no limit) */
-    MTPROF_POLICY_RING = 1,  /**< let the oldest go */
-    MTPROF_POLICY_STOP = 2   /**< keep the oldest; what comes later is counted as lost */
-};
-
 /** What is recorded unless a session says otherwise. */
 #define MTPROF_WANT_DEFAULT                                                           \
     (MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_RUNTIME | MTPROF_WANT_MARKS | \

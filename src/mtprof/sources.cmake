@@ -14,7 +14,6 @@ set(MTPROF_SOURCES
     src/base/pages.c
     src/base/shared_object.c
     src/base/text_writer.c
-    src/mtprof/format/status.c
     src/mtprof/record/ask_language.c
     src/mtprof/record/clock.c
     src/mtprof/record/helper.c
@@ -47,6 +46,7 @@ set(MTPROF_SOURCES
     src/mtprof/control/session.c
     src/mtprof/control/session_results.c
     src/mtprof/control/session_window.c
+    src/mtprof/control/status.c
     src/mtprof/read/bytes_file.c
     src/mtprof/read/chunk_index.c
     src/mtprof/read/chunk_walk.c

@@ -10,10 +10,6 @@
 
 #include <string.h>
 
-enum {
-    SCOPE_USER = 7 /* RecordScope.USER_SCOPE */
-};
-
 typedef PyObject *field_getter(event_object *event);
 
 typedef struct event_field {
@@ -194,7 +190,7 @@ static PyObject *get_scope(event_object *event)
     const uint32_t *column = data;
     uint32_t scope = column != NULL ? column[event->index] : 0;
     if (scope == 0 && (kind == MTPROF_EVENT_SCOPE || kind == MTPROF_EVENT_STEP)) {
-        scope = SCOPE_USER;
+        scope = MTPROF_RECORD_SCOPE_USER;
     }
     return PyLong_FromUnsignedLong(scope);
 }

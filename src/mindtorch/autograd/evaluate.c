@@ -490,7 +490,7 @@ static MT_NOINLINE mtprof_token scope(const mt_node *node, int which, mt_tensor 
     uint32_t wants = mt__trace_wants();
     mt__trace_words words;
     mt__trace_node shown = {
-        .record_scope = which == SCOPE_INNER ? 1 : 0,
+        .record_scope = which == SCOPE_INNER ? MTPROF_RECORD_SCOPE_BACKWARD : 0,
         .forward_thread = node->forward_thread,
         .sequence = node->sequence, /* a leaf's is UINT64_MAX, which is none */
     };

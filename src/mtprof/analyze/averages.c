@@ -13,11 +13,6 @@
 
 #include <string.h>
 
-enum {
-    SCOPE_USER =
-        7 /* torch's RecordScope.USER_SCOPE: what a scope is, unless its host says otherwise */
-};
-
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
 static int make_order(mtprof_averages *averages)
@@ -170,7 +165,7 @@ static void fill_identity(const mtprof__grouper *grouper, size_t event, mtprof_r
     row->record_scope = c->record_scope != NULL ? c->record_scope[event] : 0;
     if (row->record_scope == 0 &&
         (row->kind == MTPROF_EVENT_SCOPE || row->kind == MTPROF_EVENT_STEP)) {
-        row->record_scope = SCOPE_USER;
+        row->record_scope = MTPROF_RECORD_SCOPE_USER;
     }
     row->first_event = (uint32_t)event;
     row->has_parent = known->device_type == 0 && c->parent[event] != MTPROF_NO_EVENT;

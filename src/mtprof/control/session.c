@@ -409,10 +409,10 @@ mtprof_status mtprof_session_stop(mtprof_session *session)
         return MTPROF_OK;
     }
     if (found == RECORDING) {
-        mtprof__session_shut_gate(session, CLOSE_SAVED);
+        mtprof__session_shut_gate(session, MTPROF_CLOSE_SAVED);
     } else if (found == PAUSED) {
         if (session->window_open) {
-            mtprof__session_append_close(session, CLOSE_SAVED, 0);
+            mtprof__session_append_close(session, MTPROF_CLOSE_SAVED, 0);
         }
         session->end_ticks = mtprof__ticks();
         mtprof__anchor_now(session->recording);

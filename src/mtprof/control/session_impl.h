@@ -25,13 +25,6 @@ enum session_state {
     FOREIGN /* found where the session belongs to another process (S4), never set */
 };
 
-/* aux of WINDOW_CLOSE. */
-enum {
-    CLOSE_SAVED = 0,
-    CLOSE_DISCARDED = 1,
-    CLOSE_PAUSED = 2
-};
-
 /* A key and a value as their record, kept so that a cleared session still has them. */
 typedef struct session_meta {
     struct session_meta *next;

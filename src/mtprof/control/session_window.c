@@ -38,7 +38,7 @@ mtprof_status mtprof_session_pause(mtprof_session *session)
     if (found != RECORDING) {
         return mtprof__session_refuse("session_pause", session, found);
     }
-    mtprof__session_shut_gate(session, CLOSE_PAUSED);
+    mtprof__session_shut_gate(session, MTPROF_CLOSE_PAUSED);
     mtprof__session_move(session, CHANGING, PAUSED);
     return MTPROF_OK;
 }
@@ -85,7 +85,7 @@ mtprof_status mtprof_session_window_open(mtprof_session *session, uint64_t wants
 mtprof_status mtprof_session_window_close(mtprof_session *session, bool keep)
 {
     MT_TRY(check_wants("session_window_close", session, 0));
-    uint32_t how = keep ? CLOSE_SAVED : CLOSE_DISCARDED;
+    uint32_t how = keep ? MTPROF_CLOSE_SAVED : MTPROF_CLOSE_DISCARDED;
     enum session_state found = mtprof__session_move(session, RECORDING, CHANGING);
     if (found == PAUSED) {
         found = mtprof__session_move(session, PAUSED, CHANGING);

@@ -18,7 +18,6 @@
 #include "mtprof/export/export_chrome_impl.h"
 
 enum {
-    SCOPE_BACKWARD = 1,
     FIRST_CAPACITY = 1024,
     MOST_CAPACITY = 1 << 18 /* 8 MiB */
 };
@@ -156,7 +155,7 @@ void mtprof__chrome_modules_begin(mtprof__chrome *chrome, const mtprof__event *e
     const open_backward *around = find_open(m, event->parent);
     bool node = event->kind == MTPROF_EVENT_OP && payload != NULL &&
                 (payload->fields & MTPROF__HAS_RECORD_SCOPE) != 0 &&
-                payload->record_scope == SCOPE_BACKWARD;
+                payload->record_scope == MTPROF_RECORD_SCOPE_BACKWARD;
     if (!node && around == NULL) {
         if (payload != NULL && (payload->fields & MTPROF__HAS_SEQUENCE) != 0 &&
             payload->sequence >= 0) {

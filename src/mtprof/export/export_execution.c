@@ -27,8 +27,7 @@
 
 enum {
     ROOT_ID = 1,
-    SCOPE_OF_ANNOTATIONS = 7, /* USER_SCOPE */
-    DEPTH_MOST = 32           /* of lists in an input list */
+    DEPTH_MOST = 32 /* of lists in an input list */
 };
 
 #define NO_DEVICE UINT32_MAX
@@ -394,7 +393,7 @@ static void write_frame_node(execution *e, uint64_t id, const char *name, uint64
     write_node(e, &(node){.id = id,
                           .parent = ROOT_ID,
                           .name = {name, strlen(name)},
-                          .scope = SCOPE_OF_ANNOTATIONS,
+                          .scope = MTPROF_RECORD_SCOPE_USER,
                           .tid = tid,
                           .sequence = -1});
 }
@@ -497,7 +496,7 @@ static void node_end(execution *e, const mtprof__event *event)
         const mtprof__payload *p = event->payload;
         uint32_t fields = p != NULL ? p->fields : 0;
         bool forward = (fields & MTPROF__HAS_FORWARD_THREAD) && p->forward_thread != 0;
-        uint64_t usual = event->kind == MTPROF_EVENT_OP ? 0 : SCOPE_OF_ANNOTATIONS;
+        uint64_t usual = event->kind == MTPROF_EVENT_OP ? 0 : MTPROF_RECORD_SCOPE_USER;
         write_node(e, &(node){
                           .id = id,
                           .parent = open->parent,

@@ -17,10 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    RECORD_SCOPE_BACKWARD = 1
-};
-
 int mtprof__classifier_new(const mtprof_model *model, mtprof__classifier **out)
 {
     *out = NULL;
@@ -379,7 +375,7 @@ static void frame_classify(mtprof__frame *f, const mtprof__frame *around,
     bool wrapper = begins_with(name, "autograd::engine::evaluate_function: ");
     bool accumulate = ends_with(name, "AccumulateGrad");
     bool function = p != NULL && (p->fields & MTPROF__HAS_RECORD_SCOPE) &&
-                    p->record_scope == RECORD_SCOPE_BACKWARD;
+                    p->record_scope == MTPROF_RECORD_SCOPE_BACKWARD;
     if (around != NULL) {
         f->unit = around->unit;
         f->forward = around->forward;

@@ -8,6 +8,7 @@
  */
 #include "base/fail.h"
 #include "base/keyset.h"
+#include "mtprof/format/keys.h"
 #include "mtprof/import/check_impl.h"
 
 #include <mtprof/format.h>
@@ -16,9 +17,7 @@
 #include <string.h>
 
 enum {
-    PROGRESS_RECORDS = 1 << 16,
-    EXPLICIT_BIT = 39,
-    POLICY_RING = 1
+    PROGRESS_RECORDS = 1 << 16
 };
 
 typedef struct mtt_check {
@@ -144,7 +143,7 @@ static int check_epoch(mtt_check *mtt, const mtprof_record *record)
 
 static int check_begin(mtt_check *mtt, const mtprof_record *record)
 {
-    bool nested = (record->key >> EXPLICIT_BIT & 1) != 0; /* a handler's may be earlier (F1) */
+    bool nested = (record->key & MTPROF__EXPLICIT_BIT) != 0; /* a handler's may be earlier (F1) */
     MT_TRY(check_epoch(mtt, record));
     mtt->check->summary.spans++;
     if (!nested && record->ticks < mtt->last_ticks) {
@@ -257,7 +256,8 @@ static int check_streams(mtt_check *mtt)
     mtprof_stream_info stream = {.struct_size = sizeof stream};
     for (uint32_t i = 0; i < n; i++) {
         MT_TRY(mtprof_reader_stream(mtt->reader, i, &stream));
-        mtt->gaps = mtt->gaps || (stream.chunks_missing > 0 && mtt->info.policy == POLICY_RING);
+        mtt->gaps =
+            mtt->gaps || (stream.chunks_missing > 0 && mtt->info.policy == MTPROF_POLICY_RING);
         mtt->total += stream.bytes;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -21,10 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SCOPE_BACKWARD = 1
-};
-
 /* A forward op. */
 typedef struct forward_op {
     int64_t sequence;
@@ -56,7 +52,7 @@ static bool is_node(const backward *b, uint32_t event)
         return false;
     }
     if (b->scopes != NULL || b->model->reader != NULL) {
-        return b->scopes != NULL && b->scopes[event] == SCOPE_BACKWARD;
+        return b->scopes != NULL && b->scopes[event] == MTPROF_RECORD_SCOPE_BACKWARD;
     }
     mtprof_text name = mtprof_model_name(b->model, b->columns->name[event]);
     if (b->forward_threads != NULL && b->forward_threads[event] != 0) {

@@ -386,7 +386,6 @@ MT_INLINE uint16_t is_tied(const mtprof__slot_context *c, const mtprof__scope *s
  * at hand. */
 static int64_t peek_edge_ns(mtprof__slot_context *c)
 {
-    const uint64_t short_mask = ((uint64_t)1 << MTPROF_SHORT_TIME) - 1;
     mtprof__slot *slot = &c->slot;
     const mtprof_cursor *cursor = &slot->cursor;
     if (slot->has_waiting) {
@@ -401,8 +400,7 @@ static int64_t peek_edge_ns(mtprof__slot_context *c)
         uint64_t word = words[at];
         uint8_t kind = (uint8_t)word;
         if (kind == MTPROF_REC_END) {
-            uint64_t ahead = ((word >> 24) - cursor->reference) & short_mask;
-            return mtprof__timebase_ns(&slot->timebase, cursor->reference + ahead);
+            return mtprof__timebase_ns(&slot->timebase, mtprof__end_ticks(word, cursor->reference));
         }
         if (kind == MTPROF_REC_BEGIN && left - at >= 2) {
             return mtprof__timebase_ns(&slot->timebase, words[at + 1]);

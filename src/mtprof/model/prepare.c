@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CLOSE_DISCARDED = 1,
-    CLOSE_NONE = 3
-};
-
 /* ---- epochs ---------------------------------------------------------------------------------- */
 
 /* A window that pauses has several epochs, all neighbours, and only its last close says whether it
@@ -26,7 +21,7 @@ static bool window_discarded(const mtprof__control_read *control, size_t first)
 {
     uint32_t window = control->epochs[first].window;
     for (size_t i = first; i < control->n_epochs && control->epochs[i].window == window; i++) {
-        if (control->epochs[i].close_kind == CLOSE_DISCARDED) {
+        if (control->epochs[i].close_kind == MTPROF_CLOSE_DISCARDED) {
             return true;
         }
     }
@@ -60,8 +55,8 @@ static void fill_block(const mtprof_reader *reader, const mtprof_epoch_info *epo
         .epoch = epoch->epoch,
         .window = epoch->window,
         .first_id = epoch->correlation_first,
-        .closed = epoch->close_kind != CLOSE_NONE,
-        .id_known = epoch->close_kind != CLOSE_NONE && has_ids(epoch),
+        .closed = epoch->close_kind != MTPROF_CLOSE_NONE,
+        .id_known = epoch->close_kind != MTPROF_CLOSE_NONE && has_ids(epoch),
         .open_ns = mtprof_reader_ns(reader, epoch->open_ticks),
         .close_ns = mtprof_reader_ns(reader, epoch->close_ticks),
         .first_step = epoch->step > INT32_MAX ? INT32_MAX : (int32_t)epoch->step,

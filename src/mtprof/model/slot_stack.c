@@ -135,23 +135,24 @@ void mtprof__slot_truncate_top(mtprof__slot *slot)
  * their own and are few. */
 uint32_t mtprof__slot_find(const mtprof__slot *slot, uint64_t key)
 {
-    const uint64_t explicit_bit = (uint64_t)1 << (MTPROF_ORDINAL_BITS - 1);
     if (slot->n > 0 && slot->scopes[slot->n - 1].key == key) {
         return slot->n - 1;
     }
-    if ((key & explicit_bit) == 0) {
+    if ((key & MTPROF__EXPLICIT_BIT) == 0) {
         uint32_t low = 0;
         uint32_t high = slot->n;
         while (low < high) {
             uint32_t middle = low + (high - low) / 2;
             uint32_t plain = middle; /* the nearest at or below with a counted key */
-            while (plain > low && (slot->scopes[plain].key & explicit_bit) != 0) {
+            while (plain > low && (slot->scopes[plain].key & MTPROF__EXPLICIT_BIT) != 0) {
                 plain--;
             }
-            if ((slot->scopes[plain].key & explicit_bit) == 0 && slot->scopes[plain].key == key) {
+            if ((slot->scopes[plain].key & MTPROF__EXPLICIT_BIT) == 0 &&
+                slot->scopes[plain].key == key) {
                 return slot->scopes[plain].ended ? MTPROF__NO_SCOPE : plain;
             }
-            if ((slot->scopes[plain].key & explicit_bit) != 0 || slot->scopes[plain].key < key) {
+            if ((slot->scopes[plain].key & MTPROF__EXPLICIT_BIT) != 0 ||
+                slot->scopes[plain].key < key) {
                 low = middle + 1;
             } else {
                 high = plain;

@@ -28,7 +28,7 @@ int mtprof__slot_init(mtprof__slot *slot, const mtprof_reader *reader, uint32_t 
     slot->last_ns = INT64_MIN;
     mtprof__cursor_source source = {&reader->bytes, &reader->index, &reader->info};
     mtprof__cursor_init(&slot->cursor, &source, &reader->index.streams[stream]);
-    slot->key_base = (uint64_t)slot->cursor.stream->slot << MTPROF_ORDINAL_BITS;
+    slot->key_base = mtprof__slot_bits(slot->cursor.stream->slot);
     return MTPROF_OK;
 }
 

@@ -16,15 +16,14 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/format/keys.h"
 #include "mtprof/read/chunk_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MAX_WALKS = 3,
-    POLICY_RING = 1,
-    ORDINAL_EXPLICIT_BIT = 39
+    MAX_WALKS = 3
 };
 
 int mtprof__chunk_check(const mtprof__chunk_header *header, uint64_t offset, bool closed)
@@ -51,11 +50,11 @@ int mtprof__chunk_check(const mtprof__chunk_header *header, uint64_t offset, boo
         return mtb_fail_at(MTPROF_EFORMAT, at, "chunk at %llu: slot is %u in stream %u, expected 0",
                            (unsigned long long)offset, header->slot, header->stream);
     }
-    if (header->first_ordinal >> ORDINAL_EXPLICIT_BIT != 0) {
+    if (!mtprof__is_counted(header->first_ordinal)) {
         return mtb_fail_at(MTPROF_EFORMAT, at,
                            "chunk at %llu: first_ordinal is %llu, expected less than 2^%d",
                            (unsigned long long)offset, (unsigned long long)header->first_ordinal,
-                           ORDINAL_EXPLICIT_BIT);
+                           MTPROF__COUNTED_BITS);
     }
     return MTPROF_OK;
 }
@@ -210,7 +209,7 @@ static int build_live(mtprof__chunk_index *index, const mtprof__index_source *so
 
 int mtprof__chunk_index_build(mtprof__chunk_index *index, const mtprof__index_source *source)
 {
-    bool ring = source->info->policy == POLICY_RING;
+    bool ring = source->info->policy == MTPROF_POLICY_RING;
     memset(index, 0, sizeof *index);
     if (source->info->closed) {
         MT_TRY(mtprof__chunk_walk(index, source, MTPROF__WALK_ALL));

@@ -12,11 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CLOSE_KIND_PAUSED = 2,
-    CLOSE_KIND_NONE = 3
-};
-
 /* ---- epochs ---------------------------------------------------------------------------------- */
 
 static int add_open(mtprof__control_read *control, const mtprof_record *record,
@@ -38,7 +33,7 @@ static int add_open(mtprof__control_read *control, const mtprof_record *record,
         .epoch = record->arg,
         .window = (uint32_t)record->words[2],
         .step = (uint32_t)(record->words[2] >> 32),
-        .close_kind = CLOSE_KIND_NONE,
+        .close_kind = MTPROF_CLOSE_NONE,
         .gate = record->words[1],
         .open_ticks = record->ticks,
     };
@@ -65,11 +60,12 @@ static int add_close(mtprof__control_read *control, const mtprof_record *record,
                      mtprof__problems *problems)
 {
     mtprof_epoch_info *info = mtprof__control_find_epoch(control, record->arg);
-    if (info != NULL && info->close_kind == CLOSE_KIND_PAUSED && record->aux != CLOSE_KIND_PAUSED) {
+    if (info != NULL && info->close_kind == MTPROF_CLOSE_PAUSED &&
+        record->aux != MTPROF_CLOSE_PAUSED) {
         info->close_kind = record->aux; /* the window ended while paused; the time is the pause's */
         return MTPROF_OK;
     }
-    if (info == NULL || info->close_kind != CLOSE_KIND_NONE) {
+    if (info == NULL || info->close_kind != MTPROF_CLOSE_NONE) {
         return mtprof__problem_add(problems, record->offset,
                                    "record at %llu: epoch %u is closed and was not open",
                                    (unsigned long long)record->offset, record->arg);
@@ -182,7 +178,7 @@ void mtprof__control_read_finish(mtprof__control_read *control, uint64_t end_tic
 {
     for (size_t i = 0; i < control->n_epochs; i++) {
         mtprof_epoch_info *info = &control->epochs[i];
-        if (info->close_kind == CLOSE_KIND_NONE) {
+        if (info->close_kind == MTPROF_CLOSE_NONE) {
             info->close_ticks = end_ticks > info->open_ticks ? end_ticks : info->open_ticks;
         }
     }

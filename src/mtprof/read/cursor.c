@@ -11,10 +11,6 @@
 
 #include <string.h>
 
-enum {
-    ORDINAL_EXPLICIT_BIT = 39
-};
-
 void mtprof__cursor_init(mtprof_cursor *cursor, const mtprof__cursor_source *source,
                          mtprof__read_stream *stream)
 {
@@ -86,9 +82,9 @@ static bool takes_ordinal(const mtprof_record *record, uint32_t traits)
 
 static int apply_key(mtprof_cursor *cursor, mtprof_record *record, uint32_t traits)
 {
-    uint64_t slot = (uint64_t)cursor->stream->slot << MTPROF_ORDINAL_BITS;
+    uint64_t slot = mtprof__slot_bits(cursor->stream->slot);
     if (takes_ordinal(record, traits)) {
-        if (cursor->next_ordinal >> ORDINAL_EXPLICIT_BIT != 0) {
+        if (!mtprof__is_counted(cursor->next_ordinal)) {
             return mtb_fail_at(MTPROF_EFORMAT, (int64_t)record->offset,
                                "record at %llu: no ordinals are left in slot %u",
                                (unsigned long long)record->offset, cursor->stream->slot);
@@ -97,7 +93,7 @@ static int apply_key(mtprof_cursor *cursor, mtprof_record *record, uint32_t trai
     } else if (record->kind == MTPROF_REC_BEGIN_X || record->kind == MTPROF_REC_END_X) {
         record->key = record->words[1];
     } else if (record->kind == MTPROF_REC_END) {
-        uint64_t distance = record->word >> 8 & 0xFFFF;
+        uint64_t distance = mtprof__end_distance(record->word);
         if (distance > cursor->next_ordinal) {
             return mtb_fail_at(MTPROF_EFORMAT, (int64_t)record->offset,
                                "record at %llu: ends the begin %llu before ordinal %llu",
@@ -115,15 +111,13 @@ static int apply_key(mtprof_cursor *cursor, mtprof_record *record, uint32_t trai
 
 static void apply_time(mtprof_cursor *cursor, mtprof_record *record, uint32_t traits)
 {
-    const uint64_t short_mask = ((uint64_t)1 << MTPROF_SHORT_TIME) - 1;
     bool own_clock = record->kind == MTPROF_REC_ACTIVITY || record->kind == MTPROF_REC_CLOCK_PAIR;
     if ((traits & MTPROF__TICKS) != 0 || own_clock) {
         cursor->reference = record->words[0];
     }
     record->ticks = cursor->reference;
     if (record->kind == MTPROF_REC_END) {
-        uint64_t time = record->word >> 24;
-        record->ticks += (time - cursor->reference) & short_mask;
+        record->ticks = mtprof__end_ticks(record->word, cursor->reference);
     } else if (record->kind == MTPROF_REC_ALLOC) {
         record->ticks += record->arg;
     }
@@ -172,7 +166,7 @@ static void pass_over(mtprof_cursor *cursor, mtprof_record *record, bool known_e
     bool rests =
         stream != MTPROF_STREAM_SOURCE && (traits & (MTPROF__TICKS | MTPROF__ORDINAL)) != 0;
     bool told = known_end && mtprof__record_is_whole(record, stream) &&
-                cursor->next_ordinal >> ORDINAL_EXPLICIT_BIT == 0;
+                mtprof__is_counted(cursor->next_ordinal);
     if (!cursor->checked || !known_end || (rests && !told)) {
         cursor->at = cursor->n_words;
         cursor->fresh = true;

@@ -8,6 +8,7 @@
 #ifndef MTPROF_READ_CURSOR_IMPL_H
 #define MTPROF_READ_CURSOR_IMPL_H
 
+#include "mtprof/format/keys.h"
 #include "mtprof/read/chunk_index.h"
 #include "mtprof/read/record_check.h"
 

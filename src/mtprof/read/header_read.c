@@ -16,7 +16,6 @@
 
 enum {
     CLOCK_LAST = 1,
-    POLICY_LAST = 2,
     FIXED_END = offsetof(mtprof__file_header, unused),
     FINAL_END = offsetof(mtprof__file_header, unused2),
     CLOSED_BYTES =
@@ -79,7 +78,7 @@ static int check_fixed(const mtprof__file_header *header)
         return mtb_fail_at(MTPROF_EFORMAT, AT(clock), "open trace: clock is %u, expected 0 or 1",
                            header->clock);
     }
-    if (header->policy > POLICY_LAST) {
+    if (header->policy > MTPROF_POLICY_STOP) {
         return mtb_fail_at(MTPROF_EFORMAT, AT(policy), "open trace: policy is %u, expected 0 to 2",
                            header->policy);
     }

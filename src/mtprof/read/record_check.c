@@ -9,15 +9,15 @@
 
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "mtprof/format/keys.h"
 #include "mtprof/format/layout.h"
 
+#include <mtprof/schedule.h>
+
 enum {
-    KEY_BITS = 16 + MTPROF_ORDINAL_BITS,
     LENGTH_EXTENDED = 255,
     AUX_ANY = 0xFFFF,
-    LOST_CAUSE_LAST = MTPROF_HEALTH_LOST_END - 1,
-    WINDOW_CLOSE_LAST = 2,
-    STEP_ACTION_LAST = 3
+    LOST_CAUSE_LAST = MTPROF_HEALTH_LOST_END - 1
 };
 
 #define STREAM(name) (1u << MTPROF_STREAM_##name)
@@ -76,8 +76,8 @@ static const struct kind_rule rules[256] = {
 
     [MTPROF_REC_ANCHOR] = {AUX_ANY, IN_CONTROL, 3, EVENT},
     [MTPROF_REC_WINDOW_OPEN] = {AUX_ANY, IN_CONTROL, 3, EVENT},
-    [MTPROF_REC_WINDOW_CLOSE] = {WINDOW_CLOSE_LAST, IN_CONTROL, 1, EVENT},
-    [MTPROF_REC_STEP] = {STEP_ACTION_LAST, IN_CONTROL, 2, EVENT},
+    [MTPROF_REC_WINDOW_CLOSE] = {MTPROF_CLOSE_PAUSED, IN_CONTROL, 1, EVENT},
+    [MTPROF_REC_STEP] = {MTPROF_ACTION_RECORD_AND_SAVE, IN_CONTROL, 2, EVENT},
     [MTPROF_REC_TRACE_META] = {1, IN_CONTROL, 1, PLAIN},
     [MTPROF_REC_WARNING] = {AUX_ANY, IN_CONTROL, 2, EVENT},
 
@@ -195,7 +195,7 @@ bool mtprof__input_list_check(const uint64_t *words, size_t n)
 
 static int check_key(const mtprof_record *record, const char *what, uint64_t key)
 {
-    return key >> KEY_BITS == 0 ? MTPROF_OK : bad(record, what, key);
+    return (key & ~MTPROF__KEY_MASK) == 0 ? MTPROF_OK : bad(record, what, key);
 }
 
 static int check_begin_x(const mtprof_record *record)
@@ -203,7 +203,7 @@ static int check_begin_x(const mtprof_record *record)
     uint64_t own = record->words[1];
     uint64_t parent = record->words[2];
     MT_TRY(check_key(record, "own key is none", own));
-    if (own != 0 && (own >> (MTPROF_ORDINAL_BITS - 1) & 1) == 0) {
+    if (own != 0 && (own & MTPROF__EXPLICIT_BIT) == 0) {
         return bad(record, "own key lacks bit 39", own);
     }
     return parent == MTPROF_KEY_STRUCTURE ? MTPROF_OK
@@ -258,7 +258,8 @@ static int check_body(const mtprof_record *record)
     case MTPROF_REC_BEGIN_X: return check_begin_x(record);
     case MTPROF_REC_END_X: return check_key(record, "key is none", w[1]);
     case MTPROF_REC_END:
-        return (record->word >> 8 & 0xFFFF) != 0 ? MTPROF_OK : bad(record, "distance is none", 0);
+        return mtprof__end_distance(record->word) != 0 ? MTPROF_OK
+                                                       : bad(record, "distance is none", 0);
     case MTPROF_REC_ACTIVITY: return check_key(record, "launch key is none", w[2]);
     case MTPROF_REC_META: return check_meta(record);
     case MTPROF_REC_TRACE_META: return check_trace_meta(record);

@@ -40,7 +40,6 @@
 #include <unistd.h>
 
 enum {
-    POLICY_RING = 1,
     LOCK_TRIES = 40,
     LOCK_REST_NS = 5 * 1000 * 1000,
     LOST_WORDS = 2
@@ -201,7 +200,7 @@ static int chunk_begin(recover_job *job, const mtprof_cursor *cursor, bool rest)
     MT_TRY(chunk_reserve(job, MTPROF_CHUNK_HEADER));
     job->used = MTPROF_CHUNK_HEADER;
     bool follows = rest || (job->has_before && job->header.sequence == job->before_sequence + 1);
-    bool ring = job->reader->info.policy == POLICY_RING;
+    bool ring = job->reader->info.policy == MTPROF_POLICY_RING;
     bool counted = job->stream->kind == MTPROF_STREAM_THREAD && (follows || !ring);
     bool room = job->header.committed < MTPROF_CHUNK_MAX / 2;
     bool hole = false;
@@ -245,7 +244,7 @@ static int chunk_end(recover_job *job)
     MT_TRY(chunk_reserve(job, size - job->used));
     memset(job->buffer + job->used, 0, size - job->used);
     header->size = (uint32_t)size;
-    bool ring = job->reader->info.policy == POLICY_RING;
+    bool ring = job->reader->info.policy == MTPROF_POLICY_RING;
     header->sequence = ring ? header->sequence + job->n_splits : job->n_stream_chunks; /* R2 */
     header->committed = committed;
     header->state = MTPROF_CHUNK_CHECKED;

@@ -30,7 +30,7 @@ static mtprof_token nested_begin(mtprof__writer *w, uint32_t flags, uint32_t nam
     if (epoch == 0) {
         return 0;
     }
-    uint64_t key = (uint64_t)w->slot << MTPROF_ORDINAL_BITS | MTPROF__NESTED_BIT |
+    uint64_t key = mtprof__slot_bits(w->slot) | MTPROF__EXPLICIT_BIT |
                    __atomic_fetch_add(&w->nested_ordinal, 1, __ATOMIC_RELAXED);
     uint64_t record[4] = {mtprof__word0(MTPROF_REC_BEGIN_X, 4, flags, name), mtprof__ticks(), key,
                           MTPROF_KEY_STRUCTURE};
@@ -124,7 +124,7 @@ static void count_foreign_end(mtprof_token token)
 static void count_end(mtprof__writer *w, mtprof_token token, bool nested)
 {
     bool mine = (uint16_t)(token >> MTPROF_ORDINAL_BITS) == w->slot;
-    if ((token & MTPROF__NESTED_BIT) != 0) {
+    if ((token & MTPROF__EXPLICIT_BIT) != 0) {
         __atomic_fetch_sub(&w->nested_open, mine, __ATOMIC_RELAXED);
     } else if (mine && !nested) {
         w->depth--;
@@ -138,7 +138,7 @@ static bool token_is_current(const mtprof__writer *w, mtprof_token token, uint64
 {
     bool mine = (uint16_t)(token >> MTPROF_ORDINAL_BITS) == w->slot;
     return mtprof__token_in(token, state) &&
-           (!mine || (token & MTPROF__NESTED_BIT) != 0 || w->epoch != (uint32_t)(state >> 32) ||
+           (!mine || (token & MTPROF__EXPLICIT_BIT) != 0 || w->epoch != (uint32_t)(state >> 32) ||
             token >= w->epoch_first);
 }
 

@@ -102,7 +102,7 @@ static mtprof__writer *make_slot(uint32_t *cause)
     writer_pool_left -= size;
     w->state = w->begin_state = MTPROF__DETACHED;
     w->slot = (uint16_t)(n_slots + 1);
-    w->next_token = (uint64_t)w->slot << MTPROF_ORDINAL_BITS;
+    w->next_token = mtprof__slot_bits(w->slot);
     __atomic_store_n(&slots[n_slots], w, __ATOMIC_RELAXED);
     __atomic_store_n(&n_slots, n_slots + 1, __ATOMIC_RELEASE);
     return w;

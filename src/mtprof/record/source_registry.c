@@ -555,7 +555,7 @@ static bool is_of_another(const mtprof__recording *recording, uint64_t key)
     }
     const mtprof__writer *w = mtprof__slot_at((uint32_t)slot);
     return MTPROF__GET(w->home_serial) != recording->serial ||
-           ((key & MTPROF__NESTED_BIT) == 0 &&
+           ((key & MTPROF__EXPLICIT_BIT) == 0 &&
             (key & MTPROF__ORDINAL_MASK) < MTPROF__GET(w->home_ordinal));
 }
 

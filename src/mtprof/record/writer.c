@@ -156,7 +156,7 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
         w->known_as = w->thread;
     }
     w->wants = (uint32_t)state;
-    uint64_t slot = (uint64_t)w->slot << MTPROF_ORDINAL_BITS;
+    uint64_t slot = mtprof__slot_bits(w->slot);
     MTPROF__SET(w->next_token, (uint64_t)mtprof__epoch_byte(epoch) << 56 | slot |
                                    (w->next_token & MTPROF__ORDINAL_MASK));
     if (new_epoch) {

@@ -25,6 +25,7 @@
 #define MTPROF_RECORD_WRITER_H
 
 #include "base/compiler.h"
+#include "mtprof/format/keys.h"
 #include "mtprof/format/layout.h"
 #include "mtprof/record/ticks.h"
 
@@ -43,10 +44,7 @@ enum {
     MTPROF__RECORD_MAX = 254   /* words of a record with a short length */
 };
 
-#define MTPROF__ORDINAL_MASK (((uint64_t)1 << MTPROF_ORDINAL_BITS) - 1)
-#define MTPROF__NESTED_BIT   ((uint64_t)1 << (MTPROF_ORDINAL_BITS - 1))
-#define MTPROF__KEY_MASK     (((uint64_t)1 << 56) - 1)
-#define MTPROF__DETACHED     UINT64_MAX /* a state that never is, unlike the 0 of a shut one */
+#define MTPROF__DETACHED UINT64_MAX /* a state that never is, unlike the 0 of a shut one */
 
 struct mtprof__inputs_cache;
 struct mtprof__names_cache;
