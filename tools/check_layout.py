@@ -90,6 +90,8 @@ class Checker:
         for pattern, what in ((HOST, "names a package registry"), (MACHINE, "is a path of one machine")):
             for match in pattern.finditer(text):
                 yield line_of(text, match), f"{match.group(0)} {what}"
+        if path.suffix == ".md" and path.name != "CHANGELOG.md":
+            yield from self.check_columns(path, text)
         if path.suffix not in CODE and path.name != "dev":
             return
         lines = text.count("\n")
@@ -102,10 +104,12 @@ class Checker:
             yield from self.check_c(path, text)
 
     def check_columns(self, path, text):
-        """Wide lines, but for literals that do not fit; section banners that are not one line."""
+        """Wide lines, but for literals that do not fit and rows of Markdown tables, which cannot be broken;
+        section banners that are not one line."""
         limit = self.rules["max_columns"].get(path.suffix[1:])
         for number, line in enumerate(text.split("\n"), 1):
-            if limit and len(line) > limit and not LITERAL_LAST.search(line):
+            table = path.suffix == ".md" and line.startswith("|")
+            if limit and len(line) > limit and not table and not LITERAL_LAST.search(line):
                 yield number, f"{len(line)} columns, the limit is {limit}"
             if path.suffix in C_TEXT and BANNER.match(line) and not line.endswith("*/"):
                 yield number, "a section banner is one line"

@@ -288,10 +288,10 @@ class FirstHour(NpuCase):
            "try:\n    print(torch.ones(2, device='npu').sum().item())\n"
            "except RuntimeError as error: print(error)\n")
 
-    def test_the_readme(self):
+    def test_the_guide(self):
         here = os.path.dirname(os.path.abspath(__file__))
-        with open(os.path.join(here, "..", "..", "README.md"), encoding="utf-8") as file:
-            section = file.read().split("## The accelerator")[1]
+        with open(os.path.join(here, "..", "..", "docs", "guide-npu.md"), encoding="utf-8") as file:
+            section = file.read()
         example = section.split("```python\n")[1].split("```")[0]
         out = run_python("import mindtorch_v2 as torch\n" + example)
         for name in ("aten::mm", "aten::relu", "NPU total", "NPU Mem", "Self NPU time total"):

@@ -174,6 +174,11 @@ class Layout(unittest.TestCase):
         self.plant("tools/setup.txt", f"ok: ./work, a/work, $HOME/work, /workshop\ncd {place}/main\n")
         self.refuses(f"tools/setup.txt:2: {place} is a path of one machine")
 
+    def test_wide_markdown(self):
+        self.plant("docs/page.md", f"# Page\n\n| {'a row ' * 20} |\n\n{'word ' * 20}end\n")
+        self.plant("CHANGELOG.md", f"- {'word ' * 20}end\n")
+        self.refuses("docs/page.md:5: 103 columns, the limit is 100")
+
     def test_build_products_are_left_alone(self):
         self.plant("build/dev/generated.c", "void f(void) { exit(1); }\n")
         self.plant("tests/golden/bad.c", "/* TO" "DO */\n")
