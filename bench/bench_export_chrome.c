@@ -11,8 +11,8 @@
 #include "bench_harness.h"
 #include "mtprof/model/event.h"
 
+#include <mtprof/export.h>
 #include <mtprof/op.h>
-#include <mtprof/trace_export.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
  */
 #include "bench_harness.h"
 
+#include <mtprof/export.h>
 #include <mtprof/model.h>
 #include <mtprof/op.h>
-#include <mtprof/trace_export.h>
 
 #include <inttypes.h>
 #include <stdio.h>

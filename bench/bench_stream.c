@@ -12,7 +12,7 @@
 #include "bench_harness.h"
 #include "bench_traces.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #include <inttypes.h>
 #include <stdio.h>

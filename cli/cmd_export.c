@@ -8,7 +8,7 @@
 #include "trace_file.h"
 #include "units.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #include <limits.h>
 #include <stdio.h>

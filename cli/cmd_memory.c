@@ -9,7 +9,7 @@
 #include "trace_file.h"
 #include "units.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #include <stdio.h>
 #include <stdlib.h>

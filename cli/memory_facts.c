@@ -6,7 +6,7 @@
 
 #include "term.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #include <assert.h>
 #include <math.h>

@@ -6,8 +6,8 @@
 #define CLI_MEMORY_FACTS_H
 
 #include <mtprof/averages.h>
+#include <mtprof/export.h>
 #include <mtprof/model.h>
-#include <mtprof/trace_export.h>
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #include "command.h"
 #include "units.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 #include <mtprof/version.h>
 
 #include <assert.h>

@@ -4,7 +4,7 @@
 
 #include "fuzz_require.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #include <string.h>
 

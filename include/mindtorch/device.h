@@ -6,7 +6,7 @@
 #ifndef MINDTORCH_DEVICE_H
 #define MINDTORCH_DEVICE_H
 
-#include <mindtorch/export.h>
+#include <mindtorch/api.h>
 
 #include <stdint.h>
 

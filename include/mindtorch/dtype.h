@@ -5,7 +5,7 @@
 #ifndef MINDTORCH_DTYPE_H
 #define MINDTORCH_DTYPE_H
 
-#include <mindtorch/export.h>
+#include <mindtorch/api.h>
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #ifndef MINDTORCH_STATUS_H
 #define MINDTORCH_STATUS_H
 
-#include <mindtorch/export.h>
+#include <mindtorch/api.h>
 
 MT_BEGIN_DECLS
 

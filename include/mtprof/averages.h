@@ -10,7 +10,7 @@
 #ifndef MTPROF_AVERAGES_H
 #define MTPROF_AVERAGES_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/model.h>
 #include <mtprof/output.h>
 #include <mtprof/status.h>

@@ -10,7 +10,7 @@
 #ifndef MTPROF_CHECK_H
 #define MTPROF_CHECK_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/model.h>
 #include <mtprof/status.h>
 

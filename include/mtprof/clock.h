@@ -6,7 +6,7 @@
 #ifndef MTPROF_CLOCK_H
 #define MTPROF_CLOCK_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 
 #include <stdint.h>
 

@@ -5,7 +5,7 @@
 #ifndef MTPROF_HEALTH_H
 #define MTPROF_HEALTH_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/format.h>
 
 #include <stdint.h>

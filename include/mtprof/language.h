@@ -14,7 +14,7 @@
 #ifndef MTPROF_LANGUAGE_H
 #define MTPROF_LANGUAGE_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/status.h>
 
 #include <stdint.h>

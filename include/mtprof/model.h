@@ -4,7 +4,7 @@
  *
  *     .mtt file ─┐
  *     session   ─┼─► mtprof_model ─► columns ─► averages.h (tables)
- *     foreign   ─┘        └───────► event stream ─► trace_export.h (files)
+ *     foreign   ─┘        └───────► event stream ─► export.h (files)
  *     JSON
  *
  * Opening is cheap; the columns are made when one is first asked for, in one pass over each thread,
@@ -30,7 +30,7 @@
 #ifndef MTPROF_MODEL_H
 #define MTPROF_MODEL_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/health.h>
 #include <mtprof/profile.h>
 #include <mtprof/reader.h>

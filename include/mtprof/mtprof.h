@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything libmtprof offers, in the order in which one meets it.
+ * Everything libmtprof offers.
  */
 #ifndef MTPROF_MTPROF_H
 #define MTPROF_MTPROF_H
@@ -8,6 +8,7 @@
 #include <mtprof/averages.h>
 #include <mtprof/check.h>
 #include <mtprof/clock.h>
+#include <mtprof/export.h>
 #include <mtprof/health.h>
 #include <mtprof/language.h>
 #include <mtprof/model.h>
@@ -21,7 +22,6 @@
 #include <mtprof/source.h>
 #include <mtprof/status.h>
 #include <mtprof/trace.h>
-#include <mtprof/trace_export.h>
 #include <mtprof/version.h>
 
 #endif /* MTPROF_MTPROF_H */

@@ -35,7 +35,7 @@ typedef struct mtprof_value {
     const int64_t *strides; /**< TENSOR: n_dims strides, or NULL */
 } mtprof_value;
 
-/** What a tensor is, as numbers of the host. The memory timeline (trace_export.h) rests on them.
+/** What a tensor is, as numbers of the host. The memory timeline (export.h) rests on them.
  * The first of an op's are the tensors that its inputs show, in the same order (for one that has no
  * identity: zeros); further ones are what it reads beside them. */
 typedef struct mtprof_tensor_ref {

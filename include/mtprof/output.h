@@ -5,7 +5,7 @@
 #ifndef MTPROF_OUTPUT_H
 #define MTPROF_OUTPUT_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/status.h>
 
 #include <stddef.h>

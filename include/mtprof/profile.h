@@ -20,7 +20,7 @@
 #ifndef MTPROF_PROFILE_H
 #define MTPROF_PROFILE_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/health.h>
 #include <mtprof/schedule.h>
 #include <mtprof/session.h>

@@ -6,7 +6,7 @@
 #ifndef MTPROF_QUANTITY_H
 #define MTPROF_QUANTITY_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 
 #include <stddef.h>
 

@@ -13,7 +13,7 @@
 #ifndef MTPROF_READER_H
 #define MTPROF_READER_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/format.h>
 #include <mtprof/status.h>
 

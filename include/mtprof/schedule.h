@@ -12,7 +12,7 @@
 #ifndef MTPROF_SCHEDULE_H
 #define MTPROF_SCHEDULE_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/status.h>
 
 #include <stdint.h>

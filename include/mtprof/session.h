@@ -22,7 +22,7 @@
 #ifndef MTPROF_SESSION_H
 #define MTPROF_SESSION_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/health.h>
 #include <mtprof/reader.h>
 #include <mtprof/status.h>

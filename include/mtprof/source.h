@@ -14,7 +14,7 @@
 #ifndef MTPROF_SOURCE_H
 #define MTPROF_SOURCE_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/format.h>
 #include <mtprof/status.h>
 

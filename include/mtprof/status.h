@@ -8,7 +8,7 @@
 #ifndef MTPROF_STATUS_H
 #define MTPROF_STATUS_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 
 #include <stdint.h>
 

@@ -22,7 +22,7 @@
 #ifndef MTPROF_TRACE_H
 #define MTPROF_TRACE_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 #include <mtprof/format.h>
 
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 #ifndef MTPROF_VERSION_H
 #define MTPROF_VERSION_H
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 
 #include <stdint.h>
 

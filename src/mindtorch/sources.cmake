@@ -185,12 +185,12 @@ set(MT_ISA_SOURCES
 )
 
 set(MINDTORCH_PUBLIC_HEADERS
+    include/mindtorch/api.h
     include/mindtorch/autograd.h
     include/mindtorch/backend.h
     include/mindtorch/device.h
     include/mindtorch/dtype.def
     include/mindtorch/dtype.h
-    include/mindtorch/export.h
     include/mindtorch/generator.h
     include/mindtorch/kernel_codes.def
     include/mindtorch/kernel_codes.h

@@ -175,6 +175,7 @@ set(MTPROF_SOURCES
 )
 
 set(MTPROF_PUBLIC_HEADERS
+    include/mtprof/api.h
     include/mtprof/averages.h
     include/mtprof/check.h
     include/mtprof/clock.h
@@ -195,6 +196,5 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/status.def
     include/mtprof/status.h
     include/mtprof/trace.h
-    include/mtprof/trace_export.h
     include/mtprof/version.h
 )

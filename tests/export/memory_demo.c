@@ -5,8 +5,8 @@
  */
 #include "support/fake_training.h"
 
+#include <mtprof/export.h>
 #include <mtprof/mtprof.h>
-#include <mtprof/trace_export.h>
 
 #include <stdio.h>
 #include <stdlib.h>

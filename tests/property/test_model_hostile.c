@@ -10,10 +10,10 @@
 #include "support/random_trace.h"
 
 #include <mtprof/check.h>
+#include <mtprof/export.h>
 #include <mtprof/op.h>
 #include <mtprof/session.h>
 #include <mtprof/trace.h>
-#include <mtprof/trace_export.h>
 
 #include <pthread.h>
 #include <stdio.h>

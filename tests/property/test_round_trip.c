@@ -15,7 +15,7 @@
 
 #include <mtprof/averages.h>
 #include <mtprof/check.h>
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
  * writes beside it what the model's columns say: DIR/events.jsonl, one event a line, texts in hex.
  * tests/export/check_exports.py compares the two.
  */
+#include <mtprof/export.h>
 #include <mtprof/model.h>
 #include <mtprof/mtprof.h>
-#include <mtprof/trace_export.h>
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -6,9 +6,9 @@
  * were used, in hex. tests/export/check_chrome.py looks at them.
  */
 #include <mtprof/clock.h>
+#include <mtprof/export.h>
 #include <mtprof/model.h>
 #include <mtprof/mtprof.h>
-#include <mtprof/trace_export.h>
 
 #include <pthread.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "mtprof/record/modules.h"
 
-#include <mtprof/export.h>
+#include <mtprof/api.h>
 
 #include <dlfcn.h>
 #include <link.h>

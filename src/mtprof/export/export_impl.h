@@ -35,7 +35,7 @@
 #include "base/text_writer.h"
 #include "mtprof/model/event.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static_assert((int)MTPROF_MEMORY_CATEGORIES == (int)MTPROF__MEMORY_CATEGORY_COUNT,
-              "as trace_export.h tells them");
+              "as export.h tells them");
 
 void mtprof__memory_sum_init(mtprof__memory_sum *sum, const mtprof__memory_timeline *timeline)
 {

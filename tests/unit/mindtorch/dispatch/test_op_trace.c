@@ -7,8 +7,8 @@
 #include "support/model_events.h"
 
 #include <mindtorch/mindtorch.h>
+#include <mtprof/export.h>
 #include <mtprof/mtprof.h>
-#include <mtprof/trace_export.h>
 
 static mtprof_session *start(uint64_t wants)
 {

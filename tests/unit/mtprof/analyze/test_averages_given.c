@@ -8,8 +8,8 @@
 #include "table_cases.h"
 
 #include <mtprof/averages.h>
+#include <mtprof/export.h>
 #include <mtprof/status.h>
-#include <mtprof/trace_export.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include "support/trace_builder.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #define WORDS(...)                                              \
     (sizeof((uint64_t[]){__VA_ARGS__}) / 8), (const uint64_t[]) \

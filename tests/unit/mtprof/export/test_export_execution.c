@@ -7,8 +7,8 @@
 #include "harness/mt_test.h"
 #include "text_sink.h"
 
+#include <mtprof/export.h>
 #include <mtprof/mtprof.h>
-#include <mtprof/trace_export.h>
 
 #include <pthread.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 #include "support/fake_training.h"
 #include "text_sink.h"
 
+#include <mtprof/export.h>
 #include <mtprof/mtprof.h>
-#include <mtprof/trace_export.h>
 
 #include <stdio.h>
 #include <stdlib.h>

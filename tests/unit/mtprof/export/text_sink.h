@@ -7,7 +7,7 @@
 
 #include "harness/mt_test.h"
 
-#include <mtprof/trace_export.h>
+#include <mtprof/export.h>
 
 #include <errno.h>
 #include <stdlib.h>

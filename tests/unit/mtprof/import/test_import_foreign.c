@@ -8,8 +8,8 @@
 #include "mtprof/model/event.h"
 
 #include <mtprof/averages.h>
+#include <mtprof/export.h>
 #include <mtprof/output.h>
-#include <mtprof/trace_export.h>
 
 #include <stdio.h>
 #include <stdlib.h>

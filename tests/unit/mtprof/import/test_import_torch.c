@@ -14,8 +14,8 @@
 #include "mtprof/model/inputs_text.h"
 
 #include <mtprof/averages.h>
+#include <mtprof/export.h>
 #include <mtprof/model.h>
-#include <mtprof/trace_export.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,9 +6,9 @@
 #include "harness/mt_test.h"
 #include "unit/mtprof/export/text_sink.h"
 
+#include <mtprof/export.h>
 #include <mtprof/mtprof.h>
 #include <mtprof/op.h>
-#include <mtprof/trace_export.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 #include "mtprof/model/event.h"
 #include "unit/mtprof/export/text_sink.h"
 
+#include <mtprof/export.h>
 #include <mtprof/mtprof.h>
 #include <mtprof/op.h>
-#include <mtprof/trace_export.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,9 +6,9 @@
 #include "support/trace_view.h"
 
 #include <mtprof/clock.h>
+#include <mtprof/export.h>
 #include <mtprof/model.h>
 #include <mtprof/trace.h>
-#include <mtprof/trace_export.h>
 
 #include <math.h>
 #include <pthread.h>

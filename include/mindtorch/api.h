@@ -2,8 +2,8 @@
  *
  * Visibility and language marks that every public header of libmindtorch uses.
  */
-#ifndef MINDTORCH_EXPORT_H
-#define MINDTORCH_EXPORT_H
+#ifndef MINDTORCH_API_H
+#define MINDTORCH_API_H
 
 /* Symbols are hidden by default; MT_API marks the ones that are not. */
 #if defined(__GNUC__)
@@ -20,4 +20,4 @@
 #    define MT_END_DECLS
 #endif
 
-#endif /* MINDTORCH_EXPORT_H */
+#endif /* MINDTORCH_API_H */
