@@ -261,7 +261,7 @@ static uint64_t hidden_functions(const report_settings *s, mtprof_model *model)
         return 0;
     }
     for (uint64_t i = 0; i < kinds.count; i++) {
-        n += ((const uint8_t *)kinds.data)[i] == MTPROF_EVENT_FUNCTION;
+        n += ((const uint8_t *)kinds.data)[i] == MTPROF_EVENT_KIND_FUNCTION;
     }
     return n;
 }

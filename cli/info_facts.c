@@ -145,7 +145,7 @@ static bool gather_events(cli_facts *f)
         return false;
     }
     for (uint64_t i = 0; i < c.count; i++) {
-        f->kinds[c.kind[i] < CLI_KINDS ? c.kind[i] : MTPROF_EVENT_OTHER]++;
+        f->kinds[c.kind[i] < CLI_KINDS ? c.kind[i] : MTPROF_EVENT_KIND_OTHER]++;
         if (c.track[i] < f->n_tracks) {
             f->tracks[c.track[i]].events++;
         }

@@ -152,9 +152,9 @@ static double number_of(uint64_t bits, bool is_real)
 static int add_mark(void *user, const mtprof_mark *mark)
 {
     gathering *all = user;
-    enum section section = mark->kind == MTPROF_EVENT_COUNTER   ? SECTION_COUNTERS
-                           : mark->kind == MTPROF_EVENT_INSTANT ? SECTION_INSTANTS
-                                                                : SECTION_FLOWS;
+    enum section section = mark->kind == MTPROF_EVENT_KIND_COUNTER   ? SECTION_COUNTERS
+                           : mark->kind == MTPROF_EVENT_KIND_INSTANT ? SECTION_INSTANTS
+                                                                     : SECTION_FLOWS;
     group *g = get_group(all, section, mark->name, (mtprof_text){"", 0});
     if (g == NULL) {
         all->no_memory = true;
@@ -216,8 +216,8 @@ static bool is_own_key(mtprof_text key)
 /* Whose metadata is the program's. Other tools give their own facts with everything but scopes. */
 static bool is_told(uint8_t kind, bool foreign)
 {
-    return kind == MTPROF_EVENT_SCOPE || kind == MTPROF_EVENT_STEP ||
-           (kind == MTPROF_EVENT_OP && !foreign);
+    return kind == MTPROF_EVENT_KIND_SCOPE || kind == MTPROF_EVENT_KIND_STEP ||
+           (kind == MTPROF_EVENT_KIND_OP && !foreign);
 }
 
 static bool add_metadata(gathering *all, bool foreign)
@@ -392,9 +392,9 @@ bool cli_print_marks(mtprof_model *model, const char *path, size_t width, size_t
 static int count_mark(void *user, const mtprof_mark *mark)
 {
     cli_mark_counts *counts = user;
-    counts->instants += mark->kind == MTPROF_EVENT_INSTANT;
-    counts->counters += mark->kind == MTPROF_EVENT_COUNTER;
-    counts->flows += mark->kind == MTPROF_EVENT_FLOW;
+    counts->instants += mark->kind == MTPROF_EVENT_KIND_INSTANT;
+    counts->counters += mark->kind == MTPROF_EVENT_KIND_COUNTER;
+    counts->flows += mark->kind == MTPROF_EVENT_KIND_FLOW;
     return 0;
 }
 

@@ -63,7 +63,7 @@ bool cli_sum_steps(const cli_columns *columns, int32_t first, int32_t last, cli_
     out->outside.step = -1;
     for (uint64_t i = 0; i < columns->count; i++) {
         int32_t step = columns->step[i];
-        bool host = columns->device[i] == 0 && columns->kind[i] != MTPROF_EVENT_FUNCTION;
+        bool host = columns->device[i] == 0 && columns->kind[i] != MTPROF_EVENT_KIND_FUNCTION;
         if (!host || step < first || step > last) {
             continue;
         }

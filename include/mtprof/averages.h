@@ -37,7 +37,7 @@ typedef struct mtprof_averages_options {
     uint32_t struct_size;
     uint32_t group;     /**< enum mtprof_group */
     uint32_t stack_n;   /**< innermost frames that tell rows apart; 0: none */
-    uint32_t functions; /**< 1: also MTPROF_EVENT_FUNCTION events */
+    uint32_t functions; /**< 1: also MTPROF_EVENT_KIND_FUNCTION events */
     /* Which events count. Filters do not change the times of those that do. */
     const char *name;        /**< shell pattern (* ? [..]) for the name; NULL: all */
     const char *module_name; /**< the same for the module path */

@@ -16,13 +16,13 @@
  *
  * Tree: PARENT is the scope that was innermost on the event's thread when it began, or the one the
  * program named. Times follow the thread, not the name: SELF_NS is the time in which no other event
- * of the thread ran inside it. Events that do not nest (MTPROF_EVENT_ASYNC, MTPROF_EVENT_OVERLAP)
- * have no self time and take none from others. So always, per thread:
+ * of the thread ran inside it. Events that do not nest (MTPROF_EVENT_FLAG_ASYNC,
+ * MTPROF_EVENT_FLAG_OVERLAP) have no self time and take none from others. So always, per thread:
  *
  *   T1  0 <= self <= end - start
- *   T2  the sum of self = the sum of (end - start) over events with MTPROF_EVENT_TOP
- *       (functions of the host's language, MTPROF_EVENT_FUNCTION, stand outside: they have self
- *       times of their own, less everything inside them, and are parents of functions only)
+ *   T2  the sum of self = the sum of (end - start) over events with MTPROF_EVENT_FLAG_TOP
+ *       (functions of the host's language, MTPROF_EVENT_KIND_FUNCTION, stand outside: they have
+ *       self times of their own, less everything inside them, and are parents of functions only)
  *   T3  the sum of SELF_DEVICE_NS over host events with kernels = the sum of the durations of those
  *
  * Lifetime: everything returned lives as long as the model. Threads: any number may read one model.
@@ -50,44 +50,46 @@ typedef struct mtprof_model mtprof_model;
 /** What an event is. Up to STEP as the recorder has it; device work is 8 + enum
  * mtprof_activity_kind. */
 enum mtprof_event_kind {
-    MTPROF_EVENT_SCOPE = 0, /**< a user's annotation */
-    MTPROF_EVENT_OP = 1,
-    MTPROF_EVENT_RUNTIME = 2,  /**< a call into a device's runtime */
-    MTPROF_EVENT_FUNCTION = 3, /**< a function of the host's language */
-    MTPROF_EVENT_STEP = 4,     /**< "ProfilerStep#7" */
-    MTPROF_EVENT_LAUNCH = 5,   /**< a launch without a scope of its own: no duration */
-    MTPROF_EVENT_KERNEL = 8,
-    MTPROF_EVENT_COPY = 9,
-    MTPROF_EVENT_SET = 10,
-    MTPROF_EVENT_CALL = 11, /**< a runtime call as the source saw it: host time */
-    MTPROF_EVENT_SYNC = 12,
-    MTPROF_EVENT_ANNOTATION = 13, /**< a user's annotation as seen from the device: from the first
-                                       to the last piece of work launched inside it on a queue */
-    MTPROF_EVENT_OTHER = 14,
-    MTPROF_EVENT_OVERHEAD = 15,
-    MTPROF_EVENT_MEMORY = 16,        /**< an allocation outside every scope */
-    MTPROF_EVENT_OUT_OF_MEMORY = 17, /**< an allocation that was refused */
-    MTPROF_EVENT_INSTANT = 24,       /**< this and what follows: in event streams only */
-    MTPROF_EVENT_COUNTER = 25,
-    MTPROF_EVENT_FLOW = 26,
-    MTPROF_EVENT_ALLOC = 27
+    MTPROF_EVENT_KIND_SCOPE = 0, /**< a user's annotation */
+    MTPROF_EVENT_KIND_OP = 1,
+    MTPROF_EVENT_KIND_RUNTIME = 2,  /**< a call into a device's runtime */
+    MTPROF_EVENT_KIND_FUNCTION = 3, /**< a function of the host's language */
+    MTPROF_EVENT_KIND_STEP = 4,     /**< "ProfilerStep#7" */
+    MTPROF_EVENT_KIND_LAUNCH = 5,   /**< a launch without a scope of its own: no duration */
+    MTPROF_EVENT_KIND_KERNEL = 8,
+    MTPROF_EVENT_KIND_COPY = 9,
+    MTPROF_EVENT_KIND_SET = 10,
+    MTPROF_EVENT_KIND_CALL = 11, /**< a runtime call as the source saw it: host time */
+    MTPROF_EVENT_KIND_SYNC = 12,
+    /** A user's annotation as seen from the device: from the first to the last piece of work
+     * launched inside it on a queue. */
+    MTPROF_EVENT_KIND_ANNOTATION = 13,
+    MTPROF_EVENT_KIND_OTHER = 14,
+    MTPROF_EVENT_KIND_OVERHEAD = 15,
+    MTPROF_EVENT_KIND_MEMORY = 16,        /**< an allocation outside every scope */
+    MTPROF_EVENT_KIND_OUT_OF_MEMORY = 17, /**< an allocation that was refused */
+    MTPROF_EVENT_KIND_INSTANT = 24,       /**< this and what follows: in event streams only */
+    MTPROF_EVENT_KIND_COUNTER = 25,
+    MTPROF_EVENT_KIND_FLOW = 26,
+    MTPROF_EVENT_KIND_ALLOC = 27
 };
 
 /** "scope", "op", "kernel" …; "unknown" for others. Constant text. */
 MTPROF_API const char *mtprof_event_kind_name(uint32_t kind);
 
 enum mtprof_event_flag {
-    MTPROF_EVENT_ASYNC = 1 << 0,     /**< by intent, or ended by another thread: does not nest */
-    MTPROF_EVENT_OVERLAP = 1 << 1,   /**< outlived the scope around it: does not nest */
-    MTPROF_EVENT_TRUNCATED = 1 << 2, /**< still open when its window closed, or where records of its
-                                          thread are missing: it ends with the last one before */
-    MTPROF_EVENT_DISPATCHED = 1 << 3,     /**< host work for a device other than the CPU */
-    MTPROF_EVENT_LAUNCHES = 1 << 4,       /**< a device record is expected */
-    MTPROF_EVENT_TOP = 1 << 5,            /**< nests, and inside nothing on its thread */
-    MTPROF_EVENT_MATCHED = 1 << 6,        /**< a launch that was answered, or device work whose host
-                                               event was found */
-    MTPROF_EVENT_FOREIGN_PARENT = 1 << 7, /**< PARENT is on another thread */
-    MTPROF_EVENT_COLLAPSED = 1 << 8       /**< it stands also for an only child of the same name */
+    MTPROF_EVENT_FLAG_ASYNC = 1 << 0,   /**< by intent, or ended by another thread: does not nest */
+    MTPROF_EVENT_FLAG_OVERLAP = 1 << 1, /**< outlived the scope around it: does not nest */
+    /** Still open when its window closed, or where records of its thread are missing: it ends with
+     * the last one before. */
+    MTPROF_EVENT_FLAG_TRUNCATED = 1 << 2,
+    MTPROF_EVENT_FLAG_DISPATCHED = 1 << 3, /**< host work for a device other than the CPU */
+    MTPROF_EVENT_FLAG_LAUNCHES = 1 << 4,   /**< a device record is expected */
+    MTPROF_EVENT_FLAG_TOP = 1 << 5,        /**< nests, and inside nothing on its thread */
+    /** A launch that was answered, or device work whose host event was found. */
+    MTPROF_EVENT_FLAG_MATCHED = 1 << 6,
+    MTPROF_EVENT_FLAG_FOREIGN_PARENT = 1 << 7, /**< PARENT is on another thread */
+    MTPROF_EVENT_FLAG_COLLAPSED = 1 << 8 /**< it stands also for an only child of the same name */
 };
 
 /** Columns. Those up to FLAGS are always there (48 bytes an event). */
@@ -341,7 +343,7 @@ MTPROF_API bool mtprof_model_metadata_of(const mtprof_model *model, uint32_t met
  * point of a flow. Texts and metadata live until the visitor returns. Later versions may append. */
 typedef struct mtprof_mark {
     uint32_t struct_size; /**< set by the library */
-    uint32_t kind;        /**< MTPROF_EVENT_INSTANT, COUNTER or FLOW */
+    uint32_t kind;        /**< MTPROF_EVENT_KIND_INSTANT, COUNTER or FLOW */
     uint32_t phase;       /**< FLOW: 0 start, 1 step, 2 end; COUNTER: 0 integer, 1 double */
     uint32_t track;       /**< mtprof_model_track() */
     int32_t step;         /**< -1: none */

@@ -35,10 +35,10 @@ MTPROF_BEGIN_DECLS
 typedef struct mtprof_profile mtprof_profile;
 
 /** What a profile looks at: a set of bits. */
-enum mtprof_activity_bit {
-    MTPROF_ACTIVITY_CPU = 1 << 0,    /**< host ops, scopes, marks */
-    MTPROF_ACTIVITY_DEVICE = 1 << 1, /**< device work, runtime calls, host ops for the device */
-    MTPROF_ACTIVITY_ALL = 1 << 30    /**< alone: everything this process can record */
+enum mtprof_watch {
+    MTPROF_WATCH_CPU = 1 << 0,    /**< host ops, scopes, marks */
+    MTPROF_WATCH_DEVICE = 1 << 1, /**< device work, runtime calls, host ops for the device */
+    MTPROF_WATCH_ALL = 1 << 30    /**< alone: everything this process can record */
 };
 
 /**
@@ -47,7 +47,7 @@ enum mtprof_activity_bit {
  *
  * Fails with ENOTSUP (XPU, MTIA, HPU: known, never available here), EINVAL (anything else).
  */
-MTPROF_API mtprof_status mtprof_activity_parse(const char *text, uint32_t *bit);
+MTPROF_API mtprof_status mtprof_watch_parse(const char *text, uint32_t *bit);
 
 /** What is recorded beyond names and times, and how results are kept. */
 enum mtprof_profile_flag {
@@ -80,7 +80,7 @@ enum mtprof_observe {
  */
 typedef struct mtprof_profile_config {
     uint32_t struct_size; /**< sizeof(mtprof_profile_config) as the caller was compiled */
-    uint32_t activities;  /**< enum mtprof_activity_bit; 0 is refused */
+    uint32_t activities;  /**< enum mtprof_watch; 0 is refused */
     uint32_t flags;       /**< enum mtprof_profile_flag */
     uint32_t policy;      /**< enum mtprof_policy; this and the next four: see mtprof_config */
     const char *path;

@@ -55,8 +55,8 @@ static void check_same(run *r, const mtprof__event *e, uint32_t event)
     mtprof_text name = mtprof_model_name(v->model, v->name[event]);
     /* An overlapping scope is shown to end with the one around it; and where several threads say
      * that they end a scope, columns take the earliest, streams the first they meet. */
-    int loose = MTPROF_EVENT_OVERLAP | (r->hostile ? MTPROF_EVENT_ASYNC : 0);
-    int cut = MTPROF_EVENT_TRUNCATED;
+    int loose = MTPROF_EVENT_FLAG_OVERLAP | (r->hostile ? MTPROF_EVENT_FLAG_ASYNC : 0);
+    int cut = MTPROF_EVENT_FLAG_TRUNCATED;
     bool overlaps = ((v->flags[event] | e->flags) & loose) != 0;
     if (e->kind != v->kind[event] || e->start_ns != v->start[event] ||
         (!overlaps && e->end_ns != v->end[event])) {
@@ -84,7 +84,7 @@ static void check_same(run *r, const mtprof__event *e, uint32_t event)
     uint32_t parent = v->parent[event];
     uint64_t parent_id =
         parent != MTPROF_NO_EVENT ? (uint64_t)view_i64(v, MTPROF_COLUMN_CORRELATION, parent) : 0;
-    bool foreign = ((e->flags | v->flags[event]) & MTPROF_EVENT_FOREIGN_PARENT) != 0;
+    bool foreign = ((e->flags | v->flags[event]) & MTPROF_EVENT_FLAG_FOREIGN_PARENT) != 0;
     /* A parent of another slot that ends in the nanosecond in which its child begins may be gone.
      */
     bool gone = e->parent == 0 && parent != MTPROF_NO_EVENT && v->end[parent] == v->start[event];
@@ -121,7 +121,7 @@ static void check_device(run *r, const mtprof__event *e)
             return;
         }
     }
-    if ((r->hostile || r->foreign_parents) && e->kind == MTPROF_EVENT_ANNOTATION) {
+    if ((r->hostile || r->foreign_parents) && e->kind == MTPROF_EVENT_KIND_ANNOTATION) {
         return; /* see check_all_seen() */
     }
     WRONG(r, "device event of kind %u, %lld to %lld, track %u, id %llu is not in the columns",
@@ -157,16 +157,16 @@ static void check_nesting(run *r, track_state *tracks, const mtprof__event *e)
 
 static void check_edge(run *r, track_state *tracks, const mtprof__event *e)
 {
-    bool device = e->kind >= MTPROF_EVENT_KERNEL && e->kind <= MTPROF_EVENT_OVERHEAD;
+    bool device = e->kind >= MTPROF_EVENT_KIND_KERNEL && e->kind <= MTPROF_EVENT_KIND_OVERHEAD;
     if (e->edge == MTPROF__EDGE_BEGIN || e->edge == MTPROF__EDGE_END) {
         check_nesting(r, tracks, e);
     }
     if (e->edge == MTPROF__EDGE_END || (e->edge == MTPROF__EDGE_SPAN && !device) ||
-        e->kind == MTPROF_EVENT_LAUNCH) {
+        e->kind == MTPROF_EVENT_KIND_LAUNCH) {
         check_host(r, e);
     } else if (e->edge == MTPROF__EDGE_SPAN) {
         check_device(r, e);
-    } else if (e->kind == MTPROF_EVENT_ALLOC && e->owner == 0) {
+    } else if (e->kind == MTPROF_EVENT_KIND_ALLOC && e->owner == 0) {
         r->n_memory++;
     }
 }
@@ -175,11 +175,12 @@ static void check_all_seen(run *r)
 {
     uint64_t n_memory = 0;
     for (size_t i = 0; i < r->v->n; i++) {
-        n_memory += r->v->kind[i] == MTPROF_EVENT_MEMORY;
+        n_memory += r->v->kind[i] == MTPROF_EVENT_KIND_MEMORY;
         /* A parent on another thread that ends in the nanosecond in which its child begins may be
          * gone when a stream asks for it. */
-        bool loose = (r->hostile || r->foreign_parents) && r->v->kind[i] == MTPROF_EVENT_ANNOTATION;
-        if (!r->seen[i] && r->v->kind[i] != MTPROF_EVENT_MEMORY && !loose) {
+        bool loose =
+            (r->hostile || r->foreign_parents) && r->v->kind[i] == MTPROF_EVENT_KIND_ANNOTATION;
+        if (!r->seen[i] && r->v->kind[i] != MTPROF_EVENT_KIND_MEMORY && !loose) {
             WRONG(r, "event %zu of the columns (kind %u, index %u) is not in the stream", i,
                   r->v->kind[i], r->v->index[i]);
         }
@@ -205,7 +206,7 @@ static bool prepare(run *r, const model_view *v)
         r->by_index[i] = MTPROF_NO_EVENT;
     }
     for (size_t i = 0; i < v->n; i++) {
-        r->foreign_parents |= (v->flags[i] & MTPROF_EVENT_FOREIGN_PARENT) != 0;
+        r->foreign_parents |= (v->flags[i] & MTPROF_EVENT_FLAG_FOREIGN_PARENT) != 0;
         if (v->index[i] < r->n_index) {
             r->by_index[v->index[i]] = (uint32_t)i;
         }
@@ -269,7 +270,7 @@ static void keep(steps *s, step item)
 /* When annotations of the device come depends on what else is asked for. */
 static void keep_event(steps *s, const mtprof__event *e)
 {
-    if (e->kind == MTPROF_EVENT_ANNOTATION) {
+    if (e->kind == MTPROF_EVENT_KIND_ANNOTATION) {
         return;
     }
     bool begin = e->edge == MTPROF__EDGE_BEGIN;
@@ -429,7 +430,7 @@ static uint32_t find_whole(const model_view *whole, const model_view *v, uint32_
             if (whole->end[k] == v->end[i]) {
                 return k;
             }
-            *abroad |= (whole->flags[k] & MTPROF_EVENT_ASYNC) != 0;
+            *abroad |= (whole->flags[k] & MTPROF_EVENT_FLAG_ASYNC) != 0;
             found = found == MTPROF_NO_EVENT || whole->end[k] > whole->end[found] ? k : found;
         }
     }
@@ -442,7 +443,7 @@ static void compare_whole(run *r, const model_view *whole)
 {
     const model_view *v = r->v;
     for (uint32_t i = 0; i < v->n; i++) {
-        if (v->kind[i] > MTPROF_EVENT_LAUNCH) {
+        if (v->kind[i] > MTPROF_EVENT_KIND_LAUNCH) {
             continue;
         }
         bool abroad = false; /* the end was another thread's, whose chunk may be missing */
@@ -450,13 +451,13 @@ static void compare_whole(run *r, const model_view *whole)
         if (k == MTPROF_NO_EVENT) {
             WRONG(r, "event %u is none of the whole trace", i);
         }
-        bool cut = (v->flags[i] & MTPROF_EVENT_TRUNCATED) != 0;
+        bool cut = (v->flags[i] & MTPROF_EVENT_FLAG_TRUNCATED) != 0;
         if (cut ? v->end[i] > whole->end[k] && !abroad : v->end[i] != whole->end[k]) {
             WRONG(r, "event %u ends at %lld%s, in the whole trace at %lld", i, (long long)v->end[i],
                   cut ? " (truncated)" : "", (long long)whole->end[k]);
         }
         uint32_t parent = v->parent[i];
-        if (parent != MTPROF_NO_EVENT && (v->flags[i] & MTPROF_EVENT_FOREIGN_PARENT) == 0 &&
+        if (parent != MTPROF_NO_EVENT && (v->flags[i] & MTPROF_EVENT_FLAG_FOREIGN_PARENT) == 0 &&
             v->end[parent] < v->start[i]) {
             WRONG(r, "event %u begins after the end of its parent", i);
         }

@@ -62,7 +62,7 @@ static void compare_place(comparison *c, const oracle_event *e, size_t i)
         SAME("device", 0, v->device[i]);
         return;
     }
-    if (e->kind == MTPROF_EVENT_CALL || e->kind == MTPROF_EVENT_OVERHEAD) {
+    if (e->kind == MTPROF_EVENT_KIND_CALL || e->kind == MTPROF_EVENT_KIND_OVERHEAD) {
         SAME("device", 0, v->device[i]);
         return;
     }
@@ -238,7 +238,7 @@ static size_t find_other(const comparison *c, const oracle_event *e, const bool 
             !mtprof_model_track(v->model, v->track[i], &track)) {
             continue;
         }
-        bool host = e->kind == MTPROF_EVENT_CALL || e->kind == MTPROF_EVENT_OVERHEAD;
+        bool host = e->kind == MTPROF_EVENT_KIND_CALL || e->kind == MTPROF_EVENT_KIND_OVERHEAD;
         mtprof_model_device(v->model, v->device[i], &device);
         bool here = e->thread != 0 ? track.number == e->thread
                     : host         ? (uint64_t)track.tid == e->queue

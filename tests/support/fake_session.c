@@ -435,7 +435,7 @@ void fake_profile_init(fake_profile *fake, const char *script)
     fake->script = script;
     fake->config = (mtprof_profile_config){
         .struct_size = sizeof fake->config,
-        .activities = MTPROF_ACTIVITY_CPU,
+        .activities = MTPROF_WATCH_CPU,
         .schedule_callback = script != NULL ? script_schedule : NULL,
         .on_trace_ready = ready,
         .trace_id = trace_id,

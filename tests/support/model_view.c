@@ -92,7 +92,8 @@ mtprof_model *model_of_bytes(const void *bytes, size_t size, const mtprof_model_
 
 static bool is_work(uint8_t kind)
 {
-    return kind == MTPROF_EVENT_KERNEL || kind == MTPROF_EVENT_COPY || kind == MTPROF_EVENT_SET;
+    return kind == MTPROF_EVENT_KIND_KERNEL || kind == MTPROF_EVENT_KIND_COPY ||
+           kind == MTPROF_EVENT_KIND_SET;
 }
 
 static bool check_times(const model_view *v)
@@ -104,9 +105,9 @@ static bool check_times(const model_view *v)
                  (long long)duration, (long long)v->self[i]);
             return false;
         }
-        if ((v->flags[i] & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0 &&
-            (v->self[i] != 0 || (v->flags[i] & MTPROF_EVENT_TOP) != 0) &&
-            v->kind[i] != MTPROF_EVENT_FUNCTION) {
+        if ((v->flags[i] & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) != 0 &&
+            (v->self[i] != 0 || (v->flags[i] & MTPROF_EVENT_FLAG_TOP) != 0) &&
+            v->kind[i] != MTPROF_EVENT_KIND_FUNCTION) {
             FAIL("event %zu does not nest, and has self time %lld, flags %x", i,
                  (long long)v->self[i], v->flags[i]);
             return false;
@@ -122,9 +123,9 @@ static bool check_sums(const model_view *v)
         int64_t self = 0;
         int64_t top = 0;
         for (size_t i = 0; i < v->n; i++) {
-            if (v->track[i] == t && v->kind[i] != MTPROF_EVENT_FUNCTION) {
+            if (v->track[i] == t && v->kind[i] != MTPROF_EVENT_KIND_FUNCTION) {
                 self += v->self[i];
-                top += (v->flags[i] & MTPROF_EVENT_TOP) != 0 ? v->end[i] - v->start[i] : 0;
+                top += (v->flags[i] & MTPROF_EVENT_FLAG_TOP) != 0 ? v->end[i] - v->start[i] : 0;
             }
         }
         if (self != top) {

@@ -4,7 +4,7 @@
  *
  *      mtprof_model *model = rm_model(true);
  *      mtprof__run run = {.order = 1};
- *      rm_add(&run, &(rm_event){.end = 20, .self = 20, .flags = MTPROF_EVENT_TOP});
+ *      rm_add(&run, &(rm_event){.end = 20, .self = 20, .flags = MTPROF_EVENT_FLAG_TOP});
  *      ...
  *      REQUIRE_OK(mtprof__model_assemble(model, &run, 1));
  *      rm_free(model);

@@ -122,13 +122,13 @@ static void find_end(oracle *o, oracle_event *e)
         if (action->slot == e->slot) {
             e->end_at = i;
         } else {
-            e->flags |= MTPROF_EVENT_ASYNC;
+            e->flags |= MTPROF_EVENT_FLAG_ASYNC;
             e->end_slot = action->slot;
         }
         return;
     }
     e->end_ns = close_of(o, e->epoch);
-    e->flags |= MTPROF_EVENT_TRUNCATED;
+    e->flags |= MTPROF_EVENT_FLAG_TRUNCATED;
     o->truncated++;
 }
 
@@ -137,7 +137,7 @@ static void add_begin(oracle *o, size_t i)
     const rt_action *action = &o->trace->actions[i];
     oracle_event *e = add(o);
     bool launch = action->act == RT_LAUNCH;
-    e->kind = launch ? MTPROF_EVENT_LAUNCH : (uint32_t)(action->flags & MTPROF_KIND_MASK);
+    e->kind = launch ? MTPROF_EVENT_KIND_LAUNCH : (uint32_t)(action->flags & MTPROF_KIND_MASK);
     e->payload = &action->payload;
     set_name(o, e, action->name, (action->payload.fields & RT_HAS_FULL_NAME) != 0);
     e->start_ns = e->end_ns = oracle_ns(o->trace, action->ticks);
@@ -148,10 +148,10 @@ static void add_begin(oracle *o, size_t i)
     e->begin_at = i;
     e->step = step_at(o, e->start_ns);
     e->flags =
-        (uint16_t)(((action->flags & MTPROF_FLAG_ASYNC) != 0 ? MTPROF_EVENT_ASYNC : 0) |
-                   ((action->flags & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0));
+        (uint16_t)(((action->flags & MTPROF_FLAG_ASYNC) != 0 ? MTPROF_EVENT_FLAG_ASYNC : 0) |
+                   ((action->flags & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_FLAG_DISPATCHED : 0));
     if (launch || (action->flags & MTPROF_FLAG_LAUNCH) != 0) {
-        e->flags |= MTPROF_EVENT_LAUNCHES;
+        e->flags |= MTPROF_EVENT_FLAG_LAUNCHES;
     }
     if (launch) {
         e->end_at = i;
@@ -164,14 +164,14 @@ static void add_begin(oracle *o, size_t i)
 static bool is_open(const oracle *o, const oracle_event *e, size_t i)
 {
     const rt_action *action = &o->trace->actions[i];
-    if (e->kind == MTPROF_EVENT_LAUNCH || e->slot != action->slot || e->begin_at >= i ||
+    if (e->kind == MTPROF_EVENT_KIND_LAUNCH || e->slot != action->slot || e->begin_at >= i ||
         e->thread != action->thread || e->epoch != action->epoch) {
         return false;
     }
     if (e->end_at != SIZE_MAX) {
         return e->end_at > i;
     }
-    bool foreign = (e->flags & MTPROF_EVENT_TRUNCATED) == 0;
+    bool foreign = (e->flags & MTPROF_EVENT_FLAG_TRUNCATED) == 0;
     int64_t ns = oracle_ns(o->trace, action->ticks);
     return !foreign || e->end_ns > ns || (e->end_ns == ns && e->end_slot > e->slot);
 }
@@ -182,7 +182,8 @@ static int32_t innermost(const oracle *o, size_t i, bool functions, bool only_ne
     int32_t best = -1;
     for (size_t k = 0; k < o->n; k++) {
         const oracle_event *e = &o->events[k];
-        bool fits = (functions || e->kind != MTPROF_EVENT_FUNCTION) && (!only_nesting || e->nests);
+        bool fits =
+            (functions || e->kind != MTPROF_EVENT_KIND_FUNCTION) && (!only_nesting || e->nests);
         if (fits && is_open(o, e, i) && (best < 0 || e->begin_at > o->events[best].begin_at)) {
             best = (int32_t)k;
         }
@@ -206,12 +207,12 @@ static void find_parents(oracle *o)
         oracle_event *e = &o->events[k];
         const rt_action *action = &o->trace->actions[e->begin_at];
         e->full_parent = innermost(o, e->begin_at, true, false);
-        e->parent = e->kind == MTPROF_EVENT_FUNCTION ? e->full_parent
-                                                     : innermost(o, e->begin_at, false, false);
+        e->parent = e->kind == MTPROF_EVENT_KIND_FUNCTION ? e->full_parent
+                                                          : innermost(o, e->begin_at, false, false);
         if (action->act == RT_BEGIN && action->parent != MTPROF_KEY_STRUCTURE) {
             e->parent = e->full_parent = action->parent == 0 ? -1 : by_key(o, action->parent);
             if (e->parent >= 0 && o->events[e->parent].thread != e->thread) {
-                e->flags |= MTPROF_EVENT_FOREIGN_PARENT;
+                e->flags |= MTPROF_EVENT_FLAG_FOREIGN_PARENT;
             }
         }
     }
@@ -225,8 +226,8 @@ static void find_nesting(oracle *o)
 {
     for (size_t k = 0; k < o->n; k++) {
         oracle_event *e = &o->events[k];
-        e->nests = (e->flags & MTPROF_EVENT_ASYNC) == 0 && e->kind != MTPROF_EVENT_FUNCTION &&
-                   e->kind != MTPROF_EVENT_LAUNCH;
+        e->nests = (e->flags & MTPROF_EVENT_FLAG_ASYNC) == 0 &&
+                   e->kind != MTPROF_EVENT_KIND_FUNCTION && e->kind != MTPROF_EVENT_KIND_LAUNCH;
     }
     for (size_t i = 0; i < o->trace->n_actions; i++) {
         const rt_action *action = &o->trace->actions[i];
@@ -241,7 +242,7 @@ static void find_nesting(oracle *o)
                     inner->thread == ending->thread && is_open(o, inner, i)) {
                     inner->nests = false;
                     inner->overlap_at = i;
-                    inner->flags |= MTPROF_EVENT_OVERLAP;
+                    inner->flags |= MTPROF_EVENT_FLAG_OVERLAP;
                     o->overlaps++;
                 }
             }
@@ -253,11 +254,12 @@ static void find_self(oracle *o)
 {
     for (size_t k = 0; k < o->n; k++) {
         oracle_event *e = &o->events[k];
-        bool launch = e->kind == MTPROF_EVENT_LAUNCH;
-        e->self_ns = e->nests || e->kind == MTPROF_EVENT_FUNCTION ? e->end_ns - e->start_ns : 0;
+        bool launch = e->kind == MTPROF_EVENT_KIND_LAUNCH;
+        e->self_ns =
+            e->nests || e->kind == MTPROF_EVENT_KIND_FUNCTION ? e->end_ns - e->start_ns : 0;
         if (e->nests || launch) {
             e->nest_parent = innermost(o, e->begin_at, false, true);
-            e->flags |= e->nest_parent < 0 ? MTPROF_EVENT_TOP : 0;
+            e->flags |= e->nest_parent < 0 ? MTPROF_EVENT_FLAG_TOP : 0;
         }
     }
     for (size_t k = 0; k < o->n; k++) {
@@ -265,13 +267,13 @@ static void find_self(oracle *o)
         if (e->nest_parent >= 0) {
             o->events[e->nest_parent].self_ns -= e->end_ns - e->start_ns;
         }
-        if (e->full_parent >= 0 && o->events[e->full_parent].kind == MTPROF_EVENT_FUNCTION) {
+        if (e->full_parent >= 0 && o->events[e->full_parent].kind == MTPROF_EVENT_KIND_FUNCTION) {
             o->events[e->full_parent].self_ns -= e->end_ns - e->start_ns;
         }
     }
     for (size_t k = 0; k < o->n; k++) {
         oracle_event *e = &o->events[k];
-        if (e->kind == MTPROF_EVENT_FUNCTION && e->self_ns < 0) {
+        if (e->kind == MTPROF_EVENT_KIND_FUNCTION && e->self_ns < 0) {
             e->self_ns = 0; /* what is asynchronous may outlive it */
         }
     }
@@ -328,7 +330,7 @@ static void find_memory(oracle *o)
         for (size_t k = 0; k < n_host; k++) {
             oracle_event *e = &o->events[k];
             /* Nesting or not: that an end comes from elsewhere is not known yet. */
-            if (e->kind != MTPROF_EVENT_FUNCTION && is_open(o, e, i) &&
+            if (e->kind != MTPROF_EVENT_KIND_FUNCTION && is_open(o, e, i) &&
                 (owner < 0 || e->begin_at > o->events[owner].begin_at)) {
                 owner = (int32_t)k;
             }
@@ -339,13 +341,13 @@ static void find_memory(oracle *o)
             continue;
         }
         oracle_event *e = add(o);
-        e->kind = MTPROF_EVENT_MEMORY;
+        e->kind = MTPROF_EVENT_KIND_MEMORY;
         memcpy(e->name, "[memory]", 8);
         e->name_length = 8;
         e->start_ns = e->end_ns = oracle_ns(o->trace, action->ticks);
         e->thread = action->thread;
         e->step = step_at(o, e->start_ns);
-        e->flags = MTPROF_EVENT_TOP;
+        e->flags = MTPROF_EVENT_FLAG_TOP;
         e->memory_self[side] = action->bytes;
         e->bytes = (uint64_t)action->bytes;
     }
@@ -361,7 +363,8 @@ static int64_t source_ns(const rt_trace *trace, uint64_t time)
 
 static bool is_work(uint32_t kind)
 {
-    return kind == MTPROF_EVENT_KERNEL || kind == MTPROF_EVENT_COPY || kind == MTPROF_EVENT_SET;
+    return kind == MTPROF_EVENT_KIND_KERNEL || kind == MTPROF_EVENT_KIND_COPY ||
+           kind == MTPROF_EVENT_KIND_SET;
 }
 
 /* Work belongs to the window that was open, or had been last, when it started. */
@@ -386,7 +389,7 @@ static void add_works(oracle *o)
         }
         int32_t launch = work->key != 0 ? by_key(o, work->key) : -1;
         oracle_event *e = add(o);
-        e->kind = MTPROF_EVENT_KERNEL + work->kind;
+        e->kind = MTPROF_EVENT_KIND_KERNEL + work->kind;
         set_name(o, e, work->name, false);
         e->start_ns = start;
         e->end_ns = source_ns(o->trace, work->end);
@@ -394,20 +397,20 @@ static void add_works(oracle *o)
         e->queue = work->queue;
         e->bytes = work->bytes;
         e->step = step_at(o, start);
-        bool host = e->kind == MTPROF_EVENT_CALL || e->kind == MTPROF_EVENT_OVERHEAD;
-        e->flags = host ? MTPROF_EVENT_ASYNC : 0;
+        bool host = e->kind == MTPROF_EVENT_KIND_CALL || e->kind == MTPROF_EVENT_KIND_OVERHEAD;
+        e->flags = host ? MTPROF_EVENT_FLAG_ASYNC : 0;
         if (launch < 0) {
             o->orphans += work->key != 0 && is_work(e->kind);
             continue;
         }
-        e->flags |= MTPROF_EVENT_MATCHED;
-        o->events[launch].flags |= MTPROF_EVENT_MATCHED;
+        e->flags |= MTPROF_EVENT_FLAG_MATCHED;
+        o->events[launch].flags |= MTPROF_EVENT_FLAG_MATCHED;
         e->correlation = o->events[launch].correlation;
         e->step = o->events[launch].step;
         int32_t owner = launch;
-        while (owner >= 0 && o->events[owner].kind != MTPROF_EVENT_OP &&
-               o->events[owner].kind != MTPROF_EVENT_SCOPE &&
-               o->events[owner].kind != MTPROF_EVENT_STEP) {
+        while (owner >= 0 && o->events[owner].kind != MTPROF_EVENT_KIND_OP &&
+               o->events[owner].kind != MTPROF_EVENT_KIND_SCOPE &&
+               o->events[owner].kind != MTPROF_EVENT_KIND_STEP) {
             owner = o->events[owner].parent;
         }
         e->link = owner;
@@ -418,15 +421,15 @@ static void link_calls(oracle *o)
 {
     for (size_t k = 0; k < o->n; k++) {
         oracle_event *e = &o->events[k];
-        o->unmatched +=
-            (e->flags & MTPROF_EVENT_LAUNCHES) != 0 && (e->flags & MTPROF_EVENT_MATCHED) == 0;
-        if (e->kind != MTPROF_EVENT_RUNTIME && e->kind != MTPROF_EVENT_LAUNCH) {
+        o->unmatched += (e->flags & MTPROF_EVENT_FLAG_LAUNCHES) != 0 &&
+                        (e->flags & MTPROF_EVENT_FLAG_MATCHED) == 0;
+        if (e->kind != MTPROF_EVENT_KIND_RUNTIME && e->kind != MTPROF_EVENT_KIND_LAUNCH) {
             continue;
         }
         int32_t owner = e->parent;
-        while (owner >= 0 && o->events[owner].kind != MTPROF_EVENT_OP &&
-               o->events[owner].kind != MTPROF_EVENT_SCOPE &&
-               o->events[owner].kind != MTPROF_EVENT_STEP) {
+        while (owner >= 0 && o->events[owner].kind != MTPROF_EVENT_KIND_OP &&
+               o->events[owner].kind != MTPROF_EVENT_KIND_SCOPE &&
+               o->events[owner].kind != MTPROF_EVENT_KIND_STEP) {
             owner = o->events[owner].parent;
         }
         e->link = owner;
@@ -437,14 +440,14 @@ static void link_calls(oracle *o)
 
 static bool is_tree_kind(uint32_t kind)
 {
-    return kind <= MTPROF_EVENT_LAUNCH && kind != MTPROF_EVENT_FUNCTION;
+    return kind <= MTPROF_EVENT_KIND_LAUNCH && kind != MTPROF_EVENT_KIND_FUNCTION;
 }
 
 /* Whether e counts as a child of its parent. */
 static bool is_child(const oracle *o, const oracle_event *e)
 {
     const uint16_t no_child =
-        MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP | MTPROF_EVENT_FOREIGN_PARENT;
+        MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP | MTPROF_EVENT_FLAG_FOREIGN_PARENT;
     (void)o;
     return !e->gone && e->parent >= 0 && is_tree_kind(e->kind) && (e->flags & no_child) == 0;
 }
@@ -471,8 +474,9 @@ static void fold_into(oracle *o, int32_t child, int32_t parent)
     to->self_ns += from->self_ns;
     to->memory_self[0] += from->memory_self[0];
     to->memory_self[1] += from->memory_self[1];
-    to->flags |= (uint16_t)(MTPROF_EVENT_COLLAPSED |
-                            (from->flags & (MTPROF_EVENT_LAUNCHES | MTPROF_EVENT_MATCHED)));
+    to->flags |=
+        (uint16_t)(MTPROF_EVENT_FLAG_COLLAPSED |
+                   (from->flags & (MTPROF_EVENT_FLAG_LAUNCHES | MTPROF_EVENT_FLAG_MATCHED)));
     o->collapsed++;
     for (size_t k = 0; k < o->n; k++) {
         if (o->events[k].parent == child) {
@@ -495,7 +499,8 @@ static void fold_duplicates(oracle *o)
         for (size_t k = 0; k < o->n && !again; k++) {
             const oracle_event *e = &o->events[k];
             if (!is_child(o, e) || !is_tree_kind(o->events[e->parent].kind) ||
-                (o->events[e->parent].flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0 ||
+                (o->events[e->parent].flags &
+                 (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) != 0 ||
                 !same_name(e, &o->events[e->parent]) || count_children(o, e->parent) != 1) {
                 continue;
             }
@@ -509,8 +514,8 @@ static void fold_duplicates(oracle *o)
 
 static bool goes_up(const oracle_event *e)
 {
-    return e->parent >= 0 && (e->flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP |
-                                          MTPROF_EVENT_FOREIGN_PARENT)) == 0;
+    return e->parent >= 0 && (e->flags & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP |
+                                          MTPROF_EVENT_FLAG_FOREIGN_PARENT)) == 0;
 }
 
 static void find_sums(oracle *o)
@@ -518,8 +523,8 @@ static void find_sums(oracle *o)
     for (size_t k = 0; k < o->n; k++) {
         oracle_event *e = &o->events[k];
         int64_t duration = e->end_ns - e->start_ns;
-        bool device = e->kind >= MTPROF_EVENT_KERNEL && e->kind <= MTPROF_EVENT_OTHER &&
-                      e->kind != MTPROF_EVENT_CALL;
+        bool device = e->kind >= MTPROF_EVENT_KIND_KERNEL && e->kind <= MTPROF_EVENT_KIND_OTHER &&
+                      e->kind != MTPROF_EVENT_KIND_CALL;
         if (device) {
             e->device_ns = e->self_device_ns = duration;
         }
@@ -554,7 +559,8 @@ static void add_twins(oracle *o)
     size_t n = o->n;
     for (size_t k = 0; k < n; k++) {
         uint32_t kind = o->events[k].kind;
-        if (o->events[k].gone || (kind != MTPROF_EVENT_SCOPE && kind != MTPROF_EVENT_STEP)) {
+        if (o->events[k].gone ||
+            (kind != MTPROF_EVENT_KIND_SCOPE && kind != MTPROF_EVENT_KIND_STEP)) {
             continue;
         }
         for (uint32_t place = 0; place < RT_DEVICES * RT_QUEUES; place++) {
@@ -576,7 +582,7 @@ static void add_twins(oracle *o)
             }
             oracle_event *twin = add(o);
             const oracle_event *scope = &o->events[k];
-            twin->kind = MTPROF_EVENT_ANNOTATION;
+            twin->kind = MTPROF_EVENT_KIND_ANNOTATION;
             memcpy(twin->name, scope->name, sizeof twin->name);
             twin->name_length = scope->name_length;
             twin->start_ns = first;
@@ -586,7 +592,7 @@ static void add_twins(oracle *o)
             twin->step = scope->step;
             twin->link = (int32_t)k;
             twin->correlation = scope->correlation;
-            twin->flags = MTPROF_EVENT_MATCHED;
+            twin->flags = MTPROF_EVENT_FLAG_MATCHED;
         }
     }
 }
@@ -601,9 +607,9 @@ static bool has(const oracle_event *e, uint32_t field)
 /* The backward node that an event is, or is in; -1: none. */
 static int32_t node_of(const oracle *o, int32_t at)
 {
-    while (at >= 0 &&
-           !(o->events[at].kind == MTPROF_EVENT_OP && has(&o->events[at], RT_HAS_RECORD_SCOPE) &&
-             o->events[at].payload->record_scope == 1)) {
+    while (at >= 0 && !(o->events[at].kind == MTPROF_EVENT_KIND_OP &&
+                        has(&o->events[at], RT_HAS_RECORD_SCOPE) &&
+                        o->events[at].payload->record_scope == 1)) {
         at = o->events[at].parent;
     }
     return at;
@@ -645,13 +651,14 @@ static void find_stacks_and_modules(oracle *o)
     }
     for (size_t k = 0; k < o->n; k++) {
         oracle_event *e = &o->events[k];
-        int32_t node = e->gone || e->kind == MTPROF_EVENT_FUNCTION ? -1 : node_of(o, (int32_t)k);
+        int32_t node =
+            e->gone || e->kind == MTPROF_EVENT_KIND_FUNCTION ? -1 : node_of(o, (int32_t)k);
         if (node < 0) {
             continue;
         }
         const oracle_event *forward = forward_of(o, &o->events[node]);
         e->stack = forward != NULL ? forward->stack : 0;
-        if (forward != NULL && forward->module != 0 && e->kind == MTPROF_EVENT_OP) {
+        if (forward != NULL && forward->module != 0 && e->kind == MTPROF_EVENT_KIND_OP) {
             e->module = forward->module;
         }
     }

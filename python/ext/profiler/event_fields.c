@@ -33,7 +33,7 @@ static int64_t duration(const event_object *event)
 
 static bool is_async(const event_object *event)
 {
-    return (event->model->flags[event->index] & MTPROF_EVENT_ASYNC) != 0;
+    return (event->model->flags[event->index] & MTPROF_EVENT_FLAG_ASYNC) != 0;
 }
 
 static bool is_device_work(const event_object *event)
@@ -43,8 +43,8 @@ static bool is_device_work(const event_object *event)
 
 static bool is_memory(const event_object *event)
 {
-    return event->model->kind[event->index] == MTPROF_EVENT_MEMORY ||
-           event->model->kind[event->index] == MTPROF_EVENT_OUT_OF_MEMORY;
+    return event->model->kind[event->index] == MTPROF_EVENT_KIND_MEMORY ||
+           event->model->kind[event->index] == MTPROF_EVENT_KIND_OUT_OF_MEMORY;
 }
 
 static PyObject *u32_or(event_object *event, enum mtprof_column_id id, uint32_t otherwise)
@@ -128,8 +128,8 @@ static PyObject *get_name(event_object *event)
 {
     model_object *m = event->model;
     switch (m->kind[event->index]) {
-    case MTPROF_EVENT_MEMORY: return PyUnicode_InternFromString("[memory]");
-    case MTPROF_EVENT_OUT_OF_MEMORY: return PyUnicode_InternFromString("[OutOfMemory]");
+    case MTPROF_EVENT_KIND_MEMORY: return PyUnicode_InternFromString("[memory]");
+    case MTPROF_EVENT_KIND_OUT_OF_MEMORY: return PyUnicode_InternFromString("[OutOfMemory]");
     default: return model_name(m, mtprof_model_name_key(m->model, m->name[event->index]));
     }
 }
@@ -171,13 +171,13 @@ static PyObject *get_is_async(event_object *event)
 static PyObject *get_is_user_annotation(event_object *event)
 {
     uint8_t kind = event->model->kind[event->index];
-    return PyBool_FromLong(kind == MTPROF_EVENT_SCOPE || kind == MTPROF_EVENT_STEP ||
-                           kind == MTPROF_EVENT_ANNOTATION);
+    return PyBool_FromLong(kind == MTPROF_EVENT_KIND_SCOPE || kind == MTPROF_EVENT_KIND_STEP ||
+                           kind == MTPROF_EVENT_KIND_ANNOTATION);
 }
 
 static PyObject *get_is_python_function(event_object *event)
 {
-    return PyBool_FromLong(event->model->kind[event->index] == MTPROF_EVENT_FUNCTION);
+    return PyBool_FromLong(event->model->kind[event->index] == MTPROF_EVENT_KIND_FUNCTION);
 }
 
 static PyObject *get_scope(event_object *event)
@@ -189,7 +189,7 @@ static PyObject *get_scope(event_object *event)
     }
     const uint32_t *column = data;
     uint32_t scope = column != NULL ? column[event->index] : 0;
-    if (scope == 0 && (kind == MTPROF_EVENT_SCOPE || kind == MTPROF_EVENT_STEP)) {
+    if (scope == 0 && (kind == MTPROF_EVENT_KIND_SCOPE || kind == MTPROF_EVENT_KIND_STEP)) {
         scope = MTPROF_RECORD_SCOPE_USER;
     }
     return PyLong_FromUnsignedLong(scope);
@@ -266,7 +266,7 @@ static PyObject *get_device_index(event_object *event)
     if (is_device_work(event) && mtprof_model_device(m->model, m->device[event->index], &device)) {
         return PyLong_FromLong(device.index);
     }
-    if (m->kind[event->index] == MTPROF_EVENT_OVERHEAD) {
+    if (m->kind[event->index] == MTPROF_EVENT_KIND_OVERHEAD) {
         return PyLong_FromLong(-1);
     }
     if (is_memory(event)) {
@@ -295,20 +295,20 @@ static PyObject *get_use_device(event_object *event)
 static PyObject *get_activity_type(event_object *event)
 {
     static const char *const names[] = {
-        [MTPROF_EVENT_SCOPE] = "user_annotation",
-        [MTPROF_EVENT_OP] = "cpu_op",
-        [MTPROF_EVENT_RUNTIME] = "privateuse1_runtime",
-        [MTPROF_EVENT_FUNCTION] = "python_function",
-        [MTPROF_EVENT_STEP] = "user_annotation",
-        [MTPROF_EVENT_LAUNCH] = "privateuse1_runtime",
-        [MTPROF_EVENT_KERNEL] = "kernel",
-        [MTPROF_EVENT_COPY] = "gpu_memcpy",
-        [MTPROF_EVENT_SET] = "gpu_memset",
-        [MTPROF_EVENT_CALL] = "privateuse1_runtime",
-        [MTPROF_EVENT_SYNC] = "cuda_sync",
-        [MTPROF_EVENT_ANNOTATION] = "gpu_user_annotation",
-        [MTPROF_EVENT_OTHER] = "other",
-        [MTPROF_EVENT_OVERHEAD] = "overhead",
+        [MTPROF_EVENT_KIND_SCOPE] = "user_annotation",
+        [MTPROF_EVENT_KIND_OP] = "cpu_op",
+        [MTPROF_EVENT_KIND_RUNTIME] = "privateuse1_runtime",
+        [MTPROF_EVENT_KIND_FUNCTION] = "python_function",
+        [MTPROF_EVENT_KIND_STEP] = "user_annotation",
+        [MTPROF_EVENT_KIND_LAUNCH] = "privateuse1_runtime",
+        [MTPROF_EVENT_KIND_KERNEL] = "kernel",
+        [MTPROF_EVENT_KIND_COPY] = "gpu_memcpy",
+        [MTPROF_EVENT_KIND_SET] = "gpu_memset",
+        [MTPROF_EVENT_KIND_CALL] = "privateuse1_runtime",
+        [MTPROF_EVENT_KIND_SYNC] = "cuda_sync",
+        [MTPROF_EVENT_KIND_ANNOTATION] = "gpu_user_annotation",
+        [MTPROF_EVENT_KIND_OTHER] = "other",
+        [MTPROF_EVENT_KIND_OVERHEAD] = "overhead",
     };
     uint8_t kind = event->model->kind[event->index];
     const char *type = event->model->info.device_type;
@@ -414,7 +414,7 @@ static PyObject *id_of_link(event_object *event, PyObject *(*otherwise)(event_ob
 
 static PyObject *get_own_external_id(event_object *event)
 {
-    return is_memory(event) || event->model->kind[event->index] == MTPROF_EVENT_FUNCTION
+    return is_memory(event) || event->model->kind[event->index] == MTPROF_EVENT_KIND_FUNCTION
                ? get_zero(event)
                : get_id(event);
 }

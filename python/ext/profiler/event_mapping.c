@@ -21,13 +21,13 @@ static bool always(const event_object *event)
 
 static bool is_op(const event_object *event)
 {
-    return event->model->kind[event->index] == MTPROF_EVENT_OP;
+    return event->model->kind[event->index] == MTPROF_EVENT_KIND_OP;
 }
 
 static bool is_scope(const event_object *event)
 {
-    return event->model->kind[event->index] == MTPROF_EVENT_SCOPE ||
-           event->model->kind[event->index] == MTPROF_EVENT_STEP;
+    return event->model->kind[event->index] == MTPROF_EVENT_KIND_SCOPE ||
+           event->model->kind[event->index] == MTPROF_EVENT_KIND_STEP;
 }
 
 static bool has_inputs(const event_object *event)
@@ -119,7 +119,7 @@ static PyObject *get_name(event_object *event)
 PyObject *event_kind_word(uint32_t kind)
 {
     return PyUnicode_InternFromString(
-        mtprof_event_kind_name(kind == MTPROF_EVENT_STEP ? MTPROF_EVENT_SCOPE : kind));
+        mtprof_event_kind_name(kind == MTPROF_EVENT_KIND_STEP ? MTPROF_EVENT_KIND_SCOPE : kind));
 }
 
 static PyObject *get_kind(event_object *event)
@@ -131,7 +131,7 @@ static PyObject *get_kind(event_object *event)
 static PyObject *get_device_type(event_object *event)
 {
     mtprof_device device = {{"CPU", 3}, -1};
-    if ((event->model->flags[event->index] & MTPROF_EVENT_DISPATCHED) != 0) {
+    if ((event->model->flags[event->index] & MTPROF_EVENT_FLAG_DISPATCHED) != 0) {
         const char *type = event->model->info.device_type;
         return PyUnicode_InternFromString(type != NULL ? type : "NPU");
     }

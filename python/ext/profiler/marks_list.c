@@ -15,13 +15,13 @@ static PyObject *value_of(const mtprof_mark *mark)
 {
     double real = 0;
     switch (mark->kind) {
-    case MTPROF_EVENT_COUNTER:
+    case MTPROF_EVENT_KIND_COUNTER:
         if (mark->phase == 0) {
             return PyLong_FromLongLong((int64_t)mark->value);
         }
         memcpy(&real, &mark->value, sizeof real);
         return PyFloat_FromDouble(real);
-    case MTPROF_EVENT_FLOW: return PyLong_FromUnsignedLongLong(mark->value);
+    case MTPROF_EVENT_KIND_FLOW: return PyLong_FromUnsignedLongLong(mark->value);
     default: return Py_NewRef(Py_None);
     }
 }
@@ -29,7 +29,7 @@ static PyObject *value_of(const mtprof_mark *mark)
 static PyObject *phase_of(const mtprof_mark *mark)
 {
     static const char *const phases[] = {"start", "step", "end"};
-    if (mark->kind != MTPROF_EVENT_FLOW || mark->phase >= sizeof phases / sizeof *phases) {
+    if (mark->kind != MTPROF_EVENT_KIND_FLOW || mark->phase >= sizeof phases / sizeof *phases) {
         return Py_NewRef(Py_None);
     }
     return PyUnicode_InternFromString(phases[mark->phase]);

@@ -211,7 +211,7 @@ int model_prepare(model_object *self)
 
 bool model_lists(const model_object *self, uint32_t index)
 {
-    return self->kind[index] < MTPROF_EVENT_INSTANT &&
+    return self->kind[index] < MTPROF_EVENT_KIND_INSTANT &&
            (self->hidden == NULL || self->name[index] >= self->n_names ||
             self->hidden[self->name[index]] == 0);
 }
@@ -219,8 +219,8 @@ bool model_lists(const model_object *self, uint32_t index)
 bool model_is_device_work(const model_object *self, uint32_t index)
 {
     uint8_t kind = self->kind[index];
-    return kind >= MTPROF_EVENT_KERNEL && kind < MTPROF_EVENT_OVERHEAD &&
-           kind != MTPROF_EVENT_CALL && self->device[index] != 0;
+    return kind >= MTPROF_EVENT_KIND_KERNEL && kind < MTPROF_EVENT_KIND_OVERHEAD &&
+           kind != MTPROF_EVENT_KIND_CALL && self->device[index] != 0;
 }
 
 PyObject *model_name(model_object *self, uint32_t name)
@@ -238,8 +238,8 @@ PyObject *model_name(model_object *self, uint32_t name)
 
 static bool is_launched(const model_object *self, const uint32_t *link, uint32_t index)
 {
-    return self->kind[index] >= MTPROF_EVENT_KERNEL && self->kind[index] <= MTPROF_EVENT_SET &&
-           link[index] < self->n;
+    return self->kind[index] >= MTPROF_EVENT_KIND_KERNEL &&
+           self->kind[index] <= MTPROF_EVENT_KIND_SET && link[index] < self->n;
 }
 
 static int make_kernels(model_object *self, const uint32_t *link)

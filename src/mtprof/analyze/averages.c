@@ -160,11 +160,11 @@ static void fill_identity(const mtprof__grouper *grouper, size_t event, mtprof_r
     row->kind = (uint8_t)kind;
     row->device = known->device;
     row->device_type = device_type(grouper->model, known->device);
-    row->is_async = (c->flags[event] & MTPROF_EVENT_ASYNC) != 0;
+    row->is_async = (c->flags[event] & MTPROF_EVENT_FLAG_ASYNC) != 0;
     row->is_user_annotation = known->is_annotation;
     row->record_scope = c->record_scope != NULL ? c->record_scope[event] : 0;
     if (row->record_scope == 0 &&
-        (row->kind == MTPROF_EVENT_SCOPE || row->kind == MTPROF_EVENT_STEP)) {
+        (row->kind == MTPROF_EVENT_KIND_SCOPE || row->kind == MTPROF_EVENT_KIND_STEP)) {
         row->record_scope = MTPROF_RECORD_SCOPE_USER;
     }
     row->first_event = (uint32_t)event;
@@ -221,10 +221,10 @@ static void fill_event_texts(const mtprof__grouper *grouper, size_t event, mtpro
     const mtprof__source_columns *c = &grouper->columns;
     row->name = mtprof_model_name_key(grouper->model, c->name[event]);
     row->key = mtprof_model_name(grouper->model, row->name);
-    if (row->kind == MTPROF_EVENT_MEMORY || row->kind == MTPROF_EVENT_OUT_OF_MEMORY) {
+    if (row->kind == MTPROF_EVENT_KIND_MEMORY || row->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY) {
         row->name = UINT32_MAX;
-        row->key = row->kind == MTPROF_EVENT_MEMORY ? (mtprof_text){"[memory]", 8}
-                                                    : (mtprof_text){"[OutOfMemory]", 13};
+        row->key = row->kind == MTPROF_EVENT_KIND_MEMORY ? (mtprof_text){"[memory]", 8}
+                                                         : (mtprof_text){"[OutOfMemory]", 13};
     }
     if (c->inputs != NULL) {
         row->input_shapes = mtprof__key_shapes_text(grouper, grouper->shapes_of[c->inputs[event]]);

@@ -105,21 +105,22 @@ static int get_columns(mtprof_model *model, mtprof__source_columns *c)
  * host time. */
 static bool is_device_kind(uint32_t kind)
 {
-    return kind >= MTPROF_EVENT_KERNEL && kind < MTPROF_EVENT_OVERHEAD && kind != MTPROF_EVENT_CALL;
+    return kind >= MTPROF_EVENT_KIND_KERNEL && kind < MTPROF_EVENT_KIND_OVERHEAD &&
+           kind != MTPROF_EVENT_KIND_CALL;
 }
 
 static bool is_annotation_kind(uint32_t kind)
 {
-    return kind == MTPROF_EVENT_SCOPE || kind == MTPROF_EVENT_STEP ||
-           kind == MTPROF_EVENT_ANNOTATION;
+    return kind == MTPROF_EVENT_KIND_SCOPE || kind == MTPROF_EVENT_KIND_STEP ||
+           kind == MTPROF_EVENT_KIND_ANNOTATION;
 }
 
 static bool is_counted_kind(const mtprof__grouper *grouper, uint32_t kind)
 {
-    if (kind == MTPROF_EVENT_FUNCTION) {
+    if (kind == MTPROF_EVENT_KIND_FUNCTION) {
         return grouper->options.functions != 0;
     }
-    return kind < MTPROF_EVENT_INSTANT;
+    return kind < MTPROF_EVENT_KIND_INSTANT;
 }
 
 /* Devices of the same type make one class. The class of a kind on a device, made where there is
@@ -169,7 +170,7 @@ static void make_classes(mtprof__grouper *grouper)
                 wanted.device_type = type;
                 wanted.device = (uint8_t)type;
             }
-            if (kind == MTPROF_EVENT_MEMORY || kind == MTPROF_EVENT_OUT_OF_MEMORY) {
+            if (kind == MTPROF_EVENT_KIND_MEMORY || kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY) {
                 wanted.special = (uint8_t)kind;
             }
             grouper->class_of[kind][device] =
@@ -259,8 +260,9 @@ static MT_NOINLINE int open_slot(mtprof__grouper *grouper, uint32_t name, uint32
     }
     if (known->special != 0) {
         wanted.name = UINT32_MAX;
-        wanted.key = known->special == MTPROF_EVENT_MEMORY ? (mtprof_text){"[memory]", 8}
-                                                           : (mtprof_text){"[OutOfMemory]", 13};
+        wanted.key = known->special == MTPROF_EVENT_KIND_MEMORY
+                         ? (mtprof_text){"[memory]", 8}
+                         : (mtprof_text){"[OutOfMemory]", 13};
         text = wanted.key;
     } else {
         wanted.name = mtprof_model_name_key(grouper->model, name);

@@ -57,7 +57,7 @@ typedef struct mtprof__event_class {
     uint32_t device_type; /* number of the type; 0: CPU */
     uint8_t device;       /* the first device of that type */
     bool is_annotation;
-    uint8_t special; /* MTPROF_EVENT_MEMORY or _OUT_OF_MEMORY: a name of its own; 0: none */
+    uint8_t special; /* MTPROF_EVENT_KIND_MEMORY or _OUT_OF_MEMORY: a name of its own; 0: none */
 } mtprof__event_class;
 
 typedef struct mtprof__base {
@@ -212,7 +212,7 @@ void mtprof__sort_times(int64_t *times, size_t n);
 /* Whether an event does not nest on its thread. */
 MT_INLINE bool mtprof__is_loose(uint16_t flags)
 {
-    return (flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0;
+    return (flags & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) != 0;
 }
 
 #endif /* MTPROF_ANALYZE_AVERAGES_IMPL_H */

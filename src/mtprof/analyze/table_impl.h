@@ -52,7 +52,7 @@ typedef struct mtprof__self_sum {
 
 MT_INLINE void mtprof__self_sum_add(mtprof__self_sum *sum, const mtprof_row *row)
 {
-    bool function = row->kind == MTPROF_EVENT_FUNCTION;
+    bool function = row->kind == MTPROF_EVENT_KIND_FUNCTION;
     *(function ? &sum->functions : &sum->others) += (uint64_t)row->self_cpu_ns;
     sum->has_others |= !function && row->device == 0;
 }

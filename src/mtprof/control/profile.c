@@ -110,7 +110,7 @@ static void warn_about_config(mtprof_profile *profile)
         mtprof__profile_warn(profile, MTPROF_OK, "%s", warning);
     }
     uint32_t asked = profile->config.activities;
-    if (asked != MTPROF_ACTIVITY_ALL && (asked & ~profile->activities) != 0) {
+    if (asked != MTPROF_WATCH_ALL && (asked & ~profile->activities) != 0) {
         mtprof__profile_warn(profile, MTPROF_ENOTSUP,
                              "NPU is not available, disabling NPU profiling");
     }
@@ -413,7 +413,7 @@ static int toggle_owned(mtprof_profile *profile, bool enable, uint32_t activitie
 {
     uint64_t serial = profile->serial;
     uint32_t all = profile->activities;
-    uint32_t which = activities == MTPROF_ACTIVITY_ALL ? all : activities & all;
+    uint32_t which = activities == MTPROF_WATCH_ALL ? all : activities & all;
     uint32_t on = enable ? profile->collecting | which : profile->collecting & ~which;
     if (profile->phase != PHASE_OPEN || on == profile->collecting) {
         return MTPROF_OK;

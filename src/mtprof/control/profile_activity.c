@@ -17,14 +17,14 @@ static const struct {
     const char *name;
     uint32_t bit;
 } activity_names[] = {
-    {"CPU", MTPROF_ACTIVITY_CPU},
-    {"NPU", MTPROF_ACTIVITY_DEVICE},
-    {"CUDA", MTPROF_ACTIVITY_DEVICE},
-    {"GPU", MTPROF_ACTIVITY_DEVICE},
+    {"CPU", MTPROF_WATCH_CPU},
+    {"NPU", MTPROF_WATCH_DEVICE},
+    {"CUDA", MTPROF_WATCH_DEVICE},
+    {"GPU", MTPROF_WATCH_DEVICE},
     {"XPU", 0},
     {"MTIA", 0},
     {"HPU", 0},
-    {"PrivateUse1", MTPROF_ACTIVITY_DEVICE},
+    {"PrivateUse1", MTPROF_WATCH_DEVICE},
 };
 
 /* What each flag adds to the gate. FLOPs and strides are told from inputs. */
@@ -43,7 +43,7 @@ static const struct {
     {MTPROF_PROFILE_NATIVE_STACKS, MTPROF_WANT_NATIVE_STACKS},
 };
 
-mtprof_status mtprof_activity_parse(const char *text, uint32_t *bit)
+mtprof_status mtprof_watch_parse(const char *text, uint32_t *bit)
 {
     *bit = 0;
     if (text == NULL) {
@@ -70,8 +70,8 @@ mtprof_status mtprof_activity_parse(const char *text, uint32_t *bit)
 
 int mtprof__activities_check(uint32_t activities, const char *call)
 {
-    uint32_t known = MTPROF_ACTIVITY_CPU | MTPROF_ACTIVITY_DEVICE;
-    if (activities == MTPROF_ACTIVITY_ALL || (activities & ~known) == 0) {
+    uint32_t known = MTPROF_WATCH_CPU | MTPROF_WATCH_DEVICE;
+    if (activities == MTPROF_WATCH_ALL || (activities & ~known) == 0) {
         return MTPROF_OK;
     }
     return mtb_fail(MTPROF_EINVAL, "%s: activities 0x%x has unknown bits", call,
@@ -81,9 +81,9 @@ int mtprof__activities_check(uint32_t activities, const char *call)
 uint32_t mtprof__activities_present(uint32_t asked)
 {
     if (mtprof_device_sources() == 0) {
-        return MTPROF_ACTIVITY_CPU;
+        return MTPROF_WATCH_CPU;
     }
-    return asked == MTPROF_ACTIVITY_ALL ? MTPROF_ACTIVITY_CPU | MTPROF_ACTIVITY_DEVICE : asked;
+    return asked == MTPROF_WATCH_ALL ? MTPROF_WATCH_CPU | MTPROF_WATCH_DEVICE : asked;
 }
 
 /*
@@ -93,11 +93,11 @@ uint32_t mtprof__activities_present(uint32_t asked)
 uint64_t mtprof__wants(uint32_t activities, uint32_t flags)
 {
     uint64_t wants = 0;
-    if ((activities & MTPROF_ACTIVITY_CPU) != 0) {
+    if ((activities & MTPROF_WATCH_CPU) != 0) {
         /* torch's ops always carry sequence numbers and forward threads */
         wants |= MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_MARKS | MTPROF_WANT_DETAILS;
     }
-    if ((activities & MTPROF_ACTIVITY_DEVICE) != 0) {
+    if ((activities & MTPROF_WATCH_DEVICE) != 0) {
         wants |= MTPROF_WANT_RUNTIME | MTPROF_WANT_DEVICE;
     }
     for (size_t i = 0; i < MT_COUNT(flag_wants); i++) {

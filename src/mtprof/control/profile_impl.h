@@ -165,7 +165,7 @@ void mtprof__run_drop_warn(mtprof_profile *profile, mtprof__run *run);
 
 /* ---- profile_activity.c ---------------------------------------------------------------------- */
 
-/* EINVAL where bits are not enum mtprof_activity_bit. */
+/* EINVAL where bits are not enum mtprof_watch. */
 int mtprof__activities_check(uint32_t activities, const char *call);
 /* What of the activities that were asked for is there; never 0. */
 uint32_t mtprof__activities_present(uint32_t asked);

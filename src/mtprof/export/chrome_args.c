@@ -281,7 +281,7 @@ void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, u
         mtb_write_literal(writer, ", \"parent_id\": ");
         mtb_write_u64(writer, event->parent);
     }
-    if ((event->flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0) {
+    if ((event->flags & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) != 0) {
         keys |= MTPROF__KEY_BIT(ASYNC);
         mtb_write_literal(writer, ", \"async\": 1");
     }
@@ -289,7 +289,7 @@ void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, u
         keys |= MTPROF__KEY_BIT(RECORDED_TS) | MTPROF__KEY_BIT(RECORDED_DUR);
         mtprof__chrome_recorded(chrome, event);
     }
-    if ((event->flags & MTPROF_EVENT_TRUNCATED) != 0) {
+    if ((event->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0) {
         keys |= MTPROF__KEY_BIT(TRUNCATED);
         mtb_write_literal(writer, ", \"truncated\": 1");
     }

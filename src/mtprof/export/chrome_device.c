@@ -54,7 +54,7 @@ void mtprof__chrome_flow(mtprof__chrome *chrome, char phase, const char *name, u
 
 static bool moves_bytes(const mtprof__event *event)
 {
-    return event->kind == MTPROF_EVENT_COPY || event->kind == MTPROF_EVENT_SET;
+    return event->kind == MTPROF_EVENT_KIND_COPY || event->kind == MTPROF_EVENT_KIND_SET;
 }
 
 /* device, context, stream, correlation: by which readers know device work. */
@@ -70,7 +70,7 @@ static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event
         mtb_write_u64(writer, event->owner);
         mtb_write_literal(writer, ", ");
     }
-    if (event->kind == MTPROF_EVENT_KERNEL && mtprof__chrome_find(event, "queued") == NULL) {
+    if (event->kind == MTPROF_EVENT_KIND_KERNEL && mtprof__chrome_find(event, "queued") == NULL) {
         mtb_write_literal(writer, "\"queued\": 0, ");
     }
     mtb_write_literal(writer, "\"device\": ");
@@ -126,7 +126,7 @@ void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *eve
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
     int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
-    bool annotation = event->kind == MTPROF_EVENT_ANNOTATION;
+    bool annotation = event->kind == MTPROF_EVENT_KIND_ANNOTATION;
     if (annotation) { /* so that it encloses the work it begins and ends with */
         start -= start > 0;
         end += end < INT64_MAX;

@@ -129,7 +129,7 @@ bool mtprof__chrome_frames_end(mtprof__chrome *chrome, const mtprof__event *even
     if (mtprof__frame_stack_end(chrome->frames, event, &known) != MTPROF_OK) {
         chrome->error = MTPROF_ENOMEM;
     }
-    if (event->kind == MTPROF_EVENT_FUNCTION) {
+    if (event->kind == MTPROF_EVENT_KIND_FUNCTION) {
         write_function(chrome, event, &known);
     }
     return known.tied;

@@ -153,7 +153,7 @@ void mtprof__chrome_modules_begin(mtprof__chrome *chrome, const mtprof__event *e
     struct mtprof__chrome_modules *m = chrome->modules;
     const mtprof__payload *payload = event->payload;
     const open_backward *around = find_open(m, event->parent);
-    bool node = event->kind == MTPROF_EVENT_OP && payload != NULL &&
+    bool node = event->kind == MTPROF_EVENT_KIND_OP && payload != NULL &&
                 (payload->fields & MTPROF__HAS_RECORD_SCOPE) != 0 &&
                 payload->record_scope == MTPROF_RECORD_SCOPE_BACKWARD;
     if (!node && around == NULL) {
@@ -182,7 +182,7 @@ const mtprof__event *mtprof__chrome_modules_end(mtprof__chrome *chrome, const mt
     }
     mtprof_text module = mine->module;
     *mine = m->open[--m->n_open];
-    if (module.length == 0 || event->kind != MTPROF_EVENT_OP) { /* B3 */
+    if (module.length == 0 || event->kind != MTPROF_EVENT_KIND_OP) { /* B3 */
         return event;
     }
     *payload = event->payload != NULL ? *event->payload : (mtprof__payload){.sequence = -1};

@@ -83,7 +83,7 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_writer *writer = chrome->writer;
     mtprof_device device = {{"CPU", 3}, -1};
     (void)mtprof_model_device(chrome->model, event->device, &device);
-    bool failed = event->kind == MTPROF_EVENT_OUT_OF_MEMORY;
+    bool failed = event->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY;
     mtb_write_literal(writer,
                       "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": ");
     mtb_write_text(writer, failed ? "\"[OutOfMemory]\"" : "\"[memory]\"");
@@ -181,12 +181,12 @@ static void write_flow(mtprof__chrome *chrome, const mtprof__event *event)
 void mtprof__chrome_point(mtprof__chrome *chrome, const mtprof__event *event)
 {
     switch (event->kind) {
-    case MTPROF_EVENT_LAUNCH: mtprof__chrome_launch(chrome, event); break;
-    case MTPROF_EVENT_ALLOC:
-    case MTPROF_EVENT_OUT_OF_MEMORY: write_alloc(chrome, event); break;
-    case MTPROF_EVENT_COUNTER: write_counter(chrome, event); break;
-    case MTPROF_EVENT_FLOW: write_flow(chrome, event); break;
-    case MTPROF_EVENT_INSTANT: write_instant(chrome, event); break;
+    case MTPROF_EVENT_KIND_LAUNCH: mtprof__chrome_launch(chrome, event); break;
+    case MTPROF_EVENT_KIND_ALLOC:
+    case MTPROF_EVENT_KIND_OUT_OF_MEMORY: write_alloc(chrome, event); break;
+    case MTPROF_EVENT_KIND_COUNTER: write_counter(chrome, event); break;
+    case MTPROF_EVENT_KIND_FLOW: write_flow(chrome, event); break;
+    case MTPROF_EVENT_KIND_INSTANT: write_instant(chrome, event); break;
     default: break;
     }
 }

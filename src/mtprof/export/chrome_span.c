@@ -54,7 +54,7 @@ static MT_NOINLINE bool keep_tail(mtprof__chrome *chrome, int32_t step, bool dis
 
 MT_INLINE char *put_tail(mtprof__chrome *chrome, const mtprof__event *event, char *at)
 {
-    bool dispatched = (event->flags & MTPROF_EVENT_DISPATCHED) != 0;
+    bool dispatched = (event->flags & MTPROF_EVENT_FLAG_DISPATCHED) != 0;
     if (MT_LIKELY(event->step >= 0) && (MT_LIKELY(event->step == chrome->tail_steps[dispatched]) ||
                                         keep_tail(chrome, event->step, dispatched))) {
         return mtprof__put_piece(at, &chrome->tails[dispatched]);
@@ -65,7 +65,8 @@ MT_INLINE char *put_tail(mtprof__chrome *chrome, const mtprof__event *event, cha
 /* The numbers by which readers join: op, its launches, its place in the order of begins. */
 MT_INLINE char *put_ids(mtprof__chrome *chrome, const mtprof__event *event, char *at)
 {
-    if (MT_LIKELY(event->kind != MTPROF_EVENT_RUNTIME && event->kind != MTPROF_EVENT_FUNCTION)) {
+    if (MT_LIKELY(event->kind != MTPROF_EVENT_KIND_RUNTIME &&
+                  event->kind != MTPROF_EVENT_KIND_FUNCTION)) {
         at = MTPROF__PUT(at, ", \"args\": {\"External id\": ");
         at = mtprof__put_slow(&chrome->last_id, at, event->owner);
         if (MT_UNLIKELY((chrome->job->info.wants & MTPROF_WANT_TENSORS) != 0)) {
@@ -79,7 +80,7 @@ MT_INLINE char *put_ids(mtprof__chrome *chrome, const mtprof__event *event, char
     }
     at = MTPROF__PUT(at, ", \"args\": {\"Ev Idx\": ");
     at = mtb_put_u64(at, event->index);
-    if (event->kind == MTPROF_EVENT_RUNTIME && event->owner != 0) {
+    if (event->kind == MTPROF_EVENT_KIND_RUNTIME && event->owner != 0) {
         at = MTPROF__PUT(at, ", \"External id\": ");
         at = mtb_put_u64(at, event->owner);
     }
@@ -88,7 +89,8 @@ MT_INLINE char *put_ids(mtprof__chrome *chrome, const mtprof__event *event, char
 
 static bool needs_correlation(const mtprof__event *event)
 {
-    return event->kind == MTPROF_EVENT_RUNTIME || (event->flags & MTPROF_EVENT_LAUNCHES) != 0;
+    return event->kind == MTPROF_EVENT_KIND_RUNTIME ||
+           (event->flags & MTPROF_EVENT_FLAG_LAUNCHES) != 0;
 }
 
 MT_INLINE char *put_sequence(mtprof__chrome *chrome, const mtprof__payload *payload, char *at,
@@ -158,13 +160,13 @@ MT_INLINE void put_args(mtprof__chrome *chrome, const mtprof__event *event,
                     MTPROF__KEY_BIT(DIMS) | MTPROF__KEY_BIT(SHAPES);
         }
     }
-    if (MT_LIKELY(event->kind == MTPROF_EVENT_OP)) {
+    if (MT_LIKELY(event->kind == MTPROF_EVENT_KIND_OP)) {
         at = mtprof__put_piece(at, &track->op_tail);
         at = mtprof__put_slow(&chrome->last_id, at, event->correlation);
         keys |= MTPROF__KEY_BIT(RUNTIME_NAME) | MTPROF__KEY_BIT(RUNTIME_TID) |
                 MTPROF__KEY_BIT(CORRELATION_ID);
     }
-    if (MT_UNLIKELY(chrome->mindtorch) && event->kind == MTPROF_EVENT_RUNTIME) {
+    if (MT_UNLIKELY(chrome->mindtorch) && event->kind == MTPROF_EVENT_KIND_RUNTIME) {
         at = put_correlation_id(event, at, &keys);
     }
     at = put_tail(chrome, event, at);
@@ -205,7 +207,7 @@ void mtprof__chrome_host_span(mtprof__chrome *chrome, const mtprof__event *event
         mtprof__chrome_hold(chrome, track, event->shown_start_ns, event->shown_end_ns, tied);
     char *at = put_start(chrome, event, track);
     put_args(chrome, event, track, at);
-    if (MT_UNLIKELY(chrome->mindtorch) && event->kind == MTPROF_EVENT_OP) {
+    if (MT_UNLIKELY(chrome->mindtorch) && event->kind == MTPROF_EVENT_KIND_OP) {
         write_dispatch(chrome, event, track);
     }
     if (MT_UNLIKELY(held)) {

@@ -191,19 +191,19 @@ enum {
 static unsigned category_index(const mtprof__event *event)
 {
     switch (event->kind) {
-    case MTPROF_EVENT_OP: return 0;
-    case MTPROF_EVENT_SCOPE:
-    case MTPROF_EVENT_STEP: return 1;
-    case MTPROF_EVENT_RUNTIME:
-    case MTPROF_EVENT_LAUNCH:
-    case MTPROF_EVENT_CALL: return 2;
-    case MTPROF_EVENT_FUNCTION: return 3;
-    case MTPROF_EVENT_KERNEL: return 4;
-    case MTPROF_EVENT_COPY: return 5;
-    case MTPROF_EVENT_SET: return 6;
-    case MTPROF_EVENT_SYNC: return 7;
-    case MTPROF_EVENT_ANNOTATION: return 8;
-    case MTPROF_EVENT_OVERHEAD: return 9;
+    case MTPROF_EVENT_KIND_OP: return 0;
+    case MTPROF_EVENT_KIND_SCOPE:
+    case MTPROF_EVENT_KIND_STEP: return 1;
+    case MTPROF_EVENT_KIND_RUNTIME:
+    case MTPROF_EVENT_KIND_LAUNCH:
+    case MTPROF_EVENT_KIND_CALL: return 2;
+    case MTPROF_EVENT_KIND_FUNCTION: return 3;
+    case MTPROF_EVENT_KIND_KERNEL: return 4;
+    case MTPROF_EVENT_KIND_COPY: return 5;
+    case MTPROF_EVENT_KIND_SET: return 6;
+    case MTPROF_EVENT_KIND_SYNC: return 7;
+    case MTPROF_EVENT_KIND_ANNOTATION: return 8;
+    case MTPROF_EVENT_KIND_OVERHEAD: return 9;
     default: return 10;
     }
 }
@@ -231,7 +231,7 @@ void mtprof__chrome_write_head(mtb_writer *writer, const mtprof__chrome *chrome,
     mtb_write_literal(writer, "\", \"cat\": \"");
     mtb_write_text(writer, mtprof__chrome_category(chrome, event));
     mtb_write_literal(writer, "\", \"name\": ");
-    if (event->name_text.length == 0 && event->kind == MTPROF_EVENT_LAUNCH) {
+    if (event->name_text.length == 0 && event->kind == MTPROF_EVENT_KIND_LAUNCH) {
         mtb_write_literal(writer, "\"launch\"");
     } else {
         mtb_write_json(writer, event->name_text.bytes, event->name_text.length);

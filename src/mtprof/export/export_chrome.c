@@ -76,8 +76,8 @@ static void chrome_fini(mtprof__chrome *chrome)
 static bool may_be_first(const mtprof__event *event)
 {
     return event->edge == MTPROF__EDGE_END && event->tied == 0 &&
-           (event->kind == MTPROF_EVENT_OP || event->kind == MTPROF_EVENT_SCOPE ||
-            event->kind == MTPROF_EVENT_STEP);
+           (event->kind == MTPROF_EVENT_KIND_OP || event->kind == MTPROF_EVENT_KIND_SCOPE ||
+            event->kind == MTPROF_EVENT_KIND_STEP);
 }
 
 static int write_first(mtprof__chrome *chrome)
@@ -105,7 +105,7 @@ static int write_first(mtprof__chrome *chrome)
 
 static void write_end(mtprof__chrome *chrome, const mtprof__event *event)
 {
-    bool function = event->kind == MTPROF_EVENT_FUNCTION;
+    bool function = event->kind == MTPROF_EVENT_KIND_FUNCTION;
     bool tied = event->tied != 0;
     if (chrome->rebuild_frames || function) {
         tied = mtprof__chrome_frames_end(chrome, event);
@@ -130,13 +130,13 @@ static MT_NOINLINE void write_end_in_module(mtprof__chrome *chrome, const mtprof
 static void write_span(mtprof__chrome *chrome, const mtprof__event *event)
 {
     switch (event->kind) {
-    case MTPROF_EVENT_OVERHEAD: mtprof__chrome_overhead(chrome, event); break;
-    case MTPROF_EVENT_CALL: mtprof__chrome_launch(chrome, event); break;
-    case MTPROF_EVENT_SCOPE:
-    case MTPROF_EVENT_OP:
-    case MTPROF_EVENT_RUNTIME:
-    case MTPROF_EVENT_FUNCTION:
-    case MTPROF_EVENT_STEP: mtprof__chrome_async_span(chrome, event); break;
+    case MTPROF_EVENT_KIND_OVERHEAD: mtprof__chrome_overhead(chrome, event); break;
+    case MTPROF_EVENT_KIND_CALL: mtprof__chrome_launch(chrome, event); break;
+    case MTPROF_EVENT_KIND_SCOPE:
+    case MTPROF_EVENT_KIND_OP:
+    case MTPROF_EVENT_KIND_RUNTIME:
+    case MTPROF_EVENT_KIND_FUNCTION:
+    case MTPROF_EVENT_KIND_STEP: mtprof__chrome_async_span(chrome, event); break;
     default: mtprof__chrome_device_span(chrome, event); break;
     }
     chrome->job->report.events++;
@@ -145,7 +145,7 @@ static void write_span(mtprof__chrome *chrome, const mtprof__event *event)
 static int write_event(mtprof__chrome *chrome, const mtprof__event *event)
 {
     if (event->edge == MTPROF__EDGE_BEGIN) {
-        if (chrome->rebuild_frames || event->kind == MTPROF_EVENT_FUNCTION) {
+        if (chrome->rebuild_frames || event->kind == MTPROF_EVENT_KIND_FUNCTION) {
             MT_TRY(mtprof__frame_stack_begin(chrome->frames, event));
         }
         if (chrome->modules != NULL) {
@@ -167,7 +167,7 @@ static int write_event(mtprof__chrome *chrome, const mtprof__event *event)
         write_span(chrome, event);
     } else {
         mtprof__chrome_point(chrome, event);
-        chrome->job->report.events += event->kind == MTPROF_EVENT_LAUNCH;
+        chrome->job->report.events += event->kind == MTPROF_EVENT_KIND_LAUNCH;
     }
     return MTPROF_OK;
 }

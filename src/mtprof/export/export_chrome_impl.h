@@ -364,8 +364,8 @@ enum {
 /* Where a reader that nests by time would not find the parent, it is told. */
 MT_INLINE bool mtprof__chrome_needs_parent(const mtprof__event *event)
 {
-    return (event->flags &
-            (MTPROF_EVENT_FOREIGN_PARENT | MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) != 0 ||
+    return (event->flags & (MTPROF_EVENT_FLAG_FOREIGN_PARENT | MTPROF_EVENT_FLAG_ASYNC |
+                            MTPROF_EVENT_FLAG_OVERLAP)) != 0 ||
            event->tied != 0 || event->shown_end_ns <= event->shown_start_ns;
 }
 
@@ -380,7 +380,8 @@ MT_INLINE bool mtprof__chrome_has_extras(const mtprof__event *event, uint32_t fa
 {
     const mtprof__payload *payload = event->payload;
     return mtprof__chrome_needs_parent(event) || mtprof__chrome_is_moved(event) ||
-           (event->flags & MTPROF_EVENT_TRUNCATED) != 0 || (facts & MTPROF__INPUTS_KEYWORDS) != 0 ||
+           (event->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0 ||
+           (facts & MTPROF__INPUTS_KEYWORDS) != 0 ||
            (payload != NULL &&
             ((payload->fields & ~(uint32_t)MTPROF__USUAL_FIELDS) != 0 ||
              ((payload->fields & MTPROF__HAS_RECORD_SCOPE) != 0 && payload->record_scope != 0)));

@@ -146,20 +146,20 @@ static void put_memory_device(csv_export *x, const mtprof__event *event,
 
 static bool is_mark(const mtprof__event *event)
 {
-    return event->kind == MTPROF_EVENT_INSTANT || event->kind == MTPROF_EVENT_COUNTER ||
-           event->kind == MTPROF_EVENT_FLOW;
+    return event->kind == MTPROF_EVENT_KIND_INSTANT || event->kind == MTPROF_EVENT_KIND_COUNTER ||
+           event->kind == MTPROF_EVENT_KIND_FLOW;
 }
 
 static void put_value(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
 {
     (void)payload;
-    if (event->kind == MTPROF_EVENT_COUNTER && event->phase == 1) {
+    if (event->kind == MTPROF_EVENT_KIND_COUNTER && event->phase == 1) {
         double value;
         memcpy(&value, &event->value, sizeof value);
         mtb_write_double(x->writer, value);
-    } else if (event->kind == MTPROF_EVENT_COUNTER) {
+    } else if (event->kind == MTPROF_EVENT_KIND_COUNTER) {
         mtb_write_i64(x->writer, (int64_t)event->value);
-    } else if (event->kind == MTPROF_EVENT_FLOW) {
+    } else if (event->kind == MTPROF_EVENT_KIND_FLOW) {
         mtb_write_u64(x->writer, event->value);
     }
 }
@@ -168,7 +168,7 @@ static void put_phase(csv_export *x, const mtprof__event *event, const mtprof__p
 {
     static const char *const phases[] = {"start", "step", "end"};
     (void)payload;
-    if (event->kind == MTPROF_EVENT_FLOW && event->phase < MT_COUNT(phases)) {
+    if (event->kind == MTPROF_EVENT_KIND_FLOW && event->phase < MT_COUNT(phases)) {
         mtb_write_text(x->writer, phases[event->phase]);
     }
 }
@@ -264,7 +264,7 @@ static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns
     put_number(w, event->parent != 0, (int64_t)event->parent);
     put_number(w, event->owner != 0, (int64_t)event->owner);
     bool moves = is_device_work(event) &&
-                 (event->kind == MTPROF_EVENT_COPY || event->kind == MTPROF_EVENT_SET);
+                 (event->kind == MTPROF_EVENT_KIND_COPY || event->kind == MTPROF_EVENT_KIND_SET);
     put_number(w, moves, event->bytes);
     for (size_t i = 0; i < MT_COUNT(recorded); i++) {
         if ((x->job->info.wants & recorded[i].wants) != 0) {
@@ -291,8 +291,8 @@ static int write_event(csv_export *x, const mtprof__event *event)
         return 0;
     case MTPROF__EDGE_SPAN: write_line(x, event, event->end_ns, 0); return 0;
     default:
-        if (event->kind == MTPROF_EVENT_LAUNCH || event->kind == MTPROF_EVENT_OUT_OF_MEMORY ||
-            is_mark(event)) {
+        if (event->kind == MTPROF_EVENT_KIND_LAUNCH ||
+            event->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY || is_mark(event)) {
             write_line(x, event, event->start_ns, 0);
         }
         return 0;

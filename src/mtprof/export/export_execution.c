@@ -440,7 +440,7 @@ static uint64_t parent_id(const execution *e, const node_track *track, const mtp
         return track->id;
     }
     const open_node *found = find_open(track, event->parent);
-    if (found == NULL && (event->flags & MTPROF_EVENT_FOREIGN_PARENT)) {
+    if (found == NULL && (event->flags & MTPROF_EVENT_FLAG_FOREIGN_PARENT)) {
         for (size_t i = 0; i < e->n_tracks && found == NULL; i++) {
             found = find_open(&e->tracks[i], event->parent);
         }
@@ -464,8 +464,8 @@ static uint64_t forward_parent(const execution *e, uint64_t self, uint32_t threa
 
 static bool is_node(const mtprof__event *event)
 {
-    return event->kind == MTPROF_EVENT_OP || event->kind == MTPROF_EVENT_SCOPE ||
-           event->kind == MTPROF_EVENT_STEP;
+    return event->kind == MTPROF_EVENT_KIND_OP || event->kind == MTPROF_EVENT_KIND_SCOPE ||
+           event->kind == MTPROF_EVENT_KIND_STEP;
 }
 
 static int node_begin(execution *e, const mtprof__event *event)
@@ -496,7 +496,7 @@ static void node_end(execution *e, const mtprof__event *event)
         const mtprof__payload *p = event->payload;
         uint32_t fields = p != NULL ? p->fields : 0;
         bool forward = (fields & MTPROF__HAS_FORWARD_THREAD) && p->forward_thread != 0;
-        uint64_t usual = event->kind == MTPROF_EVENT_OP ? 0 : MTPROF_RECORD_SCOPE_USER;
+        uint64_t usual = event->kind == MTPROF_EVENT_KIND_OP ? 0 : MTPROF_RECORD_SCOPE_USER;
         write_node(e, &(node){
                           .id = id,
                           .parent = open->parent,

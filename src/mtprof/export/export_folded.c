@@ -315,9 +315,10 @@ static int find_columns(mtprof_model *model, fold_columns *c)
 /* Device time counts where it was launched; device work itself only where that is not known. */
 static bool is_counted(const fold_columns *c, uint64_t i)
 {
-    bool device = c->kinds[i] >= MTPROF_EVENT_KERNEL && c->kinds[i] <= MTPROF_EVENT_OVERHEAD;
-    return !device ||
-           (c->kinds[i] != MTPROF_EVENT_ANNOTATION && (c->flags[i] & MTPROF_EVENT_MATCHED) == 0);
+    bool device =
+        c->kinds[i] >= MTPROF_EVENT_KIND_KERNEL && c->kinds[i] <= MTPROF_EVENT_KIND_OVERHEAD;
+    return !device || (c->kinds[i] != MTPROF_EVENT_KIND_ANNOTATION &&
+                       (c->flags[i] & MTPROF_EVENT_FLAG_MATCHED) == 0);
 }
 
 /* nodes[i]: the path that the children of event i go on from. Asynchronous scopes are around
@@ -336,7 +337,7 @@ static int fold_event(folder *f, const fold_columns *c, uint64_t i, uint32_t *no
     MT_TRY(find_name(f, c->names[i], mtprof_model_name(f->job->model, c->names[i]), &text));
     MT_TRY(find_child(f, node, text, &node));
     f->job->report.folded += f->cut;
-    if ((c->flags[i] & MTPROF_EVENT_ASYNC) == 0) {
+    if ((c->flags[i] & MTPROF_EVENT_FLAG_ASYNC) == 0) {
         nodes[i] = node;
     }
     if (c->metric[i] > 0 && is_counted(c, i)) {

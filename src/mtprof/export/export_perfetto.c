@@ -21,7 +21,8 @@ enum {
     FRONT_BYTES = 7,
     STEPS = 256, /* plain steps at a time */
     LABEL_BYTES = 96,
-    SLOW_FLAGS = MTPROF_EVENT_ASYNC | MTPROF_EVENT_LAUNCHES | MTPROF_EVENT_FOREIGN_PARENT
+    SLOW_FLAGS =
+        MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_LAUNCHES | MTPROF_EVENT_FLAG_FOREIGN_PARENT
 };
 
 /* ---- slices, the fast way -------------------------------------------------------------------- */
@@ -103,7 +104,7 @@ static bool end_fast(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__even
 {
     uint64_t now = mtprof__perfetto_time(x->shift_ns, event->shown_end_ns);
     uint64_t delta = now - lane->last_ns;
-    if (event->payload != NULL || (event->flags & MTPROF_EVENT_TRUNCATED) != 0 ||
+    if (event->payload != NULL || (event->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0 ||
         delta >= MTPROF__PB_WIDE_END) {
         return false;
     }
@@ -130,8 +131,9 @@ static void add_launch(mtprof__perfetto *x, const mtprof__event *event)
 {
     bool device = event->edge == MTPROF__EDGE_SPAN && event->device != 0;
     bool launches =
-        (event->flags & MTPROF_EVENT_LAUNCHES) != 0 || event->kind == MTPROF_EVENT_LAUNCH;
-    if (event->correlation != 0 && event->kind != MTPROF_EVENT_ANNOTATION && (device || launches)) {
+        (event->flags & MTPROF_EVENT_FLAG_LAUNCHES) != 0 || event->kind == MTPROF_EVENT_KIND_LAUNCH;
+    if (event->correlation != 0 && event->kind != MTPROF_EVENT_KIND_ANNOTATION &&
+        (device || launches)) {
         mtprof__pb_fixed64(&x->pb, PF_EVENT_FLOW,
                            mtprof__perfetto_uuid(x, MTPROF__UUID_LAUNCH, event->correlation));
     }
@@ -147,21 +149,21 @@ static void add_annotations(mtprof__perfetto *x, const mtprof__lane *lane,
     if (event->owner != 0 && event->owner != event->correlation) {
         mtprof__annotate_u64(pb, MTPROF__ANNOTATION_OWNER, event->owner);
     }
-    if ((event->flags & MTPROF_EVENT_FOREIGN_PARENT) != 0) {
+    if ((event->flags & MTPROF_EVENT_FLAG_FOREIGN_PARENT) != 0) {
         mtprof__annotate_u64(pb, MTPROF__ANNOTATION_PARENT, event->parent);
     }
-    if ((event->flags & MTPROF_EVENT_ASYNC) != 0) {
+    if ((event->flags & MTPROF_EVENT_FLAG_ASYNC) != 0) {
         mtprof__annotate_u64(pb, MTPROF__ANNOTATION_ASYNC, 1);
     }
     if (event->edge == MTPROF__EDGE_SPAN && event->device != 0) {
         if (event->source_id != 0) {
             mtprof__annotate_u64(pb, MTPROF__ANNOTATION_SOURCE_ID, event->source_id);
         }
-        if (event->kind == MTPROF_EVENT_COPY || event->kind == MTPROF_EVENT_SET) {
+        if (event->kind == MTPROF_EVENT_KIND_COPY || event->kind == MTPROF_EVENT_KIND_SET) {
             mtprof__annotate_i64(pb, MTPROF__ANNOTATION_BYTES, event->bytes);
         }
     }
-    if (event->kind == MTPROF_EVENT_LAUNCH) {
+    if (event->kind == MTPROF_EVENT_KIND_LAUNCH) {
         mtprof__annotate_u64(pb, MTPROF__ANNOTATION_DEVICE, event->device);
         mtprof__annotate_u64(pb, MTPROF__ANNOTATION_QUEUE, event->queue);
     }
@@ -198,7 +200,7 @@ static int end_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event
     mtprof__packet_time(x, lane, event->shown_end_ns);
     size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
     mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_SLICE_END);
-    if ((event->flags & MTPROF_EVENT_TRUNCATED) != 0) {
+    if ((event->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0) {
         mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_TRUNCATED, 1);
     }
     if (event->payload != NULL) {
@@ -239,7 +241,7 @@ static int write_span(mtprof__perfetto *x, const mtprof__event *event)
         return end_slow(x, lane, event);
     }
     mtprof__event other = *event;
-    other.flags |= task != NULL ? MTPROF_EVENT_ASYNC : 0;
+    other.flags |= task != NULL ? MTPROF_EVENT_FLAG_ASYNC : 0;
     return write_on_lane(x, &other);
 }
 
@@ -253,7 +255,7 @@ static int write_counter(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__
     size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
     mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_COUNTER);
     mtprof__pb_u64(&x->pb, PF_EVENT_TRACK, uuid);
-    if (event->kind == MTPROF_EVENT_COUNTER && event->phase == 1) {
+    if (event->kind == MTPROF_EVENT_KIND_COUNTER && event->phase == 1) {
         mtprof__pb_fixed64(&x->pb, PF_EVENT_COUNTER_DOUBLE, value);
     } else {
         mtprof__pb_u64(&x->pb, PF_EVENT_COUNTER, value);
@@ -293,7 +295,7 @@ static int write_alloc(mtprof__perfetto *x, const mtprof__event *event)
     lane->last_ns = at > lane->last_ns ? at : lane->last_ns + 1;
     size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
     mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_INSTANT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_MEMORY + 1);
+    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_MEMORY + 1);
     mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, strlen(name));
     mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_BYTES, event->bytes);
     mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_ADDRESS, event->value);
@@ -312,7 +314,7 @@ static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtpr
     size_t packet = mtprof__packet_begin(x, lane);
     mtprof__packet_time(x, lane, at_ns);
     size_t event = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_FLOW + 1);
+    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_FLOW + 1);
     mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, name.bytes, name.length);
     size_t legacy = mtprof__pb_begin(&x->pb, PF_EVENT_LEGACY);
     mtprof__pb_u64(&x->pb, PF_LEGACY_PHASE, (uint64_t)phase);
@@ -362,18 +364,18 @@ static int write_point(mtprof__perfetto *x, const mtprof__event *event)
 {
     mtprof__lane *lane = NULL;
     MT_TRY(mtprof__lane_of_edges(x, event->track, &lane));
-    if (event->kind == MTPROF_EVENT_ALLOC) {
+    if (event->kind == MTPROF_EVENT_KIND_ALLOC) {
         MT_TRY(write_alloc(x, event));
         MT_TRY(write_memory(x, lane, event, 0, event->allocated));
         return event->reserved_bytes < 0 ? 0
                                          : write_memory(x, lane, event, 1, event->reserved_bytes);
     }
-    if (event->kind == MTPROF_EVENT_COUNTER) {
+    if (event->kind == MTPROF_EVENT_KIND_COUNTER) {
         uint64_t uuid = 0;
         MT_TRY(mtprof__counter_track(x, lane, &x->counters, event->name, event->name_text, &uuid));
         return write_counter(x, lane, event, uuid, event->value);
     }
-    if (event->kind == MTPROF_EVENT_FLOW) {
+    if (event->kind == MTPROF_EVENT_KIND_FLOW) {
         return write_flow(x, lane, event);
     }
     return write_slow(x, lane, event, PF_INSTANT);
@@ -400,7 +402,7 @@ static int open_frame(void *user, uint32_t track, const mtprof__open_frame *fram
     mtprof__packet_time(x, lane, frame->start_ns);
     size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
     mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_SLICE_BEGIN);
-    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_FUNCTION + 1);
+    mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_FUNCTION + 1);
     mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, x->text.bytes, x->text.used);
     mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_SAMPLED, 1);
     mtprof__pb_end(&x->pb, slice);

@@ -18,25 +18,25 @@ enum {
 };
 
 static const char *const categories[] = {
-    [MTPROF_EVENT_SCOPE] = "user_annotation",
-    [MTPROF_EVENT_OP] = "cpu_op",
-    [MTPROF_EVENT_RUNTIME] = "runtime",
-    [MTPROF_EVENT_FUNCTION] = "python_function",
-    [MTPROF_EVENT_STEP] = "user_annotation",
-    [MTPROF_EVENT_LAUNCH] = "runtime",
-    [MTPROF_EVENT_KERNEL] = "kernel",
-    [MTPROF_EVENT_COPY] = "gpu_memcpy",
-    [MTPROF_EVENT_SET] = "gpu_memset",
-    [MTPROF_EVENT_CALL] = "runtime",
-    [MTPROF_EVENT_SYNC] = "sync",
-    [MTPROF_EVENT_ANNOTATION] = "gpu_user_annotation",
-    [MTPROF_EVENT_OTHER] = "other",
-    [MTPROF_EVENT_OVERHEAD] = "overhead",
-    [MTPROF_EVENT_MEMORY] = "memory",
-    [MTPROF_EVENT_OUT_OF_MEMORY] = "memory",
-    [MTPROF_EVENT_INSTANT] = "instant",
-    [MTPROF_EVENT_COUNTER] = "counter",
-    [MTPROF_EVENT_FLOW] = "flow",
+    [MTPROF_EVENT_KIND_SCOPE] = "user_annotation",
+    [MTPROF_EVENT_KIND_OP] = "cpu_op",
+    [MTPROF_EVENT_KIND_RUNTIME] = "runtime",
+    [MTPROF_EVENT_KIND_FUNCTION] = "python_function",
+    [MTPROF_EVENT_KIND_STEP] = "user_annotation",
+    [MTPROF_EVENT_KIND_LAUNCH] = "runtime",
+    [MTPROF_EVENT_KIND_KERNEL] = "kernel",
+    [MTPROF_EVENT_KIND_COPY] = "gpu_memcpy",
+    [MTPROF_EVENT_KIND_SET] = "gpu_memset",
+    [MTPROF_EVENT_KIND_CALL] = "runtime",
+    [MTPROF_EVENT_KIND_SYNC] = "sync",
+    [MTPROF_EVENT_KIND_ANNOTATION] = "gpu_user_annotation",
+    [MTPROF_EVENT_KIND_OTHER] = "other",
+    [MTPROF_EVENT_KIND_OVERHEAD] = "overhead",
+    [MTPROF_EVENT_KIND_MEMORY] = "memory",
+    [MTPROF_EVENT_KIND_OUT_OF_MEMORY] = "memory",
+    [MTPROF_EVENT_KIND_INSTANT] = "instant",
+    [MTPROF_EVENT_KIND_COUNTER] = "counter",
+    [MTPROF_EVENT_KIND_FLOW] = "flow",
 };
 
 static const char *const annotations[MTPROF__ANNOTATION_COUNT] = {
@@ -547,7 +547,8 @@ int mtprof__lane_of_span(mtprof__perfetto *x, const mtprof__event *event, mtprof
     if (lanes == NULL) {
         return MTPROF_ENOMEM;
     }
-    bool other = event->kind == MTPROF_EVENT_ANNOTATION || (event->flags & MTPROF_EVENT_ASYNC) != 0;
+    bool other = event->kind == MTPROF_EVENT_KIND_ANNOTATION ||
+                 (event->flags & MTPROF_EVENT_FLAG_ASYNC) != 0;
     enum mtprof__span_class class = other ? MTPROF__SPANS_OTHER : MTPROF__SPANS_WORK;
     mtprof__lane_list *list = lanes->spans[class];
     if (list == NULL) {

@@ -225,7 +225,7 @@ static void end_profile(speedscope *x, profile *p)
 static bool is_shown(const speedscope *x, const mtprof__event *event)
 {
     return x->device ? event->edge == MTPROF__EDGE_SPAN && event->device != 0 &&
-                           event->kind != MTPROF_EVENT_ANNOTATION
+                           event->kind != MTPROF_EVENT_KIND_ANNOTATION
                      : event->edge <= MTPROF__EDGE_END;
 }
 

@@ -50,7 +50,7 @@ static bool grow_table(mtprof__forwards *table)
 
 bool mtprof__forward_has(const mtprof__event *event)
 {
-    return event->kind == MTPROF_EVENT_OP && event->payload != NULL &&
+    return event->kind == MTPROF_EVENT_KIND_OP && event->payload != NULL &&
            (event->payload->fields & MTPROF__HAS_SEQUENCE) != 0 && event->payload->sequence >= 0;
 }
 

@@ -189,7 +189,7 @@ int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *e
     }
     open_event mine = {
         .start_ns = event->shown_start_ns, .stack = around.stack, .function = around.function};
-    bool function = event->kind == MTPROF_EVENT_FUNCTION;
+    bool function = event->kind == MTPROF_EVENT_KIND_FUNCTION;
     bool call = function && !is_collection(event->name_text);
     if (call || (track->traced && track->n_events == 0)) { /* what was rebuilt ends here */
         track->traced = true;

@@ -354,7 +354,7 @@ static mtprof__track *track_get(mtprof__classifier *c, uint32_t number)
 static const mtprof__frame *frame_around(const mtprof__classifier *c, const mtprof__track *t,
                                          const mtprof__event *event)
 {
-    if ((event->flags & MTPROF_EVENT_FOREIGN_PARENT) == 0 || event->parent == 0) {
+    if ((event->flags & MTPROF_EVENT_FLAG_FOREIGN_PARENT) == 0 || event->parent == 0) {
         return mtprof__frame_top(t);
     }
     for (size_t i = 0; i < c->n_tracks; i++) {
@@ -395,7 +395,7 @@ static void frame_classify(mtprof__frame *f, const mtprof__frame *around,
         f->facts |= MTPROF__FRAME_ACCUMULATE | MTPROF__FRAME_ACCUMULATE_OP;
     }
     bool starts_unit = f->unit == 0 || (backward && (f->facts & MTPROF__FRAME_UNIT_BACKWARD) == 0);
-    if (event->kind == MTPROF_EVENT_OP && !wrapper && starts_unit) {
+    if (event->kind == MTPROF_EVENT_KIND_OP && !wrapper && starts_unit) {
         f->unit = event->correlation;
         f->facts |= backward ? MTPROF__FRAME_UNIT_BACKWARD : 0;
     }
@@ -523,7 +523,7 @@ int mtprof__classifier_feed(mtprof__classifier *c, const mtprof__event *event)
     if (event->edge == MTPROF__EDGE_END) {
         return take_end(c, t, event);
     }
-    if (event->kind != MTPROF_EVENT_ALLOC || event->bytes == 0) {
+    if (event->kind != MTPROF_EVENT_KIND_ALLOC || event->bytes == 0) {
         return 0;
     }
     return event->bytes > 0 ? mtprof__take_alloc(c, event, t) : mtprof__take_release(c, event, t);

@@ -130,7 +130,7 @@ int mtprof__replay_feed(mtprof__memory_replay *r, const mtprof__event *event)
         return 0;
     }
     int64_t now = mtb_add_sat(edge_time(event), r->offset_ns);
-    bool alloc = event->edge == MTPROF__EDGE_POINT && event->kind == MTPROF_EVENT_ALLOC;
+    bool alloc = event->edge == MTPROF__EDGE_POINT && event->kind == MTPROF_EVENT_KIND_ALLOC;
     r->owner = event->owner;
     if (alloc && event->device == r->device) {
         r->allocated = event->allocated;
@@ -168,7 +168,7 @@ int mtprof__memory_run(mtprof__memory_timeline *timeline, mtprof__memory_sink *s
     int status = mtprof__replay_start(&replay);
     const mtprof__event *event;
     while (status == 0 && (status = mtprof__events_next(events, &event)) == 0) {
-        if (steps != NULL && event->kind == MTPROF_EVENT_STEP &&
+        if (steps != NULL && event->kind == MTPROF_EVENT_KIND_STEP &&
             event->edge == MTPROF__EDGE_BEGIN) {
             steps(context, event);
         }
@@ -251,7 +251,7 @@ static int choose_device(mtprof__memory_timeline *timeline)
 
 static void note_time(mtprof__memory_timeline *timeline, const mtprof__event *event)
 {
-    if (event->kind != MTPROF_EVENT_ALLOC) {
+    if (event->kind != MTPROF_EVENT_KIND_ALLOC) {
         return;
     }
     int64_t now = mtb_add_sat(event->start_ns, timeline->job->info.real_offset_ns);

@@ -53,8 +53,8 @@ bool mtprof__open_scopes_end(mtprof__open_scopes *open, const mtprof__event *eve
     mtprof__open_scope ended = *top;
     open->tracks[event->track].n--;
     mtprof__open_scope *around = mtprof__open_scopes_top(open, event->track);
-    bool function = event->kind == MTPROF_EVENT_FUNCTION;
-    bool nests = (event->flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) == 0;
+    bool function = event->kind == MTPROF_EVENT_KIND_FUNCTION;
+    bool nests = (event->flags & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) == 0;
     int64_t duration = bounded(mtb_sub_sat(event->end_ns, event->start_ns), INT64_MAX);
     int64_t taken = function ? ended.inside_ns : ended.ops_ns;
     if (nests) {

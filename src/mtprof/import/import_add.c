@@ -35,9 +35,9 @@ typedef struct category {
     uint8_t length, kind, place;
 } category;
 
-#define CATEGORY(text, kind, place, device)                                \
-    {                                                                      \
-        text, device, sizeof(text) - 1, MTPROF_EVENT_##kind, PLACE_##place \
+#define CATEGORY(text, kind, place, device)                                     \
+    {                                                                           \
+        text, device, sizeof(text) - 1, MTPROF_EVENT_KIND_##kind, PLACE_##place \
     }
 
 static const category categories[] = {
@@ -254,30 +254,30 @@ static int read_span(mtprof__import *import, const category *of, mtprof__new_spa
         span->step = (int32_t)number;
     }
     if (arg_is_set(import, MTPROF__ARG_ASYNC)) {
-        span->flags |= MTPROF_EVENT_ASYNC;
+        span->flags |= MTPROF_EVENT_FLAG_ASYNC;
     }
     MT_TRY(mtprof__import_name(import, &raw->name, &span->name));
-    if (span->kind == MTPROF_EVENT_SCOPE) {
+    if (span->kind == MTPROF_EVENT_KIND_SCOPE) {
         int32_t step = step_number(mtprof_model_name(import->model, span->name));
         if (step >= 0) {
-            span->kind = MTPROF_EVENT_STEP;
+            span->kind = MTPROF_EVENT_KIND_STEP;
             span->step = span->step >= 0 ? span->step : step;
         }
     }
-    return span->kind == MTPROF_EVENT_OP ? split_overload(import, span) : MTPROF_OK;
+    return span->kind == MTPROF_EVENT_KIND_OP ? split_overload(import, span) : MTPROF_OK;
 }
 
 static int add_device_span(mtprof__import *import, mtprof__new_span *span)
 {
     uint32_t track;
     uint32_t place;
-    if (!read_recorded(import, span) && span->kind == MTPROF_EVENT_ANNOTATION &&
+    if (!read_recorded(import, span) && span->kind == MTPROF_EVENT_KIND_ANNOTATION &&
         span->end_ns - span->start_ns >= 2) {
         /* They are written a nanosecond longer at both ends (TC 5.3.3). */
         span->start_ns += 1;
         span->end_ns -= 1;
     }
-    bool annotation = span->kind == MTPROF_EVENT_ANNOTATION;
+    bool annotation = span->kind == MTPROF_EVENT_KIND_ANNOTATION;
     int64_t scope = 0;
     span->index = MTPROF_NO_EVENT;
     span->flags = 0;
@@ -310,7 +310,7 @@ static void recall_host_span(const mtprof__import *import, mtprof__new_span *spa
 {
     int64_t shown_end = span->end_ns;
     if (read_recorded(import, span) && span->end_ns > shown_end &&
-        (span->flags & MTPROF_EVENT_ASYNC) != 0) {
+        (span->flags & MTPROF_EVENT_FLAG_ASYNC) != 0) {
         span->flags |= MTPROF__SAID_OVERLAP;
     }
 }
@@ -338,10 +338,10 @@ static int add_span(mtprof__import *import)
         }
         return MTPROF_OK;
     }
-    if (of->kind == MTPROF_EVENT_RUNTIME && is_shadow(raw)) {
+    if (of->kind == MTPROF_EVENT_KIND_RUNTIME && is_shadow(raw)) {
         return MTPROF_OK;
     }
-    if (of->kind == MTPROF_EVENT_FUNCTION && arg_is_set(import, MTPROF__ARG_SAMPLED)) {
+    if (of->kind == MTPROF_EVENT_KIND_FUNCTION && arg_is_set(import, MTPROF__ARG_SAMPLED)) {
         return MTPROF_OK; /* made from the stacks by an export of ours; the stacks are there */
     }
     mtprof__new_span span;
@@ -376,7 +376,7 @@ static void end_span(mtprof__import *import, uint32_t track, uint32_t place)
         end = columns->start_ns[place];
     }
     columns->end_ns[place] = end;
-    columns->flags[place] &= (uint16_t)~MTPROF_EVENT_TRUNCATED;
+    columns->flags[place] &= (uint16_t)~MTPROF_EVENT_FLAG_TRUNCATED;
     /* Its neighbours were compared with an end that it did not have yet. */
     import->tracks[track].unsorted = true;
     mtprof__import_seen(import, end, end);
@@ -396,17 +396,17 @@ static bool names_task(const mtprof__raw_event *raw)
 static int begin_span(mtprof__import *import, uint16_t flags, uint32_t *track, uint32_t *place)
 {
     const category *of = find_category(&import->raw);
-    const category host = {.kind = of->place == PLACE_HOST ? of->kind : MTPROF_EVENT_SCOPE};
+    const category host = {.kind = of->place == PLACE_HOST ? of->kind : MTPROF_EVENT_KIND_SCOPE};
     mtprof__new_span span;
     import->has_begins = true;
     import->raw.dur_ns = 0;
     MT_TRY(read_span(import, &host, &span));
     if (flags != 0 && import->is_ours && names_task(&import->raw)) {
-        bool outlives = (span.flags & MTPROF_EVENT_ASYNC) != 0;
+        bool outlives = (span.flags & MTPROF_EVENT_FLAG_ASYNC) != 0;
         flags = outlives ? MTPROF__SAID_OVERLAP : 0;
     }
     /* Until its end comes it is one that was cut off. */
-    span.flags |= flags | MTPROF_EVENT_TRUNCATED;
+    span.flags |= flags | MTPROF_EVENT_FLAG_TRUNCATED;
     return add_host_span(import, MTPROF__TRACK_HOST, &span, track, place);
 }
 
@@ -492,7 +492,7 @@ static int add_async_begin(mtprof__import *import)
         return mtb_fail(MTPROF_ENOMEM, "open trace: %zu asynchronous spans", n + 1);
     }
     mtprof__async_open *open = &import->asyncs[n];
-    MT_TRY(begin_span(import, MTPROF_EVENT_ASYNC, &open->track, &open->place));
+    MT_TRY(begin_span(import, MTPROF_EVENT_FLAG_ASYNC, &open->track, &open->place));
     open->below = import->async_heads[head - 1];
     import->async_heads[head - 1] = (uint32_t)n + 1;
     import->n_asyncs = n + 1;
@@ -564,7 +564,7 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
         point->correlation = number != 0 ? (uint64_t)number : UINT64_MAX;
         import->allocs_name_owner = true;
     }
-    import->n_allocs += kind == MTPROF_EVENT_ALLOC;
+    import->n_allocs += kind == MTPROF_EVENT_KIND_ALLOC;
     return MTPROF_OK;
 }
 
@@ -572,10 +572,10 @@ static int add_instant(mtprof__import *import)
 {
     const mtprof__raw_event *raw = &import->raw;
     if (mtprof__slice_is_literal(&raw->name, "[memory]")) {
-        return add_alloc(import, MTPROF_EVENT_ALLOC);
+        return add_alloc(import, MTPROF_EVENT_KIND_ALLOC);
     }
     if (mtprof__slice_is_literal(&raw->name, "[OutOfMemory]")) {
-        return add_alloc(import, MTPROF_EVENT_OUT_OF_MEMORY);
+        return add_alloc(import, MTPROF_EVENT_KIND_OUT_OF_MEMORY);
     }
     if (raw->scope == 'g' && (mtprof__slice_is_literal(&raw->pid, "Traces") ||
                               mtprof__slice_is_literal(&raw->name, "Record Window End"))) {
@@ -583,7 +583,7 @@ static int add_instant(mtprof__import *import)
     }
     mtprof__event *point;
     uint32_t metadata;
-    MT_TRY(new_point(import, MTPROF_EVENT_INSTANT, &point));
+    MT_TRY(new_point(import, MTPROF_EVENT_KIND_INSTANT, &point));
     MT_TRY(mtprof__import_metadata(import, 0, &metadata));
     point->value = metadata; /* events_columns.c makes its payload of it */
     return MTPROF_OK;
@@ -602,7 +602,7 @@ static int add_count(mtprof__import *import, mtprof_text key, const mtprof__slic
         import->found.skipped++;
         return MTPROF_OK;
     }
-    MT_TRY(new_point(import, MTPROF_EVENT_COUNTER, &point));
+    MT_TRY(new_point(import, MTPROF_EVENT_KIND_COUNTER, &point));
     point->phase = whole ? 0 : 1;
     point->value = (uint64_t)integer;
     if (!whole) {
@@ -648,7 +648,7 @@ static int add_flow(mtprof__import *import)
     }
     mtprof__event *point;
     int64_t id = 0;
-    MT_TRY(new_point(import, MTPROF_EVENT_FLOW, &point));
+    MT_TRY(new_point(import, MTPROF_EVENT_KIND_FLOW, &point));
     point->phase = raw->phase == 's' ? 0 : raw->phase == 't' ? 1 : 2;
     if (raw->id.type != MTPROF__SLICE_NONE && !mtprof__slice_integer(&raw->id, &id)) {
         id = (int64_t)(mtb_hash_bytes(raw->id.bytes, raw->id.length) >> 11);

@@ -17,7 +17,7 @@ static void close_spans(mtprof__import *import)
         mtprof__import_track *track = &import->tracks[t];
         mtprof__columns *columns = &track->run.columns;
         for (size_t i = 0; i < columns->n; i++) {
-            if ((columns->flags[i] & MTPROF_EVENT_TRUNCATED) != 0) {
+            if ((columns->flags[i] & MTPROF_EVENT_FLAG_TRUNCATED) != 0) {
                 columns->end_ns[i] = import->last_ns;
                 track->unsorted = true;
                 import->found.truncated++;
@@ -136,13 +136,14 @@ static int add_queues(mtprof__import *import)
 /* Trees are there: the flags of reading become the model's. */
 static void set_tracks(mtprof__import *import)
 {
-    const uint16_t said = MTPROF__SAID_OVERLAP | MTPROF_EVENT_ASYNC;
+    const uint16_t said = MTPROF__SAID_OVERLAP | MTPROF_EVENT_FLAG_ASYNC;
     for (size_t t = 0; t < import->n_tracks; t++) {
         const mtprof__columns *columns = &import->tracks[t].run.columns;
         for (size_t i = 0; i < columns->n; i++) {
             columns->track[i] = import->tracks[t].track;
             if (MT_UNLIKELY((columns->flags[i] & MTPROF__SAID_OVERLAP) != 0)) {
-                columns->flags[i] = (uint16_t)((columns->flags[i] & ~said) | MTPROF_EVENT_OVERLAP);
+                columns->flags[i] =
+                    (uint16_t)((columns->flags[i] & ~said) | MTPROF_EVENT_FLAG_OVERLAP);
             }
         }
     }
@@ -173,11 +174,11 @@ static int set_memory_devices(mtprof__import *import)
 static bool is_host_of_links(const mtprof__import *import, uint8_t kind)
 {
     switch (kind) {
-    case MTPROF_EVENT_OP:
-    case MTPROF_EVENT_SCOPE:
-    case MTPROF_EVENT_STEP: return true;
-    case MTPROF_EVENT_FUNCTION:
-    case MTPROF_EVENT_RUNTIME: return import->is_ours && !import->two_id_families;
+    case MTPROF_EVENT_KIND_OP:
+    case MTPROF_EVENT_KIND_SCOPE:
+    case MTPROF_EVENT_KIND_STEP: return true;
+    case MTPROF_EVENT_KIND_FUNCTION:
+    case MTPROF_EVENT_KIND_RUNTIME: return import->is_ours && !import->two_id_families;
     default: return false;
     }
 }
@@ -209,8 +210,8 @@ static int add_hosts(mtprof__import *import)
 static bool is_moment(const mtprof__columns *columns, uint32_t i)
 {
     return columns->start_ns[i] == columns->end_ns[i] &&
-           (columns->flags[i] & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) == 0 &&
-           columns->kind[i] != MTPROF_EVENT_FUNCTION;
+           (columns->flags[i] & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) == 0 &&
+           columns->kind[i] != MTPROF_EVENT_KIND_FUNCTION;
 }
 
 /* An event says what its parent is. Key 0: it has none, whatever the times say. A moment is on top
@@ -228,8 +229,8 @@ static void settle_parent(const mtprof__import *import, uint32_t track, const mt
     }
     if (is_moment(columns, i) && (link->key == 0 || parent != NULL)) {
         bool inside = parent != NULL && parent->track == track;
-        columns->flags[i] = (uint16_t)(inside ? columns->flags[i] & ~MTPROF_EVENT_TOP
-                                              : columns->flags[i] | MTPROF_EVENT_TOP);
+        columns->flags[i] = (uint16_t)(inside ? columns->flags[i] & ~MTPROF_EVENT_FLAG_TOP
+                                              : columns->flags[i] | MTPROF_EVENT_FLAG_TOP);
     }
 }
 
@@ -357,7 +358,7 @@ static int add_memory(mtprof__import *import, mtprof__import_track *strays)
 
 static bool is_memory(uint8_t kind)
 {
-    return kind == MTPROF_EVENT_MEMORY || kind == MTPROF_EVENT_OUT_OF_MEMORY;
+    return kind == MTPROF_EVENT_KIND_MEMORY || kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY;
 }
 
 /* Host events that came without a number get one: in order of beginning, behind those that did. */
@@ -404,7 +405,7 @@ static void tell_device_steps(const mtprof__columns *columns, bool is_ours)
 {
     const uint32_t *link = columns->extra[MTPROF_COLUMN_LINK];
     for (size_t i = 0; link != NULL && i < columns->n; i++) {
-        bool asked = !is_ours || columns->kind[i] == MTPROF_EVENT_ANNOTATION;
+        bool asked = !is_ours || columns->kind[i] == MTPROF_EVENT_KIND_ANNOTATION;
         if (asked && columns->device[i] != 0 && columns->step[i] < 0 &&
             link[i] != MTPROF_NO_EVENT) {
             columns->step[i] = columns->step[link[i]];
@@ -435,8 +436,8 @@ static uint64_t wants_of(const mtprof__import *import)
     wants |= model->info.device_type != NULL ? MTPROF_WANT_DEVICE : 0;
     for (size_t i = 0; i < model->columns.n; i++) {
         switch (model->columns.kind[i]) {
-        case MTPROF_EVENT_OP: wants |= MTPROF_WANT_OPS; break;
-        case MTPROF_EVENT_RUNTIME: wants |= MTPROF_WANT_RUNTIME; break;
+        case MTPROF_EVENT_KIND_OP: wants |= MTPROF_WANT_OPS; break;
+        case MTPROF_EVENT_KIND_RUNTIME: wants |= MTPROF_WANT_RUNTIME; break;
         default: wants |= MTPROF_WANT_SCOPES; break;
         }
     }
@@ -448,7 +449,7 @@ static void tell_findings(mtprof__import *import)
     mtprof_model_findings *findings = &import->model->findings;
     const mtprof__columns *columns = &import->model->columns;
     for (size_t i = 0; i < columns->n; i++) {
-        findings->overlaps += (columns->flags[i] & MTPROF_EVENT_OVERLAP) != 0;
+        findings->overlaps += (columns->flags[i] & MTPROF_EVENT_FLAG_OVERLAP) != 0;
     }
     findings->ends_without_begin = import->found.ends_without_begin;
     findings->truncated = import->found.truncated;

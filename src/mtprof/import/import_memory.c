@@ -43,7 +43,7 @@ static int add_stray(mtprof__import *import, const mtprof__event *point, mtprof_
 {
     mtprof__columns *columns = &strays->columns;
     size_t n = columns->n;
-    bool failed = point->kind == MTPROF_EVENT_OUT_OF_MEMORY;
+    bool failed = point->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY;
     MT_TRY(mtprof__columns_reserve(columns, n + 1));
     columns->start_ns[n] = columns->end_ns[n] = point->start_ns;
     columns->self_ns[n] = 0;
@@ -52,9 +52,9 @@ static int add_stray(mtprof__import *import, const mtprof__event *point, mtprof_
     columns->track[n] = import->tracks[point->track].track;
     columns->step[n] = point->step;
     columns->index[n] = (uint32_t)(point - import->points); /* for sorting: as in the file */
-    columns->kind[n] = failed ? MTPROF_EVENT_OUT_OF_MEMORY : MTPROF_EVENT_MEMORY;
+    columns->kind[n] = failed ? MTPROF_EVENT_KIND_OUT_OF_MEMORY : MTPROF_EVENT_KIND_MEMORY;
     columns->device[n] = 0;
-    columns->flags[n] = MTPROF_EVENT_TOP;
+    columns->flags[n] = MTPROF_EVENT_FLAG_TOP;
     columns->n = n + 1;
     MT_TRY(
         mtprof__import_set_u64(columns, MTPROF_COLUMN_BYTES, (uint32_t)n, (uint64_t)point->bytes));
@@ -81,7 +81,8 @@ static int list_allocs(const mtprof__import *import, thread_allocs *allocs)
     }
     for (size_t i = 0; i < import->n_points; i++) {
         const mtprof__event *point = &import->points[i];
-        if (point->kind == MTPROF_EVENT_ALLOC || point->kind == MTPROF_EVENT_OUT_OF_MEMORY) {
+        if (point->kind == MTPROF_EVENT_KIND_ALLOC ||
+            point->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY) {
             allocs->keys[allocs->n++] =
                 (mtprof__sort_key){(int64_t)point->track, 0, point->track, (uint32_t)i};
         }
@@ -108,7 +109,7 @@ static int give_one(mtprof__import *import, mtprof__event *point, uint32_t inner
         track = named->track;
         innermost = named->place;
     }
-    if (point->kind == MTPROF_EVENT_OUT_OF_MEMORY || innermost == MTPROF_NO_EVENT) {
+    if (point->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY || innermost == MTPROF_NO_EVENT) {
         return add_stray(import, point, strays);
     }
     point->owner = (uint64_t)bases[track] + innermost + 1;

@@ -38,7 +38,7 @@ enum {
 
 static bool is_function(const mtprof__columns *columns, uint32_t i)
 {
-    return columns->kind[i] == MTPROF_EVENT_FUNCTION;
+    return columns->kind[i] == MTPROF_EVENT_KIND_FUNCTION;
 }
 
 /* Parents and flags of all, and self times of all but functions. Whether there are some. */
@@ -52,9 +52,10 @@ static bool nest_trees(const mtprof__columns *columns)
     bool functions = false;
     for (uint32_t i = 0; i < columns->n; i++) {
         bool function = is_function(columns, i);
-        bool nests = (columns->flags[i] & MTPROF_EVENT_ASYNC) == 0;
+        bool nests = (columns->flags[i] & MTPROF_EVENT_FLAG_ASYNC) == 0;
         uint32_t *top = &tops[function];
-        uint16_t flags = columns->flags[i] & (uint16_t) ~(MTPROF_EVENT_TOP | MTPROF_EVENT_OVERLAP);
+        uint16_t flags =
+            columns->flags[i] & (uint16_t) ~(MTPROF_EVENT_FLAG_TOP | MTPROF_EVENT_FLAG_OVERLAP);
         int64_t duration = end[i] - start[i];
         functions |= function;
         while (*top != MTPROF_NO_EVENT && end[*top] <= start[i]) {
@@ -68,13 +69,13 @@ static bool nest_trees(const mtprof__columns *columns)
         columns->self_ns[i] = 0;
         if (nests) {
             if (*top != MTPROF_NO_EVENT && end[i] > end[*top]) {
-                flags |= MTPROF_EVENT_OVERLAP;
+                flags |= MTPROF_EVENT_FLAG_OVERLAP;
             } else {
                 columns->self_ns[i] = duration;
                 if (*top != MTPROF_NO_EVENT) {
                     columns->self_ns[*top] -= function ? 0 : duration;
                 } else {
-                    flags |= function ? 0 : MTPROF_EVENT_TOP;
+                    flags |= function ? 0 : MTPROF_EVENT_FLAG_TOP;
                 }
                 *top = i;
             }
@@ -88,7 +89,7 @@ static bool nest_trees(const mtprof__columns *columns)
  * on. What does not fit into the stack is inside of nothing. */
 static void nest_functions(const mtprof__columns *columns, uint32_t *below)
 {
-    const unsigned loose = MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP;
+    const unsigned loose = MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP;
     uint32_t top = MTPROF_NO_EVENT;
     for (uint32_t i = 0; i < columns->n; i++) {
         while (top != MTPROF_NO_EVENT && columns->end_ns[top] <= columns->start_ns[i]) {
@@ -130,8 +131,9 @@ void mtprof__import_innermost(const mtprof__import_track *track, const mtprof__s
     for (size_t q = 0; q < n; q++) {
         int64_t at = times[q].start_ns;
         for (; next < columns->n && columns->start_ns[next] <= at; next++) {
-            bool nests = !is_function(columns, next) &&
-                         (columns->flags[next] & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP)) == 0;
+            bool nests =
+                !is_function(columns, next) &&
+                (columns->flags[next] & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) == 0;
             top = nests ? next : top;
         }
         while (top != MTPROF_NO_EVENT && columns->end_ns[top] < at) {
@@ -149,7 +151,7 @@ static int collect_steps(mtprof__import *import)
         const mtprof__import_track *track = &import->tracks[t];
         const mtprof__columns *columns = &track->run.columns;
         for (size_t i = 0; track->space == MTPROF__TRACK_HOST && i < columns->n; i++) {
-            if (columns->kind[i] != MTPROF_EVENT_STEP) {
+            if (columns->kind[i] != MTPROF_EVENT_KIND_STEP) {
                 continue;
             }
             if (!mtb_grow((void **)&import->steps, &import->steps_capacity, import->n_steps + 1,

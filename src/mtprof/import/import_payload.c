@@ -61,7 +61,7 @@ static int add_metadata(mtprof__import *import, mtprof__columns *columns, uint32
 static int add_ids(mtprof__import *import, mtprof__run *run, uint32_t place)
 {
     mtprof__columns *columns = &run->columns;
-    bool is_call = columns->kind[place] == MTPROF_EVENT_RUNTIME;
+    bool is_call = columns->kind[place] == MTPROF_EVENT_KIND_RUNTIME;
     uint64_t external = external_id(import);
     int64_t id;
     bool ours = arg_integer(import, MTPROF__ARG_CORRELATION_ID, &id);
@@ -126,7 +126,7 @@ static int add_device_kind(mtprof__import *import, mtprof__columns *columns, uin
     if (import->device_name.bytes == NULL) {
         MT_TRY(mtprof__import_keep(import, slice, &import->device_name));
     }
-    columns->flags[place] |= MTPROF_EVENT_DISPATCHED;
+    columns->flags[place] |= MTPROF_EVENT_FLAG_DISPATCHED;
     return MTPROF_OK;
 }
 

@@ -205,7 +205,7 @@ static int renumber(mtprof__assembly *assembly)
     assembly->launches = (mtprof__pairs){NULL, 0, 0};
     for (size_t i = 0; i < model->n_points; i++) {
         mtprof__event *point = &model->points[i];
-        if (point->kind == MTPROF_EVENT_ALLOC && point->owner != 0) {
+        if (point->kind == MTPROF_EVENT_KIND_ALLOC && point->owner != 0) {
             MT_ASSERT(point->owner <= assembly->n);
             point->owner = place_of(assembly, (uint32_t)(point->owner - 1)) + 1;
         }

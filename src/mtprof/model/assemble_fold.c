@@ -44,7 +44,7 @@ static bool fits(const mtprof__columns *columns, uint32_t parent, uint32_t child
            columns->track[parent] == columns->track[child] &&
            mtprof__kind_in(columns->kind[parent], MTPROF__KINDS_TREE) &&
            (columns->flags[parent] & MTPROF__LOOSE) == 0 &&
-           (columns->flags[child] & MTPROF_EVENT_TOP) == 0 &&
+           (columns->flags[child] & MTPROF_EVENT_FLAG_TOP) == 0 &&
            columns->start_ns[parent] <= columns->start_ns[child] &&
            columns->end_ns[child] <= columns->end_ns[parent];
 }
@@ -95,9 +95,9 @@ static void add_to(int64_t *values, uint32_t to, uint32_t from)
 static void take_over(const mtprof__part *part, uint32_t to, uint32_t from)
 {
     const mtprof__columns *columns = &part->run->columns;
-    const uint16_t moved = MTPROF_EVENT_LAUNCHES | MTPROF_EVENT_MATCHED;
-    columns->flags[to] =
-        (uint16_t)(columns->flags[to] | (columns->flags[from] & moved) | MTPROF_EVENT_COLLAPSED);
+    const uint16_t moved = MTPROF_EVENT_FLAG_LAUNCHES | MTPROF_EVENT_FLAG_MATCHED;
+    columns->flags[to] = (uint16_t)(columns->flags[to] | (columns->flags[from] & moved) |
+                                    MTPROF_EVENT_FLAG_COLLAPSED);
     columns->self_ns[to] = mtb_add_sat(columns->self_ns[to], columns->self_ns[from]);
     add_to(columns->extra[MTPROF_COLUMN_ALLOCATED_SELF_CPU], to, from);
     add_to(columns->extra[MTPROF_COLUMN_ALLOCATED_SELF_DEVICE], to, from);

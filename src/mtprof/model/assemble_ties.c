@@ -74,7 +74,7 @@ static void tie_parent(mtprof__assembly *assembly, const mtprof__part *part, uin
     uint32_t place = parent - other->base;
     columns->parent[child] = parent;
     if (above->track[place] != columns->track[child]) {
-        columns->flags[child] |= MTPROF_EVENT_FOREIGN_PARENT;
+        columns->flags[child] |= MTPROF_EVENT_FLAG_FOREIGN_PARENT;
     }
     assembly->odd_parents |= above->index[place] >= columns->index[child];
     assembly->candidates |= above->name[place] == columns->name[child]; /* unknown to the scan */
@@ -132,7 +132,8 @@ static int cut_circles(mtprof__assembly *assembly)
         if (at != MTPROF_NO_EVENT && walks[at] == first + 1) {
             part = mtprof__part_of(assembly, part, at);
             part->run->columns.parent[at - part->base] = MTPROF_NO_EVENT;
-            part->run->columns.flags[at - part->base] &= (uint16_t)~MTPROF_EVENT_FOREIGN_PARENT;
+            part->run->columns.flags[at - part->base] &=
+                (uint16_t)~MTPROF_EVENT_FLAG_FOREIGN_PARENT;
         }
     }
     mtb_array_give(walks, assembly->n, sizeof *walks);
@@ -151,10 +152,10 @@ static int tie_work(mtprof__assembly *assembly, const mtprof__part *part, uint32
         columns->step[work] = other->run->columns.step[host - other->base];
     }
     if (mtprof__kind_in(kind, MTPROF__KINDS_DEVICE)) {
-        columns->flags[work] |= MTPROF_EVENT_MATCHED;
+        columns->flags[work] |= MTPROF_EVENT_FLAG_MATCHED;
     }
     if (mtprof__kind_in(kind, MTPROF__KINDS_WORK)) {
-        other->run->columns.flags[host - other->base] |= MTPROF_EVENT_MATCHED;
+        other->run->columns.flags[host - other->base] |= MTPROF_EVENT_FLAG_MATCHED;
     }
     uint32_t owner = host;
     if (assembly->native) {
@@ -203,11 +204,12 @@ static uint64_t count_unmatched(const mtprof__part *part)
 {
     const uint16_t *flags = part->run->columns.flags;
     uint64_t n = 0;
-    if ((part->flags & MTPROF_EVENT_LAUNCHES) == 0) {
+    if ((part->flags & MTPROF_EVENT_FLAG_LAUNCHES) == 0) {
         return 0;
     }
     for (uint32_t i = 0; i < part->n; i++) {
-        n += (flags[i] & (MTPROF_EVENT_LAUNCHES | MTPROF_EVENT_MATCHED)) == MTPROF_EVENT_LAUNCHES;
+        n += (flags[i] & (MTPROF_EVENT_FLAG_LAUNCHES | MTPROF_EVENT_FLAG_MATCHED)) ==
+             MTPROF_EVENT_FLAG_LAUNCHES;
     }
     return n;
 }

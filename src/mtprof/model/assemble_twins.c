@@ -174,9 +174,9 @@ static void put_twin(mtprof__assembly *assembly, const twin *span)
     columns->track[i] = span->track;
     columns->step[i] = scopes->step[scope];
     columns->index[i] = MTPROF_NO_EVENT;
-    columns->kind[i] = MTPROF_EVENT_ANNOTATION;
+    columns->kind[i] = MTPROF_EVENT_KIND_ANNOTATION;
     columns->device[i] = span->device;
-    columns->flags[i] = MTPROF_EVENT_MATCHED;
+    columns->flags[i] = MTPROF_EVENT_FLAG_MATCHED;
 }
 
 /* The twins as a part of their own. Outer ones first: of those with equal spans they come first. */

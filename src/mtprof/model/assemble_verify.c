@@ -52,11 +52,11 @@ static bool sums_hold(const mtprof_model *model)
         return true;
     }
     for (size_t i = 0; i < columns->n; i++) {
-        if (columns->kind[i] == MTPROF_EVENT_FUNCTION) {
+        if (columns->kind[i] == MTPROF_EVENT_KIND_FUNCTION) {
             continue; /* they stand beside the sums */
         }
         rest[columns->track[i]] += columns->self_ns[i];
-        if ((columns->flags[i] & MTPROF_EVENT_TOP) != 0) {
+        if ((columns->flags[i] & MTPROF_EVENT_FLAG_TOP) != 0) {
             rest[columns->track[i]] -= duration(columns, i);
         }
     }

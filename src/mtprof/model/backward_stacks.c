@@ -48,7 +48,7 @@ static bool is_node(const backward *b, uint32_t event)
 {
     static const char wrapper[] = "autograd::engine::evaluate_function: ";
     static const char leaf[] = "torch::autograd::AccumulateGrad";
-    if (b->columns->kind[event] != MTPROF_EVENT_OP) {
+    if (b->columns->kind[event] != MTPROF_EVENT_KIND_OP) {
         return false;
     }
     if (b->scopes != NULL || b->model->reader != NULL) {
@@ -150,14 +150,14 @@ static uint32_t find_forward(const backward *b, uint32_t node)
 static void replace(const backward *b, uint32_t *stacks, uint32_t *modules)
 {
     for (uint32_t i = 0; i < b->columns->n; i++) {
-        if (b->nodes[i] == MTPROF_NO_EVENT || b->columns->kind[i] == MTPROF_EVENT_FUNCTION) {
+        if (b->nodes[i] == MTPROF_NO_EVENT || b->columns->kind[i] == MTPROF_EVENT_KIND_FUNCTION) {
             continue;
         }
         uint32_t forward = find_forward(b, b->nodes[i]);
         if (stacks != NULL) {
             stacks[i] = forward != MTPROF_NO_EVENT ? stacks[forward] : 0;
         }
-        if (modules != NULL && b->columns->kind[i] == MTPROF_EVENT_OP &&
+        if (modules != NULL && b->columns->kind[i] == MTPROF_EVENT_KIND_OP &&
             forward != MTPROF_NO_EVENT && modules[forward] != 0) {
             modules[i] = modules[forward];
         }

@@ -405,8 +405,8 @@ static mtprof__slot_task *task_of_slot(const build *b, uint64_t slot)
 static bool was_cut(const mtprof__slot_task *task, uint32_t row, int64_t ns)
 {
     const mtprof__columns *c = &task->events.columns;
-    return task->counts.truncated_in_gaps > 0 && (c->flags[row] & MTPROF_EVENT_TRUNCATED) != 0 &&
-           c->end_ns[row] < ns;
+    return task->counts.truncated_in_gaps > 0 &&
+           (c->flags[row] & MTPROF_EVENT_FLAG_TRUNCATED) != 0 && c->end_ns[row] < ns;
 }
 
 /* The key of a parent that was named across slots goes to the hosts of the run it is in. */

@@ -149,13 +149,13 @@ MT_INLINE int begin(builder *b)
     c->start_ns[row] = scope->start_ns;
     c->step[row] = mtprof__step_at(&b->steps, scope->start_ns);
     c->kind[row] = scope->kind;
-    uint32_t parent = scope->kind == MTPROF_EVENT_FUNCTION ? scope->parent : scope->outer;
+    uint32_t parent = scope->kind == MTPROF_EVENT_KIND_FUNCTION ? scope->parent : scope->outer;
     c->parent[row] =
         parent != MTPROF__NO_SCOPE ? (uint32_t)slot->scopes[parent].user : MTPROF_NO_EVENT;
     if (MT_UNLIKELY(scope->parent_key != 0)) {
         MT_TRY(name_parent(b, scope->parent_key, row));
     }
-    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_LAUNCHES) != 0)) {
+    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_FLAG_LAUNCHES) != 0)) {
         MT_TRY(mtprof__links_add(&b->task->events.hosts, scope->key, row));
     }
     if (MT_UNLIKELY(scope->name == 0)) {
@@ -173,8 +173,8 @@ MT_INLINE int end(builder *b)
     uint32_t row = (uint32_t)scope->user;
     c->end_ns[row] = scope->end_ns;
     c->self_ns[row] = scope->self_ns;
-    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_OVERLAP) != 0)) {
-        scope->flags &= (uint16_t)~MTPROF_EVENT_TOP;
+    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_FLAG_OVERLAP) != 0)) {
+        scope->flags &= (uint16_t)~MTPROF_EVENT_FLAG_TOP;
     }
     c->flags[row] = scope->flags;
     if (MT_UNLIKELY(scope->has_payload)) {
@@ -195,14 +195,15 @@ static int launch(builder *b)
     c->start_ns[row] = c->end_ns[row] = slot->ns;
     c->self_ns[row] = 0;
     c->step[row] = mtprof__step_at(&b->steps, slot->ns);
-    c->kind[row] = MTPROF_EVENT_LAUNCH;
+    c->kind[row] = MTPROF_EVENT_KIND_LAUNCH;
     uint32_t around = mtprof__slot_outside(slot, slot->at);
     c->parent[row] =
         around != MTPROF__NO_SCOPE ? (uint32_t)slot->scopes[around].user : MTPROF_NO_EVENT;
     c->flags[row] =
-        (uint16_t)(MTPROF_EVENT_LAUNCHES |
-                   (slot->nest_top == MTPROF__NO_SCOPE ? MTPROF_EVENT_TOP : 0) |
-                   ((slot->record.aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0));
+        (uint16_t)(MTPROF_EVENT_FLAG_LAUNCHES |
+                   (slot->nest_top == MTPROF__NO_SCOPE ? MTPROF_EVENT_FLAG_TOP : 0) |
+                   ((slot->record.aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_FLAG_DISPATCHED
+                                                                 : 0));
     MT_TRY(mtprof__links_add(&b->task->events.hosts, slot->record.key, row));
     MT_TRY(find_name(b, slot->record.arg, &slot->point, &c->name[row]));
     return mtprof__payload_to_columns(b->model, &slot->point, &slot->inputs, c, row);
@@ -234,7 +235,7 @@ static int add_memory_event(builder *b, uint8_t kind, mtprof_text name, int64_t 
     c->index[row] = MTPROF_NO_EVENT;
     c->kind[row] = kind;
     c->device[row] = 0;
-    c->flags[row] = MTPROF_EVENT_TOP;
+    c->flags[row] = MTPROF_EVENT_FLAG_TOP;
     *place = row;
     return MTPROF_OK;
 }
@@ -245,8 +246,8 @@ static int stray_allocation(builder *b, uint32_t device, int64_t bytes)
     mtprof__columns *c = &b->task->memory.columns;
     void *column = NULL;
     uint32_t row = 0;
-    MT_TRY(add_memory_event(b, MTPROF_EVENT_MEMORY, (mtprof_text){text, sizeof text - 1}, bytes,
-                            &row));
+    MT_TRY(add_memory_event(b, MTPROF_EVENT_KIND_MEMORY, (mtprof_text){text, sizeof text - 1},
+                            bytes, &row));
     MT_TRY(mtprof__columns_extra(
         c, device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
         &column));
@@ -258,8 +259,9 @@ static int refusal(builder *b)
 {
     static const char text[] = "[OutOfMemory]";
     uint32_t row;
-    return add_memory_event(b, MTPROF_EVENT_OUT_OF_MEMORY, (mtprof_text){text, sizeof text - 1},
-                            (int64_t)b->slot.point_words[1], &row);
+    return add_memory_event(b, MTPROF_EVENT_KIND_OUT_OF_MEMORY,
+                            (mtprof_text){text, sizeof text - 1}, (int64_t)b->slot.point_words[1],
+                            &row);
 }
 
 static int allocation(builder *b)

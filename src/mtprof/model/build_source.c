@@ -117,7 +117,7 @@ static bool take_work(mtprof__source_stream *stream, const mtprof_record *record
     work->start_ns = work->end_ns = source_ns(stream, record->words[0]);
     if (record->kind == MTPROF_REC_ACTIVITY) {
         const uint64_t *w = record->words;
-        work->kind = (uint8_t)(MTPROF_EVENT_KERNEL + record->aux);
+        work->kind = (uint8_t)(MTPROF_EVENT_KIND_KERNEL + record->aux);
         work->end_ns = source_ns(stream, w[1]);
         work->key = w[2];
         work->device = (uint32_t)w[3];
@@ -125,7 +125,7 @@ static bool take_work(mtprof__source_stream *stream, const mtprof_record *record
         work->source_id = w[4];
         work->bytes = w[5];
         if (record->aux > MTPROF_ACTIVITY_OVERHEAD) {
-            work->kind = MTPROF_EVENT_OTHER; /* of a later version */
+            work->kind = MTPROF_EVENT_KIND_OTHER; /* of a later version */
         }
     } else if (record->kind == MTPROF_REC_COUNTER) {
         work->value = record->words[1];
@@ -169,8 +169,8 @@ int mtprof__source_stream_place(mtprof__source_stream *stream, uint32_t *device,
     const mtprof__work *work = &stream->work;
     static const mtprof_text unnamed = {"NPU", 3};
     *device = 0;
-    if (work->record != MTPROF_REC_ACTIVITY || work->kind == MTPROF_EVENT_CALL ||
-        work->kind == MTPROF_EVENT_OVERHEAD) {
+    if (work->record != MTPROF_REC_ACTIVITY || work->kind == MTPROF_EVENT_KIND_CALL ||
+        work->kind == MTPROF_EVENT_KIND_OVERHEAD) {
         mtprof_track entry = {.pid = (int64_t)model->info.pid,
                               .tid = (int64_t)work->queue,
                               .name = {"", 0},
@@ -215,8 +215,8 @@ static int add_work(mtprof__source_stream *stream, mtprof__run *run, mtprof__ste
     c->kind[row] = work->kind;
     c->device[row] = (uint8_t)device;
     c->flags[row] = 0;
-    if (work->kind == MTPROF_EVENT_CALL || work->kind == MTPROF_EVENT_OVERHEAD) {
-        c->flags[row] = MTPROF_EVENT_ASYNC; /* host time that no thread's stream knows of */
+    if (work->kind == MTPROF_EVENT_KIND_CALL || work->kind == MTPROF_EVENT_KIND_OVERHEAD) {
+        c->flags[row] = MTPROF_EVENT_FLAG_ASYNC; /* host time that no thread's stream knows of */
     }
     if (work->bytes != 0) {
         void *column = NULL;

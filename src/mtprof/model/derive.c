@@ -284,7 +284,7 @@ static int make_correlation(mtprof_model *model)
     }
     const uint32_t *link = columns->extra[MTPROF_COLUMN_LINK];
     for (size_t i = 0; link != NULL && i < columns->n; i++) {
-        if (columns->kind[i] == MTPROF_EVENT_ANNOTATION && ids[i] == 0 &&
+        if (columns->kind[i] == MTPROF_EVENT_KIND_ANNOTATION && ids[i] == 0 &&
             link[i] != MTPROF_NO_EVENT) {
             ids[i] = ids[link[i]]; /* a twin has its scope's */
         }

@@ -238,7 +238,7 @@ static void fill_event(column_events *c, uint32_t i, uint8_t edge)
     const mtprof__columns *columns = c->columns;
     mtprof__event *event = &c->event;
     uint32_t link = c->links != NULL ? c->links[i] : MTPROF_NO_EVENT;
-    bool belongs = columns->device[i] != 0 || columns->kind[i] == MTPROF_EVENT_RUNTIME;
+    bool belongs = columns->device[i] != 0 || columns->kind[i] == MTPROF_EVENT_KIND_RUNTIME;
     *event = (mtprof__event){
         .edge = edge,
         .kind = columns->kind[i],
@@ -267,10 +267,10 @@ static bool is_apart(const column_events *c, uint32_t i)
 {
     static const char key[] = MTPROF__TASK_KEY;
     mtprof_metadatum item;
-    if ((c->columns->flags[i] & MTPROF_EVENT_ASYNC) != 0) {
+    if ((c->columns->flags[i] & MTPROF_EVENT_FLAG_ASYNC) != 0) {
         return true;
     }
-    uint32_t list = c->head.split_tasks && c->columns->kind[i] == MTPROF_EVENT_SCOPE
+    uint32_t list = c->head.split_tasks && c->columns->kind[i] == MTPROF_EVENT_KIND_SCOPE
                         ? u32_at(c, MTPROF_COLUMN_METADATA, i)
                         : 0;
     for (uint32_t k = 0; list != 0 && mtprof_model_metadata_of(c->model, list, k, &item); k++) {
@@ -298,12 +298,12 @@ static void begin_event(column_events *c, uint32_t i, uint32_t slot)
     }
     heap_add(c, slot);
     c->head.totals.events++;
-    c->head.totals.truncated += (columns->flags[i] & MTPROF_EVENT_TRUNCATED) != 0;
+    c->head.totals.truncated += (columns->flags[i] & MTPROF_EVENT_FLAG_TRUNCATED) != 0;
 }
 
 static bool is_function(const column_events *c, uint32_t slot)
 {
-    return c->columns->kind[c->opens[slot].event] == MTPROF_EVENT_FUNCTION;
+    return c->columns->kind[c->opens[slot].event] == MTPROF_EVENT_KIND_FUNCTION;
 }
 
 /* C3: ends the functions that an event would outlive, now that it begins. Whether there are some:
@@ -311,8 +311,9 @@ static bool is_function(const column_events *c, uint32_t slot)
 static bool make_way(column_events *c, uint32_t i)
 {
     const mtprof__columns *columns = c->columns;
-    if (columns->device[i] != 0 || is_apart(c, i) || columns->kind[i] == MTPROF_EVENT_FUNCTION ||
-        columns->kind[i] == MTPROF_EVENT_OVERHEAD) {
+    if (columns->device[i] != 0 || is_apart(c, i) ||
+        columns->kind[i] == MTPROF_EVENT_KIND_FUNCTION ||
+        columns->kind[i] == MTPROF_EVENT_KIND_OVERHEAD) {
         return false;
     }
     uint32_t slot = c->tops[columns->track[i]];
@@ -401,12 +402,12 @@ static void device_edge(column_events *c, uint32_t i)
     mtprof_model_track(c->model, event->track, &queue);
     event->queue = queue.number;
     event->source_id = event->correlation;
-    if (event->kind != MTPROF_EVENT_ANNOTATION && event->start_ns < *last) {
+    if (event->kind != MTPROF_EVENT_KIND_ANNOTATION && event->start_ns < *last) {
         event->shown_start_ns = *last;
         event->shown_end_ns = event->end_ns > *last ? event->end_ns : *last;
         c->head.totals.clamped++;
     }
-    if (event->kind != MTPROF_EVENT_ANNOTATION) {
+    if (event->kind != MTPROF_EVENT_KIND_ANNOTATION) {
         *last = event->shown_end_ns;
         find_launch(c, i);
         c->head.totals.orphans += c->links == NULL || c->links[i] == MTPROF_NO_EVENT;
@@ -430,10 +431,10 @@ static void point_edge(column_events *c)
 {
     mtprof__event *event = &c->event;
     *event = c->model->points[c->point++];
-    if (event->kind == MTPROF_EVENT_ALLOC && event->owner != 0) {
+    if (event->kind == MTPROF_EVENT_KIND_ALLOC && event->owner != 0) {
         event->owner = id_of(c, (uint32_t)(event->owner - 1));
     }
-    if (event->kind == MTPROF_EVENT_INSTANT) {
+    if (event->kind == MTPROF_EVENT_KIND_INSTANT) {
         memset(&c->payload, 0, sizeof c->payload);
         add_metadata(c, (uint32_t)event->value);
         event->value = 0;
@@ -447,8 +448,8 @@ static void point_edge(column_events *c)
 static bool is_later(const column_events *c, uint32_t i)
 {
     uint8_t kind = c->columns->kind[i];
-    return kind == MTPROF_EVENT_MEMORY || kind == MTPROF_EVENT_OUT_OF_MEMORY ||
-           kind == MTPROF_EVENT_ANNOTATION;
+    return kind == MTPROF_EVENT_KIND_MEMORY || kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY ||
+           kind == MTPROF_EVENT_KIND_ANNOTATION;
 }
 
 /* The next event of the columns. Nothing is shown where ends have come to be due before it, or
@@ -465,7 +466,7 @@ static int column_edge(column_events *c, bool *shown)
         device_edge(c, i);
         return MTPROF_OK;
     }
-    if (c->columns->kind[i] == MTPROF_EVENT_OVERHEAD) {
+    if (c->columns->kind[i] == MTPROF_EVENT_KIND_OVERHEAD) {
         overhead_edge(c, i);
         return MTPROF_OK;
     }
@@ -475,7 +476,7 @@ static int column_edge(column_events *c, bool *shown)
 static bool next_annotation(column_events *c)
 {
     for (; c->annotation < c->columns->n; c->annotation++) {
-        if (c->columns->kind[c->annotation] == MTPROF_EVENT_ANNOTATION) {
+        if (c->columns->kind[c->annotation] == MTPROF_EVENT_KIND_ANNOTATION) {
             device_edge(c, c->annotation++);
             return true;
         }
@@ -540,7 +541,7 @@ static int list_calls(column_events *c)
     const mtprof__columns *columns = c->columns;
     bool asked = c->model->dictionary.n_devices > 1;
     for (uint32_t i = 0; asked && c->ids != NULL && i < columns->n; i++) {
-        if (columns->kind[i] != MTPROF_EVENT_RUNTIME || c->ids[i] == 0) {
+        if (columns->kind[i] != MTPROF_EVENT_KIND_RUNTIME || c->ids[i] == 0) {
             continue;
         }
         uint64_t hash = mtb_mix(c->ids[i], 0);

@@ -75,18 +75,19 @@ static void fill_event(mtprof__record_events *r, const mtprof__work *work,
     event->payload = mtprof__payload_get(payload, &r->model->dictionary, &r->sources[0].inputs);
     if (work->record == MTPROF_REC_COUNTER) {
         event->edge = MTPROF__EDGE_POINT;
-        event->kind = MTPROF_EVENT_COUNTER;
+        event->kind = MTPROF_EVENT_KIND_COUNTER;
         event->phase = (uint8_t)work->aux;
         event->value = work->value;
     } else if (work->record == MTPROF_REC_INSTANT) {
         event->edge = MTPROF__EDGE_POINT;
-        event->kind = MTPROF_EVENT_INSTANT;
+        event->kind = MTPROF_EVENT_KIND_INSTANT;
     }
 }
 
 static bool answers_launch(uint8_t kind)
 {
-    return kind == MTPROF_EVENT_KERNEL || kind == MTPROF_EVENT_COPY || kind == MTPROF_EVENT_SET;
+    return kind == MTPROF_EVENT_KIND_KERNEL || kind == MTPROF_EVENT_KIND_COPY ||
+           kind == MTPROF_EVENT_KIND_SET;
 }
 
 /* Ties the event at hand to its launch. */
@@ -98,7 +99,7 @@ static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launc
     event->launch_ns = launch->shown_ns;
     event->launch_track = launch->track + 1;
     event->step = launch->step; /* whenever it ran */
-    event->flags |= MTPROF_EVENT_MATCHED;
+    event->flags |= MTPROF_EVENT_FLAG_MATCHED;
     if (!answers_launch(work->kind)) {
         return MTPROF_OK;
     }
@@ -295,7 +296,7 @@ int mtprof__device_annotations(mtprof__record_events *r, const mtprof__event **e
     mtprof__event *shown = &r->event;
     memset(shown, 0, sizeof *shown);
     shown->edge = MTPROF__EDGE_SPAN;
-    shown->kind = MTPROF_EVENT_ANNOTATION;
+    shown->kind = MTPROF_EVENT_KIND_ANNOTATION;
     shown->device = (uint8_t)span->device;
     shown->track = span->track;
     shown->queue = span->queue;

@@ -148,7 +148,7 @@ static int find_foreign_parent(mtprof__record_events *r, const mtprof__slot_cont
         uint32_t at = mtprof__slot_find(&c->slot, key);
         if (at != MTPROF__NO_SCOPE) {
             live->event.parent = scope_id(r, c, at);
-            live->event.flags |= MTPROF_EVENT_FOREIGN_PARENT;
+            live->event.flags |= MTPROF_EVENT_FLAG_FOREIGN_PARENT;
             MT_TRY(find_annotation(r, c, at, &live->foreign));
         }
         if (live->foreign != NULL) {
@@ -163,7 +163,7 @@ static int find_foreign_parent(mtprof__record_events *r, const mtprof__slot_cont
 static uint64_t owner_of(const mtprof__record_events *r, const mtprof__slot_context *c, uint32_t at)
 {
     uint32_t last = at;
-    while (at != MTPROF__NO_SCOPE && c->slot.scopes[at].kind == MTPROF_EVENT_RUNTIME) {
+    while (at != MTPROF__NO_SCOPE && c->slot.scopes[at].kind == MTPROF_EVENT_KIND_RUNTIME) {
         last = at;
         at = c->slot.scopes[at].outer;
     }
@@ -194,13 +194,13 @@ MT_INLINE int fill_event(mtprof__record_events *r, mtprof__slot_context *c, uint
     event->index = event->order = scope->user;
     event->correlation = event->owner = id_of(r, scope->block, scope->user);
     event->parent =
-        scope_id(r, c, scope->kind == MTPROF_EVENT_FUNCTION ? scope->parent : scope->outer);
+        scope_id(r, c, scope->kind == MTPROF_EVENT_KIND_FUNCTION ? scope->parent : scope->outer);
     event->payload = NULL;
     set_name(r, c, scope->name, store, event);
     if (MT_UNLIKELY(scope->parent_key != 0)) {
         MT_TRY(find_foreign_parent(r, c, scope->parent_key, live));
     }
-    if (MT_UNLIKELY(scope->kind == MTPROF_EVENT_RUNTIME)) {
+    if (MT_UNLIKELY(scope->kind == MTPROF_EVENT_KIND_RUNTIME)) {
         event->owner = owner_of(r, c, at);
     }
     MT_TRY(set_track(r, c, scope->thread, &event->track));
@@ -231,7 +231,7 @@ MT_INLINE int make_event(mtprof__record_events *r, mtprof__slot_context *c, uint
 
 static bool is_annotation(uint8_t kind)
 {
-    return kind == MTPROF_EVENT_SCOPE || kind == MTPROF_EVENT_STEP;
+    return kind == MTPROF_EVENT_KIND_SCOPE || kind == MTPROF_EVENT_KIND_STEP;
 }
 
 /* The annotation of an open user scope, made where there is none. */
@@ -349,14 +349,14 @@ static int begin(mtprof__record_events *r, mtprof__slot_context *c, const mtprof
     uint32_t at = c->slot.at;
     mtprof__scope *scope = &c->slot.scopes[at];
     MT_TRY(mtprof__host_begin_shown(r, c));
-    bool unseen = r->head.skip_begins && scope->kind != MTPROF_EVENT_FUNCTION &&
-                  scope->parent_key == 0 && (scope->flags & MTPROF_EVENT_LAUNCHES) == 0;
+    bool unseen = r->head.skip_begins && scope->kind != MTPROF_EVENT_KIND_FUNCTION &&
+                  scope->parent_key == 0 && (scope->flags & MTPROF_EVENT_FLAG_LAUNCHES) == 0;
     if (unseen) {
         return MTPROF_EEND; /* its event is made when it ends */
     }
     MT_TRY(make_event(r, c, at));
     *out = &c->live[at].event;
-    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_LAUNCHES) != 0)) {
+    if (MT_UNLIKELY((scope->flags & MTPROF_EVENT_FLAG_LAUNCHES) != 0)) {
         MT_TRY(note_launch(r, c, scope->key, at, *out));
     }
     return MT_LIKELY(scope->shown) ? MTPROF_OK : MTPROF_EEND; /* async: shown when it has ended */
@@ -431,7 +431,7 @@ static void finish_event(mtprof__record_events *r, const mtprof__scope *scope, m
     event->end_ns = scope->end_ns;
     event->shown_end_ns = scope->end_ns;
     r->head.totals.events++;
-    r->head.totals.truncated += (scope->flags & MTPROF_EVENT_TRUNCATED) != 0;
+    r->head.totals.truncated += (scope->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0;
 }
 
 int mtprof__host_close(mtprof__record_events *r, const mtprof__event **out)
@@ -459,7 +459,7 @@ int mtprof__host_close(mtprof__record_events *r, const mtprof__event **out)
         r->closing = NULL;
         return MTPROF_OK;
     }
-    event->flags |= MTPROF_EVENT_OVERLAP;
+    event->flags |= MTPROF_EVENT_FLAG_OVERLAP;
     event->end_ns = event->shown_end_ns = r->closing_ns;
     r->head.totals.events++;
     r->head.totals.clamped++;
@@ -493,8 +493,8 @@ MT_INLINE int end(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at
         r->closing_ns = scope->end_ns;
         return mtprof__host_close(r, out);
     }
-    if (!scope->apart &&
-        ((scope->flags & MTPROF_EVENT_ASYNC) == 0 || (event->flags & MTPROF_EVENT_OVERLAP) != 0)) {
+    if (!scope->apart && ((scope->flags & MTPROF_EVENT_FLAG_ASYNC) == 0 ||
+                          (event->flags & MTPROF_EVENT_FLAG_OVERLAP) != 0)) {
         return MTPROF_EEND; /* it was shown to end with the one around it */
     }
     event->edge = MTPROF__EDGE_SPAN;
@@ -533,7 +533,7 @@ static int point_launch(mtprof__record_events *r, mtprof__slot_context *c)
     mtprof__event *event = &r->event;
     uint32_t around = mtprof__slot_outside(slot, slot->at);
     event->parent = scope_id(r, c, around);
-    event->flags = MTPROF_EVENT_LAUNCHES;
+    event->flags = MTPROF_EVENT_FLAG_LAUNCHES;
     event->queue = (uint32_t)(slot->point_words[1] >> 32);
     event->index = mtprof__host_next_index(r, slot->block);
     event->correlation = id_of(r, slot->block, event->index);
@@ -586,20 +586,23 @@ static int point(mtprof__record_events *r, mtprof__slot_context *c, const mtprof
     *out = &r->event;
     switch (slot->record.kind) {
     case MTPROF_REC_LAUNCH:
-        MT_TRY(begin_point(r, c, MTPROF_EVENT_LAUNCH));
+        MT_TRY(begin_point(r, c, MTPROF_EVENT_KIND_LAUNCH));
         return point_launch(r, c);
-    case MTPROF_REC_ALLOC: MT_TRY(begin_point(r, c, MTPROF_EVENT_ALLOC)); return point_alloc(r, c);
+    case MTPROF_REC_ALLOC:
+        MT_TRY(begin_point(r, c, MTPROF_EVENT_KIND_ALLOC));
+        return point_alloc(r, c);
     case MTPROF_REC_OUT_OF_MEMORY:
-        MT_TRY(begin_point(r, c, MTPROF_EVENT_OUT_OF_MEMORY));
+        MT_TRY(begin_point(r, c, MTPROF_EVENT_KIND_OUT_OF_MEMORY));
         return point_refusal(r, c);
     case MTPROF_REC_INSTANT:
-        MT_TRY(begin_point(r, c, MTPROF_EVENT_INSTANT));
+        MT_TRY(begin_point(r, c, MTPROF_EVENT_KIND_INSTANT));
         set_name(r, c, slot->record.arg, &c->slot.point, &r->event);
         return set_payload(r, c, &c->slot.point, &r->event);
     case MTPROF_REC_COUNTER:
     case MTPROF_REC_FLOW:
-        MT_TRY(begin_point(
-            r, c, slot->record.kind == MTPROF_REC_FLOW ? MTPROF_EVENT_FLOW : MTPROF_EVENT_COUNTER));
+        MT_TRY(begin_point(r, c,
+                           slot->record.kind == MTPROF_REC_FLOW ? MTPROF_EVENT_KIND_FLOW
+                                                                : MTPROF_EVENT_KIND_COUNTER));
         set_name(r, c, slot->record.arg, NULL, &r->event);
         r->event.phase = (uint8_t)slot->record.aux;
         r->event.value = slot->point_words[1];

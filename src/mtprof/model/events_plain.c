@@ -51,7 +51,7 @@ static void settle(mtprof__slot_context *c, const loop *l)
         scope->parent = scope->outer = scope->base = around;
         scope->thread = slot->thread;
         scope->block = slot->block;
-        scope->flags |= around == MTPROF__NO_SCOPE ? MTPROF_EVENT_TOP : 0;
+        scope->flags |= around == MTPROF__NO_SCOPE ? MTPROF_EVENT_FLAG_TOP : 0;
         scope->nests = 1;
         scope->ended = 0;
         scope->has_payload = 0;
@@ -137,7 +137,7 @@ size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int
             scope->name = string;
             scope->kind = step->kind = (uint8_t)(word >> 16) & MTPROF_KIND_MASK;
             scope->flags = step->flags =
-                (word & (uint64_t)MTPROF_FLAG_DEVICE << 16) != 0 ? MTPROF_EVENT_DISPATCHED : 0;
+                (word & (uint64_t)MTPROF_FLAG_DEVICE << 16) != 0 ? MTPROF_EVENT_FLAG_DISPATCHED : 0;
             step->edge = MTPROF__EDGE_BEGIN;
             step->name = MT_LIKELY(c->names[place].string == string && string != 0)
                              ? c->names[place].name

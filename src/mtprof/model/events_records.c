@@ -388,7 +388,7 @@ static const mtprof_text *find_task(const mtprof__payload *payload)
 const mtprof_text *mtprof__event_task(const mtprof__event *event)
 {
     const mtprof__payload *payload = event->payload;
-    bool any = event->kind == MTPROF_EVENT_SCOPE && payload != NULL &&
+    bool any = event->kind == MTPROF_EVENT_KIND_SCOPE && payload != NULL &&
                (payload->fields & MTPROF__HAS_METADATA) != 0;
     return any ? find_task(payload) : NULL;
 }

@@ -183,10 +183,10 @@ MT_INLINE int mtprof__host_begin_shown(mtprof__record_events *r, mtprof__slot_co
         }
     }
     if (MT_UNLIKELY(r->head.split_tasks && scope->has_payload &&
-                    scope->kind == MTPROF_EVENT_SCOPE)) {
+                    scope->kind == MTPROF_EVENT_KIND_SCOPE)) {
         scope->apart = mtprof__host_in_task(r, c, at);
     }
-    scope->shown = (scope->flags & MTPROF_EVENT_ASYNC) == 0 && !scope->apart;
+    scope->shown = (scope->flags & MTPROF_EVENT_FLAG_ASYNC) == 0 && !scope->apart;
     c->shown[c->n_shown] = at;
     c->n_shown += scope->shown;
     return MTPROF_OK;

@@ -115,16 +115,26 @@ bool mtprof_model_metadata(const mtprof_model *model, uint32_t index, mtprof_met
 const char *mtprof_event_kind_name(uint32_t kind)
 {
     static const char *const names[] = {
-        [MTPROF_EVENT_SCOPE] = "scope",     [MTPROF_EVENT_OP] = "op",
-        [MTPROF_EVENT_RUNTIME] = "runtime", [MTPROF_EVENT_FUNCTION] = "function",
-        [MTPROF_EVENT_STEP] = "step",       [MTPROF_EVENT_LAUNCH] = "launch",
-        [MTPROF_EVENT_KERNEL] = "kernel",   [MTPROF_EVENT_COPY] = "copy",
-        [MTPROF_EVENT_SET] = "set",         [MTPROF_EVENT_CALL] = "call",
-        [MTPROF_EVENT_SYNC] = "sync",       [MTPROF_EVENT_ANNOTATION] = "annotation",
-        [MTPROF_EVENT_OTHER] = "other",     [MTPROF_EVENT_OVERHEAD] = "overhead",
-        [MTPROF_EVENT_MEMORY] = "memory",   [MTPROF_EVENT_OUT_OF_MEMORY] = "out_of_memory",
-        [MTPROF_EVENT_INSTANT] = "instant", [MTPROF_EVENT_COUNTER] = "counter",
-        [MTPROF_EVENT_FLOW] = "flow",       [MTPROF_EVENT_ALLOC] = "alloc",
+        [MTPROF_EVENT_KIND_SCOPE] = "scope",
+        [MTPROF_EVENT_KIND_OP] = "op",
+        [MTPROF_EVENT_KIND_RUNTIME] = "runtime",
+        [MTPROF_EVENT_KIND_FUNCTION] = "function",
+        [MTPROF_EVENT_KIND_STEP] = "step",
+        [MTPROF_EVENT_KIND_LAUNCH] = "launch",
+        [MTPROF_EVENT_KIND_KERNEL] = "kernel",
+        [MTPROF_EVENT_KIND_COPY] = "copy",
+        [MTPROF_EVENT_KIND_SET] = "set",
+        [MTPROF_EVENT_KIND_CALL] = "call",
+        [MTPROF_EVENT_KIND_SYNC] = "sync",
+        [MTPROF_EVENT_KIND_ANNOTATION] = "annotation",
+        [MTPROF_EVENT_KIND_OTHER] = "other",
+        [MTPROF_EVENT_KIND_OVERHEAD] = "overhead",
+        [MTPROF_EVENT_KIND_MEMORY] = "memory",
+        [MTPROF_EVENT_KIND_OUT_OF_MEMORY] = "out_of_memory",
+        [MTPROF_EVENT_KIND_INSTANT] = "instant",
+        [MTPROF_EVENT_KIND_COUNTER] = "counter",
+        [MTPROF_EVENT_KIND_FLOW] = "flow",
+        [MTPROF_EVENT_KIND_ALLOC] = "alloc",
     };
     const char *name = kind < MT_COUNT(names) ? names[kind] : NULL;
     return name != NULL ? name : "unknown";

@@ -13,8 +13,8 @@ enum {
 
 static bool is_mark(const mtprof__event *event)
 {
-    return event->kind == MTPROF_EVENT_INSTANT || event->kind == MTPROF_EVENT_COUNTER ||
-           event->kind == MTPROF_EVENT_FLOW;
+    return event->kind == MTPROF_EVENT_KIND_INSTANT || event->kind == MTPROF_EVENT_KIND_COUNTER ||
+           event->kind == MTPROF_EVENT_KIND_FLOW;
 }
 
 static mtprof_mark mark_of(const mtprof__event *event)

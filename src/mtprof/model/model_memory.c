@@ -33,7 +33,7 @@ static int read_all(mtprof_model *model, uint32_t device, mtprof_memory *memory)
     MT_TRY(mtprof__events_open(model, &events));
     int status = mtprof__events_next(events, &event);
     while (status == MTPROF_OK) {
-        if (event->kind == MTPROF_EVENT_ALLOC && event->device == device) {
+        if (event->kind == MTPROF_EVENT_KIND_ALLOC && event->device == device) {
             add(memory, event);
         }
         status = mtprof__events_next(events, &event);

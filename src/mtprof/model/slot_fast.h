@@ -51,7 +51,7 @@ MT_INLINE bool mtprof__fast_begin(mtprof__slot *slot, const uint64_t *words, int
     }
     uint32_t around = at > slot->floor ? at - 1 : MTPROF__NO_SCOPE;
     mtprof__scope *scope = &slot->scopes[at];
-    if (MT_UNLIKELY((around != MTPROF__NO_SCOPE && scope[-1].kind == MTPROF_EVENT_FUNCTION) ||
+    if (MT_UNLIKELY((around != MTPROF__NO_SCOPE && scope[-1].kind == MTPROF_EVENT_KIND_FUNCTION) ||
                     !mtprof__fast_time(slot, words[1], limit_ns))) {
         return false;
     }
@@ -65,8 +65,8 @@ MT_INLINE bool mtprof__fast_begin(mtprof__slot *slot, const uint64_t *words, int
     scope->base = slot->nest_top;
     scope->thread = slot->thread;
     scope->block = slot->block;
-    scope->flags = (uint16_t)(((aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0) |
-                              (slot->nest_top == MTPROF__NO_SCOPE ? MTPROF_EVENT_TOP : 0));
+    scope->flags = (uint16_t)(((aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_FLAG_DISPATCHED : 0) |
+                              (slot->nest_top == MTPROF__NO_SCOPE ? MTPROF_EVENT_FLAG_TOP : 0));
     scope->kind = kind;
     scope->nests = 1;
     scope->ended = 0;

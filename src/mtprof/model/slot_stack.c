@@ -32,7 +32,7 @@ static void stop_nesting(mtprof__slot *slot, mtprof__scope *scope, mtprof__scope
     outer->child_ns = mtb_add_sat(outer->child_ns, scope->child_ns);
     scope->child_ns = 0;
     scope->nests = 0;
-    scope->flags |= MTPROF_EVENT_OVERLAP;
+    scope->flags |= MTPROF_EVENT_FLAG_OVERLAP;
     slot->counts.overlaps++;
 }
 
@@ -77,8 +77,8 @@ void mtprof__slot_end_scope(mtprof__slot *slot, uint32_t at, int64_t ns)
             base->child_ns = mtb_add_sat(base->child_ns, duration);
         }
     } else {
-        bool counts = scope->kind == MTPROF_EVENT_FUNCTION &&
-                      (scope->flags & MTPROF_EVENT_ASYNC) == 0 && scope->inner_ns < duration;
+        bool counts = scope->kind == MTPROF_EVENT_KIND_FUNCTION &&
+                      (scope->flags & MTPROF_EVENT_FLAG_ASYNC) == 0 && scope->inner_ns < duration;
         scope->self_ns = counts ? duration - scope->inner_ns : 0;
     }
     if (scope->in_function) {
@@ -124,7 +124,7 @@ void mtprof__slot_truncate_top(mtprof__slot *slot)
         mtprof__slot_end_scope(slot, slot->n - 1, scope->foreign_ns);
         return;
     }
-    scope->flags |= MTPROF_EVENT_TRUNCATED;
+    scope->flags |= MTPROF_EVENT_FLAG_TRUNCATED;
     slot->counts.truncated++;
     slot->counts.truncated_in_gaps += gap;
     slot->last_ns = mtprof__slot_close_ns(slot, scope->block); /* K1: what follows is not earlier */
@@ -203,12 +203,12 @@ bool mtprof__slot_ended_elsewhere(const mtprof__slot *slot, const mtprof__scope 
 /* What a function remembers is nearly always still open; if not, the stack below it is searched. */
 uint32_t mtprof__slot_outside(const mtprof__slot *slot, uint32_t at)
 {
-    if (at == MTPROF__NO_SCOPE || slot->scopes[at].kind != MTPROF_EVENT_FUNCTION) {
+    if (at == MTPROF__NO_SCOPE || slot->scopes[at].kind != MTPROF_EVENT_KIND_FUNCTION) {
         return at;
     }
     at = slot->scopes[at].outer;
     while (at != MTPROF__NO_SCOPE &&
-           (slot->scopes[at].kind == MTPROF_EVENT_FUNCTION || slot->scopes[at].ended ||
+           (slot->scopes[at].kind == MTPROF_EVENT_KIND_FUNCTION || slot->scopes[at].ended ||
             mtprof__slot_ended_elsewhere(slot, &slot->scopes[at]))) {
         at = at > slot->floor ? at - 1 : MTPROF__NO_SCOPE;
     }
@@ -229,7 +229,7 @@ static void find_parents(mtprof__slot *slot, mtprof__scope *scope, uint64_t name
     }
     scope->outer = mtprof__slot_outside(slot, scope->parent);
     scope->in_function = scope->parent != MTPROF__NO_SCOPE &&
-                         slot->scopes[scope->parent].kind == MTPROF_EVENT_FUNCTION;
+                         slot->scopes[scope->parent].kind == MTPROF_EVENT_KIND_FUNCTION;
 }
 
 /* A scope that begins, and of which it is known that another slot ends it. */
@@ -242,7 +242,7 @@ static void expect_end(const mtprof__slot *slot, mtprof__scope *scope)
     if (end != NULL) {
         scope->foreign_ns = end->ns > scope->start_ns ? end->ns : scope->start_ns;
         scope->foreign_later = end->slot > slot->cursor.stream->slot;
-        scope->flags |= MTPROF_EVENT_ASYNC;
+        scope->flags |= MTPROF_EVENT_FLAG_ASYNC;
     }
 }
 
@@ -267,11 +267,11 @@ int mtprof__slot_begin_scope(mtprof__slot *slot, uint64_t named)
     scope->thread = slot->thread;
     scope->block = slot->block;
     uint8_t kind = (uint8_t)(record->aux & MTPROF_KIND_MASK);
-    scope->kind = kind <= MTPROF_KIND_STEP ? kind : MTPROF_EVENT_SCOPE; /* of a later minor */
+    scope->kind = kind <= MTPROF_KIND_STEP ? kind : MTPROF_EVENT_KIND_SCOPE; /* of a later minor */
     scope->flags =
-        (uint16_t)(((record->aux & MTPROF_FLAG_ASYNC) != 0 ? MTPROF_EVENT_ASYNC : 0) |
-                   ((record->aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_DISPATCHED : 0) |
-                   ((record->aux & MTPROF_FLAG_LAUNCH) != 0 ? MTPROF_EVENT_LAUNCHES : 0));
+        (uint16_t)(((record->aux & MTPROF_FLAG_ASYNC) != 0 ? MTPROF_EVENT_FLAG_ASYNC : 0) |
+                   ((record->aux & MTPROF_FLAG_DEVICE) != 0 ? MTPROF_EVENT_FLAG_DISPATCHED : 0) |
+                   ((record->aux & MTPROF_FLAG_LAUNCH) != 0 ? MTPROF_EVENT_FLAG_LAUNCHES : 0));
     scope->ended = 0;
     scope->has_payload = 0;
     scope->shown = scope->made = scope->apart = 0;
@@ -279,11 +279,12 @@ int mtprof__slot_begin_scope(mtprof__slot *slot, uint64_t named)
     if (MT_UNLIKELY(slot->n_foreign + slot->n_early > 0)) {
         expect_end(slot, scope);
     }
-    scope->nests = (scope->flags & MTPROF_EVENT_ASYNC) == 0 && scope->kind != MTPROF_EVENT_FUNCTION;
+    scope->nests =
+        (scope->flags & MTPROF_EVENT_FLAG_ASYNC) == 0 && scope->kind != MTPROF_EVENT_KIND_FUNCTION;
     scope->base = slot->nest_top;
     if (scope->nests) {
         slot->nest_top = at;
-        scope->flags |= scope->base == MTPROF__NO_SCOPE ? MTPROF_EVENT_TOP : 0;
+        scope->flags |= scope->base == MTPROF__NO_SCOPE ? MTPROF_EVENT_FLAG_TOP : 0;
     }
     slot->n++;
     slot->at = at;
@@ -328,7 +329,7 @@ bool mtprof__slot_end_foreign(mtprof__slot *slot, uint64_t key, int64_t ns, uint
         return false;
     }
     mtprof__scope *scope = &slot->scopes[*at];
-    scope->flags |= MTPROF_EVENT_ASYNC;
+    scope->flags |= MTPROF_EVENT_FLAG_ASYNC;
     mtprof__slot_end_scope(slot, *at, ns > scope->start_ns ? ns : scope->start_ns);
     return true;
 }

@@ -386,7 +386,7 @@ static int apply_begin(mtprof__slot *slot, uint64_t named, enum mtprof__slot_edg
 static bool is_of_gone_thread(const mtprof__slot *slot, const mtprof__scope *scope)
 {
     return scope->thread != slot->thread && scope->foreign_ns == INT64_MAX &&
-           (scope->flags & MTPROF_EVENT_ASYNC) == 0;
+           (scope->flags & MTPROF_EVENT_FLAG_ASYNC) == 0;
 }
 
 /* An end that names nothing open here, or (foreign) not this thread's. */

@@ -95,13 +95,13 @@ TEST(host_and_device_overlap_in_the_trace)
     mtprof_session *session = start(MTPROF_WANT_DEFAULT);
     run_ahead(sim, x);
     model_events r = finish(session);
-    uint64_t hold = find_event(&r, MTPROF_EVENT_KERNEL, "sim_hold");
+    uint64_t hold = find_event(&r, MTPROF_EVENT_KIND_KERNEL, "sim_hold");
     uint64_t inside = 0;
     uint64_t later = 0;
     int64_t end = r.end[hold];
     for (uint64_t i = 0; i < r.count; i++) {
         bool launch = event_is_named(&r, i, "npuLaunchKernel");
-        bool kernel = r.kind[i] == MTPROF_EVENT_KERNEL && i != hold;
+        bool kernel = r.kind[i] == MTPROF_EVENT_KIND_KERNEL && i != hold;
         inside += launch && r.start[i] >= r.start[hold] && r.start[i] <= end;
         later += kernel && r.start[i] >= end;
     }
@@ -135,7 +135,7 @@ TEST(device_time_adds_up_and_streams_are_tracks)
     int64_t of_kernels = 0;
     uint32_t by_stream[2] = {0, 0};
     for (uint64_t i = 0; i < r.count; i++) {
-        bool device_work = r.kind[i] == MTPROF_EVENT_KERNEL;
+        bool device_work = r.kind[i] == MTPROF_EVENT_KIND_KERNEL;
         of_kernels += device_work ? r.end[i] - r.start[i] : 0;
         of_ops += device_work ? 0 : self[i];
         mtprof_track track;
@@ -207,8 +207,8 @@ TEST(every_launch_of_four_threads_on_three_streams_each_is_matched)
     mtprof_model_findings findings = {.struct_size = sizeof findings};
     REQUIRE_OK(mtprof_model_findings_get(r.model, &findings));
     CHECK_EQ_U64(findings.orphans, 0);
-    CHECK_EQ_U64(count_kind(&r, MTPROF_EVENT_KERNEL) + count_kind(&r, MTPROF_EVENT_COPY) +
-                     count_kind(&r, MTPROF_EVENT_SET),
+    CHECK_EQ_U64(count_kind(&r, MTPROF_EVENT_KIND_KERNEL) + count_kind(&r, MTPROF_EVENT_KIND_COPY) +
+                     count_kind(&r, MTPROF_EVENT_KIND_SET),
                  r.health.launches);
     mtprof_model_free(r.model);
 }
@@ -240,7 +240,7 @@ TEST(a_kernel_that_fails_is_one_error_and_loses_no_event)
         model_events r = finish(session);
         CHECK_EQ_U64(count_named(&r, "aten::add"), 5);
         CHECK_EQ_U64(count_named(&r, "npuLaunchKernel"), 5);
-        CHECK_EQ_U64(count_kind(&r, MTPROF_EVENT_KERNEL), 5);
+        CHECK_EQ_U64(count_kind(&r, MTPROF_EVENT_KIND_KERNEL), 5);
         CHECK_EQ_U64(r.health.unmatched, 0);
         mtprof_model_free(r.model);
     }

@@ -44,25 +44,25 @@ static void add_on(mt_device device, int64_t count)
 
 TEST(activities_record_what_they_say)
 {
-    static const uint32_t choices[] = {MTPROF_ACTIVITY_CPU, MTPROF_ACTIVITY_DEVICE,
-                                       MTPROF_ACTIVITY_CPU | MTPROF_ACTIVITY_DEVICE,
-                                       MTPROF_ACTIVITY_ALL};
+    static const uint32_t choices[] = {MTPROF_WATCH_CPU, MTPROF_WATCH_DEVICE,
+                                       MTPROF_WATCH_CPU | MTPROF_WATCH_DEVICE, MTPROF_WATCH_ALL};
     (void)sim_open("2", "64M");
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
-        bool host = choices[i] != MTPROF_ACTIVITY_DEVICE;
-        bool device = choices[i] != MTPROF_ACTIVITY_CPU;
+        bool host = choices[i] != MTPROF_WATCH_DEVICE;
+        bool device = choices[i] != MTPROF_WATCH_CPU;
         mtprof_profile *profile = new_profile(choices[i], 0, NULL);
         REQUIRE_OK(mtprof_profile_start(profile));
         add_on(MT_CPU, 4);
         add_on(MT_NPU, 4);
         REQUIRE_OK(mtprof_profile_stop(profile));
         model_events c = of_profile(profile);
-        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_OP), host ? 4 : 2);
-        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), device ? 2 : 0);
-        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_RUNTIME), device ? 2 : 0);
+        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KIND_OP), host ? 4 : 2);
+        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KIND_KERNEL), device ? 2 : 0);
+        CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KIND_RUNTIME), device ? 2 : 0);
         uint64_t dispatched = 0;
         for (uint64_t k = 0; k < c.count; k++) {
-            dispatched += c.kind[k] == MTPROF_EVENT_OP && (c.flags[k] & MTPROF_EVENT_DISPATCHED);
+            dispatched +=
+                c.kind[k] == MTPROF_EVENT_KIND_OP && (c.flags[k] & MTPROF_EVENT_FLAG_DISPATCHED);
         }
         CHECK_EQ_U64(dispatched, 2);
         CHECK_EQ_U64(c.health.unmatched, 0);
@@ -81,7 +81,7 @@ TEST(memory_of_an_op_is_what_the_allocator_counts)
     mt_tensor *sum;
     mt_memory_stats before = {.struct_size = sizeof before};
     mt_memory_stats after = {.struct_size = sizeof after};
-    mtprof_profile *profile = new_profile(MTPROF_ACTIVITY_ALL, MTPROF_PROFILE_MEMORY, NULL);
+    mtprof_profile *profile = new_profile(MTPROF_WATCH_ALL, MTPROF_PROFILE_MEMORY, NULL);
     REQUIRE_OK(mtprof_profile_start(profile));
     REQUIRE_OK(mt_device_memory_stats(MT_NPU, &before));
     REQUIRE_OK(mt_add(x, x, &sum));
@@ -92,7 +92,7 @@ TEST(memory_of_an_op_is_what_the_allocator_counts)
     const int64_t *at_begin = model_column(c.model, MTPROF_COLUMN_MEMORY_BEFORE, &n);
     const int64_t *at_end = model_column(c.model, MTPROF_COLUMN_MEMORY_AFTER, &n);
     const uint8_t *device = model_column(c.model, MTPROF_COLUMN_MEMORY_DEVICE, &n);
-    uint64_t op = find_event(&c, MTPROF_EVENT_OP, "aten::add");
+    uint64_t op = find_event(&c, MTPROF_EVENT_KIND_OP, "aten::add");
     REQUIRE(at_begin != NULL && at_end != NULL && device != NULL);
     CHECK_EQ_I64(at_begin[op], (int64_t)before.allocated_bytes);
     CHECK_EQ_I64(at_end[op], (int64_t)after.allocated_bytes);
@@ -114,7 +114,7 @@ TEST(work_belongs_to_the_step_that_launched_it)
     mtprof_schedule schedule = {
         .struct_size = sizeof schedule, .warmup = 1, .active = 2, .repeat = 1};
     REQUIRE_OK(mt_device_synchronize(MT_NPU));
-    mtprof_profile *profile = new_profile(MTPROF_ACTIVITY_ALL, 0, &schedule);
+    mtprof_profile *profile = new_profile(MTPROF_WATCH_ALL, 0, &schedule);
     REQUIRE_OK(mtprof_profile_start(profile));
     REQUIRE_OK(sim->hold(0, 0, UINT32_MAX, 0));
     REQUIRE_OK(mt_add(x, x, &made[0])); /* runs in the window, and is none of its business */
@@ -125,14 +125,14 @@ TEST(work_belongs_to_the_step_that_launched_it)
     REQUIRE_OK(sim->release(0, 0));
     REQUIRE_OK(mtprof_profile_step(profile)); /* the window closes when both are done */
     model_events c = of_profile(profile);
-    REQUIRE_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 2);
+    REQUIRE_EQ_U64(count_kind(&c, MTPROF_EVENT_KIND_KERNEL), 2);
     for (uint64_t i = 0, step = 1; i < c.count; i++) {
-        if (c.kind[i] == MTPROF_EVENT_KERNEL) {
+        if (c.kind[i] == MTPROF_EVENT_KIND_KERNEL) {
             CHECK_EQ_I64(c.step[i], (int64_t)step++);
         }
     }
-    uint64_t second = find_event(&c, MTPROF_EVENT_STEP, "ProfilerStep#2");
-    uint64_t late = find_event(&c, MTPROF_EVENT_ANNOTATION, "ProfilerStep#1");
+    uint64_t second = find_event(&c, MTPROF_EVENT_KIND_STEP, "ProfilerStep#2");
+    uint64_t late = find_event(&c, MTPROF_EVENT_KIND_ANNOTATION, "ProfilerStep#1");
     CHECK(c.start[late] >= c.start[second]); /* on the device step 1 came during step 2 */
     CHECK_EQ_I64(c.step[late], 1);
     CHECK_EQ_U64(c.health.unmatched, 0);
@@ -183,24 +183,24 @@ TEST(launches_that_a_lost_device_refuses_are_counted_and_the_next_profile_works)
     REQUIRE_OK(mt_add(x, x, &sum)); /* its block is at hand below, so that the launch is reached */
     mt_tensor_release(sum);
     REQUIRE_OK(mt_device_synchronize(MT_NPU));
-    mtprof_profile *profile = new_profile(MTPROF_ACTIVITY_ALL, 0, NULL);
+    mtprof_profile *profile = new_profile(MTPROF_WATCH_ALL, 0, NULL);
     REQUIRE_OK(mtprof_profile_start(profile));
     REQUIRE_OK(sim->lose(0, true));
     CHECK_EQ_I64(mt_add(x, x, &sum), MT_EDEVICE);
     REQUIRE_OK(mtprof_profile_stop(profile));
     model_events c = of_profile(profile);
-    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_OP), 1);
-    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 0);
+    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KIND_OP), 1);
+    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KIND_KERNEL), 0);
     CHECK_EQ_U64(c.health.unmatched, 1);
     mtprof_model_free(c.model);
     REQUIRE_OK(mtprof_profile_free(profile));
     REQUIRE_OK(sim->lose(0, false));
-    profile = new_profile(MTPROF_ACTIVITY_ALL, 0, NULL);
+    profile = new_profile(MTPROF_WATCH_ALL, 0, NULL);
     REQUIRE_OK(mtprof_profile_start(profile));
     add_on(MT_NPU, 4);
     REQUIRE_OK(mtprof_profile_stop(profile));
     c = of_profile(profile);
-    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KERNEL), 2);
+    CHECK_EQ_U64(count_kind(&c, MTPROF_EVENT_KIND_KERNEL), 2);
     CHECK_EQ_U64(c.health.unmatched, 0);
     mtprof_model_free(c.model);
     REQUIRE_OK(mtprof_profile_free(profile));
@@ -212,7 +212,7 @@ TEST(launches_that_a_lost_device_refuses_are_counted_and_the_next_profile_works)
 TEST(a_trace_says_what_the_devices_are)
 {
     (void)sim_open("2", "64M");
-    mtprof_profile *profile = new_profile(MTPROF_ACTIVITY_ALL, 0, NULL);
+    mtprof_profile *profile = new_profile(MTPROF_WATCH_ALL, 0, NULL);
     REQUIRE_OK(mtprof_profile_start(profile));
     add_on(MT_NPU, 4);
     REQUIRE_OK(mtprof_profile_stop(profile));

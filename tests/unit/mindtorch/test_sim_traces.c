@@ -58,7 +58,7 @@ static void step_held(trained *t, const mt_sim *sim)
 
 static bool is_device_work(const model_events *e, uint64_t event)
 {
-    return e->kind[event] >= MTPROF_EVENT_KERNEL && e->kind[event] <= MTPROF_EVENT_SET;
+    return e->kind[event] >= MTPROF_EVENT_KIND_KERNEL && e->kind[event] <= MTPROF_EVENT_KIND_SET;
 }
 
 static bool is_on(const model_events *e, uint64_t event, const mt_stream *stream)
@@ -80,8 +80,8 @@ static void check_overlap(const model_events *e, const trained *t)
     uint32_t early = 0;
     uint32_t works = 0;
     for (uint64_t i = 0; i < e->count; i++) {
-        inside += (e->flags[i] & MTPROF_EVENT_LAUNCHES) != 0 && e->start[i] >= e->start[hold] &&
-                  e->start[i] <= e->end[hold];
+        inside += (e->flags[i] & MTPROF_EVENT_FLAG_LAUNCHES) != 0 &&
+                  e->start[i] >= e->start[hold] && e->start[i] <= e->end[hold];
         bool other = is_device_work(e, i) && i != hold && is_on(e, i, t->stream);
         works += other;
         early += other && e->start[i] < e->end[hold];
@@ -102,7 +102,7 @@ static void check_sums(const model_events *e)
         bool work = is_device_work(e, i);
         works += work;
         of_works += work ? e->end[i] - e->start[i] : 0;
-        of_host += e->kind[i] < MTPROF_EVENT_KERNEL ? self[i] : 0;
+        of_host += e->kind[i] < MTPROF_EVENT_KIND_KERNEL ? self[i] : 0;
     }
     CHECK(of_works > 0);
     CHECK_EQ_I64(of_host, of_works);

@@ -447,7 +447,7 @@ TEST(device_memory_refusals_are_recorded)
     uint64_t seen[2] = {0};
     size_t n = 0;
     for (uint64_t i = 0; i < kinds.count; i++) {
-        if (((const uint8_t *)kinds.data)[i] == MTPROF_EVENT_OUT_OF_MEMORY && n < 2) {
+        if (((const uint8_t *)kinds.data)[i] == MTPROF_EVENT_KIND_OUT_OF_MEMORY && n < 2) {
             seen[n++] = ((const uint64_t *)bytes.data)[i];
         }
     }

@@ -66,7 +66,7 @@ mm_event mm_add(mtprof_model *model, const char *name, int64_t start, int64_t en
     *event.track = 0;
     *event.step = -1;
     c->index[i] = (uint32_t)i;
-    *event.kind = MTPROF_EVENT_OP;
+    *event.kind = MTPROF_EVENT_KIND_OP;
     *event.device = 0;
     *event.flags = 0;
     c->n++;

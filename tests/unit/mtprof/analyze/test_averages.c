@@ -52,22 +52,22 @@ TEST(rows_are_name_device_type_and_annotation)
 {
     mtprof_model *model = mm_model();
     model->info.device_type = "NPU";
-    *mm_add(model, "fwd", 0, 100).kind = MTPROF_EVENT_SCOPE;
+    *mm_add(model, "fwd", 0, 100).kind = MTPROF_EVENT_KIND_SCOPE;
     mm_event op = mm_add(model, "fwd", 10, 40); /* an op of the same name is another row */
     *op.parent = 0;
     mm_event work = mm_add(model, "fwd", 50, 60);
-    *work.kind = MTPROF_EVENT_ANNOTATION;
+    *work.kind = MTPROF_EVENT_KIND_ANNOTATION;
     *work.device = 1;
     work = mm_add(model, "gemm", 50, 57);
-    *work.kind = MTPROF_EVENT_KERNEL;
+    *work.kind = MTPROF_EVENT_KIND_KERNEL;
     *work.device = 1;
     work = mm_add(model, "gemm", 58, 60); /* the other device of the type: the same row */
-    *work.kind = MTPROF_EVENT_KERNEL;
+    *work.kind = MTPROF_EVENT_KIND_KERNEL;
     *work.device = 2;
     work = mm_add(model, "gemm", 60, 61);
-    *work.kind = MTPROF_EVENT_KERNEL;
+    *work.kind = MTPROF_EVENT_KIND_KERNEL;
     *work.device = 3;
-    *mm_add(model, "fwd", 200, 205).kind = MTPROF_EVENT_SCOPE;
+    *mm_add(model, "fwd", 200, 205).kind = MTPROF_EVENT_KIND_SCOPE;
     mtprof_averages *averages = group(model, NULL);
     CHECK_EQ_STR(keys_of(averages), "fwd fwd fwd gemm gemm");
 
@@ -109,12 +109,12 @@ TEST(calls_and_overhead_are_host_rows)
 {
     mtprof_model *model = mm_model();
     mm_event call = mm_add(model, "cudaLaunchKernel", 0, 9);
-    *call.kind = MTPROF_EVENT_CALL;
+    *call.kind = MTPROF_EVENT_KIND_CALL;
     *call.device = 1;
     call = mm_add(model, "Activity Buffer Request", 10, 19);
-    *call.kind = MTPROF_EVENT_OVERHEAD;
+    *call.kind = MTPROF_EVENT_KIND_OVERHEAD;
     *call.device = 1;
-    *mm_add(model, "launch", 20, 20).kind = MTPROF_EVENT_LAUNCH;
+    *mm_add(model, "launch", 20, 20).kind = MTPROF_EVENT_KIND_LAUNCH;
     mtprof_averages *averages = group(model, NULL);
     CHECK_EQ_STR(keys_of(averages), "cudaLaunchKernel Activity Buffer Request launch");
     for (uint32_t i = 0; i < 3; i++) {
@@ -128,13 +128,13 @@ TEST(calls_and_overhead_are_host_rows)
 TEST(steps_and_allocations_have_one_name)
 {
     mtprof_model *model = mm_model();
-    *mm_add(model, "ProfilerStep#3", 0, 10).kind = MTPROF_EVENT_STEP;
-    *mm_add(model, "", 3, 3).kind = MTPROF_EVENT_MEMORY;
+    *mm_add(model, "ProfilerStep#3", 0, 10).kind = MTPROF_EVENT_KIND_STEP;
+    *mm_add(model, "", 3, 3).kind = MTPROF_EVENT_KIND_MEMORY;
     mm_set(model, MTPROF_COLUMN_ALLOCATED_SELF_CPU, (uint64_t)-12);
-    *mm_add(model, "ProfilerStep#4", 10, 30).kind = MTPROF_EVENT_STEP;
-    *mm_add(model, "whatever", 31, 31).kind = MTPROF_EVENT_MEMORY;
+    *mm_add(model, "ProfilerStep#4", 10, 30).kind = MTPROF_EVENT_KIND_STEP;
+    *mm_add(model, "whatever", 31, 31).kind = MTPROF_EVENT_KIND_MEMORY;
     mm_set(model, MTPROF_COLUMN_ALLOCATED_SELF_CPU, (uint64_t)-30);
-    *mm_add(model, "x", 32, 32).kind = MTPROF_EVENT_OUT_OF_MEMORY;
+    *mm_add(model, "x", 32, 32).kind = MTPROF_EVENT_KIND_OUT_OF_MEMORY;
     mtprof_averages *averages = group(model, NULL);
     CHECK_EQ_STR(keys_of(averages), "ProfilerStep* [memory] [OutOfMemory]");
     CHECK_EQ_U64(row_at(averages, 0).count, 2);
@@ -160,7 +160,7 @@ TEST(what_torch_drops_is_dropped)
         mm_add(model, dropped[i], (int64_t)i, 20);
     }
     mm_add(model, "aten::_versions", 8, 20);
-    *mm_add(model, "python", 9, 19).kind = MTPROF_EVENT_FUNCTION;
+    *mm_add(model, "python", 9, 19).kind = MTPROF_EVENT_KIND_FUNCTION;
     mtprof_averages *averages = group(model, NULL);
     CHECK_EQ_STR(keys_of(averages), "aten::_versions");
     mtprof_averages_free(averages);
@@ -292,7 +292,7 @@ TEST(grouped_by_overload_module_step_and_thread)
 TEST(filters_choose_events)
 {
     mtprof_model *model = mm_model();
-    *mm_add(model, "ProfilerStep#7", 0, 100).kind = MTPROF_EVENT_STEP;
+    *mm_add(model, "ProfilerStep#7", 0, 100).kind = MTPROF_EVENT_KIND_STEP;
     mm_event event = mm_add(model, "aten::add", 1, 11);
     *event.parent = 0;
     *event.step = 7;
@@ -303,7 +303,7 @@ TEST(filters_choose_events)
     *event.track = 2;
     mm_set(model, MTPROF_COLUMN_MODULE, mm_name(model, "net.fc1") + 1);
     event = mm_add(model, "gemm", 30, 70);
-    *event.kind = MTPROF_EVENT_KERNEL;
+    *event.kind = MTPROF_EVENT_KIND_KERNEL;
     *event.device = 1;
     *event.track = MM_QUEUE;
 #define OPTIONS(...)                                                \
@@ -378,7 +378,7 @@ TEST(further_columns_are_added_up)
         mm_set(model, MTPROF_COLUMN_RECORD_SCOPE, 7);
     }
     mm_event work = mm_add(model, "gemm", 50, 57);
-    *work.kind = MTPROF_EVENT_KERNEL;
+    *work.kind = MTPROF_EVENT_KIND_KERNEL;
     *work.device = 1;
     *work.track = MM_QUEUE;
     mm_set(model, MTPROF_COLUMN_LINK, 1); /* launched by the second op */
@@ -456,7 +456,7 @@ TEST(sorting_is_stable_and_can_be_undone)
 TEST(the_total_has_the_last_rows_identity)
 {
     mtprof_model *model = three_ops();
-    *mm_add(model, "z", 200, 203).kind = MTPROF_EVENT_SCOPE;
+    *mm_add(model, "z", 200, 203).kind = MTPROF_EVENT_KIND_SCOPE;
     mtprof_averages *averages = group(model, NULL);
     mtprof_row row = {.struct_size = sizeof row};
     REQUIRE_OK(mtprof_averages_total(averages, &row));
@@ -553,7 +553,7 @@ TEST(noise_is_over_steps)
             events[i].step;
     }
     mm_event work = mm_add(model, "gemm", 9000, 9040);
-    *work.kind = MTPROF_EVENT_KERNEL;
+    *work.kind = MTPROF_EVENT_KIND_KERNEL;
     *work.device = 1;
     *work.self = 0;
     *work.step = 2;

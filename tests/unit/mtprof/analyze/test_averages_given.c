@@ -103,7 +103,7 @@ static mtprof_row plain_row(const char *key, int64_t ns)
                         .self_cpu_ns = ns,
                         .step = INT32_MIN,
                         .node_id = -1,
-                        .kind = MTPROF_EVENT_OP};
+                        .kind = MTPROF_EVENT_KIND_OP};
 }
 
 TEST(rows_come_back)

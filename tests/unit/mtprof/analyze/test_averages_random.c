@@ -34,9 +34,10 @@ static uint64_t below(uint64_t *state, uint64_t n)
 static void add_random_event(mtprof_model *model, uint64_t *state, int64_t *clock,
                              const uint32_t *inputs, const uint32_t *nodes)
 {
-    static const uint8_t kinds[] = {MTPROF_EVENT_OP,     MTPROF_EVENT_OP,       MTPROF_EVENT_SCOPE,
-                                    MTPROF_EVENT_STEP,   MTPROF_EVENT_KERNEL,   MTPROF_EVENT_CALL,
-                                    MTPROF_EVENT_MEMORY, MTPROF_EVENT_FUNCTION, MTPROF_EVENT_COPY};
+    static const uint8_t kinds[] = {
+        MTPROF_EVENT_KIND_OP,     MTPROF_EVENT_KIND_OP,       MTPROF_EVENT_KIND_SCOPE,
+        MTPROF_EVENT_KIND_STEP,   MTPROF_EVENT_KIND_KERNEL,   MTPROF_EVENT_KIND_CALL,
+        MTPROF_EVENT_KIND_MEMORY, MTPROF_EVENT_KIND_FUNCTION, MTPROF_EVENT_KIND_COPY};
     *clock += (int64_t)below(state, 50);
     int64_t duration = (int64_t)(below(state, 4) == 0 ? below(state, 1u << 30) : below(state, 300));
     mm_event event = mm_add(model, names[below(state, 8)], *clock, *clock + duration);
@@ -47,7 +48,7 @@ static void add_random_event(mtprof_model *model, uint64_t *state, int64_t *cloc
     if (event.number > 0 && below(state, 2) == 0) {
         *event.parent = (uint32_t)below(state, event.number);
     }
-    if (*event.kind == MTPROF_EVENT_KERNEL || *event.kind == MTPROF_EVENT_COPY) {
+    if (*event.kind == MTPROF_EVENT_KIND_KERNEL || *event.kind == MTPROF_EVENT_KIND_COPY) {
         *event.device = (uint8_t)(1 + below(state, 3));
         *event.track = MM_QUEUE;
     }
@@ -114,13 +115,13 @@ typedef struct oracle_row {
 
 static bool is_device(const mtprof__columns *c, size_t i)
 {
-    return c->kind[i] == MTPROF_EVENT_KERNEL || c->kind[i] == MTPROF_EVENT_COPY;
+    return c->kind[i] == MTPROF_EVENT_KIND_KERNEL || c->kind[i] == MTPROF_EVENT_KIND_COPY;
 }
 
 static mtprof_text shown_name(const mtprof_model *model, size_t i)
 {
     const mtprof__columns *c = &model->columns;
-    if (c->kind[i] == MTPROF_EVENT_MEMORY) {
+    if (c->kind[i] == MTPROF_EVENT_KIND_MEMORY) {
         return (mtprof_text){"[memory]", 8};
     }
     mtprof_text text = mtprof_model_name(model, c->name[i]);
@@ -131,9 +132,10 @@ static mtprof_text shown_name(const mtprof_model *model, size_t i)
 static bool oracle_passes(const mtprof_model *model, const mtprof_averages_options *o, size_t i)
 {
     const mtprof__columns *c = &model->columns;
-    const char *raw =
-        c->kind[i] == MTPROF_EVENT_MEMORY ? "[memory]" : mtprof_model_name(model, c->name[i]).bytes;
-    if ((c->kind[i] == MTPROF_EVENT_FUNCTION && o->functions == 0) ||
+    const char *raw = c->kind[i] == MTPROF_EVENT_KIND_MEMORY
+                          ? "[memory]"
+                          : mtprof_model_name(model, c->name[i]).bytes;
+    if ((c->kind[i] == MTPROF_EVENT_KIND_FUNCTION && o->functions == 0) ||
         strcmp(raw, "aten::is_leaf") == 0) {
         return false;
     }
@@ -168,7 +170,7 @@ static void oracle_key(const mtprof_model *model, const mtprof_averages_options 
 {
     static const char *const shapes[] = {"[]", "[[7, 9]]", "[[8, 9]]", "[[8, 9]]"};
     const mtprof__columns *c = &model->columns;
-    bool annotation = c->kind[i] == MTPROF_EVENT_SCOPE || c->kind[i] == MTPROF_EVENT_STEP;
+    bool annotation = c->kind[i] == MTPROF_EVENT_KIND_SCOPE || c->kind[i] == MTPROF_EVENT_KIND_STEP;
     const char *type = !is_device(c, i) ? "CPU" : c->device[i] == 3 ? "CUDA" : "NPU";
     uint32_t inputs = ((uint32_t *)c->extra[MTPROF_COLUMN_INPUTS])[i];
     uint32_t node = ((uint32_t *)c->extra[MTPROF_COLUMN_STACK])[i];

@@ -32,7 +32,7 @@ static char *write_form(table_case *rows, const mtprof_table_options *options,
 static void add_samples(table_case *rows)
 {
     case_row *row = case_add(rows, "aten::add_, \"x\"|y");
-    row->row.kind = MTPROF_EVENT_OP;
+    row->row.kind = MTPROF_EVENT_KIND_OP;
     row->row.count = 2;
     row->row.cpu_ns = 3001;
     row->row.self_cpu_ns = 2001;
@@ -44,7 +44,7 @@ static void add_samples(table_case *rows)
     row->frames[1] = (mtprof_text){"b.py(2): <g>", 12};
     row->n_frames = 2;
     row = case_add(rows, "gemm");
-    row->row.kind = MTPROF_EVENT_KERNEL;
+    row->row.kind = MTPROF_EVENT_KIND_KERNEL;
     row->row.device = 1;
     row->row.device_ns = row->row.self_device_ns = 1500000;
     row->row.track = 9;

@@ -274,7 +274,7 @@ TEST(window_numbers_tell_the_results_apart)
     CHECK(mtprof_profile_session(fake.profile, 0) == NULL);
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_EQ_U64(window_of(&fake).results, MTPROF_RESULTS_RECORDING);
-    CHECK_EQ_U64(window_of(&fake).collecting, MTPROF_ACTIVITY_CPU);
+    CHECK_EQ_U64(window_of(&fake).collecting, MTPROF_WATCH_CPU);
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_EQ_U64(window_of(&fake).window, 2);
@@ -374,7 +374,7 @@ TEST(empty_results_say_why)
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_OK(mtprof_profile_step(fake.profile));
     check_explained(&fake, "1 step recorded, with events in it");
-    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_ALL));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_ALL));
     check_explained(&fake, "1 step recorded, with events in it; collection is switched off");
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_OK(mtprof_profile_stop(fake.profile));
@@ -464,13 +464,13 @@ TEST(activity_names_are_parsed)
         uint32_t bit;
         mtprof_status status;
     } cases[] = {
-        {"CPU", MTPROF_ACTIVITY_CPU, MTPROF_OK},
-        {"cpu", MTPROF_ACTIVITY_CPU, MTPROF_OK},
-        {"ProfilerActivity.CPU", MTPROF_ACTIVITY_CPU, MTPROF_OK},
-        {"a.b.npu", MTPROF_ACTIVITY_DEVICE, MTPROF_OK},
-        {"Cuda", MTPROF_ACTIVITY_DEVICE, MTPROF_OK},
-        {"gpu", MTPROF_ACTIVITY_DEVICE, MTPROF_OK},
-        {"privateuse1", MTPROF_ACTIVITY_DEVICE, MTPROF_OK},
+        {"CPU", MTPROF_WATCH_CPU, MTPROF_OK},
+        {"cpu", MTPROF_WATCH_CPU, MTPROF_OK},
+        {"ProfilerActivity.CPU", MTPROF_WATCH_CPU, MTPROF_OK},
+        {"a.b.npu", MTPROF_WATCH_DEVICE, MTPROF_OK},
+        {"Cuda", MTPROF_WATCH_DEVICE, MTPROF_OK},
+        {"gpu", MTPROF_WATCH_DEVICE, MTPROF_OK},
+        {"privateuse1", MTPROF_WATCH_DEVICE, MTPROF_OK},
         {"XPU", 0, MTPROF_ENOTSUP},
         {"x.mtia", 0, MTPROF_ENOTSUP},
         {"HPU", 0, MTPROF_ENOTSUP},
@@ -482,11 +482,11 @@ TEST(activity_names_are_parsed)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t bit = 99;
-        CHECK_EQ_I64(mtprof_activity_parse(cases[i].text, &bit), cases[i].status);
+        CHECK_EQ_I64(mtprof_watch_parse(cases[i].text, &bit), cases[i].status);
         CHECK_EQ_U64(bit, cases[i].bit);
     }
     uint32_t bit;
-    CHECK_EQ_I64(mtprof_activity_parse("abacus", &bit), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_watch_parse("abacus", &bit), MTPROF_EINVAL);
     CHECK(strstr(mtprof_last_error()->message, "'abacus'") != NULL);
     CHECK(strstr(mtprof_last_error()->message, "CPU, NPU, CUDA, GPU") != NULL);
 }
@@ -496,24 +496,23 @@ TEST(a_device_that_is_not_there_is_a_warning)
     fake_profile fake;
     fake_reset();
     fake_profile_init(&fake, NULL);
-    fake.config.activities = MTPROF_ACTIVITY_DEVICE;
+    fake.config.activities = MTPROF_WATCH_DEVICE;
     REQUIRE_OK(fake_profile_make(&fake));
     CHECK_EQ_I64(fake.n_warnings, 1);
     CHECK_EQ_I64(fake.warning_status, MTPROF_ENOTSUP);
     CHECK_EQ_STR(fake.warning, "NPU is not available, disabling NPU profiling");
-    CHECK_EQ_U64(mtprof_profile_activities(fake.profile), MTPROF_ACTIVITY_CPU);
+    CHECK_EQ_U64(mtprof_profile_activities(fake.profile), MTPROF_WATCH_CPU);
     finish(&fake);
 
     fake_profile_init(&fake, NULL);
-    fake.config.activities = MTPROF_ACTIVITY_ALL;
+    fake.config.activities = MTPROF_WATCH_ALL;
     REQUIRE_OK(fake_profile_make(&fake));
     CHECK_EQ_I64(fake.n_warnings, 0);
     fake_set_device(true); /* it appears between new and start */
     fake_log_clear();
     fake_log_windows_only(true);
     CHECK_OK(mtprof_profile_start(fake.profile));
-    CHECK_EQ_U64(mtprof_profile_activities(fake.profile),
-                 MTPROF_ACTIVITY_CPU | MTPROF_ACTIVITY_DEVICE);
+    CHECK_EQ_U64(mtprof_profile_activities(fake.profile), MTPROF_WATCH_CPU | MTPROF_WATCH_DEVICE);
     check_log("start prep open:0:0x180f");
     finish(&fake);
 }
@@ -558,7 +557,7 @@ TEST(device_alone_wants_no_scopes)
     fake_set_device(true);
     fake_log_windows_only(true);
     fake_profile_init(&fake, NULL);
-    fake.config.activities = MTPROF_ACTIVITY_DEVICE;
+    fake.config.activities = MTPROF_WATCH_DEVICE;
     REQUIRE_OK(fake_profile_make(&fake));
     CHECK_OK(mtprof_profile_start(fake.profile));
     check_log("start prep open:0:0x1004");
@@ -573,26 +572,26 @@ TEST(toggling_pauses_and_resumes_the_window)
     fake_reset();
     fake_profile_init(&fake, "rrSr");
     REQUIRE_OK(fake_profile_make(&fake));
-    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_CPU));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_CPU));
     check_log("");
     CHECK_OK(mtprof_profile_start(fake.profile));
     fake_log_clear();
-    CHECK_OK(mtprof_profile_toggle(fake.profile, true, MTPROF_ACTIVITY_CPU));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, true, MTPROF_WATCH_CPU));
     check_log("");
-    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_DEVICE));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_DEVICE));
     check_log("");
-    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_CPU));
-    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_CPU));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_CPU));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_CPU));
     check_log("end pause");
     CHECK_EQ_U64(window_of(&fake).collecting, 0);
-    CHECK_OK(mtprof_profile_toggle(fake.profile, true, MTPROF_ACTIVITY_ALL));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, true, MTPROF_WATCH_ALL));
     check_log("pause resume:" CPU " begin:ProfilerStep#0");
-    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_CPU));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_CPU));
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_OK(mtprof_profile_step(fake.profile));
     fake_log_clear();
     CHECK_OK(mtprof_profile_step(fake.profile)); /* the next window collects everything */
-    CHECK_EQ_U64(window_of(&fake).collecting, MTPROF_ACTIVITY_CPU);
+    CHECK_EQ_U64(window_of(&fake).collecting, MTPROF_WATCH_CPU);
     CHECK_EQ_I64(mtprof_profile_toggle(fake.profile, false, 1u << 9), MTPROF_EINVAL);
     CHECK_OK(mtprof_profile_toggle(fake.profile, false, 0));
     CHECK_EQ_I64(fake.n_warnings, 0);
@@ -606,19 +605,18 @@ TEST(toggling_one_of_two_warns)
     fake_set_device(true);
     fake_log_windows_only(true);
     fake_profile_init(&fake, NULL);
-    fake.config.activities = MTPROF_ACTIVITY_CPU | MTPROF_ACTIVITY_DEVICE;
+    fake.config.activities = MTPROF_WATCH_CPU | MTPROF_WATCH_DEVICE;
     REQUIRE_OK(fake_profile_make(&fake));
     CHECK_OK(mtprof_profile_start(fake.profile));
     fake_log_clear();
-    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_CPU));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_CPU));
     check_log("warn pause resume:0x1004");
-    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_DEVICE));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_DEVICE));
     check_log("pause");
-    CHECK_OK(
-        mtprof_profile_toggle(fake.profile, true, MTPROF_ACTIVITY_DEVICE | MTPROF_ACTIVITY_CPU));
+    CHECK_OK(mtprof_profile_toggle(fake.profile, true, MTPROF_WATCH_DEVICE | MTPROF_WATCH_CPU));
     check_log("pause resume:0x180f");
     fake_fail(FAKE_RESUME, MTPROF_ENOMEM);
-    CHECK_EQ_I64(mtprof_profile_toggle(fake.profile, false, MTPROF_ACTIVITY_CPU), MTPROF_ENOMEM);
+    CHECK_EQ_I64(mtprof_profile_toggle(fake.profile, false, MTPROF_WATCH_CPU), MTPROF_ENOMEM);
     CHECK_EQ_U64(window_of(&fake).collecting, 0);
     CHECK_OK(mtprof_profile_stop(fake.profile));
     CHECK_EQ_I64(fake.n_ready, 1);

@@ -385,7 +385,7 @@ static void try_everything(fake_profile *fake)
     CHECK_EQ_I64(mtprof_profile_prepare_trace(profile), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_start_trace(profile), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_stop_trace(profile), MTPROF_ESTATE);
-    CHECK_OK(mtprof_profile_toggle(profile, false, MTPROF_ACTIVITY_CPU));
+    CHECK_OK(mtprof_profile_toggle(profile, false, MTPROF_WATCH_CPU));
     CHECK_OK(mtprof_profile_health(profile, &health));
     CHECK_OK(mtprof_profile_get_trace_id(profile, text, sizeof text));
     CHECK_EQ_STR(text, "id");

@@ -135,7 +135,7 @@ static void wild(fake_profile *fake)
     switch (mt_test_random(&wild_seed) % 10) {
     case 0: (void)mtprof_profile_stop(fake->profile); break;
     case 1: (void)mtprof_profile_start(fake->profile); break;
-    case 2: (void)mtprof_profile_toggle(fake->profile, false, MTPROF_ACTIVITY_ALL); break;
+    case 2: (void)mtprof_profile_toggle(fake->profile, false, MTPROF_WATCH_ALL); break;
     case 3: CHECK(mtprof_profile_step(fake->profile) == MTPROF_ESTATE); break;
     case 4: CHECK(mtprof_profile_free(fake->profile) == MTPROF_EBUSY); break;
     case 5: (void)mtprof_profile_health(fake->profile, &health); break;
@@ -152,7 +152,7 @@ static mtprof_status random_call(mtprof_profile *profile, uint64_t *seed)
     case 2: return mtprof_profile_prepare_trace(profile);
     case 3: return mtprof_profile_start_trace(profile);
     case 4: return mtprof_profile_stop_trace(profile);
-    case 5: return mtprof_profile_toggle(profile, mt_test_random(seed) % 2, MTPROF_ACTIVITY_ALL);
+    case 5: return mtprof_profile_toggle(profile, mt_test_random(seed) % 2, MTPROF_WATCH_ALL);
     case 6: return mtprof_profile_add_metadata(profile, "key", 3, "value", 5);
     default: return mtprof_profile_step(profile);
     }

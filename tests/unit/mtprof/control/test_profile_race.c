@@ -207,7 +207,7 @@ static int ready_inside(void *user, mtprof_profile *profile)
     case 0: CHECK_OK(mtprof_profile_stop(profile)); break;
     case 1: CHECK_EQ_I64(mtprof_profile_step(profile), MTPROF_ESTATE); break;
     case 2: CHECK_EQ_I64(mtprof_profile_free(profile), MTPROF_EBUSY); break;
-    case 3: CHECK_OK(mtprof_profile_toggle(profile, true, MTPROF_ACTIVITY_ALL)); break;
+    case 3: CHECK_OK(mtprof_profile_toggle(profile, true, MTPROF_WATCH_ALL)); break;
     case 4: CHECK_OK(mtprof_profile_add_metadata(profile, "in", 2, "x", 1)); break;
     case 5: return 11;
     default: break;
@@ -232,7 +232,7 @@ static void *storm_thread(void *argument)
         switch (mt_test_random(&w->seed) % 16) {
         case 0: status = mtprof_profile_start(profile); break;
         case 1: status = mtprof_profile_stop(profile); break;
-        case 2: status = mtprof_profile_toggle(profile, i % 2, MTPROF_ACTIVITY_ALL); break;
+        case 2: status = mtprof_profile_toggle(profile, i % 2, MTPROF_WATCH_ALL); break;
         case 3: status = mtprof_profile_add_metadata(profile, "out", 3, "y", 1); break;
         case 4: status = mtprof_profile_preset_metadata_json(profile, "pre", 3, "1", 1); break;
         case 5: look(profile); break;

@@ -136,7 +136,7 @@ static mtprof_profile *make(const mtprof_schedule *schedule, const char *path, u
     mtprof_profile *profile = NULL;
     mtprof_profile_config config = {
         .struct_size = sizeof config,
-        .activities = MTPROF_ACTIVITY_ALL,
+        .activities = MTPROF_WATCH_ALL,
         .flags = flags,
         .path = path,
         .schedule = schedule,
@@ -261,9 +261,9 @@ TEST(toggled_parts_are_absent)
     CHECK_OK(mtprof_profile_step(profile));
     CHECK_OK(mtprof_profile_step(profile));
     work("before");
-    CHECK_OK(mtprof_profile_toggle(profile, false, MTPROF_ACTIVITY_ALL));
+    CHECK_OK(mtprof_profile_toggle(profile, false, MTPROF_WATCH_ALL));
     work("during");
-    CHECK_OK(mtprof_profile_toggle(profile, true, MTPROF_ACTIVITY_ALL));
+    CHECK_OK(mtprof_profile_toggle(profile, true, MTPROF_WATCH_ALL));
     work("after");
     CHECK_OK(mtprof_profile_stop(profile));
     contents c = read_results(profile);
@@ -388,7 +388,7 @@ TEST(threads_look_and_toggle_while_windows_come_and_go)
     mtprof_profile *profile = NULL;
     mtprof_schedule schedule = {.struct_size = sizeof schedule, .warmup = 1, .active = 1};
     mtprof_profile_config config = {.struct_size = sizeof config,
-                                    .activities = MTPROF_ACTIVITY_CPU,
+                                    .activities = MTPROF_WATCH_CPU,
                                     .buffer_bytes = 4 << 20,
                                     .schedule = &schedule,
                                     .on_trace_ready = count_ready,

@@ -52,14 +52,14 @@ static void begin(memory_script *s, ms_open open, uint64_t parent)
 
 void ms_begin(memory_script *s, const char *name, ms_tensors ins)
 {
-    begin(s, (ms_open){.name = name, .kind = MTPROF_EVENT_OP, .ins = ins}, 0);
+    begin(s, (ms_open){.name = name, .kind = MTPROF_EVENT_KIND_OP, .ins = ins}, 0);
 }
 
 void ms_begin_numbered(memory_script *s, const char *name, int64_t sequence, ms_tensors ins)
 {
     begin(s,
           (ms_open){.name = name,
-                    .kind = MTPROF_EVENT_OP,
+                    .kind = MTPROF_EVENT_KIND_OP,
                     .ins = ins,
                     .payload = {.fields = MTPROF__HAS_SEQUENCE, .sequence = sequence}},
           0);
@@ -70,7 +70,7 @@ void ms_begin_words(memory_script *s, const char *name, ms_tensors ins, const ui
 {
     begin(s,
           (ms_open){.name = name,
-                    .kind = MTPROF_EVENT_OP,
+                    .kind = MTPROF_EVENT_KIND_OP,
                     .ins = ins,
                     .payload = {.fields = MTPROF__HAS_INPUTS,
                                 .input_words = words,
@@ -80,7 +80,7 @@ void ms_begin_words(memory_script *s, const char *name, ms_tensors ins, const ui
 
 void ms_scope(memory_script *s, const char *name, ms_tensors ins)
 {
-    begin(s, (ms_open){.name = name, .kind = MTPROF_EVENT_SCOPE, .ins = ins}, 0);
+    begin(s, (ms_open){.name = name, .kind = MTPROF_EVENT_KIND_SCOPE, .ins = ins}, 0);
 }
 
 void ms_scope_under_other(memory_script *s, const char *name)
@@ -88,7 +88,9 @@ void ms_scope_under_other(memory_script *s, const char *name)
     uint32_t other = 1 - s->track;
     REQUIRE(s->depth[other] > 0);
     begin(s,
-          (ms_open){.name = name, .kind = MTPROF_EVENT_SCOPE, .flags = MTPROF_EVENT_FOREIGN_PARENT},
+          (ms_open){.name = name,
+                    .kind = MTPROF_EVENT_KIND_SCOPE,
+                    .flags = MTPROF_EVENT_FLAG_FOREIGN_PARENT},
           s->open[other][s->depth[other] - 1].id);
 }
 
@@ -101,7 +103,8 @@ void ms_backward(memory_script *s, const char *name, int64_t sequence, ms_tensor
         payload.sequence = sequence;
         payload.forward_thread = 1;
     }
-    begin(s, (ms_open){.name = name, .kind = MTPROF_EVENT_OP, .ins = ins, .payload = payload}, 0);
+    begin(s, (ms_open){.name = name, .kind = MTPROF_EVENT_KIND_OP, .ins = ins, .payload = payload},
+          0);
 }
 
 void ms_end(memory_script *s, ms_tensors outs)
@@ -135,7 +138,7 @@ void ms_op(memory_script *s, const char *name, ms_tensors ins, ms_tensors outs)
 static void point(memory_script *s, uint64_t address, int64_t bytes)
 {
     mtprof__event event = {.edge = MTPROF__EDGE_POINT,
-                           .kind = MTPROF_EVENT_ALLOC,
+                           .kind = MTPROF_EVENT_KIND_ALLOC,
                            .device = s->device,
                            .name_text = {"[memory]", 8},
                            .value = address,

@@ -135,26 +135,26 @@ static int64_t stop(mtprof__open_scopes *open, uint8_t kind, uint16_t flags, int
 TEST(functions_stand_beside_ops)
 {
     mtprof__open_scopes open = {0};
-    step(&open, MTPROF_EVENT_SCOPE, 0);
-    step(&open, MTPROF_EVENT_FUNCTION, 10);
-    step(&open, MTPROF_EVENT_OP, 20);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_OP, 0, 20, 50), 30);
-    step(&open, MTPROF_EVENT_FUNCTION, 60);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_FUNCTION, 0, 60, 65), 5);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_FUNCTION, 0, 10, 90), 80 - 30 - 5);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_SCOPE, 0, 0, 100), 100 - 30);
+    step(&open, MTPROF_EVENT_KIND_SCOPE, 0);
+    step(&open, MTPROF_EVENT_KIND_FUNCTION, 10);
+    step(&open, MTPROF_EVENT_KIND_OP, 20);
+    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_OP, 0, 20, 50), 30);
+    step(&open, MTPROF_EVENT_KIND_FUNCTION, 60);
+    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_FUNCTION, 0, 60, 65), 5);
+    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_FUNCTION, 0, 10, 90), 80 - 30 - 5);
+    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_SCOPE, 0, 0, 100), 100 - 30);
     mtprof__open_scopes_fini(&open);
 }
 
 TEST(what_does_not_nest_takes_nothing)
 {
     mtprof__open_scopes open = {0};
-    step(&open, MTPROF_EVENT_SCOPE, 0);
-    step(&open, MTPROF_EVENT_SCOPE, 10);
-    step(&open, MTPROF_EVENT_OP, 20);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_OP, 0, 20, 30), 10);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_SCOPE, MTPROF_EVENT_OVERLAP, 10, 100), 0);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_SCOPE, 0, 0, 100), 90);
+    step(&open, MTPROF_EVENT_KIND_SCOPE, 0);
+    step(&open, MTPROF_EVENT_KIND_SCOPE, 10);
+    step(&open, MTPROF_EVENT_KIND_OP, 20);
+    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_OP, 0, 20, 30), 10);
+    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_SCOPE, MTPROF_EVENT_FLAG_OVERLAP, 10, 100), 0);
+    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_SCOPE, 0, 0, 100), 90);
     mtprof__open_scopes_fini(&open);
 }
 
@@ -163,12 +163,12 @@ TEST(self_times_of_anything_are_bounded)
 {
     uint64_t random = mt_test_seed();
     mtprof__open_scopes open = {0};
-    mtprof__event event = {.kind = MTPROF_EVENT_OP};
+    mtprof__event event = {.kind = MTPROF_EVENT_KIND_OP};
     for (int i = 0; i < 100000; i++) {
         uint64_t what = mt_test_random(&random);
         event.track = (uint32_t)(what % 5);
-        event.kind = what & 64 ? MTPROF_EVENT_FUNCTION : MTPROF_EVENT_OP;
-        event.flags = what & 128 ? MTPROF_EVENT_OVERLAP : 0;
+        event.kind = what & 64 ? MTPROF_EVENT_KIND_FUNCTION : MTPROF_EVENT_KIND_OP;
+        event.flags = what & 128 ? MTPROF_EVENT_FLAG_OVERLAP : 0;
         event.start_ns = (int64_t)mt_test_random(&random) >> (what >> 8 & 63);
         event.end_ns = (int64_t)mt_test_random(&random) >> (what >> 16 & 63);
         if (what & 32) {

@@ -60,8 +60,8 @@ TEST(begin_and_end_make_spans)
     CHECK_EQ_U64(columns->parent[b], a);
     CHECK_EQ_I64(columns->self_ns[a], 7000);
     CHECK_EQ_I64(columns->end_ns[other], 20000); /* never ended: at the end of the trace */
-    CHECK((columns->flags[other] & MTPROF_EVENT_TRUNCATED) != 0);
-    CHECK((columns->flags[a] & MTPROF_EVENT_TRUNCATED) == 0);
+    CHECK((columns->flags[other] & MTPROF_EVENT_FLAG_TRUNCATED) != 0);
+    CHECK((columns->flags[a] & MTPROF_EVENT_FLAG_TRUNCATED) == 0);
     CHECK_EQ_I64(columns->end_ns[back], 20000);
     mtprof_model_findings found = import_findings(model);
     CHECK_EQ_U64(found.ends_without_begin, 1);
@@ -86,11 +86,11 @@ TEST(asynchronous_spans_are_matched_by_id)
     CHECK_EQ_I64(columns->end_ns[event_of(model, "inner")], 4000);
     CHECK_EQ_I64(columns->end_ns[event_of(model, "two")], 5000);
     for (uint32_t i = 0; i < columns->n; i++) {
-        CHECK((columns->flags[i] & MTPROF_EVENT_ASYNC) != 0);
+        CHECK((columns->flags[i] & MTPROF_EVENT_FLAG_ASYNC) != 0);
         CHECK_EQ_I64(columns->self_ns[i], 0);
     }
     CHECK_EQ_U64(import_findings(model).ends_without_begin, 1);
-    CHECK_EQ_I64(point_of(model, MTPROF_EVENT_INSTANT, 0)->start_ns, 3500);
+    CHECK_EQ_I64(point_of(model, MTPROF_EVENT_KIND_INSTANT, 0)->start_ns, 3500);
     mtprof_model_free(model);
 }
 
@@ -107,7 +107,7 @@ TEST(partial_overlap_takes_no_time)
     uint32_t b = event_of(model, "b");
     uint32_t c = event_of(model, "c");
     uint32_t d = event_of(model, "d");
-    CHECK((columns->flags[b] & MTPROF_EVENT_OVERLAP) != 0);
+    CHECK((columns->flags[b] & MTPROF_EVENT_FLAG_OVERLAP) != 0);
     CHECK_EQ_I64(columns->self_ns[b], 0);
     CHECK_EQ_U64(columns->parent[b], a);
     CHECK_EQ_U64(columns->parent[c], a);
@@ -157,7 +157,7 @@ TEST(functions_take_no_time_from_ops)
     CHECK_EQ_U64(columns->parent[event_of(model, "g")], event_of(model, "f"));
     CHECK_EQ_I64(columns->self_ns[event_of(model, "f")], 3000); /* model.h T2 */
     CHECK_EQ_I64(columns->self_ns[event_of(model, "g")], 4000);
-    CHECK((columns->flags[event_of(model, "f")] & MTPROF_EVENT_TOP) == 0);
+    CHECK((columns->flags[event_of(model, "f")] & MTPROF_EVENT_FLAG_TOP) == 0);
     CHECK_EQ_U64(columns->parent[event_of(model, "f")], MTPROF_NO_EVENT);
     mtprof_model_free(model);
 }
@@ -179,14 +179,14 @@ TEST(steps_by_time_and_by_argument)
         "\"args\":{\"External id\": 5}},"
         "{\"ph\":\"X\",\"name\":\"ProfilerStep#x\",\"ts\":30,\"dur\":1,\"pid\":1,\"tid\":2}]");
     const mtprof__columns *columns = &model->columns;
-    CHECK_EQ_U64(columns->kind[event_of(model, "ProfilerStep#3")], MTPROF_EVENT_STEP);
+    CHECK_EQ_U64(columns->kind[event_of(model, "ProfilerStep#3")], MTPROF_EVENT_KIND_STEP);
     CHECK_EQ_I64(columns->step[event_of(model, "ProfilerStep#3")], 3);
     CHECK_EQ_I64(columns->step[event_of(model, "in3")], 3);
     CHECK_EQ_I64(columns->step[event_of(model, "thread")], 4);
     CHECK_EQ_I64(columns->step[event_of(model, "said")], 9);
     CHECK_EQ_I64(columns->step[event_of(model, "before")], -1);
     CHECK_EQ_I64(columns->step[event_of(model, "k")], 4); /* of what launched it */
-    CHECK_EQ_U64(columns->kind[event_of(model, "ProfilerStep#x")], MTPROF_EVENT_SCOPE);
+    CHECK_EQ_U64(columns->kind[event_of(model, "ProfilerStep#x")], MTPROF_EVENT_KIND_SCOPE);
     mtprof_model_free(model);
 }
 
@@ -206,10 +206,10 @@ TEST(parents_by_id_win)
     const mtprof__columns *columns = &model->columns;
     uint32_t p = event_of(model, "p");
     CHECK_EQ_U64(columns->parent[event_of(model, "far")], p);
-    CHECK((columns->flags[event_of(model, "far")] & MTPROF_EVENT_FOREIGN_PARENT) != 0);
+    CHECK((columns->flags[event_of(model, "far")] & MTPROF_EVENT_FLAG_FOREIGN_PARENT) != 0);
     CHECK_EQ_U64(columns->parent[event_of(model, "point")], p);
     CHECK_EQ_U64(columns->parent[event_of(model, "none")], MTPROF_NO_EVENT);
-    CHECK((columns->flags[event_of(model, "none")] & MTPROF_EVENT_TOP) != 0);
+    CHECK((columns->flags[event_of(model, "none")] & MTPROF_EVENT_FLAG_TOP) != 0);
     CHECK_EQ_U64(columns->parent[event_of(model, "self")], MTPROF_NO_EVENT);
     mtprof_model_free(model);
 }
@@ -306,19 +306,20 @@ TEST(allocations_belong_to_their_own_thread)
     int64_t strays = 0;
     int failures = 0;
     for (uint32_t i = 0; i < columns->n; i++) {
-        if (columns->kind[i] == MTPROF_EVENT_MEMORY) {
+        if (columns->kind[i] == MTPROF_EVENT_KIND_MEMORY) {
             strays += i64(model, MTPROF_COLUMN_BYTES, i);
             CHECK_EQ_I64(i64(model, MTPROF_COLUMN_BYTES, i),
                          i64(model, MTPROF_COLUMN_ALLOCATED_SELF_CPU, i));
         }
-        failures += columns->kind[i] == MTPROF_EVENT_OUT_OF_MEMORY;
+        failures += columns->kind[i] == MTPROF_EVENT_KIND_OUT_OF_MEMORY;
     }
     CHECK_EQ_I64(strays, 11100);
     CHECK_EQ_I64(failures, 1);
-    CHECK_EQ_U64(point_of(model, MTPROF_EVENT_ALLOC, 0)->owner, in + 1);
-    CHECK_EQ_U64(point_of(model, MTPROF_EVENT_ALLOC, 7)->owner, in + 1); /* the one that names it */
-    CHECK_EQ_I64(point_of(model, MTPROF_EVENT_ALLOC, 0)->allocated, 64);
-    CHECK_EQ_I64(point_of(model, MTPROF_EVENT_ALLOC, 0)->reserved_bytes, -1);
+    CHECK_EQ_U64(point_of(model, MTPROF_EVENT_KIND_ALLOC, 0)->owner, in + 1);
+    CHECK_EQ_U64(point_of(model, MTPROF_EVENT_KIND_ALLOC, 7)->owner,
+                 in + 1); /* the one that names it */
+    CHECK_EQ_I64(point_of(model, MTPROF_EVENT_KIND_ALLOC, 0)->allocated, 64);
+    CHECK_EQ_I64(point_of(model, MTPROF_EVENT_KIND_ALLOC, 0)->reserved_bytes, -1);
     mtprof_model_free(model);
 }
 
@@ -338,18 +339,18 @@ TEST(counters_flows_and_instants)
         "{\"ph\":\"N\",\"name\":\"object\",\"ts\":8,\"pid\":1,\"tid\":1},"
         "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\",\"ts\":9,\"pid\":\"\",\"tid\":\"\"},"
         "{\"ph\":\"X\",\"name\":\"no time\",\"pid\":1,\"tid\":1}, 5]");
-    CHECK_EQ_U64(point_of(model, MTPROF_EVENT_COUNTER, 0)->value, 5);
-    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_COUNTER, 0)->name_text.bytes, "one");
-    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_COUNTER, 1)->name_text.bytes, "two step");
-    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_COUNTER, 2)->name_text.bytes, "two a");
-    CHECK_EQ_U64(point_of(model, MTPROF_EVENT_COUNTER, 2)->phase, 1);
+    CHECK_EQ_U64(point_of(model, MTPROF_EVENT_KIND_COUNTER, 0)->value, 5);
+    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_KIND_COUNTER, 0)->name_text.bytes, "one");
+    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_KIND_COUNTER, 1)->name_text.bytes, "two step");
+    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_KIND_COUNTER, 2)->name_text.bytes, "two a");
+    CHECK_EQ_U64(point_of(model, MTPROF_EVENT_KIND_COUNTER, 2)->phase, 1);
     for (unsigned i = 0; i < 3; i++) {
-        const mtprof__event *flow = point_of(model, MTPROF_EVENT_FLOW, i);
+        const mtprof__event *flow = point_of(model, MTPROF_EVENT_KIND_FLOW, i);
         CHECK_EQ_U64(flow->value, 16);
         CHECK_EQ_U64(flow->phase, i);
     }
-    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_INSTANT, 0)->name_text.bytes, "old");
-    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_INSTANT, 1)->name_text.bytes, "sample");
+    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_KIND_INSTANT, 0)->name_text.bytes, "old");
+    CHECK_EQ_STR(point_of(model, MTPROF_EVENT_KIND_INSTANT, 1)->name_text.bytes, "sample");
     CHECK_EQ_U64(model->n_points, 3 + 3 + 2);
     CHECK_EQ_U64(import_findings(model).skipped, 4); /* "x", N, no time, 5 */
     mtprof_model_free(model);
@@ -408,7 +409,7 @@ TEST(our_own_arguments_come_back)
     CHECK_EQ_U64(u32(model, MTPROF_COLUMN_FORWARD_THREAD, 0), 2);
     CHECK_EQ_I64(i64(model, MTPROF_COLUMN_MEMORY_BEFORE, 0), 10);
     CHECK_EQ_I64(i64(model, MTPROF_COLUMN_MEMORY_AFTER, 0), 30);
-    CHECK((model->columns.flags[0] & MTPROF_EVENT_DISPATCHED) != 0);
+    CHECK((model->columns.flags[0] & MTPROF_EVENT_FLAG_DISPATCHED) != 0);
     mtprof_device device;
     REQUIRE(mtprof_model_device(
         model, ((const uint8_t *)model->columns.extra[MTPROF_COLUMN_MEMORY_DEVICE])[0], &device));

@@ -170,8 +170,8 @@ static void check_coroutines(mtprof_model *model)
     CHECK_EQ_U64(columns->parent[event_of(model, "op")], b);
     CHECK_EQ_U64(columns->parent[event_of(model, "late")], b);
     for (uint32_t i = 0; i < columns->n; i++) {
-        CHECK_EQ_U64((columns->flags[i] & MTPROF_EVENT_TOP) != 0, i == a || i == b);
-        CHECK_EQ_U64(columns->flags[i] & (MTPROF_EVENT_OVERLAP | MTPROF_EVENT_ASYNC), 0);
+        CHECK_EQ_U64((columns->flags[i] & MTPROF_EVENT_FLAG_TOP) != 0, i == a || i == b);
+        CHECK_EQ_U64(columns->flags[i] & (MTPROF_EVENT_FLAG_OVERLAP | MTPROF_EVENT_FLAG_ASYNC), 0);
     }
     CHECK_EQ_U64(import_findings(model).overlaps, 0);
     CHECK(mtprof__model_verify(model));
@@ -200,7 +200,7 @@ TEST(overlap_inside_a_scope_comes_back)
         mtprof_model *m = i == 0 ? model : back;
         const mtprof__columns *columns = &m->columns;
         uint32_t b = event_of(m, "B");
-        CHECK_EQ_U64(columns->flags[b], MTPROF_EVENT_OVERLAP);
+        CHECK_EQ_U64(columns->flags[b], MTPROF_EVENT_FLAG_OVERLAP);
         CHECK_EQ_I64(columns->end_ns[b] - columns->start_ns[b], 60000);
         CHECK_EQ_I64(columns->self_ns[b], 0);
         CHECK_EQ_I64(columns->self_ns[event_of(m, "A")], 80000);

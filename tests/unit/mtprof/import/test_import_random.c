@@ -197,8 +197,8 @@ static void check_tree(const trace *t, mtprof_model *model)
         bool same = columns->start_ns[i] == s->start && columns->end_ns[i] == s->end &&
                     columns->self_ns[i] == s->self &&
                     number_of(model, columns->parent[i]) == s->parent &&
-                    ((columns->flags[i] & MTPROF_EVENT_OVERLAP) != 0) == s->overlap &&
-                    ((columns->flags[i] & MTPROF_EVENT_TOP) != 0) == s->top;
+                    ((columns->flags[i] & MTPROF_EVENT_FLAG_OVERLAP) != 0) == s->overlap &&
+                    ((columns->flags[i] & MTPROF_EVENT_FLAG_TOP) != 0) == s->top;
         if (!same) {
             FAIL("e%d [%lld, %lld] on %d: parent e%d, self %lld, flags %x; expected e%d, %lld\n%s",
                  s->index, (long long)s->start, (long long)s->end, s->track,
@@ -220,7 +220,8 @@ typedef struct edge_stack {
 /* C3 of events_columns.c: only what is no function cuts what is none either. */
 static void check_cut(const edge_stack *stack, const mtprof__event *event)
 {
-    bool excused = event->kind == MTPROF_EVENT_FUNCTION || event->shown_end_ns == event->end_ns;
+    bool excused =
+        event->kind == MTPROF_EVENT_KIND_FUNCTION || event->shown_end_ns == event->end_ns;
     for (int i = 0; i < stack->n && !excused; i++) {
         excused = !stack->functions[i] && stack->ends[i] == event->shown_end_ns;
     }
@@ -239,7 +240,7 @@ static void check_edge(edge_stack *stack, const mtprof__event *event)
         CHECK(stack->n == 0 || event->shown_end_ns <= stack->ends[stack->n - 1]);
         REQUIRE(stack->n < EVENTS_MAX * 4);
         check_cut(stack, event);
-        stack->functions[stack->n] = event->kind == MTPROF_EVENT_FUNCTION;
+        stack->functions[stack->n] = event->kind == MTPROF_EVENT_KIND_FUNCTION;
         stack->ids[stack->n] = event->index;
         stack->ends[stack->n++] = event->shown_end_ns;
     } else {
@@ -279,7 +280,7 @@ static void check_stream(mtprof_model *model)
     uint64_t shown = 0;
     for (size_t i = 0; i < model->columns.n; i++) {
         uint8_t kind = model->columns.kind[i];
-        shown += kind != MTPROF_EVENT_MEMORY && kind != MTPROF_EVENT_OUT_OF_MEMORY;
+        shown += kind != MTPROF_EVENT_KIND_MEMORY && kind != MTPROF_EVENT_KIND_OUT_OF_MEMORY;
     }
     CHECK_EQ_U64(spans, shown);
     for (size_t i = 0; i < tracks; i++) {

@@ -288,7 +288,7 @@ TEST(full_trace_grouped_by_shapes)
             memcpy(whole, line + 1, length);
             whole[length] = '\0';
             bool named = row.key.length < NAME_WIDTH && strstr(whole, row.key.bytes) != NULL;
-            if (row.kind == MTPROF_EVENT_OP && named && strstr(whole, self) != NULL) {
+            if (row.kind == MTPROF_EVENT_KIND_OP && named && strstr(whole, self) != NULL) {
                 CHECK(strstr(whole, shown) != NULL);
                 found++;
             }
@@ -375,7 +375,8 @@ TEST(plain_trace_gives_torchs_events)
         mtprof_track of;
         REQUIRE(mtprof_model_track(model, track[i], &of));
         /* torch has overheads on thread 1, and runtime calls on the thread of their op */
-        if (!on_device && kind[i] != MTPROF_EVENT_OVERHEAD && kind[i] != MTPROF_EVENT_RUNTIME) {
+        if (!on_device && kind[i] != MTPROF_EVENT_KIND_OVERHEAD &&
+            kind[i] != MTPROF_EVENT_KIND_RUNTIME) {
             CHECK_EQ_U64(of.number, strtoull(field(line, " thread=", " "), NULL, 10));
         }
     }
@@ -434,11 +435,11 @@ TEST(full_trace_gives_torchs_attributes)
     uint64_t i = 0;
     int ops = 0;
     for (char *line; (line = next_line(&rest, "{'id': ")) != NULL; i++) {
-        while (i < n && kind[i] == MTPROF_EVENT_FUNCTION) {
+        while (i < n && kind[i] == MTPROF_EVENT_KIND_FUNCTION) {
             i++;
         }
         REQUIRE(i < n);
-        if (kind[i] != MTPROF_EVENT_OP) {
+        if (kind[i] != MTPROF_EVENT_KIND_OP) {
             continue;
         }
         CHECK_EQ_I64((int64_t)ids[i], attribute(line, "'id': "));
@@ -520,7 +521,7 @@ TEST(verbose_trace_has_stacks)
     const uint32_t *stack = column(model, MTPROF_COLUMN_STACK);
     const uint8_t *kind = column(model, MTPROF_COLUMN_KIND);
     uint32_t i = 0;
-    while (kind[i] != MTPROF_EVENT_OP) {
+    while (kind[i] != MTPROF_EVENT_KIND_OP) {
         i++;
     }
     /* "<string>(13): op;<string>(27): f1;…;<string>(1): <module>;" */
@@ -609,7 +610,7 @@ TEST(event_list_export_is_scopes)
     CHECK_EQ_U64(findings_of(model).events, 10);
     int64_t sum = 0;
     for (int i = 0; i < 10; i++) {
-        CHECK_EQ_U64(kind[i], MTPROF_EVENT_SCOPE);
+        CHECK_EQ_U64(kind[i], MTPROF_EVENT_KIND_SCOPE);
         sum += self[i];
     }
     CHECK_EQ_I64(sum, 347667); /* obs_c.txt: "Self CPU time total: 347.667us" */

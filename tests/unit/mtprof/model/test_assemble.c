@@ -13,11 +13,11 @@
 #include <string.h>
 
 enum {
-    TOP = MTPROF_EVENT_TOP,
-    OP = MTPROF_EVENT_OP,
-    SCOPE = MTPROF_EVENT_SCOPE,
-    RUNTIME = MTPROF_EVENT_RUNTIME,
-    KERNEL = MTPROF_EVENT_KERNEL,
+    TOP = MTPROF_EVENT_FLAG_TOP,
+    OP = MTPROF_EVENT_KIND_OP,
+    SCOPE = MTPROF_EVENT_KIND_SCOPE,
+    RUNTIME = MTPROF_EVENT_KIND_RUNTIME,
+    KERNEL = MTPROF_EVENT_KIND_KERNEL,
     QUEUE = RM_THREADS /* the first queue's track */
 };
 
@@ -126,7 +126,7 @@ TEST(owners_of_allocations_are_renumbered)
     model->points = calloc(4, sizeof *model->points);
     REQUIRE(model->points != NULL);
     for (uint32_t i = 0; i < 4; i++) {
-        model->points[i].kind = MTPROF_EVENT_ALLOC;
+        model->points[i].kind = MTPROF_EVENT_KIND_ALLOC;
         model->points[i].owner = i;
     }
     REQUIRE_OK(mtprof__model_assemble(model, runs, 2));
@@ -152,7 +152,7 @@ static void add_chain(mtprof__run *run)
                             .kind = OP,
                             .index = 1,
                             .parent = 1,
-                            .flags = MTPROF_EVENT_LAUNCHES});
+                            .flags = MTPROF_EVENT_FLAG_LAUNCHES});
     rm_add(
         run,
         &(rm_event){
@@ -184,7 +184,8 @@ TEST(only_children_of_the_same_name_fold_to_a_fixed_point)
         CHECK_EQ_U64(model->findings.unmatched, 1);
         if (!keep) {
             CHECK_EQ_I64(columns->self_ns[0], 80);
-            CHECK_EQ_U64(columns->flags[0], TOP | MTPROF_EVENT_COLLAPSED | MTPROF_EVENT_LAUNCHES);
+            CHECK_EQ_U64(columns->flags[0],
+                         TOP | MTPROF_EVENT_FLAG_COLLAPSED | MTPROF_EVENT_FLAG_LAUNCHES);
             CHECK_U32(columns->parent, 3, MTPROF_NO_EVENT, 0, 0);
             CHECK_U32(columns->index, 3, 0, 3, 4);
             const int64_t *self = columns->extra[MTPROF_COLUMN_ALLOCATED_SELF_CPU];
@@ -228,7 +229,7 @@ static void bend_launch(mtprof__run *run)
     rm_add(run, &(rm_event){.start = 40,
                             .end = 40,
                             .name = 2,
-                            .kind = MTPROF_EVENT_LAUNCH,
+                            .kind = MTPROF_EVENT_KIND_LAUNCH,
                             .parent = 1,
                             .index = 2});
 }
@@ -238,7 +239,7 @@ static void bend_function(mtprof__run *run)
     rm_add(run, &(rm_event){.start = 40,
                             .end = 40,
                             .name = 2,
-                            .kind = MTPROF_EVENT_FUNCTION,
+                            .kind = MTPROF_EVENT_KIND_FUNCTION,
                             .parent = 1,
                             .index = 2});
 }
@@ -251,20 +252,20 @@ static void bend_async_sibling(mtprof__run *run)
                             .kind = OP,
                             .parent = 1,
                             .index = 2,
-                            .flags = MTPROF_EVENT_ASYNC});
+                            .flags = MTPROF_EVENT_FLAG_ASYNC});
 }
 
 static void bend_async_child(mtprof__run *run)
 {
     run->columns.self_ns[0] = 100;
     run->columns.self_ns[1] = 0;
-    run->columns.flags[1] = MTPROF_EVENT_ASYNC;
+    run->columns.flags[1] = MTPROF_EVENT_FLAG_ASYNC;
 }
 
 static void bend_async_parent(mtprof__run *run)
 {
     run->columns.self_ns[0] = 0;
-    run->columns.flags[0] = MTPROF_EVENT_ASYNC;
+    run->columns.flags[0] = MTPROF_EVENT_FLAG_ASYNC;
     run->columns.flags[1] = TOP;
 }
 
@@ -279,7 +280,7 @@ static void bend_later_child(mtprof__run *run) /* named as parent when it was ov
 static void bend_function_child(mtprof__run *run) /* takes no time from what it is in */
 {
     run->columns.self_ns[0] = 100;
-    run->columns.kind[1] = MTPROF_EVENT_FUNCTION;
+    run->columns.kind[1] = MTPROF_EVENT_KIND_FUNCTION;
 }
 
 TEST(what_folds_and_what_does_not)
@@ -340,7 +341,7 @@ static void add_device_runs(mtprof__run runs[3])
                                  .kind = RUNTIME,
                                  .parent = 2,
                                  .index = 2,
-                                 .flags = MTPROF_EVENT_LAUNCHES});
+                                 .flags = MTPROF_EVENT_FLAG_LAUNCHES});
     rm_add(&runs[0], &(rm_event){.start = 60,
                                  .end = 70,
                                  .self = 10,
@@ -348,14 +349,14 @@ static void add_device_runs(mtprof__run runs[3])
                                  .kind = OP,
                                  .parent = 1,
                                  .index = 3,
-                                 .flags = MTPROF_EVENT_LAUNCHES});
+                                 .flags = MTPROF_EVENT_FLAG_LAUNCHES});
     rm_add(&runs[0], &(rm_event){.start = 200,
                                  .end = 210,
                                  .self = 10,
                                  .name = 5,
                                  .kind = OP,
                                  .index = 4,
-                                 .flags = MTPROF_EVENT_LAUNCHES | TOP});
+                                 .flags = MTPROF_EVENT_FLAG_LAUNCHES | TOP});
     mtprof__links_add(&runs[0].hosts, 102, 2);
     mtprof__links_add(&runs[0].hosts, 103, 3);
     mtprof__links_add(&runs[0].hosts, 104, 4);
@@ -370,7 +371,7 @@ static void add_device_runs(mtprof__run runs[3])
                                          .end = 309,
                                          .name = 7,
                                          .device = 1,
-                                         .kind = MTPROF_EVENT_COPY,
+                                         .kind = MTPROF_EVENT_KIND_COPY,
                                          .track = QUEUE + q});
         mtprof__links_add(&runs[1 + q].works, 102, 0);
         mtprof__links_add(&runs[1 + q].works, q == 0 ? 103 : 999, 1);
@@ -379,14 +380,14 @@ static void add_device_runs(mtprof__run runs[3])
                                  .end = 401,
                                  .name = 7,
                                  .device = 1,
-                                 .kind = MTPROF_EVENT_SET,
+                                 .kind = MTPROF_EVENT_KIND_SET,
                                  .track = QUEUE + 1});
     mtprof__links_add(&runs[2].works, 0, 2); /* no key: nobody misses its launch */
     rm_add(&runs[2], &(rm_event){.start = 500,
                                  .end = 501,
                                  .name = 7,
                                  .device = 1,
-                                 .kind = MTPROF_EVENT_SYNC,
+                                 .kind = MTPROF_EVENT_KIND_SYNC,
                                  .track = QUEUE + 1});
     mtprof__links_add(&runs[2].works, 104, 3); /* answers no launch */
 }
@@ -421,30 +422,30 @@ TEST(device_work_of_our_traces_belongs_to_ops)
     size_t second = find_event(model, OP, 60, 0);
     size_t lonely = find_event(model, OP, 200, 0);
     size_t kernel = find_event(model, KERNEL, 40, QUEUE);
-    size_t copy = find_event(model, MTPROF_EVENT_COPY, 300, QUEUE);
-    size_t orphan = find_event(model, MTPROF_EVENT_COPY, 300, QUEUE + 1);
+    size_t copy = find_event(model, MTPROF_EVENT_KIND_COPY, 300, QUEUE);
+    size_t orphan = find_event(model, MTPROF_EVENT_KIND_COPY, 300, QUEUE + 1);
     CHECK_EQ_U64(link[kernel], op);
     CHECK_EQ_U64(link[call], op);
     CHECK_EQ_U64(link[copy], second);
     CHECK_EQ_U64(link[orphan], MTPROF_NO_EVENT);
     CHECK_EQ_U64(link[op], MTPROF_NO_EVENT);
-    CHECK_EQ_U64(link[find_event(model, MTPROF_EVENT_SYNC, 500, QUEUE + 1)], lonely);
-    CHECK((columns->flags[call] & MTPROF_EVENT_MATCHED) != 0);
-    CHECK((columns->flags[op] & MTPROF_EVENT_MATCHED) == 0);
-    CHECK((columns->flags[kernel] & MTPROF_EVENT_MATCHED) != 0);
-    CHECK((columns->flags[orphan] & MTPROF_EVENT_MATCHED) == 0);
-    CHECK((columns->flags[lonely] & MTPROF_EVENT_MATCHED) == 0);
+    CHECK_EQ_U64(link[find_event(model, MTPROF_EVENT_KIND_SYNC, 500, QUEUE + 1)], lonely);
+    CHECK((columns->flags[call] & MTPROF_EVENT_FLAG_MATCHED) != 0);
+    CHECK((columns->flags[op] & MTPROF_EVENT_FLAG_MATCHED) == 0);
+    CHECK((columns->flags[kernel] & MTPROF_EVENT_FLAG_MATCHED) != 0);
+    CHECK((columns->flags[orphan] & MTPROF_EVENT_FLAG_MATCHED) == 0);
+    CHECK((columns->flags[lonely] & MTPROF_EVENT_FLAG_MATCHED) == 0);
     CHECK_EQ_U64(model->findings.unmatched, 1);
     CHECK_EQ_U64(model->findings.orphans, 1);
 
-    size_t twin = find_event(model, MTPROF_EVENT_ANNOTATION, 40, QUEUE);
+    size_t twin = find_event(model, MTPROF_EVENT_KIND_ANNOTATION, 40, QUEUE);
     CHECK_EQ_I64(columns->end_ns[twin], 309);
     CHECK_EQ_U64(columns->name[twin], 1);
     CHECK_EQ_I64(columns->step[twin], 4);
     CHECK_EQ_U64(columns->device[twin], 1);
     CHECK_EQ_U64(columns->index[twin], MTPROF_NO_EVENT);
     CHECK_EQ_U64(link[twin], scope);
-    twin = find_event(model, MTPROF_EVENT_ANNOTATION, 40, QUEUE + 1);
+    twin = find_event(model, MTPROF_EVENT_KIND_ANNOTATION, 40, QUEUE + 1);
     CHECK_EQ_I64(columns->end_ns[twin], 45);
     CHECK(twin < find_event(model, KERNEL, 40, QUEUE + 1)); /* around it, so before it */
     REQUIRE_EQ_U64(model->n_launches, 4);
@@ -542,7 +543,7 @@ TEST(parents_in_other_runs)
     mtprof__links_add(&runs[1].parents, 5, 1);
     REQUIRE_OK(mtprof__model_assemble(model, runs, 2));
     CHECK_U32(model->columns.parent, 3, MTPROF_NO_EVENT, 0, 0);
-    CHECK_EQ_U64(model->columns.flags[1], TOP | MTPROF_EVENT_FOREIGN_PARENT);
+    CHECK_EQ_U64(model->columns.flags[1], TOP | MTPROF_EVENT_FLAG_FOREIGN_PARENT);
     CHECK_EQ_U64(model->columns.flags[2], TOP);
     CHECK_EQ_U64(model->findings.collapsed, 0);
     rm_free(model);
@@ -610,7 +611,7 @@ TEST(every_refused_allocation_is_a_clean_failure)
                                      .track = 3,
                                      .index = 20,
                                      .kind = OP,
-                                     .flags = MTPROF_EVENT_ASYNC}); /* out of order */
+                                     .flags = MTPROF_EVENT_FLAG_ASYNC}); /* out of order */
         mtprof__links_add(&runs[3].parents, 103, 5);
         REQUIRE_OK(mtprof__columns_extra(&runs[3].columns, MTPROF_COLUMN_FLOPS, &extra));
         mtb_fail_nth(nth, false);

@@ -60,8 +60,9 @@ static item *new_item(world *w, uint32_t run, uint32_t place)
 
 static uint8_t host_kind(world *w)
 {
-    static const uint8_t kinds[] = {MTPROF_EVENT_OP,      MTPROF_EVENT_OP,       MTPROF_EVENT_SCOPE,
-                                    MTPROF_EVENT_RUNTIME, MTPROF_EVENT_FUNCTION, MTPROF_EVENT_STEP};
+    static const uint8_t kinds[] = {MTPROF_EVENT_KIND_OP,       MTPROF_EVENT_KIND_OP,
+                                    MTPROF_EVENT_KIND_SCOPE,    MTPROF_EVENT_KIND_RUNTIME,
+                                    MTPROF_EVENT_KIND_FUNCTION, MTPROF_EVENT_KIND_STEP};
     return kinds[roll(w, MT_COUNT(kinds))];
 }
 
@@ -82,7 +83,7 @@ static void make_thread(world *w, uint32_t run, uint32_t begins)
             if (depth > 0) {
                 w->items[stack[depth - 1]].event.self -= now - top->event.start;
             } else {
-                top->event.flags |= MTPROF_EVENT_TOP;
+                top->event.flags |= MTPROF_EVENT_FLAG_TOP;
             }
             continue;
         }
@@ -91,14 +92,14 @@ static void make_thread(world *w, uint32_t run, uint32_t begins)
         it->event.track = run;
         it->event.kind = host_kind(w);
         it->event.name = 1 + roll(w, 2);
-        it->event.flags = roll(w, 4) == 0 ? MTPROF_EVENT_LAUNCHES : 0;
+        it->event.flags = roll(w, 4) == 0 ? MTPROF_EVENT_FLAG_LAUNCHES : 0;
         it->parent = depth > 0 ? stack[depth - 1] : NONE;
-        if (it->event.kind == MTPROF_EVENT_FUNCTION) { /* stands outside of the sums */
+        if (it->event.kind == MTPROF_EVENT_KIND_FUNCTION) { /* stands outside of the sums */
             it->event.end = now + roll(w, 30);
             it->event.self = it->event.end - now;
         } else if (roll(w, 8) == 0) { /* asynchronous: ends when it likes, takes no part */
             it->event.end = now + roll(w, 30);
-            it->event.flags |= MTPROF_EVENT_ASYNC;
+            it->event.flags |= MTPROF_EVENT_FLAG_ASYNC;
         } else {
             stack[depth++] = w->n - 1;
         }
@@ -113,8 +114,9 @@ static void make_thread(world *w, uint32_t run, uint32_t begins)
 
 static void make_queue(world *w, uint32_t run, int hosts)
 {
-    static const uint8_t kinds[] = {MTPROF_EVENT_KERNEL, MTPROF_EVENT_KERNEL, MTPROF_EVENT_COPY,
-                                    MTPROF_EVENT_SET, MTPROF_EVENT_SYNC};
+    static const uint8_t kinds[] = {MTPROF_EVENT_KIND_KERNEL, MTPROF_EVENT_KIND_KERNEL,
+                                    MTPROF_EVENT_KIND_COPY, MTPROF_EVENT_KIND_SET,
+                                    MTPROF_EVENT_KIND_SYNC};
     uint32_t n = roll(w, 12);
     for (uint32_t i = 0; i < n; i++) {
         item *it = new_item(w, run, i);
@@ -163,7 +165,7 @@ static void name_foreign_parents(world *w, int hosts)
         if (roll(w, 15) == 0 && w->items[other].run != it->run &&
             w->items[other].event.index < it->event.index) {
             it->parent = other;
-            it->event.flags |= MTPROF_EVENT_FOREIGN_PARENT;
+            it->event.flags |= MTPROF_EVENT_FLAG_FOREIGN_PARENT;
         }
     }
 }
@@ -200,8 +202,8 @@ static void fill_runs(const world *w, mtprof__run *runs)
         const item *it = &w->items[i];
         mtprof__run *run = &runs[it->run];
         rm_event event = it->event;
-        bool foreign = (event.flags & MTPROF_EVENT_FOREIGN_PARENT) != 0;
-        event.flags &= (uint16_t)~MTPROF_EVENT_FOREIGN_PARENT; /* assembling finds out */
+        bool foreign = (event.flags & MTPROF_EVENT_FLAG_FOREIGN_PARENT) != 0;
+        event.flags &= (uint16_t)~MTPROF_EVENT_FLAG_FOREIGN_PARENT; /* assembling finds out */
         event.parent = it->parent != NONE && !foreign ? w->items[it->parent].place + 1 : 0;
         uint32_t place = rm_add(run, &event);
         if (place != it->place) {
@@ -236,10 +238,10 @@ static void oracle_links(world *w)
             w->orphans += kind_is(it, MTPROF__KINDS_WORK);
         } else if (kind_is(it, MTPROF__KINDS_DEVICE) && it->key_of != NONE) {
             it->link = it->key_of;
-            it->event.flags |= MTPROF_EVENT_MATCHED;
+            it->event.flags |= MTPROF_EVENT_FLAG_MATCHED;
             it->event.step = w->native ? w->items[it->key_of].event.step : it->event.step;
             if (kind_is(it, MTPROF__KINDS_WORK)) {
-                w->items[it->link].event.flags |= MTPROF_EVENT_MATCHED;
+                w->items[it->link].event.flags |= MTPROF_EVENT_FLAG_MATCHED;
             }
         } else if (w->native && kind_is(it, MTPROF__KINDS_CALL)) {
             it->link = it->parent;
@@ -251,7 +253,8 @@ static void oracle_links(world *w)
     }
     for (int i = 0; i < hosts; i++) {
         uint16_t flags = w->items[i].event.flags;
-        w->unmatched += (flags & MTPROF_EVENT_LAUNCHES) != 0 && (flags & MTPROF_EVENT_MATCHED) == 0;
+        w->unmatched +=
+            (flags & MTPROF_EVENT_FLAG_LAUNCHES) != 0 && (flags & MTPROF_EVENT_FLAG_MATCHED) == 0;
     }
 }
 
@@ -259,7 +262,7 @@ static bool counts_as_child(const world *w, int i, int parent)
 {
     const item *it = &w->items[i];
     return !it->gone && it->parent == parent && kind_is(it, MTPROF__KINDS_TREE) &&
-           (it->event.flags & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_FOREIGN_PARENT)) == 0;
+           (it->event.flags & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_FOREIGN_PARENT)) == 0;
 }
 
 static bool can_fold(const world *w, int i)
@@ -274,7 +277,7 @@ static bool can_fold(const world *w, int i)
         children += counts_as_child(w, k, it->parent);
     }
     return children == 1 && up->event.name == it->event.name && kind_is(up, MTPROF__KINDS_TREE) &&
-           (up->event.flags & MTPROF_EVENT_ASYNC) == 0 && up->event.track == it->event.track &&
+           (up->event.flags & MTPROF_EVENT_FLAG_ASYNC) == 0 && up->event.track == it->event.track &&
            up->event.start <= it->event.start && it->event.end <= up->event.end;
 }
 
@@ -286,8 +289,8 @@ static void fold_one(world *w, int i)
     w->collapsed++;
     up->event.self += it->event.self;
     up->memory += it->memory;
-    up->event.flags |=
-        MTPROF_EVENT_COLLAPSED | (it->event.flags & (MTPROF_EVENT_MATCHED | MTPROF_EVENT_LAUNCHES));
+    up->event.flags |= MTPROF_EVENT_FLAG_COLLAPSED |
+                       (it->event.flags & (MTPROF_EVENT_FLAG_MATCHED | MTPROF_EVENT_FLAG_LAUNCHES));
     for (int k = 0; k < w->n; k++) {
         w->items[k].parent = w->items[k].parent == i ? it->parent : w->items[k].parent;
         w->items[k].link = w->items[k].link == i ? it->parent : w->items[k].link;
@@ -331,9 +334,9 @@ static void add_twin(world *w, int scope, uint32_t track)
         }
     }
     if (any && w->n < MAX_EVENTS) {
-        twin.event.kind = MTPROF_EVENT_ANNOTATION;
+        twin.event.kind = MTPROF_EVENT_KIND_ANNOTATION;
         twin.event.device = 1;
-        twin.event.flags = MTPROF_EVENT_MATCHED;
+        twin.event.flags = MTPROF_EVENT_FLAG_MATCHED;
         twin.event.self = 0;
         twin.event.track = track;
         w->items[w->n++] = twin;

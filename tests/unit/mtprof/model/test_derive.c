@@ -31,16 +31,16 @@ static mtprof_model *random_model(uint64_t *seed, bool ordered)
     }
     for (uint32_t i = 0; i < EVENTS; i++) {
         bool device = mt_test_random(seed) % 4 == 0;
-        rm_add(
-            &run,
-            &(rm_event){.start = (int64_t)i,
-                        .end = (int64_t)(i + mt_test_random(seed) % 9),
-                        .track = device ? QUEUE : 0,
-                        .device = device,
-                        .kind = device ? (uint8_t)(8 + mt_test_random(seed) % 8)
-                                       : (uint8_t)(mt_test_random(seed) % 6),
-                        .flags = (uint16_t)(mt_test_random(seed) % 8 == 0 ? MTPROF_EVENT_ASYNC : 0),
-                        .index = i});
+        rm_add(&run,
+               &(rm_event){
+                   .start = (int64_t)i,
+                   .end = (int64_t)(i + mt_test_random(seed) % 9),
+                   .track = device ? QUEUE : 0,
+                   .device = device,
+                   .kind = device ? (uint8_t)(8 + mt_test_random(seed) % 8)
+                                  : (uint8_t)(mt_test_random(seed) % 6),
+                   .flags = (uint16_t)(mt_test_random(seed) % 8 == 0 ? MTPROF_EVENT_FLAG_ASYNC : 0),
+                   .index = i});
     }
     mtprof__columns *columns = &run.columns;
     void *link;
@@ -86,8 +86,9 @@ static int64_t duration(const mtprof__columns *c, uint32_t i)
 static bool counts_for(const mtprof__columns *c, uint32_t i, uint32_t top)
 {
     while (i != top) {
-        if (i == MTPROF_NO_EVENT || (c->flags[i] & (MTPROF_EVENT_ASYNC | MTPROF_EVENT_OVERLAP |
-                                                    MTPROF_EVENT_FOREIGN_PARENT)) != 0) {
+        if (i == MTPROF_NO_EVENT ||
+            (c->flags[i] & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP |
+                            MTPROF_EVENT_FLAG_FOREIGN_PARENT)) != 0) {
             return false;
         }
         i = c->parent[i];
@@ -103,8 +104,8 @@ static int64_t own_device_ns(const mtprof__columns *c, uint32_t i)
         return duration(c, i);
     }
     for (uint32_t k = 0; k < c->n; k++) {
-        bool work = c->kind[k] == MTPROF_EVENT_KERNEL || c->kind[k] == MTPROF_EVENT_COPY ||
-                    c->kind[k] == MTPROF_EVENT_SET;
+        bool work = c->kind[k] == MTPROF_EVENT_KIND_KERNEL ||
+                    c->kind[k] == MTPROF_EVENT_KIND_COPY || c->kind[k] == MTPROF_EVENT_KIND_SET;
         sum += work && link[k] == i ? duration(c, k) : 0;
     }
     return sum;
@@ -235,7 +236,7 @@ TEST(correlation_ids_come_from_the_epochs)
         rm_add(&runs[0], &(rm_event){.start = (int64_t)(10 * i),
                                      .end = (int64_t)(10 * i + 5),
                                      .self = 5,
-                                     .flags = MTPROF_EVENT_TOP,
+                                     .flags = MTPROF_EVENT_FLAG_TOP,
                                      .name = i,
                                      .index = i});
     }

@@ -453,7 +453,7 @@ TEST(a_profile_is_as_patient_as_it_is_told_to_be)
     slow_device d = {.turns = 0};
     mtprof_source *source = add_slow(&d);
     mtprof_profile_config config = {.struct_size = sizeof config,
-                                    .activities = MTPROF_ACTIVITY_ALL,
+                                    .activities = MTPROF_WATCH_ALL,
                                     .on_warning = slow_warning,
                                     .user = &d,
                                     .device_wait_ns = 5 * 1000 * 1000};

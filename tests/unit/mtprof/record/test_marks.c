@@ -506,9 +506,9 @@ static int see(void *user, const mtprof_mark *mark)
     CHECK_EQ_U64(mark->struct_size, sizeof *mark);
     CHECK(mark->time_ns >= s->last_ns);
     s->last_ns = mark->time_ns;
-    if (mark->kind == MTPROF_EVENT_COUNTER && mark->phase == 1) {
+    if (mark->kind == MTPROF_EVENT_KIND_COUNTER && mark->phase == 1) {
         (void)snprintf(at, room, "%s %g\n", mark->name.bytes, real);
-    } else if (mark->kind == MTPROF_EVENT_INSTANT) {
+    } else if (mark->kind == MTPROF_EVENT_KIND_INSTANT) {
         (void)snprintf(at, room, "%s %u %s\n", mark->name.bytes, mark->n_metadata,
                        mark->n_metadata > 0 ? mark->metadata[0].key.bytes : "");
     } else {

@@ -181,7 +181,7 @@ static mtprof_status provoke_callback(void)
 {
     mtprof_profile *profile = NULL;
     mtprof_profile_config config = {.struct_size = sizeof config,
-                                    .activities = MTPROF_ACTIVITY_ALL,
+                                    .activities = MTPROF_WATCH_ALL,
                                     .on_trace_ready = refuse_in_callback};
     REQUIRE_OK(mtprof_profile_new(&config, &profile));
     CHECK_OK(mtprof_profile_start(profile));
