@@ -63,6 +63,14 @@ function(mt_register_test name labels timeout)
     set(timeout 0)
   endif()
   mt_list_append(tests "${name}" "${labels}" ${timeout} ${ARGN})
+  # The same for ctest and IDEs: run_tests.py gives each its folder, its environment and its time.
+  add_test(NAME ${name} COMMAND ${MT_PYTHON} ${PROJECT_SOURCE_DIR}/tools/run_tests.py ${PROJECT_BINARY_DIR}
+                                ${name} --exact --verbose)
+  string(REPLACE "," ";" ctest_labels "${labels}")
+  set_tests_properties(${name} PROPERTIES LABELS "${ctest_labels}" SKIP_RETURN_CODE 77)
+  if("serial" IN_LIST ctest_labels)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
 endfunction()
 
 function(mt_test name source)

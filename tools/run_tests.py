@@ -132,6 +132,7 @@ def options_parse():
     parser = argparse.ArgumentParser(prog="run_tests.py", description="Runs the tests of a build.")
     parser.add_argument("build", type=pathlib.Path, help="build folder; ./dev gives it")
     parser.add_argument("names", nargs="*", help="only tests whose name holds one of these")
+    parser.add_argument("--exact", action="store_true", help="names are whole names; exits 77 where all is skipped")
     parser.add_argument("--case", help="only cases whose name holds this (C tests)")
     parser.add_argument("--label", action="append", default=[], help="only tests with this label")
     parser.add_argument("--no-label", action="append", default=[], help="not tests with this label")
@@ -145,7 +146,7 @@ def options_parse():
 
 def choose(tests, options):
     return [t for t in tests
-            if (not options.names or any(n in t.name for n in options.names))
+            if (not options.names or any(n == t.name if options.exact else n in t.name for n in options.names))
             and (not options.label or t.labels & set(options.label))
             and not t.labels & set(options.no_label)]
 
@@ -172,6 +173,8 @@ def main():
     passed, failed, skipped = (sum(getattr(r, f) for r in results)
                                for f in ("passed", "failed", "skipped"))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    if options.exact and skipped and not passed + failed:
+        return EXIT_SKIPPED  # CTest's sign as well (cmake/targets.cmake)
     return 1 if failed or not passed + failed + skipped else 0
 
 

@@ -12,7 +12,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGES = sorted(page for where in ("*.md", "docs/**/*.md", "examples/*.md", ".github/**/*.md") for page in ROOT.glob(where))
+PAGES = sorted(page for where in ("*.md", "docs/**/*.md", "examples/*.md", ".github/**/*.md")
+               for page in ROOT.glob(where))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # README's rows and the figures of measuring.md (ours, then torch's) that they show.
 FIGURES = {

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Gives tools/run_tests.py build folders of small shell programs and looks at how it counts them."""
+import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,6 +49,22 @@ class RunTests(unittest.TestCase):
     def test_nothing_ran(self):
         self.assertEqual(self.last({}), (1, "0 passed, 0 failed, 0 skipped"))
         self.assertEqual(self.last({"a": "true"}, "other")[0], 1)
+
+    def test_exact_names(self):
+        tests = {"a": "true", "ab": "false", "c": "echo no reason; exit 77"}
+        self.assertEqual(self.last(tests, "a"), (1, "1 passed, 1 failed, 0 skipped"))
+        self.assertEqual(self.last(tests, "a", "--exact"), (0, "1 passed, 0 failed, 0 skipped"))
+        self.assertEqual(self.last(tests, "c", "--exact"), (77, "0 passed, 0 failed, 1 skipped"))
+
+    @unittest.skipUnless("MT_BINARY_DIR" in os.environ, "not run on a build folder")
+    def test_ctest_knows_every_test(self):
+        build = pathlib.Path(os.environ["MT_BINARY_DIR"])
+        ours = [line.split("\t")[0] for line in (build / "tests.txt").read_text().splitlines()]
+        listed = subprocess.run(["ctest", "--test-dir", build, "-N"], capture_output=True, text=True, check=True)
+        self.assertEqual(re.findall(r"^ +Test +#\d+: (\S+)$", listed.stdout, re.M), ours)
+        one = subprocess.run(["ctest", "--test-dir", build, "-R", "^example_hello$"], capture_output=True, text=True,
+                             check=False)
+        self.assertIn("100% tests passed, 0 tests failed out of 1", one.stdout)
 
     def test_exit_status_without_a_counted_failure(self):
         self.assertEqual(self.last({"a": "echo 2 passed, 0 failed, 0 skipped; exit 23"}),
