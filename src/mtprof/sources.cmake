@@ -14,6 +14,7 @@ set(MTPROF_SOURCES
     src/base/pages.c
     src/base/shared_object.c
     src/base/text_writer.c
+    src/mtprof/format/record_kinds.c
     src/mtprof/record/ask_language.c
     src/mtprof/record/clock.c
     src/mtprof/record/helper.c

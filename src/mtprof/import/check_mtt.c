@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/keyset.h"
 #include "mtprof/format/keys.h"
+#include "mtprof/format/record_kinds.h"
 #include "mtprof/import/check_impl.h"
 
 #include <mtprof/format.h>
@@ -82,14 +83,10 @@ static int check_references(mtt_check *mtt, const mtprof_record *record)
     const uint64_t *words = NULL;
     uint32_t a = 0;
     uint32_t b = 0;
+    if ((mtprof__kind_traits(record->kind) & MTPROF__NAMED) != 0) {
+        return need_string(mtt, record, record->arg, "name");
+    }
     switch (record->kind) {
-    case MTPROF_REC_BEGIN:
-    case MTPROF_REC_BEGIN_X:
-    case MTPROF_REC_INSTANT:
-    case MTPROF_REC_COUNTER:
-    case MTPROF_REC_FLOW:
-    case MTPROF_REC_LAUNCH:
-    case MTPROF_REC_ACTIVITY: return need_string(mtt, record, record->arg, "name");
     case MTPROF_REC_META:
         MT_TRY(need_string(mtt, record, record->arg, "key"));
         return record->aux == MTPROF_META_STRING
@@ -190,10 +187,10 @@ static int check_end(mtt_check *mtt, const mtprof_record *record)
 static int check_record(mtt_check *mtt, const mtprof_record *record)
 {
     MT_TRY(check_references(mtt, record));
+    if ((mtprof__kind_traits(record->kind) & MTPROF__ORDINAL) != 0) {
+        return check_begin(mtt, record);
+    }
     switch (record->kind) {
-    case MTPROF_REC_BEGIN:
-    case MTPROF_REC_BEGIN_X:
-    case MTPROF_REC_LAUNCH: return check_begin(mtt, record);
     case MTPROF_REC_END:
     case MTPROF_REC_END_X: return check_end(mtt, record);
     case MTPROF_REC_EPOCH: return leave_open(mtt);

@@ -111,8 +111,7 @@ static int apply_key(mtprof_cursor *cursor, mtprof_record *record, uint32_t trai
 
 static void apply_time(mtprof_cursor *cursor, mtprof_record *record, uint32_t traits)
 {
-    bool own_clock = record->kind == MTPROF_REC_ACTIVITY || record->kind == MTPROF_REC_CLOCK_PAIR;
-    if ((traits & MTPROF__TICKS) != 0 || own_clock) {
+    if ((traits & (MTPROF__TICKS | MTPROF__OWN_CLOCK)) != 0) {
         cursor->reference = record->words[0];
     }
     record->ticks = cursor->reference;

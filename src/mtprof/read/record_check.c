@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The checks of single records, driven by one table of kinds.
- *
- * A table says for each kind where it may stand, how many words its body has at least (later
- * minors may append fields) and how far aux goes; what a table cannot say is in check_body().
+ * The checks of single records: what record_kinds.def says of a kind, and what a table cannot say.
  */
 #include "mtprof/read/record_check.h"
 
@@ -12,92 +9,9 @@
 #include "mtprof/format/keys.h"
 #include "mtprof/format/layout.h"
 
-#include <mtprof/schedule.h>
-
 enum {
-    LENGTH_EXTENDED = 255,
-    AUX_ANY = 0xFFFF,
-    LOST_CAUSE_LAST = MTPROF_HEALTH_LOST_END - 1
+    LENGTH_EXTENDED = 255
 };
-
-#define STREAM(name) (1u << MTPROF_STREAM_##name)
-#define IN_THREAD    STREAM(THREAD)
-#define IN_SOURCE    STREAM(SOURCE)
-#define IN_BOTH      (IN_THREAD | IN_SOURCE)
-#define IN_CONTROL   STREAM(CONTROL)
-#define IN_DEFS      STREAM(DEFINITIONS)
-
-#define EVENT   (MTPROF__KNOWN | MTPROF__TICKS)
-#define BEGIN   (EVENT | MTPROF__BEGIN_OWNER)
-#define PLAIN   MTPROF__KNOWN
-#define PAYLOAD (MTPROF__KNOWN | MTPROF__PAYLOAD | MTPROF__OF_BEGIN)
-#define OF_END  MTPROF__OF_END
-
-struct kind_rule {
-    uint16_t aux_max;
-    uint8_t streams;
-    uint8_t min_words;
-    uint8_t traits;
-};
-
-static const struct kind_rule rules[256] = {
-    [MTPROF_REC_BEGIN] = {AUX_ANY, IN_THREAD, 1, BEGIN | MTPROF__ORDINAL},
-    [MTPROF_REC_BEGIN_X] = {AUX_ANY, IN_THREAD, 3, BEGIN | MTPROF__ORDINAL},
-    [MTPROF_REC_END_X] = {1, IN_THREAD, 2, EVENT | MTPROF__END_OWNER},
-    [MTPROF_REC_INSTANT] = {AUX_ANY, IN_BOTH, 1, BEGIN},
-    [MTPROF_REC_COUNTER] = {1, IN_BOTH, 2, EVENT},
-    [MTPROF_REC_FLOW] = {2, IN_THREAD, 2, EVENT},
-    [MTPROF_REC_LAUNCH] = {AUX_ANY, IN_THREAD, 2, BEGIN | MTPROF__ORDINAL},
-    [MTPROF_REC_ALLOC] = {AUX_ANY, IN_THREAD, 3, PLAIN},
-    [MTPROF_REC_TIME] = {AUX_ANY, IN_THREAD, 1, EVENT},
-    [MTPROF_REC_EPOCH] = {AUX_ANY, IN_THREAD, 1, EVENT},
-    [MTPROF_REC_THREAD] = {AUX_ANY, IN_THREAD, 1, EVENT},
-    [MTPROF_REC_RESERVED] = {AUX_ANY, IN_THREAD, 1, PLAIN},
-    [MTPROF_REC_LOST] = {LOST_CAUSE_LAST, IN_BOTH, 1, PLAIN},
-    [MTPROF_REC_META] = {MTPROF_META_TEXT, IN_BOTH, 1, PAYLOAD},
-    [MTPROF_REC_NAME] = {AUX_ANY, IN_BOTH, 1, PAYLOAD},
-    [MTPROF_REC_INPUTS_INLINE] = {AUX_ANY, IN_THREAD, 0, PAYLOAD},
-    [MTPROF_REC_SCALARS] = {AUX_ANY, IN_THREAD, 0, PAYLOAD},
-    [MTPROF_REC_TENSORS] = {1, IN_THREAD, 0, PAYLOAD | OF_END},
-    [MTPROF_REC_OPINFO] = {AUX_ANY, IN_THREAD, 0, PAYLOAD},
-    [MTPROF_REC_ATTACH] = {AUX_ANY, IN_THREAD, 1, PLAIN | MTPROF__BEGIN_OWNER | MTPROF__END_OWNER},
-    [MTPROF_REC_OUT_OF_MEMORY] = {255, IN_THREAD, 3, EVENT},
-
-    [MTPROF_REC_DEF_STRING] = {AUX_ANY, IN_DEFS, 1, PLAIN},
-    [MTPROF_REC_DEF_INPUTS] = {AUX_ANY, IN_DEFS, 0, PLAIN},
-    [MTPROF_REC_DEF_FRAME] = {AUX_ANY, IN_DEFS, 3, PLAIN},
-    [MTPROF_REC_DEF_STACK] = {AUX_ANY, IN_DEFS, 1, PLAIN},
-    [MTPROF_REC_DEF_THREAD] = {AUX_ANY, IN_DEFS, 3, PLAIN},
-    [MTPROF_REC_DEF_SOURCE] = {AUX_ANY, IN_DEFS, 1, PLAIN},
-    [MTPROF_REC_DEF_MODULE] = {AUX_ANY, IN_DEFS, 4, PLAIN},
-
-    [MTPROF_REC_ACTIVITY] = {MTPROF_ACTIVITY_OVERHEAD, IN_SOURCE, 6, PLAIN | MTPROF__BEGIN_OWNER},
-    [MTPROF_REC_CLOCK_PAIR] = {AUX_ANY, IN_SOURCE, 2, PLAIN},
-
-    [MTPROF_REC_ANCHOR] = {AUX_ANY, IN_CONTROL, 3, EVENT},
-    [MTPROF_REC_WINDOW_OPEN] = {AUX_ANY, IN_CONTROL, 3, EVENT},
-    [MTPROF_REC_WINDOW_CLOSE] = {MTPROF_CLOSE_PAUSED, IN_CONTROL, 1, EVENT},
-    [MTPROF_REC_STEP] = {MTPROF_ACTION_RECORD_AND_SAVE, IN_CONTROL, 2, EVENT},
-    [MTPROF_REC_TRACE_META] = {1, IN_CONTROL, 1, PLAIN},
-    [MTPROF_REC_WARNING] = {AUX_ANY, IN_CONTROL, 2, EVENT},
-
-    [MTPROF_REC_END] = {AUX_ANY, IN_THREAD, 0, PLAIN | MTPROF__END_OWNER},
-    [MTPROF_REC_INPUTS] = {AUX_ANY, IN_THREAD, 0, PAYLOAD},
-    [MTPROF_REC_STACK] = {AUX_ANY, IN_THREAD, 0, PAYLOAD},
-    [MTPROF_REC_MEM_BEFORE] = {AUX_ANY, IN_THREAD, 0, PAYLOAD},
-    [MTPROF_REC_MEM_AFTER] = {AUX_ANY, IN_THREAD, 0, MTPROF__KNOWN | MTPROF__PAYLOAD | OF_END},
-};
-
-uint32_t mtprof__kind_traits(uint8_t kind)
-{
-    return rules[kind].traits;
-}
-
-bool mtprof__kind_is_timed(uint8_t kind)
-{
-    return (rules[kind].traits & MTPROF__TICKS) != 0 || kind == MTPROF_REC_END ||
-           kind == MTPROF_REC_ALLOC;
-}
 
 int mtprof__record_split(const uint64_t *words, size_t left, uint64_t offset, mtprof_record *record,
                          size_t *total)
@@ -282,9 +196,9 @@ static int check_body(const mtprof_record *record)
 }
 
 /* Ranges that a later minor may widen. */
-static int check_ranges(const mtprof_record *record, const struct kind_rule *rule)
+static int check_ranges(const mtprof_record *record, const mtprof__kind_rule *rule)
 {
-    if (record->aux > rule->aux_max) {
+    if (record->aux > rule->aux_last) {
         return bad(record, "aux is out of range", record->aux);
     }
     switch (record->kind) {
@@ -304,33 +218,27 @@ static int check_ranges(const mtprof_record *record, const struct kind_rule *rul
     }
 }
 
-/* Ids of definitions start at 1; sources are numbered from 0, modules not at all. */
+/* Sources are numbered from 0. */
 static int check_id(const mtprof_record *record)
 {
-    switch (record->kind) {
-    case MTPROF_REC_DEF_STRING:
-    case MTPROF_REC_DEF_INPUTS:
-    case MTPROF_REC_DEF_FRAME:
-    case MTPROF_REC_DEF_STACK:
-    case MTPROF_REC_DEF_THREAD:
-    case MTPROF_REC_WINDOW_OPEN:
-    case MTPROF_REC_WINDOW_CLOSE:
-        return record->arg != 0 ? MTPROF_OK : bad(record, "id is none", 0);
-    case MTPROF_REC_DEF_SOURCE:
-        return record->arg <= UINT16_MAX ? MTPROF_OK : bad(record, "no source index", record->arg);
-    default: return MTPROF_OK;
+    if (record->arg == 0 && (mtprof__kind_traits(record->kind) & MTPROF__NUMBERED) != 0) {
+        return bad(record, "id is none", 0);
     }
+    if (record->arg > UINT16_MAX && record->kind == MTPROF_REC_DEF_SOURCE) {
+        return bad(record, "no source index", record->arg);
+    }
+    return MTPROF_OK;
 }
 
 bool mtprof__record_is_whole(const mtprof_record *record, uint8_t stream)
 {
-    const struct kind_rule *rule = &rules[record->kind];
+    const mtprof__kind_rule *rule = &mtprof__kind_rules[record->kind];
     return (rule->streams >> stream & 1) != 0 && record->n_words >= rule->min_words;
 }
 
 int mtprof__record_check(const mtprof_record *record, uint8_t stream, bool exact)
 {
-    const struct kind_rule *rule = &rules[record->kind];
+    const mtprof__kind_rule *rule = &mtprof__kind_rules[record->kind];
     if ((rule->streams >> stream & 1) == 0) {
         return bad(record, "does not belong into a stream of this kind", stream);
     }

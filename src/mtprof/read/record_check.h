@@ -6,29 +6,13 @@
 #ifndef MTPROF_READ_RECORD_CHECK_H
 #define MTPROF_READ_RECORD_CHECK_H
 
+#include "mtprof/format/record_kinds.h"
+
 #include <mtprof/reader.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* What a kind of record is; 0 for kinds this version does not know. */
-enum mtprof__kind_trait {
-    MTPROF__KNOWN = 1 << 0,
-    MTPROF__TICKS = 1 << 1,       /* T: w1 is the new time reference */
-    MTPROF__ORDINAL = 1 << 2,     /* takes an ordinal (BEGIN_X: if it has no key of its own) */
-    MTPROF__PAYLOAD = 1 << 3,     /* P */
-    MTPROF__BEGIN_OWNER = 1 << 4, /* payloads of a begin may follow */
-    MTPROF__END_OWNER = 1 << 5,   /* payloads of an end may follow */
-    MTPROF__OF_BEGIN = 1 << 6,    /* payload of a begin */
-    MTPROF__OF_END = 1 << 7       /* payload of an end */
-};
-
-uint32_t mtprof__kind_traits(uint8_t kind);
-
-/* Whether a record of a thread's or the control stream tells a time of its own: others show the
- * reference, which may come from a record that was left out. */
-bool mtprof__kind_is_timed(uint8_t kind);
 
 /* Longest nesting of lists in an input list that is still believed. */
 enum {
