@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Functions as ops in profiles. See function_trace.h.
- *
- * T1 A site lives as long as the process; there is one a name, at most MAX_SITES.
  */
 #include "tensors/function_trace.h"
 
@@ -10,41 +8,8 @@
 #include <string.h>
 
 enum {
-    MAX_SITES = 4096,
     SHOWN_HERE = 32 /* arguments that need no memory of their own */
 };
-
-static PyObject *sites; /* name -> address of the site */
-
-/* The site of a name; NULL: too many of them, or no memory. */
-static mtprof_site *site_of(const char *name)
-{
-    if (sites == NULL) {
-        sites = PyDict_New();
-    }
-    PyObject *known = sites == NULL ? NULL : PyDict_GetItemString(sites, name);
-    if (known != NULL) {
-        return PyLong_AsVoidPtr(known);
-    }
-    if (sites == NULL || PyDict_GET_SIZE(sites) >= MAX_SITES) {
-        return NULL;
-    }
-    size_t length = strlen(name);
-    mtprof_site *site = calloc(1, sizeof(*site) + length + 1);
-    PyObject *address = site == NULL ? NULL : PyLong_FromVoidPtr(site);
-    if (address == NULL || PyDict_SetItemString(sites, name, address) != 0) {
-        Py_XDECREF(address);
-        free(site);
-        return NULL;
-    }
-    Py_DECREF(address);
-    char *copy = (char *)(site + 1);
-    memcpy(copy, name, length + 1);
-    site->flags = MTPROF_KIND_OP;
-    site->name = copy;
-    site->file = "";
-    return site;
-}
 
 static uint32_t type_id(mt_dtype dtype)
 {
@@ -99,11 +64,6 @@ static mtprof_value shown_number(PyObject *arg)
 mtprof_token function_trace_begin(PyObject *cls, PyObject *args, bool graph)
 {
     const char *name = ((PyTypeObject *)cls)->tp_name;
-    mtprof_site *site = site_of(name);
-    if (site == NULL) {
-        PyErr_Clear();
-        return mtprof_begin_named(name, strlen(name), MTPROF_KIND_OP);
-    }
     mtprof_value few_values[SHOWN_HERE];
     mtprof_tensor_ref few_refs[SHOWN_HERE];
     mtprof_value *values = few_values;
@@ -135,7 +95,7 @@ mtprof_token function_trace_begin(PyObject *cls, PyObject *args, bool graph)
         op.fields |= MTPROF_OP_SEQUENCE;
         op.sequence = mt_next_sequence();
     }
-    mtprof_token token = mtprof_op_begin(site, &op);
+    mtprof_token token = mtprof_op_begin_named(name, strlen(name), MTPROF_KIND_OP, &op);
     free(many);
     return token;
 }

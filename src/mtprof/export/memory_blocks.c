@@ -282,6 +282,8 @@ int mtprof__resolve(mtprof__classifier *c, const mtprof__tensor *t, bool made, u
     uint32_t latest = c->flow.storages[storage].latest;
     if (t->version <= c->flow.versions[latest].number) {
         use->version = mtprof__flow_find_version(&c->flow, storage, t->version);
+        const mtprof__version *found = &c->flow.versions[use->version];
+        c->left_out += found->number > t->version && found->previous != MTPROF__NO_INDEX;
         return 0;
     }
     MT_TRY(mtprof__flow_version(&c->flow, storage, t->version, &use->version));

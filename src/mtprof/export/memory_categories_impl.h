@@ -75,7 +75,9 @@ struct mtprof__classifier {
     uint32_t *ins;
     size_t ins_capacity;
     bool forwards_full; /* a forward op has given way to another */
-    uint64_t left_out;  /* gradients whose forward op has, and inputs beyond FORWARD_INPUTS */
+    /* Gradients whose forward op has, inputs beyond FORWARD_INPUTS, and reads of a version too far
+     * back (mtprof__flow_find_version). */
+    uint64_t left_out;
 };
 
 /* The number under which a forward op is kept, never 0. */

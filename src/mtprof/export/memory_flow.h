@@ -113,7 +113,8 @@ int mtprof__flow_tensor(mtprof__flow *flow, uint64_t id, uint32_t *tensor);
 int mtprof__flow_storage(mtprof__flow *flow, const mtprof__storage *storage, uint32_t version,
                          uint32_t *index);
 
-/* The version of a storage with this number, or the nearest there is. */
+/* The version of a storage with this number, or the nearest there is: a later one that has one
+ * before it where the number is too far back to be looked for. */
 uint32_t mtprof__flow_find_version(const mtprof__flow *flow, uint32_t storage, uint32_t number);
 
 /* Adds a version behind the latest. Fails as above. */

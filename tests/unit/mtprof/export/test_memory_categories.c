@@ -627,6 +627,25 @@ static void many_inputs(memory_script *s)
     ms_end(s, MS_NONE);
 }
 
+/* A read of a storage as it was before all its changes. */
+static void old_version(memory_script *s, unsigned changes)
+{
+    for (unsigned i = 0; i < changes; i++) {
+        ms_op(s, "aten::add_", ms_in(T(1, X, i)), ms_out(T(1, X, i + 1)));
+    }
+    ms_op(s, "aten::add", ms_in(T(1, X, 0)), MS_NONE);
+}
+
+static void few_changes(memory_script *s)
+{
+    old_version(s, 64);
+}
+
+static void many_changes(memory_script *s)
+{
+    old_version(s, 66);
+}
+
 TEST(what_does_not_fit_the_tables_is_counted)
 {
     free(ms_run(same_sizes, 0));
@@ -634,6 +653,10 @@ TEST(what_does_not_fit_the_tables_is_counted)
     free(ms_run(given_way, 0));
     CHECK_EQ_U64(ms_left_out, 1);
     free(ms_run(many_inputs, 0));
+    CHECK_EQ_U64(ms_left_out, 1);
+    free(ms_run(few_changes, 0));
+    CHECK_EQ_U64(ms_left_out, 0);
+    free(ms_run(many_changes, 0));
     CHECK_EQ_U64(ms_left_out, 1);
 }
 
