@@ -9,7 +9,7 @@
  */
 #include "base/gzip.h"
 #include "bench_harness.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 
 #include <mtprof/export.h>
 #include <mtprof/op.h>

@@ -12,7 +12,7 @@
  */
 #include "bench_harness.h"
 #include "bench_traces.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/model.h>

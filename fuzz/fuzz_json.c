@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "fuzz_require.h"
 #include "mtprof/import/import_impl.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 #include "use_exports.h"
 #include "use_file.h"
 

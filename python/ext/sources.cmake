@@ -34,11 +34,11 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/profile_object.c
     python/ext/profiler/profiler_module.c
     python/ext/profiler/record_function.c
-    python/ext/profiler/task_name.c
     python/ext/profiler/scope_inputs.c
     python/ext/profiler/scope_method.c
     python/ext/profiler/scope_sites.c
     python/ext/profiler/stack_cache.c
+    python/ext/profiler/task_name.c
 )
 
 # mindtorch_v2._C

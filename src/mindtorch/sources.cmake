@@ -38,11 +38,11 @@ set(MINDTORCH_SOURCES
     # ops
     src/mindtorch/ops/op_activation.c
     src/mindtorch/ops/op_adaptive_pool.c
+    src/mindtorch/ops/op_alias.c
     src/mindtorch/ops/op_attention.c
     src/mindtorch/ops/op_batch_norm.c
     src/mindtorch/ops/op_binary.c
     src/mindtorch/ops/op_broadcast.c
-    src/mindtorch/ops/op_alias.c
     src/mindtorch/ops/op_compose.c
     src/mindtorch/ops/op_conv.c
     src/mindtorch/ops/op_copy.c

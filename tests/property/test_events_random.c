@@ -4,7 +4,7 @@
  * same trace, and plain steps against edges.
  */
 #include "harness/mt_test.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 #include "support/model_view.h"
 #include "support/random_trace.h"
 

@@ -9,7 +9,7 @@
  * A short run takes a sample of one in 50 of the 10,000 traces of a long one (MT_LONG=1).
  */
 #include "harness/mt_test.h"
-#include "mtprof/import/check_json.h"
+#include "mtprof/check/check_json.h"
 #include "support/model_view.h"
 #include "support/random_trace.h"
 

@@ -3,7 +3,7 @@
  * A clock that goes back, or jumps: the trace stays sound, nothing lasts longer than the clock
  * said, and going back is counted.
  */
-#include "mtprof/record/ticks.h"
+#include "mtprof/record/hot/ticks.h"
 #include "stress/stress.h"
 
 enum {

@@ -3,7 +3,7 @@
  * Threads that come and go: every event comes back under the right thread, and what a short thread
  * costs is its events, not a buffer.
  */
-#include "mtprof/record/writer.h"
+#include "mtprof/record/hot/writer.h"
 #include "stress/stress.h"
 
 #include <stdlib.h>

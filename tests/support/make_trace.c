@@ -8,7 +8,7 @@
  *      crash     into the file, then kill -9 in the middle
  */
 #include "base/alloc.h"
-#include "mtprof/record/ticks.h"
+#include "mtprof/record/hot/ticks.h"
 
 #include <mtprof/mtprof.h>
 

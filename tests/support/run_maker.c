@@ -4,7 +4,7 @@
  */
 #include "support/run_maker.h"
 
-#include "mtprof/model/assemble_impl.h"
+#include "mtprof/model/columns/assemble_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -194,7 +194,8 @@ static int start_undo(mtprof_profile *profile, uint64_t serial, earlier was, int
     mtprof__session_end(profile, was.life == LIFE_NEW ? LIFE_NEW : LIFE_STOPPED);
     if (!was.initialized) {
         mtprof__profile_lock(profile);
-        mtprof__run *run = profile->n_results != 0 ? profile->results[--profile->n_results] : NULL;
+        mtprof__profile_run *run =
+            profile->n_results != 0 ? profile->results[--profile->n_results] : NULL;
         profile->initialized = false;
         profile->trace_id[0] = '\0';
         mtprof__profile_unlock(profile);

@@ -48,12 +48,12 @@ enum mtprof__phase {
 };
 
 /* A session and who still needs it: the profile as the active one, its results, readers. */
-typedef struct mtprof__run {
+typedef struct mtprof__profile_run {
     mtprof_session *session;
     uint32_t refs;
     uint32_t n_windows; /* opened so far: the number of the latest one */
     bool prepared;      /* a trace was prepared: metadata belongs to it */
-} mtprof__run;
+} mtprof__profile_run;
 
 typedef struct mtprof__pair {
     char *key, *value;
@@ -88,8 +88,8 @@ struct mtprof_profile {
     bool observing;  /* the observer was told of a start and not of the stop */
     uint64_t serial; /* counts sessions, F3 */
 
-    mtprof__run *active;   /* while life is ACTIVE */
-    mtprof__run **results; /* the sessions with the results, oldest first */
+    mtprof__profile_run *active;   /* while life is ACTIVE */
+    mtprof__profile_run **results; /* the sessions with the results, oldest first */
     size_t n_results, results_capacity;
 
     int64_t step_num;
@@ -157,11 +157,11 @@ void mtprof__profile_warn(mtprof_profile *profile, mtprof_status status, const c
     MT_PRINTF(3, 4);
 
 /* A reference to the session that calls about results look at, or NULL. */
-mtprof__run *mtprof__run_take_latest(mtprof_profile *profile);
+mtprof__profile_run *mtprof__run_take_latest(mtprof_profile *profile);
 /* Gives a reference back; the last one closes the session and gives its status. Accepts NULL. */
-int mtprof__run_drop(mtprof_profile *profile, mtprof__run *run);
+int mtprof__run_drop(mtprof_profile *profile, mtprof__profile_run *run);
 /* The same for the owner, with a warning when the trace could not be finished. */
-void mtprof__run_drop_warn(mtprof_profile *profile, mtprof__run *run);
+void mtprof__run_drop_warn(mtprof_profile *profile, mtprof__profile_run *run);
 
 /* ---- profile_activity.c ---------------------------------------------------------------------- */
 

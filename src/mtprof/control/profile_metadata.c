@@ -81,10 +81,10 @@ static int list_put(mtprof_profile *profile, const text_pair *given)
 }
 
 /* The session that a pair belongs to now, with a reference; NULL: it has to wait. */
-static mtprof__run *take_prepared(mtprof_profile *profile)
+static mtprof__profile_run *take_prepared(mtprof_profile *profile)
 {
     mtprof__profile_lock(profile);
-    mtprof__run *run = profile->active;
+    mtprof__profile_run *run = profile->active;
     if (run == NULL && profile->n_results != 0) {
         run = profile->results[profile->n_results - 1];
     }
@@ -110,7 +110,7 @@ static int put(mtprof_profile *profile, const text_pair *pair, bool preset)
                         pair->key_length, pair->value_length, (int)TEXT_MAX);
     }
     pthread_mutex_lock(&profile->metadata_lock);
-    mtprof__run *run = preset ? NULL : take_prepared(profile);
+    mtprof__profile_run *run = preset ? NULL : take_prepared(profile);
     int status = run == NULL ? list_put(profile, pair) : MTPROF_OK;
     pthread_mutex_unlock(&profile->metadata_lock);
     if (run == NULL) {

@@ -148,10 +148,10 @@ void mtprof__profile_warn(mtprof_profile *profile, mtprof_status status, const c
     *mtb_last_failure() = kept;
 }
 
-mtprof__run *mtprof__run_take_latest(mtprof_profile *profile)
+mtprof__profile_run *mtprof__run_take_latest(mtprof_profile *profile)
 {
     mtprof__profile_lock(profile);
-    mtprof__run *run =
+    mtprof__profile_run *run =
         profile->n_results != 0 ? profile->results[profile->n_results - 1] : profile->active;
     if (run != NULL) {
         run->refs++;
@@ -160,7 +160,7 @@ mtprof__run *mtprof__run_take_latest(mtprof_profile *profile)
     return run;
 }
 
-int mtprof__run_drop(mtprof_profile *profile, mtprof__run *run)
+int mtprof__run_drop(mtprof_profile *profile, mtprof__profile_run *run)
 {
     if (run == NULL) {
         return MTPROF_OK;
@@ -176,7 +176,7 @@ int mtprof__run_drop(mtprof_profile *profile, mtprof__run *run)
     return status;
 }
 
-void mtprof__run_drop_warn(mtprof_profile *profile, mtprof__run *run)
+void mtprof__run_drop_warn(mtprof_profile *profile, mtprof__profile_run *run)
 {
     int status = mtprof__run_drop(profile, run);
     if (status != MTPROF_OK) {

@@ -73,7 +73,7 @@ mtprof_status mtprof_profile_window(mtprof_profile *profile, mtprof_window *wind
         return mtb_fail(MTPROF_EINVAL, "window: struct_size must be set");
     }
     mtprof__profile_lock(profile);
-    const mtprof__run *latest =
+    const mtprof__profile_run *latest =
         profile->n_results != 0 ? profile->results[profile->n_results - 1] : NULL;
     mtprof_window own = {
         .results = results_state(profile),
@@ -105,7 +105,7 @@ mtprof_session *mtprof_profile_session(mtprof_profile *profile, uint32_t index)
 mtprof_status mtprof_profile_health(mtprof_profile *profile, mtprof_health *health)
 {
     MT_TRY(mtprof__profile_check(profile, "health"));
-    mtprof__run *run = mtprof__run_take_latest(profile);
+    mtprof__profile_run *run = mtprof__run_take_latest(profile);
     if (run == NULL) {
         return mtb_fail(MTPROF_ESTATE, "Profiler must be initialized before reading its health");
     }
@@ -145,7 +145,7 @@ static story story_of(const mtprof_profile *profile)
 static void count_events(mtprof_profile *profile, story *s)
 {
     mtprof_health health = {.struct_size = sizeof health};
-    mtprof__run *run = mtprof__run_take_latest(profile);
+    mtprof__profile_run *run = mtprof__run_take_latest(profile);
     if (run == NULL) {
         return;
     }

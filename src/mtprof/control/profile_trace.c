@@ -69,7 +69,7 @@ int mtprof__session_open(mtprof_profile *profile)
         .spill_directory = profile->spill_directory,
         .device_wait_ns = given->device_wait_ns,
     };
-    mtprof__run *run = mtb_calloc(1, sizeof *run);
+    mtprof__profile_run *run = mtb_calloc(1, sizeof *run);
     if (run == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "start: no memory for a session");
     }
@@ -99,7 +99,7 @@ static bool results_reserve(mtprof_profile *profile)
 {
     mtprof__profile_lock(profile);
     bool fits = mtb_grow((void **)&profile->results, &profile->results_capacity,
-                         profile->n_results + 1, sizeof(mtprof__run *));
+                         profile->n_results + 1, sizeof(mtprof__profile_run *));
     mtprof__profile_unlock(profile);
     return fits;
 }
@@ -112,7 +112,7 @@ int mtprof__session_end(mtprof_profile *profile, enum mtprof__life life)
     if (mtprof__profile_moved(profile, serial)) {
         return status;
     }
-    mtprof__run *run = profile->active;
+    mtprof__profile_run *run = profile->active;
     int stopped = mtprof_session_stop(run->session);
     /* A run without a window is worth keeping only where nothing better is: it has the health. */
     bool keep = !run->prepared && profile->n_results == 0 && results_reserve(profile);
@@ -168,7 +168,7 @@ static void advise_acc_events(mtprof_profile *profile)
 static void results_adopt(mtprof_profile *profile, const char *trace_id)
 {
     bool accumulate = (profile->config.flags & MTPROF_PROFILE_ACC_EVENTS) != 0;
-    mtprof__run *run = profile->active;
+    mtprof__profile_run *run = profile->active;
     mtprof__profile_lock(profile);
     bool there = profile->n_results != 0 && profile->results[profile->n_results - 1] == run;
     size_t n_old = accumulate || there ? 0 : profile->n_results;
@@ -177,7 +177,7 @@ static void results_adopt(mtprof_profile *profile, const char *trace_id)
      * lock. */
     for (; n_old > 0; n_old--) {
         mtprof__profile_lock(profile);
-        mtprof__run *old = profile->results[--profile->n_results];
+        mtprof__profile_run *old = profile->results[--profile->n_results];
         mtprof__profile_unlock(profile);
         mtprof__run_drop_warn(profile, old);
     }
@@ -269,7 +269,7 @@ int mtprof__trace_start(mtprof_profile *profile)
     if (mtprof__profile_moved(profile, serial)) {
         return MTPROF_OK;
     }
-    mtprof__run *run = profile->active;
+    mtprof__profile_run *run = profile->active;
     MT_TRY(mtprof_session_window_open(run->session,
                                       mtprof__wants(profile->activities, profile->config.flags),
                                       (uint32_t)profile->step_num));

@@ -8,7 +8,7 @@
 #include "mtprof/control/rendezvous.h"
 
 #include "base/fail.h"
-#include "mtprof/record/modules.h"
+#include "mtprof/record/define/modules.h"
 
 #include <mtprof/api.h>
 

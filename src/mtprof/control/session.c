@@ -19,8 +19,8 @@
 #include "base/struct_size.h"
 #include "mtprof/control/rendezvous.h"
 #include "mtprof/control/session_impl.h"
-#include "mtprof/record/modules.h"
-#include "mtprof/record/source_registry.h"
+#include "mtprof/record/define/modules.h"
+#include "mtprof/record/source/source_registry.h"
 
 #include <mtprof/clock.h>
 #include <mtprof/session.h>

@@ -8,7 +8,7 @@
 #define MTPROF_CONTROL_SESSION_IMPL_H
 
 #include "base/lock.h"
-#include "mtprof/record/helper.h"
+#include "mtprof/record/store/helper.h"
 
 #include <mtprof/session.h>
 

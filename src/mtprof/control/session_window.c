@@ -4,7 +4,7 @@
  */
 #include "base/fail.h"
 #include "mtprof/control/session_impl.h"
-#include "mtprof/record/source_registry.h"
+#include "mtprof/record/source/source_registry.h"
 
 /* Under the lock, because metadata notes the window it was set in. */
 static void next_window(mtprof_session *session)

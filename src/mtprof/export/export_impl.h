@@ -33,7 +33,7 @@
 #define MTPROF_EXPORT_EXPORT_IMPL_H
 
 #include "base/text_writer.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 
 #include <mtprof/export.h>
 

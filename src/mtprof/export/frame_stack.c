@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/fail.h"
-#include "mtprof/model/stack_text.h"
+#include "mtprof/model/text/stack_text.h"
 
 #include <string.h>
 

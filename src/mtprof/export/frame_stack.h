@@ -23,7 +23,7 @@
 #define MTPROF_EXPORT_FRAME_STACK_H
 
 #include "base/compiler.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 
 #include <stddef.h>
 

@@ -23,7 +23,7 @@
 #include "mtprof/import/import_cache.h"
 #include "mtprof/import/import_event.h"
 #include "mtprof/import/import_source.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 #include "mtprof/model/model_impl.h"
 
 #include <stdbool.h>

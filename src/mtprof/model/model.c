@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/struct_size.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 #include "mtprof/model/model_impl.h"
 #include "mtprof/model/prepare.h"
 #include "mtprof/read/reader_impl.h"

@@ -11,7 +11,7 @@
 #define MTPROF_MODEL_MODEL_IMPL_H
 
 #include "base/lock.h"
-#include "mtprof/model/columns.h"
+#include "mtprof/model/columns/columns.h"
 #include "mtprof/model/dictionary.h"
 #include "mtprof/read/problems.h"
 

@@ -4,7 +4,7 @@
  * finds them, so that a trace of any size needs no memory for them.
  */
 #include "base/fail.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 #include "mtprof/model/model_impl.h"
 
 enum {

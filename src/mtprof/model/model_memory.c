@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/saturate.h"
 #include "base/struct_size.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 
 #include <string.h>
 

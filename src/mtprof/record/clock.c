@@ -7,8 +7,8 @@
  * waits for what is missing of BASELINE_NS. Traces carry anchors of their own (one a second), so an
  * error of the period here does not add up in a long trace.
  */
-#include "mtprof/record/ticks.h"
-#include "mtprof/record/writer.h"
+#include "mtprof/record/hot/ticks.h"
+#include "mtprof/record/hot/writer.h"
 
 #include <mtprof/clock.h>
 

@@ -9,8 +9,8 @@
  */
 #include "base/alloc.h"
 #include "base/lock.h"
-#include "mtprof/record/ask_language.h"
-#include "mtprof/record/modules.h"
+#include "mtprof/record/define/ask_language.h"
+#include "mtprof/record/define/modules.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>

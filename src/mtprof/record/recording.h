@@ -23,8 +23,8 @@
 
 #include "base/arena.h"
 #include "base/idmap.h"
-#include "mtprof/record/store.h"
-#include "mtprof/record/writer.h"
+#include "mtprof/record/hot/writer.h"
+#include "mtprof/record/store/store.h"
 
 #include <mtprof/op.h>
 

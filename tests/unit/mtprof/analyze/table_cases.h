@@ -6,7 +6,7 @@
 #ifndef TESTS_UNIT_MTPROF_ANALYZE_TABLE_CASES_H
 #define TESTS_UNIT_MTPROF_ANALYZE_TABLE_CASES_H
 
-#include "mtprof/analyze/table_impl.h"
+#include "mtprof/analyze/table/table_impl.h"
 
 enum {
     CASE_ROWS = 128,

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "harness/mt_test.h"
 #include "model_maker.h"
-#include "mtprof/analyze/averages_impl.h"
+#include "mtprof/analyze/averages/averages_impl.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/status.h>

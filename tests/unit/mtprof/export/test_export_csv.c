@@ -3,8 +3,8 @@
  * CSV of events: columns, quoting, self times.
  */
 #include "harness/mt_test.h"
-#include "mtprof/export/export_text.h"
-#include "mtprof/export/open_scopes.h"
+#include "mtprof/export/text/export_text.h"
+#include "mtprof/model/facts/open_scopes.h"
 #include "small_image.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * torch's export_stacks, and folded stacks for flame graphs.
  */
 #include "harness/mt_test.h"
-#include "mtprof/model/stack_text.h"
+#include "mtprof/model/text/stack_text.h"
 #include "small_image.h"
 
 #include <stdlib.h>

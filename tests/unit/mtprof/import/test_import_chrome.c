@@ -3,7 +3,7 @@
  * Foreign traces entry by entry: phases, tracks, arguments, documents that are cut or wrong.
  */
 #include "json_model.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 
 #include <mtprof/session.h>
 #include <mtprof/status.h>

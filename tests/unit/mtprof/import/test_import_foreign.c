@@ -5,7 +5,7 @@
  */
 #include "base/alloc.h"
 #include "json_model.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/export.h>

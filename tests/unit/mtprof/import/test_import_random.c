@@ -6,7 +6,7 @@
  */
 #include "base/alloc.h"
 #include "json_model.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "base/text_writer.h"
 #include "harness/mt_test.h"
 #include "mtprof/import/import_source.h"
-#include "mtprof/model/inputs_text.h"
+#include "mtprof/model/text/inputs_text.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/export.h>

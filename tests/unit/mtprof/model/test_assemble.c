@@ -5,8 +5,8 @@
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
-#include "mtprof/model/assemble_impl.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/columns/assemble_impl.h"
+#include "mtprof/model/events/event.h"
 #include "support/run_maker.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
-#include "mtprof/model/columns.h"
+#include "mtprof/model/columns/columns.h"
 
 TEST(base_columns_take_48_bytes)
 {

@@ -4,7 +4,7 @@
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
-#include "mtprof/model/launch_table.h"
+#include "mtprof/model/events/launch_table.h"
 
 #include <mtprof/status.h>
 

@@ -5,7 +5,7 @@
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"
-#include "mtprof/model/event.h"
+#include "mtprof/model/events/event.h"
 #include "unit/mtprof/export/text_sink.h"
 
 #include <mtprof/export.h>

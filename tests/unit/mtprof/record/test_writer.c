@@ -2,11 +2,11 @@
  *
  * Writers from inside and side by side: events recorded from within the recorder (signal handlers,
  * allocator hooks), many threads at one new place, slots that change hands, a clock that goes back.
- * Cites the invariants of src/mtprof/record/writer.h.
+ * Cites the invariants of src/mtprof/record/hot/writer.h.
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"
-#include "mtprof/record/writer.h"
+#include "mtprof/record/hot/writer.h"
 #include "support/trace_view.h"
 
 #include <mtprof/op.h>

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What each allocation of a trace is for: parameter, gradient, activation …
+ *
+ * The first of the two passes that the memory exports make over the event stream: it reads every
+ * edge and leaves a plan, from which memory_timeline.c writes while it reads the same edges again.
+ *
+ * What the host must have told (op.h): allocations with their addresses; with each op the tensors
+ * it read and made, where `storage` is the address of the tensor's memory and `tensor` is a number
+ * that is not used again; a version that grows with each change in place. What it did not tell
+ * cannot be seen: with no outputs there are no activations, with no versions no INCREMENT_VERSION.
+ *
+ * Words. Backward: inside an op with record scope 1, or one whose name begins with
+ * "autograd::engine::evaluate_function: " or ends in "AccumulateGrad". Optimizer: inside a scope
+ * whose name begins with "Optimizer.step#". Forward: neither. One op: the outermost op around an
+ * allocation, or the outermost backward function in it; wrappers ("evaluate_function") do not
+ * count.
+ *
+ * Rules. What a version of a storage is, is asked by tensor (K1), then by storage (K0, K2, K3, K4,
+ * then K8), then by version (K7, K5, K6); the first that says something wins.
+ *
+ *   K0  Told: with the tensor (enum mtprof_tensor_role), or by the name of the scope or op that it
+ *       is given to, "mtprof::memory::parameter", "…::gradient", "…::optimizer_state" or
+ *       "…::input". Exact.
+ *   K1  Another storage of a tensor that K0 to K4 know is what that tensor is. Exact.
+ *   K2  Gradient:
+ *       a) The outputs of AccumulateGrad; where none are told, what was changed in place inside it;
+ *          where nothing was, its inputs. Exact.
+ *       b) What is changed in place inside AccumulateGrad. Exact.
+ *       c) Written by the backward pass, read by an optimizer, never read by a forward op.
+ *          Heuristic, for hosts without AccumulateGrad.
+ *   K3  Parameter:
+ *       a) Older than a step of an optimizer that changes it, and read by a forward op. Exact, but
+ *          for a state that the model reads as well. (Changed is an output that is an input too, or
+ *          a new version; where no outputs are told, the first input of an op whose name ends in
+ *          "_", or all tensors of it where that is a list.)
+ *       b) An input of the forward op (same sequence number and thread) whose backward op made a
+ *          gradient of just as many bytes; of several the one that is a parameter already, else
+ *          the last that nothing computed, else the last. Heuristic: wrong where an op's input
+ *          and its weight have the same size and the input comes last. Not asked where the host
+ *          tells parameters (K0).
+ *   K4  Optimizer state:
+ *       a) Allocated in a step of an optimizer and alive after it. Exact.
+ *       b) Older than a step that changes it, never read by a forward op. Heuristic, for steps
+ *          before the trace.
+ *   K5  Activation: made by a forward op from at least one parameter or activation, and from
+ *       nothing that is a gradient, comes from one, or is optimizer state or autograd detail.
+ *       Exact, given K3.
+ *   K6  Input: used by a forward op; read beside a parameter or an activation, or turned by some
+ *       ops into what is or into a gradient; computed from no gradient. Exact, given K3. So the
+ *       copy of a batch on a device is an input there too.
+ *   K7  Autograd detail: allocated or made by the backward pass. Exact.
+ *   K8  Temporary: allocated and freed inside one op, on one thread. Exact.
+ *
+ * All else is unknown.
+ *
+ * A block that is there without having been allocated is PREEXISTING when its first sight is being
+ * read or freed; when its first sight is being made, or its address was used before, it is created
+ * then. Its size is what its release says, or the largest extent that a tensor in it had.
+ *
+ * Memory: 56 bytes for each address that was used, 56 for each storage that was seen as a tensor,
+ * 16 for each of its versions, 4 for each time an op read or made one, 1 for any other allocation.
+ */
+#ifndef MTPROF_ANALYZE_MEMORY_MEMORY_CATEGORIES_H
+#define MTPROF_ANALYZE_MEMORY_MEMORY_CATEGORIES_H
+
+#include "mtprof/analyze/memory/memory_flow.h"
+#include "mtprof/analyze/memory/memory_live.h"
+#include "mtprof/model/events/event.h"
+
+/* A block that was not seen being allocated. */
+typedef struct mtprof__found_block {
+    uint64_t address;
+    int64_t bytes;
+    uint64_t ordinal; /* edge at which it comes up; 0: PREEXISTING */
+    uint8_t device, category;
+} mtprof__found_block;
+
+/* A block changes in place. */
+typedef struct mtprof__block_change {
+    uint64_t ordinal; /* edge before which it is told */
+    uint64_t address;
+    uint32_t block;
+    uint32_t version; /* of the flow; orders changes at the same edge */
+    uint8_t device, category;
+} mtprof__block_change;
+
+/* What the first pass found out. Edges are counted from 1 in the order of the stream, ALLOC points
+ * that allocate from 0. */
+typedef struct mtprof__memory_plan {
+    uint8_t *categories; /* of the allocations when they are made */
+    size_t n_blocks, blocks_capacity;
+    mtprof__found_block *found; /* by ordinal */
+    size_t n_found, found_capacity;
+    mtprof__block_change *changes; /* by ordinal */
+    size_t n_changes, changes_capacity;
+} mtprof__memory_plan;
+
+typedef struct mtprof__classifier mtprof__classifier;
+
+/* model (may be NULL) names threads and types of tensors. Fails with ENOMEM. */
+int mtprof__classifier_new(const mtprof_model *model, mtprof__classifier **out);
+void mtprof__classifier_free(mtprof__classifier *classifier);
+
+/* Takes the next edge. Fails with ENOMEM, ENOTSUP (too many blocks). */
+int mtprof__classifier_feed(mtprof__classifier *classifier, const mtprof__event *event);
+
+/* Decides, and gives the plan away; to be freed with mtprof__memory_plan_fini(). Once. */
+void mtprof__classifier_finish(mtprof__classifier *classifier, mtprof__memory_plan *plan);
+
+/* What did not fit its tables, so that something may be in a wrong category. */
+uint64_t mtprof__classifier_left_out(const mtprof__classifier *classifier);
+void mtprof__memory_plan_fini(mtprof__memory_plan *plan);
+
+#endif /* MTPROF_ANALYZE_MEMORY_MEMORY_CATEGORIES_H */

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands in args beyond the ids: inputs, and all that few events have.
+ */
+#include "mtprof/export/chrome/export_chrome_impl.h"
+#include "mtprof/export/json_text.h"
+#include "mtprof/model/text/stack_text.h"
+
+enum {
+    KEYS_COMPARED = 256 /* of an event's own keys, in the search for one that stands there twice */
+};
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+/* Strides are left out where tensors came without any: they were not recorded. */
+static void write_inputs(mtb_writer *writer, const mtprof__inputs_view *view, uint32_t facts)
+{
+    mtb_write_literal(writer, ", \"Concrete Inputs\": ");
+    mtprof__write_concrete_inputs(writer, view);
+    mtb_write_literal(writer, ", \"Input type\": ");
+    mtprof__write_input_types(writer, view);
+    if ((facts & MTPROF__INPUTS_STRIDES) != 0 || (facts & MTPROF__INPUTS_TENSORS) == 0) {
+        mtb_write_literal(writer, ", \"Input Strides\": ");
+        mtprof__write_input_strides(writer, view);
+    }
+    mtb_write_literal(writer, ", \"Input Dims\": ");
+    mtprof__write_input_dims(writer, view);
+    mtb_write_literal(writer, ", \"input_shapes\": ");
+    mtprof__write_input_shapes(writer, view);
+}
+
+static mtprof__inputs_view view_of(const mtprof__chrome *chrome, const mtprof__payload *payload)
+{
+    static const uint64_t none[1] = {0};
+    uint32_t n_scalars = mtprof__payload_scalars(payload);
+    return (mtprof__inputs_view){.model = chrome->model,
+                                 .words = payload->input_words,
+                                 .n_words = payload->n_input_words,
+                                 .scalars = n_scalars > 0 ? payload->scalars : none,
+                                 .n_scalars = n_scalars};
+}
+
+MT_NOINLINE const mtprof__inputs_slot *mtprof__chrome_inputs_keep(mtprof__chrome *chrome,
+                                                                  const mtprof__payload *payload)
+{
+    const mtprof__inputs_view view = view_of(chrome, payload);
+    if (payload->inputs == 0 || view.n_scalars > MTPROF__SCALARS_KEPT) {
+        return NULL;
+    }
+    mtprof__inputs_slot *slot = mtprof__chrome_inputs_slot(chrome, payload->inputs);
+    slot->key = 0;
+    slot->facts = mtprof__inputs_facts(view.words, view.n_words);
+    write_inputs(mtprof__chrome_scratch(chrome), &view, slot->facts);
+    if (!mtprof__chrome_keep(chrome, &slot->text, MTPROF__PIECE_MOST)) {
+        return NULL;
+    }
+    memcpy(slot->scalars, view.scalars, view.n_scalars * sizeof *view.scalars);
+    slot->n_scalars = view.n_scalars;
+    slot->key = payload->inputs;
+    return slot;
+}
+
+uint32_t mtprof__chrome_inputs_write(mtprof__chrome *chrome, const mtprof__payload *payload)
+{
+    const mtprof__inputs_view view = view_of(chrome, payload);
+    uint32_t facts = mtprof__inputs_facts(view.words, view.n_words);
+    write_inputs(chrome->writer, &view, facts);
+    return facts;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* torch's text, innermost first with ";" behind each, and our list of the same. */
+static void write_stack_text(mtb_writer *writer, const mtprof__chrome *chrome, uint32_t node)
+{
+    mtprof_frame frame;
+    uint32_t parent = 0;
+    mtb_write_literal(writer, ", \"Call stack\": \"");
+    for (uint32_t i = 0, at = node; i < MTPROF__STACK_FRAMES; i++, at = parent) {
+        if (at == 0 || !mtprof_model_stack(chrome->model, at, &parent, &frame)) {
+            break;
+        }
+        mtprof__frame_write_json(writer, &frame);
+        mtb_write_literal(writer, ";");
+    }
+    mtb_write_literal(writer, "\", \"stack\": [");
+    for (uint32_t i = 0, at = node; i < MTPROF__STACK_FRAMES; i++, at = parent) {
+        if (at == 0 || !mtprof_model_stack(chrome->model, at, &parent, &frame)) {
+            break;
+        }
+        mtb_write_text(writer, i > 0 ? ", \"" : "\"");
+        mtprof__frame_write_json(writer, &frame);
+        mtb_write_literal(writer, "\"");
+    }
+    mtb_write_literal(writer, "]");
+}
+
+static void write_stack(mtprof__chrome *chrome, uint32_t node)
+{
+    mtprof__stack_slot *slot =
+        &chrome->stacks[(node * 0x9E3779B1u) >> 23 & (MTPROF__STACK_SLOTS - 1)];
+    if (slot->key != node) {
+        slot->key = 0;
+        write_stack_text(mtprof__chrome_scratch(chrome), chrome, node);
+        if (!mtprof__chrome_keep(chrome, &slot->text, MTPROF__STACK_MOST)) {
+            write_stack_text(chrome->writer, chrome, node);
+            return;
+        }
+        slot->key = node;
+    }
+    mtb_write(chrome->writer, slot->text.text, slot->text.length);
+    chrome->writer->replaced += slot->text.replaced;
+}
+
+/* ---- keys of others -------------------------------------------------------------------------- */
+
+static const mtprof_text key_texts[MTPROF__KEY_COUNT] = {
+#define X(NAME, text) {text, sizeof(text) - 1},
+    MTPROF__CHROME_KEYS(X)
+#undef X
+};
+
+static bool same_text(mtprof_text a, mtprof_text b)
+{
+    return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
+}
+
+/* Memory keys are made from a device's name, so they are told by their ending. */
+static bool is_memory_key(mtprof_text key)
+{
+    static const char *const endings[] = {"_memory_allocated_before", "_memory_allocated_after",
+                                          "_memory_allocated_delta"};
+    for (size_t i = 0; i < MT_COUNT(endings); i++) {
+        size_t n = strlen(endings[i]);
+        if (key.length > n && memcmp(key.bytes + key.length - n, endings[i], n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_taken(const void *context, mtprof_text key)
+{
+    const uint64_t *keys = context;
+    for (unsigned i = 0; i < MTPROF__KEY_COUNT; i++) {
+        if ((*keys >> i & 1) != 0 && same_text(key_texts[i], key)) {
+            return true;
+        }
+    }
+    return is_memory_key(key);
+}
+
+/* torch's lists of numbers, which a device source can only give as text. */
+static bool is_list(const mtprof_metadatum *item)
+{
+    static const mtprof_text lists[] = {{"grid", 4}, {"block", 5}};
+    return item->type == MTPROF_META_TEXT && item->text.length > 0 && item->text.bytes[0] == '[' &&
+           (same_text(item->key, lists[0]) || same_text(item->key, lists[1]));
+}
+
+void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t keys)
+{
+    mtb_writer *writer = chrome->writer;
+    for (uint32_t i = 0; i < payload->n_metadata; i++) {
+        const mtprof_metadatum *item = &payload->metadata[i];
+        bool skip = is_taken(&keys, item->key);
+        for (uint32_t j = i > KEYS_COMPARED ? i - KEYS_COMPARED : 0; j < i && !skip; j++) {
+            skip = same_text(payload->metadata[j].key, item->key);
+        }
+        if (!skip) {
+            mtb_write_literal(writer, ", ");
+            mtb_write_json(writer, item->key.bytes, item->key.length);
+            mtb_write_literal(writer, ": ");
+            mtprof_metadatum copy = *item;
+            copy.is_json = item->is_json != 0 || is_list(item);
+            mtprof__json_write_metadatum(writer, &copy);
+        }
+    }
+}
+
+const mtprof_metadatum *mtprof__chrome_find(const mtprof__event *event, const char *key)
+{
+    const mtprof__payload *payload = event->payload;
+    mtprof_text wanted = {key, strlen(key)};
+    if (payload == NULL || (payload->fields & MTPROF__HAS_METADATA) == 0) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < payload->n_metadata; i++) {
+        if (same_text(payload->metadata[i].key, wanted)) {
+            return &payload->metadata[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- extras ---------------------------------------------------------------------------------- */
+
+static void write_memory(mtprof__chrome *chrome, const mtprof__payload *payload)
+{
+    mtb_writer *writer = chrome->writer;
+    bool before = (payload->fields & MTPROF__HAS_MEMORY_BEFORE) != 0;
+    bool after = (payload->fields & MTPROF__HAS_MEMORY_AFTER) != 0;
+    int64_t delta = 0;
+    bool overflow = __builtin_sub_overflow(payload->memory_after, payload->memory_before, &delta);
+    const struct {
+        bool there;
+        const char *name;
+        int64_t value;
+    } items[] = {{before, "_memory_allocated_before\": ", payload->memory_before},
+                 {after, "_memory_allocated_after\": ", payload->memory_after},
+                 {before && after && !overflow, "_memory_allocated_delta\": ", delta}};
+    mtprof_device device = {{"cpu", 3}, -1};
+    (void)mtprof_model_device(chrome->model, payload->memory_device, &device);
+    char type[16] = "device";
+    for (size_t i = 0; device.type.length < sizeof type && i <= device.type.length; i++) {
+        char c = i < device.type.length ? device.type.bytes[i] : '\0';
+        type[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    for (size_t i = 0; i < MT_COUNT(items); i++) {
+        if (items[i].there) {
+            mtb_write_literal(writer, ", \"");
+            mtb_write_json_inner(writer, type, strlen(type));
+            mtb_write_text(writer, items[i].name);
+            mtb_write_i64(writer, items[i].value);
+        }
+    }
+}
+
+static void write_payload(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t *keys)
+{
+    mtb_writer *writer = chrome->writer;
+    if ((payload->fields & MTPROF__HAS_FLOPS) != 0) {
+        *keys |= MTPROF__KEY_BIT(FLOPS);
+        mtb_write_literal(writer, ", \"flops\": ");
+        mtb_write_u64(writer, payload->flops);
+    }
+    if ((payload->fields & MTPROF__HAS_OVERLOAD) != 0) {
+        *keys |= MTPROF__KEY_BIT(OVERLOAD);
+        mtb_write_literal(writer, ", \"overload_name\": ");
+        mtb_write_json(writer, payload->overload.bytes, payload->overload.length);
+    }
+    if ((payload->fields & MTPROF__HAS_RECORD_SCOPE) != 0 && payload->record_scope != 0) {
+        *keys |= MTPROF__KEY_BIT(RECORD_SCOPE);
+        mtb_write_literal(writer, ", \"record_scope\": ");
+        mtb_write_u64(writer, payload->record_scope);
+    }
+    if ((payload->fields & MTPROF__HAS_MODULE) != 0) {
+        *keys |= MTPROF__KEY_BIT(MODULE);
+        mtb_write_literal(writer, ", \"Module Hierarchy\": ");
+        mtb_write_json(writer, payload->module.bytes, payload->module.length);
+    }
+    if ((payload->fields & (MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER)) != 0) {
+        write_memory(chrome, payload);
+    }
+    if ((payload->fields & MTPROF__HAS_STACK) != 0 && payload->stack != 0) {
+        *keys |= MTPROF__KEY_BIT(CALL_STACK) | MTPROF__KEY_BIT(STACK);
+        write_stack(chrome, payload->stack);
+    }
+}
+
+void mtprof__chrome_recorded(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    int64_t start = mtprof__chrome_since_base(chrome, event->start_ns);
+    int64_t end = mtprof__chrome_since_base(chrome, event->end_ns);
+    mtb_write_literal(chrome->writer, ", \"recorded_ts\": ");
+    mtprof__chrome_write_ns(chrome, start);
+    mtb_write_literal(chrome->writer, ", \"recorded_dur\": ");
+    mtb_write_thousandths(chrome->writer, end > start ? end - start : 0);
+}
+
+void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, uint32_t facts,
+                           uint64_t keys)
+{
+    mtb_writer *writer = chrome->writer;
+    const mtprof__payload *payload = event->payload;
+    if (payload != NULL) {
+        write_payload(chrome, payload, &keys);
+    }
+    if (mtprof__chrome_needs_parent(event)) {
+        keys |= MTPROF__KEY_BIT(PARENT_ID);
+        mtb_write_literal(writer, ", \"parent_id\": ");
+        mtb_write_u64(writer, event->parent);
+    }
+    if ((event->flags & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) != 0) {
+        keys |= MTPROF__KEY_BIT(ASYNC);
+        mtb_write_literal(writer, ", \"async\": 1");
+    }
+    if (mtprof__chrome_is_moved(event)) {
+        keys |= MTPROF__KEY_BIT(RECORDED_TS) | MTPROF__KEY_BIT(RECORDED_DUR);
+        mtprof__chrome_recorded(chrome, event);
+    }
+    if ((event->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0) {
+        keys |= MTPROF__KEY_BIT(TRUNCATED);
+        mtb_write_literal(writer, ", \"truncated\": 1");
+    }
+    if (payload == NULL) {
+        return;
+    }
+    if ((facts & MTPROF__INPUTS_KEYWORDS) != 0) {
+        mtprof__inputs_view view = view_of(chrome, payload);
+        mtprof__write_keyword_inputs(writer, &view, is_taken, &keys);
+    }
+    if ((payload->fields & MTPROF__HAS_METADATA) != 0) {
+        mtprof__chrome_metadata(chrome, payload, keys);
+    }
+}

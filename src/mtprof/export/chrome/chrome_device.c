@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device work: spans on the tracks of queues, and the arrows from what launched them.
+ */
+#include "mtprof/export/chrome/export_chrome_impl.h"
+
+enum {
+    OTHER_TYPES_FROM = 1000
+};
+
+static bool same_type(mtprof_text a, mtprof_text b)
+{
+    return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
+}
+
+/* A device's process number is its index; devices of another type than the first have numbers of
+ * their own, since their indices are the same. */
+int64_t mtprof__chrome_device_pid(mtprof__chrome *chrome, uint32_t number)
+{
+    uint32_t place = number < MT_COUNT(chrome->device_pids) ? number : 0;
+    if (!chrome->device_known[place]) {
+        mtprof_device first = {0};
+        mtprof_device device = {0};
+        (void)mtprof_model_device(chrome->model, 1, &first);
+        (void)mtprof_model_device(chrome->model, number, &device);
+        bool plain = device.index >= 0 && same_type(first.type, device.type);
+        chrome->device_pids[place] =
+            plain ? device.index : OTHER_TYPES_FROM + (int64_t)chrome->n_other_devices++;
+        chrome->device_known[place] = true;
+    }
+    return chrome->device_pids[place];
+}
+
+void mtprof__chrome_flow(mtprof__chrome *chrome, char phase, const char *name, uint64_t id,
+                         uint32_t track_number, int64_t trace_ns)
+{
+    mtb_writer *writer = chrome->writer;
+    const mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, track_number);
+    char *at = mtb_writer_room(writer, 512);
+    at = MTPROF__PUT(at, "{\"ph\": \"");
+    *at++ = phase;
+    at = MTPROF__PUT(at, "\", \"id\": ");
+    at = mtb_put_u64(at, id);
+    at = MTPROF__PUT(at, ", ");
+    at = mtprof__put_piece(at, &track->place);
+    at = mtprof__chrome_put_ns(chrome, at, mtprof__chrome_since_base(chrome, trace_ns));
+    mtb_writer_took(writer, at);
+    mtb_write_literal(writer, ", \"cat\": \"");
+    mtb_write_text(writer, name);
+    mtb_write_literal(writer, "\", \"name\": \"");
+    mtb_write_text(writer, name);
+    mtb_write_text(writer, phase == 'f' ? "\", \"bp\": \"e\"},\n" : "\"},\n");
+}
+
+static bool moves_bytes(const mtprof__event *event)
+{
+    return event->kind == MTPROF_EVENT_KIND_COPY || event->kind == MTPROF_EVENT_KIND_SET;
+}
+
+/* device, context, stream, correlation: by which readers know device work. */
+static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    mtb_writer *writer = chrome->writer;
+    int64_t ns = mtprof__chrome_since_base(chrome, event->end_ns) -
+                 mtprof__chrome_since_base(chrome, event->start_ns);
+    mtprof_device device = {0};
+    (void)mtprof_model_device(chrome->model, event->device, &device);
+    if (event->owner != 0) {
+        mtb_write_literal(writer, "\"External id\": ");
+        mtb_write_u64(writer, event->owner);
+        mtb_write_literal(writer, ", ");
+    }
+    if (event->kind == MTPROF_EVENT_KIND_KERNEL && mtprof__chrome_find(event, "queued") == NULL) {
+        mtb_write_literal(writer, "\"queued\": 0, ");
+    }
+    mtb_write_literal(writer, "\"device\": ");
+    mtb_write_i64(writer, device.index);
+    if (mtprof__chrome_find(event, "context") == NULL) {
+        mtb_write_literal(writer, ", \"context\": 0");
+    }
+    mtb_write_literal(writer, ", \"stream\": ");
+    mtb_write_u64(writer, event->queue);
+    uint64_t keys = MTPROF__KEY_BIT(EXTERNAL_ID) | MTPROF__KEY_BIT(DEVICE) |
+                    MTPROF__KEY_BIT(STREAM) | MTPROF__KEY_BIT(STEP) | MTPROF__KEY_BIT(DEVICE_TYPE);
+    if (event->correlation != 0) {
+        keys |= MTPROF__KEY_BIT(CORRELATION);
+        mtb_write_literal(writer, ", \"correlation\": ");
+        mtb_write_u64(writer, event->correlation);
+    }
+    if (moves_bytes(event)) {
+        keys |= MTPROF__KEY_BIT(BYTES) | MTPROF__KEY_BIT(BANDWIDTH);
+        mtb_write_literal(writer, ", \"bytes\": ");
+        mtb_write_i64(writer, event->bytes);
+        mtb_write_literal(writer, ", \"memory bandwidth (GB/s)\": ");
+        mtb_write_double(writer, ns > 0 ? (double)event->bytes / (double)ns : 0.0);
+    }
+    mtb_write_literal(writer, ", \"device_type\": ");
+    mtb_write_json(writer, device.type.bytes != NULL ? device.type.bytes : "", device.type.length);
+    if (event->step >= 0) {
+        mtb_write_literal(writer, ", \"step\": ");
+        mtb_write_i64(writer, event->step);
+    }
+    if (mtprof__chrome_is_moved(event)) {
+        keys |= MTPROF__KEY_BIT(RECORDED_TS) | MTPROF__KEY_BIT(RECORDED_DUR);
+        mtprof__chrome_recorded(chrome, event);
+    }
+    if (event->payload != NULL && (event->payload->fields & MTPROF__HAS_METADATA) != 0) {
+        mtprof__chrome_metadata(chrome, event->payload, keys);
+    }
+}
+
+static void write_head_of(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    const mtprof__piece *head = mtprof__chrome_head(chrome, event);
+    if (head == NULL) {
+        mtprof__chrome_write_head(chrome->writer, chrome, "X", event);
+    } else {
+        mtb_write(chrome->writer, head->text, head->length);
+        chrome->writer->replaced += head->replaced;
+    }
+}
+
+void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *event)
+{
+    mtb_writer *writer = chrome->writer;
+    mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
+    int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);
+    int64_t end = mtprof__chrome_since_base(chrome, event->shown_end_ns);
+    bool annotation = event->kind == MTPROF_EVENT_KIND_ANNOTATION;
+    if (annotation) { /* so that it encloses the work it begins and ends with */
+        start -= start > 0;
+        end += end < INT64_MAX;
+    }
+    track->seen = true;
+    write_head_of(chrome, event);
+    char *at = mtb_writer_room(writer, 256);
+    at = mtprof__put_piece(at, &track->place);
+    at = mtprof__chrome_put_ns(chrome, at, start);
+    at = MTPROF__PUT(at, ", \"dur\": ");
+    at = mtb_put_thousandths(at, end > start ? end - start : 0);
+    mtb_writer_took(writer, MTPROF__PUT(at, ", \"args\": {"));
+    if (annotation) {
+        mtb_write_literal(writer, "\"External id\": ");
+        mtb_write_u64(writer, event->owner);
+        if (event->step >= 0) {
+            mtb_write_literal(writer, ", \"step\": ");
+            mtb_write_i64(writer, event->step);
+        }
+        if (mtprof__chrome_is_moved(event)) {
+            mtprof__chrome_recorded(chrome, event);
+        }
+    } else {
+        write_device_args(chrome, event);
+    }
+    mtb_write_literal(writer, "}},\n");
+    if (event->launch_track != 0 && event->correlation != 0) {
+        mtprof__chrome_flow(chrome, 's', "ac2g", event->correlation, event->launch_track - 1,
+                            event->launch_ns);
+        mtprof__chrome_flow(chrome, 'f', "ac2g", event->correlation, event->track,
+                            event->shown_start_ns);
+    }
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands before and behind the events of a Chrome trace: metadata of the trace first, since
+ * readers that stream stop looking for it at "traceEvents"; names of processes and threads, the
+ * span of the whole, and the trace's name last.
+ */
+#include "mtprof/export/chrome/export_chrome_impl.h"
+#include "mtprof/export/json_text.h"
+#include "mtprof/model/model_impl.h"
+
+#include <mtprof/health.h>
+#include <mtprof/version.h>
+
+#include <stdio.h>
+
+enum {
+    SORT_DEVICES = 5000000,
+    SORT_SPANS = 536870912
+};
+
+/* ---- before the events ----------------------------------------------------------------------- */
+
+/* Keys that are ours: what a trace's metadata says under them is left out, except deviceProperties
+ * and trace_id, which it knows better. */
+static bool is_own_key(const mtprof__chrome *chrome, mtprof_text key)
+{
+    static const char *const own[] = {"schemaVersion",    "profile_memory", "with_stack",
+                                      "record_shapes",    "with_modules",   "with_flops",
+                                      "displayTimeUnit",  "traceEvents",    "traceName",
+                                      "mtprof_version",   "mtprof_health",  "baseTimeNanoseconds",
+                                      "deviceProperties", "mtprof_part",    "mtprof_ids"};
+    for (size_t i = 0; i < MT_COUNT(own); i++) {
+        if (key.length == strlen(own[i]) && memcmp(key.bytes, own[i], key.length) == 0) {
+            /* The health of a trace that was imported is what its file said. */
+            return chrome->job->info.foreign == 0 || strcmp(own[i], "mtprof_health") != 0;
+        }
+    }
+    return false;
+}
+
+static bool find_metadata(const mtprof__chrome *chrome, const char *key, mtprof_metadatum *out)
+{
+    for (uint32_t i = 0; mtprof_model_metadata(chrome->model, i, out); i++) {
+        if (out->key.length == strlen(key) && memcmp(out->key.bytes, key, out->key.length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_metadata(mtprof__chrome *chrome)
+{
+    mtb_writer *writer = chrome->writer;
+    mtprof_metadatum item;
+    mtb_write_literal(writer, "  \"deviceProperties\": ");
+    if (find_metadata(chrome, "deviceProperties", &item) && item.is_json != 0) {
+        mtprof__json_write_metadatum(writer, &item);
+    } else {
+        mtb_write_literal(writer, "[]");
+    }
+    mtb_write_literal(writer, ",\n");
+    const uint64_t *uuid = chrome->job->info.uuid;
+    if (!find_metadata(chrome, "trace_id", &item) && (uuid[0] | uuid[1]) != 0) {
+        char text[64];
+        int n = snprintf(text, sizeof text, "  \"trace_id\": \"%016llX%016llX\",\n",
+                         (unsigned long long)uuid[0], (unsigned long long)uuid[1]);
+        mtb_write(writer, text, (size_t)n);
+    }
+    for (uint32_t i = 0; mtprof_model_metadata(chrome->model, i, &item); i++) {
+        if (!is_own_key(chrome, item.key)) {
+            mtb_write_literal(writer, "  ");
+            mtb_write_json(writer, item.key.bytes, item.key.length);
+            mtb_write_literal(writer, ": ");
+            mtprof__json_write_metadatum(writer, &item);
+            mtb_write_literal(writer, ",\n");
+        }
+    }
+}
+
+static void write_flags(mtprof__chrome *chrome)
+{
+    static const struct {
+        const char *name;
+        uint64_t wants;
+    } flags[] = {{"profile_memory", MTPROF_WANT_MEMORY | MTPROF_WANT_ALLOCS},
+                 {"with_stack", MTPROF_WANT_STACKS},
+                 {"record_shapes", MTPROF_WANT_INPUTS},
+                 {"with_modules", MTPROF_WANT_MODULES},
+                 {"with_flops", MTPROF_WANT_FLOPS}};
+    for (size_t i = 0; i < MT_COUNT(flags); i++) {
+        if ((chrome->job->info.wants & flags[i].wants) != 0) {
+            mtb_write_literal(chrome->writer, "  \"");
+            mtb_write_text(chrome->writer, flags[i].name);
+            mtb_write_literal(chrome->writer, "\": 1,\n");
+        }
+    }
+}
+
+static void write_count(mtb_writer *writer, const char *name, uint64_t value)
+{
+    mtb_write_literal(writer, ", \"");
+    mtb_write_text(writer, name);
+    mtb_write_literal(writer, "\": ");
+    mtb_write_u64(writer, value);
+}
+
+/* The recorder's counters as they stand in the trace; exact matching would need the columns. */
+static void write_health(mtprof__chrome *chrome)
+{
+    mtb_writer *writer = chrome->writer;
+    mtprof_trace_info info = {.struct_size = sizeof info};
+    if (chrome->model->reader == NULL ||
+        mtprof_reader_info(chrome->model->reader, &info) != MTPROF_OK) {
+        return;
+    }
+    uint64_t lost = 0;
+    for (uint32_t i = 0; i < MTPROF_HEALTH_LOST_END; i++) {
+        lost += info.health[i];
+    }
+    uint64_t launches = info.health[MTPROF_HEALTH_LAUNCHES];
+    uint64_t answers = info.health[MTPROF_HEALTH_ACTIVITIES];
+    mtb_write_literal(writer, "  \"mtprof_health\": {\"begins\": ");
+    mtb_write_u64(writer, info.health[MTPROF_HEALTH_BEGINS]);
+    write_count(writer, "others", info.health[MTPROF_HEALTH_OTHERS]);
+    write_count(writer, "lost", lost);
+    for (uint32_t i = 0; i < MTPROF_HEALTH_LOST_END; i++) {
+        if (info.health[i] != 0) {
+            char name[32];
+            (void)snprintf(name, sizeof name, "lost_%s", mtprof_lost_cause(i));
+            write_count(writer, name, info.health[i]);
+        }
+    }
+    write_count(writer, "evicted", info.health[MTPROF_HEALTH_RING_BEGINS]);
+    write_count(writer, "truncated", info.health[MTPROF_HEALTH_TRUNCATED]);
+    write_count(writer, "launches", launches);
+    write_count(writer, "unmatched", launches > answers ? launches - answers : 0);
+    write_count(writer, "stalls", info.health[MTPROF_HEALTH_STALLS]);
+    write_count(writer, "busy_at_stop", info.health[MTPROF_HEALTH_BUSY_AT_STOP]);
+    write_count(writer, "texts_cut", info.health[MTPROF_HEALTH_TEXTS_CUT]);
+    write_count(writer, "clock_back", info.health[MTPROF_HEALTH_CLOCK_BACK]);
+    write_count(writer, "stacks_missed", info.health[MTPROF_HEALTH_STACKS_MISSED]);
+    write_count(
+        writer, "pair_cost_ps",
+        (uint64_t)(((unsigned __int128)info.begin_cost_ticks * info.tick_period * 1000) >> 64));
+    mtb_write_literal(writer, "},\n");
+}
+
+void mtprof__chrome_header(mtprof__chrome *chrome)
+{
+    mtb_writer *writer = chrome->writer;
+    mtb_write_literal(writer, "{\n  \"schemaVersion\": 1,\n");
+    write_metadata(chrome);
+    write_flags(chrome);
+    write_health(chrome);
+    if (chrome->job->parts != NULL && chrome->job->options.split_bytes != 0) {
+        mtb_write_literal(writer, "  \"mtprof_part\": "); /* flows may go on in another one */
+        mtb_write_u64(writer, chrome->job->part);
+        mtb_write_literal(writer, ",\n");
+    }
+    if (chrome->model->two_id_families) {
+        mtb_write_literal(writer, "  \"mtprof_ids\": \"foreign\",\n");
+    }
+    mtb_write_literal(writer, "  \"mtprof_version\": \"");
+    mtb_write_text(writer, mtprof_version_string());
+    mtb_write_literal(writer, "\",\n  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ");
+    mtb_write_i64(writer, chrome->base_ns);
+    mtb_write_literal(writer, ",\n  \"traceEvents\": [\n");
+}
+
+/* ---- behind the events ----------------------------------------------------------------------- */
+
+/* One M event: what, of whom, and its value as text (`string`) or number. */
+static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t pid, int64_t tid,
+                             const mtprof_text *string, int64_t number)
+{
+    mtb_writer *writer = chrome->writer;
+    const char *key = strcmp(what, "process_labels") == 0 ? "labels"
+                      : string != NULL                    ? "name"
+                                                          : "sort_index";
+    mtb_write_literal(writer, "{\"name\": \"");
+    mtb_write_text(writer, what);
+    mtb_write_text(writer, chrome->mindtorch ? "\", \"ph\": \"M\", \"cat\": \"metadata\", \"ts\": "
+                                             : "\", \"ph\": \"M\", \"ts\": ");
+    mtprof__chrome_write_ns(chrome, mtprof__chrome_since_base(chrome, chrome->job->info.start_ns));
+    mtb_write_literal(writer, ", \"pid\": ");
+    mtb_write_i64(writer, pid);
+    mtb_write_literal(writer, ", \"tid\": ");
+    mtb_write_i64(writer, tid);
+    mtb_write_literal(writer, ", \"args\": {\"");
+    mtb_write_text(writer, key);
+    mtb_write_literal(writer, "\": ");
+    if (string != NULL) {
+        mtb_write_json(writer, string->bytes, string->length);
+    } else {
+        mtb_write_i64(writer, number);
+    }
+    mtb_write_literal(writer, "}},\n");
+}
+
+/* What a process is called: what the trace says, else its main thread's name, which is the
+ * program's unless somebody changed it. Empty: unknown. */
+static mtprof_text process_name(const mtprof__chrome *chrome, int64_t pid)
+{
+    mtprof_text name = mtprof__export_process_name(chrome->job, pid);
+    return name.length > 0 ? name : (mtprof_text){"process", 7};
+}
+
+static void write_process(mtprof__chrome *chrome, int64_t pid, mtprof_text name, const char *label,
+                          int64_t sort)
+{
+    mtprof_text labels = {label, strlen(label)};
+    write_name_event(chrome, "process_name", pid, 0, &name, 0);
+    write_name_event(chrome, "process_labels", pid, 0, &labels, 0);
+    write_name_event(chrome, "process_sort_index", pid, 0, NULL, sort);
+}
+
+/* A thread that nobody named shows its process's name, which the system gives it. */
+static void write_thread(mtprof__chrome *chrome, int64_t pid, int64_t tid, mtprof_text name)
+{
+    char text[256];
+    int n;
+    if (name.length == 0 && chrome->job->info.foreign == 0) {
+        name = mtprof__export_process_name(chrome->job, pid);
+    }
+    if (name.length > 0) {
+        n = snprintf(text, sizeof text, "thread %lld (%.*s)", (long long)tid,
+                     (int)(name.length < 128 ? name.length : 128), name.bytes);
+    } else {
+        n = snprintf(text, sizeof text, "thread %lld", (long long)tid);
+    }
+    mtprof_text shown = {text, (size_t)n};
+    write_name_event(chrome, "thread_name", pid, tid, &shown, 0);
+    write_name_event(chrome, "thread_sort_index", pid, tid, NULL, tid);
+}
+
+static void write_stream(mtprof__chrome *chrome, const mtprof__chrome_track *track)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, "stream %lld ", (long long)track->tid);
+    mtprof_text shown = {text, (size_t)n};
+    write_name_event(chrome, "thread_name", track->pid, track->tid, &shown, 0);
+    write_name_event(chrome, "thread_sort_index", track->pid, track->tid, NULL, track->tid);
+}
+
+/* Whether an earlier track that was seen has the same process. */
+static bool is_first_of_process(const mtprof__chrome *chrome, size_t index)
+{
+    const mtprof__chrome_track *track = &chrome->tracks[index];
+    for (size_t i = 0; i < index; i++) {
+        const mtprof__chrome_track *other = &chrome->tracks[i];
+        if (other->seen && other->is_thread == track->is_thread && other->pid == track->pid) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void write_processes(mtprof__chrome *chrome)
+{
+    mtprof_track info;
+    bool any_thread = false;
+    int64_t last_pid = -1; /* threads of one process stand together: spares most searches */
+    for (size_t i = 0; i < chrome->n_tracks; i++) {
+        const mtprof__chrome_track *track = &chrome->tracks[i];
+        if (!track->seen || !mtprof_model_track(chrome->model, (uint32_t)i, &info)) {
+            continue;
+        }
+        if (track->is_thread && track->pid != last_pid && is_first_of_process(chrome, i)) {
+            write_process(chrome, track->pid, process_name(chrome, track->pid), "CPU", track->pid);
+        } else if (!track->is_thread && is_first_of_process(chrome, i)) {
+            mtprof_device device = {0};
+            char label[64] = "GPU";
+            if (mtprof_model_device(chrome->model, info.device, &device)) {
+                bool cuda = device.type.length == 4 && memcmp(device.type.bytes, "CUDA", 4) == 0;
+                (void)snprintf(label, sizeof label, "%.32s %d", cuda ? "GPU" : device.type.bytes,
+                               device.index);
+            }
+            mtprof_text name = process_name(chrome, (int64_t)chrome->job->info.pid);
+            write_process(chrome, track->pid, name, label, SORT_DEVICES + track->pid);
+        }
+        last_pid = track->is_thread ? track->pid : last_pid;
+        if (track->is_thread) {
+            write_thread(chrome, track->pid, track->tid, info.name);
+        } else {
+            write_stream(chrome, track);
+        }
+        any_thread = any_thread || track->is_thread;
+    }
+    int64_t pid = (int64_t)chrome->job->info.pid;
+    if (!any_thread && pid > 0) { /* nothing happened: who it did not happen to */
+        write_process(chrome, pid, process_name(chrome, pid), "CPU", pid);
+        write_thread(chrome, pid, pid, (mtprof_text){"", 0});
+    }
+}
+
+/* MindTorch's readers look for what the user told among the events. */
+static void write_user_metadata(mtprof__chrome *chrome)
+{
+    static const char *const others[] = {"process_name", "process_labels", "process_sort_index",
+                                         "thread_name",  "host_name",      "thread_sort_index",
+                                         "trace_id"};
+    mtb_writer *writer = chrome->writer;
+    mtprof_metadatum item;
+    for (uint32_t i = 0; mtprof_model_metadata(chrome->model, i, &item); i++) {
+        bool shown = !is_own_key(chrome, item.key);
+        for (size_t k = 0; k < MT_COUNT(others) && shown; k++) {
+            shown = item.key.length != strlen(others[k]) ||
+                    memcmp(item.key.bytes, others[k], item.key.length) != 0;
+        }
+        if (!shown) {
+            continue;
+        }
+        mtb_write_literal(writer, "{\"name\": ");
+        mtb_write_json(writer, item.key.bytes, item.key.length);
+        mtb_write_literal(writer, ", \"ph\": \"M\", \"cat\": \"metadata\", \"ts\": ");
+        mtprof__chrome_write_ns(chrome,
+                                mtprof__chrome_since_base(chrome, chrome->job->info.start_ns));
+        mtb_write_literal(writer, ", \"pid\": ");
+        mtb_write_i64(writer, (int64_t)chrome->job->info.pid);
+        mtb_write_literal(writer, ", \"tid\": 0, \"args\": {\"value\": ");
+        mtprof__json_write_metadatum(writer, &item);
+        mtb_write_literal(writer, "}},\n");
+    }
+}
+
+void mtprof__chrome_trailer(mtprof__chrome *chrome)
+{
+    mtb_writer *writer = chrome->writer;
+    const mtprof__export_job *job = chrome->job;
+    int64_t start = mtprof__chrome_since_base(chrome, job->info.start_ns);
+    int64_t end = mtprof__chrome_since_base(chrome, job->info.end_ns);
+    write_processes(chrome);
+    if (chrome->mindtorch) {
+        write_user_metadata(chrome);
+    }
+    mtb_write_literal(writer, "{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");
+    mtprof__chrome_write_ns(chrome, start);
+    mtb_write_literal(writer, ", \"dur\": ");
+    mtb_write_thousandths(writer, end > start ? end - start : 0);
+    mtb_write_literal(writer, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", "
+                              "\"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op count\": 0}},\n"
+                              "{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": ");
+    mtprof__chrome_write_ns(chrome, start);
+    mtb_write_literal(writer, ", \"pid\": \"Spans\", \"tid\": 0, \"args\": {\"sort_index\": ");
+    mtb_write_i64(writer, SORT_SPANS);
+    mtb_write_literal(writer, "}},\n{\"name\": \"Iteration Start: PyTorch Profiler\", "
+                              "\"ph\": \"i\", \"s\": \"g\", \"pid\": \"Traces\", "
+                              "\"tid\": \"Trace PyTorch Profiler\", \"ts\": ");
+    mtprof__chrome_write_ns(chrome, start);
+    mtb_write_literal(writer, "},\n{\"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\", "
+                              "\"pid\": \"\", \"tid\": \"\", \"ts\": ");
+    mtprof__chrome_write_ns(chrome, end > start ? end : start);
+    const char *name = job->options.trace_name != NULL ? job->options.trace_name : job->path;
+    mtb_write_literal(writer, "}\n  ],\n  \"traceName\": ");
+    mtb_write_json(writer, name != NULL ? name : "", name != NULL ? strlen(name) : 0);
+    mtprof__export_write_damage(job);
+    mtb_write_literal(writer, "\n}\n");
+}

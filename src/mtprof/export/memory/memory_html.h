@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The fixed parts of the memory timeline's page: lines without their ends, NULL behind the last.
+ */
+#ifndef MTPROF_EXPORT_MEMORY_MEMORY_HTML_H
+#define MTPROF_EXPORT_MEMORY_MEMORY_HTML_H
+
+extern const char *const mtprof__memory_page_style[];
+/* Where the chart goes, and what is said without a script. */
+extern const char *const mtprof__memory_page_chart[];
+/* Draws DATA: labels, peak and rows ([ns, bytes by category …]), steps ([ns, name]). */
+extern const char *const mtprof__memory_page_script[];
+
+#endif /* MTPROF_EXPORT_MEMORY_MEMORY_HTML_H */

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was recorded with an event, as debug annotations of its slice. Stacks and input lists that
+ * have an id in the trace are written once a lane and then referred to.
+ */
+#include "base/fail.h"
+#include "mtprof/export/perfetto/export_perfetto_impl.h"
+#include "mtprof/model/text/inputs_text.h"
+#include "mtprof/model/text/stack_text.h"
+
+/* Ids of a lane's interned strings. */
+enum string_kind {
+    STRING_STACK,
+    STRING_DIMS,
+    STRING_TYPES,
+    STRING_COUNT
+};
+
+static uint64_t string_id(enum string_kind kind, uint32_t number)
+{
+    return (uint64_t)number * STRING_COUNT + (uint64_t)kind;
+}
+
+void mtprof__annotate_u64(mtprof__pb *pb, uint32_t annotation, uint64_t value)
+{
+    size_t start = mtprof__pb_begin(pb, PF_EVENT_ANNOTATION);
+    mtprof__pb_u64(pb, PF_ANNOTATION_NAME_IID, annotation);
+    mtprof__pb_u64(pb, PF_ANNOTATION_UINT, value);
+    mtprof__pb_end(pb, start);
+}
+
+void mtprof__annotate_i64(mtprof__pb *pb, uint32_t annotation, int64_t value)
+{
+    size_t start = mtprof__pb_begin(pb, PF_EVENT_ANNOTATION);
+    mtprof__pb_u64(pb, PF_ANNOTATION_NAME_IID, annotation);
+    mtprof__pb_u64(pb, PF_ANNOTATION_INT, (uint64_t)value);
+    mtprof__pb_end(pb, start);
+}
+
+void mtprof__annotate_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t annotation,
+                           const char *text, size_t length)
+{
+    size_t start = mtprof__pb_begin(pb, PF_EVENT_ANNOTATION);
+    mtprof__pb_u64(pb, PF_ANNOTATION_NAME_IID, annotation);
+    mtprof__pb_text(x, pb, PF_ANNOTATION_STRING, text, length);
+    mtprof__pb_end(pb, start);
+}
+
+void mtprof__annotate_metadata(mtprof__perfetto *x, mtprof__pb *pb, const mtprof_metadatum *item)
+{
+    size_t start = mtprof__pb_begin(pb, PF_EVENT_ANNOTATION);
+    mtprof__pb_text(x, pb, PF_ANNOTATION_NAME, item->key.bytes, item->key.length);
+    switch (item->type) {
+    case MTPROF_META_INT: mtprof__pb_u64(pb, PF_ANNOTATION_INT, item->value); break;
+    case MTPROF_META_UINT: mtprof__pb_u64(pb, PF_ANNOTATION_UINT, item->value); break;
+    case MTPROF_META_DOUBLE: mtprof__pb_fixed64(pb, PF_ANNOTATION_DOUBLE, item->value); break;
+    case MTPROF_META_BOOL: mtprof__pb_u64(pb, PF_ANNOTATION_BOOL, item->value != 0); break;
+    default:
+        mtprof__pb_text(x, pb, PF_ANNOTATION_STRING, item->text.bytes, item->text.length);
+        break;
+    }
+    mtprof__pb_end(pb, start);
+}
+
+/* ---- texts that are made --------------------------------------------------------------------- */
+
+static void make_stack(mtprof__perfetto *x, uint32_t node)
+{
+    uint32_t parent = 0;
+    mtprof_frame frame;
+    for (uint32_t n = 0; n < MTPROF__STACK_FRAMES && node != 0 &&
+                         mtprof_model_stack(x->job->model, node, &parent, &frame);
+         n++) {
+        if (n > 0) {
+            mtb_write_literal(&x->text_writer, ";");
+        }
+        mtprof__frame_write(&x->text_writer, &frame);
+        node = parent;
+    }
+    x->job->report.left_out += node != 0; /* frames further out */
+}
+
+static mtprof__inputs_view view_of(const mtprof__perfetto *x, const mtprof__payload *payload)
+{
+    return (mtprof__inputs_view){.model = x->job->model,
+                                 .words = payload->input_words,
+                                 .scalars = payload->scalars,
+                                 .n_words = payload->n_input_words,
+                                 .n_scalars = payload->n_scalars};
+}
+
+/* Puts a text into x->text. Fails with ENOMEM. */
+static int make_text(mtprof__perfetto *x, enum string_kind kind, const mtprof__payload *payload)
+{
+    mtprof__inputs_view view = view_of(x, payload);
+    mtprof__pb_clear(&x->text);
+    switch (kind) {
+    case STRING_STACK: make_stack(x, payload->stack); break;
+    case STRING_DIMS: mtprof__write_input_dims(&x->text_writer, &view); break;
+    case STRING_TYPES: mtprof__write_input_types(&x->text_writer, &view); break;
+    default: mtprof__write_concrete_inputs(&x->text_writer, &view); break;
+    }
+    mtb_writer_flush(&x->text_writer);
+    if (x->text_writer.error != 0 || x->text.failed) {
+        return mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory for a text");
+    }
+    return 0;
+}
+
+static int intern_text(mtprof__perfetto *x, mtprof__lane *lane, enum string_kind kind,
+                       uint32_t number, const mtprof__payload *payload)
+{
+    uint64_t id = string_id(kind, number);
+    bool fits = false;
+    if (number == 0 || mtprof__seen_has(&lane->strings, id) ||
+        mtprof__seen_add(x, &lane->strings, id, &fits) || !fits) {
+        return 0;
+    }
+    MT_TRY(make_text(x, kind, payload));
+    return mtprof__lane_intern(x, lane, PF_INTERNED_STRING, id + 1, x->text.bytes, x->text.used);
+}
+
+int mtprof__payload_intern(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__payload *payload)
+{
+    if ((payload->fields & MTPROF__HAS_STACK) != 0) {
+        MT_TRY(intern_text(x, lane, STRING_STACK, payload->stack, payload));
+    }
+    if ((payload->fields & MTPROF__HAS_INPUTS) != 0) {
+        MT_TRY(intern_text(x, lane, STRING_DIMS, payload->inputs, payload));
+        MT_TRY(intern_text(x, lane, STRING_TYPES, payload->inputs, payload));
+    }
+    return 0;
+}
+
+/* By id where the lane knows it, else in full. */
+static void annotate_made(mtprof__perfetto *x, const mtprof__lane *lane, enum string_kind kind,
+                          uint32_t number, const mtprof__payload *payload)
+{
+    static const uint32_t names[] = {
+        [STRING_STACK] = MTPROF__ANNOTATION_STACK,
+        [STRING_DIMS] = MTPROF__ANNOTATION_INPUT_DIMS,
+        [STRING_TYPES] = MTPROF__ANNOTATION_INPUT_TYPES,
+        [STRING_COUNT] = MTPROF__ANNOTATION_CONCRETE_INPUTS,
+    };
+    uint64_t id = string_id(kind, number);
+    if (number != 0 && mtprof__seen_has(&lane->strings, id)) {
+        size_t start = mtprof__pb_begin(&x->pb, PF_EVENT_ANNOTATION);
+        mtprof__pb_u64(&x->pb, PF_ANNOTATION_NAME_IID, names[kind]);
+        mtprof__pb_u64(&x->pb, PF_ANNOTATION_STRING_IID, id + 1);
+        mtprof__pb_end(&x->pb, start);
+    } else if (make_text(x, kind, payload) == 0) {
+        mtprof__annotate_text(x, &x->pb, names[kind], x->text.bytes, x->text.used);
+    } else {
+        x->pb.failed = true;
+    }
+}
+
+void mtprof__annotate_payload(mtprof__perfetto *x, const mtprof__lane *lane,
+                              const mtprof__payload *p)
+{
+    uint32_t has = p->fields;
+    if ((has & MTPROF__HAS_INPUTS) != 0) {
+        annotate_made(x, lane, STRING_DIMS, p->inputs, p);
+        annotate_made(x, lane, STRING_TYPES, p->inputs, p);
+    }
+    if ((has & MTPROF__HAS_SCALARS) != 0 && (has & MTPROF__HAS_INPUTS) != 0) {
+        annotate_made(x, lane, STRING_COUNT, 0, p);
+    }
+    if ((has & MTPROF__HAS_STACK) != 0) {
+        annotate_made(x, lane, STRING_STACK, p->stack, p);
+    }
+    if ((has & MTPROF__HAS_SEQUENCE) != 0) {
+        mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_SEQUENCE, p->sequence);
+    }
+    if ((has & MTPROF__HAS_FORWARD_THREAD) != 0) {
+        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_FORWARD_THREAD, p->forward_thread);
+    }
+    if ((has & MTPROF__HAS_OVERLOAD) != 0) {
+        mtprof__annotate_text(x, &x->pb, MTPROF__ANNOTATION_OVERLOAD, p->overload.bytes,
+                              p->overload.length);
+    }
+    if ((has & MTPROF__HAS_RECORD_SCOPE) != 0) {
+        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_RECORD_SCOPE, p->record_scope);
+    }
+    if ((has & MTPROF__HAS_FLOPS) != 0) {
+        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_FLOPS, p->flops);
+    }
+    if ((has & MTPROF__HAS_MODULE) != 0) {
+        mtprof__annotate_text(x, &x->pb, MTPROF__ANNOTATION_MODULE, p->module.bytes,
+                              p->module.length);
+    }
+    if ((has & MTPROF__HAS_FOREIGN_ID) != 0) {
+        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_FOREIGN_ID, p->foreign_id);
+    }
+    if ((has & MTPROF__HAS_MEMORY_BEFORE) != 0) {
+        mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_MEMORY_BEFORE, p->memory_before);
+    }
+}
+
+void mtprof__annotate_end(mtprof__perfetto *x, const mtprof__payload *p)
+{
+    uint32_t has = p->fields;
+    if ((has & MTPROF__HAS_MEMORY_AFTER) != 0) {
+        mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_MEMORY_AFTER, p->memory_after);
+    }
+    for (uint32_t i = 0; (has & MTPROF__HAS_METADATA) != 0 && i < p->n_metadata; i++) {
+        mtprof__annotate_metadata(x, &x->pb, &p->metadata[i]);
+    }
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Events as CSV (RFC 4180): a header, then a line for each span, launch and mark when it has ended.
+ * Columns for what was not recorded are not there; fields that an event does not have are empty.
+ * Marks are instants, counters (value) and points of flows (value is the flow's id).
+ *
+ * index counts beginnings, so sorting by start_ns and index gives the order of the model. parent_id
+ * is the correlation_id of the event around. Self times come from the stream (open_scopes.h).
+ */
+#include "base/fail.h"
+#include "base/saturate.h"
+#include "mtprof/export/json_text.h"
+#include "mtprof/export/protobuf.h"
+#include "mtprof/export/text/export_text.h"
+#include "mtprof/model/facts/open_scopes.h"
+#include "mtprof/model/text/inputs_text.h"
+#include "mtprof/model/text/stack_text.h"
+
+#include <errno.h>
+#include <string.h>
+
+typedef struct csv_export {
+    mtprof__export_job *job;
+    mtb_writer *writer;
+    mtprof__open_scopes open;
+    mtb_writer text_writer; /* into text: what must be seen whole before it is quoted */
+    mtprof__pb text;
+} csv_export;
+
+typedef void csv_field(csv_export *x, const mtprof__event *event, const mtprof__payload *payload);
+
+static int append_text(void *context, const void *bytes, size_t length)
+{
+    mtprof__pb *text = context;
+    mtprof__pb_raw(text, bytes, length);
+    return text->failed ? ENOMEM : 0;
+}
+
+/* ---- fields that depend on what was recorded: payload is not NULL and has the field ---------- */
+
+static void finish_text(csv_export *x)
+{
+    mtb_writer_flush(&x->text_writer);
+    if (!x->text.failed && x->text.used > 0) {
+        mtprof__write_csv(x->writer, x->text.bytes, x->text.used);
+    }
+    mtprof__pb_clear(&x->text);
+}
+
+static mtprof__inputs_view view_of(const csv_export *x, const mtprof__payload *payload)
+{
+    return (mtprof__inputs_view){.model = x->job->model,
+                                 .words = payload->input_words,
+                                 .scalars = payload->scalars,
+                                 .n_words = payload->n_input_words,
+                                 .n_scalars = payload->n_scalars};
+}
+
+static void put_shapes(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    mtprof__inputs_view view = view_of(x, payload);
+    mtprof__write_input_dims(&x->text_writer, &view);
+    finish_text(x);
+}
+
+static void put_types(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    mtprof__inputs_view view = view_of(x, payload);
+    mtprof__write_input_types(&x->text_writer, &view);
+    finish_text(x);
+}
+
+static void put_stack(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    uint32_t node = payload->stack;
+    uint32_t parent = 0;
+    mtprof_frame frame;
+    for (uint32_t n = 0; n < MTPROF__STACK_FRAMES && node != 0 &&
+                         mtprof_model_stack(x->job->model, node, &parent, &frame);
+         n++) {
+        mtb_write(&x->text_writer, ";", n > 0);
+        mtprof__frame_write(&x->text_writer, &frame);
+        node = parent;
+    }
+    x->job->report.left_out += node != 0; /* frames further out */
+    finish_text(x);
+}
+
+static void put_module(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    mtprof__write_csv(x->writer, payload->module.bytes, payload->module.length);
+}
+
+static void put_overload(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    mtprof__write_csv(x->writer, payload->overload.bytes, payload->overload.length);
+}
+
+static void put_sequence(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    mtb_write_i64(x->writer, payload->sequence);
+}
+
+static void put_flops(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    mtb_write_u64(x->writer, payload->flops);
+}
+
+static void put_before(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    mtb_write_i64(x->writer, payload->memory_before);
+}
+
+static void put_after(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    mtb_write_i64(x->writer, payload->memory_after);
+}
+
+static void put_device_name(csv_export *x, uint32_t number)
+{
+    mtprof_device device;
+    if (mtprof_model_device(x->job->model, number, &device)) {
+        mtprof__write_csv(x->writer, device.type.bytes, device.type.length);
+        if (device.index >= 0) {
+            mtb_write_literal(x->writer, ":");
+            mtb_write_i64(x->writer, device.index);
+        }
+    }
+}
+
+static void put_memory_device(csv_export *x, const mtprof__event *event,
+                              const mtprof__payload *payload)
+{
+    (void)event;
+    put_device_name(x, payload->memory_device);
+}
+
+static bool is_mark(const mtprof__event *event)
+{
+    return event->kind == MTPROF_EVENT_KIND_INSTANT || event->kind == MTPROF_EVENT_KIND_COUNTER ||
+           event->kind == MTPROF_EVENT_KIND_FLOW;
+}
+
+static void put_value(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)payload;
+    if (event->kind == MTPROF_EVENT_KIND_COUNTER && event->phase == 1) {
+        double value;
+        memcpy(&value, &event->value, sizeof value);
+        mtb_write_double(x->writer, value);
+    } else if (event->kind == MTPROF_EVENT_KIND_COUNTER) {
+        mtb_write_i64(x->writer, (int64_t)event->value);
+    } else if (event->kind == MTPROF_EVENT_KIND_FLOW) {
+        mtb_write_u64(x->writer, event->value);
+    }
+}
+
+static void put_phase(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    static const char *const phases[] = {"start", "step", "end"};
+    (void)payload;
+    if (event->kind == MTPROF_EVENT_KIND_FLOW && event->phase < MT_COUNT(phases)) {
+        mtb_write_text(x->writer, phases[event->phase]);
+    }
+}
+
+/* A JSON object. */
+static void put_metadata(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+{
+    (void)event;
+    for (uint32_t i = 0; i < payload->n_metadata; i++) {
+        const mtprof_metadatum *item = &payload->metadata[i];
+        mtb_write_text(&x->text_writer, i == 0 ? "{" : ", ");
+        mtb_write_json(&x->text_writer, item->key.bytes, item->key.length);
+        mtb_write_literal(&x->text_writer, ": ");
+        mtprof__json_write_metadatum(&x->text_writer, item);
+    }
+    mtb_write_text(&x->text_writer, payload->n_metadata > 0 ? "}" : "");
+    finish_text(x);
+}
+
+static const struct {
+    const char *name;
+    uint64_t wants;  /* of which one was recorded */
+    uint32_t fields; /* of which the event has one; 0: a payload is not asked for */
+    csv_field *put;
+} recorded[] = {
+    {"input_shapes", MTPROF_WANT_INPUTS, MTPROF__HAS_INPUTS, put_shapes},
+    {"input_types", MTPROF_WANT_INPUTS, MTPROF__HAS_INPUTS, put_types},
+    {"stack", MTPROF_WANT_STACKS, MTPROF__HAS_STACK, put_stack},
+    {"module", MTPROF_WANT_MODULES, MTPROF__HAS_MODULE, put_module},
+    {"flops", MTPROF_WANT_FLOPS, MTPROF__HAS_FLOPS, put_flops},
+    {"sequence_number", MTPROF_WANT_DETAILS, MTPROF__HAS_SEQUENCE, put_sequence},
+    {"overload_name", MTPROF_WANT_DETAILS, MTPROF__HAS_OVERLOAD, put_overload},
+    {"memory_device", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER,
+     put_memory_device},
+    {"memory_allocated_before", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_BEFORE, put_before},
+    {"memory_allocated_after", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_AFTER, put_after},
+    {"value", MTPROF_WANT_MARKS, 0, put_value},
+    {"phase", MTPROF_WANT_MARKS, 0, put_phase},
+    {"metadata", MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_MARKS, MTPROF__HAS_METADATA,
+     put_metadata},
+};
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void write_header(csv_export *x)
+{
+    mtb_write_literal(x->writer,
+                      "index,name,kind,device,thread,step,start_ns,end_ns,duration_ns,self_ns,"
+                      "correlation_id,parent_id,owner_id,bytes");
+    for (size_t i = 0; i < MT_COUNT(recorded); i++) {
+        if ((x->job->info.wants & recorded[i].wants) != 0) {
+            mtb_write_literal(x->writer, ",");
+            mtb_write_text(x->writer, recorded[i].name);
+        }
+    }
+    mtb_write_literal(x->writer, "\r\n");
+}
+
+static void put_number(mtb_writer *writer, bool there, int64_t value)
+{
+    mtb_write_literal(writer, ",");
+    if (there) {
+        mtb_write_i64(writer, value);
+    }
+}
+
+static bool is_device_work(const mtprof__event *event)
+{
+    return event->edge == MTPROF__EDGE_SPAN && event->device != 0;
+}
+
+static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns, int64_t self_ns)
+{
+    mtb_writer *w = x->writer;
+    mtprof_track track;
+    if (event->index != UINT64_MAX) {
+        mtb_write_u64(w, event->index);
+    }
+    mtb_write_literal(w, ",");
+    mtprof__write_csv(w, event->name_text.bytes, event->name_text.length);
+    mtb_write_literal(w, ",");
+    mtb_write_text(w, mtprof_event_kind_name(event->kind));
+    mtb_write_literal(w, ",");
+    put_device_name(x, event->edge == MTPROF__EDGE_POINT ? 0 : event->device);
+    bool known = mtprof_model_track(x->job->model, event->track, &track);
+    put_number(w, known, known ? track.tid : 0);
+    put_number(w, event->step >= 0, event->step);
+    put_number(w, true, event->start_ns);
+    put_number(w, true, end_ns);
+    put_number(w, true, mtb_sub_sat(end_ns, event->start_ns));
+    put_number(w, true, self_ns);
+    put_number(w, event->correlation != 0, (int64_t)event->correlation);
+    put_number(w, event->parent != 0, (int64_t)event->parent);
+    put_number(w, event->owner != 0, (int64_t)event->owner);
+    bool moves = is_device_work(event) &&
+                 (event->kind == MTPROF_EVENT_KIND_COPY || event->kind == MTPROF_EVENT_KIND_SET);
+    put_number(w, moves, event->bytes);
+    for (size_t i = 0; i < MT_COUNT(recorded); i++) {
+        if ((x->job->info.wants & recorded[i].wants) != 0) {
+            mtb_write_literal(w, ",");
+            if (recorded[i].fields == 0 ||
+                (event->payload != NULL && (event->payload->fields & recorded[i].fields) != 0)) {
+                recorded[i].put(x, event, event->payload);
+            }
+        }
+    }
+    mtb_write_literal(w, "\r\n");
+    x->job->report.events += is_mark(event) ? 0 : 1;
+}
+
+static int write_event(csv_export *x, const mtprof__event *event)
+{
+    int64_t self_ns = 0;
+    uint32_t note = 0;
+    switch (event->edge) {
+    case MTPROF__EDGE_BEGIN: return mtprof__open_scopes_begin(&x->open, event, 0);
+    case MTPROF__EDGE_END:
+        (void)mtprof__open_scopes_end(&x->open, event, &self_ns, &note);
+        write_line(x, event, event->end_ns, self_ns);
+        return 0;
+    case MTPROF__EDGE_SPAN: write_line(x, event, event->end_ns, 0); return 0;
+    default:
+        if (event->kind == MTPROF_EVENT_KIND_LAUNCH ||
+            event->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY || is_mark(event)) {
+            write_line(x, event, event->start_ns, 0);
+        }
+        return 0;
+    }
+}
+
+static int write_events(csv_export *x, mtprof__events *events)
+{
+    const mtprof__event *event = NULL;
+    int status = 0;
+    while ((status = mtprof__events_next(events, &event)) == 0) {
+        MT_TRY(write_event(x, event));
+        MT_TRY(mtprof__export_tick(x->job, events));
+    }
+    if (x->text_writer.error != 0) {
+        return mtb_fail(MTPROF_ENOMEM, "export csv: no memory for a field");
+    }
+    return status == MTPROF_EEND ? 0 : status;
+}
+
+int mtprof__export_csv(mtprof__export_job *job)
+{
+    csv_export x = {.job = job, .writer = job->writer};
+    mtprof__events *events = NULL;
+    int status = 0;
+    if (!mtb_writer_init(&x.text_writer, append_text, &x.text)) {
+        status = mtb_fail(MTPROF_ENOMEM, "export csv: no memory");
+    }
+    if (status == 0) {
+        status = mtprof__events_open(job->model, &events);
+    }
+    if (status == 0) {
+        write_header(&x);
+        status = write_events(&x, events);
+    }
+    if (status == 0) {
+        job->report.clamped = mtprof__events_totals_get(events)->clamped;
+    }
+    mtprof__events_close(events);
+    mtprof__open_scopes_fini(&x.open);
+    (void)mtb_writer_finish(&x.text_writer);
+    mtprof__pb_fini(&x.text);
+    return status;
+}

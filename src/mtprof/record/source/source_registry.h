@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The controller's view of event sources (include/mtprof/source.h is the plug-in's).
+ *
+ * Callbacks of a source are made one at a time (its `calling` mutex) and with no mtb_lock held.
+ */
+#ifndef MTPROF_RECORD_SOURCE_SOURCE_REGISTRY_H
+#define MTPROF_RECORD_SOURCE_SOURCE_REGISTRY_H
+
+#include "mtprof/record/recording.h"
+
+#include <mtprof/source.h>
+
+/* Lets the sources take part in the recording; `warn` is told of those that refuse. */
+void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
+                           void (*warn)(void *user, mtprof_status status, const char *message),
+                           void *user);
+/* Recording has ended or pauses: sources stop and hand over what they have. Waits for one as long
+ * as it tells something in each `quiet_ns`; `warn` is told of those that do not. */
+void mtprof__sources_stop(mtprof__recording *recording, uint64_t quiet_ns,
+                          void (*warn)(void *user, mtprof_status status, const char *message),
+                          void *user);
+/* What the devices of the sources that take part are: a JSON list, the caller's to mtb_free().
+ * NULL: none says, or there is no memory. */
+char *mtprof__sources_describe(void);
+/* No source pushes into the recording any more. */
+void mtprof__sources_detach(mtprof__recording *recording);
+/* A clock pair from every source that takes part. */
+void mtprof__sources_sync(void);
+void mtprof__sources_after_fork(void);
+
+#endif /* MTPROF_RECORD_SOURCE_SOURCE_REGISTRY_H */
