@@ -64,7 +64,7 @@ static mtprof_model *open_model(mtprof_session *session, const char *path)
     const mtprof_model_options options = {.struct_size = sizeof options, .workers = 1};
     mtprof_model *model = NULL;
     if (session != NULL) {
-        bench_must(mtprof_model_of_session(session, &options, &model), "model_of_session");
+        bench_must(mtprof_model_from_session(session, &options, &model), "model_of_session");
     } else {
         bench_must(mtprof_model_open(path, &options, &model), "model_open");
     }
@@ -75,7 +75,7 @@ static mtprof_model *open_model(mtprof_session *session, const char *path)
 static void check_count(mtprof_averages *averages, uint64_t events)
 {
     mtprof_row total = {.struct_size = sizeof total};
-    bench_must(mtprof_averages_total(averages, &total), "averages_total");
+    bench_must(mtprof_averages_get_total(averages, &total), "averages_total");
     if (total.count != events) {
         fprintf(stderr, "%llu events in the rows, %llu recorded\n", (unsigned long long)total.count,
                 (unsigned long long)events);
@@ -167,8 +167,8 @@ static void measure_rows(uint64_t events)
         double before = bench_now_ns();
         for (uint32_t row = 0; row < mtprof_averages_count(averages); row++) {
             int64_t ns;
-            bench_must(mtprof_averages_quantile(averages, row, 0.5, &ns), "averages_quantile");
-            bench_must(mtprof_averages_quantile(averages, row, 0.99, &ns), "averages_quantile");
+            bench_must(mtprof_averages_get_quantile(averages, row, 0.5, &ns), "averages_quantile");
+            bench_must(mtprof_averages_get_quantile(averages, row, 0.99, &ns), "averages_quantile");
         }
         bench_add(&quantiles, (bench_now_ns() - before) / (double)events);
         before = bench_now_ns();

@@ -277,7 +277,7 @@ void bench_close(mtprof_session *session)
 mtprof_health bench_health(mtprof_session *session)
 {
     mtprof_health health = {.struct_size = sizeof health};
-    bench_must(mtprof_session_health(session, &health), "session_health");
+    bench_must(mtprof_session_get_health(session, &health), "session_health");
     return health;
 }
 

@@ -172,7 +172,7 @@ static uint64_t load(const char *path)
     mtprof_model_findings findings = {.struct_size = sizeof findings};
     mtprof_model *model = NULL;
     bench_must(mtprof_model_open(path, &options, &model), "model_open");
-    bench_must(mtprof_model_findings_get(model, &findings), "model_findings_get");
+    bench_must(mtprof_model_get_findings(model, &findings), "model_findings_get");
     if (findings.skipped + findings.problems + findings.orphans != 0) {
         fprintf(stderr, "bench_import: the trace was not read as it was written\n");
         exit(1);

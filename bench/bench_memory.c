@@ -17,7 +17,7 @@
 static uint64_t committed(mtprof_session *session)
 {
     mtprof_bytes bytes = {.struct_size = sizeof bytes};
-    bench_must(mtprof_session_bytes(session, &bytes), "session_bytes");
+    bench_must(mtprof_session_get_bytes(session, &bytes), "session_bytes");
     uint64_t sum = 0;
     uint64_t size = bytes.size(bytes.context);
     uint64_t at = MTPROF_HEADER_BYTES;

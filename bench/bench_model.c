@@ -48,7 +48,7 @@ static double time_columns(const char *path, uint32_t workers, uint64_t events)
     mtprof_column column;
     double before = bench_now_ns();
     mtprof_model *model = open_model(path, workers);
-    bench_must(mtprof_model_column(model, MTPROF_COLUMN_SELF_NS, &column), "model_column");
+    bench_must(mtprof_model_get_column(model, MTPROF_COLUMN_SELF_NS, &column), "model_column");
     double ns = (bench_now_ns() - before) / (double)events;
     check_count(column.count, events);
     mtprof_model_free(model);
@@ -100,7 +100,7 @@ static void measure_result(uint64_t events)
     uint64_t before = bench_anonymous_bytes();
     size_t heap_before = mallinfo2().uordblks;
     mtprof_model *model = open_model(path, 1);
-    bench_must(mtprof_model_column(model, MTPROF_COLUMN_SELF_NS, &column), "model_column");
+    bench_must(mtprof_model_get_column(model, MTPROF_COLUMN_SELF_NS, &column), "model_column");
     bench_must(mtprof_averages_new(model, NULL, &averages), "averages_new");
     malloc_trim(0);
     uint64_t held = bench_anonymous_bytes() - before;
@@ -128,9 +128,9 @@ static void measure_derived(uint64_t events)
     bench_trace_make(&trace, path);
     for (int i = 0; i < ROUNDS; i++) {
         mtprof_model *model = open_model(path, 1);
-        bench_must(mtprof_model_column(model, MTPROF_COLUMN_SELF_NS, &column), "model_column");
+        bench_must(mtprof_model_get_column(model, MTPROF_COLUMN_SELF_NS, &column), "model_column");
         double before = bench_now_ns();
-        bench_must(mtprof_model_column(model, MTPROF_COLUMN_DEPTH, &column), "model_column");
+        bench_must(mtprof_model_get_column(model, MTPROF_COLUMN_DEPTH, &column), "model_column");
         bench_add(&series, (bench_now_ns() - before) / (double)events);
         mtprof_model_free(model);
     }

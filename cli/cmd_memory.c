@@ -105,7 +105,7 @@ static void print_device(const mtprof_model *model, uint32_t index)
 static mtprof_text event_name(mtprof_model *model, uint32_t event)
 {
     mtprof_column names;
-    if (mtprof_model_column(model, MTPROF_COLUMN_NAME, &names) != MTPROF_OK ||
+    if (mtprof_model_get_column(model, MTPROF_COLUMN_NAME, &names) != MTPROF_OK ||
         event >= names.count) {
         return cli_text("");
     }

@@ -211,7 +211,7 @@ static mtprof_status make_rows(const report_settings *s, mtprof_model *model, mt
         .top_level = s->top_level,
         .min_ns = s->min_ns,
     };
-    return s->events ? mtprof_averages_of_events(model, &o, out)
+    return s->events ? mtprof_averages_from_events(model, &o, out)
                      : mtprof_averages_new(model, &o, out);
 }
 
@@ -257,7 +257,7 @@ static uint64_t hidden_functions(const report_settings *s, mtprof_model *model)
 {
     mtprof_column kinds = {0};
     uint64_t n = 0;
-    if (s->functions || mtprof_model_column(model, MTPROF_COLUMN_KIND, &kinds) != MTPROF_OK) {
+    if (s->functions || mtprof_model_get_column(model, MTPROF_COLUMN_KIND, &kinds) != MTPROF_OK) {
         return 0;
     }
     for (uint64_t i = 0; i < kinds.count; i++) {

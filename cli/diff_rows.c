@@ -145,7 +145,7 @@ static bool fill_side(const cli_diff *d, mtprof_averages *averages, uint32_t ind
     if (!d->per_step) {
         return true;
     }
-    mtprof_status status = mtprof_averages_noise(averages, index, &noise);
+    mtprof_status status = mtprof_averages_get_noise(averages, index, &noise);
     if (status != MTPROF_OK) {
         cli_library_error("diff", status);
         return false;
@@ -174,8 +174,8 @@ static bool load_side(cli_diff *d, mtprof_averages *averages, side_rows *out)
     for (uint32_t i = 0; i < n; i++) {
         mtprof_row row = {.struct_size = sizeof row};
         cli_diff_row *r = &out->rows[i];
-        if (mtprof_averages_row(averages, i, &row) != MTPROF_OK || !make_key(d, model, &row, r) ||
-            !fill_side(d, averages, i, &row, &r->a)) {
+        if (mtprof_averages_get_row(averages, i, &row) != MTPROF_OK ||
+            !make_key(d, model, &row, r) || !fill_side(d, averages, i, &row, &r->a)) {
             return false;
         }
         r->name = row.key;
@@ -227,7 +227,7 @@ static bool finish_total(mtprof_averages *averages, bool per_step, cli_side *sid
     if (mtprof_averages_count(averages) == 0 || !per_step) {
         return true;
     }
-    mtprof_status status = mtprof_averages_total(averages, &row);
+    mtprof_status status = mtprof_averages_get_total(averages, &row);
     if (status != MTPROF_OK) {
         cli_library_error("diff", status);
         return false;

@@ -105,7 +105,7 @@ static bool gather_file(cli_facts *f)
         return false;
     }
     f->trace.struct_size = sizeof f->trace;
-    (void)mtprof_reader_info(f->reader, &f->trace);
+    (void)mtprof_reader_get_info(f->reader, &f->trace);
     write_uuid(f);
     return gather_windows(f);
 }
@@ -161,9 +161,9 @@ bool cli_gather_facts(mtprof_model *model, const char *path, cli_facts *out)
     out->info.struct_size = sizeof out->info;
     out->findings.struct_size = sizeof out->findings;
     out->health.struct_size = sizeof out->health;
-    mtprof_status status = mtprof_model_findings_get(model, &out->findings);
+    mtprof_status status = mtprof_model_get_findings(model, &out->findings);
     if (status == MTPROF_OK) {
-        status = mtprof_model_health(model, &out->health);
+        status = mtprof_model_get_health(model, &out->health);
     }
     if (status == MTPROF_OK) { /* tracks and names are known once the columns have been made */
         status = mtprof_model_get_info(model, &out->info);

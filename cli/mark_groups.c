@@ -229,9 +229,9 @@ static bool add_metadata(gathering *all, bool foreign)
             return false;
         }
     }
-    if (mtprof_model_column(all->model, MTPROF_COLUMN_METADATA, &ids) != MTPROF_OK ||
-        mtprof_model_column(all->model, MTPROF_COLUMN_NAME, &names) != MTPROF_OK ||
-        mtprof_model_column(all->model, MTPROF_COLUMN_KIND, &kinds) != MTPROF_OK) {
+    if (mtprof_model_get_column(all->model, MTPROF_COLUMN_METADATA, &ids) != MTPROF_OK ||
+        mtprof_model_get_column(all->model, MTPROF_COLUMN_NAME, &names) != MTPROF_OK ||
+        mtprof_model_get_column(all->model, MTPROF_COLUMN_KIND, &kinds) != MTPROF_OK) {
         return true; /* no event has any */
     }
     const uint32_t *id = ids.data, *name = names.data;
@@ -240,7 +240,7 @@ static bool add_metadata(gathering *all, bool foreign)
             continue;
         }
         uint32_t key = mtprof_model_name_key(all->model, name[i]);
-        for (uint32_t k = 0; mtprof_model_metadata_of(all->model, id[i], k, &m); k++) {
+        for (uint32_t k = 0; mtprof_model_event_metadata(all->model, id[i], k, &m); k++) {
             if (!is_own_key(m.key) && !add_metadatum(all, mtprof_model_name(all->model, key), &m)) {
                 return false;
             }
@@ -361,7 +361,7 @@ static bool may_have_marks(mtprof_model *model, const mtprof_model_info *info)
         return false;
     }
     return info->foreign != 0 || info->closed == 0 ||
-           mtprof_model_health(model, &health) != MTPROF_OK || health.others > 0;
+           mtprof_model_get_health(model, &health) != MTPROF_OK || health.others > 0;
 }
 
 bool cli_print_marks(mtprof_model *model, const char *path, size_t width, size_t most)
@@ -372,7 +372,7 @@ bool cli_print_marks(mtprof_model *model, const char *path, size_t width, size_t
     all.start_ns = info.start_ns;
     mtprof_status status = MTPROF_OK;
     if (may_have_marks(model, &info)) {
-        status = mtprof_model_marks(model, add_mark, &all);
+        status = mtprof_model_visit_marks(model, add_mark, &all);
     }
     bool whole = status == MTPROF_OK && add_metadata(&all, info.foreign != 0);
     all.no_memory = all.no_memory || (status == MTPROF_OK && !whole);
@@ -403,5 +403,6 @@ mtprof_status cli_count_marks(mtprof_model *model, cli_mark_counts *counts)
     mtprof_model_info info = {.struct_size = sizeof info};
     *counts = (cli_mark_counts){0};
     (void)mtprof_model_get_info(model, &info);
-    return may_have_marks(model, &info) ? mtprof_model_marks(model, count_mark, counts) : MTPROF_OK;
+    return may_have_marks(model, &info) ? mtprof_model_visit_marks(model, count_mark, counts)
+                                        : MTPROF_OK;
 }

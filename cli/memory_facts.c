@@ -34,7 +34,7 @@ static bool no_memory(const char *path)
 static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
 {
     mtprof_column c;
-    bool there = mtprof_model_column(model, id, &c) == MTPROF_OK;
+    bool there = mtprof_model_get_column(model, id, &c) == MTPROF_OK;
     *count = there ? c.count : 0;
     return there ? c.data : NULL;
 }
@@ -56,7 +56,7 @@ static uint32_t find_event(mtprof_model *model, uint64_t correlation)
 static bool gather_exact(mtprof_model *model, const char *path, uint32_t device, cli_peak *peak)
 {
     mtprof_memory memory = {.struct_size = sizeof memory};
-    mtprof_status status = mtprof_model_memory(model, device, &memory);
+    mtprof_status status = mtprof_model_get_memory(model, device, &memory);
     if (status == MTPROF_ENOTSUP) {
         return true;
     }
@@ -105,7 +105,7 @@ static bool gather_timeline(mtprof_model *model, const char *path, cli_peak *pea
     mtprof_memory_peak found = {.struct_size = sizeof found};
     mtprof_export_options o = {
         .struct_size = sizeof o, .device = peak->name, .progress = cli_progress_step};
-    mtprof_status status = mtprof_memory_peak_of(model, &o, &found);
+    mtprof_status status = mtprof_model_get_memory_peak(model, &o, &found);
     if (status == MTPROF_ENOTSUP) {
         return true;
     }
@@ -211,7 +211,7 @@ static bool gather_rows(mtprof_model *model, const char *path, cli_memory_facts 
     }
     for (uint32_t i = 0; i < n; i++) {
         mtprof_row row = {.struct_size = sizeof row};
-        if (mtprof_averages_row(f->averages, i, &row) == MTPROF_OK &&
+        if (mtprof_averages_get_row(f->averages, i, &row) == MTPROF_OK &&
             (row.cpu_memory != 0 || row.device_memory != 0 || weight(&row) > 0)) {
             f->rows[f->n_rows++].row = row;
         }

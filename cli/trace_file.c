@@ -67,7 +67,7 @@ int cli_close_trace(mtprof_model *model, const char *path, int code)
         mtprof_model_free(model);
         return code;
     }
-    mtprof_status status = mtprof_model_damage(model, &damage);
+    mtprof_status status = mtprof_model_get_damage(model, &damage);
     (void)mtprof_model_get_info(model, &info);
     if (status != MTPROF_OK) {
         code = cli_library_error(path, status);
@@ -83,7 +83,7 @@ static bool load(mtprof_model *model, const char *path, enum mtprof_column_id id
                  uint64_t *count)
 {
     mtprof_column column;
-    mtprof_status status = mtprof_model_column(model, id, &column);
+    mtprof_status status = mtprof_model_get_column(model, id, &column);
     if (status != MTPROF_OK) {
         cli_library_error(path, status);
         return false;

@@ -58,7 +58,7 @@ int main(void)
     }
     mtprof_session_stop(session);
     mtprof_health health = {.struct_size = sizeof health};
-    mtprof_session_health(session, &health);
+    mtprof_session_get_health(session, &health);
     printf("%llu scopes of %d tasks in coroutines.mtt\n", (unsigned long long)health.begins, TASKS);
     int wrong = health.begins != TASKS * (TURNS + 1) || health.lost != 0;
     return mtprof_session_close(session) == MTPROF_OK ? wrong : 1;

@@ -83,7 +83,7 @@ int main(void)
     }
     mtprof_session_stop(session);
     mtprof_health health = {.struct_size = sizeof health};
-    mtprof_session_health(session, &health);
+    mtprof_session_get_health(session, &health);
     printf("%d launches, %llu of them without a record of the device: see mtprof report "
            "custom_source.mtt\n",
            LAUNCHES, (unsigned long long)health.unmatched);

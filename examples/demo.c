@@ -165,7 +165,7 @@ static void record_normally(const char *path, const char *folder)
     run_threads();
     mtprof_session_stop(session);
     mtprof_health health = {.struct_size = sizeof health};
-    mtprof_session_health(session, &health);
+    mtprof_session_get_health(session, &health);
     mtprof_session_close(session);
     printf("1. %d threads recorded %llu scopes and ops, %llu other events; %llu lost.\n", THREADS,
            (unsigned long long)health.begins, (unsigned long long)health.others,

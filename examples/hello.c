@@ -28,7 +28,7 @@ int main(void)
     }
     mtprof_session_stop(session);
     mtprof_health health = {.struct_size = sizeof health};
-    mtprof_session_health(session, &health);
+    mtprof_session_get_health(session, &health);
     printf("sum %.1f: %llu scopes in hello.mtt, %llu lost\n", sum,
            (unsigned long long)health.begins, (unsigned long long)health.lost);
     return mtprof_session_close(session) == MTPROF_OK ? 0 : 1;

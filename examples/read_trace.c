@@ -40,9 +40,9 @@ int main(int argc, char **argv)
     if (mtprof_model_open(argv[1], NULL, &model) != MTPROF_OK) {
         return fail();
     }
-    if (mtprof_model_column(model, MTPROF_COLUMN_START_NS, &start) != MTPROF_OK ||
-        mtprof_model_column(model, MTPROF_COLUMN_END_NS, &end) != MTPROF_OK ||
-        mtprof_model_column(model, MTPROF_COLUMN_NAME, &name) != MTPROF_OK) {
+    if (mtprof_model_get_column(model, MTPROF_COLUMN_START_NS, &start) != MTPROF_OK ||
+        mtprof_model_get_column(model, MTPROF_COLUMN_END_NS, &end) != MTPROF_OK ||
+        mtprof_model_get_column(model, MTPROF_COLUMN_NAME, &name) != MTPROF_OK) {
         mtprof_model_free(model);
         return fail();
     }

@@ -79,7 +79,7 @@ static void report(mtprof_session *session, const char *path)
     mtprof_table_options options = {.struct_size = sizeof options, .format = MTPROF_TABLE_FIT};
     mtprof_model *model;
     mtprof_averages *averages = NULL;
-    TRY(mtprof_model_of_session(session, NULL, &model));
+    TRY(mtprof_model_from_session(session, NULL, &model));
     TRY(mtprof_averages_new(model, NULL, &averages));
     TRY(mtprof_averages_table(averages, &options, &out));
     TRY(mtprof_export(model, MTPROF_EXPORT_CHROME, path, NULL));

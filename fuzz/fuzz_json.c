@@ -41,7 +41,7 @@ static void use_columns(mtprof_model *model)
 {
     mtprof_column column;
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
-        int status = mtprof_model_column(model, (enum mtprof_column_id)id, &column);
+        int status = mtprof_model_get_column(model, (enum mtprof_column_id)id, &column);
         require(status == MTPROF_OK || status == MTPROF_ENOTSUP);
         if (status == MTPROF_OK && column.count > 0) {
             sink += ((const unsigned char *)column.data)[column.count * column.item_bytes - 1];
@@ -74,7 +74,7 @@ static void use_lists(mtprof_model *model)
             use_text(frame.file);
         }
         for (uint32_t k = 0; metadata != NULL && metadata[i] != 0 &&
-                             mtprof_model_metadata_of(model, metadata[i], k, &item);
+                             mtprof_model_event_metadata(model, metadata[i], k, &item);
              k++) {
             use_text(item.key);
             use_text(item.text);
@@ -129,7 +129,7 @@ static void use_averages(mtprof_model *model)
     require(mtprof_averages_new(model, &options, &averages) == MTPROF_OK);
     mtprof_row row = {.struct_size = sizeof row};
     for (uint32_t i = 0; i < mtprof_averages_count(averages); i++) {
-        require(mtprof_averages_row(averages, i, &row) == MTPROF_OK);
+        require(mtprof_averages_get_row(averages, i, &row) == MTPROF_OK);
         use_text(row.key);
     }
     mtprof_averages_free(averages);

@@ -118,7 +118,7 @@ static void use_reader(const mtprof_reader *reader, uint64_t size)
     mtprof_module_info module;
     bool json;
     uint64_t before = 0;
-    require(mtprof_reader_info(reader, &info) == MTPROF_OK);
+    require(mtprof_reader_get_info(reader, &info) == MTPROF_OK);
     for (uint32_t i = 0; mtprof_reader_problem(reader, i, &problem); i++) {
         require(problem.offset >= before && problem.message[0] != '\0');
         before = problem.offset;
@@ -136,7 +136,7 @@ static void use_reader(const mtprof_reader *reader, uint64_t size)
     sink += (uint64_t)mtprof_reader_real_offset(reader) + mtprof_reader_thread_count(reader);
     for (uint32_t i = 0; i < mtprof_reader_stream_count(reader); i++) {
         mtprof_stream_info stream = {.struct_size = sizeof stream};
-        require(mtprof_reader_stream(reader, i, &stream) == MTPROF_OK);
+        require(mtprof_reader_get_stream(reader, i, &stream) == MTPROF_OK);
         require(stream.chunks > 0 && stream.bytes <= size);
         use_stream(reader, i, size);
     }

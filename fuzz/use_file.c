@@ -50,8 +50,8 @@ static void require_same(mtprof_model *a, mtprof_model *b)
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
         mtprof_column one;
         mtprof_column other;
-        require(mtprof_model_column(a, ids[i], &one) == MTPROF_OK);
-        require(mtprof_model_column(b, ids[i], &other) == MTPROF_OK);
+        require(mtprof_model_get_column(a, ids[i], &one) == MTPROF_OK);
+        require(mtprof_model_get_column(b, ids[i], &other) == MTPROF_OK);
         require(one.count == other.count);
         require(one.count == 0 || memcmp(one.data, other.data, one.count * one.item_bytes) == 0);
     }

@@ -140,7 +140,7 @@ MT_API int mt_function_apply(const mt_function *function, void *context, mt_tens
 MT_API int mt_function_save(mt_function_call *call, mt_tensor *tensor);
 
 /** In backward: one reference to what was saved. MT_ERUNTIME if it was changed in place. */
-MT_API int mt_function_saved(mt_function_call *call, size_t index, mt_tensor **out);
+MT_API int mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor **out);
 
 MT_END_DECLS
 

@@ -261,7 +261,7 @@ typedef int mt_backend_open_fn(const mt_backend_host *host, const mt_backend **o
 MT_API int mt_backend_load(const char *name);
 
 /** What the device is, and how much memory it has. Set info->struct_size. */
-MT_API int mt_device_info_of(mt_device device, mt_device_info *info);
+MT_API int mt_device_get_info(mt_device device, mt_device_info *info);
 
 /** The extension of the backend that serves the type, NULL where there is none. */
 MT_API const void *mt_backend_extension(mt_device_type type, const char *name);

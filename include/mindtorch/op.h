@@ -55,7 +55,7 @@ typedef struct mt_op_info {
 
 /** Numbers run from 0 to mt_op_count() - 1; users' ops follow ours. */
 MT_API uint32_t mt_op_count(void);
-MT_API int mt_op_info_of(mt_op op, mt_op_info *info);
+MT_API int mt_op_get_info(mt_op op, mt_op_info *info);
 
 /** A parameter of an op, as a binding needs it. */
 typedef struct mt_op_param {
@@ -68,7 +68,7 @@ typedef struct mt_op_param {
     bool has_default;
     mt_value value; /**< the default */
 } mt_op_param;
-MT_API int mt_op_param_of(mt_op op, uint32_t index, mt_op_param *param);
+MT_API int mt_op_get_param(mt_op op, uint32_t index, mt_op_param *param);
 
 /** A result of an op. */
 typedef struct mt_op_result {
@@ -76,7 +76,7 @@ typedef struct mt_op_result {
     uint32_t kind;        /**< mt_kind: TENSOR, TENSORS, BOOL, INT; NONE for "Scalar" */
     char name[64];        /**< "values"; "" where the schema has none */
 } mt_op_result;
-MT_API int mt_op_result_of(mt_op op, uint32_t index, mt_op_result *result);
+MT_API int mt_op_get_result(mt_op op, uint32_t index, mt_op_result *result);
 
 /** By "add", "max.dim" or "mylib::scale". MT_ENOTSUP names an op that does not exist. */
 MT_API int mt_op_find(const char *name, mt_op *op);

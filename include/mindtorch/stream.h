@@ -36,9 +36,9 @@ MT_API int mt_set_current_device(mt_device device);
 /** A stream of the device's. priority below 0: a high one. MT_ERUNTIME: its backend has no streams,
  * too. MT_EVALUE, here and in the next two: the host has none. */
 MT_API int mt_stream_new(mt_device device, int32_t priority, mt_stream **out);
-MT_API int mt_stream_default(mt_device device, mt_stream **out);
+MT_API int mt_stream_get_default(mt_device device, mt_stream **out);
 /** This thread's. */
-MT_API int mt_stream_current(mt_device device, mt_stream **out);
+MT_API int mt_stream_get_current(mt_device device, mt_stream **out);
 /** Makes it the current one of its device on this thread; the current device stays. */
 MT_API int mt_stream_set_current(mt_stream *stream);
 

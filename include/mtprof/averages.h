@@ -81,14 +81,14 @@ typedef struct mtprof_row {
 } mtprof_row;
 
 /** Groups a model's events. options may be NULL. Fails with EINVAL (names the value), and as
- * mtprof_model_column(). */
+ * mtprof_model_get_column(). */
 MTPROF_API mtprof_status mtprof_averages_new(mtprof_model *model,
                                              const mtprof_averages_options *options,
                                              mtprof_averages **out);
 /** Every event a row of its own (torch's events().table()). */
-MTPROF_API mtprof_status mtprof_averages_of_events(mtprof_model *model,
-                                                   const mtprof_averages_options *options,
-                                                   mtprof_averages **out);
+MTPROF_API mtprof_status mtprof_averages_from_events(mtprof_model *model,
+                                                     const mtprof_averages_options *options,
+                                                     mtprof_averages **out);
 
 /** Rows that a caller made itself. Set struct_size, leave the rest zero for the defaults. */
 typedef struct mtprof_given_rows {
@@ -109,8 +109,8 @@ typedef struct mtprof_given_rows {
 /** Averages of given rows, in their order, for the same tables and files. Everything is copied.
  * They have no model, and no quantiles or noise (ENOTSUP). Fails with EINVAL (names the value),
  * ENOMEM. */
-MTPROF_API mtprof_status mtprof_averages_of_rows(const mtprof_given_rows *given,
-                                                 mtprof_averages **out);
+MTPROF_API mtprof_status mtprof_averages_from_rows(const mtprof_given_rows *given,
+                                                   mtprof_averages **out);
 /** Whether events of this name have rows; torch leaves some of its own out. */
 MTPROF_API bool mtprof_averages_lists(mtprof_text name);
 
@@ -121,15 +121,16 @@ MTPROF_API mtprof_model *mtprof_averages_model(const mtprof_averages *averages);
 
 MTPROF_API uint32_t mtprof_averages_count(const mtprof_averages *averages);
 /** Fails with EINVAL (no such row). Texts live as long as the averages. */
-MTPROF_API mtprof_status mtprof_averages_row(const mtprof_averages *averages, uint32_t index,
-                                             mtprof_row *row);
+MTPROF_API mtprof_status mtprof_averages_get_row(const mtprof_averages *averages, uint32_t index,
+                                                 mtprof_row *row);
 /** The sum over all rows; key "Total", identity of the last row. Self CPU time is that of host rows
  * other than functions, whose time would count twice; where there are only functions it is theirs.
  */
-MTPROF_API mtprof_status mtprof_averages_total(const mtprof_averages *averages, mtprof_row *row);
+MTPROF_API mtprof_status mtprof_averages_get_total(const mtprof_averages *averages,
+                                                   mtprof_row *row);
 /** Durations of a row's events at quantile q (0 to 1): nearest rank, exact. Fails with EINVAL. */
-MTPROF_API mtprof_status mtprof_averages_quantile(mtprof_averages *averages, uint32_t index,
-                                                  double q, int64_t *ns);
+MTPROF_API mtprof_status mtprof_averages_get_quantile(mtprof_averages *averages, uint32_t index,
+                                                      double q, int64_t *ns);
 /** Mean and sample deviation over steps of a row's self CPU time (device rows: their device time)
  * and calls per step, for bounds of noise. steps: in how many steps the row's events lie; the
  * others, and events outside every step, do not count. Set struct_size; no byte past it is written.
@@ -140,8 +141,8 @@ typedef struct mtprof_row_noise {
     double mean_ns, deviation_ns;
     double mean_calls, deviation_calls;
 } mtprof_row_noise;
-MTPROF_API mtprof_status mtprof_averages_noise(mtprof_averages *averages, uint32_t index,
-                                               mtprof_row_noise *noise);
+MTPROF_API mtprof_status mtprof_averages_get_noise(mtprof_averages *averages, uint32_t index,
+                                                   mtprof_row_noise *noise);
 
 /**
  * Sorts rows, largest first, rows that are equal in the order they had. Keys are torch's attribute

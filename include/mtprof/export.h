@@ -130,9 +130,9 @@ typedef struct mtprof_memory_peak {
 } mtprof_memory_peak;
 
 /** Of `options`, device and progress count. Fails as mtprof_export() of the MEMORY formats. */
-MTPROF_API mtprof_status mtprof_memory_peak_of(mtprof_model *model,
-                                               const mtprof_export_options *options,
-                                               mtprof_memory_peak *peak);
+MTPROF_API mtprof_status mtprof_model_get_memory_peak(mtprof_model *model,
+                                                      const mtprof_export_options *options,
+                                                      mtprof_memory_peak *peak);
 
 /** Averages as a Chrome trace: {"traceEvents": […]}, one entry a row; the same rows give the same
  * bytes. Fails as mtprof_export(). */

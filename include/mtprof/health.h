@@ -34,7 +34,7 @@ typedef struct mtprof_health {
     uint32_t written_behind;                  /**< 1: the file system refused mmap (session.h) */
     uint32_t unlocked;                        /**< 1: the file system has no locks (session.h) */
     uint64_t stacks_missed; /**< begins whose stack the language could not tell (language.h) */
-    /* of a trace that was read (mtprof_model_health); 0 for a session */
+    /* of a trace that was read (mtprof_model_get_health); 0 for a session */
     uint64_t problems;       /**< damaged places: bad checksums, holes, cuts */
     uint64_t problem_bytes;  /**< bytes in them, as far as known: what is missing has no size */
     uint64_t problem_offset; /**< offset of the first, where there is one */

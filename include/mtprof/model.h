@@ -120,7 +120,7 @@ enum mtprof_column_id {
     MTPROF_COLUMN_MEMORY_BEFORE = 21,  /**< int64: bytes allocated when it began, -1 = not told */
     MTPROF_COLUMN_MEMORY_AFTER = 22,   /**< int64: and when it ended */
     MTPROF_COLUMN_MEMORY_DEVICE = 23,  /**< uint8: of which device */
-    MTPROF_COLUMN_METADATA = 24,       /**< uint32: mtprof_model_metadata_of(), 0 = none */
+    MTPROF_COLUMN_METADATA = 24,       /**< uint32: mtprof_model_event_metadata(), 0 = none */
     MTPROF_COLUMN_BYTES = 25,          /**< uint64: moved by a copy or set; signed for MEMORY */
     MTPROF_COLUMN_ALLOCATED_SELF_CPU = 26,    /**< int64: bytes allocated, less freed, on the host,
                                                    in it and not in a child */
@@ -190,15 +190,15 @@ MTPROF_API mtprof_status mtprof_model_take_reader(mtprof_reader *reader,
 
 /** A model of a session, live (a snapshot) or stopped; it stays valid when the session is closed.
  */
-MTPROF_API mtprof_status mtprof_model_of_session(mtprof_session *session,
-                                                 const mtprof_model_options *options,
-                                                 mtprof_model **out);
+MTPROF_API mtprof_status mtprof_model_from_session(mtprof_session *session,
+                                                   const mtprof_model_options *options,
+                                                   mtprof_model **out);
 
 /** The same for the results of a profile: the windows it holds (options may name fewer). Fails with
  * ESTATE (no trace was ever prepared). */
-MTPROF_API mtprof_status mtprof_model_of_profile(mtprof_profile *profile,
-                                                 const mtprof_model_options *options,
-                                                 mtprof_model **out);
+MTPROF_API mtprof_status mtprof_model_from_profile(mtprof_profile *profile,
+                                                   const mtprof_model_options *options,
+                                                   mtprof_model **out);
 
 /** Accepts NULL. */
 MTPROF_API void mtprof_model_free(mtprof_model *model);
@@ -221,7 +221,7 @@ typedef struct mtprof_model_info {
 /** Fails with EINVAL (struct_size 0). Does not make the columns. */
 MTPROF_API mtprof_status mtprof_model_get_info(const mtprof_model *model, mtprof_model_info *info);
 
-/** What analysing found; with the recorder's own counters in mtprof_model_health(). */
+/** What analysing found; with the recorder's own counters in mtprof_model_get_health(). */
 typedef struct mtprof_model_findings {
     uint32_t struct_size;
     uint32_t reserved;
@@ -245,7 +245,7 @@ typedef struct mtprof_model_findings {
 
 /** Makes the columns where that has not happened. Fails with ENOMEM, EIO, ECALLBACK, ENOTSUP (more
  * than 4 billion events: exports still work). */
-MTPROF_API mtprof_status mtprof_model_findings_get(mtprof_model *model,
+MTPROF_API mtprof_status mtprof_model_get_findings(mtprof_model *model,
                                                    mtprof_model_findings *findings);
 
 /** What is damaged in a trace. Set struct_size; no byte past it is written. */
@@ -262,11 +262,11 @@ typedef struct mtprof_damage {
  * gone through the trace; else every chunk is read and its checksum compared, and records without
  * a checksum are looked at one by one. Fails with EINVAL (struct_size 0), ENOMEM.
  */
-MTPROF_API mtprof_status mtprof_model_damage(mtprof_model *model, mtprof_damage *damage);
+MTPROF_API mtprof_status mtprof_model_get_damage(mtprof_model *model, mtprof_damage *damage);
 
 /** The recorder's health counters as the trace has them, with `unmatched` exact. Makes the columns.
  */
-MTPROF_API mtprof_status mtprof_model_health(mtprof_model *model, mtprof_health *health);
+MTPROF_API mtprof_status mtprof_model_get_health(mtprof_model *model, mtprof_health *health);
 
 /**
  * A column. Makes the columns first where that has not happened; the derived ones are made when
@@ -274,8 +274,8 @@ MTPROF_API mtprof_status mtprof_model_health(mtprof_model *model, mtprof_health 
  *
  * Fails with ENOTSUP (not recorded), EINVAL (no such column), ENOMEM, EIO, ECALLBACK.
  */
-MTPROF_API mtprof_status mtprof_model_column(mtprof_model *model, enum mtprof_column_id id,
-                                             mtprof_column *out);
+MTPROF_API mtprof_status mtprof_model_get_column(mtprof_model *model, enum mtprof_column_id id,
+                                                 mtprof_column *out);
 
 /** Names, index from 0. An unknown index gives an empty text. */
 MTPROF_API mtprof_text mtprof_model_name(const mtprof_model *model, uint32_t name);
@@ -326,8 +326,8 @@ typedef struct mtprof_memory {
 
 /** Reads the allocations of a device through the event stream. Fails with ENOTSUP (none of it was
  * recorded), EINVAL (struct_size 0, no such device), ENOMEM, EIO. */
-MTPROF_API mtprof_status mtprof_model_memory(mtprof_model *model, uint32_t device,
-                                             mtprof_memory *memory);
+MTPROF_API mtprof_status mtprof_model_get_memory(mtprof_model *model, uint32_t device,
+                                                 mtprof_memory *memory);
 
 typedef struct mtprof_metadatum {
     mtprof_text key;
@@ -337,8 +337,8 @@ typedef struct mtprof_metadatum {
     mtprof_text text; /**< TEXT */
 } mtprof_metadatum;
 /** Metadata of an event (column METADATA), index from 0. */
-MTPROF_API bool mtprof_model_metadata_of(const mtprof_model *model, uint32_t metadata,
-                                         uint32_t index, mtprof_metadatum *out);
+MTPROF_API bool mtprof_model_event_metadata(const mtprof_model *model, uint32_t metadata,
+                                            uint32_t index, mtprof_metadatum *out);
 /** What a program told beside its scopes, as a visitor sees it: an instant, a counter's value, a
  * point of a flow. Texts and metadata live until the visitor returns. Later versions may append. */
 typedef struct mtprof_mark {
@@ -360,8 +360,8 @@ typedef int mtprof_mark_visitor(void *user, const mtprof_mark *mark);
 
 /** Reads the marks in order of time, in one pass over the trace with bounded memory; the visitor is
  * called on this thread. Fails with ENOMEM, EIO, ECALLBACK. */
-MTPROF_API mtprof_status mtprof_model_marks(mtprof_model *model, mtprof_mark_visitor *visitor,
-                                            void *user);
+MTPROF_API mtprof_status mtprof_model_visit_marks(mtprof_model *model, mtprof_mark_visitor *visitor,
+                                                  void *user);
 
 /** Metadata of the trace, index from 0. */
 MTPROF_API bool mtprof_model_metadata(const mtprof_model *model, uint32_t index,

@@ -233,7 +233,7 @@ typedef struct mtprof_window {
 } mtprof_window;
 
 /** Fails with EINVAL (struct_size 0). */
-MTPROF_API mtprof_status mtprof_profile_window(mtprof_profile *profile, mtprof_window *window);
+MTPROF_API mtprof_status mtprof_profile_get_window(mtprof_profile *profile, mtprof_window *window);
 
 /**
  * The session that holds the results, to read from; index counts from the oldest one, of which
@@ -243,7 +243,7 @@ MTPROF_API mtprof_status mtprof_profile_window(mtprof_profile *profile, mtprof_w
 MTPROF_API mtprof_session *mtprof_profile_session(mtprof_profile *profile, uint32_t index);
 
 /** Health of the latest session. Fails with ESTATE (never started), EINVAL (struct_size 0). */
-MTPROF_API mtprof_status mtprof_profile_health(mtprof_profile *profile, mtprof_health *health);
+MTPROF_API mtprof_status mtprof_profile_get_health(mtprof_profile *profile, mtprof_health *health);
 
 /**
  * Why results are empty, in one line: "0 steps recorded: step() was called 0 times, the schedule

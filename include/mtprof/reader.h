@@ -139,12 +139,13 @@ MTPROF_API mtprof_status mtprof_reader_open_bytes(const mtprof_bytes *bytes, mtp
 MTPROF_API void mtprof_reader_close(mtprof_reader *reader);
 
 /** Fills info up to its struct_size. Fails with EINVAL (struct_size 0). */
-MTPROF_API mtprof_status mtprof_reader_info(const mtprof_reader *reader, mtprof_trace_info *info);
+MTPROF_API mtprof_status mtprof_reader_get_info(const mtprof_reader *reader,
+                                                mtprof_trace_info *info);
 
 MTPROF_API uint32_t mtprof_reader_stream_count(const mtprof_reader *reader);
 /** Fails with EINVAL (no such stream). Streams are ordered by kind, then slot. */
-MTPROF_API mtprof_status mtprof_reader_stream(const mtprof_reader *reader, uint32_t index,
-                                              mtprof_stream_info *info);
+MTPROF_API mtprof_status mtprof_reader_get_stream(const mtprof_reader *reader, uint32_t index,
+                                                  mtprof_stream_info *info);
 
 /** A cursor at the start of a stream. Fails with EINVAL (no such stream), ENOMEM. */
 MTPROF_API mtprof_status mtprof_cursor_open(const mtprof_reader *reader, uint32_t stream,

@@ -53,8 +53,8 @@ MTPROF_API mtprof_status mtprof_schedule_check(const mtprof_schedule *schedule,
  *
  * Fails with EINVAL: the schedule is not valid, or the step is negative.
  */
-MTPROF_API mtprof_status mtprof_schedule_action(const mtprof_schedule *schedule, int64_t step,
-                                                enum mtprof_action *action);
+MTPROF_API mtprof_status mtprof_schedule_get_action(const mtprof_schedule *schedule, int64_t step,
+                                                    enum mtprof_action *action);
 
 MTPROF_END_DECLS
 

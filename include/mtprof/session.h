@@ -132,19 +132,19 @@ MTPROF_API mtprof_status mtprof_session_clear(mtprof_session *session);
  *
  * Fails with EINVAL (key NULL or empty, text of more than 16 MiB), ENOMEM, ENOSPC.
  */
-MTPROF_API mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key,
-                                                 size_t key_length, const char *value,
-                                                 size_t value_length, bool is_json);
+MTPROF_API mtprof_status mtprof_session_add_metadata(mtprof_session *session, const char *key,
+                                                     size_t key_length, const char *value,
+                                                     size_t value_length, bool is_json);
 
 /** Fills health up to its struct_size. Fails with EINVAL (struct_size 0). */
-MTPROF_API mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *health);
+MTPROF_API mtprof_status mtprof_session_get_health(mtprof_session *session, mtprof_health *health);
 
 /**
  * The session's bytes for mtprof_reader_open_bytes(), live or stopped. They stay valid after the
  * session is closed, until bytes->close(). Set struct_size. Fails with EINVAL (struct_size too
  * small).
  */
-MTPROF_API mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes);
+MTPROF_API mtprof_status mtprof_session_get_bytes(mtprof_session *session, mtprof_bytes *bytes);
 
 /**
  * Writes the trace of a stopped session to a file of its own: beside it first, then renamed.

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
     fake_training_run(&training);
     must(mtprof_session_stop(session), "stop");
     mtprof_model *model = NULL;
-    must(mtprof_model_of_session(session, NULL, &model), "model");
+    must(mtprof_model_from_session(session, NULL, &model), "model");
     static const struct {
         enum mtprof_export_format format;
         const char *file;

@@ -71,7 +71,7 @@ static int use_device(things *t, float values[COUNT])
     MT_TRY(mt_stream_wait_stream(t->stream, t->stream));
     MT_TRY(mt_stream_set_current(t->stream));
     mt_stream *home;
-    MT_TRY(mt_stream_default(MT_NPU, &home));
+    MT_TRY(mt_stream_get_default(MT_NPU, &home));
     MT_TRY(mt_stream_wait_stream(t->stream, home));
     MT_TRY(mt_tensor_record_stream(t->far, t->stream));
     MT_TRY(mt_copy_(t->far, t->pinned, true));
@@ -115,7 +115,7 @@ static int one_round(void)
         }
         CHECK_OK(mt_device_empty_cache(device));
     }
-    CHECK_OK(mt_stream_default(MT_NPU, &home));
+    CHECK_OK(mt_stream_get_default(MT_NPU, &home));
     CHECK_OK(mt_stream_set_current(home));
     return status;
 }
@@ -129,7 +129,7 @@ static int one_profile(void)
     if (started == MTPROF_OK) {
         mtprof_health health = {.struct_size = sizeof health};
         CHECK_OK(mtprof_session_stop(session));
-        CHECK_OK(mtprof_session_health(session, &health));
+        CHECK_OK(mtprof_session_get_health(session, &health));
         if (asked < refused_at) { /* nothing was refused */
             CHECK_EQ_U64(health.unmatched, 0);
         }

@@ -79,7 +79,7 @@ static void one_session(const script *s, attempt *a)
         return;
     }
     a->started = true;
-    status = mtprof_session_metadata(session, "key", 3, "value", 5, false);
+    status = mtprof_session_add_metadata(session, "key", 3, "value", 5, false);
     CHECK(status == MTPROF_OK || status == MTPROF_ENOMEM || status == MTPROF_ENOSPC);
     record_all_kinds(&a->begins, &a->marks, 100);
     for (int i = 0; i < THREADS; i++) {
@@ -93,7 +93,7 @@ static void one_session(const script *s, attempt *a)
     CHECK_EQ_U64(h.begins + h.others + h.lost, a->begins + a->marks);
     CHECK_EQ_U64(h.lost, h.lost_by[MTPROF_LOST_MEMORY]);
     mtprof_bytes bytes = {.struct_size = sizeof bytes};
-    status = mtprof_session_bytes(session, &bytes);
+    status = mtprof_session_get_bytes(session, &bytes);
     CHECK(status == MTPROF_OK || status == MTPROF_ENOMEM);
     if (status == MTPROF_OK) {
         mtprof_reader *reader = NULL;

@@ -82,7 +82,7 @@ _SIGNATURES = {
     "mt_status_exception": (c.c_char_p, [c.c_int]),
     "mt_error_message": (c.c_char_p, []),
     "mt_op_count": (c.c_uint32, []),
-    "mt_op_info_of": (c.c_int, [c.c_uint32, c.POINTER(OpInfo)]),
+    "mt_op_get_info": (c.c_int, [c.c_uint32, c.POINTER(OpInfo)]),
     "mt_call": (c.c_int, [c.c_uint32, c.POINTER(Value), c.c_uint32, c.POINTER(Value), c.c_uint32]),
     "mt_value_clear": (None, [c.POINTER(Value)]),
     "mt_tensor_from_data": (c.c_int, [c.c_void_p, c.c_int, c.POINTER(c.c_int64), c.c_size_t,
@@ -123,7 +123,7 @@ _SIGNATURES = {
     "mt_device_synchronize": (c.c_int, [c.c_int32]),
     "mt_backend_load": (c.c_int, [c.c_char_p]),
     "mt_backend_extension": (c.c_void_p, [c.c_int, c.c_char_p]),
-    "mt_device_memory_stats": (c.c_int, [c.c_int32, c.POINTER(MemoryStats)]),
+    "mt_device_get_memory_stats": (c.c_int, [c.c_int32, c.POINTER(MemoryStats)]),
     "mt_set_num_threads": (c.c_int, [c.c_uint32]),
     "mt_set_default_dtype": (c.c_int, [c.c_int]),
 }
@@ -171,7 +171,7 @@ def tensors_alive():
 
 def memory_stats(device="cpu"):
     stats = MemoryStats(struct_size=c.sizeof(MemoryStats))
-    check(_lib.mt_device_memory_stats(device_number(device), c.byref(stats)))
+    check(_lib.mt_device_get_memory_stats(device_number(device), c.byref(stats)))
     return stats
 
 
@@ -398,7 +398,7 @@ class Op:
 
     def __init__(self, number):
         info = OpInfo(struct_size=c.sizeof(OpInfo))
-        check(_lib.mt_op_info_of(number, c.byref(info)))
+        check(_lib.mt_op_get_info(number, c.byref(info)))
         self.number = number
         overload = info.overload.decode()
         self.name = info.name.decode() + ("." + overload if overload else "")

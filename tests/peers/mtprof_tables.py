@@ -51,7 +51,7 @@ class Library:
         self.lib.mtprof_model_open.argtypes = [c_char_p, c_void_p, POINTER(c_void_p)]
         self.lib.mtprof_model_free.argtypes = [c_void_p]
         self.lib.mtprof_model_free.restype = None
-        for name in ("mtprof_averages_new", "mtprof_averages_of_events"):
+        for name in ("mtprof_averages_new", "mtprof_averages_from_events"):
             getattr(self.lib, name).argtypes = [c_void_p, POINTER(AveragesOptions), POINTER(c_void_p)]
         self.lib.mtprof_averages_sort.argtypes = [c_void_p, c_char_p]
         self.lib.mtprof_averages_table.argtypes = [c_void_p, POINTER(TableOptions), POINTER(Output)]
@@ -87,7 +87,7 @@ class Model:
             (OVERLOAD if group.get("group_by_overload_name") else 0)
         options.stack_n = group.get("group_by_stack_n", 0)
         rows = c_void_p()
-        make = lib.mtprof_averages_of_events if events else lib.mtprof_averages_new
+        make = lib.mtprof_averages_from_events if events else lib.mtprof_averages_new
         library.must(make(self.handle, byref(options), byref(rows)))
         try:
             if "sort_by" in table:

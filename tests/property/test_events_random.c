@@ -231,7 +231,7 @@ static void compare_stream(run *r)
     CHECK_EQ_I64(status, MTPROF_EEND);
     check_all_seen(r);
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    CHECK_EQ_I64(mtprof_model_findings_get(r->v->model, &findings), MTPROF_OK);
+    CHECK_EQ_I64(mtprof_model_get_findings(r->v->model, &findings), MTPROF_OK);
     const mtprof__events_totals *totals = mtprof__events_totals_get(events);
     if (!r->hostile && !r->failed) {
         CHECK_EQ_U64(totals->unmatched, findings.unmatched);

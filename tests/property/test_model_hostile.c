@@ -175,7 +175,7 @@ TEST(models_without_memory)
                 mtprof_reader_close(reader);
             }
             for (int id = 0; id < MTPROF_COLUMN_COUNT && status == MTPROF_OK; id++) {
-                status = mtprof_model_column(model, (enum mtprof_column_id)id, &column);
+                status = mtprof_model_get_column(model, (enum mtprof_column_id)id, &column);
                 status = status == MTPROF_ENOTSUP ? MTPROF_OK : status;
             }
             mtb_fail_nth(0, false);
@@ -243,7 +243,7 @@ TEST(one_trace_one_model)
     REQUIRE_OK(mtprof_session_start(&config, &session));
     record_all();
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &live));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &live));
     REQUIRE(model_view_make(&live_view, live));
     REQUIRE_OK(mtprof_session_close(session));
     for (uint32_t i = 0; i < 2; i++) {

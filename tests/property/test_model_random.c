@@ -165,10 +165,10 @@ static void compare_payload(comparison *c, const oracle_event *e, size_t i)
     uint32_t metadata = view_u32(v, MTPROF_COLUMN_METADATA, i);
     SAME("metadata is there", (p->fields & RT_HAS_METADATA) != 0, metadata != 0);
     if (metadata != 0) {
-        SAME("metadata", true, mtprof_model_metadata_of(v->model, metadata, 0, &item));
+        SAME("metadata", true, mtprof_model_event_metadata(v->model, metadata, 0, &item));
         SAME("metadata", p->metadata, item.value);
         SAME("metadata key", 0, memcmp(item.key.bytes, "note", 5));
-        SAME("metadata", false, mtprof_model_metadata_of(v->model, metadata, 1, &item));
+        SAME("metadata", false, mtprof_model_event_metadata(v->model, metadata, 1, &item));
     }
     compare_details(c, e, i);
 }
@@ -320,7 +320,7 @@ static int64_t reader_end(const rt_trace *trace)
     if (mtprof_reader_problem(reader, 0, &problem)) {
         FAIL("the generator is wrong: %s", problem.message);
     }
-    mtprof_reader_info(reader, &info);
+    mtprof_reader_get_info(reader, &info);
     mtprof_reader_close(reader);
     return oracle_ns(trace, info.end_ticks);
 }
@@ -347,7 +347,7 @@ static bool compare_trace(uint64_t seed, bool fold)
         c.failed = true;
     }
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    CHECK_OK(mtprof_model_findings_get(model, &findings));
+    CHECK_OK(mtprof_model_get_findings(model, &findings));
     bool counted = CHECK_EQ_U64(findings.unmatched, o.unmatched) &
                    CHECK_EQ_U64(findings.orphans, o.orphans) &
                    CHECK_EQ_U64(findings.truncated, o.truncated) &

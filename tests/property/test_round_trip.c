@@ -71,7 +71,7 @@ static void write_host_rows(const mtprof_averages *averages, text *out)
 {
     for (uint32_t i = 0; i < mtprof_averages_count(averages); i++) {
         mtprof_row row = {.struct_size = sizeof row};
-        REQUIRE_OK(mtprof_averages_row(averages, i, &row));
+        REQUIRE_OK(mtprof_averages_get_row(averages, i, &row));
         if (row.device == 0 && row.kind <= MTPROF_EVENT_KIND_LAUNCH) {
             keep(out, row.key.bytes, row.key.length);
             keep(out, "\n", 1);

@@ -51,7 +51,7 @@ static inline mtprof_session *stress_start(const char *path, uint32_t policy, ui
 static inline mtprof_health stress_health(mtprof_session *session)
 {
     mtprof_health health = {.struct_size = sizeof health};
-    CHECK_OK(mtprof_session_health(session, &health));
+    CHECK_OK(mtprof_session_get_health(session, &health));
     return health;
 }
 

@@ -90,7 +90,7 @@ static void ask(mtprof_session *session, int i)
 {
     mtprof_health h = stress_health(session);
     CHECK_EQ_U64(h.lost, h.lost_by[MTPROF_LOST_LATE]); /* caught by a gate that shut */
-    CHECK_OK(mtprof_session_metadata(session, "key", 3, "value", 5, false));
+    CHECK_OK(mtprof_session_add_metadata(session, "key", 3, "value", 5, false));
     mtprof_status status = mtprof_session_step(session, (uint64_t)i, 0);
     CHECK(status == MTPROF_OK || status == MTPROF_EBUSY || status == MTPROF_ESTATE);
     if (i % 25 == 0) {
@@ -229,8 +229,8 @@ static void *look_until_told(void *argument)
     mtprof_session *session = argument;
     for (int i = 0; stress_get(&leave_now) == 0; i++) {
         mtprof_health h = {.struct_size = sizeof h};
-        CHECK_OK(mtprof_session_health(session, &h));
-        CHECK_OK(mtprof_session_metadata(session, "k", 1, "v", 1, false));
+        CHECK_OK(mtprof_session_get_health(session, &h));
+        CHECK_OK(mtprof_session_add_metadata(session, "k", 1, "v", 1, false));
         mtprof_session_step(session, 1, 0);
         rb_trace t;
         if (rb_open_session(&t, session, NULL, NULL)) {

@@ -198,7 +198,7 @@ static void record_windows(void)
         REQUIRE_OK(mtprof_session_start(&config, &session));
         let_them_work(200);
         REQUIRE_OK(mtprof_session_stop(session));
-        CHECK_OK(mtprof_session_health(session, &health));
+        CHECK_OK(mtprof_session_get_health(session, &health));
         /* A launch that had begun when the window ended, of each thread. */
         CHECK(health.unmatched <= THREADS);
         CHECK_OK(mtprof_session_close(session));
@@ -278,7 +278,7 @@ static void end(worker workers[THREADS])
         }
         mt_memory_stats stats = {.struct_size = sizeof stats};
         CHECK_OK(mt_device_empty_cache(MT_NPU + (mt_device)d));
-        CHECK_OK(mt_device_memory_stats(MT_NPU + (mt_device)d, &stats));
+        CHECK_OK(mt_device_get_memory_stats(MT_NPU + (mt_device)d, &stats));
         CHECK_EQ_U64(stats.allocated_bytes, 0);
         CHECK_EQ_U64(stats.reserved_bytes, 0);
     }

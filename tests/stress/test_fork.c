@@ -57,9 +57,9 @@ static void child_handles(mtprof_session *inherited)
     CHECK_EQ_I64(mtprof_session_window_close(inherited, true), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_session_step(inherited, 1, 0), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_session_clear(inherited), MTPROF_ESTATE);
-    CHECK_EQ_I64(mtprof_session_metadata(inherited, "k", 1, "v", 1, false), MTPROF_ESTATE);
-    CHECK_EQ_I64(mtprof_session_health(inherited, &health), MTPROF_ESTATE);
-    CHECK_EQ_I64(mtprof_session_bytes(inherited, &bytes), MTPROF_ESTATE);
+    CHECK_EQ_I64(mtprof_session_add_metadata(inherited, "k", 1, "v", 1, false), MTPROF_ESTATE);
+    CHECK_EQ_I64(mtprof_session_get_health(inherited, &health), MTPROF_ESTATE);
+    CHECK_EQ_I64(mtprof_session_get_bytes(inherited, &bytes), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_session_save(inherited, "/tmp/never.mtt"), MTPROF_ESTATE);
     CHECK_OK(mtprof_session_close(inherited));
 }
@@ -276,7 +276,7 @@ static void *change_until_told(void *argument)
         MTPROF_INSTANT("parent mark");
         CHECK_OK(mtprof_session_pause(s));
         CHECK_OK(mtprof_session_resume(s, 0));
-        CHECK_OK(mtprof_session_metadata(s, "key", 3, "value", 5, false));
+        CHECK_OK(mtprof_session_add_metadata(s, "key", 3, "value", 5, false));
         if (i % 3 == 0) {
             CHECK_OK(mtprof_session_stop(s));
         }
@@ -341,7 +341,7 @@ TEST(bytes_in_the_child)
     REQUIRE(session != NULL);
     MTPROF_INSTANT("parent mark");
     mtprof_bytes bytes = {.struct_size = sizeof bytes};
-    REQUIRE_OK(mtprof_session_bytes(session, &bytes));
+    REQUIRE_OK(mtprof_session_get_bytes(session, &bytes));
     pid_t child = fork();
     if (child == 0) {
         char page[4096];

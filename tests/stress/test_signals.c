@@ -344,7 +344,7 @@ TEST(handler_while_sessions_come_and_go)
         }
         CHECK_OK(mtprof_session_pause(session));
         CHECK_OK(mtprof_session_resume(session, 0));
-        CHECK_OK(mtprof_session_metadata(session, "k", 1, "v", 1, false));
+        CHECK_OK(mtprof_session_add_metadata(session, "k", 1, "v", 1, false));
         CHECK_OK(mtprof_session_stop(session));
         rb_trace t;
         if (rb_open_session(&t, session, NULL, NULL)) {

@@ -228,7 +228,7 @@ static void put_hex(FILE *file, const char *key, mtprof_text text)
 static const void *column(mtprof_model *model, enum mtprof_column_id id)
 {
     mtprof_column c;
-    must(mtprof_model_column(model, id, &c));
+    must(mtprof_model_get_column(model, id, &c));
     return c.data;
 }
 
@@ -253,7 +253,7 @@ static void put_columns(mtprof_model *model, const char *path)
 {
     FILE *file = fopen(path, "w");
     mtprof_column start;
-    must(mtprof_model_column(model, MTPROF_COLUMN_START_NS, &start));
+    must(mtprof_model_get_column(model, MTPROF_COLUMN_START_NS, &start));
     const int64_t *end = column(model, MTPROF_COLUMN_END_NS);
     const int64_t *self = column(model, MTPROF_COLUMN_SELF_NS);
     const int64_t *self_device = column(model, MTPROF_COLUMN_SELF_DEVICE_NS);
@@ -343,7 +343,7 @@ int main(int argc, char **argv)
                                      MTPROF_WANT_DETAILS};
     mtprof_session *session = NULL;
     must(mtprof_session_start(&config, &session));
-    must(mtprof_session_metadata(session, "host", 4, "a\"b", 3, false));
+    must(mtprof_session_add_metadata(session, "host", 4, "a\"b", 3, false));
     pthread_t threads[THREADS];
     program programs[THREADS];
     for (uint64_t i = 0; i < THREADS; i++) {
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
     must(mtprof_session_stop(session));
     mtprof_model *model = NULL;
     mtprof_model_options options = {.struct_size = sizeof options, .keep_duplicates = 1};
-    must(mtprof_model_of_session(session, &options, &model));
+    must(mtprof_model_from_session(session, &options, &model));
     export_all(model, argv[1]);
     (void)snprintf(path, sizeof path, "%s/events.jsonl", argv[1]);
     put_columns(model, path);

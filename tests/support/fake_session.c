@@ -307,8 +307,9 @@ mtprof_status mtprof_session_clear(mtprof_session *session)
     return leave(MTPROF_OK);
 }
 
-mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key, size_t key_length,
-                                      const char *value, size_t value_length, bool is_json)
+mtprof_status mtprof_session_add_metadata(mtprof_session *session, const char *key,
+                                          size_t key_length, const char *value, size_t value_length,
+                                          bool is_json)
 {
     int status = enter(FAKE_METADATA, session);
     if (status != MTPROF_OK) {
@@ -321,7 +322,7 @@ mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key, 
     return leave(MTPROF_OK);
 }
 
-mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *health)
+mtprof_status mtprof_session_get_health(mtprof_session *session, mtprof_health *health)
 {
     pthread_mutex_lock(&lock);
     health->begins = session->n_open;

@@ -279,11 +279,11 @@ int main(int argc, char **argv)
     mtprof_session *session = NULL;
     const mtprof_config config = {.struct_size = sizeof config, .wants = 0x3FFF};
     must(mtprof_session_start(&config, &session));
-    must(mtprof_session_metadata(session, "distributedInfo", 15, "{\"rank\":3}", 10, true));
+    must(mtprof_session_add_metadata(session, "distributedInfo", 15, "{\"rank\":3}", 10, true));
     for (int i = 0; i < NAMES; i++) {
-        must(mtprof_session_metadata(session, texts[i].bytes, texts[i].length,
-                                     texts[NAMES - 1 - i].bytes, texts[NAMES - 1 - i].length,
-                                     i % 2));
+        must(mtprof_session_add_metadata(session, texts[i].bytes, texts[i].length,
+                                         texts[NAMES - 1 - i].bytes, texts[NAMES - 1 - i].length,
+                                         i % 2));
     }
     for (uint32_t i = 0; i < THREADS;
          i++) { /* one after another, so that their numbers are known */
@@ -299,7 +299,7 @@ int main(int argc, char **argv)
     must(mtprof_session_stop(session));
     mtprof_end(open);
     mtprof_model *model = NULL;
-    must(mtprof_model_of_session(session, NULL, &model));
+    must(mtprof_model_from_session(session, NULL, &model));
     export_to(model, argv[1], "torch.json", MTPROF_FLAVOR_TORCH);
     export_to(model, argv[1], "mindtorch.json", MTPROF_FLAVOR_MINDTORCH);
     export_to(model, argv[1], "torch.json.gz", MTPROF_FLAVOR_TORCH);

@@ -271,8 +271,8 @@ int main(int argc, char **argv)
     add_sources();
     mtprof_name_thread("main");
     must(mtprof_session_start(&config, &session));
-    must(mtprof_session_metadata(session, "key\0odd", 7, "value", 5, false));
-    must(mtprof_session_metadata(session, "long", 4, long_value, ring ? 2000 : 5000, false));
+    must(mtprof_session_add_metadata(session, "key\0odd", 7, "value", 5, false));
+    must(mtprof_session_add_metadata(session, "long", 4, long_value, ring ? 2000 : 5000, false));
     must(mtprof_session_step(session, 0, 1));
     must(mtprof_session_window_open(session, 0, 1));
     in_full();
@@ -286,7 +286,7 @@ int main(int argc, char **argv)
     must(mtprof_session_pause(session));
     must(mtprof_session_window_close(session, false));
     must(mtprof_session_stop(session));
-    must(mtprof_session_metadata(session, "key\0odd", 7, "{}", 2, true));
+    must(mtprof_session_add_metadata(session, "key\0odd", 7, "{}", 2, true));
     if (!in_file) {
         must(mtprof_session_save(session, path));
     }

@@ -29,7 +29,7 @@ static inline const void *model_column(mtprof_model *model, enum mtprof_column_i
                                        uint64_t *count)
 {
     mtprof_column found;
-    REQUIRE_OK(mtprof_model_column(model, id, &found));
+    REQUIRE_OK(mtprof_model_get_column(model, id, &found));
     *count = found.count;
     return found.data;
 }
@@ -51,7 +51,7 @@ static inline model_events model_events_of(mtprof_model *model)
     e.step = model_column(model, MTPROF_COLUMN_STEP, &e.count);
     e.kind = model_column(model, MTPROF_COLUMN_KIND, &e.count);
     e.flags = model_column(model, MTPROF_COLUMN_FLAGS, &e.count);
-    REQUIRE_OK(mtprof_model_health(model, &e.health));
+    REQUIRE_OK(mtprof_model_get_health(model, &e.health));
     return e;
 }
 

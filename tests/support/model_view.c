@@ -17,7 +17,7 @@ bool model_view_make(model_view *view, mtprof_model *model)
     view->model = model;
     for (int id = 0; id < MTPROF_COLUMN_COUNT; id++) {
         mtprof_column column;
-        mtprof_status status = mtprof_model_column(model, (enum mtprof_column_id)id, &column);
+        mtprof_status status = mtprof_model_get_column(model, (enum mtprof_column_id)id, &column);
         if (status == MTPROF_ENOTSUP && id > MTPROF_COLUMN_FLAGS) {
             continue;
         }
@@ -291,7 +291,7 @@ bool model_view_equal(const model_view *a, const model_view *b)
         if (a->columns[id] == NULL || !is_plain(id)) {
             continue;
         }
-        REQUIRE_OK(mtprof_model_column(a->model, (enum mtprof_column_id)id, &column));
+        REQUIRE_OK(mtprof_model_get_column(a->model, (enum mtprof_column_id)id, &column));
         if (memcmp(a->columns[id], b->columns[id], a->n * column.item_bytes) != 0) {
             FAIL("column %d differs", id);
             return false;

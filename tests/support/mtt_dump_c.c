@@ -60,7 +60,7 @@ static int dump_stream(const mtprof_reader *reader, uint32_t index, problems *p)
 {
     mtprof_stream_info stream = {.struct_size = sizeof stream};
     mtprof_cursor *cursor = NULL;
-    if (mtprof_reader_stream(reader, index, &stream) != MTPROF_OK ||
+    if (mtprof_reader_get_stream(reader, index, &stream) != MTPROF_OK ||
         mtprof_cursor_open(reader, index, &cursor) != MTPROF_OK) {
         fprintf(stderr, "mtt_dump_c: %s\n", mtprof_last_error()->message);
         return 2;

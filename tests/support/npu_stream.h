@@ -19,14 +19,14 @@ static inline mt_stream *new_stream(void)
 static inline mt_stream *default_stream(void)
 {
     mt_stream *stream;
-    REQUIRE_OK(mt_stream_default(MT_NPU, &stream));
+    REQUIRE_OK(mt_stream_get_default(MT_NPU, &stream));
     return stream;
 }
 
 static inline mt_stream *current_stream(void)
 {
     mt_stream *stream;
-    REQUIRE_OK(mt_stream_current(MT_NPU, &stream));
+    REQUIRE_OK(mt_stream_get_current(MT_NPU, &stream));
     return stream;
 }
 

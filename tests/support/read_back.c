@@ -143,7 +143,7 @@ static void walk_stream(rb_walk *walk, uint32_t index, rb_visit *visit, void *co
     rb_trace *t = walk->trace;
     mtprof_stream_info stream = {.struct_size = sizeof stream};
     mtprof_cursor *cursor;
-    CHECK_OK(mtprof_reader_stream(t->reader, index, &stream));
+    CHECK_OK(mtprof_reader_get_stream(t->reader, index, &stream));
     if (!CHECK_OK(mtprof_cursor_open(t->reader, index, &cursor))) {
         return;
     }
@@ -175,7 +175,7 @@ static void walk_stream(rb_walk *walk, uint32_t index, rb_visit *visit, void *co
         }
     }
     mtprof_cursor_close(cursor);
-    CHECK_OK(mtprof_reader_stream(t->reader, index, &stream));
+    CHECK_OK(mtprof_reader_get_stream(t->reader, index, &stream));
     t->chunks_missing += stream.chunks_missing;
 }
 
@@ -228,7 +228,7 @@ static void walk_all(rb_trace *trace, rb_visit *visit, void *context)
     rb_walk walk = {.trace = trace};
     mtprof_problem problem;
     trace->info.struct_size = sizeof trace->info;
-    CHECK_OK(mtprof_reader_info(trace->reader, &trace->info));
+    CHECK_OK(mtprof_reader_get_info(trace->reader, &trace->info));
     for (uint32_t i = 0; mtprof_reader_problem(trace->reader, i, &problem); i++) {
         note_problem(trace, problem.offset, problem.message);
     }
@@ -254,7 +254,7 @@ mtprof_status rb_try_session(rb_trace *trace, mtprof_session *session, rb_visit 
 {
     memset(trace, 0, sizeof *trace);
     mtprof_bytes bytes = {.struct_size = sizeof bytes};
-    mtprof_status status = mtprof_session_bytes(session, &bytes);
+    mtprof_status status = mtprof_session_get_bytes(session, &bytes);
     if (status == MTPROF_OK) {
         status = mtprof_reader_open_bytes(&bytes, &trace->reader);
     }

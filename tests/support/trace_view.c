@@ -55,7 +55,7 @@ static void load_stream(trace_view *v, uint32_t index, size_t *capacity)
 {
     mtprof_stream_info info = {.struct_size = sizeof info};
     mtprof_cursor *cursor = NULL;
-    REQUIRE_OK(mtprof_reader_stream(v->reader, index, &info));
+    REQUIRE_OK(mtprof_reader_get_stream(v->reader, index, &info));
     REQUIRE_OK(mtprof_cursor_open(v->reader, index, &cursor));
     mtprof_record r;
     mtprof_status status;
@@ -284,7 +284,7 @@ trace_view *tv_finish(mtprof_session *session, mtprof_health *health)
     if (health != NULL) {
         memset(health, 0, sizeof *health);
         health->struct_size = sizeof *health;
-        REQUIRE_OK(mtprof_session_health(session, health));
+        REQUIRE_OK(mtprof_session_get_health(session, health));
     }
     trace_view *view = tv_session(session);
     CHECK_OK(mtprof_session_close(session));
@@ -295,7 +295,7 @@ trace_view *tv_session(mtprof_session *session)
 {
     mtprof_bytes bytes = {.struct_size = sizeof bytes};
     mtprof_reader *reader = NULL;
-    REQUIRE_OK(mtprof_session_bytes(session, &bytes));
+    REQUIRE_OK(mtprof_session_get_bytes(session, &bytes));
     REQUIRE_OK(mtprof_reader_open_bytes(&bytes, &reader));
     return tv_reader(reader);
 }

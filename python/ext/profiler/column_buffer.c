@@ -123,7 +123,7 @@ PyObject *model_column_object(model_object *self, PyObject *name)
     mtprof_column column = {0};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_model_column(self->model, (enum mtprof_column_id)id, &column);
+    status = mtprof_model_get_column(self->model, (enum mtprof_column_id)id, &column);
     Py_END_ALLOW_THREADS;
     if (status == MTPROF_ENOTSUP) {
         return PyErr_Format(PyExc_NotImplementedError, "column '%s' was not recorded",

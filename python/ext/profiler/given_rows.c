@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows that Python code has, whoever made or changed them, as tables and files: the library lays
- * them out (mtprof_averages_of_rows), so there is one formatter.
+ * them out (mtprof_averages_from_rows), so there is one formatter.
  *
  * A row is a tuple (key, overload_name, input_shapes, device_type, is_device, kind, is_async,
  * is_user_annotation, has_parent, node_id, count, cpu_us, self_cpu_us, device_us, self_device_us,
@@ -181,7 +181,7 @@ static mtprof_averages *given_averages(PyObject *rows, mtprof_given_rows *given)
         given->count = builder.n_rows;
         given->frames = builder.frames;
         given->n_frames = builder.n_frames;
-        mtprof_status status = mtprof_averages_of_rows(given, &averages);
+        mtprof_status status = mtprof_averages_from_rows(given, &averages);
         if (status != MTPROF_OK) {
             model_raise(status, NULL);
         }
@@ -317,7 +317,7 @@ static PyObject *rows_table(PyObject *module, PyObject *args, PyObject *keywords
     given.flops = flops != 0;
     given.events = events != 0;
     if (Py_IS_TYPE(model, profiler.model_type) &&
-        mtprof_model_health(((model_object *)model)->model, &health) == MTPROF_OK) {
+        mtprof_model_get_health(((model_object *)model)->model, &health) == MTPROF_OK) {
         given.health = &health;
     }
     mtprof_averages *averages = given_averages(rows, &given);

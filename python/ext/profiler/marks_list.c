@@ -63,7 +63,7 @@ PyObject *model_marks(model_object *self, PyObject *ignored)
         return NULL;
     }
     reader.thread = PyEval_SaveThread();
-    mtprof_status status = mtprof_model_marks(self->model, take_mark, &reader);
+    mtprof_status status = mtprof_model_visit_marks(self->model, take_mark, &reader);
     PyEval_RestoreThread(reader.thread);
     if (status != MTPROF_OK) {
         Py_DECREF(reader.list);

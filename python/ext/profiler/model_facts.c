@@ -68,7 +68,7 @@ PyObject *model_findings_dict(model_object *self)
     mtprof_model_findings found = {.struct_size = sizeof found};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_model_findings_get(self->model, &found);
+    status = mtprof_model_get_findings(self->model, &found);
     Py_END_ALLOW_THREADS;
     PyObject *dict = status == MTPROF_OK ? PyDict_New() : model_raise(status, NULL);
     if (dict == NULL) {
@@ -106,7 +106,7 @@ PyObject *model_health_dict(model_object *self)
     mtprof_health health = {.struct_size = sizeof health};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_model_health(self->model, &health);
+    status = mtprof_model_get_health(self->model, &health);
     Py_END_ALLOW_THREADS;
     PyObject *dict = status == MTPROF_OK ? PyDict_New() : model_raise(status, NULL);
     if (dict == NULL) {
@@ -138,7 +138,7 @@ PyObject *model_damage_dict(model_object *self)
     mtprof_damage damage = {.struct_size = sizeof damage};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_model_damage(self->model, &damage);
+    status = mtprof_model_get_damage(self->model, &damage);
     Py_END_ALLOW_THREADS;
     PyObject *dict = status == MTPROF_OK ? PyDict_New() : model_raise(status, NULL);
     if (dict == NULL) {
@@ -180,7 +180,8 @@ PyObject *model_metadata_dict(const model_object *self, uint32_t metadata)
     mtprof_metadatum item;
     PyObject *dict = PyDict_New();
     bool done = dict != NULL;
-    for (uint32_t i = 0; done && mtprof_model_metadata_of(self->model, metadata, i, &item); i++) {
+    for (uint32_t i = 0; done && mtprof_model_event_metadata(self->model, metadata, i, &item);
+         i++) {
         done = put_metadatum(dict, &item);
     }
     return finish(dict, done);
@@ -218,7 +219,7 @@ PyObject *model_memory(model_object *self, PyObject *device)
     }
     uint32_t wanted = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
     Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_model_memory(self->model, wanted, &memory);
+    status = mtprof_model_get_memory(self->model, wanted, &memory);
     Py_END_ALLOW_THREADS;
     PyObject *dict = status == MTPROF_OK ? PyDict_New() : model_raise(status, NULL);
     if (dict == NULL) {

@@ -66,7 +66,7 @@ static PyObject *row_tuples(const mtprof_averages *averages)
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (uint32_t i = 0; list != NULL && i < n; i++) {
         mtprof_row row = {.struct_size = sizeof row};
-        mtprof_status status = mtprof_averages_row(averages, i, &row);
+        mtprof_status status = mtprof_averages_get_row(averages, i, &row);
         PyObject *tuple = status == MTPROF_OK ? row_tuple(&row) : model_raise(status, NULL);
         if (tuple == NULL) {
             Py_CLEAR(list);
@@ -117,7 +117,7 @@ PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords)
 static mtprof_status sorted_events(mtprof_model *model, const char *sort_by, mtprof_averages **out)
 {
     mtprof_averages_options options = {.struct_size = sizeof options, .functions = 1};
-    mtprof_status status = mtprof_averages_of_events(model, &options, out);
+    mtprof_status status = mtprof_averages_from_events(model, &options, out);
     return status == MTPROF_OK && sort_by != NULL ? mtprof_averages_sort(*out, sort_by) : status;
 }
 

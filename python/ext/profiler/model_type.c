@@ -97,7 +97,7 @@ static mtprof_status get_column(model_object *self, enum mtprof_column_id id, mt
 {
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_model_column(self->model, id, column);
+    status = mtprof_model_get_column(self->model, id, column);
     Py_END_ALLOW_THREADS;
     return status;
 }

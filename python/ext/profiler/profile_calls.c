@@ -67,7 +67,7 @@ PyObject *profile_call_end(profile_object *self, mtprof_status status)
 static mtprof_status mute(profile_object *self, mtprof_profile *profile)
 {
     mtprof_window w = {.struct_size = sizeof w};
-    mtprof_status status = mtprof_profile_window(profile, &w);
+    mtprof_status status = mtprof_profile_get_window(profile, &w);
     return status == MTPROF_OK && w.results == MTPROF_RESULTS_RECORDING
                ? mtprof_profile_toggle(profile, false, self->muted)
                : status;
@@ -291,7 +291,7 @@ static PyObject *profile_window(PyObject *object, PyObject *none)
         return NULL;
     }
     mtprof_window w = {.struct_size = sizeof w};
-    PyObject *said = profile_call_end(self, mtprof_profile_window(profile, &w));
+    PyObject *said = profile_call_end(self, mtprof_profile_get_window(profile, &w));
     Py_XDECREF(said);
     if (said == NULL) {
         return NULL;
@@ -325,7 +325,7 @@ static PyObject *profile_model(PyObject *object, PyObject *args)
     mtprof_model *model = NULL;
     mtprof_status status;
     Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_model_of_profile(profile, &options, &model);
+    status = mtprof_model_from_profile(profile, &options, &model);
     Py_END_ALLOW_THREADS;
     PyObject *said = profile_call_end(self, status);
     Py_XDECREF(said);
@@ -355,7 +355,7 @@ static PyObject *profile_save(PyObject *object, PyObject *path)
         return NULL;
     }
     mtprof_window w = {.struct_size = sizeof w};
-    mtprof_status status = mtprof_profile_window(profile, &w);
+    mtprof_status status = mtprof_profile_get_window(profile, &w);
     mtprof_session *session = NULL;
     if (status == MTPROF_OK && w.results != MTPROF_RESULTS_NONE) {
         session = mtprof_profile_session(profile, w.sessions != 0 ? w.sessions - 1 : 0);
@@ -394,7 +394,7 @@ static PyObject *profile_device_work(PyObject *object, PyObject *none)
         return NULL;
     }
     mtprof_health health = {.struct_size = sizeof health};
-    mtprof_status status = mtprof_profile_health(profile, &health);
+    mtprof_status status = mtprof_profile_get_health(profile, &health);
     PyObject *said = profile_call_end(self, status == MTPROF_ESTATE ? MTPROF_OK : status);
     Py_XDECREF(said);
     return said != NULL ? PyLong_FromUnsignedLongLong(health.launches + health.activities) : NULL;

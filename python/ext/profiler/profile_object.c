@@ -248,7 +248,7 @@ static PyObject *schedule_action(PyObject *module, PyObject *args)
         profile_schedule_from(tuple, &schedule) != 0) {
         return NULL;
     }
-    mtprof_status status = mtprof_schedule_action(&schedule, step, &action);
+    mtprof_status status = mtprof_schedule_get_action(&schedule, step, &action);
     return status == MTPROF_OK ? PyLong_FromLong((long)action) : profiler_raise(status, NULL);
 }
 

@@ -48,7 +48,7 @@ static PyObject *device_info(PyObject *module, PyObject *object)
         return NULL;
     }
     mt_device_info info = {.struct_size = sizeof info};
-    int status = mt_device_info_of(device, &info);
+    int status = mt_device_get_info(device, &info);
     if (status != MT_OK) {
         return tensors_raise(status);
     }
@@ -65,7 +65,7 @@ static PyObject *memory_stats(PyObject *module, PyObject *object)
         return NULL;
     }
     mt_memory_stats stats = {.struct_size = sizeof stats};
-    int status = mt_device_memory_stats(device, &stats);
+    int status = mt_device_get_memory_stats(device, &stats);
     if (status != MT_OK) {
         return tensors_raise(status);
     }

@@ -87,7 +87,7 @@ static PyObject *saved_from_call(function_context *ctx)
             item = Py_NewRef(Py_None);
         } else {
             mt_tensor *tensor = NULL;
-            int status = mt_function_saved(ctx->call, index++, &tensor);
+            int status = mt_function_get_saved(ctx->call, index++, &tensor);
             item = status == MT_OK ? tensor_wrap(tensor) : tensors_raise(status);
         }
         if (item == NULL) {

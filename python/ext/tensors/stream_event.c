@@ -112,7 +112,7 @@ static int stream_for(PyObject *self, PyObject *object, const char *function, mt
     if (object != Py_None || device == MT_DEVICE_NONE) {
         return stream_from_object(object, function, stream);
     }
-    return zero_or_raise(mt_stream_current(device, stream));
+    return zero_or_raise(mt_stream_get_current(device, stream));
 }
 
 /* The one argument of record() and wait(); `format` has the name. */

@@ -37,7 +37,7 @@ int stream_from_object(PyObject *object, const char *function, mt_stream **strea
     if (object != Py_None) {
         return stream_given(object, function, stream);
     }
-    return zero_or_raise(mt_stream_current(mt_current_device(), stream));
+    return zero_or_raise(mt_stream_get_current(mt_current_device(), stream));
 }
 
 int stream_make_current(mt_stream *stream)
@@ -170,9 +170,9 @@ static PyObject *stream_enter(PyObject *self, PyObject *unused)
     (void)unused;
     mt_stream *here = NULL;
     mt_stream *there = NULL;
-    int status = mt_stream_current(mt_current_device(), &here);
+    int status = mt_stream_get_current(mt_current_device(), &here);
     if (status == MT_OK) {
-        status = mt_stream_current(mt_stream_device(stream_of(self)), &there);
+        status = mt_stream_get_current(mt_stream_device(stream_of(self)), &there);
     }
     if (status != MT_OK) {
         return tensors_raise(status);
@@ -317,7 +317,7 @@ static PyObject *current_stream(PyObject *module, PyObject *object)
     if (accelerator_from_object(object, &device) != 0) {
         return NULL;
     }
-    int status = mt_stream_current(device, &stream);
+    int status = mt_stream_get_current(device, &stream);
     return status != MT_OK ? tensors_raise(status) : stream_to_object(stream);
 }
 
@@ -329,7 +329,7 @@ static PyObject *default_stream(PyObject *module, PyObject *object)
     if (accelerator_from_object(object, &device) != 0) {
         return NULL;
     }
-    int status = mt_stream_default(device, &stream);
+    int status = mt_stream_get_default(device, &stream);
     return status != MT_OK ? tensors_raise(status) : stream_to_object(stream);
 }
 

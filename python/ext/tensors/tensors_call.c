@@ -67,7 +67,7 @@ int tensors_call_start(PyObject *module)
     uint32_t count = mt_op_count();
     for (mt_op op = 0; op < count && op < MAX_KNOWN; op++) {
         mt_op_info info = {.struct_size = sizeof info};
-        int status = mt_op_info_of(op, &info);
+        int status = mt_op_get_info(op, &info);
         if (status != MT_OK) {
             tensors_raise(status);
             return -1;

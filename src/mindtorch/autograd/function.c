@@ -119,7 +119,7 @@ static mt_tensor *hold(mt_function_call *call, size_t index)
     return tensor;
 }
 
-int mt_function_saved(mt_function_call *call, size_t index, mt_tensor **out)
+int mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor **out)
 {
     *out = NULL;
     if (index >= call->n_saves) {

@@ -194,7 +194,7 @@ int mt_device_synchronize(mt_device device)
     return mt__failure_take(device, status);
 }
 
-int mt_device_info_of(mt_device device, mt_device_info *info)
+int mt_device_get_info(mt_device device, mt_device_info *info)
 {
     if (info == NULL || info->struct_size < sizeof(uint32_t)) {
         return mtb_fail(MT_EVALUE, "device_info: struct_size is not set");

@@ -337,7 +337,7 @@ int mt_device_empty_cache(mt_device device)
 
 /* ---- counters ---- */
 
-int mt_device_memory_stats(mt_device device, mt_memory_stats *stats)
+int mt_device_get_memory_stats(mt_device device, mt_memory_stats *stats)
 {
     if (stats == NULL || stats->struct_size < sizeof(uint32_t)) {
         return mtb_fail(MT_EVALUE, "memory_stats: struct_size is not set");

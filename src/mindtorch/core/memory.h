@@ -4,8 +4,8 @@
  * wait in lists for the next request of their class, and the backend is asked only when a list is
  * empty. Small host blocks pass through a list of the thread first.
  *
- * M1 The counters of mt_device_memory_stats() are exact after every call, threads' lists included:
- *    what a list holds is reserved, not allocated.
+ * M1 The counters of mt_device_get_memory_stats() are exact after every call, threads' lists
+ *    included: what a list holds is reserved, not allocated.
  * M2 Every block handed out or given back is told to the profiler with the counters after it.
  * M3 When the backend refuses, all caches of the device are emptied and it is asked once more.
  * M4 A thread that ends gives its lists back.

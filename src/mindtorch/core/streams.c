@@ -136,14 +136,14 @@ int mt__stream_find(mt_device device, uint32_t number, mt_stream **out)
     return status;
 }
 
-int mt_stream_default(mt_device device, mt_stream **out)
+int mt_stream_get_default(mt_device device, mt_stream **out)
 {
     *out = NULL;
     MT_TRY(check_accelerator("stream", device));
     return mt__stream_find(device, 0, out);
 }
 
-int mt_stream_current(mt_device device, mt_stream **out)
+int mt_stream_get_current(mt_device device, mt_stream **out)
 {
     *out = NULL;
     MT_TRY(check_accelerator("stream", device));

@@ -20,7 +20,7 @@ uint32_t mt_op_count(void)
     return mt__n_op_rows + mt__user_row_count();
 }
 
-int mt_op_info_of(mt_op op, mt_op_info *info)
+int mt_op_get_info(mt_op op, mt_op_info *info)
 {
     const mt__op_row *row = mt__op_row_of(op);
     if (row == NULL || info == NULL) {
@@ -59,7 +59,7 @@ static int schema_of(const char *who, mt_op op, uint32_t index, bool result, con
     return mt__schema_parse((*row)->schema, schema);
 }
 
-int mt_op_param_of(mt_op op, uint32_t index, mt_op_param *param)
+int mt_op_get_param(mt_op op, uint32_t index, mt_op_param *param)
 {
     const mt__op_row *row;
     mt__schema schema;
@@ -81,7 +81,7 @@ int mt_op_param_of(mt_op op, uint32_t index, mt_op_param *param)
     return MT_OK;
 }
 
-int mt_op_result_of(mt_op op, uint32_t index, mt_op_result *result)
+int mt_op_get_result(mt_op op, uint32_t index, mt_op_result *result)
 {
     static const mt_kind kinds[MT_TYPE_COUNT] = {
         [MT_TYPE_TENSOR] = MT_KIND_TENSOR,

@@ -130,7 +130,7 @@ static int copy_bytes_far(mt_tensor *to, mt_tensor *from, size_t bytes, bool non
         pinned = mt__pinned_of(home ? to->storage : from->storage);
     }
     if (pinned != NULL) {
-        MT_TRY(mt_stream_current(far, &stream));
+        MT_TRY(mt_stream_get_current(far, &stream));
     }
     int status = home ? mt__copy_to_host(far, place, data, bytes, pinned != NULL)
                       : mt__copy_to_device(far, place, data, bytes, pinned != NULL);

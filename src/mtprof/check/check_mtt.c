@@ -252,7 +252,7 @@ static int check_streams(mtt_check *mtt)
     uint32_t n = mtprof_reader_stream_count(mtt->reader);
     mtprof_stream_info stream = {.struct_size = sizeof stream};
     for (uint32_t i = 0; i < n; i++) {
-        MT_TRY(mtprof_reader_stream(mtt->reader, i, &stream));
+        MT_TRY(mtprof_reader_get_stream(mtt->reader, i, &stream));
         mtt->gaps =
             mtt->gaps || (stream.chunks_missing > 0 && mtt->info.policy == MTPROF_POLICY_RING);
         mtt->total += stream.bytes;
@@ -260,7 +260,7 @@ static int check_streams(mtt_check *mtt)
     for (uint32_t i = 0; i < n; i++) {
         mtprof_cursor *cursor = NULL;
         mtt->stream.struct_size = sizeof mtt->stream;
-        MT_TRY(mtprof_reader_stream(mtt->reader, i, &mtt->stream));
+        MT_TRY(mtprof_reader_get_stream(mtt->reader, i, &mtt->stream));
         mtt->check->summary.tracks +=
             mtt->stream.kind == MTPROF_STREAM_THREAD || mtt->stream.kind == MTPROF_STREAM_SOURCE;
         mtt->last_ticks = 0;
@@ -330,7 +330,7 @@ static int check_reader(mtt_check *mtt)
 {
     mtprof_problem problem;
     mtt->info.struct_size = sizeof mtt->info;
-    MT_TRY(mtprof_reader_info(mtt->reader, &mtt->info));
+    MT_TRY(mtprof_reader_get_info(mtt->reader, &mtt->info));
     mtt->check->summary.closed = mtt->info.closed;
     if (!mtt->info.closed) {
         MT_TRY(FIND(mtt, MTT_NOT_CLOSED, 0, "the trace was not closed"));

@@ -13,7 +13,7 @@
  *   F1  Fields below `lock` are written only by the owner, and under the lock. So the owner reads
  *       them without it, and everybody else with it. (`refs` and `trace_id_*`: anybody, under it.)
  *   F2  No lock is held while a callback or a session function runs, except `metadata_lock` around
- *       mtprof_session_metadata(), which calls nobody.
+ *       mtprof_session_add_metadata(), which calls nobody.
  *   F3  After a callback the owner looks again: the session it worked on may be over
  *       (mtprof__profile_moved), and then it does nothing more.
  *   F4  phase OPEN if and only if the session's window is open; and then life is ACTIVE.

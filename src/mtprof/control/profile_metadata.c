@@ -116,8 +116,8 @@ static int put(mtprof_profile *profile, const text_pair *pair, bool preset)
     if (run == NULL) {
         return status;
     }
-    status = mtprof_session_metadata(run->session, pair->key, pair->key_length, pair->value,
-                                     pair->value_length, pair->is_json);
+    status = mtprof_session_add_metadata(run->session, pair->key, pair->key_length, pair->value,
+                                         pair->value_length, pair->is_json);
     int closed = mtprof__run_drop(profile, run);
     return status != MTPROF_OK ? status : closed;
 }
@@ -152,15 +152,15 @@ int mtprof__metadata_emit(mtprof_profile *profile)
     for (size_t i = 0; i < MT_COUNT(flag_keys); i++) {
         const char *key = flag_keys[i].key;
         if ((profile->config.flags & flag_keys[i].flag) != 0) {
-            int status = mtprof_session_metadata(session, key, strlen(key), "1", 1, true);
+            int status = mtprof_session_add_metadata(session, key, strlen(key), "1", 1, true);
             first = first != MTPROF_OK ? first : status;
         }
     }
     pthread_mutex_lock(&profile->metadata_lock);
     for (size_t i = 0; i < profile->n_pairs; i++) {
         const mtprof__pair *pair = &profile->pairs[i];
-        int status = mtprof_session_metadata(session, pair->key, pair->key_length, pair->value,
-                                             pair->value_length, pair->is_json);
+        int status = mtprof_session_add_metadata(session, pair->key, pair->key_length, pair->value,
+                                                 pair->value_length, pair->is_json);
         first = first != MTPROF_OK ? first : status;
     }
     pthread_mutex_unlock(&profile->metadata_lock);

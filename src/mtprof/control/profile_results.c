@@ -66,7 +66,7 @@ static enum mtprof_results results_state(const mtprof_profile *profile)
     }
 }
 
-mtprof_status mtprof_profile_window(mtprof_profile *profile, mtprof_window *window)
+mtprof_status mtprof_profile_get_window(mtprof_profile *profile, mtprof_window *window)
 {
     MT_TRY(mtprof__profile_check(profile, "window"));
     if (window == NULL || window->struct_size < sizeof window->struct_size) {
@@ -102,14 +102,14 @@ mtprof_session *mtprof_profile_session(mtprof_profile *profile, uint32_t index)
     return session;
 }
 
-mtprof_status mtprof_profile_health(mtprof_profile *profile, mtprof_health *health)
+mtprof_status mtprof_profile_get_health(mtprof_profile *profile, mtprof_health *health)
 {
     MT_TRY(mtprof__profile_check(profile, "health"));
     mtprof__profile_run *run = mtprof__run_take_latest(profile);
     if (run == NULL) {
         return mtb_fail(MTPROF_ESTATE, "Profiler must be initialized before reading its health");
     }
-    int status = mtprof_session_health(run->session, health);
+    int status = mtprof_session_get_health(run->session, health);
     int closed = mtprof__run_drop(profile, run);
     return status != MTPROF_OK ? status : closed;
 }
@@ -149,7 +149,7 @@ static void count_events(mtprof_profile *profile, story *s)
     if (run == NULL) {
         return;
     }
-    if (mtprof_session_health(run->session, &health) == MTPROF_OK) {
+    if (mtprof_session_get_health(run->session, &health) == MTPROF_OK) {
         s->events = health.begins - (health.evicted < health.begins ? health.evicted : 0);
         s->events += health.activities;
         s->marks = health.others;

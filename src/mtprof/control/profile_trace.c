@@ -233,8 +233,8 @@ int mtprof__trace_prepare(mtprof_profile *profile)
     }
     results_adopt(profile, trace_id);
     if (!mtprof__profile_moved(profile, serial)) {
-        warn_metadata(profile, mtprof_session_metadata(session, "trace_id", 8, trace_id,
-                                                       strlen(trace_id), false));
+        warn_metadata(profile, mtprof_session_add_metadata(session, "trace_id", 8, trace_id,
+                                                           strlen(trace_id), false));
     }
     return MTPROF_OK;
 }

@@ -118,8 +118,8 @@ mtprof_status mtprof_schedule_check(const mtprof_schedule *schedule, const char 
     return status;
 }
 
-mtprof_status mtprof_schedule_action(const mtprof_schedule *schedule, int64_t step,
-                                     enum mtprof_action *action)
+mtprof_status mtprof_schedule_get_action(const mtprof_schedule *schedule, int64_t step,
+                                         enum mtprof_action *action)
 {
     mtprof_schedule own;
     *action = MTPROF_ACTION_NONE;

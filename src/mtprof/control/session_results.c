@@ -97,8 +97,9 @@ mtprof__recording *mtprof__session_exchange(mtprof_session *s, mtprof__recording
     return old;
 }
 
-mtprof_status mtprof_session_metadata(mtprof_session *session, const char *key, size_t key_length,
-                                      const char *value, size_t value_length, bool is_json)
+mtprof_status mtprof_session_add_metadata(mtprof_session *session, const char *key,
+                                          size_t key_length, const char *value, size_t value_length,
+                                          bool is_json)
 {
     if (session == NULL || key == NULL || key_length == 0 || (value == NULL && value_length != 0)) {
         return mtb_fail(MTPROF_EINVAL, "session_metadata: %s",
@@ -144,7 +145,7 @@ static void fill_health(const mtprof_session *session, mtprof__recording *record
     h->unlocked = store->unlocked;
 }
 
-mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *health)
+mtprof_status mtprof_session_get_health(mtprof_session *session, mtprof_health *health)
 {
     if (session == NULL || health == NULL || health->struct_size == 0) {
         return mtb_fail(MTPROF_EINVAL, "session_health: %s",
@@ -164,7 +165,7 @@ mtprof_status mtprof_session_health(mtprof_session *session, mtprof_health *heal
     return MTPROF_OK;
 }
 
-mtprof_status mtprof_session_bytes(mtprof_session *session, mtprof_bytes *bytes)
+mtprof_status mtprof_session_get_bytes(mtprof_session *session, mtprof_bytes *bytes)
 {
     if (session == NULL || bytes == NULL) {
         return mtb_fail(MTPROF_EINVAL, "session_bytes: %s is NULL",

@@ -277,7 +277,7 @@ int mtprof__export_damage(mtprof__export_job *job)
     if (job->model == NULL) {
         return MTPROF_OK;
     }
-    MT_TRY(mtprof_model_damage(job->model, &damage));
+    MT_TRY(mtprof_model_get_damage(job->model, &damage));
     job->report.problems = damage.problems;
     job->report.problem_bytes = damage.bytes;
     job->report.problem_offset = damage.offset;

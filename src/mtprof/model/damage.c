@@ -83,7 +83,7 @@ static int find_damage(mtprof_model *model, mtprof__damage *damage)
     return MTPROF_OK;
 }
 
-mtprof_status mtprof_model_damage(mtprof_model *model, mtprof_damage *damage)
+mtprof_status mtprof_model_get_damage(mtprof_model *model, mtprof_damage *damage)
 {
     mtprof__damage found = {0};
     if (damage->struct_size == 0) {

@@ -89,8 +89,8 @@ int mtprof__model_new_foreign(const mtprof_model_options *options, mtprof_model 
     return MTPROF_OK;
 }
 
-mtprof_status mtprof_model_of_session(mtprof_session *session, const mtprof_model_options *options,
-                                      mtprof_model **out)
+mtprof_status mtprof_model_from_session(mtprof_session *session,
+                                        const mtprof_model_options *options, mtprof_model **out)
 {
     mtprof_bytes bytes = {.struct_size = sizeof bytes};
     mtprof_reader *reader = NULL;
@@ -99,7 +99,7 @@ mtprof_status mtprof_model_of_session(mtprof_session *session, const mtprof_mode
     }
     *out = NULL;
     MT_TRY(check_options(options));
-    MT_TRY(mtprof_session_bytes(session, &bytes));
+    MT_TRY(mtprof_session_get_bytes(session, &bytes));
     MT_TRY(mtprof_reader_open_bytes(&bytes, &reader));
     int status = mtprof_model_take_reader(reader, options, out);
     if (status != MTPROF_OK) {
@@ -108,8 +108,8 @@ mtprof_status mtprof_model_of_session(mtprof_session *session, const mtprof_mode
     return status;
 }
 
-mtprof_status mtprof_model_of_profile(mtprof_profile *profile, const mtprof_model_options *options,
-                                      mtprof_model **out)
+mtprof_status mtprof_model_from_profile(mtprof_profile *profile,
+                                        const mtprof_model_options *options, mtprof_model **out)
 {
     mtprof_window window = {.struct_size = sizeof window};
     mtprof_model_options own = {.struct_size = sizeof own};
@@ -122,7 +122,7 @@ mtprof_status mtprof_model_of_profile(mtprof_profile *profile, const mtprof_mode
         mtb_read_struct(&own, options);
         own.struct_size = sizeof own;
     }
-    MT_TRY(mtprof_profile_window(profile, &window));
+    MT_TRY(mtprof_profile_get_window(profile, &window));
     uint32_t session = own.session != 0 ? own.session : window.sessions;
     mtprof_session *held = session > 0 ? mtprof_profile_session(profile, session - 1) : NULL;
     if (window.results == MTPROF_RESULTS_NONE || held == NULL) {
@@ -134,7 +134,7 @@ mtprof_status mtprof_model_of_profile(mtprof_profile *profile, const mtprof_mode
         own.discarded =
             1; /* a profile shows what its latest window holds, kept or not (TC 1.4.3) */
     }
-    return mtprof_model_of_session(held, &own, out);
+    return mtprof_model_from_session(held, &own, out);
 }
 
 void mtprof_model_free(mtprof_model *model)
@@ -218,7 +218,7 @@ int mtprof__model_ask(const mtprof_model *model, const char *what)
     return MTPROF_OK;
 }
 
-mtprof_status mtprof_model_findings_get(mtprof_model *model, mtprof_model_findings *findings)
+mtprof_status mtprof_model_get_findings(mtprof_model *model, mtprof_model_findings *findings)
 {
     MT_TRY(ensure_built(model));
     mtprof_model_findings own = model->findings;
@@ -255,7 +255,7 @@ static void health_of_trace(const mtprof_model *model, mtprof_health *health)
     health->pair_cost_ps = (uint64_t)(cost >> (MTPROF_PERIOD_SHIFT + 8));
 }
 
-mtprof_status mtprof_model_health(mtprof_model *model, mtprof_health *health)
+mtprof_status mtprof_model_get_health(mtprof_model *model, mtprof_health *health)
 {
     mtprof_health own = {.struct_size = sizeof own};
     MT_TRY(ensure_built(model));
@@ -290,7 +290,8 @@ static const void *base_column(const mtprof__columns *c, uint32_t id)
     }
 }
 
-mtprof_status mtprof_model_column(mtprof_model *model, enum mtprof_column_id id, mtprof_column *out)
+mtprof_status mtprof_model_get_column(mtprof_model *model, enum mtprof_column_id id,
+                                      mtprof_column *out)
 {
     static const uint64_t nothing = 0;
     memset(out, 0, sizeof *out);

@@ -88,8 +88,8 @@ bool mtprof_model_stack(const mtprof_model *model, uint32_t node, uint32_t *pare
     return true;
 }
 
-bool mtprof_model_metadata_of(const mtprof_model *model, uint32_t metadata, uint32_t index,
-                              mtprof_metadatum *out)
+bool mtprof_model_event_metadata(const mtprof_model *model, uint32_t metadata, uint32_t index,
+                                 mtprof_metadatum *out)
 {
     const mtprof__dictionary *dictionary = &model->dictionary;
     if (metadata == 0 || metadata > dictionary->n_metadata) {

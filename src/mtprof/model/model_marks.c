@@ -48,7 +48,8 @@ static int report(const mtprof_model *model, const mtprof__events *events)
                : mtb_fail(MTPROF_ECALLBACK, "model marks: stopped by the progress function");
 }
 
-mtprof_status mtprof_model_marks(mtprof_model *model, mtprof_mark_visitor *visitor, void *user)
+mtprof_status mtprof_model_visit_marks(mtprof_model *model, mtprof_mark_visitor *visitor,
+                                       void *user)
 {
     mtprof__events *events = NULL;
     const mtprof__event *event = NULL;

@@ -42,7 +42,7 @@ static int read_all(mtprof_model *model, uint32_t device, mtprof_memory *memory)
     return status == MTPROF_EEND ? MTPROF_OK : status;
 }
 
-mtprof_status mtprof_model_memory(mtprof_model *model, uint32_t device, mtprof_memory *memory)
+mtprof_status mtprof_model_get_memory(mtprof_model *model, uint32_t device, mtprof_memory *memory)
 {
     mtprof_memory own = {0};
     if (memory->struct_size == 0) {

@@ -234,7 +234,7 @@ void mtprof_reader_close(mtprof_reader *reader)
 
 /* ---- what was found -------------------------------------------------------------------------- */
 
-mtprof_status mtprof_reader_info(const mtprof_reader *reader, mtprof_trace_info *info)
+mtprof_status mtprof_reader_get_info(const mtprof_reader *reader, mtprof_trace_info *info)
 {
     if (info->struct_size == 0) {
         return mtb_fail(MTPROF_EINVAL, "trace info: struct_size is 0");
@@ -248,8 +248,8 @@ uint32_t mtprof_reader_stream_count(const mtprof_reader *reader)
     return reader->index.n_streams;
 }
 
-mtprof_status mtprof_reader_stream(const mtprof_reader *reader, uint32_t index,
-                                   mtprof_stream_info *info)
+mtprof_status mtprof_reader_get_stream(const mtprof_reader *reader, uint32_t index,
+                                       mtprof_stream_info *info)
 {
     if (info->struct_size == 0) {
         return mtb_fail(MTPROF_EINVAL, "stream info: struct_size is 0");

@@ -57,7 +57,7 @@ static void check_training(const sm_kind *kind, mt_optimizer_kind optimizer)
     }
     CHECK_EQ_U64(mt_tensors_alive(), 0);
     mt_memory_stats stats = {.struct_size = sizeof stats};
-    CHECK_OK(mt_device_memory_stats(MT_NPU, &stats));
+    CHECK_OK(mt_device_get_memory_stats(MT_NPU, &stats));
     CHECK_EQ_U64(stats.allocated_bytes, 0);
     CHECK(stats.peak_allocated_bytes > 0);
 }

@@ -41,7 +41,7 @@ static model_events finish(mtprof_session *session)
 {
     mtprof_model *model;
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
     REQUIRE_OK(mtprof_session_close(session));
     return model_events_of(model);
 }
@@ -117,7 +117,7 @@ TEST(device_time_adds_up_and_streams_are_tracks)
     mt_tensor *x = sim_ones(MT_NPU, 4096);
     mt_stream *side;
     mt_stream *before;
-    REQUIRE_OK(mt_stream_current(MT_NPU, &before));
+    REQUIRE_OK(mt_stream_get_current(MT_NPU, &before));
     REQUIRE_OK(mt_stream_new(MT_NPU, 0, &side));
     REQUIRE_OK(mt_device_synchronize(MT_NPU));
     mtprof_session *session = start(MTPROF_WANT_DEFAULT);
@@ -205,7 +205,7 @@ TEST(every_launch_of_four_threads_on_three_streams_each_is_matched)
     CHECK_EQ_U64(r.health.unmatched, 0);
     CHECK_EQ_U64(r.health.lost, 0);
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    REQUIRE_OK(mtprof_model_findings_get(r.model, &findings));
+    REQUIRE_OK(mtprof_model_get_findings(r.model, &findings));
     CHECK_EQ_U64(findings.orphans, 0);
     CHECK_EQ_U64(count_kind(&r, MTPROF_EVENT_KIND_KERNEL) + count_kind(&r, MTPROF_EVENT_KIND_COPY) +
                      count_kind(&r, MTPROF_EVENT_KIND_SET),

@@ -15,7 +15,7 @@
 static model_events of_profile(mtprof_profile *profile)
 {
     mtprof_model *model;
-    REQUIRE_OK(mtprof_model_of_profile(profile, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_profile(profile, NULL, &model));
     model_events e = model_events_of(model);
     CHECK_EQ_U64(e.health.lost, 0);
     return e;
@@ -83,9 +83,9 @@ TEST(memory_of_an_op_is_what_the_allocator_counts)
     mt_memory_stats after = {.struct_size = sizeof after};
     mtprof_profile *profile = new_profile(MTPROF_WATCH_ALL, MTPROF_PROFILE_MEMORY, NULL);
     REQUIRE_OK(mtprof_profile_start(profile));
-    REQUIRE_OK(mt_device_memory_stats(MT_NPU, &before));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_NPU, &before));
     REQUIRE_OK(mt_add(x, x, &sum));
-    REQUIRE_OK(mt_device_memory_stats(MT_NPU, &after));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_NPU, &after));
     REQUIRE_OK(mtprof_profile_stop(profile));
     model_events c = of_profile(profile);
     uint64_t n;
@@ -166,7 +166,7 @@ TEST(a_stop_waits_for_work_that_has_not_begun)
     }
     REQUIRE_OK(mtprof_session_stop(session));
     mtprof_health health = {.struct_size = sizeof health};
-    REQUIRE_OK(mtprof_session_health(session, &health));
+    REQUIRE_OK(mtprof_session_get_health(session, &health));
     CHECK_EQ_U64(health.launches, LAUNCHES);
     CHECK_EQ_U64(health.activities, LAUNCHES);
     CHECK_EQ_U64(health.unmatched, 0);
@@ -217,7 +217,7 @@ TEST(a_trace_says_what_the_devices_are)
     add_on(MT_NPU, 4);
     REQUIRE_OK(mtprof_profile_stop(profile));
     mtprof_model *model;
-    REQUIRE_OK(mtprof_model_of_profile(profile, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_profile(profile, NULL, &model));
     const char wanted[] =
         "[{\"id\": 0, \"name\": \"Simulated NPU\", \"totalGlobalMem\": 67108864}, "
         "{\"id\": 1, \"name\": \"Simulated NPU\", \"totalGlobalMem\": 67108864}]";

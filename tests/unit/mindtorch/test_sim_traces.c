@@ -140,7 +140,7 @@ static void check_trace(const sm_kind *kind)
         step_held(&models[i], sim);
     }
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &trace));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &trace));
     REQUIRE_OK(mtprof_session_close(session));
     model_events events = model_events_of(trace);
     check_sums(&events);

@@ -50,7 +50,7 @@ static void train(const sm_kind *kind, mt_optimizer_kind optimizer, const mt_sim
     for (int i = 0; i < STEPS; i++) {
         if (sim != NULL) {
             mt_stream *stream;
-            REQUIRE_OK(mt_stream_current(MT_NPU, &stream));
+            REQUIRE_OK(mt_stream_get_current(MT_NPU, &stream));
             REQUIRE_OK(sim->hold(0, mt_stream_number(stream), AHEAD, 0));
         }
         REQUIRE_OK(sm_step(&model, &losses[i]));
@@ -70,7 +70,7 @@ static void check_nothing_left(void)
 {
     mt_memory_stats stats = {.struct_size = sizeof stats};
     CHECK_EQ_U64(mt_tensors_alive(), 0);
-    CHECK_OK(mt_device_memory_stats(MT_NPU, &stats));
+    CHECK_OK(mt_device_get_memory_stats(MT_NPU, &stats));
     CHECK_EQ_U64(stats.allocated_bytes, 0);
     CHECK(stats.peak_allocated_bytes > 0);
 }

@@ -86,7 +86,7 @@ TEST(training_is_repeatable)
 static mt_memory_stats stats_now(void)
 {
     mt_memory_stats stats = {.struct_size = sizeof(stats)};
-    CHECK_OK(mt_device_memory_stats(MT_CPU, &stats));
+    CHECK_OK(mt_device_get_memory_stats(MT_CPU, &stats));
     return stats;
 }
 

@@ -21,7 +21,7 @@ static mtprof_model *profile_step(const sm_kind *kind, mt_optimizer_kind optimiz
     REQUIRE_OK(mtprof_session_start(&config, &session));
     REQUIRE_OK(sm_step(&net, &loss));
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
     REQUIRE_OK(mtprof_session_close(session));
     sm_close(&net);
     return model;

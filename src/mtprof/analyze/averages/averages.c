@@ -103,8 +103,9 @@ mtprof_status mtprof_averages_new(mtprof_model *model, const mtprof_averages_opt
     return make(model, options, false, out);
 }
 
-mtprof_status mtprof_averages_of_events(mtprof_model *model, const mtprof_averages_options *options,
-                                        mtprof_averages **out)
+mtprof_status mtprof_averages_from_events(mtprof_model *model,
+                                          const mtprof_averages_options *options,
+                                          mtprof_averages **out)
 {
     return make(model, options, true, out);
 }
@@ -282,7 +283,8 @@ static int hand_out(const mtprof_row *row, mtprof_row *out)
     return 0;
 }
 
-mtprof_status mtprof_averages_row(const mtprof_averages *averages, uint32_t index, mtprof_row *row)
+mtprof_status mtprof_averages_get_row(const mtprof_averages *averages, uint32_t index,
+                                      mtprof_row *row)
 {
     mtprof_row whole;
     if (averages == NULL || row == NULL || index >= averages->n_rows) {
@@ -293,7 +295,7 @@ mtprof_status mtprof_averages_row(const mtprof_averages *averages, uint32_t inde
     return hand_out(&whole, row);
 }
 
-mtprof_status mtprof_averages_total(const mtprof_averages *averages, mtprof_row *row)
+mtprof_status mtprof_averages_get_total(const mtprof_averages *averages, mtprof_row *row)
 {
     mtprof__averages_view view;
     mtprof__table_input input;

@@ -129,7 +129,7 @@ static int fill(mtprof_averages *averages, const mtprof_given_rows *given)
     return copy_given(given, &averages->grouper.texts, averages->given);
 }
 
-mtprof_status mtprof_averages_of_rows(const mtprof_given_rows *given, mtprof_averages **out)
+mtprof_status mtprof_averages_from_rows(const mtprof_given_rows *given, mtprof_averages **out)
 {
     mtprof_given_rows mine = {0};
     if (out == NULL) {

@@ -26,7 +26,7 @@ enum {
 static int get_column(mtprof_model *model, enum mtprof_column_id id, const void **data, size_t *n)
 {
     mtprof_column column;
-    MT_TRY(mtprof_model_column(model, id, &column));
+    MT_TRY(mtprof_model_get_column(model, id, &column));
     *data = column.data;
     *n = (size_t)column.count;
     return 0;
@@ -37,7 +37,7 @@ static int get_optional(mtprof_model *model, enum mtprof_column_id id, const voi
 {
     mtprof_column column;
     mtb_failure before = *mtb_last_failure();
-    mtprof_status status = mtprof_model_column(model, id, &column);
+    mtprof_status status = mtprof_model_get_column(model, id, &column);
     *data = status == 0 ? column.data : NULL;
     if (status == MTPROF_ENOTSUP) {
         *mtb_last_failure() = before;

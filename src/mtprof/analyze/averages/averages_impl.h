@@ -125,7 +125,7 @@ typedef struct mtprof__grouper {
 } mtprof__grouper;
 
 /* Reads columns and options. Must be finished also where it fails. EINVAL, ENOMEM, and as
- * mtprof_model_column(). */
+ * mtprof_model_get_column(). */
 int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
                          const mtprof_averages_options *options);
 void mtprof__grouper_fini(mtprof__grouper *grouper);

@@ -190,8 +190,8 @@ static int sort_row(mtprof_averages *averages, uint32_t row)
     return 0;
 }
 
-mtprof_status mtprof_averages_quantile(mtprof_averages *averages, uint32_t index, double q,
-                                       int64_t *ns)
+mtprof_status mtprof_averages_get_quantile(mtprof_averages *averages, uint32_t index, double q,
+                                           int64_t *ns)
 {
     if (averages == NULL || ns == NULL || index >= averages->n_rows) {
         return mtb_fail(MTPROF_EINVAL, "averages_quantile: no row %u of %u", (unsigned)index,
@@ -306,8 +306,8 @@ static int measure_noise(mtprof_averages *averages, uint32_t row, mtprof_row_noi
     return 0;
 }
 
-mtprof_status mtprof_averages_noise(mtprof_averages *averages, uint32_t index,
-                                    mtprof_row_noise *noise)
+mtprof_status mtprof_averages_get_noise(mtprof_averages *averages, uint32_t index,
+                                        mtprof_row_noise *noise)
 {
     mtprof_row_noise whole = {.struct_size = sizeof whole};
     if (averages == NULL || noise == NULL || index >= averages->n_rows) {

@@ -25,7 +25,7 @@ static int view_row(void *context, uint32_t index, mtprof_row *row)
 static int view_quantile(void *context, uint32_t index, double q, int64_t *ns)
 {
     const mtprof__averages_view *view = context;
-    return mtprof_averages_quantile(view->averages, index, q, ns);
+    return mtprof_averages_get_quantile(view->averages, index, q, ns);
 }
 
 /* All frames one behind the other in one piece of memory; the texts are set once it stays put. */
@@ -117,7 +117,7 @@ int mtprof__averages_view_init(mtprof__averages_view *view, const mtprof_average
     }
     view->health.struct_size = sizeof view->health;
     MT_TRY(mtprof_model_get_info(grouper->model, &info));
-    MT_TRY(mtprof_model_health(grouper->model, &view->health));
+    MT_TRY(mtprof_model_get_health(grouper->model, &view->health));
     *input = (mtprof__table_input){
         .n_rows = averages->n_rows,
         .context = view,

@@ -110,7 +110,7 @@ static void write_health(mtprof__chrome *chrome)
     mtb_writer *writer = chrome->writer;
     mtprof_trace_info info = {.struct_size = sizeof info};
     if (chrome->model->reader == NULL ||
-        mtprof_reader_info(chrome->model->reader, &info) != MTPROF_OK) {
+        mtprof_reader_get_info(chrome->model->reader, &info) != MTPROF_OK) {
         return;
     }
     uint64_t lost = 0;

@@ -59,7 +59,7 @@ static uint64_t index_of_alloc(mtprof__chrome *chrome, const mtprof__event *even
     if (chrome->next_point == 0) {
         mtprof_trace_info info = {.struct_size = sizeof info};
         const mtprof_reader *reader = chrome->model->reader;
-        bool counted = reader != NULL && mtprof_reader_info(reader, &info) == MTPROF_OK;
+        bool counted = reader != NULL && mtprof_reader_get_info(reader, &info) == MTPROF_OK;
         uint64_t begins = counted ? info.health[MTPROF_HEALTH_BEGINS] : 0;
         chrome->next_point = begins != 0 ? begins : UINT64_MAX;
     }

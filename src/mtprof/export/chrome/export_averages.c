@@ -68,7 +68,7 @@ int mtprof__export_averages(mtprof__export_job *job)
     mtb_write_literal(writer, "{\"traceEvents\": [");
     for (uint32_t i = 0; i < count; i++) {
         mtprof_row row = {.struct_size = sizeof row};
-        MT_TRY(mtprof_averages_row(job->averages, i, &row));
+        MT_TRY(mtprof_averages_get_row(job->averages, i, &row));
         int64_t ns = row.cpu_ns > 0 ? row.cpu_ns : row.device_ns > 0 ? row.device_ns : 0;
         mtprof__event event = {.kind = row.kind, .name_text = row.key};
         mtb_write_text(writer, i > 0 ? ",\n" : "\n");

@@ -72,8 +72,9 @@ static int take(void *context, const mtprof__memory_action *action)
     return 0;
 }
 
-mtprof_status mtprof_memory_peak_of(mtprof_model *model, const mtprof_export_options *options,
-                                    mtprof_memory_peak *peak)
+mtprof_status mtprof_model_get_memory_peak(mtprof_model *model,
+                                           const mtprof_export_options *options,
+                                           mtprof_memory_peak *peak)
 {
     mtprof__export_job job;
     mtprof__memory_timeline timeline;

@@ -602,7 +602,7 @@ static void annotate_health(mtprof__perfetto *x)
     mtprof_trace_info info = {.struct_size = sizeof info};
     char key[LABEL_BYTES];
     if (x->job->model->reader == NULL ||
-        mtprof_reader_info(x->job->model->reader, &info) != MTPROF_OK) {
+        mtprof_reader_get_info(x->job->model->reader, &info) != MTPROF_OK) {
         return;
     }
     annotate_count(x, "mtprof_begins", info.health[MTPROF_HEALTH_BEGINS]);

@@ -294,7 +294,7 @@ typedef struct fold_columns {
 static int column(mtprof_model *model, enum mtprof_column_id id, const void **data, uint64_t *n)
 {
     mtprof_column found;
-    MT_TRY(mtprof_model_column(model, id, &found));
+    MT_TRY(mtprof_model_get_column(model, id, &found));
     *data = found.data;
     *n = found.count;
     return 0;

@@ -77,9 +77,9 @@ int mtprof__export_stacks(mtprof__export_job *job)
     if ((job->info.wants & MTPROF_WANT_STACKS) == 0) {
         return mtb_fail(MTPROF_ENOTSUP, "export_stacks() requires with_stack=True");
     }
-    MT_TRY(mtprof_model_column(
+    MT_TRY(mtprof_model_get_column(
         job->model, device ? MTPROF_COLUMN_SELF_DEVICE_NS : MTPROF_COLUMN_SELF_NS, &metric));
-    int status = mtprof_model_column(job->model, MTPROF_COLUMN_STACK, &stacks);
+    int status = mtprof_model_get_column(job->model, MTPROF_COLUMN_STACK, &stacks);
     if (status == MTPROF_ENOTSUP) {
         return 0; /* asked for, but no event has one */
     }

@@ -154,7 +154,7 @@ static void add_metadata(column_events *c, uint32_t list)
 {
     const mtprof__dictionary *dictionary = &c->model->dictionary;
     mtprof_metadatum first;
-    if (list != 0 && mtprof_model_metadata_of(c->model, list, 0, &first)) {
+    if (list != 0 && mtprof_model_event_metadata(c->model, list, 0, &first)) {
         /* The items stand behind the head of their list, which has their number. */
         c->payload.fields |= MTPROF__HAS_METADATA;
         c->payload.metadata = &dictionary->metadata[list];
@@ -273,7 +273,7 @@ static bool is_apart(const column_events *c, uint32_t i)
     uint32_t list = c->head.split_tasks && c->columns->kind[i] == MTPROF_EVENT_KIND_SCOPE
                         ? u32_at(c, MTPROF_COLUMN_METADATA, i)
                         : 0;
-    for (uint32_t k = 0; list != 0 && mtprof_model_metadata_of(c->model, list, k, &item); k++) {
+    for (uint32_t k = 0; list != 0 && mtprof_model_event_metadata(c->model, list, k, &item); k++) {
         if (item.key.length == sizeof key - 1 && memcmp(item.key.bytes, key, sizeof key - 1) == 0 &&
             item.text.length > 0) {
             return true;

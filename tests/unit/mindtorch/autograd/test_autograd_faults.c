@@ -142,7 +142,7 @@ static int scale_backward(void *context, mt_function_call *call, mt_tensor *cons
     (void)n_outputs;
     (void)n_inputs;
     mt_tensor *factor = NULL;
-    int status = mt_function_saved(call, 0, &factor);
+    int status = mt_function_get_saved(call, 0, &factor);
     STEP(mt_mul(grads_out[0], factor, &grads_in[0]))
     mt_tensor_release(factor);
     return status;

@@ -395,7 +395,7 @@ TEST(backward_goes_over_to_another_device)
     mt_tensor *w = times(moved, 2);
     mt_tensor *z = sum_of(w);
     mt_stream *other_home;
-    REQUIRE_OK(mt_stream_default(MT_NPU + 1, &other_home));
+    REQUIRE_OK(mt_stream_get_default(MT_NPU + 1, &other_home));
     REQUIRE_OK(mt_stream_wait_stream(other_home, there));
     REQUIRE_OK(mt_stream_set_current(other_home));
     REQUIRE_OK(mt_device_synchronize(MT_NPU));

@@ -53,9 +53,9 @@ static int cube_backward(void *context, mt_function_call *call, mt_tensor *const
     mt_tensor *y = NULL;
     mt_tensor *ratio = NULL;
     mt_tensor *slope = NULL;
-    int status = mt_function_saved(call, 0, &x);
+    int status = mt_function_get_saved(call, 0, &x);
     if (status == MT_OK) {
-        status = mt_function_saved(call, 1, &y);
+        status = mt_function_get_saved(call, 1, &y);
     }
     if (status == MT_OK) {
         status = mt_div(y, x, &ratio);
@@ -276,10 +276,10 @@ static int failing_forward(void *context, mt_function_call *call, mt_tensor *con
     CHECK_OK(mt_function_save(call, inputs[0]));
     CHECK_FAILS(mt_function_save(call, NULL), MT_EVALUE, "save: the tensor must be given");
     mt_tensor *saved = NULL;
-    CHECK_OK(mt_function_saved(call, 0, &saved));
+    CHECK_OK(mt_function_get_saved(call, 0, &saved));
     CHECK_EQ_PTR(saved, inputs[0]);
     mt_tensor_release(saved);
-    CHECK_FAILS(mt_function_saved(call, 3, &saved), MT_EINDEX, "saved tensor 3 of 1");
+    CHECK_FAILS(mt_function_get_saved(call, 3, &saved), MT_EINDEX, "saved tensor 3 of 1");
     if (n->status == 0) {
         mt_tensor_release(outputs[0]);
         outputs[0] = NULL;
@@ -320,7 +320,7 @@ static int inner_backward(void *context, mt_function_call *call, mt_tensor *cons
     mt_tensor *y = NULL;
     mt_tensor *slope = NULL;
     bool was = mt_set_grad_enabled(true);
-    int status = mt_function_saved(call, 0, &x);
+    int status = mt_function_get_saved(call, 0, &x);
     if (status == MT_OK) {
         status = mt_detach(x, &again);
     }

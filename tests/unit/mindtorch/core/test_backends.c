@@ -167,11 +167,11 @@ TEST(backends_memory_is_cached_for_each_device)
     uint32_t block_class;
     mt_memory_stats stats = {.struct_size = sizeof stats};
     REQUIRE_OK(mt__memory_take(MT_NPU + 1, 100, &block, &block_class));
-    REQUIRE_OK(mt_device_memory_stats(MT_NPU + 1, &stats));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_NPU + 1, &stats));
     CHECK_EQ_U64(stats.allocated_bytes, 100);
     CHECK_EQ_U64(stats.reserved_bytes, given);
     CHECK_EQ_U64(stats.allocations, 1);
-    REQUIRE_OK(mt_device_memory_stats(MT_NPU, &stats));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_NPU, &stats));
     CHECK_EQ_U64(stats.reserved_bytes, 0);
     mt__memory_give(MT_NPU + 1, block, 100, block_class);
     CHECK(given > 0);
@@ -179,7 +179,7 @@ TEST(backends_memory_is_cached_for_each_device)
                  MT_ERUNTIME); /* it waits, and says what it saw */
     CHECK_EQ_STR(mt_error_message(), "fake: lost");
     CHECK_EQ_U64(given, 0);
-    REQUIRE_OK(mt_device_memory_stats(MT_NPU + 1, &stats));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_NPU + 1, &stats));
     CHECK_EQ_U64(stats.releases, 1);
     CHECK_EQ_U64(stats.reserved_bytes, 0);
     CHECK_EQ_I64(mt_device_empty_cache(MT_NPU + 2), MT_ERUNTIME);
@@ -204,7 +204,7 @@ TEST(backends_a_refusal_empties_the_cache_first)
     CHECK(block == NULL);
     CHECK_EQ_U64(given, 0);
     mt_memory_stats stats = {.struct_size = sizeof stats};
-    REQUIRE_OK(mt_device_memory_stats(MT_NPU, &stats));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_NPU, &stats));
     CHECK_EQ_U64(stats.allocated_bytes, 0);
     CHECK_EQ_U64(stats.reserved_bytes, 0);
 }

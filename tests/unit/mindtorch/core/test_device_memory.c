@@ -47,7 +47,7 @@ static void give(mt_device device, const taken *t)
 static mt_memory_stats stats_of(mt_device device)
 {
     mt_memory_stats stats = {.struct_size = sizeof stats};
-    REQUIRE_OK(mt_device_memory_stats(device, &stats));
+    REQUIRE_OK(mt_device_get_memory_stats(device, &stats));
     return stats;
 }
 
@@ -409,7 +409,8 @@ TEST(device_memory_in_the_child_of_a_fork)
         mt_tensor_release(plain);
         mt_tensor_release(used);
         mt_memory_stats stats = {.struct_size = sizeof stats};
-        bool fine = mt_device_memory_stats(MT_NPU, &stats) == MT_OK && stats.allocated_bytes == 0;
+        bool fine =
+            mt_device_get_memory_stats(MT_NPU, &stats) == MT_OK && stats.allocated_bytes == 0;
         void *block;
         uint32_t key;
         fine = fine && mt__memory_take(MT_NPU, 5 * MIB, &block, &key) == MT_EDEVICE;
@@ -441,9 +442,9 @@ TEST(device_memory_refusals_are_recorded)
     CHECK_EQ_I64(mt__memory_take(MT_NPU, 20 * MIB, &block, &key), MT_EOOM);
     CHECK_EQ_I64(mt__memory_take(MT_CPU, UINT64_MAX / 4, &block, &key), MT_ENOMEM);
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
-    REQUIRE_OK(mtprof_model_column(model, MTPROF_COLUMN_KIND, &kinds));
-    REQUIRE_OK(mtprof_model_column(model, MTPROF_COLUMN_BYTES, &bytes));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_get_column(model, MTPROF_COLUMN_KIND, &kinds));
+    REQUIRE_OK(mtprof_model_get_column(model, MTPROF_COLUMN_BYTES, &bytes));
     uint64_t seen[2] = {0};
     size_t n = 0;
     for (uint64_t i = 0; i < kinds.count; i++) {

@@ -43,7 +43,7 @@ TEST(sim_memory_recorded_streams_read_what_was_there)
     const mt_sim *sim = sim_open("1", "64M");
     mt_stream *side = new_stream();
     mt_stream *home;
-    REQUIRE_OK(mt_stream_default(MT_NPU, &home));
+    REQUIRE_OK(mt_stream_get_default(MT_NPU, &home));
     mt_tensor *target = filled(0);
     mt_tensor *source = filled(7);
     uint64_t address = mt_tensor_storage_address(source);
@@ -133,7 +133,7 @@ TEST(sim_memory_out_of_it_and_back)
     mt_tensor_release(large);
     REQUIRE_OK(mt_device_empty_cache(MT_NPU));
     mt_device_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mt_device_info_of(MT_NPU, &info));
+    REQUIRE_OK(mt_device_get_info(MT_NPU, &info));
     CHECK_EQ_U64(info.free_bytes, info.total_bytes);
 }
 
@@ -188,9 +188,9 @@ TEST(sim_memory_four_threads_on_three_streams)
         pthread_join(threads[i], NULL);
     }
     mt_memory_stats stats = {.struct_size = sizeof stats};
-    REQUIRE_OK(mt_device_memory_stats(MT_NPU, &stats));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_NPU, &stats));
     CHECK_EQ_U64(stats.allocated_bytes, 0);
     REQUIRE_OK(mt_device_empty_cache(MT_NPU));
-    REQUIRE_OK(mt_device_memory_stats(MT_NPU, &stats));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_NPU, &stats));
     CHECK_EQ_U64(stats.reserved_bytes, 0);
 }

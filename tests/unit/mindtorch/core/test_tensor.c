@@ -111,7 +111,7 @@ TEST(tensor_borrowed_memory_is_told_when_it_is_free)
     mt_tensor_release(view);
     CHECK_EQ_I64(n_freed, 1);
     mt_memory_stats stats = {.struct_size = sizeof stats};
-    CHECK_OK(mt_device_memory_stats(MT_CPU, &stats));
+    CHECK_OK(mt_device_get_memory_stats(MT_CPU, &stats));
     CHECK_EQ_U64(stats.allocated_bytes, 0);
 }
 

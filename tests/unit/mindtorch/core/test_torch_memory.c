@@ -20,7 +20,7 @@
 static mt_memory_stats stats_now(void)
 {
     mt_memory_stats stats = {.struct_size = sizeof stats};
-    CHECK_OK(mt_device_memory_stats(MT_CPU, &stats));
+    CHECK_OK(mt_device_get_memory_stats(MT_CPU, &stats));
     return stats;
 }
 
@@ -143,9 +143,9 @@ TEST(memory_the_profiler_is_told_every_block)
     }
     REQUIRE_OK(mtprof_session_stop(session));
     mtprof_model *model;
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
     mtprof_memory memory = {.struct_size = sizeof memory};
-    REQUIRE_OK(mtprof_model_memory(model, 0, &memory));
+    REQUIRE_OK(mtprof_model_get_memory(model, 0, &memory));
     CHECK_EQ_U64(memory.allocations, all.allocations);
     CHECK_EQ_U64(memory.frees, all.releases);
     CHECK_EQ_I64(memory.allocated_bytes - memory.freed_bytes, (int64_t)all.allocated);
@@ -202,14 +202,14 @@ TEST(memory_emptying_keeps_what_is_used)
 TEST(memory_stats_respect_struct_size)
 {
     mt_memory_stats stats = {.struct_size = 0};
-    CHECK_EQ_I64(mt_device_memory_stats(MT_CPU, &stats), MT_EVALUE);
-    CHECK_EQ_I64(mt_device_memory_stats(MT_CPU, NULL), MT_EVALUE);
-    CHECK_EQ_I64(mt_device_memory_stats(MT_NPU, &stats), MT_EVALUE);
+    CHECK_EQ_I64(mt_device_get_memory_stats(MT_CPU, &stats), MT_EVALUE);
+    CHECK_EQ_I64(mt_device_get_memory_stats(MT_CPU, NULL), MT_EVALUE);
+    CHECK_EQ_I64(mt_device_get_memory_stats(MT_NPU, &stats), MT_EVALUE);
     stats = (mt_memory_stats){.struct_size = 16, .peak_allocated_bytes = 4711};
-    CHECK_OK(mt_device_memory_stats(MT_CPU, &stats));
+    CHECK_OK(mt_device_get_memory_stats(MT_CPU, &stats));
     CHECK_EQ_U64(stats.peak_allocated_bytes, 4711);
     stats.struct_size = sizeof stats;
-    CHECK_EQ_I64(mt_device_memory_stats(MT_NPU, &stats), MT_ERUNTIME);
+    CHECK_EQ_I64(mt_device_get_memory_stats(MT_NPU, &stats), MT_ERUNTIME);
 }
 
 TEST(memory_refuses_what_cannot_be)

@@ -22,7 +22,7 @@ static mtprof_model *finish(mtprof_session *session)
 {
     mtprof_model *model = NULL;
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
     return model;
 }
 
@@ -132,13 +132,13 @@ TEST(allocations_are_told_with_exact_counters)
 {
     mt_memory_stats before = {.struct_size = sizeof before}, after = before;
     mtprof_session *session = start(MTPROF_WANT_DEFAULT | MTPROF_WANT_ALLOCS | MTPROF_WANT_MEMORY);
-    REQUIRE_OK(mt_device_memory_stats(MT_CPU, &before));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_CPU, &before));
     mt_tensor *x = randn(64, 64, false);
-    REQUIRE_OK(mt_device_memory_stats(MT_CPU, &after));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_CPU, &after));
     CHECK_EQ_U64(after.allocations - before.allocations, 1);
     CHECK_EQ_U64(after.allocated_bytes - before.allocated_bytes, 64 * 64 * 4);
     mt_tensor_release(x);
-    REQUIRE_OK(mt_device_memory_stats(MT_CPU, &after));
+    REQUIRE_OK(mt_device_get_memory_stats(MT_CPU, &after));
     CHECK_EQ_U64(after.allocated_bytes, before.allocated_bytes);
     mtprof_model *model = finish(session);
     uint64_t op = find(model, "aten::randn", 0);
@@ -161,7 +161,7 @@ TEST(a_marked_tensor_is_a_parameter_of_the_memory_timeline)
     mtprof_model *model = finish(session);
     mtprof_export_options options = {.struct_size = sizeof options, .device = "cpu"};
     mtprof_memory_peak peak = {.struct_size = sizeof peak};
-    REQUIRE_OK(mtprof_memory_peak_of(model, &options, &peak));
+    REQUIRE_OK(mtprof_model_get_memory_peak(model, &options, &peak));
     CHECK_EQ_I64(peak.most[0], 8 * 4 * 4); /* parameter */
     CHECK_EQ_I64(peak.most[2], 8 * 8 * 4); /* input */
     CHECK_EQ_I64(peak.most[5], 8 * 4 * 4); /* gradient */

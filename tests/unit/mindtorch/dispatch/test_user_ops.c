@@ -66,7 +66,7 @@ TEST(a_users_op_is_dispatched_and_differentiated)
     REQUIRE_OK(mt_op_find("mylib::scale", &found));
     CHECK_EQ_U64(found, op);
     mt_op_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mt_op_info_of(op, &info));
+    REQUIRE_OK(mt_op_get_info(op, &info));
     CHECK_EQ_STR(info.trace_name, "mylib::scale");
     CHECK(info.differentiable);
     mt_tensor *x = ones(3);

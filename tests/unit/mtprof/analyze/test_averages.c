@@ -18,7 +18,7 @@
 static mtprof_row row_at(const mtprof_averages *averages, uint32_t index)
 {
     mtprof_row row = {.struct_size = sizeof row};
-    REQUIRE_OK(mtprof_averages_row(averages, index, &row));
+    REQUIRE_OK(mtprof_averages_get_row(averages, index, &row));
     return row;
 }
 
@@ -177,8 +177,8 @@ TEST(an_empty_model_has_no_rows)
     mtprof_averages *averages = group(model, NULL);
     mtprof_row row = {.struct_size = sizeof row};
     CHECK_EQ_U64(mtprof_averages_count(averages), 0);
-    CHECK_EQ_I64(mtprof_averages_row(averages, 0, &row), MTPROF_EINVAL);
-    CHECK_OK(mtprof_averages_total(averages, &row));
+    CHECK_EQ_I64(mtprof_averages_get_row(averages, 0, &row), MTPROF_EINVAL);
+    CHECK_OK(mtprof_averages_get_total(averages, &row));
     CHECK_EQ_STR(row.key.bytes, "Total");
     CHECK_EQ_U64(row.count, 0);
     CHECK_OK(mtprof_averages_sort(averages, "count"));
@@ -337,7 +337,7 @@ TEST(filters_choose_events)
         }
         mtprof_averages_free(averages);
         /* and the same events when each is a row */
-        REQUIRE_OK(mtprof_averages_of_events(model, &cases[i].options, &averages));
+        REQUIRE_OK(mtprof_averages_from_events(model, &cases[i].options, &averages));
         CHECK_EQ_STR(keys_of(averages), cases[i].keys);
         mtprof_averages_free(averages);
     }
@@ -445,7 +445,7 @@ TEST(sorting_is_stable_and_can_be_undone)
     CHECK_EQ_STR(mtprof_last_error()->message, "'FunctionEventAvg' object has no attribute 'foo'");
     CHECK_EQ_STR(keys_of(averages), "a b c");
     mtprof_averages_free(averages);
-    REQUIRE_OK(mtprof_averages_of_events(model, NULL, &averages));
+    REQUIRE_OK(mtprof_averages_from_events(model, NULL, &averages));
     CHECK_EQ_I64(mtprof_averages_sort(averages, "cuda_foo"), MTPROF_EINVAL);
     CHECK_EQ_STR(mtprof_last_error()->message,
                  "'FunctionEvent' object has no attribute 'device_foo'");
@@ -459,7 +459,7 @@ TEST(the_total_has_the_last_rows_identity)
     *mm_add(model, "z", 200, 203).kind = MTPROF_EVENT_KIND_SCOPE;
     mtprof_averages *averages = group(model, NULL);
     mtprof_row row = {.struct_size = sizeof row};
-    REQUIRE_OK(mtprof_averages_total(averages, &row));
+    REQUIRE_OK(mtprof_averages_get_total(averages, &row));
     CHECK_EQ_STR(row.key.bytes, "Total");
     CHECK_EQ_U64(row.name, UINT32_MAX);
     CHECK_EQ_U64(row.count, 6);
@@ -477,14 +477,14 @@ TEST(events_as_rows)
     mtprof_model *model = three_ops();
     mm_set(model, MTPROF_COLUMN_FLOPS, 8);
     mtprof_averages *averages = NULL;
-    REQUIRE_OK(mtprof_averages_of_events(model, NULL, &averages));
+    REQUIRE_OK(mtprof_averages_from_events(model, NULL, &averages));
     CHECK_EQ_STR(keys_of(averages), "a b c c a");
     CHECK_EQ_U64(row_at(averages, 4).flops, 8);
     CHECK_EQ_U64(row_at(averages, 3).flops, 0);
     CHECK_EQ_I64(row_at(averages, 3).cpu_ns, 40);
     CHECK_EQ_U64(row_at(averages, 3).first_event, 3);
     int64_t ns = 0;
-    CHECK_OK(mtprof_averages_quantile(averages, 3, 0.5, &ns));
+    CHECK_OK(mtprof_averages_get_quantile(averages, 3, 0.5, &ns));
     CHECK_EQ_I64(ns, 40);
     CHECK_EQ_PTR(mtprof_averages_model(averages), model);
     mtprof_averages_free(averages);
@@ -499,12 +499,12 @@ TEST(no_byte_past_struct_size_is_written)
     mtprof_row row;
     memset(&row, 0x5A, sizeof row);
     row.struct_size = offsetof(mtprof_row, count);
-    CHECK_OK(mtprof_averages_row(averages, 1, &row));
+    CHECK_OK(mtprof_averages_get_row(averages, 1, &row));
     CHECK_EQ_STR(row.key.bytes, "b");
     CHECK_EQ_U64(row.count, 0x5A5A5A5A5A5A5A5A);
     CHECK_EQ_U64(row.struct_size, offsetof(mtprof_row, count));
     row.struct_size = 0;
-    CHECK_EQ_I64(mtprof_averages_row(averages, 1, &row), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_get_row(averages, 1, &row), MTPROF_EINVAL);
     mtprof_averages_free(averages);
     mtprof_model_free(model);
 }
@@ -526,15 +526,15 @@ TEST(quantiles_are_nearest_ranks)
                  {0.5, 50}, {0.58, 58}, {0.505, 51}, {0.99, 99}, {1, 100}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ns = -1;
-        CHECK_OK(mtprof_averages_quantile(averages, 0, cases[i].q, &ns));
+        CHECK_OK(mtprof_averages_get_quantile(averages, 0, cases[i].q, &ns));
         CHECK_EQ_I64(ns, cases[i].ns);
-        CHECK_OK(mtprof_averages_quantile(averages, 1, cases[i].q, &ns));
+        CHECK_OK(mtprof_averages_get_quantile(averages, 1, cases[i].q, &ns));
         CHECK_EQ_I64(ns, 5);
     }
     int64_t ns = 0;
-    CHECK_EQ_I64(mtprof_averages_quantile(averages, 0, 1.01, &ns), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_averages_quantile(averages, 0, -0.01, &ns), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_averages_quantile(averages, 2, 0.5, &ns), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_get_quantile(averages, 0, 1.01, &ns), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_get_quantile(averages, 0, -0.01, &ns), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_get_quantile(averages, 2, 0.5, &ns), MTPROF_EINVAL);
     mtprof_averages_free(averages);
     mtprof_model_free(model);
 }
@@ -559,17 +559,17 @@ TEST(noise_is_over_steps)
     *work.step = 2;
     mtprof_averages *averages = group(model, NULL);
     mtprof_row_noise noise = {.struct_size = sizeof noise};
-    REQUIRE_OK(mtprof_averages_noise(averages, 0, &noise));
+    REQUIRE_OK(mtprof_averages_get_noise(averages, 0, &noise));
     CHECK_EQ_U64(noise.steps, 3);
     CHECK_NEAR_F64(noise.mean_ns, 110.0 / 3, 1e-9);
     CHECK_NEAR_F64(noise.deviation_ns, 11.547005383792516, 1e-9);
     CHECK_NEAR_F64(noise.mean_calls, 4.0 / 3, 1e-12);
     CHECK_NEAR_F64(noise.deviation_calls, 0.5773502691896258, 1e-12);
-    REQUIRE_OK(mtprof_averages_noise(averages, 1, &noise));
+    REQUIRE_OK(mtprof_averages_get_noise(averages, 1, &noise));
     CHECK_EQ_U64(noise.steps, 1);
     CHECK_NEAR_F64(noise.mean_ns, 40, 1e-12);
     CHECK_NEAR_F64(noise.deviation_ns, 0, 0);
-    CHECK_EQ_I64(mtprof_averages_noise(averages, 2, &noise), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_get_noise(averages, 2, &noise), MTPROF_EINVAL);
     mtprof_averages_free(averages);
     mtprof_model_free(model);
 }
@@ -582,7 +582,7 @@ static void *read_quantiles(void *argument)
     for (uint32_t round = 0; round < 200; round++) {
         int64_t ns = 0;
         uint32_t index = round % mtprof_averages_count(averages);
-        CHECK_OK(mtprof_averages_quantile(averages, index, 1, &ns));
+        CHECK_OK(mtprof_averages_get_quantile(averages, index, 1, &ns));
         CHECK_EQ_I64(ns, row_at(averages, index).max_ns);
     }
     return NULL;

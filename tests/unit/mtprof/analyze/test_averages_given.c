@@ -64,7 +64,7 @@ static mtprof_averages *give(const table_case *from)
     given.memory = from->memory;
     given.flops = from->flops;
     given.device_type = from->device[0] != '\0' ? from->device : NULL;
-    REQUIRE_OK(mtprof_averages_of_rows(&given, &averages));
+    REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
     memset(rows, 0xA5, sizeof rows); /* everything was copied */
     memset(frames, 0xA5, sizeof frames);
     return averages;
@@ -113,21 +113,21 @@ TEST(rows_come_back)
     mtprof_given_rows given = {
         .struct_size = sizeof given, .count = 2, .rows = rows, .device_type = "NPU"};
     mtprof_averages *averages = NULL;
-    REQUIRE_OK(mtprof_averages_of_rows(&given, &averages));
+    REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
     CHECK_EQ_U64(mtprof_averages_count(averages), 2);
     CHECK(mtprof_averages_model(averages) == NULL);
     mtprof_row row = {.struct_size = sizeof row};
-    REQUIRE_OK(mtprof_averages_row(averages, 1, &row));
+    REQUIRE_OK(mtprof_averages_get_row(averages, 1, &row));
     CHECK_EQ_STR(row.key.bytes, "b");
     CHECK_EQ_STR(row.device_type.bytes, "NPU");
     CHECK_EQ_U64(row.name, UINT32_MAX);
-    REQUIRE_OK(mtprof_averages_row(averages, 0, &row));
+    REQUIRE_OK(mtprof_averages_get_row(averages, 0, &row));
     CHECK_EQ_STR(row.device_type.bytes, "CPU");
-    REQUIRE_OK(mtprof_averages_total(averages, &row));
+    REQUIRE_OK(mtprof_averages_get_total(averages, &row));
     CHECK_EQ_I64(row.cpu_ns, 4000);
     CHECK_EQ_U64(row.count, 4);
     REQUIRE_OK(mtprof_averages_sort(averages, "cpu_time_total"));
-    REQUIRE_OK(mtprof_averages_row(averages, 0, &row));
+    REQUIRE_OK(mtprof_averages_get_row(averages, 0, &row));
     CHECK_EQ_STR(row.key.bytes, "b");
     CHECK_EQ_I64(mtprof_averages_sort(averages, "foo"), MTPROF_EINVAL);
     mtprof_averages_free(averages);
@@ -140,9 +140,9 @@ TEST(what_needs_events_is_refused)
     mtprof_averages *averages = NULL;
     int64_t ns = 0;
     mtprof_row_noise noise = {.struct_size = sizeof noise};
-    REQUIRE_OK(mtprof_averages_of_rows(&given, &averages));
-    CHECK_EQ_I64(mtprof_averages_quantile(averages, 0, 0.5, &ns), MTPROF_ENOTSUP);
-    CHECK_EQ_I64(mtprof_averages_noise(averages, 0, &noise), MTPROF_ENOTSUP);
+    REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
+    CHECK_EQ_I64(mtprof_averages_get_quantile(averages, 0, 0.5, &ns), MTPROF_ENOTSUP);
+    CHECK_EQ_I64(mtprof_averages_get_noise(averages, 0, &noise), MTPROF_ENOTSUP);
     mtprof_table_options options = {.struct_size = sizeof options, .quantiles = 1};
     CHECK(strstr(table_of(averages, &options), "--") != NULL);
     options.format = MTPROF_TABLE_JSON;
@@ -156,28 +156,28 @@ TEST(bad_rows_are_refused)
     mtprof_text frame = {"f", 1};
     mtprof_averages *averages = NULL;
     mtprof_given_rows given = {.struct_size = sizeof given, .count = 1, .rows = &row};
-    CHECK_EQ_I64(mtprof_averages_of_rows(NULL, &averages), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_averages_of_rows(&given, NULL), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_from_rows(NULL, &averages), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_from_rows(&given, NULL), MTPROF_EINVAL);
     given.struct_size = 4;
-    CHECK_EQ_I64(mtprof_averages_of_rows(&given, &averages), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_from_rows(&given, &averages), MTPROF_EINVAL);
     given.struct_size = sizeof given;
     given.rows = NULL;
-    CHECK_EQ_I64(mtprof_averages_of_rows(&given, &averages), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_from_rows(&given, &averages), MTPROF_EINVAL);
     given.rows = &row;
     given.n_frames = 1;
-    CHECK_EQ_I64(mtprof_averages_of_rows(&given, &averages), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_from_rows(&given, &averages), MTPROF_EINVAL);
     given.frames = &frame;
     row.stack = 1;
     row.stack_n = 2;
-    CHECK_EQ_I64(mtprof_averages_of_rows(&given, &averages), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_from_rows(&given, &averages), MTPROF_EINVAL);
     row.stack = UINT32_MAX;
     row.stack_n = UINT32_MAX;
-    CHECK_EQ_I64(mtprof_averages_of_rows(&given, &averages), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_averages_from_rows(&given, &averages), MTPROF_EINVAL);
     CHECK(averages == NULL);
     row.stack = 1;
     row.stack_n = 1;
     row.overload = (mtprof_text){NULL, 7}; /* no bytes: an empty text */
-    REQUIRE_OK(mtprof_averages_of_rows(&given, &averages));
+    REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
     mtprof_averages_free(averages);
 }
 
@@ -186,7 +186,7 @@ TEST(no_rows_are_an_empty_table_and_trace)
     mtprof_given_rows given = {.struct_size = sizeof given};
     mtprof_averages *averages = NULL;
     char path[] = "/tmp/test_averages_given.XXXXXX";
-    REQUIRE_OK(mtprof_averages_of_rows(&given, &averages));
+    REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
     CHECK_EQ_STR(table_of(averages, NULL), "");
     int file = mkstemp(path);
     REQUIRE(file >= 0);
@@ -209,7 +209,7 @@ TEST(losses_are_told)
     mtprof_given_rows given = {
         .struct_size = sizeof given, .count = 1, .rows = &row, .health = &health};
     mtprof_averages *averages = NULL;
-    REQUIRE_OK(mtprof_averages_of_rows(&given, &averages));
+    REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
     CHECK(strstr(table_of(averages, NULL), "3 scopes truncated") != NULL);
     mtprof_averages_free(averages);
 }

@@ -69,7 +69,7 @@ static mtprof_model *record(synthetic_device *device)
     }
     sd_drain(device);
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
     REQUIRE_OK(mtprof_session_close(session));
     return model;
 }
@@ -78,7 +78,7 @@ static mtprof_row find_row(const mtprof_averages *averages, const char *key)
 {
     mtprof_row row = {.struct_size = sizeof row};
     for (uint32_t i = 0; i < mtprof_averages_count(averages); i++) {
-        REQUIRE_OK(mtprof_averages_row(averages, i, &row));
+        REQUIRE_OK(mtprof_averages_get_row(averages, i, &row));
         if (strcmp(row.key.bytes, key) == 0 && (row.device == 0 || strcmp(key, "gemm") == 0)) {
             return row;
         }
@@ -170,10 +170,10 @@ TEST(a_recorded_program_by_shapes_and_steps)
     REQUIRE_OK(mtprof_averages_new(model, &by_shapes, &averages));
     REQUIRE_EQ_U64(mtprof_averages_count(averages), 2);
     mtprof_row row = {.struct_size = sizeof row};
-    REQUIRE_OK(mtprof_averages_row(averages, 0, &row));
+    REQUIRE_OK(mtprof_averages_get_row(averages, 0, &row));
     CHECK_EQ_STR(row.input_shapes.bytes, "[[2, 8]]");
     CHECK_EQ_U64(row.count, STEPS * OPS / 2);
-    REQUIRE_OK(mtprof_averages_row(averages, 1, &row));
+    REQUIRE_OK(mtprof_averages_get_row(averages, 1, &row));
     CHECK_EQ_STR(row.input_shapes.bytes, "[[3, 8]]");
     mtprof_averages_free(averages);
     const mtprof_averages_options by_step = {
@@ -181,14 +181,14 @@ TEST(a_recorded_program_by_shapes_and_steps)
     REQUIRE_OK(mtprof_averages_new(model, &by_step, &averages));
     REQUIRE_EQ_U64(mtprof_averages_count(averages), STEPS);
     for (uint32_t i = 0; i < STEPS; i++) {
-        REQUIRE_OK(mtprof_averages_row(averages, i, &row));
+        REQUIRE_OK(mtprof_averages_get_row(averages, i, &row));
         CHECK_EQ_I64(row.step, i);
         CHECK_EQ_U64(row.count, OPS);
     }
     mtprof_averages_free(averages);
     REQUIRE_OK(mtprof_averages_new(model, NULL, &averages));
     mtprof_row_noise noise = {.struct_size = sizeof noise};
-    REQUIRE_OK(mtprof_averages_noise(averages, 0, &noise));
+    REQUIRE_OK(mtprof_averages_get_noise(averages, 0, &noise));
     CHECK_EQ_U64(noise.steps, STEPS);
     CHECK_EQ_F64(noise.mean_calls, 1);
     mtprof_averages_free(averages);

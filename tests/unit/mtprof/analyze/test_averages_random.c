@@ -241,7 +241,7 @@ static int compare_times(const void *a, const void *b)
 static void compare_row(mtprof_averages *averages, uint32_t index, oracle_row *expected)
 {
     mtprof_row row = {.struct_size = sizeof row};
-    REQUIRE_OK(mtprof_averages_row(averages, index, &row));
+    REQUIRE_OK(mtprof_averages_get_row(averages, index, &row));
     qsort(expected->times, expected->n_times, sizeof(int64_t), compare_times);
     CHECK_EQ_U64(row.first_event, expected->sums.first_event);
     CHECK_EQ_U64(row.count, expected->sums.count);
@@ -255,7 +255,7 @@ static void compare_row(mtprof_averages *averages, uint32_t index, oracle_row *e
     for (unsigned percent = 0; percent <= 100; percent += 10) {
         int64_t ns = -1;
         size_t rank = (percent * expected->n_times + 99) / 100;
-        REQUIRE_OK(mtprof_averages_quantile(averages, index, percent / 100.0, &ns));
+        REQUIRE_OK(mtprof_averages_get_quantile(averages, index, percent / 100.0, &ns));
         CHECK_EQ_I64(ns, expected->times[rank > 0 ? rank - 1 : 0]);
     }
 }
@@ -296,7 +296,7 @@ TEST(without_a_table_of_slots)
     REQUIRE_EQ_U64(grouper.n_groups - 1, mtprof_averages_count(averages));
     for (uint32_t i = 0; i < mtprof_averages_count(averages); i++) {
         mtprof_row row = {.struct_size = sizeof row};
-        REQUIRE_OK(mtprof_averages_row(averages, i, &row));
+        REQUIRE_OK(mtprof_averages_get_row(averages, i, &row));
         CHECK_EQ_U64(grouper.groups[i + 1].count, row.count);
         CHECK_EQ_U64(grouper.groups[i + 1].first_event, row.first_event);
     }
@@ -338,7 +338,7 @@ static mtprof_status ask_all(mtprof_model *model, const mtprof_averages_options 
     size_t bytes = 0;
     const mtprof_output output = {
         .struct_size = sizeof output, .context = &bytes, .write = drop_bytes};
-    mtprof_status status = events ? mtprof_averages_of_events(model, options, &averages)
+    mtprof_status status = events ? mtprof_averages_from_events(model, options, &averages)
                                   : mtprof_averages_new(model, options, &averages);
     CHECK((averages != NULL) == (status == 0));
     for (uint32_t format = 0; format <= MTPROF_TABLE_MARKDOWN && status == 0; format++) {
@@ -349,8 +349,8 @@ static mtprof_status ask_all(mtprof_model *model, const mtprof_averages_options 
     status = status == 0 ? mtprof_averages_sort(averages, "p99") : status;
     mtprof_row_noise noise = {.struct_size = sizeof noise};
     mtprof_row total = {.struct_size = sizeof total};
-    status = status == 0 ? mtprof_averages_noise(averages, 0, &noise) : status;
-    status = status == 0 ? mtprof_averages_total(averages, &total) : status;
+    status = status == 0 ? mtprof_averages_get_noise(averages, 0, &noise) : status;
+    status = status == 0 ? mtprof_averages_get_total(averages, &total) : status;
     mtprof_averages_free(averages);
     return status;
 }

@@ -76,7 +76,7 @@ static bool read_contents(const char *path, contents *out)
         return false;
     }
     mtprof_trace_info info = {.struct_size = sizeof info};
-    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_OK(mtprof_reader_get_info(reader, &info));
     out->closed = info.closed;
     memcpy(out->health, info.health, sizeof out->health);
     mtprof_problem problem;
@@ -294,7 +294,7 @@ static void check_end(const trace_builder *b, uint64_t end_ticks)
     write_file(in_path, b->bytes, b->size);
     recover_and_compare();
     REQUIRE_OK(mtprof_reader_open(out_path, &reader));
-    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_OK(mtprof_reader_get_info(reader, &info));
     CHECK_EQ_U64(info.end_ticks, end_ticks);
     mtprof_reader_close(reader);
 }
@@ -348,7 +348,7 @@ TEST(recover_keeps_the_gaps_of_ring_mode)
     mtprof_reader *reader = NULL;
     REQUIRE_OK(mtprof_reader_open(out_path, &reader));
     mtprof_stream_info stream = {.struct_size = sizeof stream};
-    REQUIRE_OK(mtprof_reader_stream(reader, 1, &stream));
+    REQUIRE_OK(mtprof_reader_get_stream(reader, 1, &stream));
     CHECK_EQ_U64(stream.chunks_missing, 1);
     mtprof_reader_close(reader);
     tb_fini(&b);

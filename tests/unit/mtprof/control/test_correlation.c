@@ -19,7 +19,7 @@ static mtprof_reader *read_back(mtprof_session *session)
 {
     mtprof_bytes bytes = {.struct_size = sizeof bytes};
     mtprof_reader *reader = NULL;
-    REQUIRE_OK(mtprof_session_bytes(session, &bytes));
+    REQUIRE_OK(mtprof_session_get_bytes(session, &bytes));
     REQUIRE_OK(mtprof_reader_open_bytes(&bytes, &reader));
     return reader;
 }

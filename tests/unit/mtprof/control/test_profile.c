@@ -32,7 +32,7 @@ static void check_log(const char *expected)
 static mtprof_window window_of(fake_profile *fake)
 {
     mtprof_window window = {.struct_size = sizeof window};
-    CHECK_OK(mtprof_profile_window(fake->profile, &window));
+    CHECK_OK(mtprof_profile_get_window(fake->profile, &window));
     return window;
 }
 
@@ -296,10 +296,10 @@ TEST(window_numbers_tell_the_results_apart)
     mtprof_window small = {.struct_size = offsetof(mtprof_window, window), .window = 42};
     fake_profile_init(&fake, NULL);
     REQUIRE_OK(fake_profile_make(&fake));
-    CHECK_OK(mtprof_profile_window(fake.profile, &small));
+    CHECK_OK(mtprof_profile_get_window(fake.profile, &small));
     CHECK_EQ_U64(small.window, 42);
     small.struct_size = 0;
-    CHECK_EQ_I64(mtprof_profile_window(fake.profile, &small), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_profile_get_window(fake.profile, &small), MTPROF_EINVAL);
     finish(&fake);
 }
 
@@ -334,15 +334,15 @@ TEST(health_is_that_of_the_latest_session)
     fake_reset();
     fake_profile_init(&fake, "nrn");
     REQUIRE_OK(fake_profile_make(&fake));
-    CHECK_EQ_I64(mtprof_profile_health(fake.profile, &health), MTPROF_ESTATE);
+    CHECK_EQ_I64(mtprof_profile_get_health(fake.profile, &health), MTPROF_ESTATE);
     CHECK_OK(mtprof_profile_start(fake.profile));
-    CHECK_OK(mtprof_profile_health(fake.profile, &health));
+    CHECK_OK(mtprof_profile_get_health(fake.profile, &health));
     CHECK_EQ_U64(health.begins, 0);
     CHECK_OK(mtprof_profile_step(fake.profile));
-    CHECK_OK(mtprof_profile_health(fake.profile, &health));
+    CHECK_OK(mtprof_profile_get_health(fake.profile, &health));
     CHECK_EQ_U64(health.begins, 1);
     CHECK_OK(mtprof_profile_stop(fake.profile));
-    CHECK_OK(mtprof_profile_health(fake.profile, &health));
+    CHECK_OK(mtprof_profile_get_health(fake.profile, &health));
     finish(&fake);
 }
 

@@ -150,8 +150,8 @@ TEST(null_is_answered)
     CHECK_EQ_I64(mtprof_profile_start_trace(NULL), MTPROF_EINVAL);
     CHECK_EQ_I64(mtprof_profile_stop_trace(NULL), MTPROF_EINVAL);
     CHECK_EQ_I64(mtprof_profile_toggle(NULL, true, 1), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_profile_window(NULL, &window), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_profile_health(NULL, &health), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_profile_get_window(NULL, &window), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_profile_get_health(NULL, &health), MTPROF_EINVAL);
     CHECK_EQ_I64(mtprof_profile_get_trace_id(NULL, text, sizeof text), MTPROF_EINVAL);
     CHECK_EQ_I64(mtprof_profile_explain_empty(NULL, text, sizeof text), MTPROF_EINVAL);
     CHECK(mtprof_profile_session(NULL, 0) == NULL);
@@ -386,14 +386,14 @@ static void try_everything(fake_profile *fake)
     CHECK_EQ_I64(mtprof_profile_start_trace(profile), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_stop_trace(profile), MTPROF_ESTATE);
     CHECK_OK(mtprof_profile_toggle(profile, false, MTPROF_WATCH_CPU));
-    CHECK_OK(mtprof_profile_health(profile, &health));
+    CHECK_OK(mtprof_profile_get_health(profile, &health));
     CHECK_OK(mtprof_profile_get_trace_id(profile, text, sizeof text));
     CHECK_EQ_STR(text, "id");
     CHECK_OK(mtprof_profile_add_metadata(profile, "k", 1, "v", 1));
     CHECK_OK(mtprof_profile_explain_empty(profile, text, sizeof text));
     CHECK(mtprof_profile_session(profile, 0) != NULL);
     mtprof_window window = {.struct_size = sizeof window};
-    CHECK_OK(mtprof_profile_window(profile, &window));
+    CHECK_OK(mtprof_profile_get_window(profile, &window));
     CHECK_EQ_U64(window.results, MTPROF_RESULTS_READY);
     CHECK(!fake_is_recording());
     if (mtprof_profile_is_running(profile)) {
@@ -589,7 +589,7 @@ TEST(a_session_that_fails_to_start)
     CHECK_EQ_I64(mtprof_profile_start(fake.profile), MTPROF_ENOMEM);
     CHECK(message_has("fake failure"));
     mtprof_window window = {.struct_size = sizeof window};
-    CHECK_OK(mtprof_profile_window(fake.profile, &window));
+    CHECK_OK(mtprof_profile_get_window(fake.profile, &window));
     CHECK_EQ_U64(window.results, MTPROF_RESULTS_NONE);
     CHECK_OK(mtprof_profile_start(fake.profile));
     CHECK_OK(mtprof_profile_stop(fake.profile));
@@ -664,8 +664,8 @@ static void check_child(mtprof_profile *profile)
     CHECK_EQ_I64(mtprof_profile_prepare_trace(profile), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_toggle(profile, true, 1), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_add_metadata(profile, "k", 1, "v", 1), MTPROF_ESTATE);
-    CHECK_EQ_I64(mtprof_profile_window(profile, &window), MTPROF_ESTATE);
-    CHECK_EQ_I64(mtprof_profile_health(profile, &health), MTPROF_ESTATE);
+    CHECK_EQ_I64(mtprof_profile_get_window(profile, &window), MTPROF_ESTATE);
+    CHECK_EQ_I64(mtprof_profile_get_health(profile, &health), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_get_trace_id(profile, text, sizeof text), MTPROF_ESTATE);
     CHECK(mtprof_profile_session(profile, 0) == NULL);
     CHECK(!mtprof_profile_is_running(profile));

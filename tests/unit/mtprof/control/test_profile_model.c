@@ -138,7 +138,7 @@ static void wild(fake_profile *fake)
     case 2: (void)mtprof_profile_toggle(fake->profile, false, MTPROF_WATCH_ALL); break;
     case 3: CHECK(mtprof_profile_step(fake->profile) == MTPROF_ESTATE); break;
     case 4: CHECK(mtprof_profile_free(fake->profile) == MTPROF_EBUSY); break;
-    case 5: (void)mtprof_profile_health(fake->profile, &health); break;
+    case 5: (void)mtprof_profile_get_health(fake->profile, &health); break;
     case 6: (void)mtprof_profile_add_metadata(fake->profile, "k", 1, "v", 1); break;
     default: break;
     }
@@ -163,13 +163,13 @@ static bool check_state(fake_profile *fake)
 {
     mtprof_window window = {.struct_size = sizeof window};
     mtprof_health health = {.struct_size = sizeof health};
-    bool held = CHECK_OK(mtprof_profile_window(fake->profile, &window));
+    bool held = CHECK_OK(mtprof_profile_get_window(fake->profile, &window));
     bool recording = window.results == MTPROF_RESULTS_RECORDING && window.collecting != 0;
     held = CHECK_EQ_I64(recording, fake_is_recording()) && held;
     held = CHECK(window.delivered <= window.saved) && held;
     held = CHECK_EQ_U64(fake_violations(), 0) && held;
     if (window.results != MTPROF_RESULTS_NONE) {
-        held = CHECK_OK(mtprof_profile_health(fake->profile, &health)) && held;
+        held = CHECK_OK(mtprof_profile_get_health(fake->profile, &health)) && held;
     }
     return held;
 }

@@ -61,9 +61,9 @@ TEST(other_threads_are_told_busy_while_a_callback_runs)
     CHECK_EQ_I64(mtprof_profile_free(fake.profile), MTPROF_EBUSY);
     /* Looking is always possible, and so is adding metadata. */
     CHECK_EQ_I64(mtprof_profile_step_num(fake.profile), 1);
-    CHECK_OK(mtprof_profile_window(fake.profile, &window));
+    CHECK_OK(mtprof_profile_get_window(fake.profile, &window));
     CHECK_EQ_U64(window.results, MTPROF_RESULTS_READY);
-    CHECK_OK(mtprof_profile_health(fake.profile, &health));
+    CHECK_OK(mtprof_profile_get_health(fake.profile, &health));
     CHECK_OK(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1));
     CHECK_OK(mtprof_profile_explain_empty(fake.profile, text, sizeof text));
     CHECK(mtprof_profile_is_running(fake.profile));
@@ -187,9 +187,9 @@ static void look(mtprof_profile *profile)
     char text[128];
     mtprof_health health = {.struct_size = sizeof health};
     mtprof_window window = {.struct_size = sizeof window};
-    mtprof_status status = mtprof_profile_health(profile, &health);
+    mtprof_status status = mtprof_profile_get_health(profile, &health);
     CHECK(status == MTPROF_OK || status == MTPROF_ESTATE);
-    CHECK_OK(mtprof_profile_window(profile, &window));
+    CHECK_OK(mtprof_profile_get_window(profile, &window));
     CHECK_OK(mtprof_profile_get_trace_id(profile, text, sizeof text));
     CHECK_OK(mtprof_profile_explain_empty(profile, text, sizeof text));
     (void)mtprof_profile_step_num(profile);

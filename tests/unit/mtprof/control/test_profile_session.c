@@ -69,7 +69,7 @@ static contents read_trace(mtprof_reader *reader, uint32_t first_window)
     }
     for (uint32_t i = 0; i < mtprof_reader_stream_count(reader); i++) {
         mtprof_stream_info info = {.struct_size = sizeof info};
-        REQUIRE_OK(mtprof_reader_stream(reader, i, &info));
+        REQUIRE_OK(mtprof_reader_get_stream(reader, i, &info));
         if (info.kind == MTPROF_STREAM_THREAD) {
             add_scopes(reader, i, first_window, &out);
         }
@@ -81,7 +81,7 @@ static mtprof_reader *open_results(mtprof_profile *profile)
 {
     mtprof_bytes bytes = {.struct_size = sizeof bytes};
     mtprof_reader *reader = NULL;
-    REQUIRE_OK(mtprof_session_bytes(mtprof_profile_session(profile, 0), &bytes));
+    REQUIRE_OK(mtprof_session_get_bytes(mtprof_profile_session(profile, 0), &bytes));
     REQUIRE_OK(mtprof_reader_open_bytes(&bytes, &reader));
     return reader;
 }
@@ -90,7 +90,7 @@ static mtprof_reader *open_results(mtprof_profile *profile)
 static contents read_results(mtprof_profile *profile)
 {
     mtprof_window window = {.struct_size = sizeof window};
-    REQUIRE_OK(mtprof_profile_window(profile, &window));
+    REQUIRE_OK(mtprof_profile_get_window(profile, &window));
     mtprof_reader *reader = open_results(profile);
     contents out = read_trace(reader, window.first_window);
     mtprof_reader_close(reader);
@@ -190,7 +190,7 @@ TEST(results_are_the_latest_window)
     contents after = read_results(profile);
     check_names(&after, both + 4, 4);
     mtprof_health health = {.struct_size = sizeof health};
-    CHECK_OK(mtprof_profile_health(profile, &health));
+    CHECK_OK(mtprof_profile_get_health(profile, &health));
     CHECK_EQ_U64(health.lost, 0);
     CHECK_EQ_U64(health.truncated, 0);
     CHECK_OK(mtprof_profile_free(profile));
@@ -270,7 +270,7 @@ TEST(toggled_parts_are_absent)
     const char *const names[] = {"ProfilerStep#2", "before", "ProfilerStep#2", "after"};
     check_names(&c, names, 4);
     mtprof_health health = {.struct_size = sizeof health};
-    CHECK_OK(mtprof_profile_health(profile, &health));
+    CHECK_OK(mtprof_profile_get_health(profile, &health));
     CHECK_EQ_U64(health.truncated, 0);
     CHECK_OK(mtprof_profile_free(profile));
 }
@@ -364,7 +364,7 @@ static void *storm(void *argument)
     while (!__atomic_load_n(&stop_storm, __ATOMIC_RELAXED)) {
         mtprof_health health = {.struct_size = sizeof health};
         work("storm");
-        CHECK_OK(mtprof_profile_health(profile, &health));
+        CHECK_OK(mtprof_profile_get_health(profile, &health));
         CHECK_OK(mtprof_profile_add_metadata(profile, "k", 1, "v", 1));
         CHECK_OK(mtprof_profile_explain_empty(profile, text, sizeof text));
         mtprof_status status = mtprof_profile_toggle(profile, health.begins % 2, 1);
@@ -376,7 +376,7 @@ static void *storm(void *argument)
 static int count_ready(void *user, mtprof_profile *profile)
 {
     mtprof_health health = {.struct_size = sizeof health};
-    CHECK_OK(mtprof_profile_health(profile, &health));
+    CHECK_OK(mtprof_profile_get_health(profile, &health));
     ++*(int *)user;
     return 0;
 }

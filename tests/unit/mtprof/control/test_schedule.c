@@ -20,7 +20,7 @@ static mtprof_schedule make(int64_t wait, int64_t warmup, int64_t active, int64_
 static char letter(const mtprof_schedule *schedule, int64_t step)
 {
     enum mtprof_action action;
-    REQUIRE_OK(mtprof_schedule_action(schedule, step, &action));
+    REQUIRE_OK(mtprof_schedule_get_action(schedule, step, &action));
     return "nwrS"[action];
 }
 
@@ -127,7 +127,7 @@ TEST(bad_values_are_named_with_their_bounds)
         for (size_t k = 0; k < 5; k++) {
             CHECK(strstr(message, names[k]) != NULL);
         }
-        CHECK_EQ_I64(mtprof_schedule_action(&s, 0, &action), MTPROF_EINVAL);
+        CHECK_EQ_I64(mtprof_schedule_get_action(&s, 0, &action), MTPROF_EINVAL);
     }
     CHECK_EQ_I64(mtprof_schedule_check(NULL, NULL), MTPROF_EINVAL);
 }
@@ -136,7 +136,7 @@ TEST(a_negative_step_is_refused)
 {
     mtprof_schedule s = make(1, 1, 1, 0, 0, 0);
     enum mtprof_action action = MTPROF_ACTION_RECORD;
-    CHECK_EQ_I64(mtprof_schedule_action(&s, -4, &action), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_schedule_get_action(&s, -4, &action), MTPROF_EINVAL);
     CHECK_EQ_STR(mtprof_last_error()->message, "Step must be non-negative. Got -4.");
     CHECK_EQ_I64(action, MTPROF_ACTION_NONE);
 }

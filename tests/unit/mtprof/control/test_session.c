@@ -115,10 +115,10 @@ TEST(a_null_session_is_refused_by_every_call_but_close)
     check_error(mtprof_session_window_close(NULL, true), MTPROF_EINVAL, "session_window_close");
     check_error(mtprof_session_step(NULL, 0, 0), MTPROF_EINVAL, "session_step");
     check_error(mtprof_session_clear(NULL), MTPROF_EINVAL, "session_clear");
-    check_error(mtprof_session_metadata(NULL, "k", 1, "v", 1, false), MTPROF_EINVAL,
+    check_error(mtprof_session_add_metadata(NULL, "k", 1, "v", 1, false), MTPROF_EINVAL,
                 "session_metadata");
-    check_error(mtprof_session_health(NULL, &h), MTPROF_EINVAL, "session_health");
-    check_error(mtprof_session_bytes(NULL, &b), MTPROF_EINVAL, "session_bytes");
+    check_error(mtprof_session_get_health(NULL, &h), MTPROF_EINVAL, "session_health");
+    check_error(mtprof_session_get_bytes(NULL, &b), MTPROF_EINVAL, "session_bytes");
     check_error(mtprof_session_save(NULL, "x"), MTPROF_EINVAL, "session_save");
     CHECK_OK(mtprof_session_close(NULL));
 }
@@ -131,16 +131,16 @@ TEST(bad_arguments_of_a_session_are_named)
     check_error(mtprof_session_resume(s, (uint64_t)1 << 20), MTPROF_EINVAL, "0x100000");
     check_error(mtprof_session_window_open(s, (uint64_t)1 << 20, 0), MTPROF_EINVAL, "0x100000");
     check_error(mtprof_session_step(s, 1, 4), MTPROF_EINVAL, "4");
-    check_error(mtprof_session_metadata(s, NULL, 1, "v", 1, false), MTPROF_EINVAL, "key");
-    check_error(mtprof_session_metadata(s, "k", 0, "v", 1, false), MTPROF_EINVAL, "key");
-    check_error(mtprof_session_metadata(s, "k", 1, NULL, 1, false), MTPROF_EINVAL, "value");
-    check_error(mtprof_session_metadata(s, "k", 1, "v", (16 << 20) + 1, false), MTPROF_EINVAL,
+    check_error(mtprof_session_add_metadata(s, NULL, 1, "v", 1, false), MTPROF_EINVAL, "key");
+    check_error(mtprof_session_add_metadata(s, "k", 0, "v", 1, false), MTPROF_EINVAL, "key");
+    check_error(mtprof_session_add_metadata(s, "k", 1, NULL, 1, false), MTPROF_EINVAL, "value");
+    check_error(mtprof_session_add_metadata(s, "k", 1, "v", (16 << 20) + 1, false), MTPROF_EINVAL,
                 "16777217");
-    check_error(mtprof_session_metadata(s, "k", (16 << 20) + 1, "v", 1, false), MTPROF_EINVAL,
+    check_error(mtprof_session_add_metadata(s, "k", (16 << 20) + 1, "v", 1, false), MTPROF_EINVAL,
                 "16777217");
-    check_error(mtprof_session_health(s, &none), MTPROF_EINVAL, "struct_size");
-    check_error(mtprof_session_health(s, NULL), MTPROF_EINVAL, "health");
-    check_error(mtprof_session_bytes(s, NULL), MTPROF_EINVAL, "bytes");
+    check_error(mtprof_session_get_health(s, &none), MTPROF_EINVAL, "struct_size");
+    check_error(mtprof_session_get_health(s, NULL), MTPROF_EINVAL, "health");
+    check_error(mtprof_session_get_bytes(s, NULL), MTPROF_EINVAL, "bytes");
     REQUIRE_OK(mtprof_session_stop(s));
     check_error(mtprof_session_save(s, NULL), MTPROF_EINVAL, "path");
     check_error(mtprof_session_save(s, ""), MTPROF_EINVAL, "path");
@@ -334,12 +334,12 @@ TEST(no_byte_past_struct_size_is_written)
     mtprof_end(mtprof_begin(&scope));
     REQUIRE_OK(mtprof_session_stop(s));
     mtprof_health whole = {.struct_size = sizeof whole};
-    REQUIRE_OK(mtprof_session_health(s, &whole));
+    REQUIRE_OK(mtprof_session_get_health(s, &whole));
     for (uint32_t size = 4; size <= sizeof whole + 64; size += 4) {
         unsigned char space[sizeof whole + 128];
         memset(space, GUARD, sizeof space);
         memcpy(space, &size, sizeof size);
-        REQUIRE_OK(mtprof_session_health(s, (mtprof_health *)(void *)space));
+        REQUIRE_OK(mtprof_session_get_health(s, (mtprof_health *)(void *)space));
         uint32_t filled = size < sizeof whole ? size : (uint32_t)sizeof whole;
         CHECK_EQ_MEM(space + 4, (const unsigned char *)&whole + 4, filled - 4);
         CHECK_EQ_MEM(space, &size, sizeof size);
@@ -412,7 +412,7 @@ TEST(a_file_that_cannot_be_finished_is_an_io_error_and_the_session_is_gone)
     mtprof_reader *reader = NULL; /* what was recorded is still in it */
     mtprof_stream_info info = {.struct_size = sizeof info};
     REQUIRE_OK(mtprof_reader_open(path, &reader));
-    REQUIRE_OK(mtprof_reader_stream(reader, 2, &info));
+    REQUIRE_OK(mtprof_reader_get_stream(reader, 2, &info));
     CHECK_EQ_U64(info.kind, MTPROF_STREAM_THREAD);
     CHECK_EQ_U64(info.bytes, 24); /* a begin and an end */
     mtprof_reader_close(reader);

@@ -52,13 +52,13 @@ TEST(metadata_is_any_bytes_and_the_last_value_counts)
     static char large[100000];
     memset(large, 'L', sizeof large);
     mtprof_session *s = tv_start(0);
-    CHECK_OK(mtprof_session_metadata(s, odd_key, 3, odd_value, 4, false));
-    CHECK_OK(mtprof_session_metadata(s, "j", 1, "{\"a\":1}", 7, true));
-    CHECK_OK(mtprof_session_metadata(s, "twice", 5, "first", 5, true));
-    CHECK_OK(mtprof_session_metadata(s, "empty", 5, NULL, 0, false));
-    CHECK_OK(mtprof_session_metadata(s, "large", 5, large, sizeof large, false));
+    CHECK_OK(mtprof_session_add_metadata(s, odd_key, 3, odd_value, 4, false));
+    CHECK_OK(mtprof_session_add_metadata(s, "j", 1, "{\"a\":1}", 7, true));
+    CHECK_OK(mtprof_session_add_metadata(s, "twice", 5, "first", 5, true));
+    CHECK_OK(mtprof_session_add_metadata(s, "empty", 5, NULL, 0, false));
+    CHECK_OK(mtprof_session_add_metadata(s, "large", 5, large, sizeof large, false));
     REQUIRE_OK(mtprof_session_stop(s));
-    CHECK_OK(mtprof_session_metadata(s, "twice", 5, "second", 6, false)); /* until close */
+    CHECK_OK(mtprof_session_add_metadata(s, "twice", 5, "second", 6, false)); /* until close */
     trace_view *v = tv_finish(s, NULL);
     mtprof_text value;
     bool is_json;
@@ -90,8 +90,9 @@ TEST(metadata_of_16_mib_fits_and_of_more_does_not)
     char *large = calloc(1, (16 << 20) + 1);
     REQUIRE(large != NULL);
     mtprof_session *s = tv_start(0);
-    CHECK_OK(mtprof_session_metadata(s, "k", 1, large, 16 << 20, false));
-    CHECK_EQ_I64(mtprof_session_metadata(s, "k", 1, large, (16 << 20) + 1, false), MTPROF_EINVAL);
+    CHECK_OK(mtprof_session_add_metadata(s, "k", 1, large, 16 << 20, false));
+    CHECK_EQ_I64(mtprof_session_add_metadata(s, "k", 1, large, (16 << 20) + 1, false),
+                 MTPROF_EINVAL);
     trace_view *v = tv_finish(s, NULL);
     mtprof_text value;
     bool is_json;
@@ -108,8 +109,8 @@ TEST(metadata_without_room_is_told)
         .struct_size = sizeof c, .policy = MTPROF_POLICY_STOP, .buffer_bytes = 64 << 10};
     mtprof_session *s = NULL;
     REQUIRE_OK(mtprof_session_start(&c, &s));
-    CHECK_EQ_I64(mtprof_session_metadata(s, "k", 1, large, sizeof large, false), MTPROF_ENOSPC);
-    CHECK_OK(mtprof_session_metadata(s, "small", 5, "v", 1, false));
+    CHECK_EQ_I64(mtprof_session_add_metadata(s, "k", 1, large, sizeof large, false), MTPROF_ENOSPC);
+    CHECK_OK(mtprof_session_add_metadata(s, "small", 5, "v", 1, false));
     tv_free(tv_finish(s, NULL));
 }
 
@@ -129,7 +130,7 @@ TEST(health_is_exact_after_the_stop_and_close_before)
         mtprof_end(token);
     }
     mtprof_token open = mtprof_begin(&scope);
-    REQUIRE_OK(mtprof_session_health(s, &live));
+    REQUIRE_OK(mtprof_session_get_health(s, &live));
     CHECK_EQ_U64(live.begins, 2001); /* the only writer is at rest */
     CHECK_EQ_U64(live.others, 4000);
     mtprof_health h;
@@ -150,7 +151,7 @@ TEST(health_is_exact_after_the_stop_and_close_before)
     CHECK(h.pair_cost_ps > 1000 && h.pair_cost_ps < 100 * 1000 * 1000);
     CHECK_EQ_U64(tv_count(v, MTPROF_REC_BEGIN) + tv_count(v, MTPROF_REC_LAUNCH), h.begins);
     mtprof_trace_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mtprof_reader_info(v->reader, &info));
+    REQUIRE_OK(mtprof_reader_get_info(v->reader, &info));
     CHECK_EQ_U64(info.file_bytes, h.bytes);
     CHECK_EQ_U64(info.health[MTPROF_HEALTH_BEGINS], h.begins); /* and it is in the trace */
     CHECK_EQ_U64(info.health[MTPROF_HEALTH_OTHERS], h.others);
@@ -270,8 +271,8 @@ TEST(what_is_saved_is_what_the_live_bytes_give)
     CHECK_EQ_U64(digest(saved), digest(live));
     CHECK_EQ_U64(digest(twice), digest(live));
     mtprof_trace_info a = {.struct_size = sizeof a}, b = {.struct_size = sizeof b};
-    REQUIRE_OK(mtprof_reader_info(live->reader, &a));
-    REQUIRE_OK(mtprof_reader_info(saved->reader, &b));
+    REQUIRE_OK(mtprof_reader_get_info(live->reader, &a));
+    REQUIRE_OK(mtprof_reader_get_info(saved->reader, &b));
     CHECK(!a.closed);
     CHECK(b.closed);
     CHECK_EQ_U64(b.chunks_unchecked, 0);
@@ -310,7 +311,7 @@ TEST(a_file_is_a_trace_at_every_moment)
     CHECK_EQ_U64(v->n_spans, 20001);
     CHECK_EQ_U64(digest(v), live);
     mtprof_trace_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mtprof_reader_info(v->reader, &info));
+    REQUIRE_OK(mtprof_reader_get_info(v->reader, &info));
     CHECK(info.closed);
     CHECK_EQ_U64(info.chunks_unchecked, 0);
     tv_free(v);
@@ -338,7 +339,7 @@ TEST(a_file_system_without_mmap_is_written_behind)
     record_things();
     REQUIRE_OK(mtprof_session_stop(s));
     mtprof_health h = {.struct_size = sizeof h};
-    REQUIRE_OK(mtprof_session_health(s, &h));
+    REQUIRE_OK(mtprof_session_get_health(s, &h));
     CHECK_EQ_U64(h.written_behind, 1);
     trace_view *v = tv_session(s);
     uint64_t live = digest(v);

@@ -73,10 +73,10 @@ static mtprof_status call(mtprof_session *s, int which)
     case 4: return mtprof_session_window_close(s, true);
     case 5: return mtprof_session_step(s, 1, 0);
     case 6: return mtprof_session_clear(s);
-    case 7: return mtprof_session_metadata(s, "k", 1, "v", 1, false);
-    case 8: return mtprof_session_health(s, &h);
+    case 7: return mtprof_session_add_metadata(s, "k", 1, "v", 1, false);
+    case 8: return mtprof_session_get_health(s, &h);
     case 9:
-        status = mtprof_session_bytes(s, &b);
+        status = mtprof_session_get_bytes(s, &b);
         if (status == MTPROF_OK) {
             b.close(b.context);
         }
@@ -281,12 +281,12 @@ TEST(epoch_bytes_of_tokens_wrap_without_confusion)
 TEST(clear_lets_go_of_events_and_keeps_metadata_and_numbers)
 {
     mtprof_session *s = start_paused();
-    REQUIRE_OK(mtprof_session_metadata(s, "key", 3, "value", 5, false));
+    REQUIRE_OK(mtprof_session_add_metadata(s, "key", 3, "value", 5, false));
     REQUIRE_OK(mtprof_session_window_open(s, 0, 1));
     work("old");
     REQUIRE_OK(mtprof_session_window_close(s, true));
     mtprof_bytes before = {.struct_size = sizeof before};
-    REQUIRE_OK(mtprof_session_bytes(s, &before)); /* whoever reads keeps what he has */
+    REQUIRE_OK(mtprof_session_get_bytes(s, &before)); /* whoever reads keeps what he has */
     REQUIRE_OK(mtprof_session_clear(s));
     REQUIRE_OK(mtprof_session_clear(s));
     REQUIRE_OK(mtprof_session_window_open(s, 0, 2));
@@ -335,10 +335,11 @@ static void *ask_forever(void *argument)
     for (uint64_t i = 0; __atomic_load_n(&a->leave, __ATOMIC_ACQUIRE) == 0; i++) {
         mtprof_health h = {.struct_size = sizeof h};
         mtprof_bytes b = {.struct_size = sizeof b};
-        CHECK_OK(mtprof_session_health(a->session, &h));
-        CHECK_OK(mtprof_session_metadata(a->session, "k", 1, (const char *)&i, sizeof i, false));
+        CHECK_OK(mtprof_session_get_health(a->session, &h));
+        CHECK_OK(
+            mtprof_session_add_metadata(a->session, "k", 1, (const char *)&i, sizeof i, false));
         CHECK_OK(mtprof_session_step(a->session, i, 0));
-        CHECK_OK(mtprof_session_bytes(a->session, &b));
+        CHECK_OK(mtprof_session_get_bytes(a->session, &b));
         uint64_t word;
         CHECK_EQ_I64(b.read(b.context, 0, &word, 8), 8);
         CHECK_EQ_U64(word, MTPROF_FILE_MAGIC);

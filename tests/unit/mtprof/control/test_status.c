@@ -145,7 +145,7 @@ static mtprof_status provoke_no_space(void)
         .struct_size = sizeof c, .policy = MTPROF_POLICY_STOP, .buffer_bytes = 64 << 10};
     mtprof_session *s = NULL;
     REQUIRE_OK(mtprof_session_start(&c, &s));
-    mtprof_status status = mtprof_session_metadata(s, "k", 1, large, sizeof large, false);
+    mtprof_status status = mtprof_session_add_metadata(s, "k", 1, large, sizeof large, false);
     CHECK_OK(mtprof_session_close(s));
     return status;
 }
@@ -157,7 +157,7 @@ static mtprof_status provoke_end(void)
     mtprof_reader *reader = NULL;
     mtprof_cursor *cursor = NULL;
     mtprof_record record;
-    REQUIRE_OK(mtprof_session_bytes(s, &bytes));
+    REQUIRE_OK(mtprof_session_get_bytes(s, &bytes));
     REQUIRE_OK(mtprof_reader_open_bytes(&bytes, &reader));
     REQUIRE_OK(mtprof_cursor_open(reader, 0, &cursor));
     mtprof_status status;

@@ -32,7 +32,7 @@ static mtprof_model *finish(mtprof_session *session)
 {
     mtprof_model *model = NULL;
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
     CHECK_OK(mtprof_session_close(session));
     return model;
 }

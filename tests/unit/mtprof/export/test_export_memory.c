@@ -50,7 +50,7 @@ static mtprof_model *finish(mtprof_session *session)
 {
     mtprof_model *model = NULL;
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
     CHECK_OK(mtprof_session_close(session));
     return model;
 }
@@ -403,7 +403,7 @@ TEST(the_forms_of_a_timeline_have_one_peak)
         long long peak;
         peaks_of(rows, n, peaks, &peak);
         mtprof_memory_peak found = {.struct_size = sizeof found};
-        REQUIRE_OK(mtprof_memory_peak_of(model, &options, &found));
+        REQUIRE_OK(mtprof_model_get_memory_peak(model, &options, &found));
         CHECK_EQ_I64(found.bytes, peak);
         mtprof_status status;
         char *plot = text_export(model, MTPROF_EXPORT_MEMORY, &options, &status);
@@ -429,8 +429,8 @@ TEST(the_forms_of_a_timeline_have_one_peak)
         free(rows);
     }
     mtprof_memory_peak none = {.struct_size = 0};
-    CHECK_EQ_I64(mtprof_memory_peak_of(model, NULL, &none), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_memory_peak_of(model, NULL, NULL), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_model_get_memory_peak(model, NULL, &none), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_model_get_memory_peak(model, NULL, NULL), MTPROF_EINVAL);
     mtprof_model_free(model);
 }
 

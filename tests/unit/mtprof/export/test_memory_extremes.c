@@ -41,10 +41,10 @@ static void check_model(chrome_image *image, mtprof_model *model)
     REQUIRE_OK(image_export(image, model, MTPROF_EXPORT_MEMORY_HTML, NULL));
     CHECK_EQ_I64(count_text(image->text, "</html>"), 1);
     mtprof_memory_peak peak = {.struct_size = sizeof peak};
-    REQUIRE_OK(mtprof_memory_peak_of(model, NULL, &peak));
+    REQUIRE_OK(mtprof_model_get_memory_peak(model, NULL, &peak));
     CHECK(peak.bytes >= 0);
     mtprof_memory memory = {.struct_size = sizeof memory};
-    REQUIRE_OK(mtprof_model_memory(model, 0, &memory));
+    REQUIRE_OK(mtprof_model_get_memory(model, 0, &memory));
     CHECK(memory.allocated_bytes >= 0 && memory.freed_bytes >= 0);
 }
 

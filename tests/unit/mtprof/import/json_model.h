@@ -34,7 +34,7 @@ static inline mtprof_model *import_text(const char *text)
 static inline mtprof_model_findings import_findings(mtprof_model *model)
 {
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    REQUIRE_OK(mtprof_model_findings_get(model, &findings));
+    REQUIRE_OK(mtprof_model_get_findings(model, &findings));
     return findings;
 }
 

@@ -251,19 +251,19 @@ TEST(device_work_is_tied_by_external_id)
     CHECK_EQ_I64(columns->end_ns[event_of(model, "a")], 25000);
     CHECK_EQ_U64(import_findings(model).orphans, 1);
     mtprof_column total;
-    REQUIRE_OK(mtprof_model_column(model, MTPROF_COLUMN_DEVICE_NS, &total));
+    REQUIRE_OK(mtprof_model_get_column(model, MTPROF_COLUMN_DEVICE_NS, &total));
     CHECK_EQ_I64(((const int64_t *)total.data)[event_of(model, "scope")], 4000);
     uint32_t list = u32(model, MTPROF_COLUMN_METADATA, k);
     mtprof_metadatum item;
-    REQUIRE(mtprof_model_metadata_of(model, list, 0, &item));
+    REQUIRE(mtprof_model_event_metadata(model, list, 0, &item));
     CHECK_EQ_STR(item.key.bytes, "grid");
     CHECK_EQ_STR(item.text.bytes, "[1,2,3]");
     CHECK_EQ_U64(item.is_json, 1);
-    REQUIRE(mtprof_model_metadata_of(model, list, 1, &item));
+    REQUIRE(mtprof_model_event_metadata(model, list, 1, &item));
     CHECK_EQ_U64(item.type, MTPROF_META_DOUBLE);
-    REQUIRE(mtprof_model_metadata_of(model, list, 2, &item));
+    REQUIRE(mtprof_model_event_metadata(model, list, 2, &item));
     CHECK_EQ_STR(item.text.bytes, "a\"b");
-    CHECK(!mtprof_model_metadata_of(model, list, 3, &item));
+    CHECK(!mtprof_model_event_metadata(model, list, 3, &item));
     mtprof_model_free(model);
 }
 

@@ -317,7 +317,7 @@ TEST(functions_do_not_count_twice)
         .struct_size = sizeof output, .write = take_text, .context = &out};
     REQUIRE_OK(mtprof_averages_new(model, &options, &averages));
     CHECK_EQ_U64(mtprof_averages_count(averages), 3);
-    REQUIRE_OK(mtprof_averages_total(averages, &row));
+    REQUIRE_OK(mtprof_averages_get_total(averages, &row));
     CHECK_EQ_I64(row.self_cpu_ns, 40000);
     REQUIRE_OK(mtprof_averages_table(averages, &table, &output));
     CHECK(strstr(out.bytes, "Self CPU time total: 40.000us") != NULL);
@@ -328,7 +328,7 @@ TEST(functions_do_not_count_twice)
     mtprof_averages_options only = options;
     only.name = "f";
     REQUIRE_OK(mtprof_averages_new(model, &only, &averages));
-    REQUIRE_OK(mtprof_averages_total(averages, &row));
+    REQUIRE_OK(mtprof_averages_get_total(averages, &row));
     CHECK_EQ_I64(row.self_cpu_ns, 50000);
     mtprof_averages_free(averages);
     free(out.bytes);

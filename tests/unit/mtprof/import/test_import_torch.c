@@ -67,14 +67,14 @@ static mtprof_model *open_model(const char *path)
 static mtprof_model_findings findings_of(mtprof_model *model)
 {
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    REQUIRE_OK(mtprof_model_findings_get(model, &findings));
+    REQUIRE_OK(mtprof_model_get_findings(model, &findings));
     return findings;
 }
 
 static const void *column(mtprof_model *model, enum mtprof_column_id id)
 {
     mtprof_column out;
-    REQUIRE_OK(mtprof_model_column(model, id, &out));
+    REQUIRE_OK(mtprof_model_get_column(model, id, &out));
     return out.data;
 }
 
@@ -217,7 +217,7 @@ static bool is_row(const char *line)
 static mtprof_row row_at(mtprof_averages *averages, uint32_t index)
 {
     mtprof_row row = {.struct_size = sizeof row};
-    REQUIRE_OK(mtprof_averages_row(averages, index, &row));
+    REQUIRE_OK(mtprof_averages_get_row(averages, index, &row));
     return row;
 }
 

@@ -27,21 +27,21 @@ static mtprof_model *stop(mtprof_session *session)
 {
     mtprof_model *model = NULL;
     REQUIRE_EQ_I64(mtprof_session_stop(session), MTPROF_OK);
-    REQUIRE_EQ_I64(mtprof_model_of_session(session, NULL, &model), MTPROF_OK);
+    REQUIRE_EQ_I64(mtprof_model_from_session(session, NULL, &model), MTPROF_OK);
     return model;
 }
 
 static uint64_t cut_of(mtprof_session *session)
 {
     mtprof_health health = {.struct_size = sizeof health};
-    REQUIRE_EQ_I64(mtprof_session_health(session, &health), MTPROF_OK);
+    REQUIRE_EQ_I64(mtprof_session_get_health(session, &health), MTPROF_OK);
     return health.texts_cut;
 }
 
 static uint64_t left_out_of(mtprof_model *model)
 {
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    REQUIRE_EQ_I64(mtprof_model_findings_get(model, &findings), MTPROF_OK);
+    REQUIRE_EQ_I64(mtprof_model_get_findings(model, &findings), MTPROF_OK);
     return findings.left_out;
 }
 
@@ -68,7 +68,7 @@ TEST(a_host_counts_what_it_cut)
     mtprof_model *model = stop(session);
     CHECK_EQ_U64(cut_of(session), 2);
     mtprof_health health = {.struct_size = sizeof health};
-    REQUIRE_EQ_I64(mtprof_model_health(model, &health), MTPROF_OK);
+    REQUIRE_EQ_I64(mtprof_model_get_health(model, &health), MTPROF_OK);
     CHECK_EQ_U64(health.texts_cut, 2);
     mtprof_model_free(model);
     mtprof_session_close(session);

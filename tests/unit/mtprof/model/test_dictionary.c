@@ -209,21 +209,21 @@ TEST(metadata_of_events)
     REQUIRE_OK(mtprof__dictionary_metadata(d, items, 0, &lists[1]));
     REQUIRE_OK(mtprof__dictionary_metadata(d, items, 1, &lists[2]));
     value[1] = 'x';
-    REQUIRE(mtprof_model_metadata_of(&model, lists[0], 0, &out));
+    REQUIRE(mtprof_model_event_metadata(&model, lists[0], 0, &out));
     CHECK_EQ_STR(out.key.bytes, "grid");
     CHECK_EQ_STR(out.text.bytes, "[1]");
     CHECK_EQ_U64(out.is_json, 1);
     const char *key = out.key.bytes;
-    REQUIRE(mtprof_model_metadata_of(&model, lists[0], 1, &out));
+    REQUIRE(mtprof_model_event_metadata(&model, lists[0], 1, &out));
     CHECK_EQ_U64(out.value, 5);
     CHECK_EQ_U64(out.text.length, 0);
-    CHECK(!mtprof_model_metadata_of(&model, lists[0], 2, &out));
-    CHECK(!mtprof_model_metadata_of(&model, lists[1], 0, &out));
-    REQUIRE(mtprof_model_metadata_of(&model, lists[2], 0, &out));
-    CHECK_EQ_PTR(out.key.bytes, key);                                /* keys are kept once */
-    CHECK(!mtprof_model_metadata_of(&model, lists[0] + 1, 0, &out)); /* inside a list */
-    CHECK(!mtprof_model_metadata_of(&model, 0, 0, &out));
-    CHECK(!mtprof_model_metadata_of(&model, 99, 0, &out));
+    CHECK(!mtprof_model_event_metadata(&model, lists[0], 2, &out));
+    CHECK(!mtprof_model_event_metadata(&model, lists[1], 0, &out));
+    REQUIRE(mtprof_model_event_metadata(&model, lists[2], 0, &out));
+    CHECK_EQ_PTR(out.key.bytes, key);                                   /* keys are kept once */
+    CHECK(!mtprof_model_event_metadata(&model, lists[0] + 1, 0, &out)); /* inside a list */
+    CHECK(!mtprof_model_event_metadata(&model, 0, 0, &out));
+    CHECK(!mtprof_model_event_metadata(&model, 99, 0, &out));
     mtprof__dictionary_fini(d);
 }
 

@@ -70,7 +70,7 @@ static void *ask_too(void *context)
 {
     other *o = context;
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    CHECK_OK(mtprof_model_findings_get(o->model, &findings));
+    CHECK_OK(mtprof_model_get_findings(o->model, &findings));
     o->events = findings.events;
     return NULL;
 }
@@ -89,7 +89,7 @@ static int ask(void *user, const char *what, uint64_t done, uint64_t total)
         REQUIRE_EQ_I64(pthread_create(&a->other->thread, NULL, ask_too, a->other), 0);
     }
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    a->inside = mtprof_model_findings_get(a->model, &findings);
+    a->inside = mtprof_model_get_findings(a->model, &findings);
     return a->give_up_at != 0 && a->calls >= a->give_up_at;
 }
 
@@ -98,14 +98,14 @@ static mtprof_model *model_of(mtprof_session *session, asking *a)
     mtprof_model_options options = {
         .struct_size = sizeof options, .workers = THREADS, .progress = ask, .user = a};
     *a = (asking){.thread = pthread_self()};
-    REQUIRE_OK(mtprof_model_of_session(session, &options, &a->model));
+    REQUIRE_OK(mtprof_model_from_session(session, &options, &a->model));
     return a->model;
 }
 
 static uint64_t count(mtprof_model *model, mtprof_status expected)
 {
     mtprof_model_findings findings = {.struct_size = sizeof findings};
-    CHECK_EQ_I64(mtprof_model_findings_get(model, &findings), expected);
+    CHECK_EQ_I64(mtprof_model_get_findings(model, &findings), expected);
     return findings.events;
 }
 

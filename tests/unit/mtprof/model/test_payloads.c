@@ -30,7 +30,7 @@ static mtprof_model *stop(mtprof_session *session)
 {
     mtprof_model *model = NULL;
     REQUIRE_EQ_I64(mtprof_session_stop(session), MTPROF_OK);
-    REQUIRE_EQ_I64(mtprof_model_of_session(session, NULL, &model), MTPROF_OK);
+    REQUIRE_EQ_I64(mtprof_model_from_session(session, NULL, &model), MTPROF_OK);
     return model;
 }
 
@@ -125,7 +125,7 @@ TEST(an_op_without_scalars_does_not_show_those_of_another)
     }
     mtprof_model *model = stop(session);
     mtprof_health health = {.struct_size = sizeof health};
-    REQUIRE_EQ_I64(mtprof_session_health(session, &health), MTPROF_OK);
+    REQUIRE_EQ_I64(mtprof_session_get_health(session, &health), MTPROF_OK);
     CHECK_EQ_U64(health.texts_cut, ROUNDS);
     static const enum mtprof_export_format formats[] = {
         MTPROF_EXPORT_EXECUTION, MTPROF_EXPORT_CSV, MTPROF_EXPORT_CHROME, MTPROF_EXPORT_PERFETTO};

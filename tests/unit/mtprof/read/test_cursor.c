@@ -36,7 +36,7 @@ static void seek(fixture *f, uint8_t kind, uint16_t slot)
     f->cursor = NULL;
     for (uint32_t i = 0; i < mtprof_reader_stream_count(f->reader); i++) {
         mtprof_stream_info info = {.struct_size = sizeof info};
-        REQUIRE_OK(mtprof_reader_stream(f->reader, i, &info));
+        REQUIRE_OK(mtprof_reader_get_stream(f->reader, i, &info));
         if (info.kind == kind && info.slot == slot) {
             REQUIRE_OK(mtprof_cursor_open(f->reader, i, &f->cursor));
             return;
@@ -286,7 +286,7 @@ TEST(payloads_whose_owner_ring_mode_let_go)
     mtprof_problem problem;
     CHECK(!mtprof_reader_problem(f.reader, 0, &problem)); /* gaps are no problem in ring mode */
     mtprof_stream_info info = {.struct_size = sizeof info};
-    CHECK_OK(mtprof_reader_stream(f.reader, 0, &info));
+    CHECK_OK(mtprof_reader_get_stream(f.reader, 0, &info));
     CHECK_EQ_U64(info.chunks, 2);
     CHECK_EQ_U64(info.chunks_missing, 5);
     seek(&f, MTPROF_STREAM_THREAD, 0);

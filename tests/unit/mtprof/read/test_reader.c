@@ -57,7 +57,7 @@ TEST(info_of_a_closed_trace)
     tb_finish(&b, true);
     mtprof_reader *reader = open_image(&b, &memory);
     mtprof_trace_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mtprof_reader_info(reader, &info));
+    REQUIRE_OK(mtprof_reader_get_info(reader, &info));
     print_problems(reader);
     CHECK_EQ_U64(info.struct_size, sizeof info);
     CHECK_EQ_U64(info.major, 1);
@@ -95,7 +95,7 @@ TEST(info_of_an_open_trace)
     tb_finish(&b, false);
     mtprof_reader *reader = open_image(&b, &memory);
     mtprof_trace_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mtprof_reader_info(reader, &info));
+    REQUIRE_OK(mtprof_reader_get_info(reader, &info));
     print_problems(reader);
     CHECK(!info.closed);
     CHECK_EQ_U64(info.end_ticks, 200002000); /* the close of the window */
@@ -105,7 +105,7 @@ TEST(info_of_an_open_trace)
     tb_set64(&b, TB_AT_START, 300000000); /* the start is a time, too */
     tb_repair(b.bytes, b.size);
     reader = open_image(&b, &memory);
-    REQUIRE_OK(mtprof_reader_info(reader, &info));
+    REQUIRE_OK(mtprof_reader_get_info(reader, &info));
     CHECK_EQ_U64(info.end_ticks, 300000000);
     mtprof_reader_close(reader);
     tb_fini(&b);
@@ -123,7 +123,7 @@ TEST(end_of_an_open_trace_from_a_chunk)
     tb_finish(&b, false);
     mtprof_reader *reader = open_image(&b, &memory);
     mtprof_trace_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mtprof_reader_info(reader, &info));
+    REQUIRE_OK(mtprof_reader_get_info(reader, &info));
     CHECK_EQ_U64(info.end_ticks, 7777);
     mtprof_epoch_info epoch;
     REQUIRE(mtprof_reader_epoch(reader, 0, &epoch));
@@ -143,20 +143,20 @@ TEST(structs_are_filled_up_to_their_size)
     mtprof_trace_info info;
     memset(&info, 0xAA, sizeof info);
     info.struct_size = offsetof(mtprof_trace_info, pid);
-    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_OK(mtprof_reader_get_info(reader, &info));
     CHECK_EQ_U64(info.major, 1);
     CHECK_EQ_U64(info.pid, 0xAAAAAAAAAAAAAAAA);
     CHECK_EQ_U64(info.struct_size, offsetof(mtprof_trace_info, pid));
     info.struct_size = 0;
-    CHECK_EQ_I64(mtprof_reader_info(reader, &info), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_reader_get_info(reader, &info), MTPROF_EINVAL);
     mtprof_stream_info stream;
     memset(&stream, 0xAA, sizeof stream);
     stream.struct_size = offsetof(mtprof_stream_info, chunks);
-    CHECK_OK(mtprof_reader_stream(reader, 0, &stream));
+    CHECK_OK(mtprof_reader_get_stream(reader, 0, &stream));
     CHECK_EQ_U64(stream.kind, MTPROF_STREAM_DEFINITIONS);
     CHECK_EQ_U64(stream.chunks, 0xAAAAAAAAAAAAAAAA);
     stream.struct_size = 0;
-    CHECK_EQ_I64(mtprof_reader_stream(reader, 0, &stream), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_reader_get_stream(reader, 0, &stream), MTPROF_EINVAL);
     mtprof_reader_close(reader);
     tb_fini(&b);
 }
@@ -176,7 +176,7 @@ TEST(streams_in_order)
     REQUIRE_EQ_U64(mtprof_reader_stream_count(reader), 5);
     for (uint32_t i = 0; i < 5; i++) {
         mtprof_stream_info stream = {.struct_size = sizeof stream};
-        REQUIRE_OK(mtprof_reader_stream(reader, i, &stream));
+        REQUIRE_OK(mtprof_reader_get_stream(reader, i, &stream));
         CHECK_EQ_U64(stream.kind, expected[i].kind);
         CHECK_EQ_U64(stream.slot, expected[i].slot);
         CHECK_EQ_U64(stream.chunks, expected[i].chunks);
@@ -184,7 +184,7 @@ TEST(streams_in_order)
         CHECK(stream.bytes > 0 && stream.bytes % 8 == 0);
     }
     mtprof_stream_info none = {.struct_size = sizeof none};
-    CHECK_EQ_I64(mtprof_reader_stream(reader, 5, &none), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_reader_get_stream(reader, 5, &none), MTPROF_EINVAL);
     mtprof_cursor *cursor = NULL;
     CHECK_EQ_I64(mtprof_cursor_open(reader, 5, &cursor), MTPROF_EINVAL);
     CHECK(cursor == NULL);
@@ -326,7 +326,7 @@ TEST(optional_features_and_later_minors_are_read)
     mtprof_reader *reader = open_image(&b, &memory);
     print_problems(reader);
     mtprof_trace_info info = {.struct_size = sizeof info};
-    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_OK(mtprof_reader_get_info(reader, &info));
     CHECK_EQ_U64(info.minor, 9);
     CHECK_EQ_U64(info.features, 0xFFFFFFFF00000000);
     mtprof_reader_close(reader);

@@ -119,7 +119,7 @@ TEST(problems_beyond_the_list_are_counted)
     mtprof_model *model = NULL;
     REQUIRE_OK(mtprof_model_take_reader(reader, NULL, &model));
     mtprof_damage damage = {.struct_size = sizeof damage};
-    REQUIRE_OK(mtprof_model_damage(model, &damage));
+    REQUIRE_OK(mtprof_model_get_damage(model, &damage));
     CHECK(damage.problems >= CHUNKS);
     CHECK_EQ_U64(damage.offset, offsets[0]);
     CHECK(damage.bytes >= CHUNKS * (uint64_t)PAGE);
@@ -202,7 +202,7 @@ TEST(a_header_checksum)
     b.bytes[2 * PAGE + TB_CHUNK_BASE_TICKS] ^= 0x40;
     mtprof_reader *reader = open_with_problem(&b, &memory, 2 * PAGE, "header's checksum");
     mtprof_trace_info info = {.struct_size = sizeof info};
-    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_OK(mtprof_reader_get_info(reader, &info));
     CHECK_EQ_U64(info.chunks, 1);
     CHECK_EQ_U64(info.chunks_damaged, 1);
     check_left(reader, 1, 0);
@@ -267,7 +267,7 @@ TEST(damaged_definitions)
     mtprof_reader *reader = open_with_problem(&b, &memory, PAGE, "checksum of 24 bytes");
     mtprof_trace_info info = {.struct_size = sizeof info};
     mtprof_text text;
-    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_OK(mtprof_reader_get_info(reader, &info));
     CHECK_EQ_U64(info.chunks, 2);
     CHECK_EQ_U64(info.chunks_damaged, 1);
     CHECK(!mtprof_reader_string(reader, 1, &text));
@@ -320,14 +320,14 @@ TEST(what_is_written_at_closing)
 
     b.bytes[TB_AT_END_TICKS] ^= 1;
     mtprof_reader *reader = open_with_problem(&b, &memory, TB_AT_FINAL_CRC, "end_ticks");
-    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_OK(mtprof_reader_get_info(reader, &info));
     CHECK_EQ_U64(info.end_ticks, 1000); /* what was seen instead */
     mtprof_reader_close(reader);
     b.bytes[TB_AT_END_TICKS] ^= 1;
 
     b.bytes[TB_AT_CLOSED] ^= 1;
     reader = open_with_problem(&b, &memory, TB_AT_CLOSED, "closed is");
-    CHECK_OK(mtprof_reader_info(reader, &info));
+    CHECK_OK(mtprof_reader_get_info(reader, &info));
     CHECK(!info.closed);
     mtprof_reader_close(reader);
     b.bytes[TB_AT_CLOSED] ^= 1;

@@ -96,7 +96,7 @@ static size_t read_times(const script *s, uint32_t stream, uint64_t *ticks, size
 static uint64_t missing(const script *s, uint32_t stream)
 {
     mtprof_stream_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mtprof_reader_stream(s->reader, stream, &info));
+    REQUIRE_OK(mtprof_reader_get_stream(s->reader, stream, &info));
     return info.chunks_missing;
 }
 

@@ -251,11 +251,11 @@ TEST(what_arrives_after_the_stop_and_before_the_close_is_kept)
     sd_drain(d);
     REQUIRE_OK(mtprof_session_stop(s));
     mtprof_health h = {.struct_size = sizeof h};
-    REQUIRE_OK(mtprof_session_health(s, &h));
+    REQUIRE_OK(mtprof_session_get_health(s, &h));
     CHECK_EQ_U64(h.unmatched, 20);
     sd_hold(d, false);
     sd_drain(d);
-    REQUIRE_OK(mtprof_session_health(s, &h));
+    REQUIRE_OK(mtprof_session_get_health(s, &h));
     CHECK_EQ_U64(h.activities, 20);
     CHECK_EQ_U64(h.unmatched, 0);
     CHECK_EQ_U64(h.lost, 0);
@@ -411,7 +411,7 @@ static mtprof_health run_slow(slow_device *d, uint64_t wait_ns, int launches)
     }
     REQUIRE_OK(mtprof_session_stop(s));
     mtprof_health h = {.struct_size = sizeof h};
-    REQUIRE_OK(mtprof_session_health(s, &h));
+    REQUIRE_OK(mtprof_session_get_health(s, &h));
     REQUIRE_OK(mtprof_session_close(s));
     mtprof_source_unregister(source);
     return h;

@@ -254,7 +254,7 @@ TEST(stacks_that_cannot_be_told_are_counted)
     trace_view *v = finish(s, &h);
     CHECK_EQ_U64(h.stacks_missed, 3);
     mtprof_trace_info info = {.struct_size = sizeof info};
-    REQUIRE_OK(mtprof_reader_info(v->reader, &info));
+    REQUIRE_OK(mtprof_reader_get_info(v->reader, &info));
     CHECK_EQ_U64(info.health[MTPROF_HEALTH_STACKS_MISSED], 3);
     REQUIRE_EQ_U64(v->n_spans, 3);
     CHECK(tv_payload(v, v->spans[1].begin, MTPROF_REC_OPINFO, 0) == NULL);

@@ -531,7 +531,7 @@ static mtprof_model *marked_model(void)
     mtprof_end(token);
     mtprof_flow(&arrow, MTPROF_FLOW_END, 7);
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, NULL, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
     mtprof_session_close(session);
     return model;
 }
@@ -540,11 +540,11 @@ TEST(a_model_tells_marks_in_order)
 {
     mtprof_model *model = marked_model();
     seen s = {.left = -1};
-    REQUIRE_OK(mtprof_model_marks(model, see, &s));
+    REQUIRE_OK(mtprof_model_visit_marks(model, see, &s));
     CHECK_EQ_STR(s.text, "count 0 -3 outside\ncount 0.5\narrow 0 7 inside\npoint 1 rows\n"
                          "arrow 2 7 outside\n");
     seen two = {.left = 1};
-    CHECK_EQ_I64(mtprof_model_marks(model, see, &two), MTPROF_ECALLBACK);
+    CHECK_EQ_I64(mtprof_model_visit_marks(model, see, &two), MTPROF_ECALLBACK);
     CHECK_EQ_STR(two.text, "count 0 -3 outside\ncount 0.5\n");
     mtprof_model_free(model);
 }
@@ -568,13 +568,13 @@ TEST(reading_marks_can_be_interrupted)
         mtprof_counter(&count, i);
     }
     REQUIRE_OK(mtprof_session_stop(session));
-    REQUIRE_OK(mtprof_model_of_session(session, &options, &model));
+    REQUIRE_OK(mtprof_model_from_session(session, &options, &model));
     mtprof_session_close(session);
     seen s = {.left = -1};
-    REQUIRE_OK(mtprof_model_marks(model, see, &s));
+    REQUIRE_OK(mtprof_model_visit_marks(model, see, &s));
     stop = 1;
     seen again = {.left = -1};
-    CHECK_EQ_I64(mtprof_model_marks(model, see, &again), MTPROF_ECALLBACK);
+    CHECK_EQ_I64(mtprof_model_visit_marks(model, see, &again), MTPROF_ECALLBACK);
     mtprof_model_free(model);
 }
 

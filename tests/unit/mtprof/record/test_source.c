@@ -266,7 +266,7 @@ TEST(a_source_that_comes_late_is_described_and_a_program_knows_better)
     tv_free(v);
     mtprof_config config = {.struct_size = sizeof config, .paused = 1};
     REQUIRE_OK(mtprof_session_start(&config, &s));
-    REQUIRE_OK(mtprof_session_metadata(s, "deviceProperties", 16, "[]", 2, true));
+    REQUIRE_OK(mtprof_session_add_metadata(s, "deviceProperties", 16, "[]", 2, true));
     REQUIRE_OK(mtprof_session_resume(s, 0));
     v = tv_finish(s, NULL);
     CHECK_EQ_STR(tv_metadata(v, "deviceProperties"), "[]");
