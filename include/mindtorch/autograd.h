@@ -19,6 +19,7 @@
 
 MT_BEGIN_DECLS
 
+/** Whether ops on the tensor are recorded for backward. */
 MT_API bool mt_tensor_requires_grad(const mt_tensor *tensor);
 
 /** MT_ERUNTIME for tensors that are not floating-point, and for false on results of ops. */
@@ -133,6 +134,7 @@ typedef struct mt_function {
     void (*free_context)(void *context); /**< when no graph needs it any more; may be NULL */
 } mt_function;
 
+/** Calls forward, and records backward where an input needs a gradient. */
 MT_API int mt_function_apply(const mt_function *function, void *context, mt_tensor *const *inputs,
                              size_t n_inputs, mt_tensor **outputs, size_t n_outputs);
 

@@ -55,6 +55,7 @@ MT_API int mt_device_parse(const char *text, mt_device *device);
 /** Waits for everything that was started on the device. */
 MT_API int mt_device_synchronize(mt_device device);
 
+/** The allocator's counters; resetting the peaks sets them to what is in use now. */
 MT_API int mt_device_get_memory_stats(mt_device device, mt_memory_stats *stats);
 MT_API int mt_device_reset_peaks(mt_device device);
 

@@ -34,6 +34,7 @@ MT_API const char *mt_dtype_name(mt_dtype dtype);
 /** Bytes of one element; 0 for values that are none of the types. */
 MT_API size_t mt_dtype_size(mt_dtype dtype);
 
+/** Bool, integer or real: what decides between types in promotion. */
 MT_API mt_category mt_dtype_category(mt_dtype dtype);
 
 /** The smallest type that holds both, as torch.promote_types() has it. */

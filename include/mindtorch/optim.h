@@ -55,6 +55,7 @@ MT_API int mt_optimizer_step(mt_optimizer *optimizer);
 /** Takes all gradients away. */
 MT_API int mt_optimizer_zero_grad(mt_optimizer *optimizer);
 
+/** The learning rate of the next steps. */
 MT_API int mt_optimizer_set_lr(mt_optimizer *optimizer, double lr);
 MT_API double mt_optimizer_lr(const mt_optimizer *optimizer);
 

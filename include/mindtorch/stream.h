@@ -42,6 +42,7 @@ MT_API int mt_stream_get_current(mt_device device, mt_stream **out);
 /** Makes it the current one of its device on this thread; the current device stays. */
 MT_API int mt_stream_set_current(mt_stream *stream);
 
+/** The device on which the stream's work runs. */
 MT_API mt_device mt_stream_device(const mt_stream *stream);
 /** 0 for the default stream; the number under which traces show it. */
 MT_API uint32_t mt_stream_number(const mt_stream *stream);

@@ -46,6 +46,7 @@ MT_API void mt_tensor_release(mt_tensor *tensor);
 /** References held right now, by anybody; for hosts with cycle collectors of their own. */
 MT_API uint32_t mt_tensor_use_count(const mt_tensor *tensor);
 
+/** What a tensor is. Sizes and strides have n_dims entries and live as long as the tensor. */
 MT_API mt_dtype mt_tensor_dtype(const mt_tensor *tensor);
 MT_API mt_device mt_tensor_device(const mt_tensor *tensor);
 MT_API uint32_t mt_tensor_n_dims(const mt_tensor *tensor);

@@ -49,6 +49,7 @@ typedef struct mt_value {
 /** A number: a value of kind BOOL, INT or REAL. The kind takes part in type promotion. */
 typedef mt_value mt_scalar;
 
+/** Numbers as arguments of ops. */
 MT_API mt_scalar mt_bool(bool value);
 MT_API mt_scalar mt_int(int64_t value);
 MT_API mt_scalar mt_real(double value);

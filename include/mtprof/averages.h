@@ -119,6 +119,7 @@ MTPROF_API void mtprof_averages_free(mtprof_averages *averages);
 /** The model they come from; NULL: they were given. */
 MTPROF_API mtprof_model *mtprof_averages_model(const mtprof_averages *averages);
 
+/** How many rows there are. */
 MTPROF_API uint32_t mtprof_averages_count(const mtprof_averages *averages);
 /** Fails with EINVAL (no such row). Texts live as long as the averages. */
 MTPROF_API mtprof_status mtprof_averages_get_row(const mtprof_averages *averages, uint32_t index,

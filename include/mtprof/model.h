@@ -293,12 +293,14 @@ typedef struct mtprof_track {
     mtprof_text name;         /**< length 0: none */
     mtprof_text process_name; /**< length 0: not told */
 } mtprof_track;
+/** A track by its index. false: there is none, and *out is left alone. */
 MTPROF_API bool mtprof_model_track(const mtprof_model *model, uint32_t track, mtprof_track *out);
 
 typedef struct mtprof_device {
     mtprof_text type; /**< "CPU", "NPU", "CUDA" … */
     int32_t index;    /**< host: -1 */
 } mtprof_device;
+/** A device by its index. false: there is none, and *out is left alone. */
 MTPROF_API bool mtprof_model_device(const mtprof_model *model, uint32_t device, mtprof_device *out);
 
 /** An input list as docs/format.md section 5 has it; type and keyword ids are strings of the model.

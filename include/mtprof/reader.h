@@ -142,6 +142,7 @@ MTPROF_API void mtprof_reader_close(mtprof_reader *reader);
 MTPROF_API mtprof_status mtprof_reader_get_info(const mtprof_reader *reader,
                                                 mtprof_trace_info *info);
 
+/** How many streams the trace has. */
 MTPROF_API uint32_t mtprof_reader_stream_count(const mtprof_reader *reader);
 /** Fails with EINVAL (no such stream). Streams are ordered by kind, then slot. */
 MTPROF_API mtprof_status mtprof_reader_get_stream(const mtprof_reader *reader, uint32_t index,
