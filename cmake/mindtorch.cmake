@@ -49,7 +49,7 @@ target_compile_definitions(mt_kernel_objects PRIVATE MT_HAVE_ONEDNN=$<BOOL:${MT_
 # base is hidden in libmtprof.so; the shared runtime has its own copy of what it uses.
 set(base_sources ${MTPROF_SOURCES})
 list(FILTER base_sources INCLUDE REGEX "^src/base/")
-list(REMOVE_ITEM base_sources src/base/gzip.c src/base/text_writer.c)
+list(FILTER base_sources EXCLUDE REGEX "^src/base/(gzip|text_writer|json/)")
 list(TRANSFORM base_sources PREPEND "${PROJECT_SOURCE_DIR}/")
 add_library(mindtorch_base OBJECT ${base_sources})
 mt_settings(mindtorch_base)

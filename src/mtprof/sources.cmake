@@ -7,6 +7,9 @@ set(MTPROF_SOURCES
     src/base/fail.c
     src/base/gzip.c
     src/base/idmap.c
+    src/base/json/json_scan.c
+    src/base/json/json_strict.c
+    src/base/json/json_value.c
     src/base/keyset.c
     src/base/large.c
     src/base/lock.c
@@ -34,7 +37,6 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/table/table_text.c
     src/mtprof/check/check_chrome.c
     src/mtprof/check/check_file.c
-    src/mtprof/check/check_json.c
     src/mtprof/check/check_mtt.c
     src/mtprof/check/check_parents.c
     src/mtprof/check/check_tracks.c
@@ -99,8 +101,6 @@ set(MTPROF_SOURCES
     src/mtprof/import/import_stack.c
     src/mtprof/import/import_text.c
     src/mtprof/import/import_track.c
-    src/mtprof/import/json_scan.c
-    src/mtprof/import/json_value.c
     src/mtprof/model/columns/assemble.c
     src/mtprof/model/columns/assemble_fold.c
     src/mtprof/model/columns/assemble_move.c

@@ -8,8 +8,8 @@
  *
  * A short run takes a sample of one in 50 of the 10,000 traces of a long one (MT_LONG=1).
  */
+#include "base/json/json_strict.h"
 #include "harness/mt_test.h"
-#include "mtprof/check/check_json.h"
 #include "support/model_view.h"
 #include "support/random_trace.h"
 
@@ -238,15 +238,15 @@ static int64_t read_text(void *context, void *buffer, size_t length)
 
 static bool is_json(text *t)
 {
-    mtprof__json json;
-    mtprof__json_value value;
-    REQUIRE_OK(mtprof__json_init(&json, read_text, t));
-    bool fine = mtprof__json_value_next(&json, &value) && mtprof__json_skip(&json, &value) &&
-                mtprof__json_at_end(&json);
+    mtb_json json;
+    mtb_json_value value;
+    REQUIRE(mtb_json_init(&json, read_text, t));
+    bool fine = mtb_json_value_next(&json, &value) && mtb_json_skip(&json, &value) &&
+                mtb_json_at_end(&json);
     if (!fine) {
         FAIL("byte %llu: %s", (unsigned long long)json.bad.offset, json.message);
     }
-    mtprof__json_fini(&json);
+    mtb_json_fini(&json);
     return fine;
 }
 

@@ -27,7 +27,7 @@ static const uint64_t perfetto_most = 2000000000;
 /* What a field turned out to be. */
 typedef struct field {
     bool there;
-    enum mtprof__json_type type;
+    enum mtb_json_type type;
     int64_t value; /* integers as such, others in thousandths */
     bool integer;
     uint64_t hash; /* of a string, not 0 */
@@ -35,7 +35,7 @@ typedef struct field {
 } field;
 
 typedef struct event {
-    mtprof__json_place place;
+    mtb_json_place place;
     field ph, name, cat, pid, tid, ts, dur, id, bp, s;
     bool has_args;
     field arg_name, arg_labels, arg_sort_index, arg_stream;
@@ -49,7 +49,7 @@ typedef struct keys {
 
 typedef struct chrome_check {
     mtprof__check *check;
-    mtprof__json *json;
+    mtb_json *json;
     mtprof__check_tracks tracks;
     bool kineto; /* it has a schemaVersion */
     bool in_events, saw_events;
@@ -65,10 +65,10 @@ typedef struct chrome_check {
 #define FIND(chrome, rule, place, ...) \
     mtprof__check_find((chrome)->check, MTPROF__RULE_##rule, (place), __VA_ARGS__)
 
-static field field_of(const mtprof__json_value *value)
+static field field_of(const mtb_json_value *value)
 {
     field out = {.there = true, .type = value->type, .hash = value->hash | 1};
-    out.integer = value->type == MTPROF__JSON_NUMBER && value->integer;
+    out.integer = value->type == MTB_JSON_NUMBER && value->integer;
     out.value = out.integer ? value->units : value->thousandths;
     size_t n = value->length < sizeof out.text ? value->length : sizeof out.text - 1;
     memcpy(out.text, value->text, n);
@@ -77,12 +77,12 @@ static field field_of(const mtprof__json_value *value)
 
 static bool is_string(const field *f)
 {
-    return f->there && f->type == MTPROF__JSON_STRING;
+    return f->there && f->type == MTB_JSON_STRING;
 }
 
 static bool is_number(const field *f)
 {
-    return f->there && f->type == MTPROF__JSON_NUMBER;
+    return f->there && f->type == MTB_JSON_NUMBER;
 }
 
 static bool has_text(const field *f, const char *text)
@@ -90,7 +90,7 @@ static bool has_text(const field *f, const char *text)
     return is_string(f) && strcmp(f->text, text) == 0;
 }
 
-static int note_key(chrome_check *chrome, keys *seen, const mtprof__json_value *key)
+static int note_key(chrome_check *chrome, keys *seen, const mtb_json_value *key)
 {
     for (size_t i = 0; i < seen->n; i++) {
         if (seen->hashes[i] == key->hash) {
@@ -151,10 +151,10 @@ static const struct arg_name {
     {"memory bandwidth (GB/s)", ARG_NUMBER},
 };
 
-static int check_arg(chrome_check *chrome, enum arg_rule rule, const mtprof__json_value *key,
-                     const mtprof__json_value *value)
+static int check_arg(chrome_check *chrome, enum arg_rule rule, const mtb_json_value *key,
+                     const mtb_json_value *value)
 {
-    if (value->type != MTPROF__JSON_NUMBER) {
+    if (value->type != MTB_JSON_NUMBER) {
         return FIND(chrome, CHROME_NUMBER, value->place, "arg \"%s\" is no number", key->text);
     }
     if (rule != ARG_NUMBER && !value->integer) {
@@ -189,8 +189,8 @@ static field *arg_at(event *e, const char *key)
     return NULL;
 }
 
-static int note_arg(chrome_check *chrome, event *e, const mtprof__json_value *key,
-                    const mtprof__json_value *value)
+static int note_arg(chrome_check *chrome, event *e, const mtb_json_value *key,
+                    const mtb_json_value *value)
 {
     field *at = arg_at(e, key->text);
     if (at != NULL) {
@@ -206,25 +206,24 @@ static int note_arg(chrome_check *chrome, event *e, const mtprof__json_value *ke
 }
 
 /* EFORMAT from here to check_text(): the text is no JSON; it was noted, and the parsing ends. */
-static int read_args(chrome_check *chrome, event *e, const mtprof__json_value *args)
+static int read_args(chrome_check *chrome, event *e, const mtb_json_value *args)
 {
     keys seen = {.n = 0};
     bool first = true;
-    if (args->type != MTPROF__JSON_OBJECT) {
+    if (args->type != MTB_JSON_OBJECT) {
         MT_TRY(FIND(chrome, CHROME_FIELD, args->place, "args is no object"));
-        return mtprof__json_skip(chrome->json, args) ? MTPROF_OK : MTPROF_EFORMAT;
+        return mtb_json_skip(chrome->json, args) ? MTPROF_OK : MTPROF_EFORMAT;
     }
     e->has_args = true;
-    while (mtprof__json_more(chrome->json, '}', &first)) {
-        mtprof__json_value key;
-        mtprof__json_value value;
-        if (!mtprof__json_key(chrome->json, &key) ||
-            !mtprof__json_value_next(chrome->json, &value)) {
+    while (mtb_json_more(chrome->json, '}', &first)) {
+        mtb_json_value key;
+        mtb_json_value value;
+        if (!mtb_json_key(chrome->json, &key) || !mtb_json_value_next(chrome->json, &value)) {
             return MTPROF_EFORMAT;
         }
         MT_TRY(note_key(chrome, &seen, &key));
         MT_TRY(note_arg(chrome, e, &key, &value));
-        if (!mtprof__json_skip(chrome->json, &value)) {
+        if (!mtb_json_skip(chrome->json, &value)) {
             return MTPROF_EFORMAT;
         }
     }
@@ -253,11 +252,10 @@ static int read_event(chrome_check *chrome, event *e)
 {
     keys seen = {.n = 0};
     bool first = true;
-    while (mtprof__json_more(chrome->json, '}', &first)) {
-        mtprof__json_value key;
-        mtprof__json_value value;
-        if (!mtprof__json_key(chrome->json, &key) ||
-            !mtprof__json_value_next(chrome->json, &value)) {
+    while (mtb_json_more(chrome->json, '}', &first)) {
+        mtb_json_value key;
+        mtb_json_value value;
+        if (!mtb_json_key(chrome->json, &key) || !mtb_json_value_next(chrome->json, &value)) {
             return MTPROF_EFORMAT;
         }
         MT_TRY(note_key(chrome, &seen, &key));
@@ -267,7 +265,7 @@ static int read_event(chrome_check *chrome, event *e)
         }
         if (strcmp(key.text, "args") == 0) {
             MT_TRY(read_args(chrome, e, &value));
-        } else if (!mtprof__json_skip(chrome->json, &value)) {
+        } else if (!mtb_json_skip(chrome->json, &value)) {
             return MTPROF_EFORMAT;
         }
     }
@@ -590,15 +588,15 @@ static int check_time(chrome_check *chrome, const event *e)
 
 static int check_event(chrome_check *chrome)
 {
-    mtprof__json_value value;
-    if (!mtprof__json_value_next(chrome->json, &value)) {
+    mtb_json_value value;
+    if (!mtb_json_value_next(chrome->json, &value)) {
         return MTPROF_EFORMAT;
     }
     chrome->check->summary.events++;
-    if (value.type != MTPROF__JSON_OBJECT) {
+    if (value.type != MTB_JSON_OBJECT) {
         MT_TRY(FIND(chrome, CHROME_EVENT, value.place, "event %llu is no object",
                     (unsigned long long)chrome->check->summary.events));
-        return mtprof__json_skip(chrome->json, &value) ? MTPROF_OK : MTPROF_EFORMAT;
+        return mtb_json_skip(chrome->json, &value) ? MTPROF_OK : MTPROF_EFORMAT;
     }
     event e = {.place = value.place};
     MT_TRY(read_event(chrome, &e));
@@ -625,40 +623,40 @@ static int read_events(chrome_check *chrome)
 {
     bool first = true;
     chrome->saw_events = true;
-    while (mtprof__json_more(chrome->json, ']', &first)) {
+    while (mtb_json_more(chrome->json, ']', &first)) {
         MT_TRY(check_event(chrome));
     }
     return chrome->json->failed ? MTPROF_EFORMAT : MTPROF_OK;
 }
 
-static int check_rank(chrome_check *chrome, const mtprof__json_value *value)
+static int check_rank(chrome_check *chrome, const mtb_json_value *value)
 {
-    if (value->type != MTPROF__JSON_NUMBER || !value->integer) {
+    if (value->type != MTB_JSON_NUMBER || !value->integer) {
         return FIND(chrome, CHROME_RANK, value->place, "rank is no integer");
     }
     return value->blank ? MTPROF_OK
                         : FIND(chrome, CHROME_RANK, value->place, "no blank before the rank");
 }
 
-static int read_distributed(chrome_check *chrome, const mtprof__json_value *info)
+static int read_distributed(chrome_check *chrome, const mtb_json_value *info)
 {
-    mtprof__json *json = chrome->json;
+    mtb_json *json = chrome->json;
     bool first = true;
     bool has_rank = false;
-    if (info->type != MTPROF__JSON_OBJECT) {
+    if (info->type != MTB_JSON_OBJECT) {
         MT_TRY(FIND(chrome, CHROME_RANK, info->place, "distributedInfo is no object"));
-        return mtprof__json_skip(json, info) ? MTPROF_OK : MTPROF_EFORMAT;
+        return mtb_json_skip(json, info) ? MTPROF_OK : MTPROF_EFORMAT;
     }
-    while (mtprof__json_more(json, '}', &first)) {
-        mtprof__json_value key;
-        mtprof__json_value value;
-        if (!mtprof__json_key(json, &key) || !mtprof__json_value_next(json, &value)) {
+    while (mtb_json_more(json, '}', &first)) {
+        mtb_json_value key;
+        mtb_json_value value;
+        if (!mtb_json_key(json, &key) || !mtb_json_value_next(json, &value)) {
             return MTPROF_EFORMAT;
         }
         bool rank = strcmp(key.text, "rank") == 0;
         has_rank = has_rank || rank;
         MT_TRY(rank ? check_rank(chrome, &value) : MTPROF_OK);
-        if (!mtprof__json_skip(json, &value)) {
+        if (!mtb_json_skip(json, &value)) {
             return MTPROF_EFORMAT;
         }
     }
@@ -669,7 +667,7 @@ static int read_distributed(chrome_check *chrome, const mtprof__json_value *info
                     : FIND(chrome, CHROME_RANK, info->place, "distributedInfo without rank");
 }
 
-static int check_order(chrome_check *chrome, const mtprof__json_value *key)
+static int check_order(chrome_check *chrome, const mtb_json_value *key)
 {
     static const char *const early[] = {"schemaVersion", "distributedInfo", "deviceProperties",
                                         "baseTimeNanoseconds"};
@@ -682,11 +680,10 @@ static int check_order(chrome_check *chrome, const mtprof__json_value *key)
     return MTPROF_OK;
 }
 
-static int read_member(chrome_check *chrome, const mtprof__json_value *key,
-                       const mtprof__json_value *value)
+static int read_member(chrome_check *chrome, const mtb_json_value *key, const mtb_json_value *value)
 {
     MT_TRY(check_order(chrome, key));
-    if (strcmp(key->text, "traceEvents") == 0 && value->type == MTPROF__JSON_ARRAY) {
+    if (strcmp(key->text, "traceEvents") == 0 && value->type == MTB_JSON_ARRAY) {
         return read_events(chrome);
     }
     if (strcmp(key->text, "traceEvents") == 0) {
@@ -699,25 +696,24 @@ static int read_member(chrome_check *chrome, const mtprof__json_value *key,
     } else if (strcmp(key->text, "mtprof_part") == 0) {
         chrome->tracks.is_part = true;
     } else if (strcmp(key->text, "baseTimeNanoseconds") == 0) {
-        chrome->has_base = value->type == MTPROF__JSON_NUMBER && value->integer;
+        chrome->has_base = value->type == MTB_JSON_NUMBER && value->integer;
         chrome->base_ns = chrome->has_base ? value->units : 0;
         if (!chrome->has_base) {
             MT_TRY(
                 FIND(chrome, CHROME_TIME_BASE, value->place, "baseTimeNanoseconds is no integer"));
         }
     }
-    return mtprof__json_skip(chrome->json, value) ? MTPROF_OK : MTPROF_EFORMAT;
+    return mtb_json_skip(chrome->json, value) ? MTPROF_OK : MTPROF_EFORMAT;
 }
 
 static int read_object(chrome_check *chrome)
 {
     keys seen = {.n = 0};
     bool first = true;
-    while (mtprof__json_more(chrome->json, '}', &first)) {
-        mtprof__json_value key;
-        mtprof__json_value value;
-        if (!mtprof__json_key(chrome->json, &key) ||
-            !mtprof__json_value_next(chrome->json, &value)) {
+    while (mtb_json_more(chrome->json, '}', &first)) {
+        mtb_json_value key;
+        mtb_json_value value;
+        if (!mtb_json_key(chrome->json, &key) || !mtb_json_value_next(chrome->json, &value)) {
             return MTPROF_EFORMAT;
         }
         MT_TRY(note_key(chrome, &seen, &key));
@@ -728,16 +724,16 @@ static int read_object(chrome_check *chrome)
 
 static int read_text(chrome_check *chrome)
 {
-    mtprof__json_value value;
-    if (!mtprof__json_value_next(chrome->json, &value)) {
+    mtb_json_value value;
+    if (!mtb_json_value_next(chrome->json, &value)) {
         return MTPROF_EFORMAT;
     }
-    if (value.type == MTPROF__JSON_ARRAY) {
+    if (value.type == MTB_JSON_ARRAY) {
         MT_TRY(read_events(chrome));
-    } else if (value.type == MTPROF__JSON_OBJECT) {
+    } else if (value.type == MTB_JSON_OBJECT) {
         MT_TRY(read_object(chrome));
     }
-    if (!mtprof__json_at_end(chrome->json)) {
+    if (!mtb_json_at_end(chrome->json)) {
         return MTPROF_EFORMAT;
     }
     return chrome->saw_events
@@ -747,8 +743,8 @@ static int read_text(chrome_check *chrome)
 
 static int check_whole(chrome_check *chrome)
 {
-    const mtprof__json_place nowhere = {.offset = 0};
-    mtprof__json *json = chrome->json;
+    const mtb_json_place nowhere = {.offset = 0};
+    mtb_json *json = chrome->json;
     uint64_t bytes = chrome->check->summary.text_bytes;
     if (json->lone_surrogates > 0) {
         MT_TRY(FIND(chrome, JSON_SURROGATE, json->first_lone,
@@ -777,7 +773,7 @@ static int check_whole(chrome_check *chrome)
     return mtprof__check_tracks_finish(chrome->check, &chrome->tracks, chrome->named);
 }
 
-int mtprof__check_chrome(mtprof__check *check, mtprof__json *json)
+int mtprof__check_chrome(mtprof__check *check, mtb_json *json)
 {
     chrome_check chrome = {.check = check, .json = json};
     int status = read_text(&chrome);

@@ -55,7 +55,7 @@ static int report(mtprof__check *check, const mtprof_finding *finding)
     return check->status;
 }
 
-int mtprof__check_find(mtprof__check *check, enum mtprof__check_rule rule, mtprof__json_place place,
+int mtprof__check_find(mtprof__check *check, enum mtprof__check_rule rule, mtb_json_place place,
                        const char *format, ...)
 {
     char message[MTB_MESSAGE_BYTES];
@@ -189,7 +189,7 @@ static int open_inflate(text_input *text)
 
 static int check_gzip_end(const text_input *text)
 {
-    mtprof__json_place place = {.offset = text->check->summary.text_bytes};
+    mtb_json_place place = {.offset = text->check->summary.text_bytes};
     if (text->gzip_error == ENODATA) {
         return mtprof__check_find(
             text->check, MTPROF__RULE_FILE_GZIP, place,
@@ -207,12 +207,15 @@ static int check_gzip_end(const text_input *text)
 static int check_text(mtprof__check *check, int fd, bool gzipped)
 {
     text_input text = {.check = check, .fd = fd};
-    mtprof__json json = {.block = NULL};
+    mtb_json json = {.block = NULL};
     int status = gzipped ? open_inflate(&text) : MTPROF_OK;
     check->summary.format = MTPROF_CHECK_CHROME;
     check->summary.gzipped = gzipped;
     if (status == MTPROF_OK) {
-        status = mtprof__json_init(&json, read_text, &text);
+        status =
+            mtb_json_init(&json, read_text, &text)
+                ? MTPROF_OK
+                : mtb_fail(MTPROF_ENOMEM, "check: no memory for %d bytes of text", MTB_JSON_BLOCK);
     }
     if (status == MTPROF_OK) {
         status = mtprof__check_chrome(check, &json);
@@ -220,7 +223,7 @@ static int check_text(mtprof__check *check, int fd, bool gzipped)
     if (status == MTPROF_OK) {
         status = check_gzip_end(&text);
     }
-    mtprof__json_fini(&json);
+    mtb_json_fini(&json);
     mtb_inflate_close(text.inflate);
     mtb_free(text.input);
     return status;
@@ -240,7 +243,7 @@ static bool looks_like_json(const unsigned char *head, size_t n)
 
 static int check_unknown(mtprof__check *check, const unsigned char *head, size_t n)
 {
-    mtprof__json_place place = {.offset = 0};
+    mtb_json_place place = {.offset = 0};
     char shown[3 * HEAD_BYTES + 1] = "";
     for (size_t i = 0; i < n && i < 8; i++) {
         snprintf(shown + 3 * i, 4, " %02x", head[i]);

@@ -11,7 +11,7 @@
 
 #include "base/compiler.h"
 #include "base/idmap.h"
-#include "mtprof/check/check_json.h"
+#include "base/json/json_strict.h"
 
 #include <mtprof/check.h>
 
@@ -31,7 +31,7 @@ typedef struct mtprof__check {
 } mtprof__check;
 
 /* Reports a finding. place.line 0: none. Not 0: the check ends with this status. */
-int mtprof__check_find(mtprof__check *check, enum mtprof__check_rule rule, mtprof__json_place place,
+int mtprof__check_find(mtprof__check *check, enum mtprof__check_rule rule, mtb_json_place place,
                        const char *format, ...) MT_PRINTF(4, 5);
 
 /* Tells the caller how far it is. Not 0: give up. */
@@ -39,7 +39,7 @@ int mtprof__check_progress(mtprof__check *check, uint64_t done, uint64_t total);
 
 /* The two kinds of files. Fail as mtprof_check(). */
 int mtprof__check_mtt(mtprof__check *check);
-int mtprof__check_chrome(mtprof__check *check, mtprof__json *json);
+int mtprof__check_chrome(mtprof__check *check, mtb_json *json);
 
 /* ---- tracks: what must be looked at once all events are known -------------------------------- */
 
@@ -82,7 +82,7 @@ typedef struct mtprof__check_track {
 /* A B event without its E. */
 typedef struct mtprof__check_open {
     uint64_t name; /* hash */
-    mtprof__json_place place;
+    mtb_json_place place;
     int64_t ts_ns;
     uint32_t below; /* index + 1 */
 } mtprof__check_open;
@@ -105,7 +105,7 @@ typedef struct mtprof__check_tracks {
 int mtprof__check_track_of(mtprof__check_tracks *tracks, const mtprof__check_id *pid,
                            const mtprof__check_id *tid, uint32_t *track);
 int mtprof__check_span_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
-                           int64_t end_ns, mtprof__json_place place);
+                           int64_t end_ns, mtb_json_place place);
 /* What the span added last says of itself and its parent. */
 void mtprof__check_span_ids(mtprof__check_tracks *tracks, bool function, uint64_t id,
                             uint64_t parent);
@@ -115,13 +115,13 @@ int mtprof__check_parents(mtprof__check *check, const mtprof__check_tracks *trac
                           uint32_t *stack);
 /* The begin of an asynchronous span. */
 int mtprof__check_async_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
-                            mtprof__json_place place);
+                            mtb_json_place place);
 int mtprof__check_flow_add(mtprof__check_tracks *tracks, const mtprof__check_flow *flow);
 int mtprof__check_begin(mtprof__check_tracks *tracks, uint32_t track, uint64_t name, int64_t ts_ns,
-                        mtprof__json_place place);
+                        mtb_json_place place);
 /* An E. name 0: it has none. Reports what does not fit. */
 int mtprof__check_end(mtprof__check *check, mtprof__check_tracks *tracks, uint32_t track,
-                      uint64_t name, int64_t ts_ns, mtprof__json_place place);
+                      uint64_t name, int64_t ts_ns, mtb_json_place place);
 
 /* Checks nesting, flows, B without E, names of tracks. named: some track has a name. */
 int mtprof__check_tracks_finish(mtprof__check *check, mtprof__check_tracks *tracks, bool named);

@@ -38,8 +38,8 @@ typedef struct mtt_check {
     uint64_t total;
 } mtt_check;
 
-#define FIND(mtt, rule, at, ...)                                                                \
-    mtprof__check_find((mtt)->check, MTPROF__RULE_##rule, (mtprof__json_place){.offset = (at)}, \
+#define FIND(mtt, rule, at, ...)                                                            \
+    mtprof__check_find((mtt)->check, MTPROF__RULE_##rule, (mtb_json_place){.offset = (at)}, \
                        __VA_ARGS__)
 
 /* ---- definitions ----------------------------------------------------------------------------- */

@@ -65,7 +65,7 @@ static int find_wrong(mtprof__check *check, const mtprof__check_tracks *tracks,
                       const char *what)
 {
     const mtprof__check_track *track = &tracks->items[span->track];
-    const mtprof__json_place place = {span->offset, span->line, span->column};
+    const mtb_json_place place = {span->offset, span->line, span->column};
     return mtprof__check_find(check, MTPROF__RULE_CHROME_PARENT, place,
                               "a span on pid %s, tid %s %s %llu at byte %llu, its parent",
                               track->pid.shown, track->tid.shown, what,

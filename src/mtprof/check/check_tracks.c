@@ -57,7 +57,7 @@ int mtprof__check_track_of(mtprof__check_tracks *tracks, const mtprof__check_id 
 }
 
 int mtprof__check_span_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
-                           int64_t end_ns, mtprof__json_place place)
+                           int64_t end_ns, mtb_json_place place)
 {
     if (!mtb_grow((void **)&tracks->spans, &tracks->span_capacity, tracks->n_spans + 1,
                   sizeof *tracks->spans)) {
@@ -85,7 +85,7 @@ void mtprof__check_span_ids(mtprof__check_tracks *tracks, bool function, uint64_
 }
 
 int mtprof__check_async_add(mtprof__check_tracks *tracks, uint32_t track, int64_t start_ns,
-                            mtprof__json_place place)
+                            mtb_json_place place)
 {
     MT_TRY(mtprof__check_span_add(tracks, track, start_ns, start_ns, place));
     tracks->spans[tracks->n_spans - 1].is_async = 1;
@@ -105,7 +105,7 @@ int mtprof__check_flow_add(mtprof__check_tracks *tracks, const mtprof__check_flo
 /* ---- B and E --------------------------------------------------------------------------------- */
 
 int mtprof__check_begin(mtprof__check_tracks *tracks, uint32_t track, uint64_t name, int64_t ts_ns,
-                        mtprof__json_place place)
+                        mtb_json_place place)
 {
     uint32_t at = tracks->free_open;
     if (at != 0) {
@@ -123,7 +123,7 @@ int mtprof__check_begin(mtprof__check_tracks *tracks, uint32_t track, uint64_t n
 }
 
 int mtprof__check_end(mtprof__check *check, mtprof__check_tracks *tracks, uint32_t track,
-                      uint64_t name, int64_t ts_ns, mtprof__json_place place)
+                      uint64_t name, int64_t ts_ns, mtb_json_place place)
 {
     mtprof__check_track *item = &tracks->items[track];
     if (item->top == 0) {
@@ -182,9 +182,9 @@ static int compare_spans(const void *a, const void *b)
     return left->offset < right->offset ? -1 : left->offset > right->offset;
 }
 
-static mtprof__json_place span_place(const mtprof__check_span *span)
+static mtb_json_place span_place(const mtprof__check_span *span)
 {
-    return (mtprof__json_place){span->offset, span->line, span->column};
+    return (mtb_json_place){span->offset, span->line, span->column};
 }
 
 /* Spans are in order. A span that sticks out of the one around it takes that one's place: the next
@@ -240,9 +240,9 @@ static int compare_flows(const void *a, const void *b)
     return left->offset < right->offset ? -1 : left->offset > right->offset;
 }
 
-static mtprof__json_place flow_place(const mtprof__check_flow *flow)
+static mtb_json_place flow_place(const mtprof__check_flow *flow)
 {
-    return (mtprof__json_place){flow->offset, flow->line, flow->column};
+    return (mtb_json_place){flow->offset, flow->line, flow->column};
 }
 
 /* The first span of the track that starts at ts or later. */
@@ -329,7 +329,7 @@ static int check_names(mtprof__check *check, const mtprof__check_tracks *tracks)
         const mtprof__check_track *track = &tracks->items[i];
         if (track->n_spans > 0 && !track->has_name && !track->pid.is_text) {
             MT_TRY(mtprof__check_find(
-                check, MTPROF__RULE_CHROME_UNNAMED, (mtprof__json_place){.offset = 0},
+                check, MTPROF__RULE_CHROME_UNNAMED, (mtb_json_place){.offset = 0},
                 "pid %s, tid %s has %llu spans and no thread_name", track->pid.shown,
                 track->tid.shown, (unsigned long long)track->n_spans));
         }

@@ -13,10 +13,10 @@
 #include <stddef.h>
 
 enum {
-    MTPROF__JSON_DEPTH = 128 /* deeper is refused: many readers recurse */
+    MTPROF__EMBED_DEPTH = 128 /* less than Chrome reads (200); what is deeper becomes a string */
 };
 
-/* Whether the text is one JSON value (RFC 8259) in UTF-8, white space around it allowed. */
+/* Whether a text can stand in our files as it is: JSON of at most MTPROF__EMBED_DEPTH levels. */
 bool mtprof__json_valid(const char *text, size_t length);
 
 /* A text for which mtprof__json_valid() holds, on one line, with a blank behind colons and commas

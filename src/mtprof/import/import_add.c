@@ -84,17 +84,17 @@ static const category other_work = CATEGORY("other", OTHER, DEVICE, NULL);
 
 static const category *find_category(const mtprof__raw_event *raw)
 {
-    const mtprof__slice *slice = &raw->category;
+    const mtb_slice *slice = &raw->category;
     /* What is in no list is an annotation: a foreign trace is full of them. */
     static const category unknown = CATEGORY("", SCOPE, HOST, NULL);
-    if (slice->type == MTPROF__SLICE_STRING) {
+    if (slice->type == MTB_SLICE_STRING) {
         for (size_t i = 0; i < MT_COUNT(categories); i++) {
             if (slice->length == categories[i].length &&
                 memcmp(slice->bytes, categories[i].text, slice->length) == 0) {
                 return &categories[i];
             }
         }
-        if (mtprof__slice_is(slice, other_work.text, other_work.length) &&
+        if (mtb_slice_is(slice, other_work.text, other_work.length) &&
             mtprof__raw_arg(raw, MTPROF__ARG_STREAM) != NULL) {
             return &other_work;
         }
@@ -125,16 +125,16 @@ static int32_t step_number(mtprof_text name)
 
 static bool arg_int(const mtprof__import *import, unsigned arg, int64_t *out)
 {
-    const mtprof__slice *slice = mtprof__raw_arg(&import->raw, arg);
-    return slice != NULL && mtprof__slice_integer(slice, out);
+    const mtb_slice *slice = mtprof__raw_arg(&import->raw, arg);
+    return slice != NULL && mtb_slice_integer(slice, out);
 }
 
 static bool arg_is_set(const mtprof__import *import, unsigned arg)
 {
     int64_t value = 0;
-    const mtprof__slice *slice = mtprof__raw_arg(&import->raw, arg);
-    return slice != NULL && (slice->type == MTPROF__SLICE_TRUE ||
-                             (mtprof__slice_integer(slice, &value) && value != 0));
+    const mtb_slice *slice = mtprof__raw_arg(&import->raw, arg);
+    return slice != NULL &&
+           (slice->type == MTB_SLICE_TRUE || (mtb_slice_integer(slice, &value) && value != 0));
 }
 
 static int host_track(mtprof__import *import, uint8_t space, uint32_t *track)
@@ -222,12 +222,12 @@ static int64_t end_of(int64_t start_ns, int64_t duration_ns)
 /* An export of ours that had to shorten a span, so that its track nests, says how it was. */
 static bool read_recorded(const mtprof__import *import, mtprof__new_span *span)
 {
-    const mtprof__slice *ts = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_TS);
-    const mtprof__slice *dur = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_DUR);
+    const mtb_slice *ts = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_TS);
+    const mtb_slice *dur = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_DUR);
     int64_t start = 0;
     int64_t ns = 0;
-    if (ts == NULL || dur == NULL || !mtprof__slice_thousandths(ts, &start) ||
-        !mtprof__slice_thousandths(dur, &ns) || ns < 0) {
+    if (ts == NULL || dur == NULL || !mtb_slice_thousandths(ts, &start) ||
+        !mtb_slice_thousandths(dur, &ns) || ns < 0) {
         return false;
     }
     span->start_ns = start;
@@ -318,10 +318,10 @@ static void recall_host_span(const mtprof__import *import, mtprof__new_span *spa
 /* The mindtorch flavor of an export of ours has a runtime event beside every op, with its name. */
 static bool is_shadow(const mtprof__raw_event *raw)
 {
-    bool ours = mtprof__slice_is_literal(&raw->category, "runtime") &&
+    bool ours = mtb_slice_is_literal(&raw->category, "runtime") &&
                 mtprof__raw_arg(raw, MTPROF__ARG_CORRELATION_ID) != NULL;
     for (uint32_t i = 0; ours && i < raw->n_others; i++) {
-        if (mtprof__slice_is_literal(&raw->others[i].key, "op_name")) {
+        if (mtb_slice_is_literal(&raw->others[i].key, "op_name")) {
             return true;
         }
     }
@@ -386,7 +386,7 @@ static void end_span(mtprof__import *import, uint32_t track, uint32_t place)
 static bool names_task(const mtprof__raw_event *raw)
 {
     for (uint32_t i = 0; i < raw->n_others; i++) {
-        if (mtprof__slice_is_literal(&raw->others[i].key, MTPROF__TASK_KEY)) {
+        if (mtb_slice_is_literal(&raw->others[i].key, MTPROF__TASK_KEY)) {
             return true;
         }
     }
@@ -441,11 +441,11 @@ static int add_end(mtprof__import *import)
  * collision would pair the wrong halves, and nothing worse. */
 static void async_key(const mtprof__import *import, uint64_t key[2])
 {
-    const mtprof__slice *parts[3] = {&import->raw.category, &import->raw.id, &import->raw.pid};
+    const mtb_slice *parts[3] = {&import->raw.category, &import->raw.id, &import->raw.pid};
     key[0] = 0;
     key[1] = 1;
     for (int i = 0; i < 3; i++) {
-        uint64_t hash = parts[i]->type == MTPROF__SLICE_NONE
+        uint64_t hash = parts[i]->type == MTB_SLICE_NONE
                             ? 0
                             : mtb_hash_bytes(parts[i]->bytes, parts[i]->length);
         key[0] = mtb_mix(key[0], hash);
@@ -536,8 +536,8 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
     int64_t number = 0;
     MT_TRY(new_point(import, kind, &point));
     /* Exports of ours show allocations of one moment one behind the other. */
-    const mtprof__slice *ts = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_TS);
-    if (ts != NULL && mtprof__slice_thousandths(ts, &number)) {
+    const mtb_slice *ts = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_TS);
+    if (ts != NULL && mtb_slice_thousandths(ts, &number)) {
         point->start_ns = point->end_ns = point->shown_start_ns = point->shown_end_ns = number;
         point->phase = 1;
     }
@@ -571,14 +571,14 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
 static int add_instant(mtprof__import *import)
 {
     const mtprof__raw_event *raw = &import->raw;
-    if (mtprof__slice_is_literal(&raw->name, "[memory]")) {
+    if (mtb_slice_is_literal(&raw->name, "[memory]")) {
         return add_alloc(import, MTPROF_EVENT_KIND_ALLOC);
     }
-    if (mtprof__slice_is_literal(&raw->name, "[OutOfMemory]")) {
+    if (mtb_slice_is_literal(&raw->name, "[OutOfMemory]")) {
         return add_alloc(import, MTPROF_EVENT_KIND_OUT_OF_MEMORY);
     }
-    if (raw->scope == 'g' && (mtprof__slice_is_literal(&raw->pid, "Traces") ||
-                              mtprof__slice_is_literal(&raw->name, "Record Window End"))) {
+    if (raw->scope == 'g' && (mtb_slice_is_literal(&raw->pid, "Traces") ||
+                              mtb_slice_is_literal(&raw->name, "Record Window End"))) {
         return MTPROF_OK; /* kineto's own; every export writes them anew */
     }
     mtprof__event *point;
@@ -590,15 +590,15 @@ static int add_instant(mtprof__import *import)
 }
 
 /* One value of a counter. Several in one entry are told apart by their keys. */
-static int add_count(mtprof__import *import, mtprof_text key, const mtprof__slice *value, bool one)
+static int add_count(mtprof__import *import, mtprof_text key, const mtb_slice *value, bool one)
 {
     mtprof__event *point;
     int64_t integer = 0;
     double real = 0;
-    bool whole = value->type == MTPROF__SLICE_INT;
+    bool whole = value->type == MTB_SLICE_INT;
     if (whole) {
         integer = value->integer;
-    } else if (!mtprof__slice_real(value, &real)) {
+    } else if (!mtb_slice_real(value, &real)) {
         import->found.skipped++;
         return MTPROF_OK;
     }
@@ -632,7 +632,7 @@ static int add_counter(mtprof__import *import)
         MT_TRY(add_count(import, mtprof__arg_key(arg), &raw->args[arg], one));
     }
     for (uint32_t i = 0; i < raw->n_others; i++) {
-        const mtprof__slice *key = &raw->others[i].key;
+        const mtb_slice *key = &raw->others[i].key;
         MT_TRY(
             add_count(import, (mtprof_text){key->bytes, key->length}, &raw->others[i].value, one));
     }
@@ -642,15 +642,15 @@ static int add_counter(mtprof__import *import)
 static int add_flow(mtprof__import *import)
 {
     const mtprof__raw_event *raw = &import->raw;
-    if (mtprof__slice_is_literal(&raw->category, "ac2g") ||
-        mtprof__slice_is_literal(&raw->category, "fwdbwd")) {
+    if (mtb_slice_is_literal(&raw->category, "ac2g") ||
+        mtb_slice_is_literal(&raw->category, "fwdbwd")) {
         return MTPROF_OK;
     }
     mtprof__event *point;
     int64_t id = 0;
     MT_TRY(new_point(import, MTPROF_EVENT_KIND_FLOW, &point));
     point->phase = raw->phase == 's' ? 0 : raw->phase == 't' ? 1 : 2;
-    if (raw->id.type != MTPROF__SLICE_NONE && !mtprof__slice_integer(&raw->id, &id)) {
+    if (raw->id.type != MTB_SLICE_NONE && !mtb_slice_integer(&raw->id, &id)) {
         id = (int64_t)(mtb_hash_bytes(raw->id.bytes, raw->id.length) >> 11);
     }
     point->value = (uint64_t)id;
@@ -722,10 +722,10 @@ static mtprof_text plain_thread_name(mtprof_text name)
 static int add_meta(mtprof__import *import)
 {
     const mtprof__raw_event *raw = &import->raw;
-    const mtprof__slice *value = mtprof__raw_arg(raw, MTPROF__ARG_NAME);
-    bool is_process = mtprof__slice_is_literal(&raw->name, "process_name");
-    if (value == NULL || value->type != MTPROF__SLICE_STRING ||
-        (!is_process && !mtprof__slice_is_literal(&raw->name, "thread_name"))) {
+    const mtb_slice *value = mtprof__raw_arg(raw, MTPROF__ARG_NAME);
+    bool is_process = mtb_slice_is_literal(&raw->name, "process_name");
+    if (value == NULL || value->type != MTB_SLICE_STRING ||
+        (!is_process && !mtb_slice_is_literal(&raw->name, "thread_name"))) {
         return MTPROF_OK; /* labels and sort orders: exports have their own */
     }
     mtprof_text text;

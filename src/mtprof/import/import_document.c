@@ -18,7 +18,7 @@ enum {
 typedef struct reader {
     mtprof__import *import;
     mtprof__source *source;
-    mtprof__scan scan;
+    mtb_scan scan;
     bool cut; /* the text ended before the document did */
 } reader;
 
@@ -106,7 +106,7 @@ static int peek(reader *r, char *out)
 {
     *out = 0;
     while (!r->cut) {
-        r->scan.at = mtprof__skip_space(r->scan.at);
+        r->scan.at = mtb_skip_space(r->scan.at);
         if (r->scan.at < r->scan.end) {
             *out = *r->scan.at;
             return MTPROF_OK;
@@ -118,15 +118,15 @@ static int peek(reader *r, char *out)
 }
 
 /* One value as a whole. r->cut: it is not there as a whole. */
-static int read_value(reader *r, mtprof__slice *value)
+static int read_value(reader *r, mtb_slice *value)
 {
     consume(r);
     while (!r->cut) {
-        int status = mtprof__scan_value(&r->scan, value);
-        if (status == MTPROF__SCAN_OK) {
+        int status = mtb_scan_value(&r->scan, value);
+        if (status == MTB_SCAN_OK) {
             return MTPROF_OK;
         }
-        if (status == MTPROF__SCAN_BAD) {
+        if (status == MTB_SCAN_BAD) {
             return bad_text(r);
         }
         MT_TRY(refill(r));
@@ -142,10 +142,10 @@ static int read_event(reader *r)
     consume(r);
     while (!r->cut) {
         int status = mtprof__scan_event(&r->scan, &import->raw);
-        if (MT_LIKELY(status == MTPROF__SCAN_OK)) {
+        if (MT_LIKELY(status == MTB_SCAN_OK)) {
             return mtprof__import_add(import);
         }
-        if (status == MTPROF__SCAN_BAD) {
+        if (status == MTB_SCAN_BAD) {
             return bad_text(r);
         }
         MT_TRY(refill(r));
@@ -172,7 +172,7 @@ static int read_events(reader *r)
             r->scan.at++;
             return MTPROF_OK;
         } else {
-            mtprof__slice ignored;
+            mtb_slice ignored;
             MT_TRY(read_value(r, &ignored));
             r->import->entries++;
             r->import->found.skipped++;
@@ -183,7 +183,7 @@ static int read_events(reader *r)
 /* ---- metadata of the trace ------------------------------------------------------------------- */
 
 /* Members that say what was recorded. */
-static uint64_t want_of(const mtprof__slice *key)
+static uint64_t want_of(const mtb_slice *key)
 {
     static const struct {
         const char *key;
@@ -194,7 +194,7 @@ static uint64_t want_of(const mtprof__slice *key)
         {"with_flops", MTPROF_WANT_FLOPS},
     };
     for (size_t i = 0; i < MT_COUNT(flags); i++) {
-        if (mtprof__slice_is(key, flags[i].key, strlen(flags[i].key))) {
+        if (mtb_slice_is(key, flags[i].key, strlen(flags[i].key))) {
             return flags[i].want;
         }
     }
@@ -202,38 +202,37 @@ static uint64_t want_of(const mtprof__slice *key)
 }
 
 /* Members that every export writes for itself. */
-static bool is_frame(const mtprof__slice *key)
+static bool is_frame(const mtb_slice *key)
 {
-    return mtprof__slice_is_literal(key, "schemaVersion") ||
-           mtprof__slice_is_literal(key, "displayTimeUnit") ||
-           mtprof__slice_is_literal(key, "traceName");
+    return mtb_slice_is_literal(key, "schemaVersion") ||
+           mtb_slice_is_literal(key, "displayTimeUnit") || mtb_slice_is_literal(key, "traceName");
 }
 
-static int add_member(mtprof__import *import, const mtprof__slice *key, const mtprof__slice *value)
+static int add_member(mtprof__import *import, const mtb_slice *key, const mtb_slice *value)
 {
     int64_t number = 0;
-    if (mtprof__slice_is_literal(key, "baseTimeNanoseconds")) {
-        if (mtprof__slice_integer(value, &number)) {
+    if (mtb_slice_is_literal(key, "baseTimeNanoseconds")) {
+        if (mtb_slice_integer(value, &number)) {
             import->base_ns = mtb_bound_time(number);
         }
         return MTPROF_OK;
     }
-    if (mtprof__slice_is_literal(key, "mtprof_version")) {
+    if (mtb_slice_is_literal(key, "mtprof_version")) {
         import->is_ours = true;
         return MTPROF_OK;
     }
-    if (mtprof__slice_is_literal(key, "mtprof_ids")) {
+    if (mtb_slice_is_literal(key, "mtprof_ids")) {
         import->two_id_families = true;
         return MTPROF_OK;
     }
     uint64_t want = want_of(key);
     if (want != 0) {
-        bool on = value->type == MTPROF__SLICE_TRUE ||
-                  (mtprof__slice_integer(value, &number) && number != 0);
+        bool on =
+            value->type == MTB_SLICE_TRUE || (mtb_slice_integer(value, &number) && number != 0);
         import->wants |= on ? want : 0;
         return MTPROF_OK;
     }
-    bool empty = value->type == MTPROF__SLICE_ARRAY && value->length <= 2;
+    bool empty = value->type == MTB_SLICE_ARRAY && value->length <= 2;
     if (is_frame(key) || empty) {
         return MTPROF_OK;
     }
@@ -247,7 +246,7 @@ static int add_member(mtprof__import *import, const mtprof__slice *key, const mt
     }
     mtprof_metadatum item = {.key = {key->bytes, key->length}};
     if (key->escaped != 0) {
-        item.key = (mtprof_text){room, mtprof__slice_decode(key, room)};
+        item.key = (mtprof_text){room, mtb_slice_decode(key, room)};
         room += key->length;
     }
     mtprof__import_metadatum(value, room, &item);
@@ -257,26 +256,26 @@ static int add_member(mtprof__import *import, const mtprof__slice *key, const mt
 /* A member other than the events: key, colon and value as one item. */
 static int read_member(reader *r, bool *is_events)
 {
-    mtprof__slice key;
-    mtprof__slice value;
+    mtb_slice key;
+    mtb_slice value;
     *is_events = false;
     consume(r);
     while (!r->cut) {
-        int status = mtprof__scan_string(&r->scan, &key);
-        if (status == MTPROF__SCAN_OK) {
-            status = mtprof__scan_expect(&r->scan, ':', "':'");
+        int status = mtb_scan_string(&r->scan, &key);
+        if (status == MTB_SCAN_OK) {
+            status = mtb_scan_expect(&r->scan, ':', "':'");
         }
-        if (status == MTPROF__SCAN_OK && mtprof__slice_is_literal(&key, "traceEvents")) {
+        if (status == MTB_SCAN_OK && mtb_slice_is_literal(&key, "traceEvents")) {
             *is_events = true;
             return MTPROF_OK;
         }
-        if (status == MTPROF__SCAN_OK) {
-            status = mtprof__scan_value(&r->scan, &value);
+        if (status == MTB_SCAN_OK) {
+            status = mtb_scan_value(&r->scan, &value);
         }
-        if (status == MTPROF__SCAN_OK) {
+        if (status == MTB_SCAN_OK) {
             return add_member(r->import, &key, &value);
         }
-        if (status == MTPROF__SCAN_BAD) {
+        if (status == MTB_SCAN_BAD) {
             return bad_text(r);
         }
         MT_TRY(refill(r));

@@ -83,12 +83,12 @@ enum {
 };
 
 /* Goes to the next member: MEMBER_NEXT with its key, MEMBER_LAST behind the closing brace, or an
- * enum mtprof__scan_status. A comma before the closing brace is let pass. */
-static int next_member(mtprof__scan *scan, mtprof__slice *key, bool first)
+ * enum mtb_scan_status. A comma before the closing brace is let pass. */
+static int next_member(mtb_scan *scan, mtb_slice *key, bool first)
 {
-    const char *p = mtprof__skip_space(scan->at);
+    const char *p = mtb_skip_space(scan->at);
     if (!first && *p == ',' && p < scan->end) {
-        p = mtprof__skip_space(p + 1);
+        p = mtb_skip_space(p + 1);
         first = true;
     }
     scan->at = p;
@@ -98,33 +98,33 @@ static int next_member(mtprof__scan *scan, mtprof__slice *key, bool first)
     }
     if (!first) {
         scan->wanted = "',' or '}'";
-        return p >= scan->end ? MTPROF__SCAN_MORE : MTPROF__SCAN_BAD;
+        return p >= scan->end ? MTB_SCAN_MORE : MTB_SCAN_BAD;
     }
-    int status = mtprof__scan_string(scan, key);
-    if (status == MTPROF__SCAN_OK) {
-        status = mtprof__scan_expect(scan, ':', "':'");
+    int status = mtb_scan_string(scan, key);
+    if (status == MTB_SCAN_OK) {
+        status = mtb_scan_expect(scan, ':', "':'");
     }
-    return status == MTPROF__SCAN_OK ? MEMBER_NEXT : status;
+    return status == MTB_SCAN_OK ? MEMBER_NEXT : status;
 }
 
-static int scan_args(mtprof__scan *scan, mtprof__raw_event *event)
+static int scan_args(mtb_scan *scan, mtprof__raw_event *event)
 {
-    scan->at = mtprof__skip_space(scan->at);
+    scan->at = mtb_skip_space(scan->at);
     if (*scan->at != '{' || scan->at >= scan->end) {
-        mtprof__slice ignored;
-        return mtprof__scan_value(scan, &ignored);
+        mtb_slice ignored;
+        return mtb_scan_value(scan, &ignored);
     }
     scan->at++;
     mtprof__other_arg other;
     for (bool first = true;; first = false) {
         int status = next_member(scan, &other.key, first);
         if (status != MEMBER_NEXT) {
-            return status == MEMBER_LAST ? MTPROF__SCAN_OK : status;
+            return status == MEMBER_LAST ? MTB_SCAN_OK : status;
         }
         unsigned arg = mtprof__arg_of(other.key.bytes, other.key.length);
-        mtprof__slice *value = arg < MTPROF__ARG_COUNT ? &event->args[arg] : &other.value;
-        status = mtprof__scan_value(scan, value);
-        if (MT_UNLIKELY(status != MTPROF__SCAN_OK)) {
+        mtb_slice *value = arg < MTPROF__ARG_COUNT ? &event->args[arg] : &other.value;
+        status = mtb_scan_value(scan, value);
+        if (MT_UNLIKELY(status != MTB_SCAN_OK)) {
             return status;
         }
         if (arg < MTPROF__ARG_COUNT) {
@@ -137,26 +137,26 @@ static int scan_args(mtprof__scan *scan, mtprof__raw_event *event)
     }
 }
 
-static char first_char(const mtprof__slice *slice)
+static char first_char(const mtb_slice *slice)
 {
-    return slice->type == MTPROF__SLICE_STRING && slice->length == 1 ? slice->bytes[0] : 0;
+    return slice->type == MTB_SLICE_STRING && slice->length == 1 ? slice->bytes[0] : 0;
 }
 
-static int scan_char(mtprof__scan *scan, char *out)
+static int scan_char(mtb_scan *scan, char *out)
 {
-    mtprof__slice slice;
-    int status = mtprof__scan_value(scan, &slice);
-    *out = status == MTPROF__SCAN_OK ? first_char(&slice) : 0;
+    mtb_slice slice;
+    int status = mtb_scan_value(scan, &slice);
+    *out = status == MTB_SCAN_OK ? first_char(&slice) : 0;
     return status;
 }
 
-static bool key_is(const mtprof__slice *key, const char *text, size_t length)
+static bool key_is(const mtb_slice *key, const char *text, size_t length)
 {
     return key->length == length && memcmp(key->bytes, text, length) == 0;
 }
 #define KEY_IS(key, literal) key_is((key), (literal), sizeof(literal) - 1)
 
-static int scan_member(mtprof__scan *scan, const mtprof__slice *key, mtprof__raw_event *event)
+static int scan_member(mtb_scan *scan, const mtb_slice *key, mtprof__raw_event *event)
 {
     switch (key->length) {
     case 1:
@@ -169,32 +169,32 @@ static int scan_member(mtprof__scan *scan, const mtprof__slice *key, mtprof__raw
             return scan_char(scan, &event->phase);
         }
         if (KEY_IS(key, "ts")) {
-            return mtprof__scan_time(scan, &event->ts_ns, &event->has_ts);
+            return mtb_scan_time(scan, &event->ts_ns, &event->has_ts);
         }
         if (KEY_IS(key, "id")) {
-            return mtprof__scan_value(scan, &event->id);
+            return mtb_scan_value(scan, &event->id);
         }
         break;
     case 3:
         if (KEY_IS(key, "cat")) {
-            return mtprof__scan_value(scan, &event->category);
+            return mtb_scan_value(scan, &event->category);
         }
         if (KEY_IS(key, "pid")) {
-            return mtprof__scan_value(scan, &event->pid);
+            return mtb_scan_value(scan, &event->pid);
         }
         if (KEY_IS(key, "tid")) {
-            return mtprof__scan_value(scan, &event->tid);
+            return mtb_scan_value(scan, &event->tid);
         }
         if (KEY_IS(key, "dur")) {
-            return mtprof__scan_time(scan, &event->dur_ns, &event->has_dur);
+            return mtb_scan_time(scan, &event->dur_ns, &event->has_dur);
         }
         if (KEY_IS(key, "id2")) {
-            return mtprof__scan_value(scan, &event->id);
+            return mtb_scan_value(scan, &event->id);
         }
         break;
     case 4:
         if (KEY_IS(key, "name")) {
-            return mtprof__scan_value(scan, &event->name);
+            return mtb_scan_value(scan, &event->name);
         }
         if (KEY_IS(key, "args")) {
             return scan_args(scan, event);
@@ -202,13 +202,13 @@ static int scan_member(mtprof__scan *scan, const mtprof__slice *key, mtprof__raw
         break;
     default: break;
     }
-    mtprof__slice ignored;
-    return mtprof__scan_value(scan, &ignored);
+    mtb_slice ignored;
+    return mtb_scan_value(scan, &ignored);
 }
 
-int mtprof__scan_event(mtprof__scan *scan, mtprof__raw_event *event)
+int mtprof__scan_event(mtb_scan *scan, mtprof__raw_event *event)
 {
-    event->name = event->category = (mtprof__slice){.type = MTPROF__SLICE_NONE};
+    event->name = event->category = (mtb_slice){.type = MTB_SLICE_NONE};
     event->pid = event->tid = event->id = event->name;
     event->has_ts = event->has_dur = false;
     event->ts_ns = event->dur_ns = 0;
@@ -216,14 +216,14 @@ int mtprof__scan_event(mtprof__scan *scan, mtprof__raw_event *event)
     event->n_others = event->others_dropped = 0;
     event->known = 0;
     scan->at++;
-    mtprof__slice key;
+    mtb_slice key;
     for (bool first = true;; first = false) {
         int status = next_member(scan, &key, first);
         if (status != MEMBER_NEXT) {
-            return status == MEMBER_LAST ? MTPROF__SCAN_OK : status;
+            return status == MEMBER_LAST ? MTB_SCAN_OK : status;
         }
         status = scan_member(scan, &key, event);
-        if (MT_UNLIKELY(status != MTPROF__SCAN_OK)) {
+        if (MT_UNLIKELY(status != MTB_SCAN_OK)) {
             return status;
         }
     }

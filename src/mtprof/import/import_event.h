@@ -8,7 +8,7 @@
 #ifndef MTPROF_IMPORT_IMPORT_EVENT_H
 #define MTPROF_IMPORT_IMPORT_EVENT_H
 
-#include "mtprof/import/json_scan.h"
+#include "base/json/json_scan.h"
 
 #include <mtprof/reader.h>
 
@@ -79,23 +79,23 @@ enum {
 };
 
 typedef struct mtprof__other_arg {
-    mtprof__slice key, value;
+    mtb_slice key, value;
 } mtprof__other_arg;
 
 typedef struct mtprof__raw_event {
-    mtprof__slice name, category, pid, tid, id;
+    mtb_slice name, category, pid, tid, id;
     int64_t ts_ns, dur_ns;
     bool has_ts, has_dur;
     char phase; /* 0: none */
     char scope; /* "s" of an instant */
     uint32_t n_others, others_dropped;
     uint64_t known; /* bit per enum mtprof__arg */
-    mtprof__slice args[MTPROF__ARG_COUNT];
+    mtb_slice args[MTPROF__ARG_COUNT];
     mtprof__other_arg others[MTPROF__OTHER_ARGS];
 } mtprof__raw_event;
 
 /* The argument, or NULL where the entry has none. */
-MT_INLINE const mtprof__slice *mtprof__raw_arg(const mtprof__raw_event *event, unsigned arg)
+MT_INLINE const mtb_slice *mtprof__raw_arg(const mtprof__raw_event *event, unsigned arg)
 {
     return (event->known >> arg & 1) != 0 ? &event->args[arg] : NULL;
 }
@@ -106,7 +106,7 @@ unsigned mtprof__arg_of(const char *key, size_t length);
 /* The key of an argument. */
 mtprof_text mtprof__arg_key(unsigned arg);
 
-/* The entry at scan->at, which is an opening brace. Returns an enum mtprof__scan_status. */
-int mtprof__scan_event(mtprof__scan *scan, mtprof__raw_event *event);
+/* The entry at scan->at, which is an opening brace. Returns an enum mtb_scan_status. */
+int mtprof__scan_event(mtb_scan *scan, mtprof__raw_event *event);
 
 #endif /* MTPROF_IMPORT_IMPORT_EVENT_H */

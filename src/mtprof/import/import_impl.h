@@ -140,7 +140,7 @@ int mtprof__import_add(mtprof__import *import);
 int mtprof__import_track_of(mtprof__import *import, uint8_t space, int64_t pid, int64_t tid,
                             uint32_t *track);
 /* pid or tid of an entry: a number, or a number made for a text. */
-int mtprof__import_id(mtprof__import *import, const mtprof__slice *slice, int64_t *out);
+int mtprof__import_id(mtprof__import *import, const mtb_slice *slice, int64_t *out);
 /* Appends an event with its base columns; `name` is the model's. *place is where. */
 typedef struct mtprof__new_span {
     int64_t start_ns, end_ns;
@@ -167,14 +167,14 @@ void mtprof__import_seen(mtprof__import *import, int64_t start_ns, int64_t end_n
  * lost. */
 char *mtprof__import_scratch(mtprof__import *import, size_t bytes);
 /* The text of a string, decoded into scratch where it has escapes; other values as they stand. */
-int mtprof__import_text(mtprof__import *import, const mtprof__slice *slice, mtprof_text *out);
+int mtprof__import_text(mtprof__import *import, const mtb_slice *slice, mtprof_text *out);
 /* The model's name for a text. */
-int mtprof__import_name(mtprof__import *import, const mtprof__slice *slice, uint32_t *name);
+int mtprof__import_name(mtprof__import *import, const mtb_slice *slice, uint32_t *name);
 int mtprof__import_literal(mtprof__import *import, const char *text, uint32_t *name);
 /* A copy that lives as long as the model. */
-int mtprof__import_keep(mtprof__import *import, const mtprof__slice *slice, mtprof_text *out);
+int mtprof__import_keep(mtprof__import *import, const mtb_slice *slice, mtprof_text *out);
 /* One value as metadata; a string is decoded to `room`, which has value->length bytes. */
-void mtprof__import_metadatum(const mtprof__slice *value, char *room, mtprof_metadatum *out);
+void mtprof__import_metadatum(const mtb_slice *value, char *room, mtprof_metadatum *out);
 /* The entry's arguments, but for those in `understood` (bits per enum mtprof__arg), as a list of
  * metadata; 0: none. */
 int mtprof__import_metadata(mtprof__import *import, uint64_t understood, uint32_t *metadata);

@@ -59,7 +59,7 @@ static bool text_is(const char *text, size_t length, const char *word)
     return length == strlen(word) && memcmp(text, word, length) == 0;
 }
 
-static int put_text(list_maker *maker, const mtprof__slice *text)
+static int put_text(list_maker *maker, const mtb_slice *text)
 {
     uint32_t name;
     MT_TRY(mtprof__import_name(maker->import, text, &name));
@@ -68,7 +68,7 @@ static int put_text(list_maker *maker, const mtprof__slice *text)
 }
 
 /* A value as Python shows it. */
-static int put_concrete(list_maker *maker, const mtprof__slice *text)
+static int put_concrete(list_maker *maker, const mtb_slice *text)
 {
     int64_t integer = 0;
     double real = 0;
@@ -79,9 +79,9 @@ static int put_concrete(list_maker *maker, const mtprof__slice *text)
         put_scalar(maker, MTPROF_INPUT_BOOL, text->bytes[0] == 'T');
     } else if (memchr(text->bytes, '.', text->length) == NULL &&
                memchr(text->bytes, 'e', text->length) == NULL &&
-               mtprof__slice_integer(text, &integer)) {
+               mtb_slice_integer(text, &integer)) {
         put_scalar(maker, MTPROF_INPUT_INT, (uint64_t)integer);
-    } else if (mtprof__text_real(text->bytes, text->length, &real)) {
+    } else if (mtb_text_real(text->bytes, text->length, &real)) {
         uint64_t bits;
         memcpy(&bits, &real, sizeof bits);
         put_scalar(maker, MTPROF_INPUT_DOUBLE, bits);
@@ -92,12 +92,12 @@ static int put_concrete(list_maker *maker, const mtprof__slice *text)
 }
 
 /* "[2, 4]", item by item. Anything else is an empty list: torch leaves long ones out. */
-static int put_concrete_list(list_maker *maker, const mtprof__slice *text)
+static int put_concrete_list(list_maker *maker, const mtb_slice *text)
 {
     uint32_t head = maker->n_words;
     uint64_t items = 0;
     put_word(maker, MTPROF_INPUT_LIST);
-    bool is_text = text->type == MTPROF__SLICE_STRING; /* NONE: the value was not told */
+    bool is_text = text->type == MTB_SLICE_STRING; /* NONE: the value was not told */
     if (is_text && text->length >= 2 && text->bytes[0] == '[' &&
         text->bytes[text->length - 1] == ']') {
         const char *p = text->bytes + 1;
@@ -108,7 +108,7 @@ static int put_concrete_list(list_maker *maker, const mtprof__slice *text)
             while (p < last && *p == ' ') {
                 p++;
             }
-            mtprof__slice item = *text;
+            mtb_slice item = *text;
             item.bytes = p;
             item.length = (uint32_t)(last - p);
             MT_TRY(put_concrete(maker, &item));
@@ -125,17 +125,17 @@ static int put_concrete_list(list_maker *maker, const mtprof__slice *text)
 /* ---- tensors --------------------------------------------------------------------------------- */
 
 /* The numbers of an array; false when it is none, holds something else, or has too many. */
-static bool read_sizes(const mtprof__slice *array, int64_t *sizes, unsigned *n)
+static bool read_sizes(const mtb_slice *array, int64_t *sizes, unsigned *n)
 {
-    mtprof__walk walk;
-    mtprof__slice item;
+    mtb_walk walk;
+    mtb_slice item;
     *n = 0;
-    if (array->type != MTPROF__SLICE_ARRAY || !mtprof__walk_begin(&walk, array)) {
+    if (array->type != MTB_SLICE_ARRAY || !mtb_walk_begin(&walk, array)) {
         return false;
     }
-    while (mtprof__walk_next(&walk, NULL, &item)) {
-        if (*n == DIMS_MOST || item.type == MTPROF__SLICE_STRING ||
-            !mtprof__slice_integer(&item, &sizes[*n])) {
+    while (mtb_walk_next(&walk, NULL, &item)) {
+        if (*n == DIMS_MOST || item.type == MTB_SLICE_STRING ||
+            !mtb_slice_integer(&item, &sizes[*n])) {
             return false;
         }
         ++*n;
@@ -143,7 +143,7 @@ static bool read_sizes(const mtprof__slice *array, int64_t *sizes, unsigned *n)
     return true;
 }
 
-static void put_tensor(list_maker *maker, const mtprof__slice *dims, const mtprof__slice *strides,
+static void put_tensor(list_maker *maker, const mtb_slice *dims, const mtb_slice *strides,
                        uint64_t type)
 {
     int64_t sizes[DIMS_MOST];
@@ -164,20 +164,19 @@ static void put_tensor(list_maker *maker, const mtprof__slice *dims, const mtpro
     }
 }
 
-static void put_tensor_list(list_maker *maker, const mtprof__slice *dims,
-                            const mtprof__slice *strides)
+static void put_tensor_list(list_maker *maker, const mtb_slice *dims, const mtb_slice *strides)
 {
     uint32_t head = maker->n_words;
     uint64_t items = 0;
-    mtprof__walk walk;
-    mtprof__walk stride_walk;
-    mtprof__slice item;
-    bool strided = mtprof__walk_begin(&stride_walk, strides);
+    mtb_walk walk;
+    mtb_walk stride_walk;
+    mtb_slice item;
+    bool strided = mtb_walk_begin(&stride_walk, strides);
     put_word(maker, MTPROF_INPUT_LIST);
-    if (mtprof__walk_begin(&walk, dims)) {
-        while (mtprof__walk_next(&walk, NULL, &item)) {
-            mtprof__slice step = {.type = MTPROF__SLICE_NONE};
-            strided = strided && mtprof__walk_next(&stride_walk, NULL, &step);
+    if (mtb_walk_begin(&walk, dims)) {
+        while (mtb_walk_next(&walk, NULL, &item)) {
+            mtb_slice step = {.type = MTB_SLICE_NONE};
+            strided = strided && mtb_walk_next(&stride_walk, NULL, &step);
             put_tensor(maker, &item, &step, 0);
             items++;
         }
@@ -188,37 +187,37 @@ static void put_tensor_list(list_maker *maker, const mtprof__slice *dims,
 }
 
 /* Whether an array holds arrays: sizes of several tensors. */
-static bool is_nested(const mtprof__slice *dims)
+static bool is_nested(const mtb_slice *dims)
 {
-    mtprof__walk walk;
-    mtprof__slice item;
-    return dims->type == MTPROF__SLICE_ARRAY && mtprof__walk_begin(&walk, dims) &&
-           mtprof__walk_next(&walk, NULL, &item) && item.type == MTPROF__SLICE_ARRAY;
+    mtb_walk walk;
+    mtb_slice item;
+    return dims->type == MTB_SLICE_ARRAY && mtb_walk_begin(&walk, dims) &&
+           mtb_walk_next(&walk, NULL, &item) && item.type == MTB_SLICE_ARRAY;
 }
 
 /* One input: an item of each array, NONE where an array has no more. */
-static int put_input(list_maker *maker, const mtprof__slice *item)
+static int put_input(list_maker *maker, const mtb_slice *item)
 {
-    const mtprof__slice *dims = item[0].type != MTPROF__SLICE_NONE ? &item[0] : &item[4];
-    const mtprof__slice *strides = &item[1];
-    const mtprof__slice *type = &item[2];
-    const mtprof__slice *concrete = &item[3];
-    bool is_text = concrete->type == MTPROF__SLICE_STRING && concrete->length > 0;
-    if (mtprof__slice_is_literal(type, "TensorList") || is_nested(dims)) {
+    const mtb_slice *dims = item[0].type != MTB_SLICE_NONE ? &item[0] : &item[4];
+    const mtb_slice *strides = &item[1];
+    const mtb_slice *type = &item[2];
+    const mtb_slice *concrete = &item[3];
+    bool is_text = concrete->type == MTB_SLICE_STRING && concrete->length > 0;
+    if (mtb_slice_is_literal(type, "TensorList") || is_nested(dims)) {
         put_tensor_list(maker, dims, strides);
         return MTPROF_OK;
     }
-    if (mtprof__slice_is_literal(type, "ScalarList")) {
+    if (mtb_slice_is_literal(type, "ScalarList")) {
         return put_concrete_list(maker, concrete);
     }
     if (is_text) {
         /* A text without a type is a string, whatever it looks like. */
-        bool untyped = type->type == MTPROF__SLICE_STRING && type->length == 0;
+        bool untyped = type->type == MTB_SLICE_STRING && type->length == 0;
         return untyped ? put_text(maker, concrete) : put_concrete(maker, concrete);
     }
-    bool typed = type->type == MTPROF__SLICE_STRING && type->length > 0 &&
-                 !mtprof__slice_is_literal(type, "Scalar");
-    bool sized = dims->type == MTPROF__SLICE_ARRAY && dims->length > 2;
+    bool typed =
+        type->type == MTB_SLICE_STRING && type->length > 0 && !mtb_slice_is_literal(type, "Scalar");
+    bool sized = dims->type == MTB_SLICE_ARRAY && dims->length > 2;
     if (typed || sized) {
         uint32_t name = 0;
         if (typed) {
@@ -234,19 +233,19 @@ static int put_input(list_maker *maker, const mtprof__slice *item)
 static int make_list(list_maker *maker)
 {
     const mtprof__raw_event *raw = &maker->import->raw;
-    mtprof__walk walks[PARTS];
+    mtb_walk walks[PARTS];
     bool going[PARTS];
     for (int i = 0; i < PARTS; i++) {
-        const mtprof__slice *array = mtprof__raw_arg(raw, parts[i]);
-        going[i] = array != NULL && array->type == MTPROF__SLICE_ARRAY &&
-                   mtprof__walk_begin(&walks[i], array);
+        const mtb_slice *array = mtprof__raw_arg(raw, parts[i]);
+        going[i] =
+            array != NULL && array->type == MTB_SLICE_ARRAY && mtb_walk_begin(&walks[i], array);
     }
     while (!maker->full) {
-        mtprof__slice items[PARTS];
+        mtb_slice items[PARTS];
         bool any = false;
         for (int i = 0; i < PARTS; i++) {
-            items[i] = (mtprof__slice){.type = MTPROF__SLICE_NONE};
-            going[i] = going[i] && mtprof__walk_next(&walks[i], NULL, &items[i]);
+            items[i] = (mtb_slice){.type = MTB_SLICE_NONE};
+            going[i] = going[i] && mtb_walk_next(&walks[i], NULL, &items[i]);
             any |= going[i];
         }
         if (!any) {
@@ -283,13 +282,13 @@ static char *put_key(mtprof__import *import, size_t *length)
 {
     size_t most = 0;
     for (int i = 0; i < PARTS; i++) {
-        const mtprof__slice *array = mtprof__raw_arg(&import->raw, parts[i]);
+        const mtb_slice *array = mtprof__raw_arg(&import->raw, parts[i]);
         most += sizeof(uint32_t) + (array != NULL ? array->length : 0);
     }
     char *key = mtprof__import_scratch(import, most);
     *length = 0;
     for (int i = 0; key != NULL && i < PARTS; i++) {
-        const mtprof__slice *array = mtprof__raw_arg(&import->raw, parts[i]);
+        const mtb_slice *array = mtprof__raw_arg(&import->raw, parts[i]);
         uint32_t bytes = array != NULL ? array->length : 0;
         memcpy(key + *length, &bytes, sizeof bytes);
         if (bytes > 0) {

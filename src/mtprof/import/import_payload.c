@@ -31,9 +31,9 @@ static const uint64_t input_args =
 /* A whole number, 0 and false where the argument is absent or none. */
 static bool arg_integer(const mtprof__import *import, unsigned arg, int64_t *out)
 {
-    const mtprof__slice *slice = mtprof__raw_arg(&import->raw, arg);
+    const mtb_slice *slice = mtprof__raw_arg(&import->raw, arg);
     *out = 0;
-    return slice != NULL && mtprof__slice_integer(slice, out);
+    return slice != NULL && mtb_slice_integer(slice, out);
 }
 
 static uint64_t external_id(const mtprof__import *import)
@@ -88,8 +88,8 @@ static int add_ids(mtprof__import *import, mtprof__run *run, uint32_t place)
 static int add_name(mtprof__import *import, mtprof__columns *columns, uint32_t place, unsigned arg,
                     uint32_t column)
 {
-    const mtprof__slice *slice = mtprof__raw_arg(&import->raw, arg);
-    if (slice == NULL || slice->type != MTPROF__SLICE_STRING || slice->length == 0) {
+    const mtb_slice *slice = mtprof__raw_arg(&import->raw, arg);
+    if (slice == NULL || slice->type != MTB_SLICE_STRING || slice->length == 0) {
         return MTPROF_OK;
     }
     uint32_t name;
@@ -118,9 +118,9 @@ static int add_memory(mtprof__import *import, mtprof__columns *columns, uint32_t
 /* "device_type": what the op works for. */
 static int add_device_kind(mtprof__import *import, mtprof__columns *columns, uint32_t place)
 {
-    const mtprof__slice *slice = mtprof__raw_arg(&import->raw, MTPROF__ARG_DEVICE_KIND);
-    if (slice == NULL || slice->type != MTPROF__SLICE_STRING || slice->length == 0 ||
-        mtprof__slice_is_literal(slice, "CPU")) {
+    const mtb_slice *slice = mtprof__raw_arg(&import->raw, MTPROF__ARG_DEVICE_KIND);
+    if (slice == NULL || slice->type != MTB_SLICE_STRING || slice->length == 0 ||
+        mtb_slice_is_literal(slice, "CPU")) {
         return MTPROF_OK;
     }
     if (import->device_name.bytes == NULL) {
@@ -230,8 +230,8 @@ int mtprof__import_device_args(mtprof__import *import, uint32_t track, uint32_t 
     if (arg_integer(import, MTPROF__ARG_BYTES, &value) && value != 0) {
         MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_BYTES, place, (uint64_t)value));
     }
-    const mtprof__slice *type = mtprof__raw_arg(&import->raw, MTPROF__ARG_DEVICE_KIND);
-    if (type != NULL && type->type == MTPROF__SLICE_STRING && type->length > 0 &&
+    const mtb_slice *type = mtprof__raw_arg(&import->raw, MTPROF__ARG_DEVICE_KIND);
+    if (type != NULL && type->type == MTB_SLICE_STRING && type->length > 0 &&
         import->device_name.bytes == NULL) {
         MT_TRY(mtprof__import_keep(import, type, &import->device_name));
     }

@@ -20,7 +20,7 @@ enum {
 /* Makes the window hold `capacity` bytes. */
 static int resize_window(mtprof__source *source, size_t capacity)
 {
-    char *window = mtb_resize(source->window, capacity + 1 + MTPROF__SCAN_PAD, 1);
+    char *window = mtb_resize(source->window, capacity + 1 + MTB_SCAN_PAD, 1);
     if (window == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "open trace: %s: no memory for %zu bytes", source->path,
                         capacity);
@@ -138,7 +138,7 @@ int mtprof__source_fill(mtprof__source *source)
     }
     /* json_scan.h J1 */
     source->window[source->end] = '"';
-    memset(source->window + source->end + 1, 0, MTPROF__SCAN_PAD);
+    memset(source->window + source->end + 1, 0, MTB_SCAN_PAD);
     return MTPROF_OK;
 }
 

@@ -12,7 +12,7 @@
 #define MTPROF_IMPORT_IMPORT_SOURCE_H
 
 #include "base/gzip.h"
-#include "mtprof/import/json_scan.h"
+#include "base/json/json_scan.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -67,20 +67,20 @@ static void split_frames(mtprof_text text, frame_texts *frames)
 }
 
 /* The items of a list, decoded into room behind each other. */
-static void list_frames(const mtprof__slice *array, char *room, frame_texts *frames)
+static void list_frames(const mtb_slice *array, char *room, frame_texts *frames)
 {
-    mtprof__walk walk;
-    mtprof__slice item;
-    if (array->type != MTPROF__SLICE_ARRAY || !mtprof__walk_begin(&walk, array)) {
+    mtb_walk walk;
+    mtb_slice item;
+    if (array->type != MTB_SLICE_ARRAY || !mtb_walk_begin(&walk, array)) {
         return;
     }
-    while (mtprof__walk_next(&walk, NULL, &item)) {
-        if (item.type == MTPROF__SLICE_STRING && frames->n == FRAMES_MOST) {
+    while (mtb_walk_next(&walk, NULL, &item)) {
+        if (item.type == MTB_SLICE_STRING && frames->n == FRAMES_MOST) {
             frames->cut = true;
             return;
         }
-        if (item.type == MTPROF__SLICE_STRING) {
-            size_t length = mtprof__slice_decode(&item, room);
+        if (item.type == MTB_SLICE_STRING) {
+            size_t length = mtb_slice_decode(&item, room);
             frames->items[frames->n++] = (mtprof_text){room, length};
             room += length;
         }
@@ -108,7 +108,7 @@ static bool is_left_out(const mtprof_frame *frame)
             is_text(frame->function, grads, sizeof grads - 1));
 }
 
-static int make_stack(mtprof__import *import, const mtprof__slice *source, frame_texts *frames,
+static int make_stack(mtprof__import *import, const mtb_slice *source, frame_texts *frames,
                       uint32_t *stack)
 {
     mtprof__dictionary *dictionary = &import->model->dictionary;
@@ -118,8 +118,8 @@ static int make_stack(mtprof__import *import, const mtprof__slice *source, frame
     }
     frames->n = 0;
     frames->cut = false;
-    if (source->type == MTPROF__SLICE_STRING) {
-        size_t length = mtprof__slice_decode(source, room);
+    if (source->type == MTB_SLICE_STRING) {
+        size_t length = mtb_slice_decode(source, room);
         split_frames((mtprof_text){room, length}, frames);
     } else {
         list_frames(source, room, frames);
@@ -142,8 +142,8 @@ static int make_stack(mtprof__import *import, const mtprof__slice *source, frame
 
 int mtprof__import_stack(mtprof__import *import, uint32_t *stack)
 {
-    const mtprof__slice *source = mtprof__raw_arg(&import->raw, MTPROF__ARG_STACK);
-    if (source == NULL || source->type != MTPROF__SLICE_ARRAY) {
+    const mtb_slice *source = mtprof__raw_arg(&import->raw, MTPROF__ARG_STACK);
+    if (source == NULL || source->type != MTB_SLICE_ARRAY) {
         source = mtprof__raw_arg(&import->raw, MTPROF__ARG_CALL_STACK);
     }
     *stack = 0;

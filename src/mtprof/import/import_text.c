@@ -18,25 +18,25 @@ char *mtprof__import_scratch(mtprof__import *import, size_t bytes)
     return import->scratch;
 }
 
-int mtprof__import_text(mtprof__import *import, const mtprof__slice *slice, mtprof_text *out)
+int mtprof__import_text(mtprof__import *import, const mtb_slice *slice, mtprof_text *out)
 {
     *out = (mtprof_text){slice->bytes, slice->length};
-    if (slice->type == MTPROF__SLICE_NONE) {
+    if (slice->type == MTB_SLICE_NONE) {
         *out = (mtprof_text){"", 0};
-    } else if (slice->type == MTPROF__SLICE_STRING && slice->escaped != 0) {
+    } else if (slice->type == MTB_SLICE_STRING && slice->escaped != 0) {
         char *room = mtprof__import_scratch(import, slice->length);
         if (room == NULL) {
             return MTPROF_ENOMEM;
         }
-        *out = (mtprof_text){room, mtprof__slice_decode(slice, room)};
+        *out = (mtprof_text){room, mtb_slice_decode(slice, room)};
     }
     return MTPROF_OK;
 }
 
-int mtprof__import_name(mtprof__import *import, const mtprof__slice *slice, uint32_t *name)
+int mtprof__import_name(mtprof__import *import, const mtb_slice *slice, uint32_t *name)
 {
     *name = 0;
-    if (slice->type == MTPROF__SLICE_NONE) {
+    if (slice->type == MTB_SLICE_NONE) {
         return MTPROF_OK;
     }
     uint64_t hash = mtb_hash_bytes(slice->bytes, slice->length);
@@ -60,7 +60,7 @@ int mtprof__import_literal(mtprof__import *import, const char *text, uint32_t *n
                                    name);
 }
 
-int mtprof__import_keep(mtprof__import *import, const mtprof__slice *slice, mtprof_text *out)
+int mtprof__import_keep(mtprof__import *import, const mtb_slice *slice, mtprof_text *out)
 {
     mtprof_text text;
     MT_TRY(mtprof__import_text(import, slice, &text));
@@ -73,34 +73,34 @@ int mtprof__import_keep(mtprof__import *import, const mtprof__slice *slice, mtpr
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-void mtprof__import_metadatum(const mtprof__slice *value, char *room, mtprof_metadatum *out)
+void mtprof__import_metadatum(const mtb_slice *value, char *room, mtprof_metadatum *out)
 {
     double real = 0;
     out->text = (mtprof_text){"", 0};
     out->value = 0;
     out->is_json = 0;
     switch (value->type) {
-    case MTPROF__SLICE_INT:
+    case MTB_SLICE_INT:
         out->type = MTPROF_META_INT;
         out->value = (uint64_t)value->integer;
         return;
-    case MTPROF__SLICE_TRUE:
-    case MTPROF__SLICE_FALSE:
+    case MTB_SLICE_TRUE:
+    case MTB_SLICE_FALSE:
         out->type = MTPROF_META_BOOL;
-        out->value = value->type == MTPROF__SLICE_TRUE;
+        out->value = value->type == MTB_SLICE_TRUE;
         return;
-    case MTPROF__SLICE_REAL:
-        if (mtprof__slice_real(value, &real)) {
+    case MTB_SLICE_REAL:
+        if (mtb_slice_real(value, &real)) {
             out->type = MTPROF_META_DOUBLE;
             memcpy(&out->value, &real, sizeof real);
             return;
         }
         break;
-    case MTPROF__SLICE_STRING:
+    case MTB_SLICE_STRING:
         out->type = MTPROF_META_TEXT;
         out->text = (mtprof_text){value->bytes, value->length};
         if (value->escaped != 0) {
-            out->text = (mtprof_text){room, mtprof__slice_decode(value, room)};
+            out->text = (mtprof_text){room, mtb_slice_decode(value, room)};
         }
         return;
     default: break;
@@ -112,13 +112,13 @@ void mtprof__import_metadatum(const mtprof__slice *value, char *room, mtprof_met
 
 /* A list as it stands in the entry: arguments that nobody understood, and those in `known`. */
 typedef struct arg_list {
-    mtprof__slice keys[MTPROF__OTHER_ARGS + MTPROF__ARG_COUNT];
-    mtprof__slice values[MTPROF__OTHER_ARGS + MTPROF__ARG_COUNT];
+    mtb_slice keys[MTPROF__OTHER_ARGS + MTPROF__ARG_COUNT];
+    mtb_slice values[MTPROF__OTHER_ARGS + MTPROF__ARG_COUNT];
     uint32_t n;
     size_t bytes; /* of all texts */
 } arg_list;
 
-static void list_arg(arg_list *list, const mtprof__slice *key, const mtprof__slice *value)
+static void list_arg(arg_list *list, const mtb_slice *key, const mtb_slice *value)
 {
     list->keys[list->n] = *key;
     list->values[list->n++] = *value;
@@ -135,8 +135,8 @@ static void list_args(const mtprof__raw_event *raw, uint64_t known, arg_list *li
     for (; known != 0; known &= known - 1) {
         unsigned arg = (unsigned)__builtin_ctzll(known);
         mtprof_text text = mtprof__arg_key(arg);
-        mtprof__slice key = {
-            .bytes = text.bytes, .length = (uint32_t)text.length, .type = MTPROF__SLICE_STRING};
+        mtb_slice key = {
+            .bytes = text.bytes, .length = (uint32_t)text.length, .type = MTB_SLICE_STRING};
         list_arg(list, &key, &raw->args[arg]);
     }
 }
@@ -146,7 +146,7 @@ static size_t put_key(char *to, const arg_list *list)
 {
     char *p = to;
     for (uint32_t i = 0; i < list->n; i++) {
-        const mtprof__slice *pair[2] = {&list->keys[i], &list->values[i]};
+        const mtb_slice *pair[2] = {&list->keys[i], &list->values[i]};
         for (int k = 0; k < 2; k++) {
             memcpy(p, &pair[k]->length, sizeof pair[k]->length);
             p[4] = (char)pair[k]->type;
@@ -161,10 +161,10 @@ static int add_list(mtprof__import *import, const arg_list *list, char *room, ui
 {
     mtprof_metadatum items[MTPROF__OTHER_ARGS + MTPROF__ARG_COUNT];
     for (uint32_t i = 0; i < list->n; i++) {
-        const mtprof__slice *key = &list->keys[i];
+        const mtb_slice *key = &list->keys[i];
         items[i].key = (mtprof_text){key->bytes, key->length};
         if (key->escaped != 0) {
-            items[i].key = (mtprof_text){room, mtprof__slice_decode(key, room)};
+            items[i].key = (mtprof_text){room, mtb_slice_decode(key, room)};
             room += key->length;
         }
         mtprof__import_metadatum(&list->values[i], room, &items[i]);

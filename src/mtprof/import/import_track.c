@@ -67,7 +67,7 @@ int mtprof__import_track_of(mtprof__import *import, uint8_t space, int64_t pid, 
 
 /* A text that stands for a process becomes a number that is the same for the same text, and the
  * name of that process. */
-static int strange_id(mtprof__import *import, const mtprof__slice *slice, int64_t *out)
+static int strange_id(mtprof__import *import, const mtb_slice *slice, int64_t *out)
 {
     uint32_t name;
     MT_TRY(mtprof__import_name(import, slice, &name));
@@ -75,15 +75,15 @@ static int strange_id(mtprof__import *import, const mtprof__slice *slice, int64_
     return MTPROF_OK;
 }
 
-int mtprof__import_id(mtprof__import *import, const mtprof__slice *slice, int64_t *out)
+int mtprof__import_id(mtprof__import *import, const mtb_slice *slice, int64_t *out)
 {
     *out = 0;
-    if (MT_LIKELY(slice->type == MTPROF__SLICE_INT)) {
+    if (MT_LIKELY(slice->type == MTB_SLICE_INT)) {
         *out = slice->integer;
         return MTPROF_OK;
     }
-    if (slice->type == MTPROF__SLICE_NONE || slice->type == MTPROF__SLICE_NULL ||
-        mtprof__slice_integer(slice, out)) {
+    if (slice->type == MTB_SLICE_NONE || slice->type == MTB_SLICE_NULL ||
+        mtb_slice_integer(slice, out)) {
         return MTPROF_OK;
     }
     return strange_id(import, slice, out);

@@ -120,11 +120,11 @@ TEST(what_is_no_json_is_refused)
 
 TEST(depth_is_bounded)
 {
-    char text[2 * MTPROF__JSON_DEPTH + 2];
-    for (size_t depth = MTPROF__JSON_DEPTH - 1; depth <= MTPROF__JSON_DEPTH + 1; depth++) {
+    char text[2 * MTPROF__EMBED_DEPTH + 2];
+    for (size_t depth = MTPROF__EMBED_DEPTH - 1; depth <= MTPROF__EMBED_DEPTH + 1; depth++) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
-        CHECK(mtprof__json_valid(text, 2 * depth) == (depth <= MTPROF__JSON_DEPTH));
+        CHECK(mtprof__json_valid(text, 2 * depth) == (depth <= MTPROF__EMBED_DEPTH));
     }
     /* Only brackets that open: the end is reached long before the depth is. */
     memset(text, '{', sizeof text);

@@ -2,9 +2,9 @@
  *
  * JSON as it stands: values, strings, numbers without rounding. J1 to J3 are those of json_scan.h.
  */
+#include "base/json/json_scan.h"
 #include "harness/mt_test.h"
 #include "mtprof/import/import_event.h"
-#include "mtprof/import/json_scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,24 +13,24 @@
 /* A text with a sentinel behind it (J1), in memory of its own so that a sanitizer sees its end. */
 typedef struct text {
     char *bytes;
-    mtprof__scan scan;
+    mtb_scan scan;
 } text;
 
 static text make(const char *from, size_t length)
 {
-    text made = {.bytes = malloc(length + 1 + MTPROF__SCAN_PAD)};
+    text made = {.bytes = malloc(length + 1 + MTB_SCAN_PAD)};
     REQUIRE(made.bytes != NULL);
     memcpy(made.bytes, from, length);
     made.bytes[length] = '"';
-    memset(made.bytes + length + 1, 0, MTPROF__SCAN_PAD);
-    made.scan = (mtprof__scan){.at = made.bytes, .end = made.bytes + length};
+    memset(made.bytes + length + 1, 0, MTB_SCAN_PAD);
+    made.scan = (mtb_scan){.at = made.bytes, .end = made.bytes + length};
     return made;
 }
 
-static int scan(const char *from, mtprof__slice *out, size_t *used, text *kept)
+static int scan(const char *from, mtb_slice *out, size_t *used, text *kept)
 {
     *kept = make(from, strlen(from));
-    int status = mtprof__scan_value(&kept->scan, out);
+    int status = mtb_scan_value(&kept->scan, out);
     *used = (size_t)(kept->scan.at - kept->bytes);
     return status;
 }
@@ -42,29 +42,29 @@ TEST(values_and_where_they_end)
         int type;
         size_t used;
     } cases[] = {
-        {"true,", MTPROF__SLICE_TRUE, 4},
-        {"false]", MTPROF__SLICE_FALSE, 5},
-        {" null }", MTPROF__SLICE_NULL, 5},
-        {"12,", MTPROF__SLICE_INT, 2},
-        {"-0]", MTPROF__SLICE_INT, 2},
-        {"1.5e-3 ", MTPROF__SLICE_REAL, 6},
-        {"\"a\\\"b\" ", MTPROF__SLICE_STRING, 6},
-        {"[1, [2], \"]\"] ", MTPROF__SLICE_ARRAY, 13},
-        {"{\"a\": {}} ", MTPROF__SLICE_OBJECT, 9},
-        {"NaN,", MTPROF__SLICE_REAL, 3},
-        {"-Infinity,", MTPROF__SLICE_REAL, 9},
-        {"12345678901234567890 ", MTPROF__SLICE_REAL, 20},
-        {"-9223372036854775808 ", MTPROF__SLICE_REAL, 20}, /* its negative does not fit */
+        {"true,", MTB_SLICE_TRUE, 4},
+        {"false]", MTB_SLICE_FALSE, 5},
+        {" null }", MTB_SLICE_NULL, 5},
+        {"12,", MTB_SLICE_INT, 2},
+        {"-0]", MTB_SLICE_INT, 2},
+        {"1.5e-3 ", MTB_SLICE_REAL, 6},
+        {"\"a\\\"b\" ", MTB_SLICE_STRING, 6},
+        {"[1, [2], \"]\"] ", MTB_SLICE_ARRAY, 13},
+        {"{\"a\": {}} ", MTB_SLICE_OBJECT, 9},
+        {"NaN,", MTB_SLICE_REAL, 3},
+        {"-Infinity,", MTB_SLICE_REAL, 9},
+        {"12345678901234567890 ", MTB_SLICE_REAL, 20},
+        {"-9223372036854775808 ", MTB_SLICE_REAL, 20}, /* its negative does not fit */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        mtprof__slice slice;
+        mtb_slice slice;
         size_t used;
         text kept;
         memset(&slice, 0xA5, sizeof slice); /* every field is set, whatever the type */
-        CHECK_EQ_I64(scan(cases[i].text, &slice, &used, &kept), MTPROF__SCAN_OK);
+        CHECK_EQ_I64(scan(cases[i].text, &slice, &used, &kept), MTB_SCAN_OK);
         CHECK_EQ_I64(slice.type, cases[i].type);
         CHECK_EQ_I64(slice.escaped, strchr(cases[i].text, '\\') != NULL);
-        CHECK_EQ_I64(slice.integer, cases[i].type == MTPROF__SLICE_INT ? atoi(cases[i].text) : 0);
+        CHECK_EQ_I64(slice.integer, cases[i].type == MTB_SLICE_INT ? atoi(cases[i].text) : 0);
         CHECK_EQ_U64(used, cases[i].used);
         free(kept.bytes);
     }
@@ -77,8 +77,8 @@ TEST(cut_values_ask_for_more)
         "{\"a\\\\\": [1, -2.5e+3, \"\\u00e9\\\"\", {\"b\": null}], \"c\": true, \"d\": \"x\"}";
     for (size_t length = 0; length < sizeof whole - 1; length++) {
         text cut = make(whole, length);
-        mtprof__slice slice;
-        CHECK_EQ_I64(mtprof__scan_value(&cut.scan, &slice), MTPROF__SCAN_MORE);
+        mtb_slice slice;
+        CHECK_EQ_I64(mtb_scan_value(&cut.scan, &slice), MTB_SCAN_MORE);
         free(cut.bytes);
     }
 }
@@ -88,10 +88,10 @@ TEST(bad_values_are_told)
     static const char *const cases[] = {"}",     "]",   ",",           "x ", "tru3 ",
                                         "nul1 ", "[1}", "{\"a\": [}]", "-x", "Nan "};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        mtprof__slice slice;
+        mtb_slice slice;
         size_t used;
         text kept;
-        CHECK_EQ_I64(scan(cases[i], &slice, &used, &kept), MTPROF__SCAN_BAD);
+        CHECK_EQ_I64(scan(cases[i], &slice, &used, &kept), MTB_SCAN_BAD);
         CHECK(kept.scan.wanted != NULL);
         free(kept.bytes);
     }
@@ -99,17 +99,16 @@ TEST(bad_values_are_told)
 
 TEST(depth_is_bounded)
 {
-    char deep[2 * MTPROF__SCAN_DEPTH + 8];
+    char deep[2 * MTB_JSON_DEPTH + 8];
     for (int extra = 0; extra < 2; extra++) {
-        size_t n = MTPROF__SCAN_DEPTH + (size_t)extra;
+        size_t n = MTB_JSON_DEPTH + (size_t)extra;
         memset(deep, '[', n);
         memset(deep + n, ']', n);
         deep[2 * n] = '\0';
-        mtprof__slice slice;
+        mtb_slice slice;
         size_t used;
         text kept;
-        CHECK_EQ_I64(scan(deep, &slice, &used, &kept),
-                     extra == 0 ? MTPROF__SCAN_OK : MTPROF__SCAN_BAD);
+        CHECK_EQ_I64(scan(deep, &slice, &used, &kept), extra == 0 ? MTB_SCAN_OK : MTB_SCAN_BAD);
         free(kept.bytes);
     }
 }
@@ -123,7 +122,7 @@ static void check_ns(const char *number, bool known, int64_t ns)
     text kept = make(padded, strlen(padded));
     int64_t value = 0;
     bool is_known = false;
-    CHECK_EQ_I64(mtprof__scan_time(&kept.scan, &value, &is_known), MTPROF__SCAN_OK);
+    CHECK_EQ_I64(mtb_scan_time(&kept.scan, &value, &is_known), MTB_SCAN_OK);
     if (is_known != known || (known && value != ns)) {
         FAIL("%s: %lld ns (%s), expected %lld", number, (long long)value,
              is_known ? "known" : "unknown", (long long)ns);
@@ -179,13 +178,13 @@ TEST(times_random)
 
 static bool integer_of(const char *from, int64_t *out)
 {
-    mtprof__slice slice;
+    mtb_slice slice;
     size_t used;
     text kept;
     char padded[128];
     snprintf(padded, sizeof padded, "%s ", from);
-    CHECK_EQ_I64(scan(padded, &slice, &used, &kept), MTPROF__SCAN_OK);
-    bool known = mtprof__slice_integer(&slice, out);
+    CHECK_EQ_I64(scan(padded, &slice, &used, &kept), MTB_SCAN_OK);
+    bool known = mtb_slice_integer(&slice, out);
     free(kept.bytes);
     return known;
 }
@@ -210,15 +209,15 @@ TEST(whole_numbers)
 
 static void check_text(const char *json, const char *want, size_t length)
 {
-    mtprof__slice slice;
+    mtb_slice slice;
     size_t used;
     text kept;
     char room[256];
     char padded[256];
     snprintf(padded, sizeof padded, "%s ", json);
-    CHECK_EQ_I64(scan(padded, &slice, &used, &kept), MTPROF__SCAN_OK);
+    CHECK_EQ_I64(scan(padded, &slice, &used, &kept), MTB_SCAN_OK);
     REQUIRE(slice.length <= sizeof room);
-    CHECK_EQ_U64(mtprof__slice_decode(&slice, room), length);
+    CHECK_EQ_U64(mtb_slice_decode(&slice, room), length);
     CHECK_EQ_MEM(room, want, length);
     free(kept.bytes);
 }
@@ -251,10 +250,10 @@ TEST(long_strings_at_any_offset)
         from[0] = '"';
         memset(from + 1, 'x', length);
         memcpy(from + 1 + length, "\\\"\" ", 5);
-        mtprof__slice slice;
+        mtb_slice slice;
         size_t used;
         text kept;
-        CHECK_EQ_I64(scan(from, &slice, &used, &kept), MTPROF__SCAN_OK);
+        CHECK_EQ_I64(scan(from, &slice, &used, &kept), MTB_SCAN_OK);
         CHECK_EQ_U64(slice.length, length + 2);
         CHECK_EQ_U64(slice.escaped, 1);
         free(kept.bytes);
@@ -285,12 +284,12 @@ TEST(entry_in_any_order)
     mtprof__raw_event *raw = malloc(sizeof *raw);
     REQUIRE(raw != NULL);
     memset(raw, 0xA5, sizeof *raw);
-    CHECK_EQ_I64(mtprof__scan_event(&kept.scan, raw), MTPROF__SCAN_OK);
+    CHECK_EQ_I64(mtprof__scan_event(&kept.scan, raw), MTB_SCAN_OK);
     CHECK_EQ_I64(raw->phase, 'X');
-    CHECK(raw->id.type == MTPROF__SLICE_NONE && raw->id.bytes == NULL && raw->id.length == 0);
+    CHECK(raw->id.type == MTB_SLICE_NONE && raw->id.bytes == NULL && raw->id.length == 0);
     CHECK(raw->has_ts && raw->ts_ns == 2000 && raw->has_dur && raw->dur_ns == 1500);
     CHECK_EQ_U64(raw->n_others, 1);
-    const mtprof__slice *id = mtprof__raw_arg(raw, MTPROF__ARG_EXTERNAL_ID);
+    const mtb_slice *id = mtprof__raw_arg(raw, MTPROF__ARG_EXTERNAL_ID);
     REQUIRE(id != NULL);
     CHECK_EQ_I64(id->integer, 7);
     CHECK(mtprof__raw_arg(raw, MTPROF__ARG_STEP) == NULL);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The strict JSON parser, see check_json.h.
+ * The strict JSON parser, see json_strict.h.
  */
-#include "mtprof/check/check_json.h"
+#include "base/json/json_strict.h"
 
 #include "base/alloc.h"
-#include "base/fail.h"
 #include "base/hash.h"
-
-#include <mtprof/status.h>
 
 #include <math.h>
 #include <stdarg.h>
@@ -22,33 +19,37 @@ enum {
     FRACTION_DIGITS = 3
 };
 
-int mtprof__json_init(mtprof__json *json,
-                      int64_t (*read)(void *context, void *buffer, size_t length), void *context)
+bool mtb_json_init(mtb_json *json, int64_t (*read)(void *context, void *buffer, size_t length),
+                   void *context)
 {
-    memset(json, 0, sizeof *json);
-    json->read = read;
-    json->context = context;
-    json->line = 1;
-    json->block = mtb_resize(NULL, MTPROF__JSON_BLOCK, 1);
-    return json->block != NULL ? MTPROF_OK
-                               : mtb_fail(MTPROF_ENOMEM, "check: no memory for %d bytes of text",
-                                          MTPROF__JSON_BLOCK);
+    *json = (mtb_json){.read = read, .context = context, .line = 1, .most_depth = MTB_JSON_DEPTH};
+    json->block = json->buffer = mtb_resize(NULL, MTB_JSON_BLOCK, 1);
+    return json->buffer != NULL;
 }
 
-void mtprof__json_fini(mtprof__json *json)
+void mtb_json_init_text(mtb_json *json, const char *text, size_t length)
 {
-    mtb_free(json->block);
-    json->block = NULL;
+    *json = (mtb_json){.block = (const unsigned char *)text,
+                       .n = length,
+                       .line = 1,
+                       .most_depth = MTB_JSON_DEPTH,
+                       .ended = true};
+}
+
+void mtb_json_fini(mtb_json *json)
+{
+    mtb_free(json->buffer);
+    json->block = json->buffer = NULL;
 }
 
 /* ---- characters ------------------------------------------------------------------------------ */
 
-MT_COLD static int refill(mtprof__json *json)
+MT_COLD static int refill(mtb_json *json)
 {
     if (json->ended || json->failed) {
         return END;
     }
-    int64_t n = json->read(json->context, json->block, MTPROF__JSON_BLOCK);
+    int64_t n = json->read(json->context, json->buffer, MTB_JSON_BLOCK);
     json->base += json->n;
     json->at = json->n = 0;
     if (n <= 0) {
@@ -62,28 +63,28 @@ MT_COLD static int refill(mtprof__json *json)
 }
 
 /* The next byte, or END. */
-MT_INLINE int peek(mtprof__json *json)
+MT_INLINE int peek(mtb_json *json)
 {
     return MT_LIKELY(json->at < json->n) ? json->block[json->at] : refill(json);
 }
 
-MT_INLINE int take(mtprof__json *json)
+MT_INLINE int take(mtb_json *json)
 {
     int c = peek(json);
     json->at += c != END;
     return c;
 }
 
-static mtprof__json_place place_of(const mtprof__json *json)
+static mtb_json_place place_of(const mtb_json *json)
 {
     uint64_t offset = json->base + json->at;
-    return (mtprof__json_place){offset, json->line, offset - json->line_start + 1};
+    return (mtb_json_place){offset, json->line, offset - json->line_start + 1};
 }
 
 /* Notes what is wrong, once. Always false. */
-MT_COLD static bool fail_here(mtprof__json *json, mtprof__json_place place, const char *format, ...)
+MT_COLD static bool fail_here(mtb_json *json, mtb_json_place place, const char *format, ...)
     MT_PRINTF(3, 4);
-MT_COLD static bool fail_here(mtprof__json *json, mtprof__json_place place, const char *format, ...)
+MT_COLD static bool fail_here(mtb_json *json, mtb_json_place place, const char *format, ...)
 {
     if (!json->failed) {
         va_list args;
@@ -96,7 +97,7 @@ MT_COLD static bool fail_here(mtprof__json *json, mtprof__json_place place, cons
     return false;
 }
 
-MT_COLD static bool unexpected(mtprof__json *json, int c, const char *expected)
+MT_COLD static bool unexpected(mtb_json *json, int c, const char *expected)
 {
     if (c == END) {
         return fail_here(json, place_of(json), "the text ends, expected %s", expected);
@@ -108,7 +109,7 @@ MT_COLD static bool unexpected(mtprof__json *json, int c, const char *expected)
 }
 
 /* Passes white space; whether there was some. */
-static bool skip_blanks(mtprof__json *json)
+static bool skip_blanks(mtb_json *json)
 {
     bool some = false;
     for (;; some = true, json->at++) {
@@ -122,7 +123,7 @@ static bool skip_blanks(mtprof__json *json)
     }
 }
 
-mtprof__json_place mtprof__json_here(mtprof__json *json)
+mtb_json_place mtb_json_here(mtb_json *json)
 {
     skip_blanks(json);
     return place_of(json);
@@ -130,48 +131,34 @@ mtprof__json_place mtprof__json_here(mtprof__json *json)
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-static void keep(mtprof__json_value *value, unsigned char byte)
+static void keep(mtb_json_value *value, unsigned char byte)
 {
-    if (value->length < MTPROF__JSON_TEXT) {
+    if (value->length < MTB_JSON_TEXT) {
         value->text[value->length] = (char)byte;
     }
     value->length++;
     value->hash = (value->hash ^ byte) * 0x100000001B3u;
 }
 
-static void keep_code(mtprof__json_value *value, uint32_t code)
+static void keep_code(mtb_json_value *value, uint32_t code)
 {
-    if (code < 0x80) {
-        keep(value, (unsigned char)code);
-        return;
+    char bytes[4];
+    const char *end = mtb_put_utf8(bytes, code);
+    for (const char *at = bytes; at < end; at++) {
+        keep(value, (unsigned char)*at);
     }
-    if (code < 0x800) {
-        keep(value, (unsigned char)(0xC0 | code >> 6));
-    } else if (code < 0x10000) {
-        keep(value, (unsigned char)(0xE0 | code >> 12));
-        keep(value, (unsigned char)(0x80 | (code >> 6 & 0x3F)));
-    } else {
-        keep(value, (unsigned char)(0xF0 | code >> 18));
-        keep(value, (unsigned char)(0x80 | (code >> 12 & 0x3F)));
-        keep(value, (unsigned char)(0x80 | (code >> 6 & 0x3F)));
-    }
-    keep(value, (unsigned char)(0x80 | (code & 0x3F)));
 }
 
-static bool take_hex(mtprof__json *json, uint32_t *code)
+static bool take_hex(mtb_json *json, uint32_t *code)
 {
     *code = 0;
     for (int i = 0; i < 4; i++) {
         int c = peek(json);
-        uint32_t digit = 0;
-        if (c >= '0' && c <= '9') {
-            digit = (uint32_t)(c - '0');
-        } else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f' && c != END) {
-            digit = (uint32_t)((c | 0x20) - 'a' + 10);
-        } else {
+        int digit = mtb_hex_digit(c);
+        if (digit < 0) {
             return unexpected(json, c, "a hexadecimal digit");
         }
-        *code = *code << 4 | digit;
+        *code = *code << 4 | (uint32_t)digit;
         json->at++;
     }
     return true;
@@ -187,7 +174,7 @@ static bool is_low(uint32_t code)
     return code >= 0xDC00 && code < 0xE000;
 }
 
-static void note_lone(mtprof__json *json, mtprof__json_value *value, mtprof__json_place place)
+static void note_lone(mtb_json *json, mtb_json_value *value, mtb_json_place place)
 {
     if (json->lone_surrogates++ == 0) {
         json->first_lone = place;
@@ -196,9 +183,9 @@ static void note_lone(mtprof__json *json, mtprof__json_value *value, mtprof__jso
 }
 
 /* Behind "\u". A high half waits in *high for what follows it. */
-static bool take_code(mtprof__json *json, mtprof__json_value *value, uint32_t *high)
+static bool take_code(mtb_json *json, mtb_json_value *value, uint32_t *high)
 {
-    mtprof__json_place place = place_of(json);
+    mtb_json_place place = place_of(json);
     uint32_t code = 0;
     if (!take_hex(json, &code)) {
         return false;
@@ -223,7 +210,7 @@ static bool take_code(mtprof__json *json, mtprof__json_value *value, uint32_t *h
 }
 
 /* Behind a backslash. */
-static bool take_escape(mtprof__json *json, mtprof__json_value *value, uint32_t *high)
+static bool take_escape(mtb_json *json, mtb_json_value *value, uint32_t *high)
 {
     static const char from[] = "\"\\/bfnrt";
     static const char to[] = "\"\\/\b\f\n\r\t";
@@ -246,9 +233,9 @@ static bool take_escape(mtprof__json *json, mtprof__json_value *value, uint32_t 
 }
 
 /* A byte from 0x80 on, and those that belong to it (Unicode 15, table 3-7). */
-static bool take_utf8(mtprof__json *json, mtprof__json_value *value)
+static bool take_utf8(mtb_json *json, mtb_json_value *value)
 {
-    mtprof__json_place place = place_of(json);
+    mtb_json_place place = place_of(json);
     int lead = take(json);
     int low = 0x80;
     int high = 0xBF;
@@ -274,10 +261,10 @@ static bool take_utf8(mtprof__json *json, mtprof__json_value *value)
 }
 
 /* Behind the opening quote. */
-static bool take_string(mtprof__json *json, mtprof__json_value *value)
+static bool take_string(mtb_json *json, mtb_json_value *value)
 {
     uint32_t high = 0;
-    value->type = MTPROF__JSON_STRING;
+    value->type = MTB_JSON_STRING;
     value->length = 0;
     value->hash = 0xCBF29CE484222325u;
     for (;;) {
@@ -295,7 +282,7 @@ static bool take_string(mtprof__json *json, mtprof__json_value *value)
         }
         if (c == '"') {
             json->at++;
-            size_t kept = value->length < MTPROF__JSON_TEXT ? value->length : MTPROF__JSON_TEXT;
+            size_t kept = value->length < MTB_JSON_TEXT ? value->length : MTB_JSON_TEXT;
             value->text[kept] = 0;
             return true;
         }
@@ -323,7 +310,7 @@ typedef struct number_text {
     bool has_point, has_exponent;
 } number_text;
 
-static bool number_keep(mtprof__json *json, const mtprof__json_value *value, number_text *number)
+static bool number_keep(mtb_json *json, const mtb_json_value *value, number_text *number)
 {
     if (number->length >= NUMBER_BYTES) {
         return fail_here(json, value->place, "a number of more than %d characters", NUMBER_BYTES);
@@ -333,7 +320,7 @@ static bool number_keep(mtprof__json *json, const mtprof__json_value *value, num
 }
 
 /* At least one digit; *n how many. */
-static bool number_digits(mtprof__json *json, const mtprof__json_value *value, number_text *number,
+static bool number_digits(mtb_json *json, const mtb_json_value *value, number_text *number,
                           size_t *n)
 {
     *n = 0;
@@ -345,7 +332,7 @@ static bool number_digits(mtprof__json *json, const mtprof__json_value *value, n
     return *n > 0 || unexpected(json, peek(json), "a digit");
 }
 
-static bool number_scan(mtprof__json *json, const mtprof__json_value *value, number_text *number)
+static bool number_scan(mtb_json *json, const mtb_json_value *value, number_text *number)
 {
     size_t n = 0;
     if (peek(json) == '-' && !number_keep(json, value, number)) {
@@ -406,14 +393,14 @@ static bool number_thousandths(const number_text *number, int64_t *out)
     return true;
 }
 
-static bool take_number(mtprof__json *json, mtprof__json_value *value)
+static bool take_number(mtb_json *json, mtb_json_value *value)
 {
     number_text number = {.length = 0};
     if (!number_scan(json, value, &number)) {
         return false;
     }
     number.bytes[number.length] = 0;
-    value->type = MTPROF__JSON_NUMBER;
+    value->type = MTB_JSON_NUMBER;
     value->real = strtod(number.bytes, NULL);
     value->exact = !number.has_exponent && number_thousandths(&number, &value->thousandths);
     if (!value->exact) {
@@ -429,7 +416,7 @@ static bool take_number(mtprof__json *json, mtprof__json_value *value)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static bool take_word(mtprof__json *json, const char *word)
+static bool take_word(mtb_json *json, const char *word)
 {
     for (const char *at = word; *at != 0; at++, json->at++) {
         int c = peek(json);
@@ -440,7 +427,7 @@ static bool take_word(mtprof__json *json, const char *word)
     return true;
 }
 
-bool mtprof__json_value_next(mtprof__json *json, mtprof__json_value *value)
+bool mtb_json_value_next(mtb_json *json, mtb_json_value *value)
 {
     value->blank = skip_blanks(json);
     value->place = place_of(json);
@@ -449,12 +436,12 @@ bool mtprof__json_value_next(mtprof__json *json, mtprof__json_value *value)
     value->text[0] = 0;
     int c = peek(json);
     switch (c) {
-    case '{': value->type = MTPROF__JSON_OBJECT; break;
-    case '[': value->type = MTPROF__JSON_ARRAY; break;
+    case '{': value->type = MTB_JSON_OBJECT; break;
+    case '[': value->type = MTB_JSON_ARRAY; break;
     case '"': json->at++; return take_string(json, value);
-    case 't': value->type = MTPROF__JSON_BOOL; return take_word(json, "true");
-    case 'f': value->type = MTPROF__JSON_BOOL; return take_word(json, "false");
-    case 'n': value->type = MTPROF__JSON_NULL; return take_word(json, "null");
+    case 't': value->type = MTB_JSON_BOOL; return take_word(json, "true");
+    case 'f': value->type = MTB_JSON_BOOL; return take_word(json, "false");
+    case 'n': value->type = MTB_JSON_NULL; return take_word(json, "null");
     default:
         return c == '-' || (c >= '0' && c <= '9') ? take_number(json, value)
                                                   : unexpected(json, c, "a value");
@@ -463,7 +450,7 @@ bool mtprof__json_value_next(mtprof__json *json, mtprof__json_value *value)
     return true;
 }
 
-bool mtprof__json_more(mtprof__json *json, char closing, bool *first)
+bool mtb_json_more(mtb_json *json, char closing, bool *first)
 {
     bool was_first = *first;
     *first = false;
@@ -487,7 +474,7 @@ bool mtprof__json_more(mtprof__json *json, char closing, bool *first)
     return peek(json) != closing || unexpected(json, closing, "a member behind the comma");
 }
 
-bool mtprof__json_key(mtprof__json *json, mtprof__json_value *key)
+bool mtb_json_key(mtb_json *json, mtb_json_value *key)
 {
     key->blank = skip_blanks(json);
     key->place = place_of(json);
@@ -508,22 +495,22 @@ bool mtprof__json_key(mtprof__json *json, mtprof__json_value *key)
     return true;
 }
 
-bool mtprof__json_skip(mtprof__json *json, const mtprof__json_value *value)
+bool mtb_json_skip(mtb_json *json, const mtb_json_value *value)
 {
-    char closing[MTPROF__JSON_DEPTH];
+    char closing[MTB_JSON_DEPTH];
     size_t depth = 0;
     bool first = true;
-    mtprof__json_value item = {.type = value->type, .place = value->place};
+    mtb_json_value item = {.type = value->type, .place = value->place};
     for (;;) {
-        if (item.type == MTPROF__JSON_ARRAY || item.type == MTPROF__JSON_OBJECT) {
-            if (depth == MTPROF__JSON_DEPTH) {
-                return fail_here(json, item.place, "nested deeper than %d levels",
-                                 MTPROF__JSON_DEPTH);
+        if (item.type == MTB_JSON_ARRAY || item.type == MTB_JSON_OBJECT) {
+            if (depth == json->most_depth) {
+                return fail_here(json, item.place, "nested deeper than %u levels",
+                                 json->most_depth);
             }
-            closing[depth++] = item.type == MTPROF__JSON_ARRAY ? ']' : '}';
+            closing[depth++] = item.type == MTB_JSON_ARRAY ? ']' : '}';
             first = true;
         }
-        while (depth > 0 && !mtprof__json_more(json, closing[depth - 1], &first)) {
+        while (depth > 0 && !mtb_json_more(json, closing[depth - 1], &first)) {
             if (json->failed) {
                 return false;
             }
@@ -532,14 +519,14 @@ bool mtprof__json_skip(mtprof__json *json, const mtprof__json_value *value)
         if (depth == 0) {
             return true;
         }
-        if ((closing[depth - 1] == '}' && !mtprof__json_key(json, &item)) ||
-            !mtprof__json_value_next(json, &item)) {
+        if ((closing[depth - 1] == '}' && !mtb_json_key(json, &item)) ||
+            !mtb_json_value_next(json, &item)) {
             return false;
         }
     }
 }
 
-bool mtprof__json_at_end(mtprof__json *json)
+bool mtb_json_at_end(mtb_json *json)
 {
     skip_blanks(json);
     int c = peek(json);
@@ -549,8 +536,18 @@ bool mtprof__json_at_end(mtprof__json *json)
     return c == END || unexpected(json, c, "the end of the text");
 }
 
-bool mtprof__json_is(const mtprof__json_value *value, const char *text)
+bool mtb_json_is_valid(const char *text, size_t length, unsigned most_depth)
 {
-    return value->type == MTPROF__JSON_STRING && strcmp(value->text, text) == 0 &&
+    mtb_json json;
+    mtb_json_value value;
+    mtb_json_init_text(&json, text, length);
+    json.most_depth = most_depth < MTB_JSON_DEPTH ? most_depth : MTB_JSON_DEPTH;
+    return mtb_json_value_next(&json, &value) && mtb_json_skip(&json, &value) &&
+           mtb_json_at_end(&json) && json.lone_surrogates == 0;
+}
+
+bool mtb_json_is(const mtb_json_value *value, const char *text)
+{
+    return value->type == MTB_JSON_STRING && strcmp(value->text, text) == 0 &&
            value->length == strlen(text);
 }

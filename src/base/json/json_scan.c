@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  */
-#include "mtprof/import/json_scan.h"
+#include "base/json/json_scan.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static const char *find_mark(const char *p)
 #endif
 }
 
-const char *mtprof__string_end(const char *p, const char *end, uint8_t *escaped)
+const char *mtb_string_end(const char *p, const char *end, uint8_t *escaped)
 {
     for (;;) {
         p = find_mark(p);
@@ -43,34 +43,34 @@ const char *mtprof__string_end(const char *p, const char *end, uint8_t *escaped)
     }
 }
 
-static int stopped(mtprof__scan *scan, const char *p, const char *wanted)
+static int stopped(mtb_scan *scan, const char *p, const char *wanted)
 {
     scan->at = p;
     scan->wanted = wanted;
-    return p >= scan->end ? MTPROF__SCAN_MORE : MTPROF__SCAN_BAD;
+    return p >= scan->end ? MTB_SCAN_MORE : MTB_SCAN_BAD;
 }
 
 /* All fields are set, always: whoever looks at one that a type has no use for finds 0. */
-MT_INLINE mtprof__slice slice_of(uint8_t type, const char *from, const char *to)
+MT_INLINE mtb_slice slice_of(uint8_t type, const char *from, const char *to)
 {
-    return (mtprof__slice){.type = type, .bytes = from, .length = (uint32_t)(to - from)};
+    return (mtb_slice){.type = type, .bytes = from, .length = (uint32_t)(to - from)};
 }
 
-int mtprof__scan_string(mtprof__scan *scan, mtprof__slice *out)
+int mtb_scan_string(mtb_scan *scan, mtb_slice *out)
 {
-    const char *p = mtprof__skip_space(scan->at);
+    const char *p = mtb_skip_space(scan->at);
     uint8_t escaped = 0;
     if (MT_UNLIKELY(p >= scan->end || *p != '"')) {
         return stopped(scan, p, "a string");
     }
-    const char *last = mtprof__string_end(p + 1, scan->end, &escaped);
+    const char *last = mtb_string_end(p + 1, scan->end, &escaped);
     if (MT_UNLIKELY(last >= scan->end)) {
         return stopped(scan, last, "the end of a string");
     }
-    *out = slice_of(MTPROF__SLICE_STRING, p + 1, last);
+    *out = slice_of(MTB_SLICE_STRING, p + 1, last);
     out->escaped = escaped;
     scan->at = last + 1;
-    return MTPROF__SCAN_OK;
+    return MTB_SCAN_OK;
 }
 
 static bool is_digit(char c)
@@ -79,7 +79,7 @@ static bool is_digit(char c)
 }
 
 /* Numbers, and the words that some writers use for what JSON cannot say: NaN, Infinity. */
-static int scan_number(mtprof__scan *scan, mtprof__slice *out)
+static int scan_number(mtb_scan *scan, mtb_slice *out)
 {
     const char *from = scan->at;
     const char *p = from + (*from == '-');
@@ -89,9 +89,9 @@ static int scan_number(mtprof__scan *scan, mtprof__slice *out)
         value = value * 10 + (uint64_t)(*p - '0');
         p++;
     }
-    uint8_t type = MTPROF__SLICE_INT;
+    uint8_t type = MTB_SLICE_INT;
     if (*p == '.' || *p == 'e' || *p == 'E' || p - digits > 18) {
-        type = MTPROF__SLICE_REAL;
+        type = MTB_SLICE_REAL;
         while (is_digit(*p) || *p == '.' || *p == 'e' || *p == 'E' || *p == '+' || *p == '-') {
             p++;
         }
@@ -103,22 +103,22 @@ static int scan_number(mtprof__scan *scan, mtprof__slice *out)
             return stopped(scan, p, "a value");
         }
         p += n;
-        type = MTPROF__SLICE_REAL;
+        type = MTB_SLICE_REAL;
     }
     if (MT_UNLIKELY(p >= scan->end)) {
         return stopped(scan, p, "the end of a number");
     }
     *out = slice_of(type, from, p);
-    if (MT_LIKELY(type == MTPROF__SLICE_INT)) { /* of 18 digits at most: its negative fits, too */
+    if (MT_LIKELY(type == MTB_SLICE_INT)) { /* of 18 digits at most: its negative fits, too */
         out->integer = *from == '-' ? -(int64_t)value : (int64_t)value;
     }
     scan->at = p;
-    return MTPROF__SCAN_OK;
+    return MTB_SCAN_OK;
 }
 
-int mtprof__scan_time(mtprof__scan *scan, int64_t *out_ns, bool *known)
+int mtb_scan_time(mtb_scan *scan, int64_t *out_ns, bool *known)
 {
-    const char *from = mtprof__skip_space(scan->at);
+    const char *from = mtb_skip_space(scan->at);
     const char *p = from;
     uint64_t value = 0;
     while (is_digit(*p)) {
@@ -138,16 +138,16 @@ int mtprof__scan_time(mtprof__scan *scan, int64_t *out_ns, bool *known)
             scan->at = p;
             *out_ns = (int64_t)value;
             *known = true;
-            return MTPROF__SCAN_OK;
+            return MTB_SCAN_OK;
         }
     }
-    mtprof__slice slice;
-    int status = mtprof__scan_value(scan, &slice);
-    *known = status == MTPROF__SCAN_OK && mtprof__slice_thousandths(&slice, out_ns);
+    mtb_slice slice;
+    int status = mtb_scan_value(scan, &slice);
+    *known = status == MTB_SCAN_OK && mtb_slice_thousandths(&slice, out_ns);
     return status;
 }
 
-static int scan_word(mtprof__scan *scan, mtprof__slice *out, const char *word, uint8_t type)
+static int scan_word(mtb_scan *scan, mtb_slice *out, const char *word, uint8_t type)
 {
     size_t length = strlen(word);
     size_t left = (size_t)(scan->end - scan->at);
@@ -159,7 +159,7 @@ static int scan_word(mtprof__scan *scan, mtprof__slice *out, const char *word, u
     }
     *out = slice_of(type, scan->at, scan->at + length);
     scan->at += length;
-    return MTPROF__SCAN_OK;
+    return MTB_SCAN_OK;
 }
 
 /* The next quotation mark or bracket from p on. There is one (J1). */
@@ -190,9 +190,9 @@ static const char *find_bracket(const char *p)
 }
 
 /* Steps over an array or object. Bit i of `kinds` says what level i is: 1 = object. */
-static int scan_container(mtprof__scan *scan, mtprof__slice *out)
+static int scan_container(mtb_scan *scan, mtb_slice *out)
 {
-    uint64_t kinds[MTPROF__SCAN_DEPTH / 64] = {*scan->at == '{'};
+    uint64_t kinds[MTB_JSON_DEPTH / 64] = {*scan->at == '{'};
     unsigned depth = 1;
     const char *from = scan->at;
     uint8_t escaped = 0;
@@ -203,12 +203,12 @@ static int scan_container(mtprof__scan *scan, mtprof__slice *out)
             return stopped(scan, scan->end, "a closing bracket");
         }
         if (*p == '"') {
-            p = mtprof__string_end(p + 1, scan->end, &escaped);
+            p = mtb_string_end(p + 1, scan->end, &escaped);
             if (MT_UNLIKELY(p >= scan->end)) {
                 return stopped(scan, p, "the end of a string");
             }
         } else if (*p == '[' || *p == '{') {
-            if (MT_UNLIKELY(depth == MTPROF__SCAN_DEPTH)) {
+            if (MT_UNLIKELY(depth == MTB_JSON_DEPTH)) {
                 return stopped(scan, p, "less nesting (512 levels are read)");
             }
             uint64_t bit = (uint64_t)1 << depth % 64;
@@ -222,59 +222,59 @@ static int scan_container(mtprof__scan *scan, mtprof__slice *out)
             }
         }
     }
-    *out = slice_of(*from == '{' ? MTPROF__SLICE_OBJECT : MTPROF__SLICE_ARRAY, from, p);
+    *out = slice_of(*from == '{' ? MTB_SLICE_OBJECT : MTB_SLICE_ARRAY, from, p);
     scan->at = p;
-    return MTPROF__SCAN_OK;
+    return MTB_SCAN_OK;
 }
 
-int mtprof__scan_value(mtprof__scan *scan, mtprof__slice *out)
+int mtb_scan_value(mtb_scan *scan, mtb_slice *out)
 {
-    const char *p = mtprof__skip_space(scan->at);
+    const char *p = mtb_skip_space(scan->at);
     scan->at = p;
     if (MT_UNLIKELY(p >= scan->end)) {
         return stopped(scan, p, "a value");
     }
     switch (*p) {
-    case '"': return mtprof__scan_string(scan, out);
+    case '"': return mtb_scan_string(scan, out);
     case '[':
     case '{': return scan_container(scan, out);
-    case 't': return scan_word(scan, out, "true", MTPROF__SLICE_TRUE);
-    case 'f': return scan_word(scan, out, "false", MTPROF__SLICE_FALSE);
-    case 'n': return scan_word(scan, out, "null", MTPROF__SLICE_NULL);
-    case 'N': return scan_word(scan, out, "NaN", MTPROF__SLICE_REAL);
+    case 't': return scan_word(scan, out, "true", MTB_SLICE_TRUE);
+    case 'f': return scan_word(scan, out, "false", MTB_SLICE_FALSE);
+    case 'n': return scan_word(scan, out, "null", MTB_SLICE_NULL);
+    case 'N': return scan_word(scan, out, "NaN", MTB_SLICE_REAL);
     default: return scan_number(scan, out);
     }
 }
 
-bool mtprof__walk_begin(mtprof__walk *walk, const mtprof__slice *container)
+bool mtb_walk_begin(mtb_walk *walk, const mtb_slice *container)
 {
-    if (container->type != MTPROF__SLICE_ARRAY && container->type != MTPROF__SLICE_OBJECT) {
+    if (container->type != MTB_SLICE_ARRAY && container->type != MTB_SLICE_OBJECT) {
         return false;
     }
     walk->scan =
-        (mtprof__scan){.at = container->bytes + 1, .end = container->bytes + container->length};
-    walk->close = container->type == MTPROF__SLICE_OBJECT ? '}' : ']';
+        (mtb_scan){.at = container->bytes + 1, .end = container->bytes + container->length};
+    walk->close = container->type == MTB_SLICE_OBJECT ? '}' : ']';
     return true;
 }
 
-bool mtprof__walk_next(mtprof__walk *walk, mtprof__slice *key, mtprof__slice *value)
+bool mtb_walk_next(mtb_walk *walk, mtb_slice *key, mtb_slice *value)
 {
     /* The sentinel (J1) of the window does not stand at this end; the closing bracket does its
      * work: no scan inside goes past it, because it was matched before. */
-    mtprof__scan *scan = &walk->scan;
-    scan->at = mtprof__skip_space(scan->at);
+    mtb_scan *scan = &walk->scan;
+    scan->at = mtb_skip_space(scan->at);
     if (scan->at < scan->end && *scan->at == ',') {
-        scan->at = mtprof__skip_space(scan->at + 1);
+        scan->at = mtb_skip_space(scan->at + 1);
     }
     if (scan->at >= scan->end || *scan->at == walk->close) {
         return false;
     }
     if (walk->close == '}') {
-        mtprof__slice ignored;
-        if (mtprof__scan_string(scan, key != NULL ? key : &ignored) != MTPROF__SCAN_OK ||
-            mtprof__scan_expect(scan, ':', "':'") != MTPROF__SCAN_OK) {
+        mtb_slice ignored;
+        if (mtb_scan_string(scan, key != NULL ? key : &ignored) != MTB_SCAN_OK ||
+            mtb_scan_expect(scan, ':', "':'") != MTB_SCAN_OK) {
             return false;
         }
     }
-    return mtprof__scan_value(scan, value) == MTPROF__SCAN_OK;
+    return mtb_scan_value(scan, value) == MTB_SCAN_OK;
 }

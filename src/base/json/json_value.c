@@ -3,7 +3,7 @@
  * What JSON values mean: numbers without rounding where whole ones are wanted, strings without
  * their escapes.
  */
-#include "mtprof/import/json_scan.h"
+#include "base/json/json_scan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,13 +92,13 @@ static bool scale(const decimal *number, bool round, int64_t *out)
     return true;
 }
 
-static bool is_number(const mtprof__slice *slice)
+static bool is_number(const mtb_slice *slice)
 {
-    return slice->type == MTPROF__SLICE_INT || slice->type == MTPROF__SLICE_REAL ||
-           slice->type == MTPROF__SLICE_STRING;
+    return slice->type == MTB_SLICE_INT || slice->type == MTB_SLICE_REAL ||
+           slice->type == MTB_SLICE_STRING;
 }
 
-bool mtprof__slice_thousandths(const mtprof__slice *slice, int64_t *out)
+bool mtb_slice_thousandths(const mtb_slice *slice, int64_t *out)
 {
     decimal number;
     if (!is_number(slice) || !read_decimal(slice->bytes, slice->bytes + slice->length, &number)) {
@@ -108,6 +108,15 @@ bool mtprof__slice_thousandths(const mtprof__slice *slice, int64_t *out)
     return scale(&number, true, out);
 }
 
+int mtb_hex_digit(int c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    int letter = c | 0x20;
+    return c > 0 && letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
 static bool read_hex(const char *p, const char *end, int64_t *out)
 {
     uint64_t value = 0;
@@ -115,23 +124,19 @@ static bool read_hex(const char *p, const char *end, int64_t *out)
         return false;
     }
     for (p += 2; p < end; p++) {
-        unsigned c = (unsigned char)*p;
-        unsigned digit = c - '0';
-        if (digit > 9) {
-            digit = (c | 0x20) - 'a' + 10;
-            if (digit < 10 || digit > 15) {
-                return false;
-            }
+        int digit = mtb_hex_digit((unsigned char)*p);
+        if (digit < 0) {
+            return false;
         }
-        value = value << 4 | digit;
+        value = value << 4 | (unsigned)digit;
     }
     *out = (int64_t)value;
     return true;
 }
 
-bool mtprof__slice_integer(const mtprof__slice *slice, int64_t *out)
+bool mtb_slice_integer(const mtb_slice *slice, int64_t *out)
 {
-    if (slice->type == MTPROF__SLICE_INT) {
+    if (slice->type == MTB_SLICE_INT) {
         *out = slice->integer;
         return true;
     }
@@ -143,10 +148,10 @@ bool mtprof__slice_integer(const mtprof__slice *slice, int64_t *out)
     if (read_decimal(slice->bytes, end, &number)) {
         return scale(&number, false, out);
     }
-    return slice->type == MTPROF__SLICE_STRING && read_hex(slice->bytes, end, out);
+    return slice->type == MTB_SLICE_STRING && read_hex(slice->bytes, end, out);
 }
 
-bool mtprof__text_real(const char *bytes, size_t length, double *out)
+bool mtb_text_real(const char *bytes, size_t length, double *out)
 {
     char text[REAL_BYTES];
     if (length == 0 || length >= sizeof text) {
@@ -163,14 +168,14 @@ bool mtprof__text_real(const char *bytes, size_t length, double *out)
     return true;
 }
 
-bool mtprof__slice_real(const mtprof__slice *slice, double *out)
+bool mtb_slice_real(const mtb_slice *slice, double *out)
 {
-    return is_number(slice) && mtprof__text_real(slice->bytes, slice->length, out);
+    return is_number(slice) && mtb_text_real(slice->bytes, slice->length, out);
 }
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-static char *put_utf8(char *to, uint32_t code)
+char *mtb_put_utf8(char *to, uint32_t code)
 {
     if (code < 0x80) {
         *to++ = (char)code;
@@ -198,15 +203,11 @@ static uint32_t read_unit(const char *p, const char *end)
         return UINT32_MAX;
     }
     for (int i = 0; i < 4; i++) {
-        unsigned c = (unsigned char)p[i];
-        unsigned digit = c - '0';
-        if (digit > 9) {
-            digit = (c | 0x20) - 'a' + 10;
-            if (digit < 10 || digit > 15) {
-                return UINT32_MAX;
-            }
+        int digit = mtb_hex_digit((unsigned char)p[i]);
+        if (digit < 0) {
+            return UINT32_MAX;
         }
-        value = value << 4 | digit;
+        value = value << 4 | (unsigned)digit;
     }
     return value;
 }
@@ -216,7 +217,7 @@ static const char *decode_unit(const char *p, const char *end, char **to)
 {
     uint32_t code = read_unit(p, end);
     if (code == UINT32_MAX) {
-        *to = put_utf8(*to, 'u');
+        *to = mtb_put_utf8(*to, 'u');
         return p;
     }
     p += 4;
@@ -229,11 +230,11 @@ static const char *decode_unit(const char *p, const char *end, char **to)
             code = 0xFFFD;
         }
     }
-    *to = put_utf8(*to, code);
+    *to = mtb_put_utf8(*to, code);
     return p;
 }
 
-size_t mtprof__slice_decode(const mtprof__slice *slice, char *buffer)
+size_t mtb_slice_decode(const mtb_slice *slice, char *buffer)
 {
     const char *p = slice->bytes;
     const char *end = p + slice->length;
@@ -262,8 +263,8 @@ size_t mtprof__slice_decode(const mtprof__slice *slice, char *buffer)
     return (size_t)(to - buffer);
 }
 
-bool mtprof__slice_is(const mtprof__slice *slice, const char *text, size_t length)
+bool mtb_slice_is(const mtb_slice *slice, const char *text, size_t length)
 {
-    return slice->type == MTPROF__SLICE_STRING && slice->length == length &&
+    return slice->type == MTB_SLICE_STRING && slice->length == length &&
            memcmp(slice->bytes, text, length) == 0;
 }
