@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys of begins and short times (docs/format.md 3.1, 3.2), for recording and reading.
+ * Keys of begins (docs/format.md 3.2), for recording and reading.
  *
  *     63      56 55          40 39  38                        0
  *    ┌──────────┬──────────────┬───┬───────────────────────────┐
@@ -36,19 +36,6 @@ MT_INLINE uint64_t mtprof__slot_bits(uint16_t slot)
 MT_INLINE bool mtprof__is_counted(uint64_t ordinal)
 {
     return ordinal >> MTPROF__COUNTED_BITS == 0;
-}
-
-/* An END's distance: it ends the begin with ordinal (next ordinal - distance). */
-MT_INLINE uint64_t mtprof__end_distance(uint64_t word)
-{
-    return word >> 8 & 0xFFFF;
-}
-
-/* An END's short time as ticks. */
-MT_INLINE uint64_t mtprof__end_ticks(uint64_t word, uint64_t reference)
-{
-    const uint64_t mask = ((uint64_t)1 << MTPROF_SHORT_TIME) - 1;
-    return reference + (((word >> 24) - reference) & mask);
 }
 
 #endif /* MTPROF_FORMAT_KEYS_H */

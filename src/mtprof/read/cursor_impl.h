@@ -8,7 +8,7 @@
 #ifndef MTPROF_READ_CURSOR_IMPL_H
 #define MTPROF_READ_CURSOR_IMPL_H
 
-#include "mtprof/format/keys.h"
+#include "mtprof/format/begin_end.h"
 #include "mtprof/read/chunk_index.h"
 #include "mtprof/read/record_check.h"
 
@@ -51,6 +51,18 @@ struct mtprof_cursor {
     enum mtprof__owner owner;
     uint32_t owner_arg;
 };
+
+/* What comes next in the chunk. */
+MT_INLINE const uint64_t *mtprof__cursor_words(const mtprof_cursor *cursor)
+{
+    return cursor->buffer + MTPROF_CHUNK_HEADER / sizeof(uint64_t) + cursor->at;
+}
+
+/* Kind of the next record of the chunk; 0: the chunk is used up. */
+MT_INLINE uint8_t mtprof__cursor_peek(const mtprof_cursor *cursor)
+{
+    return cursor->at < cursor->n_words ? (uint8_t)*mtprof__cursor_words(cursor) : 0;
+}
 
 void mtprof__cursor_init(mtprof_cursor *cursor, const mtprof__cursor_source *source,
                          mtprof__read_stream *stream);

@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/fail.h"
-#include "mtprof/format/keys.h"
+#include "mtprof/format/begin_end.h"
 #include "mtprof/format/layout.h"
 
 enum {

@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "mtprof/model/events/events_records.h"
 #include "mtprof/model/prepare.h"
-#include "mtprof/read/cursor_fast.h"
 
 #include <string.h>
 
@@ -399,7 +398,7 @@ static int64_t peek_edge_ns(mtprof__slot_context *c)
     for (size_t at = 0, left = cursor->n_words - cursor->at; at < left;) {
         uint64_t word = words[at];
         uint8_t kind = (uint8_t)word;
-        if (kind == MTPROF_REC_END) {
+        if (mtprof__is_end(word)) {
             return mtprof__timebase_ns(&slot->timebase, mtprof__end_ticks(word, cursor->reference));
         }
         if (kind == MTPROF_REC_BEGIN && left - at >= 2) {

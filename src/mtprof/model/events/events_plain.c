@@ -45,18 +45,7 @@ static void settle(mtprof__slot_context *c, const loop *l)
     for (uint32_t at = l->first; at < l->n; at++) {
         mtprof__scope *scope = &slot->scopes[at];
         uint32_t around = at > slot->floor ? at - 1 : MTPROF__NO_SCOPE;
-        scope->parent_key = 0;
-        scope->child_ns = 0;
-        scope->foreign_ns = INT64_MAX;
-        scope->parent = scope->outer = scope->base = around;
-        scope->thread = slot->thread;
-        scope->block = slot->block;
-        scope->flags |= around == MTPROF__NO_SCOPE ? MTPROF_EVENT_FLAG_TOP : 0;
-        scope->nests = 1;
-        scope->ended = 0;
-        scope->has_payload = 0;
-        scope->in_function = 0;
-        scope->made = scope->apart = 0;
+        mtprof__fast_open(slot, scope, around, around); /* P2 */
         scope->shown = 1;
         c->shown[c->n_shown++] = at;
     }
@@ -71,17 +60,12 @@ static void settle(mtprof__slot_context *c, const loop *l)
 /* A begin of two words, of a kind that nests, with nothing behind it. */
 MT_INLINE bool is_plain_begin(const loop *l, uint64_t word)
 {
-    const uint64_t flags = (uint64_t)(MTPROF_FLAG_DEVICE | MTPROF_FLAG_PAYLOAD) << 16;
-    uint8_t kind = (uint8_t)(word >> 16) & MTPROF_KIND_MASK;
-    return (word & 0xFFF0FFFF & ~flags) == (MTPROF_REC_BEGIN | 2 << 8) &&
-           l->behind - l->words > 2 && mtprof__fast_follows(l->words[2]) &&
-           kind <= MTPROF_KIND_STEP && kind != MTPROF_KIND_FUNCTION;
+    return l->behind - l->words > 2 && mtprof__is_edge(l->words[2]) && mtprof__is_fast_begin(word);
 }
 
 size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int64_t limit_ns,
                           mtprof__plain_step *steps, size_t room)
 {
-    const uint64_t short_mask = ((uint64_t)1 << MTPROF_SHORT_TIME) - 1;
     mtprof__slot *slot = &c->slot;
     mtprof_cursor *cursor = &slot->cursor;
     if (!can_begin(c) || slot->block != r->block) {
@@ -102,15 +86,13 @@ size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int
     while (done < room && l.behind - l.words > 1) {
         uint64_t word = l.words[0];
         mtprof__plain_step *step = &steps[done];
-        if ((uint8_t)word == MTPROF_REC_END) {
-            uint64_t distance = word >> 8 & 0xFFFF;
-            if (MT_UNLIKELY(l.n == l.first || !mtprof__fast_follows(l.words[1]) ||
-                            distance - 1 >= l.next_ordinal || /* as in mtprof__fast_end() */
-                            scopes[l.n - 1].key != key_base + l.next_ordinal - distance)) {
+        if (mtprof__is_end(word)) {
+            if (MT_UNLIKELY(
+                    l.n == l.first || !mtprof__is_edge(l.words[1]) ||
+                    !mtprof__ends_key(word, l.next_ordinal, key_base, scopes[l.n - 1].key))) {
                 break;
             }
-            uint64_t ticks = l.reference + (((word >> 24) - l.reference) & short_mask);
-            int64_t ns = mtprof__timebase_ns(&slot->timebase, ticks);
+            int64_t ns = mtprof__timebase_ns(&slot->timebase, mtprof__end_ticks(word, l.reference));
             if (MT_UNLIKELY(ns < l.last_ns || ns >= limit_ns)) {
                 break;
             }
@@ -121,7 +103,7 @@ size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int
             ends++;
         } else {
             if (MT_UNLIKELY(!is_plain_begin(&l, word) || l.n == slot->capacity ||
-                            l.next_ordinal >> MTPROF__FAST_ORDINAL_BITS != 0)) {
+                            !mtprof__is_counted(l.next_ordinal))) {
                 break;
             }
             int64_t ns = mtprof__timebase_ns(&slot->timebase, l.words[1]);
@@ -135,9 +117,8 @@ size_t mtprof__host_plain(mtprof__record_events *r, mtprof__slot_context *c, int
             scope->start_ns = l.last_ns = step->ns = ns;
             scope->user = index++;
             scope->name = string;
-            scope->kind = step->kind = (uint8_t)(word >> 16) & MTPROF_KIND_MASK;
-            scope->flags = step->flags =
-                (word & (uint64_t)MTPROF_FLAG_DEVICE << 16) != 0 ? MTPROF_EVENT_FLAG_DISPATCHED : 0;
+            scope->kind = step->kind = mtprof__begin_kind(word);
+            scope->flags = step->flags = mtprof__fast_flags(word);
             step->edge = MTPROF__EDGE_BEGIN;
             step->name = MT_LIKELY(c->names[place].string == string && string != 0)
                              ? c->names[place].name

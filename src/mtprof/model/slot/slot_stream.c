@@ -4,7 +4,6 @@
 #include "base/fail.h"
 #include "mtprof/model/model_impl.h"
 #include "mtprof/model/slot/slot_stack.h"
-#include "mtprof/read/cursor_fast.h"
 #include "mtprof/read/reader_impl.h"
 
 #include <string.h>
@@ -344,6 +343,44 @@ static int fetch_slow(mtprof__slot *slot)
     return MTPROF_OK;
 }
 
+/* Takes a BEGIN or END that needs no second look off the chunk; false: the cursor has to. */
+MT_INLINE bool take_edge(mtprof__slot *slot)
+{
+    const uint32_t flags =
+        MTPROF_FLAG_LAUNCH | MTPROF_FLAG_DEVICE | MTPROF_FLAG_PAYLOAD | MTPROF_FLAG_ASYNC;
+    mtprof_cursor *cursor = &slot->cursor;
+    mtprof_record *record = &slot->record;
+    size_t left = cursor->n_words - cursor->at;
+    if (left == 0) {
+        return false;
+    }
+    const uint64_t *words = mtprof__cursor_words(cursor);
+    uint64_t distance = mtprof__end_distance(words[0]);
+    if (mtprof__is_end(words[0]) && distance - 1 < cursor->next_ordinal) {
+        record->aux = 0;
+        record->arg = 0;
+        record->ticks = mtprof__end_ticks(words[0], cursor->reference);
+        record->key = slot->key_base | (cursor->next_ordinal - distance);
+        cursor->owner = MTPROF__OWNER_END;
+        cursor->at += 1;
+    } else if (mtprof__is_begin(words[0], flags) && left >= 2 &&
+               mtprof__is_counted(cursor->next_ordinal)) {
+        record->aux = (uint16_t)(words[0] >> 16);
+        record->arg = (uint32_t)(words[0] >> 32);
+        record->ticks = cursor->reference = words[1];
+        record->key = slot->key_base | cursor->next_ordinal++;
+        cursor->owner = MTPROF__OWNER_BEGIN;
+        cursor->at += 2;
+    } else {
+        return false;
+    }
+    record->kind = (uint8_t)words[0];
+    record->epoch = cursor->epoch;
+    record->thread = cursor->thread;
+    cursor->owner_arg = record->arg;
+    return true;
+}
+
 int mtprof__slot_fetch(mtprof__slot *slot)
 {
     slot->plain = false;
@@ -354,8 +391,7 @@ int mtprof__slot_fetch(mtprof__slot *slot)
     /* Only in the epoch and thread at hand: others are the slow path's. */
     if (MT_LIKELY(slot->cursor.epoch == slot->epoch && slot->cursor.thread == slot->thread &&
                   slot->block != MTPROF__NO_SCOPE && slot->cursor.holes == slot->holes) &&
-        (mtprof__cursor_take_end(&slot->cursor, &slot->record) ||
-         mtprof__cursor_take_begin(&slot->cursor, &slot->record))) {
+        take_edge(slot)) {
         slot->fetched = true;
         set_time(slot);
         return MTPROF_OK;
