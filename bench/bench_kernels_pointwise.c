@@ -4,8 +4,8 @@
  * over 1 M elements, nanoseconds a call over 2 x 2.
  */
 #include "bench_harness.h"
-#include "kernels/host_kernels.h"
-#include "kernels/parallel.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/walk/parallel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

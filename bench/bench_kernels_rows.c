@@ -4,8 +4,8 @@
  * call costs (microseconds, one thread) on sizes that training has. The best of many runs.
  */
 #include "bench_harness.h"
-#include "kernels/host_kernels.h"
-#include "kernels/parallel.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/walk/parallel.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products, convolutions and attention as kernels on one thread: who is fastest at which size. The
- * choices in src/kernels/product.c and conv.c rest on these figures (GFLOP/s, the best of many
+ * choices in src/kernels/matrix/product.c and conv.c rest on these figures (GFLOP/s, the best of
+ * many
  * runs). Against torch: bench_runtime in ./dev peers speed.
  */
 #include "bench_harness.h"
-#include "kernels/host_kernels.h"
-#include "kernels/onednn.h"
-#include "kernels/parallel.h"
-#include "kernels/product.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/matrix/onednn.h"
+#include "kernels/matrix/product.h"
+#include "kernels/walk/parallel.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The host's kernels. Files of MT_ISA_SOURCES are compiled once for each level of instruction set;
-# src/kernels/isa.h says how the right one is found at run time.
+# src/kernels/isa/isa.h says how the right one is found at run time.
 include(CheckIncludeFile)
 
-# OpenBLAS and oneDNN are opened at run time where they are (src/kernels/product.c, onednn.c): what we
+# OpenBLAS and oneDNN are opened at run time where they are (src/kernels/matrix/product.c, onednn.c): what we
 # install depends on neither. oneDNN's header is needed here.
 check_include_file(dnnl.h MT_HAVE_ONEDNN)
 if(NOT MT_HAVE_ONEDNN)

@@ -23,7 +23,7 @@ TABLE = pathlib.Path(__file__).resolve().parents[2] / "src" / "mindtorch" / "ops
 def rows():
     """(name, overload, schema) of every row of the op table, from the table itself."""
     found = []
-    files = re.findall(r'#include "mindtorch/ops/(\w+\.def)"', (TABLE / "all_ops.def").read_text())
+    files = re.findall(r'#include "mindtorch/ops/([\w/]+\.def)"', (TABLE / "all_ops.def").read_text())
     for file in files:
         for schema in re.findall(r'^X\(\w+, "([^"]+)"', (TABLE / file).read_text(), re.M):
             name, _, overload = schema.split("(")[0].partition(".")

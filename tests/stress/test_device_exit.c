@@ -4,7 +4,7 @@
  * their handlers and threads still do, they neither hang nor crash. Each program is a child that is
  * forked before anything was opened; an alarm ends one that hangs.
  */
-#include "mindtorch/core/thread_cache.h"
+#include "mindtorch/core/thread/thread_cache.h"
 #include "support/sim_device.h"
 
 #include <mindtorch/stream.h>

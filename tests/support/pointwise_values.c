@@ -5,7 +5,7 @@
 #include "support/pointwise_values.h"
 
 #include "harness/mt_test.h"
-#include "kernels/isa.h"
+#include "kernels/isa/isa.h"
 
 #include <float.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "base/compiler.h"
 #include "base/large.h"
 #include "base/struct_size.h"
-#include "kernels/host_kernels.h"
+#include "kernels/entry/host_kernels.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
  *
  * How many threads the host's kernels use.
  */
-#include "kernels/parallel.h"
+#include "kernels/walk/parallel.h"
 
 #include <mindtorch/device.h>
 #include <mindtorch/status.h>

@@ -2,7 +2,7 @@
  *
  * Optimizer steps (optimizer_loops.h), compiled once for each instruction set.
  */
-#include "kernels/optimizer_loops.h"
+#include "kernels/isa/optimizer_loops.h"
 
 #include "base/compiler.h"
 

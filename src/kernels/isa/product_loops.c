@@ -11,9 +11,9 @@
  *    where b is one contiguous column: its place in the matrix does not change its value.
  * L2 Integers wrap.
  */
-#include "kernels/product_loops.h"
+#include "kernels/isa/product_loops.h"
 
-#include "kernels/isa.h"
+#include "kernels/isa/isa.h"
 
 #include <string.h>
 

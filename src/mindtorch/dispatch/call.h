@@ -23,7 +23,7 @@
 
 #include "base/compiler.h"
 #include "base/fail.h"
-#include "mindtorch/core/tensor_impl.h"
+#include "mindtorch/core/tensor/tensor_impl.h"
 #include "mindtorch/dispatch/op_row.h"
 
 enum {

@@ -9,8 +9,8 @@
 #include "mindtorch/dispatch/call_words.h"
 
 #include "base/compiler.h"
-#include "mindtorch/core/tensor_impl.h"
-#include "mindtorch/core/thread_state.h"
+#include "mindtorch/core/tensor/tensor_impl.h"
+#include "mindtorch/core/thread/thread_state.h"
 #include "mindtorch/dispatch/autograd_hook.h"
 
 #include <string.h>

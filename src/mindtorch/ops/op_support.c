@@ -5,7 +5,7 @@
 #include "mindtorch/ops/op_support.h"
 
 #include "base/alloc.h"
-#include "mindtorch/core/pinned.h"
+#include "mindtorch/core/memory/pinned.h"
 #include "mindtorch/ops/type_names.h"
 
 int mt__result_new(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,

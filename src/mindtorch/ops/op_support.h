@@ -6,7 +6,7 @@
 #ifndef MINDTORCH_OPS_OP_SUPPORT_H
 #define MINDTORCH_OPS_OP_SUPPORT_H
 
-#include "mindtorch/core/launch.h"
+#include "mindtorch/core/device/launch.h"
 #include "mindtorch/dispatch/call.h"
 #include "private_ops.h"
 

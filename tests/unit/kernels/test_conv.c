@@ -4,9 +4,9 @@
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/onednn.h"
-#include "kernels/parallel.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/matrix/onednn.h"
+#include "kernels/walk/parallel.h"
 #include "support/strided_array.h"
 
 #include <mindtorch/status.h>

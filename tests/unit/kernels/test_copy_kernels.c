@@ -3,8 +3,8 @@
  * MT_KERNEL_COPY, FILL, ARANGE, EYE and TRIANGLE against plain references.
  */
 #include "harness/mt_test.h"
-#include "kernels/half.h"
-#include "kernels/host_kernels.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/number/half.h"
 #include "support/pointwise_values.h"
 
 #include <math.h>

@@ -5,8 +5,8 @@
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/isa.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/isa/isa.h"
 #include "support/strided_array.h"
 
 #include <math.h>

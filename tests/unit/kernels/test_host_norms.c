@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/isa.h"
-#include "kernels/parallel.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/isa/isa.h"
+#include "kernels/walk/parallel.h"
 #include "support/strided_array.h"
 
 #include <math.h>

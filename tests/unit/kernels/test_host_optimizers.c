@@ -4,8 +4,8 @@
  * results stand here, at every instruction set and for float.
  */
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/isa.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/isa/isa.h"
 #include "support/strided_array.h"
 
 #include <math.h>

@@ -2,11 +2,12 @@
  *
  * INDEX, INDEX_PUT, INDEX_SELECT, INDEX_ADD, GATHER, SCATTER, the masks, CAT and
  * EMBEDDING_BACKWARD against plain loops over row-major element numbers, in all layouts. X1 and X2
- * are of src/kernels/index_rows.h. What lies around a tensor is checked by strided_array_fini().
+ * are of src/kernels/index/index_rows.h. What lies around a tensor is checked by
+ * strided_array_fini().
  */
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/parallel.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/walk/parallel.h"
 #include "support/strided_array.h"
 
 #include <mindtorch/status.h>

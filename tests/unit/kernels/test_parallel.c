@@ -4,7 +4,7 @@
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"
-#include "kernels/parallel.h"
+#include "kernels/walk/parallel.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,8 +5,8 @@
  */
 #include "base/fail.h"
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/parallel.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/walk/parallel.h"
 #include "support/pointwise_values.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * operand, every layout, at every instruction set.
  */
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
+#include "kernels/entry/host_kernels.h"
 #include "support/pointwise_values.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
  * instruction set, with special numbers among the elements.
  */
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/parallel.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/walk/parallel.h"
 #include "support/pointwise_values.h"
 
 #include <math.h>

@@ -4,10 +4,10 @@
  * same numbers in any layout, at any offset, with any number of threads, and loose statistics.
  */
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/isa.h"
-#include "kernels/parallel.h"
-#include "kernels/philox.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/isa/isa.h"
+#include "kernels/number/philox.h"
+#include "kernels/walk/parallel.h"
 #include "support/pointwise_values.h"
 
 #include <math.h>

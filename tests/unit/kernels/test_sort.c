@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * SORT and TOPK against insertion by the definition: NaN is the largest, -0 equals 0, equal
- * elements keep their order (Y1 and Y2 of src/kernels/sort_keys.h). Rows of all lengths around the
+ * elements keep their order (Y1 and Y2 of src/kernels/index/sort_keys.h). Rows of all lengths
+ * around the
  * changes of method.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
-#include "kernels/parallel.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/walk/parallel.h"
 #include "support/strided_array.h"
 
 #include <mindtorch/status.h>

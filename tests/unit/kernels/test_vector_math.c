@@ -4,7 +4,7 @@
  * loops, at every instruction set, against double libm (float) and long double libm (double).
  */
 #include "harness/mt_test.h"
-#include "kernels/host_kernels.h"
+#include "kernels/entry/host_kernels.h"
 #include "support/pointwise_values.h"
 
 #include <math.h>

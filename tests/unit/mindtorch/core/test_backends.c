@@ -4,8 +4,8 @@
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"
-#include "mindtorch/core/launch.h"
-#include "mindtorch/core/memory.h"
+#include "mindtorch/core/device/launch.h"
+#include "mindtorch/core/memory/memory.h"
 
 #include <mindtorch/tensor.h>
 

@@ -3,7 +3,7 @@
  * Generators: ranges of draws never overlap, whoever takes them.
  */
 #include "harness/mt_test.h"
-#include "mindtorch/core/random.h"
+#include "mindtorch/core/device/random.h"
 
 #include <pthread.h>
 

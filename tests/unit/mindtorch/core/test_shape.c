@@ -3,7 +3,7 @@
  * Sizes and strides. Answers that torch gives (2.13) are written down as it gave them.
  */
 #include "harness/mt_test.h"
-#include "mindtorch/core/shape.h"
+#include "mindtorch/core/tensor/shape.h"
 
 #include <stdint.h>
 #include <string.h>

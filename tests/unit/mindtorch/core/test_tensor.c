@@ -3,7 +3,7 @@
  * Tensors and storages: made, borrowed, viewed, read.
  */
 #include "harness/mt_test.h"
-#include "mindtorch/core/tensor_impl.h"
+#include "mindtorch/core/tensor/tensor_impl.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -5,10 +5,10 @@
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
-#include "mindtorch/core/memory.h"
-#include "mindtorch/core/memory_classes.h"
-#include "mindtorch/core/pool.h"
-#include "mindtorch/core/tensor_impl.h"
+#include "mindtorch/core/memory/memory.h"
+#include "mindtorch/core/memory/memory_classes.h"
+#include "mindtorch/core/memory/pool.h"
+#include "mindtorch/core/tensor/tensor_impl.h"
 
 #include <mtprof/mtprof.h>
 

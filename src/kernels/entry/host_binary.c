@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MT_KERNEL_BINARY. The way to the loop is short on purpose: a small op spends as much time here as
+ * in it.
+ */
+#include "base/fail.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/walk/strided.h"
+
+/* Elements a thread is woken for, which costs about 10 us: 15 us or more of work. */
+enum {
+    CHEAP_GRAIN = 131072, /* memory is the limit */
+    DEAR_GRAIN = 32768,   /* arithmetic is */
+    SMALL = 64            /* elements up to which a number is simply written out */
+};
+
+typedef mt__loop_fn *const loop_table[MT_BINARY_COUNT];
+
+static loop_table *const tables[MT_DTYPE_COUNT][MT_ISA_I_LEVELS] = {
+    [MT_DTYPE_BOOL] = MT_LOOP_LEVELS(&mt__binary_bool),
+    [MT_DTYPE_U8] = MT_LOOP_LEVELS(&mt__binary_u8),
+    [MT_DTYPE_I32] = MT_LOOP_LEVELS(&mt__binary_i32),
+    [MT_DTYPE_I64] = MT_LOOP_LEVELS(&mt__binary_i64),
+    [MT_DTYPE_F32] = MT_LOOP_LEVELS(&mt__binary_f32),
+    [MT_DTYPE_F64] = MT_LOOP_LEVELS(&mt__binary_f64),
+};
+
+static const int32_t grains[MT_BINARY_COUNT] = {
+#define MT_I_BINARY(name, cost) [MT_BINARY_##name] = cost##_GRAIN,
+#include <mindtorch/kernel_codes.def>
+};
+
+/* Whether the loop is one of MT_LOOP2_CHEAP (loops_binary_real.c). */
+static bool can_repeat(uint16_t code, uint32_t dtype)
+{
+    return grains[code] == CHEAP_GRAIN && (dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64);
+}
+
+/* The loop of one input that does what a power with this exponent does; NULL where there is none.
+ * As in torch the exponent 1/2 is the square root, of -0 and of -infinity too. */
+static mt__loop_fn *find_power(const mt_scalar *exponent, uint32_t dtype)
+{
+    static mt__loop_fn *const *const cubes[MT_ISA_I_LEVELS] = MT_LOOP_LEVELS(mt__cube_loops);
+    double power = mt__scalar_real(exponent);
+    if (power == 2.0) {
+        return mt__unary_loop(MT_UNARY_SQUARE, dtype);
+    }
+    if (dtype != MT_DTYPE_F32 && dtype != MT_DTYPE_F64) {
+        return NULL;
+    }
+    if (power == 3.0) {
+        return cubes[mt__isa_level()][dtype == MT_DTYPE_F64];
+    }
+    if (power == -1.0) {
+        return mt__unary_loop(MT_UNARY_RECIPROCAL, dtype);
+    }
+    if (power == 0.5) {
+        return mt__unary_loop(MT_UNARY_SQRT, dtype);
+    }
+    return power == -0.5 ? mt__unary_loop(MT_UNARY_RSQRT, dtype) : NULL;
+}
+
+/* A number with every element of the tensor: its strides are all 0. */
+static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__loop_fn *loop,
+                                const mt__loop_params *params)
+{
+    static const int64_t no_strides[MT_MAX_DIMS] = {0};
+    const mt_array *tensor = &call->tensors[1];
+    if (call->code == MT_BINARY_POW && form == 1) {
+        mt__loop_fn *power = find_power(&call->scalars[0], tensor->dtype);
+        if (power != NULL) {
+            return mt__pointwise(call->tensors, 2, power, params, CHEAP_GRAIN);
+        }
+    }
+    uint64_t element = 0;
+    mt__scalar_store(&call->scalars[0], (mt_dtype)tensor->dtype, &element);
+    int64_t numel;
+    if (mt__all_contiguous(call->tensors, 2, &numel) && numel <= SMALL) {
+        _Alignas(64) char tile[SMALL * 8];
+        int64_t bytes = mt__element_bytes(tensor->dtype);
+        mt__move_strided(tile, bytes, (const char *)&element, 0, numel, bytes);
+        void *arrays[3] = {call->tensors[0].data, tensor->data, tensor->data};
+        arrays[form == 1 ? 2 : 1] = tile;
+        return numel > 0 ? loop(arrays, numel, params) : 0;
+    }
+    mt_array arrays[3] = {call->tensors[0], *tensor, *tensor};
+    mt_array *scalar = &arrays[form == 1 ? 2 : 1];
+    scalar->data = &element;
+    scalar->strides = no_strides;
+    return mt__pointwise(arrays, 3, loop, params, grains[call->code]);
+}
+
+int mt__host_binary(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+{
+    (void)context;
+    (void)stream;
+    uint32_t dtype = call->tensors[1].dtype;
+    loop_table *table = tables[dtype][mt__isa_level()];
+    mt__loop_fn *loop = table == NULL ? NULL : (*table)[call->code];
+    if (MT_UNLIKELY(loop == NULL)) {
+        return mtb_fail(MT_ENOTSUP, "BINARY %u: not implemented for dtype %u", call->code, dtype);
+    }
+    mt__loop_params params = {
+        .real = {0, 1}, .integer = {0, 1}, .can_repeat = can_repeat(call->code, dtype)};
+    if (call->n_scalars > 1) {
+        params.real[1] = mt__scalar_real(&call->scalars[1]);
+        params.integer[1] = mt__scalar_integer(&call->scalars[1]);
+    }
+    int64_t form = call->n_ints > 0 ? call->ints[0] : 0;
+    uint32_t flags = MT_LIKELY(form == 0)
+                         ? mt__pointwise(call->tensors, 3, loop, &params, grains[call->code])
+                         : run_with_scalar(call, form, loop, &params);
+    if (MT_UNLIKELY((flags & MT_LOOP_ZERO_DIVISION) != 0)) {
+        return mtb_fail(MT_ERUNTIME, "ZeroDivisionError");
+    }
+    return MT_OK;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernels SGD, ADAM, RMSPROP, ADAGRAD: one step of one parameter, everything in one pass over
+ * its elements.
+ */
+#include "base/fail.h"
+#include "kernels/entry/call_args.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/isa/optimizer_loops.h"
+#include "kernels/walk/parallel.h"
+
+#include <math.h>
+
+enum {
+    GRAIN = 32 * 1024 /* elements */
+};
+
+typedef struct step_job {
+    mt__step step;
+    mt__step_fn *run;
+} step_job;
+
+static void run_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+{
+    (void)piece;
+    const step_job *job = context;
+    job->run(&job->step, begin, end);
+}
+
+/* Parameter, gradient and states: the tensors of the call. */
+static mt__step step_of(const mt_kernel_call *call, bool maximize)
+{
+    mt__step step = {
+        .param = call->tensors[0].data, .grad = call->tensors[1].data, .sign = maximize ? -1 : 1};
+    for (uint32_t i = 2; i < call->n_tensors; i++) {
+        step.state[i - 2] = mt__arg_data(call, i);
+    }
+    return step;
+}
+
+static int run(const char *name, const mt_kernel_call *call, const mt__step *step, mt__step_fn *fn)
+{
+    if (fn == NULL) {
+        return mtb_fail(MT_ENOTSUP, "%s: not implemented for %s", name,
+                        mt_dtype_name((mt_dtype)call->tensors[0].dtype));
+    }
+    step_job job = {*step, fn};
+    mt__parallel_for(mt__arg_numel(call, 0), GRAIN, run_piece, &job);
+    return MT_OK;
+}
+
+static const mt__step_loops *loops_of(const mt_kernel_call *call)
+{
+    return &MT_ISA_PICK(mt__steps)[call->tensors[0].dtype];
+}
+
+int mt__host_sgd(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+{
+    (void)context;
+    (void)stream;
+    mt__step step = step_of(call, call->ints[1] != 0);
+    step.nesterov = call->ints[0] != 0;
+    step.first = call->ints[2] != 0;
+    step.lr = mt__arg_real(call, 0);
+    step.momentum = mt__arg_real(call, 1);
+    step.dampening = mt__arg_real(call, 2);
+    step.weight_decay = mt__arg_real(call, 3);
+    return run("sgd", call, &step, loops_of(call)->sgd);
+}
+
+int mt__host_adam(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+{
+    (void)context;
+    (void)stream;
+    mt__step step = step_of(call, call->ints[1] != 0);
+    double t = (double)call->ints[0];
+    step.decoupled = call->code == 1;
+    step.lr = mt__arg_real(call, 0);
+    step.beta1 = mt__arg_real(call, 1);
+    step.beta2 = mt__arg_real(call, 2);
+    step.eps = mt__arg_real(call, 3);
+    step.weight_decay = mt__arg_real(call, 4);
+    step.step_size = step.lr / (1 - pow(step.beta1, t));
+    step.root_scale = 1 / sqrt(1 - pow(step.beta2, t));
+    return run("adam", call, &step, loops_of(call)->adam);
+}
+
+int mt__host_rmsprop(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+{
+    (void)context;
+    (void)stream;
+    mt__step step = step_of(call, call->ints[0] != 0);
+    step.lr = mt__arg_real(call, 0);
+    step.beta2 = mt__arg_real(call, 1);
+    step.eps = mt__arg_real(call, 2);
+    step.weight_decay = mt__arg_real(call, 3);
+    step.momentum = mt__arg_real(call, 4);
+    return run("rmsprop", call, &step, loops_of(call)->rmsprop);
+}
+
+int mt__host_adagrad(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+{
+    (void)context;
+    (void)stream;
+    mt__step step = step_of(call, call->ints[1] != 0);
+    double decay = mt__arg_real(call, 1);
+    step.lr = mt__arg_real(call, 0);
+    step.step_size = step.lr / (1 + (double)(call->ints[0] - 1) * decay);
+    step.weight_decay = mt__arg_real(call, 2);
+    step.eps = mt__arg_real(call, 3);
+    return run("adagrad", call, &step, loops_of(call)->adagrad);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolutions, forward and backward (kernels.def, CONV...): who does them, and in how many pieces.
+ *
+ *     1 x 1 without stride and padding    products on the images as they are
+ *     other float32                       oneDNN where it is here
+ *     the rest                            columns and products
+ *
+ * Forward and BACKWARD_INPUT are cut by images; BACKWARD_WEIGHT, which sums over images, by output
+ * channels. No sum is divided, so results do not depend on the number of threads.
+ */
+#include "kernels/image/conv.h"
+
+#include "base/fail.h"
+#include "kernels/entry/host_kernels.h"
+#include "kernels/walk/parallel.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    PIECE_WORK = 1 << 22, /* multiplications worth another thread */
+    CHANNEL_CUT = 32,     /* output channels of a piece: whole blocks of oneDNN's layouts */
+    FEW_CHANNELS = 4
+};
+
+typedef struct job {
+    mt__conv conv;
+    _Atomic(int) status;
+} job;
+
+/* oneDNN's gradient of an input with few channels (an image's colours) leaves its vectors nearly
+ * empty: 7 x 7 with 3 channels takes it five times as long as products. */
+static bool suits_onednn(const mt__conv *conv)
+{
+    const mt__conv_shape *s = &conv->shape;
+    bool few = conv->kind == MT_CONV_BACKWARD_INPUT && s->c / s->groups <= FEW_CHANNELS &&
+               s->o / s->groups > FEW_CHANNELS;
+    return !few && !mt__conv_is_product(s);
+}
+
+static int run_piece(const mt__conv *conv)
+{
+    if (suits_onednn(conv) && mt__conv_onednn(conv)) {
+        return 0;
+    }
+    return mt__conv_columns(conv);
+}
+
+static void note(job *j, int status)
+{
+    if (status != 0) {
+        atomic_store_explicit(&j->status, status, memory_order_relaxed);
+    }
+}
+
+static void run_images(void *context, int64_t begin, int64_t end, int64_t piece)
+{
+    (void)piece;
+    job *j = context;
+    mt__conv conv = j->conv;
+    int64_t element = (int64_t)mt_dtype_size(conv.dtype);
+    conv.shape.n = end - begin;
+    conv.in = (char *)conv.in + begin * conv.shape.c * conv.shape.h * conv.shape.w * element;
+    conv.out = (char *)conv.out + begin * conv.shape.out_step * element;
+    note(j, run_piece(&conv));
+}
+
+/* Only with one group: channels of a group belong together. */
+static void run_channels(void *context, int64_t begin, int64_t end, int64_t piece)
+{
+    (void)piece;
+    job *j = context;
+    mt__conv conv = j->conv;
+    const mt__conv_shape *s = &j->conv.shape;
+    int64_t element = (int64_t)mt_dtype_size(conv.dtype);
+    conv.shape.o = end - begin;
+    conv.out = (char *)conv.out + begin * s->oh * s->ow * element;
+    if (conv.weight != NULL) {
+        conv.weight = (char *)conv.weight + begin * s->c * s->kh * s->kw * element;
+    }
+    if (conv.bias != NULL) {
+        conv.bias = (char *)conv.bias + begin * element;
+    }
+    note(j, run_piece(&conv));
+}
+
+static int run_job(job *j)
+{
+    const mt__conv_shape *s = &j->conv.shape;
+    int64_t depth = s->c / s->groups * s->kh * s->kw;
+    double work = (double)s->n * (double)(s->o * s->oh * s->ow) * (double)depth;
+    double threads = (double)mt__parallel_threads();
+    double most = work / PIECE_WORK;
+    int64_t pieces = (int64_t)(most < threads ? most : threads);
+    bool by_images = j->conv.kind != MT_CONV_BACKWARD_WEIGHT && s->n > 1;
+    bool by_channels = j->conv.kind != MT_CONV_BACKWARD_INPUT && s->groups == 1 && !by_images;
+    if (pieces >= 2 && by_images) {
+        mt__parallel_for(s->n, (s->n + pieces - 1) / pieces, run_images, j);
+    } else if (pieces >= 2 && by_channels && s->o >= 2 * CHANNEL_CUT) {
+        int64_t grain = (s->o + pieces - 1) / pieces;
+        grain = (grain + CHANNEL_CUT - 1) / CHANNEL_CUT * CHANNEL_CUT;
+        mt__parallel_for(s->o, grain, run_channels, j);
+    } else {
+        return run_piece(&j->conv);
+    }
+    return atomic_load_explicit(&j->status, memory_order_relaxed);
+}
+
+static mt__conv_shape shape_of(const int64_t *out, const int64_t *in, const int64_t *weight,
+                               const int64_t *ints)
+{
+    return (mt__conv_shape){
+        .n = in[0],
+        .c = in[1],
+        .h = in[2],
+        .w = in[3],
+        .o = out[1],
+        .oh = out[2],
+        .ow = out[3],
+        .kh = weight[2],
+        .kw = weight[3],
+        .stride_h = ints[0],
+        .stride_w = ints[1],
+        .pad_h = ints[2],
+        .pad_w = ints[3],
+        .dil_h = ints[4],
+        .dil_w = ints[5],
+        .groups = ints[6],
+        .out_step = out[1] * out[2] * out[3],
+    };
+}
+
+static int64_t numel(const mt_array *array)
+{
+    int64_t count = 1;
+    for (int32_t i = 0; i < array->n_dims; i++) {
+        count *= array->sizes[i];
+    }
+    return count;
+}
+
+static void clear(const mt_array *array)
+{
+    if (array->data != NULL) {
+        memset(array->data, 0, (size_t)numel(array) * mt_dtype_size((mt_dtype)array->dtype));
+    }
+}
+
+int mt__host_conv(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+{
+    (void)context, (void)stream;
+    const mt_array *t = call->tensors;
+    if (numel(&t[0]) == 0) {
+        return 0;
+    }
+    job j = {.conv = {.kind = MT_CONV_FORWARD,
+                      .dtype = (mt_dtype)t[0].dtype,
+                      .shape = shape_of(t[0].sizes, t[1].sizes, t[2].sizes, call->ints),
+                      .out = t[0].data,
+                      .in = t[1].data,
+                      .weight = t[2].data,
+                      .bias = t[3].data}};
+    return run_job(&j);
+}
+
+int mt__host_conv_backward_input(void *context, mt_backend_stream *stream,
+                                 const mt_kernel_call *call)
+{
+    (void)context, (void)stream;
+    const mt_array *t = call->tensors;
+    if (numel(&t[0]) == 0 || numel(&t[1]) == 0) {
+        clear(&t[0]);
+        return 0;
+    }
+    job j = {.conv = {.kind = MT_CONV_BACKWARD_INPUT,
+                      .dtype = (mt_dtype)t[0].dtype,
+                      .shape = shape_of(t[1].sizes, t[0].sizes, t[2].sizes, call->ints),
+                      .in = t[0].data,
+                      .out = t[1].data,
+                      .weight = t[2].data}};
+    return run_job(&j);
+}
+
+int mt__host_conv_backward_weight(void *context, mt_backend_stream *stream,
+                                  const mt_kernel_call *call)
+{
+    (void)context, (void)stream;
+    const mt_array *t = call->tensors;
+    if (numel(&t[2]) == 0 || numel(&t[3]) == 0) {
+        clear(&t[0]);
+        clear(&t[1]);
+        return 0;
+    }
+    static const int64_t no_weight[4] = {0, 0, 1, 1}; /* the bias's gradient alone */
+    const int64_t *weight = t[0].data == NULL ? no_weight : t[0].sizes;
+    job j = {.conv = {.kind = MT_CONV_BACKWARD_WEIGHT,
+                      .dtype = (mt_dtype)t[2].dtype,
+                      .shape = shape_of(t[2].sizes, t[3].sizes, weight, call->ints),
+                      .weight = t[0].data,
+                      .bias = t[1].data,
+                      .out = t[2].data,
+                      .in = t[3].data}};
+    return run_job(&j);
+}

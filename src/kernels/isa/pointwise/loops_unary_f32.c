@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One input, float. Functions are vector_math.h's; sine, cosine and tangent of numbers beyond its
+ * range come from libm, a block at a time.
+ */
+#include "kernels/isa/pointwise/loop_body.h"
+#include "kernels/number/vector_math.h"
+
+/* X(code, expression): float to float */
+#define TO_FLOAT(X)                                                                              \
+    X(NEG, -x)                                                                                   \
+    X(ABS, fabsf(x))                                                                             \
+    X(SIGN, x > 0.0F ? 1.0F : (x < 0.0F ? -1.0F : 0.0F))                                         \
+    X(SQUARE, x *x)                                                                              \
+    X(RECIPROCAL, 1.0F / x)                                                                      \
+    X(SQRT, sqrtf(x))                                                                            \
+    X(RSQRT, 1.0F / sqrtf(x))                                                                    \
+    X(EXP, mt__exp_f32(x))                                                                       \
+    X(EXPM1, mt__expm1_f32(x))                                                                   \
+    X(LOG, mt__log_f32(x))                                                                       \
+    X(LOG1P, mt__log1p_f32(x))                                                                   \
+    X(LOG2, mt__log2_f32(x))                                                                     \
+    X(LOG10, mt__log10_f32(x))                                                                   \
+    X(TANH, mt__tanh_f32(x))                                                                     \
+    X(SIGMOID, mt__sigmoid_f32(x))                                                               \
+    X(ERF, mt__erf_f32(x))                                                                       \
+    X(GELU, mt__gelu_f32(x))                                                                     \
+    X(GELU_TANH, 0.5F * x * (1.0F + mt__tanh_f32(0.797884561F * (x + 0.044715F * (x * x * x))))) \
+    X(SILU, x / (1.0F + mt__exp_f32(-x)))                                                        \
+    X(RELU, x < 0.0F ? 0.0F : x)                                                                 \
+    X(FLOOR, floorf(x))                                                                          \
+    X(CEIL, ceilf(x))                                                                            \
+    X(ROUND, rintf(x))                                                                           \
+    X(TRUNC, truncf(x))                                                                          \
+    X(CLAMP, clamp_to(x, s0, s1))                                                                \
+    X(HARDTANH, clamp_to(x, s0, s1))                                                             \
+    X(LEAKY_RELU, x > 0.0F ? x : x * s0)                                                         \
+    X(SOFTPLUS, softplus_to(x, s0, s1))                                                          \
+    X(ELU, x < 0.0F ? s0 * mt__expm1_f32(x) : x)                                                 \
+    X(ERFC, (float)erfc((double)x))                                                              \
+    X(SINH, sinhf(x))                                                                            \
+    X(COSH, coshf(x))                                                                            \
+    X(LOG_SIGMOID, (x < 0.0F ? x : 0.0F) - mt__log1p_unit_f32(mt__exp_f32(-fabsf(x))))
+
+/* X(code, expression): float to bool */
+#define TO_BOOL(X)                                           \
+    X(LOGICAL_NOT, x == 0.0F)                                \
+    X(ISNAN, x != x)                                         \
+    X(ISINF, (mt__bits_f32(x) & 0x7fffffffU) == 0x7f800000U) \
+    X(ISFINITE, (mt__bits_f32(x) & 0x7fffffffU) < 0x7f800000U)
+
+/* Beyond the threshold the function is its argument. */
+MT_INLINE float softplus_to(float x, float beta, float threshold)
+{
+    float inside = mt__softplus_f32(x * beta) / beta;
+    return x * beta > threshold ? x : inside;
+}
+
+/* NaN stays, also that of a bound; the upper bound wins. */
+MT_INLINE float clamp_to(float x, float lower, float upper)
+{
+    float y = x < lower ? lower : x;
+    y = y > upper ? upper : y;
+    return lower != lower || upper != upper ? (float)NAN : y;
+}
+
+#define X(code, expression) MT_LOOP1(unary_##code, float, float, real, expression)
+TO_FLOAT(X)
+#undef X
+#define X(code, expression) MT_LOOP1(unary_##code, uint8_t, float, real, expression)
+TO_BOOL(X)
+#undef X
+
+/* ---- sine and its kin: in blocks, so that one far number does not make the others slow ---- */
+
+enum {
+    TRIG_BLOCK = 256
+};
+
+static bool all_near(const float *in, int64_t n)
+{
+    uint32_t far = 0;
+    for (int64_t i = 0; i < n; i++) {
+        far |= !(fabsf(in[i]) <= MT_TRIG_LIMIT);
+    }
+    return far == 0;
+}
+
+#define TRIG(code, near, libm)                                                                  \
+    static uint32_t unary_##code(void *const *arrays, int64_t n, const mt__loop_params *params) \
+    {                                                                                           \
+        (void)params;                                                                           \
+        float *out = arrays[0];                                                                 \
+        const float *in = arrays[1];                                                            \
+        for (int64_t begin = 0; begin < n; begin += TRIG_BLOCK) {                               \
+            int64_t end = n - begin < TRIG_BLOCK ? n : begin + TRIG_BLOCK;                      \
+            if (all_near(in + begin, end - begin)) {                                            \
+                MT_I_VECTOR_LOOP                                                                \
+                for (int64_t i = begin; i < end; i++) {                                         \
+                    out[i] = near(in[i]);                                                       \
+                }                                                                               \
+                continue;                                                                       \
+            }                                                                                   \
+            for (int64_t i = begin; i < end; i++) {                                             \
+                out[i] = libm(in[i]);                                                           \
+            }                                                                                   \
+        }                                                                                       \
+        return 0;                                                                               \
+    }
+
+TRIG(SIN, mt__sin_f32, sinf)
+TRIG(COS, mt__cos_f32, cosf)
+TRIG(TAN, mt__tan_f32, tanf)
+
+mt__loop_fn *const MT_ISA(mt__unary_f32)[MT_UNARY_COUNT] = {
+#define X(code, expression) [MT_UNARY_##code] = unary_##code,
+    TO_FLOAT(X) TO_BOOL(X)
+#undef X
+        [MT_UNARY_SIN] = unary_SIN,
+    [MT_UNARY_COS] = unary_COS,
+    [MT_UNARY_TAN] = unary_TAN,
+};

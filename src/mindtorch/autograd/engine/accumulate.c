@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happens to a gradient when it arrives at its leaf. The first one becomes the leaf's if
+ * nobody else has it, else it is copied; later ones are added to it in place, so that whoever holds
+ * `.grad` sees the sum. While a graph is created nothing is written: the sum is a new tensor.
+ */
+#include "mindtorch/autograd/graph/meta.h"
+#include "mindtorch/core/thread/thread_state.h"
+#include "mindtorch/dispatch/autograd_hook.h"
+#include "mindtorch/dispatch/call_words.h"
+
+#include <pthread.h>
+
+enum {
+    LOCKS = 64 /* leaves share them: threads seldom meet at one leaf, more seldom at one lock */
+};
+
+/* Plain mutexes: ops run under them, and those take the allocator's ranked locks, and the profiler
+ * must not think that it is being called from inside of itself. */
+static pthread_mutex_t locks[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_mutex_t *lock_of(const mt_tensor *tensor)
+{
+    return &locks[tensor->id % LOCKS];
+}
+
+void mt__grad_lock(const mt_tensor *tensor)
+{
+    pthread_mutex_lock(lock_of(tensor));
+}
+
+void mt__grad_unlock(const mt_tensor *tensor)
+{
+    pthread_mutex_unlock(lock_of(tensor));
+}
+
+/* Tried only: ops run under these locks. */
+bool mt__autograd_gradient(const mt_tensor *tensor, mtprof_tensor_ref *ref)
+{
+    bool there = false;
+    if (tensor->autograd != NULL && pthread_mutex_trylock(lock_of(tensor)) == 0) {
+        const mt_tensor *grad = tensor->autograd->grad;
+        there = grad != NULL;
+        if (there) {
+            *ref = mt__tensor_ref(grad, MTPROF_TENSOR_GRADIENT | MTPROF_TENSOR_NOT_READ);
+            ref->offset = (int64_t)grad->storage->bytes;
+        }
+        mt__grad_unlock(tensor);
+    }
+    return there;
+}
+
+void mt__tell_gradient(mtprof_token token, const mt_tensor *leaf)
+{
+    mtprof_tensor_ref ref;
+    bool there = false;
+    mt__grad_lock(leaf);
+    if (leaf->autograd->grad != NULL) {
+        ref = mt__tensor_ref(leaf->autograd->grad, MTPROF_TENSOR_GRADIENT);
+        there = true;
+    }
+    mt__grad_unlock(leaf);
+    if (there) {
+        mtprof_op_outputs(token, &ref, 1);
+    }
+}
+
+mt_tensor *mt__grad_swap(mt_tensor *tensor, mt_tensor *take_grad)
+{
+    mt__grad_lock(tensor);
+    mt_tensor *old = tensor->autograd->grad;
+    tensor->autograd->grad = take_grad;
+    mt__grad_unlock(tensor);
+    return old;
+}
+
+bool mt__is_exclusive(const mt_tensor *tensor)
+{
+    if (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 ||
+        tensor->autograd != NULL || mt__storage_is_borrowed(tensor->storage)) {
+        return false;
+    }
+    /* A view holds its base: if only this view does, the storage has those two and nobody else. */
+    uint32_t own = 1;
+    if (tensor->base != NULL) {
+        if (atomic_load_explicit(&tensor->base->refs, memory_order_acquire) != 1 ||
+            tensor->base->autograd != NULL) {
+            return false;
+        }
+        own = 2;
+    }
+    return atomic_load_explicit(&tensor->storage->refs, memory_order_acquire) == own;
+}
+
+/* What becomes `.grad` when there is none. */
+static int first_grad(mt_tensor *grad, mt_tensor **out)
+{
+    if (mt__thread.grad_disabled && grad->contiguous && mt__is_exclusive(grad)) {
+        return mt_detach(grad, out); /* an op, because torch shows one */
+    }
+    int64_t contiguous = 0;
+    return mt_clone_with(grad, &contiguous, out);
+}
+
+int mt__accumulate(mt_tensor *leaf, mt_tensor *take_grad)
+{
+    mt_tensor *replaced = NULL;
+    mt__grad_lock(leaf);
+    mt__autograd *meta = leaf->autograd;
+    mt_tensor *sum = NULL;
+    int status = MT_OK;
+    if (meta->grad == NULL) {
+        status = first_grad(take_grad, &sum);
+    } else if (mt__thread.grad_disabled) {
+        status = mt_add_(meta->grad, take_grad);
+    } else {
+        status = mt_add(meta->grad, take_grad, &sum);
+    }
+    if (sum != NULL) {
+        replaced = meta->grad;
+        meta->grad = sum;
+    }
+    mt__grad_unlock(leaf);
+    mt_tensor_release(replaced); /* outside of the lock: it may be the end of a graph */
+    mt_tensor_release(take_grad);
+    return status;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Derivatives of convolutions, pools and attention: each is one op, and those of convolutions and
+ * pools are differentiated in their turn. They are linear in the gradient, so their derivatives are
+ * the forward ops again.
+ */
+#include "mindtorch/autograd/formulas/backward.h"
+#include "mindtorch/dispatch/call.h"
+
+/* ---- convolution ----------------------------------------------------------------------------- */
+
+/* convolution_backward with the lists and groups that begin at argument `at`. Places may be NULL.
+ */
+static int conv_gradients(const mt_value *at, mt_tensor *const grad_in_weight[3],
+                          mt_tensor **const places[3])
+{
+    mt_tensor *unused[3] = {NULL};
+    mt_tensor **to[3];
+    int64_t mask[3];
+    for (int i = 0; i < 3; i++) {
+        mask[i] = places[i] != NULL ? 1 : 0;
+        to[i] = places[i] != NULL ? places[i] : &unused[i];
+    }
+    return mt_convolution_backward(grad_in_weight[0], grad_in_weight[1], grad_in_weight[2],
+                                   at[0].of.ints, at[0].count, at[1].of.ints, at[1].count,
+                                   at[2].of.ints, at[2].count, at[3].of.integer, mask, 3, to[0],
+                                   to[1], to[2]);
+}
+
+int mt__convolution_backward(mt__backward *b)
+{
+    mt_tensor *const tensors[3] = {b->grads[0], b->args[0].of.tensor, b->args[1].of.tensor};
+    mt_tensor **places[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        places[i] = mt__wants(b, i) ? mt__bw_temp(b) : NULL;
+    }
+    MT_TRY(conv_gradients(&b->args[3], tensors, places));
+    for (uint32_t i = 0; i < 3; i++) {
+        if (places[i] != NULL) {
+            mt__bw_give(b, i, *places[i]);
+        }
+    }
+    return MT_OK;
+}
+
+static int convolve(mt__backward *b, mt_tensor *in, mt_tensor *weight, mt_tensor **out)
+{
+    const mt_value *at = &b->args[3];
+    mt_tensor **place = mt__bw_temp(b);
+    MT_TRY(mt_convolution(in, weight, NULL, at[0].of.ints, at[0].count, at[1].of.ints, at[1].count,
+                          at[2].of.ints, at[2].count, at[3].of.integer, place));
+    *out = *place;
+    return MT_OK;
+}
+
+static int add_to(mt__backward *b, mt_tensor **sum, mt_tensor *more)
+{
+    if (*sum == NULL) {
+        *sum = more;
+        return MT_OK;
+    }
+    mt_tensor **place = mt__bw_temp(b);
+    MT_TRY(mt_add(*sum, more, place));
+    *sum = *place;
+    return MT_OK;
+}
+
+/* What reached result i of convolution_backward. Results that output_mask left out have no place
+ * among the gradients. NULL: nothing. */
+static mt_tensor *gradient_of(const mt__backward *b, uint32_t i)
+{
+    const int64_t *mask = b->args[7].of.ints;
+    if (b->n_grads == 3) {
+        return b->grads[i];
+    }
+    uint32_t place = 0;
+    for (uint32_t k = 0; k < i; k++) {
+        place += mask[k] != 0 ? 1 : 0;
+    }
+    return mask[i] != 0 && place < b->n_grads ? b->grads[place] : NULL;
+}
+
+/* The gradient of grad_output: the convolution of what reached input's and weight's gradients. */
+static int grad_output_gradient(mt__backward *b)
+{
+    mt_tensor *const grads[3] = {gradient_of(b, 0), gradient_of(b, 1), gradient_of(b, 2)};
+    mt_tensor *sum = NULL;
+    mt_tensor *part;
+    if (grads[0] != NULL) {
+        MT_TRY(convolve(b, grads[0], b->args[2].of.tensor, &part));
+        MT_TRY(add_to(b, &sum, part));
+    }
+    if (grads[1] != NULL) {
+        MT_TRY(convolve(b, b->args[1].of.tensor, grads[1], &part));
+        MT_TRY(add_to(b, &sum, part));
+    }
+    if (grads[2] != NULL) { /* the bias's, spread over the images */
+        const mt__meta *meta = mt__input_meta(b, mt__input_of(b, 0));
+        int64_t sizes[MT_MAX_DIMS] = {1, meta->shape.sizes[1], 1, 1};
+        mt_tensor **column = mt__bw_temp(b);
+        mt_tensor **spread = mt__bw_temp(b);
+        MT_TRY(mt_reshape(grads[2], sizes, meta->shape.n_dims, column));
+        MT_TRY(mt_expand(*column, meta->shape.sizes, meta->shape.n_dims, spread));
+        MT_TRY(add_to(b, &sum, *spread));
+    }
+    if (sum != NULL) {
+        mt__bw_give(b, 0, sum);
+    }
+    return MT_OK;
+}
+
+int mt__convolution_twice(mt__backward *b)
+{
+    mt_tensor *const grads[2] = {gradient_of(b, 0), gradient_of(b, 1)};
+    mt_tensor *grad = b->args[0].of.tensor;
+    if (mt__wants(b, 0)) {
+        MT_TRY(grad_output_gradient(b));
+    }
+    if (mt__wants(b, 1) && grads[1] != NULL) {
+        mt_tensor *const tensors[3] = {grad, b->args[1].of.tensor, grads[1]};
+        mt_tensor **const places[3] = {mt__bw_temp(b), NULL, NULL};
+        MT_TRY(conv_gradients(&b->args[3], tensors, places));
+        mt__bw_give(b, 1, *places[0]);
+    }
+    if (mt__wants(b, 2) && grads[0] != NULL) {
+        mt_tensor *const tensors[3] = {grad, grads[0], b->args[2].of.tensor};
+        mt_tensor **const places[3] = {NULL, mt__bw_temp(b), NULL};
+        MT_TRY(conv_gradients(&b->args[3], tensors, places));
+        mt__bw_give(b, 2, *places[1]);
+    }
+    return MT_OK;
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+/* window: kernel, stride, padding, dilation; they are shown, the indices tell all. */
+static int max_pool_gradient(mt__backward *b, const mt_value *window, bool ceil_mode)
+{
+    if (b->grads[0] == NULL || !mt__wants(b, 0)) {
+        return MT_OK;
+    }
+    MT_TRY(mt_max_pool2d_with_indices_backward(
+        b->grads[0], b->args[0].of.tensor, window[0].of.ints, window[0].count, window[1].of.ints,
+        window[1].count, window[2].of.ints, window[2].count, window[3].of.ints, window[3].count,
+        ceil_mode, b->results[1].of.tensor, mt__bw_temp(b)));
+    mt__bw_give(b, 0, mt__bw_last(b));
+    return MT_OK;
+}
+
+int mt__max_pool_backward(mt__backward *b)
+{
+    return max_pool_gradient(b, &b->args[1], b->args[5].of.integer != 0);
+}
+
+/* Windows of several sizes: none is told. */
+int mt__adaptive_max_pool_backward(mt__backward *b)
+{
+    const mt_value none[4] = {{.kind = MT_KIND_INTS}};
+    return max_pool_gradient(b, none, false);
+}
+
+/* What was scattered by indices is gathered by them. */
+int mt__max_pool_twice(mt__backward *b)
+{
+    if (!mt__wants(b, 0)) {
+        return MT_OK;
+    }
+    mt_tensor *indices = b->args[7].of.tensor;
+    mt_tensor **planes = mt__bw_temp(b);
+    mt_tensor **places = mt__bw_temp(b);
+    mt_tensor **found = mt__bw_temp(b);
+    mt_tensor **shaped = mt__bw_temp(b);
+    MT_TRY(mt_flatten(b->grads[0], -2, -1, planes));
+    MT_TRY(mt_flatten(indices, -2, -1, places));
+    MT_TRY(mt_gather(*planes, -1, *places, found));
+    MT_TRY(mt_view(*found, indices->sizes, indices->n_dims, shaped));
+    mt__bw_give(b, 0, *shaped);
+    return MT_OK;
+}
+
+static const int64_t *optional_int(const mt_value *value)
+{
+    return value->kind == MT_KIND_INT ? &value->of.integer : NULL;
+}
+
+int mt__avg_pool_backward(mt__backward *b)
+{
+    const mt_value *a = b->args;
+    MT_TRY(mt_avg_pool2d_backward(b->grads[0], a[0].of.tensor, a[1].of.ints, a[1].count,
+                                  a[2].of.ints, a[2].count, a[3].of.ints, a[3].count,
+                                  a[4].of.integer != 0, a[5].of.integer != 0, optional_int(&a[6]),
+                                  mt__bw_temp(b)));
+    mt__bw_give(b, 0, mt__bw_last(b));
+    return MT_OK;
+}
+
+int mt__avg_pool_twice(mt__backward *b)
+{
+    const mt_value *a = b->args;
+    if (!mt__wants(b, 0)) {
+        return MT_OK;
+    }
+    MT_TRY(mt_avg_pool2d(b->grads[0], a[2].of.ints, a[2].count, a[3].of.ints, a[3].count,
+                         a[4].of.ints, a[4].count, a[5].of.integer != 0, a[6].of.integer != 0,
+                         optional_int(&a[7]), mt__bw_temp(b)));
+    mt__bw_give(b, 0, mt__bw_last(b));
+    return MT_OK;
+}
+
+int mt__adaptive_avg_pool_backward(mt__backward *b)
+{
+    MT_TRY(mt__adaptive_avg_pool2d_backward(b->grads[0], b->args[0].of.tensor, mt__bw_temp(b)));
+    mt__bw_give(b, 0, mt__bw_last(b));
+    return MT_OK;
+}
+
+int mt__adaptive_avg_pool_twice(mt__backward *b)
+{
+    if (!mt__wants(b, 0)) {
+        return MT_OK;
+    }
+    const mt__shape *shape = &mt__input_meta(b, mt__input_of(b, 0))->shape;
+    MT_TRY(
+        mt__adaptive_avg_pool2d(b->grads[0], &shape->sizes[shape->n_dims - 2], 2, mt__bw_temp(b)));
+    mt__bw_give(b, 0, mt__bw_last(b));
+    return MT_OK;
+}
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+int mt__flash_attention_backward(mt__backward *b)
+{
+    const mt_value *a = b->args;
+    mt_tensor *mask = a[5].kind == MT_KIND_TENSOR ? a[5].of.tensor : NULL;
+    mt_tensor **places[3] = {mt__bw_temp(b), mt__bw_temp(b), mt__bw_temp(b)};
+    bool scaled = a[6].kind != MT_KIND_NONE;
+    double scale = scaled ? mt__scalar_real(&a[6]) : 0.0;
+    if (b->grads[0] == NULL) { /* only the logsumexp was used, which has no derivative */
+        return mtb_fail(MT_ERUNTIME, "ScaledDotProductFlashAttentionForCpuBackward0: logsumexp is "
+                                     "not differentiable");
+    }
+    MT_TRY(mt__scaled_dot_product_flash_attention_for_cpu_backward(
+        b->grads[0], a[0].of.tensor, a[1].of.tensor, a[2].of.tensor, b->results[0].of.tensor,
+        b->results[1].of.tensor, a[4].of.integer != 0, mask, scaled ? &scale : NULL, places[0],
+        places[1], places[2]));
+    for (uint32_t i = 0; i < 3; i++) {
+        if (mt__wants(b, i)) {
+            mt__bw_give(b, i, *places[i]);
+        }
+    }
+    return MT_OK;
+}

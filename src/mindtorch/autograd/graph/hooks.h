@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hooks: callbacks on a gradient before it is used, and on a leaf after it was accumulated.
+ *
+ *     tensor ─► mt__autograd ─┐
+ *                             ├─► mt__tap (one output of a node) ─► hooks in the order they came
+ *     node ─► list of taps ───┘
+ *
+ * H1 A tap lives as long as its node or its tensor: hooks run although the tensor is gone.
+ * H2 One lock guards all taps and lists of hooks. No callback runs under it: a hook may add,
+ *    remove, run backward.
+ * H3 A hook that is removed while it runs keeps its context until it returns.
+ * H4 A retained gradient is set last. The tap knows its tensor without holding it.
+ */
+#ifndef MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H
+#define MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H
+
+#include "mindtorch/autograd/graph/meta.h"
+
+struct mt__tap {
+    _Atomic uint32_t refs;
+    uint32_t output;
+    mt__tap *next;  /* of the node */
+    mt__tap *older; /* of the tensor: hooks that stayed with a node it had before */
+    mt__hook *hooks;
+    mt_tensor *keeper; /* whose gradient is retained (H4), or NULL */
+};
+
+/* A new tap, in the list of the node if there is one; one reference for the caller. */
+int mt__tap_new(mt_node *node, uint32_t output, mt__tap **out);
+void mt__tap_release(mt__tap *tap);
+void mt__tap_set_keeper(mt__tap *tap, mt_tensor *keeper);
+void mt__hooks_free(mt__hook *list);
+
+/* Runs the hooks of output `output` on *grad, which they may replace. */
+int mt__hooks_run(mt__tap *taps, uint32_t output, mt_tensor **grad);
+
+/* The leaf's hooks behind accumulation. */
+int mt__leaf_hooks_run(mt_tensor *leaf);
+
+#endif /* MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams inside the runtime: which one a thread's work goes to.
+ */
+#ifndef MINDTORCH_CORE_DEVICE_STREAMS_H
+#define MINDTORCH_CORE_DEVICE_STREAMS_H
+
+#include "mindtorch/core/device/backends.h"
+#include "mindtorch/core/thread/thread_state.h"
+
+#include <mindtorch/stream.h>
+
+enum {
+    MT_STREAMS_OF_PRIORITY = 32,                /* of a device; then they are handed out again */
+    MT_STREAMS = 1 + 2 * MT_STREAMS_OF_PRIORITY /* numbers: 0 default, then normal, then high */
+};
+
+struct mt_stream {
+    mt_backend_stream *backend; /* NULL: the default stream */
+    mt_device device;
+    uint32_t number;
+    int32_t priority;
+};
+
+/* Number of the thread's current stream on an accelerator. */
+static inline uint32_t mt__stream_number(mt_device device)
+{
+    return mt__thread.streams[mt__device_index(device)];
+}
+
+/* A stream that was handed out, by its number; not the default one. */
+mt_stream *mt__stream_numbered(mt_device device, uint32_t number);
+
+/* The same, and the default one, which may have to be made. The device is there. */
+int mt__stream_find(mt_device device, uint32_t number, mt_stream **out);
+
+/* Waits for what is on a stream, or for the device where it has no streams; the profiler is not
+ * told, and a failure that comes to light is the caller's. */
+int mt__stream_wait(const mt_stream *stream);
+
+/* What the backend calls the thread's current stream on an accelerator; NULL = the default one. */
+static inline mt_backend_stream *mt__stream_of(mt_device device)
+{
+    uint32_t number = mt__stream_number(device);
+    return number == 0 ? NULL : mt__stream_numbered(device, number)->backend;
+}
+
+#endif /* MINDTORCH_CORE_DEVICE_STREAMS_H */

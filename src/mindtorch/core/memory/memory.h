@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The caching allocator, one for each device: sizes are rounded to classes, blocks that come back
+ * wait in lists for the next request of their class, and the backend is asked only when a list is
+ * empty. Small host blocks pass through a list of the thread first.
+ *
+ * M1 The counters of mt_device_get_memory_stats() are exact after every call, threads' lists
+ *    included: what a list holds is reserved, not allocated.
+ * M2 Every block handed out or given back is told to the profiler with the counters after it.
+ * M3 When the backend refuses, all caches of the device are emptied and it is asked once more.
+ * M4 A thread that ends gives its lists back.
+ * M5 A block of an accelerator is handed out again on the stream on which it was taken, without
+ *    waiting; on which stream it is given back does not matter. What used it on other streams must
+ *    be over by then, or be told (mt__memory_give_used).
+ * M6 The child of a fork() may give back what it has; what it takes on an accelerator is the
+ *    backend's to refuse.
+ */
+#ifndef MINDTORCH_CORE_MEMORY_MEMORY_H
+#define MINDTORCH_CORE_MEMORY_MEMORY_H
+
+#include "mindtorch/core/memory/stream_uses.h"
+
+#include <mindtorch/device.h>
+
+#include <stddef.h>
+
+/* bytes > 0. Aligned to 64. `key` says where the block goes back to. MT_ENOMEM (the host) and
+ * MT_EOOM name device and bytes; other failures are the backend's. */
+int mt__memory_take(mt_device device, uint64_t bytes, void **out, uint32_t *key);
+void mt__memory_give(mt_device device, void *memory, uint64_t bytes, uint32_t key);
+
+/* The same for a block of an accelerator that these streams used too: it is not handed out before
+ * they have passed what is on them now. Takes `uses`. */
+void mt__memory_give_used(mt_device device, void *memory, uint64_t bytes, uint32_t key,
+                          mt__uses *uses);
+
+/* Whether the block belongs to the stream. */
+bool mt__memory_is_of(mt_device device, uint32_t key, const mt_stream *stream);
+
+/* Allocated now, for the profiler's ops. */
+uint64_t mt__memory_allocated(mt_device device);
+
+#endif /* MINDTORCH_CORE_MEMORY_MEMORY_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What belongs to a thread, in one small block of thread-local memory.
+ */
+#ifndef MINDTORCH_CORE_THREAD_THREAD_STATE_H
+#define MINDTORCH_CORE_THREAD_THREAD_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct mt__thread_state {
+    bool grad_disabled;      /* grad mode, inverted so that zero is the beginning */
+    uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
+    bool in_formula;         /* a derivative is being computed: numbers are not Python's */
+    uint8_t device;          /* what "npu" without a number means */
+    uint8_t reserved[2];
+    uint64_t sequence;   /* of the next node made on this thread */
+    uint8_t streams[16]; /* number of the current stream, by device (MT_DEVICES) */
+} mt__thread_state;
+
+extern _Thread_local mt__thread_state mt__thread __attribute__((tls_model("initial-exec")));
+
+/* Whether the thread works on another stream than the default one, on any device. */
+static inline bool mt__off_default_streams(void)
+{
+    uint64_t words[2];
+    memcpy(words, mt__thread.streams, sizeof words);
+    return (words[0] | words[1]) != 0;
+}
+
+#endif /* MINDTORCH_CORE_THREAD_THREAD_STATE_H */

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random numbers. An op reserves one draw of the generator for each element and hands their place
+ * to the kernel; its numbers depend on seed and place alone.
+ */
+#include "base/fail.h"
+#include "mindtorch/core/device/random.h"
+#include "mindtorch/ops/pointwise/pointwise_plan.h"
+#include "mindtorch/ops/type_names.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+/* Fills `out`, one draw an element. */
+static int draw(mt__call *call, mt_tensor *out, mt_generator *generator, mt_random code,
+                const mt_scalar scalars[2])
+{
+    if (out->numel == 0) {
+        return MT_OK;
+    }
+    mt__kernel_args args = {.kernel = MT_KERNEL_RANDOM,
+                            .code = (uint16_t)code,
+                            .n_tensors = 1,
+                            .tensors = {out},
+                            .n_ints = 2,
+                            .n_scalars = 2,
+                            .scalars = {scalars[0], scalars[1]}};
+    mt__generator_reserve(generator, out->numel, args.ints);
+    return mt__kernel(call, &args);
+}
+
+static const mt_scalar unit[2] = {{.kind = MT_KIND_REAL, .of.real = 0},
+                                  {.kind = MT_KIND_REAL, .of.real = 1}};
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static double largest_of(mt_dtype dtype)
+{
+    return dtype == MT_DTYPE_F32 ? 0x1.FFFFFEp127 : 0x1.FFFFFFFFFFFFFp1023;
+}
+
+static int check_floating(const char *kernel, mt_dtype dtype)
+{
+    return dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64 ? MT_OK : mt__refuse_type(kernel, dtype);
+}
+
+static int check_uniform(double from, double to, mt_dtype dtype)
+{
+    MT_TRY(check_floating("check_uniform_bounds", dtype));
+    double largest = largest_of(dtype);
+    const char *name = mt__type_in_c(dtype);
+    if (!(from >= -largest && from <= largest)) {
+        return mtb_fail(MT_ERUNTIME, "from is out of bounds for %s", name);
+    }
+    if (!(to >= -largest && to <= largest)) {
+        return mtb_fail(MT_ERUNTIME, "to is out of bounds for %s", name);
+    }
+    if (from > to) {
+        return mtb_fail(MT_ERUNTIME,
+                        "uniform_ expects to return a [from, to) range, but found from=%.6g > "
+                        "to=%.6g",
+                        from, to);
+    }
+    if (to - from > largest) {
+        return mtb_fail(MT_ERUNTIME,
+                        "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found "
+                        "to=%.6g and from=%.6g which result in to-from to exceed the limit",
+                        mt__type_title(dtype), to, from);
+    }
+    return MT_OK;
+}
+
+/* What a type can hold: [low, high]; floating point holds every int64, rounded. */
+static void integer_range(mt_dtype dtype, int64_t *low, int64_t *high)
+{
+    *low = dtype == MT_DTYPE_I32 ? INT32_MIN : dtype <= MT_DTYPE_U8 ? 0 : INT64_MIN;
+    *high = dtype == MT_DTYPE_BOOL  ? 1
+            : dtype == MT_DTYPE_U8  ? UINT8_MAX
+            : dtype == MT_DTYPE_I32 ? INT32_MAX
+                                    : INT64_MAX;
+}
+
+static int check_integers(int64_t from, int64_t to, mt_dtype dtype)
+{
+    int64_t low = 0;
+    int64_t high = 0;
+    integer_range(dtype, &low, &high);
+    if (from >= to) {
+        return mtb_fail(MT_ERUNTIME,
+                        "random_ expects 'from' to be less than 'to', but got from=%" PRId64
+                        " >= to=%" PRId64,
+                        from, to);
+    }
+    if (from < low || from > high) {
+        return mtb_fail(MT_ERUNTIME, "from is out of bounds for %s", mt__type_in_c(dtype));
+    }
+    if (to - 1 > high) {
+        return mtb_fail(MT_ERUNTIME, "to - 1 is out of bounds for %s", mt__type_in_c(dtype));
+    }
+    if (dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16) {
+        return mt__refuse_type("random_from_to", dtype);
+    }
+    return MT_OK;
+}
+
+/* ---- creation: parameters size, then generator, dtype, device -------------------------------- */
+
+static int new_of_size(mt__call *call, uint32_t size, mt_dtype dtype, mt_tensor **out)
+{
+    mt__shape shape;
+    MT_TRY(mt__shape_make(mt__op_name(call), call->args[size].of.ints, call->args[size].count,
+                          &shape));
+    return mt__result_new(call, 0, dtype, &shape, out);
+}
+
+static mt_dtype dtype_or(const mt__call *call, uint32_t i, mt_dtype otherwise)
+{
+    mt_dtype dtype = mt__arg_dtype(call, i);
+    return dtype == MT_DTYPE_NONE ? otherwise : dtype;
+}
+
+int mt__run_rand(mt__call *call)
+{
+    mt_dtype dtype = dtype_or(call, 2, mt_default_dtype());
+    mt_tensor *out = NULL;
+    MT_TRY(check_floating("check_uniform_bounds", dtype));
+    MT_TRY(new_of_size(call, 0, dtype, &out));
+    return draw(call, out, mt__arg_generator(call, 1), MT_RANDOM_UNIFORM, unit);
+}
+
+int mt__run_randn(mt__call *call)
+{
+    mt_dtype dtype = dtype_or(call, 2, mt_default_dtype());
+    mt_tensor *out = NULL;
+    MT_TRY(check_floating("normal_kernel_cpu", dtype));
+    MT_TRY(new_of_size(call, 0, dtype, &out));
+    return draw(call, out, mt__arg_generator(call, 1), MT_RANDOM_NORMAL, unit);
+}
+
+int mt__run_randint(mt__call *call)
+{
+    mt_dtype dtype = dtype_or(call, 4, MT_DTYPE_I64);
+    mt_tensor *out = NULL;
+    MT_TRY(check_integers(mt__arg_int(call, 0), mt__arg_int(call, 1), dtype));
+    MT_TRY(new_of_size(call, 2, dtype, &out));
+    return draw(call, out, mt__arg_generator(call, 3), MT_RANDOM_INTEGER, call->args);
+}
+
+int mt__run_randperm(mt__call *call)
+{
+    int64_t n = mt__arg_int(call, 0);
+    mt_dtype dtype = dtype_or(call, 2, MT_DTYPE_I64);
+    if (n < 0) {
+        return mtb_fail(
+            MT_ERUNTIME,
+            "Trying to create tensor with negative dimension %" PRId64 ": [%" PRId64 "]", n, n);
+    }
+    if (dtype == MT_DTYPE_BOOL) {
+        return mt__refuse_type("randperm", dtype);
+    }
+    const mt_scalar last = mt_int(n > 0 ? n - 1 : 0);
+    MT_TRY(mt__number_fits(&last, dtype));
+    if ((dtype == MT_DTYPE_F32 && n > (1 << 24) + 1) || (dtype == MT_DTYPE_F16 && n > 2049) ||
+        (dtype == MT_DTYPE_BF16 && n > 257)) {
+        return mtb_fail(MT_ERUNTIME, "n cannot be greater than 2^%d+1 for %s type.",
+                        dtype == MT_DTYPE_F32   ? 24
+                        : dtype == MT_DTYPE_F16 ? 11
+                                                : 8,
+                        mt__type_title(dtype));
+    }
+    mt__shape shape = {.n_dims = 1, .sizes = {n}};
+    mt_tensor *out = NULL;
+    mt_tensor *order = NULL;
+    MT_TRY(mt__result_new(call, 0, dtype, &shape, &out));
+    order = out;
+    if (dtype != MT_DTYPE_I64) {
+        MT_TRY(mt__temp_new(call, MT_DTYPE_I64, &shape, &order));
+    }
+    if (n == 0) {
+        return MT_OK;
+    }
+    mt__kernel_args args = {
+        .kernel = MT_KERNEL_RANDPERM, .n_tensors = 1, .tensors = {order}, .n_ints = 2};
+    mt__generator_reserve(mt__arg_generator(call, 1), n, args.ints);
+    MT_TRY(mt__kernel(call, &args));
+    return order == out ? MT_OK : mt__copy_elements(out, order);
+}
+
+/* rand_like, randn_like: self, generator, dtype, device. */
+static int draw_like(mt__call *call, const char *kernel, mt_random code)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    mt_dtype dtype = dtype_or(call, 2, (mt_dtype)self->dtype);
+    MT_TRY(check_floating(kernel, dtype));
+    if (call->args[3].kind == MT_KIND_DEVICE) {
+        MT_TRY(mt__device_check(mt__op_name(call), (mt_device)mt__arg_int(call, 3)));
+        call->device = (mt_device)mt__arg_int(call, 3);
+    }
+    mt__shape shape = mt__tensor_shape(self);
+    MT_TRY(mt__result_laid_out(call, 0, dtype, &shape, self));
+    return draw(call, call->results[0].of.tensor, mt__arg_generator(call, 1), code, unit);
+}
+
+int mt__run_rand_like(mt__call *call)
+{
+    return draw_like(call, "check_uniform_bounds", MT_RANDOM_UNIFORM);
+}
+
+int mt__run_randn_like(mt__call *call)
+{
+    return draw_like(call, "normal_kernel_cpu", MT_RANDOM_NORMAL);
+}
+
+/* ---- in place -------------------------------------------------------------------------------- */
+
+/* Parameters 1 and 2 are the kernel's, or 1 alone; the generator stands last. */
+static int draw_self(mt__call *call, mt_random code, uint32_t n_scalars)
+{
+    mt_tensor *self = call->args[0].of.tensor;
+    MT_TRY(mt__check_writable(self));
+    const mt_scalar scalars[2] = {call->args[1], n_scalars > 1 ? call->args[2] : unit[1]};
+    MT_TRY(draw(call, self, mt__arg_generator(call, 1 + n_scalars), code, scalars));
+    mt__result_same(call, 0, self);
+    return MT_OK;
+}
+
+static mt_dtype self_dtype(const mt__call *call)
+{
+    return (mt_dtype)call->args[0].of.tensor->dtype;
+}
+
+int mt__run_uniform_(mt__call *call)
+{
+    MT_TRY(check_uniform(mt__arg_real(call, 1), mt__arg_real(call, 2), self_dtype(call)));
+    return draw_self(call, MT_RANDOM_UNIFORM, 2);
+}
+
+int mt__run_normal_(mt__call *call)
+{
+    double deviation = mt__arg_real(call, 2);
+    if (!(deviation >= 0)) {
+        return mtb_fail(MT_ERUNTIME, "normal expects std >= 0.0, but found std %.6g", deviation);
+    }
+    MT_TRY(check_floating("normal_kernel_cpu", self_dtype(call)));
+    return draw_self(call, MT_RANDOM_NORMAL, 2);
+}
+
+int mt__run_bernoulli_(mt__call *call)
+{
+    double p = mt__arg_real(call, 1);
+    if (!(p >= 0 && p <= 1)) {
+        return mtb_fail(MT_ERUNTIME, "bernoulli_ expects p to be in [0, 1], but got p=%.6g", p);
+    }
+    MT_TRY(mt__need_computable(call, self_dtype(call)));
+    return draw_self(call, MT_RANDOM_BERNOULLI, 1);
+}
+
+int mt__run_exponential_(mt__call *call)
+{
+    double rate = mt__arg_real(call, 1);
+    if (mt_dtype_category(self_dtype(call)) != MT_CATEGORY_REAL) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Exponential distribution is a continuous probability distribution. dtype "
+                        "must be a floating point but you specified %s",
+                        mt__type_title(self_dtype(call)));
+    }
+    MT_TRY(mt__need_computable(call, self_dtype(call)));
+    if (!(rate > 0)) {
+        return mtb_fail(MT_ERUNTIME, "exponential_ expects lambda > 0.0, but found lambda=%.6g",
+                        rate);
+    }
+    return draw_self(call, MT_RANDOM_EXPONENTIAL, 1);
+}
+
+int mt__run_random_(mt__call *call)
+{
+    MT_TRY(check_integers(mt__arg_int(call, 1), mt__arg_int(call, 2), self_dtype(call)));
+    return draw_self(call, MT_RANDOM_INTEGER, 2);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolutions: conv1d and conv2d add the batch dimension, convolution checks and computes. Signals
+ * [N, C, L] are images of height 1.
+ */
+#include "mindtorch/ops/image/op_image.h"
+#include "mindtorch/ops/type_names.h"
+
+enum {
+    STRIDE,
+    PADDING,
+    DILATION,
+    N_LISTS
+};
+
+static const char *const list_names[N_LISTS] = {"stride", "padding", "dilation"};
+
+/* A convolution whose arguments are right. */
+typedef struct conv_plan {
+    uint32_t n_dims; /* 3 or 4 */
+    int64_t pairs[N_LISTS][2];
+    int64_t groups;
+    int64_t out[4]; /* sizes with a height */
+} conv_plan;
+
+/* Tensors with a height of 1 where they have none. */
+typedef struct image_view {
+    int64_t sizes[4];
+    mt_array array;
+} image_view;
+
+static void view_image(mt_tensor *tensor, image_view *view)
+{
+    static const int64_t no_strides[4] = {0}; /* contiguous: kernels do not look */
+    if (tensor == NULL) {
+        view->array = mt__no_array();
+        return;
+    }
+    view->array = mt__array(tensor);
+    if (tensor->n_dims != 3) {
+        return;
+    }
+    view->sizes[0] = tensor->sizes[0];
+    view->sizes[1] = tensor->sizes[1];
+    view->sizes[2] = 1;
+    view->sizes[3] = tensor->sizes[2];
+    view->array.sizes = view->sizes;
+    view->array.strides = no_strides;
+    view->array.n_dims = 4;
+}
+
+static int launch_conv(mt__call *call, mt_kernel kernel, const conv_plan *plan,
+                       mt_tensor *const *tensors, uint32_t n_tensors)
+{
+    image_view views[4];
+    mt_array arrays[4];
+    for (uint32_t i = 0; i < n_tensors; i++) {
+        view_image(tensors[i], &views[i]);
+        arrays[i] = views[i].array;
+    }
+    const int64_t ints[7] = {
+        plan->pairs[STRIDE][0],
+        plan->pairs[STRIDE][1],
+        plan->pairs[PADDING][0],
+        plan->pairs[PADDING][1],
+        plan->pairs[DILATION][0],
+        plan->pairs[DILATION][1],
+        plan->groups,
+    };
+    mt_kernel_call launched = {
+        .kernel = (uint16_t)kernel,
+        .n_tensors = n_tensors,
+        .n_ints = 7,
+        .tensors = arrays,
+        .ints = ints,
+    };
+    return mt__launch(call->device, &launched);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static int check_lists(const mt__call *call, const mt_value *lists, conv_plan *plan)
+{
+    uint32_t wanted = plan->n_dims - 2;
+    char text[MT_SHAPE_TEXT];
+    static const int64_t heights[N_LISTS] = {1, 0, 1};
+    for (uint32_t i = 0; i < N_LISTS; i++) {
+        if (!mt__image_pair(&lists[i], wanted, heights[i], plan->pairs[i])) {
+            return mtb_fail(MT_ERUNTIME,
+                            "expected %s to be a single integer value or a list of %u values to "
+                            "match the convolution dimensions, but got %s=%s",
+                            list_names[i], wanted, list_names[i],
+                            mt__shape_text(lists[i].of.ints, lists[i].count, text));
+        }
+        MT_TRY(mt__image_limit(call, plan->pairs[i], 2));
+    }
+    if (plan->pairs[PADDING][0] < 0 || plan->pairs[PADDING][1] < 0) {
+        return mtb_fail(MT_ERUNTIME, "negative padding is not supported");
+    }
+    if (plan->pairs[STRIDE][0] <= 0 || plan->pairs[STRIDE][1] <= 0) {
+        return mtb_fail(MT_ERUNTIME, "non-positive stride is not supported");
+    }
+    if (plan->pairs[DILATION][0] <= 0 || plan->pairs[DILATION][1] <= 0) {
+        return mtb_fail(MT_ERUNTIME, "dilation should be greater than zero, but got %s",
+                        mt__shape_text(lists[DILATION].of.ints, lists[DILATION].count, text));
+    }
+    if (plan->groups <= 0) {
+        return mtb_fail(MT_ERUNTIME, "non-positive groups is not supported");
+    }
+    return MT_OK;
+}
+
+static int check_channels(const conv_plan *plan, mt_tensor *input, mt_tensor *weight,
+                          mt_tensor *bias)
+{
+    char text[MT_SHAPE_TEXT];
+    char other[MT_SHAPE_TEXT];
+    const char *shape = mt__shape_text(weight->sizes, weight->n_dims, text);
+    long long groups = (long long)plan->groups;
+    if (weight->sizes[0] < plan->groups) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Given groups=%lld, expected weight to be at least %lld at dimension 0, "
+                        "but got weight of size %s instead",
+                        groups, groups, shape);
+    }
+    if (weight->sizes[0] % plan->groups != 0) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Given groups=%lld, expected weight to be divisible by %lld at dimension "
+                        "0, but got weight of size [%s] instead",
+                        groups, groups, shape);
+    }
+    if (input->sizes[1] % plan->groups != 0 || input->sizes[1] / plan->groups != weight->sizes[1]) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Given groups=%lld, weight of size %s, expected input%s to have %lld "
+                        "channels, but got %lld channels instead",
+                        groups, shape, mt__shape_text(input->sizes, input->n_dims, other),
+                        (long long)weight->sizes[1] * groups, (long long)input->sizes[1]);
+    }
+    if (bias != NULL && (bias->n_dims != 1 || bias->sizes[0] != weight->sizes[0])) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Given weight of size %s, expected bias to be 1-dimensional with %lld "
+                        "elements, but got bias of size %s instead",
+                        shape, (long long)weight->sizes[0],
+                        mt__shape_text(bias->sizes, bias->n_dims, other));
+    }
+    return MT_OK;
+}
+
+static int check_types(mt_tensor *input, mt_tensor *weight, mt_tensor *bias)
+{
+    mt_dtype dtype = (mt_dtype)input->dtype;
+    if (weight->dtype != dtype) {
+        return mtb_fail(MT_ERUNTIME, "expected scalar type %s but found %s", mt__type_title(dtype),
+                        mt__type_title((mt_dtype)weight->dtype));
+    }
+    if (bias != NULL && bias->dtype != dtype) {
+        return mtb_fail(MT_ERUNTIME, "Input type (%s) and bias type (%s) should be the same",
+                        mt__type_in_c(dtype), mt__type_in_c((mt_dtype)bias->dtype));
+    }
+    bool refused = dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16;
+    return refused ? mt__refuse_type("slow_conv2d_cpu", dtype) : MT_OK;
+}
+
+/* "(2 x 2)", or "(2)" for signals. */
+static const char *sides_text(const conv_plan *plan, const int64_t sides[2], char text[48])
+{
+    text[0] = '\0';
+    char numbers[MT_SHAPE_TEXT];
+    const char *from = mt__shape_text(sides + (plan->n_dims == 3), plan->n_dims - 2U, numbers);
+    size_t n = 0;
+    for (; *from != '\0' && n + 4 < 48; from++) {
+        if (*from == ',') {
+            text[n++] = ' ';
+            text[n++] = 'x';
+        } else {
+            text[n++] = (char)(*from == '[' ? '(' : *from == ']' ? ')' : *from);
+        }
+    }
+    text[n] = '\0';
+    return text;
+}
+
+static int size_output(mt_tensor *input, mt_tensor *weight, conv_plan *plan)
+{
+    int64_t padded[2];
+    int64_t kernel[2];
+    char text[2][48];
+    plan->out[0] = input->sizes[0];
+    plan->out[1] = weight->sizes[0];
+    for (uint32_t i = 0; i < 2; i++) {
+        bool missing = plan->n_dims == 3 && i == 0;
+        uint32_t dim = plan->n_dims - 2 + i;
+        int64_t side = missing ? 1 : input->sizes[dim];
+        int64_t k = missing ? 1 : weight->sizes[dim];
+        padded[i] = side + 2 * plan->pairs[PADDING][i];
+        if (k > INT32_MAX) {
+            return mtb_fail(MT_ERUNTIME, "convolution(): a kernel of %lld is out of range",
+                            (long long)k);
+        }
+        kernel[i] = plan->pairs[DILATION][i] * (k - 1) + 1;
+        if (k <= 0) {
+            return mtb_fail(MT_ERUNTIME,
+                            "kernel size should be greater than zero, but got kernel_height: %lld "
+                            "kernel_width: %lld",
+                            (long long)(plan->n_dims == 3 ? 1 : weight->sizes[2]),
+                            (long long)weight->sizes[plan->n_dims - 1]);
+        }
+    }
+    if (padded[0] < kernel[0] || padded[1] < kernel[1]) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Calculated padded input size per channel: %s. Kernel size: %s. Kernel "
+                        "size can't be greater than actual input size",
+                        sides_text(plan, padded, text[0]), sides_text(plan, kernel, text[1]));
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        plan->out[2 + i] = (padded[i] - kernel[i]) / plan->pairs[STRIDE][i] + 1;
+    }
+    return MT_OK;
+}
+
+/* lists: stride, padding, dilation, and then groups. */
+static int make_plan(const mt__call *call, mt_tensor *const tensors[3], const mt_value *lists,
+                     conv_plan *plan)
+{
+    mt_tensor *input = tensors[0];
+    mt_tensor *weight = tensors[1];
+    char text[2][MT_SHAPE_TEXT];
+    plan->n_dims = weight->n_dims;
+    plan->groups = lists[N_LISTS].of.integer;
+    if (weight->n_dims != 3 && weight->n_dims != 4) {
+        return mtb_fail(MT_ERUNTIME, "convolution(): expected a 3D or 4D weight, but got %s",
+                        mt__shape_text(weight->sizes, weight->n_dims, text[0]));
+    }
+    MT_TRY(check_lists(call, lists, plan));
+    if (input->n_dims != weight->n_dims) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Expected %u-dimensional input for %u-dimensional weight %s, but got "
+                        "%u-dimensional input of size %s instead",
+                        (unsigned)weight->n_dims, (unsigned)weight->n_dims,
+                        mt__shape_text(weight->sizes, weight->n_dims, text[0]),
+                        (unsigned)input->n_dims,
+                        mt__shape_text(input->sizes, input->n_dims, text[1]));
+    }
+    MT_TRY(check_channels(plan, input, weight, tensors[2]));
+    MT_TRY(size_output(input, weight, plan));
+    return check_types(input, weight, tensors[2]);
+}
+
+/* The sizes of the output as a tensor's. */
+static mt__shape out_shape(const conv_plan *plan)
+{
+    mt__shape shape = {.n_dims = plan->n_dims, .sizes = {plan->out[0], plan->out[1]}};
+    shape.sizes[2] = plan->n_dims == 3 ? plan->out[3] : plan->out[2];
+    shape.sizes[3] = plan->out[3];
+    return shape;
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+int mt__run_convolution(mt__call *call)
+{
+    mt_tensor *tensors[3] = {call->args[0].of.tensor, call->args[1].of.tensor,
+                             mt__arg_tensor(call, 2)};
+    conv_plan plan = {.pairs[STRIDE] = {1, 1}};
+    MT_TRY(make_plan(call, tensors, &call->args[3], &plan));
+    mt_tensor *launched[4] = {NULL};
+    mt__shape shape = out_shape(&plan);
+    MT_TRY(mt__result_new(call, 0, (mt_dtype)tensors[0]->dtype, &shape, &launched[0]));
+    for (uint32_t i = 0; i < 3; i++) {
+        if (tensors[i] != NULL) {
+            MT_TRY(mt__contiguous(call, tensors[i], &launched[i + 1]));
+        }
+    }
+    return launch_conv(call, MT_KERNEL_CONV, &plan, launched, 4);
+}
+
+static int check_gradient(const conv_plan *plan, mt_tensor *grad, mt_tensor *input)
+{
+    char text[2][MT_SHAPE_TEXT];
+    mt__shape wanted = out_shape(plan);
+    mt__shape have = mt__tensor_shape(grad);
+    if (!mt__shape_equal(&wanted, &have)) {
+        return mtb_fail(MT_ERUNTIME,
+                        "convolution_backward(): expected grad_output of size %s, but got %s",
+                        mt__shape_text(wanted.sizes, wanted.n_dims, text[0]),
+                        mt__shape_text(have.sizes, have.n_dims, text[1]));
+    }
+    if (grad->dtype != input->dtype) {
+        return mtb_fail(MT_ERUNTIME, "expected scalar type %s but found %s",
+                        mt__type_title((mt_dtype)input->dtype),
+                        mt__type_title((mt_dtype)grad->dtype));
+    }
+    if (mt__tensor_category(input) != MT_CATEGORY_REAL) {
+        return mt__refuse_type("slow_conv2d_cpu_grad_input", (mt_dtype)input->dtype);
+    }
+    return MT_OK;
+}
+
+int mt__run_convolution_backward(mt__call *call)
+{
+    mt_tensor *grad = call->args[0].of.tensor;
+    mt_tensor *tensors[3] = {call->args[1].of.tensor, call->args[2].of.tensor, NULL};
+    const mt_value *mask = &call->args[7];
+    conv_plan plan = {.pairs[STRIDE] = {1, 1}};
+    MT_TRY(make_plan(call, tensors, &call->args[3], &plan));
+    MT_TRY(check_gradient(&plan, grad, tensors[0]));
+    if (mask->count != 3) {
+        return mtb_fail(MT_ERUNTIME, "convolution_backward(): output_mask has %u entries, not 3",
+                        mask->count);
+    }
+    mt_dtype dtype = (mt_dtype)grad->dtype;
+    mt_tensor *in;
+    mt_tensor *weight;
+    MT_TRY(mt__contiguous(call, grad, &grad));
+    MT_TRY(mt__contiguous(call, tensors[0], &in));
+    MT_TRY(mt__contiguous(call, tensors[1], &weight));
+    if (mask->of.ints[0] != 0) {
+        mt__shape shape = mt__tensor_shape(in);
+        mt_tensor *launched[3] = {NULL, grad, weight};
+        MT_TRY(mt__result_new(call, 0, dtype, &shape, &launched[0]));
+        MT_TRY(launch_conv(call, MT_KERNEL_CONV_BACKWARD_INPUT, &plan, launched, 3));
+    }
+    if (mask->of.ints[1] == 0 && mask->of.ints[2] == 0) {
+        return MT_OK;
+    }
+    mt_tensor *launched[4] = {NULL, NULL, grad, in};
+    if (mask->of.ints[1] != 0) {
+        mt__shape shape = mt__tensor_shape(weight);
+        MT_TRY(mt__result_new(call, 1, dtype, &shape, &launched[0]));
+    }
+    if (mask->of.ints[2] != 0) {
+        mt__shape shape = {.n_dims = 1, .sizes = {plan.out[1]}};
+        MT_TRY(mt__result_new(call, 2, dtype, &shape, &launched[1]));
+    }
+    return launch_conv(call, MT_KERNEL_CONV_BACKWARD_WEIGHT, &plan, launched, 4);
+}
+
+/* conv1d and conv2d: `dims` of the image. */
+static int run_conv(mt__call *call, uint32_t dims)
+{
+    mt_tensor *input = call->args[0].of.tensor;
+    const mt_value *a = call->args;
+    char text[MT_SHAPE_TEXT];
+    if (input->n_dims != dims + 1 && input->n_dims != dims + 2) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Expected %uD (unbatched) or %uD (batched) input to %s, but got input of "
+                        "size: %s",
+                        dims + 1, dims + 2, mt__op_name(call),
+                        mt__shape_text(input->sizes, input->n_dims, text));
+    }
+    bool batched = input->n_dims == dims + 2;
+    if (!batched) {
+        mt_tensor **place = mt__temp(call);
+        MT_TRY(mt_unsqueeze(input, 0, place));
+        input = *place;
+    }
+    mt_tensor *out = NULL;
+    MT_TRY(mt_convolution(input, mt__arg_tensor(call, 1), mt__arg_tensor(call, 2), a[3].of.ints,
+                          a[3].count, a[4].of.ints, a[4].count, a[5].of.ints, a[5].count,
+                          a[6].of.integer, &out));
+    if (!batched) {
+        *mt__temp(call) = out;
+        mt_tensor *image = NULL;
+        MT_TRY(mt_squeeze_dim(out, 0, &image));
+        out = image;
+    }
+    mt__give(call, 0, out);
+    return MT_OK;
+}
+
+int mt__run_conv1d(mt__call *call)
+{
+    return run_conv(call, 1);
+}
+
+int mt__run_conv2d(mt__call *call)
+{
+    return run_conv(call, 2);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What ops that pick and place elements by indices share.
+ */
+#ifndef MINDTORCH_OPS_INDEX_OP_INDEX_SUPPORT_H
+#define MINDTORCH_OPS_INDEX_OP_INDEX_SUPPORT_H
+
+#include "mindtorch/ops/op_support.h"
+
+/* An index tensor as kernels take it: int64. MT_ERUNTIME for types other than int32 and int64. */
+int mt__index_arg(mt__call *call, mt_tensor *index, mt_tensor **out);
+
+/* The tensor itself, or a view of one dimension where it has none. */
+int mt__at_least_1d(mt__call *call, mt_tensor *tensor, mt_tensor **out);
+
+/* All elements of a tensor in one dimension: a view where it is contiguous, else of a copy. */
+int mt__flat(mt__call *call, mt_tensor *tensor, mt_tensor **out);
+
+/* What an op writes to: for a row in place the first argument itself, checked (torch refuses
+ * tensors that hold an element twice), else a copy of it. It is result 0. */
+int mt__written_result(mt__call *call, mt_tensor **out);
+
+/* The tensor, or a copy of it where it shares the storage of what is written. */
+int mt__apart_from(mt__call *call, mt_tensor *written, mt_tensor *tensor, mt_tensor **out);
+
+/* A temporary of one type filled with a number, read as `shape` (strides of 0). */
+int mt__filled(mt__call *call, mt_dtype dtype, const mt_scalar *number, const mt__shape *shape,
+               mt_tensor **out);
+
+/* How many elements are not zero; waits for the device. */
+int mt__count_nonzero(mt__call *call, mt_tensor *tensor, int64_t *count);
+
+#endif /* MINDTORCH_OPS_INDEX_OP_INDEX_SUPPORT_H */

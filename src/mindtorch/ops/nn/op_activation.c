@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Activations that call other rows. They are leaves (relu6 apart): the node is their own, and an
+ * in-place form computes beside the tensor and writes back.
+ */
+#include "mindtorch/ops/nn/selu_constants.h"
+#include "mindtorch/ops/op_support.h"
+#include "mindtorch/ops/type_names.h"
+
+/* One of the functions below: reads `self` and the call's numbers. */
+typedef int activation(mt__call *call, mt_tensor *self, mt_tensor **out);
+
+static int give(mt__call *call, activation *f)
+{
+    mt_tensor *out = NULL;
+    MT_TRY(f(call, mt__arg_tensor(call, 0), &out));
+    mt__give(call, 0, out);
+    return MT_OK;
+}
+
+static int write_back(mt__call *call, activation *f)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor **out = mt__temp(call);
+    MT_TRY(f(call, self, out));
+    MT_TRY(mt_copy_(self, *out, false));
+    mt__result_same(call, 0, self);
+    return MT_OK;
+}
+
+/* MT_ENOTSUP "\"mish_cpu\" not implemented for 'Long'" unless it is floating point. */
+static int need_floating(const mt_tensor *self, const char *kernel)
+{
+    mt_dtype dtype = (mt_dtype)self->dtype;
+    if (mt__tensor_category(self) == MT_CATEGORY_REAL) {
+        return MT_OK;
+    }
+    return mtb_fail(MT_ENOTSUP, "\"%s\" not implemented for '%s'", kernel, mt__type_title(dtype));
+}
+
+int mt__run_relu6(mt__call *call)
+{
+    mt_tensor *out = NULL;
+    MT_TRY(mt_hardtanh(mt__arg_tensor(call, 0), mt_int(0), mt_int(6), &out));
+    mt__give(call, 0, out);
+    return MT_OK;
+}
+
+int mt__run_relu6_(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    MT_TRY(mt_hardtanh_(self, mt_int(0), mt_int(6)));
+    mt__result_same(call, 0, self);
+    return MT_OK;
+}
+
+/* x tanh(softplus(x)) */
+static int mish(mt__call *call, mt_tensor *self, mt_tensor **out)
+{
+    mt_tensor **soft = mt__temp(call);
+    mt_tensor **bent = mt__temp(call);
+    MT_TRY(need_floating(self, "mish_cpu"));
+    MT_TRY(mt_softplus(self, mt_int(1), mt_int(20), soft));
+    MT_TRY(mt_tanh(*soft, bent));
+    return mt_mul(self, *bent, out);
+}
+
+int mt__run_mish(mt__call *call)
+{
+    return give(call, mish);
+}
+
+int mt__run_mish_(mt__call *call)
+{
+    return write_back(call, mish);
+}
+
+/* min(max(x + 3, 0), 6), which belongs to the call. */
+static int hard_step(mt__call *call, mt_tensor *self, mt_tensor ***out)
+{
+    mt_tensor **moved = mt__temp(call);
+    *out = mt__temp(call);
+    MT_TRY(mt_add_scalar(self, mt_int(3), moved));
+    return mt_hardtanh(*moved, mt_int(0), mt_int(6), *out);
+}
+
+static int hardsigmoid(mt__call *call, mt_tensor *self, mt_tensor **out)
+{
+    mt_tensor **step = NULL;
+    MT_TRY(need_floating(self, "hardsigmoid_cpu"));
+    MT_TRY(hard_step(call, self, &step));
+    return mt_div_scalar(*step, mt_int(6), out);
+}
+
+int mt__run_hardsigmoid(mt__call *call)
+{
+    return give(call, hardsigmoid);
+}
+
+int mt__run_hardsigmoid_(mt__call *call)
+{
+    return write_back(call, hardsigmoid);
+}
+
+static int hardswish(mt__call *call, mt_tensor *self, mt_tensor **out)
+{
+    mt_tensor **step = NULL;
+    MT_TRY(need_floating(self, "hardswish_cpu"));
+    MT_TRY(hard_step(call, self, &step));
+    mt_tensor **product = mt__temp(call);
+    MT_TRY(mt_mul(self, *step, product));
+    return mt_div_scalar(*product, mt_int(6), out);
+}
+
+int mt__run_hardswish(mt__call *call)
+{
+    return give(call, hardswish);
+}
+
+int mt__run_hardswish_(mt__call *call)
+{
+    return write_back(call, hardswish);
+}
+
+static int selu(mt__call *call, mt_tensor *self, mt_tensor **out)
+{
+    mt_tensor **bent = mt__temp(call);
+    MT_TRY(mt_elu(self, mt_real(MT_SELU_ALPHA), bent));
+    return mt_mul_scalar(*bent, mt_real(MT_SELU_SCALE), out);
+}
+
+int mt__run_selu(mt__call *call)
+{
+    return give(call, selu);
+}
+
+int mt__run_selu_(mt__call *call)
+{
+    return write_back(call, selu);
+}
+
+/* x where it is positive, alpha (exp(x / alpha) - 1) elsewhere, for a negative alpha. */
+static int celu_negative(mt__call *call, mt_tensor *self, mt_scalar alpha, mt_tensor **out)
+{
+    mt_tensor **positive = mt__temp(call);
+    mt_tensor **scaled = mt__temp(call);
+    mt_tensor **grown = mt__temp(call);
+    mt_tensor **bent = mt__temp(call);
+    MT_TRY(mt_gt_scalar(self, mt_int(0), positive));
+    MT_TRY(mt_div_scalar(self, alpha, scaled));
+    MT_TRY(mt_expm1(*scaled, grown));
+    MT_TRY(mt_mul_scalar(*grown, alpha, bent));
+    return mt_where(*positive, self, *bent, out);
+}
+
+/* alpha elu(x / alpha) */
+static int celu(mt__call *call, mt_tensor *self, mt_tensor **out)
+{
+    mt_scalar alpha = mt_real(mt__arg_real(call, 1));
+    if (alpha.of.real == 0.0) {
+        return mtb_fail(MT_ERUNTIME, "ZeroDivisionError: alpha cannot be 0 for CELU");
+    }
+    MT_TRY(need_floating(self, "elu_cpu"));
+    if (alpha.of.real < 0.0) {
+        return celu_negative(call, self, alpha, out);
+    }
+    mt_tensor **scaled = mt__temp(call);
+    mt_tensor **bent = mt__temp(call);
+    MT_TRY(mt_div_scalar(self, alpha, scaled));
+    MT_TRY(mt_elu(*scaled, mt_int(1), bent));
+    return mt_mul_scalar(*bent, alpha, out);
+}
+
+int mt__run_celu(mt__call *call)
+{
+    return give(call, celu);
+}
+
+int mt__run_celu_(mt__call *call)
+{
+    return write_back(call, celu);
+}
+
+/* Where it is not above the threshold; NaN is left alone. */
+static int not_above(mt__call *call, mt_tensor **mask)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    if (self->dtype == MT_DTYPE_BOOL) {
+        return mtb_fail(MT_ENOTSUP, "\"threshold_cpu\" not implemented for 'Bool'");
+    }
+    return mt_le_scalar(self, mt__number_as(&call->args[1], (mt_dtype)self->dtype), mask);
+}
+
+int mt__run_threshold(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor **mask = mt__temp(call);
+    mt_tensor *out = NULL;
+    MT_TRY(not_above(call, mask));
+    mt_scalar value = mt__number_as(&call->args[2], (mt_dtype)self->dtype);
+    MT_TRY(mt_masked_fill_scalar(self, *mask, value, &out));
+    mt__give(call, 0, out);
+    return MT_OK;
+}
+
+int mt__run_threshold_(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor **mask = mt__temp(call);
+    MT_TRY(not_above(call, mask));
+    mt_scalar value = mt__number_as(&call->args[2], (mt_dtype)self->dtype);
+    MT_TRY(mt_masked_fill_scalar_(self, *mask, value));
+    mt__result_same(call, 0, self);
+    return MT_OK;
+}
+
+int mt__run_glu(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    uint32_t dim = 0;
+    if (self->n_dims == 0) {
+        return mtb_fail(MT_ERUNTIME, "glu does not support 0-dimensional tensors");
+    }
+    MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
+    int64_t size = self->sizes[dim];
+    if (size % 2 != 0) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Halving dimension must be even, but dimension %u is size %lld", dim,
+                        (long long)size);
+    }
+    MT_TRY(need_floating(self, "glu_cpu"));
+    mt_tensor **first = mt__temp(call);
+    mt_tensor **second = mt__temp(call);
+    mt_tensor **gate = mt__temp(call);
+    mt_tensor *out = NULL;
+    MT_TRY(mt_narrow(self, dim, 0, size / 2, first));
+    MT_TRY(mt_narrow(self, dim, size / 2, size / 2, second));
+    MT_TRY(mt_sigmoid(*second, gate));
+    MT_TRY(mt_mul(*first, *gate, &out));
+    mt__give(call, 0, out);
+    return MT_OK;
+}
+
+/* One slope, or one a channel, below zero. */
+int mt__run_prelu(mt__call *call)
+{
+    mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_tensor *weight = mt__arg_tensor(call, 1);
+    int64_t channels = self->n_dims > 1 ? self->sizes[1] : 1;
+    if (weight->n_dims > 1) {
+        return mtb_fail(MT_ERUNTIME,
+                        "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %u",
+                        (unsigned)weight->n_dims);
+    }
+    if (weight->numel != 1 && weight->numel != channels) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Mismatch of parameter numbers and input channel size. Found parameter "
+                        "numbers = %lld and channel size = %lld.",
+                        (long long)weight->numel, (long long)channels);
+    }
+    if (weight->dtype != self->dtype) {
+        return mtb_fail(MT_ERUNTIME, "prelu: Type promoting not supported. Got %s and %s",
+                        mt__type_title((mt_dtype)self->dtype),
+                        mt__type_title((mt_dtype)weight->dtype));
+    }
+    MT_TRY(need_floating(self, "prelu_cpu"));
+    mt__shape shape = {.n_dims = self->n_dims};
+    for (uint32_t i = 0; i < shape.n_dims; i++) {
+        shape.sizes[i] = i == 1 ? weight->numel : 1;
+    }
+    mt_tensor **slope = mt__temp(call);
+    mt_tensor **positive = mt__temp(call);
+    mt_tensor **below = mt__temp(call);
+    mt_tensor *out = NULL;
+    MT_TRY(mt_reshape(weight, shape.sizes, shape.n_dims, slope));
+    MT_TRY(mt_gt_scalar(self, mt_int(0), positive));
+    MT_TRY(mt_mul(self, *slope, below));
+    MT_TRY(mt_where(*positive, self, *below, &out));
+    mt__give(call, 0, out);
+    return MT_OK;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arithmetic of two operands.
+ *
+ * The way of small ops comes first in each: two tensors of one shape and type that lie in one
+ * piece, or one and a number that does not change the type, go straight to the kernel. Everything
+ * else takes the plan (pointwise_plan.h).
+ */
+#include "base/fail.h"
+#include "mindtorch/ops/pointwise/pointwise_plan.h"
+#include "mindtorch/ops/type_names.h"
+
+#include <string.h>
+
+static const mt_scalar plain_scalars[2] = {{.kind = MT_KIND_INT, .of.integer = 0},
+                                           {.kind = MT_KIND_INT, .of.integer = 1}};
+
+MT_INLINE bool is_plain_pair(const mt_tensor *a, const mt_tensor *b)
+{
+    if (!a->contiguous || !b->contiguous || a->dtype != b->dtype || a->n_dims != b->n_dims ||
+        a->device != b->device) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->n_dims; i++) {
+        if (a->sizes[i] != b->sizes[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A number whose category the tensor's type has already. */
+MT_INLINE bool is_plain_number(const mt_tensor *a, const mt_value *b)
+{
+    static const uint8_t category[MT_KIND_COUNT] = {
+        [MT_KIND_BOOL] = MT_CATEGORY_BOOL,
+        [MT_KIND_INT] = MT_CATEGORY_INT,
+        [MT_KIND_REAL] = MT_CATEGORY_REAL,
+    };
+    return b->kind != MT_KIND_NONE && a->contiguous && category[b->kind] <= mt__tensor_category(a);
+}
+
+/* The way of small ops, for tensors of the types in `types`. False: it is not one of these. */
+MT_INLINE bool run_plain(mt__call *call, mt_binary code, uint32_t types, mt_dtype result,
+                         int *status)
+{
+    mt_tensor *a = call->args[0].of.tensor;
+    const mt_value *other = &call->args[1];
+    mt_tensor *b = other->of.tensor;
+    bool pair = other->kind == MT_KIND_TENSOR;
+    if ((types >> a->dtype & 1) == 0 ||
+        (pair ? !is_plain_pair(a, b) : !is_plain_number(a, other))) {
+        return false;
+    }
+    mt_tensor *out = a;
+    if (!mt__is_in_place(call)) {
+        *status =
+            mt__tensor_new_like(a, result == MT_DTYPE_NONE ? (mt_dtype)a->dtype : result, &out);
+        if (MT_UNLIKELY(*status != MT_OK)) {
+            return true;
+        }
+        mt__give(call, 0, out);
+    } else if (pair && mt__overlaps_badly(a, b)) {
+        return false;
+    } else {
+        mt__result_same(call, 0, a);
+    }
+    mt_tensor *const tensors[] = {out, a, b};
+    if (MT_LIKELY(pair)) {
+        *status = mt__pointwise_flat(call, MT_KERNEL_BINARY, (uint16_t)code, 3, tensors, 0,
+                                     plain_scalars);
+        return true;
+    }
+    const mt_scalar scalars[] = {mt__number_as(other, (mt_dtype)a->dtype), plain_scalars[1]};
+    *status = mt__pointwise_flat(call, MT_KERNEL_BINARY, (uint16_t)code, 2, tensors, 1, scalars);
+    return true;
+}
+
+/* The long way of operands 0 and 1. result NONE: the compute type. */
+static int run_planned(mt__call *call, mt_binary code, mt_dtype compute, mt_dtype result,
+                       const mt_scalar *alpha)
+{
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_BINARY,
+        .code = (uint16_t)code,
+        .n_operands = 2,
+        .compute = compute,
+        .result = result == MT_DTYPE_NONE ? compute : result,
+        .operands = {&call->args[0], &call->args[1]},
+    };
+    if (alpha != NULL) {
+        what.n_scalars = 1;
+        what.scalars[0] = *alpha;
+    }
+    return mt__pointwise_run(call, &what);
+}
+
+/* ---- add, sub, mul --------------------------------------------------------------------------- */
+
+static int check_alpha(const mt_scalar *alpha, mt_dtype dtype)
+{
+    if (mt_dtype_category(dtype) == MT_CATEGORY_INT && alpha->kind == MT_KIND_INT) {
+        MT_TRY(mt__number_fits(alpha, dtype));
+    }
+    if (alpha->kind == MT_KIND_BOOL && dtype != MT_DTYPE_BOOL) {
+        return mtb_fail(MT_ERUNTIME, "Boolean alpha only supported for Boolean results.");
+    }
+    if (alpha->kind == MT_KIND_REAL && mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mtb_fail(MT_ERUNTIME, "For integral input tensors, argument alpha must not be a "
+                                     "floating point number.");
+    }
+    return MT_OK;
+}
+
+static bool is_one(const mt_scalar *alpha)
+{
+    return alpha->kind == MT_KIND_INT && alpha->of.integer == 1;
+}
+
+static bool is_bool(const mt_value *value)
+{
+    return value->kind == MT_KIND_BOOL ||
+           (value->kind == MT_KIND_TENSOR && value->of.tensor->dtype == MT_DTYPE_BOOL);
+}
+
+static int check_no_bool(const mt__call *call)
+{
+    if (is_bool(&call->args[0]) && is_bool(&call->args[1])) {
+        return mtb_fail(
+            MT_ERUNTIME,
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use "
+            "the `^` or `logical_xor()` operator instead.");
+    }
+    if (is_bool(&call->args[0]) || is_bool(&call->args[1])) {
+        return mtb_fail(
+            MT_ERUNTIME,
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you "
+            "are trying to invert a mask, use the `~` or `logical_not()` operator "
+            "instead.");
+    }
+    return MT_OK;
+}
+
+int mt__run_add(mt__call *call)
+{
+    int status = MT_OK;
+    const mt_scalar *alpha = &call->args[2];
+    if (is_one(alpha) && run_plain(call, MT_BINARY_ADD, MT_TYPES_ALL, MT_DTYPE_NONE, &status)) {
+        return status;
+    }
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    MT_TRY(check_alpha(alpha, dtype));
+    return run_planned(call, MT_BINARY_ADD, dtype, MT_DTYPE_NONE, alpha);
+}
+
+int mt__run_sub(mt__call *call)
+{
+    int status = MT_OK;
+    const mt_scalar *alpha = &call->args[2];
+    if (is_one(alpha) && !is_bool(&call->args[1]) &&
+        run_plain(call, MT_BINARY_SUB, MT_TYPES_NUMBER, MT_DTYPE_NONE, &status)) {
+        return status;
+    }
+    MT_TRY(check_no_bool(call));
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    MT_TRY(check_alpha(alpha, dtype));
+    return run_planned(call, MT_BINARY_SUB, dtype, MT_DTYPE_NONE, alpha);
+}
+
+int mt__run_rsub(mt__call *call)
+{
+    MT_TRY(check_no_bool(call));
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    MT_TRY(check_alpha(&call->args[2], dtype));
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_BINARY,
+        .code = MT_BINARY_SUB,
+        .n_operands = 2,
+        .compute = dtype,
+        .result = dtype,
+        .n_scalars = 1,
+        .scalars = {call->args[2]},
+        .operands = {&call->args[1], &call->args[0]},
+    };
+    return mt__pointwise_run(call, &what);
+}
+
+int mt__run_mul(mt__call *call)
+{
+    int status = MT_OK;
+    if (run_plain(call, MT_BINARY_MUL, MT_TYPES_ALL, MT_DTYPE_NONE, &status)) {
+        return status;
+    }
+    return run_planned(call, MT_BINARY_MUL, mt__promote_values(call->args, 2), MT_DTYPE_NONE, NULL);
+}
+
+/* ---- division -------------------------------------------------------------------------------- */
+
+/* Ops that take numbers of any category but bool. */
+static int run_number(mt__call *call, mt_binary code, const char *kernel)
+{
+    int status = MT_OK;
+    if (run_plain(call, code, MT_TYPES_NUMBER, MT_DTYPE_NONE, &status)) {
+        return status;
+    }
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (dtype == MT_DTYPE_BOOL) {
+        return mt__refuse_type(kernel, dtype);
+    }
+    return run_planned(call, code, dtype, MT_DTYPE_NONE, NULL);
+}
+
+/* Ops that compute in floating point. */
+static int run_floating(mt__call *call, mt_binary code)
+{
+    int status = MT_OK;
+    if (run_plain(call, code, MT_TYPES_REAL, MT_DTYPE_NONE, &status)) {
+        return status;
+    }
+    return run_planned(call, code, mt__to_floating(mt__promote_values(call->args, 2)),
+                       MT_DTYPE_NONE, NULL);
+}
+
+int mt__run_div(mt__call *call)
+{
+    const mt_value *mode = &call->args[2];
+    if (MT_LIKELY(mode->kind == MT_KIND_NONE)) {
+        return run_floating(call, MT_BINARY_DIV);
+    }
+    if (strcmp(mode->of.text, "floor") == 0) {
+        return run_number(call, MT_BINARY_FLOOR_DIV, "div_floor_cpu");
+    }
+    if (strcmp(mode->of.text, "trunc") == 0) {
+        return run_number(call, MT_BINARY_TRUNC_DIV, "div_trunc_cpu");
+    }
+    return mtb_fail(MT_ERUNTIME,
+                    "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+                    "'%s'",
+                    mode->of.text);
+}
+
+int mt__run_floor_divide(mt__call *call)
+{
+    return run_number(call, MT_BINARY_FLOOR_DIV, "div_floor_cpu");
+}
+
+int mt__run_remainder(mt__call *call)
+{
+    return run_number(call, MT_BINARY_REMAINDER, "remainder_cpu");
+}
+
+int mt__run_fmod(mt__call *call)
+{
+    return run_number(call, MT_BINARY_FMOD, "fmod_cpu");
+}
+
+int mt__run_atan2(mt__call *call)
+{
+    return run_floating(call, MT_BINARY_ATAN2);
+}
+
+/* Ops whose operands promote to floating point, or are refused. */
+static int run_real(mt__call *call, mt_binary code, const char *kernel)
+{
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mt__refuse_type(kernel, dtype);
+    }
+    return run_floating(call, code);
+}
+
+int mt__run_hypot(mt__call *call)
+{
+    return run_real(call, MT_BINARY_HYPOT, "hypot_cpu");
+}
+
+int mt__run_copysign(mt__call *call)
+{
+    return run_floating(call, MT_BINARY_COPYSIGN);
+}
+
+int mt__run_logaddexp(mt__call *call)
+{
+    return run_real(call, MT_BINARY_LOGADDEXP, "logaddexp_cpu");
+}
+
+/* ---- power ----------------------------------------------------------------------------------- */
+
+/* bool to the power of a bool number: x or true is x or not exponent. */
+static int pow_of_bool(mt__call *call)
+{
+    const mt_scalar always = mt_bool(call->args[1].of.integer == 0);
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_BINARY,
+        .code = MT_BINARY_BITWISE_OR,
+        .n_operands = 2,
+        .compute = MT_DTYPE_BOOL,
+        .result = MT_DTYPE_BOOL,
+        .operands = {&call->args[0], &always},
+    };
+    return mt__pointwise_run(call, &what);
+}
+
+int mt__run_pow(mt__call *call)
+{
+    const mt_value *base = &call->args[0];
+    const mt_value *exponent = &call->args[1];
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (dtype == MT_DTYPE_BOOL && mt__is_number(exponent) && !mt__is_number(base)) {
+        return pow_of_bool(call);
+    }
+    if (dtype == MT_DTYPE_BOOL) {
+        return mt__refuse_type("pow", dtype);
+    }
+    if (mt_dtype_category(dtype) == MT_CATEGORY_INT && mt__is_number(exponent)) {
+        if (exponent->of.integer < 0) {
+            return mtb_fail(MT_ERUNTIME, "Integers to negative integer powers are not allowed.");
+        }
+        MT_TRY(mt__number_fits(exponent, dtype));
+    }
+    int status = MT_OK;
+    if (!mt__is_number(base) &&
+        run_plain(call, MT_BINARY_POW, MT_TYPES_NUMBER, MT_DTYPE_NONE, &status)) {
+        return status;
+    }
+    return run_planned(call, MT_BINARY_POW, dtype, MT_DTYPE_NONE, NULL);
+}
+
+/* ---- larger, smaller, bits ------------------------------------------------------------------- */
+
+static int run_any(mt__call *call, mt_binary code, uint32_t types, mt_dtype result)
+{
+    int status = MT_OK;
+    if (run_plain(call, code, types, result, &status)) {
+        return status;
+    }
+    mt_dtype compute = mt__promote_values(call->args, 2);
+    return run_planned(call, code, compute, result, NULL);
+}
+
+static int run_bits(mt__call *call, mt_binary code, const char *kernel)
+{
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (mt__is_in_place(call)) {
+        MT_TRY(mt__check_castable(dtype, (mt_dtype)call->args[0].of.tensor->dtype));
+    }
+    if (mt_dtype_category(dtype) == MT_CATEGORY_REAL) {
+        return mt__refuse_type(kernel, dtype);
+    }
+    return run_any(call, code, MT_TYPES_BOOL | MT_TYPES_INT, MT_DTYPE_NONE);
+}
+
+int mt__run_maximum(mt__call *call)
+{
+    return run_any(call, MT_BINARY_MAXIMUM, MT_TYPES_ALL, MT_DTYPE_NONE);
+}
+
+int mt__run_minimum(mt__call *call)
+{
+    return run_any(call, MT_BINARY_MINIMUM, MT_TYPES_ALL, MT_DTYPE_NONE);
+}
+
+int mt__run_bitwise_and(mt__call *call)
+{
+    return run_bits(call, MT_BINARY_BITWISE_AND, "bitwise_and_cpu");
+}
+
+int mt__run_bitwise_or(mt__call *call)
+{
+    return run_bits(call, MT_BINARY_BITWISE_OR, "bitwise_or_cpu");
+}
+
+int mt__run_bitwise_xor(mt__call *call)
+{
+    return run_bits(call, MT_BINARY_BITWISE_XOR, "bitwise_xor_cpu");
+}
+
+/* ---- comparisons, logic: results are bool ---------------------------------------------------- */
+
+#define COMPARE(name, code)                                                  \
+    int mt__run_##name(mt__call *call)                                       \
+    {                                                                        \
+        return run_any(call, MT_BINARY_##code, MT_TYPES_ALL, MT_DTYPE_BOOL); \
+    }
+
+COMPARE(eq, EQ)
+COMPARE(ne, NE)
+COMPARE(lt, LT)
+COMPARE(le, LE)
+COMPARE(gt, GT)
+COMPARE(ge, GE)
+COMPARE(logical_and, LOGICAL_AND)
+COMPARE(logical_or, LOGICAL_OR)
+COMPARE(logical_xor, LOGICAL_XOR)
+
+/* ---- derivatives: the incoming gradient and one tensor of the forward pass ------------------- */
+
+#define GRADIENT(name, code)                         \
+    int mt__run_##name(mt__call *call)               \
+    {                                                \
+        return run_floating(call, MT_BINARY_##code); \
+    }
+
+GRADIENT(sigmoid_backward, SIGMOID_BACKWARD)
+GRADIENT(tanh_backward, TANH_BACKWARD)
+GRADIENT(silu_backward, SILU_BACKWARD)
+
+int mt__run_gelu_backward(mt__call *call)
+{
+    const char *way = call->args[2].of.text;
+    if (strcmp(way, "none") != 0 && strcmp(way, "tanh") != 0) {
+        return mtb_fail(MT_ERUNTIME, "approximate argument must be either none or tanh.");
+    }
+    return run_floating(call,
+                        way[0] == 't' ? MT_BINARY_GELU_TANH_BACKWARD : MT_BINARY_GELU_BACKWARD);
+}
+
+int mt__run_threshold_backward(mt__call *call)
+{
+    mt_dtype dtype = mt__promote_values(call->args, 2);
+    if (dtype == MT_DTYPE_BOOL) {
+        return mt__refuse_type("threshold_cpu", dtype);
+    }
+    MT_TRY(mt__number_fits(&call->args[2], dtype));
+    if (mt_dtype_category(dtype) == MT_CATEGORY_INT) { /* the kernel is for gradients */
+        mt_tensor **above = mt__temp(call);
+        mt_tensor *out = NULL;
+        MT_TRY(mt_gt_scalar(call->args[1].of.tensor, call->args[2], above));
+        MT_TRY(mt_where_tensor_scalar(*above, call->args[0].of.tensor, mt_int(0), &out));
+        mt__give(call, 0, out);
+        return MT_OK;
+    }
+    mt_scalar threshold = mt__number_as(&call->args[2], dtype);
+    return run_planned(call, MT_BINARY_THRESHOLD_BACKWARD, dtype, MT_DTYPE_NONE, &threshold);
+}

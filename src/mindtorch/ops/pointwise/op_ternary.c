@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Three operands: choice, interpolation, fused products, bounds that are tensors.
+ */
+#include "base/fail.h"
+#include "mindtorch/ops/pointwise/pointwise_plan.h"
+#include "mindtorch/ops/type_names.h"
+
+/* Operands are the first three arguments; `value` may be NULL. */
+static int run_ternary(mt__call *call, mt_ternary code, mt_dtype dtype, const mt_scalar *value)
+{
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_TERNARY,
+        .code = (uint16_t)code,
+        .n_operands = 3,
+        .compute = dtype,
+        .result = dtype,
+        .operands = {&call->args[0], &call->args[1], &call->args[2]},
+    };
+    if (value != NULL) {
+        what.n_scalars = 1;
+        what.scalars[0] = mt__number_as(value, dtype);
+    }
+    return mt__pointwise_run(call, &what);
+}
+
+int mt__run_where(mt__call *call)
+{
+    const mt_tensor *condition = call->args[0].of.tensor;
+    if (condition->dtype != MT_DTYPE_BOOL && condition->dtype != MT_DTYPE_U8) {
+        return mtb_fail(MT_ERUNTIME,
+                        "where expected condition to be a boolean tensor, but got a tensor with "
+                        "dtype %s",
+                        mt__type_title((mt_dtype)condition->dtype));
+    }
+    mt_dtype dtype = mt__promote_values(&call->args[1], 2);
+    for (uint32_t i = 1; i <= 2; i++) {
+        if (mt__is_number(&call->args[i])) {
+            MT_TRY(mt__number_fits(&call->args[i], dtype));
+        }
+    }
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_TERNARY,
+        .code = MT_TERNARY_WHERE,
+        .n_operands = 3,
+        .has_condition = true,
+        .compute = dtype,
+        .result = dtype,
+        .operands = {&call->args[0], &call->args[1], &call->args[2]},
+    };
+    return mt__pointwise_run(call, &what);
+}
+
+int mt__run_masked_fill(mt__call *call)
+{
+    const mt_tensor *self = call->args[0].of.tensor;
+    const mt_tensor *mask = call->args[1].of.tensor;
+    const mt_value *value = &call->args[2];
+    if (mask->dtype != MT_DTYPE_BOOL) {
+        return mtb_fail(MT_ERUNTIME,
+                        "masked_fill_ only supports boolean masks, but got mask with dtype %s",
+                        mt__type_in_c((mt_dtype)mask->dtype));
+    }
+    if (mask->device != self->device) {
+        return mtb_fail(MT_ERUNTIME,
+                        "expected self and mask to be on the same device, but got mask on %s and "
+                        "self on %s",
+                        mt_device_name(mask->device), mt_device_name(self->device));
+    }
+    mt_dtype dtype = (mt_dtype)self->dtype;
+    if (mt__is_number(value)) {
+        MT_TRY(mt__number_fits(value, dtype));
+    } else if (value->of.tensor->n_dims > 0) {
+        return mtb_fail(MT_ERUNTIME,
+                        "masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
+                        "with %u dimension(s).",
+                        value->of.tensor->n_dims);
+    }
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_TERNARY,
+        .code = MT_TERNARY_WHERE,
+        .n_operands = 3,
+        .leader = 2,
+        .has_condition = true,
+        .compute = dtype,
+        .result = dtype,
+        .operands = {&call->args[1], value, &call->args[0]},
+    };
+    return mt__pointwise_run(call, &what);
+}
+
+static int check_lerp_type(mt_dtype self, const mt_value *value, const char *name)
+{
+    if (mt__is_number(value) || value->of.tensor->dtype == self) {
+        return MT_OK;
+    }
+    return mtb_fail(MT_ERUNTIME, "expected dtype %s for `%s` but got dtype %s", mt__type_in_c(self),
+                    name, mt__type_in_c((mt_dtype)value->of.tensor->dtype));
+}
+
+int mt__run_lerp(mt__call *call)
+{
+    mt_dtype dtype = (mt_dtype)call->args[0].of.tensor->dtype;
+    MT_TRY(check_lerp_type(dtype, &call->args[1], "end"));
+    MT_TRY(check_lerp_type(dtype, &call->args[2], "weight"));
+    if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
+        return mt__refuse_type(
+            mt__is_number(&call->args[2]) ? "lerp_kernel_scalar" : "lerp_kernel_tensor", dtype);
+    }
+    return run_ternary(call, MT_TERNARY_LERP, dtype, NULL);
+}
+
+int mt__run_addcmul(mt__call *call)
+{
+    mt_dtype dtype = mt__promote_values(call->args, 3);
+    if (dtype == MT_DTYPE_BOOL) {
+        return mt__refuse_type("addcmul_cpu_out", dtype);
+    }
+    MT_TRY(mt__number_fits(&call->args[3], dtype));
+    return run_ternary(call, MT_TERNARY_ADDCMUL, dtype, &call->args[3]);
+}
+
+int mt__run_addcdiv(mt__call *call)
+{
+    if (mt__tensor_category(call->args[1].of.tensor) != MT_CATEGORY_REAL &&
+        mt__tensor_category(call->args[2].of.tensor) != MT_CATEGORY_REAL) {
+        return mtb_fail(MT_ERUNTIME,
+                        "Integer division with addcdiv is no longer supported, and in a future  "
+                        "release addcdiv will perform a true division of tensor1 and tensor2");
+    }
+    return run_ternary(call, MT_TERNARY_ADDCDIV, mt__promote_values(call->args, 3), &call->args[3]);
+}
+
+/* One bound, argument `arg`. */
+static int run_bound(mt__call *call, mt_dtype dtype, mt_binary code, uint32_t arg)
+{
+    mt__pointwise what = {
+        .kernel = MT_KERNEL_BINARY,
+        .code = (uint16_t)code,
+        .n_operands = 2,
+        .compute = dtype,
+        .result = dtype,
+        .operands = {&call->args[0], &call->args[arg]},
+    };
+    return mt__pointwise_run(call, &what);
+}
+
+int mt__run_clamp_tensor(mt__call *call)
+{
+    mt_dtype dtype = mt__promote_values(call->args, 3);
+    bool lower = mt__arg_given(call, 1);
+    bool upper = mt__arg_given(call, 2);
+    if (!lower && !upper) {
+        return mtb_fail(MT_ERUNTIME,
+                        "torch.clamp: At least one of 'min' or 'max' must not be None");
+    }
+    if (lower && upper) {
+        return dtype == MT_DTYPE_BOOL ? mt__refuse_type("clamp_cpu", dtype)
+                                      : run_ternary(call, MT_TERNARY_CLAMP, dtype, NULL);
+    }
+    return run_bound(call, dtype, lower ? MT_BINARY_MAXIMUM : MT_BINARY_MINIMUM, lower ? 1 : 2);
+}
+
+int mt__run_clamp_min_tensor(mt__call *call)
+{
+    return run_bound(call, mt__promote_values(call->args, 2), MT_BINARY_MAXIMUM, 1);
+}
+
+int mt__run_clamp_max_tensor(mt__call *call)
+{
+    return run_bound(call, mt__promote_values(call->args, 2), MT_BINARY_MINIMUM, 1);
+}

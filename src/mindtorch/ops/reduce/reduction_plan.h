@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The way of an op that reduces dimensions:
+ *
+ *     dims ─► a bit for each reduced one ─► result's shape ─► kernel, with the result seen in the
+ *     input's dimensions (stride 0 where it is reduced)
+ *
+ * R1 A 0-d tensor is one of size 1 to kernels.
+ * R2 Kernels see no empty input: what a reduction of nothing is, the op says.
+ */
+#ifndef MINDTORCH_OPS_REDUCE_REDUCTION_PLAN_H
+#define MINDTORCH_OPS_REDUCE_REDUCTION_PLAN_H
+
+#include "mindtorch/ops/op_support.h"
+
+/* The reduced dimensions that argument `i` (int[]?, int[] or int?) names; none, or an empty list,
+ * means all of them. */
+int mt__reduced_dims(const mt__call *call, uint32_t i, const mt_tensor *self, uint32_t *mask);
+
+/* The result's shape: reduced dimensions are gone, or 1 with keepdim. */
+mt__shape mt__reduced_shape(const mt_tensor *self, uint32_t mask, bool keepdim);
+
+/* How many elements are reduced to one. */
+int64_t mt__reduced_count(const mt_tensor *self, uint32_t mask);
+
+/* One call of a kernel: outputs are tensors of the reduced shape, with or without kept dimensions;
+ * up to two of them. NULL: absent. */
+typedef struct mt__reduction {
+    mt_kernel kernel; /* REDUCE or VAR_MEAN */
+    uint16_t code;
+    uint32_t mask;
+    uint32_t n_outputs;
+    mt_tensor *outputs[2];
+    mt_tensor *input;
+    const mt_scalar *number; /* NULL: none */
+} mt__reduction;
+
+/* Launches it. Outputs of a reduction of nothing are filled with `of_nothing`. */
+int mt__reduction_run(mt__call *call, const mt__reduction *what, mt_scalar of_nothing);
+
+/* New result 0 of `dtype`, the REDUCE of `input` (already of the right type) over `mask`. */
+int mt__reduction_result(mt__call *call, mt_reduce code, mt_tensor *input, mt_dtype dtype,
+                         uint32_t mask, bool keepdim, mt_scalar of_nothing);
+
+#endif /* MINDTORCH_OPS_REDUCE_REDUCTION_PLAN_H */
