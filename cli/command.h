@@ -6,7 +6,7 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
-#include "options.h"
+#include "cli/options.h"
 
 #include <stdbool.h>
 #include <stddef.h>

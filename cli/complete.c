@@ -2,9 +2,9 @@
  *
  * Shell completion, see complete.h. The scripts in cli/completion only pass words on.
  */
-#include "complete.h"
+#include "cli/complete.h"
 
-#include "command.h"
+#include "cli/command.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
  *
  * Groups and sort keys, see groups.h.
  */
-#include "groups.h"
+#include "cli/groups.h"
 
-#include "command.h"
-#include "term.h"
-#include "units.h"
+#include "cli/command.h"
+#include "cli/term.h"
+#include "cli/units.h"
 
 #include <mtprof/averages.h>
 

@@ -5,7 +5,7 @@
 #ifndef CLI_GROUPS_H
 #define CLI_GROUPS_H
 
-#include "options.h"
+#include "cli/options.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  *
  * JSON, see json_out.h. One document a process, so its state is static.
  */
-#include "json_out.h"
+#include "cli/json_out.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
  * mtprof: reads traces, and tells. This file finds the command and gives help; the commands are in
  * cmd_*.c. It uses the public headers of libmtprof only.
  */
-#include "command.h"
-#include "complete.h"
-#include "term.h"
+#include "cli/command.h"
+#include "cli/complete.h"
+#include "cli/term.h"
 
 #include <mtprof/version.h>
 

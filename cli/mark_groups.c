@@ -3,11 +3,11 @@
  * Marks in groups, see mark_groups.h. A group is kept for each name that occurs, nothing for each
  * mark.
  */
-#include "mark_groups.h"
+#include "cli/mark_groups.h"
 
-#include "info_facts.h"
-#include "term.h"
-#include "units.h"
+#include "cli/commands/info_facts.h"
+#include "cli/term.h"
+#include "cli/units.h"
 
 #include <math.h>
 #include <search.h>

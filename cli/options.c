@@ -2,11 +2,11 @@
  *
  * The option parser, see options.h.
  */
-#include "options.h"
+#include "cli/options.h"
 
-#include "command.h"
-#include "term.h"
-#include "units.h"
+#include "cli/command.h"
+#include "cli/term.h"
+#include "cli/units.h"
 
 #include <assert.h>
 #include <stdio.h>

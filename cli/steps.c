@@ -3,7 +3,7 @@
  * Steps, see steps.h. Step numbers may be anything, so memory goes with the events, not with the
  * numbers: runs of events of one step are added up, then sorted and merged.
  */
-#include "steps.h"
+#include "cli/steps.h"
 
 #include <mtprof/model.h>
 

@@ -5,7 +5,7 @@
 #ifndef CLI_STEPS_H
 #define CLI_STEPS_H
 
-#include "trace_file.h"
+#include "cli/trace_file.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * Student's t, see student.h: the regularised incomplete beta function by its continued fraction
  * (evaluated from the front, after Lentz), inverted by halving.
  */
-#include "student.h"
+#include "cli/student.h"
 
 #include <math.h>
 

@@ -2,10 +2,10 @@
  *
  * The terminal, see term.h.
  */
-#include "term.h"
+#include "cli/term.h"
 
-#include "command.h"
-#include "units.h"
+#include "cli/command.h"
+#include "cli/units.h"
 
 #include <mtprof/export.h>
 #include <mtprof/version.h>

@@ -2,10 +2,10 @@
  *
  * Opening traces, see trace_file.h.
  */
-#include "trace_file.h"
+#include "cli/trace_file.h"
 
-#include "term.h"
-#include "units.h"
+#include "cli/term.h"
+#include "cli/units.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #ifndef CLI_TRACE_FILE_H
 #define CLI_TRACE_FILE_H
 
-#include "command.h"
+#include "cli/command.h"
 
 #include <mtprof/model.h>
 

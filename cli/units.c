@@ -3,7 +3,7 @@
  * Quantities, see units.h. Numbers are read without the locale's help: a trace's report must not
  * depend on where it is read.
  */
-#include "units.h"
+#include "cli/units.h"
 
 #include <errno.h>
 #include <math.h>

@@ -59,8 +59,8 @@ class Checker:
         return max(hits)[1] if hits else None
 
     def resolve(self, target, source):
-        """The file of ours that an include names: beside the includer, under include/ or src/."""
-        for base in (source.parent, pathlib.Path("include"), pathlib.Path("src")):
+        """The file of ours that an include names: beside the includer, or under an include folder."""
+        for base in (source.parent, *map(pathlib.Path, ("include", "src", "python/ext", "."))):
             if (self.root / base / target).is_file():
                 return base / target
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FunctionEvent: what one recorded event says, and everything about it that needs no C.
 
-The type is C's (python/ext/profiler/event_object.c): a recorded event is a model and an index, and its
+The type is C's (python/ext/profiler/results/event_object.c): a recorded event is a model and an index, and its
 attributes are computed when they are read. What stands here is put onto it: texts, deprecated names,
 the mapping's methods, events made by hand, pickling.
 """

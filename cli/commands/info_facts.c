@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Facts, see info_facts.h. The model tells what the events say; the reader, for .mtt files, what
+ * the file says about itself.
+ */
+#include "cli/commands/info_facts.h"
+
+#include "cli/steps.h"
+#include "cli/term.h"
+
+#include <mtprof/format.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+    EARLIEST = 631152000 /* 1990, in seconds of Unix time */
+};
+
+static void write_when(cli_facts *f)
+{
+    int64_t real_ns = f->info.start_ns + f->info.real_offset_ns;
+    time_t seconds = (time_t)(real_ns / 1000000000);
+    struct tm utc;
+    /* Some tools count from their own start. */
+    if (seconds < EARLIEST || gmtime_r(&seconds, &utc) == NULL ||
+        strftime(f->when, sizeof f->when, "%Y-%m-%d %H:%M:%S UTC", &utc) == 0) {
+        (void)snprintf(f->when, sizeof f->when, "at an unknown time");
+    }
+}
+
+static void write_uuid(cli_facts *f)
+{
+    const uint8_t *u = f->trace.uuid;
+    (void)snprintf(f->uuid, sizeof f->uuid,
+                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+                   u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+                   u[14], u[15]);
+}
+
+static bool no_memory(const char *path)
+{
+    cli_error("%s: out of memory", path);
+    return false;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static cli_window *find_window(cli_facts *f, uint32_t number)
+{
+    if (f->n_windows > 0 && f->windows[f->n_windows - 1].number == number) {
+        return &f->windows[f->n_windows - 1];
+    }
+    if ((f->n_windows & (f->n_windows + 1)) == 0) { /* grows at 0, 1, 3, 7 … */
+        size_t room = 2 * f->n_windows + 1;
+        cli_window *larger = realloc(f->windows, room * sizeof *larger);
+        if (larger == NULL) {
+            return NULL;
+        }
+        f->windows = larger;
+    }
+    cli_window *w = &f->windows[f->n_windows++];
+    *w = (cli_window){.number = number};
+    return w;
+}
+
+static bool gather_windows(cli_facts *f)
+{
+    mtprof_epoch_info epoch;
+    for (uint32_t i = 0; mtprof_reader_epoch(f->reader, i, &epoch); i++) {
+        cli_window *w = find_window(f, epoch.window);
+        if (w == NULL) {
+            return no_memory(f->path);
+        }
+        w->step = w->parts == 0 ? epoch.step : w->step;
+        w->parts++;
+        int64_t ns = mtprof_reader_ns(f->reader, epoch.close_ticks) -
+                     mtprof_reader_ns(f->reader, epoch.open_ticks);
+        if (ns > 0 && __builtin_add_overflow(w->open_ns, ns, &w->open_ns)) {
+            w->open_ns = INT64_MAX; /* the file may tell any times */
+        }
+        w->fate = epoch.close_kind == MTPROF_CLOSE_DISCARDED ? "discarded"
+                  : epoch.close_kind == MTPROF_CLOSE_NONE    ? "not ended"
+                                                             : "kept";
+    }
+    return true;
+}
+
+static bool gather_file(cli_facts *f)
+{
+    struct stat file;
+    f->file_bytes = stat(f->path, &file) == 0 ? (uint64_t)file.st_size : 0;
+    f->format = "Chrome JSON trace";
+    if (f->info.foreign != 0) {
+        return true;
+    }
+    f->format = ".mtt trace";
+    mtprof_status status = mtprof_reader_open(f->path, &f->reader);
+    if (status != MTPROF_OK) {
+        cli_library_error(f->path, status);
+        return false;
+    }
+    f->trace.struct_size = sizeof f->trace;
+    (void)mtprof_reader_get_info(f->reader, &f->trace);
+    write_uuid(f);
+    return gather_windows(f);
+}
+
+/* ---- the events ------------------------------------------------------------------------------ */
+
+static bool gather_tracks(cli_facts *f)
+{
+    f->tracks = calloc((size_t)f->info.tracks + 1, sizeof *f->tracks);
+    if (f->tracks == NULL) {
+        return no_memory(f->path);
+    }
+    while (f->n_tracks < f->info.tracks &&
+           mtprof_model_track(f->model, f->n_tracks, &f->tracks[f->n_tracks].track)) {
+        f->n_tracks++;
+    }
+    return true;
+}
+
+static bool gather_steps(cli_facts *f, const cli_columns *c)
+{
+    cli_steps steps;
+    if (!cli_sum_steps(c, -1, INT32_MAX, &steps)) {
+        return no_memory(f->path);
+    }
+    f->n_steps = steps.n;
+    f->first_step = steps.n > 0 ? steps.steps[0].step : -1;
+    f->last_step = steps.n > 0 ? steps.steps[steps.n - 1].step : -1;
+    free(steps.steps);
+    return true;
+}
+
+static bool gather_events(cli_facts *f)
+{
+    cli_columns c;
+    if (!cli_load_columns(f->model, f->path, &c) || !gather_tracks(f)) {
+        return false;
+    }
+    for (uint64_t i = 0; i < c.count; i++) {
+        f->kinds[c.kind[i] < CLI_KINDS ? c.kind[i] : MTPROF_EVENT_KIND_OTHER]++;
+        if (c.track[i] < f->n_tracks) {
+            f->tracks[c.track[i]].events++;
+        }
+    }
+    return gather_steps(f, &c);
+}
+
+bool cli_gather_facts(mtprof_model *model, const char *path, cli_facts *out)
+{
+    memset(out, 0, sizeof *out);
+    out->path = path;
+    out->model = model;
+    out->info.struct_size = sizeof out->info;
+    out->findings.struct_size = sizeof out->findings;
+    out->health.struct_size = sizeof out->health;
+    mtprof_status status = mtprof_model_get_findings(model, &out->findings);
+    if (status == MTPROF_OK) {
+        status = mtprof_model_get_health(model, &out->health);
+    }
+    if (status == MTPROF_OK) { /* tracks and names are known once the columns have been made */
+        status = mtprof_model_get_info(model, &out->info);
+    }
+    if (status == MTPROF_OK) {
+        status = cli_count_marks(model, &out->marks);
+    }
+    if (status != MTPROF_OK) {
+        cli_library_error(path, status);
+        return false;
+    }
+    out->n_problems = out->findings.problems;
+    write_when(out);
+    return gather_file(out) && gather_events(out);
+}
+
+void cli_free_facts(cli_facts *facts)
+{
+    mtprof_reader_close(facts->reader);
+    free(facts->windows);
+    free(facts->tracks);
+}
+
+cli_metadatum cli_metadatum_text(const mtprof_metadatum *m)
+{
+    cli_metadatum out;
+    double real;
+    switch (m->type) {
+    case MTPROF_META_INT:
+        (void)snprintf(out.text, sizeof out.text, "%" PRId64, (int64_t)m->value);
+        break;
+    case MTPROF_META_DOUBLE:
+        memcpy(&real, &m->value, sizeof real);
+        (void)snprintf(out.text, sizeof out.text, "%g", real);
+        break;
+    case MTPROF_META_BOOL:
+        (void)snprintf(out.text, sizeof out.text, "%s", m->value != 0 ? "true" : "false");
+        break;
+    default: (void)snprintf(out.text, sizeof out.text, "%" PRIu64, m->value); break;
+    }
+    return out;
+}

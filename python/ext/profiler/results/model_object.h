@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Models, their events and what belongs to them, as the files of this subject share them.
+ *
+ *     EventList (list) ──► event ──► model ──► mtprof_model (columns)
+ *                            ▲         │
+ *                            └─ borrowed: events[i]
+ *
+ *   E1  An event is made once: while an object for index i lives, model->events[i] is it, and the
+ *       event takes itself out when it dies.
+ *   E2  An event refers to its model, never a model to an event; so a model needs no collector, and
+ *       an event that nobody wrote to cannot be part of a cycle. It has a collector's header but is
+ *       tracked from its first own value on: a million events cost the collector nothing.
+ *   E3  What is read is computed from columns, unless the event's dictionary has the attribute.
+ *   E4  A model without columns (not prepared) has no events.
+ */
+#ifndef PYTHON_EXT_PROFILER_RESULTS_MODEL_OBJECT_H
+#define PYTHON_EXT_PROFILER_RESULTS_MODEL_OBJECT_H
+
+#include "profiler/profiler_state.h"
+
+struct event_object;
+
+/* Names of keywords as CPython's parsers want them; they do not write to them. */
+#define MODEL_KEYWORDS(names) ((char **)(uintptr_t)(names))
+
+enum model_column_state {
+    MODEL_COLUMN_UNKNOWN = 0,
+    MODEL_COLUMN_HERE = 1,
+    MODEL_COLUMN_ABSENT = 2
+};
+
+typedef struct model_object {
+    PyObject_HEAD mtprof_model *model;
+    PyObject *use_device; /* "cuda" …, or None */
+    PyObject *cache;      /* dict: what Python code keeps with the model */
+    PyObject **progress;  /* what the library may call (model_progress); NULL: nothing */
+    mtprof_model_info info;
+
+    bool prepared; /* what follows is there */
+    uint32_t n;
+    const int64_t *start_ns, *end_ns, *self_ns;
+    const uint32_t *parent, *name, *track;
+    const int32_t *step;
+    const uint8_t *kind, *device;
+    const uint16_t *flags;
+    const void *columns[MTPROF_COLUMN_COUNT];
+    uint8_t states[MTPROF_COLUMN_COUNT]; /* enum model_column_state */
+    uint32_t n_names, n_listed;
+    PyObject **names;             /* by name; NULL: not made yet */
+    uint8_t *hidden;              /* by name: not listed; NULL: all are */
+    struct event_object **events; /* E1 */
+    void *slots; /* memory for all events (event_slots.c); NULL: each has its own */
+    size_t slots_bytes;
+    uint64_t changed;        /* how often an event of it was given values of its own */
+    uint64_t last_id;        /* the largest correlation id; 0: not looked for yet */
+    uint32_t *kernel_starts; /* n + 1 places in kernels; NULL: not made yet */
+    uint32_t *kernels;       /* device work by the event that launched it */
+} model_object;
+
+typedef struct event_object {
+    PyObject_HEAD model_object *model; /* NULL: made by hand */
+    PyObject *values;                  /* dict of what was set; NULL: nothing */
+    PyObject *weakrefs;
+    uint32_t index;
+    uint32_t reserved;
+} event_object;
+
+/* What Python code tells the C half (mtprof/events.py), set once by _mtprof.set_event_rules(). */
+typedef struct event_rules {
+    PyObject *device_types; /* dict: "CUDA" to DeviceType.CUDA */
+    PyObject *interval;     /* class Interval(start, end) */
+    PyObject *kernel;       /* class Kernel(name, device, duration) */
+    PyObject *derive;       /* callable(event, name): attributes that are made in Python */
+} event_rules;
+extern event_rules event_rules_set;
+
+/* ---- models (model_type.c) ---- */
+
+/* As profiler_raise(), with OSErrors that name the path. Returns NULL. */
+PyObject *model_raise(mtprof_status status, const char *path);
+/* Raises KeyError(key), whatever the key is. Returns NULL. */
+PyObject *model_key_error(PyObject *key);
+/* Makes the columns, without the GIL. -1: an exception. */
+int model_prepare(model_object *self);
+/* A column; NULL where it was not recorded. -1: an exception. */
+int model_column(model_object *self, enum mtprof_column_id id, const void **data);
+/* A text of the library as a str; bytes that are no UTF-8 become U+FFFD. */
+PyObject *model_text(mtprof_text text);
+/* The str of a name: one object per name and model. A new reference. */
+PyObject *model_name(model_object *self, uint32_t name);
+/* Whether the event stands in the list of events. */
+bool model_lists(const model_object *self, uint32_t index);
+/* Whether its time is that of a device. */
+bool model_is_device_work(const model_object *self, uint32_t index);
+/* The device work that an event launched itself. -1: an exception. */
+int model_kernels(model_object *self, uint32_t index, const uint32_t **kernels, uint32_t *n);
+/* A dict of a struct of counters (model_facts.c). */
+PyObject *model_info_dict(model_object *self);
+PyObject *model_findings_dict(model_object *self);
+PyObject *model_health_dict(model_object *self);
+PyObject *model_damage_dict(model_object *self);
+PyObject *model_metadata_dict(const model_object *self, uint32_t metadata);
+PyObject *model_metadata_items(const mtprof_metadatum *items, uint32_t n);
+PyObject *model_trace_metadata(model_object *self, PyObject *ignored);
+
+/* ---- events (event_object.c) ---- */
+
+/* The event with this index; a new reference. */
+PyObject *model_event(model_object *model, uint32_t index);
+/* Fills a list with all events / tells whether a list is just that, unchanged. */
+PyObject *model_fill(model_object *self, PyObject *list);
+PyObject *model_covers(model_object *self, PyObject *list);
+
+/* ---- memory for events (event_slots.c) ---- */
+
+/* Finds out whether events can lie in one piece of memory; -1: an exception. */
+int event_slots_start(void);
+/* Memory for all events of a model, where that is possible. */
+void model_slots_take(model_object *model);
+void model_slots_give(model_object *model);
+/* A new event, not tracked, its fields not set; NULL: an exception. */
+event_object *event_slot_new(model_object *model, uint32_t index);
+/* Whether its memory is its model's. */
+bool event_in_slot(const event_object *event);
+
+/* ---- what events say (event_fields.c, event_inputs.c, event_mapping.c) ---- */
+
+extern PyGetSetDef event_getset[];
+int event_fields_start(void);
+int event_mapping_start(void);
+/* "op", "scope" …; steps are scopes. */
+PyObject *event_kind_word(uint32_t kind);
+PyObject *event_subscript(PyObject *self, PyObject *key);
+int event_contains(PyObject *self, PyObject *key);
+PyObject *event_to_dict(PyObject *self, PyObject *ignored);
+
+/* event_relatives.c */
+PyObject *event_cpu_parent(event_object *event);
+PyObject *event_cpu_children(event_object *event);
+PyObject *event_kernels(event_object *event);
+PyObject *event_stack_list(model_object *model, uint32_t node);
+
+enum event_inputs_face {
+    EVENT_INPUT_SHAPES,  /* a tensor its sizes, everything else [] */
+    EVENT_INPUT_DIMS,    /* the same, with the sizes of lists of tensors */
+    EVENT_INPUT_STRIDES, /* the same with strides */
+    EVENT_INPUT_TYPES,   /* "float", "Scalar", "TensorList" … */
+    EVENT_INPUT_VALUES   /* scalars and lists of them; None for others */
+};
+PyObject *event_inputs(const event_object *event, enum event_inputs_face face);
+PyObject *event_keyword_inputs(const event_object *event);
+
+/* ---- averages, tables and files (model_results.c, given_rows.c, column_buffer.c) ---- */
+
+PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords);
+PyObject *model_table(model_object *self, PyObject *args, PyObject *keywords);
+PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords);
+PyObject *model_memory(model_object *self, PyObject *device);
+/* Instants, counters and flows, a list of tuples (marks_list.c). */
+PyObject *model_marks(model_object *self, PyObject *ignored);
+PyObject *model_column_object(model_object *self, PyObject *name);
+PyObject *model_column_names(model_object *self, PyObject *ignored);
+
+/* Options of a table from keywords that all tables share. Texts are borrowed from `options`. */
+int table_options_from(PyObject *options, mtprof_table_options *out);
+/* The text of a table. */
+PyObject *table_text(mtprof_averages *averages, const mtprof_table_options *options);
+
+#endif /* PYTHON_EXT_PROFILER_RESULTS_MODEL_OBJECT_H */

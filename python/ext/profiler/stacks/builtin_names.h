@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What traced calls are called.
+ */
+#ifndef PYTHON_EXT_PROFILER_STACKS_BUILTIN_NAMES_H
+#define PYTHON_EXT_PROFILER_STACKS_BUILTIN_NAMES_H
+
+#include "profiler/profiler_state.h"
+
+/* The site of a built-in function; NULL: it is not shown (of ours, or called by us: T4). Lives with
+ * the process. */
+mtprof_site *builtin_site(PyObject *function, bool called_by_us);
+/* Functions of this module are not shown. */
+void builtin_names_hide(PyObject *module);
+
+/* "package/file.py(12): function" into text, cut to size. Returns the length. */
+size_t call_name(PyCodeObject *code, char *text, size_t size);
+/* The first argument of a call that has begun: a method's self. A new reference or NULL. */
+PyObject *call_first_argument(PyFrameObject *frame);
+
+#endif /* PYTHON_EXT_PROFILER_STACKS_BUILTIN_NAMES_H */

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Code objects that stacks and traced calls have met, and what is shown of them.
+ *
+ *     place (an instruction) ──► frame of libmtprof: file, qualified name, line
+ *     code object            ──► of ours? a module's call? its site
+ *
+ *   K1  A place is an address inside a code object, and the table holds the object: while a place
+ *       is known, nothing else can lie there.
+ *   K2  References are let go when a recording begins, and when results are released. A code
+ *       object's end may run Python code (weak references have callbacks), which a look at the
+ *       stack must not: they are put aside first, and released by a pending call or by who asks.
+ *   K3  Everything here is the GIL's.
+ */
+#include "profiler/stacks/frames_walk.h"
+#include "profiler/stacks/python_stacks.h"
+
+#include <string.h>
+
+enum {
+    FIRST_CODES = 256, /* powers of two */
+    FIRST_PLACES = 1024,
+    OWN_PATHS = 8
+};
+
+typedef struct place_entry {
+    const void *place; /* NULL: free */
+    uint32_t frame;
+} place_entry;
+
+/* References put aside (K2). */
+typedef struct retired {
+    struct retired *next;
+    code_entry *codes;
+    size_t codes_capacity;
+    PyObject **weaks;
+    size_t n_weaks;
+} retired;
+
+static struct {
+    uint64_t generation;
+    code_entry *codes; /* open addressing, at most half full */
+    size_t n_codes, codes_capacity;
+    place_entry *places;
+    size_t n_places, places_capacity;
+    retired *aside;
+    bool release_pending;
+    struct {
+        char *text;
+        size_t length;
+    } own[OWN_PATHS];
+    size_t n_own;
+    PyCodeObject *module_call; /* held until the process ends */
+} table;
+
+static size_t slot_of(const void *pointer, size_t capacity)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)pointer * 0x9E3779B97F4A7C15u;
+    return (size_t)(hash >> 32) & (capacity - 1);
+}
+
+/* ---- letting go (K2) ---- */
+
+static void release_one(retired *old)
+{
+    for (size_t i = 0; i < old->codes_capacity; i++) {
+        PyMem_RawFree(old->codes[i].site);
+        Py_XDECREF(old->codes[i].code);
+    }
+    for (size_t i = 0; i < old->n_weaks; i++) {
+        Py_DECREF(old->weaks[i]);
+    }
+    PyMem_RawFree(old->codes);
+    PyMem_RawFree(old->weaks);
+    PyMem_RawFree(old);
+}
+
+void code_table_release(void)
+{
+    while (table.aside != NULL) {
+        retired *old = table.aside;
+        table.aside = old->next;
+        release_one(old);
+    }
+}
+
+static int release_pending(void *unused)
+{
+    (void)unused;
+    table.release_pending = false;
+    code_table_release();
+    return 0;
+}
+
+/* Without memory they simply stay: K1 still holds. */
+static void retire(void)
+{
+    retired *old = PyMem_RawCalloc(1, sizeof *old);
+    if (old == NULL) {
+        return;
+    }
+    old->codes = table.codes;
+    old->codes_capacity = table.codes_capacity;
+    old->weaks = module_table_take(&old->n_weaks);
+    old->next = table.aside;
+    table.aside = old;
+    table.codes = NULL;
+    table.n_codes = table.codes_capacity = 0;
+    if (table.places != NULL) {
+        memset(table.places, 0, table.places_capacity * sizeof *table.places);
+    }
+    table.n_places = 0;
+}
+
+void code_table_sync(uint64_t generation)
+{
+    if (table.generation == generation) {
+        return;
+    }
+    table.generation = generation;
+    retire();
+    if (table.aside != NULL && !table.release_pending) {
+        table.release_pending = Py_AddPendingCall(release_pending, NULL) == 0;
+    }
+}
+
+void code_table_counts(size_t *codes, size_t *places, size_t *aside)
+{
+    *codes = table.n_codes;
+    *places = table.n_places;
+    *aside = 0;
+    for (const retired *old = table.aside; old != NULL; old = old->next) {
+        for (size_t i = 0; i < old->codes_capacity; i++) {
+            *aside += old->codes[i].code != NULL;
+        }
+    }
+}
+
+/* ---- texts ---- */
+
+const char *code_text(PyObject *text, Py_ssize_t *length, PyObject **keep)
+{
+    *keep = NULL;
+    if (PyUnicode_Check(text)) {
+        const char *bytes = PyUnicode_AsUTF8AndSize(text, length);
+        if (bytes != NULL) {
+            return bytes;
+        }
+        PyErr_Clear(); /* bytes that were no UTF-8 come back as they were */
+        *keep = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
+        if (*keep == NULL) {
+            PyErr_Clear();
+            *keep = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+        }
+        if (*keep != NULL) {
+            *length = PyBytes_GET_SIZE(*keep);
+            return PyBytes_AS_STRING(*keep);
+        }
+        PyErr_Clear();
+    }
+    *length = 1;
+    return "?";
+}
+
+/* ---- what is ours ---- */
+
+int code_table_own_path(const char *path, size_t length)
+{
+    for (size_t i = 0; i < table.n_own; i++) {
+        if (table.own[i].length == length && memcmp(table.own[i].text, path, length) == 0) {
+            return 0;
+        }
+    }
+    char *copy = table.n_own < OWN_PATHS ? PyMem_RawMalloc(length) : NULL;
+    if (copy == NULL) {
+        PyErr_Format(PyExc_MemoryError, "mtprof: no room for another folder of its own code");
+        return -1;
+    }
+    memcpy(copy, path, length);
+    table.own[table.n_own].text = copy;
+    table.own[table.n_own].length = length;
+    table.n_own++;
+    return 0;
+}
+
+int code_table_module_call(PyObject *code)
+{
+    if (!PyCode_Check(code)) {
+        PyErr_Format(PyExc_TypeError, "set_module_call: a code object is needed, not %.200s",
+                     Py_TYPE(code)->tp_name);
+        return -1;
+    }
+    PyObject *old = (PyObject *)table.module_call;
+    table.module_call = (PyCodeObject *)Py_NewRef(code);
+    Py_XDECREF(old);
+    return 0;
+}
+
+/* Python's own library: its folder without what is installed below it, and code without a file. */
+static bool is_library(const char *file, size_t length)
+{
+    PyObject *folder = PySys_GetObject("_stdlib_dir");
+    Py_ssize_t n = 0;
+    const char *text =
+        folder != NULL && PyUnicode_Check(folder) ? PyUnicode_AsUTF8AndSize(folder, &n) : NULL;
+    PyErr_Clear();
+    if (length > 0 && file[0] == '<') {
+        return true;
+    }
+    return text != NULL && n > 0 && (size_t)n < length && memcmp(file, text, (size_t)n) == 0 &&
+           file[n] == '/' && memmem(file, length, "-packages/", 10) == NULL;
+}
+
+static void classify(code_entry *entry)
+{
+    PyObject *keep = NULL;
+    Py_ssize_t length = 0;
+    const char *file = code_text(entry->code->co_filename, &length, &keep);
+    entry->is_module_call = entry->code == table.module_call;
+    for (size_t i = 0; i < table.n_own && !entry->is_module_call && !entry->is_ours; i++) {
+        entry->is_ours = (size_t)length > table.own[i].length &&
+                         memcmp(file, table.own[i].text, table.own[i].length) == 0;
+    }
+    entry->is_library = is_library(file, (size_t)length);
+    Py_XDECREF(keep);
+}
+
+/* ---- the tables ---- */
+
+static code_entry *find_code(code_entry *codes, size_t capacity, const PyCodeObject *code)
+{
+    size_t at = slot_of(code, capacity);
+    while (codes[at].code != NULL && codes[at].code != code) {
+        at = (at + 1) & (capacity - 1);
+    }
+    return &codes[at];
+}
+
+static place_entry *find_place(place_entry *places, size_t capacity, const void *place)
+{
+    size_t at = slot_of(place, capacity);
+    while (places[at].place != NULL && places[at].place != place) {
+        at = (at + 1) & (capacity - 1);
+    }
+    return &places[at];
+}
+
+/* Makes room for one more of each. */
+static bool grow_codes(void)
+{
+    if (table.n_codes * 2 < table.codes_capacity) {
+        return true;
+    }
+    size_t capacity = table.codes_capacity == 0 ? FIRST_CODES : table.codes_capacity * 2;
+    code_entry *larger = PyMem_RawCalloc(capacity, sizeof *larger);
+    if (larger == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < table.codes_capacity; i++) {
+        if (table.codes[i].code != NULL) {
+            *find_code(larger, capacity, table.codes[i].code) = table.codes[i];
+        }
+    }
+    PyMem_RawFree(table.codes);
+    table.codes = larger;
+    table.codes_capacity = capacity;
+    return true;
+}
+
+static bool grow_places(void)
+{
+    if (table.n_places * 2 < table.places_capacity) {
+        return true;
+    }
+    size_t capacity = table.places_capacity == 0 ? FIRST_PLACES : table.places_capacity * 2;
+    place_entry *larger = PyMem_RawCalloc(capacity, sizeof *larger);
+    if (larger == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < table.places_capacity; i++) {
+        if (table.places[i].place != NULL) {
+            *find_place(larger, capacity, table.places[i].place) = table.places[i];
+        }
+    }
+    PyMem_RawFree(table.places);
+    table.places = larger;
+    table.places_capacity = capacity;
+    return true;
+}
+
+code_entry *code_table_entry(PyCodeObject *code)
+{
+    if (!grow_codes()) {
+        return NULL;
+    }
+    code_entry *entry = find_code(table.codes, table.codes_capacity, code);
+    if (entry->code == NULL) {
+        entry->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+        classify(entry);
+        table.n_codes++;
+    }
+    return entry;
+}
+
+/* What libmtprof calls the frame; 0: no memory. */
+static uint32_t define_frame(PyCodeObject *code, const void *frame)
+{
+    PyObject *keep_file = NULL;
+    PyObject *keep_name = NULL;
+    Py_ssize_t file_length = 0;
+    Py_ssize_t name_length = 0;
+    const char *file = code_text(code->co_filename, &file_length, &keep_file);
+    const char *name = code_text(code->co_qualname, &name_length, &keep_name);
+    int line = PyCode_Addr2Line(code, frames_offset(frame));
+    line = line > 0 ? line : code->co_firstlineno;
+    uint32_t id = mtprof_define_frame(name, (size_t)name_length, file, (size_t)file_length,
+                                      line > 0 ? (uint32_t)line : 0);
+    Py_XDECREF(keep_file);
+    Py_XDECREF(keep_name);
+    return id;
+}
+
+uint32_t code_table_place(const void *place, const void *frame)
+{
+    if (!grow_places()) {
+        return PLACE_UNKNOWN;
+    }
+    place_entry *found = find_place(table.places, table.places_capacity, place);
+    if (found->place != NULL) {
+        return found->frame;
+    }
+    PyCodeObject *code = frames_code(frame);
+    const code_entry *entry = code_table_entry(code); /* K1 */
+    if (entry == NULL) {
+        return PLACE_UNKNOWN;
+    }
+    uint32_t id = PLACE_HIDDEN;
+    if (entry->is_module_call) {
+        id = PLACE_MODULE;
+    } else if (!entry->is_ours) {
+        id = define_frame(code, frame);
+        if (id == 0) {
+            return PLACE_UNKNOWN;
+        }
+    }
+    *found = (place_entry){place, id};
+    table.n_places++;
+    return id;
+}

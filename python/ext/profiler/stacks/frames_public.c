@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames by the public API, for versions whose inside we do not know: an object a frame, a few
+ * times slower. Compile with MTPROF_PUBLIC_FRAMES to have it on any version (tests do).
+ */
+#include "profiler/stacks/frames_walk.h"
+#include "profiler/stacks/python_stacks.h"
+
+#if FRAMES_FROM == 0
+
+const char *frames_source(void)
+{
+    return "public";
+}
+
+/* The code is inside of its object, so this address is as unique as the instruction's own. */
+static const void *place_of(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    const char *place = (const char *)code + PyFrame_GetLasti(frame);
+    Py_DECREF(code); /* the frame holds it */
+    return place;
+}
+
+uint32_t frames_collect(PyThreadState *thread, const void **places, void **frames,
+                        uint32_t capacity)
+{
+    uint32_t at = capacity;
+    int collecting = PyGC_Disable(); /* F2: a frame object may set off a collection */
+    PyFrameObject *frame = PyThreadState_GetFrame(thread);
+    while (frame != NULL && at > 0) {
+        at--;
+        places[at] = place_of(frame);
+        frames[at] = frame;
+        frame = PyFrame_GetBack(frame);
+    }
+    if (collecting) {
+        PyGC_Enable();
+    }
+    if (frame != NULL) {
+        Py_DECREF(frame);
+        frames_done(frames, capacity, capacity);
+        return capacity + 1;
+    }
+    return capacity - at;
+}
+
+void frames_done(void **frames, uint32_t capacity, uint32_t count)
+{
+    for (uint32_t i = capacity - count; i < capacity; i++) {
+        Py_DECREF((PyObject *)frames[i]); /* it runs: this is never the last reference */
+    }
+}
+
+bool frames_has_begun(const void *frame)
+{
+    (void)frame; /* there are no objects for others */
+    return true;
+}
+
+PyCodeObject *frames_code(const void *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)(uintptr_t)frame);
+    Py_DECREF(code);
+    return code;
+}
+
+int frames_offset(const void *frame)
+{
+    return PyFrame_GetLasti((PyFrameObject *)(uintptr_t)frame);
+}
+
+/* The variable of a method that is called self: names of locals are not for sale elsewhere. */
+PyObject *frames_first_local(const void *frame)
+{
+    PyFrameObject *f = (PyFrameObject *)(uintptr_t)frame;
+    PyObject *self = NULL;
+    stacks_error error = stacks_error_aside();
+    int collecting = PyGC_Disable();
+#    if PY_VERSION_HEX >= 0x030C0000
+    self = PyFrame_GetVarString(f, "self");
+#    else
+    PyObject *locals = PyFrame_GetLocals(f);
+    if (locals != NULL) {
+        self = Py_XNewRef(PyDict_GetItemString(locals, "self"));
+        Py_DECREF(locals);
+    }
+#    endif
+    if (collecting) {
+        PyGC_Enable();
+    }
+    PyErr_Clear();
+    stacks_error_back(&error);
+    Py_XDECREF(self); /* the frame holds it */
+    return self;
+}
+
+#else
+typedef int frames_public_is_not_needed;
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The interpreter's frames, however this version of Python keeps them. One file answers:
+ *
+ *     frames_internal.c   3.11 and 3.12, from the interpreter's own structures: no object is made
+ *     frames_public.c     every other version, by the public API: a frame object each
+ *
+ * A frame is where it stands: the address of its current instruction inside the code object. While
+ * the code object lives, no other frame of other code has that address, so a single pointer tells
+ * (code, instruction).
+ *
+ *   F1  All of it needs the GIL, and the thread state must be the calling thread's own.
+ *   F2  Nothing here runs Python code, lets the GIL go, or changes the current exception.
+ *   F3  What frames_collect() gave is valid until frames_done(); no Python code may run between.
+ */
+#ifndef PYTHON_EXT_PROFILER_STACKS_FRAMES_WALK_H
+#define PYTHON_EXT_PROFILER_STACKS_FRAMES_WALK_H
+
+#include "common/py_common.h"
+
+#if defined(MTPROF_PUBLIC_FRAMES) || defined(Py_GIL_DISABLED) || defined(PYPY_VERSION)
+#    define FRAMES_FROM 0
+#elif PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#    define FRAMES_FROM 311
+#elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+#    define FRAMES_FROM 312
+#else
+#    define FRAMES_FROM 0
+#endif
+
+/* Which file answers: "3.11", "3.12", "public". */
+const char *frames_source(void);
+
+/*
+ * The frames of a thread with the innermost last: it stands at [capacity - 1], the outermost at
+ * [capacity - count]. Returns the count; capacity + 1 where they do not fit (nothing is kept then).
+ */
+uint32_t frames_collect(PyThreadState *thread, const void **places, void **frames,
+                        uint32_t capacity);
+/* Lets go of what frames_collect() gave. */
+void frames_done(void **frames, uint32_t capacity, uint32_t count);
+
+/* Whether the frame has begun: one that is being made has no line, and is not shown. */
+bool frames_has_begun(const void *frame);
+/* Borrowed. */
+PyCodeObject *frames_code(const void *frame);
+/* The instruction as a byte offset, for PyCode_Addr2Line(). */
+int frames_offset(const void *frame);
+/* The first local variable (a method's self), borrowed; NULL: there is none, or none any more. */
+PyObject *frames_first_local(const void *frame);
+
+#endif /* PYTHON_EXT_PROFILER_STACKS_FRAMES_WALK_H */

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * nn.Modules: which are being called on a thread, as a path, and what each is called in traces.
+ *
+ *     TOP(GPT)::forward.h.0(Block)::forward.attn(Attention)::forward.
+ *         │                 │ └─ its class      name under which the module that called it, or one
+ *         │                 └─ name             that holds it there (a list, say), has it
+ *         └─ the outermost call of the thread
+ *
+ *     nn.Module: Linear_0       Linear: its class; 0: the first of that class that was called
+ *
+ *   M1  The stack of calls is the thread's own. Who enters leaves, with the token enter gave, also
+ *       when forward raises; leaving takes everything off that was entered since.
+ *   M2  The module path is read without the GIL: it is a number (a string of the process).
+ *   M3  Modules are held weakly by the table and strongly only while they are being called.
+ *   M4  What is deeper than PATH_LEVELS has the path of the level above: a module that calls itself
+ *       must not make new strings for ever.
+ */
+#include "profiler/stacks/python_stacks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    FIRST_MODULES = 64, /* a power of two */
+    PATH_LEVELS = 64,
+    PATH_BYTES = 4096,
+    SEARCH_DEPTH = 8, /* lists inside of lists that hold a module */
+    SEARCH_VISITS = 20000
+};
+
+struct module_level {
+    PyObject *module; /* held */
+    PyObject *text;   /* held: its path, bytes */
+    uint32_t path;    /* the same as a string of the process; 0: no memory for it */
+};
+
+static struct {
+    module_entry *entries; /* open addressing, at most half full; the GIL's */
+    size_t count, capacity;
+    uint64_t serial;    /* given last */
+    PyObject *numbers;  /* class name -> how many were called */
+    PyObject *children; /* "_modules" */
+} table;
+
+/* ---- modules ---- */
+
+/* Whether the object is still the one a weak reference was made for. */
+static bool is_alive(PyObject *weak, PyObject *module)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *object = NULL;
+    (void)PyWeakref_GetRef(weak, &object);
+    Py_XDECREF(object); /* the caller holds the one it compares with */
+    return object == module;
+#else
+    return PyWeakref_GET_OBJECT(weak) == module;
+#endif
+}
+
+static const char *class_name(PyObject *object)
+{
+    const char *name = Py_TYPE(object)->tp_name;
+    const char *dot = strrchr(name, '.');
+    return dot != NULL ? dot + 1 : name;
+}
+
+PyObject **module_table_take(size_t *count)
+{
+    size_t taken = 0;
+    *count = 0;
+    PyObject **weaks = table.count > 0 ? PyMem_RawMalloc(table.count * sizeof *weaks) : NULL;
+    if (weaks == NULL && table.count > 0) {
+        return NULL; /* they stay, and are still right: each is compared when it is met */
+    }
+    for (size_t i = 0; i < table.capacity && taken < table.count; i++) {
+        if (table.entries[i].weak != NULL) {
+            weaks[taken++] = table.entries[i].weak;
+            Py_XDECREF(table.entries[i].text);
+            PyMem_RawFree(table.entries[i].site);
+        }
+    }
+    if (table.entries != NULL) {
+        memset(table.entries, 0, table.capacity * sizeof *table.entries);
+    }
+    table.count = 0;
+    if (table.numbers != NULL) {
+        PyDict_Clear(table.numbers); /* texts and numbers: nothing runs */
+    }
+    *count = taken;
+    return weaks;
+}
+
+static module_entry *find(module_entry *entries, size_t capacity, const PyObject *address)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)address * 0x9E3779B97F4A7C15u;
+    size_t at = (size_t)(hash >> 32) & (capacity - 1);
+    while (entries[at].weak != NULL && entries[at].address != address) {
+        at = (at + 1) & (capacity - 1);
+    }
+    return &entries[at];
+}
+
+static bool grow(void)
+{
+    if (table.count * 2 < table.capacity) {
+        return true;
+    }
+    size_t capacity = table.capacity == 0 ? FIRST_MODULES : table.capacity * 2;
+    module_entry *larger = PyMem_RawCalloc(capacity, sizeof *larger);
+    if (larger == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < table.capacity; i++) {
+        if (table.entries[i].weak != NULL) {
+            *find(larger, capacity, table.entries[i].address) = table.entries[i];
+        }
+    }
+    PyMem_RawFree(table.entries);
+    table.entries = larger;
+    table.capacity = capacity;
+    return true;
+}
+
+/* The number of the next module of a class. Returns false with an exception. */
+static bool next_number(PyObject *module, uint32_t *number)
+{
+    if (table.numbers == NULL) {
+        table.numbers = PyDict_New();
+    }
+    PyObject *name = table.numbers != NULL ? PyUnicode_FromString(class_name(module)) : NULL;
+    PyObject *before = name != NULL ? PyDict_GetItemWithError(table.numbers, name) : NULL;
+    *number = before != NULL ? (uint32_t)PyLong_AsUnsignedLong(before) : 0;
+    PyObject *after = PyErr_Occurred() == NULL ? PyLong_FromUnsignedLong(*number + 1ul) : NULL;
+    bool kept = after != NULL && PyDict_SetItem(table.numbers, name, after) == 0;
+    Py_XDECREF(after);
+    Py_XDECREF(name);
+    return kept;
+}
+
+/* NULL: no memory, or no weak references to it. May leave an exception. */
+static module_entry *add(PyObject *module)
+{
+    module_entry *entry = find(table.entries, table.capacity, module);
+    bool is_new = entry->weak == NULL;
+    uint32_t number = 0;
+    PyObject *weak = PyWeakref_NewRef(module, NULL);
+    if (weak == NULL || !next_number(module, &number)) {
+        Py_XDECREF(weak);
+        return NULL;
+    }
+    Py_XDECREF(entry->weak); /* of one that died here; it has no callback */
+    Py_XDECREF(entry->text);
+    PyMem_RawFree(entry->site);
+    *entry =
+        (module_entry){.address = module, .weak = weak, .serial = ++table.serial, .number = number};
+    table.count += is_new;
+    return entry;
+}
+
+module_entry *module_table_entry(PyObject *module)
+{
+    code_table_sync(stacks_generation());
+    if (!grow()) {
+        return NULL;
+    }
+    module_entry *entry = find(table.entries, table.capacity, module);
+    if (entry->weak != NULL && is_alive(entry->weak, module)) {
+        return entry;
+    }
+    int collecting = PyGC_Disable(); /* this may be asked for in the middle of a walk */
+    stacks_error error = stacks_error_aside();
+    entry = add(module);
+    PyErr_Clear();
+    stacks_error_back(&error);
+    if (collecting) {
+        PyGC_Enable();
+    }
+    return entry;
+}
+
+uint64_t module_table_serial(PyObject *module)
+{
+    const module_entry *entry =
+        table.capacity > 0 ? find(table.entries, table.capacity, module) : NULL;
+    return entry != NULL && entry->weak != NULL && is_alive(entry->weak, module) ? entry->serial
+                                                                                 : 0;
+}
+
+size_t module_entry_name(const module_entry *entry, PyObject *module, char *text, size_t size)
+{
+    int length =
+        snprintf(text, size, "nn.Module: %s_%u", class_name(module), (unsigned)entry->number);
+    return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+}
+
+uint32_t module_entry_frame(module_entry *entry, PyObject *module)
+{
+    if (entry->frame == 0) {
+        char name[512];
+        size_t length = module_entry_name(entry, module, name, sizeof name);
+        entry->frame = mtprof_define_frame(name, length, "", 0, 0);
+    }
+    return entry->frame;
+}
+
+/* ---- paths ---- */
+
+/* A path while it is made. */
+typedef struct path_text {
+    char text[PATH_BYTES];
+    size_t length;
+    int visits; /* modules that may still be looked at for a name */
+    bool cut;   /* there was no room for all of it, or no more looking for its name */
+} path_text;
+
+static void put(path_text *path, const char *text, size_t length)
+{
+    size_t room = sizeof path->text - path->length;
+    path->cut = path->cut || length > room;
+    length = length < room ? length : room;
+    memcpy(path->text + path->length, text, length);
+    path->length += length;
+}
+
+static void put_text(path_text *path, const char *text)
+{
+    put(path, text, strlen(text));
+}
+
+static bool put_name(path_text *path, PyObject *holder, PyObject *module, int depth);
+
+/* The same for one of the holder's children, if it is the module (direct) or holds it. */
+static bool put_child(path_text *path, PyObject *name, PyObject *child, PyObject *module, int depth)
+{
+    size_t before = path->length;
+    PyObject *keep = NULL;
+    Py_ssize_t length = 0;
+    const char *text = code_text(name, &length, &keep);
+    put(path, text, (size_t)length);
+    Py_XDECREF(keep);
+    if (child == module) {
+        return true;
+    }
+    put_text(path, ".");
+    Py_INCREF(child);
+    bool found = put_name(path, child, module, depth - 1);
+    Py_DECREF(child);
+    path->length = found ? path->length : before;
+    return found;
+}
+
+/* Finds the name under which `holder` has a module, itself or by something that holds others, and
+ * puts it down: "attn", "h.0". False: it has not. */
+static bool put_name(path_text *path, PyObject *holder, PyObject *module, int depth)
+{
+    PyObject *children =
+        depth > 0 && path->visits > 0 ? PyObject_GetAttr(holder, table.children) : NULL;
+    if (children == NULL || !PyDict_Check(children)) {
+        PyErr_Clear();
+        Py_XDECREF(children);
+        return false;
+    }
+    bool found = false;
+    for (int direct = 1; direct >= 0 && !found; direct--) { /* own children first */
+        Py_ssize_t at = 0;
+        PyObject *name = NULL;
+        PyObject *child = NULL;
+        while (!found && PyDict_Next(children, &at, &name, &child)) {
+            path->visits--;
+            if (PyUnicode_Check(name) && child != Py_None && (direct != 0) == (child == module)) {
+                found = put_child(path, name, child, module, depth);
+            }
+        }
+    }
+    Py_DECREF(children);
+    return found;
+}
+
+/* The path of a module called from a level (NULL: the outermost call), as bytes. */
+static PyObject *make_path(const module_level *above, PyObject *module)
+{
+    path_text path = {.length = 0, .visits = SEARCH_VISITS};
+    if (above == NULL) {
+        put_text(&path, "TOP");
+    } else {
+        put(&path, PyBytes_AS_STRING(above->text), (size_t)PyBytes_GET_SIZE(above->text));
+        /* Looking for a name runs code of the user's, which may leave `above` or rename a class:
+         * neither is looked at again, nor is the class's name before. */
+        if (!put_name(&path, above->module, module, SEARCH_DEPTH)) {
+            path.cut = path.cut || path.visits <= 0;
+            put_text(&path, class_name(module)); /* nobody has it: a variable, an argument */
+        }
+    }
+    put_text(&path, "(");
+    put_text(&path, class_name(module));
+    put_text(&path, ")::forward.");
+    if (path.cut) {
+        mtprof_count_cut(1);
+    }
+    return PyBytes_FromStringAndSize(path.text, (Py_ssize_t)path.length);
+}
+
+/* The path of a module below a level, as it was last time where the same level called it. A new
+ * reference; NULL with an exception. */
+static PyObject *path_below(const module_level *above, PyObject *module, uint32_t *id)
+{
+    uint32_t under = above != NULL ? above->path : 0;
+    const module_entry *known = module_table_entry(module);
+    if (known != NULL && known->text != NULL && known->under == under) {
+        *id = known->path;
+        return Py_NewRef(known->text);
+    }
+    PyObject *text = make_path(above, module);
+    if (text == NULL) {
+        return NULL;
+    }
+    *id = mtprof_intern(PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text));
+    module_entry *entry = module_table_entry(module); /* looking for names may have moved it */
+    if (entry != NULL) {
+        Py_XSETREF(entry->text, Py_NewRef(text));
+        entry->under = under;
+        entry->path = *id;
+    }
+    return text;
+}
+
+/* ---- calls ---- */
+
+uint32_t module_path_now(void)
+{
+    const stacks_thread *thread = stacks_thread_if_any();
+    return thread != NULL && thread->n_levels > 0 ? thread->levels[thread->n_levels - 1].path : 0;
+}
+
+static bool reserve_level(stacks_thread *thread)
+{
+    if (thread->n_levels < thread->levels_capacity) {
+        return true;
+    }
+    uint32_t capacity = thread->levels_capacity == 0 ? 16 : thread->levels_capacity * 2;
+    module_level *larger = PyMem_RawRealloc(thread->levels, capacity * sizeof *larger);
+    if (larger != NULL) {
+        thread->levels = larger;
+        thread->levels_capacity = capacity;
+    }
+    return larger != NULL;
+}
+
+/* Everything from a level on is over. */
+static void leave_levels(stacks_thread *thread, uint32_t keep)
+{
+    while (thread->n_levels > keep) {
+        module_level gone = thread->levels[--thread->n_levels];
+        Py_DECREF(gone.text);
+        Py_DECREF(gone.module); /* may run Python code: the level is off by now */
+    }
+}
+
+static PyObject *module_active(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyBool_FromLong(mtprof_wants(MTPROF_WANT_MODULES));
+}
+
+static PyObject *module_enter(PyObject *self, PyObject *module)
+{
+    (void)self;
+    stacks_thread *thread = stacks_thread_mine();
+    if (thread == NULL || !reserve_level(thread)) {
+        return PyErr_NoMemory();
+    }
+    uint32_t depth = thread->n_levels;
+    const module_level *above = depth > 0 ? &thread->levels[depth - 1] : NULL;
+    module_level level = {.module = module};
+    if (depth >= PATH_LEVELS) { /* M4 */
+        level.path = above->path;
+        level.text = Py_NewRef(above->text);
+    } else {
+        level.text = path_below(above, module, &level.path);
+        if (level.text == NULL) {
+            return NULL;
+        }
+    }
+    if (thread->n_levels != depth || !reserve_level(thread)) {
+        Py_DECREF(level.text); /* looking for a name ran a module, which did not leave */
+        PyErr_SetString(PyExc_RuntimeError, "enter: a module was entered while a name was sought");
+        return NULL;
+    }
+    Py_INCREF(module);
+    thread->levels[thread->n_levels++] = level;
+    return PyLong_FromUnsignedLong(depth);
+}
+
+static PyObject *module_leave(PyObject *self, PyObject *token)
+{
+    (void)self;
+    unsigned long depth = PyLong_AsUnsignedLong(token);
+    if (depth == (unsigned long)-1 && PyErr_Occurred() != NULL) {
+        return NULL;
+    }
+    stacks_thread *thread = stacks_thread_if_any();
+    if (thread != NULL && depth < thread->n_levels) {
+        leave_levels(thread, (uint32_t)depth);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_path(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    const stacks_thread *thread = stacks_thread_if_any();
+    if (thread == NULL || thread->n_levels == 0) {
+        Py_RETURN_NONE;
+    }
+    const PyObject *text = thread->levels[thread->n_levels - 1].text;
+    return PyUnicode_DecodeUTF8(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), "replace");
+}
+
+static PyMethodDef functions[] = {
+    {"module_active", module_active, METH_NOARGS,
+     "module_active() -> bool: whether a recording wants the path of modules."},
+    {"module_enter", module_enter, METH_O,
+     "module_enter(module) -> token: this thread calls a module now; leave with the token."},
+    {"module_leave", module_leave, METH_O,
+     "module_leave(token): the call is over, and all that were entered since."},
+    {"module_path", module_path, METH_NOARGS,
+     "module_path() -> str or None: the path of the modules this thread is in."},
+    {NULL, NULL, 0, NULL},
+};
+
+py_part module_path_part;
+int module_path_part(PyObject *module)
+{
+    table.children = PyUnicode_InternFromString("_modules");
+    return table.children == NULL ? -1 : PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A thread's stack as a node of the recording's call tree. Two stacks that follow each other differ
+ * in few frames, so a thread remembers its latest one, outermost frame first, and goes on from
+ * where the new one leaves it:
+ *
+ *     remembered   main:12 ─ train:40 ─ forward:7 ─ helper:3
+ *     now          main:12 ─ train:40 ─ forward:8 ─ relu:2
+ *                  └── the same ─────┘ └─ two steps ───┘
+ *
+ *   C1  Nodes are of one recording, places are known while their code is held: both are forgotten
+ *       when the generation grows. It grows before a recording begins, so a walk that sees the same
+ *       generation before and after was of one recording.
+ *   C2  What is remembered is a chain: nodes[i] is the stack of places[0 … i]. It stays one when
+ *       the thread returns from inner frames, which are kept for the next time.
+ *   C3  A module's frame is its place and its object: the object is looked at each time.
+ *   C4  A stack of more than DEEPEST frames is not told (and counted by the recorder): each look at
+ *       it would cost as much as the work it is asked for. Outer frames are never left out of one
+ *       that is told: stacks would share no nodes with each other any more.
+ */
+#include "profiler/stacks/frames_walk.h"
+#include "profiler/stacks/python_stacks.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum {
+    FIRST_CAPACITY = 128,
+    DEEPEST = 16384,
+    RECENT_BITS = 9,
+    RECENT = 1 << RECENT_BITS,
+    MODULES_MAX = 256
+};
+
+struct stack_walk {
+    uint64_t generation;
+    uint32_t busy; /* a walk is under way: whoever finds it set is a signal handler */
+    uint32_t depth, capacity;
+    uint32_t n_modules;
+    const void **seen; /* this walk's places and frames, the innermost at the end */
+    void **frames;
+    const void **places; /* the latest stack (C2) */
+    uint32_t *nodes;
+    struct {
+        uint32_t at;
+        uint64_t serial;    /* of its entry in the table; 0: none, to be asked for each time */
+    } modules[MODULES_MAX]; /* which of the places are modules' calls */
+    struct {
+        const void *place;
+        uint32_t parent, node;
+    } recent[RECENT]; /* steps inward */
+};
+
+/* ---- threads ---- */
+
+static __thread stacks_thread *mine __attribute__((tls_model("initial-exec")));
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static bool key_made;
+
+static void thread_ends(void *memory)
+{
+    stacks_thread *thread = memory;
+    mine = NULL;
+    stack_walk_free(thread->walk);
+    traced_calls_free(thread->calls);
+    PyMem_RawFree(thread->levels); /* modules of calls that never came back stay alive: no GIL */
+    PyMem_RawFree(thread);
+}
+
+static void make_key(void)
+{
+    key_made = pthread_key_create(&key, thread_ends) == 0;
+}
+
+stacks_thread *stacks_thread_if_any(void)
+{
+    return mine;
+}
+
+stacks_thread *stacks_thread_mine(void)
+{
+    if (mine == NULL) {
+        pthread_once(&key_once, make_key);
+        stacks_thread *fresh = key_made ? PyMem_RawCalloc(1, sizeof *fresh) : NULL;
+        if (fresh != NULL && pthread_setspecific(key, fresh) != 0) {
+            PyMem_RawFree(fresh);
+            fresh = NULL;
+        }
+        mine = fresh;
+    }
+    return mine;
+}
+
+/* ---- what a walk keeps ---- */
+
+void stack_walk_free(stack_walk *walk)
+{
+    if (walk != NULL) {
+        PyMem_RawFree(walk->seen);
+        PyMem_RawFree(walk->frames);
+        PyMem_RawFree(walk->places);
+        PyMem_RawFree(walk->nodes);
+        PyMem_RawFree(walk);
+    }
+}
+
+static bool grow_array(void *array, size_t count, size_t size)
+{
+    void **place = array;
+    void *larger = PyMem_RawRealloc(*place, count * size);
+    if (larger != NULL) {
+        *place = larger;
+    }
+    return larger != NULL;
+}
+
+static bool grow(stack_walk *walk)
+{
+    uint32_t capacity = walk->capacity == 0 ? FIRST_CAPACITY : walk->capacity * 2;
+    if (capacity > DEEPEST || !grow_array(&walk->seen, capacity, sizeof *walk->seen) ||
+        !grow_array(&walk->frames, capacity, sizeof *walk->frames) ||
+        !grow_array(&walk->places, capacity, sizeof *walk->places) ||
+        !grow_array(&walk->nodes, capacity, sizeof *walk->nodes)) {
+        return false;
+    }
+    walk->capacity = capacity;
+    return true;
+}
+
+static stack_walk *walk_of(stacks_thread *thread)
+{
+    if (thread->walk == NULL) {
+        stack_walk *walk = PyMem_RawCalloc(1, sizeof *walk);
+        if (walk != NULL && !grow(walk)) {
+            stack_walk_free(walk);
+            walk = NULL;
+        }
+        thread->walk = walk;
+    }
+    return thread->walk;
+}
+
+static __attribute__((cold, noinline)) void forget(stack_walk *walk, uint64_t generation) /* C1 */
+{
+    code_table_sync(generation);
+    walk->depth = 0;
+    walk->n_modules = 0;
+    memset(walk->recent, 0, sizeof walk->recent);
+    walk->generation = generation;
+}
+
+/* ---- one walk ---- */
+
+/* How many of the outermost frames are as they were. */
+static uint32_t count_same(const stack_walk *walk, uint32_t count)
+{
+    uint32_t first = walk->capacity - count;
+    const void *const *seen = walk->seen + first;
+    uint32_t most = count < walk->depth ? count : walk->depth;
+    uint32_t same = 0;
+    while (same < most && seen[same] == walk->places[same]) {
+        same++;
+    }
+    for (uint32_t i = 0; i < walk->n_modules && walk->modules[i].at < same; i++) { /* C3 */
+        uint32_t at = walk->modules[i].at;
+        PyObject *self = frames_first_local(walk->frames[first + at]);
+        uint64_t serial = walk->modules[i].serial;
+        if (self == NULL || serial == 0 || module_table_serial(self) != serial) {
+            same = at;
+        }
+    }
+    return same;
+}
+
+/* The frame of a module's call, remembered as one (C3); PLACE_HIDDEN: it cannot be told. */
+static uint32_t module_frame(stack_walk *walk, const void *frame, uint32_t at)
+{
+    PyObject *self = frames_first_local(frame);
+    module_entry *entry = self != NULL ? module_table_entry(self) : NULL;
+    uint32_t id = entry != NULL ? module_entry_frame(entry, self) : PLACE_HIDDEN;
+    walk->modules[walk->n_modules].at = at;
+    walk->modules[walk->n_modules].serial = id != PLACE_HIDDEN ? entry->serial : 0;
+    walk->n_modules++;
+    return id;
+}
+
+/* The slow step inward from a node. False: it cannot be made. */
+static bool step_slow(stack_walk *walk, uint32_t at, const void *place, const void *frame,
+                      uint32_t *node)
+{
+    if (!frames_has_begun(frame)) {
+        return true;
+    }
+    stacks_error error = stacks_error_aside();
+    uint32_t id = code_table_place(place, frame);
+    bool is_module = id == PLACE_MODULE;
+    if (is_module) {
+        id = walk->n_modules < MODULES_MAX ? module_frame(walk, frame, at) : PLACE_UNKNOWN;
+    }
+    stacks_error_back(&error);
+    if (id == PLACE_UNKNOWN) {
+        return false;
+    }
+    uint32_t parent = *node;
+    if (id != PLACE_HIDDEN) {
+        *node = mtprof_stack_push(parent, id);
+    }
+    if (*node == 0 && id != PLACE_HIDDEN) {
+        *node = parent;
+        return false;
+    }
+    if (!is_module) {
+        uint64_t hash = ((uint64_t)(uintptr_t)place ^ (uint64_t)parent << 40) * 0x9E3779B97F4A7C15u;
+        uint32_t slot = (uint32_t)(hash >> (64 - RECENT_BITS));
+        walk->recent[slot].place = place;
+        walk->recent[slot].parent = parent;
+        walk->recent[slot].node = *node;
+    }
+    return true;
+}
+
+static inline bool step(stack_walk *walk, uint32_t at, const void *place, const void *frame,
+                        uint32_t *node)
+{
+    uint64_t hash = ((uint64_t)(uintptr_t)place ^ (uint64_t)*node << 40) * 0x9E3779B97F4A7C15u;
+    uint32_t slot = (uint32_t)(hash >> (64 - RECENT_BITS));
+    if (walk->recent[slot].place == place && walk->recent[slot].parent == *node) {
+        *node = walk->recent[slot].node;
+        return true;
+    }
+    return step_slow(walk, at, place, frame, node);
+}
+
+/* Makes the remembered stack the one that was seen, from frame `same` on. */
+static uint32_t follow(stack_walk *walk, uint32_t same, uint32_t count)
+{
+    uint32_t first = walk->capacity - count;
+    uint32_t node = same > 0 ? walk->nodes[same - 1] : 0;
+    while (walk->n_modules > 0 && walk->modules[walk->n_modules - 1].at >= same) {
+        walk->n_modules--;
+    }
+    uint32_t at = same;
+    while (at < count && step(walk, at, walk->seen[first + at], walk->frames[first + at], &node)) {
+        walk->places[at] = walk->seen[first + at];
+        walk->nodes[at] = node;
+        at++;
+    }
+    walk->depth = at; /* where a step fails the outer part is better than nothing */
+    return node;
+}
+
+static uint32_t walk_now(stack_walk *walk, PyThreadState *thread)
+{
+    uint64_t generation = stacks_generation();
+    if (walk->generation != generation) {
+        forget(walk, generation);
+    }
+    uint32_t count = frames_collect(thread, walk->seen, walk->frames, walk->capacity);
+    while (count > walk->capacity) {
+        if (!grow(walk)) {
+            return 0; /* C4 */
+        }
+        count = frames_collect(thread, walk->seen, walk->frames, walk->capacity);
+    }
+    uint32_t same = count_same(walk, count);
+    uint32_t node = 0;
+    if (same < count) {
+        node = follow(walk, same, count);
+    } else if (count > 0) {
+        node = walk->nodes[count - 1];
+    }
+    frames_done(walk->frames, walk->capacity, count);
+    return stacks_generation() == generation ? node : 0; /* C1 */
+}
+
+uint32_t stack_cache_node(PyThreadState *thread)
+{
+    stack_walk *walk = mine != NULL ? mine->walk : NULL;
+    if (walk == NULL) {
+        stacks_thread *own = stacks_thread_mine();
+        walk = own != NULL ? walk_of(own) : NULL;
+    }
+    if (walk == NULL || walk->busy != 0) {
+        return 0;
+    }
+    walk->busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint32_t node = walk_now(walk, thread);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    walk->busy = 0;
+    return node;
+}

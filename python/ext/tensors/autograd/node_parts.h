@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes of the graph as Python sees them (grad_fn).
+ */
+#ifndef PYTHON_EXT_TENSORS_AUTOGRAD_NODE_PARTS_H
+#define PYTHON_EXT_TENSORS_AUTOGRAD_NODE_PARTS_H
+
+#include "tensors/module/tensors_state.h"
+
+/* The object of a node somebody else holds; the same one as long as it lives. NULL gives None. */
+PyObject *node_wrap(mt_node *node);
+
+#endif /* PYTHON_EXT_TENSORS_AUTOGRAD_NODE_PARTS_H */

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Python's operators on tensors, and comparisons. Either operand may be the tensor; the other one
+ * is a tensor or a number, or else NotImplemented, so that the other type's own method is asked.
+ */
+#include "tensors/tensor/tensor_parts.h"
+
+mt_op operator_ops[OPERATOR_COUNT];
+
+py_part operator_ops_start;
+int operator_ops_start(PyObject *module)
+{
+    (void)module;
+    static const char *const names[OPERATOR_COUNT] = {
+#define X(NAME, name) [OPERATOR_##NAME] = (name),
+#include "tensors/ops/operator_ops.def"
+#undef X
+    };
+    for (int i = 0; i < OPERATOR_COUNT; i++) {
+        int status = mt_op_find(names[i], &operator_ops[i]);
+        if (status != MT_OK) {
+            tensors_raise(status);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* A NumPy array takes part as the tensor over its memory, with which `again` is called. */
+static PyObject *with_array(tensor_binary *again, PyObject *a, PyObject *b)
+{
+    PyObject *first = tensor_check(a) ? Py_NewRef(a) : tensor_from_array(a);
+    PyObject *second =
+        first == NULL ? NULL : (tensor_check(b) ? Py_NewRef(b) : tensor_from_array(b));
+    PyObject *result = NULL;
+    if (first != NULL && second != NULL) {
+        result = again(first, second);
+    } else if (!PyErr_Occurred()) {
+        result = Py_NewRef(Py_NotImplemented);
+    }
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    return result;
+}
+
+/* Both operands as values; false: the answer is in *answer (NotImplemented, or NULL). */
+static bool operands_of(tensor_binary *again, PyObject *a, PyObject *b, mt_value *values,
+                        PyObject **answer)
+{
+    int is_a = operand_of(a, &values[0]);
+    int is_b = is_a <= 0 ? is_a : operand_of(b, &values[1]);
+    if (is_b > 0) {
+        return true;
+    }
+    *answer = is_b == 0 ? with_array(again, a, b) : NULL;
+    return false;
+}
+
+static bool is_tensor(const mt_value *value)
+{
+    return value->kind == MT_KIND_TENSOR;
+}
+
+static void swap(mt_value *values)
+{
+    mt_value first = values[0];
+    values[0] = values[1];
+    values[1] = first;
+}
+
+/* The type in which a number takes part beside a tensor: the tensor's, unless the number is of a
+ * higher category. */
+static mt_dtype type_beside(const mt_value *number, const mt_tensor *beside)
+{
+    mt_dtype dtype = mt_tensor_dtype(beside);
+    mt_category category = number->kind == MT_KIND_BOOL  ? MT_CATEGORY_BOOL
+                           : number->kind == MT_KIND_INT ? MT_CATEGORY_INT
+                                                         : MT_CATEGORY_REAL;
+    if (mt_dtype_category(dtype) >= category) {
+        return dtype;
+    }
+    return category == MT_CATEGORY_INT ? MT_DTYPE_I64 : mt_default_dtype();
+}
+
+/* A number in front as a tensor of no dimensions. */
+static int tensor_from_number(mt_value *number, const mt_tensor *beside)
+{
+    union {
+        bool truth;
+        uint8_t u8;
+        int32_t i32;
+        int64_t i64;
+        float f32;
+        double f64;
+    } element = {.i64 = 0};
+    bool is_real = number->kind == MT_KIND_REAL;
+    int64_t integer = is_real ? 0 : number->of.integer;
+    double real = is_real ? number->of.real : (double)number->of.integer;
+    mt_dtype dtype = type_beside(number, beside);
+    switch (dtype) {
+    case MT_DTYPE_BOOL: element.truth = integer != 0; break;
+    case MT_DTYPE_U8: element.u8 = (uint8_t)integer; break;
+    case MT_DTYPE_I32: element.i32 = (int32_t)integer; break;
+    case MT_DTYPE_I64: element.i64 = integer; break;
+    case MT_DTYPE_F32: element.f32 = (float)real; break;
+    default: /* half types are no types to compute in: the op says so */
+        dtype = MT_DTYPE_F64;
+        element.f64 = real;
+        break;
+    }
+    mt_tensor *made = NULL;
+    int status = mt_tensor_from_data(&element, dtype, NULL, 0, MT_CPU, &made);
+    if (status != MT_OK) {
+        tensors_raise(status);
+        return -1;
+    }
+    *number = value_tensor(made);
+    return 0;
+}
+
+/* An op whose first argument must be a tensor, with a number in front. */
+static PyObject *call_number_first(operator_op which, mt_value *values)
+{
+    if (tensor_from_number(&values[0], values[1].of.tensor) != 0) {
+        return NULL;
+    }
+    PyObject *result = operator_call(which, values, 2);
+    mt_tensor_release(values[0].of.tensor);
+    return result;
+}
+
+PyObject *tensor_add(PyObject *a, PyObject *b)
+{
+    mt_value values[3];
+    PyObject *answer = NULL;
+    if (!operands_of(tensor_add, a, b, values, &answer)) {
+        return answer;
+    }
+    if (!is_tensor(&values[0])) {
+        swap(values);
+    }
+    values[2] = (mt_value){.kind = MT_KIND_INT, .of.integer = 1};
+    return operator_call(OPERATOR_ADD, values, 3);
+}
+
+PyObject *tensor_subtract(PyObject *a, PyObject *b)
+{
+    mt_value values[3];
+    PyObject *answer = NULL;
+    if (!operands_of(tensor_subtract, a, b, values, &answer)) {
+        return answer;
+    }
+    values[2] = (mt_value){.kind = MT_KIND_INT, .of.integer = 1};
+    if (is_tensor(&values[0])) {
+        return operator_call(OPERATOR_SUB, values, 3);
+    }
+    swap(values);
+    return operator_call(OPERATOR_RSUB, values, 3);
+}
+
+PyObject *tensor_multiply(PyObject *a, PyObject *b)
+{
+    mt_value values[2];
+    PyObject *answer = NULL;
+    if (!operands_of(tensor_multiply, a, b, values, &answer)) {
+        return answer;
+    }
+    if (!is_tensor(&values[0])) {
+        swap(values);
+    }
+    return operator_call(OPERATOR_MUL, values, 2);
+}
+
+/* torch's: number / tensor is the reciprocal times the number. */
+static PyObject *divide_number(const mt_value *values)
+{
+    mt_value inverse;
+    if (tensors_call(operator_ops[OPERATOR_RECIPROCAL], &values[1], 1, &inverse, 1) != 0) {
+        return NULL;
+    }
+    mt_value args[2] = {inverse, values[0]};
+    PyObject *result = operator_call(OPERATOR_MUL, args, 2);
+    mt_value_clear(&inverse);
+    return result;
+}
+
+PyObject *tensor_true_divide(PyObject *a, PyObject *b)
+{
+    mt_value values[3];
+    PyObject *answer = NULL;
+    if (!operands_of(tensor_true_divide, a, b, values, &answer)) {
+        return answer;
+    }
+    if (!is_tensor(&values[0])) {
+        return divide_number(values);
+    }
+    values[2] = value_none();
+    return operator_call(OPERATOR_DIV, values, 3);
+}
+
+static PyObject *two_operands(operator_op which, tensor_binary *again, PyObject *a, PyObject *b)
+{
+    mt_value values[2];
+    PyObject *answer = NULL;
+    if (!operands_of(again, a, b, values, &answer)) {
+        return answer;
+    }
+    return is_tensor(&values[0]) ? operator_call(which, values, 2)
+                                 : call_number_first(which, values);
+}
+
+PyObject *tensor_floor_divide(PyObject *a, PyObject *b)
+{
+    return two_operands(OPERATOR_FLOOR_DIVIDE, tensor_floor_divide, a, b);
+}
+
+PyObject *tensor_remainder(PyObject *a, PyObject *b)
+{
+    return two_operands(OPERATOR_REMAINDER, tensor_remainder, a, b);
+}
+
+static PyObject *power(PyObject *a, PyObject *b)
+{
+    mt_value values[2];
+    PyObject *answer = NULL;
+    return operands_of(power, a, b, values, &answer) ? operator_call(OPERATOR_POW, values, 2)
+                                                     : answer;
+}
+
+PyObject *tensor_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    return modulus == Py_None ? power(a, b) : Py_NewRef(Py_NotImplemented);
+}
+
+PyObject *tensor_matmul(PyObject *a, PyObject *b)
+{
+    if (!tensor_check(a) || !tensor_check(b)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    mt_value values[2] = {value_tensor(tensor_of(a)), value_tensor(tensor_of(b))};
+    return operator_call(OPERATOR_MATMUL, values, 2);
+}
+
+/* A tensor comes first, the order does not matter; torch shows `turned` for a number in front. */
+static PyObject *bits(operator_op which, operator_op turned, tensor_binary *again, PyObject *a,
+                      PyObject *b)
+{
+    mt_value values[2];
+    PyObject *answer = NULL;
+    if (!operands_of(again, a, b, values, &answer)) {
+        return answer;
+    }
+    if (is_tensor(&values[0])) {
+        return operator_call(which, values, 2);
+    }
+    swap(values);
+    return operator_call(turned, values, 2);
+}
+
+PyObject *tensor_and(PyObject *a, PyObject *b)
+{
+    return bits(OPERATOR_AND, OPERATOR_BITWISE_AND, tensor_and, a, b);
+}
+
+PyObject *tensor_or(PyObject *a, PyObject *b)
+{
+    return bits(OPERATOR_OR, OPERATOR_BITWISE_OR, tensor_or, a, b);
+}
+
+PyObject *tensor_xor(PyObject *a, PyObject *b)
+{
+    return bits(OPERATOR_XOR, OPERATOR_BITWISE_XOR, tensor_xor, a, b);
+}
+
+static PyObject *no_shift(const char *name, tensor_binary *again, PyObject *a, PyObject *b)
+{
+    mt_value values[2];
+    PyObject *answer = NULL;
+    if (!operands_of(again, a, b, values, &answer)) {
+        return answer;
+    }
+    PyErr_Format(PyExc_NotImplementedError, "Tensor.%s: shifts are not implemented", name);
+    return NULL;
+}
+
+PyObject *tensor_lshift(PyObject *a, PyObject *b)
+{
+    return no_shift("__lshift__", tensor_lshift, a, b);
+}
+
+PyObject *tensor_rshift(PyObject *a, PyObject *b)
+{
+    return no_shift("__rshift__", tensor_rshift, a, b);
+}
+
+PyObject *tensor_compare(PyObject *self, PyObject *other, int operation)
+{
+    static const operator_op ops[] = {
+        [Py_LT] = OPERATOR_LT, [Py_LE] = OPERATOR_LE, [Py_EQ] = OPERATOR_EQ,
+        [Py_NE] = OPERATOR_NE, [Py_GT] = OPERATOR_GT, [Py_GE] = OPERATOR_GE,
+    };
+    mt_value values[2] = {value_tensor(tensor_of(self))};
+    int is_operand = operand_of(other, &values[1]);
+    if (is_operand > 0) {
+        return operator_call(ops[operation], values, 2);
+    }
+    PyObject *array = is_operand == 0 ? tensor_from_array(other) : NULL;
+    if (array != NULL) {
+        values[1] = value_tensor(tensor_of(array));
+        PyObject *result = operator_call(ops[operation], values, 2);
+        Py_DECREF(array);
+        return result;
+    }
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes of tensors that are no ops: shape, type, place, and their part in a graph.
+ */
+#include "tensors/autograd/node_parts.h"
+#include "tensors/data/data_parts.h"
+#include "tensors/tensor/tensor_parts.h"
+
+static PyObject *get_shape(PyObject *self, void *context)
+{
+    (void)context;
+    const mt_tensor *tensor = tensor_of(self);
+    return size_from_ints(mt_tensor_sizes(tensor), mt_tensor_n_dims(tensor));
+}
+
+static PyObject *get_dtype(PyObject *self, void *context)
+{
+    (void)context;
+    return dtype_to_object(mt_tensor_dtype(tensor_of(self)));
+}
+
+static PyObject *get_device(PyObject *self, void *context)
+{
+    (void)context;
+    return device_to_object(mt_tensor_device(tensor_of(self)));
+}
+
+static PyObject *get_ndim(PyObject *self, void *context)
+{
+    (void)context;
+    return PyLong_FromUnsignedLong(mt_tensor_n_dims(tensor_of(self)));
+}
+
+static PyObject *get_itemsize(PyObject *self, void *context)
+{
+    (void)context;
+    return PyLong_FromSize_t(mt_dtype_size(mt_tensor_dtype(tensor_of(self))));
+}
+
+static PyObject *get_nbytes(PyObject *self, void *context)
+{
+    (void)context;
+    /* Expanded tensors may have more bytes than an int64_t counts. */
+    const mt_tensor *tensor = tensor_of(self);
+    PyObject *count = PyLong_FromLongLong(mt_tensor_numel(tensor));
+    PyObject *item = PyLong_FromSize_t(mt_dtype_size(mt_tensor_dtype(tensor)));
+    PyObject *bytes = count == NULL || item == NULL ? NULL : PyNumber_Multiply(count, item);
+    Py_XDECREF(count);
+    Py_XDECREF(item);
+    return bytes;
+}
+
+static PyObject *get_version(PyObject *self, void *context)
+{
+    (void)context;
+    return PyLong_FromUnsignedLong(mt_tensor_version(tensor_of(self)));
+}
+
+static PyObject *get_layout(PyObject *self, void *context)
+{
+    (void)self;
+    (void)context;
+    return Py_NewRef(tensors.strided);
+}
+
+static PyObject *get_is_npu(PyObject *self, void *context)
+{
+    (void)context;
+    return PyBool_FromLong(mt_tensor_device(tensor_of(self)) >= MT_NPU);
+}
+
+static PyObject *get_is_cpu(PyObject *self, void *context)
+{
+    (void)context;
+    return PyBool_FromLong(mt_tensor_device(tensor_of(self)) == MT_CPU);
+}
+
+static PyObject *get_false(PyObject *self, void *context)
+{
+    (void)self;
+    (void)context;
+    Py_RETURN_FALSE;
+}
+
+static PyObject *get_self(PyObject *self, void *context)
+{
+    (void)context;
+    return Py_NewRef(self);
+}
+
+static PyObject *get_zero(PyObject *self, void *context)
+{
+    (void)self;
+    (void)context;
+    return PyLong_FromLong(0);
+}
+
+/* ---- other sides ---- */
+
+/* All dimensions the other way round. */
+static PyObject *get_T(PyObject *self, void *context)
+{
+    (void)context;
+    mt_value value = value_tensor(tensor_of(self));
+    return operator_call(OPERATOR_NUMPY_T, &value, 1);
+}
+
+static PyObject *get_mT(PyObject *self, void *context)
+{
+    mt_value value = value_tensor(tensor_of(self));
+    if (mt_tensor_n_dims(value.of.tensor) == 1) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "tensor.%s is only supported on matrices or batches of matrices. Got 1-D "
+                     "tensor.",
+                     (const char *)context);
+        return NULL;
+    }
+    return operator_call(OPERATOR_MT, &value, 1);
+}
+
+/* ---- the graph ---- */
+
+static PyObject *get_requires_grad(PyObject *self, void *context)
+{
+    (void)context;
+    return PyBool_FromLong(mt_tensor_requires_grad(tensor_of(self)));
+}
+
+static int set_requires_grad(PyObject *self, PyObject *value, void *context)
+{
+    (void)context;
+    if (value == NULL || !PyBool_Check(value)) {
+        PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool");
+        return -1;
+    }
+    int status = mt_tensor_set_requires_grad(tensor_of(self), value == Py_True);
+    if (status != MT_OK) {
+        tensors_raise(status);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *get_grad(PyObject *self, void *context)
+{
+    (void)context;
+    return tensor_wrap_borrowed(mt_tensor_grad(tensor_of(self)));
+}
+
+static int set_grad(PyObject *self, PyObject *value, void *context)
+{
+    (void)context;
+    mt_tensor *grad = NULL;
+    if (value != NULL && value != Py_None) {
+        if (!tensor_check(value)) {
+            PyErr_Format(PyExc_TypeError,
+                         "assigned grad expected to be a Tensor or None but got grad of type %s",
+                         Py_TYPE(value)->tp_name);
+            return -1;
+        }
+        if (value == self) {
+            PyErr_SetString(PyExc_RuntimeError, "can't assign Variable as its own grad");
+            return -1;
+        }
+        grad = tensor_of(value);
+    }
+    int status = mt_tensor_set_grad(tensor_of(self), grad);
+    if (status != MT_OK) {
+        tensors_raise(status);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *get_grad_fn(PyObject *self, void *context)
+{
+    (void)context;
+    return node_wrap(mt_tensor_grad_fn(tensor_of(self)));
+}
+
+static PyObject *get_is_leaf(PyObject *self, void *context)
+{
+    (void)context;
+    return PyBool_FromLong(mt_tensor_is_leaf(tensor_of(self)));
+}
+
+/* The elements without the graph. No op is seen, as in torch: an empty tensor takes them over. */
+static PyObject *get_data(PyObject *self, void *context)
+{
+    (void)context;
+    mt_tensor *alias = data_hold(tensor_of(self));
+    return alias == NULL ? NULL : tensor_wrap(alias);
+}
+
+static int set_data(PyObject *self, PyObject *value, void *context)
+{
+    (void)context;
+    if (value == NULL || !tensor_check(value)) {
+        PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s",
+                     value == NULL ? "nothing" : Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    int status = mt_tensor_set_data(tensor_of(self), tensor_of(value));
+    if (status != MT_OK) {
+        tensors_raise(status);
+        return -1;
+    }
+    return 0;
+}
+
+PyGetSetDef tensor_properties[] = {
+    {"__dict__", tensor_get_dict, tensor_set_dict, NULL, NULL},
+    {"shape", get_shape, NULL, "torch.Size of the tensor", NULL},
+    {"dtype", get_dtype, NULL, "The type of its elements.", NULL},
+    {"device", get_device, NULL, "Where it is.", NULL},
+    {"ndim", get_ndim, NULL, "How many dimensions it has.", NULL},
+    {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
+    {"_version", get_version, NULL, "how often the storage was written in place", NULL},
+    {"layout", get_layout, NULL, "How it is stored: torch.strided.", NULL},
+    {"is_npu", get_is_npu, NULL, "Whether it is on the accelerator.", NULL},
+    {"is_cuda", get_is_npu, NULL, "the same as is_npu", NULL},
+    {"is_cpu", get_is_cpu, NULL, "Whether it is on the host.", NULL},
+    {"is_sparse", get_false, NULL, "False: there are none.", NULL},
+    {"is_quantized", get_false, NULL, "False: there are none.", NULL},
+    {"is_meta", get_false, NULL, "False: there are none.", NULL},
+    {"is_nested", get_false, NULL, "False: there are none.", NULL},
+    {"real", get_self, NULL, "The tensor itself: there are no complex numbers.", NULL},
+    {"output_nr", get_zero, NULL, "Which result of its node it is.", NULL},
+    {"T", get_T, NULL, "A view with the order of the dimensions reversed.", NULL},
+    {"mT", get_mT, NULL, "A view with the last two dimensions exchanged.", (char[]){"mT"}},
+    {"H", get_mT, NULL, "A view of a matrix with rows and columns exchanged.", (char[]){"H"}},
+    {"mH", get_mT, NULL, "A view with the last two dimensions exchanged.", (char[]){"mH"}},
+    {"requires_grad", get_requires_grad, set_requires_grad,
+     "Whether operations on it are recorded for gradients.", NULL},
+    {"grad", get_grad, set_grad, "Its gradient; None before backward().", NULL},
+    {"grad_fn", get_grad_fn, NULL, "The node that made it; None for leaves.", NULL},
+    {"is_leaf", get_is_leaf, NULL, "Whether no recorded operation made it.", NULL},
+    {"data", get_data, set_data, "A view without its history; assigning replaces its contents.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
