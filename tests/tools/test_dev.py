@@ -44,6 +44,11 @@ class Dev(unittest.TestCase):
             self.assertIn(said, done.stdout)
             self.assertNotIn("configure", done.stdout)
 
+    def test_ci_refuses_an_unknown_stage(self):
+        done = subprocess.run([SOURCE / ".ci/run", "test", "frobnicate"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("usage: .ci/run [lint", done.stderr)
+
     def test_setup_refuses_an_unknown_group(self):
         done = dev("setup", "frobnicate")
         self.assertEqual(done.returncode, 1)
