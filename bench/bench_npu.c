@@ -26,7 +26,7 @@ static mt_tensor *x;
 static void must(int status, const char *what)
 {
     if (status != MT_OK) {
-        fprintf(stderr, "bench_npu: %s: %s\n", what, mt_error_message());
+        fprintf(stderr, "bench_npu: %s: %s\n", what, mt_last_error()->message);
         exit(1);
     }
 }

@@ -110,7 +110,7 @@ struct workload {
 static void must(int status, const char *what)
 {
     if (status != 0) {
-        fprintf(stderr, "%s: %s\n", what, mt_error_message());
+        fprintf(stderr, "%s: %s\n", what, mt_last_error()->message);
         exit(1);
     }
 }

@@ -11,7 +11,7 @@
 #define TRY(call) ((call) == MT_OK ? (void)0 : die(#call))
 static void die(const char *call)
 {
-    fprintf(stderr, "%s: %s\n", call, mt_error_message());
+    fprintf(stderr, "%s: %s\n", call, mt_last_error()->message);
     exit(1);
 }
 

@@ -16,10 +16,12 @@
 
 static mt_device device = MT_CPU;
 
-#define TRY(call) ((call) == 0 ? (void)0 : die(#call))
-static void die(const char *call)
+/* Both libraries return a status and keep the detail of the thread's last failure. */
+#define LAST_ERROR(call) _Generic((call), mt_status : mt_last_error, default : mtprof_last_error)()
+#define TRY(call)        ((call) == 0 ? (void)0 : die(#call, LAST_ERROR(call)->message))
+static void die(const char *call, const char *message)
 {
-    fprintf(stderr, "%s: %s%s\n", call, mt_error_message(), mtprof_last_error()->message);
+    fprintf(stderr, "%s: %s\n", call, message);
     exit(1);
 }
 

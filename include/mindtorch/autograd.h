@@ -23,7 +23,7 @@ MT_BEGIN_DECLS
 MT_API bool mt_tensor_requires_grad(const mt_tensor *tensor);
 
 /** MT_ERUNTIME for tensors that are not floating-point, and for false on results of ops. */
-MT_API int mt_tensor_set_requires_grad(mt_tensor *tensor, bool requires_grad);
+MT_API mt_status mt_tensor_set_requires_grad(mt_tensor *tensor, bool requires_grad);
 
 /** True for tensors that no recorded op made. */
 MT_API bool mt_tensor_is_leaf(const mt_tensor *tensor);
@@ -35,20 +35,20 @@ MT_API bool mt_tensor_is_view(const mt_tensor *tensor);
 MT_API mt_tensor *mt_tensor_grad(const mt_tensor *tensor);
 
 /** Shape, type and device must be the tensor's. NULL takes the gradient away. */
-MT_API int mt_tensor_set_grad(mt_tensor *tensor, mt_tensor *grad);
+MT_API mt_status mt_tensor_set_grad(mt_tensor *tensor, mt_tensor *grad);
 
 /** Keeps the gradient of a tensor that is not a leaf. */
-MT_API int mt_tensor_retain_grad(mt_tensor *tensor);
+MT_API mt_status mt_tensor_retain_grad(mt_tensor *tensor);
 
 /** Cuts the tensor itself from its graph. MT_ERUNTIME for views. */
-MT_API int mt_tensor_detach_inplace(mt_tensor *tensor);
+MT_API mt_status mt_tensor_detach_inplace(mt_tensor *tensor);
 
 /**
  * `tensor.data = source`: takes over elements, shape, type and device of source, which shares them
  * from then on; gradient, hooks and place in the graph stay. It is no view any more. MT_ERUNTIME
  * when it requires a gradient and source is not floating-point.
  */
-MT_API int mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source);
+MT_API mt_status mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source);
 
 /** Grad mode of this thread, true at first. The setter returns what it was. */
 MT_API bool mt_grad_enabled(void);
@@ -64,15 +64,16 @@ enum mt_backward_flag {
  * Adds d tensor / d leaf to the gradient of every leaf. `gradient` NULL means 1 and needs a tensor
  * of one element.
  */
-MT_API int mt_backward(mt_tensor *tensor, mt_tensor *gradient, uint32_t flags);
+MT_API mt_status mt_backward(mt_tensor *tensor, mt_tensor *gradient, uint32_t flags);
 
 /** The same from several tensors; gradients, or single ones of them, may be NULL. */
-MT_API int mt_backward_many(mt_tensor *const *tensors, mt_tensor *const *gradients, size_t count,
-                            uint32_t flags);
+MT_API mt_status mt_backward_many(mt_tensor *const *tensors, mt_tensor *const *gradients,
+                                  size_t count, uint32_t flags);
 
 /** Gradients of `outputs` with respect to `inputs`, given to the caller; leaves are not touched. */
-MT_API int mt_grad(mt_tensor *const *outputs, mt_tensor *const *gradients, size_t n_outputs,
-                   mt_tensor *const *inputs, size_t n_inputs, uint32_t flags, mt_tensor **grads);
+MT_API mt_status mt_grad(mt_tensor *const *outputs, mt_tensor *const *gradients, size_t n_outputs,
+                         mt_tensor *const *inputs, size_t n_inputs, uint32_t flags,
+                         mt_tensor **grads);
 
 /**
  * Called with a tensor's gradient before it is used. It may give another one of the same shape in
@@ -83,13 +84,14 @@ typedef int mt_hook_fn(void *context, mt_tensor *grad, mt_tensor **replacement);
 typedef uint64_t mt_hook_handle;
 
 /** free_context may be NULL; it is called when the hook is removed or the tensor is gone. */
-MT_API int mt_tensor_add_hook(mt_tensor *tensor, mt_hook_fn *hook, void *context,
-                              void (*free_context)(void *), mt_hook_handle *handle);
+MT_API mt_status mt_tensor_add_hook(mt_tensor *tensor, mt_hook_fn *hook, void *context,
+                                    void (*free_context)(void *), mt_hook_handle *handle);
 
 /** Called after a leaf's gradient was accumulated, with the leaf. */
 typedef int mt_leaf_hook_fn(void *context, mt_tensor *leaf);
-MT_API int mt_tensor_add_accumulate_hook(mt_tensor *tensor, mt_leaf_hook_fn *hook, void *context,
-                                         void (*free_context)(void *), mt_hook_handle *handle);
+MT_API mt_status mt_tensor_add_accumulate_hook(mt_tensor *tensor, mt_leaf_hook_fn *hook,
+                                               void *context, void (*free_context)(void *),
+                                               mt_hook_handle *handle);
 
 /** Removes a hook of either sort; an unknown handle is ignored. */
 MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
@@ -135,14 +137,15 @@ typedef struct mt_function {
 } mt_function;
 
 /** Calls forward, and records backward where an input needs a gradient. */
-MT_API int mt_function_apply(const mt_function *function, void *context, mt_tensor *const *inputs,
-                             size_t n_inputs, mt_tensor **outputs, size_t n_outputs);
+MT_API mt_status mt_function_apply(const mt_function *function, void *context,
+                                   mt_tensor *const *inputs, size_t n_inputs, mt_tensor **outputs,
+                                   size_t n_outputs);
 
 /** In forward: keeps an input, an output or anything else for backward, numbered from 0. */
-MT_API int mt_function_save(mt_function_call *call, mt_tensor *tensor);
+MT_API mt_status mt_function_save(mt_function_call *call, mt_tensor *tensor);
 
 /** In backward: one reference to what was saved. MT_ERUNTIME if it was changed in place. */
-MT_API int mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor **out);
+MT_API mt_status mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor **out);
 
 MT_END_DECLS
 

@@ -233,7 +233,7 @@ typedef struct mt_backend {
  * process. MT_ERUNTIME where the type is served already, MT_EVALUE for an unknown version or a
  * missing function.
  */
-MT_API int mt_backend_register(mt_device_type type, const mt_backend *backend);
+MT_API mt_status mt_backend_register(mt_device_type type, const mt_backend *backend);
 
 /* ---- backends in shared objects ---- */
 
@@ -242,8 +242,8 @@ typedef struct mt_backend_host {
     uint32_t struct_size;
     uint32_t version;      /**< MT_BACKEND_VERSION of the runtime */
     const mt_backend *cpu; /**< its kernels work on host memory, from any thread */
-    int (*fail)(int status, const char *message); /**< mt_fail() */
-    const char *(*error_message)(void);           /**< mt_error_message() */
+    mt_status (*fail)(mt_status status, const char *message); /**< mt_fail() */
+    const mt_error *(*last_error)(void);                      /**< mt_last_error() */
     /** What the environment says of MINDTORCH_NPU_<name>; NULL: nothing. */
     const char *(*setting)(const char *name);
 } mt_backend_host;
@@ -258,10 +258,10 @@ typedef int mt_backend_open_fn(const mt_backend_host *host, const mt_backend **o
  * with a slash is a file. The first question about accelerators does this for the name in
  * MINDTORCH_NPU, so a program need not. MT_ERUNTIME says what went wrong.
  */
-MT_API int mt_backend_load(const char *name);
+MT_API mt_status mt_backend_load(const char *name);
 
 /** What the device is, and how much memory it has. Set info->struct_size. */
-MT_API int mt_device_get_info(mt_device device, mt_device_info *info);
+MT_API mt_status mt_device_get_info(mt_device device, mt_device_info *info);
 
 /** The extension of the backend that serves the type, NULL where there is none. */
 MT_API const void *mt_backend_extension(mt_device_type type, const char *name);

@@ -6,7 +6,7 @@
 #ifndef MINDTORCH_DEVICE_H
 #define MINDTORCH_DEVICE_H
 
-#include <mindtorch/api.h>
+#include <mindtorch/status.h>
 
 #include <stdint.h>
 
@@ -50,20 +50,20 @@ MT_API const char *mt_device_name(mt_device device);
 /** "cpu", "npu" (the thread's current one), "npu:1", "cuda" (the same as npu). MT_ERUNTIME names
  * what it did not understand.
  */
-MT_API int mt_device_parse(const char *text, mt_device *device);
+MT_API mt_status mt_device_parse(const char *text, mt_device *device);
 
 /** Waits for everything that was started on the device. */
-MT_API int mt_device_synchronize(mt_device device);
+MT_API mt_status mt_device_synchronize(mt_device device);
 
 /** The allocator's counters; resetting the peaks sets them to what is in use now. */
-MT_API int mt_device_get_memory_stats(mt_device device, mt_memory_stats *stats);
-MT_API int mt_device_reset_peaks(mt_device device);
+MT_API mt_status mt_device_get_memory_stats(mt_device device, mt_memory_stats *stats);
+MT_API mt_status mt_device_reset_peaks(mt_device device);
 
 /** Gives cached blocks that no tensor uses back to the backend. */
-MT_API int mt_device_empty_cache(mt_device device);
+MT_API mt_status mt_device_empty_cache(mt_device device);
 
 /** Host threads for large work: at least 1. The default is the number of processors. */
-MT_API int mt_set_num_threads(uint32_t count);
+MT_API mt_status mt_set_num_threads(uint32_t count);
 MT_API uint32_t mt_num_threads(void);
 
 MT_END_DECLS

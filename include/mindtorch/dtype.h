@@ -5,7 +5,7 @@
 #ifndef MINDTORCH_DTYPE_H
 #define MINDTORCH_DTYPE_H
 
-#include <mindtorch/api.h>
+#include <mindtorch/status.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ MT_API mt_dtype mt_promote_types(mt_dtype a, mt_dtype b);
 MT_API mt_dtype mt_default_dtype(void);
 
 /** MT_ETYPE unless it is a floating-point type. */
-MT_API int mt_set_default_dtype(mt_dtype dtype);
+MT_API mt_status mt_set_default_dtype(mt_dtype dtype);
 
 MT_END_DECLS
 

@@ -13,7 +13,7 @@
 MT_BEGIN_DECLS
 
 /** A generator of one's own, beside the default one of the process. */
-MT_API int mt_generator_new(uint64_t seed, mt_generator **out);
+MT_API mt_status mt_generator_new(uint64_t seed, mt_generator **out);
 MT_API void mt_generator_free(mt_generator *generator); /**< accepts NULL */
 
 /** NULL stands for the default generator of the process in all of these. */

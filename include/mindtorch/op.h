@@ -55,7 +55,7 @@ typedef struct mt_op_info {
 
 /** Numbers run from 0 to mt_op_count() - 1; users' ops follow ours. */
 MT_API uint32_t mt_op_count(void);
-MT_API int mt_op_get_info(mt_op op, mt_op_info *info);
+MT_API mt_status mt_op_get_info(mt_op op, mt_op_info *info);
 
 /** A parameter of an op, as a binding needs it. */
 typedef struct mt_op_param {
@@ -68,7 +68,7 @@ typedef struct mt_op_param {
     bool has_default;
     mt_value value; /**< the default */
 } mt_op_param;
-MT_API int mt_op_get_param(mt_op op, uint32_t index, mt_op_param *param);
+MT_API mt_status mt_op_get_param(mt_op op, uint32_t index, mt_op_param *param);
 
 /** A result of an op. */
 typedef struct mt_op_result {
@@ -76,18 +76,18 @@ typedef struct mt_op_result {
     uint32_t kind;        /**< mt_kind: TENSOR, TENSORS, BOOL, INT; NONE for "Scalar" */
     char name[64];        /**< "values"; "" where the schema has none */
 } mt_op_result;
-MT_API int mt_op_get_result(mt_op op, uint32_t index, mt_op_result *result);
+MT_API mt_status mt_op_get_result(mt_op op, uint32_t index, mt_op_result *result);
 
 /** By "add", "max.dim" or "mylib::scale". MT_ENOTSUP names an op that does not exist. */
-MT_API int mt_op_find(const char *name, mt_op *op);
+MT_API mt_status mt_op_find(const char *name, mt_op *op);
 
 /**
  * Calls an op. Arguments stand in the schema's order; those at the end that have defaults may be
  * left out. `results` takes n_results values (the schema's number, checked), each to be cleared
  * with mt_value_clear(); all are NONE on failure.
  */
-MT_API int mt_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,
-                   uint32_t n_results);
+MT_API mt_status mt_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,
+                         uint32_t n_results);
 
 /** An op of the user's own. Arguments are checked against the schema, defaults are filled in. */
 typedef int mt_op_run_fn(void *context, const mt_value *args, mt_value *results);
@@ -105,8 +105,8 @@ typedef int mt_op_backward_fn(void *context, const mt_value *args, const mt_valu
  * under that name and, with `backward`, differentiated like ours. `context` must live as long as
  * the process. MT_EVALUE: the schema does not parse, or the name is taken.
  */
-MT_API int mt_op_register(const char *schema, mt_op_run_fn *run, mt_op_backward_fn *backward,
-                          void *context, mt_op *op);
+MT_API mt_status mt_op_register(const char *schema, mt_op_run_fn *run, mt_op_backward_fn *backward,
+                                void *context, mt_op *op);
 
 MT_END_DECLS
 

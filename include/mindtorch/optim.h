@@ -45,18 +45,18 @@ typedef struct mt_optimizer_options {
 MT_API void mt_optimizer_defaults(mt_optimizer_kind kind, mt_optimizer_options *options);
 
 /** MT_EVALUE names an option out of range, as torch does. The parameters are retained. */
-MT_API int mt_optimizer_new(const mt_optimizer_options *options, mt_tensor *const *parameters,
-                            size_t count, mt_optimizer **out);
+MT_API mt_status mt_optimizer_new(const mt_optimizer_options *options, mt_tensor *const *parameters,
+                                  size_t count, mt_optimizer **out);
 MT_API void mt_optimizer_free(mt_optimizer *optimizer); /**< accepts NULL */
 
 /** One step over the parameters that have a gradient, as the scope "Optimizer.step#SGD.step". */
-MT_API int mt_optimizer_step(mt_optimizer *optimizer);
+MT_API mt_status mt_optimizer_step(mt_optimizer *optimizer);
 
 /** Takes all gradients away. */
-MT_API int mt_optimizer_zero_grad(mt_optimizer *optimizer);
+MT_API mt_status mt_optimizer_zero_grad(mt_optimizer *optimizer);
 
 /** The learning rate of the next steps. */
-MT_API int mt_optimizer_set_lr(mt_optimizer *optimizer, double lr);
+MT_API mt_status mt_optimizer_set_lr(mt_optimizer *optimizer, double lr);
 MT_API double mt_optimizer_lr(const mt_optimizer *optimizer);
 
 /** State of a parameter by torch's name ("exp_avg", "momentum_buffer"), borrowed; NULL: none. */
@@ -64,8 +64,8 @@ MT_API mt_tensor *mt_optimizer_state(const mt_optimizer *optimizer, size_t param
                                      const char *name);
 
 /** Scales gradients so that their common norm is at most max_norm; gives the norm before. */
-MT_API int mt_clip_grad_norm(mt_tensor *const *parameters, size_t count, double max_norm,
-                             double norm_type, double *total_norm);
+MT_API mt_status mt_clip_grad_norm(mt_tensor *const *parameters, size_t count, double max_norm,
+                                   double norm_type, double *total_norm);
 
 MT_END_DECLS
 

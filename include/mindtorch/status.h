@@ -10,6 +10,8 @@
 
 #include <mindtorch/api.h>
 
+#include <stdint.h>
+
 MT_BEGIN_DECLS
 
 typedef enum mt_status {
@@ -18,23 +20,37 @@ typedef enum mt_status {
 #undef X
 } mt_status;
 
-/** "EVALUE" and so on; never NULL, also for values this build does not know. */
-MT_API const char *mt_status_name(int status);
+/** What went wrong in the last failing call on this thread. Owned by the library. The same fields
+ * as mtprof_error of libmtprof. */
+typedef struct mt_error {
+    mt_status status;
+    int32_t system_error; /**< errno of the system call that failed, or 0 */
+    int64_t offset;       /**< byte offset in the input, or -1 where there is no input */
+    char message[496];    /**< the operation, then the offending values */
+} mt_error;
+
+/** Constant text for a status; never NULL, also for values this build does not know. */
+MT_API const char *mt_status_text(mt_status status);
+
+/** "EVALUE" and so on; never NULL. */
+MT_API const char *mt_status_name(mt_status status);
 
 /** The Python exception that torch raises for it, "ValueError" and so on; "" for MT_OK. */
-MT_API const char *mt_status_exception(int status);
+MT_API const char *mt_status_exception(mt_status status);
 
 /**
- * What went wrong in the last failing call on this thread: the operation, then the offending
- * values. Valid until the next failing call on the thread; a successful one leaves it alone.
+ * Detail of the last call on this thread that did not return MT_OK.
+ *
+ * Valid until the next failing call on the same thread. A successful call leaves it alone, so
+ * look at it only after a failure. Never NULL.
  */
-MT_API const char *mt_error_message(void);
+MT_API const mt_error *mt_last_error(void);
 
 /**
  * For backends, operators and hooks that users write: notes a message and returns `status`, so that
  * a function can end in `return mt_fail(MT_EVALUE, "...")`. The text is copied, at most 495 bytes.
  */
-MT_API int mt_fail(int status, const char *message);
+MT_API mt_status mt_fail(mt_status status, const char *message);
 
 MT_END_DECLS
 

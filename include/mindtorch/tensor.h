@@ -23,8 +23,8 @@ enum {
 };
 
 /** A copy of contiguous elements in host memory. */
-MT_API int mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes,
-                               size_t n_dims, mt_device device, mt_tensor **out);
+MT_API mt_status mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes,
+                                     size_t n_dims, mt_device device, mt_tensor **out);
 
 /** Called once, when the last tensor that uses borrowed memory is gone, on whichever thread. */
 typedef void mt_free_fn(void *context, void *data);
@@ -33,9 +33,9 @@ typedef void mt_free_fn(void *context, void *data);
  * A tensor over host memory that somebody else owns. strides in elements, NULL = contiguous. With
  * free_data NULL the memory must outlive every view of the tensor.
  */
-MT_API int mt_tensor_borrow(void *data, mt_dtype dtype, const int64_t *sizes,
-                            const int64_t *strides, size_t n_dims, mt_free_fn *free_data,
-                            void *context, mt_tensor **out);
+MT_API mt_status mt_tensor_borrow(void *data, mt_dtype dtype, const int64_t *sizes,
+                                  const int64_t *strides, size_t n_dims, mt_free_fn *free_data,
+                                  void *context, mt_tensor **out);
 
 /** One more reference; returns its argument. Accepts NULL. */
 MT_API mt_tensor *mt_tensor_retain(mt_tensor *tensor);
@@ -85,7 +85,7 @@ MT_API uint64_t mt_tensor_storage_bytes(const mt_tensor *tensor);
 MT_API void *mt_tensor_data(const mt_tensor *tensor);
 
 /** Copies all elements, in order, to host memory of exactly `bytes` bytes; waits for the device. */
-MT_API int mt_tensor_read(mt_tensor *tensor, void *buffer, size_t bytes);
+MT_API mt_status mt_tensor_read(mt_tensor *tensor, void *buffer, size_t bytes);
 
 /** Tensors alive in this process; for tests and leak hunts. */
 MT_API uint64_t mt_tensors_alive(void);

@@ -63,7 +63,7 @@ void cf_skip(const char *reason)
 void cf_ok(int status, const char *what)
 {
     if (status != MT_OK) {
-        cf_stop("%.160s: %s, %.400s", what, mt_status_name(status), mt_error_message());
+        cf_stop("%.160s: %s, %.400s", what, mt_status_name(status), mt_last_error()->message);
     }
 }
 
@@ -231,7 +231,7 @@ static const mt_backend *open_backend(const char *name)
     static mt_backend_host host = {.struct_size = sizeof host,
                                    .version = MT_BACKEND_VERSION,
                                    .fail = mt_fail,
-                                   .error_message = mt_error_message,
+                                   .last_error = mt_last_error,
                                    .setting = setting};
     const mt_backend *backend = NULL;
     mt_backend_open_fn *open = NULL;
@@ -250,7 +250,7 @@ static const mt_backend *open_backend(const char *name)
     int status = open(&host, &backend);
     if (status != MT_OK || backend == NULL) {
         printf("mt_backend_open gave %s: %s\n", mt_status_name(status),
-               status != MT_OK ? mt_error_message() : "no backend");
+               status != MT_OK ? mt_last_error()->message : "no backend");
         return NULL;
     }
     return backend;

@@ -122,7 +122,7 @@ static void note_failure(uint32_t device, int status)
         failure[device].status = bq_breaks(PROMISE_other_status) ? MT_ERUNTIME : status;
         failure[device].reports = bq_breaks(PROMISE_fails_twice) ? 2 : 1;
         (void)snprintf(failure[device].message, sizeof failure[device].message, "%s",
-                       bq.host->error_message());
+                       bq.host->last_error()->message);
     }
 }
 

@@ -90,7 +90,7 @@ static void fail_and_wait(cf_stream stream, waiting *wait)
     reports += status != MT_OK;
     CF_CHECK(first == MT_EINDEX, "an index out of range gives %s, expected EINDEX",
              mt_status_name(first));
-    CF_CHECK(mt_error_message()[0] != '\0' && strcmp(mt_error_message(), "before") != 0,
+    CF_CHECK(mt_last_error()->message[0] != '\0' && strcmp(mt_last_error()->message, "before") != 0,
              "the failure has no message");
     for (int i = 0; i < 3; i++) {
         reports += wait(stream, &s) != MT_OK;

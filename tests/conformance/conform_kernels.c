@@ -372,7 +372,7 @@ static void try_case(const cf_case *of, char type, uint16_t code)
     int want = cf.cpu->kernels[of->kernel](cf.cpu->context, NULL, &call);
     if (want != MT_OK) {
         cf_stop("%s code %u type %c \"%s\": the cpu itself refuses: %.200s",
-                mt_kernel_name(of->kernel), code, type, of->tensors, mt_error_message());
+                mt_kernel_name(of->kernel), code, type, of->tensors, mt_last_error()->message);
     }
     call = make_call(c, arrays, true);
     CF_OK(cf_launch(cf_default_stream(0), &call));

@@ -66,7 +66,7 @@ static void refuse(size_t bytes)
         cf.backend->release(cf.backend->context, 0, memory, bytes);
         return;
     }
-    CF_CHECK(mt_error_message()[0] != '\0' && strcmp(mt_error_message(), "before") != 0,
+    CF_CHECK(mt_last_error()->message[0] != '\0' && strcmp(mt_last_error()->message, "before") != 0,
              "%zu bytes are refused without a message", bytes);
 }
 

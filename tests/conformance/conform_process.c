@@ -71,7 +71,7 @@ static void *work(void *argument)
         }
     }
     if (w->status != MT_OK) {
-        (void)snprintf(w->message, sizeof w->message, "%s", mt_error_message());
+        (void)snprintf(w->message, sizeof w->message, "%s", mt_last_error()->message);
     }
     return NULL;
 }
@@ -209,7 +209,7 @@ static void look_at(fork_scene *scene, int status, const char *what)
 {
     scene->refused += status == MT_EDEVICE;
     scene->worked += status == MT_OK;
-    if (status != MT_OK && (status != MT_EDEVICE || mt_error_message()[0] == '\0') &&
+    if (status != MT_OK && (status != MT_EDEVICE || mt_last_error()->message[0] == '\0') &&
         scene->wrong[0] == '\0') {
         (void)snprintf(scene->wrong, sizeof scene->wrong, "%s gives %s", what,
                        mt_status_name(status));

@@ -34,7 +34,7 @@ static int try_open(void)
     static mt_backend_host host = {.struct_size = sizeof host,
                                    .version = MT_BACKEND_VERSION,
                                    .fail = mt_fail,
-                                   .error_message = mt_error_message,
+                                   .last_error = mt_last_error,
                                    .setting = setting};
     const mt_backend *backend;
     host.cpu = mt__cpu_backend();

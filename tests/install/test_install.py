@@ -32,7 +32,7 @@ int main(void)
     const int64_t size = 3;
     if (mt_full(&size, 1, mt_real(2), &x) || mt_mul(x, x, &y) || mt_sum(y, NULL, 0, false, &x) ||
         mt_item(x, &sum)) {
-        puts(mt_error_message());
+        puts(mt_last_error()->message);
         return 1;
     }
     return printf("%g\\n", sum.of.real) < 0;

@@ -44,7 +44,7 @@ LEAVES = """\
 int main(int argc, char **argv)
 {
     if (argc != 2 || chdir(argv[1]) != 0 || mt_backend_load("sim") != MT_OK) {
-        puts(mt_error_message());
+        puts(mt_last_error()->message);
         return 1;
     }
     puts("loaded");

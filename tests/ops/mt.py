@@ -74,13 +74,18 @@ class Sim(c.Structure):
                 ("counts", c.CFUNCTYPE(c.c_int, c.c_uint32, c.c_uint32, c.POINTER(SimCounts)))]
 
 
+class Error(c.Structure):
+    _fields_ = [("status", c.c_int), ("system_error", c.c_int32), ("offset", c.c_int64),
+                ("message", c.c_char * 496)]
+
+
 _lib = None
 _sim = None
 _ops = {}
 
 _SIGNATURES = {
     "mt_status_exception": (c.c_char_p, [c.c_int]),
-    "mt_error_message": (c.c_char_p, []),
+    "mt_last_error": (c.POINTER(Error), []),
     "mt_op_count": (c.c_uint32, []),
     "mt_op_get_info": (c.c_int, [c.c_uint32, c.POINTER(OpInfo)]),
     "mt_call": (c.c_int, [c.c_uint32, c.POINTER(Value), c.c_uint32, c.POINTER(Value), c.c_uint32]),
@@ -157,7 +162,7 @@ def check(status):
     if status != 0:
         name = _lib.mt_status_exception(status).decode()
         kind = OutOfMemoryError if name == "OutOfMemoryError" else getattr(builtins, name)
-        raise kind(_lib.mt_error_message().decode("utf-8", "replace"))
+        raise kind(_lib.mt_last_error().contents.message.decode("utf-8", "replace"))
 
 
 def ops():

@@ -35,7 +35,7 @@ static mtprof_session *session; /* never stopped */
 static void need(int status)
 {
     if (status != MT_OK) {
-        (void)fprintf(stderr, "status %d: %s\n", status, mt_error_message());
+        (void)fprintf(stderr, "status %d: %s\n", status, mt_last_error()->message);
         _exit(1);
     }
 }

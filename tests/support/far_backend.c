@@ -240,7 +240,8 @@ static int run_kernel(const mt_kernel_call *call, mt_array *arrays)
         /* As a shared object this has a copy of src/base: the detail must reach the runtime's. */
         char message[MTB_MESSAGE_BYTES];
         (void)snprintf(message, sizeof message, "%s",
-                       offered != NULL ? offered->error_message() : mtb_last_failure()->message);
+                       offered != NULL ? offered->last_error()->message
+                                       : mtb_last_failure()->message);
         return fail(status, message);
     }
     return MT_OK;

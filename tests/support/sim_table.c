@@ -49,7 +49,7 @@ int try_open_npu(void)
     static mt_backend_host host = {.struct_size = sizeof host,
                                    .version = MT_BACKEND_VERSION,
                                    .fail = mt_fail,
-                                   .error_message = mt_error_message,
+                                   .last_error = mt_last_error,
                                    .setting = find_setting};
     mt_backend_open_fn *open;
     host.cpu = mt__cpu_backend();

@@ -97,7 +97,7 @@ static const char *result_name(const mt__schema *schema, uint32_t i)
 static void print_prototype(const form *f)
 {
     const mt__schema *schema = &f->op->schema;
-    printf("int ");
+    printf("mt_status ");
     print_name(f);
     printf("(");
     const char *comma = "";

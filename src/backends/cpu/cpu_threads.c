@@ -7,7 +7,7 @@
 #include <mindtorch/device.h>
 #include <mindtorch/status.h>
 
-int mt_set_num_threads(uint32_t count)
+mt_status mt_set_num_threads(uint32_t count)
 {
     if (count == 0) {
         return mt_fail(MT_ERUNTIME, "set_num_threads expects a positive integer");

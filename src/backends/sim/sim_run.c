@@ -138,7 +138,7 @@ static void do_work(mt_backend_stream *stream, sim_command *command, uint64_t at
     case SIM_KERNEL:
         status = run_kernel(&command->of.kernel);
         if (MT_UNLIKELY(status != MT_OK)) {
-            keep_failure(stream->device, command, status, sim.host.error_message());
+            keep_failure(stream->device, command, status, sim.host.last_error()->message);
         }
         break;
     case SIM_COPY: memmove(move->to, move->from, move->bytes); break;

@@ -20,7 +20,7 @@ uint32_t mt_op_count(void)
     return mt__n_op_rows + mt__user_row_count();
 }
 
-int mt_op_get_info(mt_op op, mt_op_info *info)
+mt_status mt_op_get_info(mt_op op, mt_op_info *info)
 {
     const mt__op_row *row = mt__op_row_of(op);
     if (row == NULL || info == NULL) {
@@ -59,7 +59,7 @@ static int schema_of(const char *who, mt_op op, uint32_t index, bool result, con
     return mt__schema_parse((*row)->schema, schema);
 }
 
-int mt_op_get_param(mt_op op, uint32_t index, mt_op_param *param)
+mt_status mt_op_get_param(mt_op op, uint32_t index, mt_op_param *param)
 {
     const mt__op_row *row;
     mt__schema schema;
@@ -81,7 +81,7 @@ int mt_op_get_param(mt_op op, uint32_t index, mt_op_param *param)
     return MT_OK;
 }
 
-int mt_op_get_result(mt_op op, uint32_t index, mt_op_result *result)
+mt_status mt_op_get_result(mt_op op, uint32_t index, mt_op_result *result)
 {
     static const mt_kind kinds[MT_TYPE_COUNT] = {
         [MT_TYPE_TENSOR] = MT_KIND_TENSOR,
@@ -120,7 +120,7 @@ static bool row_is(const mt__op_row *row, const char *name)
     return name[length] == '.' && strcmp(name + length + 1, row->overload) == 0;
 }
 
-int mt_op_find(const char *name, mt_op *op)
+mt_status mt_op_find(const char *name, mt_op *op)
 {
     if (name == NULL || op == NULL) {
         return mtb_fail(MT_EVALUE, "op_find(): a name and a place for the number must be given");
@@ -135,7 +135,8 @@ int mt_op_find(const char *name, mt_op *op)
     return mtb_fail(MT_ENOTSUP, "op_find(): there is no op '%s'", name);
 }
 
-int mt_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results, uint32_t n_results)
+mt_status mt_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,
+                  uint32_t n_results)
 {
     const mt__op_row *row = mt__op_row_of(op);
     if (row == NULL) {

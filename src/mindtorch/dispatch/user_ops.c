@@ -132,8 +132,8 @@ static int publish(user_row *made, mt_op *op)
     return MT_OK;
 }
 
-int mt_op_register(const char *schema, mt_op_run_fn *run, mt_op_backward_fn *backward,
-                   void *context, mt_op *op)
+mt_status mt_op_register(const char *schema, mt_op_run_fn *run, mt_op_backward_fn *backward,
+                         void *context, mt_op *op)
 {
     if (schema == NULL || run == NULL || op == NULL) {
         return mtb_fail(MT_EVALUE, "op_register(): schema, run and op must be given");

@@ -92,8 +92,8 @@ static int clip(mt_tensor *const *parameters, size_t count, double max_norm, dou
     return status;
 }
 
-int mt_clip_grad_norm(mt_tensor *const *parameters, size_t count, double max_norm, double norm_type,
-                      double *total_norm)
+mt_status mt_clip_grad_norm(mt_tensor *const *parameters, size_t count, double max_norm,
+                            double norm_type, double *total_norm)
 {
     if (total_norm != NULL) {
         *total_norm = 0.0;

@@ -123,8 +123,8 @@ static int make_all_state(mt_optimizer *optimizer)
     return status;
 }
 
-int mt_optimizer_new(const mt_optimizer_options *options, mt_tensor *const *parameters,
-                     size_t count, mt_optimizer **out)
+mt_status mt_optimizer_new(const mt_optimizer_options *options, mt_tensor *const *parameters,
+                           size_t count, mt_optimizer **out)
 {
     if (out == NULL) {
         return mtb_fail(MT_EVALUE, "mt_optimizer_new(): no place for the result");
@@ -256,7 +256,7 @@ static int step_all(mt_optimizer *optimizer)
     return MT_OK;
 }
 
-int mt_optimizer_step(mt_optimizer *optimizer)
+mt_status mt_optimizer_step(mt_optimizer *optimizer)
 {
     if (optimizer == NULL) {
         return mtb_fail(MT_EVALUE, "mt_optimizer_step(): optimizer is NULL");
@@ -269,7 +269,7 @@ int mt_optimizer_step(mt_optimizer *optimizer)
     return status;
 }
 
-int mt_optimizer_zero_grad(mt_optimizer *optimizer)
+mt_status mt_optimizer_zero_grad(mt_optimizer *optimizer)
 {
     if (optimizer == NULL) {
         return mtb_fail(MT_EVALUE, "mt_optimizer_zero_grad(): optimizer is NULL");
@@ -280,7 +280,7 @@ int mt_optimizer_zero_grad(mt_optimizer *optimizer)
     return MT_OK;
 }
 
-int mt_optimizer_set_lr(mt_optimizer *optimizer, double lr)
+mt_status mt_optimizer_set_lr(mt_optimizer *optimizer, double lr)
 {
     if (optimizer == NULL) {
         return mtb_fail(MT_EVALUE, "mt_optimizer_set_lr(): optimizer is NULL");

@@ -213,7 +213,7 @@ TEST(index_out_of_range_writes_nothing)
                 run(writes ? mt__host_index_put : mt__host_index, 0, 4, c.arrays, c.ints, 3),
                 MT_EINDEX);
             if (b == 0) {
-                CHECK_EQ_STR(mt_error_message(),
+                CHECK_EQ_STR(mt_last_error()->message,
                              "index 5 is out of bounds for dimension 1 with size 5");
             }
             check_equal(&c.arrays[0], before, "after a bad index");
@@ -345,7 +345,7 @@ TEST(large_reads_do_not_depend_on_threads)
     }
     index[PICKED - 3] = ROWS;
     CHECK_EQ_I64(run(mt__host_index_select, 0, 3, arrays, (const int64_t[]){0}, 1), MT_EINDEX);
-    CHECK_EQ_STR(mt_error_message(), "index out of range in self");
+    CHECK_EQ_STR(mt_last_error()->message, "index out of range in self");
 }
 
 /* ---- one index for each element -------------------------------------------------------------- */

@@ -235,7 +235,7 @@ TEST(a_kernel_that_fails_is_one_error_and_loses_no_event)
     for (int round = 0; round < 2; round++) { /* the profiler is as good the second time */
         mtprof_session *session = start(MTPROF_WANT_DEFAULT);
         CHECK_EQ_I64(fail_third(sim, x), MT_ERUNTIME);
-        CHECK(strstr(mt_error_message(), "the third one broke") != NULL);
+        CHECK(strstr(mt_last_error()->message, "the third one broke") != NULL);
         CHECK_OK(mt_device_synchronize(MT_NPU)); /* told once */
         model_events r = finish(session);
         CHECK_EQ_U64(count_named(&r, "aten::add"), 5);
@@ -256,7 +256,8 @@ TEST(a_device_that_is_full_is_one_error_and_loses_no_event)
     int64_t count = 1 << 24;
     CHECK_EQ_I64(mt_ones_with(&count, 1, MT_DTYPE_F32, MT_NPU, &large), MT_EOOM);
     CHECK(large == NULL);
-    CHECK(strstr(mt_error_message(), "NPU out of memory. Tried to allocate 64.00 MiB.") != NULL);
+    CHECK(strstr(mt_last_error()->message, "NPU out of memory. Tried to allocate 64.00 MiB.") !=
+          NULL);
     mt_tensor *sum;
     REQUIRE_OK(mt_add(x, x, &sum)); /* what is there still works */
     mt_tensor_release(sum);
@@ -278,7 +279,7 @@ TEST(a_device_that_disappears_is_an_error_and_loses_no_event)
     mt_tensor_release(sum);
     REQUIRE_OK(sim->lose(0, true));
     CHECK_EQ_I64(mt_add(x, x, &sum), MT_EDEVICE);
-    CHECK(strstr(mt_error_message(), "npu:0") != NULL);
+    CHECK(strstr(mt_last_error()->message, "npu:0") != NULL);
     CHECK_EQ_I64(mt_device_synchronize(MT_NPU), MT_EDEVICE);
     REQUIRE_OK(mt_add(other, other, &sum)); /* the other one is well */
     mt_tensor_release(sum);

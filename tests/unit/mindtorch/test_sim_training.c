@@ -195,7 +195,7 @@ TEST(sim_training_goes_on_after_a_failed_kernel)
     REQUIRE_OK(sm_step(&model, &loss));
     REQUIRE_OK(sim->fail(0, 5, MT_ERUNTIME, "the sixth launch"));
     CHECK_EQ_I64(sm_step(&model, &loss), MT_ERUNTIME);
-    CHECK(strstr(mt_error_message(), "the sixth launch") != NULL);
+    CHECK(strstr(mt_last_error()->message, "the sixth launch") != NULL);
     CHECK_OK(mt_device_synchronize(MT_NPU));
     CHECK_OK(sm_step(&model, &loss));
     sm_close(&model);

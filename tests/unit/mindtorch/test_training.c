@@ -152,7 +152,7 @@ static bool check_refused(const sm_kind *kind, uint64_t n, const float *expected
     uint64_t made = mtb_fail_nth(0, false);
     if (made >= n && status != MT_ENOMEM && status != MT_OK) {
         FAIL("%s: request %llu refused gave %s: %s", kind->name, (unsigned long long)n,
-             mt_status_name(status), mt_error_message());
+             mt_status_name(status), mt_last_error()->message);
     }
     bool survived = status == MT_OK; /* the step is whole without what was refused */
     if (!survived) {

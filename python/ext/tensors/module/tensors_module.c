@@ -40,7 +40,7 @@ PyObject *tensors_raise(int status)
     if (status == MT_ECALLBACK && py_error_restore()) {
         return NULL;
     }
-    PyErr_SetString(exception_for(status), mt_error_message());
+    PyErr_SetString(exception_for(status), mt_last_error()->message);
     return NULL;
 }
 

@@ -108,7 +108,7 @@ static inline PyObject *tensor_wrap_borrowed(mt_tensor *tensor)
 
 /* ---- errors (tensors_module.c) ---- */
 
-/* Raises what a failed call of libmindtorch means (mt_status_exception, mt_error_message; for
+/* Raises what a failed call of libmindtorch means (mt_status_exception, mt_last_error; for
  * MT_ECALLBACK what a callback raised), and returns NULL. */
 PyObject *tensors_raise(int status);
 

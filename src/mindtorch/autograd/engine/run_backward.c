@@ -115,14 +115,14 @@ static int run_from(mt_tensor *const *tensors, mt_tensor *const *gradients, size
     return status;
 }
 
-int mt_backward_many(mt_tensor *const *tensors, mt_tensor *const *gradients, size_t count,
-                     uint32_t flags)
+mt_status mt_backward_many(mt_tensor *const *tensors, mt_tensor *const *gradients, size_t count,
+                           uint32_t flags)
 {
     mt__engine_job job = {.captures = NULL};
     return run_from(tensors, gradients, count, &job, flags);
 }
 
-int mt_backward(mt_tensor *tensor, mt_tensor *gradient, uint32_t flags)
+mt_status mt_backward(mt_tensor *tensor, mt_tensor *gradient, uint32_t flags)
 {
     return mt_backward_many(&tensor, &gradient, 1, flags);
 }
@@ -161,8 +161,8 @@ static int give_captures(mt__capture *captures, size_t n_inputs, uint32_t flags,
     return MT_OK;
 }
 
-int mt_grad(mt_tensor *const *outputs, mt_tensor *const *gradients, size_t n_outputs,
-            mt_tensor *const *inputs, size_t n_inputs, uint32_t flags, mt_tensor **grads)
+mt_status mt_grad(mt_tensor *const *outputs, mt_tensor *const *gradients, size_t n_outputs,
+                  mt_tensor *const *inputs, size_t n_inputs, uint32_t flags, mt_tensor **grads)
 {
     for (size_t i = 0; i < n_inputs; i++) {
         grads[i] = NULL;

@@ -94,7 +94,7 @@ int mt__function_backward(mt_function_call *call, mt_tensor *const *grads, uint3
 
 /* ---- saved tensors --------------------------------------------------------------------------- */
 
-int mt_function_save(mt_function_call *call, mt_tensor *tensor)
+mt_status mt_function_save(mt_function_call *call, mt_tensor *tensor)
 {
     if (tensor == NULL) {
         return mtb_fail(MT_EVALUE, "%s: save: the tensor must be given", call->name);
@@ -119,7 +119,7 @@ static mt_tensor *hold(mt_function_call *call, size_t index)
     return tensor;
 }
 
-int mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor **out)
+mt_status mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor **out)
 {
     *out = NULL;
     if (index >= call->n_saves) {
@@ -352,8 +352,8 @@ static void release_outputs(const applying *a)
     }
 }
 
-int mt_function_apply(const mt_function *function, void *context, mt_tensor *const *inputs,
-                      size_t n_inputs, mt_tensor **outputs, size_t n_outputs)
+mt_status mt_function_apply(const mt_function *function, void *context, mt_tensor *const *inputs,
+                            size_t n_inputs, mt_tensor **outputs, size_t n_outputs)
 {
     applying a = {
         .inputs = inputs, .n_inputs = n_inputs, .outputs = outputs, .n_outputs = n_outputs};

@@ -251,8 +251,8 @@ static int need_tap(mt_tensor *tensor, mt__tap **out)
     return MT_OK;
 }
 
-int mt_tensor_add_hook(mt_tensor *tensor, mt_hook_fn *hook, void *context,
-                       void (*free_context)(void *), mt_hook_handle *handle)
+mt_status mt_tensor_add_hook(mt_tensor *tensor, mt_hook_fn *hook, void *context,
+                             void (*free_context)(void *), mt_hook_handle *handle)
 {
     *handle = 0;
     mt__tap *tap = NULL;
@@ -267,8 +267,8 @@ int mt_tensor_add_hook(mt_tensor *tensor, mt_hook_fn *hook, void *context,
     return MT_OK;
 }
 
-int mt_tensor_add_accumulate_hook(mt_tensor *tensor, mt_leaf_hook_fn *hook, void *context,
-                                  void (*free_context)(void *), mt_hook_handle *handle)
+mt_status mt_tensor_add_accumulate_hook(mt_tensor *tensor, mt_leaf_hook_fn *hook, void *context,
+                                        void (*free_context)(void *), mt_hook_handle *handle)
 {
     *handle = 0;
     if (!mt__tensor_needs(tensor)) {
@@ -319,7 +319,7 @@ void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle)
     hook_release(hook);
 }
 
-int mt_tensor_retain_grad(mt_tensor *tensor)
+mt_status mt_tensor_retain_grad(mt_tensor *tensor)
 {
     if (!mt__tensor_needs(tensor)) {
         return mtb_fail(MT_ERUNTIME, "can't retain_grad on Tensor that has requires_grad=False");

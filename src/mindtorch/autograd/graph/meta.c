@@ -150,7 +150,7 @@ static void set_up_leaf(mt_tensor *tensor)
     leaf->of.leaf = tensor;
 }
 
-int mt_tensor_set_requires_grad(mt_tensor *tensor, bool requires_grad)
+mt_status mt_tensor_set_requires_grad(mt_tensor *tensor, bool requires_grad)
 {
     bool leaf = tensor->autograd == NULL || tensor->autograd->grad_fn == NULL;
     if (!leaf) {
@@ -220,7 +220,7 @@ static int check_grad(const mt_tensor *tensor, const mt_tensor *grad)
     return MT_OK;
 }
 
-int mt_tensor_set_grad(mt_tensor *tensor, mt_tensor *grad)
+mt_status mt_tensor_set_grad(mt_tensor *tensor, mt_tensor *grad)
 {
     if (grad != NULL) {
         MT_TRY(check_grad(tensor, grad));
@@ -234,7 +234,7 @@ int mt_tensor_set_grad(mt_tensor *tensor, mt_tensor *grad)
     return MT_OK;
 }
 
-int mt_tensor_detach_inplace(mt_tensor *tensor)
+mt_status mt_tensor_detach_inplace(mt_tensor *tensor)
 {
     if (tensor->base != NULL) {
         return mtb_fail(MT_ERUNTIME, "Can't detach views in-place. Use detach() instead");
@@ -252,7 +252,7 @@ int mt_tensor_detach_inplace(mt_tensor *tensor)
     return MT_OK;
 }
 
-int mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source)
+mt_status mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source)
 {
     bool needs = mt__tensor_needs(tensor);
     if (needs && mt__tensor_category(source) != MT_CATEGORY_REAL) {

@@ -111,7 +111,7 @@ static int load(const char *name)
         .struct_size = sizeof host,
         .version = MT_BACKEND_VERSION,
         .fail = mt_fail,
-        .error_message = mt_error_message,
+        .last_error = mt_last_error,
         .setting = setting,
     };
     mt_backend_open_fn *open = NULL;
@@ -131,7 +131,7 @@ static int load(const char *name)
     return mt_backend_register(MT_DEVICE_TYPE_NPU, backend);
 }
 
-int mt_backend_load(const char *name)
+mt_status mt_backend_load(const char *name)
 {
     if (name == NULL || name[0] == '\0') {
         return mtb_fail(MT_EVALUE, "backend_load: no name is given");
@@ -153,7 +153,7 @@ static void look(void)
     }
     if (mt_backend_load(name) != MT_OK) {
         (void)snprintf(trouble, sizeof trouble, "MINDTORCH_NPU=%.60s: %.400s", name,
-                       mt_error_message());
+                       mt_last_error()->message);
     }
 }
 

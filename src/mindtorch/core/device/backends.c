@@ -120,7 +120,7 @@ static int check_backend(const mt_backend *backend)
     return MT_OK;
 }
 
-int mt_backend_register(mt_device_type type, const mt_backend *backend)
+mt_status mt_backend_register(mt_device_type type, const mt_backend *backend)
 {
     MT_TRY(check_backend(backend));
     mt__watch_forks();
@@ -183,7 +183,7 @@ int mt__device_check(const char *op, mt_device device)
     return MT_OK;
 }
 
-int mt_device_synchronize(mt_device device)
+mt_status mt_device_synchronize(mt_device device)
 {
     MT_TRY(mt__device_check("synchronize", device));
     const mt_backend *backend = mt__backend_of(device);
@@ -194,7 +194,7 @@ int mt_device_synchronize(mt_device device)
     return mt__failure_take(device, status);
 }
 
-int mt_device_get_info(mt_device device, mt_device_info *info)
+mt_status mt_device_get_info(mt_device device, mt_device_info *info)
 {
     if (info == NULL || info->struct_size < sizeof(uint32_t)) {
         return mtb_fail(MT_EVALUE, "device_info: struct_size is not set");

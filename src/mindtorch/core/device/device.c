@@ -68,7 +68,7 @@ static int parse_index(const char *text)
     return index;
 }
 
-int mt_device_parse(const char *text, mt_device *device)
+mt_status mt_device_parse(const char *text, mt_device *device)
 {
     *device = MT_DEVICE_NONE;
     if (text == NULL || text[0] == '\0') {

@@ -31,7 +31,7 @@ static void keep(mt_device device, int status)
         return;
     }
     kept[index].status = status;
-    (void)snprintf(kept[index].message, sizeof kept[index].message, "%s", mt_error_message());
+    (void)snprintf(kept[index].message, sizeof kept[index].message, "%s", mt_last_error()->message);
     /* Only a hint that the lock is worth taking: who waited for the device sees it, because the
      * lock of the memory, or the thread itself, orders them. */
     atomic_fetch_or_explicit(&mt__failures, 1u << index, memory_order_relaxed);

@@ -25,7 +25,7 @@ static mt_generator *resolve(mt_generator *generator)
     return generator != NULL ? generator : &default_generator;
 }
 
-int mt_generator_new(uint64_t seed, mt_generator **out)
+mt_status mt_generator_new(uint64_t seed, mt_generator **out)
 {
     mt_generator *generator = mtb_calloc(1, sizeof *generator);
     *out = generator;

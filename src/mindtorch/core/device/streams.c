@@ -45,7 +45,7 @@ mt_device mt_current_device(void)
     return MT_NPU + mt__thread.device;
 }
 
-int mt_set_current_device(mt_device device)
+mt_status mt_set_current_device(mt_device device)
 {
     if (device == MT_CPU) {
         return mtb_fail(MT_EVALUE, "set_device: expected an accelerator, got cpu");
@@ -107,7 +107,7 @@ mt_stream *mt__stream_numbered(mt_device device, uint32_t number)
                                 memory_order_acquire);
 }
 
-int mt_stream_new(mt_device device, int32_t priority, mt_stream **out)
+mt_status mt_stream_new(mt_device device, int32_t priority, mt_stream **out)
 {
     *out = NULL;
     MT_TRY(check_accelerator("stream", device));
@@ -136,21 +136,21 @@ int mt__stream_find(mt_device device, uint32_t number, mt_stream **out)
     return status;
 }
 
-int mt_stream_get_default(mt_device device, mt_stream **out)
+mt_status mt_stream_get_default(mt_device device, mt_stream **out)
 {
     *out = NULL;
     MT_TRY(check_accelerator("stream", device));
     return mt__stream_find(device, 0, out);
 }
 
-int mt_stream_get_current(mt_device device, mt_stream **out)
+mt_status mt_stream_get_current(mt_device device, mt_stream **out)
 {
     *out = NULL;
     MT_TRY(check_accelerator("stream", device));
     return mt__stream_find(device, mt__stream_number(device), out);
 }
 
-int mt_stream_set_current(mt_stream *stream)
+mt_status mt_stream_set_current(mt_stream *stream)
 {
     MT_TRY(check_given("set_stream", "stream", stream));
     mt__thread.streams[mt__device_index(stream->device)] = (uint8_t)stream->number;
@@ -172,7 +172,7 @@ int32_t mt_stream_priority(const mt_stream *stream)
     return stream->priority;
 }
 
-int mt_stream_query(mt_stream *stream, bool *done)
+mt_status mt_stream_query(mt_stream *stream, bool *done)
 {
     *done = true;
     MT_TRY(check_given("stream_query", "stream", stream));
@@ -192,7 +192,7 @@ int mt__stream_wait(const mt_stream *stream)
                : backend->stream_synchronize(backend->context, device, stream->backend);
 }
 
-int mt_stream_synchronize(mt_stream *stream)
+mt_status mt_stream_synchronize(mt_stream *stream)
 {
     MT_TRY(check_given("stream_synchronize", "stream", stream));
     mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_SYNCHRONIZE);
@@ -201,7 +201,7 @@ int mt_stream_synchronize(mt_stream *stream)
     return mt__failure_take(stream->device, status);
 }
 
-int mt_stream_wait_event(mt_stream *stream, mt_event *event)
+mt_status mt_stream_wait_event(mt_stream *stream, mt_event *event)
 {
     MT_TRY(check_given("wait_event", "stream", stream));
     MT_TRY(check_given("wait_event", "event", event));
@@ -217,7 +217,7 @@ int mt_stream_wait_event(mt_stream *stream, mt_event *event)
     return status;
 }
 
-int mt_stream_wait_stream(mt_stream *stream, mt_stream *other)
+mt_status mt_stream_wait_stream(mt_stream *stream, mt_stream *other)
 {
     MT_TRY(check_given("wait_stream", "stream", stream));
     MT_TRY(check_given("wait_stream", "other stream", other));
@@ -236,7 +236,7 @@ int mt_stream_wait_stream(mt_stream *stream, mt_stream *other)
 
 /* ---- events ---- */
 
-int mt_event_new(uint32_t flags, mt_event **out)
+mt_status mt_event_new(uint32_t flags, mt_event **out)
 {
     *out = mtb_calloc(1, sizeof **out);
     if (*out == NULL) {
@@ -278,7 +278,7 @@ static int made_event(mt_event *event, const mt_backend *backend, uint32_t devic
     return MT_OK;
 }
 
-int mt_event_record(mt_event *event, mt_stream *stream)
+mt_status mt_event_record(mt_event *event, mt_stream *stream)
 {
     MT_TRY(check_given("event_record", "event", event));
     MT_TRY(check_given("event_record", "stream", stream));
@@ -304,7 +304,7 @@ int mt_event_record(mt_event *event, mt_stream *stream)
     return status;
 }
 
-int mt_event_query(mt_event *event, bool *done)
+mt_status mt_event_query(mt_event *event, bool *done)
 {
     *done = true;
     MT_TRY(check_given("event_query", "event", event));
@@ -316,7 +316,7 @@ int mt_event_query(mt_event *event, bool *done)
     return backend->event_query(backend->context, mark, done);
 }
 
-int mt_event_synchronize(mt_event *event)
+mt_status mt_event_synchronize(mt_event *event)
 {
     MT_TRY(check_given("event_synchronize", "event", event));
     mt_backend_event *mark = event_of(event);
@@ -330,7 +330,7 @@ int mt_event_synchronize(mt_event *event)
     return mt__failure_take(mt_event_device(event), status);
 }
 
-int mt_event_elapsed_ns(mt_event *from, mt_event *to, double *ns)
+mt_status mt_event_elapsed_ns(mt_event *from, mt_event *to, double *ns)
 {
     *ns = 0.0;
     MT_TRY(check_given("elapsed_time", "first event", from));

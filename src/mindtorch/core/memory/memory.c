@@ -323,7 +323,7 @@ uint64_t mt__memory_allocated(mt_device device)
     return memory != NULL ? atomic_load_explicit(&memory->allocated, memory_order_relaxed) : 0;
 }
 
-int mt_device_empty_cache(mt_device device)
+mt_status mt_device_empty_cache(mt_device device)
 {
     MT_TRY(mt__device_check("empty_cache", device));
     mt__device_memory *memory = memory_of(device);
@@ -337,7 +337,7 @@ int mt_device_empty_cache(mt_device device)
 
 /* ---- counters ---- */
 
-int mt_device_get_memory_stats(mt_device device, mt_memory_stats *stats)
+mt_status mt_device_get_memory_stats(mt_device device, mt_memory_stats *stats)
 {
     if (stats == NULL || stats->struct_size < sizeof(uint32_t)) {
         return mtb_fail(MT_EVALUE, "memory_stats: struct_size is not set");
@@ -366,7 +366,7 @@ int mt_device_get_memory_stats(mt_device device, mt_memory_stats *stats)
     return MT_OK;
 }
 
-int mt_device_reset_peaks(mt_device device)
+mt_status mt_device_reset_peaks(mt_device device)
 {
     MT_TRY(mt__device_check("reset_peaks", device));
     mt__device_memory *memory = memory_of(device);

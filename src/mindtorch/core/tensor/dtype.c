@@ -63,7 +63,7 @@ mt_dtype mt_default_dtype(void)
     return (mt_dtype)atomic_load_explicit(&default_dtype, memory_order_relaxed);
 }
 
-int mt_set_default_dtype(mt_dtype dtype)
+mt_status mt_set_default_dtype(mt_dtype dtype)
 {
     if (!is_dtype(dtype) || mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
         return mtb_fail(MT_ETYPE,

@@ -143,8 +143,8 @@ int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *stride
     return MT_OK;
 }
 
-int mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes, size_t n_dims,
-                        mt_device device, mt_tensor **out)
+mt_status mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes, size_t n_dims,
+                              mt_device device, mt_tensor **out)
 {
     mt__shape shape;
     *out = NULL;
@@ -195,8 +195,8 @@ static int extent_of(const mt__shape *shape, const int64_t *strides, size_t elem
     return MT_OK;
 }
 
-int mt_tensor_borrow(void *data, mt_dtype dtype, const int64_t *sizes, const int64_t *strides,
-                     size_t n_dims, mt_free_fn *free_data, void *context, mt_tensor **out)
+mt_status mt_tensor_borrow(void *data, mt_dtype dtype, const int64_t *sizes, const int64_t *strides,
+                           size_t n_dims, mt_free_fn *free_data, void *context, mt_tensor **out)
 {
     mt__shape shape;
     int64_t numel;
@@ -398,7 +398,7 @@ static int as_contiguous(mt_tensor *tensor, mt_tensor **out)
     return MT_OK;
 }
 
-int mt_tensor_read(mt_tensor *tensor, void *buffer, size_t bytes)
+mt_status mt_tensor_read(mt_tensor *tensor, void *buffer, size_t bytes)
 {
     uint64_t wanted = (uint64_t)tensor->numel * mt_dtype_size((mt_dtype)tensor->dtype);
     if (bytes != wanted) {

@@ -11,7 +11,7 @@
 #include <mindtorch/status.h>
 #include <mindtorch/stream.h>
 
-int mt_tensor_record_stream(mt_tensor *tensor, mt_stream *stream)
+mt_status mt_tensor_record_stream(mt_tensor *tensor, mt_stream *stream)
 {
     if (tensor == NULL || stream == NULL) {
         return mtb_fail(MT_EVALUE, "record_stream: the %s is NULL",
@@ -50,7 +50,7 @@ static int check_pin(const mt_tensor *tensor)
     return MT_OK;
 }
 
-int mt_tensor_pin(mt_tensor *tensor, mt_tensor **out)
+mt_status mt_tensor_pin(mt_tensor *tensor, mt_tensor **out)
 {
     mt__pinned *block;
     *out = NULL;

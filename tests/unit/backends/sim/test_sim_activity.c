@@ -261,7 +261,7 @@ TEST(flush_has_an_end)
     float *a = npu_take(0, 4096);
     REQUIRE_OK(npu_fill(NULL, a, 1, 1.0F, 1));
     CHECK_EQ_I64(npu->activity_flush(npu->context, 1000), MT_ERUNTIME);
-    CHECK(strstr(mt_error_message(), "1000 ns") != NULL);
+    CHECK(strstr(mt_last_error()->message, "1000 ns") != NULL);
 }
 
 TEST(sinks_must_be_complete)

@@ -35,7 +35,7 @@ static int bad_select(mt_backend_stream *stream, uint64_t correlation)
 /* What stands behind the kernel's own words in the last failure. */
 static bool ends_in(const char *text)
 {
-    const char *message = mt_error_message();
+    const char *message = mt_last_error()->message;
     size_t length = strlen(message);
     bool ends = length >= strlen(text) && strcmp(message + length - strlen(text), text) == 0;
     if (!ends) {
@@ -114,8 +114,8 @@ TEST(blocking_launches_report_their_own)
     set_npu("LAUNCH_BLOCKING", "1");
     open_with_memory();
     CHECK_EQ_I64(bad_select(NULL, 0), MT_EINDEX);
-    CHECK(strstr(mt_error_message(), "reported when") == NULL);
-    CHECK(strlen(mt_error_message()) > 0);
+    CHECK(strstr(mt_last_error()->message, "reported when") == NULL);
+    CHECK(strlen(mt_last_error()->message) > 0);
     CHECK_OK(npu->synchronize(npu->context, 0));
     CHECK_OK(npu_fill(NULL, vector, 1, 1.0F, 0));
 }
@@ -131,7 +131,7 @@ TEST(ordered_failures)
     REQUIRE_OK(npu_fill(NULL, vector, 2, 3.0F, 0)); /* this one; it is not done */
     REQUIRE_OK(npu_fill(NULL, vector + 1, 1, 4.0F, 0));
     CHECK_EQ_I64(npu->synchronize(npu->context, 0), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "the moon is full (kernel fill_f32 on npu:0, reported when the device was waited "
                  "for; MINDTORCH_NPU_LAUNCH_BLOCKING=1 reports it at the call)");
     CHECK_EQ_F64((double)npu_read(NULL, vector), 2.0);
@@ -140,7 +140,7 @@ TEST(ordered_failures)
     REQUIRE_OK(npu_controls->fail(0, 0, MT_EIO, "never"));
     REQUIRE_OK(npu_controls->fail(0, 0, MT_ENOMEM, "no cable"));
     CHECK_EQ_I64(npu_copy(NULL, MT_COPY_TO_HOST, &host, vector, 4, 0), MT_ENOMEM);
-    CHECK(strstr(mt_error_message(), "no cable (Memcpy DtoH (Device -> Pageable) on npu:0") !=
+    CHECK(strstr(mt_last_error()->message, "no cable (Memcpy DtoH (Device -> Pageable) on npu:0") !=
           NULL);
     REQUIRE_OK(npu_controls->fail(0, 1, MT_EIO, "nobody launches"));
 }
@@ -167,7 +167,7 @@ TEST(a_lost_device_fails_every_call)
     mt_device_info info = {.struct_size = sizeof info};
     mt_set_call set = {.struct_size = sizeof set, .device = 1, .to = memory, .bytes = 8};
     CHECK_EQ_I64(npu->synchronize(npu->context, 1), MT_EDEVICE);
-    CHECK_EQ_STR(mt_error_message(), lost);
+    CHECK_EQ_STR(mt_last_error()->message, lost);
     CHECK_EQ_I64(npu->device_info(npu->context, 1, &info), MT_EDEVICE);
     CHECK_EQ_I64(npu->allocate(npu->context, 1, 8, &more), MT_EDEVICE);
     CHECK_EQ_I64(npu->set(npu->context, NULL, &set), MT_EDEVICE);
@@ -183,7 +183,7 @@ TEST(a_lost_device_fails_every_call)
     CHECK_EQ_I64(npu->event_synchronize(npu->context, event), MT_EDEVICE);
     CHECK_EQ_I64(npu->event_elapsed(npu->context, event, event, &ns), MT_EDEVICE);
     CHECK_EQ_I64(npu->stream_wait(npu->context, 1, stream, event), MT_EDEVICE);
-    CHECK_EQ_STR(mt_error_message(), lost);
+    CHECK_EQ_STR(mt_last_error()->message, lost);
     CHECK_OK(npu->synchronize(npu->context, 0)); /* the other one is not */
     npu->event_free(npu->context, event);
     npu->release(npu->context, 1, memory, 4096);
@@ -315,8 +315,9 @@ TEST(a_forked_child_may_free_and_nothing_else)
         void *more;
         mt_device_info info = {.struct_size = sizeof info};
         CHECK_EQ_I64(npu->synchronize(npu->context, 0), MT_EDEVICE);
-        CHECK_EQ_STR(mt_error_message(), "npu: a forked process cannot use the device; start it "
-                                         "anew (multiprocessing 'spawn')");
+        CHECK_EQ_STR(mt_last_error()->message,
+                     "npu: a forked process cannot use the device; start it "
+                     "anew (multiprocessing 'spawn')");
         CHECK_EQ_I64(npu->device_info(npu->context, 0, &info), MT_EDEVICE);
         CHECK_EQ_I64(npu->allocate(npu->context, 0, 8, &more), MT_EDEVICE);
         CHECK_EQ_I64(npu->host_allocate(npu->context, 8, &more), MT_EDEVICE);
@@ -442,7 +443,7 @@ TEST(a_process_ends_with_work_that_waits)
 static void use_late(void)
 {
     if (npu->synchronize(npu->context, 0) != MT_EDEVICE ||
-        strcmp(mt_error_message(), "npu:0: the process ends") != 0 ||
+        strcmp(mt_last_error()->message, "npu:0: the process ends") != 0 ||
         npu->activity_flush(npu->context, UINT64_MAX) != MT_EDEVICE) {
         _exit(3);
     }
@@ -473,7 +474,7 @@ TEST(no_thread_for_a_stream)
     tight.rlim_cur = 1 << 20; /* no addresses for a stack */
     REQUIRE_EQ_I64(setrlimit(RLIMIT_AS, &tight), 0);
     int status = npu_fill(NULL, vector, 1, 1.0F, 0);
-    bool spoken = strstr(mt_error_message(), "stream 0") != NULL;
+    bool spoken = strstr(mt_last_error()->message, "stream 0") != NULL;
     REQUIRE_EQ_I64(setrlimit(RLIMIT_AS, &before), 0);
     CHECK(status == MT_ERUNTIME || status == MT_ENOMEM);
     CHECK(spoken);

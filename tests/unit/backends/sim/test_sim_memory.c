@@ -42,7 +42,7 @@ TEST(settings_are_used)
     CHECK_EQ_U64(info.total_bytes, MIB);
     CHECK_EQ_U64(info.free_bytes, MIB);
     CHECK_EQ_I64(npu->device_info(npu->context, 3, &info), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "device_info: there is no npu:3, there are 3");
+    CHECK_EQ_STR(mt_last_error()->message, "device_info: there is no npu:3, there are 3");
     CHECK_EQ_STR(npu->name, "sim");
     CHECK(npu->extension(npu->context, "other") == NULL);
 }
@@ -53,8 +53,8 @@ static void check_refused(const char *name, const char *value)
     set_npu(name, value);
     CHECK_EQ_I64(try_open_npu(), MT_EVALUE);
     (void)snprintf(expected, sizeof expected, "MINDTORCH_NPU_%s=%s", name, value);
-    if (!CHECK(strstr(mt_error_message(), expected) != NULL)) {
-        FAIL("%s", mt_error_message());
+    if (!CHECK(strstr(mt_last_error()->message, expected) != NULL)) {
+        FAIL("%s", mt_last_error()->message);
     }
 }
 
@@ -114,7 +114,7 @@ TEST(lack_of_addresses_is_an_error)
 #endif
     REQUIRE_EQ_I64(setrlimit(RLIMIT_AS, &limit), 0);
     CHECK_EQ_I64(try_open_npu(), MT_ENOMEM);
-    CHECK(strstr(mt_error_message(), "npu:0") != NULL);
+    CHECK(strstr(mt_last_error()->message, "npu:0") != NULL);
 }
 
 /* Making the file larger than that would be a signal that ends the program. */
@@ -124,7 +124,7 @@ TEST(a_limit_of_files_is_an_error)
     REQUIRE_EQ_I64(setrlimit(RLIMIT_FSIZE, &limit), 0);
     set_npu("SIM_MEMORY", "64M");
     CHECK_EQ_I64(try_open_npu(), MT_ENOMEM);
-    CHECK(strstr(mt_error_message(), "File too large") != NULL);
+    CHECK(strstr(mt_last_error()->message, "File too large") != NULL);
 }
 
 /* ---- memory ---- */
@@ -163,7 +163,7 @@ TEST(too_much_is_refused)
     void *memory = &memory;
     CHECK_EQ_I64(npu->allocate(npu->context, 0, 65 * MIB, &memory), MT_ENOMEM);
     CHECK(memory == NULL);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "npu:0: 68157440 bytes were refused: 0 of 67108864 are in use");
     CHECK_EQ_I64(npu->allocate(npu->context, 0, SIZE_MAX, &memory), MT_ENOMEM);
     void *all = npu_take(0, 64 * MIB);

@@ -107,7 +107,7 @@ TEST(controls_name_what_is_not_there)
     mt_sim_counts counts = {.struct_size = 0};
     open_npu();
     CHECK_EQ_I64(npu_controls->hold(0, 5, 1, 0), MT_EVALUE);
-    CHECK_EQ_STR(mt_error_message(), "hold: npu:0 has no stream 5");
+    CHECK_EQ_STR(mt_last_error()->message, "hold: npu:0 has no stream 5");
     CHECK_EQ_I64(npu_controls->release(3, 0), MT_ERUNTIME);
     CHECK_EQ_I64(npu_controls->counts(0, 0, &counts), MT_EVALUE);
     CHECK_EQ_I64(npu_controls->counts(0, 0, NULL), MT_EVALUE);
@@ -263,7 +263,7 @@ TEST(events_belong_to_a_device)
     open_npu();
     mt_backend_event *event = new_event();
     CHECK_EQ_I64(npu->event_record(npu->context, 1, NULL, event), MT_EVALUE);
-    CHECK_EQ_STR(mt_error_message(), "event_record: an event of npu:0 on a stream of npu:1");
+    CHECK_EQ_STR(mt_last_error()->message, "event_record: an event of npu:0 on a stream of npu:1");
     mt_backend_event *none = NULL;
     CHECK_EQ_I64(npu->event_new(npu->context, 2, 0, &none), MT_ERUNTIME);
     /* A stream of another device may wait for it. */

@@ -131,8 +131,8 @@ TEST(absent_and_empty_views_have_no_place)
 static void check_fill_refused(const mt_array *array, const char *why)
 {
     CHECK_EQ_I64(fill(array, 1.0), MT_ERUNTIME);
-    if (!CHECK(strstr(mt_error_message(), why) != NULL)) {
-        FAIL("%s", mt_error_message());
+    if (!CHECK(strstr(mt_last_error()->message, why) != NULL)) {
+        FAIL("%s", mt_last_error()->message);
     }
 }
 
@@ -180,7 +180,7 @@ TEST(nonsense_calls_are_refused)
     call.kernel = MT_KERNEL_FILL;
     call.device = 5;
     CHECK_EQ_I64(launch(npu->context, NULL, &call), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "kernel: there is no npu:5, there are 1");
+    CHECK_EQ_STR(mt_last_error()->message, "kernel: there is no npu:5, there are 1");
     mt_copy_call copy = {.struct_size = sizeof copy, .kind = 9};
     CHECK_EQ_I64(npu->copy(npu->context, NULL, &copy), MT_EVALUE);
     CHECK_EQ_I64(npu->copy(npu->context, NULL, NULL), MT_EVALUE);
@@ -201,7 +201,7 @@ TEST(copies_name_memory_where_it_is)
     CHECK_EQ_I64(npu_copy(NULL, MT_COPY_WITHIN, memory, host, 8, 0), MT_ERUNTIME);
     CHECK_EQ_I64(npu_copy(NULL, MT_COPY_TO_HOST, NULL, memory, 8, 0), MT_ERUNTIME);
     CHECK_EQ_I64(npu_copy(NULL, MT_COPY_TO_DEVICE, memory, host, (size_t)1 << 62, 0), MT_ERUNTIME);
-    CHECK(strstr(mt_error_message(), "Memcpy HtoD (Pageable -> Device) on npu:0") != NULL);
+    CHECK(strstr(mt_last_error()->message, "Memcpy HtoD (Pageable -> Device) on npu:0") != NULL);
     CHECK_OK(npu_copy(NULL, MT_COPY_WITHIN, NULL, NULL, 0, 0));
 }
 

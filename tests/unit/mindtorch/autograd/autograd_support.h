@@ -93,7 +93,7 @@ static inline bool has_values(mt_test_place place, const char *text, mt_tensor *
                             tensor == NULL ? "is NULL" : "has another size or type");
     }
     if (mt_tensor_read(tensor, got, count * sizeof(double)) != MT_OK) {
-        return mt_test_fail(place, "%s: cannot be read: %s", text, mt_error_message());
+        return mt_test_fail(place, "%s: cannot be read: %s", text, mt_last_error()->message);
     }
     bool same = true;
     for (size_t i = 0; i < count; i++) {
@@ -112,10 +112,10 @@ static inline bool fails_with(mt_test_place place, const char *text, int status,
 {
     if (status != want) {
         return mt_test_fail(place, "%s: status %d, wanted %d (%s)", text, status, want,
-                            status == 0 ? "" : mt_error_message());
+                            status == 0 ? "" : mt_last_error()->message);
     }
-    if (strstr(mt_error_message(), words) == NULL) {
-        return mt_test_fail(place, "%s: says \"%s\", wanted \"%s\"", text, mt_error_message(),
+    if (strstr(mt_last_error()->message, words) == NULL) {
+        return mt_test_fail(place, "%s: says \"%s\", wanted \"%s\"", text, mt_last_error()->message,
                             words);
     }
     return true;

@@ -27,7 +27,8 @@ static void refuse_each(step_fn *step)
         reached = mtb_fail_nth(0, false) >= n;
         refused += status == MT_ENOMEM;
         if (status != MT_OK && status != MT_ENOMEM) {
-            FAIL("request %llu: status %d: %s", (unsigned long long)n, status, mt_error_message());
+            FAIL("request %llu: status %d: %s", (unsigned long long)n, status,
+                 mt_last_error()->message);
         }
         CHECK(mt_grad_enabled());
         CHECK_VALUES(w, 4, 5, 6);

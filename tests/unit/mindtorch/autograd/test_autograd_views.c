@@ -341,11 +341,11 @@ static void run_case(const view_case *c)
         status = derive(&w, first, second);
     }
     if (c->error[0] == '\0' && status != MT_OK) {
-        FAIL("%s: %s", c->program, mt_error_message());
+        FAIL("%s: %s", c->program, mt_last_error()->message);
     } else if (c->error[0] != '\0' && status == MT_OK) {
         FAIL("%s: succeeded, torch says: %s", c->program, c->error);
-    } else if (c->error[0] != '\0' && strstr(mt_error_message(), c->error) == NULL) {
-        FAIL("%s: says \"%s\", torch: \"%s\"", c->program, mt_error_message(), c->error);
+    } else if (c->error[0] != '\0' && strstr(mt_last_error()->message, c->error) == NULL) {
+        FAIL("%s: says \"%s\", torch: \"%s\"", c->program, mt_last_error()->message, c->error);
     } else if (c->error[0] == '\0') {
         compare(c, "first", first, c->first);
         compare(c, "second", second, c->second);

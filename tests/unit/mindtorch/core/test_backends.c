@@ -107,8 +107,9 @@ TEST(backends_the_host_is_there)
     CHECK_OK(mt_device_synchronize(MT_CPU));
     CHECK_OK(mt__device_check("op", MT_CPU));
     CHECK_EQ_I64(mt__device_check("op", MT_NPU), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "op: device npu:0 is not available: no backend serves it "
-                                     "(MINDTORCH_NPU=sim asks for the simulated one)");
+    CHECK_EQ_STR(mt_last_error()->message,
+                 "op: device npu:0 is not available: no backend serves it "
+                 "(MINDTORCH_NPU=sim asks for the simulated one)");
     CHECK_EQ_I64(mt__device_check("op", 1), MT_ERUNTIME);
     CHECK_EQ_I64(mt__device_check("op", -1), MT_ERUNTIME);
     CHECK_EQ_STR(mt_kernel_name(MT_KERNEL_GEMM), "GEMM");
@@ -133,12 +134,12 @@ TEST(backends_register_checks)
     wrong = fake;
     wrong.copy = NULL;
     CHECK_EQ_I64(mt_backend_register(MT_DEVICE_TYPE_NPU, &wrong), MT_EVALUE);
-    CHECK_EQ_STR(mt_error_message(), "backend_register: copy is missing");
+    CHECK_EQ_STR(mt_last_error()->message, "backend_register: copy is missing");
     CHECK_EQ_I64(mt_backend_register(MT_DEVICE_TYPE_CPU, &fake), MT_ERUNTIME);
     CHECK_EQ_I64(mt_backend_register((mt_device_type)7, &fake), MT_EVALUE);
     CHECK_OK(mt_backend_register(MT_DEVICE_TYPE_NPU, &fake));
     CHECK_EQ_I64(mt_backend_register(MT_DEVICE_TYPE_NPU, &fake), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "backend_register: npu is served already, by fake");
+    CHECK_EQ_STR(mt_last_error()->message, "backend_register: npu is served already, by fake");
 }
 
 TEST(backends_launch)
@@ -147,13 +148,14 @@ TEST(backends_launch)
     CHECK_EQ_U64(mt_device_count(MT_DEVICE_TYPE_NPU), 2);
     CHECK_OK(mt__device_check("op", MT_NPU + 1));
     CHECK_EQ_I64(mt__device_check("op", MT_NPU + 2), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "op: device npu:2 is not available: there are 2 of its type");
+    CHECK_EQ_STR(mt_last_error()->message,
+                 "op: device npu:2 is not available: there are 2 of its type");
     mt_kernel_call call = {.kernel = MT_KERNEL_FILL};
     CHECK_OK(mt__launch(MT_NPU, &call));
     CHECK_EQ_I64(last_kernel, MT_KERNEL_FILL);
     call.kernel = MT_KERNEL_COPY; /* in the table, but missing (B3) */
     CHECK_EQ_I64(mt__launch(MT_NPU, &call), MT_ENOTSUP);
-    CHECK_EQ_STR(mt_error_message(), "kernel COPY is not implemented by backend fake");
+    CHECK_EQ_STR(mt_last_error()->message, "kernel COPY is not implemented by backend fake");
     call.kernel = MT_KERNEL_GEMM; /* past the table */
     CHECK_EQ_I64(mt__launch(MT_NPU, &call), MT_ENOTSUP);
     CHECK_OK(mt_device_synchronize(MT_NPU));
@@ -177,7 +179,7 @@ TEST(backends_memory_is_cached_for_each_device)
     CHECK(given > 0);
     CHECK_EQ_I64(mt_device_empty_cache(MT_NPU + 1),
                  MT_ERUNTIME); /* it waits, and says what it saw */
-    CHECK_EQ_STR(mt_error_message(), "fake: lost");
+    CHECK_EQ_STR(mt_last_error()->message, "fake: lost");
     CHECK_EQ_U64(given, 0);
     REQUIRE_OK(mt_device_get_memory_stats(MT_NPU + 1, &stats));
     CHECK_EQ_U64(stats.releases, 1);

@@ -281,23 +281,23 @@ TEST(device_memory_says_what_is_missing)
     taken cached = take(MT_NPU, 100);
     CHECK_EQ_I64(mt__memory_take(MT_NPU, 20 * MIB, &block, &key), MT_EOOM);
     CHECK(block == NULL);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "NPU out of memory. Tried to allocate 20.00 MiB. NPU 0 has a total capacity of "
                  "12.50 MiB of which 2.50 MiB is free. Of the allocated memory 8.00 MiB is "
                  "allocated by MindTorch, and 2.00 MiB is reserved by MindTorch but unallocated.");
     CHECK_EQ_STR(mt_status_exception(MT_EOOM), "OutOfMemoryError");
     CHECK_EQ_I64(mt__memory_take(MT_NPU, UINT64_MAX, &block, &key), MT_EOOM);
-    CHECK(strstr(mt_error_message(), "Tried to allocate 17179869184.00 GiB.") != NULL);
+    CHECK(strstr(mt_last_error()->message, "Tried to allocate 17179869184.00 GiB.") != NULL);
     held.limit = 0;
     held.no_info = true;
     CHECK_EQ_I64(mt__memory_take(MT_NPU, 3 * MIB, &block, &key), MT_EOOM);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "NPU out of memory. Tried to allocate 3.00 MiB. Of the allocated memory 8.00 MiB "
                  "is allocated by MindTorch, and 2.00 MiB is reserved by MindTorch but "
                  "unallocated.");
     CHECK_EQ_I64(mt__memory_take(MT_NPU + 1, 1 << 30, &block, &key), MT_EOOM);
-    CHECK(strstr(mt_error_message(), "allocate 1024.00 MiB. Of the allocated memory 0 bytes is") !=
-          NULL);
+    CHECK(strstr(mt_last_error()->message,
+                 "allocate 1024.00 MiB. Of the allocated memory 0 bytes is") != NULL);
     CHECK_EQ_I64(mt__memory_take(MT_NPU + 200, 1, &block, &key), MT_ERUNTIME);
     mt_memory_stats stats = stats_of(MT_NPU);
     CHECK_EQ_U64(stats.allocations, 2);
@@ -351,7 +351,7 @@ TEST(device_memory_keeps_failures_for_who_asks)
     REQUIRE_OK(mt__memory_take(MT_NPU, 4 * MIB, &block, &key));
     CHECK(held.failure == NULL); /* the backend has told it */
     CHECK_EQ_I64(mt_device_synchronize(MT_NPU), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "kernel fell over");
+    CHECK_EQ_STR(mt_last_error()->message, "kernel fell over");
     CHECK_OK(mt_device_synchronize(MT_NPU)); /* once */
 
     mt__failure_keep(MT_NPU, mt_fail(MT_ERUNTIME, "first"));
@@ -360,10 +360,10 @@ TEST(device_memory_keeps_failures_for_who_asks)
     mt__failure_keep(MT_NPU, mt_fail(MT_EDEVICE, "lost"));
     held.failure = "third";
     CHECK_EQ_I64(mt_stream_synchronize(stream), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "first");
+    CHECK_EQ_STR(mt_last_error()->message, "first");
     char bytes[4];
     CHECK_EQ_I64(mt__copy_to_host(MT_NPU, bytes, block, sizeof bytes, false), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "third"); /* what came with the first one */
+    CHECK_EQ_STR(mt_last_error()->message, "third"); /* what came with the first one */
     CHECK_OK(mt_stream_synchronize(stream));
     CHECK_EQ_I64(mt_device_synchronize(MT_NPU + 1), MT_EINDEX);
     CHECK_OK(mt_device_synchronize(MT_CPU));
@@ -371,7 +371,7 @@ TEST(device_memory_keeps_failures_for_who_asks)
     held.failure = "while emptying";
     mt__memory_give(MT_NPU, block, 4 * MIB, key);
     CHECK_EQ_I64(mt_device_empty_cache(MT_NPU), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "while emptying");
+    CHECK_EQ_STR(mt_last_error()->message, "while emptying");
     CHECK_EQ_U64(held.given, 0);
     CHECK_OK(mt_device_empty_cache(MT_NPU));
 }
@@ -384,7 +384,7 @@ TEST(device_memory_of_a_lost_device)
     taken first = take(MT_NPU, 3 * MIB);
     held.lost = true;
     CHECK_EQ_I64(mt__memory_take(MT_NPU, 3 * MIB, &block, &key), MT_EDEVICE);
-    CHECK_EQ_STR(mt_error_message(), "held: lost");
+    CHECK_EQ_STR(mt_last_error()->message, "held: lost");
     give(MT_NPU, &first);
     CHECK_EQ_I64(mt_device_empty_cache(MT_NPU), MT_EDEVICE);
     CHECK(held.given != 0); /* nobody waited, so nothing is given back */

@@ -120,7 +120,7 @@ TEST(sim_memory_out_of_it_and_back)
     }
     CHECK_EQ_I64(status, MT_EOOM);
     CHECK_EQ_U64(n, 16);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "NPU out of memory. Tried to allocate 512.00 KiB. NPU 0 has a total capacity of "
                  "8.00 MiB of which 0 bytes is free. Of the allocated memory 8.00 MiB is allocated "
                  "by MindTorch, and 0 bytes is reserved by MindTorch but unallocated.");
@@ -149,7 +149,7 @@ TEST(sim_memory_a_failed_kernel_is_told_after_a_refusal)
     mt_tensor_release(first);
     REQUIRE_OK(mt_empty_with(&larger, 1, MT_DTYPE_F32, MT_NPU, &second)); /* empties, so it waits */
     CHECK_EQ_I64(mt_device_synchronize(MT_NPU), MT_ERUNTIME);
-    CHECK(strstr(mt_error_message(), "fell over") != NULL);
+    CHECK(strstr(mt_last_error()->message, "fell over") != NULL);
     CHECK_OK(mt_device_synchronize(MT_NPU));
     mt_tensor_release(second);
 }

@@ -57,9 +57,14 @@ TEST(status_names_and_messages)
     CHECK_EQ_STR(mt_status_exception(MT_EINDEX), "IndexError");
     CHECK_EQ_STR(mt_status_exception(MT_OK), "");
     CHECK(mt_status_name(-1234) != NULL);
+    CHECK_EQ_STR(mt_status_text(MT_EINDEX), "index out of range");
+    CHECK_EQ_STR(mt_status_text(-1234), "unknown status");
     CHECK_EQ_STR(mt_status_exception(-1234), "RuntimeError");
     CHECK_EQ_I64(mt_fail(MT_EVALUE, "100% mine"), MT_EVALUE);
-    CHECK_EQ_STR(mt_error_message(), "100% mine");
+    CHECK_EQ_STR(mt_last_error()->message, "100% mine");
+    CHECK_EQ_I64(mt_last_error()->status, MT_EVALUE);
+    CHECK_EQ_I64(mt_last_error()->system_error, 0);
+    CHECK_EQ_I64(mt_last_error()->offset, -1);
     CHECK_EQ_I64(mt_fail(MT_EVALUE, NULL), MT_EVALUE);
 }
 
@@ -99,12 +104,12 @@ TEST(device_names)
     check_parse("npu:-1", MT_ERUNTIME, MT_DEVICE_NONE);
     check_parse("npu:01", MT_ERUNTIME, MT_DEVICE_NONE);
     check_parse("npu:x", MT_ERUNTIME, MT_DEVICE_NONE);
-    CHECK_EQ_STR(mt_error_message(), "Invalid device string: 'npu:x'");
+    CHECK_EQ_STR(mt_last_error()->message, "Invalid device string: 'npu:x'");
     check_parse("", MT_ERUNTIME, MT_DEVICE_NONE);
-    CHECK_EQ_STR(mt_error_message(), "Device string must not be empty");
+    CHECK_EQ_STR(mt_last_error()->message, "Device string must not be empty");
     check_parse(NULL, MT_ERUNTIME, MT_DEVICE_NONE);
     check_parse("foo", MT_ERUNTIME, MT_DEVICE_NONE);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "Expected one of cpu, npu, cuda device type at start of device string: foo");
     CHECK_EQ_STR(mt_device_name(MT_CPU), "cpu");
     CHECK_EQ_STR(mt_device_name(MT_NPU + 12), "npu:12");

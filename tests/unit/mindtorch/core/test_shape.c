@@ -22,7 +22,7 @@ TEST(shape_refuses_negative_sizes_and_too_many_dimensions)
 {
     mt__shape shape;
     CHECK_EQ_I64(mt__shape_make("empty", LIST(-1, 2), &shape), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "empty: Trying to create tensor with negative dimension -1: [-1, 2]");
     int64_t ones[MT_MAX_DIMS + 1];
     for (size_t i = 0; i < MT_MAX_DIMS + 1; i++) {
@@ -40,8 +40,8 @@ TEST(shape_numel_checks_every_product)
     CHECK_EQ_I64(numel, 24);
     shape = shape_of(LIST(INT64_C(1) << 40, INT64_C(1) << 40));
     CHECK_EQ_I64(mt__shape_numel("empty", &shape, 1, &numel), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "empty: Storage size calculation overflowed with "
-                                     "sizes=[1099511627776, 1099511627776]");
+    CHECK_EQ_STR(mt_last_error()->message, "empty: Storage size calculation overflowed with "
+                                           "sizes=[1099511627776, 1099511627776]");
     shape = shape_of(LIST(INT64_C(1) << 61)); /* elements fit, bytes do not */
     CHECK_OK(mt__shape_numel("empty", &shape, 1, &numel));
     CHECK_EQ_I64(mt__shape_numel("empty", &shape, 8, &numel), MT_ERUNTIME);
@@ -79,8 +79,9 @@ TEST(shape_broadcasts_as_torch_does)
     CHECK_EQ_MEM(shape.sizes, ((const int64_t[]){0, 3}), 16);
     shape = shape_of(LIST(2, 3));
     CHECK_EQ_I64(mt__shape_broadcast(&shape, (const int64_t[]){4, 1, 2}, 3), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "The size of tensor a (3) must match the size of tensor b "
-                                     "(2) at non-singleton dimension 2");
+    CHECK_EQ_STR(mt_last_error()->message,
+                 "The size of tensor a (3) must match the size of tensor b "
+                 "(2) at non-singleton dimension 2");
     int64_t expanded[3];
     shape = shape_of(LIST(4, 2, 3));
     mt__shape_expand_strides((const int64_t[]){2, 1}, (const int64_t[]){1, 9}, 2, &shape, expanded);
@@ -95,10 +96,10 @@ TEST(shape_wraps_dimensions)
     CHECK_OK(mt__wrap_dim(-1, 0, &dim)); /* 0-d counts as 1-d */
     CHECK_EQ_U64(dim, 0);
     CHECK_EQ_I64(mt__wrap_dim(2, 2, &dim), MT_EINDEX);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
     CHECK_EQ_I64(mt__wrap_dim(1, 0, &dim), MT_EINDEX);
-    CHECK_EQ_STR(mt_error_message(),
+    CHECK_EQ_STR(mt_last_error()->message,
                  "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
     uint32_t mask;
     CHECK_OK(mt__dim_mask(NULL, 0, 3, &mask));
@@ -106,7 +107,7 @@ TEST(shape_wraps_dimensions)
     CHECK_OK(mt__dim_mask(LIST(-1, 0), 3, &mask));
     CHECK_EQ_U64(mask, 5);
     CHECK_EQ_I64(mt__dim_mask(LIST(0, -2), 2, &mask), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), "dim 0 appears multiple times in the list of dims");
+    CHECK_EQ_STR(mt_last_error()->message, "dim 0 appears multiple times in the list of dims");
     CHECK_OK(mt__dim_mask(LIST(0), 0, &mask));
     CHECK_EQ_U64(mask, 0);
 }
@@ -115,7 +116,7 @@ static void check_infer_fails(const int64_t *sizes, size_t n, int64_t numel, con
 {
     mt__shape shape;
     CHECK_EQ_I64(mt__shape_infer(sizes, n, numel, &shape), MT_ERUNTIME);
-    CHECK_EQ_STR(mt_error_message(), text);
+    CHECK_EQ_STR(mt_last_error()->message, text);
 }
 
 TEST(shape_infers_one_size)

@@ -219,7 +219,8 @@ TEST(memory_refuses_what_cannot_be)
     CHECK_EQ_I64(mt__memory_take(MT_CPU, UINT64_MAX, &block, &block_class), MT_ENOMEM);
     CHECK(block == NULL);
     CHECK_EQ_I64(mt__memory_take(MT_CPU, UINT64_C(1) << 60, &block, &block_class), MT_ENOMEM);
-    CHECK(strstr(mt_error_message(), "cpu: can't allocate memory: you tried to allocate") != NULL);
+    CHECK(strstr(mt_last_error()->message, "cpu: can't allocate memory: you tried to allocate") !=
+          NULL);
     CHECK_EQ_U64(stats_now().allocated_bytes, 0);
     CHECK_EQ_U64(stats_now().reserved_bytes, 0);
 }

@@ -74,8 +74,8 @@ TEST(what_does_not_parse_is_named)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         static mt__schema s;
         CHECK_EQ_I64(mt__schema_parse(bad[i].text, &s), MT_EVALUE);
-        if (strstr(mt_error_message(), bad[i].says) == NULL) {
-            FAIL("'%s' says: %s", bad[i].text, mt_error_message());
+        if (strstr(mt_last_error()->message, bad[i].says) == NULL) {
+            FAIL("'%s' says: %s", bad[i].text, mt_last_error()->message);
         }
     }
 }

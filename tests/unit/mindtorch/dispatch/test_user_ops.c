@@ -94,13 +94,13 @@ TEST(registering_what_cannot_be)
     mt_op op;
     CHECK_EQ_I64(mt_op_register("scale(Tensor x) -> Tensor", scale_run, NULL, NULL, &op),
                  MT_EVALUE);
-    CHECK(strstr(mt_error_message(), "needs a name space") != NULL);
+    CHECK(strstr(mt_last_error()->message, "needs a name space") != NULL);
     CHECK_EQ_I64(mt_op_register("a::b(Tensor", scale_run, NULL, NULL, &op), MT_EVALUE);
     CHECK_EQ_I64(mt_op_register("a::b(Tensor x) -> Tensor", NULL, NULL, NULL, &op), MT_EVALUE);
     REQUIRE_OK(mt_op_register("a::twice(Tensor x) -> Tensor", broken_run, NULL, NULL, &op));
     CHECK_EQ_I64(mt_op_register("a::twice(Tensor x) -> Tensor", broken_run, NULL, NULL, &op),
                  MT_EVALUE);
-    CHECK(strstr(mt_error_message(), "a::twice is registered already") != NULL);
+    CHECK(strstr(mt_last_error()->message, "a::twice is registered already") != NULL);
     REQUIRE_OK(mt_op_find("a::twice", &op));
     mt_tensor *x = ones(1);
     mt_value arg = boxed(x), result;
@@ -108,7 +108,7 @@ TEST(registering_what_cannot_be)
     CHECK_EQ_U64(result.kind, MT_KIND_NONE);
     REQUIRE_OK(mt_op_register("a::fails(Tensor x) -> Tensor", failing_run, NULL, NULL, &op));
     CHECK_EQ_I64(mt_call(op, &arg, 1, &result, 1), MT_EINDEX);
-    CHECK_EQ_STR(mt_error_message(), "the user's own words");
+    CHECK_EQ_STR(mt_last_error()->message, "the user's own words");
     CHECK_EQ_STR(mt_status_exception(MT_EINDEX), "IndexError");
     mt_tensor_release(x);
 }
@@ -121,7 +121,7 @@ TEST(calls_that_do_not_fit_are_refused)
     REQUIRE_OK(mt_op_find("aten::add", &same));
     CHECK_EQ_U64(same, add);
     CHECK_EQ_I64(mt_op_find("no_such_op", &same), MT_ENOTSUP);
-    CHECK(strstr(mt_error_message(), "no_such_op") != NULL);
+    CHECK(strstr(mt_last_error()->message, "no_such_op") != NULL);
     mt_tensor *x = ones(2);
     mt_value args[4] = {boxed(x), boxed(x), mt_int(1), mt_int(1)}, result[2];
     CHECK_EQ_I64(mt_call(add, args, 1, result, 1), MT_ETYPE); /* too few */
@@ -130,7 +130,7 @@ TEST(calls_that_do_not_fit_are_refused)
     CHECK_EQ_I64(mt_call(add, NULL, 2, result, 1), MT_ETYPE);
     args[1] = (mt_value){.kind = MT_KIND_TEXT, .of.text = "x"};
     CHECK_EQ_I64(mt_call(add, args, 2, result, 1), MT_ETYPE);
-    CHECK(strstr(mt_error_message(), "'other' (position 2) cannot be str") != NULL);
+    CHECK(strstr(mt_last_error()->message, "'other' (position 2) cannot be str") != NULL);
     args[1] = (mt_value){.kind = 77};
     CHECK_EQ_I64(mt_call(add, args, 2, result, 1), MT_ETYPE);
     args[1] = (mt_value){.kind = MT_KIND_TENSOR, .of.tensor = NULL};

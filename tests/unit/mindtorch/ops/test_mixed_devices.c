@@ -58,8 +58,8 @@ static void check_values(mt_tensor *tensor, mt_device device, const float *expec
 static void check_refused(int status, const char *words)
 {
     CHECK_EQ_I64(status, MT_ERUNTIME);
-    if (strstr(mt_error_message(), words) == NULL) {
-        FAIL("'%s' does not say '%s'", mt_error_message(), words);
+    if (strstr(mt_last_error()->message, words) == NULL) {
+        FAIL("'%s' does not say '%s'", mt_last_error()->message, words);
     }
 }
 

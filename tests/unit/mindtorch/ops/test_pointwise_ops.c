@@ -71,7 +71,8 @@ TEST(an_expanded_tensor_is_not_written)
     const int64_t three = 3;
     REQUIRE_OK(mt_expand(one, &three, 1, &many));
     CHECK_EQ_I64(mt_add_scalar_(many, mt_int(1)), MT_ERUNTIME);
-    CHECK(strstr(mt_error_message(), "more than one element of the written-to tensor") != NULL);
+    CHECK(strstr(mt_last_error()->message, "more than one element of the written-to tensor") !=
+          NULL);
     CHECK_EQ_I64(mt_uniform_(many, 0, 1), MT_ERUNTIME);
     CHECK_EQ_I64(mt_exp_(many), MT_ERUNTIME);
     check_values(one, (const double[]){0}, 1);
