@@ -137,6 +137,7 @@ set(MTPROF_SOURCES
     src/mtprof/model/text/stack_text.c
     src/mtprof/model/text/tensor_words.c
     src/mtprof/open/model_open.c
+    src/mtprof/read/any_file.c
     src/mtprof/read/bytes_file.c
     src/mtprof/read/chunk_index.c
     src/mtprof/read/chunk_walk.c

@@ -2,26 +2,16 @@
  *
  * mtprof_check(): what kind of file it is, its bytes, and the report of findings.
  */
-#include "base/alloc.h"
 #include "base/fail.h"
-#include "base/gzip.h"
 #include "base/struct_size.h"
 #include "mtprof/check/check_impl.h"
+#include "mtprof/read/any_file.h"
 
-#include <mtprof/format.h>
-
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
-    MOST_PER_RULE = 20,
-    INPUT_BYTES = 64 * 1024,
-    HEAD_BYTES = 16
+    MOST_PER_RULE = 20
 };
 
 static const struct rule {
@@ -117,167 +107,79 @@ int mtprof__check_progress(mtprof__check *check, uint64_t done, uint64_t total)
 
 typedef struct text_input {
     mtprof__check *check;
-    int fd;
-    mtb_inflate *inflate; /* NULL: the file is plain */
-    unsigned char *input; /* compressed bytes */
-    size_t at, n;
-    uint64_t n_read; /* of the file */
-    int gzip_error;  /* what inflating said */
+    mtprof__any_file *file;
 } text_input;
 
-static int64_t read_file(text_input *text, void *buffer, size_t length)
-{
-    ssize_t n;
-    do {
-        n = read(text->fd, buffer, length);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "check: read %s", text->check->path);
-    }
-    text->n_read += (uint64_t)n;
-    int status = mtprof__check_progress(text->check, text->n_read, text->check->summary.file_bytes);
-    return status != MTPROF_OK ? status : n;
-}
-
 /* Damage ends the text where it is; what is wrong is reported at the end. */
-static int64_t read_inflated(text_input *text, void *buffer, size_t length)
-{
-    size_t made = 0;
-    while (made == 0 && text->gzip_error == 0) {
-        if (text->at == text->n) {
-            int64_t n = read_file(text, text->input, INPUT_BYTES);
-            if (n < 0) {
-                return n;
-            }
-            text->at = 0;
-            text->n = (size_t)n;
-        }
-        bool end = text->n == 0;
-        size_t taken = 0;
-        text->gzip_error = mtb_inflate_run(text->inflate, text->input + text->at,
-                                           text->n - text->at, &taken, buffer, length, &made);
-        text->at += taken;
-        if (text->gzip_error == 0 && end && made == 0) {
-            text->gzip_error = mtb_inflate_is_whole(text->inflate) ? 0 : ENODATA;
-            break;
-        }
-    }
-    return (int64_t)made;
-}
-
 static int64_t read_text(void *context, void *buffer, size_t length)
 {
-    text_input *text = context;
-    int64_t n = text->inflate == NULL ? read_file(text, buffer, length)
-                                      : read_inflated(text, buffer, length);
-    text->check->summary.text_bytes += n > 0 ? (uint64_t)n : 0;
-    return n;
-}
-
-static int open_inflate(text_input *text)
-{
-    int error = mtb_inflate_open(&text->inflate);
-    if (error != 0) {
-        return mtb_fail_errno(error == ENOMEM ? MTPROF_ENOMEM : MTPROF_ENOTSUP, error,
-                              "check: %s is gzipped", text->check->path);
-    }
-    text->input = mtb_resize(NULL, INPUT_BYTES, 1);
-    return text->input != NULL ? MTPROF_OK
-                               : mtb_fail(MTPROF_ENOMEM, "check: %s: no memory for %d bytes",
-                                          text->check->path, INPUT_BYTES);
-}
-
-static int check_gzip_end(const text_input *text)
-{
-    mtb_json_place place = {.offset = text->check->summary.text_bytes};
-    if (text->gzip_error == ENODATA) {
-        return mtprof__check_find(
-            text->check, MTPROF__RULE_FILE_GZIP, place,
-            "the compressed data ends in the middle, after %llu bytes of text",
-            (unsigned long long)place.offset);
-    }
-    if (text->gzip_error != 0) {
-        return mtprof__check_find(text->check, MTPROF__RULE_FILE_GZIP, place,
-                                  "the compressed data is damaged after %llu bytes of text",
-                                  (unsigned long long)place.offset);
-    }
-    return MTPROF_OK;
-}
-
-static int check_text(mtprof__check *check, int fd, bool gzipped)
-{
-    text_input text = {.check = check, .fd = fd};
-    mtb_json json = {.block = NULL};
-    int status = gzipped ? open_inflate(&text) : MTPROF_OK;
-    check->summary.format = MTPROF_CHECK_CHROME;
-    check->summary.gzipped = gzipped;
-    if (status == MTPROF_OK) {
+    const text_input *text = context;
+    size_t made = 0;
+    int status = mtprof__any_file_read(text->file, buffer, length, &made);
+    if (status == MTPROF_OK || text->file->damaged) {
         status =
-            mtb_json_init(&json, read_text, &text)
-                ? MTPROF_OK
-                : mtb_fail(MTPROF_ENOMEM, "check: no memory for %d bytes of text", MTB_JSON_BLOCK);
+            mtprof__check_progress(text->check, text->file->read_bytes, text->file->file_bytes);
     }
-    if (status == MTPROF_OK) {
-        status = mtprof__check_chrome(check, &json);
+    text->check->summary.text_bytes += made;
+    return status != MTPROF_OK ? status : (int64_t)made;
+}
+
+static int check_gzip_end(mtprof__check *check, const mtprof__any_file *file)
+{
+    mtb_json_place place = {.offset = check->summary.text_bytes};
+    if (file->inflate == NULL || (!file->damaged && mtb_inflate_is_whole(file->inflate))) {
+        return MTPROF_OK;
     }
+    return mtprof__check_find(
+        check, MTPROF__RULE_FILE_GZIP, place, "the compressed data %s after %llu bytes of text",
+        file->damaged ? "is damaged" : "ends in the middle,", (unsigned long long)place.offset);
+}
+
+static int check_text(mtprof__check *check, mtprof__any_file *file)
+{
+    text_input text = {.check = check, .file = file};
+    mtb_json json;
+    check->summary.format = MTPROF_CHECK_CHROME;
+    check->summary.gzipped = file->kind == MTPROF__FILE_GZIP;
+    MT_TRY(mtprof__any_file_begin(file));
+    if (!mtb_json_init(&json, read_text, &text)) {
+        return mtb_fail(MTPROF_ENOMEM, "check: no memory for %d bytes of text", MTB_JSON_BLOCK);
+    }
+    int status = mtprof__check_chrome(check, &json);
     if (status == MTPROF_OK) {
-        status = check_gzip_end(&text);
+        status = check_gzip_end(check, file);
     }
     mtb_json_fini(&json);
-    mtb_inflate_close(text.inflate);
-    mtb_free(text.input);
     return status;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Whether a text that begins like this can be JSON: white space, then a bracket. */
-static bool looks_like_json(const unsigned char *head, size_t n)
-{
-    size_t i = 0;
-    while (i < n && (head[i] == ' ' || head[i] == '\t' || head[i] == '\r' || head[i] == '\n')) {
-        i++;
-    }
-    return i == n ? n == HEAD_BYTES : head[i] == '{' || head[i] == '[';
-}
-
-static int check_unknown(mtprof__check *check, const unsigned char *head, size_t n)
+static int check_unknown(mtprof__check *check, const mtprof__any_file *file)
 {
     mtb_json_place place = {.offset = 0};
-    char shown[3 * HEAD_BYTES + 1] = "";
-    for (size_t i = 0; i < n && i < 8; i++) {
-        snprintf(shown + 3 * i, 4, " %02x", head[i]);
+    char shown[32] = "";
+    for (size_t i = 0; i < file->n_head && i < 8; i++) {
+        snprintf(shown + 3 * i, 4, " %02x", file->head[i]);
     }
-    return n == 0 ? mtprof__check_find(check, MTPROF__RULE_FILE_FORMAT, place, "the file is empty")
-                  : mtprof__check_find(check, MTPROF__RULE_FILE_FORMAT, place,
-                                       "neither a .mtt trace nor JSON: it begins with%s", shown);
+    return file->n_head == 0
+               ? mtprof__check_find(check, MTPROF__RULE_FILE_FORMAT, place, "the file is empty")
+               : mtprof__check_find(check, MTPROF__RULE_FILE_FORMAT, place,
+                                    "neither a .mtt trace nor JSON: it begins with%s", shown);
 }
 
-static int check_open_file(mtprof__check *check, int fd)
+static int check_open_file(mtprof__check *check, mtprof__any_file *file)
 {
-    unsigned char head[HEAD_BYTES];
-    struct stat info;
-    if (fstat(fd, &info) != 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "check: %s", check->path);
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return mtb_fail(MTPROF_EIO, "check: %s is not a regular file", check->path);
-    }
-    check->summary.file_bytes = (uint64_t)info.st_size;
-    ssize_t n = pread(fd, head, sizeof head, 0);
-    if (n < 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "check: read %s", check->path);
-    }
-    const uint64_t magic = MTPROF_FILE_MAGIC;
-    if (n >= 8 && memcmp(head, &magic, 8) == 0) {
+    MT_TRY(mtprof__any_file_open(file, "check", check->path));
+    check->summary.file_bytes = file->file_bytes;
+    switch (file->kind) {
+    case MTPROF__FILE_NATIVE:
         check->summary.format = MTPROF_CHECK_MTT;
         return mtprof__check_mtt(check);
+    case MTPROF__FILE_JSON:
+    case MTPROF__FILE_GZIP: return check_text(check, file);
+    default: return check_unknown(check, file);
     }
-    bool gzipped = mtb_gzip_is(head, (size_t)n);
-    if (gzipped || looks_like_json(head, (size_t)n)) {
-        return check_text(check, fd, gzipped);
-    }
-    return check_unknown(check, head, (size_t)n);
 }
 
 static void take_options(mtprof__check *check, const mtprof_check_options *options)
@@ -302,12 +204,9 @@ mtprof_status mtprof_check(const char *path, const mtprof_check_options *options
     mtprof__check check = {.path = path};
     take_options(&check, options);
     const mtb_failure before = *mtb_last_failure();
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        return mtb_fail_errno(MTPROF_EIO, errno, "check: open %s", path);
-    }
-    int status = check_open_file(&check, fd);
-    close(fd);
+    mtprof__any_file file;
+    int status = check_open_file(&check, &file);
+    mtprof__any_file_close(&file);
     if (status == MTPROF_OK) {
         status = report_rest(&check);
     }

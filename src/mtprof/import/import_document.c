@@ -5,6 +5,7 @@
  * problem. Only a bare array that ends behind an event is whole without its bracket: the format
  * lets tools leave it out.
  */
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/saturate.h"
 #include "mtprof/import/import_impl.h"
@@ -43,9 +44,10 @@ static int report_progress(const reader *r)
     if (options->progress == NULL) {
         return MTPROF_OK;
     }
-    if (options->progress(options->user, "reading", r->source->read_bytes, r->source->file_bytes) !=
-        0) {
-        return mtb_fail(MTPROF_ECALLBACK, "open trace: %s: given up on request", r->source->path);
+    if (options->progress(options->user, "reading", r->source->file.read_bytes,
+                          r->source->file.file_bytes) != 0) {
+        return mtb_fail(MTPROF_ECALLBACK, "open trace: %s: given up on request",
+                        r->source->file.path);
     }
     return MTPROF_OK;
 }
@@ -96,9 +98,9 @@ static int bad_text(const reader *r)
     return mtb_fail_at(MTPROF_EFORMAT, (int64_t)offset,
                        "open trace: %s: expected %s at byte %llu%s, found '%s'; not valid JSON "
                        "there: repair that place, or write the trace again",
-                       r->source->path, r->scan.wanted != NULL ? r->scan.wanted : "JSON",
+                       r->source->file.path, r->scan.wanted != NULL ? r->scan.wanted : "JSON",
                        (unsigned long long)offset,
-                       r->source->inflate != NULL ? " of the unpacked text" : "", shown);
+                       r->source->file.inflate != NULL ? " of the unpacked text" : "", shown);
 }
 
 /* The next character that is no white space, 0 at the end of the text (r->cut). */
@@ -324,7 +326,7 @@ static int not_a_trace(const reader *r, const char *what)
     return mtb_fail_at(MTPROF_EFORMAT, 0,
                        "open trace: %s: %s; expected a .mtt trace, or JSON with \"traceEvents\" as "
                        "Chrome and torch.profiler write it",
-                       r->source->path, what);
+                       r->source->file.path, what);
 }
 
 /* Whether what was read is a trace at all. */
@@ -370,8 +372,62 @@ int mtprof__import_document(mtprof__import *import)
     if (next != 0) {
         note_problem(&r, text_offset(&r)); /* something behind the document */
     }
-    if (r.source->inflate != NULL && !mtb_inflate_is_whole(r.source->inflate)) {
+    if (r.source->file.inflate != NULL && !mtb_inflate_is_whole(r.source->file.inflate)) {
         note_cut(&r); /* at least its checksum is missing */
     }
+    return MTPROF_OK;
+}
+
+/* ---- the whole import ---- */
+
+static void import_fini(mtprof__import *import)
+{
+    for (size_t t = 0; t < import->n_tracks; t++) {
+        mtprof__run_fini(&import->tracks[t].run);
+        mtb_free(import->tracks[t].open);
+    }
+    mtb_free(import->tracks);
+    mtb_idmap_reset(&import->track_map);
+    mtprof__cache_fini(&import->names);
+    mtprof__cache_fini(&import->inputs);
+    mtprof__cache_fini(&import->stacks);
+    mtprof__cache_fini(&import->metadata);
+    mtb_free(import->scratch);
+    mtb_free(import->points);
+    mtb_free(import->asyncs);
+    mtb_free(import->async_heads);
+    mtb_free(import->head_checks);
+    mtb_idmap_reset(&import->async_map);
+    mtb_free(import->steps);
+    mtb_free(import->processes);
+    mtb_free(import);
+}
+
+int mtprof__import_source(mtprof__source *source, const mtprof_model_options *options,
+                          mtprof_model **out)
+{
+    mtprof_model *model = NULL;
+    *out = NULL;
+    MT_TRY(mtprof__model_new_foreign(options, &model));
+    mtprof__import *import = mtb_calloc(1, sizeof *import);
+    if (import == NULL) {
+        mtprof_model_free(model);
+        return mtb_fail(MTPROF_ENOMEM, "open trace: %s: %zu bytes", source->file.path,
+                        sizeof *import);
+    }
+    import->model = model;
+    import->source = source;
+    import->first_ns = INT64_MAX;
+    import->last_ns = INT64_MIN;
+    int status = mtprof__import_document(import);
+    if (status == MTPROF_OK) {
+        status = mtprof__import_finish(import);
+    }
+    import_fini(import);
+    if (status != MTPROF_OK) {
+        mtprof_model_free(model);
+        return status;
+    }
+    *out = model;
     return MTPROF_OK;
 }

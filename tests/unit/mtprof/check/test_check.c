@@ -9,6 +9,7 @@
 #include "support/trace_builder.h"
 
 #include <mtprof/check.h>
+#include <mtprof/model.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -376,6 +377,13 @@ TEST(check_other_files)
     CHECK_EQ_STR(all.items[0].rule, "file.format");
     summary = check_text("", &all);
     CHECK_EQ_U64(summary.errors, 1);
+    /* The header that a killed process never wrote: a trace, as mtprof_model_open() sees it. */
+    static const char hole[64];
+    summary = check_bytes(hole, sizeof hole, &all);
+    CHECK_EQ_U64(summary.format, MTPROF_CHECK_MTT);
+    CHECK_EQ_STR(all.items[0].rule, "mtt.header");
+    mtprof_model *model;
+    CHECK_EQ_I64(mtprof_model_open(path, NULL, &model), MTPROF_EFORMAT);
     CHECK_EQ_I64(mtprof_check("/nonexistent/file", NULL, NULL), MTPROF_EIO);
     CHECK_EQ_I64(mtprof_check("/tmp", NULL, NULL), MTPROF_EIO);
     CHECK_EQ_I64(mtprof_check(NULL, NULL, NULL), MTPROF_EINVAL);

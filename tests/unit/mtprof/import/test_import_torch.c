@@ -40,7 +40,9 @@ static void need_gzip(void)
 static char *read_text(const char *path)
 {
     mtprof__source source;
-    REQUIRE_OK(mtprof__source_open(&source, path));
+    mtprof__any_file file;
+    REQUIRE_OK(mtprof__any_file_open(&file, "open trace", path));
+    REQUIRE_OK(mtprof__source_begin(&source, &file));
     size_t length = 0;
     char *text = NULL;
     do {
