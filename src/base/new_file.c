@@ -242,3 +242,67 @@ bool mtb_past_file_limit(uint64_t end)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
            end > (uint64_t)limit.rlim_cur;
 }
+
+/* ---- all of it ---- */
+
+int mtb_new_file_open(mtb_new_file *file, const char *path)
+{
+    *file = (mtb_new_file){.fd = -1, .target = mtb_follow_links(path)};
+    if (file->target != NULL) {
+        file->fd = mtb_file_beside(file->target, false, &file->name);
+    }
+    if (file->fd < 0) {
+        int error = errno;
+        mtb_new_file_abandon(file);
+        return error;
+    }
+    return 0;
+}
+
+int mtb_new_file_close(mtb_new_file *file)
+{
+    int error = mtb_file_name(file->fd, file->target, &file->name);
+    if (error == 0) {
+        error = close(file->fd) == 0 || errno == EINTR ? 0 : errno;
+        file->fd = -1;
+    }
+    return error;
+}
+
+int mtb_new_file_commit(mtb_new_file *file)
+{
+    int error = mtb_file_into_place(&file->name, file->target);
+    mtb_new_file_abandon(file);
+    return error;
+}
+
+void mtb_new_file_abandon(mtb_new_file *file)
+{
+    if (file->fd >= 0) {
+        (void)close(file->fd);
+    }
+    mtb_file_remove(&file->name);
+    mtb_free(file->target);
+    *file = (mtb_new_file){.fd = -1};
+}
+
+int mtb_write_at(int fd, const void *bytes, size_t length, uint64_t offset)
+{
+    const char *from = bytes;
+    if (mtb_past_file_limit(offset + length)) {
+        return EFBIG;
+    }
+    while (length > 0) {
+        ssize_t n = pwrite(fd, from, length, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? errno : ENOSPC;
+        }
+        from += n;
+        offset += (uint64_t)n;
+        length -= (size_t)n;
+    }
+    return 0;
+}

@@ -17,8 +17,43 @@
 #ifndef BASE_NEW_FILE_H
 #define BASE_NEW_FILE_H
 
+#include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/*
+ * The usual way, for a file that is written and then stands at its path:
+ *
+ *     mtb_new_file_open() ─► write to fd ─► mtb_new_file_close() ─► mtb_new_file_commit()
+ *                       └────────┴───────────────────────┴──► mtb_new_file_abandon()
+ */
+typedef struct mtb_new_file {
+    int fd;       /* -1: closed */
+    char *target; /* where it will stand: the path, links followed */
+    char *name;   /* its own until then; NULL: it has none */
+} mtb_new_file;
+
+/* 0 or an errno value, as mtb_follow_links() and mtb_file_beside(). On failure nothing is left. */
+int mtb_new_file_open(mtb_new_file *file, const char *path);
+/* Gives it a name and closes it: some file systems tell of a full disk only now. 0 or an errno
+ * value; after a failure it is to be abandoned. */
+int mtb_new_file_close(mtb_new_file *file);
+/* Puts a closed file into its place, and ends it in any case: 0 or an errno value. */
+int mtb_new_file_commit(mtb_new_file *file);
+/* Ends it in any state, also one of zeros with fd = -1; what stood at the path still does. */
+void mtb_new_file_abandon(mtb_new_file *file);
+
+/* Writes all of it, unless that is past the limit (F3). 0 or an errno value. */
+int mtb_write_at(int fd, const void *bytes, size_t length, uint64_t offset);
+
+/* Whether an errno value says that nothing more fits: the disk, a quota, the limit. */
+static inline bool mtb_is_full(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+/* ---- the pieces ---- */
 
 /* F1. The path that is to be written, for mtb_free(). NULL: errno says why (ENOMEM, ELOOP, EACCES:
  * a link that is not to be followed). */
@@ -29,11 +64,6 @@ char *mtb_follow_links(const char *path);
  * and writing. *name is its name, or NULL: it has none, and disappears with the process (where the
  * file system can do that, and `named` is false). -1: errno says why; EINVAL, EISDIR: what stands
  * at the target is no file that could be replaced.
- *
- *     int fd = mtb_file_beside(target, false, &name);
- *     ... write, and then one of
- *     mtb_file_name(fd, target, &name); close(fd); mtb_file_into_place(&name, target);
- *     close(fd); mtb_file_remove(&name);
  */
 int mtb_file_beside(const char *target, bool named, char **name);
 

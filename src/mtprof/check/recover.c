@@ -49,9 +49,7 @@ typedef struct recover_job {
     const char *in, *out;
     mtprof_reader *reader;
     mtprof_recover_summary summary;
-    int fd;        /* of the new file, -1: none */
-    char *target;  /* where it belongs */
-    char *beside;  /* its name, until it is renamed; NULL: it has none */
+    mtb_new_file file;
     uint64_t size; /* written so far */
     uint64_t n_chunks;
     uint64_t others, launches, activities; /* as the health counters have them */
@@ -84,68 +82,25 @@ typedef struct recover_job {
 
 static int fail_write(const recover_job *job, int cause)
 {
-    int status = cause == ENOSPC || cause == EDQUOT || cause == EFBIG ? MTPROF_ENOSPC
-                 : cause == ENOMEM                                    ? MTPROF_ENOMEM
-                                                                      : MTPROF_EIO;
+    int status = mtb_is_full(cause) ? MTPROF_ENOSPC : cause == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO;
     return mtb_fail_errno(status, cause, "recover: cannot write %s", job->out);
 }
 
 static int write_at(const recover_job *job, uint64_t offset, const void *bytes, size_t length)
 {
-    const char *from = bytes;
-    if (mtb_past_file_limit(offset + length)) {
-        return fail_write(job, EFBIG);
-    }
-    while (length > 0) {
-        ssize_t n = pwrite(job->fd, from, length, (off_t)offset);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return fail_write(job, n < 0 ? errno : EIO);
-        }
-        from += n;
-        offset += (uint64_t)n;
-        length -= (size_t)n;
-    }
-    return MTPROF_OK;
-}
-
-/* Makes a file beside the one that is to be written. */
-static int make_beside(recover_job *job)
-{
-    job->target = mtb_follow_links(job->out);
-    job->fd = job->target != NULL ? mtb_file_beside(job->target, false, &job->beside) : -1;
-    if (job->fd < 0) {
-        return fail_write(job, errno);
-    }
-    return MTPROF_OK;
+    int error = mtb_write_at(job->file.fd, bytes, length, offset);
+    return error == 0 ? MTPROF_OK : fail_write(job, error);
 }
 
 static int put_in_place(recover_job *job)
 {
-    int error = mtb_file_name(job->fd, job->target, &job->beside);
-    if (error == 0) {
-        error = close(job->fd) == 0 ? 0 : errno;
-        job->fd = -1;
-    }
+    int error = mtb_new_file_close(&job->file);
     if (error != 0) {
         return fail_write(job, error);
     }
-    error = mtb_file_into_place(&job->beside, job->target);
-    if (error != 0) {
-        return mtb_fail_errno(MTPROF_EIO, error, "recover: cannot replace %s", job->out);
-    }
-    return MTPROF_OK;
-}
-
-static void drop_beside(recover_job *job)
-{
-    if (job->fd >= 0) {
-        close(job->fd);
-    }
-    mtb_file_remove(&job->beside);
-    mtb_free(job->target);
+    error = mtb_new_file_commit(&job->file);
+    return error == 0 ? MTPROF_OK
+                      : mtb_fail_errno(MTPROF_EIO, error, "recover: cannot replace %s", job->out);
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -502,7 +457,10 @@ static int recover_all(recover_job *job)
     mtprof_reader *reader = job->reader;
     job->summary.was_closed = reader->info.closed;
     job->summary.bytes_read = mtprof__bytes_size(&reader->bytes);
-    MT_TRY(make_beside(job));
+    int error = mtb_new_file_open(&job->file, job->out);
+    if (error != 0) {
+        return fail_write(job, error);
+    }
     job->size = MTPROF_HEADER_BYTES;
     for (uint32_t i = 0; i < reader->index.n_streams; i++) {
         MT_TRY(copy_stream(job, &reader->index.streams[i]));
@@ -547,11 +505,11 @@ mtprof_status mtprof_recover(const char *in, const char *out, mtprof_recover_sum
         return mtb_fail(MTPROF_EINVAL, "recover: struct_size of the summary is 0");
     }
     MT_TRY(check_idle(in));
-    recover_job job = {.in = in, .out = out != NULL ? out : in, .fd = -1};
+    recover_job job = {.in = in, .out = out != NULL ? out : in, .file.fd = -1};
     MT_TRY(mtprof_reader_open(in, &job.reader));
     const mtb_failure before = *mtb_last_failure();
     int status = recover_all(&job);
-    drop_beside(&job);
+    mtb_new_file_abandon(&job.file);
     mtprof_reader_close(job.reader);
     mtb_keyset_fini(&job.open);
     mtb_keyset_fini(&job.left_open);

@@ -24,9 +24,7 @@ enum {
 
 static int status_of(int error)
 {
-    return error == ENOSPC || error == EDQUOT || error == EFBIG ? MTPROF_ENOSPC
-           : error == ENOMEM                                    ? MTPROF_ENOMEM
-                                                                : MTPROF_EIO;
+    return mtb_is_full(error) ? MTPROF_ENOSPC : error == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO;
 }
 
 /* /dev/stdout and its like name a descriptor, not a file, also where a file stands behind it. */
@@ -36,37 +34,30 @@ static bool names_descriptor(const char *path)
            strncmp(path, "/proc/", 6) == 0;
 }
 
-static int open_somewhere(mtprof__out_file *file, bool direct)
+static int open_somewhere(mtprof__out_file *out, const char *path, bool direct)
 {
     struct stat there;
-    bool exists = stat(file->path, &there) == 0;
-    if (names_descriptor(file->name)) {
-        file->fd = open(file->name, O_WRONLY | O_APPEND | O_CLOEXEC);
-        return file->fd < 0 ? errno : 0;
+    if (names_descriptor(path)) { /* /dev/stdout is a link, to no file perhaps */
+        out->file.fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+        return out->file.fd < 0 ? errno : 0;
     }
-    if (direct || (exists && !S_ISREG(there.st_mode))) {
-        file->fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        return file->fd < 0 ? errno : 0;
+    if (!direct && (stat(path, &there) != 0 || S_ISREG(there.st_mode))) {
+        int error = mtb_new_file_open(&out->file, path);
+        out->aside = error == 0;
+        return error;
     }
-    file->fd = mtb_file_beside(file->path, false, &file->beside);
-    file->aside = file->fd >= 0;
-    return file->fd < 0 ? errno : 0;
+    out->file.target = mtb_follow_links(path);
+    if (out->file.target == NULL) {
+        return errno;
+    }
+    out->file.fd = open(out->file.target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return out->file.fd < 0 ? errno : 0;
 }
 
 int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
 {
-    *file = (mtprof__out_file){.fd = -1};
-    file->name = mtb_copy_text(path, strlen(path));
-    errno = ENOMEM;
-    if (names_descriptor(path)) { /* /dev/stdout is a link, to no file perhaps */
-        file->path = mtb_copy_text(path, strlen(path));
-    } else {
-        file->path = mtb_follow_links(path);
-    }
-    int error = errno;
-    if (file->path != NULL) {
-        error = file->name == NULL ? ENOMEM : open_somewhere(file, direct);
-    }
+    *file = (mtprof__out_file){.file.fd = -1, .name = mtb_copy_text(path, strlen(path))};
+    int error = file->name == NULL ? ENOMEM : open_somewhere(file, path, direct);
     if (error != 0) {
         mtprof__out_file_abandon(file);
         return mtb_fail_errno(status_of(error), error, "export: cannot write %s", path);
@@ -84,7 +75,8 @@ static void reserve(mtprof__out_file *out, size_t length)
     }
     uint64_t ahead = end < RESERVE_MOST ? end : RESERVE_MOST;
     if (!mtb_past_file_limit(end + ahead) &&
-        fallocate(out->fd, FALLOC_FL_KEEP_SIZE, (off_t)out->bytes, (off_t)(length + ahead)) == 0) {
+        fallocate(out->file.fd, FALLOC_FL_KEEP_SIZE, (off_t)out->bytes, (off_t)(length + ahead)) ==
+            0) {
         out->reserved = end + ahead;
     } else {
         out->as_it_comes = true;
@@ -101,7 +93,7 @@ int mtprof__out_file_write(void *file, const void *bytes, size_t length)
     }
     reserve(out, length);
     while (length > 0) {
-        ssize_t n = write(out->fd, from, length < WRITE_MOST ? length : WRITE_MOST);
+        ssize_t n = write(out->file.fd, from, length < WRITE_MOST ? length : WRITE_MOST);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -117,45 +109,38 @@ int mtprof__out_file_write(void *file, const void *bytes, size_t length)
 
 int mtprof__out_file_close(mtprof__out_file *file)
 {
-    int fd = file->fd;
-    int error = 0;
-    if (fd >= 0 && file->reserved > file->bytes && ftruncate(fd, (off_t)file->bytes) != 0) {
+    int fd = file->file.fd;
+    if (fd < 0) {
+        return MTPROF_OK;
+    }
+    if (file->reserved > file->bytes && ftruncate(fd, (off_t)file->bytes) != 0) {
         /* What was reserved and not needed stays with the file; its size is right all the same. */
     }
-    if (fd >= 0 && file->aside) {
-        error = mtb_file_name(fd, file->path, &file->beside);
+    int error = 0;
+    if (file->aside) {
+        error = mtb_new_file_close(&file->file);
+    } else {
+        file->file.fd = -1;
+        error = close(fd) == 0 || errno == EINTR ? 0 : errno;
     }
-    if (error != 0) {
-        return mtb_fail_errno(status_of(error), error, "export: cannot write %s", file->name);
-    }
-    file->fd = -1;
-    if (fd >= 0 && close(fd) != 0 && errno != EINTR) {
-        return mtb_fail_errno(status_of(errno), errno, "export: cannot write %s", file->name);
-    }
-    return MTPROF_OK;
+    return error == 0
+               ? MTPROF_OK
+               : mtb_fail_errno(status_of(error), error, "export: cannot write %s", file->name);
 }
 
 int mtprof__out_file_commit(mtprof__out_file *file)
 {
-    int status = MTPROF_OK;
-    if (file->beside != NULL) {
-        int error = mtb_file_into_place(&file->beside, file->path);
-        if (error != 0) {
-            status =
-                mtb_fail_errno(status_of(error), error, "export: cannot replace %s", file->name);
-        }
-    }
+    int error = file->aside ? mtb_new_file_commit(&file->file) : 0;
+    int status = error == 0 ? MTPROF_OK
+                            : mtb_fail_errno(status_of(error), error, "export: cannot replace %s",
+                                             file->name);
     mtprof__out_file_abandon(file);
     return status;
 }
 
 void mtprof__out_file_abandon(mtprof__out_file *file)
 {
-    if (file->fd >= 0) {
-        (void)close(file->fd);
-    }
-    mtb_file_remove(&file->beside);
-    mtb_free(file->path);
+    mtb_new_file_abandon(&file->file);
     mtb_free(file->name);
-    *file = (mtprof__out_file){.fd = -1};
+    *file = (mtprof__out_file){.file.fd = -1};
 }

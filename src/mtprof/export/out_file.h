@@ -11,16 +11,16 @@
 #ifndef MTPROF_EXPORT_OUT_FILE_H
 #define MTPROF_EXPORT_OUT_FILE_H
 
+#include "base/new_file.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct mtprof__out_file {
-    int fd;            /* -1: closed */
-    char *name;        /* as the caller gave it, for messages */
-    char *path;        /* where it will stand */
+    mtb_new_file file; /* not `aside`: its descriptor alone */
+    char *name;        /* the path as the caller gave it, for messages */
     bool aside;        /* not written at the path itself */
-    char *beside;      /* its name until then; NULL: it has none yet */
     uint64_t bytes;    /* written so far */
     uint64_t reserved; /* room on the disk taken ahead of what is written, from the beginning */
     bool as_it_comes;  /* no room can be taken ahead */

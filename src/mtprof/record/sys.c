@@ -37,26 +37,7 @@ static int allocate(int fd, off_t offset, off_t bytes)
 
 static int write_all(int fd, const void *bytes, size_t length, off_t offset)
 {
-    const char *p = bytes;
-    if (mtb_past_file_limit((uint64_t)offset + length)) {
-        return EFBIG;
-    }
-    while (length > 0) {
-        ssize_t n = pwrite(fd, p, length, offset);
-        if (n < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
-            return errno;
-        }
-        if (n == 0) {
-            return ENOSPC;
-        }
-        p += n;
-        offset += n;
-        length -= (size_t)n;
-    }
-    return 0;
+    return mtb_write_at(fd, bytes, length, (uint64_t)offset);
 }
 
 const mtprof__sys mtprof__system_default = {map, allocate, write_all, flock};

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/new_file.h"
 #include "base/pages.h"
 #include "mtprof/record/sys.h"
 
@@ -141,7 +142,7 @@ static mtprof_status refused_first(const mtprof__store *store, uint32_t cause)
     if (cause == MTPROF_LOST_MEMORY || store->path == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "session_start: no memory for the first buffer");
     }
-    return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
+    return mtb_fail_errno(mtb_is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
                           "session_start: no room for the first block of %s", store->path);
 }
 

@@ -149,12 +149,6 @@ mtprof__chunk_header *mtprof__fifo_pop(mtprof__fifo *fifo);
 void mtprof__store_count(mtprof__store *store, uint32_t index, uint64_t amount);
 uint64_t mtprof__store_counted(const mtprof__store *store, uint32_t index);
 
-/* Whether a system call failed for want of room: disk, quota, or the limit on a file's size. */
-MT_INLINE bool mtprof__is_full(int error)
-{
-    return error == ENOSPC || error == EDQUOT || error == EFBIG;
-}
-
 /* ---- growing (store_grow.c) ---- */
 
 /*

@@ -153,7 +153,7 @@ mtprof_status mtprof__file_create(mtprof__store *store, uint64_t first_bytes)
     }
     if (error != 0) {
         mtprof__file_discard(store);
-        return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
+        return mtb_fail_errno(mtb_is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
                               "session_start: no room for the first block of %s", path);
     }
     return MTPROF_OK;

@@ -190,7 +190,7 @@ static mtprof_status save_chunk(mtprof__store *store, mtprof__chunk_header *chun
     save->chunks++;
     mtb_free(copy);
     if (error != 0) {
-        return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
+        return mtb_fail_errno(mtb_is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
                               "session_save: writing %s", save->path);
     }
     return MTPROF_OK;
@@ -210,7 +210,7 @@ static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t
     int error = mtprof__system.write(save->fd, header, MTPROF_HEADER_BYTES, 0);
     mtb_free(header);
     if (error != 0) {
-        return mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
+        return mtb_fail_errno(mtb_is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
                               "session_save: writing %s", save->path);
     }
     return MTPROF_OK;
@@ -219,34 +219,25 @@ static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t
 mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks,
                                  mtprof__save_progress *progress, void *user)
 {
-    char *name = NULL;
-    char *target = mtb_follow_links(path);
-    struct save save = {.fd = target != NULL ? mtb_file_beside(target, false, &name) : -1,
-                        .path = path,
-                        .progress = progress,
-                        .user = user};
-    if (save.fd < 0) {
-        int error = errno;
-        mtb_free(target);
+    mtb_new_file file;
+    int error = mtb_new_file_open(&file, path);
+    if (error != 0) {
         return mtb_fail_errno(error == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO, error,
                               "session_save: cannot create a file beside %s", path);
     }
+    struct save save = {.fd = file.fd, .path = path, .progress = progress, .user = user};
     mtprof_status status = save_into(store, &save, end_ticks);
-    int error = status == MTPROF_OK ? mtb_file_name(save.fd, target, &name) : 0;
-    if (close(save.fd) != 0 && status == MTPROF_OK && error == 0) {
-        error = errno;
-    }
-    if (status == MTPROF_OK && error == 0) {
-        error = mtb_file_into_place(&name, target);
+    if (status == MTPROF_OK) {
+        error = mtb_new_file_close(&file);
+        error = error == 0 ? mtb_new_file_commit(&file) : error;
     }
     if (error != 0) {
-        status = mtb_fail_errno(mtprof__is_full(error) ? MTPROF_ENOSPC
-                                : error == ENOMEM      ? MTPROF_ENOMEM
-                                                       : MTPROF_EIO,
+        status = mtb_fail_errno(mtb_is_full(error) ? MTPROF_ENOSPC
+                                : error == ENOMEM  ? MTPROF_ENOMEM
+                                                   : MTPROF_EIO,
                                 error, "session_save: cannot put %s in place", path);
     }
-    mtb_file_remove(&name);
-    mtb_free(target);
+    mtb_new_file_abandon(&file);
     return status;
 }
 

@@ -4,6 +4,7 @@
  * (so that a full disk is an error here and never a SIGBUS in a writer), and prefaulted by the
  * helper (so that the first touch of a page does not land on a writer).
  */
+#include "base/new_file.h"
 #include "base/pages.h"
 #include "mtprof/record/store/store.h"
 #include "mtprof/record/sys.h"
@@ -149,7 +150,7 @@ static bool add_segment(mtprof__store *store, uint64_t at_least, uint32_t *cause
     segment->bytes = size;
     int error = back_segment(store, segment, spill);
     /* A disk that is nearly full may still have room for less. */
-    while (mtprof__is_full(error) && segment->bytes > MTPROF__CHUNK_MAX_BYTES) {
+    while (mtb_is_full(error) && segment->bytes > MTPROF__CHUNK_MAX_BYTES) {
         segment->bytes /= 2;
         error = back_segment(store, segment, spill);
     }
