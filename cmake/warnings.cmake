@@ -14,6 +14,12 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   list(APPEND MT_WARNINGS -Wduplicated-cond -Wduplicated-branches -Wlogical-op)
   list(APPEND MT_WARNINGS_C -Wjump-misses-init)
 endif()
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+  # Clang's -Wdouble-promotion also refuses INFINITY and NAN, which are floats, where a double is meant.
+  list(REMOVE_ITEM MT_WARNINGS -Wdouble-promotion)
+  # gcc's "noclone" in benchmarks; `&` between booleans where both sides are to be evaluated.
+  list(APPEND MT_WARNINGS -Wno-unknown-attributes -Wno-bitwise-instead-of-logical)
+endif()
 if(MT_WERROR)
   list(APPEND MT_WARNINGS -Werror)
 endif()

@@ -32,6 +32,7 @@ static int resume(task *t)
     for (int i = 0; i < 1000; i++) {
         work += i;
     }
+    (void)work;
     mtprof_end(turn);
     t->turn++;
     if (t->turn == TURNS) {

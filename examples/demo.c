@@ -66,6 +66,7 @@ static void *train(void *argument)
         }
         MTPROF_COUNTER("steps", step);
     }
+    (void)loss;
     return NULL;
 }
 

@@ -119,6 +119,7 @@ static void spin(uint64_t *random)
     for (uint64_t n = next(random) % 2000; n > 0; n--) {
         sum += n;
     }
+    (void)sum;
 }
 
 /* Names with whatever bytes. */

@@ -214,11 +214,9 @@ static bool check_tree(const model_view *v)
 static bool check_numbers(const model_view *v)
 {
     unsigned char *seen = calloc(v->n + 1, 1);
-    size_t hosts = 0;
     bool fine = seen != NULL;
     for (size_t i = 0; i < v->n && fine; i++) {
         uint32_t index = v->index[i];
-        hosts += index != MTPROF_NO_EVENT;
         if (index != MTPROF_NO_EVENT && index < v->n) {
             fine = seen[index] == 0;
             seen[index] = 1;

@@ -441,7 +441,7 @@ bool mt__conv_onednn(const mt__conv *conv)
     }
     int threads = mt__onednn_enter();
     plan *p = find_plan(conv);
-    run_state r = {NULL};
+    run_state r = {0};
     bool done = p != NULL && make_memories(p, conv, &r) && execute(p, &r);
     free_memories(&r);
     mt__onednn_leave(threads);

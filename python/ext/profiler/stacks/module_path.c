@@ -415,7 +415,7 @@ static PyObject *module_path(PyObject *self, PyObject *unused)
     if (thread == NULL || thread->n_levels == 0) {
         Py_RETURN_NONE;
     }
-    const PyObject *text = thread->levels[thread->n_levels - 1].text;
+    PyObject *text = thread->levels[thread->n_levels - 1].text;
     return PyUnicode_DecodeUTF8(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), "replace");
 }
 

@@ -669,7 +669,7 @@ static ms_tensors random_tensors(uint64_t *state)
     for (uint32_t i = 0; i < t.n; i++) {
         t.items[i] =
             TD(mt_test_random(state) % 20, 16 * (mt_test_random(state) % 12),
-               (uint32_t)(mt_test_random(state) % 5), (uint32_t)(mt_test_random(state) % 2));
+               (uint32_t)(mt_test_random(state) % 5), (uint16_t)(mt_test_random(state) % 2));
         uint64_t role = mt_test_random(state) % 16; /* mostly none, also ones that nobody knows */
         t.items[i].role = (uint16_t)(role < 6 ? role | (mt_test_random(state) % 2) << 8 : 0);
         t.items[i].offset = (int64_t)(mt_test_random(state) % 100) - 10;
