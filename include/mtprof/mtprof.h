@@ -10,6 +10,7 @@
 #include <mtprof/clock.h>
 #include <mtprof/export.h>
 #include <mtprof/health.h>
+#include <mtprof/input_list.h>
 #include <mtprof/language.h>
 #include <mtprof/model.h>
 #include <mtprof/op.h>

@@ -85,6 +85,7 @@ set(MTPROF_SOURCES
     src/mtprof/export/text/export_speedscope.c
     src/mtprof/export/text/export_stacks.c
     src/mtprof/export/text/export_text.c
+    src/mtprof/format/input_list.c
     src/mtprof/format/record_kinds.c
     src/mtprof/import/import_add.c
     src/mtprof/import/import_cache.c
@@ -184,6 +185,7 @@ set(MTPROF_PUBLIC_HEADERS
     include/mtprof/export.h
     include/mtprof/format.h
     include/mtprof/health.h
+    include/mtprof/input_list.h
     include/mtprof/language.h
     include/mtprof/model.h
     include/mtprof/mtprof.h

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "mtprof/format/input_words.h"
 #include "mtprof/import/import_impl.h"
 
 #include <string.h>
@@ -144,7 +145,7 @@ static bool read_sizes(const mtb_slice *array, int64_t *sizes, unsigned *n)
 }
 
 static void put_tensor(list_maker *maker, const mtb_slice *dims, const mtb_slice *strides,
-                       uint64_t type)
+                       uint32_t type)
 {
     int64_t sizes[DIMS_MOST];
     int64_t steps[DIMS_MOST];
@@ -154,8 +155,7 @@ static void put_tensor(list_maker *maker, const mtb_slice *dims, const mtb_slice
         n = 0;
     }
     bool strided = read_sizes(strides, steps, &n_steps) && n_steps == n;
-    put_word(maker, MTPROF_INPUT_TENSOR | (uint64_t)n << 8 | (strided ? (uint64_t)1 << 16 : 0) |
-                        type << 32);
+    put_word(maker, mtprof__tensor_word(n, strided, type));
     for (unsigned i = 0; i < n; i++) {
         put_word(maker, (uint64_t)sizes[i]);
     }
@@ -223,7 +223,7 @@ static int put_input(list_maker *maker, const mtb_slice *item)
         if (typed) {
             MT_TRY(mtprof__import_name(maker->import, type, &name));
         }
-        put_tensor(maker, dims, strides, typed ? (uint64_t)name + 1 : 0);
+        put_tensor(maker, dims, strides, typed ? name + 1 : 0);
     } else {
         put_word(maker, MTPROF_INPUT_NONE);
     }

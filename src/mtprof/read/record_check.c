@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/fail.h"
 #include "mtprof/format/begin_end.h"
+#include "mtprof/format/input_words.h"
 #include "mtprof/format/layout.h"
 
 enum {
@@ -62,42 +63,28 @@ static bool text_fits(const mtprof_record *record, uint64_t at, uint64_t length)
     return used == 0 || record->words[at + n - 1] >> (8 * used) == 0;
 }
 
-bool mtprof__input_list_check(const uint64_t *words, size_t n)
+bool mtprof__input_list_check(const uint64_t *words, uint32_t n)
 {
     uint64_t open[MTPROF__LIST_DEPTH]; /* values that each open list still lacks */
     size_t depth = 0;
     bool after_keyword = false;
-    size_t at = 0;
-    while (at < n) {
-        uint64_t value = words[at++];
-        uint64_t count = value >> 32;
-        uint64_t extra = value >> 8 & 0xFF;
-        switch (value & 0xFF) {
-        case MTPROF_INPUT_TENSOR:
-            extra <<= value >> 16 & 1; /* sizes, and strides if there are */
-            if (extra > n - at) {
-                return false;
-            }
-            at += extra;
-            break;
-        case MTPROF_INPUT_LIST:
-            if (count > n - at || depth == MTPROF__LIST_DEPTH) {
-                return false;
-            }
-            open[depth++] = count + 1; /* the list itself is closed below like a value */
-            break;
-        case MTPROF_INPUT_KEYWORD:
+    mtprof_input_walk walk = mtprof__input_walk(words, n);
+    while (mtprof_input_next(&walk)) {
+        if (walk.cut || walk.kind > MTPROF_INPUT_KEYWORD) {
+            return false;
+        }
+        if (walk.kind == MTPROF_INPUT_KEYWORD) {
             if (after_keyword) {
                 return false;
             }
             after_keyword = true;
             continue;
-        case MTPROF_INPUT_NONE:
-        case MTPROF_INPUT_INT:
-        case MTPROF_INPUT_DOUBLE:
-        case MTPROF_INPUT_BOOL:
-        case MTPROF_INPUT_STRING: break;
-        default: return false;
+        }
+        if (walk.kind == MTPROF_INPUT_LIST) {
+            if (walk.count > n - walk.word || depth == MTPROF__LIST_DEPTH) {
+                return false;
+            }
+            open[depth++] = (uint64_t)walk.count + 1; /* itself is closed below like a value */
         }
         after_keyword = false;
         while (depth > 0 && --open[depth - 1] == 0) {

@@ -42,6 +42,6 @@ int mtprof__record_check(const mtprof_record *record, uint8_t stream, bool exact
 bool mtprof__record_is_whole(const mtprof_record *record, uint8_t stream);
 
 /* Whether the words are an input list (section 5) from the first to the last. */
-bool mtprof__input_list_check(const uint64_t *words, size_t n);
+bool mtprof__input_list_check(const uint64_t *words, uint32_t n);
 
 #endif /* MTPROF_READ_RECORD_CHECK_H */

@@ -8,6 +8,8 @@
  */
 #include "profiler/results/model_object.h"
 
+#include <mtprof/input_list.h>
+
 #include <string.h>
 
 enum {
@@ -17,9 +19,9 @@ enum {
 
 typedef struct inputs_reader {
     const mtprof_model *model;
-    const uint64_t *words, *scalars;
-    uint32_t n_words, n_scalars;
-    uint32_t word, scalar; /* where one is */
+    const uint64_t *scalars;
+    uint32_t n_scalars;
+    mtprof_input_walk walk;
 } inputs_reader;
 
 /* How many items of a list are what. */
@@ -27,23 +29,16 @@ typedef struct list_facts {
     uint32_t n, tensors, scalars;
 } list_facts;
 
-static unsigned kind_of(uint64_t word)
-{
-    return (unsigned)(word & 0xFF);
-}
-
 static bool is_scalar(unsigned kind)
 {
     return kind >= MTPROF_INPUT_INT && kind <= MTPROF_INPUT_STRING;
 }
 
-static PyObject *sizes_list(const inputs_reader *in, uint32_t from, uint32_t n)
+static PyObject *sizes_list(const uint64_t *sizes, uint32_t n)
 {
-    uint32_t left = from < in->n_words ? in->n_words - from : 0;
-    n = n < left ? n : left;
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (uint32_t i = 0; list != NULL && i < n; i++) {
-        PyObject *size = PyLong_FromLongLong((int64_t)in->words[from + i]);
+        PyObject *size = PyLong_FromLongLong((int64_t)sizes[i]);
         if (size == NULL) {
             Py_CLEAR(list);
             break;
@@ -53,20 +48,14 @@ static PyObject *sizes_list(const inputs_reader *in, uint32_t from, uint32_t n)
     return list;
 }
 
-static PyObject *read_tensor(inputs_reader *in, uint64_t word, enum event_inputs_face face)
+static PyObject *read_tensor(const inputs_reader *in, enum event_inputs_face face)
 {
-    uint32_t dims = (uint32_t)(word >> 8 & 0xFF);
-    bool strides = (word >> 16 & 1) != 0;
-    uint32_t at = in->word;
-    uint32_t length = dims * (strides ? 2u : 1u);
-    uint32_t left = in->n_words - in->word;
-    in->word += length < left ? length : left;
+    const mtprof_input_walk *tensor = &in->walk;
     switch (face) {
     case EVENT_INPUT_SHAPES:
-    case EVENT_INPUT_DIMS: return sizes_list(in, at, dims);
-    case EVENT_INPUT_STRIDES: return strides ? sizes_list(in, at + dims, dims) : PyList_New(0);
-    case EVENT_INPUT_TYPES:
-        return model_text(mtprof_model_string(in->model, (uint32_t)(word >> 32)));
+    case EVENT_INPUT_DIMS: return sizes_list(tensor->sizes, tensor->n_sizes);
+    case EVENT_INPUT_STRIDES: return sizes_list(tensor->strides, tensor->n_strides);
+    case EVENT_INPUT_TYPES: return model_text(mtprof_model_string(in->model, tensor->string));
     default: return Py_NewRef(Py_None);
     }
 }
@@ -91,15 +80,13 @@ static PyObject *nothing(enum event_inputs_face face)
     }
 }
 
-static PyObject *read_scalar(inputs_reader *in, unsigned kind, enum event_inputs_face face)
+static PyObject *read_scalar(const inputs_reader *in, enum event_inputs_face face)
 {
-    bool known = in->scalar < in->n_scalars;
-    uint64_t value = known ? in->scalars[in->scalar] : 0;
-    in->scalar++;
-    if (face == EVENT_INPUT_VALUES && known) {
-        return scalar_value(in, kind, value);
+    uint32_t n = in->walk.n_scalars;
+    if (face == EVENT_INPUT_VALUES && n <= in->n_scalars) {
+        return scalar_value(in, in->walk.kind, in->scalars[n - 1]);
     }
-    if (face == EVENT_INPUT_TYPES && kind != MTPROF_INPUT_STRING) {
+    if (face == EVENT_INPUT_TYPES && in->walk.kind != MTPROF_INPUT_STRING) {
         return PyUnicode_FromString("Scalar");
     }
     return nothing(face);
@@ -125,16 +112,15 @@ static PyObject *list_face(PyObject *items, const list_facts *facts, enum event_
     return nothing(face);
 }
 
-static PyObject *read_list(inputs_reader *in, uint32_t count, enum event_inputs_face face,
-                           unsigned depth)
+static PyObject *read_list(inputs_reader *in, enum event_inputs_face face, unsigned depth)
 {
     list_facts facts = {0};
+    uint32_t count = in->walk.count;
     PyObject *items = PyList_New(0);
-    for (uint32_t i = 0; items != NULL && i < count && in->word < in->n_words; i++) {
-        unsigned kind = kind_of(in->words[in->word]);
+    while (items != NULL && facts.n < count && mtprof_input_next(&in->walk)) {
         facts.n++;
-        facts.tensors += kind == MTPROF_INPUT_TENSOR;
-        facts.scalars += is_scalar(kind);
+        facts.tensors += in->walk.kind == MTPROF_INPUT_TENSOR;
+        facts.scalars += is_scalar(in->walk.kind);
         PyObject *item = read_value(in, face, depth + 1);
         if (item == NULL || PyList_Append(items, item) != 0) {
             Py_CLEAR(items);
@@ -144,45 +130,21 @@ static PyObject *read_list(inputs_reader *in, uint32_t count, enum event_inputs_
     return items != NULL ? list_face(items, &facts, face) : NULL;
 }
 
-/* Steps over a list that is nested too deep. */
-static void skip_list(inputs_reader *in, uint64_t pending)
-{
-    while (pending > 0 && in->word < in->n_words) {
-        uint64_t word = in->words[in->word++];
-        unsigned kind = kind_of(word);
-        pending--;
-        if (kind == MTPROF_INPUT_LIST) {
-            pending += word >> 32;
-        } else if (kind == MTPROF_INPUT_KEYWORD) {
-            pending++;
-        } else if (kind == MTPROF_INPUT_TENSOR) {
-            uint64_t sizes = (word >> 8 & 0xFF) * ((word >> 16 & 1) != 0 ? 2 : 1);
-            uint64_t left = in->n_words - in->word;
-            in->word += (uint32_t)(sizes < left ? sizes : left);
-        } else if (is_scalar(kind)) {
-            in->scalar++;
-        }
-    }
-}
-
+/* The value that the walk has come to. */
 static PyObject *read_value(inputs_reader *in, enum event_inputs_face face, unsigned depth)
 {
-    if (in->word >= in->n_words) {
-        return nothing(face);
-    }
-    uint64_t word = in->words[in->word++];
-    unsigned kind = kind_of(word);
+    unsigned kind = in->walk.kind;
     if (kind == MTPROF_INPUT_TENSOR) {
-        return read_tensor(in, word, face);
+        return read_tensor(in, face);
     }
     if (is_scalar(kind)) {
-        return read_scalar(in, kind, face);
+        return read_scalar(in, face);
     }
-    if (kind == MTPROF_INPUT_LIST && depth >= DEPTH_MOST) {
-        skip_list(in, word >> 32);
+    if (depth >= DEPTH_MOST) {
+        mtprof_input_skip(&in->walk);
     } else if (kind == MTPROF_INPUT_LIST) {
-        return read_list(in, (uint32_t)(word >> 32), face, depth);
-    } else if (kind == MTPROF_INPUT_KEYWORD && depth < DEPTH_MOST) {
+        return read_list(in, face, depth);
+    } else if (kind == MTPROF_INPUT_KEYWORD && mtprof_input_next(&in->walk)) {
         return read_value(in, face, depth + 1); /* in a list: only its value counts */
     }
     return nothing(face);
@@ -194,7 +156,7 @@ static bool open_inputs(const event_object *event, inputs_reader *in)
     model_object *m = event->model;
     const void *inputs = NULL;
     const void *scalars = NULL;
-    *in = (inputs_reader){.model = m->model};
+    *in = (inputs_reader){.model = m->model, .walk.struct_size = sizeof in->walk};
     if (model_column(m, MTPROF_COLUMN_INPUTS, &inputs) != 0 ||
         model_column(m, MTPROF_COLUMN_SCALARS, &scalars) != 0 || inputs == NULL) {
         return false;
@@ -204,7 +166,7 @@ static bool open_inputs(const event_object *event, inputs_reader *in)
     if (values != 0) {
         (void)mtprof_model_scalars(m->model, values, &in->scalars, &in->n_scalars);
     }
-    return number != 0 && mtprof_model_inputs(m->model, number, &in->words, &in->n_words);
+    return number != 0 && mtprof_model_inputs(m->model, number, &in->walk.words, &in->walk.n_words);
 }
 
 PyObject *event_inputs(const event_object *event, enum event_inputs_face face)
@@ -215,8 +177,8 @@ PyObject *event_inputs(const event_object *event, enum event_inputs_face face)
         return NULL;
     }
     PyObject *list = PyList_New(0);
-    while (given && list != NULL && in.word < in.n_words) {
-        bool is_keyword = kind_of(in.words[in.word]) == MTPROF_INPUT_KEYWORD;
+    while (given && list != NULL && mtprof_input_next(&in.walk)) {
+        bool is_keyword = in.walk.kind == MTPROF_INPUT_KEYWORD;
         PyObject *value = read_value(&in, face, 0);
         if (value == NULL || (!is_keyword && PyList_Append(list, value) != 0)) {
             Py_CLEAR(list);
@@ -226,13 +188,17 @@ PyObject *event_inputs(const event_object *event, enum event_inputs_face face)
     return list;
 }
 
-/* A keyword's value: a tensor is its sizes, all others as they are. */
-static int put_keyword(inputs_reader *in, PyObject *dict, uint32_t key)
+/* The keyword that the walk has come to. A tensor is its sizes, all other values as they are. */
+static int put_keyword(inputs_reader *in, PyObject *dict)
 {
-    bool tensor = in->word < in->n_words && kind_of(in->words[in->word]) == MTPROF_INPUT_TENSOR;
-    PyObject *name = model_text(mtprof_model_string(in->model, key));
-    PyObject *value =
-        name != NULL ? read_value(in, tensor ? EVENT_INPUT_SHAPES : EVENT_INPUT_VALUES, 0) : NULL;
+    PyObject *name = model_text(mtprof_model_string(in->model, in->walk.string));
+    PyObject *value = NULL;
+    if (name != NULL && !mtprof_input_next(&in->walk)) {
+        value = nothing(EVENT_INPUT_VALUES);
+    } else if (name != NULL) {
+        bool tensor = in->walk.kind == MTPROF_INPUT_TENSOR;
+        value = read_value(in, tensor ? EVENT_INPUT_SHAPES : EVENT_INPUT_VALUES, 0);
+    }
     int failed = value == NULL || PyDict_SetItem(dict, name, value) != 0;
     Py_XDECREF(name);
     Py_XDECREF(value);
@@ -241,14 +207,10 @@ static int put_keyword(inputs_reader *in, PyObject *dict, uint32_t key)
 
 static int put_keywords(inputs_reader *in, PyObject *dict)
 {
-    while (in->word < in->n_words) {
-        uint64_t word = in->words[in->word];
-        if (kind_of(word) != MTPROF_INPUT_KEYWORD) {
-            skip_list(in, 1);
-            continue;
-        }
-        in->word++;
-        if (put_keyword(in, dict, (uint32_t)(word >> 32)) != 0) {
+    while (mtprof_input_next(&in->walk)) {
+        if (in->walk.kind != MTPROF_INPUT_KEYWORD) {
+            mtprof_input_skip(&in->walk);
+        } else if (put_keyword(in, dict) != 0) {
             return -1;
         }
     }

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/analyze/memory/memory_categories_impl.h"
+#include "mtprof/format/input_words.h"
 #include "mtprof/model/text/tensor_words.h"
 
 #include <stdlib.h>
@@ -111,14 +112,12 @@ static uint8_t told_role(mtprof_text name)
 static void note_extents(mtprof__classifier *c, const mtprof__track *t, const mtprof__frame *f,
                          const mtprof__payload *p)
 {
-    uint32_t count = mtprof__tensor_words_count(p->input_words, p->n_input_words);
-    if (c->model == NULL || count > p->n_tensors_in) {
+    mtprof_input_walk tensor = mtprof__input_walk(p->input_words, p->n_input_words);
+    if (c->model == NULL || mtprof__count_tensors(tensor) > p->n_tensors_in) {
         return; /* which tensor has which shape is not known */
     }
-    mtprof__tensor_words words;
-    uint32_t at = 0;
     for (uint32_t i = 0; i < f->n_uses; i++) {
-        if (!mtprof__tensor_words_next(p->input_words, p->n_input_words, &at, &words)) {
+        if (!mtprof__next_tensor(&tensor)) {
             return;
         }
         uint32_t version = t->uses[f->first_use + i].version;
@@ -129,8 +128,8 @@ static void note_extents(mtprof__classifier *c, const mtprof__track *t, const mt
         if ((s->block & MTPROF__BLOCK_FOUND) == 0) {
             continue;
         }
-        uint32_t item = mtprof__type_bytes(mtprof_model_string(c->model, words.type));
-        int64_t bytes = mtprof__tensor_extent(&words, p->tensors_in[i].offset, item);
+        uint32_t item = mtprof__type_bytes(mtprof_model_string(c->model, tensor.string));
+        int64_t bytes = mtprof__tensor_extent(&tensor, p->tensors_in[i].offset, item);
         mtprof__found_block *found = &c->plan.found[s->block & ~MTPROF__BLOCK_FOUND];
         if (bytes > s->bytes) {
             s->bytes = found->bytes = bytes;
@@ -141,17 +140,14 @@ static void note_extents(mtprof__classifier *c, const mtprof__track *t, const mt
 /* How many tensors the first input has: one, or those of a list (fused optimizers). */
 static uint32_t tensors_of_first(const mtprof__payload *p)
 {
-    if ((p->fields & MTPROF__HAS_INPUTS) == 0 || p->n_input_words == 0 ||
-        (p->input_words[0] & 0xFF) != MTPROF_INPUT_LIST) {
+    mtprof_input_walk walk = mtprof__input_walk(p->input_words, p->n_input_words);
+    if ((p->fields & MTPROF__HAS_INPUTS) == 0 || !mtprof_input_next(&walk) ||
+        walk.kind != MTPROF_INPUT_LIST) {
         return 1;
     }
-    uint32_t members = (uint32_t)(p->input_words[0] >> 32);
-    mtprof__tensor_words tensor;
-    uint32_t at = 1;
+    uint32_t members = walk.count;
     uint32_t n = 0;
-    while (n < members && at < p->n_input_words &&
-           (p->input_words[at] & 0xFF) == MTPROF_INPUT_TENSOR &&
-           mtprof__tensor_words_next(p->input_words, p->n_input_words, &at, &tensor)) {
+    while (n < members && mtprof_input_next(&walk) && walk.kind == MTPROF_INPUT_TENSOR) {
         n++;
     }
     return n;

@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "base/saturate.h"
 #include "mtprof/export/export_impl.h"
+#include "mtprof/format/input_words.h"
 #include "mtprof/model/text/tensor_words.h"
 
 #include <mtprof/format.h>
@@ -74,17 +75,12 @@ typedef struct value_walk {
     const mtprof__payload *payload;
     enum aspect aspect;
     bool identified; /* tensors_in stand for the tensors of the list, in order */
-    uint32_t word, scalar, tensor;
+    mtprof_input_walk list;
 } value_walk;
-
-static unsigned kind_at(const value_walk *walk)
-{
-    return (unsigned)(walk->payload->input_words[walk->word] & 0xFF);
-}
 
 static bool at_end(const value_walk *walk)
 {
-    return walk->word >= walk->payload->n_input_words;
+    return walk->list.word >= walk->list.n_words;
 }
 
 /* Traces name few devices, mostly the same one again. */
@@ -128,7 +124,7 @@ static void write_tensor(execution *e, const mtprof__tensor *tensor, int64_t ele
 static void write_sizes(mtb_writer *writer, const uint64_t *sizes, uint32_t n)
 {
     mtb_write_literal(writer, "[");
-    for (uint32_t i = 0; sizes != NULL && i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         if (i > 0) {
             mtb_write_literal(writer, ",");
         }
@@ -140,20 +136,17 @@ static void write_sizes(mtb_writer *writer, const uint64_t *sizes, uint32_t n)
 static void walk_tensor(value_walk *walk)
 {
     const mtprof__payload *p = walk->payload;
-    mtprof__tensor_words words = {0};
-    if (!mtprof__tensor_words_next(p->input_words, p->n_input_words, &walk->word, &words)) {
-        words = (mtprof__tensor_words){0}; /* cut off: shown without sizes */
-    }
-    mtprof_text type = mtprof_model_string(walk->model, words.type);
-    uint32_t index = walk->tensor++;
+    const mtprof_input_walk *tensor = &walk->list;
+    mtprof_text type = mtprof_model_string(walk->model, tensor->string);
+    uint32_t index = tensor->n_tensors - 1;
     switch (walk->aspect) {
     case ASPECT_VALUES:
         write_tensor(walk->e,
                      walk->identified && index < p->n_tensors_in ? &p->tensors_in[index] : NULL,
-                     mtprof__tensor_elements(&words), mtprof__type_bytes(type));
+                     mtprof__tensor_elements(tensor), mtprof__type_bytes(type));
         break;
-    case ASPECT_SHAPES: write_sizes(walk->writer, words.sizes, words.n_dims); break;
-    case ASPECT_STRIDES: write_sizes(walk->writer, words.strides, words.n_dims); break;
+    case ASPECT_SHAPES: write_sizes(walk->writer, tensor->sizes, tensor->n_sizes); break;
+    case ASPECT_STRIDES: write_sizes(walk->writer, tensor->strides, tensor->n_strides); break;
     case ASPECT_TYPES:
         mtb_write_literal(walk->writer, "Tensor(");
         mtb_write_json_inner(walk->writer, type.bytes, type.length);
@@ -176,11 +169,10 @@ static void write_real(mtb_writer *writer, uint64_t bits)
     }
 }
 
-static void write_scalar(value_walk *walk, unsigned kind)
+static void write_scalar(value_walk *walk)
 {
-    const mtprof__payload *p = walk->payload;
-    uint64_t value = walk->scalar < p->n_scalars ? p->scalars[walk->scalar] : 0;
-    switch (kind) {
+    uint64_t value = walk->payload->scalars[walk->list.n_scalars - 1];
+    switch (walk->list.kind) {
     case MTPROF_INPUT_INT: mtb_write_i64(walk->writer, (int64_t)value); break;
     case MTPROF_INPUT_DOUBLE: write_real(walk->writer, value); break;
     case MTPROF_INPUT_BOOL: mtb_write_text(walk->writer, value != 0 ? "true" : "false"); break;
@@ -195,40 +187,16 @@ static void write_scalar(value_walk *walk, unsigned kind)
 static void walk_scalar(value_walk *walk)
 {
     static const char *const types[] = {"Int", "Double", "Bool", "String"};
-    unsigned kind = kind_at(walk);
-    bool scalar = kind >= MTPROF_INPUT_INT && kind <= MTPROF_INPUT_STRING;
-    bool missing = scalar && walk->scalar >= walk->payload->n_scalars;
-    walk->word++;
+    uint32_t kind = walk->list.kind;
+    bool told = mtprof__input_is_scalar(kind) && walk->list.n_scalars <= walk->payload->n_scalars;
     if (walk->aspect == ASPECT_TYPES) {
-        mtb_write_text(walk->writer, scalar && !missing ? types[kind - MTPROF_INPUT_INT] : "None");
+        mtb_write_text(walk->writer, told ? types[kind - MTPROF_INPUT_INT] : "None");
     } else if (walk->aspect != ASPECT_VALUES) {
         mtb_write_literal(walk->writer, "[]");
-    } else if (scalar && !missing) {
-        write_scalar(walk, kind);
+    } else if (told) {
+        write_scalar(walk);
     } else {
         mtb_write_literal(walk->writer, "\"<None>\"");
-    }
-    walk->scalar += scalar;
-}
-
-/* Steps over one value with all that is in it. */
-static void skip_value(value_walk *walk)
-{
-    uint64_t pending = 1;
-    mtprof__tensor_words words;
-    while (pending > 0 && !at_end(walk)) {
-        unsigned kind = kind_at(walk);
-        uint64_t count = walk->payload->input_words[walk->word] >> 32;
-        pending += kind == MTPROF_INPUT_LIST ? count : kind == MTPROF_INPUT_KEYWORD;
-        pending--;
-        if (kind == MTPROF_INPUT_TENSOR) {
-            mtprof__tensor_words_next(walk->payload->input_words, walk->payload->n_input_words,
-                                      &walk->word, &words);
-            walk->tensor++;
-        } else {
-            walk->scalar += kind >= MTPROF_INPUT_INT && kind <= MTPROF_INPUT_STRING;
-            walk->word++;
-        }
     }
 }
 
@@ -236,10 +204,10 @@ static void walk_value(value_walk *walk, int depth);
 
 static void walk_list(value_walk *walk, int depth)
 {
-    uint64_t count = walk->payload->input_words[walk->word++] >> 32;
+    uint32_t count = walk->list.count;
     bool types = walk->aspect == ASPECT_TYPES;
     mtb_write_text(walk->writer, types ? "GenericList[" : "[");
-    for (uint64_t i = 0; i < count && !at_end(walk); i++) {
+    for (uint32_t i = 0; i < count && !at_end(walk); i++) {
         if (i > 0) {
             mtb_write_literal(walk->writer, ",");
         }
@@ -250,21 +218,22 @@ static void walk_list(value_walk *walk, int depth)
 
 static void walk_value(value_walk *walk, int depth)
 {
-    while (!at_end(walk) && kind_at(walk) == MTPROF_INPUT_KEYWORD) {
-        walk->word++; /* schemas of this format have no place for names */
+    bool more = mtprof_input_next(&walk->list);
+    while (more && walk->list.kind == MTPROF_INPUT_KEYWORD) {
+        more = mtprof_input_next(&walk->list); /* schemas of this format have no place for names */
     }
-    if (at_end(walk)) {
+    if (!more) {
         mtb_write_text(walk->writer, walk->aspect == ASPECT_VALUES  ? "\"<None>\""
                                      : walk->aspect == ASPECT_TYPES ? "None"
                                                                     : "[]");
-    } else if (kind_at(walk) == MTPROF_INPUT_TENSOR) {
+    } else if (walk->list.kind == MTPROF_INPUT_TENSOR) {
         walk_tensor(walk);
-    } else if (kind_at(walk) != MTPROF_INPUT_LIST) {
+    } else if (walk->list.kind != MTPROF_INPUT_LIST) {
         walk_scalar(walk);
     } else if (depth < DEPTH_MOST) {
         walk_list(walk, depth);
     } else {
-        skip_value(walk);
+        mtprof_input_skip(&walk->list);
         walk->e->job->report.left_out += walk->aspect == ASPECT_VALUES;
         mtb_write_text(walk->writer, walk->aspect == ASPECT_TYPES ? "None" : "[]");
     }
@@ -276,7 +245,9 @@ static void write_inputs(execution *e, const mtprof__payload *p)
                                        "], \"strides\": ["};
     mtb_write_literal(e->writer, "        \"inputs\": {");
     bool has_list = p != NULL && (p->fields & MTPROF__HAS_INPUTS);
-    uint32_t tensors = has_list ? mtprof__tensor_words_count(p->input_words, p->n_input_words) : 0;
+    const mtprof_input_walk list =
+        mtprof__input_walk(has_list ? p->input_words : NULL, has_list ? p->n_input_words : 0);
+    uint32_t tensors = mtprof__count_tensors(list);
     for (unsigned aspect = 0; aspect < 4; aspect++) {
         value_walk walk = {
             .e = e,
@@ -284,6 +255,7 @@ static void write_inputs(execution *e, const mtprof__payload *p)
             .writer = e->writer,
             .payload = p,
             .aspect = (enum aspect)aspect,
+            .list = list,
             .identified =
                 has_list && (p->fields & MTPROF__HAS_TENSORS_IN) && tensors <= p->n_tensors_in,
         };

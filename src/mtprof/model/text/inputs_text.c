@@ -2,122 +2,68 @@
  */
 #include "mtprof/model/text/inputs_text.h"
 
+#include "mtprof/format/input_words.h"
+
 #include <math.h>
 #include <stdio.h>
 
 enum {
-    LIST_MOST = 30,   /* items of a list that are still shown */
-    DEPTH_MOST = 32,  /* of lists inside keyword values */
-    STRIDES_FLAG = 1, /* of a tensor's word: strides follow */
+    LIST_MOST = 30,  /* items of a list that are still shown */
+    DEPTH_MOST = 32, /* of lists inside keyword values */
     REAL_BYTES = 48
 };
 
-/* Where in a list one is: the next word, and the next value of SCALARS. */
-typedef struct place {
-    uint32_t word, scalar;
-} place;
-
-static unsigned kind_of(uint64_t word)
+static mtprof_input_walk walk_over(const mtprof__inputs_view *view)
 {
-    return (unsigned)(word & 0xFF);
+    return mtprof__input_walk(view->words, view->n_words);
 }
 
-static uint32_t dims_of(uint64_t word)
+/* The value of the scalar that the walk has come to; false: it is missing. */
+static bool scalar_at(const mtprof__inputs_view *view, const mtprof_input_walk *walk,
+                      uint64_t *value)
 {
-    return (uint32_t)(word >> 8 & 0xFF);
-}
-
-static bool has_strides(uint64_t word)
-{
-    return (word >> 16 & STRIDES_FLAG) != 0;
-}
-
-static uint32_t upper_of(uint64_t word)
-{
-    return (uint32_t)(word >> 32);
-}
-
-static bool is_scalar(unsigned kind)
-{
-    return kind >= MTPROF_INPUT_INT && kind <= MTPROF_INPUT_STRING;
-}
-
-/* Steps over a word and its sizes. */
-static void pass_word(const mtprof__inputs_view *view, place *at)
-{
-    uint64_t word = view->words[at->word++];
-    if (kind_of(word) == MTPROF_INPUT_TENSOR) {
-        uint32_t sizes = dims_of(word) * (has_strides(word) ? 2u : 1u);
-        uint32_t left = view->n_words - at->word;
-        at->word += sizes < left ? sizes : left;
-    } else if (is_scalar(kind_of(word))) {
-        at->scalar++;
-    }
-}
-
-/* Steps over a value with all that is in it. Without recursion: a list adds to what is pending. */
-static void pass_value(const mtprof__inputs_view *view, place *at)
-{
-    uint64_t pending = 1;
-    while (pending > 0 && at->word < view->n_words) {
-        uint64_t word = view->words[at->word];
-        pending--;
-        if (kind_of(word) == MTPROF_INPUT_LIST) {
-            pending += upper_of(word);
-        } else if (kind_of(word) == MTPROF_INPUT_KEYWORD) {
-            pending++;
-        }
-        pass_word(view, at);
-    }
+    bool known = walk->n_scalars <= view->n_scalars;
+    *value = known ? view->scalars[walk->n_scalars - 1] : 0;
+    return known;
 }
 
 uint32_t mtprof__inputs_facts(const uint64_t *words, uint32_t n_words)
 {
-    const mtprof__inputs_view view = {.words = words, .n_words = n_words};
+    mtprof_input_walk walk = mtprof__input_walk(words, n_words);
     uint32_t facts = 0;
-    place at = {0, 0};
-    uint32_t keyword_end = 0; /* words before it are a keyword's value */
-    uint32_t value_end = 0;   /* words before it are inside a value of the top level */
-    while (at.word < n_words) {
-        uint64_t word = words[at.word];
-        bool top = at.word >= value_end;
-        if (top) {
-            place end = at;
-            pass_value(&view, &end);
-            value_end = end.word;
-        }
-        if (kind_of(word) == MTPROF_INPUT_TENSOR) {
-            facts |= MTPROF__INPUTS_TENSORS | (has_strides(word) ? MTPROF__INPUTS_STRIDES : 0u);
-        } else if (is_scalar(kind_of(word))) {
-            facts |=
-                at.word < keyword_end ? MTPROF__INPUTS_KEYWORD_SCALARS : MTPROF__INPUTS_SCALARS;
-        } else if (kind_of(word) == MTPROF_INPUT_KEYWORD && top) {
-            facts |= MTPROF__INPUTS_KEYWORDS;
-            keyword_end = value_end;
-        }
-        pass_word(&view, &at);
+    for (bool more = mtprof_input_next(&walk); more;) {
+        bool keyword = walk.kind == MTPROF_INPUT_KEYWORD;
+        mtprof_input_walk end = walk; /* of the value of the top level, with all that is in it */
+        mtprof_input_skip(&end);
+        facts |= keyword ? MTPROF__INPUTS_KEYWORDS : 0u;
+        do {
+            if (walk.kind == MTPROF_INPUT_TENSOR) {
+                facts |= MTPROF__INPUTS_TENSORS;
+                facts |= walk.strides != NULL ? MTPROF__INPUTS_STRIDES : 0u;
+            } else if (mtprof__input_is_scalar(walk.kind)) {
+                facts |= keyword ? MTPROF__INPUTS_KEYWORD_SCALARS : MTPROF__INPUTS_SCALARS;
+            }
+            more = mtprof_input_next(&walk);
+        } while (more && walk.word <= end.word);
     }
     return facts;
 }
 
 /* ---- arrays of sizes ------------------------------------------------------------------------- */
 
-/* The sizes (or strides) of the tensor at `at`. */
-static void write_sizes(mtb_writer *writer, const mtprof__inputs_view *view, place at, bool strides)
+/* The sizes (or strides) of a tensor. */
+static void write_sizes(mtb_writer *writer, const mtprof_input_walk *tensor, bool strides)
 {
-    uint64_t word = view->words[at.word];
-    uint32_t n = dims_of(word);
-    uint32_t from = at.word + 1 + (strides ? n : 0);
+    const uint64_t *sizes = strides ? tensor->strides : tensor->sizes;
+    uint32_t n = strides ? tensor->n_strides : tensor->n_sizes;
     mtb_write_literal(writer, "[");
-    if (!strides || has_strides(word)) {
-        for (uint32_t i = 0; i < n && from + i < view->n_words; i++) {
-            char *p = mtb_writer_room(writer, 32);
-            if (i > 0) {
-                *p++ = ',';
-                *p++ = ' ';
-            }
-            mtb_writer_took(writer, mtb_put_i64(p, (int64_t)view->words[from + i]));
+    for (uint32_t i = 0; i < n; i++) {
+        char *p = mtb_writer_room(writer, 32);
+        if (i > 0) {
+            *p++ = ',';
+            *p++ = ' ';
         }
+        mtb_writer_took(writer, mtb_put_i64(p, (int64_t)sizes[i]));
     }
     mtb_write_literal(writer, "]");
 }
@@ -128,24 +74,23 @@ typedef enum list_kind {
     LIST_MIXED
 } list_kind;
 
-/* What kind of list stands at `at`; *items is how many it really has. */
-static list_kind look_at_list(const mtprof__inputs_view *view, place at, uint32_t *items)
+/* What kind of list the walk has come to; *items is how many it really has. */
+static list_kind look_at_list(mtprof_input_walk walk, uint32_t *items)
 {
-    uint32_t count = upper_of(view->words[at.word++]);
+    uint32_t count = walk.count;
     uint32_t scalars = 0;
     uint32_t tensors = 0;
     uint32_t others = 0;
     uint32_t n = 0;
-    for (; n < count && at.word < view->n_words; n++) {
-        unsigned kind = kind_of(view->words[at.word]);
-        if (kind == MTPROF_INPUT_TENSOR) {
+    for (; n < count && mtprof_input_next(&walk); n++) {
+        if (walk.kind == MTPROF_INPUT_TENSOR) {
             tensors++;
-        } else if (is_scalar(kind)) {
+        } else if (mtprof__input_is_scalar(walk.kind)) {
             scalars++;
-        } else if (kind != MTPROF_INPUT_NONE) {
+        } else if (walk.kind != MTPROF_INPUT_NONE) {
             others++;
         }
-        pass_value(view, &at);
+        mtprof_input_skip(&walk);
     }
     *items = n;
     if (others == 0 && tensors == 0) {
@@ -154,23 +99,16 @@ static list_kind look_at_list(const mtprof__inputs_view *view, place at, uint32_
     return others == 0 && scalars == 0 ? LIST_TENSORS : LIST_MIXED;
 }
 
-static void write_tensor_list(mtb_writer *writer, const mtprof__inputs_view *view, place at,
-                              bool strides)
+static void write_tensor_list(mtb_writer *writer, mtprof_input_walk walk, bool strides)
 {
     uint32_t items = 0;
     mtb_write_literal(writer, "[");
-    if (look_at_list(view, at, &items) == LIST_TENSORS && items <= LIST_MOST) {
-        at.word++;
-        for (uint32_t i = 0; i < items; i++) {
+    if (look_at_list(walk, &items) == LIST_TENSORS && items <= LIST_MOST) {
+        for (uint32_t i = 0; i < items && mtprof_input_next(&walk); i++) {
             if (i > 0) {
                 mtb_write_literal(writer, ", ");
             }
-            if (kind_of(view->words[at.word]) == MTPROF_INPUT_TENSOR) {
-                write_sizes(writer, view, at, strides);
-            } else {
-                mtb_write_literal(writer, "[]");
-            }
-            pass_value(view, &at);
+            write_sizes(writer, &walk, strides); /* a value that is none has no sizes */
         }
     }
     mtb_write_literal(writer, "]");
@@ -186,19 +124,17 @@ static void write_all_sizes(mtb_writer *writer, const mtprof__inputs_view *view,
 {
     const char *between = "";
     mtb_write_literal(writer, "[");
-    for (place at = {0, 0}; at.word < view->n_words; pass_value(view, &at)) {
-        unsigned kind = kind_of(view->words[at.word]);
-        if (kind == MTPROF_INPUT_KEYWORD) {
+    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
+         mtprof_input_skip(&walk)) {
+        if (walk.kind == MTPROF_INPUT_KEYWORD) {
             continue;
         }
         mtb_write_text(writer, between);
         between = ", ";
-        if (kind == MTPROF_INPUT_TENSOR) {
-            write_sizes(writer, view, at, form == FORM_STRIDES);
-        } else if (kind == MTPROF_INPUT_LIST && form != FORM_SHAPES) {
-            write_tensor_list(writer, view, at, form == FORM_STRIDES);
+        if (walk.kind == MTPROF_INPUT_LIST && form != FORM_SHAPES) {
+            write_tensor_list(writer, walk, form == FORM_STRIDES);
         } else {
-            mtb_write_literal(writer, "[]");
+            write_sizes(writer, &walk, form == FORM_STRIDES); /* only tensors have some */
         }
     }
     mtb_write_literal(writer, "]");
@@ -221,13 +157,13 @@ void mtprof__write_input_shapes(mtb_writer *writer, const mtprof__inputs_view *v
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-static void write_type(mtb_writer *writer, const mtprof__inputs_view *view, place at)
+static void write_type(mtb_writer *writer, const mtprof__inputs_view *view,
+                       const mtprof_input_walk *walk)
 {
-    uint64_t word = view->words[at.word];
     uint32_t items = 0;
-    switch (kind_of(word)) {
+    switch (walk->kind) {
     case MTPROF_INPUT_TENSOR: {
-        mtprof_text type = mtprof_model_string(view->model, upper_of(word));
+        mtprof_text type = mtprof_model_string(view->model, walk->string);
         mtb_write_json(writer, type.bytes, type.length);
         break;
     }
@@ -235,7 +171,7 @@ static void write_type(mtb_writer *writer, const mtprof__inputs_view *view, plac
     case MTPROF_INPUT_DOUBLE:
     case MTPROF_INPUT_BOOL: mtb_write_literal(writer, "\"Scalar\""); break;
     case MTPROF_INPUT_LIST:
-        switch (look_at_list(view, at, &items)) {
+        switch (look_at_list(*walk, &items)) {
         case LIST_SCALARS: mtb_write_literal(writer, "\"ScalarList\""); break;
         case LIST_TENSORS: mtb_write_literal(writer, "\"TensorList\""); break;
         default: mtb_write_literal(writer, "\"\""); break;
@@ -249,13 +185,14 @@ void mtprof__write_input_types(mtb_writer *writer, const mtprof__inputs_view *vi
 {
     const char *between = "";
     mtb_write_literal(writer, "[");
-    for (place at = {0, 0}; at.word < view->n_words; pass_value(view, &at)) {
-        if (kind_of(view->words[at.word]) == MTPROF_INPUT_KEYWORD) {
+    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
+         mtprof_input_skip(&walk)) {
+        if (walk.kind == MTPROF_INPUT_KEYWORD) {
             continue;
         }
         mtb_write_text(writer, between);
         between = ", ";
-        write_type(writer, view, at);
+        write_type(writer, view, &walk);
     }
     mtb_write_literal(writer, "]");
 }
@@ -289,13 +226,14 @@ static void write_real(mtb_writer *writer, uint64_t bits)
 }
 
 /* A scalar inside a JSON string, strings without quotes of their own. */
-static void write_concrete(mtb_writer *writer, const mtprof__inputs_view *view, place at)
+static void write_concrete(mtb_writer *writer, const mtprof__inputs_view *view,
+                           const mtprof_input_walk *walk)
 {
-    if (at.scalar >= view->n_scalars) {
+    uint64_t value = 0;
+    if (!mtprof__input_is_scalar(walk->kind) || !scalar_at(view, walk, &value)) {
         return;
     }
-    uint64_t value = view->scalars[at.scalar];
-    switch (kind_of(view->words[at.word])) {
+    switch (walk->kind) {
     case MTPROF_INPUT_INT: mtb_write_i64(writer, (int64_t)value); break;
     case MTPROF_INPUT_DOUBLE: write_real(writer, value); break;
     case MTPROF_INPUT_BOOL: mtb_write_text(writer, value != 0 ? "True" : "False"); break;
@@ -308,24 +246,23 @@ static void write_concrete(mtb_writer *writer, const mtprof__inputs_view *view, 
     }
 }
 
-static void write_concrete_list(mtb_writer *writer, const mtprof__inputs_view *view, place at)
+static void write_concrete_list(mtb_writer *writer, const mtprof__inputs_view *view,
+                                mtprof_input_walk walk)
 {
     uint32_t items = 0;
-    if (look_at_list(view, at, &items) != LIST_SCALARS || items > LIST_MOST) {
+    if (look_at_list(walk, &items) != LIST_SCALARS || items > LIST_MOST) {
         return;
     }
-    at.word++;
     mtb_write_literal(writer, "[");
-    for (uint32_t i = 0; i < items; i++) {
+    for (uint32_t i = 0; i < items && mtprof_input_next(&walk); i++) {
         if (i > 0) {
             mtb_write_literal(writer, ", ");
         }
-        if (kind_of(view->words[at.word]) == MTPROF_INPUT_NONE) {
+        if (walk.kind == MTPROF_INPUT_NONE) {
             mtb_write_literal(writer, "None");
         } else {
-            write_concrete(writer, view, at);
+            write_concrete(writer, view, &walk);
         }
-        pass_value(view, &at);
     }
     mtb_write_literal(writer, "]");
 }
@@ -333,18 +270,17 @@ static void write_concrete_list(mtb_writer *writer, const mtprof__inputs_view *v
 void mtprof__write_concrete_inputs(mtb_writer *writer, const mtprof__inputs_view *view)
 {
     const char *open = "[\"";
-    place at = {0, 0};
-    for (; at.word < view->n_words; pass_value(view, &at)) {
-        unsigned kind = kind_of(view->words[at.word]);
-        if (kind == MTPROF_INPUT_KEYWORD) {
+    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
+         mtprof_input_skip(&walk)) {
+        if (walk.kind == MTPROF_INPUT_KEYWORD) {
             continue;
         }
         mtb_write_text(writer, open);
         open = ", \"";
-        if (kind == MTPROF_INPUT_LIST) {
-            write_concrete_list(writer, view, at);
+        if (walk.kind == MTPROF_INPUT_LIST) {
+            write_concrete_list(writer, view, walk);
         } else {
-            write_concrete(writer, view, at);
+            write_concrete(writer, view, &walk);
         }
         mtb_write_literal(writer, "\"");
     }
@@ -353,14 +289,15 @@ void mtprof__write_concrete_inputs(mtb_writer *writer, const mtprof__inputs_view
 
 /* ---- keywords -------------------------------------------------------------------------------- */
 
-static void write_json_scalar(mtb_writer *writer, const mtprof__inputs_view *view, place at)
+static void write_json_scalar(mtb_writer *writer, const mtprof__inputs_view *view,
+                              const mtprof_input_walk *walk)
 {
-    if (at.scalar >= view->n_scalars) {
+    uint64_t value = 0;
+    if (!scalar_at(view, walk, &value)) {
         mtb_write_literal(writer, "null");
         return;
     }
-    uint64_t value = view->scalars[at.scalar];
-    switch (kind_of(view->words[at.word])) {
+    switch (walk->kind) {
     case MTPROF_INPUT_INT: mtb_write_i64(writer, (int64_t)value); break;
     case MTPROF_INPUT_DOUBLE: {
         double real;
@@ -377,37 +314,33 @@ static void write_json_scalar(mtb_writer *writer, const mtprof__inputs_view *vie
     }
 }
 
-/* A value of any depth as JSON. Lists that are open are kept in an array, so nothing recurses. */
-static void write_json_value(mtb_writer *writer, const mtprof__inputs_view *view, place *at)
+/* The next value, of any depth, as JSON. Lists that are open are kept in an array, so nothing
+ * recurses. */
+static void write_json_value(mtb_writer *writer, const mtprof__inputs_view *view,
+                             mtprof_input_walk walk)
 {
     uint32_t left[DEPTH_MOST]; /* items still to come of each open list */
     unsigned depth = 0;
-    const uint32_t end = view->n_words;
     do {
         bool opened = false;
-        if (at->word >= end) {
+        if (!mtprof_input_next(&walk)) {
             mtb_write_literal(writer, "null");
+        } else if (walk.count > 0 && depth < DEPTH_MOST) {
+            left[depth++] = walk.count;
+            mtb_write_literal(writer, "[");
+            opened = true;
         } else {
-            uint64_t word = view->words[at->word];
-            unsigned kind = kind_of(word);
-            if (kind == MTPROF_INPUT_LIST && upper_of(word) > 0 && depth < DEPTH_MOST) {
-                left[depth++] = upper_of(word);
-                at->word++;
-                mtb_write_literal(writer, "[");
-                opened = true;
-            } else if (kind == MTPROF_INPUT_TENSOR) {
-                write_sizes(writer, view, *at, false);
-                pass_value(view, at);
-            } else if (is_scalar(kind)) {
-                write_json_scalar(writer, view, *at);
-                pass_value(view, at);
+            if (walk.kind == MTPROF_INPUT_TENSOR) {
+                write_sizes(writer, &walk, false);
+            } else if (mtprof__input_is_scalar(walk.kind)) {
+                write_json_scalar(writer, view, &walk);
             } else {
-                mtb_write_text(writer, kind == MTPROF_INPUT_LIST ? "[]" : "null");
-                pass_value(view, at);
+                mtb_write_text(writer, walk.kind == MTPROF_INPUT_LIST ? "[]" : "null");
             }
+            mtprof_input_skip(&walk);
         }
         while (!opened && depth > 0) {
-            left[depth - 1] = at->word < end ? left[depth - 1] - 1 : 0;
+            left[depth - 1] = walk.word < walk.n_words ? left[depth - 1] - 1 : 0;
             if (left[depth - 1] > 0) {
                 mtb_write_literal(writer, ", ");
                 break;
@@ -422,19 +355,18 @@ void mtprof__write_keyword_inputs(mtb_writer *writer, const mtprof__inputs_view 
                                   bool (*skip)(const void *context, mtprof_text key),
                                   const void *context)
 {
-    for (place at = {0, 0}; at.word < view->n_words; pass_value(view, &at)) {
-        uint64_t word = view->words[at.word];
-        if (kind_of(word) != MTPROF_INPUT_KEYWORD) {
+    for (mtprof_input_walk walk = walk_over(view); mtprof_input_next(&walk);
+         mtprof_input_skip(&walk)) {
+        if (walk.kind != MTPROF_INPUT_KEYWORD) {
             continue;
         }
-        mtprof_text key = mtprof_model_string(view->model, upper_of(word));
+        mtprof_text key = mtprof_model_string(view->model, walk.string);
         if (skip != NULL && skip(context, key)) {
             continue;
         }
         mtb_write_literal(writer, ", ");
         mtb_write_json(writer, key.bytes, key.length);
         mtb_write_literal(writer, ": ");
-        place value = {at.word + 1, at.scalar};
-        write_json_value(writer, view, &value);
+        write_json_value(writer, view, walk);
     }
 }

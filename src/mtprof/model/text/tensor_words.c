@@ -4,55 +4,33 @@
  */
 #include "mtprof/model/text/tensor_words.h"
 
-#include <mtprof/format.h>
-
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    STRIDES_FLAG = 1 /* of a tensor's word: strides follow */
-};
-
-bool mtprof__tensor_words_next(const uint64_t *words, uint32_t n_words, uint32_t *at,
-                               mtprof__tensor_words *tensor)
+bool mtprof__next_tensor(mtprof_input_walk *walk)
 {
-    while (*at < n_words) {
-        uint64_t word = words[(*at)++];
-        if ((word & 0xFF) != MTPROF_INPUT_TENSOR) {
-            continue;
+    while (mtprof_input_next(walk) && !walk->cut) {
+        if (walk->kind == MTPROF_INPUT_TENSOR) {
+            return true;
         }
-        bool strided = (word >> 16 & STRIDES_FLAG) != 0;
-        uint32_t n = (uint32_t)(word >> 8 & 0xFF);
-        uint32_t follow = strided ? 2 * n : n;
-        if (follow > n_words - *at) {
-            break;
-        }
-        *tensor = (mtprof__tensor_words){.sizes = words + *at,
-                                         .strides = strided ? words + *at + n : NULL,
-                                         .n_dims = n,
-                                         .type = (uint32_t)(word >> 32)};
-        *at += follow;
-        return true;
     }
-    *at = n_words;
     return false;
 }
 
-uint32_t mtprof__tensor_words_count(const uint64_t *words, uint32_t n_words)
+uint32_t mtprof__count_tensors(mtprof_input_walk walk)
 {
-    mtprof__tensor_words tensor;
     uint32_t count = 0;
-    for (uint32_t at = 0; mtprof__tensor_words_next(words, n_words, &at, &tensor);) {
+    while (mtprof__next_tensor(&walk)) {
         count++;
     }
     return count;
 }
 
-int64_t mtprof__tensor_elements(const mtprof__tensor_words *tensor)
+int64_t mtprof__tensor_elements(const mtprof_input_walk *tensor)
 {
-    int64_t product = 1;
-    for (uint32_t i = 0; i < tensor->n_dims; i++) {
+    int64_t product = tensor->cut ? 0 : 1;
+    for (uint32_t i = 0; i < tensor->n_sizes; i++) {
         int64_t size = (int64_t)tensor->sizes[i];
         if (size < 0 || __builtin_mul_overflow(product, size, &product)) {
             return 0;
@@ -61,8 +39,7 @@ int64_t mtprof__tensor_elements(const mtprof__tensor_words *tensor)
     return product;
 }
 
-int64_t mtprof__tensor_extent(const mtprof__tensor_words *tensor, int64_t offset,
-                              uint32_t item_bytes)
+int64_t mtprof__tensor_extent(const mtprof_input_walk *tensor, int64_t offset, uint32_t item_bytes)
 {
     int64_t elements = mtprof__tensor_elements(tensor);
     if (elements == 0 || offset < 0) {

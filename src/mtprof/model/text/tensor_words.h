@@ -6,33 +6,25 @@
 #ifndef MTPROF_MODEL_TEXT_TENSOR_WORDS_H
 #define MTPROF_MODEL_TEXT_TENSOR_WORDS_H
 
+#include <mtprof/input_list.h>
 #include <mtprof/model.h>
 
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct mtprof__tensor_words {
-    const uint64_t *sizes;
-    const uint64_t *strides; /* NULL: not told */
-    uint32_t n_dims;
-    uint32_t type; /* string of the model, 0: not told */
-} mtprof__tensor_words;
+/* Goes on to the next tensor, lists entered. False at the end of the list, or where it cuts a
+ * tensor off. */
+bool mtprof__next_tensor(mtprof_input_walk *walk);
 
-/* The next tensor at or behind word *at, lists entered; *at then stands behind it. False at the end
- * of the list. Reads within n_words whatever the words say. */
-bool mtprof__tensor_words_next(const uint64_t *words, uint32_t n_words, uint32_t *at,
-                               mtprof__tensor_words *tensor);
-
-/* How many there are. */
-uint32_t mtprof__tensor_words_count(const uint64_t *words, uint32_t n_words);
+/* How many are still to come. */
+uint32_t mtprof__count_tensors(mtprof_input_walk walk);
 
 /* Elements of a tensor; 0 also where the sizes are nonsense. */
-int64_t mtprof__tensor_elements(const mtprof__tensor_words *tensor);
+int64_t mtprof__tensor_elements(const mtprof_input_walk *tensor);
 
 /* Bytes from the start of its storage to the end of a tensor that begins `offset` elements in; 0
  * where the sizes are nonsense. */
-int64_t mtprof__tensor_extent(const mtprof__tensor_words *tensor, int64_t offset,
-                              uint32_t item_bytes);
+int64_t mtprof__tensor_extent(const mtprof_input_walk *tensor, int64_t offset, uint32_t item_bytes);
 
 /* Bytes of an element: "float", "c10::Half", "long int", "int64" …; 0: not known. */
 uint32_t mtprof__type_bytes(mtprof_text type);

@@ -8,6 +8,7 @@
  */
 #include "base/hash.h"
 #include "base/pages.h"
+#include "mtprof/format/input_words.h"
 #include "mtprof/record/hot/inputs_cache.h"
 
 #include <string.h>
@@ -31,8 +32,7 @@ static bool encode_tensor(encoder *e, const mtprof_value *value)
     if (MT_UNLIKELY(e->words_end - e->words < (ptrdiff_t)(1 + body))) {
         return false;
     }
-    *e->words++ = MTPROF_INPUT_TENSOR | (uint64_t)n << 8 | (uint64_t)strides << 16 |
-                  (uint64_t)mtprof__string_here(value->type) << 32;
+    *e->words++ = mtprof__tensor_word(n, strides, mtprof__string_here(value->type));
     for (uint32_t i = 0; i < n; i++) {
         e->words[i] = (uint64_t)value->of.sizes[i];
     }

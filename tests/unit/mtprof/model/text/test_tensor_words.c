@@ -3,6 +3,7 @@
  * Tensors of input lists: sizes, extents, and words that lie.
  */
 #include "harness/mt_test.h"
+#include "mtprof/format/input_words.h"
 #include "mtprof/model/text/tensor_words.h"
 
 #include <mtprof/format.h>
@@ -20,20 +21,19 @@ TEST(tensors_are_found_in_lists)
     const uint64_t words[] = {
         head(MTPROF_INPUT_LIST, 0, false, 2), head(MTPROF_INPUT_TENSOR, 2, true, 7), 3, 5, 10, 2,
         head(MTPROF_INPUT_INT, 0, false, 0),  head(MTPROF_INPUT_TENSOR, 0, false, 8)};
-    mtprof__tensor_words t;
-    uint32_t at = 0;
-    CHECK_EQ_U64(mtprof__tensor_words_count(words, 8), 2);
-    REQUIRE(mtprof__tensor_words_next(words, 8, &at, &t));
-    CHECK_EQ_U64(t.type, 7);
+    mtprof_input_walk t = mtprof__input_walk(words, 8);
+    CHECK_EQ_U64(mtprof__count_tensors(t), 2);
+    REQUIRE(mtprof__next_tensor(&t));
+    CHECK_EQ_U64(t.string, 7);
     CHECK_EQ_I64(mtprof__tensor_elements(&t), 15);
     CHECK_EQ_I64(mtprof__tensor_extent(&t, 4, 8), (4 + 1 + 2 * 10 + 4 * 2) * 8);
-    REQUIRE(mtprof__tensor_words_next(words, 8, &at, &t));
-    CHECK_EQ_U64(t.type, 8);
+    REQUIRE(mtprof__next_tensor(&t));
+    CHECK_EQ_U64(t.string, 8);
     CHECK_EQ_I64(mtprof__tensor_elements(&t), 1); /* no dimensions: a number */
     CHECK_EQ_I64(mtprof__tensor_extent(&t, 0, 2), 2);
-    CHECK(!mtprof__tensor_words_next(words, 8, &at, &t));
-    CHECK_EQ_U64(at, 8);
-    CHECK_EQ_U64(mtprof__tensor_words_count(words, 4), 0); /* its strides are cut off */
+    CHECK(!mtprof__next_tensor(&t));
+    CHECK_EQ_U64(t.word, 8);
+    CHECK_EQ_U64(mtprof__count_tensors(mtprof__input_walk(words, 4)), 0); /* no strides: cut off */
 }
 
 TEST(nonsense_has_no_size)
@@ -43,12 +43,12 @@ TEST(nonsense_has_no_size)
     const uint64_t strides[] = {(uint64_t)INT64_MAX, 1};
     const uint64_t back[] = {(uint64_t)-1, (uint64_t)INT64_MIN};
     const uint64_t small[] = {2, 2};
-    mtprof__tensor_words t = {.sizes = big, .n_dims = 2};
+    mtprof_input_walk t = {.sizes = big, .n_dims = 2, .n_sizes = 2};
     CHECK_EQ_I64(mtprof__tensor_elements(&t), 0);
     CHECK_EQ_I64(mtprof__tensor_extent(&t, 0, 4), 0);
     t.sizes = negative;
     CHECK_EQ_I64(mtprof__tensor_elements(&t), 0);
-    t = (mtprof__tensor_words){.sizes = small, .strides = strides, .n_dims = 2};
+    t = (mtprof_input_walk){.sizes = small, .strides = strides, .n_dims = 2, .n_sizes = 2};
     CHECK_EQ_I64(mtprof__tensor_extent(&t, 0, 4), 0);
     t.strides = back; /* a step back reaches no further */
     CHECK_EQ_I64(mtprof__tensor_extent(&t, 0, 4), 4);
@@ -70,14 +70,14 @@ TEST(any_words_are_read_within_bounds)
             words[k] = mt_test_random(&state) & mt_test_random(&state);
             words[k] = (words[k] & ~UINT64_C(0xFEFF)) | mt_test_random(&state) % 4 << 8 | 1;
         }
-        mtprof__tensor_words t;
+        mtprof_input_walk t = mtprof__input_walk(words, n);
         uint32_t seen = 0;
-        for (uint32_t at = 0; mtprof__tensor_words_next(words, n, &at, &t);) {
-            CHECK(at <= n);
+        while (mtprof__next_tensor(&t)) {
+            CHECK(t.word <= n);
             (void)mtprof__tensor_extent(&t, (int64_t)mt_test_random(&state), 8);
             seen++;
         }
-        CHECK_EQ_U64(mtprof__tensor_words_count(words, n), seen);
+        CHECK_EQ_U64(mtprof__count_tensors(mtprof__input_walk(words, n)), seen);
         free(words);
     }
 }
