@@ -138,7 +138,12 @@ enum mtprof_column_id {
     MTPROF_COLUMN_ALLOCATED_DEVICE = 34, /**< int64 */
     MTPROF_COLUMN_FIRST_CHILD = 35,      /**< uint32: event, MTPROF_NO_EVENT */
     MTPROF_COLUMN_NEXT_SIBLING = 36,     /**< uint32 */
-    MTPROF_COLUMN_COUNT = 37
+    MTPROF_COLUMN_FORWARD = 37,          /**< uint32: backward ops: the forward op, where the arrow
+                                              between the two begins, MTPROF_NO_EVENT. Of several
+                                              backward ops of one forward op the one that ends
+                                              first. ENOTSUP where no forward threads were
+                                              recorded */
+    MTPROF_COLUMN_COUNT = 38
 };
 
 enum mtprof_column_type {

@@ -212,6 +212,7 @@ def _device_types():
 
 
 _RUNTIME, _CALL, _KERNEL, _SET = 2, 11, 8, 10  # enum mtprof_event_kind
+_NO_EVENT = 0xFFFFFFFF
 
 
 def _find_flows(model):
@@ -224,9 +225,11 @@ def _find_flows(model):
         flows.update((index, (ids[index], 2, False)) for index in work)
         flows.update((index, (ids[index], 2, True)) for index, value in enumerate(kind)
                      if value in (_RUNTIME, _CALL) and ids[index] in launched)
-    sequence, forward = _column(model, "sequence"), _column(model, "forward_thread")
-    if sequence is not None and forward is not None:
-        _join_backward(model, sequence, forward, flows)
+    forward, end = _column(model, "forward"), memoryview(model.column("end_ns"))
+    backward = [index for index, value in enumerate(forward or ()) if value != _NO_EVENT]
+    for number, index in enumerate(sorted(backward, key=lambda index: (end[index], -index)), 1):
+        flows[forward[index]] = (number, 1, True)
+        flows[index] = (number, 1, False)
     return flows
 
 
@@ -236,27 +239,6 @@ def _column(model, name):
         return memoryview(model.column(name))
     except NotImplementedError:
         return None
-
-
-def _join_backward(model, sequence, forward, flows):
-    """Events with a sequence number in order of their ends (TC 5.7.3): a forward one waits until a backward
-    one names its thread and number; of several the one that began last is it."""
-    start, end = memoryview(model.column("start_ns")), memoryview(model.column("end_ns"))
-    track = memoryview(model.column("track"))
-    threads = {number: model.track(number)["number"] for number in set(track)}
-    waiting, last = {}, 0
-    for index in sorted((i for i, value in enumerate(sequence) if value >= 0), key=end.__getitem__):
-        if forward[index] == 0:
-            key = (threads[track[index]], sequence[index])
-            before = waiting.get(key)
-            if before is None or start[index] >= start[before]:
-                waiting[key] = index
-            continue
-        origin = waiting.pop((forward[index], sequence[index]), None)
-        if origin is not None:
-            last += 1
-            flows[origin] = (last, 1, True)
-            flows[index] = (last, 1, False)
 
 
 def _flow(event):

@@ -4,7 +4,7 @@
  * same trace, and plain steps against edges.
  */
 #include "harness/mt_test.h"
-#include "mtprof/model/events/event.h"
+#include "mtprof/model/facts/forward.h"
 #include "support/model_view.h"
 #include "support/random_trace.h"
 
@@ -23,6 +23,8 @@ enum {
     STEPS_AT_ONCE = 7     /* few, so that batches end everywhere */
 };
 
+static uint64_t n_forwards_compared; /* so that it is known that there are some */
+
 /* ---- what one trace looks like --------------------------------------------------------------- */
 
 typedef struct run {
@@ -31,7 +33,9 @@ typedef struct run {
     bool damaged; /* chunks are missing */
     const model_view *v;
     uint32_t *by_index; /* INDEX to event */
-    uint8_t *seen;      /* events of the columns that the stream has shown */
+    uint8_t *seen;      /* events of the columns that the stream has shown; 2: with another end */
+    uint32_t *forward;  /* by event: its forward op as the stream tells it */
+    mtprof__forwards forwards;
     size_t n_index;
     uint64_t n_memory; /* allocations without an owner */
     bool foreign_parents;
@@ -94,6 +98,25 @@ static void check_same(run *r, const mtprof__event *e, uint32_t event)
     }
 }
 
+/* forward.h, FW2: an op is complete. */
+static void join_forward(run *r, const mtprof__event *e)
+{
+    mtprof_track track;
+    mtprof__waiting origin;
+    if (r->failed || !mtprof__is_numbered(e) ||
+        !CHECK(mtprof_model_track(r->v->model, e->track, &track))) {
+        return;
+    }
+    uint32_t event = r->by_index[e->index];
+    uint32_t thread = mtprof__forward_thread(e->payload);
+    int64_t sequence = e->payload->sequence;
+    if (thread == 0) {
+        mtprof__forward_wait(&r->forwards, track.number, sequence, e->start_ns, event);
+    } else if (mtprof__forward_take(&r->forwards, thread, sequence, &origin)) {
+        r->forward[event] = origin.forward.note;
+    }
+}
+
 /* A host event is complete. */
 static void check_host(run *r, const mtprof__event *e)
 {
@@ -104,8 +127,47 @@ static void check_host(run *r, const mtprof__event *e)
     if (r->seen[event]) {
         WRONG(r, "event %llu is shown twice", (unsigned long long)e->index);
     }
-    r->seen[event] = 1;
+    r->seen[event] = e->end_ns == r->v->end[event] ? 1 : 2;
     check_same(r, e, event);
+    join_forward(r, e);
+}
+
+/* Whether the order of the ends of the ops of a number is the same in columns and streams. */
+static bool ends_are_plain(const run *r, int64_t sequence)
+{
+    const model_view *v = r->v;
+    const int loose = MTPROF_EVENT_FLAG_OVERLAP | MTPROF_EVENT_FLAG_ASYNC;
+    const int64_t *sequences = v->columns[MTPROF_COLUMN_SEQUENCE];
+    for (size_t i = 0; i < v->n; i++) {
+        if (sequences[i] != sequence) {
+            continue;
+        }
+        if ((v->flags[i] & loose) != 0 || r->seen[i] != 1) {
+            return false;
+        }
+        for (size_t k = i + 1; k < v->n; k++) {
+            if (sequences[k] == sequence && v->end[k] == v->end[i] && v->track[k] != v->track[i]) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void check_forwards(run *r)
+{
+    const model_view *v = r->v;
+    const uint32_t *forward = v->columns[MTPROF_COLUMN_FORWARD];
+    const int64_t *sequences = v->columns[MTPROF_COLUMN_SEQUENCE];
+    for (size_t i = 0; forward != NULL && i < v->n; i++) {
+        if (sequences[i] < 0 || !ends_are_plain(r, sequences[i])) {
+            continue;
+        }
+        n_forwards_compared += forward[i] != MTPROF_NO_EVENT;
+        if (forward[i] != r->forward[i]) {
+            WRONG(r, "event %zu: forward op %u, columns say %u", i, r->forward[i], forward[i]);
+        }
+    }
 }
 
 /* Device work is in the columns with the same times on the same track, once for each. */
@@ -199,11 +261,14 @@ static bool prepare(run *r, const model_view *v)
     r->n_index = v->n + 1;
     r->seen = calloc(v->n + 1, 1);
     r->by_index = malloc((v->n + 1) * sizeof *r->by_index);
-    if (r->seen == NULL || r->by_index == NULL) {
+    r->forward = malloc((v->n + 1) * sizeof *r->forward);
+    r->forwards =
+        (mtprof__forwards){.entry_bytes = sizeof(mtprof__waiting), .limit = MTPROF__FORWARDS_MOST};
+    if (r->seen == NULL || r->by_index == NULL || r->forward == NULL) {
         return false;
     }
     for (size_t i = 0; i <= v->n; i++) {
-        r->by_index[i] = MTPROF_NO_EVENT;
+        r->by_index[i] = r->forward[i] = MTPROF_NO_EVENT;
     }
     for (size_t i = 0; i < v->n; i++) {
         r->foreign_parents |= (v->flags[i] & MTPROF_EVENT_FLAG_FOREIGN_PARENT) != 0;
@@ -230,6 +295,7 @@ static void compare_stream(run *r)
     }
     CHECK_EQ_I64(status, MTPROF_EEND);
     check_all_seen(r);
+    check_forwards(r);
     mtprof_model_findings findings = {.struct_size = sizeof findings};
     CHECK_EQ_I64(mtprof_model_get_findings(r->v->model, &findings), MTPROF_OK);
     const mtprof__events_totals *totals = mtprof__events_totals_get(events);
@@ -353,6 +419,8 @@ static bool compare_trace(uint64_t seed, bool hostile, bool any_bytes)
     }
     free(r.seen);
     free(r.by_index);
+    free(r.forward);
+    mtprof__forwards_fini(&r.forwards);
     mtprof_model_free(model);
     rt_free(&trace);
     return made && !r.failed;
@@ -367,6 +435,7 @@ static void compare_traces(bool hostile)
             return;
         }
     }
+    CHECK(n_forwards_compared > 0);
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */
@@ -489,6 +558,8 @@ static bool compare_damaged(uint64_t seed, uint64_t *dice)
     }
     free(r.seen);
     free(r.by_index);
+    free(r.forward);
+    mtprof__forwards_fini(&r.forwards);
     mtprof_model_free(model);
     mtprof_model_free(before);
     rt_free(&trace);

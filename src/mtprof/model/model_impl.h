@@ -107,6 +107,9 @@ int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out);
 /* Frees derived columns, and what only they are made from; before the columns themselves. */
 void mtprof__model_derived_fini(mtprof_model *model);
 
+/* The logical number of a thread's track; 0: there is no such track. */
+uint32_t mtprof__model_thread_number(const mtprof_model *model, uint32_t track);
+
 /* Gives events of the backward pass what their forward ops have (backward_stacks.c); called
  * once, when the columns are there. Fails with ENOMEM. */
 int mtprof__model_backward_stacks(mtprof_model *model);

@@ -38,6 +38,12 @@ bool mtprof_model_track(const mtprof_model *model, uint32_t track, mtprof_track 
     return true;
 }
 
+uint32_t mtprof__model_thread_number(const mtprof_model *model, uint32_t track)
+{
+    mtprof_track out;
+    return mtprof_model_track(model, track, &out) ? out.number : 0;
+}
+
 bool mtprof_model_device(const mtprof_model *model, uint32_t device, mtprof_device *out)
 {
     const mtprof__dictionary *dictionary = &model->dictionary;

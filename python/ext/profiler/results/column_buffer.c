@@ -54,6 +54,7 @@ static const char *const column_names[MTPROF_COLUMN_COUNT] = {
     [MTPROF_COLUMN_ALLOCATED_DEVICE] = "allocated_device",
     [MTPROF_COLUMN_FIRST_CHILD] = "first_child",
     [MTPROF_COLUMN_NEXT_SIBLING] = "next_sibling",
+    [MTPROF_COLUMN_FORWARD] = "forward",
 };
 
 static int column_get_buffer(column_object *self, Py_buffer *view, int flags)

@@ -14,34 +14,46 @@ int mtprof__no_memory(const char *what, size_t n)
 
 /* ---- forward ops by sequence number (K3b) ---------------------------------------------------- */
 
+enum {
+    KEY_THREAD_BITS = 16
+};
+
 uint64_t mtprof__forward_key(int64_t sequence, uint32_t thread)
 {
-    return ((uint64_t)sequence << 16 | (thread & 0xFFFF)) + 1;
+    return ((uint64_t)sequence << KEY_THREAD_BITS | (thread & 0xFFFF)) + 1;
 }
 
-static mtprof__forward_slot *forward_at(const mtprof__classifier *c, uint64_t key)
+static uint32_t key_thread(uint64_t key)
 {
-    uint64_t place = ((key - 1) >> 16) + ((key - 1) & 0xFFFF) * 7919;
-    return &c->forwards[place % MTPROF__FORWARD_SLOTS];
+    return (key - 1) & 0xFFFF;
 }
 
-void mtprof__forward_note(mtprof__classifier *c, uint64_t key, uint32_t storage)
+static int64_t key_sequence(uint64_t key)
 {
-    mtprof__forward_slot *slot = forward_at(c, key);
-    if (slot->key != key) {
-        c->forwards_full = c->forwards_full || slot->key != 0;
-        *slot = (mtprof__forward_slot){.key = key};
+    return (int64_t)((key - 1) >> KEY_THREAD_BITS);
+}
+
+int mtprof__forward_reads(mtprof__classifier *c, uint64_t key, uint32_t storage)
+{
+    bool added;
+    mtprof__forward_inputs *inputs =
+        mtprof__forward_add(&c->forwards, key_thread(key), key_sequence(key), &added);
+    if (inputs == NULL) {
+        return mtprof__no_memory("forward ops", 1);
     }
-    for (uint32_t i = 0; i < slot->n; i++) {
-        if (slot->storages[i] == storage) {
-            return;
+    uint32_t n = inputs->forward.note;
+    for (uint32_t i = 0; i < n; i++) {
+        if (inputs->storages[i] == storage) {
+            return 0;
         }
     }
-    if (slot->n < MTPROF__FORWARD_INPUTS) {
-        slot->storages[slot->n++] = storage;
+    if (n < MTPROF__FORWARD_INPUTS) {
+        inputs->storages[n] = storage;
+        inputs->forward.note++;
     } else {
         c->left_out += !c->tells_parameters;
     }
+    return 0;
 }
 
 void mtprof__set_role(mtprof__classifier *c, uint32_t storage, uint32_t tensor, uint8_t role)
@@ -61,15 +73,15 @@ static void find_parameter(mtprof__classifier *c, const mtprof__storage *gradien
     if (gradient->forward == 0 || gradient->bytes == 0 || c->tells_parameters) {
         return;
     }
-    const mtprof__forward_slot *slot = forward_at(c, gradient->forward);
-    if (slot->key != gradient->forward) {
-        c->left_out += c->forwards_full && slot->key != 0;
+    const mtprof__forward_inputs *inputs = mtprof__forward_find(
+        &c->forwards, key_thread(gradient->forward), key_sequence(gradient->forward));
+    if (inputs == NULL) {
         return;
     }
     uint32_t best = MTPROF__NO_INDEX;
     int best_rank = -1;
-    for (uint32_t i = 0; i < slot->n; i++) {
-        const mtprof__storage *s = &c->flow.storages[slot->storages[i]];
+    for (uint32_t i = 0; i < inputs->forward.note; i++) {
+        const mtprof__storage *s = &c->flow.storages[inputs->storages[i]];
         if (s->bytes != gradient->bytes || s == gradient ||
             (s->role != MTPROF__MEMORY_UNKNOWN && s->role != MTPROF__MEMORY_PARAMETER)) {
             continue;
@@ -78,7 +90,7 @@ static void find_parameter(mtprof__classifier *c, const mtprof__storage *gradien
                    : (s->facts & MTPROF__STORAGE_DERIVED) == 0 ? 1
                                                                : 0;
         if (rank >= best_rank) {
-            best = slot->storages[i];
+            best = inputs->storages[i];
             best_rank = rank;
         }
     }

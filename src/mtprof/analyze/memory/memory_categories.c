@@ -26,18 +26,15 @@ int mtprof__classifier_new(const mtprof_model *model, mtprof__classifier **out)
         return mtprof__no_memory("classifiers", 1);
     }
     c->model = model;
-    c->forwards = mtb_calloc(MTPROF__FORWARD_SLOTS, sizeof *c->forwards);
-    if (c->forwards == NULL) {
-        mtprof__classifier_free(c);
-        return mtprof__no_memory("forward ops", MTPROF__FORWARD_SLOTS);
-    }
+    c->forwards.entry_bytes = sizeof(mtprof__forward_inputs);
+    c->forwards.limit = MTPROF__FORWARD_PLACES;
     *out = c;
     return 0;
 }
 
 uint64_t mtprof__classifier_left_out(const mtprof__classifier *c)
 {
-    return c->left_out;
+    return c->left_out + c->forwards.left_out;
 }
 
 void mtprof__classifier_free(mtprof__classifier *c)
@@ -50,7 +47,7 @@ void mtprof__classifier_free(mtprof__classifier *c)
         mtb_free(c->tracks[i].uses);
     }
     mtb_free(c->tracks);
-    mtb_free(c->forwards);
+    mtprof__forwards_fini(&c->forwards);
     mtb_free(c->open_steps);
     mtb_free(c->outs);
     mtb_free(c->ins);
@@ -216,7 +213,7 @@ static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f
             s->facts |= MTPROF__STORAGE_READ_OPTIMIZER;
         }
         if (numbered) {
-            mtprof__forward_note(c, mtprof__forward_key(p->sequence, t->thread), index);
+            MT_TRY(mtprof__forward_reads(c, mtprof__forward_key(p->sequence, t->thread), index));
         }
         uint8_t told =
             f->told != MTPROF__MEMORY_UNKNOWN ? f->told : role_category(p->tensors_in[i].role);
@@ -383,8 +380,8 @@ static void frame_classify(mtprof__frame *f, const mtprof__frame *around,
     if (backward) {
         f->facts |= MTPROF__FRAME_BACKWARD;
         if (p != NULL && (p->fields & MTPROF__HAS_SEQUENCE) && p->sequence >= 0) {
-            bool told = (p->fields & MTPROF__HAS_FORWARD_THREAD) && p->forward_thread != 0;
-            f->forward = mtprof__forward_key(p->sequence, told ? p->forward_thread : own_thread);
+            uint32_t thread = mtprof__forward_thread(p);
+            f->forward = mtprof__forward_key(p->sequence, thread != 0 ? thread : own_thread);
         }
     }
     if (accumulate) {

@@ -8,10 +8,10 @@
 #define MTPROF_ANALYZE_MEMORY_MEMORY_CATEGORIES_IMPL_H
 
 #include "mtprof/analyze/memory/memory_categories.h"
+#include "mtprof/model/facts/forward.h"
 
 enum {
-    /* Forward ops that wait for their backward op; the oldest give way, which is counted. */
-    MTPROF__FORWARD_SLOTS = 1 << 16,
+    MTPROF__FORWARD_PLACES = 1 << 16, /* forward.h, FW3 */
     MTPROF__FORWARD_INPUTS = 6
 };
 
@@ -50,12 +50,11 @@ typedef struct mtprof__track {
     uint32_t thread; /* logical number */
 } mtprof__track;
 
-/* What a forward op read, for K3b. */
-typedef struct mtprof__forward_slot {
-    uint64_t key;
+/* What the forward ops of a number read, for K3b. */
+typedef struct mtprof__forward_inputs {
+    mtprof__forward forward; /* note: how many */
     uint32_t storages[MTPROF__FORWARD_INPUTS];
-    uint32_t n;
-} mtprof__forward_slot;
+} mtprof__forward_inputs;
 
 struct mtprof__classifier {
     const mtprof_model *model;
@@ -65,8 +64,8 @@ struct mtprof__classifier {
     mtprof__memory_plan plan;
     mtprof__track *tracks;
     size_t n_tracks, tracks_capacity;
-    mtprof__forward_slot *forwards;
-    uint32_t *open_steps; /* of optimizers */
+    mtprof__forwards forwards; /* of mtprof__forward_inputs */
+    uint32_t *open_steps;      /* of optimizers */
     size_t n_open_steps, open_steps_capacity;
     uint32_t n_steps;
     bool tells_parameters; /* the host says which tensors are parameters */
@@ -74,16 +73,15 @@ struct mtprof__classifier {
     size_t outs_capacity;
     uint32_t *ins;
     size_t ins_capacity;
-    bool forwards_full; /* a forward op has given way to another */
-    /* Gradients whose forward op has, inputs beyond FORWARD_INPUTS, and reads of a version too far
-     * back (mtprof__flow_find_version). */
+    /* Inputs beyond FORWARD_INPUTS, and reads of a version too far back
+     * (mtprof__flow_find_version). */
     uint64_t left_out;
 };
 
-/* The number under which a forward op is kept, never 0. */
+/* Sequence number and thread of a forward op in one word, never 0. */
 uint64_t mtprof__forward_key(int64_t sequence, uint32_t thread);
-/* A forward op reads a storage. */
-void mtprof__forward_note(mtprof__classifier *c, uint64_t key, uint32_t storage);
+/* A forward op reads a storage. Fails with ENOMEM. */
+int mtprof__forward_reads(mtprof__classifier *c, uint64_t key, uint32_t storage);
 
 /* What a storage and a tensor (MTPROF__NO_INDEX: none) are, unless they are something already. */
 void mtprof__set_role(mtprof__classifier *c, uint32_t storage, uint32_t tensor, uint8_t role);

@@ -46,12 +46,14 @@ static int set_device_types(mtprof__chrome *chrome)
 
 static int chrome_init(mtprof__chrome *chrome, mtprof__export_job *job)
 {
-    *chrome = (mtprof__chrome){.job = job,
-                               .writer = job->writer,
-                               .model = job->model,
-                               .mindtorch = job->options.flavor == MTPROF_FLAVOR_MINDTORCH,
-                               .rebuild_frames = (job->info.wants & MTPROF_WANT_STACKS) != 0,
-                               .first_index = EXPORT_NO_INDEX};
+    *chrome = (mtprof__chrome){
+        .job = job,
+        .writer = job->writer,
+        .model = job->model,
+        .mindtorch = job->options.flavor == MTPROF_FLAVOR_MINDTORCH,
+        .rebuild_frames = (job->info.wants & MTPROF_WANT_STACKS) != 0,
+        .forwards = {.entry_bytes = sizeof(mtprof__waiting), .limit = MTPROF__FORWARDS_MOST},
+        .first_index = EXPORT_NO_INDEX};
     set_base(chrome);
     MT_TRY(mtprof__chrome_text_init(chrome));
     MT_TRY(mtprof__chrome_modules_init(chrome));

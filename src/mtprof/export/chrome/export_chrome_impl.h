@@ -25,7 +25,7 @@
 #include "base/saturate.h"
 #include "mtprof/export/export_impl.h"
 #include "mtprof/export/frame_stack.h"
-#include "mtprof/model/facts/forward_table.h"
+#include "mtprof/model/facts/forward.h"
 #include "mtprof/model/text/inputs_text.h"
 
 #include <string.h>

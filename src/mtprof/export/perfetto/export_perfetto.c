@@ -343,20 +343,21 @@ static int write_forward(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__
     static const char name[] = "fwdbwd";
     const mtprof_text text = {name, sizeof name - 1};
     mtprof__lane *from = NULL;
-    mtprof__forward forward;
-    if (!mtprof__forward_is_backward(event)) {
-        mtprof_track track;
-        bool known = mtprof_model_track(x->job->model, event->track, &track);
-        mtprof__forward_remember(&x->forwards, known ? track.number : 0, event);
+    mtprof__waiting origin;
+    int64_t sequence = event->payload->sequence;
+    uint32_t thread = mtprof__forward_thread(event->payload);
+    if (thread == 0) {
+        mtprof__forward_wait(&x->forwards, mtprof__model_thread_number(x->job->model, event->track),
+                             sequence, event->shown_start_ns, event->track);
         return 0;
     }
-    if (!mtprof__forward_take(&x->forwards, event, &forward)) {
+    if (!mtprof__forward_take(&x->forwards, thread, sequence, &origin)) {
         return 0;
     }
-    uint64_t id = mtprof__perfetto_uuid(
-        x, MTPROF__UUID_BACKWARD, mtb_mix(forward.thread, (uint64_t)event->payload->sequence));
-    MT_TRY(mtprof__lane_of_edges(x, forward.track, &from));
-    MT_TRY(write_arrow(x, from, 's', text, id, forward.start_ns));
+    uint64_t id =
+        mtprof__perfetto_uuid(x, MTPROF__UUID_BACKWARD, mtb_mix(thread, (uint64_t)sequence));
+    MT_TRY(mtprof__lane_of_edges(x, origin.forward.note, &from));
+    MT_TRY(write_arrow(x, from, 's', text, id, origin.start_ns));
     return write_arrow(x, lane, 'f', text, id, event->shown_start_ns);
 }
 
@@ -459,7 +460,7 @@ static int write_edge(mtprof__perfetto *x, const mtprof__event *event)
         return 0;
     }
     MT_TRY(end_slow(x, lane, event));
-    return mtprof__forward_has(event) ? write_forward(x, lane, event) : 0;
+    return mtprof__is_numbered(event) ? write_forward(x, lane, event) : 0;
 }
 
 static int write_event(mtprof__perfetto *x, const mtprof__event *event)
@@ -661,11 +662,12 @@ static int write_damage(mtprof__perfetto *x)
 
 int mtprof__export_perfetto(mtprof__export_job *job)
 {
-    mtprof__perfetto x = {.job = job,
-                          .writer = job->writer,
-                          .shift_ns = job->info.start_ns < 0 ? 0 - (uint64_t)job->info.start_ns : 0,
-                          .uuid_seed =
-                              mtb_mix(job->info.uuid[0] ^ job->info.pid, job->info.uuid[1])};
+    mtprof__perfetto x = {
+        .job = job,
+        .forwards = {.entry_bytes = sizeof(mtprof__waiting), .limit = MTPROF__FORWARDS_MOST},
+        .writer = job->writer,
+        .shift_ns = job->info.start_ns < 0 ? 0 - (uint64_t)job->info.start_ns : 0,
+        .uuid_seed = mtb_mix(job->info.uuid[0] ^ job->info.pid, job->info.uuid[1])};
     mtprof__events *events = NULL;
     int status = 0;
     if (!mtb_writer_init(&x.text_writer, append_text, &x.text)) {

@@ -25,7 +25,7 @@
 #include "mtprof/export/export_impl.h"
 #include "mtprof/export/frame_stack.h"
 #include "mtprof/export/protobuf.h"
-#include "mtprof/model/facts/forward_table.h"
+#include "mtprof/model/facts/forward.h"
 
 #include <stdbool.h>
 #include <stdint.h>

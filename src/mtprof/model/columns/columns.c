@@ -55,6 +55,7 @@ static const uint8_t column_types[] = {
     [MTPROF_COLUMN_ALLOCATED_DEVICE] = MTPROF_TYPE_I64,
     [MTPROF_COLUMN_FIRST_CHILD] = MTPROF_TYPE_U32,
     [MTPROF_COLUMN_NEXT_SIBLING] = MTPROF_TYPE_U32,
+    [MTPROF_COLUMN_FORWARD] = MTPROF_TYPE_U32,
 };
 _Static_assert(MT_COUNT(column_types) == MTPROF_COLUMN_COUNT, "one type per column");
 _Static_assert(MTPROF_COLUMN_COUNT <= 64, "one bit per column");
@@ -101,7 +102,8 @@ static bool is_none_ones(uint32_t id)
     case MTPROF_COLUMN_MEMORY_AFTER:
     case MTPROF_COLUMN_LINK:
     case MTPROF_COLUMN_FIRST_CHILD:
-    case MTPROF_COLUMN_NEXT_SIBLING: return true;
+    case MTPROF_COLUMN_NEXT_SIBLING:
+    case MTPROF_COLUMN_FORWARD: return true;
     default: return false;
     }
 }

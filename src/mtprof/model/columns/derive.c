@@ -12,7 +12,9 @@
 #include "base/large.h"
 #include "base/saturate.h"
 #include "mtprof/model/columns/assemble_impl.h"
+#include "mtprof/model/facts/forward.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int not_recorded(uint32_t id)
@@ -293,6 +295,75 @@ static int make_correlation(mtprof_model *model)
     return MTPROF_OK;
 }
 
+/* ---- forward ops ----------------------------------------------------------------------------- */
+
+/* An op with a sequence number. */
+typedef struct numbered {
+    int64_t end_ns;
+    uint32_t event;
+} numbered;
+
+/* By end. Of those that end together the one that stands last ends first: it is inside. */
+static int compare_ends(const void *a, const void *b)
+{
+    const numbered *left = a;
+    const numbered *right = b;
+    if (left->end_ns != right->end_ns) {
+        return left->end_ns < right->end_ns ? -1 : 1;
+    }
+    return left->event > right->event ? -1 : 1;
+}
+
+/* FW2 */
+static void join_forwards(const mtprof_model *model, const numbered *ops, size_t n,
+                          mtprof__forwards *waiting, uint32_t *forward)
+{
+    const mtprof__columns *columns = &model->columns;
+    const int64_t *sequences = columns->extra[MTPROF_COLUMN_SEQUENCE];
+    const uint32_t *threads = columns->extra[MTPROF_COLUMN_FORWARD_THREAD];
+    for (size_t k = 0; k < n; k++) {
+        mtprof__waiting origin;
+        uint32_t i = ops[k].event;
+        if (threads[i] == 0) {
+            uint32_t thread = mtprof__model_thread_number(model, columns->track[i]);
+            mtprof__forward_wait(waiting, thread, sequences[i], columns->start_ns[i], i);
+        } else if (mtprof__forward_take(waiting, threads[i], sequences[i], &origin)) {
+            forward[i] = origin.forward.note;
+        }
+    }
+}
+
+static int make_forward(mtprof_model *model)
+{
+    const mtprof__columns *columns = &model->columns;
+    const int64_t *sequences = columns->extra[MTPROF_COLUMN_SEQUENCE];
+    if (sequences == NULL || columns->extra[MTPROF_COLUMN_FORWARD_THREAD] == NULL) {
+        return not_recorded(MTPROF_COLUMN_FORWARD);
+    }
+    uint32_t *forward = new_column(model, MTPROF_COLUMN_FORWARD);
+    numbered *ops = mtb_array_take(columns->n + 1, sizeof *ops);
+    mtprof__forwards waiting = {.entries = NULL};
+    size_t n = 0;
+    for (uint32_t i = 0; ops != NULL && i < columns->n; i++) {
+        if (sequences[i] >= 0 && columns->kind[i] == MTPROF_EVENT_KIND_OP) {
+            ops[n++] = (numbered){columns->end_ns[i], i};
+        }
+    }
+    bool whole = forward != NULL && ops != NULL &&
+                 mtprof__forwards_init(&waiting, sizeof(mtprof__waiting), n);
+    if (whole) {
+        memset(forward, 0xFF, columns->n * sizeof *forward); /* MTPROF_NO_EVENT */
+        qsort(ops, n, sizeof *ops, compare_ends);
+        join_forwards(model, ops, n, &waiting, forward);
+        publish(model, MTPROF_COLUMN_FORWARD, forward);
+    } else {
+        free_column(model, MTPROF_COLUMN_FORWARD, forward);
+    }
+    mtprof__forwards_fini(&waiting);
+    mtb_array_give(ops, columns->n + 1, sizeof *ops);
+    return whole ? MTPROF_OK : mtprof__column_no_memory(MTPROF_COLUMN_FORWARD, columns->n);
+}
+
 /* ---- on request ------------------------------------------------------------------------------ */
 
 static int derive_locked(mtprof_model *model, uint32_t id)
@@ -306,6 +377,7 @@ static int derive_locked(mtprof_model *model, uint32_t id)
     case MTPROF_COLUMN_NEXT_SIBLING: return make_children(model);
     case MTPROF_COLUMN_LINK: return make_link(model);
     case MTPROF_COLUMN_CORRELATION: return make_correlation(model);
+    case MTPROF_COLUMN_FORWARD: return make_forward(model);
     case MTPROF_COLUMN_SELF_DEVICE_NS: return make_self_device(model);
     case MTPROF_COLUMN_DEVICE_NS: return make_device(model);
     case MTPROF_COLUMN_ALLOCATED_CPU:

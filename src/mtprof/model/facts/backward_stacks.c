@@ -8,7 +8,7 @@
  *               MmBackward0                       S, M: sequence 3, forward thread 1
  *                 aten::t, aten::mm …             S, M: they are inside of it
  *
- *   W1  Of several events with one sequence number on one thread the first has the stack.
+ *   W1  Which forward op it is says forward.h (FW1).
  *   W2  What is inside of a node gives nothing. Where its node finds no forward op it has no stack;
  *       a module it was recorded in stays, also where the forward op was in none.
  *   W3  A node is an event of record scope 1 (BACKWARD_FUNCTION). Foreign traces do not say what
@@ -16,26 +16,18 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/model/facts/forward.h"
 #include "mtprof/model/model_impl.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* A forward op. */
-typedef struct forward_op {
-    int64_t sequence;
-    uint32_t thread; /* its number */
-    uint32_t event;  /* order */
-} forward_op;
 
 typedef struct backward {
     mtprof_model *model;
     const mtprof__columns *columns;
     const int64_t *sequences; /* this and the next two: NULL where not recorded */
     const uint32_t *forward_threads, *scopes;
-    uint32_t *nodes; /* by event: the node it is, or is in; MTPROF_NO_EVENT: none */
-    forward_op *forwards;
-    size_t n_forwards;
+    uint32_t *nodes;           /* by event: the node it is, or is in; MTPROF_NO_EVENT: none */
+    mtprof__forwards forwards; /* note: the event */
 } backward;
 
 static bool starts_with(mtprof_text text, const char *start, size_t length)
@@ -85,69 +77,41 @@ static bool find_nodes(backward *b)
     return any;
 }
 
-static uint32_t thread_number(const backward *b, uint32_t event)
-{
-    mtprof_track track;
-    return mtprof_model_track(b->model, b->columns->track[event], &track) ? track.number : 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const forward_op *left = a;
-    const forward_op *right = b;
-    if (left->sequence != right->sequence) {
-        return left->sequence < right->sequence ? -1 : 1;
-    }
-    if (left->thread != right->thread) {
-        return left->thread < right->thread ? -1 : 1;
-    }
-    return left->event < right->event ? -1 : left->event > right->event;
-}
-
 static int collect_forwards(backward *b)
 {
-    size_t capacity = 0;
+    size_t n = 0;
     for (uint32_t i = 0; b->sequences != NULL && i < b->columns->n; i++) {
-        if (b->sequences[i] < 0 || b->nodes[i] != MTPROF_NO_EVENT) {
-            continue;
-        }
-        if (!mtb_grow((void **)&b->forwards, &capacity, b->n_forwards + 1, sizeof *b->forwards)) {
-            return mtb_fail(MTPROF_ENOMEM, "make model: no memory for %zu forward ops",
-                            b->n_forwards + 1);
-        }
-        b->forwards[b->n_forwards++] = (forward_op){b->sequences[i], thread_number(b, i), i};
+        n += b->sequences[i] >= 0 && b->nodes[i] == MTPROF_NO_EVENT;
     }
-    if (b->n_forwards > 1) {
-        qsort(b->forwards, b->n_forwards, sizeof *b->forwards, compare);
+    if (!mtprof__forwards_init(&b->forwards, sizeof(mtprof__forward), n)) {
+        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for %zu forward ops", n);
+    }
+    for (uint32_t i = 0; n > 0 && i < b->columns->n; i++) {
+        if (b->sequences[i] >= 0 && b->nodes[i] == MTPROF_NO_EVENT) {
+            bool added;
+            uint32_t thread = mtprof__model_thread_number(b->model, b->columns->track[i]);
+            mtprof__forward *op =
+                mtprof__forward_add(&b->forwards, thread, b->sequences[i], &added);
+            op->note = added ? i : op->note; /* FW1 */
+        }
     }
     return MTPROF_OK;
 }
 
-/* W1. MTPROF_NO_EVENT: none. */
-static uint32_t find_forward(const backward *b, uint32_t node)
+/* MTPROF_NO_EVENT: none. */
+static uint32_t find_forward(backward *b, uint32_t node)
 {
     if (b->sequences == NULL || b->sequences[node] < 0 || b->forward_threads == NULL) {
         return MTPROF_NO_EVENT;
     }
-    forward_op wanted = {b->sequences[node], b->forward_threads[node], 0};
-    size_t low = 0;
-    size_t high = b->n_forwards;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare(&b->forwards[middle], &wanted) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    bool found = low < b->n_forwards && b->forwards[low].sequence == wanted.sequence &&
-                 b->forwards[low].thread == wanted.thread;
-    return found ? b->forwards[low].event : MTPROF_NO_EVENT;
+    const mtprof__forward *op =
+        mtprof__forward_find(&b->forwards, b->forward_threads[node], b->sequences[node]);
+    return op != NULL ? op->note : MTPROF_NO_EVENT;
 }
 
 /* Forward events are no backward ones, so what is read here has not been replaced. Either column
  * may be NULL. */
-static void replace(const backward *b, uint32_t *stacks, uint32_t *modules)
+static void replace(backward *b, uint32_t *stacks, uint32_t *modules)
 {
     for (uint32_t i = 0; i < b->columns->n; i++) {
         if (b->nodes[i] == MTPROF_NO_EVENT || b->columns->kind[i] == MTPROF_EVENT_KIND_FUNCTION) {
@@ -191,6 +155,6 @@ int mtprof__model_backward_stacks(mtprof_model *model)
         }
     }
     mtb_free(b.nodes);
-    mtb_free(b.forwards);
+    mtprof__forwards_fini(&b.forwards);
     return status;
 }

@@ -77,7 +77,8 @@ TEST(none_is_as_documented)
         void *column;
         bool ones = id == MTPROF_COLUMN_SEQUENCE || id == MTPROF_COLUMN_MEMORY_BEFORE ||
                     id == MTPROF_COLUMN_MEMORY_AFTER || id == MTPROF_COLUMN_LINK ||
-                    id == MTPROF_COLUMN_FIRST_CHILD || id == MTPROF_COLUMN_NEXT_SIBLING;
+                    id == MTPROF_COLUMN_FIRST_CHILD || id == MTPROF_COLUMN_NEXT_SIBLING ||
+                    id == MTPROF_COLUMN_FORWARD;
         REQUIRE_OK(mtprof__columns_extra(&columns, id, &column));
         for (size_t i = 0; i < 2 * mtprof__column_item_bytes(id); i++) {
             CHECK_EQ_U64(((unsigned char *)column)[i], ones ? 0xFF : 0);

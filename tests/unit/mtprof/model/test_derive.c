@@ -45,10 +45,16 @@ static mtprof_model *random_model(uint64_t *seed, bool ordered)
     mtprof__columns *columns = &run.columns;
     void *link;
     void *allocated;
+    void *sequences;
+    void *threads;
+    REQUIRE_OK(mtprof__columns_extra(columns, MTPROF_COLUMN_SEQUENCE, &sequences));
+    REQUIRE_OK(mtprof__columns_extra(columns, MTPROF_COLUMN_FORWARD_THREAD, &threads));
     REQUIRE_OK(mtprof__columns_extra(columns, MTPROF_COLUMN_LINK, &link));
     REQUIRE_OK(mtprof__columns_extra(columns, MTPROF_COLUMN_ALLOCATED_SELF_CPU, &allocated));
     for (uint32_t i = 0; i < EVENTS; i++) {
         uint32_t host = (uint32_t)(mt_test_random(seed) % EVENTS);
+        ((int64_t *)sequences)[i] = (int64_t)(mt_test_random(seed) % 4) - 1;
+        ((uint32_t *)threads)[i] = (uint32_t)(mt_test_random(seed) % 2);
         ((int64_t *)allocated)[i] = (int64_t)(mt_test_random(seed) % 2000) - 1000;
         if (mtprof__kind_in(columns->kind[i], MTPROF__KINDS_DEVICE)) {
             ((uint32_t *)link)[i] =
