@@ -6,7 +6,8 @@ include(cmake/kernels.cmake)
 
 # ---- from the op table: ops.h, the typed functions, the dispatcher's rows, the profiler's sites ----
 set(MT_GENERATED ${PROJECT_BINARY_DIR}/generated)
-add_executable(opgen tools/opgen/opgen.c tools/opgen/opgen_rows.c tools/opgen/opgen_typed.c
+add_executable(opgen tools/opgen/opgen.c tools/opgen/opgen_rows.c tools/opgen/opgen_table.c
+                     tools/opgen/opgen_typed.c
                      src/mindtorch/dispatch/schema.c src/base/fail.c)
 mt_settings(opgen)
 target_include_directories(opgen PRIVATE include src)
@@ -21,10 +22,11 @@ endfunction()
 mt_opgen(header mindtorch/ops.h)
 mt_opgen(private private_ops.h)
 mt_opgen(calls ops_call.c)
+mt_opgen(numbers op_numbers.h)
 mt_opgen(rows op_rows.c)
 mt_opgen(sites op_sites.inc)
 add_custom_target(mt_generated DEPENDS ${MT_GENERATED}/mindtorch/ops.h ${MT_GENERATED}/private_ops.h
-                                       ${MT_GENERATED}/ops_call.c
+                                       ${MT_GENERATED}/op_numbers.h ${MT_GENERATED}/ops_call.c
                                        ${MT_GENERATED}/op_rows.c ${MT_GENERATED}/op_sites.inc)
 
 # ---- compiled once, linked twice -----------------------------------------------------------------

@@ -76,7 +76,6 @@ set(MINDTORCH_SOURCES
     src/mindtorch/ops/reduce/op_norm.c
     src/mindtorch/ops/reduce/op_reduce.c
     src/mindtorch/ops/reduce/reduction_plan.c
-    src/mindtorch/ops/shown_inputs.c
     src/mindtorch/ops/type_names.c
     src/mindtorch/ops/view/op_broadcast.c
     src/mindtorch/ops/view/op_split.c
@@ -109,10 +108,9 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/graph/hooks.c
     src/mindtorch/autograd/graph/meta.c
     src/mindtorch/autograd/graph/node.c
+    src/mindtorch/autograd/graph/node_names.c
     src/mindtorch/autograd/graph/record_node.c
     src/mindtorch/autograd/graph/views.c
-    src/mindtorch/autograd/rules/derivative_table.c
-    src/mindtorch/autograd/rules/node_names.c
     # optim
     src/mindtorch/optim/clip_grad_norm.c
     src/mindtorch/optim/optimizer.c

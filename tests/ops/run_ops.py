@@ -15,7 +15,6 @@ import ctypes
 import importlib
 import os
 import pathlib
-import re
 import sys
 import time
 import traceback
@@ -25,11 +24,11 @@ import gradients
 import layouts
 import mt
 import numpy as np
+import op_table
 import opcases
 from layouts import collect, map_arrays, place_all, strip
 
 HERE = pathlib.Path(__file__).resolve().parent
-TABLE = HERE.parent.parent / "src" / "mindtorch" / "ops"
 FAMILIES = ("create", "pointwise", "reduce", "view", "index", "matrix", "image", "nn", "compose", "alias", "optim")
 TOLERANCES = {"float64": (1e-11, 1e-12), "float32": (2e-5, 2e-6), "float16": (2e-3, 1e-3),
               "bfloat16": (1.6e-2, 1e-2)}
@@ -42,11 +41,8 @@ WAITS_FOR_HOST = {"copy_", "to", "_to_copy"}  # SYNC rows that wait where the re
 
 
 def table_rows():
-    """Names of all rows, from the .def files themselves."""
-    rows = []
-    for path in sorted(TABLE.glob("ops_*.def")):
-        rows += re.findall(r'^X\(\w+, "([\w.:]+)\(', path.read_text(), re.M)
-    return rows
+    """Names of all rows."""
+    return [schema.split("(")[0] for schema in op_table.schemas().values()]
 
 
 def category(dtype):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From arguments to words, see call_words.h. What is shown of a row is told in
- * ops/shown_inputs.def; a row without a line there shows its arguments in order.
+ * From arguments to words, see call_words.h. The REPORTED lines of the op table say what is shown
+ * of an op; one without such a line shows its arguments in order.
  *
  * W1 A value that does not fit is shown as none, and `cut` is set; what was begun for it is taken
  *    back.
@@ -286,12 +286,10 @@ MT_INLINE void put_shown(mt__trace_words *w, const uint8_t *codes, const mt_valu
 /* The line by which the call is shown; NULL: its arguments in order. */
 MT_INLINE const uint8_t *codes_of(const mt__op_row *row, const mt_value *args)
 {
-    if (MT_LIKELY((row->flags & MT_OP_USER) == 0)) {
-        const mt__shown *line = mt__shown_inputs[row->op];
-        for (int i = 0; i < MT_SHOWN_LINES && line[i].when != MT_SHOWN_NEVER; i++) {
-            if (line[i].when == MT_SHOWN_ALWAYS || is_for(&line[i], args)) {
-                return line[i].codes;
-            }
+    const mt__shown *line = row->reported;
+    for (; line != NULL && line->when != MT_SHOWN_NEVER; line++) {
+        if (line->when == MT_SHOWN_ALWAYS || is_for(line, args)) {
+            return line->codes;
         }
     }
     return NULL;

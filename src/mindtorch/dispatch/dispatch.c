@@ -412,20 +412,15 @@ static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *s
     return token;
 }
 
-MT_INLINE bool is_unnumbered(const mt__op_row *row)
-{
-    return (row->flags & MT_OP_USER) == 0 && mt__shown_unnumbered[row->op];
-}
-
 /* Begins the op with what the recording wants of it. */
 MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *site, uint32_t wants)
 {
     mtprof_op payload = {
         .struct_size = sizeof(payload),
-        .fields =
-            mt__thread.grad_disabled || mt__thread.below_autograd != 0 || is_unnumbered(call->row)
-                ? 0
-                : (uint32_t)MTPROF_OP_SEQUENCE,
+        .fields = mt__thread.grad_disabled || mt__thread.below_autograd != 0 ||
+                          (call->row->flags & MT_OP_UNNUMBERED) != 0
+                      ? 0
+                      : (uint32_t)MTPROF_OP_SEQUENCE,
         .sequence = mt__thread.sequence,
     };
     if ((wants & MTPROF_WANT_MEMORY) != 0) {
@@ -457,8 +452,7 @@ static MT_NOINLINE void tell_results(const mt__call *call, mtprof_token token)
 
 static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
 {
-    if (MT_UNLIKELY((call->row->flags & MT_OP_USER) == 0 && mt__shown_quiet[call->row->op] &&
-                    call->args[0].of.tensor->contiguous)) {
+    if (MT_UNLIKELY((call->row->flags & MT_OP_QUIET) != 0 && call->args[0].of.tensor->contiguous)) {
         return run_with_autograd(call, wants_grad);
     }
     mtprof_site *site = site_of(call);

@@ -28,7 +28,7 @@ mt_status mt_op_get_info(mt_op op, mt_op_info *info)
                         mt_op_count());
     }
     mt_op_info full = {
-        .flags = row->flags & 0xFFFFFFU,
+        .flags = row->flags & MT_OP_PUBLIC,
         .name = row->name,
         .overload = row->overload,
         .trace_name = row->trace_name,

@@ -6,6 +6,7 @@
 #ifndef MINDTORCH_DISPATCH_OP_ROW_H
 #define MINDTORCH_DISPATCH_OP_ROW_H
 
+#include "mindtorch/dispatch/reported_inputs.h"
 #include "mindtorch/trace/flops.h"
 
 #include <mindtorch/autograd.h>
@@ -23,13 +24,16 @@ typedef int mt__backward_fn(mt__backward *backward);
 enum {
     MT_SAVE_ARG = 1,          /* MT_SAVE_ARG << n: the nth argument */
     MT_SAVE_RESULT = 1 << 16, /* MT_SAVE_RESULT << n: the nth result */
-    MT_MAX_DERIVATIVE_NAME = 64
+    MT_MAX_DERIVATIVE_NAME = 64,
+    MT_RULED_ARGS = 4 /* arguments that saved_if may speak of */
 };
 
 typedef struct mt__derivative {
-    const char *name;     /* "MulBackward0" */
-    mt__backward_fn *run; /* NULL: the op has no derivative of its own */
-    uint32_t saves;       /* MT_SAVE_*: what the formula looks at */
+    const char *name;                 /* "MulBackward0" */
+    mt__backward_fn *run;             /* NULL: the op has no derivative of its own */
+    uint32_t saves;                   /* MT_SAVE_*: what the formula looks at */
+    uint16_t saved_if[MT_RULED_ARGS]; /* argument n is saved only if one of these (1 << m) needs a
+                                         gradient; 0: whoever does */
 } mt__derivative;
 
 /* Parameters as dispatch checks them: `accepts` has a bit for each mt_kind. */
@@ -41,29 +45,53 @@ typedef struct mt__row_param {
     mt_value value;
 } mt__row_param;
 
-#define MT_OP_FLOPS(rule) ((uint32_t)MT_FLOPS_##rule << 24) /* in flags */
+/* The name of a node that depends on an argument of the call. */
+typedef enum mt__node_condition {
+    MT_NODE_IF_TENSOR,
+    MT_NODE_IF_NUMBER,
+    MT_NODE_IF_GIVEN,
+    MT_NODE_IF_NOT_GIVEN
+} mt__node_condition;
+
+typedef struct mt__node_if {
+    const char *name;
+    uint16_t op;
+    uint8_t argument;
+    uint8_t condition; /* mt__node_condition */
+} mt__node_if;
+
+/* In flags, besides mt_op_flag. */
+enum {
+    MT_OP_PUBLIC = 0xFFFF,
+    MT_OP_UNNUMBERED = 1 << 16, /* torch gives it no sequence number (tensors from nothing) */
+    MT_OP_QUIET = 1 << 17       /* not reported where argument 0 is contiguous already */
+};
+#define MT_OP_FLOPS(rule) ((uint32_t)MT_FLOPS_##rule << 24)
 
 typedef struct mt__op_row {
     const char *name;
     const char *overload;
     const char *trace_name;
     const char *schema;
-    uint32_t flags; /* enum mt_op_flag, MT_OP_FLOPS */
+    uint32_t flags; /* enum mt_op_flag, those above, MT_OP_FLOPS */
     uint16_t n_params;
     uint16_t n_required; /* those in front that have no default */
     uint16_t n_results;
-    uint16_t op; /* its number */
+    uint16_t op;     /* its number */
+    uint16_t target; /* another name: the number of the op that it calls */
     mt__run_fn *run;
     const mt__row_param *params;
     const mt__derivative *derivative; /* NULL: none */
+    const mt__shown *reported;        /* up to MT_SHOWN_NEVER, the first that fits counts; NULL: the
+                                         arguments in order */
     mt_op_run_fn *user_run;
     mt_op_backward_fn *user_backward;
     void *user_context;
 } mt__op_row;
 
-/* Our rows, and the derivatives beside them: made by opgen, and by autograd/derivative_table.c. */
+/* Made by opgen. The names have MT_NAME_VARIANTS items (op_numbers.h). */
 extern const mt__op_row mt__op_rows[];
 extern const uint32_t mt__n_op_rows;
-extern const mt__derivative mt__derivatives[];
+extern const mt__node_if mt__node_names[];
 
 #endif /* MINDTORCH_DISPATCH_OP_ROW_H */

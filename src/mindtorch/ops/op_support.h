@@ -8,22 +8,10 @@
 
 #include "mindtorch/core/device/launch.h"
 #include "mindtorch/dispatch/call.h"
+#include "op_numbers.h"
 #include "private_ops.h"
 
 #include <mindtorch/ops.h>
-
-/* Our ops by number: mt_call(MT__OP_ADD, ...). */
-enum mt__op_id {
-#define X(id, schema, flags, run) MT__OP_##id,
-#include "mindtorch/ops/all_ops.def"
-#undef X
-    MT__OP_COUNT
-};
-
-/* The rows' implementations. */
-#define X(id, schema, flags, run) int run(mt__call *call);
-#include "mindtorch/ops/all_ops.def"
-#undef X
 
 /* "add" for messages. */
 MT_INLINE const char *mt__op_name(const mt__call *call)

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "mindtorch/autograd/graph/function_call.h"
 #include "mindtorch/autograd/graph/meta.h"
-#include "mindtorch/autograd/rules/node_names.h"
+#include "mindtorch/autograd/graph/node_names.h"
 #include "mindtorch/core/thread/thread_state.h"
 #include "mindtorch/dispatch/call_words.h"
 #include "mindtorch/ops/op_support.h"

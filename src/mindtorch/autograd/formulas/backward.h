@@ -2,7 +2,7 @@
  *
  * What a derivative sees, and how it is written.
  *
- *     D(MUL, "MulBackward0", MT_SAVE_ARG << 0 | MT_SAVE_ARG << 1, mul_backward)    derivatives.def
+ *     DERIVATIVE("MulBackward0", ARG(0) | ARG(1), mul_backward)    ops_pointwise.def
  *
  *     int mt__mul_backward(mt__backward *b)
  *     {
@@ -28,6 +28,7 @@
 #include "base/fail.h"
 #include "mindtorch/core/tensor/tensor_impl.h"
 #include "mindtorch/dispatch/op_row.h"
+#include "op_numbers.h"
 #include "private_ops.h"
 
 #include <mindtorch/autograd.h>
@@ -99,10 +100,5 @@ MT_INLINE mt_tensor *mt__bw_last(const mt__backward *b)
  * argument's shape, and turned into its type, by the engine behind the node: there torch shows it.
  */
 void mt__bw_give(mt__backward *b, uint32_t arg, mt_tensor *grad);
-
-/* The formulas of derivatives.def. */
-#define D(id, node, saves, formula) int mt__##formula(mt__backward *b);
-#include "mindtorch/autograd/rules/derivatives.def"
-#undef D
 
 #endif /* MINDTORCH_AUTOGRAD_FORMULAS_BACKWARD_H */

@@ -4,6 +4,14 @@
  */
 #include "mindtorch/autograd/formulas/formula.h"
 
+#include "mindtorch/autograd/graph/node.h"
+
+/* The formula of UNDERIVED ops. */
+int mt__refuse_backward(mt__backward *b)
+{
+    return mtb_fail(MT_ENOTSUP, "the derivative for '%s' is not implemented", b->node->row->name);
+}
+
 int mt__bw_give_zeros(mt__backward *b, uint32_t arg)
 {
     if (!mt__wants(b, arg)) {

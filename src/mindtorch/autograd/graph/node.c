@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "mindtorch/autograd/graph/function_call.h"
 #include "mindtorch/autograd/graph/hooks.h"
-#include "mindtorch/autograd/rules/node_names.h"
+#include "mindtorch/autograd/graph/node_names.h"
 #include "mindtorch/core/device/streams.h"
 #include "mindtorch/core/thread/thread_cache.h"
 #include "mindtorch/trace/op_trace.h"

@@ -6,12 +6,11 @@
  *    saved before it runs, so an argument that shares the written storage is found changed later.
  * R2 Everything of an in-place op that can fail happens before it runs: after it wrote, recording
  *    does not fail.
- * R3 What an in-place op overwrites is copied only if the formula looks at it (save_rules.def).
+ * R3 What an in-place op overwrites is copied only if the formula looks at it (SAVED_IF).
  */
 #include "base/alloc.h"
 #include "mindtorch/autograd/graph/hooks.h"
 #include "mindtorch/autograd/graph/meta.h"
-#include "mindtorch/autograd/rules/save_rules.h"
 #include "mindtorch/core/thread/thread_state.h"
 #include "mindtorch/dispatch/autograd_hook.h"
 
@@ -76,6 +75,19 @@ MT_INLINE void survey_arg(survey *s, const mt_value *arg, uint32_t i)
     }
 }
 
+/* What the node keeps: what the formula looks at, less what it only needs for a gradient that
+ * nobody wants. `wants` has a bit for each argument that needs one. */
+static uint32_t saves_of(const mt__derivative *derivative, uint32_t wants)
+{
+    uint32_t saves = derivative->saves;
+    for (uint32_t i = 0; i < MT_RULED_ARGS; i++) {
+        if (derivative->saved_if[i] != 0 && (derivative->saved_if[i] & wants) == 0) {
+            saves &= ~((uint32_t)MT_SAVE_ARG << i);
+        }
+    }
+    return saves;
+}
+
 static survey survey_call(const mt__op_row *row, const mt_value *args, mt_tensor *const *outputs,
                           uint32_t n_outputs)
 {
@@ -86,7 +98,7 @@ static survey survey_call(const mt__op_row *row, const mt_value *args, mt_tensor
     for (uint32_t i = 0; i < n_outputs; i++) {
         s.meta_bytes += mt__packed_bytes(outputs[i] == NULL ? 0 : outputs[i]->n_dims);
     }
-    s.saves = mt__saves_of(row, s.wants);
+    s.saves = saves_of(row->derivative, s.wants);
     return s;
 }
 
@@ -415,7 +427,7 @@ static uint32_t wants_of(const mt__call *call)
 
 static int keep_self(const mt__call *call, mt__recording *recording)
 {
-    if ((mt__saves_of(call->row, wants_of(call)) & MT_SAVE_ARG) == 0) {
+    if ((saves_of(call->row->derivative, wants_of(call)) & MT_SAVE_ARG) == 0) {
         return MT_OK; /* R3 */
     }
     mt__thread.below_autograd++;

@@ -8,57 +8,10 @@
 
 /* ---- other names ----------------------------------------------------------------------------- */
 
-/* The row behind a name: it takes the same arguments, or more with defaults. */
-static const uint16_t behind[MT__OP_COUNT] = {
-    [MT__OP_AND] = MT__OP_BITWISE_AND,
-    [MT__OP_OR] = MT__OP_BITWISE_OR,
-    [MT__OP_XOR] = MT__OP_BITWISE_XOR,
-    [MT__OP_IAND] = MT__OP_BITWISE_AND_,
-    [MT__OP_IOR] = MT__OP_BITWISE_OR_,
-    [MT__OP_IXOR] = MT__OP_BITWISE_XOR_,
-    [MT__OP_MAX_OTHER] = MT__OP_MAXIMUM,
-    [MT__OP_MIN_OTHER] = MT__OP_MINIMUM,
-    [MT__OP_ABSOLUTE] = MT__OP_ABS,
-    [MT__OP_ABSOLUTE_] = MT__OP_ABS_,
-    [MT__OP_NEGATIVE] = MT__OP_NEG,
-    [MT__OP_NEGATIVE_] = MT__OP_NEG_,
-    [MT__OP_FIX] = MT__OP_TRUNC,
-    [MT__OP_MULTIPLY] = MT__OP_MUL,
-    [MT__OP_MULTIPLY_] = MT__OP_MUL_,
-    [MT__OP_SUBTRACT] = MT__OP_SUB,
-    [MT__OP_SUBTRACT_] = MT__OP_SUB_,
-    [MT__OP_DIVIDE] = MT__OP_DIV,
-    [MT__OP_DIVIDE_] = MT__OP_DIV_,
-    [MT__OP_TRUE_DIVIDE] = MT__OP_DIV,
-    [MT__OP_TRUE_DIVIDE_] = MT__OP_DIV_,
-    [MT__OP_ARCTAN2] = MT__OP_ATAN2,
-    [MT__OP_GREATER] = MT__OP_GT,
-    [MT__OP_GREATER_EQUAL] = MT__OP_GE,
-    [MT__OP_LESS] = MT__OP_LT,
-    [MT__OP_LESS_EQUAL] = MT__OP_LE,
-    [MT__OP_NOT_EQUAL] = MT__OP_NE,
-    [MT__OP_CLIP] = MT__OP_CLAMP,
-    [MT__OP_CLIP_] = MT__OP_CLAMP_,
-    [MT__OP_CLIP_TENSOR] = MT__OP_CLAMP_TENSOR,
-    [MT__OP_CLIP_TENSOR_] = MT__OP_CLAMP_TENSOR_,
-    [MT__OP_CONCAT] = MT__OP_CAT,
-    [MT__OP_CONCATENATE] = MT__OP_CAT,
-    [MT__OP_SWAPAXES] = MT__OP_TRANSPOSE,
-    [MT__OP_SWAPDIMS] = MT__OP_TRANSPOSE,
-    [MT__OP_MOVEAXIS] = MT__OP_MOVEDIM,
-    [MT__OP_GER] = MT__OP_OUTER,
-    [MT__OP_BROADCAST_TO] = MT__OP_EXPAND,
-    [MT__OP_ROW_STACK] = MT__OP_VSTACK,
-    [MT__OP_ARGWHERE] = MT__OP_NONZERO,
-    /* not names, but the same for a list */
-    [MT__OP_HSTACK] = MT__OP_ATLEAST_1D_SEQUENCE,
-    [MT__OP_VSTACK] = MT__OP_ATLEAST_2D_SEQUENCE,
-    [MT__OP_DSTACK] = MT__OP_ATLEAST_3D_SEQUENCE,
-};
-
+/* ALIAS rows: the target takes the same arguments, or more with defaults. */
 int mt__run_behind(mt__call *call)
 {
-    return mt_call(behind[call->row->op], call->args, call->row->n_params, call->results, 1);
+    return mt_call(call->row->target, call->args, call->row->n_params, call->results, 1);
 }
 
 int mt__run_is_nonzero(mt__call *call)
@@ -268,10 +221,14 @@ int mt__run_stacked(mt__call *call)
     if (call->args[0].count == 0) {
         return mtb_fail(MT_ERUNTIME, "%s expects a non-empty TensorList", mt__op_name(call));
     }
-    MT_TRY(mt_call(behind[call->row->op], call->args, 1, &args[0], 1));
-    if (call->row->op == MT__OP_HSTACK) {
+    mt_op op = call->row->op;
+    mt_op deepen_all = op == MT__OP_HSTACK   ? MT__OP_ATLEAST_1D_SEQUENCE
+                       : op == MT__OP_DSTACK ? MT__OP_ATLEAST_3D_SEQUENCE
+                                             : MT__OP_ATLEAST_2D_SEQUENCE;
+    MT_TRY(mt_call(deepen_all, call->args, 1, &args[0], 1));
+    if (op == MT__OP_HSTACK) {
         args[1] = mt_int(args[0].of.tensors[0]->n_dims == 1 ? 0 : 1);
-    } else if (call->row->op == MT__OP_DSTACK) {
+    } else if (op == MT__OP_DSTACK) {
         args[1] = mt_int(2);
     }
     int status = mt_call(MT__OP_CAT, args, MT_COUNT(args), call->results, 1);

@@ -4,27 +4,25 @@
  * in-place form computes beside the tensor and writes back.
  */
 #include "mindtorch/ops/nn/selu_constants.h"
-#include "mindtorch/ops/op_support.h"
+#include "mindtorch/ops/pointwise/pointwise_plan.h"
 #include "mindtorch/ops/type_names.h"
 
 /* One of the functions below: reads `self` and the call's numbers. */
 typedef int activation(mt__call *call, mt_tensor *self, mt_tensor **out);
 
-static int give(mt__call *call, activation *f)
-{
-    mt_tensor *out = NULL;
-    MT_TRY(f(call, mt__arg_tensor(call, 0), &out));
-    mt__give(call, 0, out);
-    return MT_OK;
-}
-
-static int write_back(mt__call *call, activation *f)
+static int run_activation(mt__call *call, activation *f)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor **out = mt__temp(call);
-    MT_TRY(f(call, self, out));
-    MT_TRY(mt_copy_(self, *out, false));
-    mt__result_same(call, 0, self);
+    if (mt__is_in_place(call)) {
+        mt_tensor **beside = mt__temp(call);
+        MT_TRY(f(call, self, beside));
+        MT_TRY(mt_copy_(self, *beside, false));
+        mt__result_same(call, 0, self);
+        return MT_OK;
+    }
+    mt_tensor *out = NULL;
+    MT_TRY(f(call, self, &out));
+    mt__give(call, 0, out);
     return MT_OK;
 }
 
@@ -40,17 +38,15 @@ static int need_floating(const mt_tensor *self, const char *kernel)
 
 int mt__run_relu6(mt__call *call)
 {
-    mt_tensor *out = NULL;
-    MT_TRY(mt_hardtanh(mt__arg_tensor(call, 0), mt_int(0), mt_int(6), &out));
-    mt__give(call, 0, out);
-    return MT_OK;
-}
-
-int mt__run_relu6_(mt__call *call)
-{
     mt_tensor *self = mt__arg_tensor(call, 0);
-    MT_TRY(mt_hardtanh_(self, mt_int(0), mt_int(6)));
-    mt__result_same(call, 0, self);
+    mt_tensor *out = NULL;
+    if (mt__is_in_place(call)) {
+        MT_TRY(mt_hardtanh_(self, mt_int(0), mt_int(6)));
+        mt__result_same(call, 0, self);
+        return MT_OK;
+    }
+    MT_TRY(mt_hardtanh(self, mt_int(0), mt_int(6), &out));
+    mt__give(call, 0, out);
     return MT_OK;
 }
 
@@ -67,12 +63,7 @@ static int mish(mt__call *call, mt_tensor *self, mt_tensor **out)
 
 int mt__run_mish(mt__call *call)
 {
-    return give(call, mish);
-}
-
-int mt__run_mish_(mt__call *call)
-{
-    return write_back(call, mish);
+    return run_activation(call, mish);
 }
 
 /* min(max(x + 3, 0), 6), which belongs to the call. */
@@ -94,12 +85,7 @@ static int hardsigmoid(mt__call *call, mt_tensor *self, mt_tensor **out)
 
 int mt__run_hardsigmoid(mt__call *call)
 {
-    return give(call, hardsigmoid);
-}
-
-int mt__run_hardsigmoid_(mt__call *call)
-{
-    return write_back(call, hardsigmoid);
+    return run_activation(call, hardsigmoid);
 }
 
 static int hardswish(mt__call *call, mt_tensor *self, mt_tensor **out)
@@ -114,12 +100,7 @@ static int hardswish(mt__call *call, mt_tensor *self, mt_tensor **out)
 
 int mt__run_hardswish(mt__call *call)
 {
-    return give(call, hardswish);
-}
-
-int mt__run_hardswish_(mt__call *call)
-{
-    return write_back(call, hardswish);
+    return run_activation(call, hardswish);
 }
 
 static int selu(mt__call *call, mt_tensor *self, mt_tensor **out)
@@ -131,12 +112,7 @@ static int selu(mt__call *call, mt_tensor *self, mt_tensor **out)
 
 int mt__run_selu(mt__call *call)
 {
-    return give(call, selu);
-}
-
-int mt__run_selu_(mt__call *call)
-{
-    return write_back(call, selu);
+    return run_activation(call, selu);
 }
 
 /* x where it is positive, alpha (exp(x / alpha) - 1) elsewhere, for a negative alpha. */
@@ -173,44 +149,28 @@ static int celu(mt__call *call, mt_tensor *self, mt_tensor **out)
 
 int mt__run_celu(mt__call *call)
 {
-    return give(call, celu);
+    return run_activation(call, celu);
 }
 
-int mt__run_celu_(mt__call *call)
-{
-    return write_back(call, celu);
-}
-
-/* Where it is not above the threshold; NaN is left alone. */
-static int not_above(mt__call *call, mt_tensor **mask)
-{
-    mt_tensor *self = mt__arg_tensor(call, 0);
-    if (self->dtype == MT_DTYPE_BOOL) {
-        return mtb_fail(MT_ENOTSUP, "\"threshold_cpu\" not implemented for 'Bool'");
-    }
-    return mt_le_scalar(self, mt__number_as(&call->args[1], (mt_dtype)self->dtype), mask);
-}
-
+/* `value` where it is not above the threshold; NaN is left alone. */
 int mt__run_threshold(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
+    mt_dtype dtype = (mt_dtype)self->dtype;
     mt_tensor **mask = mt__temp(call);
     mt_tensor *out = NULL;
-    MT_TRY(not_above(call, mask));
-    mt_scalar value = mt__number_as(&call->args[2], (mt_dtype)self->dtype);
+    if (dtype == MT_DTYPE_BOOL) {
+        return mtb_fail(MT_ENOTSUP, "\"threshold_cpu\" not implemented for 'Bool'");
+    }
+    MT_TRY(mt_le_scalar(self, mt__number_as(&call->args[1], dtype), mask));
+    mt_scalar value = mt__number_as(&call->args[2], dtype);
+    if (mt__is_in_place(call)) {
+        MT_TRY(mt_masked_fill_scalar_(self, *mask, value));
+        mt__result_same(call, 0, self);
+        return MT_OK;
+    }
     MT_TRY(mt_masked_fill_scalar(self, *mask, value, &out));
     mt__give(call, 0, out);
-    return MT_OK;
-}
-
-int mt__run_threshold_(mt__call *call)
-{
-    mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor **mask = mt__temp(call);
-    MT_TRY(not_above(call, mask));
-    mt_scalar value = mt__number_as(&call->args[2], (mt_dtype)self->dtype);
-    MT_TRY(mt_masked_fill_scalar_(self, *mask, value));
-    mt__result_same(call, 0, self);
     return MT_OK;
 }
 
