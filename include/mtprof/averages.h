@@ -106,9 +106,9 @@ typedef struct mtprof_given_rows {
     const mtprof_health *health; /**< NULL: nothing to tell */
 } mtprof_given_rows;
 
-/** Averages of given rows, in their order, for the same tables and files. Everything is copied.
- * They have no model, and no quantiles or noise (ENOTSUP). Fails with EINVAL (names the value),
- * ENOMEM. */
+/** Averages of given rows, in their order, for the same tables and files. Rows, frames and texts
+ * are borrowed until mtprof_averages_free(). They have no model, and no quantiles or noise
+ * (ENOTSUP). Fails with EINVAL (names the value), ENOMEM. */
 MTPROF_API mtprof_status mtprof_averages_from_rows(const mtprof_given_rows *given,
                                                    mtprof_averages **out);
 /** Whether events of this name have rows; torch leaves some of its own out. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """FunctionEventAvg: the events of a group, added up; and how lists of events become such rows."""
+from . import _mtprof
 from .enums import DeviceType
 from .function_events import FormattedTimesMixin, FunctionEvent, alias
 
@@ -17,64 +18,39 @@ _SUMS = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_dev
 _FRAMES = 1024  # more than any stack that is shown has
 
 
-def kind_of(item):
-    """The kind of an event or row, as libmtprof numbers them."""
-    kind = getattr(item, "_kind", None)
-    if kind is None:
+class _Kind:
+    """The kind of an event, or of a row made by hand, as libmtprof numbers them."""
+
+    def __get__(self, item, owner=None):
         kind = _KINDS.get(getattr(item, "activity_type", None))
-    if kind is not None:
-        return kind
-    if item.device_type != DeviceType.CPU:
-        return 13 if item.is_user_annotation else 8
-    return 0 if item.is_user_annotation else 1
+        if kind is not None or item is None:
+            return kind
+        if item.device_type != DeviceType.CPU:
+            return 13 if item.is_user_annotation else 8
+        return 0 if item.is_user_annotation else 1
 
 
-class _Family:
-    """cpu_parent and cpu_children of the row's first event, fetched when asked for."""
-
-    def __init__(self, name):
-        self._name = name
-
-    def __get__(self, row, owner=None):
-        if row is None:
-            return self
-        source = row.__dict__.get("_source")
-        return getattr(source[0].event(source[1]), self._name) if source is not None else None
+FormattedTimesMixin._kind = _Kind()
 
 
-class FunctionEventAvg(FormattedTimesMixin):
-    """A row of key_averages(): sums over the events of a group. Times are microseconds."""
+class FunctionEventAvg(_mtprof.Row):
+    """A row of key_averages(): sums over the events of a group. Times are microseconds.
 
-    cpu_parent = _Family("cpu_parent")
-    cpu_children = _Family("cpu_children")
+    What was recorded is computed when it is read (python/ext/profiler/average_rows.c), until it is set.
+    """
+
+    key = use_device = input_shapes = overload_name = stack = scope = cpu_parent = cpu_children = None
+    count = node_id = flops = 0
+    cpu_time_total = device_time_total = self_cpu_time_total = self_device_time_total = 0
+    cpu_memory_usage = device_memory_usage = self_cpu_memory_usage = self_device_memory_usage = 0
+    is_async = is_remote = is_legacy = is_user_annotation = False
+    device_type = DeviceType.CPU
     cpu_time_avg = alias("cpu_time")
     device_time_avg = alias("device_time")
     self_cpu_time = alias("self_cpu_time_total")
     self_device_time = alias("self_device_time_total")
 
     def __init__(self, row=None):
-        self.key = None
-        self.count = 0
-        self.node_id = 0
-        self.is_async = False
-        self.is_remote = False
-        self.use_device = None
-        self.cpu_time_total = 0
-        self.device_time_total = 0
-        self.self_cpu_time_total = 0
-        self.self_device_time_total = 0
-        self.input_shapes = None
-        self.overload_name = None
-        self.stack = None
-        self.scope = None
-        self.cpu_memory_usage = 0
-        self.device_memory_usage = 0
-        self.self_cpu_memory_usage = 0
-        self.self_device_memory_usage = 0
-        self.device_type = DeviceType.CPU
-        self.is_legacy = False
-        self.flops = 0
-        self.is_user_annotation = False
         if row is not None:
             self._take_row(row)
 
@@ -118,7 +94,7 @@ class FunctionEventAvg(FormattedTimesMixin):
             self.key = other.key
             for name in _IDENTITY:
                 setattr(self, name, getattr(other, name))
-            self._kind = kind_of(other)
+            self._kind = other._kind
         if other.key != self.key:
             raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
         for name in _SUMS:
@@ -140,34 +116,10 @@ class FunctionEventAvg(FormattedTimesMixin):
                 f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>")
 
     def __getstate__(self):
-        state = dict(self.__dict__)
-        if state.pop("_source", None) is not None:  # a model stays where it is
-            state.setdefault("cpu_parent", None)
-            state.setdefault("cpu_children", None)
-        return state
+        return {"cpu_parent": None, "cpu_children": None, **self.__dict__}  # a model stays where it is
 
 
 FunctionEventAvg.__module__ = "mtprof.events"
-
-
-def _fast_row(model, values, shapes, stack_n, overload):
-    """A row from what _mtprof.Model.averages() says (its averages_fields)."""
-    (key, overload_name, input_shapes, _module, device_type, kind, is_async, is_annotation, scope, first,
-     _has_parent, _step, _track, count, cpu, self_cpu, device, self_device, cpu_memory, self_cpu_memory,
-     device_memory, self_device_memory, flops, _least, _most, loose) = values
-    row = FunctionEventAvg.__new__(FunctionEventAvg)
-    event = model.event(first) if shapes or stack_n else None
-    members = DeviceType.__members__
-    row.__dict__.update(
-        key=key, count=count, node_id=-1, is_async=is_async, is_remote=False, use_device=model.use_device,
-        cpu_time_total=cpu / 1000, device_time_total=device / 1000, self_cpu_time_total=self_cpu / 1000,
-        self_device_time_total=self_device / 1000, input_shapes=event.input_shapes if shapes else "",
-        overload_name=overload_name if overload else "", stack=event.stack[:stack_n] if stack_n else [],
-        scope=scope, cpu_memory_usage=cpu_memory, device_memory_usage=device_memory,
-        self_cpu_memory_usage=self_cpu_memory, self_device_memory_usage=self_device_memory,
-        device_type=members.get(device_type, members["PrivateUse1"]), is_legacy=False, flops=flops,
-        is_user_annotation=is_annotation, _kind=kind, _source=(model, first), _loose=loose / 1000)
-    return row
 
 
 def _frames(stack_n):
@@ -181,8 +133,7 @@ def _frames(stack_n):
 def rows_of_model(model, shapes=False, stack_n=0, overload=False):
     """Rows of all events of a model, grouped in C."""
     stack_n = _frames(stack_n)
-    groups = model.averages(shapes=bool(shapes), overload=bool(overload), stack_n=stack_n)
-    return [_fast_row(model, group, shapes, stack_n, overload) for group in groups]
+    return model.averages(FunctionEventAvg, bool(shapes), bool(overload), stack_n)
 
 
 def rows_of_items(items, shapes=False, stack_n=0, overload=False):

@@ -8,7 +8,7 @@ import os
 import re
 
 from . import _mtprof
-from .averages import FunctionEventAvg, kind_of, rows_of_items, rows_of_model, total_of
+from .averages import FunctionEventAvg, rows_of_items, rows_of_model, total_of
 from .enums import DeviceType
 from .function_events import FunctionEvent, format_time, restore, state_of
 
@@ -52,32 +52,6 @@ def write_file(path, pieces):
 
 def _is_event(item):
     return isinstance(item, FunctionEvent)
-
-
-def _text(value):
-    """A text that has a form in UTF-8."""
-    text = value if isinstance(value, str) else str(value)
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _row_tuple(item, with_shapes):
-    """A row as given_rows.c wants it. Where no row has shapes, an empty list is not shown either."""
-    shapes = item.input_shapes
-    device = item.device_type
-    on_host = device == DeviceType.CPU
-    return (_text(item.key), _text(item.overload_name or ""),
-            "" if not with_shapes or shapes is None else _text(shapes),
-            "" if on_host else str(getattr(device, "name", device)), not on_host, kind_of(item),
-            item.is_async, item.is_user_annotation, item.cpu_parent is not None, item.node_id,
-            int(item.count), item.cpu_time_total, item.self_cpu_time_total, item.device_time_total,
-            item.self_device_time_total, int(item.cpu_memory_usage), int(item.self_cpu_memory_usage),
-            int(item.device_memory_usage), int(item.self_device_memory_usage), int(item.flops or 0),
-            [_text(frame) for frame in item.stack or ()], getattr(item, "_loose", 0.0))
-
-
-def _row_tuples(items):
-    with_shapes = any(item.input_shapes for item in items)
-    return [_row_tuple(item, with_shapes) for item in items]
 
 
 class Columns:
@@ -280,12 +254,10 @@ class EventList(list):
         if sort_by is not None:
             items = sorted(self, key=lambda item: getattr(item, sort_by), reverse=True)
         device = self._use_device
-        if device is None and any(item.self_device_time_total > 0 for item in items):
-            raise RuntimeError("use_device is None, but there is device performance data.")
-        text = _mtprof.rows_table(_row_tuples(items), options, device_type=device.upper() if device else None,
-                                  memory=self._profile_memory, flops=self._with_flops,
-                                  events=not self._is_rows(), model=self._model)
-        _keep_shares(items, options["row_limit"], options["top_level_only"])
+        text, *sums = _mtprof.rows_table(items, options, device_type=device.upper() if device else None,
+                                         memory=self._profile_memory, flops=self._with_flops,
+                                         events=not self._is_rows(), model=self._model)
+        _keep_shares(items, options["row_limit"], options["top_level_only"], *sums)
         return text
 
     # ---- files ----
@@ -294,9 +266,8 @@ class EventList(list):
         """Events: torch's short array of spans. Rows: {"traceEvents": […]}, a span a row."""
         if self._is_rows():
             device = self._use_device
-            rows = _row_tuples(self)
             mindtorch = flavor_of(self._flavor) == "mindtorch"
-            _mtprof.rows_export(rows, path, device.upper() if device else None, mindtorch)
+            _mtprof.rows_export(self, path, device.upper() if device else None, mindtorch)
         else:
             write_file(path, self._spans())
 
@@ -418,18 +389,13 @@ def _share(part, whole):
     return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
 
 
-def _keep_shares(items, limit, top_level_only):
+def _keep_shares(items, limit, top_level_only, cpu, device):
     """torch leaves the shares of a printed row at the row."""
     shown = items if not top_level_only else [item for item in items if item.cpu_parent is None]
-    shown = shown[:max(limit, 0) if limit != -1 else None]
-    cpu = sum(item.self_cpu_time_total for item in items)
-    on_device = any(item.self_device_time_total > 0 for item in items)
-    device = sum(item.self_device_time_total for item in items
-                 if item.device_type != DeviceType.CPU and not item.is_user_annotation)
-    for item in shown:
+    for item in shown[:max(limit, 0) if limit != -1 else None]:
         item.self_cpu_percent = _share(item.self_cpu_time_total, cpu)
-        item.total_cpu_percent = 0 if item.is_async else _share(item.cpu_time_total - getattr(item, "_loose", 0.0), cpu)
-        if on_device:
+        item.total_cpu_percent = 0 if item.is_async else _share(item.cpu_time_total - item._loose, cpu)
+        if device is not None:
             item.total_device_percent = _share(item.self_device_time_total, device)
 
 

@@ -4,7 +4,6 @@
 A list of one trace's events is made from its columns, any other from the items' attributes; both give the same.
 """
 from . import _mtprof
-from .averages import kind_of
 from .enums import DeviceType
 
 _TRUNCATED, _ASYNC = 1 << 2, 1 << 0  # enum mtprof_event_flag
@@ -223,7 +222,7 @@ def row_frame(rows):
     pandas = _pandas()
     fields = {
         "name": [row.key for row in rows],
-        "kind": _of_words(pandas, [_mtprof.kind_name(kind_of(row)) for row in rows]),
+        "kind": _of_words(pandas, [_mtprof.kind_name(row._kind) for row in rows]),
         "device": _of_words(pandas, [getattr(row.device_type, "name", str(row.device_type)) for row in rows]),
         "count": [row.count for row in rows],
         "self_cpu_time_us": [float(row.self_cpu_time_total) for row in rows],

@@ -90,6 +90,7 @@ def _complete_mixin():
     FormattedTimesMixin.cuda_time = deprecated(
         "cuda_time", "device_time", "`{0}` is deprecated, please use `{1}` instead.")
     FormattedTimesMixin.npu_time = alias("device_time")
+    FormattedTimesMixin._loose = 0.0  # microseconds of cpu_time_total that are no part of the thread's time
     for prefix in ("", "self_"):
         for what in ("time_total", "memory_usage"):
             setattr(FormattedTimesMixin, f"{prefix}npu_{what}", alias(f"{prefix}device_{what}"))

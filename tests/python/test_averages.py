@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """key_averages(): groups, rows, totals; in C and item by item with the same results."""
 import copy
+import gc
 import pickle
 import random
 import unittest
+import weakref
 
 from support_results import ResultsTest, record, small_trace, span, warnings_of
 
@@ -217,6 +219,82 @@ class Rows(unittest.TestCase):
         row = FunctionEventAvg().add(FunctionEvent(1, "a", 0, 0, 5))
         for other in (copy.copy(row), copy.deepcopy(row), pickle.loads(pickle.dumps(row))):
             self.assertEqual(repr(other), repr(row))
+
+
+class RecordedRows(ResultsTest):
+    """Rows over the library's averages: computed when they are read, a user's from the moment they are set."""
+
+    def setUp(self):
+        super().setUp()
+        self.rows = self.load().key_averages(group_by_input_shape=True, group_by_stack_n=2)
+        self.row = next(row for row in self.rows if row.key == "aten::addmm")
+
+    def test_every_attribute_can_be_set(self):
+        for name in NAMES + TIMES[:4]:
+            mine = object()
+            setattr(self.row, name, mine)
+            self.assertIs(getattr(self.row, name), mine)
+            delattr(self.row, name)
+            self.assertIsNot(getattr(self.row, name), mine)
+        with self.assertRaisesRegex(AttributeError, "'FunctionEventAvg' object has no attribute 'nothing'"):
+            self.row.nothing
+
+    def test_names_made_at_run_time(self):
+        self.assertEqual(getattr(self.row, "".join(["k", "ey"])), "aten::addmm")
+
+    def test_their_lists_can_be_changed(self):
+        self.row.stack.append("mine.py(1): more")
+        self.row.input_shapes.append([77])
+        self.assertEqual((self.row.stack[-1], self.row.input_shapes[-1]), ("mine.py(1): more", [77]))
+        table = self.rows.table(row_limit=-1)
+        self.assertIn("mine.py(1): more", table)
+        self.assertIn("[77]]", table)
+
+    def test_their_dictionary_has_all_of_it(self):
+        self.row.count = 5
+        values = vars(self.row)
+        self.assertEqual((values["key"], values["count"], values["is_legacy"]), ("aten::addmm", 5, False))
+        self.assertEqual(set(NAMES + TIMES[:4]) - set(values), {"cpu_parent", "cpu_children"})
+        values["key"] = "renamed"
+        self.assertEqual(self.row.key, "renamed")
+        self.assertIn("renamed", self.rows.table())
+        self.row.__dict__ = {}
+        self.assertEqual((self.row.key, self.row.count), (None, 0))
+
+    def test_copies_stand_alone(self):
+        self.assertIsNotNone(self.row.cpu_parent)
+        for other in (copy.copy(self.row), copy.deepcopy(self.row), pickle.loads(pickle.dumps(self.row))):
+            self.assertEqual(repr(other), repr(self.row))
+            self.assertEqual((other.cpu_parent, other.cpu_children, other.stack), (None, None, self.row.stack))
+
+    def test_they_outlive_their_list_and_profile(self):
+        row = record(5).key_averages()[0]
+        gc.collect()
+        self.assertEqual((type(row.key), row.count > 0, row.cpu_time_total > 0), (str, True, True))
+
+    def test_cycles_are_collected(self):
+        rows = record(5).key_averages()
+        gone = weakref.ref(rows[0])
+        rows[0].mine = rows
+        del rows
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_changed_and_unchanged_rows_in_one_table(self):
+        whole = self.rows.table(row_limit=-1)
+        others = EventList([pickle.loads(pickle.dumps(row)) if i % 2 else row for i, row in enumerate(self.rows)],
+                           use_device="cuda", profile_memory=True, with_flops=True)
+        self.assertEqual(others.table(row_limit=-1), whole)
+
+    def test_values_that_are_no_numbers(self):
+        for name, value in (("count", "x"), ("cpu_time_total", "x"), ("cpu_memory_usage", 2**70),
+                            ("node_id", 2**70), ("stack", 3)):
+            rows = self.load().key_averages()
+            setattr(rows[0], name, value)
+            with self.assertRaises((TypeError, ValueError, OverflowError), msg=name):
+                rows.table()
+        with self.assertRaisesRegex(TypeError, "type must be made of Row"):
+            self.rows._model.averages(int)
 
 
 class Totals(ResultsTest):

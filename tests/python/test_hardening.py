@@ -18,6 +18,7 @@ import weakref
 import mindtorch_v2 as torch
 import mtprof
 from mtprof import _mtprof
+from mtprof.events import FunctionEventAvg
 from support_asan import UNDER_ASAN
 
 try:
@@ -304,10 +305,11 @@ class Events(unittest.TestCase):
         stack = ["frame %d" % i for i in range(50)]
 
         def row(us, key):
-            return (key * 40, "", "", "CPU", False, 1, False, False, False, 0, 1, us, 1.0, 0.0, 0.0,
-                    0, 0, 0, 0, 0, stack)
+            row = FunctionEventAvg()
+            row.key, row.cpu_time_total, row.self_cpu_time_total, row.stack = key * 40, us, 1.0, stack
+            return row
         rows = [row(1.0, "a"), row(Number(), "b"), row(1.0, "c")]
-        text = _mtprof.rows_table(rows, {"max_name_column_width": 100})
+        text = _mtprof.rows_table(rows, {"max_name_column_width": 100})[0]
         self.assertEqual([("a" * 40) in text, ("b" * 40) in text, ("c" * 40) in text], [True] * 3)
 
 

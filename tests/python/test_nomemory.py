@@ -124,7 +124,8 @@ with p:
 ---
 for v in p.events():
     v.name, v.input_shapes, v.stack, v.cpu_children, v.extra_meta, v['kind'], v.to_dict()
-p._model(0).averages()""",
+for r in p.key_averages(True, 2):
+    r.key, r.input_shapes, r.stack, r.cpu_parent, r.device_type, vars(r)""",
     "tables": """
 p = mtprof.profile()
 with p:

@@ -14,9 +14,8 @@ typedef struct profiler_state {
     PyTypeObject *profile_type;         /* _mtprof.Profile: profile_type.c */
     PyTypeObject *record_function_type; /* record_function_type.c */
     PyTypeObject *model_type;           /* _mtprof.Model: model_type.c */
-    PyTypeObject *event_type;           /* FunctionEvent: event_type.c */
-    PyTypeObject *event_list_type;      /* EventList: event_list.c */
-    PyTypeObject *average_type;         /* FunctionEventAvg: average_type.c */
+    PyTypeObject *event_type;           /* FunctionEvent: event_object.c */
+    PyTypeObject *average_type;         /* Row: average_rows.c */
 } profiler_state;
 
 /* Valid from the module's start to the end of the process. */

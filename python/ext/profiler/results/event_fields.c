@@ -236,14 +236,9 @@ static PyObject *get_fwd_thread(event_object *event)
     return is_memory(event) ? get_thread(event) : u32_or(event, MTPROF_COLUMN_FORWARD_THREAD, 0);
 }
 
-static PyObject *get_device_type(event_object *event)
+PyObject *event_device_type_of(mtprof_text name)
 {
-    model_object *m = event->model;
-    mtprof_device device = {{"CPU", 3}, -1};
-    if (is_device_work(event)) {
-        (void)mtprof_model_device(m->model, m->device[event->index], &device);
-    }
-    PyObject *text = model_text(device.type);
+    PyObject *text = model_text(name);
     if (text == NULL || event_rules_set.device_types == NULL) {
         return text;
     }
@@ -256,6 +251,16 @@ static PyObject *get_device_type(event_object *event)
     }
     Py_DECREF(text);
     return Py_XNewRef(type);
+}
+
+static PyObject *get_device_type(event_object *event)
+{
+    model_object *m = event->model;
+    mtprof_device device = {{"CPU", 3}, -1};
+    if (is_device_work(event)) {
+        (void)mtprof_model_device(m->model, m->device[event->index], &device);
+    }
+    return event_device_type_of(device.type);
 }
 
 static PyObject *get_device_index(event_object *event)
@@ -330,7 +335,7 @@ static PyObject *inputs_or_none(event_object *event, enum event_inputs_face face
     return is_memory(event) ? Py_NewRef(Py_None) : event_inputs(event, face);
 }
 
-static PyObject *get_input_shapes(event_object *event)
+PyObject *event_input_shapes(event_object *event)
 {
     return event_inputs(event, EVENT_INPUT_SHAPES);
 }
@@ -516,7 +521,7 @@ static PyObject *get_self_device_memory_usage(event_object *event)
     X(kernels, event_kernels, "Device work it launched itself.")                                 \
     X(cpu_children, event_cpu_children, "Host events directly inside it.")                       \
     X(cpu_parent, event_cpu_parent, "The host event around it, or None.")                        \
-    X(input_shapes, get_input_shapes, "A list per input.")                                       \
+    X(input_shapes, event_input_shapes, "A list per input.")                                     \
     X(concrete_inputs, get_concrete_inputs, "Values of scalars.")                                \
     X(kwinputs, get_kwinputs, "Keyword inputs.")                                                 \
     X(structured_input_shapes, get_structured_input_shapes, "Shapes, also of lists of tensors.") \

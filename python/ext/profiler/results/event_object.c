@@ -323,6 +323,7 @@ int event_part(PyObject *module)
     }
     int failed =
         py_add_type(module, &event_spec, (PyObject *)mixin, "FunctionEvent", &profiler.event_type);
+    failed = failed != 0 || rows_start(module, (PyObject *)mixin) != 0;
     Py_DECREF(mixin);
     return failed != 0 || event_slots_start() != 0 ? -1 : add_fields(profiler.event_type);
 }

@@ -135,6 +135,10 @@ PyObject *event_subscript(PyObject *self, PyObject *key);
 int event_contains(PyObject *self, PyObject *key);
 PyObject *event_to_dict(PyObject *self, PyObject *ignored);
 
+/* The DeviceType with this name. */
+PyObject *event_device_type_of(mtprof_text name);
+PyObject *event_input_shapes(event_object *event);
+
 /* event_relatives.c */
 PyObject *event_cpu_parent(event_object *event);
 PyObject *event_cpu_children(event_object *event);
@@ -150,6 +154,26 @@ enum event_inputs_face {
 };
 PyObject *event_inputs(const event_object *event, enum event_inputs_face face);
 PyObject *event_keyword_inputs(const event_object *event);
+
+/* ---- rows of averages (average_rows.c) ---- */
+
+/* The rows of a model's averages, which it takes, as objects of a type made of _mtprof.Row. */
+PyObject *row_list(model_object *model, mtprof_averages *averages, PyTypeObject *type, bool shapes);
+
+/* Items of a list as the library's rows. Zero is empty. */
+typedef struct rows_buffer {
+    mtprof_row *rows;
+    mtprof_text *frames;
+    uint32_t n_rows, n_frames;
+    bool has_shapes; /* any has */
+    PyObject *kept;  /* a list of what texts are borrowed from */
+} rows_buffer;
+/* -1: an exception. Must be released also where it fails. */
+int rows_read(rows_buffer *buffer, PyObject *list);
+void rows_release(rows_buffer *buffer);
+
+/* Adds the type, a FormattedTimesMixin. -1: an exception. */
+int rows_start(PyObject *module, PyObject *mixin);
 
 /* ---- averages, tables and files (model_results.c, given_rows.c, column_buffer.c) ---- */
 

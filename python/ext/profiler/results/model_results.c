@@ -1,115 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a model gives as a whole: averages as tuples, the table of all events, files.
+ * What a model gives as a whole: averages, the table of all events, files.
  */
 #include "profiler/results/model_object.h"
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
-/* The order of items in a tuple; _mtprof.averages_fields has the names. */
-static const char *const row_names[] = {
-    "key",
-    "overload_name",
-    "input_shapes",
-    "module",
-    "device_type",
-    "kind",
-    "is_async",
-    "is_user_annotation",
-    "scope",
-    "first_event",
-    "has_parent",
-    "step",
-    "track",
-    "count",
-    "cpu_ns",
-    "self_cpu_ns",
-    "device_ns",
-    "self_device_ns",
-    "cpu_memory_usage",
-    "self_cpu_memory_usage",
-    "device_memory_usage",
-    "self_device_memory_usage",
-    "flops",
-    "min_ns",
-    "max_ns",
-    "loose_ns",
-};
-
-static PyObject *row_tuple(const mtprof_row *row)
-{
-    PyObject *texts[5] = {model_text(row->key), model_text(row->overload),
-                          model_text(row->input_shapes), model_text(row->module),
-                          model_text(row->device_type)};
-    for (size_t i = 0; i < 5; i++) {
-        if (texts[i] == NULL) {
-            for (size_t k = 0; k < 5; k++) {
-                Py_XDECREF(texts[k]);
-            }
-            return NULL;
-        }
-    }
-    return Py_BuildValue(
-        "(NNNNNiNNIIiiIKLLLLLLLLKLLL)", texts[0], texts[1], texts[2], texts[3], texts[4],
-        (int)row->kind, PyBool_FromLong(row->is_async), PyBool_FromLong(row->is_user_annotation),
-        row->record_scope, row->first_event, (int)row->has_parent, (int)row->step, row->track,
-        (unsigned long long)row->count, (long long)row->cpu_ns, (long long)row->self_cpu_ns,
-        (long long)row->device_ns, (long long)row->self_device_ns, (long long)row->cpu_memory,
-        (long long)row->self_cpu_memory, (long long)row->device_memory,
-        (long long)row->self_device_memory, (unsigned long long)row->flops, (long long)row->min_ns,
-        (long long)row->max_ns, (long long)row->loose_ns);
-}
-
-static PyObject *row_tuples(const mtprof_averages *averages)
-{
-    uint32_t n = mtprof_averages_count(averages);
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (uint32_t i = 0; list != NULL && i < n; i++) {
-        mtprof_row row = {.struct_size = sizeof row};
-        mtprof_status status = mtprof_averages_get_row(averages, i, &row);
-        PyObject *tuple = status == MTPROF_OK ? row_tuple(&row) : model_raise(status, NULL);
-        if (tuple == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, (Py_ssize_t)i, tuple);
-    }
-    return list;
-}
-
 PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords)
 {
-    static const char *const names[] = {"shapes", "overload", "stack_n",   "module",
-                                        "step",   "thread",   "functions", NULL};
+    static const char *const names[] = {"type", "shapes", "overload", "stack_n", NULL};
+    PyTypeObject *type = profiler.average_type;
     int shapes = 0;
     int overload = 0;
-    int module = 0;
-    int step = 0;
-    int thread = 0;
-    int functions = 1;
-    mtprof_averages_options options = {.struct_size = sizeof options};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|ppIpppp:averages", MODEL_KEYWORDS(names),
-                                     &shapes, &overload, &options.stack_n, &module, &step, &thread,
-                                     &functions)) {
+    mtprof_averages_options options = {.struct_size = sizeof options, .functions = 1};
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O!ppI:averages", MODEL_KEYWORDS(names),
+                                     &PyType_Type, &type, &shapes, &overload, &options.stack_n)) {
         return NULL;
     }
+    if (!PyType_IsSubtype(type, profiler.average_type)) {
+        return PyErr_Format(PyExc_TypeError, "averages: type must be made of Row, not %R", type);
+    }
     options.group = (shapes ? (unsigned)MTPROF_GROUP_SHAPES : 0u) |
-                    (overload ? (unsigned)MTPROF_GROUP_OVERLOAD : 0u) |
-                    (module ? (unsigned)MTPROF_GROUP_MODULE : 0u) |
-                    (step ? (unsigned)MTPROF_GROUP_STEP : 0u) |
-                    (thread ? (unsigned)MTPROF_GROUP_THREAD : 0u);
-    options.functions = functions != 0;
+                    (overload ? (unsigned)MTPROF_GROUP_OVERLOAD : 0u);
     mtprof_averages *averages = NULL;
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
     status = mtprof_averages_new(self->model, &options, &averages);
     Py_END_ALLOW_THREADS;
-    if (status != MTPROF_OK) {
-        return model_raise(status, NULL);
-    }
-    PyObject *rows = row_tuples(averages);
-    mtprof_averages_free(averages);
-    return rows;
+    return status == MTPROF_OK ? row_list(self, averages, type, shapes != 0)
+                               : model_raise(status, NULL);
 }
 
 /* ---- the table of all events ----------------------------------------------------------------- */
@@ -209,24 +128,4 @@ PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords)
     }
     Py_DECREF(path);
     return result;
-}
-
-/* ---- the part -------------------------------------------------------------------------------- */
-
-py_part results_part;
-int results_part(PyObject *module)
-{
-    Py_ssize_t n = (Py_ssize_t)(sizeof row_names / sizeof row_names[0]);
-    PyObject *fields = PyTuple_New(n);
-    for (Py_ssize_t i = 0; fields != NULL && i < n; i++) {
-        PyObject *name = PyUnicode_InternFromString(row_names[i]);
-        if (name == NULL) {
-            Py_CLEAR(fields);
-            break;
-        }
-        PyTuple_SET_ITEM(fields, i, name);
-    }
-    int failed = fields == NULL || PyModule_AddObjectRef(module, "averages_fields", fields) != 0;
-    Py_XDECREF(fields);
-    return failed ? -1 : 0;
 }

@@ -592,7 +592,7 @@ static PyMethodDef model_methods[] = {
     {"covers", (PyCFunction)model_covers, METH_O,
      "covers(list): whether it is all events in order, none of them changed."},
     {"averages", (PyCFunction)(void (*)(void))model_averages, METH_VARARGS | METH_KEYWORDS,
-     "averages(shapes=False, overload=False, stack_n=0, …): a list of tuples, see averages_fields."},
+     "averages(type=Row, shapes=False, overload=False, stack_n=0): a list of rows."},
     {"table", (PyCFunction)(void (*)(void))model_table, METH_VARARGS | METH_KEYWORDS,
      "table(sort_by=None, options=None): every event a row."},
     {"export", (PyCFunction)(void (*)(void))model_export, METH_VARARGS | METH_KEYWORDS,

@@ -71,8 +71,16 @@ static int fill_events(mtprof_averages *averages)
     return make_order(averages);
 }
 
-static mtprof_status make(mtprof_model *model, const mtprof_averages_options *options,
-                          bool is_events, mtprof_averages **out)
+static int fill_given(mtprof_averages *averages, const mtprof_given_rows *given)
+{
+    averages->is_given = true;
+    averages->given = *given;
+    averages->n_rows = given->count;
+    return make_order(averages);
+}
+
+int mtprof__averages_make(mtprof_model *model, const mtprof_averages_options *options,
+                          const mtprof_given_rows *given, bool is_events, mtprof_averages **out)
 {
     if (out == NULL) {
         return mtb_fail(MTPROF_EINVAL, "averages: no place for the result");
@@ -85,8 +93,9 @@ static mtprof_status make(mtprof_model *model, const mtprof_averages_options *op
     mtb_lock_init(&averages->lock, MTB_RANK_AVERAGES);
     averages->is_events = is_events;
     averages->sorted_row = UINT32_MAX;
-    int status = mtprof__grouper_init(&averages->grouper, model, options);
-    if (status == 0) {
+    int status = given != NULL ? fill_given(averages, given)
+                               : mtprof__grouper_init(&averages->grouper, model, options);
+    if (status == 0 && given == NULL) {
         status = is_events ? fill_events(averages) : fill_groups(averages);
     }
     if (status != 0) {
@@ -100,14 +109,14 @@ static mtprof_status make(mtprof_model *model, const mtprof_averages_options *op
 mtprof_status mtprof_averages_new(mtprof_model *model, const mtprof_averages_options *options,
                                   mtprof_averages **out)
 {
-    return make(model, options, false, out);
+    return mtprof__averages_make(model, options, NULL, false, out);
 }
 
 mtprof_status mtprof_averages_from_events(mtprof_model *model,
                                           const mtprof_averages_options *options,
                                           mtprof_averages **out)
 {
-    return make(model, options, true, out);
+    return mtprof__averages_make(model, options, NULL, true, out);
 }
 
 void mtprof_averages_free(mtprof_averages *averages)
@@ -116,7 +125,6 @@ void mtprof_averages_free(mtprof_averages *averages)
         return;
     }
     mtprof__grouper_fini(&averages->grouper);
-    mtprof__given_free(averages->given);
     mtb_free(averages->events);
     mtb_free(averages->order);
     mtb_free(averages->row_starts);
@@ -264,8 +272,8 @@ static void fill_event(const mtprof__grouper *grouper, size_t event, mtprof_row 
 
 void mtprof__averages_fill(const mtprof_averages *averages, uint32_t row, mtprof_row *out)
 {
-    if (averages->given != NULL) {
-        *out = averages->given->rows[row];
+    if (averages->is_given) {
+        mtprof__given_fill(&averages->given, row, out);
     } else if (averages->is_events) {
         fill_event(&averages->grouper, averages->events[row], out);
     } else {

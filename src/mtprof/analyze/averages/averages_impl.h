@@ -159,21 +159,10 @@ int mtprof__group_add(mtprof__grouper *grouper, uint32_t base, uint32_t event, u
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
-/* Rows that were given (averages_given.c). Their texts are in the grouper's arena, which is all
- * that is used of it. */
-typedef struct mtprof__given {
-    mtprof_row *rows;
-    mtprof_text *frames;
-    uint32_t n_frames;
-    bool memory, flops, has_health;
-    const char *device_type; /* NULL: none */
-    mtprof_health health;
-} mtprof__given;
-
 struct mtprof_averages {
     mtprof__grouper grouper;
-    mtprof__given *given; /* NULL: rows come from a model */
-    bool is_events;
+    mtprof_given_rows given; /* is_given: the caller's rows (averages_given.c), else a model's */
+    bool is_given, is_events;
     uint32_t *events; /* is_events: the event of each row */
     uint32_t n_rows;
     uint32_t *order; /* place in the list: row */
@@ -200,8 +189,12 @@ int mtprof__averages_view_init(mtprof__averages_view *view, const mtprof_average
                                mtprof__table_input *input);
 void mtprof__averages_view_fini(mtprof__averages_view *view);
 
-/* Frees what was given; accepts NULL. */
-void mtprof__given_free(mtprof__given *given);
+/* Averages of a model, or of given rows. EINVAL, ENOMEM, and as mtprof__grouper_init(). */
+int mtprof__averages_make(mtprof_model *model, const mtprof_averages_options *options,
+                          const mtprof_given_rows *given, bool is_events, mtprof_averages **out);
+
+/* A given row, with what the caller need not say. */
+void mtprof__given_fill(const mtprof_given_rows *given, uint32_t index, mtprof_row *row);
 
 /* A row by its number, before sorting. */
 void mtprof__averages_fill(const mtprof_averages *averages, uint32_t row, mtprof_row *out);

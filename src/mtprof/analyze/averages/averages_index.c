@@ -22,7 +22,7 @@
 
 static int check_has_events(const mtprof_averages *averages, const char *what)
 {
-    if (averages->given != NULL) {
+    if (averages->is_given) {
         return mtb_fail(MTPROF_ENOTSUP, "%s: the rows were given, their events are not known",
                         what);
     }

@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 #include "mtprof/analyze/averages/averages_impl.h"
 #include "mtprof/model/text/stack_text.h"
 
@@ -58,7 +59,7 @@ static int view_given_stack(void *context, const mtprof_row *row, const mtprof_t
                             uint32_t *n)
 {
     const mtprof__averages_view *view = context;
-    const mtprof__given *given = view->averages->given;
+    const mtprof_given_rows *given = &view->averages->given;
     bool has = row->stack != 0 && row->stack <= given->n_frames;
     uint32_t rest = has ? given->n_frames - row->stack + 1 : 0;
     *frames = has ? given->frames + row->stack - 1 : NULL;
@@ -88,19 +89,22 @@ static int view_stack(void *context, const mtprof_row *row, const mtprof_text **
     return render_frames(view, *n);
 }
 
-static int view_given(mtprof__averages_view *view, const mtprof__given *given,
+static int view_given(mtprof__averages_view *view, const mtprof_given_rows *given,
                       mtprof__table_input *input)
 {
+    if (given->health != NULL) {
+        mtb_read_struct(&view->health, given->health);
+    }
     *input = (mtprof__table_input){
         .n_rows = view->averages->n_rows,
         .context = view,
         .row = view_row,
         .stack = view_given_stack,
         .device = given->device_type,
-        .memory = given->memory,
-        .flops = given->flops,
+        .memory = given->memory != 0,
+        .flops = given->flops != 0,
         .events = view->averages->is_events,
-        .health = given->has_health ? &given->health : NULL,
+        .health = given->health != NULL ? &view->health : NULL,
     };
     return 0;
 }
@@ -112,8 +116,8 @@ int mtprof__averages_view_init(mtprof__averages_view *view, const mtprof_average
     const mtprof__source_columns *c = &grouper->columns;
     mtprof_model_info info = {.struct_size = sizeof info};
     *view = (mtprof__averages_view){.averages = (mtprof_averages *)(uintptr_t)averages};
-    if (averages->given != NULL) {
-        return view_given(view, averages->given, input);
+    if (averages->is_given) {
+        return view_given(view, &averages->given, input);
     }
     view->health.struct_size = sizeof view->health;
     MT_TRY(mtprof_model_get_info(grouper->model, &info));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Averages of rows that a caller made: torch's tables from them byte for byte, what is copied, what
- * is refused.
+ * Averages of rows that a caller made: torch's tables from them byte for byte, what is filled in,
+ * what is refused.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
@@ -65,8 +65,6 @@ static mtprof_averages *give(const table_case *from)
     given.flops = from->flops;
     given.device_type = from->device[0] != '\0' ? from->device : NULL;
     REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
-    memset(rows, 0xA5, sizeof rows); /* everything was copied */
-    memset(frames, 0xA5, sizeof frames);
     return averages;
 }
 
@@ -176,8 +174,14 @@ TEST(bad_rows_are_refused)
     CHECK(averages == NULL);
     row.stack = 1;
     row.stack_n = 1;
+    frame.bytes = NULL;
+    CHECK_EQ_I64(mtprof_averages_from_rows(&given, &averages), MTPROF_EINVAL);
+    frame.bytes = "f";
     row.overload = (mtprof_text){NULL, 7}; /* no bytes: an empty text */
     REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
+    mtprof_row read = {.struct_size = sizeof read};
+    REQUIRE_OK(mtprof_averages_get_row(averages, 0, &read));
+    CHECK_EQ_U64(read.overload.length, 0);
     mtprof_averages_free(averages);
 }
 
