@@ -24,7 +24,7 @@ mt_torch_test(test_torch_memory unit/mindtorch/core/test_torch_memory.c)
 # ---- memory of accelerators, pinned memory ----
 foreach(name IN ITEMS test_device_memory test_pinned)
   mt_torch_test(${name} unit/mindtorch/core/${name}.c)
-  target_sources(${name} PRIVATE support/held_backend.c)
+  target_sources(${name} PRIVATE support/devices/held_backend.c)
 endforeach()
 mt_sim_test(test_device_memory_sim unit/mindtorch/core/test_device_memory_sim.c)
 
@@ -74,11 +74,11 @@ endforeach()
 
 # ---- a device whose memory the host cannot read ----
 mt_torch_test(test_far unit/mindtorch/test_far.c)
-target_sources(test_far PRIVATE support/far_backend.c support/small_models.c)
+target_sources(test_far PRIVATE support/devices/far_backend.c support/small_models.c)
 
 # ---- ops: several devices in one call ----
 mt_torch_test(test_mixed_devices unit/mindtorch/ops/test_mixed_devices.c)
-target_sources(test_mixed_devices PRIVATE support/far_backend.c)
+target_sources(test_mixed_devices PRIVATE support/devices/far_backend.c)
 
 # ---- the simulated accelerator, end to end ----
 mt_sim_test(test_sim_launches unit/mindtorch/test_sim_launches.c TIMEOUT 120)
@@ -97,7 +97,7 @@ if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
     mt_test_script(test_ops_${family} ${run_ops} --family ${family})
   endforeach()
   # The far device as a shared object: with kernels of its own, because the library hides them.
-  add_library(far_backend MODULE support/far_backend.c
+  add_library(far_backend MODULE support/devices/far_backend.c
                                  ${PROJECT_SOURCE_DIR}/src/backends/cpu/cpu_backend.c
                                  $<TARGET_OBJECTS:mt_kernel_objects> ${MT_ISA_OBJECTS}
                                  $<TARGET_OBJECTS:mindtorch_base>)
@@ -142,7 +142,7 @@ endif()
 # ---- sim: the simulated accelerator as its bare table ----
 foreach(name IN ITEMS test_sim_activity test_sim_failures test_sim_memory test_sim_streams
                       test_sim_work)
-  mt_sim_test(${name} unit/backends/sim/${name}.c SOURCES support/sim_table.c)
+  mt_sim_test(${name} unit/backends/sim/${name}.c SOURCES support/devices/sim_table.c)
 endforeach()
 if(NOT MT_SANITIZE)
   mt_test_script(test_abi_sim ${MT_PYTHON} ${PROJECT_SOURCE_DIR}/tools/check_abi.py

@@ -7,6 +7,7 @@ usage: check_layout.py [ROOT]
 
 Reads ROOT/tools/layers.toml. Prints one line per violation as path:line: message; exits 1 if any.
 """
+import collections
 import pathlib
 import re
 import subprocess
@@ -80,6 +81,14 @@ class Checker:
         loop = next(filter(None, (reach(n, []) for n in self.layers)), None)
         if loop:
             yield 1, "layers form a cycle: " + " -> ".join(loop)
+
+    def full_folders(self, paths):
+        """Folders with more files than a reader takes in at a glance."""
+        count = collections.Counter(p.parent for p in paths
+                                    if p.parts[0] != "tests" or not DATA & set(p.parts))
+        for folder, n in sorted(count.items()):
+            if n > self.rules["max_files"]:
+                yield folder, 1, f"{n} files, the limit is {self.rules['max_files']}"
 
     def check(self, path):
         """Yields (line, message) for each violation in one file."""
@@ -180,6 +189,7 @@ def main():
     checker = Checker(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())
     paths = checker.files()
     bad = [("tools/layers.toml", *v) for v in checker.table()]
+    bad += checker.full_folders(paths)
     bad += [(path, *v) for path in paths for v in checker.check(path)]
     for path, line, message in bad:
         print(f"{path}:{line}: {message}")

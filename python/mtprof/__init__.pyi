@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of mtprof; tests/python/test_types.py compares names and parameters with what runs."""
+"""Types of mtprof; tests/python/profiler/test_types.py compares names and parameters with what runs."""
 from mtprof import itt as itt
 from mtprof._mtprof import begin as begin
 from mtprof._mtprof import counter as counter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of profiler.py; tests/python/test_types.py compares names and parameters with what runs."""
+"""Types of profiler.py; tests/python/profiler/test_types.py compares names and parameters with what runs."""
 from collections.abc import Callable, Iterable
 from os import PathLike
 from types import TracebackType

@@ -4,7 +4,7 @@
 
 usage: run_cases.py MTPROF MAKE_TRACE [--update] [--filter TEXT] [FILE...]
 
-MAKE_TRACE (tests/support/make_cli_trace.c) fills an empty folder with traces; every case file (tests/cli/
+MAKE_TRACE (tests/support/programs/make_cli_trace.c) fills an empty folder with traces; every case file (tests/cli/
 cases/*.case) gets such a folder of its own and runs its commands there one after the other, so that a command
 may use what one before it wrote. `mtprof` on a command line is MTPROF. A case file is made of blocks:
 

@@ -2,7 +2,7 @@
 """check_chrome.py MAKE_CHROME [RUNS]: what the Chrome exporter writes, read by Python's json
 and by the rules of its readers.
 
-Runs tests/support/make_chrome.c, which records names, keys and values of any bytes,
+Runs tests/support/programs/make_chrome.c, which records names, keys and values of any bytes,
 for MT_SEED and the numbers behind it.
 """
 

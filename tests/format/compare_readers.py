@@ -1,6 +1,6 @@
 """compare_readers.py MAKE_TRACE MTT_DUMP_C: both readers see the same in what the recorder writes.
 
-Records traces in every form (tests/support/make_trace.c), dumps each with
+Records traces in every form (tests/support/programs/make_trace.c), dumps each with
 the library's reader (mtt_dump_c) and with the
 one that was written from docs/format.md alone (mtt_dump.py), and compares byte for byte. Then it bends bytes of the
 traces and compares again: of a closed file both must return the same records and say that something is wrong; at which

@@ -5,8 +5,8 @@
  */
 #include "harness/mt_test.h"
 #include "mtprof/model/facts/forward.h"
-#include "support/model_view.h"
-#include "support/random_trace.h"
+#include "support/traces/model_view.h"
+#include "support/traces/random_trace.h"
 
 #include <mtprof/status.h>
 

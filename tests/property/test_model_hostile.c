@@ -6,8 +6,8 @@
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
-#include "support/model_view.h"
-#include "support/random_trace.h"
+#include "support/traces/model_view.h"
+#include "support/traces/random_trace.h"
 
 #include <mtprof/check.h>
 #include <mtprof/export.h>

@@ -3,8 +3,8 @@
  * Models of random well-formed traces, against the oracle: every event and every column.
  */
 #include "harness/mt_test.h"
-#include "support/model_view.h"
-#include "support/trace_oracle.h"
+#include "support/traces/model_view.h"
+#include "support/traces/trace_oracle.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * chunks whose checksums hold: a reader leaves them out alone, whatever time they tell.
  */
 #include "harness/mt_test.h"
-#include "support/model_view.h"
-#include "support/random_trace.h"
+#include "support/traces/model_view.h"
+#include "support/traces/random_trace.h"
 
 #include <mtprof/check.h>
 

@@ -10,8 +10,8 @@
  */
 #include "base/json/json_strict.h"
 #include "harness/mt_test.h"
-#include "support/model_view.h"
-#include "support/random_trace.h"
+#include "support/traces/model_view.h"
+#include "support/traces/random_trace.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/check.h>

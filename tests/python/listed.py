@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-there = {path.stem for path in pathlib.Path(__file__).parent.glob("test_*.py")}
+there = {f"{path.parent.name}/{path.stem}" for path in pathlib.Path(__file__).parent.glob("*/test_*.py")}
 listed = set(sys.argv[1:])
 for name in sorted(there ^ listed):
     print(f"{name}: {'not listed in tests/python.cmake' if name in there else 'listed, but there is no such file'}")

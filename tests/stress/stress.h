@@ -6,7 +6,7 @@
 #define TESTS_STRESS_STRESS_H
 
 #include "harness/mt_test.h"
-#include "support/read_back.h"
+#include "support/traces/read_back.h"
 
 #include <mtprof/mtprof.h>
 

@@ -5,7 +5,7 @@
  * forked before anything was opened; an alarm ends one that hangs.
  */
 #include "mindtorch/core/thread/thread_cache.h"
-#include "support/sim_device.h"
+#include "support/devices/sim_device.h"
 
 #include <mindtorch/stream.h>
 #include <mtprof/mtprof.h>

@@ -6,7 +6,7 @@
  * MT_LONG=1 makes it long.
  */
 #include "base/compiler.h"
-#include "support/sim_device.h"
+#include "support/devices/sim_device.h"
 
 #include <mindtorch/stream.h>
 #include <mtprof/mtprof.h>

@@ -90,6 +90,14 @@ class Layout(unittest.TestCase):
         self.plant("tools/long.py", "\n" * 801)
         self.refuses("tools/long.py:1: 801 lines, the limit is 800")
 
+    def test_full_folder(self):
+        for number in range(27):  # src/base has three more
+            self.plant(f"src/base/part{number}.c", "int x;\n")
+        self.plant("src/base/part.h", header("BASE_PART_H"))
+        self.accepts()
+        self.plant("src/base/more.c", "int x;\n")
+        self.refuses("src/base:1: 31 files, the limit is 30")
+
     def test_wide_line(self):
         self.plant("src/base/wide.c", "/* " + "x" * 94 + " */\nconst char *s = \"" + "x" * 100 + "\";\n")
         self.accepts()

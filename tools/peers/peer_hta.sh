@@ -17,7 +17,7 @@ passed=0 failed=0 skipped=0
 . tools/peers/compare.inc.sh
 
 for subject in compare npu; do
-    compare "tests/peers/hta_$subject.py" "$work/traces" "$build/cli/mtprof"
+    compare "tests/peers/viewers/hta_$subject.py" "$work/traces" "$build/cli/mtprof"
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

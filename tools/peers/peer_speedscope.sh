@@ -13,5 +13,5 @@ mkdir -p "$work/traces"
 "$build/tests/make_peer_trace" "$work/traces"
 "$build/tests/make_cli_trace" "$work/traces"
 npu_trace "$work/traces/npu.mtt"
-exec node tests/peers/speedscope_check.js "$modules" "$build/cli/mtprof" \
+exec node tests/peers/viewers/speedscope_check.js "$modules" "$build/cli/mtprof" \
     "$work/traces/rank0.mtt" "$work/traces/train.mtt" "$work/traces/odd.mtt" "$work/traces/npu.mtt"

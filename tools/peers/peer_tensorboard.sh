@@ -13,5 +13,5 @@ mkdir -p "$work/traces"
 "$build/tests/make_peer_trace" "$work/traces"
 npu_trace "$work/traces/npu.mtt"
 npu_trace "$work/traces/stacks.mtt" stacks
-exec "$venv/bin/python" -W ignore tests/peers/tensorboard_compare.py "$work/traces" \
+exec "$venv/bin/python" -W ignore tests/peers/viewers/tensorboard_compare.py "$work/traces" \
     "$build/cli/mtprof"

@@ -14,9 +14,9 @@ passed=0 failed=0 skipped=0
 . tools/peers/compare.inc.sh
 
 for program in program tensors; do
-    compare tests/peers/types_check.py "tests/peers/typed_$program.py" "$work"
+    compare tests/peers/types/types_check.py "tests/peers/types/typed_$program.py" "$work"
 done
 export PYTHONPATH="$build/python:tests/python"
-compare tests/peers/unittest_counts.py tests/python/test_frames.py
+compare tests/peers/types/unittest_counts.py tests/python/profiler/test_frames.py
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -4,7 +4,7 @@
  */
 #include "base/crc32c.h"
 #include "harness/mt_test.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <string.h>
 

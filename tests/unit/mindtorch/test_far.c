@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device whose memory the host cannot read (support/far_backend.c): whatever dereferences a
+ * A device whose memory the host cannot read (support/devices/far_backend.c): whatever
+ * dereferences a
  * storage above the backends crashes here. Models train on it with the host's numbers, bit for bit.
  * The op table runs there too: tests/ops/run_ops.py --device npu:0.
  */
 #include "harness/mt_test.h"
-#include "support/far_backend.h"
+#include "support/devices/far_backend.h"
 #include "support/small_models.h"
 
 #include <mindtorch/mindtorch.h>

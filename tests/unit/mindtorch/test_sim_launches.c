@@ -5,8 +5,8 @@
  * device that fails leaves the profile of the host whole.
  */
 #include "mindtorch/trace/device_trace.h"
-#include "support/model_events.h"
-#include "support/sim_device.h"
+#include "support/devices/sim_device.h"
+#include "support/traces/model_events.h"
 
 #include <mtprof/mtprof.h>
 

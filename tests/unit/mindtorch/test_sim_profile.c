@@ -3,8 +3,8 @@
  * Profiles of the simulated accelerator through libmtprof's own API: what each activity records,
  * the memory of ops, steps that work belongs to, what devices are, and a stop that waits.
  */
-#include "support/model_events.h"
-#include "support/sim_device.h"
+#include "support/devices/sim_device.h"
+#include "support/traces/model_events.h"
 
 #include <mtprof/mtprof.h>
 

@@ -8,10 +8,10 @@
  *     stream    [ sim_hold ................... ][kernel][kernel] ...
  */
 #include "mindtorch/trace/device_trace.h"
-#include "support/model_events.h"
-#include "support/npu_stream.h"
-#include "support/sim_device.h"
+#include "support/devices/npu_stream.h"
+#include "support/devices/sim_device.h"
 #include "support/small_models.h"
+#include "support/traces/model_events.h"
 
 #include <mtprof/mtprof.h>
 

@@ -3,8 +3,8 @@
  * Training on the simulated accelerator: the host's numbers, bit for bit, while the host runs ahead
  * of the device, on any stream, on several at once and from several threads.
  */
-#include "support/npu_stream.h"
-#include "support/sim_device.h"
+#include "support/devices/npu_stream.h"
+#include "support/devices/sim_device.h"
 #include "support/small_models.h"
 
 #include <pthread.h>

@@ -4,8 +4,8 @@
  * place.
  */
 #include "harness/mt_test.h"
-#include "support/model_events.h"
 #include "support/small_models.h"
+#include "support/traces/model_events.h"
 
 #include <mindtorch/mindtorch.h>
 #include <mtprof/mtprof.h>

@@ -4,7 +4,7 @@
  * with its own times, before anybody who waits goes on.
  */
 #include "harness/mt_test.h"
-#include "support/sim_table.h"
+#include "support/devices/sim_table.h"
 
 #include <pthread.h>
 #include <stdio.h>

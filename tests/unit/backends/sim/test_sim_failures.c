@@ -4,7 +4,7 @@
  * is lost, a process that forks or ends.
  */
 #include "harness/mt_test.h"
-#include "support/sim_table.h"
+#include "support/devices/sim_table.h"
 
 #include <pthread.h>
 #include <stdlib.h>

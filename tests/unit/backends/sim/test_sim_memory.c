@@ -3,7 +3,7 @@
  * Settings and memory of the simulated accelerator (sim_pool.h P1 to P3).
  */
 #include "harness/mt_test.h"
-#include "support/sim_table.h"
+#include "support/devices/sim_table.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * what; time decides nothing.
  */
 #include "harness/mt_test.h"
-#include "support/sim_table.h"
+#include "support/devices/sim_table.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

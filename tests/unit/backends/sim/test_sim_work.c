@@ -4,7 +4,7 @@
  * is refused.
  */
 #include "harness/mt_test.h"
-#include "support/sim_table.h"
+#include "support/devices/sim_table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * nothing.
  */
 #include "base/alloc.h"
-#include "support/npu_stream.h"
-#include "support/sim_device.h"
+#include "support/devices/npu_stream.h"
+#include "support/devices/sim_device.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
  *
  * Memory of an accelerator: lists of streams (M5, L3), streams that use a tensor beside its own,
  * refusals and what they say, failures that came to light in between, fork (M6). The device is
- * support/held_backend.h: its streams stand still until the test lets them go on.
+ * support/devices/held_backend.h: its streams stand still until the test lets them go on.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -11,8 +11,8 @@
 #include "mindtorch/core/device/launch.h"
 #include "mindtorch/core/memory/memory.h"
 #include "mindtorch/core/tensor/tensor_impl.h"
-#include "support/held_backend.h"
-#include "support/npu_stream.h"
+#include "support/devices/held_backend.h"
+#include "support/devices/npu_stream.h"
 
 #include <mindtorch/stream.h>
 #include <mtprof/mtprof.h>

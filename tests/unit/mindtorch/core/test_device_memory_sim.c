@@ -4,8 +4,8 @@
  * not handed out to another, refusals are told and survived, and failures come to light once.
  */
 #include "base/compiler.h"
-#include "support/npu_stream.h"
-#include "support/sim_device.h"
+#include "support/devices/npu_stream.h"
+#include "support/devices/sim_device.h"
 
 #include <mindtorch/stream.h>
 

@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "harness/mt_test.h"
-#include "support/held_backend.h"
-#include "support/npu_stream.h"
+#include "support/devices/held_backend.h"
+#include "support/devices/npu_stream.h"
 
 #include <mindtorch/mindtorch.h>
 

@@ -4,7 +4,7 @@
  * backward node to its forward op.
  */
 #include "harness/mt_test.h"
-#include "support/model_events.h"
+#include "support/traces/model_events.h"
 
 #include <mindtorch/mindtorch.h>
 #include <mtprof/export.h>

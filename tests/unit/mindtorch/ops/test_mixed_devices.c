@@ -2,11 +2,12 @@
  *
  * Tensors of several devices in one op: what torch allows (indices and masks of the host's, 0-d
  * host tensors as numbers, copies) and what it refuses. And zeros, which are set and not computed.
- * On the device whose memory the host cannot read (support/far_backend.c), of which there are two.
+ * On the device whose memory the host cannot read (support/devices/far_backend.c), of which there
+ * are two.
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"
-#include "support/far_backend.h"
+#include "support/devices/far_backend.h"
 
 #include <mindtorch/mindtorch.h>
 

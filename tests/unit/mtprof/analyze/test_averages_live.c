@@ -4,7 +4,7 @@
  * device, recorded and summed up. What it took is not known, so sums are compared with each other.
  */
 #include "harness/mt_test.h"
-#include "support/synthetic_device.h"
+#include "support/devices/synthetic_device.h"
 
 #include <mtprof/averages.h>
 #include <mtprof/op.h>

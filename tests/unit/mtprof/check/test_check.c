@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/gzip.h"
 #include "harness/mt_test.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <mtprof/check.h>
 #include <mtprof/model.h>

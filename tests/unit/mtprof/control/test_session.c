@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "harness/mt_test.h"
 #include "mtprof/record/sys.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/session.h>
 #include <mtprof/trace.h>

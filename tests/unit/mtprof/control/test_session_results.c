@@ -5,7 +5,7 @@
  */
 #include "harness/mt_test.h"
 #include "mtprof/record/sys.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/clock.h>
 #include <mtprof/op.h>

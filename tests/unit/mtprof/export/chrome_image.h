@@ -8,7 +8,7 @@
 #ifndef TESTS_UNIT_MTPROF_EXPORT_CHROME_IMAGE_H
 #define TESTS_UNIT_MTPROF_EXPORT_CHROME_IMAGE_H
 
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <mtprof/export.h>
 

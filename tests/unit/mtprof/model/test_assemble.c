@@ -7,7 +7,7 @@
 #include "harness/mt_test.h"
 #include "mtprof/model/columns/assemble_impl.h"
 #include "mtprof/model/events/event.h"
-#include "support/run_maker.h"
+#include "support/traces/run_maker.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "harness/mt_test.h"
 #include "mtprof/model/columns/assemble_impl.h"
-#include "support/run_maker.h"
+#include "support/traces/run_maker.h"
 
 #include <pthread.h>
 #include <stdlib.h>

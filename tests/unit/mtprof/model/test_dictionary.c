@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "harness/mt_test.h"
 #include "mtprof/model/model_impl.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <pthread.h>
 #include <stdio.h>

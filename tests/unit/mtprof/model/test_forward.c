@@ -6,7 +6,7 @@
 #include "harness/mt_test.h"
 #include "mtprof/model/columns/assemble_impl.h"
 #include "mtprof/model/facts/forward.h"
-#include "support/run_maker.h"
+#include "support/traces/run_maker.h"
 
 enum {
     OPS = 2000,

@@ -5,7 +5,7 @@
 #include "base/saturate.h"
 #include "harness/mt_test.h"
 #include "mtprof/read/clock_map.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 static const uint64_t one_ns = (uint64_t)1 << 56;
 

@@ -4,7 +4,7 @@
  */
 #include "harness/mt_test.h"
 #include "mtprof/read/record_check.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <mtprof/reader.h>
 

@@ -6,7 +6,7 @@
  *      MT_SEEDS=tests/corpus/fuzz_reader build/dev/tests/test_fuzz_seeds --case write_seeds
  */
 #include "harness/mt_test.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <mtprof/reader.h>
 

@@ -3,7 +3,7 @@
  * Opening traces: the header, streams, what a good trace says about itself, files that are none.
  */
 #include "harness/mt_test.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <mtprof/reader.h>
 

@@ -4,7 +4,7 @@
  * read. The last test is the promise itself, ten thousand times.
  */
 #include "harness/mt_test.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <mtprof/model.h>
 #include <mtprof/reader.h>

@@ -4,7 +4,7 @@
  * with a thread that writes into a ring all the time.
  */
 #include "harness/mt_test.h"
-#include "support/trace_builder.h"
+#include "support/traces/trace_builder.h"
 
 #include <mtprof/reader.h>
 

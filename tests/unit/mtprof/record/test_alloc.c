@@ -4,7 +4,7 @@
  * op.
  */
 #include "harness/mt_test.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/clock.h>
 #include <mtprof/op.h>

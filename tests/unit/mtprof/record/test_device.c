@@ -3,8 +3,8 @@
  * A device with its own clock, late and out of order: the synthetic one.
  */
 #include "harness/mt_test.h"
-#include "support/synthetic_device.h"
-#include "support/trace_view.h"
+#include "support/devices/synthetic_device.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/clock.h>
 #include <mtprof/profile.h>

@@ -1,6 +1,7 @@
 """test_disabled.py OFF.o ON.o: with MTPROF_DISABLE nothing of the library is left in an object file.
 
-Both are made from the same source (tests/support/disabled_scopes.c); the one that was compiled without the switch shows
+Both are made from the same source (tests/support/programs/disabled_scopes.c); the one that was compiled
+without the switch shows
 that this test can see what it looks for.
 """
 import subprocess

@@ -6,7 +6,7 @@
 #include "base/compiler.h"
 #include "harness/mt_test.h"
 #include "mtprof/record/recording.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/op.h>
 

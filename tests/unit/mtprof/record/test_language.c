@@ -3,7 +3,7 @@
  * The host's language: who is asked for stacks and module paths, when, and when not.
  */
 #include "harness/mt_test.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/language.h>
 #include <mtprof/op.h>

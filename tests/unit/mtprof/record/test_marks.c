@@ -3,7 +3,7 @@
  * Instants, counters, flows, metadata of events, names of threads: recorded, then read back.
  */
 #include "harness/mt_test.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/clock.h>
 #include <mtprof/export.h>

@@ -3,7 +3,7 @@
  * What event sources push: every value comes back, odd ones harm nothing.
  */
 #include "harness/mt_test.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/source.h>
 #include <mtprof/trace.h>

@@ -3,7 +3,7 @@
  * Scopes and ops: what begin and end promise (include/mtprof/trace.h), read back.
  */
 #include "harness/mt_test.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/clock.h>
 #include <mtprof/op.h>

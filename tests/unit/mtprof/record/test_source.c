@@ -4,8 +4,8 @@
  * (include/mtprof/source.h).
  */
 #include "harness/mt_test.h"
-#include "support/synthetic_device.h"
-#include "support/trace_view.h"
+#include "support/devices/synthetic_device.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/clock.h>
 #include <mtprof/trace.h>

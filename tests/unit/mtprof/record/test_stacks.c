@@ -3,7 +3,7 @@
  * Call stacks: frames of the host's language, and native ones by frame pointers.
  */
 #include "harness/mt_test.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/op.h>
 

@@ -5,7 +5,7 @@
  */
 #include "harness/mt_test.h"
 #include "mtprof/record/recording.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/op.h>
 #include <mtprof/trace.h>

@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "harness/mt_test.h"
 #include "mtprof/record/hot/writer.h"
-#include "support/trace_view.h"
+#include "support/traces/trace_view.h"
 
 #include <mtprof/op.h>
 #include <mtprof/trace.h>
