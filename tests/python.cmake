@@ -120,7 +120,7 @@ mt_test_script(test_soak ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE} MT
                ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/stress/soak_profiler.py LABELS stress)
 mt_test_script(test_python_stubs ${run_python} ${PROJECT_SOURCE_DIR}/tools/make_stubs.py --check LABELS python)
 mt_test_script(test_docs ${CMAKE_COMMAND} -E env PYTHONPATH=${MT_PYTHON_TREE} MT_CC=${CMAKE_C_COMPILER}
-               MT_INCLUDES=${PROJECT_SOURCE_DIR}/include:${MT_GENERATED} ${MT_PYTHON}
+               MT_INCLUDES=${PROJECT_SOURCE_DIR}/include:${PROJECT_SOURCE_DIR}/src:${MT_GENERATED} ${MT_PYTHON}
                ${CMAKE_CURRENT_SOURCE_DIR}/tools/test_docs.py LABELS tools)
 mt_test_script(test_python_listed ${MT_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/python/listed.py
                ${MT_PYTHON_TESTS} LABELS python)
