@@ -17,7 +17,6 @@ S4 Nothing in a file is believed: sizes, strides and lengths are checked against
 """
 
 import codecs
-import contextlib
 import io
 import math
 import os
@@ -28,6 +27,7 @@ from collections import Counter, OrderedDict, defaultdict
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _weights_only
+from mtprof._new_file import is_special, new_file
 
 __all__ = [
     "add_safe_globals",
@@ -212,26 +212,12 @@ def _save_path(value, path):
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
     root = name.split(".")[0] or "archive"
-    if os.path.exists(path) and not os.path.isfile(path):
-        # A device or a pipe: there is nothing to rename. A folder is refused by open().
+    if is_special(path):  # a folder is refused by open()
         with open(path, "wb") as file:
             _save_file(value, file)
         return
-    beside = os.path.join(folder, f".{name}.{os.getpid()}.{os.urandom(4).hex()}")
-    mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else None
-    # Never more open than what it replaces, not even while it is written.
-    opener = None if mode is None else (lambda name, flags: os.open(name, flags, mode & 0o777))
-    try:
-        with open(beside, "xb", opener=opener) as file:
-            if mode is not None:
-                with contextlib.suppress(OSError):  # where it is refused the umask's stays
-                    os.fchmod(file.fileno(), mode)
-            _write(value, file, root)
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
+    with new_file(path, "wb") as file:
+        _write(value, file, root)
 
 
 def _save_file(value, file):

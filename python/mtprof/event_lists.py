@@ -8,6 +8,7 @@ import os
 import re
 
 from . import _mtprof
+from ._new_file import is_special, new_file
 from .averages import FunctionEventAvg, rows_of_items, rows_of_model, total_of
 from .enums import DeviceType
 from .function_events import FunctionEvent, format_time, restore, state_of
@@ -31,23 +32,11 @@ def flavor_of(flavor):
 
 
 def write_file(path, pieces):
-    """Writes texts beside the path and renames the file into place; OSErrors name the path."""
+    """Writes texts to the path; a pipe or a device is written as it is, a folder says what it is."""
     path = os.fsdecode(path)
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a device; a directory says what it is
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
-            file.writelines(pieces)
-        return
-    beside = f"{path}.{os.urandom(6).hex()}.tmp"
-    try:
-        with open(beside, "x", encoding="utf-8", errors="replace", newline="") as file:
-            file.writelines(pieces)
-        os.replace(beside, path)
-    except BaseException as error:
-        if os.path.exists(beside):
-            os.unlink(beside)
-        if isinstance(error, OSError) and error.errno and error.filename in (None, beside):
-            raise type(error)(error.errno, error.strerror, path) from None
-        raise
+    how = open if is_special(path) else new_file
+    with how(path, "w", encoding="utf-8", errors="replace", newline="") as file:
+        file.writelines(pieces)
 
 
 def _is_event(item):

@@ -141,6 +141,18 @@ class Lists(ResultsTest):
         EventList().key_averages().export_chrome_trace(self.path("none.json"))
         self.assertEqual(read(self.path("none.json")), {"traceEvents": []})
 
+    def test_links_and_permissions_stay(self):
+        target, link = self.path("target.json"), self.path("link.json")
+        with open(target, "w", encoding="utf-8") as file:
+            file.write("old")
+        os.chmod(target, 0o600)
+        os.symlink(target, link)
+        EventList().export_chrome_trace(link)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(read(target), [])
+        self.assertEqual(os.stat(target).st_mode & 0o777, 0o600)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["link.json", "target.json"])
+
     def test_any_name(self):
         event = FunctionEvent(1, "x", 0, 0.5, 2, trace_name='"\\\n\u2028\U0001F600')
         EventList([event, FunctionEvent(2, "untold", 0, 0, 1)]).export_chrome_trace(self.path("odd.json"))
