@@ -5,6 +5,10 @@
  * Locks are taken in rising rank; debug builds check it. The count of held locks is what keeps a
  * signal handler, or an allocator hook, that records from inside one of our own critical sections
  * from waiting for itself: cold paths of recording ask mtb_locks_held() first and count a loss.
+ *
+ * So a ranked lock is for what recording itself may need. A mutex that is held while other people's
+ * code or an op runs is a plain one: what they record must not count as lost. tools/layers.toml
+ * lists the files that have one, with the reason.
  */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
@@ -15,8 +19,7 @@
 
 /* What each protects, outermost first. */
 enum mtb_lock_rank {
-    MTB_RANK_PROFILE = 1, /* a profile's state machine */
-    MTB_RANK_CONTROL,     /* which session is active, its windows */
+    MTB_RANK_CONTROL = 1, /* which session is active, its windows */
     MTB_RANK_LOADER,      /* asking the dynamic loader what is loaded */
     MTB_RANK_SOURCES,     /* the list of sources */
     MTB_RANK_SOURCE,      /* one source's stream */
