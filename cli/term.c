@@ -121,6 +121,12 @@ void cli_error(const char *format, ...)
     fputc('\n', stderr);
 }
 
+bool cli_no_memory(const char *what)
+{
+    cli_error("%s: out of memory", what);
+    return false;
+}
+
 void cli_hint(const char *format, ...)
 {
     va_list arguments;

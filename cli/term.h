@@ -47,6 +47,8 @@ uint32_t cli_term_width(void);
 
 /* "mtprof: …", a line on standard error; the hint is a second line for what to do. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* An error: out of memory for a file or command. Always false. */
+bool cli_no_memory(const char *what);
 void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The last failure of the library with a file: "mtprof: FILE: message (at byte N)" and what can be
  * done about it. Returns the exit code. */

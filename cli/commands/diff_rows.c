@@ -22,12 +22,6 @@ const char *cli_verdict_name(cli_verdict verdict)
     return names[verdict];
 }
 
-static bool no_memory(void)
-{
-    cli_error("diff: out of memory");
-    return false;
-}
-
 /* ---- keys: what makes a row of A and one of B the same --------------------------------------- */
 
 static bool keep_key(cli_diff *d, char *key)
@@ -36,7 +30,7 @@ static bool keep_key(cli_diff *d, char *key)
         char **larger = realloc(d->keys, (2 * d->n_keys + 1) * sizeof *larger);
         if (larger == NULL) {
             free(key);
-            return no_memory();
+            return cli_no_memory("diff");
         }
         d->keys = larger;
     }
@@ -99,7 +93,7 @@ static bool make_key(cli_diff *d, mtprof_model *model, const mtprof_row *row, cl
     mtprof_device device;
     FILE *file = open_memstream(&text, &size);
     if (file == NULL) {
-        return no_memory();
+        return cli_no_memory("diff");
     }
     put_detail(file, model, row);
     fputc('\0', file);
@@ -109,7 +103,7 @@ static bool make_key(cli_diff *d, mtprof_model *model, const mtprof_row *row, cl
     (void)fwrite(row->key.bytes, 1, row->key.length, file);
     if (fclose(file) != 0 || at < 0) {
         free(text);
-        return no_memory();
+        return cli_no_memory("diff");
     }
     out->detail = text[0] == ' ' ? text + 1 : text;
     out->key = text + at;
@@ -169,7 +163,7 @@ static bool load_side(cli_diff *d, mtprof_averages *averages, side_rows *out)
     uint32_t n = mtprof_averages_count(averages);
     out->rows = calloc((size_t)n + 1, sizeof *out->rows);
     if (out->rows == NULL) {
-        return no_memory();
+        return cli_no_memory("diff");
     }
     for (uint32_t i = 0; i < n; i++) {
         mtprof_row row = {.struct_size = sizeof row};
@@ -198,7 +192,7 @@ static bool fill_total(mtprof_model *model, const char *path, const cli_diff_opt
     }
     if (!cli_sum_steps(&c, o->steps_given ? o->first_step : -1,
                        o->steps_given ? o->last_step : INT32_MAX, &steps)) {
-        return no_memory();
+        return cli_no_memory("diff");
     }
     double n = (double)steps.n, ns = 0, events = 0, squares = 0;
     for (size_t i = 0; i < steps.n; i++) {
@@ -317,7 +311,7 @@ static bool merge(cli_diff *d, const side_rows *a, const side_rows *b)
     size_t i = 0, j = 0;
     d->rows = calloc(a->n + b->n + 1, sizeof *d->rows);
     if (d->rows == NULL) {
-        return no_memory();
+        return cli_no_memory("diff");
     }
     while (i < a->n || j < b->n) {
         int order = i == a->n ? 1 : j == b->n ? -1 : compare_keys(&a->rows[i], &b->rows[j]);

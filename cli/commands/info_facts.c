@@ -42,12 +42,6 @@ static void write_uuid(cli_facts *f)
                    u[14], u[15]);
 }
 
-static bool no_memory(const char *path)
-{
-    cli_error("%s: out of memory", path);
-    return false;
-}
-
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static cli_window *find_window(cli_facts *f, uint32_t number)
@@ -74,7 +68,7 @@ static bool gather_windows(cli_facts *f)
     for (uint32_t i = 0; mtprof_reader_epoch(f->reader, i, &epoch); i++) {
         cli_window *w = find_window(f, epoch.window);
         if (w == NULL) {
-            return no_memory(f->path);
+            return cli_no_memory(f->path);
         }
         w->step = w->parts == 0 ? epoch.step : w->step;
         w->parts++;
@@ -116,7 +110,7 @@ static bool gather_tracks(cli_facts *f)
 {
     f->tracks = calloc((size_t)f->info.tracks + 1, sizeof *f->tracks);
     if (f->tracks == NULL) {
-        return no_memory(f->path);
+        return cli_no_memory(f->path);
     }
     while (f->n_tracks < f->info.tracks &&
            mtprof_model_track(f->model, f->n_tracks, &f->tracks[f->n_tracks].track)) {
@@ -129,7 +123,7 @@ static bool gather_steps(cli_facts *f, const cli_columns *c)
 {
     cli_steps steps;
     if (!cli_sum_steps(c, -1, INT32_MAX, &steps)) {
-        return no_memory(f->path);
+        return cli_no_memory(f->path);
     }
     f->n_steps = steps.n;
     f->first_step = steps.n > 0 ? steps.steps[0].step : -1;

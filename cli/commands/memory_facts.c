@@ -23,12 +23,6 @@ const char *cli_category_name(size_t index)
     return index < CLI_CATEGORIES ? names[index] : "unknown";
 }
 
-static bool no_memory(const char *path)
-{
-    cli_error("%s: out of memory", path);
-    return false;
-}
-
 /* ---- peaks ----------------------------------------------------------------------------------- */
 
 static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
@@ -159,7 +153,7 @@ static bool gather_peaks(mtprof_model *model, const char *path, cli_memory_facts
     (void)mtprof_model_get_info(model, &info); /* fails only for a struct_size of 0 */
     f->peaks = calloc((size_t)info.devices + 1, sizeof *f->peaks);
     if (f->peaks == NULL) {
-        return no_memory(path);
+        return cli_no_memory(path);
     }
     for (uint32_t i = 0; i < info.devices; i++) {
         f->peaks[i] = (cli_peak){.device = i, .bytes = -1, .event = MTPROF_NO_EVENT};
@@ -207,7 +201,7 @@ static bool gather_rows(mtprof_model *model, const char *path, cli_memory_facts 
     uint32_t n = mtprof_averages_count(f->averages);
     f->rows = calloc((size_t)n + 1, sizeof *f->rows);
     if (f->rows == NULL) {
-        return no_memory(path);
+        return cli_no_memory(path);
     }
     for (uint32_t i = 0; i < n; i++) {
         mtprof_row row = {.struct_size = sizeof row};
