@@ -91,13 +91,10 @@ static const char *target_of(const mtprof__export_job *job)
     return job->path != NULL ? job->path : "the output";
 }
 
-/* The status for what a writer kept. */
 static int fail_writing(const mtprof__export_job *job, int error)
 {
-    int status = error == ENOSPC || error == EDQUOT || error == EFBIG ? MTPROF_ENOSPC
-                 : error == ENOMEM                                    ? MTPROF_ENOMEM
-                                                                      : MTPROF_EIO;
-    return mtb_fail_errno(status, error, "export: cannot write %s", target_of(job));
+    return mtb_fail_errno(mtprof__write_status(error), error, "export: cannot write %s",
+                          target_of(job));
 }
 
 int mtprof__export_report_progress(mtprof__export_job *job, const mtprof__events *events)

@@ -22,7 +22,7 @@ enum {
     RESERVE_MOST = 256 << 20
 };
 
-static int status_of(int error)
+int mtprof__write_status(int error)
 {
     return mtb_is_full(error) ? MTPROF_ENOSPC : error == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO;
 }
@@ -60,7 +60,7 @@ int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
     int error = file->name == NULL ? ENOMEM : open_somewhere(file, path, direct);
     if (error != 0) {
         mtprof__out_file_abandon(file);
-        return mtb_fail_errno(status_of(error), error, "export: cannot write %s", path);
+        return mtb_fail_errno(mtprof__write_status(error), error, "export: cannot write %s", path);
     }
     return MTPROF_OK;
 }
@@ -123,17 +123,17 @@ int mtprof__out_file_close(mtprof__out_file *file)
         file->file.fd = -1;
         error = close(fd) == 0 || errno == EINTR ? 0 : errno;
     }
-    return error == 0
-               ? MTPROF_OK
-               : mtb_fail_errno(status_of(error), error, "export: cannot write %s", file->name);
+    return error == 0 ? MTPROF_OK
+                      : mtb_fail_errno(mtprof__write_status(error), error,
+                                       "export: cannot write %s", file->name);
 }
 
 int mtprof__out_file_commit(mtprof__out_file *file)
 {
     int error = file->aside ? mtb_new_file_commit(&file->file) : 0;
     int status = error == 0 ? MTPROF_OK
-                            : mtb_fail_errno(status_of(error), error, "export: cannot replace %s",
-                                             file->name);
+                            : mtb_fail_errno(mtprof__write_status(error), error,
+                                             "export: cannot replace %s", file->name);
     mtprof__out_file_abandon(file);
     return status;
 }

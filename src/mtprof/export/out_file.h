@@ -26,6 +26,9 @@ typedef struct mtprof__out_file {
     bool as_it_comes;  /* no room can be taken ahead */
 } mtprof__out_file;
 
+/* The status for an errno value of writing: ENOSPC, ENOMEM or EIO. */
+int mtprof__write_status(int error);
+
 /* Fails with EIO, ENOSPC, ENOMEM; then nothing is left to be done. direct: write the path itself.
  */
 int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct);
