@@ -11,11 +11,16 @@
 #include <string.h>
 
 enum {
-    MTPROF__BATCH_WORDS = 440 /* fits into a slot's first chunk */
+    MTPROF__BATCH_WORDS = 440, /* with the tail it fits into a slot's first chunk */
+    MTPROF__OP_TAIL = 10       /* OPINFO, STACK, MEM_BEFORE: there is always room for them */
 };
 
+static_assert((MTPROF__BATCH_WORDS + MTPROF__OP_TAIL + MTPROF__TAIL_WORDS) * sizeof(uint64_t) <
+                  MTPROF__CHUNK_FIRST_BYTES - MTPROF_CHUNK_HEADER,
+              "a slot's first chunk holds a whole batch");
+
 typedef struct mtprof__batch {
-    uint64_t words[MTPROF__BATCH_WORDS];
+    uint64_t words[MTPROF__BATCH_WORDS + MTPROF__OP_TAIL];
     uint32_t count;
     bool cut;                         /* something did not fit */
     uint32_t n_tensors;               /* inputs that are still to be told, once it is stored */

@@ -23,30 +23,107 @@ static void batch_begin(mtprof__batch *b, uint32_t flags, uint32_t name, bool ha
     at[3] = mtprof__token_in(parent, state) ? parent & MTPROF__KEY_MASK : 0;
 }
 
+/* ---- records: written at `at`, which has room; they return where they end ---- */
+
 enum {
-    PIECE_TENSORS = (MTPROF__RECORD_MAX - 1) / 4, /* of one record; more take several */
-    BATCH_SPARE = 16                              /* words of a batch for what follows tensors */
+    PIECE_TENSORS = (MTPROF__RECORD_MAX - 1) / 4 /* of one record; more take several */
 };
 
-/* One record; returns its words. */
-static uint32_t put_piece(uint64_t *at, uint32_t outputs, const mtprof_tensor_ref *tensors,
-                          uint32_t count)
+MT_INLINE uint64_t *put_scalars(uint64_t *at, const uint64_t *scalars, uint32_t count)
 {
-    at[0] = mtprof__word0(MTPROF_REC_TENSORS, 1 + 4 * count, outputs, 0);
-    memcpy(at + 1, tensors, count * sizeof *tensors);
-    return 1 + 4 * count;
+    mtprof__put(at++, mtprof__word0(MTPROF_REC_SCALARS, 1 + count, count, 0));
+    for (uint32_t i = 0; i < count; i++) {
+        mtprof__put(at++, scalars[i]);
+    }
+    return at;
 }
+
+/* Identity of up to PIECE_TENSORS tensors. */
+MT_INLINE uint64_t *put_tensors(uint64_t *at, uint32_t outputs, const mtprof_tensor_ref *tensors,
+                                uint32_t count)
+{
+    mtprof__put(at++, mtprof__word0(MTPROF_REC_TENSORS, 1 + 4 * count, outputs, 0));
+    for (const mtprof_tensor_ref *ref = tensors; ref < tensors + count; ref++, at += 4) {
+        uint64_t words[4];
+        memcpy(words, ref, sizeof words);
+        for (int i = 0; i < 4; i++) {
+            mtprof__put(at + i, words[i]);
+        }
+    }
+    return at;
+}
+
+/* Which of the op's details are both there and wanted: the mask of OPINFO. */
+static uint32_t details(const mtprof_op *op, uint32_t wants)
+{
+    uint32_t mask = 0;
+    if ((wants & MTPROF_WANT_DETAILS) != 0) {
+        mask |= MTPROF_OP_SEQUENCE | MTPROF_OP_FORWARD_THREAD | MTPROF_OP_OVERLOAD |
+                MTPROF_OP_RECORD_SCOPE | MTPROF_OP_CORRELATION;
+    }
+    if ((wants & MTPROF_WANT_FLOPS) != 0) {
+        mask |= MTPROF_OP_FLOPS;
+    }
+    if ((wants & MTPROF_WANT_MODULES) != 0) {
+        mask |= MTPROF_OP_MODULE;
+    }
+    return mask & op->fields;
+}
+
+/* OPINFO. Straight on: most ops have one or two of them. */
+MT_INLINE uint64_t *put_details(uint64_t *at, const mtprof_op *op, uint32_t mask)
+{
+    uint64_t *next = at + 1;
+#define PUT(bit, value)                  \
+    if ((mask & (uint32_t)(bit)) != 0) { \
+        mtprof__put(next++, (value));    \
+    }
+    PUT(MTPROF_OP_SEQUENCE, op->sequence)
+    if (MT_UNLIKELY((mask & ~(uint32_t)MTPROF_OP_SEQUENCE) != 0)) {
+        PUT(MTPROF_OP_FORWARD_THREAD, op->forward_thread)
+        PUT(MTPROF_OP_OVERLOAD, op->overload)
+        PUT(MTPROF_OP_RECORD_SCOPE, op->record_scope)
+        PUT(MTPROF_OP_FLOPS, op->flops)
+        PUT(MTPROF_OP_MODULE, op->module)
+        PUT(MTPROF_OP_CORRELATION, op->correlation)
+    }
+#undef PUT
+    mtprof__put(at, mtprof__word0(MTPROF_REC_OPINFO, (uint32_t)(next - at), mask, 0));
+    return next;
+}
+
+/* What follows inputs and tensors: at most MTPROF__OP_TAIL words. native: the stack of an op that
+ * has none of its own. */
+MT_INLINE uint64_t *put_tail(uint64_t *at, const mtprof_op *op, uint32_t wants, uint32_t native)
+{
+    uint32_t mask = details(op, wants);
+    if (mask != 0) {
+        at = put_details(at, op, mask);
+    }
+    if ((wants & MTPROF_WANT_STACKS) != 0 && op->stack != 0) {
+        mtprof__put(at++, mtprof__id_word(MTPROF_REC_STACK, op->stack));
+    } else if (native != 0) {
+        mtprof__put(at++, mtprof__id_word(MTPROF_REC_STACK, native));
+    }
+    if ((wants & MTPROF_WANT_MEMORY) != 0 && (op->fields & MTPROF_OP_MEMORY) != 0) {
+        mtprof__put(
+            at++, mtprof__memory_word(MTPROF_REC_MEM_BEFORE, op->memory_device, op->memory_before));
+    }
+    return at;
+}
+
+/* ---- batches ---- */
 
 /* As many as the batch has room for; the others follow when it is stored. */
 static void batch_tensors(mtprof__batch *b, const mtprof_tensor_ref *tensors, uint32_t count)
 {
-    uint32_t used = b->count + BATCH_SPARE + 1;
+    uint32_t used = b->count + 1;
     uint32_t most = used < MTPROF__BATCH_WORDS ? (MTPROF__BATCH_WORDS - used) / 4 : 0;
     uint32_t n = count;
     n = n < most ? n : most;
     n = n < PIECE_TENSORS ? n : PIECE_TENSORS;
     if (n > 0) {
-        b->count += put_piece(b->words + b->count, 0, tensors, n);
+        b->count = (uint32_t)(put_tensors(b->words + b->count, 0, tensors, n) - b->words);
     }
     b->tensors = tensors + n;
     b->n_tensors = count - n;
@@ -59,10 +136,34 @@ static MT_COLD void attach_inputs(mtprof__writer *w, uint64_t state, mtprof_toke
     uint64_t words[MTPROF__RECORD_MAX];
     while (count > 0) {
         uint32_t n = count < PIECE_TENSORS ? count : PIECE_TENSORS;
-        mtprof__attach_entered(w, state, token, words, put_piece(words, 0, tensors, n));
+        uint64_t *end = put_tensors(words, 0, tensors, n);
+        mtprof__attach_entered(w, state, token, words, (uint32_t)(end - words));
         tensors += n;
         count -= n;
     }
+}
+
+static void batch_scalars(mtprof__batch *b, const uint64_t *scalars, uint32_t count)
+{
+    if (count == 0) {
+        return;
+    }
+    uint64_t *at = count < MTPROF__RECORD_MAX ? mtprof__batch_take(b, 1 + count) : NULL;
+    b->cut = b->cut || at == NULL;
+    if (at != NULL) {
+        put_scalars(at, scalars, count);
+    }
+}
+
+/* A list that the recording knows, with its scalars. */
+static void batch_known(mtprof__batch *b, uint32_t id, const uint64_t *scalars, uint32_t count)
+{
+    uint64_t *at = mtprof__batch_take(b, 1);
+    if (at == NULL) {
+        return;
+    }
+    at[0] = mtprof__id_word(MTPROF_REC_INPUTS, id);
+    batch_scalars(b, scalars, count);
 }
 
 /* Puts an encoded list and its scalars into the batch. */
@@ -70,24 +171,16 @@ static void batch_encoded(mtprof__writer *w, mtprof__batch *b, uint32_t site, co
                           uint32_t n_words, const uint64_t *scalars, uint32_t n_scalars)
 {
     uint32_t id = mtprof__inputs_id(w, site, words, n_words);
-    uint64_t *at = NULL;
-    if (id != 0 && (at = mtprof__batch_take(b, 1)) != NULL) {
-        at[0] = mtprof__id_word(MTPROF_REC_INPUTS, id);
-    } else if (id == 0 && n_words < MTPROF__RECORD_MAX &&
-               (at = mtprof__batch_take(b, 1 + n_words)) != NULL) {
-        at[0] = mtprof__word0(MTPROF_REC_INPUTS_INLINE, 1 + n_words, 0, 0);
-        memcpy(at + 1, words, n_words * sizeof words[0]);
-    }
-    bool shown = at != NULL;
-    b->cut = b->cut || !shown;
-    if (!shown || n_scalars == 0) {
+    if (id != 0) {
+        batch_known(b, id, scalars, n_scalars);
         return;
     }
-    at = n_scalars < MTPROF__RECORD_MAX ? mtprof__batch_take(b, 1 + n_scalars) : NULL;
+    uint64_t *at = n_words < MTPROF__RECORD_MAX ? mtprof__batch_take(b, 1 + n_words) : NULL;
     b->cut = b->cut || at == NULL;
     if (at != NULL) {
-        at[0] = mtprof__word0(MTPROF_REC_SCALARS, 1 + n_scalars, n_scalars, 0);
-        memcpy(at + 1, scalars, n_scalars * sizeof scalars[0]);
+        at[0] = mtprof__word0(MTPROF_REC_INPUTS_INLINE, 1 + n_words, 0, 0);
+        memcpy(at + 1, words, n_words * sizeof words[0]);
+        batch_scalars(b, scalars, n_scalars);
     }
 }
 
@@ -113,71 +206,16 @@ static void batch_inputs(mtprof__writer *w, mtprof__batch *b, uint32_t site, con
     mtb_pages_give(large, 2 * MTPROF__INPUTS_MAX * sizeof *large);
 }
 
-/* A list that the recording knows, with this op's scalars. */
-static void batch_known(mtprof__batch *b, const mtprof_op *op, uint32_t epoch)
-{
-    uint64_t *at = op->known.epoch == epoch ? mtprof__batch_take(b, 1) : NULL;
-    b->cut = b->cut || at == NULL;
-    if (at == NULL) {
-        return;
-    }
-    at[0] = mtprof__id_word(MTPROF_REC_INPUTS, op->known.id);
-    if (op->n_scalars != 0) {
-        at = op->n_scalars < MTPROF__RECORD_MAX ? mtprof__batch_take(b, 1 + op->n_scalars) : NULL;
-        b->cut = b->cut || at == NULL;
-        if (at != NULL) {
-            at[0] = mtprof__word0(MTPROF_REC_SCALARS, 1 + op->n_scalars, op->n_scalars, 0);
-            memcpy(at + 1, op->scalars, op->n_scalars * sizeof op->scalars[0]);
-        }
-    }
-}
-
-/* Which of the op's details are both there and wanted: the mask of OPINFO. */
-static uint32_t details(const mtprof_op *op, uint32_t wants)
-{
-    uint32_t mask = 0;
-    if ((wants & MTPROF_WANT_DETAILS) != 0) {
-        mask |= MTPROF_OP_SEQUENCE | MTPROF_OP_FORWARD_THREAD | MTPROF_OP_OVERLOAD |
-                MTPROF_OP_RECORD_SCOPE | MTPROF_OP_CORRELATION;
-    }
-    if ((wants & MTPROF_WANT_FLOPS) != 0) {
-        mask |= MTPROF_OP_FLOPS;
-    }
-    if ((wants & MTPROF_WANT_MODULES) != 0) {
-        mask |= MTPROF_OP_MODULE;
-    }
-    return mask & op->fields;
-}
-
-/* OPINFO; returns where it ends. Straight on: most ops have one or two of them. */
-MT_INLINE uint64_t *put_details(uint64_t *at, const mtprof_op *op, uint32_t mask)
-{
-    uint64_t *next = at + 1;
-#define PUT(bit, value)                  \
-    if ((mask & (uint32_t)(bit)) != 0) { \
-        mtprof__put(next++, (value));    \
-    }
-    PUT(MTPROF_OP_SEQUENCE, op->sequence)
-    if (MT_UNLIKELY((mask & ~(uint32_t)MTPROF_OP_SEQUENCE) != 0)) {
-        PUT(MTPROF_OP_FORWARD_THREAD, op->forward_thread)
-        PUT(MTPROF_OP_OVERLOAD, op->overload)
-        PUT(MTPROF_OP_RECORD_SCOPE, op->record_scope)
-        PUT(MTPROF_OP_FLOPS, op->flops)
-        PUT(MTPROF_OP_MODULE, op->module)
-        PUT(MTPROF_OP_CORRELATION, op->correlation)
-    }
-#undef PUT
-    mtprof__put(at, mtprof__word0(MTPROF_REC_OPINFO, (uint32_t)(next - at), mask, 0));
-    return next;
-}
-
 static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const mtprof_op *op,
                      uintptr_t frame)
 {
     uint32_t wants = w->wants;
-    uint64_t *at;
     if ((wants & MTPROF_WANT_INPUTS) != 0 && op->known.id != 0) {
-        batch_known(b, op, w->epoch);
+        if (op->known.epoch == w->epoch) {
+            batch_known(b, op->known.id, op->scalars, op->n_scalars);
+        } else {
+            b->cut = true;
+        }
     } else if ((wants & MTPROF_WANT_INPUTS) != 0 && op->n_inputs != 0) {
         if (op->inputs != NULL) {
             batch_inputs(w, b, site, op);
@@ -192,21 +230,10 @@ static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const m
             b->cut = true;
         }
     }
-    uint32_t mask = details(op, wants);
-    if (mask != 0 && (at = mtprof__batch_take(b, 1 + (uint32_t)__builtin_popcount(mask))) != NULL) {
-        put_details(at, op, mask);
-    }
-    uint32_t stack = (wants & MTPROF_WANT_STACKS) != 0 ? op->stack : 0;
-    if (stack == 0 && frame != 0 && (wants & MTPROF_WANT_NATIVE_STACKS) != 0) {
-        stack = mtprof__stack_of(w, frame, 0);
-    }
-    if (stack != 0 && (at = mtprof__batch_take(b, 1)) != NULL) {
-        at[0] = mtprof__id_word(MTPROF_REC_STACK, stack);
-    }
-    if ((wants & MTPROF_WANT_MEMORY) != 0 && (op->fields & MTPROF_OP_MEMORY) != 0 &&
-        (at = mtprof__batch_take(b, 1)) != NULL) {
-        at[0] = mtprof__memory_word(MTPROF_REC_MEM_BEFORE, op->memory_device, op->memory_before);
-    }
+    bool stacked = (wants & MTPROF_WANT_STACKS) != 0 && op->stack != 0;
+    bool native = !stacked && frame != 0 && (wants & MTPROF_WANT_NATIVE_STACKS) != 0;
+    uint32_t stack = native ? mtprof__stack_of(w, frame, 0) : 0;
+    b->count = (uint32_t)(put_tail(b->words + b->count, op, wants, stack) - b->words);
 }
 
 /* ---- the short way ---- */
@@ -214,7 +241,7 @@ static void batch_op(mtprof__writer *w, mtprof__batch *b, uint32_t site, const m
 enum {
     FAST_SCALARS = 16,
     FAST_TENSORS = 8,
-    FAST_WORDS = 2 + 1 + 1 + FAST_SCALARS + 1 + 4 * FAST_TENSORS + 8 + 1 + 1 /* the most */
+    FAST_WORDS = 2 + 1 + 1 + FAST_SCALARS + 1 + 4 * FAST_TENSORS + MTPROF__OP_TAIL /* the most */
 };
 
 /* A known list and its scalars; NULL: take the long way. */
@@ -225,13 +252,7 @@ MT_INLINE uint64_t *fast_known(const mtprof_op *op, uint32_t epoch, uint64_t *at
         return NULL;
     }
     mtprof__put(at++, mtprof__id_word(MTPROF_REC_INPUTS, op->known.id));
-    if (n != 0) {
-        mtprof__put(at++, mtprof__word0(MTPROF_REC_SCALARS, 1 + n, n, 0));
-        for (uint32_t i = 0; i < n; i++) {
-            mtprof__put(at++, op->scalars[i]);
-        }
-    }
-    return at;
+    return n != 0 ? put_scalars(at, op->scalars, n) : at;
 }
 
 /* A list that the place had last time; NULL: it is another one. */
@@ -262,21 +283,6 @@ MT_INLINE uint64_t *fast_inputs(mtprof__writer *w, uint32_t wants, uint32_t site
     return at;
 }
 
-/* Identity of so few tensors that they fit. */
-MT_INLINE uint64_t *put_tensors(uint64_t *at, uint32_t outputs, const mtprof_tensor_ref *tensors,
-                                uint32_t count)
-{
-    mtprof__put(at++, mtprof__word0(MTPROF_REC_TENSORS, 1 + 4 * count, outputs, 0));
-    for (const mtprof_tensor_ref *ref = tensors; ref < tensors + count; ref++, at += 4) {
-        uint64_t words[4];
-        memcpy(words, ref, sizeof words);
-        for (int i = 0; i < 4; i++) {
-            mtprof__put(at + i, words[i]);
-        }
-    }
-    return at;
-}
-
 /* Writes the payloads behind `at`; NULL: something is not known yet, or rare. */
 MT_INLINE uint64_t *fast_payloads(mtprof__writer *w, uint64_t state, uint32_t site,
                                   const mtprof_op *op, uint64_t *at)
@@ -298,18 +304,7 @@ MT_INLINE uint64_t *fast_payloads(mtprof__writer *w, uint64_t state, uint32_t si
         }
         at = put_tensors(at, 0, op->tensors, op->n_tensors);
     }
-    uint32_t mask = details(op, wants);
-    if (mask != 0) {
-        at = put_details(at, op, mask);
-    }
-    if ((wants & MTPROF_WANT_STACKS) != 0 && op->stack != 0) {
-        mtprof__put(at++, mtprof__id_word(MTPROF_REC_STACK, op->stack));
-    }
-    if ((wants & MTPROF_WANT_MEMORY) != 0 && (op->fields & MTPROF_OP_MEMORY) != 0) {
-        mtprof__put(
-            at++, mtprof__memory_word(MTPROF_REC_MEM_BEFORE, op->memory_device, op->memory_before));
-    }
-    return at;
+    return put_tail(at, op, wants, 0);
 }
 
 /* False: take the long way; nothing has been published. The writer is entered, and ready for so
@@ -493,18 +488,14 @@ void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs, uin
         mtprof__count(MTPROF_HEALTH_TEXTS_CUT, 1);
         return;
     }
-    if (MT_LIKELY(count <= FAST_TENSORS)) {
-        uint64_t words[1 + 4 * FAST_TENSORS];
-        uint64_t *end = put_tensors(words, 1, outputs, count);
-        mtprof__attach_payload(token, words, (uint32_t)(end - words));
-        return;
-    }
     uint64_t words[MTPROF__RECORD_MAX];
-    while (count > 0) {
-        uint32_t n = count < PIECE_TENSORS ? count : PIECE_TENSORS;
-        mtprof__attach_payload(token, words, put_piece(words, 1, outputs, n));
-        outputs += n;
-        count -= n;
+    for (;; outputs += PIECE_TENSORS, count -= PIECE_TENSORS) {
+        uint32_t n = MT_LIKELY(count <= PIECE_TENSORS) ? count : PIECE_TENSORS;
+        uint64_t *end = put_tensors(words, 1, outputs, n);
+        mtprof__attach_payload(token, words, (uint32_t)(end - words));
+        if (MT_LIKELY(n == count)) {
+            return;
+        }
     }
 }
 

@@ -408,6 +408,43 @@ TEST(all_tensors_of_an_op_are_kept_however_many)
     tv_free(v);
 }
 
+/* Scalars and tensors leave nothing of a batch; what follows them has room of its own. */
+TEST(details_and_memory_find_room_behind_a_full_batch)
+{
+    static const int64_t sizes[] = {2};
+    static const mtprof_value input = {.kind = MTPROF_INPUT_TENSOR, .n_dims = 1, .of.sizes = sizes};
+    static mtprof_tensor_ref many[200];
+    static uint64_t scalars[253];
+    mtprof_session *s = tv_start(MTPROF_WANT_OPS | MTPROF_WANT_TENSORS | MTPROF_WANT_INPUTS |
+                                 MTPROF_WANT_DETAILS | MTPROF_WANT_MEMORY);
+    mtprof_op op = {.struct_size = sizeof op,
+                    .fields = MTPROF_OP_SEQUENCE | MTPROF_OP_MEMORY,
+                    .known = mtprof_know_inputs(&input, 1),
+                    .scalars = scalars,
+                    .tensors = many,
+                    .n_tensors = MT_COUNT(many),
+                    .sequence = 77,
+                    .memory_before = 4096};
+    for (op.n_scalars = 240; op.n_scalars <= MT_COUNT(scalars); op.n_scalars++) {
+        mtprof_end(mtprof_op_begin(&site, &op));
+    }
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.texts_cut, 0);
+    REQUIRE_EQ_U64(v->n_spans, 14);
+    for (size_t i = 0; i < v->n_spans; i++) {
+        const tv_record *begin = v->spans[i].begin;
+        const tv_record *info = tv_payload(v, begin, MTPROF_REC_OPINFO, 0);
+        const tv_record *memory = tv_payload(v, begin, MTPROF_REC_MEM_BEFORE, 0);
+        const tv_record *scalar = tv_payload(v, begin, MTPROF_REC_SCALARS, 0);
+        REQUIRE(info != NULL && memory != NULL && scalar != NULL);
+        CHECK_EQ_U64(info->r.words[0], 77);
+        CHECK_EQ_U64(memory->r.word >> 16, 4096);
+        CHECK_EQ_U64(scalar->r.aux, 240 + i);
+    }
+    tv_free(v);
+}
+
 TEST(tensors_and_inputs_that_could_not_be_told_are_counted)
 {
     mtprof_op op = {.struct_size = sizeof op, .n_tensors = 3};
