@@ -141,6 +141,15 @@ class Layout(unittest.TestCase):
             self.plant(f"{folder}/{folder.replace('/', '_')}_x.c", "void f(void) { exit(printf(\"x\")); }\n")
         self.accepts()
 
+    def test_profiler_behind_a_header(self):
+        self.plant("src/mindtorch/trace/op_trace.h",
+                   header("MINDTORCH_TRACE_OP_TRACE_H", "#include <mtprof/trace.h>\ntypedef mtprof_site mt__site;\n"))
+        self.plant("src/mindtorch/core/launch.c",
+                   '#include "mindtorch/trace/op_trace.h"\nmt__site *s; /* mtprof_site */\n')
+        self.accepts()
+        self.plant("src/mindtorch/core/launch.c", '#include "mindtorch/trace/op_trace.h"\nmtprof_site *s;\n')
+        self.refuses("src/mindtorch/core/launch.c:2: mtprof_site is banned here")
+
     def test_python_header(self):
         self.plant("src/mtprof/record/py.c", "#include <Python.h>\n")
         self.refuses("src/mtprof/record/py.c:1: Python.h is banned here")

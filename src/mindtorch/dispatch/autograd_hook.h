@@ -31,7 +31,7 @@ int mt__autograd_after(mt__call *call, mt__recording *recording);
 
 /* The gradient that a tensor has, as the profiler is told of it; false: none, or somebody is
  * changing it. */
-bool mt__autograd_gradient(const mt_tensor *tensor, mtprof_tensor_ref *ref);
+bool mt__autograd_gradient(const mt_tensor *tensor, mt__trace_ref *ref);
 
 /* After failure of the op: drops what `recording` holds. */
 void mt__autograd_drop(mt__recording *recording);

@@ -353,9 +353,9 @@ MT_COLD void mt__tensor_words_large(mt_tensor *const *tensors, uint32_t count, b
 
 /* ---- identity ---- */
 
-MT_INLINE mtprof_tensor_ref ref_of(const mt_tensor *tensor, uint16_t role)
+MT_INLINE mt__trace_ref ref_of(const mt_tensor *tensor, uint16_t role)
 {
-    return (mtprof_tensor_ref){
+    return (mt__trace_ref){
         .tensor = tensor->id,
         .storage = (uint64_t)(uintptr_t)tensor->storage->data,
         .offset = tensor->offset,
@@ -365,13 +365,13 @@ MT_INLINE mtprof_tensor_ref ref_of(const mt_tensor *tensor, uint16_t role)
     };
 }
 
-mtprof_tensor_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role)
+mt__trace_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role)
 {
     return ref_of(tensor, role);
 }
 
 typedef struct ref_list {
-    mtprof_tensor_ref *refs;
+    mt__trace_ref *refs;
     uint32_t n, most; /* n goes on when there is no more room */
 } ref_list;
 
@@ -385,7 +385,7 @@ MT_INLINE void put_ref(ref_list *list, const mt_tensor *tensor, uint16_t role)
 
 MT_INLINE void put_refs(ref_list *list, const mt_value *value, uint16_t told)
 {
-    uint16_t parameter = told == MTPROF_TENSOR_ANY ? MTPROF_TENSOR_PARAMETER : told;
+    uint16_t parameter = told == MT_TRACE_ROLE_ANY ? MT_TRACE_ROLE_PARAMETER : told;
     if (value->kind == MT_KIND_TENSOR) {
         put_ref(list, value->of.tensor, value->of.tensor->is_parameter ? parameter : told);
     } else if (MT_UNLIKELY(value->kind == MT_KIND_TENSORS)) {
@@ -401,22 +401,22 @@ MT_INLINE void put_refs(ref_list *list, const mt_value *value, uint16_t told)
 /* What the lists of a fused optimizer are: parameters, gradients, and its state. */
 static uint16_t role_of_list(const mt__op_row *row, uint32_t param)
 {
-    return (row->flags & MT_OP_FUSED) == 0 ? MTPROF_TENSOR_ANY
-           : param == 0                    ? MTPROF_TENSOR_PARAMETER
-           : param == MT_FUSED_GRADS       ? MTPROF_TENSOR_GRADIENT
-                                           : MTPROF_TENSOR_OPTIMIZER_STATE;
+    return (row->flags & MT_OP_FUSED) == 0 ? MT_TRACE_ROLE_ANY
+           : param == 0                    ? MT_TRACE_ROLE_PARAMETER
+           : param == MT_FUSED_GRADS       ? MT_TRACE_ROLE_GRADIENT
+                                           : MT_TRACE_ROLE_OPTIMIZER_STATE;
 }
 
 MT_INLINE uint16_t role_of(const mt__op_row *row, uint32_t param)
 {
-    return MT_LIKELY((row->flags & MT_OP_OPTIMIZER) == 0) ? (uint16_t)MTPROF_TENSOR_ANY
+    return MT_LIKELY((row->flags & MT_OP_OPTIMIZER) == 0) ? (uint16_t)MT_TRACE_ROLE_ANY
                                                           : role_of_list(row, param);
 }
 
 /* Gradients that were there before: nothing else would tell what they are when they are freed. */
 MT_INLINE void put_gradient(ref_list *list, const mt_value *value)
 {
-    mtprof_tensor_ref ref;
+    mt__trace_ref ref;
     if (value->kind == MT_KIND_TENSOR && value->of.tensor->is_parameter &&
         mt__autograd_gradient(value->of.tensor, &ref)) {
         if (list->n < list->most) {
@@ -426,7 +426,7 @@ MT_INLINE void put_gradient(ref_list *list, const mt_value *value)
     }
 }
 
-uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mtprof_tensor_ref *refs,
+uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mt__trace_ref *refs,
                        uint32_t most)
 {
     ref_list list = {.refs = refs, .most = most};
@@ -440,7 +440,7 @@ uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mtprof_tenso
         }
         if (MT_UNLIKELY(way != MT_SHOW_ARG && is_wrapped(way, &args[param]))) {
             if (list.n < most) {
-                refs[list.n] = (mtprof_tensor_ref){0}; /* shown, and no tensor */
+                refs[list.n] = (mt__trace_ref){0}; /* shown, and no tensor */
             }
             list.n++;
         }
@@ -458,12 +458,12 @@ uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mtprof_tenso
     return list.n;
 }
 
-uint32_t mt__result_refs(const mt_value *results, uint32_t count, mtprof_tensor_ref *refs,
+uint32_t mt__result_refs(const mt_value *results, uint32_t count, mt__trace_ref *refs,
                          uint32_t most)
 {
     ref_list list = {.refs = refs, .most = most};
     for (uint32_t i = 0; i < count; i++) {
-        put_refs(&list, &results[i], MTPROF_TENSOR_ANY);
+        put_refs(&list, &results[i], MT_TRACE_ROLE_ANY);
     }
     return list.n;
 }

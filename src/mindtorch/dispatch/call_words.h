@@ -24,15 +24,15 @@ void mt__tensor_words_large(mt_tensor *const *tensors, uint32_t count, bool stri
 
 /* Identity of a call's first `most` tensors, lists included; returns how many there are. First
  * those that mt__call_words() shows, in the same order, then other arguments, then the gradients of
- * parameters among them (MTPROF_TENSOR_NOT_READ). */
-uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mtprof_tensor_ref *refs,
+ * parameters among them (MT_TRACE_NOT_READ). */
+uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mt__trace_ref *refs,
                        uint32_t most);
 
 /* The same for results. */
-uint32_t mt__result_refs(const mt_value *results, uint32_t count, mtprof_tensor_ref *refs,
+uint32_t mt__result_refs(const mt_value *results, uint32_t count, mt__trace_ref *refs,
                          uint32_t most);
 
-/* role: enum mtprof_tensor_role. */
-mtprof_tensor_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role);
+/* role: MT_TRACE_ROLE_*. */
+mt__trace_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role);
 
 #endif /* MINDTORCH_DISPATCH_CALL_WORDS_H */

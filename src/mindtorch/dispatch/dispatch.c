@@ -25,19 +25,6 @@
 
 #include <string.h>
 
-#define OP_SITE(name) MTPROF_SITE_INIT(name, MTPROF_KIND_OP)
-static mtprof_site op_sites[] = {
-#include "op_sites.inc"
-};
-#undef OP_SITE
-
-/* Ops of the accelerator: a profile of the device alone has these and no others. */
-#define OP_SITE(name) MTPROF_SITE_INIT(name, MTPROF_KIND_OP | MTPROF_FLAG_DEVICE)
-static mtprof_site far_op_sites[] = {
-#include "op_sites.inc"
-};
-#undef OP_SITE
-
 /* What one pass over the arguments finds out. */
 typedef struct survey {
     mt_device device;   /* of tensors with dimensions; MT_DEVICE_NONE until one is met */
@@ -334,41 +321,42 @@ static mt_device shown_device(const mt__call *call)
     return shown;
 }
 
-static MT_NOINLINE mtprof_site *find_site(const mt__call *call)
+static MT_NOINLINE mt__trace_site *find_site(const mt__call *call)
 {
     const mt__op_row *row = call->row;
     bool far = shown_device(call) != MT_CPU;
     if ((row->flags & MT_OP_USER) != 0) {
         return mt__trace_op_site(row->trace_name, far);
     }
-    return far ? &far_op_sites[row->op] : &op_sites[row->op];
+    return mt__trace_row_site(row->op, far);
 }
 
 /* Most ops are ours, and on the device of their arguments. */
-MT_INLINE mtprof_site *site_of(const mt__call *call)
+MT_INLINE mt__trace_site *site_of(const mt__call *call)
 {
     bool plain = (call->row->flags & (MT_OP_USER | MT_OP_ANY_DEVICE)) == 0;
-    return MT_LIKELY(plain && call->device == MT_CPU) ? &op_sites[call->row->op] : find_site(call);
+    return MT_LIKELY(plain && call->device == MT_CPU) ? mt__trace_row_site(call->row->op, false)
+                                                      : find_site(call);
 }
 
 /* A call whose inputs need more room than an ordinary one's. */
-static MT_COLD mtprof_token begin_long(const mt__call *call, mtprof_site *site, bool strides,
-                                       mtprof_op *payload)
+static MT_COLD mt__trace_token begin_long(const mt__call *call, mt__trace_site *site, bool strides,
+                                          mt__trace_op *payload)
 {
     mt__trace_words words;
     if (mt__trace_words_init_large(&words)) {
         mt__call_words_large(call->row, call->args, strides, &words);
     }
-    mtprof_token token = mt__trace_long_begin(site, &words, payload);
+    mt__trace_token token = mt__trace_long_begin(site, &words, payload);
     mt__trace_words_fini_large(&words);
     return token;
 }
 
 /* All of them, for a call with long lists; another thread may have changed how many. */
-static MT_COLD mtprof_tensor_ref *gather_refs(const mt__call *call, mtprof_op *payload)
+static MT_COLD mt__trace_ref *gather_refs(const mt__call *call, mt__trace_op *payload)
 {
     uint32_t room = payload->n_tensors;
-    mtprof_tensor_ref *refs = mtb_calloc(room, sizeof *refs);
+    mt__trace_ref *refs = mtb_calloc(room, sizeof *refs);
     if (refs != NULL) {
         uint32_t n = mt__call_refs(call->row, call->args, refs, room);
         payload->n_tensors = n < room ? n : room;
@@ -377,29 +365,28 @@ static MT_COLD mtprof_tensor_ref *gather_refs(const mt__call *call, mtprof_op *p
 }
 
 /* Inputs, identities, FLOPs: what needs a look at the arguments. */
-static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *site, uint32_t wants,
-                                            mtprof_op *payload)
+static MT_NOINLINE mt__trace_token begin_shown(const mt__call *call, mt__trace_site *site,
+                                               uint32_t wants, mt__trace_op *payload)
 {
     const mt__op_row *row = call->row;
     mt__trace_words words;
-    mtprof_tensor_ref refs[MT_TRACE_REFS];
-    mtprof_tensor_ref *long_refs = NULL;
-    mtprof_token token = 0;
-    if ((wants & MTPROF_WANT_TENSORS) != 0) {
+    mt__trace_ref refs[MT_TRACE_REFS];
+    mt__trace_ref *long_refs = NULL;
+    mt__trace_token token = 0;
+    if ((wants & MT_TRACE_TENSORS) != 0) {
         payload->tensors = refs;
         payload->n_tensors = mt__call_refs(row, call->args, refs, MT_TRACE_REFS);
         if (MT_UNLIKELY(payload->n_tensors > MT_TRACE_REFS)) {
             payload->tensors = long_refs = gather_refs(call, payload); /* NULL: counted as cut */
         }
     }
-    if ((wants & MTPROF_WANT_FLOPS) != 0 && row->flags >> 24 != 0) {
-        payload->flops = mt__flops_of(row->flags >> 24, call->args, row->n_params);
-        payload->fields |= payload->flops > 0 ? (uint32_t)MTPROF_OP_FLOPS : 0;
+    if ((wants & MT_TRACE_FLOPS) != 0 && row->flags >> 24 != 0) {
+        mt__trace_set_flops(payload, mt__flops_of(row->flags >> 24, call->args, row->n_params));
     }
-    if ((wants & MTPROF_WANT_INPUTS) == 0 || row->n_params == 0) {
-        token = mtprof_op_begin(site, payload);
+    if ((wants & MT_TRACE_INPUTS) == 0 || row->n_params == 0) {
+        token = mt__trace_op_begin(site, payload);
     } else {
-        bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
+        bool strides = (wants & MT_TRACE_STRIDES) != 0;
         mt__call_words(row, call->args, strides, &words);
         token = MT_LIKELY(!words.cut) ? mt__trace_shown_begin(site, &words, payload)
                                       : begin_long(call, site, strides, payload);
@@ -413,40 +400,35 @@ static MT_NOINLINE mtprof_token begin_shown(const mt__call *call, mtprof_site *s
 }
 
 /* Begins the op with what the recording wants of it. */
-MT_INLINE mtprof_token begin_with_payload(const mt__call *call, mtprof_site *site, uint32_t wants)
+MT_INLINE mt__trace_token begin_with_payload(const mt__call *call, mt__trace_site *site,
+                                             uint32_t wants)
 {
-    mtprof_op payload = {
-        .struct_size = sizeof(payload),
-        .fields = mt__thread.grad_disabled || mt__thread.below_autograd != 0 ||
-                          (call->row->flags & MT_OP_UNNUMBERED) != 0
-                      ? 0
-                      : (uint32_t)MTPROF_OP_SEQUENCE,
-        .sequence = mt__thread.sequence,
-    };
-    if ((wants & MTPROF_WANT_MEMORY) != 0) {
+    mt__trace_op payload =
+        MT_TRACE_OP_INIT(mt__thread.grad_disabled || mt__thread.below_autograd != 0 ||
+                             (call->row->flags & MT_OP_UNNUMBERED) != 0,
+                         mt__thread.sequence);
+    if ((wants & MT_TRACE_MEMORY) != 0) {
         mt_device device = shown_device(call);
-        payload.fields |= MTPROF_OP_MEMORY;
-        payload.memory_before = mt__memory_allocated(device);
-        payload.memory_device = mt__trace_device(device);
+        mt__trace_set_memory(&payload, mt__trace_device(device), mt__memory_allocated(device));
     }
-    bool looks = (wants & (MTPROF_WANT_INPUTS | MTPROF_WANT_TENSORS | MTPROF_WANT_FLOPS)) != 0;
-    return looks ? begin_shown(call, site, wants, &payload) : mtprof_op_begin(site, &payload);
+    bool looks = (wants & (MT_TRACE_INPUTS | MT_TRACE_TENSORS | MT_TRACE_FLOPS)) != 0;
+    return looks ? begin_shown(call, site, wants, &payload) : mt__trace_op_begin(site, &payload);
 }
 
-static MT_NOINLINE void tell_results(const mt__call *call, mtprof_token token)
+static MT_NOINLINE void tell_results(const mt__call *call, mt__trace_token token)
 {
-    mtprof_tensor_ref refs[MT_TRACE_REFS];
+    mt__trace_ref refs[MT_TRACE_REFS];
     uint32_t n_results = call->row->n_results;
     uint32_t n = mt__result_refs(call->results, n_results, refs, MT_TRACE_REFS);
     if (MT_LIKELY(n <= MT_TRACE_REFS)) {
-        mtprof_op_outputs(token, refs, n);
+        mt__trace_op_outputs(token, refs, n);
         return;
     }
-    mtprof_tensor_ref *long_refs = mtb_calloc(n, sizeof *long_refs);
+    mt__trace_ref *long_refs = mtb_calloc(n, sizeof *long_refs);
     if (long_refs != NULL) {
         (void)mt__result_refs(call->results, n_results, long_refs, n);
     }
-    mtprof_op_outputs(token, long_refs, n); /* NULL: counted as cut */
+    mt__trace_op_outputs(token, long_refs, n); /* NULL: counted as cut */
     mtb_free(long_refs);
 }
 
@@ -455,20 +437,20 @@ static MT_NOINLINE int run_traced(mt__call *call, bool wants_grad)
     if (MT_UNLIKELY((call->row->flags & MT_OP_QUIET) != 0 && call->args[0].of.tensor->contiguous)) {
         return run_with_autograd(call, wants_grad);
     }
-    mtprof_site *site = site_of(call);
+    mt__trace_site *site = site_of(call);
     uint32_t wants = mt__trace_wants();
-    mtprof_token token = 0;
+    mt__trace_token token = 0;
     if (MT_LIKELY(site != NULL)) {
         token = (wants & MT_TRACE_PAYLOADS) != 0 ? begin_with_payload(call, site, wants)
-                                                 : mtprof_begin(site);
+                                                 : mt__trace_begin(site);
     }
     int status = run_with_autograd(call, wants_grad);
-    if (MT_UNLIKELY((wants & MTPROF_WANT_TENSORS) != 0 && status == MT_OK)) {
+    if (MT_UNLIKELY((wants & MT_TRACE_TENSORS) != 0 && status == MT_OK)) {
         tell_results(call, token);
     }
-    if ((wants & MTPROF_WANT_MEMORY) != 0) {
+    if ((wants & MT_TRACE_MEMORY) != 0) {
         mt_device device = shown_device(call);
-        mtprof_op_end(token, mt__trace_device(device), mt__memory_allocated(device));
+        mt__trace_op_end(token, mt__trace_device(device), mt__memory_allocated(device));
     } else {
         mt__trace_end(token);
     }

@@ -261,7 +261,7 @@ mt_status mt_optimizer_step(mt_optimizer *optimizer)
     if (optimizer == NULL) {
         return mtb_fail(MT_EVALUE, "mt_optimizer_step(): optimizer is NULL");
     }
-    mtprof_token token = mt__trace_scope_begin(methods[optimizer->options.kind].scope);
+    mt__trace_token token = mt__trace_scope_begin(methods[optimizer->options.kind].scope);
     bool was = mt_set_grad_enabled(false);
     int status = step_all(optimizer);
     mt_set_grad_enabled(was);

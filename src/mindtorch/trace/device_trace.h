@@ -25,22 +25,22 @@ typedef enum mt__runtime_call {
     MT_RUNTIME_CALLS
 } mt__runtime_call;
 
-extern mtprof_site mt__runtime_sites[MT_RUNTIME_CALLS];
+extern mt__trace_site mt__runtime_sites[MT_RUNTIME_CALLS];
 
 /* Makes the backend's records a source of libmtprof, where it has any. Once in a process. */
 void mt__device_trace_attach(const mt_backend *backend);
 
 /* 0 while nothing records. Ended with mt__trace_end(). */
-static inline mtprof_token mt__trace_runtime_begin(mt__runtime_call call)
+static inline mt__trace_token mt__trace_runtime_begin(mt__runtime_call call)
 {
     return mtprof_wants((uint32_t)MTPROF_WANT_RUNTIME | (uint32_t)MTPROF_WANT_DEVICE)
                ? mtprof_begin(&mt__runtime_sites[call])
                : 0;
 }
 
-static inline mtprof_token mt__trace_launch_begin(mt__runtime_call call, uint64_t *correlation)
+static inline mt__trace_token mt__trace_launch_begin(mt__runtime_call call, uint64_t *correlation)
 {
-    mtprof_token token = mt__trace_runtime_begin(call);
+    mt__trace_token token = mt__trace_runtime_begin(call);
     *correlation = mtprof_launch_key(token);
     return token;
 }

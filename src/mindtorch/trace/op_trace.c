@@ -22,6 +22,18 @@ enum {
     KNOWN_WORDS = 28 /* of a call that is remembered: three tensors of four dimensions */
 };
 
+#define OP_SITE(name) MTPROF_SITE_INIT(name, MTPROF_KIND_OP)
+mt__trace_site mt__trace_row_sites[] = {
+#include "op_sites.inc"
+};
+#undef OP_SITE
+
+#define OP_SITE(name) MTPROF_SITE_INIT(name, MTPROF_KIND_OP | MTPROF_FLAG_DEVICE)
+mt__trace_site mt__trace_far_row_sites[] = {
+#include "op_sites.inc"
+};
+#undef OP_SITE
+
 /* The profiler's ids of type names. Interned when first asked for; an id of 0 is asked again. */
 static uint32_t type_id(const char *name, _Atomic uint32_t *id)
 {

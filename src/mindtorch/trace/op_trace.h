@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one place of the runtime that knows libmtprof. While nothing records, each of these is one
- * load and one branch.
+ * Ops, scopes and memory in the profile. This folder is the one place of the runtime that knows
+ * libmtprof: the rest uses the types and functions below, and tools/check_layout.py refuses a name
+ * of libmtprof there. The functions are inline because they are on the way of every op: while
+ * nothing records, each is one load and one branch.
  */
 #ifndef MINDTORCH_TRACE_OP_TRACE_H
 #define MINDTORCH_TRACE_OP_TRACE_H
@@ -9,6 +11,38 @@
 #include <mindtorch/value.h>
 #include <mtprof/op.h>
 #include <mtprof/trace.h>
+
+/* What a recording gives for something begun; 0: nothing records. */
+typedef mtprof_token mt__trace_token;
+/* A place in the program with a name. */
+typedef mtprof_site mt__trace_site;
+/* Identity of a tensor: its storage, its number, its version, what it is for. */
+typedef mtprof_tensor_ref mt__trace_ref;
+/* What is told of an op beside its name and times. */
+typedef mtprof_op mt__trace_op;
+
+/* What a tensor is for, as far as the runtime knows. */
+enum {
+    MT_TRACE_ROLE_ANY = MTPROF_TENSOR_ANY,
+    MT_TRACE_ROLE_PARAMETER = MTPROF_TENSOR_PARAMETER,
+    MT_TRACE_ROLE_GRADIENT = MTPROF_TENSOR_GRADIENT,
+    MT_TRACE_ROLE_OPTIMIZER_STATE = MTPROF_TENSOR_OPTIMIZER_STATE,
+    MT_TRACE_NOT_READ = MTPROF_TENSOR_NOT_READ /* beside a role: the op does not look at it */
+};
+
+/* What a recording may want to be told: mt__trace_wants(). */
+enum {
+    MT_TRACE_INPUTS = MTPROF_WANT_INPUTS,
+    MT_TRACE_STRIDES = MTPROF_WANT_STRIDES,
+    MT_TRACE_TENSORS = MTPROF_WANT_TENSORS,
+    MT_TRACE_MEMORY = MTPROF_WANT_MEMORY,
+    MT_TRACE_FLOPS = MTPROF_WANT_FLOPS
+};
+
+enum {
+    MT_TRACE_SCOPE_FORWARD = 0,
+    MT_TRACE_SCOPE_BACKWARD = MTPROF_RECORD_SCOPE_BACKWARD
+};
 
 #define MT_TRACE_ANY                                                                            \
     ((uint32_t)MTPROF_WANT_OPS | (uint32_t)MTPROF_WANT_SCOPES | (uint32_t)MTPROF_WANT_RUNTIME | \
@@ -48,7 +82,7 @@ typedef struct mt__trace_words {
 bool mt__trace_words_init_large(mt__trace_words *w);
 void mt__trace_words_fini_large(mt__trace_words *w);
 
-/* What of an op is wanted beside its name and times: 0, or some of enum mtprof_want. */
+/* What of an op is wanted beside its name and times: 0, or some of MT_TRACE_*. */
 static inline uint32_t mt__trace_wants(void)
 {
     return __atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED);
@@ -60,12 +94,68 @@ static inline uint32_t mt__trace_wants(void)
      (uint32_t)MTPROF_WANT_STRIDES | (uint32_t)MTPROF_WANT_MEMORY | (uint32_t)MTPROF_WANT_FLOPS | \
      (uint32_t)MTPROF_WANT_DETAILS | (uint32_t)MTPROF_WANT_NATIVE_STACKS)
 
+/* Sites of the op table's rows, by number. Ops of the accelerator have their own: a profile of the
+ * device alone has these and no others. Hidden, so that their addresses need no load. */
+extern mt__trace_site mt__trace_row_sites[] __attribute__((visibility("hidden")));
+extern mt__trace_site mt__trace_far_row_sites[] __attribute__((visibility("hidden")));
+
+static inline mt__trace_site *mt__trace_row_site(uint32_t op, bool far)
+{
+    return far ? &mt__trace_far_row_sites[op] : &mt__trace_row_sites[op];
+}
+
+/* ---- what is told of an op ------------------------------------------------------------------- */
+
+/* Initializes an mt__trace_op. Unnumbered: the op has no part in a graph, so that no backward op
+ * will ask for its number. */
+#define MT_TRACE_OP_INIT(unnumbered, number)                                             \
+    {                                                                                    \
+        .struct_size = sizeof(mt__trace_op),                                             \
+        .fields = (unnumbered) ? 0 : (uint32_t)MTPROF_OP_SEQUENCE, .sequence = (number), \
+    }
+
+static inline void mt__trace_set_memory(mt__trace_op *op, uint16_t device, uint64_t allocated)
+{
+    op->fields |= MTPROF_OP_MEMORY;
+    op->memory_before = allocated;
+    op->memory_device = device;
+}
+
+static inline void mt__trace_set_flops(mt__trace_op *op, uint64_t flops)
+{
+    op->flops = flops;
+    op->fields |= flops > 0 ? (uint32_t)MTPROF_OP_FLOPS : 0;
+}
+
+/* Begins an op that has a site alone. */
+static inline mt__trace_token mt__trace_begin(mt__trace_site *site)
+{
+    return mtprof_begin(site);
+}
+
+static inline mt__trace_token mt__trace_op_begin(mt__trace_site *site, const mt__trace_op *op)
+{
+    return mtprof_op_begin(site, op);
+}
+
+/* What the op has made; refs NULL: counted as cut. */
+static inline void mt__trace_op_outputs(mt__trace_token token, const mt__trace_ref *refs,
+                                        uint32_t count)
+{
+    mtprof_op_outputs(token, refs, count);
+}
+
+static inline void mt__trace_op_end(mt__trace_token token, uint16_t device, uint64_t allocated)
+{
+    mtprof_op_end(token, device, allocated);
+}
+
 /* Begins an op that shows `words` as its inputs. 0 while nothing records. */
-mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *words,
-                                   mtprof_op *payload);
+mt__trace_token mt__trace_shown_begin(mt__trace_site *site, const mt__trace_words *words,
+                                      mt__trace_op *payload);
 /* The same for a long list; one that was cut, or found no memory, is left out and counted. */
-mtprof_token mt__trace_long_begin(mtprof_site *site, const mt__trace_words *words,
-                                  mtprof_op *payload);
+mt__trace_token mt__trace_long_begin(mt__trace_site *site, const mt__trace_words *words,
+                                     mt__trace_op *payload);
 
 /* A node of the graph while backward runs it. torch gives "MulBackward0" record scope 1, and the
  * scope "autograd::engine::evaluate_function: MulBackward0" around it 0; both carry the number of
@@ -79,11 +169,11 @@ typedef struct mt__trace_node {
     bool is_long;                 /* the words are a long list */
 } mt__trace_node;
 
-mtprof_token mt__trace_node_begin(mtprof_site *site, const mt__trace_node *node);
+mt__trace_token mt__trace_node_begin(mt__trace_site *site, const mt__trace_node *node);
 
 /* A site for a name made at run time (users' ops, nodes), found again for an equal one. Lives as
  * long as the process. NULL: no memory. */
-mtprof_site *mt__trace_op_site(const char *name, bool on_device);
+mt__trace_site *mt__trace_op_site(const char *name, bool on_device);
 
 /* The logical thread that records here, for links from backward to forward. */
 uint32_t mt__trace_thread(void);
@@ -93,13 +183,13 @@ static inline bool mt__trace_on(void)
     return mtprof_wants(MT_TRACE_ANY);
 }
 
-static inline void mt__trace_end(mtprof_token token)
+static inline void mt__trace_end(mt__trace_token token)
 {
     mtprof_end(token);
 }
 
 /* A scope of the runtime's own ("Optimizer.step#SGD.step"), 0 while nothing records. */
-mtprof_token mt__trace_scope_begin(const char *name);
+mt__trace_token mt__trace_scope_begin(const char *name);
 
 /* The profiler's number of a device: 0 is the host, accelerators count from 1. */
 static inline uint16_t mt__trace_device(mt_device device)

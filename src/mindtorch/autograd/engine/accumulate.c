@@ -35,14 +35,14 @@ void mt__grad_unlock(const mt_tensor *tensor)
 }
 
 /* Tried only: ops run under these locks. */
-bool mt__autograd_gradient(const mt_tensor *tensor, mtprof_tensor_ref *ref)
+bool mt__autograd_gradient(const mt_tensor *tensor, mt__trace_ref *ref)
 {
     bool there = false;
     if (tensor->autograd != NULL && pthread_mutex_trylock(lock_of(tensor)) == 0) {
         const mt_tensor *grad = tensor->autograd->grad;
         there = grad != NULL;
         if (there) {
-            *ref = mt__tensor_ref(grad, MTPROF_TENSOR_GRADIENT | MTPROF_TENSOR_NOT_READ);
+            *ref = mt__tensor_ref(grad, MT_TRACE_ROLE_GRADIENT | MT_TRACE_NOT_READ);
             ref->offset = (int64_t)grad->storage->bytes;
         }
         mt__grad_unlock(tensor);
@@ -50,18 +50,18 @@ bool mt__autograd_gradient(const mt_tensor *tensor, mtprof_tensor_ref *ref)
     return there;
 }
 
-void mt__tell_gradient(mtprof_token token, const mt_tensor *leaf)
+void mt__tell_gradient(mt__trace_token token, const mt_tensor *leaf)
 {
-    mtprof_tensor_ref ref;
+    mt__trace_ref ref;
     bool there = false;
     mt__grad_lock(leaf);
     if (leaf->autograd->grad != NULL) {
-        ref = mt__tensor_ref(leaf->autograd->grad, MTPROF_TENSOR_GRADIENT);
+        ref = mt__tensor_ref(leaf->autograd->grad, MT_TRACE_ROLE_GRADIENT);
         there = true;
     }
     mt__grad_unlock(leaf);
     if (there) {
-        mtprof_op_outputs(token, &ref, 1);
+        mt__trace_op_outputs(token, &ref, 1);
     }
 }
 

@@ -406,9 +406,9 @@ MT_INLINE int settle(task *t, const mt_node *node, int status)
 static int run_leaf(mt_node *node, mt_tensor *take_grad)
 {
     mt_tensor *leaf = node->of.leaf;
-    mtprof_token token = mt__node_scope_inner(node, &take_grad);
+    mt__trace_token token = mt__node_scope_inner(node, &take_grad);
     int status = mt__accumulate(leaf, take_grad);
-    if (MT_UNLIKELY(token != 0 && (mt__trace_wants() & MTPROF_WANT_TENSORS) != 0)) {
+    if (MT_UNLIKELY(token != 0 && (mt__trace_wants() & MT_TRACE_TENSORS) != 0)) {
         mt__tell_gradient(token, leaf);
     }
     mt__trace_end(token);
@@ -516,7 +516,7 @@ static int run_slot(task *t, uint32_t number)
         }
         grads = s->of.grads;
     }
-    mtprof_token token = mt__node_scope_outer(node);
+    mt__trace_token token = mt__node_scope_outer(node);
     if (mt__engine_streams_on(&t->streams)) {
         mt__engine_streams_enter(&t->streams, node);
     }

@@ -454,10 +454,10 @@ enum {
 };
 
 /* Found by name once, then kept for each of our ops, and for each of its other names. */
-static struct mtprof_site *_Atomic op_sites[MT__OP_COUNT][SCOPE_COUNT];
-static struct mtprof_site *_Atomic variant_sites[MT_NAME_VARIANTS][SCOPE_COUNT];
+static mt__trace_site *_Atomic op_sites[MT__OP_COUNT][SCOPE_COUNT];
+static mt__trace_site *_Atomic variant_sites[MT_NAME_VARIANTS][SCOPE_COUNT];
 
-static mtprof_site *find_site(const mt_node *node, int which)
+static mt__trace_site *find_site(const mt_node *node, int which)
 {
     if (which == SCOPE_INNER) {
         return mt__trace_op_site(mt_node_name(node), false);
@@ -467,15 +467,15 @@ static mtprof_site *find_site(const mt_node *node, int which)
     return mt__trace_op_site(name, false);
 }
 
-static mtprof_site *site_of(const mt_node *node, int which)
+static mt__trace_site *site_of(const mt_node *node, int which)
 {
     if (node->kind != MT_NODE_OP || node->row->op >= MT__OP_COUNT) {
         return find_site(node, which);
     }
     int variant = mt__node_variant(node);
-    struct mtprof_site *_Atomic *kept =
+    mt__trace_site *_Atomic *kept =
         variant == MT_NO_VARIANT ? &op_sites[node->row->op][which] : &variant_sites[variant][which];
-    mtprof_site *site = atomic_load_explicit(kept, memory_order_relaxed);
+    mt__trace_site *site = atomic_load_explicit(kept, memory_order_relaxed);
     if (site == NULL) {
         site = find_site(node, which); /* made for good, so whoever stores it stores the same */
         atomic_store_explicit(kept, site, memory_order_relaxed);
@@ -484,18 +484,18 @@ static mtprof_site *site_of(const mt_node *node, int which)
 }
 
 /* grads: shown as the inner scope's inputs where inputs are wanted. */
-static MT_NOINLINE mtprof_token scope(const mt_node *node, int which, mt_tensor *const *grads)
+static MT_NOINLINE mt__trace_token scope(const mt_node *node, int which, mt_tensor *const *grads)
 {
-    mtprof_site *site = site_of(node, which);
+    mt__trace_site *site = site_of(node, which);
     uint32_t wants = mt__trace_wants();
     mt__trace_words words;
     mt__trace_node shown = {
-        .record_scope = which == SCOPE_INNER ? MTPROF_RECORD_SCOPE_BACKWARD : 0,
+        .record_scope = which == SCOPE_INNER ? MT_TRACE_SCOPE_BACKWARD : 0,
         .forward_thread = node->forward_thread,
         .sequence = node->sequence, /* a leaf's is UINT64_MAX, which is none */
     };
-    if (which == SCOPE_INNER && (wants & MTPROF_WANT_INPUTS) != 0) {
-        bool strides = (wants & MTPROF_WANT_STRIDES) != 0;
+    if (which == SCOPE_INNER && (wants & MT_TRACE_INPUTS) != 0) {
+        bool strides = (wants & MT_TRACE_STRIDES) != 0;
         mt__tensor_words(grads, node->n_outputs, strides, &words);
         shown.is_long = words.cut;
         if (MT_UNLIKELY(shown.is_long) && mt__trace_words_init_large(&words)) {
@@ -503,26 +503,26 @@ static MT_NOINLINE mtprof_token scope(const mt_node *node, int which, mt_tensor 
         }
         shown.words = &words;
     }
-    mtprof_token token = site == NULL ? 0 : mt__trace_node_begin(site, &shown);
+    mt__trace_token token = site == NULL ? 0 : mt__trace_node_begin(site, &shown);
     if (MT_UNLIKELY(shown.is_long)) {
         mt__trace_words_fini_large(&words);
     }
     return token;
 }
 
-mtprof_token mt__node_scope_outer(const mt_node *node)
+mt__trace_token mt__node_scope_outer(const mt_node *node)
 {
     return mt__trace_on() ? scope(node, SCOPE_OUTER, NULL) : 0;
 }
 
-mtprof_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grads)
+mt__trace_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grads)
 {
     return mt__trace_on() ? scope(node, SCOPE_INNER, grads) : 0;
 }
 
 int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in)
 {
-    mtprof_token token = mt__node_scope_inner(node, grads);
+    mt__trace_token token = mt__node_scope_inner(node, grads);
     bool before = mt__thread.in_formula;
     mt__thread.in_formula = node->kind == MT_NODE_OP; /* a user's own has numbers like any code */
     int status = run_node(node, grads, wanted, grads_in);

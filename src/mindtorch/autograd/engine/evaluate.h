@@ -31,8 +31,8 @@ int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_
 
 /* The scopes of a node: around everything that is done for it, and around its formula. 0 while
  * nothing records. grads: what comes in, n_outputs. */
-mtprof_token mt__node_scope_outer(const mt_node *node);
-mtprof_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grads);
+mt__trace_token mt__node_scope_outer(const mt_node *node);
+mt__trace_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grads);
 
 int mt__slices_run(mt_node *node, mt_tensor *const *grads, const bool *wanted,
                    mt_tensor **grads_in);

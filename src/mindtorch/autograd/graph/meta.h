@@ -80,7 +80,7 @@ void mt__grad_lock(const mt_tensor *tensor);
 /* Gives the tensor another gradient (may be NULL), and the caller the one it had. */
 mt_tensor *mt__grad_swap(mt_tensor *tensor, mt_tensor *take_grad);
 /* Tells the profiler what gradient a leaf has now, as an output of the op of the token. */
-void mt__tell_gradient(mtprof_token token, const mt_tensor *leaf);
+void mt__tell_gradient(mt__trace_token token, const mt_tensor *leaf);
 void mt__grad_unlock(const mt_tensor *tensor);
 
 /* ---- views.c ---- */

@@ -187,7 +187,7 @@ mt_status mt_device_synchronize(mt_device device)
 {
     MT_TRY(mt__device_check("synchronize", device));
     const mt_backend *backend = mt__backend_of(device);
-    mtprof_token token =
+    mt__trace_token token =
         device == MT_CPU ? 0 : mt__trace_runtime_begin(MT_RUNTIME_DEVICE_SYNCHRONIZE);
     int status = backend->synchronize(backend->context, mt__device_index(device));
     mt__trace_end(token);

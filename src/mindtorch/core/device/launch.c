@@ -33,7 +33,7 @@ static MT_NOINLINE int launch_far(mt_device device, mt_kernel_call *call)
     }
     call->struct_size = (uint32_t)sizeof *call;
     call->device = mt__device_index(device);
-    mtprof_token token = mt__trace_launch_begin(MT_RUNTIME_LAUNCH_KERNEL, &call->correlation);
+    mt__trace_token token = mt__trace_launch_begin(MT_RUNTIME_LAUNCH_KERNEL, &call->correlation);
     int status = run(backend->context, mt__stream_of(device), call);
     mt__trace_end(token);
     return status;
@@ -66,8 +66,8 @@ static int copy(mt_device device, mt_copy_call *call)
     }
     call->device = mt__device_index(device);
     bool waits = call->kind == MT_COPY_TO_HOST && (call->flags & MT_COPY_PINNED) == 0;
-    mtprof_token token = mt__trace_launch_begin(waits ? MT_RUNTIME_MEMCPY : MT_RUNTIME_MEMCPY_ASYNC,
-                                                &call->correlation);
+    mt__trace_token token = mt__trace_launch_begin(
+        waits ? MT_RUNTIME_MEMCPY : MT_RUNTIME_MEMCPY_ASYNC, &call->correlation);
     int status = backend->copy(backend->context, mt__stream_of(device), call);
     mt__trace_end(token);
     return waits ? mt__failure_take(device, status) : status;
@@ -128,7 +128,7 @@ int mt__set_bytes(mt_device device, void *to, uint8_t value, size_t bytes)
     if (bytes == 0) {
         return MT_OK;
     }
-    mtprof_token token = mt__trace_launch_begin(MT_RUNTIME_MEMSET, &call.correlation);
+    mt__trace_token token = mt__trace_launch_begin(MT_RUNTIME_MEMSET, &call.correlation);
     int status = backend->set(backend->context, mt__stream_of(device), &call);
     mt__trace_end(token);
     return status;

@@ -195,7 +195,7 @@ int mt__stream_wait(const mt_stream *stream)
 mt_status mt_stream_synchronize(mt_stream *stream)
 {
     MT_TRY(check_given("stream_synchronize", "stream", stream));
-    mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_SYNCHRONIZE);
+    mt__trace_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_SYNCHRONIZE);
     int status = mt__stream_wait(stream);
     mt__trace_end(token);
     return mt__failure_take(stream->device, status);
@@ -210,7 +210,7 @@ mt_status mt_stream_wait_event(mt_stream *stream, mt_event *event)
     if (mark == NULL) {
         return MT_OK; /* never recorded, or done when it was */
     }
-    mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_WAIT_EVENT);
+    mt__trace_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_WAIT_EVENT);
     int status = backend->stream_wait(backend->context, mt__device_index(stream->device),
                                       stream->backend, mark);
     mt__trace_end(token);
@@ -298,7 +298,7 @@ mt_status mt_event_record(mt_event *event, mt_stream *stream)
     }
     mt_backend_event *mark;
     MT_TRY(made_event(event, backend, device, &mark));
-    mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_RECORD);
+    mt__trace_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_RECORD);
     int status = backend->event_record(backend->context, device, stream->backend, mark);
     mt__trace_end(token);
     return status;
@@ -324,7 +324,7 @@ mt_status mt_event_synchronize(mt_event *event)
         return MT_OK;
     }
     const mt_backend *backend = mt__backend_of(mt_event_device(event));
-    mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_SYNCHRONIZE);
+    mt__trace_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_SYNCHRONIZE);
     int status = backend->event_synchronize(backend->context, mark);
     mt__trace_end(token);
     return mt__failure_take(mt_event_device(event), status);

@@ -167,7 +167,7 @@ bool mt__pinned_copies_alone(mt_device device)
 
 void mt__pinned_used(mt__pinned *block, mt_stream *stream)
 {
-    mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_RECORD);
+    mt__trace_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_RECORD);
     mtb_lock_acquire(&mt__pinned_lock);
     mt__uses_note(&block->uses, stream);
     mtb_lock_release(&mt__pinned_lock);

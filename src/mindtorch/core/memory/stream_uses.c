@@ -96,7 +96,7 @@ void mt__uses_mark_all(mt__uses *uses, mt_device device, uint32_t number)
     for (uint32_t i = 0; i < uses->count; i++) {
         const mt_stream *stream = uses->at[i].stream;
         if (stream->device != device || stream->number != number) {
-            mtprof_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_RECORD);
+            mt__trace_token token = mt__trace_runtime_begin(MT_RUNTIME_EVENT_RECORD);
             mark(&uses->at[i]);
             mt__trace_end(token);
         }
