@@ -47,46 +47,26 @@ static bool is_memory(const event_object *event)
            event->model->kind[event->index] == MTPROF_EVENT_KIND_OUT_OF_MEMORY;
 }
 
-static PyObject *u32_or(event_object *event, enum mtprof_column_id id, uint32_t otherwise)
+/* A number from a column. */
+static PyObject *column_number(event_object *event, enum mtprof_column_id id, int64_t otherwise)
 {
-    const void *data = NULL;
-    if (model_column(event->model, id, &data) != 0) {
+    int64_t number = 0;
+    if (event_item(event, id, otherwise, &number) != 0) {
         return NULL;
     }
-    const uint32_t *column = data;
-    return PyLong_FromUnsignedLong(column != NULL ? column[event->index] : otherwise);
+    return event->model->types[id] == MTPROF_TYPE_U64
+               ? PyLong_FromUnsignedLongLong((uint64_t)number)
+               : PyLong_FromLongLong(number);
 }
 
-static PyObject *i64_or(event_object *event, enum mtprof_column_id id, int64_t otherwise)
+/* From a column of names + 1, 0: none. */
+static PyObject *column_name(event_object *event, enum mtprof_column_id id)
 {
-    const void *data = NULL;
-    if (model_column(event->model, id, &data) != 0) {
+    int64_t name = 0;
+    if (event_item(event, id, 0, &name) != 0) {
         return NULL;
     }
-    const int64_t *column = data;
-    return PyLong_FromLongLong(column != NULL ? column[event->index] : otherwise);
-}
-
-static PyObject *u64_or(event_object *event, enum mtprof_column_id id, uint64_t otherwise)
-{
-    const void *data = NULL;
-    if (model_column(event->model, id, &data) != 0) {
-        return NULL;
-    }
-    const uint64_t *column = data;
-    return PyLong_FromUnsignedLongLong(column != NULL ? column[event->index] : otherwise);
-}
-
-/* A column of names + 1, 0: none. */
-static PyObject *name_or_empty(event_object *event, enum mtprof_column_id id)
-{
-    const void *data = NULL;
-    if (model_column(event->model, id, &data) != 0) {
-        return NULL;
-    }
-    const uint32_t *column = data;
-    uint32_t name = column != NULL ? column[event->index] : 0;
-    return name != 0 ? model_name(event->model, name - 1) : PyUnicode_FromString("");
+    return name != 0 ? model_name(event->model, (uint32_t)(name - 1)) : PyUnicode_FromString("");
 }
 
 /* ---- who it is ------------------------------------------------------------------------------- */
@@ -142,7 +122,7 @@ static PyObject *get_trace_name(event_object *event)
 
 static PyObject *get_overload_name(event_object *event)
 {
-    return name_or_empty(event, MTPROF_COLUMN_OVERLOAD);
+    return column_name(event, MTPROF_COLUMN_OVERLOAD);
 }
 
 static PyObject *get_minus_one(event_object *event)
@@ -182,22 +162,20 @@ static PyObject *get_is_python_function(event_object *event)
 
 static PyObject *get_scope(event_object *event)
 {
-    const void *data = NULL;
+    int64_t scope = 0;
     uint8_t kind = event->model->kind[event->index];
-    if (model_column(event->model, MTPROF_COLUMN_RECORD_SCOPE, &data) != 0) {
+    if (event_item(event, MTPROF_COLUMN_RECORD_SCOPE, 0, &scope) != 0) {
         return NULL;
     }
-    const uint32_t *column = data;
-    uint32_t scope = column != NULL ? column[event->index] : 0;
     if (scope == 0 && (kind == MTPROF_EVENT_KIND_SCOPE || kind == MTPROF_EVENT_KIND_STEP)) {
         scope = MTPROF_RECORD_SCOPE_USER;
     }
-    return PyLong_FromUnsignedLong(scope);
+    return PyLong_FromLongLong(scope);
 }
 
 static PyObject *get_sequence_nr(event_object *event)
 {
-    return i64_or(event, MTPROF_COLUMN_SEQUENCE, -1);
+    return column_number(event, MTPROF_COLUMN_SEQUENCE, -1);
 }
 
 static PyObject *get_step(event_object *event)
@@ -210,17 +188,13 @@ static PyObject *get_step(event_object *event)
 /* The thread of an event; of device work the thread that launched it. */
 static int find_thread(const event_object *event, uint32_t *number)
 {
-    model_object *m = event->model;
+    const model_object *m = event->model;
     mtprof_track track = {0};
-    const void *data = NULL;
-    uint32_t index = event->index;
-    if (is_device_work(event)) {
-        if (model_column(m, MTPROF_COLUMN_LINK, &data) != 0) {
-            return -1;
-        }
-        const uint32_t *link = data;
-        index = link != NULL && link[index] < m->n ? link[index] : index;
+    int64_t index = event->index;
+    if (is_device_work(event) && event_item(event, MTPROF_COLUMN_LINK, event->index, &index) != 0) {
+        return -1;
     }
+    index = index < m->n ? index : event->index;
     *number = mtprof_model_track(m->model, m->track[index], &track) ? track.number : 0;
     return 0;
 }
@@ -233,7 +207,8 @@ static PyObject *get_thread(event_object *event)
 
 static PyObject *get_fwd_thread(event_object *event)
 {
-    return is_memory(event) ? get_thread(event) : u32_or(event, MTPROF_COLUMN_FORWARD_THREAD, 0);
+    return is_memory(event) ? get_thread(event)
+                            : column_number(event, MTPROF_COLUMN_FORWARD_THREAD, 0);
 }
 
 PyObject *event_device_type_of(mtprof_text name)
@@ -367,33 +342,30 @@ static PyObject *get_kwinputs(event_object *event)
 
 static PyObject *get_stack(event_object *event)
 {
-    const void *data = NULL;
-    if (model_column(event->model, MTPROF_COLUMN_STACK, &data) != 0) {
-        return NULL;
-    }
-    const uint32_t *column = data;
-    return event_stack_list(event->model, column != NULL ? column[event->index] : 0);
+    int64_t node = 0;
+    return event_item(event, MTPROF_COLUMN_STACK, 0, &node) == 0
+               ? event_stack_list(event->model, (uint32_t)node)
+               : NULL;
 }
 
 static PyObject *get_module(event_object *event)
 {
-    return name_or_empty(event, MTPROF_COLUMN_MODULE);
+    return column_name(event, MTPROF_COLUMN_MODULE);
 }
 
 static PyObject *get_extra_meta(event_object *event)
 {
-    const void *data = NULL;
-    if (model_column(event->model, MTPROF_COLUMN_METADATA, &data) != 0) {
+    int64_t metadata = 0;
+    if (event_item(event, MTPROF_COLUMN_METADATA, 0, &metadata) != 0) {
         return NULL;
     }
-    const uint32_t *column = data;
-    uint32_t metadata = column != NULL ? column[event->index] : 0;
-    return metadata != 0 ? model_metadata_dict(event->model, metadata) : Py_NewRef(Py_None);
+    return metadata != 0 ? model_metadata_dict(event->model, (uint32_t)metadata)
+                         : Py_NewRef(Py_None);
 }
 
 static PyObject *get_flops(event_object *event)
 {
-    return is_memory(event) ? Py_NewRef(Py_None) : u64_or(event, MTPROF_COLUMN_FLOPS, 0);
+    return is_memory(event) ? Py_NewRef(Py_None) : column_number(event, MTPROF_COLUMN_FLOPS, 0);
 }
 
 /* ---- ids of other events --------------------------------------------------------------------- */
@@ -401,20 +373,19 @@ static PyObject *get_flops(event_object *event)
 static PyObject *id_of_link(event_object *event, PyObject *(*otherwise)(event_object *))
 {
     model_object *m = event->model;
-    const void *data = NULL;
-    if (model_column(m, MTPROF_COLUMN_LINK, &data) != 0) {
+    const void *ids = NULL;
+    int64_t index = 0;
+    if (event_item(event, MTPROF_COLUMN_LINK, UINT32_MAX, &index) != 0) {
         return NULL;
     }
-    const uint32_t *link = data;
-    if (link == NULL || link[event->index] >= m->n) {
+    if (index >= m->n) {
         return otherwise(event);
     }
-    const void *ids = NULL;
     if (model_column(m, MTPROF_COLUMN_CORRELATION, &ids) != 0) {
         return NULL;
     }
-    uint32_t index = link[event->index];
-    return PyLong_FromUnsignedLongLong(ids != NULL ? ((const uint64_t *)ids)[index] : index);
+    return PyLong_FromUnsignedLongLong(ids != NULL ? ((const uint64_t *)ids)[index]
+                                                   : (uint64_t)index);
 }
 
 static PyObject *get_own_external_id(event_object *event)
@@ -458,18 +429,15 @@ static PyObject *get_self_cpu_time_total(event_object *event)
 /* Device time, of the event itself or with its children. */
 static PyObject *device_time(event_object *event, enum mtprof_column_id id)
 {
-    model_object *m = event->model;
-    const void *data = NULL;
+    const model_object *m = event->model;
+    int64_t ns = 0;
     if (is_device_work(event)) {
         return microseconds(duration(event));
     }
     if (m->info.device_type == NULL || m->use_device == Py_None || is_async(event)) {
         return microseconds(0);
     }
-    if (model_column(m, id, &data) != 0) {
-        return NULL;
-    }
-    return microseconds(data != NULL ? ((const int64_t *)data)[event->index] : 0);
+    return event_item(event, id, 0, &ns) == 0 ? microseconds(ns) : NULL;
 }
 
 static PyObject *get_device_time_total(event_object *event)
@@ -484,22 +452,22 @@ static PyObject *get_self_device_time_total(event_object *event)
 
 static PyObject *get_cpu_memory_usage(event_object *event)
 {
-    return i64_or(event, MTPROF_COLUMN_ALLOCATED_CPU, 0);
+    return column_number(event, MTPROF_COLUMN_ALLOCATED_CPU, 0);
 }
 
 static PyObject *get_device_memory_usage(event_object *event)
 {
-    return i64_or(event, MTPROF_COLUMN_ALLOCATED_DEVICE, 0);
+    return column_number(event, MTPROF_COLUMN_ALLOCATED_DEVICE, 0);
 }
 
 static PyObject *get_self_cpu_memory_usage(event_object *event)
 {
-    return i64_or(event, MTPROF_COLUMN_ALLOCATED_SELF_CPU, 0);
+    return column_number(event, MTPROF_COLUMN_ALLOCATED_SELF_CPU, 0);
 }
 
 static PyObject *get_self_device_memory_usage(event_object *event)
 {
-    return i64_or(event, MTPROF_COLUMN_ALLOCATED_SELF_DEVICE, 0);
+    return column_number(event, MTPROF_COLUMN_ALLOCATED_SELF_DEVICE, 0);
 }
 
 /* ---- the list of them ------------------------------------------------------------------------ */

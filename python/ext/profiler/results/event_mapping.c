@@ -7,8 +7,10 @@
 typedef struct mapping_key {
     const char *name;
     bool (*is_here)(const event_object *event);
-    PyObject *(*get)(event_object *event);
-    PyObject *key; /* interned */
+    PyObject *(*get)(event_object *event); /* NULL: it is the value of an attribute */
+    const char *from;                      /* that attribute's name */
+    PyObject *key, *attribute; /* both names interned: a new text for each look-up would fill
+                                  CPython's cache of attributes with names never seen again */
 } mapping_key;
 
 /* ---- which keys an event has ----------------------------------------------------------------- */
@@ -44,31 +46,27 @@ static bool has_stack(const event_object *event)
 /* Memory of which device was told with an op: -1 none, 0 the host's, else a device's. */
 static int memory_device(const event_object *event)
 {
-    model_object *m = event->model;
-    const void *before = NULL;
-    const void *device = NULL;
-    if (!is_op(event) || (m->info.wants & MTPROF_WANT_MEMORY) == 0) {
+    int64_t before = -1;
+    int64_t device = 0;
+    if (!is_op(event) || (event->model->info.wants & MTPROF_WANT_MEMORY) == 0) {
         return -1;
     }
-    if (model_column(m, MTPROF_COLUMN_MEMORY_BEFORE, &before) != 0 ||
-        model_column(m, MTPROF_COLUMN_MEMORY_DEVICE, &device) != 0) {
+    if (event_item(event, MTPROF_COLUMN_MEMORY_BEFORE, -1, &before) != 0 ||
+        event_item(event, MTPROF_COLUMN_MEMORY_DEVICE, 0, &device) != 0) {
         PyErr_Clear();
         return -1;
     }
-    if (before == NULL || ((const int64_t *)before)[event->index] < 0) {
-        return -1;
-    }
-    return device != NULL ? ((const uint8_t *)device)[event->index] : 0;
+    return before < 0 ? -1 : (int)device;
 }
 
 /* Which metadata was told with it; 0: none. */
 static uint32_t metadata_of(const event_object *event)
 {
-    const void *data = NULL;
-    if (model_column(event->model, MTPROF_COLUMN_METADATA, &data) != 0) {
+    int64_t metadata = 0;
+    if (event_item(event, MTPROF_COLUMN_METADATA, 0, &metadata) != 0) {
         PyErr_Clear();
     }
-    return data != NULL ? ((const uint32_t *)data)[event->index] : 0;
+    return (uint32_t)metadata;
 }
 
 static bool has_metadata(const event_object *event)
@@ -87,34 +85,6 @@ static bool has_device_memory(const event_object *event)
 }
 
 /* ---- what they say --------------------------------------------------------------------------- */
-
-/* Attributes that keys are taken from, interned: a new text for each look-up would fill CPython's
- * cache of attributes with names that are never seen again. */
-enum {
-    NAME_NAME,
-    NAME_TRACE_NAME,
-    NAME_STEP,
-    NAME_ID,
-    NAME_INPUT_SHAPES,
-    NAME_STACK,
-    NAME_COUNT
-};
-static PyObject *names[NAME_COUNT];
-
-static PyObject *attribute(event_object *event, int name)
-{
-    return PyObject_GetAttr((PyObject *)event, names[name]);
-}
-
-static PyObject *get_name(event_object *event)
-{
-    PyObject *name = attribute(event, NAME_TRACE_NAME);
-    if (name == Py_None) {
-        Py_DECREF(name);
-        name = attribute(event, NAME_NAME);
-    }
-    return name;
-}
 
 PyObject *event_kind_word(uint32_t kind)
 {
@@ -156,21 +126,11 @@ static PyObject *get_duration_ns(event_object *event)
         (int64_t)((uint64_t)m->end_ns[event->index] - (uint64_t)m->start_ns[event->index]));
 }
 
-static PyObject *get_step(event_object *event)
-{
-    return attribute(event, NAME_STEP);
-}
-
 static PyObject *get_thread_id(event_object *event)
 {
     mtprof_track track = {0};
     (void)mtprof_model_track(event->model->model, event->model->track[event->index], &track);
     return PyLong_FromUnsignedLongLong(track.pthread_id);
-}
-
-static PyObject *get_correlation_id(event_object *event)
-{
-    return attribute(event, NAME_ID);
 }
 
 static PyObject *get_runtime_name(event_object *event)
@@ -186,16 +146,6 @@ static PyObject *get_runtime_tid(event_object *event)
     return PyLong_FromLongLong(track.tid);
 }
 
-static PyObject *get_input_shapes(event_object *event)
-{
-    return attribute(event, NAME_INPUT_SHAPES);
-}
-
-static PyObject *get_stack(event_object *event)
-{
-    return attribute(event, NAME_STACK);
-}
-
 static PyObject *get_metadata(event_object *event)
 {
     return model_metadata_dict(event->model, metadata_of(event));
@@ -203,9 +153,9 @@ static PyObject *get_metadata(event_object *event)
 
 static int64_t memory_at(const event_object *event, enum mtprof_column_id id)
 {
-    const void *data = NULL;
-    (void)model_column(event->model, id, &data); /* has_*_memory() saw that it is there */
-    return data != NULL ? ((const int64_t *)data)[event->index] : 0;
+    int64_t bytes = 0;
+    (void)event_item(event, id, 0, &bytes); /* has_*_memory() saw that it is there */
+    return bytes;
 }
 
 static PyObject *get_before(event_object *event)
@@ -225,26 +175,26 @@ static PyObject *get_delta(event_object *event)
 }
 
 static mapping_key keys[] = {
-    {"name", always, get_name, NULL},
-    {"kind", always, get_kind, NULL},
-    {"device_type", always, get_device_type, NULL},
-    {"start_ns", always, get_start_ns, NULL},
-    {"end_ns", always, get_end_ns, NULL},
-    {"duration_ns", always, get_duration_ns, NULL},
-    {"step", always, get_step, NULL},
-    {"thread_id", always, get_thread_id, NULL},
-    {"correlation_id", is_op, get_correlation_id, NULL},
-    {"runtime_name", is_op, get_runtime_name, NULL},
-    {"runtime_tid", is_op, get_runtime_tid, NULL},
-    {"input_shapes", has_inputs, get_input_shapes, NULL},
-    {"stack", has_stack, get_stack, NULL},
-    {"metadata", has_metadata, get_metadata, NULL},
-    {"cpu_memory_allocated_before", has_cpu_memory, get_before, NULL},
-    {"cpu_memory_allocated_after", has_cpu_memory, get_after, NULL},
-    {"cpu_memory_allocated_delta", has_cpu_memory, get_delta, NULL},
-    {"npu_memory_allocated_before", has_device_memory, get_before, NULL},
-    {"npu_memory_allocated_after", has_device_memory, get_after, NULL},
-    {"npu_memory_allocated_delta", has_device_memory, get_delta, NULL},
+    {"name", always, NULL, "trace_name", NULL, NULL},
+    {"kind", always, get_kind, NULL, NULL, NULL},
+    {"device_type", always, get_device_type, NULL, NULL, NULL},
+    {"start_ns", always, get_start_ns, NULL, NULL, NULL},
+    {"end_ns", always, get_end_ns, NULL, NULL, NULL},
+    {"duration_ns", always, get_duration_ns, NULL, NULL, NULL},
+    {"step", always, NULL, "step", NULL, NULL},
+    {"thread_id", always, get_thread_id, NULL, NULL, NULL},
+    {"correlation_id", is_op, NULL, "id", NULL, NULL},
+    {"runtime_name", is_op, get_runtime_name, NULL, NULL, NULL},
+    {"runtime_tid", is_op, get_runtime_tid, NULL, NULL, NULL},
+    {"input_shapes", has_inputs, NULL, "input_shapes", NULL, NULL},
+    {"stack", has_stack, NULL, "stack", NULL, NULL},
+    {"metadata", has_metadata, get_metadata, NULL, NULL, NULL},
+    {"cpu_memory_allocated_before", has_cpu_memory, get_before, NULL, NULL, NULL},
+    {"cpu_memory_allocated_after", has_cpu_memory, get_after, NULL, NULL, NULL},
+    {"cpu_memory_allocated_delta", has_cpu_memory, get_delta, NULL, NULL, NULL},
+    {"npu_memory_allocated_before", has_device_memory, get_before, NULL, NULL, NULL},
+    {"npu_memory_allocated_after", has_device_memory, get_after, NULL, NULL, NULL},
+    {"npu_memory_allocated_delta", has_device_memory, get_delta, NULL, NULL, NULL},
 };
 
 enum {
@@ -253,19 +203,11 @@ enum {
 
 int event_mapping_start(void)
 {
-    static const char *const texts[NAME_COUNT] = {
-        [NAME_NAME] = "name", [NAME_TRACE_NAME] = "trace_name",     [NAME_STEP] = "step",
-        [NAME_ID] = "id",     [NAME_INPUT_SHAPES] = "input_shapes", [NAME_STACK] = "stack",
-    };
-    for (size_t i = 0; i < NAME_COUNT; i++) {
-        names[i] = PyUnicode_InternFromString(texts[i]);
-        if (names[i] == NULL) {
-            return -1;
-        }
-    }
     for (size_t i = 0; i < N_KEYS; i++) {
+        const char *from = keys[i].from != NULL ? keys[i].from : keys[i].name;
         keys[i].key = PyUnicode_InternFromString(keys[i].name);
-        if (keys[i].key == NULL) {
+        keys[i].attribute = PyUnicode_InternFromString(from);
+        if (keys[i].key == NULL || keys[i].attribute == NULL) {
             return -1;
         }
     }
@@ -288,6 +230,19 @@ static const mapping_key *find_key(const event_object *event, PyObject *key)
     return NULL;
 }
 
+static PyObject *key_value(const mapping_key *key, PyObject *event)
+{
+    if (key->get != NULL) {
+        return key->get((event_object *)event);
+    }
+    PyObject *value = PyObject_GetAttr(event, key->attribute);
+    if (value == Py_None && key == &keys[0]) { /* allocations have no trace_name */
+        Py_DECREF(value);
+        value = PyObject_GetAttr(event, key->key);
+    }
+    return value;
+}
+
 /* Events made by hand have no columns: Python makes a dict of their attributes. */
 static PyObject *hand_made(PyObject *self)
 {
@@ -307,7 +262,7 @@ PyObject *event_subscript(PyObject *self, PyObject *key)
     if (found == NULL) {
         return model_key_error(key);
     }
-    return found->get(event);
+    return key_value(found, self);
 }
 
 int event_contains(PyObject *self, PyObject *key)
@@ -334,7 +289,7 @@ PyObject *event_to_dict(PyObject *self, PyObject *ignored)
         if (!keys[i].is_here(event)) {
             continue;
         }
-        PyObject *value = keys[i].get(event);
+        PyObject *value = key_value(&keys[i], self);
         if (value == NULL || PyDict_SetItem(dict, keys[i].key, value) != 0) {
             Py_CLEAR(dict);
         }

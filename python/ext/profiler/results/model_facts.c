@@ -34,8 +34,9 @@ static PyObject *finish(PyObject *dict, bool done)
     return dict;
 }
 
-PyObject *model_info_dict(model_object *self)
+PyObject *model_info(model_object *self, void *closure)
 {
+    (void)closure;
     mtprof_model_info info = {.struct_size = sizeof info};
     mtprof_status status = mtprof_model_get_info(self->model, &info);
     if (status != MTPROF_OK) {
@@ -63,8 +64,9 @@ PyObject *model_info_dict(model_object *self)
     return finish(dict, done);
 }
 
-PyObject *model_findings_dict(model_object *self)
+PyObject *model_findings(model_object *self, PyObject *ignored)
 {
+    (void)ignored;
     mtprof_model_findings found = {.struct_size = sizeof found};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
@@ -101,8 +103,9 @@ static PyObject *lost_dict(const mtprof_health *health)
     return finish(dict, done);
 }
 
-PyObject *model_health_dict(model_object *self)
+PyObject *model_health(model_object *self, PyObject *ignored)
 {
+    (void)ignored;
     mtprof_health health = {.struct_size = sizeof health};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
@@ -133,8 +136,9 @@ PyObject *model_health_dict(model_object *self)
     return finish(dict, done);
 }
 
-PyObject *model_damage_dict(model_object *self)
+PyObject *model_damage(model_object *self, PyObject *ignored)
 {
+    (void)ignored;
     mtprof_damage damage = {.struct_size = sizeof damage};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;

@@ -46,6 +46,7 @@ typedef struct model_object {
     const uint16_t *flags;
     const void *columns[MTPROF_COLUMN_COUNT];
     uint8_t states[MTPROF_COLUMN_COUNT]; /* enum model_column_state */
+    uint8_t types[MTPROF_COLUMN_COUNT];  /* enum mtprof_column_type */
     uint32_t n_names, n_listed;
     PyObject **names;             /* by name; NULL: not made yet */
     uint8_t *hidden;              /* by name: not listed; NULL: all are */
@@ -85,6 +86,9 @@ PyObject *model_key_error(PyObject *key);
 int model_prepare(model_object *self);
 /* A column; NULL where it was not recorded. -1: an exception. */
 int model_column(model_object *self, enum mtprof_column_id id, const void **data);
+/* What a column has for an event; `otherwise` where it was not recorded. -1: an exception. */
+int event_item(const event_object *event, enum mtprof_column_id id, int64_t otherwise,
+               int64_t *item);
 /* A text of the library as a str; bytes that are no UTF-8 become U+FFFD. */
 PyObject *model_text(mtprof_text text);
 /* The str of a name: one object per name and model. A new reference. */
@@ -96,10 +100,10 @@ bool model_is_device_work(const model_object *self, uint32_t index);
 /* The device work that an event launched itself. -1: an exception. */
 int model_kernels(model_object *self, uint32_t index, const uint32_t **kernels, uint32_t *n);
 /* A dict of a struct of counters (model_facts.c). */
-PyObject *model_info_dict(model_object *self);
-PyObject *model_findings_dict(model_object *self);
-PyObject *model_health_dict(model_object *self);
-PyObject *model_damage_dict(model_object *self);
+PyObject *model_info(model_object *self, void *closure);
+PyObject *model_findings(model_object *self, PyObject *ignored);
+PyObject *model_health(model_object *self, PyObject *ignored);
+PyObject *model_damage(model_object *self, PyObject *ignored);
 PyObject *model_metadata_dict(const model_object *self, uint32_t metadata);
 PyObject *model_metadata_items(const mtprof_metadatum *items, uint32_t n);
 PyObject *model_trace_metadata(model_object *self, PyObject *ignored);

@@ -114,9 +114,28 @@ int model_column(model_object *self, enum mtprof_column_id id, const void **data
         }
         self->columns[id] = status == MTPROF_OK ? column.data : NULL;
         self->states[id] = status == MTPROF_OK ? MODEL_COLUMN_HERE : MODEL_COLUMN_ABSENT;
+        self->types[id] = (uint8_t)column.type;
     }
     *data = self->columns[id];
     return 0;
+}
+
+int event_item(const event_object *event, enum mtprof_column_id id, int64_t otherwise,
+               int64_t *item)
+{
+    const void *data = NULL;
+    int status = model_column(event->model, id, &data);
+    *item = otherwise;
+    if (data != NULL) {
+        switch (event->model->types[id]) {
+        case MTPROF_TYPE_U8: *item = ((const uint8_t *)data)[event->index]; break;
+        case MTPROF_TYPE_U16: *item = ((const uint16_t *)data)[event->index]; break;
+        case MTPROF_TYPE_I32: *item = ((const int32_t *)data)[event->index]; break;
+        case MTPROF_TYPE_U32: *item = ((const uint32_t *)data)[event->index]; break;
+        default: *item = ((const int64_t *)data)[event->index]; break;
+        }
+    }
+    return status;
 }
 
 /* Which names are not listed, and with them how many events are. */
@@ -512,12 +531,6 @@ static PyObject *model_repr(model_object *self)
     return PyUnicode_FromString(text);
 }
 
-static PyObject *model_get_info(model_object *self, void *closure)
-{
-    (void)closure;
-    return model_info_dict(self);
-}
-
 static PyObject *model_get_changed(model_object *self, void *closure)
 {
     (void)closure;
@@ -546,24 +559,6 @@ static PyObject *model_get_cache(model_object *self, void *closure)
 {
     (void)closure;
     return Py_NewRef(self->cache);
-}
-
-static PyObject *model_findings(model_object *self, PyObject *ignored)
-{
-    (void)ignored;
-    return model_findings_dict(self);
-}
-
-static PyObject *model_health(model_object *self, PyObject *ignored)
-{
-    (void)ignored;
-    return model_health_dict(self);
-}
-
-static PyObject *model_damage(model_object *self, PyObject *ignored)
-{
-    (void)ignored;
-    return model_damage_dict(self);
 }
 
 static PyMethodDef model_methods[] = {
@@ -601,7 +596,7 @@ static PyMethodDef model_methods[] = {
 };
 
 static PyGetSetDef model_getset[] = {
-    {"info", (getter)model_get_info, NULL, "Who recorded it, when and what, as a dict.", NULL},
+    {"info", (getter)model_info, NULL, "Who recorded it, when and what, as a dict.", NULL},
     {"changed", (getter)model_get_changed, NULL, "Whether an event was written to.", NULL},
     {"use_device", (getter)model_get_device, (setter)model_set_device, "use_device of events.",
      NULL},
