@@ -15,6 +15,13 @@ _SUMS = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_dev
          "cpu_memory_usage", "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage",
          "count")
 
+# What MindTorch's dict of a row calls its times, and what it calls as we do.
+_NANOSECONDS = {"total_time_ns": "cpu_time_total", "self_time_ns": "self_cpu_time_total",
+                "device_time_ns": "device_time_total", "self_device_time_ns": "self_device_time_total"}
+_SAME = ("count", "input_shapes", "stack", "overload_name", "cpu_memory_usage", "device_memory_usage",
+         "self_cpu_memory_usage", "self_device_memory_usage", "flops", "is_async", "scope", "use_device",
+         "is_user_annotation")
+
 _FRAMES = 1024  # more than any stack that is shown has
 
 
@@ -56,12 +63,10 @@ class FunctionEventAvg(_mtprof.Row):
 
     def _take_row(self, row):
         """MindTorch's way to make a row: from a dict as _row has it."""
-        unit = {"total_time_ns": "cpu_time_total", "self_time_ns": "self_cpu_time_total",
-                "device_time_ns": "device_time_total", "self_device_time_ns": "self_device_time_total"}
         self.node_id, self.scope, self.input_shapes, self.overload_name, self.stack = -1, 0, "", "", []
         for name, value in dict(row).items():
-            if name in unit:
-                setattr(self, unit[name], value / 1000)
+            if name in _NANOSECONDS:
+                setattr(self, _NANOSECONDS[name], value / 1000)
             elif name in ("name", "key"):
                 self.key = value
             elif name == "device_type":
@@ -73,18 +78,11 @@ class FunctionEventAvg(_mtprof.Row):
     @property
     def _row(self):
         """The row as MindTorch's dict: nanoseconds, names."""
-        total, own = round(self.cpu_time_total * 1000), round(self.self_cpu_time_total * 1000)
-        return {"name": self.key, "device_type": getattr(self.device_type, "name", self.device_type),
-                "count": self.count, "total_time_ns": total, "self_time_ns": own,
-                "avg_time_ns": total // self.count if self.count else 0,
-                "device_time_ns": round(self.device_time_total * 1000),
-                "self_device_time_ns": round(self.self_device_time_total * 1000),
-                "input_shapes": self.input_shapes, "stack": self.stack, "overload_name": self.overload_name,
-                "cpu_memory_usage": self.cpu_memory_usage, "device_memory_usage": self.device_memory_usage,
-                "self_cpu_memory_usage": self.self_cpu_memory_usage,
-                "self_device_memory_usage": self.self_device_memory_usage, "flops": self.flops,
-                "is_async": self.is_async, "scope": self.scope, "use_device": self.use_device,
-                "is_user_annotation": self.is_user_annotation}
+        row = {"name": self.key, "device_type": getattr(self.device_type, "name", self.device_type)}
+        row.update((name, round(getattr(self, attribute) * 1000)) for name, attribute in _NANOSECONDS.items())
+        row["avg_time_ns"] = row["total_time_ns"] // self.count if self.count else 0
+        row.update((name, getattr(self, name)) for name in _SAME)
+        return row
 
     def add(self, other):
         """Adds an event, or another row with the same key; the first one says who this is."""

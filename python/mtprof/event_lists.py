@@ -133,15 +133,6 @@ class EventList(list):
     # ---- what it was made from ----
 
     @classmethod
-    def _of_model(cls, model, **facts):
-        """All events of a model."""
-        events = cls(**facts)
-        model.fill(events)
-        events._model = model
-        events._tree_built = True
-        return events
-
-    @classmethod
     def _of_rows(cls, rows, regroup, source):
         averages = cls(rows, use_device=source._use_device, profile_memory=source._profile_memory,
                        with_flops=source._with_flops)

@@ -149,14 +149,18 @@ class Results:
         self._tell_why_empty(len(events))
         return events
 
+    def _new_list(self):
+        made = EventList(**self._facts)
+        made._model = self._models[0] if len(self._models) == 1 else None
+        made._flavor = self._flavor
+        return made
+
     def _event_list(self):
         if self._events is None:
-            events = EventList(**self._facts)
+            events = self._new_list()
             for model in self._models:
                 model.fill(events)
-            events._model = self._models[0] if len(self._models) == 1 else None
             events._tree_built = True
-            events._flavor = self._flavor
             self._events = events
         return self._events
 
@@ -184,11 +188,7 @@ class Results:
         if len(self._models) > 1:
             rows = rows_of_items(rows, shapes, stack_n, overload)
         self._tell_why_empty(len(rows))
-        averages = EventList(rows, **self._facts)
-        averages._model = self._models[0] if len(self._models) == 1 else None
-        averages._regroup = self._group
-        averages._flavor = self._flavor
-        return averages
+        return EventList._of_rows(rows, self._group, self._new_list())
 
     def total_average(self):
         """One row over all events."""
