@@ -11,14 +11,18 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     LINKS_MOST = 40, /* as the kernel */
     NAME_TRIES = 100,
-    NAME_BYTES = 64
+    NAME_BYTES = 64,
+    LOCK_TRIES = 40,
+    LOCK_REST_NS = 5 * 1000 * 1000
 };
 
 /* Bytes of a path up to and with the last slash. */
@@ -305,4 +309,19 @@ int mtb_write_at(int fd, const void *bytes, size_t length, uint64_t offset)
         length -= (size_t)n;
     }
     return 0;
+}
+
+int mtb_lock_file_soon(int fd, int operation, int (*lock)(int fd, int operation))
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (lock(fd, operation | LOCK_NB) == 0) {
+            return 0;
+        }
+        if (errno != EWOULDBLOCK) {
+            return errno;
+        }
+        struct timespec rest = {0, LOCK_REST_NS};
+        nanosleep(&rest, NULL);
+    }
+    return EWOULDBLOCK;
 }

@@ -36,12 +36,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
-    LOCK_TRIES = 40,
-    LOCK_REST_NS = 5 * 1000 * 1000,
     LOST_WORDS = 2
 };
 
@@ -482,14 +479,7 @@ static int check_idle(const char *path)
     if (fd < 0) {
         return mtb_fail_errno(MTPROF_EIO, errno, "recover: open %s", path);
     }
-    bool busy = true;
-    for (int i = 0; busy && i < LOCK_TRIES; i++) {
-        busy = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (busy) {
-            struct timespec rest = {0, LOCK_REST_NS};
-            nanosleep(&rest, NULL);
-        }
-    }
+    bool busy = mtb_lock_file_soon(fd, LOCK_SH, flock) == EWOULDBLOCK;
     flock(fd, LOCK_UN);
     close(fd);
     return busy ? mtb_fail(MTPROF_EBUSY, "recover: %s: a process is recording into it", path)

@@ -29,14 +29,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     PLACE_TRIES = 16,
-    PID_BYTES = 24, /* of a process's id as text */
-    LOCK_TRIES = 40,
-    LOCK_REST_NS = 5 * 1000 * 1000
+    PID_BYTES = 24 /* of a process's id as text */
 };
 
 /* The lock on what stood at the path; one start at a time holds it (MTB_RANK_CONTROL). */
@@ -48,27 +45,6 @@ static bool unlocked;   /* the file system has no locks */
 static bool has_no_locks(int error)
 {
     return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
-}
-
-/*
- * Takes the lock if it is free, or becomes free at once: of a process that was killed the kernel
- * takes the mapping apart, and gives the lock back, some moments after its parent was told.
- */
-static bool lock_soon(int fd)
-{
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (mtprof__system.lock(fd, LOCK_EX | LOCK_NB) == 0) {
-            return true;
-        }
-        if (errno != EWOULDBLOCK) {
-            unlocked = has_no_locks(errno);
-            return unlocked;
-        }
-        struct timespec rest = {0, LOCK_REST_NS};
-        nanosleep(&rest, NULL);
-        errno = EWOULDBLOCK;
-    }
-    return false;
 }
 
 static mtprof_status lock_path(const char *shown, const char *path)
@@ -92,8 +68,9 @@ static mtprof_status lock_path(const char *shown, const char *path)
             close(fd);
             return mtb_fail(MTPROF_EIO, "session_start: %s is not a regular file", shown);
         }
-        if (!lock_soon(fd)) {
-            int error = errno;
+        int error = mtb_lock_file_soon(fd, LOCK_EX, mtprof__system.lock);
+        unlocked = has_no_locks(error);
+        if (error != 0 && !unlocked) {
             if (made && error != EWOULDBLOCK) {
                 unlink(path); /* our own empty placeholder */
             }
