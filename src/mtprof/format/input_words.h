@@ -10,7 +10,8 @@
 #include <mtprof/input_list.h>
 
 enum {
-    MTPROF__INPUT_STRIDES = 1 << 16 /* of a tensor: strides follow its sizes */
+    MTPROF__INPUT_STRIDES = 1 << 16, /* of a tensor: strides follow its sizes */
+    MTPROF__LIST_DEPTH = 32          /* deepest nesting of lists that readers believe */
 };
 
 MT_INLINE bool mtprof__input_is_scalar(uint32_t kind)

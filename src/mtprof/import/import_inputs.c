@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-    WORDS_MOST = 4096, /* as the recorder has it: what is longer is left out */
+    WORDS_MOST = 4096, /* what is longer is left out */
     DIMS_MOST = 255,
     PARTS = 5
 };

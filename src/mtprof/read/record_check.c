@@ -7,7 +7,6 @@
 #include "base/compiler.h"
 #include "base/fail.h"
 #include "mtprof/format/begin_end.h"
-#include "mtprof/format/input_words.h"
 #include "mtprof/format/layout.h"
 
 enum {

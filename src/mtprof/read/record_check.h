@@ -6,6 +6,7 @@
 #ifndef MTPROF_READ_RECORD_CHECK_H
 #define MTPROF_READ_RECORD_CHECK_H
 
+#include "mtprof/format/input_words.h"
 #include "mtprof/format/record_kinds.h"
 
 #include <mtprof/reader.h>
@@ -13,11 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Longest nesting of lists in an input list that is still believed. */
-enum {
-    MTPROF__LIST_DEPTH = 32
-};
 
 /*
  * Takes the record at words apart: kind, aux, arg, word, words, n_words. *total is its length.

@@ -27,8 +27,7 @@
 #include <time.h>
 
 enum {
-    ROOT_ID = 1,
-    DEPTH_MOST = 32 /* of lists in an input list */
+    ROOT_ID = 1
 };
 
 #define NO_DEVICE UINT32_MAX
@@ -230,7 +229,7 @@ static void walk_value(value_walk *walk, int depth)
         walk_tensor(walk);
     } else if (walk->list.kind != MTPROF_INPUT_LIST) {
         walk_scalar(walk);
-    } else if (depth < DEPTH_MOST) {
+    } else if (depth < MTPROF__LIST_DEPTH) {
         walk_list(walk, depth);
     } else {
         mtprof_input_skip(&walk->list);

@@ -8,8 +8,7 @@
 #include <stdio.h>
 
 enum {
-    LIST_MOST = 30,  /* items of a list that are still shown */
-    DEPTH_MOST = 32, /* of lists inside keyword values */
+    LIST_MOST = 30, /* items of a list that are still shown */
     REAL_BYTES = 48
 };
 
@@ -319,13 +318,13 @@ static void write_json_scalar(mtb_writer *writer, const mtprof__inputs_view *vie
 static void write_json_value(mtb_writer *writer, const mtprof__inputs_view *view,
                              mtprof_input_walk walk)
 {
-    uint32_t left[DEPTH_MOST]; /* items still to come of each open list */
+    uint32_t left[MTPROF__LIST_DEPTH]; /* items still to come of each open list */
     unsigned depth = 0;
     do {
         bool opened = false;
         if (!mtprof_input_next(&walk)) {
             mtb_write_literal(writer, "null");
-        } else if (walk.count > 0 && depth < DEPTH_MOST) {
+        } else if (walk.count > 0 && depth < MTPROF__LIST_DEPTH) {
             left[depth++] = walk.count;
             mtb_write_literal(writer, "[");
             opened = true;
