@@ -33,6 +33,10 @@ add_custom_target(mt_generated DEPENDS ${MT_GENERATED}/mindtorch/ops.h ${MT_GENE
 list(TRANSFORM MINDTORCH_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE mindtorch_sources)
 add_library(mindtorch_objects OBJECT ${mindtorch_sources} ${MT_GENERATED}/ops_call.c
                                      ${MT_GENERATED}/op_rows.c)
+set(version MT_VERSION="${PROJECT_VERSION}" MT_VERSION_MAJOR=${PROJECT_VERSION_MAJOR}
+            MT_VERSION_MINOR=${PROJECT_VERSION_MINOR} MT_VERSION_PATCH=${PROJECT_VERSION_PATCH})
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/mindtorch/core/thread/status_text.c
+                            PROPERTIES COMPILE_DEFINITIONS "${version}")
 add_library(mt_kernel_objects OBJECT)
 list(TRANSFORM MT_KERNEL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE kernel_sources)
 target_sources(mt_kernel_objects PRIVATE ${kernel_sources})

@@ -24,6 +24,8 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT["version"] = ".".join(re.findall(r"(?m)^#define MTPROF_VERSION_[A-Z]+ +(\d+)$",
+                                         (ROOT / "include/mtprof/version.h").read_text()))
 STEM = f"{PROJECT['name']}-{PROJECT['version']}"
 STAMP = (2020, 1, 1, 0, 0, 0)  # the same files give the same wheel
 LEFT_OUT = {"build", "dist", ".git", ".venv", ".cache", "__pycache__", ".pytest_cache"}

@@ -17,5 +17,6 @@
 #include <mindtorch/stream.h>
 #include <mindtorch/tensor.h>
 #include <mindtorch/value.h>
+#include <mindtorch/version.h>
 
 #endif /* MINDTORCH_MINDTORCH_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Version of the library.
+ * Version of the library. The numbers below are the one place where the version stands: CMake, the
+ * wheel, libmindtorch and the Python packages take it from here.
  *
  * Rules. 0.x: a minor version may change the API, a patch version never does. The shared library's
  * SONAME carries the ABI number, which changes whenever an existing program could break. Public
@@ -15,12 +16,12 @@
 #include <stdint.h>
 
 #define MTPROF_VERSION_MAJOR 0
-#define MTPROF_VERSION_MINOR 1
+#define MTPROF_VERSION_MINOR 2
 #define MTPROF_VERSION_PATCH 0
 
 MTPROF_BEGIN_DECLS
 
-/** "0.1.0": of the library that runs, not of the header. Constant text. */
+/** "0.2.0": of the library that runs, not of the header. Constant text. */
 MTPROF_API const char *mtprof_version_string(void);
 
 /** major << 16 | minor << 8 | patch of the library that runs. */

@@ -202,6 +202,7 @@ set(MINDTORCH_PUBLIC_HEADERS
     include/mindtorch/stream.h
     include/mindtorch/tensor.h
     include/mindtorch/value.h
+    include/mindtorch/version.h
 )
 
 # libmindtorch_sim.so

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of the status codes, and the detail of the last failure.
+ * Names of the status codes, the detail of the last failure, and the version.
  */
 #include "base/compiler.h"
 #include "base/fail.h"
 
 #include <mindtorch/status.h>
+#include <mindtorch/version.h>
 
 #include <assert.h>
 #include <stddef.h>
@@ -55,6 +56,16 @@ const char *mt_status_exception(mt_status status)
 const mt_error *mt_last_error(void)
 {
     return (const mt_error *)(const void *)mtb_last_failure();
+}
+
+const char *mt_version_string(void)
+{
+    return MT_VERSION; /* cmake/mindtorch.cmake sets it and the numbers */
+}
+
+uint32_t mt_version_number(void)
+{
+    return MT_VERSION_MAJOR << 16 | MT_VERSION_MINOR << 8 | MT_VERSION_PATCH;
 }
 
 mt_status mt_fail(mt_status status, const char *message)
