@@ -8,6 +8,7 @@ set(MT_PY_COMMON_SOURCES
 # mtprof._mtprof
 set(MT_PY_PROFILER_SOURCES
     ${MT_PY_COMMON_SOURCES}
+    python/ext/profiler/constants.c
     python/ext/profiler/profile/profile_callbacks.c
     python/ext/profiler/profile/profile_calls.c
     python/ext/profiler/profile/profile_object.c

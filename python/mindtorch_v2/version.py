@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The version of mindtorch_v2, which is that of its libraries."""
+from ._C import version as __version__
 
-__version__ = "0.1.0"
 cuda = None
 hip = None

@@ -28,6 +28,8 @@ from mtprof.profiler import KinetoStepTracker, _ExperimentalConfig, _KinetoProfi
 from mtprof.record_fast import _RecordFunctionFast
 from mtprof.schedules import ScheduleError, schedule
 
+__version__ = _mtprof.version
+
 __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
     "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Activities: how they may be written, and which of them this process has."""
 from mtprof import _mtprof
+from mtprof._mtprof import WATCH_ALL as ALL_BITS, WATCH_CPU as CPU_BIT, WATCH_DEVICE as DEVICE_BIT
 from mtprof._warnings import warn
 from mtprof.enums import ProfilerActivity
-
-CPU_BIT, DEVICE_BIT, ALL_BITS = 1, 2, 1 << 30
 
 _ACCEPTED = "CPU, NPU, CUDA, GPU, PrivateUse1"
 _NAMES = {name.lower(): member for name, member in ProfilerActivity.__members__.items()}

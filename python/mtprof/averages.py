@@ -5,9 +5,12 @@ from .enums import DeviceType
 from .function_events import FormattedTimesMixin, FunctionEvent, alias
 
 # enum mtprof_event_kind by category.
-_KINDS = {"user_annotation": 0, "cpu_op": 1, "cuda_runtime": 2, "privateuse1_runtime": 2,
-          "python_function": 3, "kernel": 8, "gpu_memcpy": 9, "gpu_memset": 10, "cuda_sync": 12,
-          "gpu_user_annotation": 13, "other": 14, "overhead": 15}
+_KINDS = {"user_annotation": _mtprof.EVENT_KIND_SCOPE, "cpu_op": _mtprof.EVENT_KIND_OP,
+          "cuda_runtime": _mtprof.EVENT_KIND_RUNTIME, "privateuse1_runtime": _mtprof.EVENT_KIND_RUNTIME,
+          "python_function": _mtprof.EVENT_KIND_FUNCTION, "kernel": _mtprof.EVENT_KIND_KERNEL,
+          "gpu_memcpy": _mtprof.EVENT_KIND_COPY, "gpu_memset": _mtprof.EVENT_KIND_SET,
+          "cuda_sync": _mtprof.EVENT_KIND_SYNC, "gpu_user_annotation": _mtprof.EVENT_KIND_ANNOTATION,
+          "other": _mtprof.EVENT_KIND_OTHER, "overhead": _mtprof.EVENT_KIND_OVERHEAD}
 
 _IDENTITY = ("node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name",
              "input_shapes", "stack", "scope", "device_type", "is_legacy", "use_device", "is_user_annotation")
@@ -33,8 +36,8 @@ class _Kind:
         if kind is not None or item is None:
             return kind
         if item.device_type != DeviceType.CPU:
-            return 13 if item.is_user_annotation else 8
-        return 0 if item.is_user_annotation else 1
+            return _KINDS["gpu_user_annotation" if item.is_user_annotation else "kernel"]
+        return _KINDS["user_annotation" if item.is_user_annotation else "cpu_op"]
 
 
 FormattedTimesMixin._kind = _Kind()

@@ -6,7 +6,7 @@ A list of one trace's events is made from its columns, any other from the items'
 from . import _mtprof
 from .enums import DeviceType
 
-_TRUNCATED, _ASYNC = 1 << 2, 1 << 0  # enum mtprof_event_flag
+_TRUNCATED, _ASYNC = _mtprof.EVENT_FLAG_TRUNCATED, _mtprof.EVENT_FLAG_ASYNC
 _NO_EVENT = 0xFFFFFFFF
 
 

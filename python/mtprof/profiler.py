@@ -9,6 +9,12 @@ import os
 import weakref
 
 from mtprof import _mtprof, activities as _activities
+from mtprof._mtprof import (
+    PROFILE_ACC_EVENTS as _ACC_EVENTS, PROFILE_DETAILS as _DETAILS, PROFILE_MEMORY as _MEMORY,
+    PROFILE_RECORD_SHAPES as _SHAPES, PROFILE_STRIDES as _STRIDES, PROFILE_TENSOR_IDS as _TENSOR_IDS,
+    PROFILE_WITH_FLOPS as _FLOPS, PROFILE_WITH_MODULES as _MODULES, PROFILE_WITH_STACK as _STACK,
+    RESULTS_NONE as _NONE, RESULTS_PREPARED as _PREPARED, RESULTS_READY as _READY,
+    RESULTS_RECORDING as _RECORDING, TRACER_CALLS as _CALLS, TRACER_COLLECTIONS as _COLLECTIONS)
 from mtprof._warnings import warn
 from mtprof.backend import _Backend
 from mtprof.config import check_callable, check_timeout, KinetoStepTracker, parse_bytes, _ExperimentalConfig
@@ -16,16 +22,12 @@ from mtprof.enums import ProfilerAction, ProfilerActivity
 from mtprof.observers import ExecutionTraceObserver, _RecordsTensors
 from mtprof.schedules import _Schedule, record_always
 
-_SHAPES, _MEMORY, _STACK, _FLOPS, _MODULES = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 4
-_TENSOR_IDS, _DETAILS, _STRIDES, _ACC_EVENTS = 1 << 5, 1 << 6, 1 << 7, 1 << 16
-_CALLS, _COLLECTIONS = 1 << 0, 1 << 1  # tracers.h
-_POLICIES = {"spill": 0, "ring": 1, "stop": 2}
+_POLICIES = {"spill": _mtprof.POLICY_SPILL, "ring": _mtprof.POLICY_RING, "stop": _mtprof.POLICY_STOP}
 _PROFILER_STEP = "ProfilerStep"
 _ACTIONS = tuple(ProfilerAction)
 
 _Window = collections.namedtuple(
     "_Window", "results window first_window saved delivered first_step steps collecting sessions")
-_NONE, _PREPARED, _RECORDING, _READY = range(4)
 
 __all__ = ["profile", "set_host", "KinetoStepTracker", "_ExperimentalConfig", "_KinetoProfile"]
 

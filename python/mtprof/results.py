@@ -3,13 +3,13 @@
 import os
 
 from . import _mtprof
+from ._mtprof import (
+    WANT_ALLOCS as _ALLOCS, WANT_FLOPS as _FLOPS, WANT_INPUTS as _INPUTS, WANT_MEMORY as _MEMORY,
+    WANT_MODULES as _MODULES, WANT_STACKS as _STACKS)
 from ._warnings import warn
 from .averages import rows_of_items, rows_of_model
 from .event_lists import EventList, flavor_of
 from .function_events import MARKS, format_time, mark_event
-
-# enum mtprof_want
-_INPUTS, _STACKS, _MEMORY, _ALLOCS, _FLOPS, _MODULES = 1 << 4, 1 << 6, 1 << 7, 1 << 8, 1 << 9, 1 << 10
 
 
 def _damage_text(problems, size, offset):

@@ -20,6 +20,13 @@ def made(activities):
     return prof, [str(one.message) for one in caught]
 
 
+class Version(unittest.TestCase):
+    def test_packages_and_libraries_have_one(self):
+        import mindtorch_v2
+        self.assertRegex(mtprof.__version__, r"^\d+\.\d+\.\d+$")
+        self.assertEqual(mindtorch_v2.__version__, mtprof.__version__)
+
+
 class Spelling(unittest.TestCase):
     def test_strings(self):
         for text in ("CPU", "cpu", "Cpu", "ProfilerActivity.CPU", "torch.profiler.ProfilerActivity.cpu"):

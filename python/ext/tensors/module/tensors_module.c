@@ -68,7 +68,11 @@ static int start(PyObject *module)
 #undef X
         NULL,
     };
-    return add_exceptions(module) != 0 ? -1 : py_start(module, "mindtorch_v2", parts);
+    if (add_exceptions(module) != 0 ||
+        PyModule_AddStringConstant(module, "version", mt_version_string()) != 0) {
+        return -1;
+    }
+    return py_start(module, "mindtorch_v2", parts);
 }
 
 static PyModuleDef_Slot slots[] = {
