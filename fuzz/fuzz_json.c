@@ -41,9 +41,9 @@ static void use_columns(mtprof_model *model)
 {
     mtprof_column column;
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
-        int status = mtprof_model_get_column(model, (enum mtprof_column_id)id, &column);
-        require(status == MTPROF_OK || status == MTPROF_ENOTSUP);
-        if (status == MTPROF_OK && column.count > 0) {
+        require(mtprof_model_get_column(model, (enum mtprof_column_id)id, &column) == MTPROF_OK);
+        require(column.data != NULL || id > MTPROF_COLUMN_FLAGS);
+        if (column.count > 0) {
             sink += ((const unsigned char *)column.data)[column.count * column.item_bytes - 1];
         }
     }

@@ -106,7 +106,7 @@ enum mtprof_column_id {
     MTPROF_COLUMN_KIND = 8,     /**< uint8: enum mtprof_event_kind */
     MTPROF_COLUMN_DEVICE = 9,   /**< uint8: mtprof_model_device(), 0 = host */
     MTPROF_COLUMN_FLAGS = 10,   /**< uint16: enum mtprof_event_flag */
-    /* what was recorded; absent (ENOTSUP) where it was not */
+    /* what was recorded; absent where it was not */
     MTPROF_COLUMN_INPUTS = 11,         /**< uint32: mtprof_model_inputs(), 0 = none */
     MTPROF_COLUMN_SCALARS = 12,        /**< uint32: mtprof_model_scalars(), 0 = none */
     MTPROF_COLUMN_STACK = 13,          /**< uint32: mtprof_model_stack(), 0 = none */
@@ -156,7 +156,7 @@ enum mtprof_column_type {
 };
 
 typedef struct mtprof_column {
-    const void *data; /**< count items; not NULL, also where count is 0 */
+    const void *data; /**< count items, not NULL also where count is 0. NULL: it is absent */
     uint64_t count;
     uint32_t type; /**< enum mtprof_column_type */
     uint32_t item_bytes;
@@ -275,9 +275,9 @@ MTPROF_API mtprof_status mtprof_model_get_health(mtprof_model *model, mtprof_hea
 
 /**
  * A column. Makes the columns first where that has not happened; the derived ones are made when
- * first asked for. On failure *out is zero.
+ * first asked for. *out is zero, data NULL, for a column that was not recorded, and on failure.
  *
- * Fails with ENOTSUP (not recorded), EINVAL (no such column), ENOMEM, EIO, ECALLBACK.
+ * Fails with EINVAL (no such column), ENOMEM, EIO, ECALLBACK, ENOTSUP (more than 4 billion events).
  */
 MTPROF_API mtprof_status mtprof_model_get_column(mtprof_model *model, enum mtprof_column_id id,
                                                  mtprof_column *out);

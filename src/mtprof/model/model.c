@@ -303,16 +303,17 @@ mtprof_status mtprof_model_get_column(mtprof_model *model, enum mtprof_column_id
     const void *data = NULL;
     if (id <= MTPROF_COLUMN_FLAGS) {
         data = base_column(&model->columns, id);
+        data = data != NULL ? data : &nothing;
     } else if (model->columns.extra[id] != NULL) {
         data = model->columns.extra[id];
     } else if (id >= MTPROF_COLUMN_DEPTH) {
         MT_TRY(mtprof__model_derive(model, id, &data));
-    } else {
-        return mtb_fail(MTPROF_ENOTSUP, "model column: %u was not recorded", (uint32_t)id);
     }
-    out->data = data != NULL ? data : &nothing;
-    out->count = model->columns.n;
-    out->type = mtprof__column_type(id);
-    out->item_bytes = (uint32_t)mtprof__column_item_bytes(id);
+    if (data != NULL) {
+        out->data = data;
+        out->count = model->columns.n;
+        out->type = mtprof__column_type(id);
+        out->item_bytes = (uint32_t)mtprof__column_item_bytes(id);
+    }
     return MTPROF_OK;
 }

@@ -99,8 +99,8 @@ int mtprof__model_assemble(mtprof_model *model, mtprof__run *runs, size_t n_runs
 bool mtprof__model_verify(const mtprof_model *model);
 
 /*
- * A column from DEPTH on, made on the first call; the columns must be there. Takes the lock. Fails
- * with ENOMEM, ENOTSUP (what it is made from was not recorded).
+ * A column from DEPTH on, made on the first call; the columns must be there. NULL: what it is made
+ * from was not recorded. Takes the lock. Fails with ENOMEM.
  */
 int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out);
 

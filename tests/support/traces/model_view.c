@@ -18,12 +18,12 @@ bool model_view_make(model_view *view, mtprof_model *model)
     for (int id = 0; id < MTPROF_COLUMN_COUNT; id++) {
         mtprof_column column;
         mtprof_status status = mtprof_model_get_column(model, (enum mtprof_column_id)id, &column);
-        if (status == MTPROF_ENOTSUP && id > MTPROF_COLUMN_FLAGS) {
-            continue;
-        }
         if (status != MTPROF_OK) {
             FAIL("column %d: %s", id, mtprof_last_error()->message);
             return false;
+        }
+        if (column.data == NULL && CHECK(id > MTPROF_COLUMN_FLAGS)) {
+            continue; /* not recorded */
         }
         view->columns[id] = column.data;
         view->n = column.count;

@@ -20,7 +20,7 @@ typedef struct model_view {
     const void *columns[MTPROF_COLUMN_COUNT];
 } model_view;
 
-/* Asks for every column. False: one failed with something else than ENOTSUP (reported). */
+/* Asks for every column. False: one failed (reported). */
 bool model_view_make(model_view *view, mtprof_model *model);
 
 /* A model of bytes in memory, which are borrowed; options may be NULL. NULL: failed (reported). */

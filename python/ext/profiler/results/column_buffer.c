@@ -126,12 +126,12 @@ PyObject *model_column_object(model_object *self, PyObject *name)
     Py_BEGIN_ALLOW_THREADS;
     status = mtprof_model_get_column(self->model, (enum mtprof_column_id)id, &column);
     Py_END_ALLOW_THREADS;
-    if (status == MTPROF_ENOTSUP) {
-        return PyErr_Format(PyExc_NotImplementedError, "column '%s' was not recorded",
-                            column_names[id]);
-    }
     if (status != MTPROF_OK) {
         return model_raise(status, NULL);
+    }
+    if (column.data == NULL) {
+        return PyErr_Format(PyExc_NotImplementedError, "column '%s' was not recorded",
+                            column_names[id]);
     }
     column_object *object = PyObject_New(column_object, column_type);
     if (object != NULL) {

@@ -108,12 +108,12 @@ int model_column(model_object *self, enum mtprof_column_id id, const void **data
     if (self->states[id] == MODEL_COLUMN_UNKNOWN) {
         mtprof_column column = {0};
         mtprof_status status = get_column(self, id, &column);
-        if (status != MTPROF_OK && status != MTPROF_ENOTSUP) {
+        if (status != MTPROF_OK) {
             model_raise(status, NULL);
             return -1;
         }
-        self->columns[id] = status == MTPROF_OK ? column.data : NULL;
-        self->states[id] = status == MTPROF_OK ? MODEL_COLUMN_HERE : MODEL_COLUMN_ABSENT;
+        self->columns[id] = column.data;
+        self->states[id] = column.data != NULL ? MODEL_COLUMN_HERE : MODEL_COLUMN_ABSENT;
         self->types[id] = (uint8_t)column.type;
     }
     *data = self->columns[id];

@@ -32,18 +32,11 @@ static int get_column(mtprof_model *model, enum mtprof_column_id id, const void 
     return 0;
 }
 
-/* NULL where it was not recorded; that is no failure, so the detail of an earlier one stays. */
+/* NULL where it was not recorded. */
 static int get_optional(mtprof_model *model, enum mtprof_column_id id, const void **data)
 {
-    mtprof_column column;
-    mtb_failure before = *mtb_last_failure();
-    mtprof_status status = mtprof_model_get_column(model, id, &column);
-    *data = status == 0 ? column.data : NULL;
-    if (status == MTPROF_ENOTSUP) {
-        *mtb_last_failure() = before;
-        status = 0;
-    }
-    return status;
+    size_t n;
+    return get_column(model, id, data, &n);
 }
 
 static int get_base_columns(mtprof_model *model, mtprof__source_columns *c)

@@ -308,8 +308,7 @@ static int find_columns(mtprof_model *model, fold_columns *c)
     MT_TRY(column(model, MTPROF_COLUMN_PARENT, (const void **)&c->parents, &n));
     MT_TRY(column(model, MTPROF_COLUMN_KIND, (const void **)&c->kinds, &n));
     MT_TRY(column(model, MTPROF_COLUMN_FLAGS, (const void **)&c->flags, &n));
-    int status = column(model, MTPROF_COLUMN_STACK, (const void **)&c->stacks, &n);
-    return status == MTPROF_ENOTSUP ? 0 : status;
+    return column(model, MTPROF_COLUMN_STACK, (const void **)&c->stacks, &n);
 }
 
 /* Device time counts where it was launched; device work itself only where that is not known. */

@@ -79,14 +79,13 @@ int mtprof__export_stacks(mtprof__export_job *job)
     }
     MT_TRY(mtprof_model_get_column(
         job->model, device ? MTPROF_COLUMN_SELF_DEVICE_NS : MTPROF_COLUMN_SELF_NS, &metric));
-    int status = mtprof_model_get_column(job->model, MTPROF_COLUMN_STACK, &stacks);
-    if (status == MTPROF_ENOTSUP) {
+    MT_TRY(mtprof_model_get_column(job->model, MTPROF_COLUMN_STACK, &stacks));
+    if (stacks.data == NULL) {
         return 0; /* asked for, but no event has one */
     }
-    MT_TRY(status);
     stacks_export x = {.job = job, .frames = mtb_calloc(MTPROF__STACK_FRAMES, sizeof *x.frames)};
-    status = x.frames == NULL ? mtb_fail(MTPROF_ENOMEM, "export stacks: no memory")
-                              : write_lines(&x, &stacks, &metric);
+    int status = x.frames == NULL ? mtb_fail(MTPROF_ENOMEM, "export stacks: no memory")
+                                  : write_lines(&x, &stacks, &metric);
     mtb_free(x.frames);
     mtb_free(x.text);
     return status;

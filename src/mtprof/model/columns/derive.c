@@ -17,11 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int not_recorded(uint32_t id)
-{
-    return mtb_fail(MTPROF_ENOTSUP, "model: what column %u is made from was not recorded", id);
-}
-
 /* An array for a column, zeros; one item more, so that it is never empty. */
 static void *new_column(const mtprof_model *model, uint32_t id)
 {
@@ -189,7 +184,7 @@ static int make_sum(mtprof_model *model, uint32_t id, const int64_t *own)
 static int make_allocated(mtprof_model *model, uint32_t id, uint32_t self)
 {
     const int64_t *own = model->columns.extra[self];
-    return own != NULL ? make_sum(model, id, own) : not_recorded(id);
+    return own != NULL ? make_sum(model, id, own) : MTPROF_OK; /* NULL: it was not recorded */
 }
 
 /* ---- device time ----------------------------------------------------------------------------- */
@@ -272,7 +267,7 @@ static int make_correlation(mtprof_model *model)
 {
     const mtprof__columns *columns = &model->columns;
     if (model->reader == NULL && model->epochs == NULL) {
-        return not_recorded(MTPROF_COLUMN_CORRELATION); /* another tool's, which had none */
+        return MTPROF_OK; /* another tool's, which had none */
     }
     uint64_t *ids = new_column(model, MTPROF_COLUMN_CORRELATION);
     if (ids == NULL) {
@@ -338,7 +333,7 @@ static int make_forward(mtprof_model *model)
     const mtprof__columns *columns = &model->columns;
     const int64_t *sequences = columns->extra[MTPROF_COLUMN_SEQUENCE];
     if (sequences == NULL || columns->extra[MTPROF_COLUMN_FORWARD_THREAD] == NULL) {
-        return not_recorded(MTPROF_COLUMN_FORWARD);
+        return MTPROF_OK; /* NULL: they were not recorded */
     }
     uint32_t *forward = new_column(model, MTPROF_COLUMN_FORWARD);
     numbered *ops = mtb_array_take(columns->n + 1, sizeof *ops);
