@@ -205,8 +205,8 @@ static void open_training(workload *w)
     }
     must(mt_randn((int64_t[]){w->of->batch, layers[0]}, 2, &w->in), "data");
     must(mt_randint(0, layers[w->n_layers], (int64_t[]){w->of->batch}, 1, &w->target), "data");
-    mt_optimizer_options options;
-    mt_optimizer_defaults(MT_OPTIMIZER_SGD, &options);
+    mt_optimizer_options options = {.struct_size = sizeof options};
+    must(mt_optimizer_get_defaults(MT_OPTIMIZER_SGD, &options), "defaults");
     options.lr = 1e-3;
     options.momentum = 0.9;
     must(mt_optimizer_new(&options, w->parameters, (size_t)(2 * w->n_layers), &w->optimizer),

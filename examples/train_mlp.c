@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 {
     mt_tensor *model[6]; /* weight, bias, weight, bias, and the data */
     mt_optimizer *optimizer = NULL;
-    mt_optimizer_options options;
+    mt_optimizer_options options = {.struct_size = sizeof options};
     mtprof_config config = {.struct_size = sizeof config};
     mtprof_session *session = NULL;
     if (mt_device_count(MT_DEVICE_TYPE_NPU) > 0) {
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
         model[i] = parameter(i < 2 ? 64 : 3, i < 2 ? 2 : 64, i % 2 == 0 ? 2 : 1);
     }
     make_data(&model[4], &model[5]);
-    mt_optimizer_defaults(MT_OPTIMIZER_ADAMW, &options);
+    TRY(mt_optimizer_get_defaults(MT_OPTIMIZER_ADAMW, &options));
     options.lr = 0.02;
     TRY(mt_optimizer_new(&options, model, 4, &optimizer));
     double loss = 1;

@@ -22,10 +22,11 @@ typedef enum mt_optimizer_kind {
     MT_OPTIMIZER_COUNT
 } mt_optimizer_kind;
 
-/** torch's names and meanings. Begin with mt_optimizer_defaults(), then change what you like. */
+/** torch's names and meanings. Set struct_size, begin with mt_optimizer_get_defaults(), then change
+ * what you like. */
 typedef struct mt_optimizer_options {
-    uint32_t struct_size;
-    uint32_t kind; /**< mt_optimizer_kind */
+    uint32_t struct_size; /**< set by the caller; no byte past it is read or written */
+    uint32_t kind;        /**< mt_optimizer_kind */
     double lr;
     double weight_decay;
     double momentum;     /**< SGD, RMSprop */
@@ -41,8 +42,8 @@ typedef struct mt_optimizer_options {
     bool maximize;
 } mt_optimizer_options;
 
-/** torch's defaults of a kind. */
-MT_API void mt_optimizer_defaults(mt_optimizer_kind kind, mt_optimizer_options *options);
+/** torch's defaults of a kind. MT_EVALUE: there is no such kind, or struct_size is 0. */
+MT_API mt_status mt_optimizer_get_defaults(mt_optimizer_kind kind, mt_optimizer_options *options);
 
 /** MT_EVALUE names an option out of range, as torch does. The parameters are retained. */
 MT_API mt_status mt_optimizer_new(const mt_optimizer_options *options, mt_tensor *const *parameters,

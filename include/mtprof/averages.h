@@ -178,7 +178,7 @@ typedef struct mtprof_table_options {
     uint32_t width;        /**< FIT: of the terminal; 0: 80 */
     uint32_t mindtorch;    /**< 1: further columns Total(us) and Count */
     uint32_t quantiles;    /**< 1: further columns min, p50, p99, max (always in CSV and JSON) */
-    uint32_t no_health;    /**< 1: no line about losses, also where there were some */
+    uint32_t hide_health;  /**< 1: no line about losses, also where there were some */
 } mtprof_table_options;
 
 #define MTPROF_TABLE_NO_ROWS (-2)

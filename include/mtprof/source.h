@@ -18,6 +18,7 @@
 #include <mtprof/format.h>
 #include <mtprof/status.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -104,7 +105,7 @@ MTPROF_API void mtprof_push_counter(mtprof_source *source, uint32_t name, uint64
 MTPROF_API void mtprof_push_lost(mtprof_source *source, uint64_t count);
 
 /** Whether a source that stands for a device is registered. */
-MTPROF_API int mtprof_device_sources(void);
+MTPROF_API bool mtprof_has_device_source(void);
 
 MTPROF_END_DECLS
 

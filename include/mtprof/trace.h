@@ -35,7 +35,9 @@ typedef uint64_t mtprof_token;
 
 /**
  * A place in the program that records: one static object per place. Its name is copied when it
- * first records, so the module that holds it may be unloaded later.
+ * first records, so the module that holds it may be unloaded later. Programs hold sites compiled
+ * in, so fields are only ever appended and struct_size says which ones a site has: 0, or less than
+ * the first version had, is recorded as lost (MTPROF_LOST_TOO_LARGE).
  */
 typedef struct mtprof_site {
     uint64_t word; /**< the library's: what its records begin with; 0 until it has first recorded */
@@ -43,14 +45,16 @@ typedef struct mtprof_site {
                          below: bits that are not defined are left out, and a kind that is not
                          defined is recorded as a scope */
     uint16_t wants; /**< the library's: which bits of the gate make it record */
-    uint32_t line;
+    uint32_t line : 24;
+    uint32_t struct_size : 8; /**< sizeof(mtprof_site) as the program was compiled */
     const char *name;
     const char *file;
 } mtprof_site;
 
-#define MTPROF_SITE_INIT(name, flags)                                 \
-    {                                                                 \
-        0, (uint16_t)(flags), 0, (uint32_t)__LINE__, (name), __FILE__ \
+#define MTPROF_SITE_INIT(name, flags)                                                         \
+    {                                                                                         \
+        0, (uint16_t)(flags), 0, (uint32_t)__LINE__ & 0xFFFFFFu, sizeof(mtprof_site), (name), \
+            __FILE__                                                                          \
     }
 
 /** What is wanted right now, enum mtprof_want; 0 while nothing records. Read it, never write it. */

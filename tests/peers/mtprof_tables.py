@@ -32,7 +32,7 @@ class TableOptions(Structure):
                 ("max_src_column_width", c_int32), ("max_name_column_width", c_int32),
                 ("max_shapes_column_width", c_int32), ("top_level_only", c_uint32),
                 ("header", c_char_p), ("time_unit", c_char_p), ("width", c_uint32),
-                ("mindtorch", c_uint32), ("quantiles", c_uint32), ("no_health", c_uint32)]
+                ("mindtorch", c_uint32), ("quantiles", c_uint32), ("hide_health", c_uint32)]
 
 
 class Error(Structure):

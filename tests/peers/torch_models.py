@@ -188,7 +188,7 @@ class OurOptimizer:
         lib.mt_clip_grad_norm.argtypes = [c.POINTER(c.c_void_p), c.c_size_t, c.c_double, c.c_double,
                                           c.POINTER(c.c_double)]
         given = Options(struct_size=c.sizeof(Options))
-        lib.mt_optimizer_defaults(KINDS.index(kind), c.byref(given))
+        lib.mt_optimizer_get_defaults(KINDS.index(kind), c.byref(given))
         for name, value in options.items():
             if name == "betas":
                 given.beta1, given.beta2 = value

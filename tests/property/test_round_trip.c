@@ -87,7 +87,7 @@ static bool write_table(mtprof_model *model, uint32_t group, text *out, text *ho
                                   .max_name_column_width = -1,
                                   .max_shapes_column_width = -1,
                                   .time_unit = "us",
-                                  .no_health = 1};
+                                  .hide_health = 1};
     mtprof_averages *averages = NULL;
     mtprof_output output = output_to(out);
     hosts->n = 0;

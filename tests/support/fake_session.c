@@ -144,7 +144,7 @@ void fake_set_device(bool available)
     device = available;
 }
 
-int mtprof_device_sources(void)
+bool mtprof_has_device_source(void)
 {
     return device;
 }

@@ -58,7 +58,7 @@ uint64_t fake_count(enum fake_call call);
 uint64_t fake_alive(void);
 bool fake_is_recording(void);
 
-/* The answer of mtprof_device_sources(). */
+/* The answer of mtprof_has_device_source(). */
 void fake_set_device(bool available);
 
 /* ---- a profile over it, with callbacks that log ---------------------------------------------- */

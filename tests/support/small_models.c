@@ -290,10 +290,12 @@ const sm_kind sm_gpt = {"gpt", gpt_make, gpt_loss};
 
 static int make_optimizer(sm_model *m, mt_optimizer_kind kind, double lr)
 {
-    mt_optimizer_options options;
-    mt_optimizer_defaults(kind, &options);
+    mt_optimizer_options options = {.struct_size = sizeof options};
+    int status = mt_optimizer_get_defaults(kind, &options);
     options.lr = lr;
-    return mt_optimizer_new(&options, m->parameters, m->n_parameters, &m->optimizer);
+    return status != MT_OK
+               ? status
+               : mt_optimizer_new(&options, m->parameters, m->n_parameters, &m->optimizer);
 }
 
 int sm_open(sm_model *m, const sm_kind *kind, mt_optimizer_kind optimizer, double lr)

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "base/struct_size.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,20 @@ static int refuse(const char *what, double value)
     return mtb_fail(MT_EVALUE, "Invalid %s: %s", what, number_text(value, text));
 }
 
-void mt_optimizer_defaults(mt_optimizer_kind kind, mt_optimizer_options *options)
+static int check_size(const mt_optimizer_options *options)
+{
+    bool fits = options != NULL && options->struct_size >= offsetof(mt_optimizer_options, lr);
+    return fits ? MT_OK
+                : mtb_fail(MT_EVALUE, "optimizer options are missing, or struct_size is not set");
+}
+
+static int check_kind(uint32_t kind)
+{
+    return kind < MT_OPTIMIZER_COUNT ? MT_OK
+                                     : mtb_fail(MT_EVALUE, "optimizer kind %u is not known", kind);
+}
+
+mt_status mt_optimizer_get_defaults(mt_optimizer_kind kind, mt_optimizer_options *options)
 {
     static const mt_optimizer_options defaults[] = {
         [MT_OPTIMIZER_SGD] = {.lr = 1e-3},
@@ -47,13 +61,11 @@ void mt_optimizer_defaults(mt_optimizer_kind kind, mt_optimizer_options *options
         [MT_OPTIMIZER_ADAGRAD] = {.lr = 1e-2, .eps = 1e-10},
     };
     static_assert(MT_COUNT(defaults) == MT_OPTIMIZER_COUNT, "defaults for each kind");
-    if (options == NULL) {
-        return;
-    }
-    /* A kind that is not known is refused when the optimizer is made. */
-    *options = (uint32_t)kind < MT_OPTIMIZER_COUNT ? defaults[kind] : (mt_optimizer_options){0};
+    MT_TRY(check_size(options));
+    MT_TRY(check_kind((uint32_t)kind));
+    mtb_write_struct(options, &defaults[kind]);
     options->kind = (uint32_t)kind;
-    options->struct_size = sizeof(*options);
+    return MT_OK;
 }
 
 int mt__optimizer_lr_check(double lr)
@@ -125,14 +137,10 @@ int mt__optimizer_options_check(const mt_optimizer_options *options, mt_optimize
         [MT_OPTIMIZER_ADAGRAD] = check_adagrad,
     };
     static_assert(MT_COUNT(checks) == MT_OPTIMIZER_COUNT, "a check for each kind");
-    size_t least = offsetof(mt_optimizer_options, lr);
-    if (options == NULL || options->struct_size < least) {
-        return mtb_fail(MT_EVALUE, "optimizer options are missing, or struct_size is not set");
-    }
-    if (options->kind >= MT_OPTIMIZER_COUNT) {
-        return mtb_fail(MT_EVALUE, "optimizer kind %u is not known", options->kind);
-    }
-    mt_optimizer_defaults((mt_optimizer_kind)options->kind, complete);
+    MT_TRY(check_size(options));
+    MT_TRY(check_kind(options->kind));
+    complete->struct_size = sizeof(*complete);
+    MT_TRY(mt_optimizer_get_defaults((mt_optimizer_kind)options->kind, complete));
     size_t size =
         options->struct_size < sizeof(*complete) ? options->struct_size : sizeof(*complete);
     memcpy(complete, options, size);

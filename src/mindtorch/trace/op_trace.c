@@ -328,6 +328,7 @@ static mtprof_site *site_for(const char *name, uint32_t flags)
         site = mtb_calloc(1, sizeof(*site) + length + 1);
         if (site != NULL) {
             memcpy(site->name, name, length + 1);
+            site->site.struct_size = sizeof site->site;
             site->site.name = site->name;
             site->site.file = "";
             site->site.flags = (uint16_t)flags;

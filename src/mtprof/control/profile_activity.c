@@ -80,7 +80,7 @@ int mtprof__activities_check(uint32_t activities, const char *call)
 
 uint32_t mtprof__activities_present(uint32_t asked)
 {
-    if (mtprof_device_sources() == 0) {
+    if (!mtprof_has_device_source()) {
         return MTPROF_WATCH_CPU;
     }
     return asked == MTPROF_WATCH_ALL ? MTPROF_WATCH_CPU | MTPROF_WATCH_DEVICE : asked;

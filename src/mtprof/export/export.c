@@ -158,7 +158,7 @@ static int open_part(mtprof__export_job *job)
         return mtb_fail(MTPROF_ENOMEM, "export: no memory for part %u of %s", job->part, job->path);
     }
     mtprof__out_file *file = &parts->files[parts->n];
-    int status = mtprof__out_file_open(file, path, job->options.no_rename != 0);
+    int status = mtprof__out_file_open(file, path, job->options.in_place != 0);
     mtb_free(path);
     if (status != MTPROF_OK) {
         return status;

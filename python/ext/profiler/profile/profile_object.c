@@ -278,7 +278,7 @@ static PyObject *device_sources(PyObject *module, PyObject *none)
 {
     (void)module;
     (void)none;
-    return PyLong_FromLong(mtprof_device_sources());
+    return PyLong_FromLong(mtprof_has_device_source());
 }
 
 static PyObject *wanted(PyObject *module, PyObject *none)

@@ -62,6 +62,7 @@ static mtprof_site *site_new(PyObject *name)
     if (site != NULL) {
         char *copy = (char *)(site + 1);
         memcpy(copy, text, length + 1);
+        site->struct_size = sizeof *site;
         site->flags = MTPROF_KIND_SCOPE;
         site->name = copy;
         site->file = "";

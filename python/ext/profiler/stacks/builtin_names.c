@@ -122,7 +122,8 @@ static builtin *make(PyObject *function, const PyMethodDef *definition,
                                          : starts_with(bound_to->tp_name, "mindtorch_v2.");
     write_name(fresh->name, sizeof fresh->name, definition->ml_name, bound_to);
     fresh->name_length = strlen(fresh->name);
-    fresh->site = (mtprof_site){.flags = MTPROF_KIND_FUNCTION, .name = fresh->name};
+    fresh->site = (mtprof_site){
+        .struct_size = sizeof fresh->site, .flags = MTPROF_KIND_FUNCTION, .name = fresh->name};
     return fresh;
 }
 

@@ -141,6 +141,7 @@ static mtprof_site *make_site(const char *name, size_t length)
     if (site != NULL) {
         char *copy = (char *)(site + 1);
         memcpy(copy, name, length);
+        site->struct_size = sizeof *site;
         site->name = copy;
         site->flags = MTPROF_KIND_FUNCTION;
     }

@@ -109,7 +109,7 @@ void mtprof__table_footers(mtprof__table_plan *plan, const char *line_end, mtb_w
         mtb_write_text(writer, line_end);
     }
     size_t length = mtprof__health_line(plan->input->health, line);
-    if (length != 0 && plan->options.no_health == 0) {
+    if (length != 0 && plan->options.hide_health == 0) {
         mtb_write(writer, line, length);
         mtb_write_text(writer, line_end);
     }

@@ -163,6 +163,10 @@ bool mtprof__site_register(mtprof_site *site)
         mtprof__lose(MTPROF_LOST_NESTED, 1);
         return false;
     }
+    if (site->struct_size < sizeof *site) { /* no site, or not made by MTPROF_SITE_INIT() */
+        mtprof__lose(MTPROF_LOST_TOO_LARGE, 1);
+        return false;
+    }
     const char *name = site->name != NULL ? site->name : "(unnamed)";
     size_t length = strlen(name);
     length = length > MTPROF__TEXT_MAX ? MTPROF__TEXT_MAX : length;

@@ -240,7 +240,7 @@ void mtprof_source_unregister(mtprof_source *source)
     release_source(source);
 }
 
-int mtprof_device_sources(void)
+bool mtprof_has_device_source(void)
 {
     int count = 0;
     mtb_lock_acquire(&list_lock);

@@ -80,13 +80,13 @@ static void check_case(const mt_optimizer_options *options, const double expecte
     CHECK_EQ_U64(mt_tensors_alive(), alive);
 }
 
-#define CASE(name, kind_, set, ...)                                       \
-    TEST(optimizer_##name)                                                \
-    {                                                                     \
-        mt_optimizer_options options;                                     \
-        mt_optimizer_defaults(MT_OPTIMIZER_##kind_, &options);            \
-        mt_optimizer_options *o = &options;                               \
-        set check_case(&options, (const double[N_NUMBERS]){__VA_ARGS__}); \
+#define CASE(name, kind_, set, ...)                                            \
+    TEST(optimizer_##name)                                                     \
+    {                                                                          \
+        mt_optimizer_options options = {.struct_size = sizeof options};        \
+        REQUIRE_OK(mt_optimizer_get_defaults(MT_OPTIMIZER_##kind_, &options)); \
+        mt_optimizer_options *o = &options;                                    \
+        set check_case(&options, (const double[N_NUMBERS]){__VA_ARGS__});      \
     }
 #include "optimizer_cases.def"
 #undef CASE
@@ -106,9 +106,9 @@ TEST(optimizer_state_has_torchs_names)
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
         mt_tensor *parameters[2];
         mt_optimizer *optimizer = NULL;
-        mt_optimizer_options options;
+        mt_optimizer_options options = {.struct_size = sizeof options};
         make_parameters(parameters);
-        mt_optimizer_defaults(rows[r].kind, &options);
+        REQUIRE_OK(mt_optimizer_get_defaults(rows[r].kind, &options));
         options.momentum = 0.9;
         options.amsgrad = true;
         options.centered = true;
@@ -136,9 +136,9 @@ TEST(optimizer_step_bumps_versions_but_leaves_no_graph)
 {
     mt_tensor *parameters[2];
     mt_optimizer *optimizer = NULL;
-    mt_optimizer_options options;
+    mt_optimizer_options options = {.struct_size = sizeof options};
     make_parameters(parameters);
-    mt_optimizer_defaults(MT_OPTIMIZER_ADAM, &options);
+    REQUIRE_OK(mt_optimizer_get_defaults(MT_OPTIMIZER_ADAM, &options));
     REQUIRE_OK(mt_optimizer_new(&options, parameters, 2, &optimizer));
     set_grads(parameters, 1);
     uint32_t version = mt_tensor_version(parameters[0]);
@@ -160,8 +160,8 @@ TEST(optimizer_step_bumps_versions_but_leaves_no_graph)
 /* A parameter and a gradient that are not contiguous give the same numbers. */
 TEST(optimizer_takes_strided_tensors)
 {
-    mt_optimizer_options options;
-    mt_optimizer_defaults(MT_OPTIMIZER_ADAM, &options);
+    mt_optimizer_options options = {.struct_size = sizeof options};
+    REQUIRE_OK(mt_optimizer_get_defaults(MT_OPTIMIZER_ADAM, &options));
     options.lr = 0.05;
     double results[2][4];
     for (int strided = 0; strided < 2; strided++) {
@@ -228,9 +228,9 @@ TEST(optimizer_refuses_options_in_torchs_words)
     mt_tensor *parameters[2];
     make_parameters(parameters);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        mt_optimizer_options options;
+        mt_optimizer_options options = {.struct_size = sizeof options};
         mt_optimizer *optimizer = NULL;
-        mt_optimizer_defaults(rows[i].kind, &options);
+        REQUIRE_OK(mt_optimizer_get_defaults(rows[i].kind, &options));
         memcpy((char *)&options + rows[i].field, &rows[i].value, sizeof(double));
         CHECK_EQ_I64(mt_optimizer_new(&options, parameters, 2, &optimizer), MT_EVALUE);
         CHECK_EQ_STR(mt_last_error()->message, rows[i].words);
@@ -244,9 +244,9 @@ TEST(optimizer_refuses_what_cannot_be_optimized)
     mt_tensor *parameters[2];
     mt_tensor *result = NULL;
     mt_optimizer *optimizer = NULL;
-    mt_optimizer_options options;
+    mt_optimizer_options options = {.struct_size = sizeof options};
     make_parameters(parameters);
-    mt_optimizer_defaults(MT_OPTIMIZER_SGD, &options);
+    REQUIRE_OK(mt_optimizer_get_defaults(MT_OPTIMIZER_SGD, &options));
     CHECK_EQ_I64(mt_optimizer_new(&options, parameters, 0, &optimizer), MT_EVALUE);
     CHECK_EQ_STR(mt_last_error()->message, "optimizer got an empty parameter list");
     REQUIRE_OK(mt_mul(parameters[0], parameters[0], &result));
@@ -268,15 +268,32 @@ TEST(optimizer_refuses_what_cannot_be_optimized)
     release_both(parameters);
 }
 
+/* A program that was compiled when the struct was shorter. */
+TEST(optimizer_defaults_keep_to_the_callers_size)
+{
+    mt_optimizer_options options = {.struct_size = offsetof(mt_optimizer_options, weight_decay),
+                                    .weight_decay = 7};
+    REQUIRE_OK(mt_optimizer_get_defaults(MT_OPTIMIZER_ADAMW, &options));
+    CHECK_EQ_U64(options.struct_size, offsetof(mt_optimizer_options, weight_decay));
+    CHECK_EQ_U64(options.kind, MT_OPTIMIZER_ADAMW);
+    CHECK_EQ_F64(options.lr, 1e-3);
+    CHECK_EQ_F64(options.weight_decay, 7);
+    options.struct_size = 0;
+    CHECK_EQ_I64(mt_optimizer_get_defaults(MT_OPTIMIZER_ADAMW, &options), MT_EVALUE);
+    CHECK_EQ_I64(mt_optimizer_get_defaults(MT_OPTIMIZER_ADAMW, NULL), MT_EVALUE);
+    options.struct_size = sizeof options;
+    CHECK_EQ_I64(mt_optimizer_get_defaults((mt_optimizer_kind)99, &options), MT_EVALUE);
+}
+
 TEST(optimizer_learning_rate_can_be_changed)
 {
     mt_tensor *parameters[2];
     mt_optimizer *optimizer = NULL;
-    mt_optimizer_options options;
+    mt_optimizer_options options = {.struct_size = sizeof options};
     double before[3];
     double after[3];
     make_parameters(parameters);
-    mt_optimizer_defaults(MT_OPTIMIZER_SGD, &options);
+    REQUIRE_OK(mt_optimizer_get_defaults(MT_OPTIMIZER_SGD, &options));
     REQUIRE_OK(mt_optimizer_new(&options, parameters, 2, &optimizer));
     CHECK_EQ_F64(mt_optimizer_lr(optimizer), 1e-3);
     CHECK_EQ_I64(mt_optimizer_set_lr(optimizer, -3.0), MT_EVALUE);

@@ -316,7 +316,7 @@ TEST(losses_are_told_and_only_they)
             text = write_form(&rows, FORM(format), &lost, &length);
             CHECK(strstr(text, line) != NULL);
             free(text);
-            text = write_form(&rows, FORM(format, .no_health = 1), &lost, &length);
+            text = write_form(&rows, FORM(format, .hide_health = 1), &lost, &length);
             CHECK(strstr(text, "Not complete") == NULL);
             free(text);
         }

@@ -64,6 +64,22 @@ TEST(a_static_place_carries_its_file_and_line)
     tv_free(v);
 }
 
+/* As one of a program would be that was compiled before sites had a size. */
+TEST(a_site_without_a_size_is_lost_and_counted)
+{
+    static mtprof_site unsized = {.name = "unsized"};
+    mtprof_session *s = tv_start(0);
+    CHECK_EQ_U64(mtprof_begin(&unsized), 0);
+    mtprof_instant(&unsized);
+    mtprof_end(mtprof_begin(&inner));
+    mtprof_health h;
+    trace_view *v = tv_finish(s, &h);
+    CHECK_EQ_U64(h.lost_by[MTPROF_LOST_TOO_LARGE], 2);
+    CHECK_EQ_U64(v->n_spans, 1);
+    CHECK(tv_span_named(v, "unsized") == NULL);
+    tv_free(v);
+}
+
 TEST(nesting_gives_parents)
 {
     mtprof_session *s = tv_start(0);
