@@ -245,7 +245,7 @@ static void train_step(workload *w)
             x = next;
         }
     }
-    must(mt_cross_entropy_loss(x, w->target, NULL, 1, -100, 0, &next), "loss");
+    must(mt_cross_entropy_loss(x, w->target, NULL, MT_REDUCTION_MEAN, -100, 0, &next), "loss");
     must(mt_optimizer_zero_grad(w->optimizer), "zero_grad");
     must(mt_backward(next, NULL, 0), "backward");
     must(mt_optimizer_step(w->optimizer), "step");

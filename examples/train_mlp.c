@@ -6,10 +6,10 @@
 #include <mindtorch/mindtorch.h>
 #include <mtprof/mtprof.h>
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define POINTS 1536
 #define STEPS  300
@@ -59,7 +59,7 @@ static double train(mt_tensor *const model[4], mt_optimizer *optimizer, mt_tenso
     TRY(mt_linear(points, model[0], model[1], &made[0]));
     TRY(mt_relu(made[0], &made[1]));
     TRY(mt_linear(made[1], model[2], model[3], &made[2]));
-    TRY(mt_cross_entropy_loss(made[2], labels, NULL, 1, -100, 0, &made[3]));
+    TRY(mt_cross_entropy_loss(made[2], labels, NULL, MT_REDUCTION_MEAN, -100, 0, &made[3]));
     TRY(mt_optimizer_zero_grad(optimizer));
     TRY(mt_backward(made[3], NULL, 0));
     TRY(mt_optimizer_step(optimizer));
@@ -70,22 +70,13 @@ static double train(mt_tensor *const model[4], mt_optimizer *optimizer, mt_tenso
     return loss.of.real;
 }
 
-static int print_bytes(void *context, const void *bytes, size_t length)
-{
-    return fwrite(bytes, 1, length, context) == length ? 0 : EIO;
-}
-
 static void report(mtprof_session *session, const char *path)
 {
-    mtprof_output out = {.struct_size = sizeof out, .write = print_bytes, .context = stdout};
-    mtprof_table_options options = {.struct_size = sizeof options, .format = MTPROF_TABLE_FIT};
     mtprof_model *model;
-    mtprof_averages *averages = NULL;
+    fflush(stdout);
+    TRY(mtprof_session_report(session, STDOUT_FILENO, NULL));
     TRY(mtprof_model_from_session(session, NULL, &model));
-    TRY(mtprof_averages_new(model, NULL, &averages));
-    TRY(mtprof_averages_table(averages, &options, &out));
     TRY(mtprof_export(model, MTPROF_EXPORT_CHROME, path, NULL));
-    mtprof_averages_free(averages);
     mtprof_model_free(model);
     printf("The trace is %s: open it in ui.perfetto.dev or chrome://tracing.\n", path);
 }

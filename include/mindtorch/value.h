@@ -46,6 +46,13 @@ typedef struct mt_value {
     } of;
 } mt_value;
 
+/** What a loss makes of the losses of its elements: the parameter `reduction` of ops.h. */
+typedef enum mt_reduction {
+    MT_REDUCTION_NONE = 0, /**< leaves them as they are */
+    MT_REDUCTION_MEAN = 1,
+    MT_REDUCTION_SUM = 2
+} mt_reduction;
+
 /** A number: a value of kind BOOL, INT or REAL. The kind takes part in type promotion. */
 typedef mt_value mt_scalar;
 

@@ -188,6 +188,14 @@ MTPROF_API mtprof_status mtprof_averages_table(mtprof_averages *averages,
                                                const mtprof_table_options *options,
                                                const mtprof_output *output);
 
+/**
+ * All of it in one call: a session's events grouped by name, most self CPU time first, as a table
+ * to a file descriptor. options NULL: MTPROF_TABLE_FIT. Fails as mtprof_model_from_session(),
+ * mtprof_averages_new() and mtprof_averages_table() do.
+ */
+MTPROF_API mtprof_status mtprof_session_report(mtprof_session *session, int fd,
+                                               const mtprof_table_options *options);
+
 MTPROF_END_DECLS
 
 #endif /* MTPROF_AVERAGES_H */

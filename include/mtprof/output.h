@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where text and files go: a function that takes bytes.
+ *
+ *     int fd = STDOUT_FILENO;
+ *     mtprof_output out = {.struct_size = sizeof out, .write = mtprof_write_fd, .context = &fd};
  */
 #ifndef MTPROF_OUTPUT_H
 #define MTPROF_OUTPUT_H
@@ -22,6 +25,9 @@ typedef struct mtprof_output {
      * disk). */
     int (*write)(void *context, const void *bytes, size_t length);
 } mtprof_output;
+
+/** The `write` of an output that goes to a file descriptor; context: an int with its number. */
+MTPROF_API int mtprof_write_fd(void *context, const void *bytes, size_t length);
 
 MTPROF_END_DECLS
 

@@ -12,6 +12,8 @@
  * counted (health.h). While nothing records, a call costs one load and one branch. Define
  * MTPROF_DISABLE before including this header and the macros vanish altogether.
  *
+ * Compilers: GCC or Clang, for the attribute `cleanup`, __atomic_load_n() and __builtin_expect().
+ *
  * A begin returns a token, an end takes it. Tokens are plain numbers: keep them where the work
  * goes, end them on any thread, in any order, in any coroutine, or never. 0 means "not recorded"
  * and ending it does nothing; so does ending a token of a recording that is over. A token ends

@@ -70,7 +70,7 @@ static int linear(sm_model *m, mt_tensor **x, size_t i)
 
 static int classify(sm_model *m, mt_tensor *logits, mt_tensor **loss)
 {
-    NEXT(*loss, mt_cross_entropy_loss(logits, m->targets, NULL, 1, -100, 0.0, out));
+    NEXT(*loss, mt_cross_entropy_loss(logits, m->targets, NULL, MT_REDUCTION_MEAN, -100, 0.0, out));
     return MT_OK;
 }
 

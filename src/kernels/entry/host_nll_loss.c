@@ -13,8 +13,6 @@
 #include <string.h>
 
 enum {
-    REDUCTION_NONE = 0,
-    REDUCTION_MEAN = 1,
     GRAIN = 256 * 1024 /* elements to clear */
 };
 
@@ -94,15 +92,15 @@ int mt__host_nll_loss(void *context, mt_backend_stream *stream, const mt_kernel_
         if (class_index >= 0) {
             one = -weight * load(in, row * in->strides[0] + class_index * in->strides[1]);
         }
-        if (nll.reduction == REDUCTION_NONE) {
+        if (nll.reduction == MT_REDUCTION_NONE) {
             store(out, row * out->strides[0], one);
         } else {
             loss += one;
             total += weight;
         }
     }
-    if (nll.reduction != REDUCTION_NONE) {
-        store(out, 0, nll.reduction == REDUCTION_MEAN ? loss / total : loss);
+    if (nll.reduction != MT_REDUCTION_NONE) {
+        store(out, 0, nll.reduction == MT_REDUCTION_MEAN ? loss / total : loss);
     }
     store(&call->tensors[1], 0, total);
     return MT_OK;
@@ -148,14 +146,14 @@ int mt__host_nll_loss_backward(void *context, mt_backend_stream *stream, const m
     MT_TRY(begin(&nll, "nll_loss_backward", call, 2));
     clear(to);
     double scale = 1;
-    if (nll.reduction == REDUCTION_MEAN) {
+    if (nll.reduction == MT_REDUCTION_MEAN) {
         scale = 1 / load(&call->tensors[5], 0);
     }
     for (int64_t row = 0; row < nll.rows; row++) {
         int64_t class_index = -1;
         MT_TRY(class_of(&nll, row, &class_index));
         if (class_index >= 0) {
-            int64_t at = nll.reduction == REDUCTION_NONE ? row * grad->strides[0] : 0;
+            int64_t at = nll.reduction == MT_REDUCTION_NONE ? row * grad->strides[0] : 0;
             store(to, row * to->strides[0] + class_index * to->strides[1],
                   -weight_of(&nll, class_index) * load(grad, at) * scale);
         }

@@ -5,10 +5,6 @@
 #include "mindtorch/autograd/formulas/formula.h"
 #include "mindtorch/dispatch/call.h"
 
-enum {
-    REDUCTION_MEAN = 1
-};
-
 /* What was added is cut off again, and what was cut off gets zeros. */
 int mt__constant_pad_nd_backward(mt__backward *b)
 {
@@ -30,7 +26,7 @@ int mt__huber_loss_backward(mt__backward *b)
     int64_t numel = mt__bw_last(b)->numel;
     MT_TRY(mt_clamp(mt__bw_last(b), &lower, &delta, MT_STEP(b)));
     MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
-    if (b->args[2].of.integer == REDUCTION_MEAN) {
+    if (b->args[2].of.integer == MT_REDUCTION_MEAN) {
         MT_TRY(mt_div_scalar(mt__bw_last(b), mt_int(numel), MT_STEP(b)));
     }
     mt_tensor *slope = mt__bw_last(b);

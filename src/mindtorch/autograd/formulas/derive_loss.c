@@ -6,14 +6,10 @@
 #include "mindtorch/autograd/formulas/formula.h"
 #include "mindtorch/dispatch/call.h"
 
-enum {
-    REDUCTION_MEAN = 1
-};
-
 /* What a mean over `numel` elements multiplies gradients with. */
 static double mean_factor(const mt_value *reduction, int64_t numel)
 {
-    return reduction->of.integer == REDUCTION_MEAN ? 1.0 / (double)numel : 1.0;
+    return reduction->of.integer == MT_REDUCTION_MEAN ? 1.0 / (double)numel : 1.0;
 }
 
 /* ---- nll_loss ---- */

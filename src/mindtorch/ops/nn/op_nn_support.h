@@ -11,13 +11,6 @@
 
 #include "mindtorch/ops/op_support.h"
 
-/* The losses' `reduction`. */
-enum mt__reduction {
-    MT_REDUCTION_NONE = 0,
-    MT_REDUCTION_MEAN = 1,
-    MT_REDUCTION_SUM = 2
-};
-
 /* MT_ENOTSUP unless it is float32 or float64. */
 int mt__need_real(const mt__call *call, mt_dtype dtype);
 

@@ -191,7 +191,7 @@ TEST(layers_have_torchs_nodes)
     check_node(&out, "EmbeddingBackward0");
     REQUIRE_OK(mt_dropout(x, 0.5, true, &out));
     check_node(&out, "NativeDropoutBackward0");
-    REQUIRE_OK(mt_cross_entropy_loss(x, target, NULL, 1, -100, 0.0, &out));
+    REQUIRE_OK(mt_cross_entropy_loss(x, target, NULL, MT_REDUCTION_MEAN, -100, 0.0, &out));
     check_node(&out, "NllLossBackward0");
     REQUIRE_OK(mt_mse_loss(x, y, 1, &out));
     check_node(&out, "MseLossBackward0");

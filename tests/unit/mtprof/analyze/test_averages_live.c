@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     STEPS = 5,
@@ -101,6 +102,31 @@ static int take_bytes(void *context, const void *bytes, size_t length)
     memcpy(sink->bytes + sink->length, bytes, length);
     sink->length += length;
     return 0;
+}
+
+TEST(a_session_reports_in_one_call)
+{
+    static mtprof_site op = MTPROF_SITE_INIT("reported", MTPROF_KIND_OP);
+    mtprof_config config = {.struct_size = sizeof config};
+    mtprof_session *session = NULL;
+    int ends[2];
+    char text[8192] = "";
+    REQUIRE(pipe(ends) == 0);
+    REQUIRE_OK(mtprof_session_start(&config, &session));
+    mtprof_end(mtprof_begin(&op));
+    REQUIRE_OK(mtprof_session_stop(session));
+    REQUIRE_OK(mtprof_session_report(session, ends[1], NULL));
+    REQUIRE(read(ends[0], text, sizeof text - 1) > 0);
+    CHECK(strstr(text, "reported") != NULL);
+    const mtprof_table_options csv = {.struct_size = sizeof csv, .format = MTPROF_TABLE_CSV};
+    memset(text, 0, sizeof text);
+    REQUIRE_OK(mtprof_session_report(session, ends[1], &csv));
+    REQUIRE(read(ends[0], text, sizeof text - 1) > 0);
+    CHECK(strstr(text, "reported,") != NULL);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    CHECK_EQ_I64(mtprof_session_report(session, -1, NULL), MTPROF_EIO);
+    REQUIRE_OK(mtprof_session_close(session));
 }
 
 TEST(a_recorded_program_as_a_table)
