@@ -13,6 +13,14 @@
 
 #include <mindtorch/ops.h>
 
+/* mt__run_<name>() where ops differ in a helper's arguments alone:
+ * MT_RUN(floor, run_rounding, MT_UNARY_FLOOR, "floor_vml_cpu") */
+#define MT_RUN(name, helper, ...)         \
+    int mt__run_##name(mt__call *call)    \
+    {                                     \
+        return helper(call, __VA_ARGS__); \
+    }
+
 /* "add" for messages. */
 MT_INLINE const char *mt__op_name(const mt__call *call)
 {

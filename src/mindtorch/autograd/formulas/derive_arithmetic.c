@@ -35,15 +35,8 @@ static int difference_backward(mt__backward *b, uint32_t plus, uint32_t minus)
     return MT_OK;
 }
 
-int mt__sub_backward(mt__backward *b)
-{
-    return difference_backward(b, 0, 1);
-}
-
-int mt__rsub_backward(mt__backward *b)
-{
-    return difference_backward(b, 1, 0);
-}
+MT_FORMULA(sub_backward, difference_backward, 0, 1)
+MT_FORMULA(rsub_backward, difference_backward, 1, 0)
 
 int mt__mul_backward(mt__backward *b)
 {
@@ -94,15 +87,8 @@ static int modulo_backward(mt__backward *b, const char *rounding)
     return MT_OK;
 }
 
-int mt__remainder_backward(mt__backward *b)
-{
-    return modulo_backward(b, "floor");
-}
-
-int mt__fmod_backward(mt__backward *b)
-{
-    return modulo_backward(b, "trunc");
-}
+MT_FORMULA(remainder_backward, modulo_backward, "floor")
+MT_FORMULA(fmod_backward, modulo_backward, "trunc")
 
 /* ---- pow ------------------------------------------------------------------------------------- */
 
@@ -266,15 +252,8 @@ static int choice_backward(mt__backward *b, bool largest)
     return MT_OK;
 }
 
-int mt__maximum_backward(mt__backward *b)
-{
-    return choice_backward(b, true);
-}
-
-int mt__minimum_backward(mt__backward *b)
-{
-    return choice_backward(b, false);
-}
+MT_FORMULA(maximum_backward, choice_backward, true)
+MT_FORMULA(minimum_backward, choice_backward, false)
 
 /* ---- three operands -------------------------------------------------------------------------- */
 

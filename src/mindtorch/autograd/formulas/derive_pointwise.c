@@ -79,20 +79,9 @@ static int log_of_base_backward(mt__backward *b, double factor)
     return mt__bw_give_last(b, 0);
 }
 
-int mt__log_backward(mt__backward *b)
-{
-    return log_of_base_backward(b, 1);
-}
-
-int mt__log2_backward(mt__backward *b)
-{
-    return log_of_base_backward(b, LN2);
-}
-
-int mt__log10_backward(mt__backward *b)
-{
-    return log_of_base_backward(b, LN10);
-}
+MT_FORMULA(log_backward, log_of_base_backward, 1)
+MT_FORMULA(log2_backward, log_of_base_backward, LN2)
+MT_FORMULA(log10_backward, log_of_base_backward, LN10)
 
 int mt__log1p_backward(mt__backward *b)
 {
@@ -133,15 +122,8 @@ static int bell_backward(mt__backward *b, double factor)
     return give_times_grad(b);
 }
 
-int mt__erf_backward(mt__backward *b)
-{
-    return bell_backward(b, TWO_BY_ROOT_PI);
-}
-
-int mt__erfc_backward(mt__backward *b)
-{
-    return bell_backward(b, -TWO_BY_ROOT_PI);
-}
+MT_FORMULA(erf_backward, bell_backward, TWO_BY_ROOT_PI)
+MT_FORMULA(erfc_backward, bell_backward, -TWO_BY_ROOT_PI)
 
 int mt__sinh_backward(mt__backward *b)
 {
@@ -341,15 +323,8 @@ int mt__clamp_tensor_backward(mt__backward *b)
     return bound_backward(b, lower, lower ? 1 : 2);
 }
 
-int mt__clamp_min_tensor_backward(mt__backward *b)
-{
-    return bound_backward(b, true, 1);
-}
-
-int mt__clamp_max_tensor_backward(mt__backward *b)
-{
-    return bound_backward(b, false, 1);
-}
+MT_FORMULA(clamp_min_tensor_backward, bound_backward, true, 1)
+MT_FORMULA(clamp_max_tensor_backward, bound_backward, false, 1)
 
 /* ---- derivatives of derivatives -------------------------------------------------------------- */
 

@@ -11,6 +11,13 @@
 
 #include "mindtorch/autograd/formulas/backward.h"
 
+/* mt__<name>() where formulas differ in a helper's arguments alone. */
+#define MT_FORMULA(name, helper, ...)  \
+    int mt__##name(mt__backward *b)    \
+    {                                  \
+        return helper(b, __VA_ARGS__); \
+    }
+
 /* Where the next step's result goes; released when the formula is done. */
 #define MT_STEP(b) mt__bw_temp(b)
 

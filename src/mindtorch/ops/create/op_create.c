@@ -120,15 +120,8 @@ int mt__run_empty_like(mt__call *call)
     return new_like(call, &out);
 }
 
-int mt__run_zeros_like(mt__call *call)
-{
-    return new_like_filled(call, mt_int(0));
-}
-
-int mt__run_ones_like(mt__call *call)
-{
-    return new_like_filled(call, mt_int(1));
-}
+MT_RUN(zeros_like, new_like_filled, mt_int(0))
+MT_RUN(ones_like, new_like_filled, mt_int(1))
 
 int mt__run_full_like(mt__call *call)
 {

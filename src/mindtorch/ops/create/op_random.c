@@ -203,15 +203,8 @@ static int draw_like(mt__call *call, const char *kernel, mt_random code)
     return draw(call, call->results[0].of.tensor, mt__arg_generator(call, 1), code, unit);
 }
 
-int mt__run_rand_like(mt__call *call)
-{
-    return draw_like(call, "check_uniform_bounds", MT_RANDOM_UNIFORM);
-}
-
-int mt__run_randn_like(mt__call *call)
-{
-    return draw_like(call, "normal_kernel_cpu", MT_RANDOM_NORMAL);
-}
+MT_RUN(rand_like, draw_like, "check_uniform_bounds", MT_RANDOM_UNIFORM)
+MT_RUN(randn_like, draw_like, "normal_kernel_cpu", MT_RANDOM_NORMAL)
 
 /* ---- in place -------------------------------------------------------------------------------- */
 

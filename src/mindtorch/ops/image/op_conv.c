@@ -368,12 +368,5 @@ static int run_conv(mt__call *call, uint32_t dims)
     return MT_OK;
 }
 
-int mt__run_conv1d(mt__call *call)
-{
-    return run_conv(call, 1);
-}
-
-int mt__run_conv2d(mt__call *call)
-{
-    return run_conv(call, 2);
-}
+MT_RUN(conv1d, run_conv, 1)
+MT_RUN(conv2d, run_conv, 2)

@@ -461,12 +461,5 @@ static int triangle(mt__call *call, uint16_t code)
     return mt__kernel(call, &args);
 }
 
-int mt__run_tril(mt__call *call)
-{
-    return triangle(call, 0);
-}
-
-int mt__run_triu(mt__call *call)
-{
-    return triangle(call, 1);
-}
+MT_RUN(tril, triangle, 0)
+MT_RUN(triu, triangle, 1)

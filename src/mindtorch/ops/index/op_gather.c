@@ -241,15 +241,8 @@ static int scatter(mt__call *call, uint16_t code)
     return mt__kernel(call, &args);
 }
 
-int mt__run_scatter(mt__call *call)
-{
-    return scatter(call, 0);
-}
-
-int mt__run_scatter_add(mt__call *call)
-{
-    return scatter(call, 1);
-}
+MT_RUN(scatter, scatter, 0)
+MT_RUN(scatter_add, scatter, 1)
 
 /* Composite: zeros, with the gradient where the forward found its values. */
 int mt__run_value_selecting_reduction_backward(mt__call *call)

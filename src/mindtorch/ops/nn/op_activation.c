@@ -61,10 +61,7 @@ static int mish(mt__call *call, mt_tensor *self, mt_tensor **out)
     return mt_mul(self, *bent, out);
 }
 
-int mt__run_mish(mt__call *call)
-{
-    return run_activation(call, mish);
-}
+MT_RUN(mish, run_activation, mish)
 
 /* min(max(x + 3, 0), 6), which belongs to the call. */
 static int hard_step(mt__call *call, mt_tensor *self, mt_tensor ***out)
@@ -83,10 +80,7 @@ static int hardsigmoid(mt__call *call, mt_tensor *self, mt_tensor **out)
     return mt_div_scalar(*step, mt_int(6), out);
 }
 
-int mt__run_hardsigmoid(mt__call *call)
-{
-    return run_activation(call, hardsigmoid);
-}
+MT_RUN(hardsigmoid, run_activation, hardsigmoid)
 
 static int hardswish(mt__call *call, mt_tensor *self, mt_tensor **out)
 {
@@ -98,10 +92,7 @@ static int hardswish(mt__call *call, mt_tensor *self, mt_tensor **out)
     return mt_div_scalar(*product, mt_int(6), out);
 }
 
-int mt__run_hardswish(mt__call *call)
-{
-    return run_activation(call, hardswish);
-}
+MT_RUN(hardswish, run_activation, hardswish)
 
 static int selu(mt__call *call, mt_tensor *self, mt_tensor **out)
 {
@@ -110,10 +101,7 @@ static int selu(mt__call *call, mt_tensor *self, mt_tensor **out)
     return mt_mul_scalar(*bent, mt_real(MT_SELU_SCALE), out);
 }
 
-int mt__run_selu(mt__call *call)
-{
-    return run_activation(call, selu);
-}
+MT_RUN(selu, run_activation, selu)
 
 /* x where it is positive, alpha (exp(x / alpha) - 1) elsewhere, for a negative alpha. */
 static int celu_negative(mt__call *call, mt_tensor *self, mt_scalar alpha, mt_tensor **out)
@@ -147,10 +135,7 @@ static int celu(mt__call *call, mt_tensor *self, mt_tensor **out)
     return mt_mul_scalar(*bent, alpha, out);
 }
 
-int mt__run_celu(mt__call *call)
-{
-    return run_activation(call, celu);
-}
+MT_RUN(celu, run_activation, celu)
 
 /* `value` where it is not above the threshold; NaN is left alone. */
 int mt__run_threshold(mt__call *call)

@@ -77,15 +77,8 @@ static int run_forward(mt__call *call, uint16_t code)
     return mt__kernel(call, &args);
 }
 
-int mt__run__softmax(mt__call *call)
-{
-    return run_forward(call, SOFTMAX);
-}
-
-int mt__run__log_softmax(mt__call *call)
-{
-    return run_forward(call, LOG_SOFTMAX);
-}
+MT_RUN(_softmax, run_forward, SOFTMAX)
+MT_RUN(_log_softmax, run_forward, LOG_SOFTMAX)
 
 static int run_backward(mt__call *call, uint16_t code)
 {
@@ -127,12 +120,5 @@ static int run_backward(mt__call *call, uint16_t code)
     return mt__kernel(call, &args);
 }
 
-int mt__run__softmax_backward_data(mt__call *call)
-{
-    return run_backward(call, SOFTMAX);
-}
-
-int mt__run__log_softmax_backward_data(mt__call *call)
-{
-    return run_backward(call, LOG_SOFTMAX);
-}
+MT_RUN(_softmax_backward_data, run_backward, SOFTMAX)
+MT_RUN(_log_softmax_backward_data, run_backward, LOG_SOFTMAX)

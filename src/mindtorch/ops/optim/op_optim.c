@@ -230,15 +230,8 @@ static int run_adam(mt__call *call, uint16_t code)
     return run_step(call, 5, mt__arg_bool(call, AMSGRAD) ? 31U : 15U, &args);
 }
 
-int mt__run__fused_adam_(mt__call *call)
-{
-    return run_adam(call, 0);
-}
-
-int mt__run__fused_adamw_(mt__call *call)
-{
-    return run_adam(call, 1);
-}
+MT_RUN(_fused_adam_, run_adam, 0)
+MT_RUN(_fused_adamw_, run_adam, 1)
 
 int mt__run__fused_rmsprop_(mt__call *call)
 {

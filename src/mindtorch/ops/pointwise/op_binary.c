@@ -239,25 +239,11 @@ int mt__run_div(mt__call *call)
                     mode->of.text);
 }
 
-int mt__run_floor_divide(mt__call *call)
-{
-    return run_number(call, MT_BINARY_FLOOR_DIV, "div_floor_cpu");
-}
+MT_RUN(floor_divide, run_number, MT_BINARY_FLOOR_DIV, "div_floor_cpu")
+MT_RUN(remainder, run_number, MT_BINARY_REMAINDER, "remainder_cpu")
+MT_RUN(fmod, run_number, MT_BINARY_FMOD, "fmod_cpu")
 
-int mt__run_remainder(mt__call *call)
-{
-    return run_number(call, MT_BINARY_REMAINDER, "remainder_cpu");
-}
-
-int mt__run_fmod(mt__call *call)
-{
-    return run_number(call, MT_BINARY_FMOD, "fmod_cpu");
-}
-
-int mt__run_atan2(mt__call *call)
-{
-    return run_floating(call, MT_BINARY_ATAN2);
-}
+MT_RUN(atan2, run_floating, MT_BINARY_ATAN2)
 
 /* Ops whose operands promote to floating point, or are refused. */
 static int run_real(mt__call *call, mt_binary code, const char *kernel)
@@ -269,20 +255,11 @@ static int run_real(mt__call *call, mt_binary code, const char *kernel)
     return run_floating(call, code);
 }
 
-int mt__run_hypot(mt__call *call)
-{
-    return run_real(call, MT_BINARY_HYPOT, "hypot_cpu");
-}
+MT_RUN(hypot, run_real, MT_BINARY_HYPOT, "hypot_cpu")
 
-int mt__run_copysign(mt__call *call)
-{
-    return run_floating(call, MT_BINARY_COPYSIGN);
-}
+MT_RUN(copysign, run_floating, MT_BINARY_COPYSIGN)
 
-int mt__run_logaddexp(mt__call *call)
-{
-    return run_real(call, MT_BINARY_LOGADDEXP, "logaddexp_cpu");
-}
+MT_RUN(logaddexp, run_real, MT_BINARY_LOGADDEXP, "logaddexp_cpu")
 
 /* ---- power ----------------------------------------------------------------------------------- */
 
@@ -350,30 +327,12 @@ static int run_bits(mt__call *call, mt_binary code, const char *kernel)
     return run_any(call, code, MT_TYPES_BOOL | MT_TYPES_INT, MT_DTYPE_NONE);
 }
 
-int mt__run_maximum(mt__call *call)
-{
-    return run_any(call, MT_BINARY_MAXIMUM, MT_TYPES_ALL, MT_DTYPE_NONE);
-}
+MT_RUN(maximum, run_any, MT_BINARY_MAXIMUM, MT_TYPES_ALL, MT_DTYPE_NONE)
+MT_RUN(minimum, run_any, MT_BINARY_MINIMUM, MT_TYPES_ALL, MT_DTYPE_NONE)
 
-int mt__run_minimum(mt__call *call)
-{
-    return run_any(call, MT_BINARY_MINIMUM, MT_TYPES_ALL, MT_DTYPE_NONE);
-}
-
-int mt__run_bitwise_and(mt__call *call)
-{
-    return run_bits(call, MT_BINARY_BITWISE_AND, "bitwise_and_cpu");
-}
-
-int mt__run_bitwise_or(mt__call *call)
-{
-    return run_bits(call, MT_BINARY_BITWISE_OR, "bitwise_or_cpu");
-}
-
-int mt__run_bitwise_xor(mt__call *call)
-{
-    return run_bits(call, MT_BINARY_BITWISE_XOR, "bitwise_xor_cpu");
-}
+MT_RUN(bitwise_and, run_bits, MT_BINARY_BITWISE_AND, "bitwise_and_cpu")
+MT_RUN(bitwise_or, run_bits, MT_BINARY_BITWISE_OR, "bitwise_or_cpu")
+MT_RUN(bitwise_xor, run_bits, MT_BINARY_BITWISE_XOR, "bitwise_xor_cpu")
 
 /* ---- comparisons, logic: results are bool ---------------------------------------------------- */
 

@@ -177,25 +177,10 @@ static int run_rounding(mt__call *call, mt_unary code, const char *kernel)
     return category == MT_CATEGORY_INT ? run_copy(call) : run_unary(call, &u);
 }
 
-int mt__run_floor(mt__call *call)
-{
-    return run_rounding(call, MT_UNARY_FLOOR, "floor_vml_cpu");
-}
-
-int mt__run_ceil(mt__call *call)
-{
-    return run_rounding(call, MT_UNARY_CEIL, "ceil_vml_cpu");
-}
-
-int mt__run_round(mt__call *call)
-{
-    return run_rounding(call, MT_UNARY_ROUND, "round_vml_cpu");
-}
-
-int mt__run_trunc(mt__call *call)
-{
-    return run_rounding(call, MT_UNARY_TRUNC, "trunc_vml_cpu");
-}
+MT_RUN(floor, run_rounding, MT_UNARY_FLOOR, "floor_vml_cpu")
+MT_RUN(ceil, run_rounding, MT_UNARY_CEIL, "ceil_vml_cpu")
+MT_RUN(round, run_rounding, MT_UNARY_ROUND, "round_vml_cpu")
+MT_RUN(trunc, run_rounding, MT_UNARY_TRUNC, "trunc_vml_cpu")
 
 /* Integers are finite, whatever they are. */
 static int run_classify(mt__call *call, mt_unary code, bool of_integers)
@@ -210,20 +195,9 @@ static int run_classify(mt__call *call, mt_unary code, bool of_integers)
     return mt__fill(call->results[0].of.tensor, &value);
 }
 
-int mt__run_isnan(mt__call *call)
-{
-    return run_classify(call, MT_UNARY_ISNAN, false);
-}
-
-int mt__run_isinf(mt__call *call)
-{
-    return run_classify(call, MT_UNARY_ISINF, false);
-}
-
-int mt__run_isfinite(mt__call *call)
-{
-    return run_classify(call, MT_UNARY_ISFINITE, true);
-}
+MT_RUN(isnan, run_classify, MT_UNARY_ISNAN, false)
+MT_RUN(isinf, run_classify, MT_UNARY_ISINF, false)
+MT_RUN(isfinite, run_classify, MT_UNARY_ISFINITE, true)
 
 int mt__run_square(mt__call *call)
 {
@@ -259,20 +233,9 @@ static int run_activation(mt__call *call, mt_unary code, uint32_t n_scalars, con
     return run_planned(call, code, dtype, dtype, n_scalars, &call->args[1]);
 }
 
-int mt__run_leaky_relu(mt__call *call)
-{
-    return run_activation(call, MT_UNARY_LEAKY_RELU, 1, "leaky_relu_cpu");
-}
-
-int mt__run_elu(mt__call *call)
-{
-    return run_activation(call, MT_UNARY_ELU, 1, "elu_cpu");
-}
-
-int mt__run_softplus(mt__call *call)
-{
-    return run_activation(call, MT_UNARY_SOFTPLUS, 2, "softplus_cpu");
-}
+MT_RUN(leaky_relu, run_activation, MT_UNARY_LEAKY_RELU, 1, "leaky_relu_cpu")
+MT_RUN(elu, run_activation, MT_UNARY_ELU, 1, "elu_cpu")
+MT_RUN(softplus, run_activation, MT_UNARY_SOFTPLUS, 2, "softplus_cpu")
 
 int mt__run_hardtanh(mt__call *call)
 {
@@ -357,12 +320,5 @@ int mt__run_clamp(mt__call *call)
                                                : "clamp_scalar_cpu");
 }
 
-int mt__run_clamp_min(mt__call *call)
-{
-    return run_clamp(call, 1, 0, "clamp_min_scalar_cpu");
-}
-
-int mt__run_clamp_max(mt__call *call)
-{
-    return run_clamp(call, 0, 1, "clamp_max_scalar_cpu");
-}
+MT_RUN(clamp_min, run_clamp, 1, 0, "clamp_min_scalar_cpu")
+MT_RUN(clamp_max, run_clamp, 0, 1, "clamp_max_scalar_cpu")

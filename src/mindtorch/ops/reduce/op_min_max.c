@@ -55,15 +55,8 @@ static int run_of_all(mt__call *call, bool largest)
     return reduce_extreme(call, largest, UINT32_MAX, false);
 }
 
-int mt__run_max(mt__call *call)
-{
-    return run_of_all(call, true);
-}
-
-int mt__run_min(mt__call *call)
-{
-    return run_of_all(call, false);
-}
+MT_RUN(max, run_of_all, true)
+MT_RUN(min, run_of_all, false)
 
 static int run_of_dims(mt__call *call, bool largest)
 {
@@ -85,15 +78,8 @@ static int run_of_dims(mt__call *call, bool largest)
     return reduce_extreme(call, largest, mask, mt__arg_bool(call, 2));
 }
 
-int mt__run_amax(mt__call *call)
-{
-    return run_of_dims(call, true);
-}
-
-int mt__run_amin(mt__call *call)
-{
-    return run_of_dims(call, false);
-}
+MT_RUN(amax, run_of_dims, true)
+MT_RUN(amin, run_of_dims, false)
 
 /* ---- with their places ----------------------------------------------------------------------- */
 
@@ -170,15 +156,8 @@ static int run_with_places(mt__call *call, bool largest)
     return mt__copy_elements(values, bytes);
 }
 
-int mt__run_max_dim(mt__call *call)
-{
-    return run_with_places(call, true);
-}
-
-int mt__run_min_dim(mt__call *call)
-{
-    return run_with_places(call, false);
-}
+MT_RUN(max_dim, run_with_places, true)
+MT_RUN(min_dim, run_with_places, false)
 
 /* ---- places alone ---------------------------------------------------------------------------- */
 
@@ -236,12 +215,5 @@ static int run_place(mt__call *call, bool largest)
     return launch_index(call, largest, NULL, out, self, (uint32_t)__builtin_ctz(mask));
 }
 
-int mt__run_argmax(mt__call *call)
-{
-    return run_place(call, true);
-}
-
-int mt__run_argmin(mt__call *call)
-{
-    return run_place(call, false);
-}
+MT_RUN(argmax, run_place, true)
+MT_RUN(argmin, run_place, false)

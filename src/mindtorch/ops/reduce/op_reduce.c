@@ -98,20 +98,9 @@ static int run_var(mt__call *call, uint16_t code, bool with_mean)
     return mt__reduction_run(call, &what, mt_real(NAN));
 }
 
-int mt__run_var(mt__call *call)
-{
-    return run_var(call, 0, false);
-}
-
-int mt__run_std(mt__call *call)
-{
-    return run_var(call, 1, false);
-}
-
-int mt__run_var_mean(mt__call *call)
-{
-    return run_var(call, 0, true);
-}
+MT_RUN(var, run_var, 0, false)
+MT_RUN(std, run_var, 1, false)
+MT_RUN(var_mean, run_var, 0, true)
 
 /* ---- truth ----------------------------------------------------------------------------------- */
 
@@ -146,15 +135,8 @@ static int run_truth(mt__call *call, mt_reduce code, bool of_nothing)
     return mt__copy_elements(out, truth);
 }
 
-int mt__run_all(mt__call *call)
-{
-    return run_truth(call, MT_REDUCE_ALL, true);
-}
-
-int mt__run_any(mt__call *call)
-{
-    return run_truth(call, MT_REDUCE_ANY, false);
-}
+MT_RUN(all, run_truth, MT_REDUCE_ALL, true)
+MT_RUN(any, run_truth, MT_REDUCE_ANY, false)
 
 int mt__run_count_nonzero(mt__call *call)
 {
@@ -193,12 +175,5 @@ static int run_running(mt__call *call, mt_kernel kernel)
     return mt__kernel(call, &args);
 }
 
-int mt__run_cumsum(mt__call *call)
-{
-    return run_running(call, MT_KERNEL_CUMSUM);
-}
-
-int mt__run_cumprod(mt__call *call)
-{
-    return run_running(call, MT_KERNEL_CUMPROD);
-}
+MT_RUN(cumsum, run_running, MT_KERNEL_CUMSUM)
+MT_RUN(cumprod, run_running, MT_KERNEL_CUMPROD)

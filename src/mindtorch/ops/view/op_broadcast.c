@@ -43,20 +43,9 @@ static int like_other(mt__call *call, reshaping *reshape)
     return MT_OK;
 }
 
-int mt__run_expand_as(mt__call *call)
-{
-    return like_other(call, mt_expand);
-}
-
-int mt__run_view_as(mt__call *call)
-{
-    return like_other(call, mt_view);
-}
-
-int mt__run_reshape_as(mt__call *call)
-{
-    return like_other(call, mt_reshape);
-}
+MT_RUN(expand_as, like_other, mt_expand)
+MT_RUN(view_as, like_other, mt_view)
+MT_RUN(reshape_as, like_other, mt_reshape)
 
 int mt__run_pad(mt__call *call)
 {
