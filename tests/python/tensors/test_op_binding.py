@@ -17,7 +17,7 @@ import unittest
 import mindtorch_v2 as torch
 from mindtorch_v2 import _C, _names
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "ops"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "ops"))
 import op_table  # noqa: E402
 
 
