@@ -3,10 +3,10 @@
  * A strict JSON parser with positions. It pulls: the caller asks for what it expects next, and
  * everything that it skips is validated as well. json_scan.h is the fast one, which believes more.
  *
- *   J1  Nothing is accepted that RFC 8259 does not allow. The first thing that is not ends the
- *       parsing: *_failed is set, and `message` says what stood where.
- *   J2  Memory does not depend on the text: strings are kept up to a bound, with a hash of all of
- *       their bytes.
+ *   JS1  Nothing is accepted that RFC 8259 does not allow. The first thing that is not ends the
+ *        parsing: `failed` is set, and `message` says what stood where.
+ *   JS2  Memory does not depend on the text: strings are kept up to a bound, with a hash of all of
+ *        their bytes.
  */
 #ifndef BASE_JSON_JSON_STRICT_H
 #define BASE_JSON_JSON_STRICT_H

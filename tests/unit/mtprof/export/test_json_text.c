@@ -131,6 +131,14 @@ TEST(depth_is_bounded)
     CHECK(!mtprof__json_valid(text, sizeof text));
 }
 
+TEST(numbers_are_bounded)
+{
+    char text[513];
+    memset(text, '1', sizeof text);
+    CHECK(mtprof__json_valid(text, 512));
+    CHECK(!mtprof__json_valid(text, 513));
+}
+
 TEST(json_is_written_on_one_line_with_blanks)
 {
     static const char *const pairs[][2] = {
