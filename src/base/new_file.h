@@ -53,9 +53,9 @@ static inline bool mtb_is_full(int error)
     return error == ENOSPC || error == EDQUOT || error == EFBIG;
 }
 
-/* flock(fd, operation), tried for 200 ms: of a process that was killed the kernel takes the mappings
- * apart, and gives its lock back, some moments after its parent was told. `lock` is flock, or what
- * stands for it. 0 or an errno value; EWOULDBLOCK: another process has it. */
+/* flock(fd, operation), tried for 200 ms: of a process that was killed the kernel takes the
+ * mappings apart, and gives its lock back, some moments after its parent was told. `lock` is flock,
+ * or what stands for it. 0 or an errno value; EWOULDBLOCK: another process has it. */
 int mtb_lock_file_soon(int fd, int operation, int (*lock)(int fd, int operation));
 
 /* ---- the pieces ---- */
