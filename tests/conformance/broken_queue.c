@@ -20,7 +20,7 @@ static uint64_t n_told;
 
 static struct {
     int status;
-    char message[256];
+    char message[496];
     uint32_t reports; /* left to make */
 } failure[DEVICES];
 

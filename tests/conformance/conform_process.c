@@ -35,7 +35,7 @@ typedef struct worker {
     uint64_t correlation;
     uint64_t told; /* of those, how many have a correlation */
     int status;
-    char message[256];
+    char message[496];
 } worker;
 
 static void count_told(void *context, const mt_activity *activity)
