@@ -296,6 +296,23 @@ class Events(unittest.TestCase):
             del event.node_id
 
 
+    def test_rows_whose_dictionary_is_replaced_while_it_is_read(self):
+        with mtprof.profile() as p:
+            with mtprof.record_function("x"):
+                pass
+        row = p.key_averages()[0]
+
+        class Key:
+            def __hash__(self):
+                return hash("cpu_parent")
+
+            def __eq__(self, other):
+                row.__dict__ = {}
+                return False
+        row.__dict__[Key()] = 1
+        self.assertIsNone(row.cpu_parent)
+        self.assertEqual(p.key_averages()[0].key, "x")
+
     def test_rows_that_are_emptied_while_they_are_read(self):
         class Number:
             def __float__(self):

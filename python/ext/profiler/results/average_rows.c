@@ -214,7 +214,10 @@ static PyObject *row_getattr(PyObject *object, PyObject *name)
         return NULL;
     }
     if (field != NULL && self->values != NULL) {
-        is_set = is_family(field) ? PyDict_Contains(self->values, field->key) : 1;
+        /* Held: a key of the user's may compare by code that gives the row another dictionary. */
+        PyObject *values = Py_NewRef(self->values);
+        is_set = is_family(field) ? PyDict_Contains(values, field->key) : 1;
+        Py_DECREF(values);
     }
     if (is_set != 0) {
         return is_set > 0 ? PyObject_GenericGetAttr(object, name) : NULL;
