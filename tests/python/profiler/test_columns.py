@@ -80,7 +80,6 @@ class Lookups(ResultsTest):
                     call(bad)
             with self.assertRaises(TypeError):
                 call("x")
-        self.assertEqual(model.stack(0), [])
         with self.assertRaises(TypeError):
             model.use_device = 3
         with self.assertRaises(TypeError):

@@ -212,29 +212,3 @@ PyObject *model_trace_metadata(model_object *self, PyObject *ignored)
     }
     return finish(dict, done);
 }
-
-PyObject *model_memory(model_object *self, PyObject *device)
-{
-    mtprof_memory memory = {.struct_size = sizeof memory};
-    mtprof_status status = MTPROF_OK;
-    unsigned long number = PyLong_AsUnsignedLong(device);
-    if (number == (unsigned long)-1 && PyErr_Occurred()) {
-        return NULL;
-    }
-    uint32_t wanted = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
-    Py_BEGIN_ALLOW_THREADS;
-    status = mtprof_model_get_memory(self->model, wanted, &memory);
-    Py_END_ALLOW_THREADS;
-    PyObject *dict = status == MTPROF_OK ? PyDict_New() : model_raise(status, NULL);
-    if (dict == NULL) {
-        return NULL;
-    }
-    return finish(dict, put_u64(dict, "allocations", memory.allocations) &&
-                            put_u64(dict, "frees", memory.frees) &&
-                            put_i64(dict, "allocated_bytes", memory.allocated_bytes) &&
-                            put_i64(dict, "freed_bytes", memory.freed_bytes) &&
-                            put_i64(dict, "peak_bytes", memory.peak_bytes) &&
-                            put_i64(dict, "peak_ns", memory.peak_ns) &&
-                            put_i64(dict, "end_bytes", memory.end_bytes) &&
-                            put_u64(dict, "peak_owner", memory.peak_owner));
-}

@@ -184,7 +184,6 @@ int rows_start(PyObject *module, PyObject *mixin);
 PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords);
 PyObject *model_table(model_object *self, PyObject *args, PyObject *keywords);
 PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords);
-PyObject *model_memory(model_object *self, PyObject *device);
 /* Instants, counters and flows, a list of tuples (marks_list.c). */
 PyObject *model_marks(model_object *self, PyObject *ignored);
 PyObject *model_column_object(model_object *self, PyObject *name);

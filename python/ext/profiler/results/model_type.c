@@ -467,15 +467,6 @@ static PyObject *model_name_method(model_object *self, PyObject *index)
     return model_name(self, number);
 }
 
-static PyObject *model_stack_method(model_object *self, PyObject *node)
-{
-    uint32_t number = 0;
-    if (number_from(node, UINT32_MAX, "no stack", &number) != 0) {
-        return NULL;
-    }
-    return event_stack_list(self, number);
-}
-
 static PyObject *model_track_method(model_object *self, PyObject *index)
 {
     uint32_t number = 0;
@@ -531,12 +522,6 @@ static PyObject *model_repr(model_object *self)
     return PyUnicode_FromString(text);
 }
 
-static PyObject *model_get_changed(model_object *self, void *closure)
-{
-    (void)closure;
-    return PyBool_FromLong(self->changed != 0);
-}
-
 static PyObject *model_get_device(model_object *self, void *closure)
 {
     (void)closure;
@@ -570,8 +555,6 @@ static PyMethodDef model_methods[] = {
     {"damage", (PyCFunction)model_damage, METH_NOARGS,
      "What is damaged in the trace, as a dict; the events need not have been read."},
     {"metadata", (PyCFunction)model_trace_metadata, METH_NOARGS, "Metadata of the trace, a dict."},
-    {"memory", (PyCFunction)model_memory, METH_O,
-     "memory(device): what its allocations add up to."},
     {"marks", (PyCFunction)model_marks, METH_NOARGS,
      "Instants, counters and flows: a list of (kind, name, time_ns, track, step, value, phase, "
      "parent, metadata)."},
@@ -582,7 +565,6 @@ static PyMethodDef model_methods[] = {
     {"name", (PyCFunction)model_name_method, METH_O, "name(number): a name as a str."},
     {"track", (PyCFunction)model_track_method, METH_O, "track(number): a thread or queue."},
     {"device", (PyCFunction)model_device_method, METH_O, "device(number): (type, index)."},
-    {"stack", (PyCFunction)model_stack_method, METH_O, "stack(node): list, innermost first."},
     {"fill", (PyCFunction)model_fill, METH_O, "fill(list): appends all events."},
     {"covers", (PyCFunction)model_covers, METH_O,
      "covers(list): whether it is all events in order, none of them changed."},
@@ -597,7 +579,6 @@ static PyMethodDef model_methods[] = {
 
 static PyGetSetDef model_getset[] = {
     {"info", (getter)model_info, NULL, "Who recorded it, when and what, as a dict.", NULL},
-    {"changed", (getter)model_get_changed, NULL, "Whether an event was written to.", NULL},
     {"use_device", (getter)model_get_device, (setter)model_set_device, "use_device of events.",
      NULL},
     {"cache", (getter)model_get_cache, NULL, "A dict for what is kept with the model.", NULL},
