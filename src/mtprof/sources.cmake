@@ -127,7 +127,6 @@ set(MTPROF_SOURCES
     src/mtprof/model/events/launch_table.c
     src/mtprof/model/facts/backward_stacks.c
     src/mtprof/model/facts/forward.c
-    src/mtprof/model/facts/open_scopes.c
     src/mtprof/model/model.c
     src/mtprof/model/model_lookup.c
     src/mtprof/model/model_marks.c

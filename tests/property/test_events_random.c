@@ -53,6 +53,20 @@ typedef struct run {
         return;                                                        \
     } while (0)
 
+/* Whether what runs beside an event on its thread nests. Where another thread ends a scope, streams
+ * learn only then that it does not, and show what is open in it to end with it. */
+static bool nests_plainly(const model_view *v, uint32_t event)
+{
+    const int loose = MTPROF_EVENT_FLAG_OVERLAP | MTPROF_EVENT_FLAG_ASYNC;
+    for (size_t i = 0; i < v->n; i++) {
+        if ((v->flags[i] & loose) != 0 && v->track[i] == v->track[event] &&
+            v->start[i] <= v->end[event] && v->end[i] >= v->start[event]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void check_same(run *r, const mtprof__event *e, uint32_t event)
 {
     const model_view *v = r->v;
@@ -67,6 +81,11 @@ static void check_same(run *r, const mtprof__event *e, uint32_t event)
         WRONG(r, "event %llu: kind %u, %lld to %lld; columns say %u, %lld to %lld",
               (unsigned long long)e->index, e->kind, (long long)e->start_ns, (long long)e->end_ns,
               v->kind[event], (long long)v->start[event], (long long)v->end[event]);
+    }
+    if (e->self_ns < 0 || e->self_ns > e->end_ns - e->start_ns ||
+        (e->self_ns != v->self[event] && nests_plainly(v, event))) {
+        WRONG(r, "event %llu: self time %lld, columns say %lld", (unsigned long long)e->index,
+              (long long)e->self_ns, (long long)v->self[event]);
     }
     if ((e->flags & cut) != (v->flags[event] & cut) && !overlaps) {
         WRONG(r, "event %llu: flags %x, columns say %x", (unsigned long long)e->index, e->flags,

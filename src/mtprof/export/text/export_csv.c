@@ -5,14 +5,13 @@
  * Marks are instants, counters (value) and points of flows (value is the flow's id).
  *
  * index counts beginnings, so sorting by start_ns and index gives the order of the model. parent_id
- * is the correlation_id of the event around. Self times come from the stream (open_scopes.h).
+ * is the correlation_id of the event around. Self times come with the events.
  */
 #include "base/fail.h"
 #include "base/saturate.h"
 #include "mtprof/export/json_text.h"
 #include "mtprof/export/protobuf.h"
 #include "mtprof/export/text/export_text.h"
-#include "mtprof/model/facts/open_scopes.h"
 #include "mtprof/model/text/inputs_text.h"
 #include "mtprof/model/text/stack_text.h"
 
@@ -22,7 +21,6 @@
 typedef struct csv_export {
     mtprof__export_job *job;
     mtb_writer *writer;
-    mtprof__open_scopes open;
     mtb_writer text_writer; /* into text: what must be seen whole before it is quoted */
     mtprof__pb text;
 } csv_export;
@@ -240,7 +238,7 @@ static bool is_device_work(const mtprof__event *event)
     return event->edge == MTPROF__EDGE_SPAN && event->device != 0;
 }
 
-static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns, int64_t self_ns)
+static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns)
 {
     mtb_writer *w = x->writer;
     mtprof_track track;
@@ -259,7 +257,7 @@ static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns
     put_number(w, true, event->start_ns);
     put_number(w, true, end_ns);
     put_number(w, true, mtb_sub_sat(end_ns, event->start_ns));
-    put_number(w, true, self_ns);
+    put_number(w, true, event->self_ns);
     put_number(w, event->correlation != 0, (int64_t)event->correlation);
     put_number(w, event->parent != 0, (int64_t)event->parent);
     put_number(w, event->owner != 0, (int64_t)event->owner);
@@ -279,23 +277,18 @@ static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns
     x->job->report.events += is_mark(event) ? 0 : 1;
 }
 
-static int write_event(csv_export *x, const mtprof__event *event)
+static void write_event(csv_export *x, const mtprof__event *event)
 {
-    int64_t self_ns = 0;
-    uint32_t note = 0;
     switch (event->edge) {
-    case MTPROF__EDGE_BEGIN: return mtprof__open_scopes_begin(&x->open, event, 0);
+    case MTPROF__EDGE_BEGIN: break;
     case MTPROF__EDGE_END:
-        (void)mtprof__open_scopes_end(&x->open, event, &self_ns, &note);
-        write_line(x, event, event->end_ns, self_ns);
-        return 0;
-    case MTPROF__EDGE_SPAN: write_line(x, event, event->end_ns, 0); return 0;
+    case MTPROF__EDGE_SPAN: write_line(x, event, event->end_ns); break;
     default:
         if (event->kind == MTPROF_EVENT_KIND_LAUNCH ||
             event->kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY || is_mark(event)) {
-            write_line(x, event, event->start_ns, 0);
+            write_line(x, event, event->start_ns);
         }
-        return 0;
+        break;
     }
 }
 
@@ -303,8 +296,9 @@ static int write_events(csv_export *x, mtprof__events *events)
 {
     const mtprof__event *event = NULL;
     int status = 0;
+    mtprof__events_skip_begins(events);
     while ((status = mtprof__events_next(events, &event)) == 0) {
-        MT_TRY(write_event(x, event));
+        write_event(x, event);
         MT_TRY(mtprof__export_tick(x->job, events));
     }
     if (x->text_writer.error != 0) {
@@ -332,7 +326,6 @@ int mtprof__export_csv(mtprof__export_job *job)
         job->report.clamped = mtprof__events_totals_get(events)->clamped;
     }
     mtprof__events_close(events);
-    mtprof__open_scopes_fini(&x.open);
     (void)mtb_writer_finish(&x.text_writer);
     mtprof__pb_fini(&x.text);
     return status;

@@ -22,7 +22,6 @@
 #include "base/idmap.h"
 #include "base/saturate.h"
 #include "mtprof/export/text/export_text.h"
-#include "mtprof/model/facts/open_scopes.h"
 #include "mtprof/model/text/stack_text.h"
 
 #include <stdlib.h>
@@ -50,6 +49,12 @@ typedef struct fold_stack {
     uint32_t stack, node;
 } fold_stack;
 
+/* The nodes of what is open on a track. */
+typedef struct fold_track {
+    uint32_t *nodes;
+    size_t n, capacity;
+} fold_track;
+
 typedef struct folder {
     mtprof__export_job *job;
     mtb_arena arena;
@@ -64,6 +69,8 @@ typedef struct folder {
     fold_stack *known; /* stacks whose node is known; ids of stacks may be anything */
     size_t n_known, known_capacity;
     mtb_idmap known_map;
+    fold_track *tracks;
+    size_t n_tracks;
     mtprof_frame *frames;
     uint32_t *stacks; /* the stack of each frame */
     char *scratch;
@@ -238,40 +245,56 @@ static void add_time(folder *f, uint32_t node, int64_t ns)
     *total = mtb_add_sat(*total, ns);
 }
 
-static int begin_event(folder *f, mtprof__open_scopes *open, const mtprof__event *event)
+static int begin_event(folder *f, const mtprof__event *event)
 {
     const mtprof__payload *payload = event->payload;
+    if (!reach((void **)&f->tracks, &f->n_tracks, event->track, sizeof *f->tracks)) {
+        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for track %u", event->track);
+    }
+    fold_track *open = &f->tracks[event->track];
     uint32_t node = 0;
     uint32_t name = 0;
     f->cut = false;
     if (payload != NULL && (payload->fields & MTPROF__HAS_STACK) != 0) {
         MT_TRY(find_stack(f, payload->stack, &node));
     } else {
-        const mtprof__open_scope *around = mtprof__open_scopes_top(open, event->track);
-        node = around != NULL ? around->note : 0;
+        node = open->n > 0 ? open->nodes[open->n - 1] : 0;
     }
     MT_TRY(find_name(f, event->name, event->name_text, &name));
     MT_TRY(find_child(f, node, name, &node));
     f->job->report.folded += f->cut;
-    return mtprof__open_scopes_begin(open, event, node);
+    if (!mtb_grow((void **)&open->nodes, &open->capacity, open->n + 1, sizeof *open->nodes)) {
+        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for %zu open scopes", open->n + 1);
+    }
+    open->nodes[open->n++] = node;
+    return 0;
+}
+
+/* Overheads of foreign traces come complete; their time counts for what is around them. */
+static void end_event(folder *f, const mtprof__event *event)
+{
+    fold_track *open = event->track < f->n_tracks ? &f->tracks[event->track] : NULL;
+    if (open == NULL || open->n == 0) {
+        return; /* an overhead that nothing is around */
+    }
+    add_time(f, open->nodes[open->n - 1], event->self_ns);
+    if (event->edge == MTPROF__EDGE_END) {
+        open->n--;
+        f->job->report.events++;
+    }
 }
 
 static int fold_stream(folder *f)
 {
-    mtprof__open_scopes open = {0};
     mtprof__events *events = NULL;
     const mtprof__event *event = NULL;
-    int64_t self_ns = 0;
-    uint32_t node = 0;
     MT_TRY(mtprof__events_open(f->job->model, &events));
     int status = 0;
     while (status == 0 && (status = mtprof__events_next(events, &event)) == 0) {
         if (event->edge == MTPROF__EDGE_BEGIN) {
-            status = begin_event(f, &open, event);
-        } else if (event->edge == MTPROF__EDGE_END &&
-                   mtprof__open_scopes_end(&open, event, &self_ns, &node)) {
-            add_time(f, node, self_ns);
-            f->job->report.events++;
+            status = begin_event(f, event);
+        } else if (event->edge == MTPROF__EDGE_END || event->self_ns > 0) {
+            end_event(f, event);
         }
         if (status == 0) {
             status = mtprof__export_tick(f->job, events);
@@ -279,7 +302,6 @@ static int fold_stream(folder *f)
     }
     f->job->report.clamped = mtprof__events_totals_get(events)->clamped;
     mtprof__events_close(events);
-    mtprof__open_scopes_fini(&open);
     return status == MTPROF_EEND ? 0 : status;
 }
 
@@ -486,6 +508,10 @@ int mtprof__export_folded(mtprof__export_job *job)
     mtb_free(f.nodes);
     mtb_free(f.known);
     mtb_idmap_reset(&f.known_map);
+    for (size_t i = 0; i < f.n_tracks; i++) {
+        mtb_free(f.tracks[i].nodes);
+    }
+    mtb_free(f.tracks);
     mtb_free(f.frames);
     mtb_free(f.stacks);
     mtb_free(f.scratch);

@@ -99,6 +99,8 @@ typedef struct mtprof__event {
     int64_t start_ns, end_ns; /* as recorded; end_ns is valid from the END edge on */
     int64_t shown_start_ns,
         shown_end_ns;     /* so that tracks nest (S1); the end from the END edge on */
+    int64_t self_ns;      /* from the END edge on: the model's SELF_NS; 0 where the event is shown
+                             to end before it does, and for what is not a host event */
     uint64_t index;       /* "Ev Idx": order of beginning; device work: UINT64_MAX */
     uint64_t order;       /* BEGIN, END: order of beginning in this stream; a foreign trace's index
                              may be another */

@@ -252,6 +252,7 @@ static void fill_event(column_events *c, uint32_t i, uint8_t edge)
         .end_ns = columns->end_ns[i],
         .shown_start_ns = columns->start_ns[i],
         .shown_end_ns = columns->end_ns[i],
+        .self_ns = columns->self_ns[i],
         .index = columns->index[i] != MTPROF_NO_EVENT ? columns->index[i] : UINT64_MAX,
         .correlation = id_of(c, i),
         .owner = belongs ? id_of(c, link) : id_of(c, i),

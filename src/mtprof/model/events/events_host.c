@@ -429,6 +429,7 @@ static void finish_event(mtprof__record_events *r, const mtprof__scope *scope, m
     event->flags |= scope->flags;
     event->end_ns = scope->end_ns;
     event->shown_end_ns = scope->end_ns;
+    event->self_ns = scope->self_ns;
     r->head.totals.events++;
     r->head.totals.truncated += (scope->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0;
 }
@@ -460,6 +461,7 @@ int mtprof__host_close(mtprof__record_events *r, const mtprof__event **out)
     }
     event->flags |= MTPROF_EVENT_FLAG_OVERLAP;
     event->end_ns = event->shown_end_ns = r->closing_ns;
+    event->self_ns = 0;
     r->head.totals.events++;
     r->head.totals.clamped++;
     return MTPROF_OK;

@@ -71,10 +71,12 @@ void mtprof__slot_end_scope(mtprof__slot *slot, uint32_t at, int64_t ns)
         } else {
             leave_chain(slot, at);
         }
-        scope->self_ns = mtb_sub_sat(duration, scope->child_ns);
+        /* That another slot ends it may be known only now: then it does not nest after all. */
+        bool late = (scope->flags & MTPROF_EVENT_FLAG_ASYNC) != 0;
+        scope->self_ns = late ? 0 : mtb_sub_sat(duration, scope->child_ns);
         if (scope->base != MTPROF__NO_SCOPE) {
             mtprof__scope *base = &slot->scopes[scope->base];
-            base->child_ns = mtb_add_sat(base->child_ns, duration);
+            base->child_ns = mtb_add_sat(base->child_ns, late ? scope->child_ns : duration);
         }
     } else {
         bool counts = scope->kind == MTPROF_EVENT_KIND_FUNCTION &&

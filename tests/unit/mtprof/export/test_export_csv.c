@@ -4,9 +4,11 @@
  */
 #include "harness/mt_test.h"
 #include "mtprof/export/text/export_text.h"
-#include "mtprof/model/facts/open_scopes.h"
 #include "small_image.h"
 
+#include <mtprof/mtprof.h>
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,79 +114,85 @@ TEST(frames_keep_to_their_line)
     CHECK_EQ_STR(k.text, "\xE2\x82\xAC\xEF\xBF\xBD");
 }
 
-/* ---- self times (open_scopes.h) -------------------------------------------------------------- */
+/* ---- self times (event.h) -------------------------------------------------------------------- */
 
-static void step(mtprof__open_scopes *open, uint8_t kind, int64_t start)
+static mtprof_site scope = MTPROF_SITE_INIT("scope", MTPROF_KIND_SCOPE);
+static mtprof_site inner = MTPROF_SITE_INIT("inner", MTPROF_KIND_SCOPE);
+static mtprof_site op = MTPROF_SITE_INIT("op", MTPROF_KIND_OP);
+static mtprof_site function = MTPROF_SITE_INIT("function", MTPROF_KIND_FUNCTION);
+static mtprof_site called = MTPROF_SITE_INIT("called", MTPROF_KIND_FUNCTION);
+
+static mtprof_session *start(void)
 {
-    mtprof__event event = {.edge = MTPROF__EDGE_BEGIN, .kind = kind, .start_ns = start};
-    CHECK_OK(mtprof__open_scopes_begin(open, &event, kind));
+    mtprof_config config = {.struct_size = sizeof config,
+                            .wants = MTPROF_WANT_OPS | MTPROF_WANT_SCOPES};
+    mtprof_session *session = NULL;
+    REQUIRE_OK(mtprof_session_start(&config, &session));
+    return session;
 }
 
-static int64_t stop(mtprof__open_scopes *open, uint8_t kind, uint16_t flags, int64_t start,
-                    int64_t end)
+typedef struct times {
+    char name[16];
+    int64_t duration, self;
+} times;
+
+/* The events that a stream has shown to end, up to five. */
+static size_t stop(mtprof_session *session, times *out)
 {
-    mtprof__event event = {
-        .edge = MTPROF__EDGE_END, .kind = kind, .flags = flags, .start_ns = start, .end_ns = end};
-    int64_t self_ns = -1;
-    uint32_t note = 99;
-    CHECK(mtprof__open_scopes_end(open, &event, &self_ns, &note));
-    CHECK_EQ_U64(note, kind);
-    return self_ns;
+    mtprof_model *model = NULL;
+    mtprof__events *events = NULL;
+    const mtprof__event *event = NULL;
+    size_t n = 0;
+    REQUIRE_OK(mtprof_session_stop(session));
+    REQUIRE_OK(mtprof_model_from_session(session, NULL, &model));
+    REQUIRE_OK(mtprof__events_open(model, &events));
+    while (n < 5 && mtprof__events_next(events, &event) == MTPROF_OK) {
+        if (event->edge == MTPROF__EDGE_END) {
+            out[n].duration = event->end_ns - event->start_ns;
+            out[n].self = event->self_ns;
+            (void)snprintf(out[n++].name, sizeof out->name, "%.*s", (int)event->name_text.length,
+                           event->name_text.bytes);
+        }
+    }
+    mtprof__events_close(events);
+    mtprof_model_free(model);
+    mtprof_session_close(session);
+    return n;
 }
 
 TEST(functions_stand_beside_ops)
 {
-    mtprof__open_scopes open = {0};
-    step(&open, MTPROF_EVENT_KIND_SCOPE, 0);
-    step(&open, MTPROF_EVENT_KIND_FUNCTION, 10);
-    step(&open, MTPROF_EVENT_KIND_OP, 20);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_OP, 0, 20, 50), 30);
-    step(&open, MTPROF_EVENT_KIND_FUNCTION, 60);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_FUNCTION, 0, 60, 65), 5);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_FUNCTION, 0, 10, 90), 80 - 30 - 5);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_SCOPE, 0, 0, 100), 100 - 30);
-    mtprof__open_scopes_fini(&open);
+    times t[5];
+    mtprof_session *session = start();
+    mtprof_token outermost = mtprof_begin(&scope);
+    mtprof_token around = mtprof_begin(&function);
+    mtprof_end(mtprof_begin(&op));
+    mtprof_end(mtprof_begin(&called));
+    mtprof_end(around);
+    mtprof_end(outermost);
+    REQUIRE_EQ_U64(stop(session, t), 4);
+    CHECK_EQ_STR(t[0].name, "op");
+    CHECK_EQ_I64(t[0].self, t[0].duration);
+    CHECK_EQ_I64(t[1].self, t[1].duration);
+    CHECK_EQ_I64(t[2].self, t[2].duration - t[0].duration - t[1].duration);
+    CHECK_EQ_STR(t[3].name, "scope");
+    CHECK_EQ_I64(t[3].self, t[3].duration - t[0].duration);
 }
 
 TEST(what_does_not_nest_takes_nothing)
 {
-    mtprof__open_scopes open = {0};
-    step(&open, MTPROF_EVENT_KIND_SCOPE, 0);
-    step(&open, MTPROF_EVENT_KIND_SCOPE, 10);
-    step(&open, MTPROF_EVENT_KIND_OP, 20);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_OP, 0, 20, 30), 10);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_SCOPE, MTPROF_EVENT_FLAG_OVERLAP, 10, 100), 0);
-    CHECK_EQ_I64(stop(&open, MTPROF_EVENT_KIND_SCOPE, 0, 0, 100), 90);
-    mtprof__open_scopes_fini(&open);
-}
-
-/* O1 for any times, and no overflow (UBSan looks). */
-TEST(self_times_of_anything_are_bounded)
-{
-    uint64_t random = mt_test_seed();
-    mtprof__open_scopes open = {0};
-    mtprof__event event = {.kind = MTPROF_EVENT_KIND_OP};
-    for (int i = 0; i < 100000; i++) {
-        uint64_t what = mt_test_random(&random);
-        event.track = (uint32_t)(what % 5);
-        event.kind = what & 64 ? MTPROF_EVENT_KIND_FUNCTION : MTPROF_EVENT_KIND_OP;
-        event.flags = what & 128 ? MTPROF_EVENT_FLAG_OVERLAP : 0;
-        event.start_ns = (int64_t)mt_test_random(&random) >> (what >> 8 & 63);
-        event.end_ns = (int64_t)mt_test_random(&random) >> (what >> 16 & 63);
-        if (what & 32) {
-            CHECK_OK(mtprof__open_scopes_begin(&open, &event, 1));
-            continue;
-        }
-        int64_t self_ns = -1;
-        uint32_t note = 0;
-        bool was = mtprof__open_scopes_end(&open, &event, &self_ns, &note);
-        int64_t most = 0;
-        if (__builtin_sub_overflow(event.end_ns, event.start_ns, &most) || most < 0) {
-            most = INT64_MAX;
-        }
-        if (!CHECK(self_ns >= 0 && self_ns <= most) || !CHECK_EQ_U64(note, was)) {
-            break;
-        }
-    }
-    mtprof__open_scopes_fini(&open);
+    times t[5];
+    mtprof_session *session = start();
+    mtprof_token outermost = mtprof_begin(&scope);
+    mtprof_token longer = mtprof_begin(&inner);
+    mtprof_end(mtprof_begin(&op));
+    mtprof_end(outermost); /* "inner" is shown to end here */
+    mtprof_end(longer);
+    REQUIRE_EQ_U64(stop(session, t), 3);
+    CHECK_EQ_STR(t[0].name, "op");
+    CHECK_EQ_I64(t[0].self, t[0].duration);
+    CHECK_EQ_STR(t[1].name, "inner");
+    CHECK_EQ_I64(t[1].self, 0);
+    CHECK_EQ_STR(t[2].name, "scope");
+    CHECK_EQ_I64(t[2].self, t[2].duration - t[0].duration);
 }
