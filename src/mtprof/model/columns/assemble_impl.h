@@ -21,6 +21,7 @@
 #define MTPROF_MODEL_COLUMNS_ASSEMBLE_IMPL_H
 
 #include "base/compiler.h"
+#include "mtprof/model/facts/event_kinds.h"
 #include "mtprof/model/model_impl.h"
 
 enum {
@@ -28,29 +29,6 @@ enum {
     MTPROF__LOOSE = MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP,
     MTPROF__NO_CHILD = MTPROF__LOOSE | MTPROF_EVENT_FLAG_FOREIGN_PARENT
 };
-
-/* Kinds as bits of a mask. */
-#define MTPROF__KIND_BIT(kind) (1u << (kind))
-enum {
-    MTPROF__KINDS_WORK = MTPROF__KIND_BIT(MTPROF_EVENT_KIND_KERNEL) |
-                         MTPROF__KIND_BIT(MTPROF_EVENT_KIND_COPY) |
-                         MTPROF__KIND_BIT(MTPROF_EVENT_KIND_SET),
-    /* What a device does; a CALL is a host's doing. */
-    MTPROF__KINDS_DEVICE = MTPROF__KINDS_WORK | MTPROF__KIND_BIT(MTPROF_EVENT_KIND_SYNC) |
-                           MTPROF__KIND_BIT(MTPROF_EVENT_KIND_ANNOTATION) |
-                           MTPROF__KIND_BIT(MTPROF_EVENT_KIND_OTHER),
-    MTPROF__KINDS_SCOPE =
-        MTPROF__KIND_BIT(MTPROF_EVENT_KIND_SCOPE) | MTPROF__KIND_BIT(MTPROF_EVENT_KIND_STEP),
-    MTPROF__KINDS_OWNER = MTPROF__KINDS_SCOPE | MTPROF__KIND_BIT(MTPROF_EVENT_KIND_OP),
-    MTPROF__KINDS_CALL =
-        MTPROF__KIND_BIT(MTPROF_EVENT_KIND_RUNTIME) | MTPROF__KIND_BIT(MTPROF_EVENT_KIND_LAUNCH),
-    MTPROF__KINDS_TREE = MTPROF__KINDS_OWNER | MTPROF__KINDS_CALL
-};
-
-MT_INLINE bool mtprof__kind_in(uint8_t kind, uint32_t mask)
-{
-    return kind < 32 && (mask >> kind & 1) != 0;
-}
 
 /* A run while it is being assembled. */
 typedef struct mtprof__part {

@@ -84,12 +84,6 @@ static void fill_event(mtprof__record_events *r, const mtprof__work *work,
     }
 }
 
-static bool answers_launch(uint8_t kind)
-{
-    return kind == MTPROF_EVENT_KIND_KERNEL || kind == MTPROF_EVENT_KIND_COPY ||
-           kind == MTPROF_EVENT_KIND_SET;
-}
-
 /* Ties the event at hand to its launch. */
 static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launch *launch)
 {
@@ -100,7 +94,7 @@ static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launc
     event->launch_track = launch->track + 1;
     event->step = launch->step; /* whenever it ran */
     event->flags |= MTPROF_EVENT_FLAG_MATCHED;
-    if (!answers_launch(work->kind)) {
+    if (!mtprof__kind_in(work->kind, MTPROF__KINDS_WORK)) {
         return MTPROF_OK;
     }
     mtprof__queue_span span = {.device = event->device,
@@ -206,7 +200,7 @@ static int show_early(mtprof__record_events *r, size_t i, mtprof__launch *launch
     if (launch != NULL) {
         return tie(r, &e->work, launch);
     }
-    r->head.totals.orphans += answers_launch(e->work.kind);
+    r->head.totals.orphans += mtprof__kind_in(e->work.kind, MTPROF__KINDS_WORK);
     return MTPROF_OK;
 }
 

@@ -162,7 +162,8 @@ static int find_foreign_parent(mtprof__record_events *r, const mtprof__slot_cont
 static uint64_t owner_of(const mtprof__record_events *r, const mtprof__slot_context *c, uint32_t at)
 {
     uint32_t last = at;
-    while (at != MTPROF__NO_SCOPE && c->slot.scopes[at].kind == MTPROF_EVENT_KIND_RUNTIME) {
+    while (at != MTPROF__NO_SCOPE &&
+           !mtprof__kind_in(c->slot.scopes[at].kind, MTPROF__KINDS_OWNER)) {
         last = at;
         at = c->slot.scopes[at].outer;
     }
@@ -228,11 +229,6 @@ MT_INLINE int make_event(mtprof__record_events *r, mtprof__slot_context *c, uint
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static bool is_annotation(uint8_t kind)
-{
-    return kind == MTPROF_EVENT_KIND_SCOPE || kind == MTPROF_EVENT_KIND_STEP;
-}
-
 /* The annotation of an open user scope, made where there is none. */
 static int make_annotation(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at)
 {
@@ -275,7 +271,7 @@ static int find_annotation(mtprof__record_events *r, mtprof__slot_context *c, ui
     *out = NULL;
     for (; at != MTPROF__NO_SCOPE; at = c->slot.scopes[at].outer) {
         last = at;
-        if (!is_annotation(c->slot.scopes[at].kind)) {
+        if (!mtprof__kind_in(c->slot.scopes[at].kind, MTPROF__KINDS_SCOPE)) {
             continue;
         }
         bool known = c->slot.scopes[at].made && c->live[at].annotation != NULL;

@@ -17,6 +17,7 @@
 #include "mtprof/model/columns/build_source.h"
 #include "mtprof/model/events/events_impl.h"
 #include "mtprof/model/events/launch_table.h"
+#include "mtprof/model/facts/event_kinds.h"
 #include "mtprof/model/model_impl.h"
 #include "mtprof/model/slot/slot_stream.h"
 #include "mtprof/model/step_clock.h"
