@@ -19,6 +19,19 @@ class _Interval:
 class Column:
     def __getattr__(self, name: str) -> Any: ...
 
+EVENT_FLAG_ASYNC: Any
+EVENT_FLAG_TRUNCATED: Any
+EVENT_KIND_ANNOTATION: Any
+EVENT_KIND_COPY: Any
+EVENT_KIND_FUNCTION: Any
+EVENT_KIND_KERNEL: Any
+EVENT_KIND_OP: Any
+EVENT_KIND_OTHER: Any
+EVENT_KIND_OVERHEAD: Any
+EVENT_KIND_RUNTIME: Any
+EVENT_KIND_SCOPE: Any
+EVENT_KIND_SET: Any
+EVENT_KIND_SYNC: Any
 class FormattedTimesMixin:
     @property
     def cpu_time(self) -> float: ...
@@ -130,11 +143,38 @@ class FunctionEvent(FormattedTimesMixin):
 class Model:
     def __getattr__(self, name: str) -> Any: ...
 
+POLICY_RING: Any
+POLICY_SPILL: Any
+POLICY_STOP: Any
+PROFILE_ACC_EVENTS: Any
+PROFILE_DETAILS: Any
+PROFILE_MEMORY: Any
+PROFILE_RECORD_SHAPES: Any
+PROFILE_STRIDES: Any
+PROFILE_TENSOR_IDS: Any
+PROFILE_WITH_FLOPS: Any
+PROFILE_WITH_MODULES: Any
+PROFILE_WITH_STACK: Any
 class Profile: ...
 
+RESULTS_NONE: Any
+RESULTS_PREPARED: Any
+RESULTS_READY: Any
+RESULTS_RECORDING: Any
 class Row:
     def __getattr__(self, name: str) -> Any: ...
 
+TRACER_CALLS: Any
+TRACER_COLLECTIONS: Any
+WANT_ALLOCS: Any
+WANT_FLOPS: Any
+WANT_INPUTS: Any
+WANT_MEMORY: Any
+WANT_MODULES: Any
+WANT_STACKS: Any
+WATCH_ALL: Any
+WATCH_CPU: Any
+WATCH_DEVICE: Any
 def add_own_path(*args: Any, **kwargs: Any) -> Any: ...
 def begin(name: str, /, **metadata: Any) -> int: ...
 def begin_inputs(*args: Any, **kwargs: Any) -> Any: ...
@@ -184,4 +224,5 @@ def start_gc_spans(*args: Any, **kwargs: Any) -> Any: ...
 def stop_call_tracer(*args: Any, **kwargs: Any) -> Any: ...
 def stop_gc_spans(*args: Any, **kwargs: Any) -> Any: ...
 def trace_thread(*args: Any, **kwargs: Any) -> Any: ...
+version: Any
 def wanted(*args: Any, **kwargs: Any) -> Any: ...
