@@ -45,7 +45,11 @@ def library_path():
 
 class Site(ctypes.Structure):
     _fields_ = [("word", ctypes.c_uint64), ("flags", ctypes.c_uint16), ("wants", ctypes.c_uint16),
-                ("line", ctypes.c_uint32), ("name", ctypes.c_char_p), ("file", ctypes.c_char_p)]
+                ("line", ctypes.c_uint32, 24), ("struct_size", ctypes.c_uint32, 8),
+                ("name", ctypes.c_char_p), ("file", ctypes.c_char_p)]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
 def _declare(library):

@@ -35,7 +35,7 @@ class Dev(unittest.TestCase):
 
     def test_python_sees_our_folders(self):
         done = dev("python", "-c", "import os; print(os.environ['PYTHONPATH'])", PYTHONPATH="x")
-        self.assertEqual(done.stdout.split(), [f"{SOURCE}/build/dev/python:x"])
+        self.assertEqual(done.stdout.split(), [f"{SOURCE}/build/dev/python:{SOURCE}/tests/python:x"])
 
     def test_help_of_a_command_builds_nothing(self):
         for command, said in (("demo", "--steps"), ("test", "--case"), ("bench", "--quick"), ("lint", "clang-tidy")):
