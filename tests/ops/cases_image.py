@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the convolutions, pools and attention in ops_nn.def."""
+"""Cases of ops_image.def, and of attention in ops_nn.def."""
 import math
 
 import numpy as np
