@@ -231,7 +231,7 @@ static bool finish_total(mtprof_averages *averages, bool per_step, cli_side *sid
     return true;
 }
 
-/* Without steps: A's calls, as long as they take here and there (D3). */
+/* Without steps: A's calls, as long as they take here and there (DR3). */
 static void add_up_total(cli_diff *d)
 {
     cli_side a = {.there = true}, b = {.there = true};

@@ -2,16 +2,16 @@
  *
  * Two traces row by row: what changed, and whether more than chance explains.
  *
- *   D1  With steps in both traces, times are means per step (over the steps in which the row
- *       occurs), and the noise of a row is Welch's bound over its steps.
- *   D2  The probability of an error is shared among the rows that are judged, so that alpha bounds
- *       the chance of one false verdict in the whole comparison.
- *   D3  Without steps, times and memory are means per call, so that a trace may be longer than the
- *       other; the noise is unknown, and the threshold alone judges. The total is then what A's
- *       calls take, in A and as long as each takes in B; calls that A has not come on top.
- *   D4  With steps, a row whose noise is unknown (it occurs in fewer than two steps of a trace) is
- *       not judged.
- *   D5  Rows that are in one trace only are new or gone, not slower; the total judges them.
+ *   DR1  With steps in both traces, times are means per step (over the steps in which the row
+ *        occurs), and the noise of a row is Welch's bound over its steps.
+ *   DR2  The probability of an error is shared among the rows that are judged, so that alpha bounds
+ *        the chance of one false verdict in the whole comparison.
+ *   DR3  Without steps, times and memory are means per call, so that a trace may be longer than the
+ *        other; the noise is unknown, and the threshold alone judges. The total is then what A's
+ *        calls take, in A and as long as each takes in B; calls that A has not come on top.
+ *   DR4  With steps, a row whose noise is unknown (it occurs in fewer than two steps of a trace) is
+ *        not judged.
+ *   DR5  Rows that are in one trace only are new or gone, not slower; the total judges them.
  */
 #ifndef CLI_COMMANDS_DIFF_ROWS_H
 #define CLI_COMMANDS_DIFF_ROWS_H
@@ -31,13 +31,13 @@ typedef enum cli_verdict {
     CLI_FASTER,
     CLI_NEW,
     CLI_GONE,
-    CLI_UNKNOWN, /* D4 */
+    CLI_UNKNOWN, /* DR4 */
     CLI_VERDICT_COUNT
 } cli_verdict;
 
 const char *cli_verdict_name(cli_verdict verdict);
 
-/* One side of a row; times in nanoseconds, per step or per call (D1, D3). */
+/* One side of a row; times in nanoseconds, per step or per call (DR1, DR3). */
 typedef struct cli_side {
     bool there;
     uint32_t steps;

@@ -4,13 +4,15 @@
 A pickle is a program for a small machine with a stack. This is that machine, with those instructions
 alone that Python's picklers of protocol 2 to 5 write for data, and with rules that a pickle cannot bend:
 
-W1 A name is looked up in the caller's table, and is never itself changed: what it stands for may be called
-   (if the table says how) or kept as a value, but nothing is built, appended or set on it.
-W2 Changed are only objects that this load has made, and only those of plain types (list, dict, set ...) or
-   of classes that the user has allowed.
-W3 Nothing is called but what the table gives a maker for. Makers look at their arguments first.
-W4 Work and memory are bounded by the file's own size: what a maker copies is paid for (`spend`), a key
-   that would take for ever to hash, or overflow the C stack, is refused. Nesting costs no recursion.
+  WO1  A name is looked up in the caller's table, and is never itself changed: what it stands for
+       may be called (if the table says how) or kept as a value, but nothing is built, appended or
+       set on it.
+  WO2  Changed are only objects that this load has made, and only those of plain types (list, dict,
+       set ...) or of classes that the user has allowed.
+  WO3  Nothing is called but what the table gives a maker for. Makers look at their arguments first.
+  WO4  Work and memory are bounded by the file's own size: what a maker copies is paid for
+       (`spend`), a key that would take for ever to hash, or overflow the C stack, is refused.
+       Nesting costs no recursion.
 """
 
 import pickle
@@ -47,7 +49,7 @@ def show(value):
 
 
 def check_key(key):
-    """W4: hash() of a tuple is a recursion in C, and its result is kept nowhere."""
+    """WO4: hash() of a tuple is a recursion in C, and its result is kept nowhere."""
     if not isinstance(key, (tuple, frozenset)):
         return key
     parts, level, depth = 0, [key], 0
@@ -151,7 +153,7 @@ class Reader:
     # ---- objects ----
 
     def changeable(self, kinds, what):
-        """The object on top, if the load may change it (W1, W2)."""
+        """The object on top, if the load may change it (WO1, WO2)."""
         value = self.top()
         kind = type(value)
         if id(value) in self.names:

@@ -7,13 +7,13 @@
       archive/byteorder   "little"
       archive/version     "3"
 
-S1 Tensors that share a storage share it again after loading: views stay views.
-S2 A file is written beside its name and renamed: nobody sees half of one.
-S3 What load() makes by default (weights_only=True) is data alone. Names in a pickle are looked up in
-   a table, never imported; a name that is not in it is refused by name, and what a name stands for is
-   not changed (_weights_only.py).
-S4 Nothing in a file is believed: sizes, strides and lengths are checked against the bytes that are there,
-   and what is loaded is not larger than the file.
+  SV1  Tensors that share a storage share it again after loading: views stay views.
+  SV2  A file is written beside its name and renamed: nobody sees half of one.
+  SV3  What load() makes by default (weights_only=True) is data alone. Names in a pickle are looked
+       up in a table, never imported; a name that is not in it is refused by name, and what a name
+       stands for is not changed (_weights_only.py).
+  SV4  Nothing in a file is believed: sizes, strides and lengths are checked against the bytes that
+       are there, and what is loaded is not larger than the file.
 """
 
 import codecs
@@ -365,7 +365,7 @@ class _Loaded:
             raise pickle.UnpicklingError(
                 f"a tensor of size {show(size)}, stride {show(stride)} and offset {show(offset)} is not possible"
             )
-        # S4: the last element that the tensor reaches must be in the storage.
+        # SV4: the last element that the tensor reaches must be in the storage.
         reach = offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1
         if 0 not in size and reach > self.elements.numel():
             raise pickle.UnpicklingError(
@@ -452,7 +452,7 @@ def _find_allowed(module, name):
 
 
 def _read_data(data, storages, encoding):
-    """S3: an object of data alone."""
+    """SV3: an object of data alone."""
     classes = {thing for thing in _safe.values() if isinstance(thing, type)}
     return _weights_only.Reader(data, _find_allowed, classes, storages, encoding).load()
 

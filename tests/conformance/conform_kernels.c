@@ -2,10 +2,10 @@
  *
  * Conformance: every kernel against the cpu backend, on the same bytes.
  *
- * K1 All tensors of a call are compared afterwards, inputs too, with the bytes between and around
- *    their elements: whatever a kernel writes beside its result is found.
- * K2 Results are begun with random numbers, so that a kernel that does not write is found.
- * K3 A kernel without a case fails, as does a code of a family.
+ *   CK1  All tensors of a call are compared afterwards, inputs too, with the bytes between and
+ *        around their elements: whatever a kernel writes beside its result is found.
+ *   CK2  Results are begun with random numbers, so that a kernel that does not write is found.
+ *   CK3  A kernel without a case fails, as does a code of a family.
  */
 #include "conformance/conform.h"
 

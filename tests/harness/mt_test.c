@@ -7,13 +7,14 @@
  *        └── waits, kills the group on timeout; reads `shared`, removes the temporary folder
  *
  * Invariants
- *   T1  A case passes only if it ran to its end, no check failed in any of its threads or
- *       processes, and its process exited with 0. A case that calls exit(0) has failed.
- *   T2  Nothing of a case outlives it: its process group is killed when its first process is gone.
- *   T3  The child leaves through exit(), so that leak checkers and coverage counters get their
- *       turn.
- *   T4  Under AddressSanitizer a fork waits until the other threads sleep. Its heap, unlike libc's,
- *       stays locked in the child if another thread was in it, and every new thread is.
+ *   HAR1  A case passes only if it ran to its end, no check failed in any of its threads or
+ *         processes, and its process exited with 0. A case that calls exit(0) has failed.
+ *   HAR2  Nothing of a case outlives it: its process group is killed when its first process is
+ *         gone.
+ *   HAR3  The child leaves through exit(), so that leak checkers and coverage counters get their
+ *         turn.
+ *   HAR4  Under AddressSanitizer a fork waits until the other threads sleep. Its heap, unlike
+ *         libc's, stays locked in the child if another thread was in it, and every new thread is.
  */
 #include "harness/mt_test.h"
 
@@ -37,7 +38,7 @@
 #include <unistd.h>
 
 enum {
-    FORK_WAITS_MS = 50, /* T4, at most: a case may fork while its threads are busy */
+    FORK_WAITS_MS = 50, /* HAR4, at most: a case may fork while its threads are busy */
     TIMEOUT_DEFAULT_S = 120,
     NFTW_FDS = 16
 };
@@ -52,7 +53,7 @@ enum outcome {
 /* What the child tells the parent; a shared mapping, so that it survives every kind of death. */
 struct shared {
     int failures; /* atomic: threads and grandchildren add to it */
-    int finished; /* T1 */
+    int finished; /* HAR1 */
     int skipped;
     int seed_used;
     char reason[256];
@@ -338,7 +339,7 @@ static _Noreturn void child_main(const mt_test_case *test, pid_t parent, const s
     }
     sigprocmask(SIG_SETMASK, mask, NULL);
     case_run(test);
-    exit(0); /* T3 */
+    exit(0); /* HAR3 */
 }
 
 /* Waits for the child. Returns false if the time ran out; a signal to stop is passed on. */
@@ -390,7 +391,7 @@ static void case_fork(const mt_test_case *test, const struct options *options, c
     } else {
         setpgid(pid, pid); /* both sides do it: whoever comes first */
         bool in_time = child_wait(pid, (double)options->timeout_s, &set, &status);
-        kill(-pid, SIGKILL); /* T2 */
+        kill(-pid, SIGKILL); /* HAR2 */
         if (!in_time) {
             waitpid(pid, &status, 0);
             snprintf(why, why_size, "timeout after %ld s", options->timeout_s);
@@ -549,7 +550,7 @@ static bool others_sleep(void)
     return sleep;
 }
 
-static void before_fork(void) /* T4; allocates nothing, as cases count allocations */
+static void before_fork(void) /* HAR4; allocates nothing, as cases count allocations */
 {
     int error = errno;
     for (int ms = 0; ms < FORK_WAITS_MS && !others_sleep(); ms++) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """load(weights_only=True) before files that were made to harm: each is refused with an error that says
-why, and leaves nothing changed in the process. W1 to W4: python/mindtorch_v2/_weights_only.py."""
+why, and leaves nothing changed in the process. WO1 to WO4: python/mindtorch_v2/_weights_only.py."""
 import builtins
 import codecs
 import collections
@@ -118,7 +118,7 @@ class HostileCase(unittest.TestCase):
 
 
 class Names(HostileCase):
-    """W1: what a name stands for is not changed."""
+    """WO1: what a name stands for is not changed."""
 
     def test_build(self):
         for what, code in NAMES.items():
@@ -166,7 +166,7 @@ class Names(HostileCase):
 
 
 class Calls(HostileCase):
-    """W3: nothing is called but what has a maker, and makers look first."""
+    """WO3: nothing is called but what has a maker, and makers look first."""
 
     def test_what_cannot_be_called(self):
         for code in (*(NAMES[what] for what in ("dict", "list", "int", "float", "tuple", "float32", "FloatStorage")),
@@ -217,7 +217,7 @@ class Calls(HostileCase):
 
 
 class Objects(HostileCase):
-    """W2: only what the load has made is changed, and only plain types or allowed classes."""
+    """WO2: only what the load has made is changed, and only plain types or allowed classes."""
 
     def test_build(self):
         for code in (b"]", b"}", b")", b"N", text("x"), number(1), TENSOR, STORAGE, b"\x8f",
@@ -313,7 +313,7 @@ class Damage(HostileCase):
 
 
 class Bombs(HostileCase):
-    """W4: work and memory are bounded by the file."""
+    """WO4: work and memory are bounded by the file."""
 
     def test_memo(self):
         self.assertEqual(self.loads(b"]r\xff\xff\xff\xff0j\xff\xff\xff\xff"), [])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What libmtprof calls back: methods of the profiler object, and the queue of its warnings. L2 and
- * L3 of profile_object.c.
+ * What libmtprof calls back: methods of the profiler object, and the queue of its warnings. PO2 and
+ * PO3 of profile_object.c.
  */
 #include "profiler/profile/profile_object.h"
 #include "profiler/stacks/tracers.h"
@@ -16,7 +16,7 @@ typedef struct queued_warning {
     char message[];
 } queued_warning;
 
-/* The first exception is kept for the caller (L2); a further one can only be reported. */
+/* The first exception is kept for the caller (PO2); a further one can only be reported. */
 static int keep_error(profile_object *self)
 {
     if (self->failed) {
@@ -162,7 +162,7 @@ int profile_trace_id_callback(void *user, char *text, size_t size)
     return result;
 }
 
-/* With or without the GIL, on any thread (L3). Without memory the warning is lost. */
+/* With or without the GIL, on any thread (PO3). Without memory the warning is lost. */
 static void warning_callback(void *user, mtprof_status status, const char *message)
 {
     profile_object *self = user;

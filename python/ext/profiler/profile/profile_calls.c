@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The methods of _mtprof.Profile: calls of libmtprof without the GIL, and what they raise. L1 of
+ * The methods of _mtprof.Profile: calls of libmtprof without the GIL, and what they raise. PO1 of
  * profile_object.c.
  */
 #include "profiler/profile/profile_object.h"
@@ -59,7 +59,7 @@ PyObject *profile_call_end(profile_object *self, mtprof_status status)
 /*
  * Calls that may replace the results' session; not while save() reads it elsewhere.
  *
- * begins: a step's annotation may begin in it. With stacks it has one only if the GIL is kept: L1
+ * begins: a step's annotation may begin in it. With stacks it has one only if the GIL is kept: PO1
  * gives way then, for calls of some microseconds, and only where no other call is under way:
  * holding the GIL we must not wait for somebody who may need it.
  */

@@ -8,11 +8,12 @@
  *            └────────────── with the GIL ──────────────┘ _trace_ready(), _observe(event),
  *                                                         _custom_trace_id() -> str
  *
- * L1 The library is called without the GIL; whoever calls holds a reference to the object, so it
- *    is not freed under a call. `calls` counts them, for the one who has no reference: close().
- * L2 What a callback raises goes to the caller of start, step or stop. Of several, the first.
- * L3 Warnings may come from the recorder's helper thread: they are queued under a lock of their own
- *    and handed to _warn() by the next call that returns to Python.
+ *   PO1  The library is called without the GIL; whoever calls holds a reference to the object, so
+ *        it is not freed under a call. `calls` counts them, for the one who has no reference:
+ *        close().
+ *   PO2  What a callback raises goes to the caller of start, step or stop. Of several, the first.
+ *   PO3  Warnings may come from the recorder's helper thread: they are queued under a lock of their
+ *        own and handed to _warn() by the next call that returns to Python.
  */
 #include "profiler/profile/profile_object.h"
 
@@ -45,7 +46,7 @@ static void open_unlink(profile_object *self)
     self->next_open = self->before_open = NULL;
 }
 
-/* Nobody calls the profile any more, or may (L1). */
+/* Nobody calls the profile any more, or may (PO1). */
 void profile_close(profile_object *self)
 {
     mtprof_profile *profile = self->profile;

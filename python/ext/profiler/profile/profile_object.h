@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of _mtprof.Profile share; profile_object.c says what it is, and L1 to L3.
+ * What the files of _mtprof.Profile share; profile_object.c says what it is, and PO1 to PO3.
  */
 #ifndef PYTHON_EXT_PROFILER_PROFILE_PROFILE_OBJECT_H
 #define PYTHON_EXT_PROFILER_PROFILE_PROFILE_OBJECT_H
@@ -18,11 +18,11 @@ typedef struct profile_object {
     pid_t pid;               /* the process that made it */
     pthread_mutex_t lock;    /* of what follows up to `last` */
     struct queued_warning *first, *last;
-    int calls;               /* of the library, under way (L1) */
+    int calls;               /* of the library, under way (PO1) */
     int savers;              /* of them, those that read a session which must not go meanwhile */
     int changes;             /* of them, those that may end a session */
     const void *in_callback; /* the thread (PyThreadState) that runs a callback, or NULL */
-    bool failed;             /* a callback's exception is kept (L2) */
+    bool failed;             /* a callback's exception is kept (PO2) */
     bool with_stack;
     uint32_t tracers; /* enum tracer: wanted while a window is open */
     uint32_t muted;   /* activities that are switched off in every window */

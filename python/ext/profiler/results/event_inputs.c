@@ -3,8 +3,8 @@
  * What an op was given, as Python values: input lists (docs/format.md section 5) in the faces that
  * torch's events have.
  *
- *   N1  Words are read within their count whatever they say; a scalar whose value is missing, and
- *       lists nested too deep, are None.
+ *   EI1  Words are read within their count whatever they say; a scalar whose value is missing, and
+ *        lists nested too deep, are None.
  */
 #include "profiler/results/model_object.h"
 

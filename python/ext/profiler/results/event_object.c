@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * FunctionEvent: a model and an index (model_object.h, E1 to E3). Its methods that need no speed
+ * FunctionEvent: a model and an index (model_object.h, MO1 to MO3). Its methods that need no speed
  * are Python's (mtprof/events.py puts them onto the type).
  */
 #include "profiler/results/model_object.h"
@@ -17,7 +17,7 @@ PyObject *model_event(model_object *model, uint32_t index)
     if (event != NULL) {
         return Py_NewRef((PyObject *)event);
     }
-    event = event_slot_new(model, index); /* not tracked: E2 */
+    event = event_slot_new(model, index); /* not tracked: MO2 */
     if (event == NULL) {
         return NULL;
     }

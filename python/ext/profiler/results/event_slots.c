@@ -9,9 +9,9 @@
  * detail of CPython, so it is tried out once at the start; where it is otherwise, every event gets
  * memory of its own.
  *
- *   S1  A slot has no memory to give back: an event that dies leaves its slot as it is, and the
- *       same event, made again, takes it again. The memory goes with the model, which every event
- *       keeps alive.
+ *   ES1  A slot has no memory to give back: an event that dies leaves its slot as it is, and the
+ *        same event, made again, takes it again. The memory goes with the model, which every event
+ *        keeps alive.
  */
 #include "profiler/results/model_object.h"
 

@@ -6,13 +6,13 @@
  *                            ▲         │
  *                            └─ borrowed: events[i]
  *
- *   E1  An event is made once: while an object for index i lives, model->events[i] is it, and the
- *       event takes itself out when it dies.
- *   E2  An event refers to its model, never a model to an event; so a model needs no collector, and
- *       an event that nobody wrote to cannot be part of a cycle. It has a collector's header but is
- *       tracked from its first own value on: a million events cost the collector nothing.
- *   E3  What is read is computed from columns, unless the event's dictionary has the attribute.
- *   E4  A model without columns (not prepared) has no events.
+ *   MO1  An event is made once: while an object for index i lives, model->events[i] is it, and the
+ *        event takes itself out when it dies.
+ *   MO2  An event refers to its model, never a model to an event; so a model needs no collector,
+ *        and an event that nobody wrote to cannot be part of a cycle. It has a collector's header
+ *        but is tracked from its first own value on: a million events cost the collector nothing.
+ *   MO3  What is read is computed from columns, unless the event's dictionary has the attribute.
+ *   MO4  A model without columns (not prepared) has no events.
  */
 #ifndef PYTHON_EXT_PROFILER_RESULTS_MODEL_OBJECT_H
 #define PYTHON_EXT_PROFILER_RESULTS_MODEL_OBJECT_H
@@ -50,7 +50,7 @@ typedef struct model_object {
     uint32_t n_names, n_listed;
     PyObject **names;             /* by name; NULL: not made yet */
     uint8_t *hidden;              /* by name: not listed; NULL: all are */
-    struct event_object **events; /* E1 */
+    struct event_object **events; /* MO1 */
     void *slots; /* memory for all events (event_slots.c); NULL: each has its own */
     size_t slots_bytes;
     uint64_t changed;        /* how often an event of it was given values of its own */

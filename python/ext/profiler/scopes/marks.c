@@ -118,7 +118,7 @@ typedef struct mark {
     uint64_t flow;
 } mark;
 
-/* Names that come back have a site (scope_sites.c, S1); others are of the recording. */
+/* Names that come back have a site (scope_sites.c, SS1); others are of the recording. */
 static void put_mark(PyObject *name, const mark *m)
 {
     const char *text = NULL;

@@ -6,11 +6,11 @@
  * (vectorcall), objects come from a free list, `with` gets its methods from another one
  * (scope_method.c), and a name that was seen before is a site (scope_sites.h).
  *
- * R1 An object may be entered again while it is open, and on several threads at a time: what is
- *    open is a stack, and an exit ends the innermost scope its own thread has opened. A scope that
- *    no exit on its thread ends is ended by the last exit, elsewhere.
- * R2 Instances hold strings and numbers only, so they are not tracked by the garbage collector;
- *    subclasses made in Python are.
+ *   RF1  An object may be entered again while it is open, and on several threads at a time: what is
+ *        open is a stack, and an exit ends the innermost scope its own thread has opened. A scope
+ *        that no exit on its thread ends is ended by the last exit, elsewhere.
+ *   RF2  Instances hold strings and numbers only, so they are not tracked by the garbage collector;
+ *        subclasses made in Python are.
  */
 #include "profiler/scopes/scope_method.h"
 #include "profiler/scopes/scope_sites.h"
@@ -258,7 +258,7 @@ static open_scope *open_at(record_object *self, uint32_t index)
     return index == 0 ? &self->first : &self->more[index - 1];
 }
 
-/* The innermost of this thread, or else the innermost of all (R1). depth > 0. */
+/* The innermost of this thread, or else the innermost of all (RF1). depth > 0. */
 static uint32_t open_find(record_object *self)
 {
     const void *thread = this_thread();

@@ -4,9 +4,9 @@
  * CPython makes an object that its garbage collector tracks for each: half of what an empty scope
  * costs. These are bound by objects from a free list, which nobody tracks.
  *
- * B1 An untracked object must not be part of a cycle. So only instances of the very type are bound
- *    this way: they have no place to put a reference. For instances of subclasses there is
- *    CPython's own kind.
+ *   SM1  An untracked object must not be part of a cycle. So only instances of the very type are
+ *        bound this way: they have no place to put a reference. For instances of subclasses there
+ *        is CPython's own kind.
  */
 #include "profiler/scopes/scope_method.h"
 
@@ -175,7 +175,7 @@ static PyObject *method_get(PyObject *object, PyObject *instance, PyObject *type
     if (Py_IS_TYPE(instance, method->owner)) {
         return bound_new(method, instance);
     }
-    return PyMethod_New(object, instance); /* B1 */
+    return PyMethod_New(object, instance); /* SM1 */
 }
 
 static void method_dealloc(PyObject *object)

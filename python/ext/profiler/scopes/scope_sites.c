@@ -2,10 +2,10 @@
  *
  * Names of scopes, see scope_sites.h.
  *
- * S1 A site lives as long as the process, so only names that come back get one, at most SITES_MAX.
- *    Names that are made anew each time (f"batch {i}") go through mtprof_begin_named(), which keeps
- *    them with the recording.
- * S2 The cache holds references to str objects: an address in it is that of a living str.
+ *   SS1  A site lives as long as the process, so only names that come back get one, at most
+ *        SITES_MAX. Names that are made anew each time (f"batch {i}") go through
+ *        mtprof_begin_named(), which keeps them with the recording.
+ *   SS2  The cache holds references to str objects: an address in it is that of a living str.
  */
 #include "profiler/scopes/scope_sites.h"
 
@@ -138,7 +138,7 @@ mtprof_site *scope_site_again(PyObject *name)
 {
     const scope_entry *place = scope_place(name);
     if (place->name == name) {
-        return scope_site(name); /* for the second time: it will come again (S1) */
+        return scope_site(name); /* for the second time: it will come again (SS1) */
     }
     if (PyUnicode_CheckExact(name)) {
         remember(name, NULL);

@@ -27,7 +27,7 @@ extern scope_entry scope_cache[SCOPE_CACHE];
  * recorded by its text (a zero byte in it, no memory, too many names). */
 mtprof_site *scope_site(PyObject *name);
 
-/* The same for a name that was met before (S1); NULL: this is the first time, or as above. */
+/* The same for a name that was met before (SS1); NULL: this is the first time, or as above. */
 mtprof_site *scope_site_again(PyObject *name);
 
 /* Begins a scope of this name (str or bytes). 0: not recorded. Never raises. */

@@ -7,8 +7,8 @@
 
 #include "profiler/profiler_state.h"
 
-/* The site of a built-in function; NULL: it is not shown (of ours, or called by us: T4). Lives with
- * the process. */
+/* The site of a built-in function; NULL: it is not shown (ours, or called by us: CTR4 of
+ * call_tracer.c). It lives as long as the process. */
 mtprof_site *builtin_site(PyObject *function, bool called_by_us);
 /* Functions of this module are not shown. */
 void builtin_names_hide(PyObject *module);

@@ -9,19 +9,19 @@
  *     <built-in method append of list object>
  *     nn.Module: Linear_0                 see module_path.c
  *
- *   T1  A thread's open calls are a stack. A return takes its own call off and what was left above
- *       it; one that belongs to no call is ignored. So a hook that was away for a while, or came
- *       late, cannot upset the order.
- *   T2  Frames that are open when a thread is first seen in a recording begin then: on the thread
- *       that starts the tracer inside of a window that is the start of the trace.
- *   T3  Stopping ends what is open, on every thread: tokens may be ended anywhere.
- *   T4  Our own frames are not shown, nor what they call of Python's library and of built-in
- *       functions, except those of mindtorch_v2.
- *   T5  Who had a profile function of his own gets it back at the stop.
- *   T6  Where the first thing a thread records is a scope or an op, the frames around it begin
- *       before it (language.c asks for that): spans of a track nest.
- *   T7  Switching on or off ends on or off. Where that runs Python code a signal's handler may
- *       raise: the change is made all the same, and what was raised is raised after it.
+ *   CTR1  A thread's open calls are a stack. A return takes its own call off and what was left
+ *         above it; one that belongs to no call is ignored. So a hook that was away for a while, or
+ *         came late, cannot upset the order.
+ *   CTR2  Frames that are open when a thread is first seen in a recording begin then: on the thread
+ *         that starts the tracer inside of a window that is the start of the trace.
+ *   CTR3  Stopping ends what is open, on every thread: tokens may be ended anywhere.
+ *   CTR4  Our own frames are not shown, nor what they call of Python's library and of built-in
+ *         functions, except those of mindtorch_v2.
+ *   CTR5  Who had a profile function of his own gets it back at the stop.
+ *   CTR6  Where the first thing a thread records is a scope or an op, the frames around it begin
+ *         before it (language.c asks for that): spans of a track nest.
+ *   CTR7  Switching on or off ends on or off. Where that runs Python code a signal's handler may
+ *         raise: the change is made all the same, and what was raised is raised after it.
  */
 #include "profiler/stacks/builtin_names.h"
 #include "profiler/stacks/python_stacks.h"
@@ -34,18 +34,18 @@
 typedef struct open_call {
     uintptr_t frame; /* only to be compared; | 1: a built-in function that the frame calls */
     mtprof_token token;
-    bool hidden; /* T4 */
+    bool hidden; /* CTR4 */
 } open_call;
 
 struct traced_calls {
     traced_calls *next, *previous; /* of all threads; guarded by `lock` */
-    open_call *open;               /* T1; the GIL's */
+    open_call *open;               /* CTR1; the GIL's */
     uint32_t count, capacity;
     uint32_t run, recording; /* in which it was last seen */
     bool live;               /* something recorded then */
 };
 
-/* Somebody's profile function (T5). */
+/* Somebody's profile function (CTR5). */
 typedef struct displaced {
     struct displaced *next;
     uint64_t thread; /* PyThreadState.id: never given twice */
@@ -122,7 +122,7 @@ static void push(traced_calls *calls, uintptr_t frame, mtprof_site *site)
     call->token = site != NULL ? mtprof_begin(site) : 0;
 }
 
-static void pop(traced_calls *calls, uintptr_t frame) /* T1 */
+static void pop(traced_calls *calls, uintptr_t frame) /* CTR1 */
 {
     uint32_t at = calls->count;
     while (at > 0 && calls->open[at - 1].frame != frame) {
@@ -163,7 +163,8 @@ static mtprof_site *site_of_frame(PyFrameObject *frame, bool called_by_us)
         }
         site = module != NULL ? module->site : NULL;
         Py_XDECREF(self);
-    } else if (entry != NULL && !entry->is_ours && !(called_by_us && entry->is_library)) { /* T4 */
+    } else if (entry != NULL && !entry->is_ours && !(called_by_us && entry->is_library)) {
+        /* CTR4 */
         if (entry->site == NULL) {
             entry->site = make_site(name, call_name(code, name, sizeof name));
         }
@@ -175,7 +176,7 @@ static mtprof_site *site_of_frame(PyFrameObject *frame, bool called_by_us)
 
 /* ---- the hook ---- */
 
-/* T2. Begins the frames around `frame`, and it too where `inclusive`. */
+/* CTR2. Begins the frames around `frame`, and it too where `inclusive`. */
 static void adopt(traced_calls *calls, PyFrameObject *frame, bool inclusive)
 {
     PyFrameObject *around = PyFrame_GetBack(frame);
@@ -250,7 +251,7 @@ static int hook(PyObject *unused, PyFrameObject *frame, int what, PyObject *argu
     return 0;
 }
 
-void call_tracer_catch_up(PyThreadState *thread) /* T6 */
+void call_tracer_catch_up(PyThreadState *thread) /* CTR6 */
 {
     const stacks_thread *mine = stacks_thread_if_any();
     if (mine != NULL && mine->calls != NULL && is_current(mine->calls)) {
@@ -289,7 +290,7 @@ static PyObject *trace_thread(PyObject *self, PyObject *arguments)
 
 /* ---- on and off ---- */
 
-/* T5 */
+/* CTR5 */
 static int displace(PyThreadState *thread)
 {
     if (thread->c_profilefunc == NULL || thread->c_profilefunc == hook) {
@@ -349,7 +350,7 @@ static int set_hooks(void)
 #endif
 }
 
-/* Takes it out where it still is (T5). */
+/* Takes it out where it still is (CTR5). */
 static int clear_hooks(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -405,7 +406,7 @@ static int set_threading(bool on)
     return done != NULL ? 0 : -1;
 }
 
-static void end_all(void) /* T3 */
+static void end_all(void) /* CTR3 */
 {
     pthread_mutex_lock(&lock);
     for (traced_calls *calls = threads; calls != NULL; calls = calls->next) {
@@ -418,10 +419,10 @@ static void end_all(void) /* T3 */
 }
 
 enum {
-    TRIES = 16 /* each takes another signal in the same microseconds (T7) */
+    TRIES = 16 /* each takes another signal in the same microseconds (CTR7) */
 };
 
-/* T7 */
+/* CTR7 */
 static int set_threading_surely(bool on)
 {
     stacks_error first = {0};

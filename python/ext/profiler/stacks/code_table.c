@@ -5,12 +5,12 @@
  *     place (an instruction) ──► frame of libmtprof: file, qualified name, line
  *     code object            ──► of ours? a module's call? its site
  *
- *   K1  A place is an address inside a code object, and the table holds the object: while a place
- *       is known, nothing else can lie there.
- *   K2  References are let go when a recording begins, and when results are released. A code
- *       object's end may run Python code (weak references have callbacks), which a look at the
- *       stack must not: they are put aside first, and released by a pending call or by who asks.
- *   K3  Everything here is the GIL's.
+ *   CT1  A place is an address inside a code object, and the table holds the object: while a place
+ *        is known, nothing else can lie there.
+ *   CT2  References are let go when a recording begins, and when results are released. A code
+ *        object's end may run Python code (weak references have callbacks), which a look at the
+ *        stack must not: they are put aside first, and released by a pending call or by who asks.
+ *   CT3  Everything here is the GIL's.
  */
 #include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/python_stacks.h"
@@ -28,7 +28,7 @@ typedef struct place_entry {
     uint32_t frame;
 } place_entry;
 
-/* References put aside (K2). */
+/* References put aside (CT2). */
 typedef struct retired {
     struct retired *next;
     code_entry *codes;
@@ -59,7 +59,7 @@ static size_t slot_of(const void *pointer, size_t capacity)
     return (size_t)(hash >> 32) & (capacity - 1);
 }
 
-/* ---- letting go (K2) ---- */
+/* ---- letting go (CT2) ---- */
 
 static void release_one(retired *old)
 {
@@ -92,7 +92,7 @@ static int release_pending(void *unused)
     return 0;
 }
 
-/* Without memory they simply stay: K1 still holds. */
+/* Without memory they simply stay: CT1 still holds. */
 static void retire(void)
 {
     retired *old = PyMem_RawCalloc(1, sizeof *old);
@@ -330,7 +330,7 @@ uint32_t code_table_place(const void *place, const void *frame)
         return found->frame;
     }
     PyCodeObject *code = frames_code(frame);
-    const code_entry *entry = code_table_entry(code); /* K1 */
+    const code_entry *entry = code_table_entry(code); /* CT1 */
     if (entry == NULL) {
         return PLACE_UNKNOWN;
     }

@@ -26,7 +26,7 @@ uint32_t frames_collect(PyThreadState *thread, const void **places, void **frame
                         uint32_t capacity)
 {
     uint32_t at = capacity;
-    int collecting = PyGC_Disable(); /* F2: a frame object may set off a collection */
+    int collecting = PyGC_Disable(); /* FRW2: a frame object may set off a collection */
     PyFrameObject *frame = PyThreadState_GetFrame(thread);
     while (frame != NULL && at > 0) {
         at--;

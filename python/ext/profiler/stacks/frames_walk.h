@@ -9,9 +9,9 @@
  * the code object lives, no other frame of other code has that address, so a single pointer tells
  * (code, instruction).
  *
- *   F1  All of it needs the GIL, and the thread state must be the calling thread's own.
- *   F2  Nothing here runs Python code, lets the GIL go, or changes the current exception.
- *   F3  What frames_collect() gave is valid until frames_done(); no Python code may run between.
+ *   FRW1  All of it needs the GIL, and the thread state must be the calling thread's own.
+ *   FRW2  Nothing here runs Python code, lets the GIL go, or changes the current exception.
+ *   FRW3  What frames_collect() gave is valid until frames_done(); no Python code may run between.
  */
 #ifndef PYTHON_EXT_PROFILER_STACKS_FRAMES_WALK_H
 #define PYTHON_EXT_PROFILER_STACKS_FRAMES_WALK_H

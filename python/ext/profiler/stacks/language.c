@@ -16,14 +16,14 @@
  *   every call is traced               call_tracer.c: the interpreter calls us, scopes of kind
  * FUNCTION collections                        gc_spans.c
  *
- *   L1  Who has the GIL: in 3.11 the current thread state is the process's, so it must be the one
- *       that belongs to this thread (PyGILState's, a thread-specific value); comparing pointers
- *       alone, without reading either, is safe while another thread takes or leaves the GIL. From
- *       3.12 on the current thread state is the thread's own, NULL without the GIL; there it must
- *       belong to the main interpreter, whose lock guards our tables. PyGILState_Check() would do,
- *       but says yes to everything once a subinterpreter has been made.
- *   L2  A recording is told apart by a source's start, which comes before its gate opens.
- *   L3  The thread that holds a stack while it lets the GIL go is the one that drops it.
+ *   LG1  Who has the GIL: in 3.11 the current thread state is the process's, so it must be the one
+ *        that belongs to this thread (PyGILState's, a thread-specific value); comparing pointers
+ *        alone, without reading either, is safe while another thread takes or leaves the GIL. From
+ *        3.12 on the current thread state is the thread's own, NULL without the GIL; there it must
+ *        belong to the main interpreter, whose lock guards our tables. PyGILState_Check() would do,
+ *        but says yes to everything once a subinterpreter has been made.
+ *   LG2  A recording is told apart by a source's start, which comes before its gate opens.
+ *   LG3  The thread that holds a stack while it lets the GIL go is the one that drops it.
  */
 #include "common/py_language.h"
 #include "profiler/stacks/frames_walk.h"
@@ -38,7 +38,7 @@ static bool installed;
 
 uint64_t stacks_generation(void)
 {
-    /* The gate was read before, relaxed: what its opener did before must be seen now (L2). */
+    /* The gate was read before, relaxed: what its opener did before must be seen now (LG2). */
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
 }
@@ -56,7 +56,7 @@ PyThreadState *stacks_python_thread(void)
         return NULL;
     }
 #if PY_VERSION_HEX >= 0x030C0000
-    return current->interp == interpreter ? current : NULL; /* L1 */
+    return current->interp == interpreter ? current : NULL; /* LG1 */
 #else
     return current == PyGILState_GetThisThreadState() ? current : NULL;
 #endif
@@ -92,7 +92,7 @@ static mtprof_status recording_begins(void *unused, mtprof_source *from, uint64_
     (void)unused;
     (void)from;
     (void)wants;
-    __atomic_add_fetch(&generation, (uint64_t)1 << 32, __ATOMIC_ACQ_REL); /* L2 */
+    __atomic_add_fetch(&generation, (uint64_t)1 << 32, __ATOMIC_ACQ_REL); /* LG2 */
     return MTPROF_OK;
 }
 
@@ -119,7 +119,7 @@ static uint32_t hold(void)
 
 static void drop(uint32_t before)
 {
-    stacks_thread *thread = stacks_thread_if_any(); /* L3 */
+    stacks_thread *thread = stacks_thread_if_any(); /* LG3 */
     if (thread != NULL) {
         thread->held = before; /* of another recording: held_recording says so */
     }

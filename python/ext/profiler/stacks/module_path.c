@@ -9,12 +9,12 @@
  *
  *     nn.Module: Linear_0       Linear: its class; 0: the first of that class that was called
  *
- *   M1  The stack of calls is the thread's own. Who enters leaves, with the token enter gave, also
- *       when forward raises; leaving takes everything off that was entered since.
- *   M2  The module path is read without the GIL: it is a number (a string of the process).
- *   M3  Modules are held weakly by the table and strongly only while they are being called.
- *   M4  What is deeper than PATH_LEVELS has the path of the level above: a module that calls itself
- *       must not make new strings for ever.
+ *   MP1  The stack of calls is the thread's own. Who enters leaves, with the token enter gave, also
+ *        when forward raises; leaving takes everything off that was entered since.
+ *   MP2  The module path is read without the GIL: it is a number (a string of the process).
+ *   MP3  Modules are held weakly by the table and strongly only while they are being called.
+ *   MP4  What is deeper than PATH_LEVELS has the path of the level above: a module that calls
+ *        itself must not make new strings for ever.
  */
 #include "profiler/stacks/python_stacks.h"
 
@@ -374,7 +374,7 @@ static PyObject *module_enter(PyObject *self, PyObject *module)
     uint32_t depth = thread->n_levels;
     const module_level *above = depth > 0 ? &thread->levels[depth - 1] : NULL;
     module_level level = {.module = module};
-    if (depth >= PATH_LEVELS) { /* M4 */
+    if (depth >= PATH_LEVELS) { /* MP4 */
         level.path = above->path;
         level.text = Py_NewRef(above->text);
     } else {

@@ -8,15 +8,15 @@
  *     now          main:12 ─ train:40 ─ forward:8 ─ relu:2
  *                  └── the same ─────┘ └─ two steps ───┘
  *
- *   C1  Nodes are of one recording, places are known while their code is held: both are forgotten
- *       when the generation grows. It grows before a recording begins, so a walk that sees the same
- *       generation before and after was of one recording.
- *   C2  What is remembered is a chain: nodes[i] is the stack of places[0 … i]. It stays one when
- *       the thread returns from inner frames, which are kept for the next time.
- *   C3  A module's frame is its place and its object: the object is looked at each time.
- *   C4  A stack of more than DEEPEST frames is not told (and counted by the recorder): each look at
- *       it would cost as much as the work it is asked for. Outer frames are never left out of one
- *       that is told: stacks would share no nodes with each other any more.
+ *   SC1  Nodes are of one recording, places are known while their code is held: both are forgotten
+ *        when the generation grows. It grows before a recording begins, so a walk that sees the
+ *        same generation before and after was of one recording.
+ *   SC2  What is remembered is a chain: nodes[i] is the stack of places[0 … i]. It stays one when
+ *        the thread returns from inner frames, which are kept for the next time.
+ *   SC3  A module's frame is its place and its object: the object is looked at each time.
+ *   SC4  A stack of more than DEEPEST frames is not told (and counted by the recorder): each look
+ *        at it would cost as much as the work it is asked for. Outer frames are never left out of
+ *        one that is told: stacks would share no nodes with each other any more.
  */
 #include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/python_stacks.h"
@@ -39,7 +39,7 @@ struct stack_walk {
     uint32_t n_modules;
     const void **seen; /* this walk's places and frames, the innermost at the end */
     void **frames;
-    const void **places; /* the latest stack (C2) */
+    const void **places; /* the latest stack (SC2) */
     uint32_t *nodes;
     struct {
         uint32_t at;
@@ -141,7 +141,7 @@ static stack_walk *walk_of(stacks_thread *thread)
     return thread->walk;
 }
 
-static __attribute__((cold, noinline)) void forget(stack_walk *walk, uint64_t generation) /* C1 */
+static __attribute__((cold, noinline)) void forget(stack_walk *walk, uint64_t generation) /* SC1 */
 {
     code_table_sync(generation);
     walk->depth = 0;
@@ -162,7 +162,7 @@ static uint32_t count_same(const stack_walk *walk, uint32_t count)
     while (same < most && seen[same] == walk->places[same]) {
         same++;
     }
-    for (uint32_t i = 0; i < walk->n_modules && walk->modules[i].at < same; i++) { /* C3 */
+    for (uint32_t i = 0; i < walk->n_modules && walk->modules[i].at < same; i++) { /* SC3 */
         uint32_t at = walk->modules[i].at;
         PyObject *self = frames_first_local(walk->frames[first + at]);
         uint64_t serial = walk->modules[i].serial;
@@ -173,7 +173,7 @@ static uint32_t count_same(const stack_walk *walk, uint32_t count)
     return same;
 }
 
-/* The frame of a module's call, remembered as one (C3); PLACE_HIDDEN: it cannot be told. */
+/* The frame of a module's call, remembered as one (SC3); PLACE_HIDDEN: it cannot be told. */
 static uint32_t module_frame(stack_walk *walk, const void *frame, uint32_t at)
 {
     PyObject *self = frames_first_local(frame);
@@ -259,7 +259,7 @@ static uint32_t walk_now(stack_walk *walk, PyThreadState *thread)
     uint32_t count = frames_collect(thread, walk->seen, walk->frames, walk->capacity);
     while (count > walk->capacity) {
         if (!grow(walk)) {
-            return 0; /* C4 */
+            return 0; /* SC4 */
         }
         count = frames_collect(thread, walk->seen, walk->frames, walk->capacity);
     }
@@ -271,7 +271,7 @@ static uint32_t walk_now(stack_walk *walk, PyThreadState *thread)
         node = walk->nodes[count - 1];
     }
     frames_done(walk->frames, walk->capacity, count);
-    return stacks_generation() == generation ? node : 0; /* C1 */
+    return stacks_generation() == generation ? node : 0; /* SC1 */
 }
 
 uint32_t stack_cache_node(PyThreadState *thread)

@@ -8,10 +8,10 @@
  *       └─ mt_function_apply ─► hand_over() gives what forward made, and what it saved
  *     engine ─► on_backward() ─► cls.backward(ctx, *grads)
  *
- * F1 forward runs before the library knows of the call, since only forward tells how many outputs
- *    there are; grad mode is off in it, as mt_function_apply() would have it.
- * F2 Only outputs that can have a gradient are the library's outputs; the others are given back as
- *    they are.
+ *   AF1  forward runs before the library knows of the call, since only forward tells how many
+ *        outputs there are; grad mode is off in it, as mt_function_apply() would have it.
+ *   AF2  Only outputs that can have a gradient are the library's outputs; the others are given back
+ *        as they are.
  */
 #include "tensors/autograd/function_keeper.h"
 #include "tensors/autograd/function_trace.h"
@@ -160,7 +160,7 @@ static int on_backward(void *context, mt_function_call *call, mt_tensor *const *
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* The library's forward (F1); apply_node() has the GIL. */
+/* The library's forward (AF1); apply_node() has the GIL. */
 static int hand_over(void *context, mt_function_call *call, mt_tensor *const *inputs,
                      size_t n_inputs, mt_tensor **outputs, size_t n_outputs)
 {
@@ -308,7 +308,7 @@ static PyObject *run_forward(const applying *a)
 static void forget_node(void *context)
 {
     function_context *ctx = (function_context *)((late_object *)context)->object;
-    atomic_store_explicit(&ctx->node, NULL, memory_order_release); /* K2 of function_keeper.h */
+    atomic_store_explicit(&ctx->node, NULL, memory_order_release); /* FK2 of function_keeper.h */
     late_object_free(context);
 }
 
@@ -439,7 +439,7 @@ static PyObject *function_apply(PyObject *module, PyObject *given)
     }
     a.ctx = (function_context *)object;
     PyObject *result = apply_all(&a);
-    Py_CLEAR(a.ctx->to_save); /* C1 */
+    Py_CLEAR(a.ctx->to_save); /* FC1 */
     Py_CLEAR(a.ctx->non_differentiable);
     PyMem_Free(a.inputs);
     Py_DECREF(object);

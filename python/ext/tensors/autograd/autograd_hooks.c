@@ -8,15 +8,16 @@
  *     _add_hook(tensor, callable) / _add_accumulate_hook(tensor, callable) -> (hooks, handle)
  *     _remove_hook(hooks, handle, tensor or None)
  *
- * H1 Callables are owned by the hooks object alone. The library's contexts hold that, so hooks
- *    outlive the tensor's Python object as long as a graph holds the mt_tensor.
- * H2 What the contexts hold is no outside reference if the mt_tensor belongs to the Python object
- *    and its keeper alone: then the cycle above is garbage when nobody holds the tensor object.
- *    The keeper, which lives and dies with the tensor's attributes, tells the collector so by
- *    visiting the hooks once for each context. Hooks of tensors that are no leaves belong to their
- *    node too, which graphs hold without the tensor: only while none does (mt_tensor_owns_hooks).
- * H3 A context is counted (`contexts`) until the library frees it, which is before its reference
- *    is dropped: H2 never claims more than there is.
+ *   HK1  Callables are owned by the hooks object alone. The library's contexts hold that, so hooks
+ *        outlive the tensor's Python object as long as a graph holds the mt_tensor.
+ *   HK2  What the contexts hold is no outside reference if the mt_tensor belongs to the Python
+ *        object and its keeper alone: then the cycle above is garbage when nobody holds the tensor
+ *        object. The keeper, which lives and dies with the tensor's attributes, tells the collector
+ *        so by visiting the hooks once for each context. Hooks of tensors that are no leaves belong
+ *        to their node too, which graphs hold without the tensor: only while none does
+ *        (mt_tensor_owns_hooks).
+ *   HK3  A context is counted (`contexts`) until the library frees it, which is before its
+ *        reference is dropped: HK2 never claims more than there is.
  */
 #include "tensors/autograd/function_keeper.h"
 #include "tensors/data/data_parts.h"
@@ -99,7 +100,7 @@ static PyType_Spec hooks_spec = {
 
 /* ---- keepers --------------------------------------------------------------------------------- */
 
-/* H2: how many references of contexts belong to the tensor object alone. */
+/* HK2: how many references of contexts belong to the tensor object alone. */
 static uint32_t own_references(const keeper_object *keeper)
 {
     const mt_tensor *tensor = keeper->tensor;
@@ -324,7 +325,7 @@ static void drop_context(late_item *item)
 static void free_context(void *given)
 {
     hook_context *context = given;
-    atomic_fetch_sub_explicit(&context->hooks->contexts, 1, memory_order_release); /* H3 */
+    atomic_fetch_sub_explicit(&context->hooks->contexts, 1, memory_order_release); /* HK3 */
     late_release(&context->item);
 }
 

@@ -5,9 +5,10 @@
  *     node ──► mt_function_call ──► ctx (late_object) ──► attributes the user set
  *                  └──► saved tensors, in C
  *
- * C1 Tensors given to save_for_backward() are held by the call, not by ctx, so an output that is
- *    saved makes no cycle; they go when the graph does.
- * C2 `call` is followed only while backward runs (`running`), which holds the node and so the call.
+ *   FC1  Tensors given to save_for_backward() are held by the call, not by ctx, so an output that
+ *        is saved makes no cycle; they go when the graph does.
+ *   FC2  `call` is followed only while backward runs (`running`), which holds the node and so the
+ *        call.
  */
 #ifndef PYTHON_EXT_TENSORS_AUTOGRAD_FUNCTION_CONTEXT_H
 #define PYTHON_EXT_TENSORS_AUTOGRAD_FUNCTION_CONTEXT_H
@@ -32,7 +33,7 @@ typedef struct function_context {
     PyObject *to_save;            /* a tuple, while forward runs; NULL: nothing */
     PyObject *non_differentiable; /* the same */
     PyObject *needs_input_grad;   /* a tuple of bools */
-    mt_function_call *call;       /* C2 */
+    mt_function_call *call;       /* FC2 */
     uint32_t running;             /* backwards that run now */
     bool materialize;             /* gradients that nobody computed are zeros, not None */
     bool *input_is_tensor;        /* of n_inputs arguments */

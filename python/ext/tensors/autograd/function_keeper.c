@@ -45,7 +45,7 @@ static uint32_t held_through(mt_node *from, const mt_node *node, int depth)
     return count;
 }
 
-/* K1: whether the keeper is the one that speaks for the node. */
+/* FK1: whether the keeper is the one that speaks for the node. */
 static bool speaks_for_node(const function_keeper *keeper)
 {
     const function_context *ctx = keeper->ctx;
@@ -86,7 +86,7 @@ static void keeper_dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     for (Py_ssize_t i = 0; keeper->ctx != NULL && i < keeper->ctx->n_outputs; i++) {
         if (keeper->ctx->keepers[i] == keeper) {
-            keeper->ctx->keepers[i] = NULL; /* K2 */
+            keeper->ctx->keepers[i] = NULL; /* FK2 */
         }
     }
     Py_CLEAR(keeper->ctx);
@@ -131,7 +131,7 @@ static int keep_output(function_context *ctx, Py_ssize_t index, PyObject *output
 int function_keep(function_context *ctx, PyObject *outputs)
 {
     if (ctx->dict == NULL || PyDict_GET_SIZE(ctx->dict) == 0) {
-        return 0; /* K3 */
+        return 0; /* FK3 */
     }
     ctx->keepers = PyMem_Calloc((size_t)ctx->n_outputs + 1, sizeof(*ctx->keepers));
     if (ctx->keepers == NULL) {

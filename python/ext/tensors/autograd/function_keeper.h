@@ -5,12 +5,13 @@
  *     output's object ──dict──► keeper ──► ctx ──► attributes ──(any way)──► output's object
  *          └──► mt_tensor ──► node ──late_object──► ctx
  *
- * K1 The node's reference to ctx is no outside reference if the node belongs to outputs alone that
- *    belong to their Python objects alone. One of their keepers then visits ctx once more, for it.
- *    Each keeper visits ctx for its own reference, so ctx is alive as long as any output is.
- * K2 ctx knows its node until that is freed, and its keepers without holding them. So nothing is
- *    claimed that is not there any more.
- * K3 Only a ctx that has attributes gets keepers: another one is part of no cycle.
+ *   FK1  The node's reference to ctx is no outside reference if the node belongs to outputs alone
+ *        that belong to their Python objects alone. One of their keepers then visits ctx once more,
+ *        for it. Each keeper visits ctx for its own reference, so ctx is alive as long as any
+ *        output is.
+ *   FK2  ctx knows its node until that is freed, and its keepers without holding them. So nothing
+ *        is claimed that is not there any more.
+ *   FK3  Only a ctx that has attributes gets keepers: another one is part of no cycle.
  */
 #ifndef PYTHON_EXT_TENSORS_AUTOGRAD_FUNCTION_KEEPER_H
 #define PYTHON_EXT_TENSORS_AUTOGRAD_FUNCTION_KEEPER_H

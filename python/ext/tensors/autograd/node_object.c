@@ -3,8 +3,9 @@
  * grad_fn: a node of the graph. One Python class a node's name ("MulBackward0"), as torch has them,
  * all of the same layout; made when a name is first seen.
  *
- * N1 A node has at most one object at a time: `objects` maps its address to it, without a
- *    reference. The object holds the node, so the address is not given to another one meanwhile.
+ *   NOB1  A node has at most one object at a time: `objects` maps its address to it, without a
+ *         reference. The object holds the node, so the address is not given to another one
+ *         meanwhile.
  */
 #include "tensors/autograd/node_parts.h"
 
@@ -20,7 +21,7 @@ typedef struct node_object {
     PyObject *metadata;          /* a dict, or NULL until it is asked for */
 } node_object;
 
-static PyObject *objects; /* N1: address -> object as a number */
+static PyObject *objects; /* NOB1: address -> object as a number */
 static PyObject *classes; /* name -> class */
 static PyObject *module_of_types;
 

@@ -2,9 +2,10 @@
  *
  * Devices, streams and events as Python sees them.
  *
- * D1 The current device and streams belong to threads and live in the library; the default device
- *    (torch.set_default_device, `with torch.device()`) belongs to threads too and lives here.
- * D2 What may wait for a device runs without the GIL.
+ *   PDV1  The current device and streams belong to threads and live in the library; the default
+ *         device (torch.set_default_device, `with torch.device()`) belongs to threads too and lives
+ *         here.
+ *   PDV2  What may wait for a device runs without the GIL.
  */
 #ifndef PYTHON_EXT_TENSORS_DEVICE_DEVICE_PARTS_H
 #define PYTHON_EXT_TENSORS_DEVICE_DEVICE_PARTS_H
@@ -74,7 +75,7 @@ static inline int zero_or_raise(int status)
     return -1;
 }
 
-/* A call that may wait, without the GIL (D2). */
+/* A call that may wait, without the GIL (PDV2). */
 #define WITHOUT_GIL(status, call)     \
     do {                              \
         tensors_pause pause_;         \

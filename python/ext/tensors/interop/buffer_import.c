@@ -3,8 +3,8 @@
  * Tensors over the memory of others: from_numpy(), frombuffer(). NumPy's C API is not needed:
  * arrays are buffers.
  *
- * B2 A tensor over a buffer holds the Py_buffer until its storage is gone, on whichever thread that
- *    is: late_release.h. So the exporter cannot resize or free it meanwhile.
+ *   BI1  A tensor over a buffer holds the Py_buffer until its storage is gone, on whichever thread
+ *        that is: late_release.h. So the exporter cannot resize or free it meanwhile.
  */
 #include "tensors/data/data_parts.h"
 #include "tensors/interop/late_release.h"
@@ -28,7 +28,7 @@ static void drop_borrowed(late_item *item)
 static void free_borrowed(void *context, void *data)
 {
     (void)data;
-    late_release(context); /* B2 */
+    late_release(context); /* BI1 */
 }
 
 /* The buffer of an object, writable where it can be. *readonly tells. NULL: exception. */

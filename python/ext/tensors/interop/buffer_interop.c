@@ -2,8 +2,8 @@
  *
  * Tensors as buffers: the buffer protocol, and numpy() by it. NumPy's C API is not needed.
  *
- * B1 A Py_buffer of ours holds the tensor's Python object, and by a tensor of its own (data_hold)
- *    the storage: the object may get other data meanwhile.
+ *   BUF1  A Py_buffer of ours holds the tensor's Python object, and by a tensor of its own
+ *         (data_hold) the storage: the object may get other data meanwhile.
  */
 #include "tensors/data/data_parts.h"
 #include "tensors/interop/buffer_parts.h"
@@ -18,7 +18,7 @@ static const char *const formats[MT_DTYPE_COUNT] = {
 _Static_assert(sizeof(long) == 8, "\"l\" stands for int64");
 
 typedef struct shown {
-    mt_tensor *held; /* B1 */
+    mt_tensor *held; /* BUF1 */
     Py_ssize_t sizes[MT_MAX_DIMS];
     Py_ssize_t strides[MT_MAX_DIMS];
 } shown;

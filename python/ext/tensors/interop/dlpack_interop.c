@@ -2,11 +2,11 @@
  *
  * DLPack: tensors to and from other libraries, without a copy.
  *
- * D1 What we export is held by an mt_tensor reference alone, so our deleters need neither the GIL
- *    nor an interpreter. It is a tensor of its own over the memory: the one that was exported may
- *    get other data meanwhile.
- * D2 What we import is given back by the producer's deleter: with the GIL while there is an
- *    interpreter (late_release.h), directly when there is none.
+ *   DLP1  What we export is held by an mt_tensor reference alone, so our deleters need neither the
+ *         GIL nor an interpreter. It is a tensor of its own over the memory: the one that was
+ *         exported may get other data meanwhile.
+ *   DLP2  What we import is given back by the producer's deleter: with the GIL while there is an
+ *         interpreter (late_release.h), directly when there is none.
  */
 #include "tensors/data/data_parts.h"
 #include "tensors/interop/dlpack_layout.h"
@@ -45,7 +45,7 @@ typedef struct exported {
         dlpack_managed plain;
         dlpack_versioned versioned;
     } of;
-    mt_tensor *tensor; /* D1 */
+    mt_tensor *tensor; /* DLP1 */
     int64_t sizes[MT_MAX_DIMS];
     int64_t strides[MT_MAX_DIMS];
 } exported;
@@ -265,7 +265,7 @@ static void free_imported(void *context, void *data)
     if (Py_IsInitialized()) {
         late_release(item);
     } else {
-        give_back(item); /* D2 */
+        give_back(item); /* DLP2 */
     }
 }
 

@@ -8,7 +8,7 @@
  *                         ├─ no GIL ───► a list, emptied by the next thread that holds it
  *                         └─ no Python ► left alone: the process is about to end
  *
- * L1 late_release() never waits for the GIL: it may be called with locks of the library held.
+ *   LR1  late_release() never waits for the GIL: it may be called with locks of the library held.
  */
 #ifndef PYTHON_EXT_TENSORS_INTEROP_LATE_RELEASE_H
 #define PYTHON_EXT_TENSORS_INTEROP_LATE_RELEASE_H

@@ -4,10 +4,10 @@
  *
  *     Python object (tensor_object) ──holds──► mt_tensor ──knows──► its one Python object (host)
  *
- * P1 An mt_tensor has at most one Python object at a time: the same tensor is the same object.
- *    mt_tensor_host() is read and written with the GIL held only.
- * P2 The Python object holds a reference to the mt_tensor, never the other way round.
- * P3 Nothing of the libraries that can take long runs with the GIL held: see tensors_call().
+ *   PYT1  An mt_tensor has at most one Python object at a time: the same tensor is the same object.
+ *         mt_tensor_host() is read and written with the GIL held only.
+ *   PYT2  The Python object holds a reference to the mt_tensor, never the other way round.
+ *   PYT3  Nothing of the libraries that can take long runs with the GIL held: see tensors_call().
  */
 #ifndef PYTHON_EXT_TENSORS_MODULE_TENSORS_STATE_H
 #define PYTHON_EXT_TENSORS_MODULE_TENSORS_STATE_H
@@ -90,7 +90,7 @@ static inline mt_tensor *tensor_of(PyObject *object)
     return ((tensor_object *)object)->tensor;
 }
 
-/* The object of a tensor, new or the one it has (P1). Takes over the caller's reference to the
+/* The object of a tensor, new or the one it has (PYT1). Takes over the caller's reference to the
  * mt_tensor, also when it fails (NULL, MemoryError). NULL gives None. */
 PyObject *tensor_wrap(mt_tensor *tensor);
 
@@ -114,7 +114,7 @@ PyObject *tensors_raise(int status);
 
 /* ---- calls ---- */
 
-/* Calls an op, the GIL released around it where the work is large (P3), and gives its results; on
+/* Calls an op, the GIL released around it where the work is large (PYT3), and gives its results; on
  * failure the exception is set and -1 returned. The way of everything in this extension. */
 int tensors_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,
                  uint32_t n_results);

@@ -165,7 +165,7 @@ static int tensors_argument(const op_param *param, PyObject *object, mt_value *v
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(object, i);
         if (tensor_check(item)) {
-            list->tensors[list->count++] = mt_tensor_retain(tensor_of(item)); /* O3 */
+            list->tensors[list->count++] = mt_tensor_retain(tensor_of(item)); /* OB3 */
         } else if (item == Py_None && param->type == OP_OPTIONAL_TENSORS) {
             list->tensors[list->count++] = NULL;
         } else {

@@ -5,13 +5,13 @@
  *     op_object (torch.add, Tensor.add) ──► op_set "add" ──► op_overload (a row of the table) ...
  *     arguments ──op_bind()──► mt_value for each parameter ──► tensors_call() ──► results
  *
- * O1 Sets and overloads are made when the module starts, or when a user's op is first asked for,
- *    and live as long as the process.
- * O2 op_bind() raises nothing where arguments just do not fit: the next overload is tried, and what
- *    was wrong is told when none is left (op_refuse).
- * O3 Arguments are held by the caller, but items of lists only by the lists, which other threads
- *    may change, and so may the __index__ of a later argument: tensors of lists are held until the
- *    call is over.
+ *   OB1  Sets and overloads are made when the module starts, or when a user's op is first asked
+ *        for, and live as long as the process.
+ *   OB2  op_bind() raises nothing where arguments just do not fit: the next overload is tried, and
+ *        what was wrong is told when none is left (op_refuse).
+ *   OB3  Arguments are held by the caller, but items of lists only by the lists, which other
+ *        threads may change, and so may the __index__ of a later argument: tensors of lists are
+ *        held until the call is over.
  */
 #ifndef PYTHON_EXT_TENSORS_OPS_OP_BINDING_H
 #define PYTHON_EXT_TENSORS_OPS_OP_BINDING_H
@@ -84,7 +84,7 @@ typedef struct op_object {
 typedef struct op_scratch {
     uint32_t used;         /* of `words` */
     void *heap;            /* for lists that do not fit, linked by their first word; or NULL */
-    struct op_held *lists; /* of tensors, each of which is held (O3) */
+    struct op_held *lists; /* of tensors, each of which is held (OB3) */
     int64_t words[40];
 } op_scratch;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of ops, with the GIL for small ones and without it for large ones (P3).
+ * Calls of ops, with the GIL for small ones and without it for large ones (PYT3).
  *
  * What is large is guessed from what costs nothing to look at: the elements of the tensors that go
  * in, against a bound that the op's kind sets. Giving the GIL up and taking it again costs about
@@ -8,10 +8,10 @@
  * keep it, views apart: they wait for results, for memory, or for room in a full queue, and who is
  * waited for may need the GIL.
  *
- * G1 A process does not end under a call: when the interpreter has gone, calls of daemon threads
- *    that run without the GIL are waited for (not longer than MAX_WAIT_MS), since what the C
- *    library does then takes the ground from under them. They find no interpreter afterwards and
- *    their threads end.
+ *   CALL1  A process does not end under a call: when the interpreter has gone, calls of daemon
+ *          threads that run without the GIL are waited for (not longer than MAX_WAIT_MS), since
+ *          what the C library does then takes the ground from under them. They find no interpreter
+ *          afterwards and their threads end.
  */
 #include "common/py_language.h"
 #include "tensors/module/tensors_state.h"
@@ -26,7 +26,7 @@
 enum {
     LARGE_POINTWISE = 32768, /* about 10 us */
     LARGE_PRODUCT = 2048,    /* matrices, convolutions: work grows faster than elements */
-    MAX_WAIT_MS = 2000,      /* G1 */
+    MAX_WAIT_MS = 2000,      /* CALL1 */
     MAX_KNOWN = 1024         /* ops with a number above (users') count as pointwise */
 };
 
@@ -48,7 +48,7 @@ static void forget_running(void)
     atomic_store(&n_running, 0);
 }
 
-/* After the interpreter's end (G1). */
+/* After the interpreter's end (CALL1). */
 static void wait_for_running(void)
 {
     for (int i = 0; i < MAX_WAIT_MS && atomic_load(&n_running) > 0; i++) {

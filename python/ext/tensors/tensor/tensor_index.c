@@ -2,9 +2,9 @@
  *
  * What a key means: the views it takes and the tensors that pick. See tensors_index.h.
  *
- * I1 `walk->tensor` is always one reference, to what is left after the entries so far; `dim` is the
- *    dimension of it that the next entry is about.
- * I2 A key of several entries leaves out slices over everything; so does an assignment.
+ *   TI1  `walk->tensor` is always one reference, to what is left after the entries so far; `dim` is
+ *        the dimension of it that the next entry is about.
+ *   TI2  A key of several entries leaves out slices over everything; so does an assignment.
  */
 #include "tensors/data/data_parts.h"
 #include "tensors/tensor/index_parts.h"
@@ -14,7 +14,7 @@ typedef struct entries {
     index_walk *walk;
     uint32_t specified; /* dimensions that all entries together are about */
     uint32_t n_dims;    /* of the tensor as it was given */
-    uint32_t dim;       /* I1 */
+    uint32_t dim;       /* TI1 */
     uint32_t place;     /* of the entry in the key */
     bool single;        /* x[slice]: torch takes the view even if it is everything */
 } entries;
@@ -88,7 +88,7 @@ static int take_slice(entries *e, PyObject *key)
     }
     int64_t size = mt_tensor_sizes(tensor)[e->dim];
     bool all = step == 1 && (start == 0 || start <= -size) && stop >= size;
-    if (all && !e->single) { /* I2 */
+    if (all && !e->single) { /* TI2 */
         e->dim++;
         return 0;
     }

@@ -11,7 +11,7 @@ static int operands_of(PyObject *self, PyObject *other, mt_value *values)
     return operand_of(other, &values[1]);
 }
 
-/* An op that writes its first argument: the answer is `self` itself (P1). */
+/* An op that writes its first argument: the answer is `self` itself (PYT1). */
 static PyObject *write_self(operator_op which, PyObject *self, PyObject *other)
 {
     mt_value values[2];

@@ -4,11 +4,11 @@
  *
  *     tensor_wrap(t) ──► t's object ──── none yet, or dying ──► one from the free list, or new
  *
- * L1 An object of the exact type Tensor is tracked by the collector from its first attribute on:
- *    without a dict it cannot be part of a cycle. Objects of subclasses are always tracked.
- * L2 The way from tensor to object (mt_tensor_host) ends before anything else of the object does.
- *    A callback that runs while a subclass's object dies (its weak references') finds a count of 0
- *    there and gets a new object.
+ *   TT1  An object of the exact type Tensor is tracked by the collector from its first attribute
+ *        on: without a dict it cannot be part of a cycle. Objects of subclasses are always tracked.
+ *   TT2  The way from tensor to object (mt_tensor_host) ends before anything else of the object
+ *        does. A callback that runs while a subclass's object dies (its weak references') finds a
+ *        count of 0 there and gets a new object.
  */
 #include "tensors/interop/buffer_parts.h"
 #include "tensors/tensor/index_parts.h"
@@ -113,7 +113,7 @@ static void tensor_dealloc(PyObject *object)
 {
     tensor_object *self = (tensor_object *)object;
     if (self->tensor != NULL && mt_tensor_host(self->tensor) == self) {
-        mt_tensor_set_host(self->tensor, NULL); /* L2 */
+        mt_tensor_set_host(self->tensor, NULL); /* TT2 */
     }
     PyObject_GC_UnTrack(object);
     if (self->dict == NULL && self->weak == NULL) {
@@ -136,7 +136,7 @@ static int tensor_clear(PyObject *object)
     return 0;
 }
 
-/* L1 */
+/* TT1 */
 static void track_with_dict(PyObject *object)
 {
     if (((tensor_object *)object)->dict != NULL && !PyObject_GC_IsTracked(object)) {

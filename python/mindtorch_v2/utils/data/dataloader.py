@@ -4,10 +4,10 @@
     sampler ─► requests ─► plan ─► batch            in this process
                     └─► crew ─► window ─► batch     the plan is carried out by num_workers processes
 
-L1 Batches come in the order of the sampler, whichever worker is first (in_order).
-L2 A worker has at most prefetch_factor batches asked for and not yet taken.
-L3 However an iteration ends (its end, break, an exception, the interpreter's exit), its workers are
-   gone or, with persistent_workers, idle.
+  DL1  Batches come in the order of the sampler, whichever worker is first (in_order).
+  DL2  A worker has at most prefetch_factor batches asked for and not yet taken.
+  DL3  However an iteration ends (its end, break, an exception, the interpreter's exit), its workers
+       are gone or, with persistent_workers, idle.
 """
 
 import itertools
@@ -295,7 +295,7 @@ class _SingleProcessDataLoaderIter(_Iteration):
 
 
 class _MultiProcessingDataLoaderIter(_Iteration):
-    """Has a crew make the batches, ahead of what is taken (L2)."""
+    """Has a crew make the batches, ahead of what is taken (DL2)."""
 
     def __init__(self, loader):
         super().__init__(loader)

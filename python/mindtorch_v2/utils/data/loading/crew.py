@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workers of a loader, as the loader's process sees them.
 
-C1 Nothing is ever sent with waiting: a worker that waits for us to read would wait forever.
-C2 A crew that lost a member, or whose time is over, is dismissed as a whole before that is said.
-C3 Dismissed is dismissed: when dismiss() returns, no process of the crew is left. A fork's copy of a
-   crew only lets go of its connections; the processes are its parent's.
+  CR1  Nothing is ever sent with waiting: a worker that waits for us to read would wait forever.
+  CR2  A crew that lost a member, or whose time is over, is dismissed as a whole before that is
+       said.
+  CR3  Dismissed is dismissed: when dismiss() returns, no process of the crew is left. A fork's copy
+       of a crew only lets go of its connections; the processes are its parent's.
 """
 
 import os
@@ -64,7 +65,7 @@ class Member:
         self._unsent.append(message)
         self._flush()
 
-    def _flush(self):  # C1
+    def _flush(self):  # CR1
         try:
             while self._unsent and self.channel.send(self._unsent[0], wait=False):
                 self._unsent.popleft()
@@ -138,14 +139,14 @@ class Crew:
                 self.dismiss()
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
 
-    def _mourn(self, member):  # C2
+    def _mourn(self, member):  # CR2
         member.process.join(1.0)
         text = _describe_exit(member.process)
         self.dismiss()
         raise RuntimeError(text)
 
     def dismiss(self):
-        """Sends all of them away (C3)."""
+        """Sends all of them away (CR3)."""
         if self.dismissed:
             return
         self.dismissed = True

@@ -5,12 +5,15 @@
           │                                                      ▲ file descriptor
           └─ buffers of tensors and arrays ─► anonymous memory ──┘ mapped by the receiver
 
-T1 Memory is anonymous (memfd) and travels as a descriptor: whoever dies, the kernel frees it. There
-   are no names to clean up, no locks that a killed process can leave held, no helper threads.
-T2 A packet is at most LIMIT bytes, so a sender is not blocked by a batch that nobody has read yet.
-T3 A received tensor owns its mapping: nobody else can write to it.
-T4 A forked worker closes all ends that are its parent's (close_inherited), so that an end that is closed
-   is closed; end() reaches the other side even where somebody's fork still has a copy.
+  TP1  Memory is anonymous (memfd) and travels as a descriptor: whoever dies, the kernel frees it.
+       There are no names to clean up, no locks that a killed process can leave held, no helper
+       threads.
+  TP2  A packet is at most LIMIT bytes, so a sender is not blocked by a batch that nobody has read
+       yet.
+  TP3  A received tensor owns its mapping: nobody else can write to it.
+  TP4  A forked worker closes all ends that are its parent's (close_inherited), so that an end that
+       is closed is closed; end() reaches the other side even where somebody's fork still has a
+       copy.
 """
 
 import io
@@ -24,7 +27,7 @@ import weakref
 
 import mindtorch_v2 as torch
 
-LIMIT = 4096  # T2
+LIMIT = 4096  # TP2
 _ALIGN = 64
 _HEAD = struct.Struct("<IQ")  # number of buffers in memory, bytes of the pickle in memory or 0
 
@@ -194,7 +197,7 @@ class Channel:
         return pickle.loads(body[8 * count :], buffers=buffers)
 
 
-_parents = weakref.WeakSet()  # T4
+_parents = weakref.WeakSet()  # TP4
 
 
 def pair():

@@ -3,9 +3,9 @@
 
     ask ─► [ 7 asked | 8 here | 9 asked | 10 asked ] ─► give, from the left
 
-W1 Batches are numbered as they are asked for. In order, the leftmost is given or nothing is; else the
-   leftmost that is here, or what came first.
-W2 A batch that turns out not to exist (a worker's data set has ended) leaves the window.
+  WN1  Batches are numbered as they are asked for. In order, the leftmost is given or nothing is;
+       else the leftmost that is here, or what came first.
+  WN2  A batch that turns out not to exist (a worker's data set has ended) leaves the window.
 """
 
 import itertools
@@ -34,11 +34,11 @@ class Window:
         self._here[number] = batch
 
     def drop(self, number):
-        """There is no such batch (W2)."""
+        """There is no such batch (WN2)."""
         del self._asked[number]
 
     def ready(self):
-        """The number of the batch to give (W1); None: it is not here."""
+        """The number of the batch to give (WN1); None: it is not here."""
         leftmost = next(iter(self._asked), None)
         if leftmost in self._here:
             return leftmost
