@@ -5,21 +5,23 @@
  * backend too. An accelerator's is registered by the program, or is a shared object that the
  * runtime opens (mt_backend_load).
  *
- * B1 Sizes, types and overlaps are checked before a kernel is called. What only the data can tell
- *    (an index out of range) the kernel reports.
- * B2 Work on one stream is done in the order of its calls; stream NULL is the device's default
- *    stream, and streams do not wait for each other unless stream_wait says so. Calls return when
- *    the work is queued. Only the functions that say so wait.
- * B3 A kernel that is missing (NULL) is MT_ENOTSUP with its name, never a wrong result.
- * B4 What a call points to (sizes, strides, ints, scalars, the call itself) is the caller's again
- *    when the call returns. Device memory stays allocated until the stream has passed the work.
- * B5 A failure that shows after the call has returned is kept and reported once, by the next
- *    function that waits on that device; work queued behind it is done all the same. A device that
- *    is lost fails every call from then on with MT_EDEVICE.
- * B6 Any thread may call any function. After fork() a child may free what it has; everything else
- *    fails with MT_EDEVICE.
- * B7 Work whose call has a correlation is told to the sink with that number exactly once, when it
- *    is done, also when it failed; work without one is not told. Telling never makes the host wait.
+ *   B1  Sizes, types and overlaps are checked before a kernel is called. What only the data can
+ *       tell (an index out of range) the kernel reports.
+ *   B2  Work on one stream is done in the order of its calls; stream NULL is the device's default
+ *       stream, and streams do not wait for each other unless stream_wait says so. Calls return
+ *       when the work is queued. Only the functions that say so wait.
+ *   B3  A kernel that is missing (NULL) is MT_ENOTSUP with its name, never a wrong result.
+ *   B4  What a call points to (sizes, strides, ints, scalars, the call itself) is the caller's
+ *       again when the call returns. Device memory stays allocated until the stream has passed the
+ *       work.
+ *   B5  A failure that shows after the call has returned is kept and reported once, by the next
+ *       function that waits on that device; work queued behind it is done all the same. A device
+ *       that is lost fails every call from then on with MT_EDEVICE.
+ *   B6  Any thread may call any function. After fork() a child may free what it has; everything
+ *       else fails with MT_EDEVICE.
+ *   B7  Work whose call has a correlation is told to the sink with that number exactly once, when
+ *       it is done, also when it failed; work without one is not told. Telling never makes the host
+ *       wait.
  */
 #ifndef MINDTORCH_BACKEND_H
 #define MINDTORCH_BACKEND_H

@@ -80,7 +80,7 @@ char *mtb_follow_links(const char *path)
     return NULL;
 }
 
-/* ---- names that a handler of a signal finds (F4) --------------------------------------------- */
+/* ---- names that a signal handler finds (NF4) ------------------------------------------------- */
 
 /* Fixed places, so that a handler meets no pointer that is being freed. Where all are taken a file
  * is not found by the handler, and that is all. */

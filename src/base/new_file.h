@@ -4,15 +4,15 @@
  * writers share: which file a path means, under which permissions a new one is made, and the limit
  * on its size.
  *
- * F1  A symbolic link stays one: the file that it names is written, also if there is none yet.
- *     Somebody else's link in a folder where anybody may write (/tmp) is not followed, as the
- *     kernel's protected_symlinks has it for open().
- * F2  A new file has the permissions of the one that it replaces, if that is the user's own; never
- *     more than that one and the umask allow otherwise; the umask's where there was none. Not even
- *     for a moment are they wider.
- * F3  Nothing is written past RLIMIT_FSIZE, where the kernel would send SIGXFSZ.
- * F4  What is not complete has no name where the file system allows it; else it is removed by who
- *     fails, and can be removed in a handler of a signal.
+ *   NF1  A symbolic link stays one: the file that it names is written, also if there is none yet.
+ *        Somebody else's link in a folder where anybody may write (/tmp) is not followed, as the
+ *        kernel's protected_symlinks has it for open().
+ *   NF2  A new file has the permissions of the one that it replaces, if that is the user's own;
+ *        never more than that one and the umask allow otherwise; the umask's where there was none.
+ *        Not even for a moment are they wider.
+ *   NF3  Nothing is written past RLIMIT_FSIZE, where the kernel would send SIGXFSZ.
+ *   NF4  What is not complete has no name where the file system allows it; else it is removed by
+ *        who fails, and can be removed in a handler of a signal.
  */
 #ifndef BASE_NEW_FILE_H
 #define BASE_NEW_FILE_H
@@ -44,7 +44,7 @@ int mtb_new_file_commit(mtb_new_file *file);
 /* Ends it in any state, also one of zeros with fd = -1; what stood at the path still does. */
 void mtb_new_file_abandon(mtb_new_file *file);
 
-/* Writes all of it, unless that is past the limit (F3). 0 or an errno value. */
+/* Writes all of it, unless that is past the limit (NF3). 0 or an errno value. */
 int mtb_write_at(int fd, const void *bytes, size_t length, uint64_t offset);
 
 /* Whether an errno value says that nothing more fits: the disk, a quota, the limit. */
@@ -60,12 +60,12 @@ int mtb_lock_file_soon(int fd, int operation, int (*lock)(int fd, int operation)
 
 /* ---- the pieces ---- */
 
-/* F1. The path that is to be written, for mtb_free(). NULL: errno says why (ENOMEM, ELOOP, EACCES:
+/* NF1. The path that is to be written, for mtb_free(). NULL: errno says why (ENOMEM, ELOOP, EACCES:
  * a link that is not to be followed). */
 char *mtb_follow_links(const char *path);
 
 /*
- * F2. A new empty file in the folder of `target`, which links have been followed to; for reading
+ * NF2. A new empty file in the folder of `target`, which links have been followed to; for reading
  * and writing. *name is its name, or NULL: it has none, and disappears with the process (where the
  * file system can do that, and `named` is false). -1: errno says why; EINVAL, EISDIR: what stands
  * at the target is no file that could be replaced.
@@ -85,7 +85,7 @@ void mtb_file_remove(char **name);
  * of a signal that ends the process: async-signal-safe, and what else happens is left as it is. */
 void mtb_files_remove_all(void);
 
-/* F3. Whether a regular file cannot be made that long. */
+/* NF3. Whether a regular file cannot be made that long. */
 bool mtb_past_file_limit(uint64_t end);
 
 #endif /* BASE_NEW_FILE_H */

@@ -4,8 +4,8 @@
  * table, and what happens to it at fork() and at the end of the process. sim_impl.h says how it
  * works inside.
  *
- * E1 At exit() workers finish the piece of work that they are at and stop for good; what waits is
- *    not done. So no worker is in a kernel while libraries take themselves down.
+ *   SE1  At exit() workers finish the piece of work that they are at and stop for good; what waits
+ *        is not done. So no worker is in a kernel while libraries take themselves down.
  */
 #include "backends/sim/sim_impl.h"
 #include "base/alloc.h"

@@ -6,17 +6,18 @@
  *   launch, copy, set  ──push──►  [at][..][..][tail-1]  ──────►  does command `at`, tells it,
  *   (deep copies)                  4,096 slots, in order         done = at + 1, wakes who waits
  *
- * S1 Slot n % SIM_SLOTS belongs to the pusher while done > n - SIM_SLOTS and tail == n, to the
- *    worker while done == n < tail. Pushers of a stream exclude each other (push_lock).
- * S2 Everything that sleeps or wakes somebody does it under the one lock (sim.lock). Launching and
- *    working do not take it while nobody sleeps.
- * S3 A sleeper writes what it waits for (asleep, hold_until, wake_at), then looks again, then
- *    sleeps; who makes it true writes that (tail, done), then reads what is waited for. All of
- *    these are sequentially consistent, so one of the two sees the other.
- * S4 A recording's event waits only for what was pushed before it, so streams that wait for each
- *    other never form a ring.
- * S5 Locks: push_lock first, then sim.lock or a pool's lock, and nothing under those.
- * S6 In a child of fork() no function takes a lock: devices answer SIM_FORKED, frees free memory.
+ *   S1  Slot n % SIM_SLOTS belongs to the pusher while done > n - SIM_SLOTS and tail == n, to the
+ *       worker while done == n < tail. Pushers of a stream exclude each other (push_lock).
+ *   S2  Everything that sleeps or wakes somebody does it under the one lock (sim.lock). Launching
+ *       and working do not take it while nobody sleeps.
+ *   S3  A sleeper writes what it waits for (asleep, hold_until, wake_at), then looks again, then
+ *       sleeps; who makes it true writes that (tail, done), then reads what is waited for. All of
+ *       these are sequentially consistent, so one of the two sees the other.
+ *   S4  A recording's event waits only for what was pushed before it, so streams that wait for each
+ *       other never form a ring.
+ *   S5  Locks: push_lock first, then sim.lock or a pool's lock, and nothing under those.
+ *   S6  In a child of fork() no function takes a lock: devices answer SIM_FORKED, frees free
+ *       memory.
  */
 #ifndef BACKENDS_SIM_SIM_IMPL_H
 #define BACKENDS_SIM_SIM_IMPL_H

@@ -116,7 +116,7 @@ static void drop(sim_extents *extents, size_t place)
             (extents->count - place) * sizeof extents->at[0]);
 }
 
-/* Keeps P2's second half: neighbours become one. */
+/* Keeps SP2's second half: neighbours become one. */
 static void add_vacant(sim_extents *vacant, sim_extent extent)
 {
     size_t place = find_place(vacant, extent.offset);
@@ -148,7 +148,7 @@ static int change_pages(const sim_pool *pool, int mode, sim_extent extent)
     return status;
 }
 
-/* The pages themselves, so that a worker never meets a lack of them (P1). */
+/* The pages themselves, so that a worker never meets a lack of them (SP1). */
 static bool fill_pages(const sim_pool *pool, sim_extent extent)
 {
     int status;
@@ -177,7 +177,7 @@ static bool find_vacant(const sim_extents *vacant, uint64_t bytes, size_t *place
 static bool take_extent(sim_pool *pool, uint64_t bytes, sim_extent *out)
 {
     size_t place;
-    size_t more = pool->used.count + 2; /* P2 */
+    size_t more = pool->used.count + 2; /* SP2 */
     if (!mtb_grow((void **)&pool->used.at, &pool->used.capacity, more, sizeof(sim_extent)) ||
         !mtb_grow((void **)&pool->vacant.at, &pool->vacant.capacity, more, sizeof(sim_extent)) ||
         !find_vacant(&pool->vacant, bytes, &place)) {

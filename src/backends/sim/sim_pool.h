@@ -5,11 +5,12 @@
  *     far   ...XXXXXXXXXXXX...   addresses that tensors hold; no access: touching one crashes
  *     near  ...the bytes   ...   where workers reach them, at the same distance from its beginning
  *
- * P1 What is handed out has its pages: lack of memory shows at sim_pool_take(), never as SIGBUS.
- * P2 `used` and `vacant` are sorted and together cover the pool; no two neighbours in `vacant`.
- *    There is room for one more entry in `vacant` than in `used`, so giving back never needs
- *    memory.
- * P3 Neither mapping is there in a child of fork(), nor in a core file.
+ *   SP1  What is handed out has its pages: lack of memory shows at sim_pool_take(), never as
+ *        SIGBUS.
+ *   SP2  `used` and `vacant` are sorted and together cover the pool; no two neighbours in `vacant`.
+ *        There is room for one more entry in `vacant` than in `used`, so giving back never needs
+ *        memory.
+ *   SP3  Neither mapping is there in a child of fork(), nor in a core file.
  */
 #ifndef BACKENDS_SIM_SIM_POOL_H
 #define BACKENDS_SIM_SIM_POOL_H

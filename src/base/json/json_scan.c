@@ -8,7 +8,7 @@
 #    include <emmintrin.h>
 #endif
 
-/* Position of the first quotation mark or backslash from p on. There is one (J1). */
+/* Position of the first quotation mark or backslash from p on. There is one (JSC1). */
 static const char *find_mark(const char *p)
 {
 #if defined(__SSE2__)
@@ -162,7 +162,7 @@ static int scan_word(mtb_scan *scan, mtb_slice *out, const char *word, uint8_t t
     return MTB_SCAN_OK;
 }
 
-/* The next quotation mark or bracket from p on. There is one (J1). */
+/* The next quotation mark or bracket from p on. There is one (JSC1). */
 static const char *find_bracket(const char *p)
 {
 #if defined(__SSE2__)
@@ -259,7 +259,7 @@ bool mtb_walk_begin(mtb_walk *walk, const mtb_slice *container)
 
 bool mtb_walk_next(mtb_walk *walk, mtb_slice *key, mtb_slice *value)
 {
-    /* The sentinel (J1) of the window does not stand at this end; the closing bracket does its
+    /* The sentinel (JSC1) of the window does not stand at this end; the closing bracket does its
      * work: no scan inside goes past it, because it was matched before. */
     mtb_scan *scan = &walk->scan;
     scan->at = mtb_skip_space(scan->at);

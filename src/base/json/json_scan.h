@@ -5,12 +5,12 @@
  *     begin            at                         end   sentinel
  *       |  { "ph": "X",|  "cat": "cpu_op", ...     |  "  0 0 0 ... |
  *
- *   J1  Behind `end` stand a quotation mark and MTB_SCAN_PAD bytes of zero. So every loop that
- *       looks for the end of a string, a number or white space ends there without a test of its
- *       own, and wide loads are allowed. Whoever stops at `end` has seen too little: SCAN_MORE.
- *   J2  On SCAN_MORE and SCAN_BAD `at` is where it stopped; the caller starts its item again once
- *       there is more text.
- *   J3  No recursion: depth is bounded by MTB_JSON_DEPTH.
+ *   JSC1  Behind `end` stand a quotation mark and MTB_SCAN_PAD bytes of zero. So every loop that
+ *         looks for the end of a string, a number or white space ends there without a test of its
+ *         own, and wide loads are allowed. Whoever stops at `end` has seen too little: SCAN_MORE.
+ *   JSC2  On SCAN_MORE and SCAN_BAD `at` is where it stopped; the caller starts its item again once
+ *         there is more text.
+ *   JSC3  No recursion: depth is bounded by MTB_JSON_DEPTH.
  *
  * Strictness: what decides where things begin and end is checked. Inside values that are only
  * skipped numbers and literals are not.

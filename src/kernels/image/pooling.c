@@ -7,8 +7,9 @@
  *
  *     y = y0, y0 + step_y, ... < y1        x = x0, x0 + step_x, ... < x1
  *
- * W1 Of equal maxima the first counts; a NaN beats everything, the last one of several is taken.
- * W2 A window that lies in the padding altogether gives 0 in averages.
+ *   POOL1  Of equal maxima the first counts; a NaN beats everything, the last one of several is
+ *          taken.
+ *   POOL2  A window that lies in the padding altogether gives 0 in averages.
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"
@@ -123,7 +124,7 @@ static window adaptive_window(const job *j, int64_t y, int64_t x)
         for (int64_t y = win->y0; y < win->y1; y += win->step_y) {                           \
             for (int64_t x = win->x0; x < win->x1; x += win->step_x) {                       \
                 T value = plane[y * j->w + x];                                               \
-                if (value > best || IS_NAN(value)) { /* W1 */                                \
+                if (value > best || IS_NAN(value)) { /* POOL1 */                             \
                     best = value;                                                            \
                     where = y * j->w + x;                                                    \
                 }                                                                            \
@@ -171,24 +172,24 @@ MT_I_DEFINE_MAX(double, f64, (double)-INFINITY, MT_I_IS_NAN)
 MT_I_DEFINE_MAX_BACKWARD(float, f32)
 MT_I_DEFINE_MAX_BACKWARD(double, f64)
 
-#define MT_I_DEFINE_AVERAGE(T, SUM, suffix, DIVIDE)                         \
-    static void average_plane_##suffix(job *j, int64_t plane)               \
-    {                                                                       \
-        const T *from = (const T *)j->from + plane * j->h * j->w;           \
-        T *to = (T *)j->to + plane * j->oh * j->ow;                         \
-        for (int64_t y = 0; y < j->oh; y++) {                               \
-            for (int64_t x = 0; x < j->ow; x++) {                           \
-                window win = j->window(j, y, x);                            \
-                SUM sum = 0;                                                \
-                for (int64_t line = win.y0; line < win.y1; line++) {        \
-                    for (int64_t i = win.x0; i < win.x1; i++) {             \
-                        sum += (SUM)from[line * j->w + i];                  \
-                    }                                                       \
-                }                                                           \
-                bool empty = win.y0 >= win.y1 || win.x0 >= win.x1; /* W2 */ \
-                *to++ = empty ? 0 : (T)DIVIDE(sum, win.divisor);            \
-            }                                                               \
-        }                                                                   \
+#define MT_I_DEFINE_AVERAGE(T, SUM, suffix, DIVIDE)                            \
+    static void average_plane_##suffix(job *j, int64_t plane)                  \
+    {                                                                          \
+        const T *from = (const T *)j->from + plane * j->h * j->w;              \
+        T *to = (T *)j->to + plane * j->oh * j->ow;                            \
+        for (int64_t y = 0; y < j->oh; y++) {                                  \
+            for (int64_t x = 0; x < j->ow; x++) {                              \
+                window win = j->window(j, y, x);                               \
+                SUM sum = 0;                                                   \
+                for (int64_t line = win.y0; line < win.y1; line++) {           \
+                    for (int64_t i = win.x0; i < win.x1; i++) {                \
+                        sum += (SUM)from[line * j->w + i];                     \
+                    }                                                          \
+                }                                                              \
+                bool empty = win.y0 >= win.y1 || win.x0 >= win.x1; /* POOL2 */ \
+                *to++ = empty ? 0 : (T)DIVIDE(sum, win.divisor);               \
+            }                                                                  \
+        }                                                                      \
     }
 
 /* Integers are added as unsigned ones: they wrap. The smallest divided by -1 wraps, too. */

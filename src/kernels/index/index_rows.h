@@ -12,9 +12,9 @@
  *
  *     ints: first, then for each index tensor the dimension of the indexed tensor it picks from
  *
- * X1 Indices are checked before anything is read or written through them.
- * X2 Writing goes through the indices in row-major order: the last of equal ones wins, sums are
- *    made in that order, whatever the number of threads.
+ *   IR1  Indices are checked before anything is read or written through them.
+ *   IR2  Writing goes through the indices in row-major order: the last of equal ones wins, sums are
+ *        made in that order, whatever the number of threads.
  */
 #ifndef KERNELS_INDEX_INDEX_ROWS_H
 #define KERNELS_INDEX_INDEX_ROWS_H

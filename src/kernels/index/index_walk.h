@@ -8,8 +8,9 @@
  *     for each dimension, outermost first: mt__walk_add(&w, size, strides of the views in bytes)
  *     mt__walk_rows(&w) rows, each of mt__walk_length(&w) elements; mt__walk_seek, mt__walk_next
  *
- * K1 Dimensions that all views run through in one stride are joined, those of size 1 are left out.
- * K2 There is always a last dimension: a walk over one element has a row of length 1.
+ *   IW1  Dimensions that all views run through in one stride are joined, those of size 1 are left
+ *        out.
+ *   IW2  There is always a last dimension: a walk over one element has a row of length 1.
  */
 #ifndef KERNELS_INDEX_INDEX_WALK_H
 #define KERNELS_INDEX_INDEX_WALK_H

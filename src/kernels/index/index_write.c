@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * INDEX_PUT, INDEX_ADD and EMBEDDING_BACKWARD: rows written to, or added to, places that indices
- * say. See index_rows.h; sums are made in the order of the indices (X2).
+ * say. See index_rows.h; sums are made in the order of the indices (IR2).
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"

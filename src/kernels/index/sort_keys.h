@@ -2,10 +2,10 @@
  *
  * Elements as unsigned keys whose order is the elements' order, and the sorting of keys.
  *
- * Y1 NaN is larger than everything, all NaN are equal; -0 equals 0. Descending keys are the
- *    complements.
- * Y2 A key is carried with the element's place, and places decide between equal keys: the order is
- *    that of a stable sort, ascending and descending.
+ *   SK1  NaN is larger than everything, all NaN are equal; -0 equals 0. Descending keys are the
+ *        complements.
+ *   SK2  A key is carried with the element's place, and places decide between equal keys: the order
+ *        is that of a stable sort, ascending and descending.
  */
 #ifndef KERNELS_INDEX_SORT_KEYS_H
 #define KERNELS_INDEX_SORT_KEYS_H

@@ -7,9 +7,9 @@
  *         for each ROWS rows of a
  *             a tile of sums, [ROWS, WIDTH], which the compiler keeps in registers
  *
- * L1 Every element of c is a sum over k in rising order within panels of DEPTH, or in WIDTH lanes
- *    where b is one contiguous column: its place in the matrix does not change its value.
- * L2 Integers wrap.
+ *   PL1  Every element of c is a sum over k in rising order within panels of DEPTH, or in WIDTH
+ *        lanes where b is one contiguous column: its place in the matrix does not change its value.
+ *   PL2  Integers wrap.
  */
 #include "kernels/isa/product_loops.h"
 

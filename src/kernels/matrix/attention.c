@@ -11,10 +11,10 @@
  *
  * With `causal`, query i sees keys 0 ... i: tiles behind the last query's key are left out.
  *
- * A1 Tiles depend on sizes alone. Forward's pieces are tiles of queries, backward's are heads,
- *    which add to dk and dv in the order of the queries: results do not depend on the number of
- *    threads.
- * A2 A row that sees nothing has out 0, lse 0 and gradients 0.
+ *   AT1  Tiles depend on sizes alone. Forward's pieces are tiles of queries, backward's are heads,
+ *        which add to dk and dv in the order of the queries: results do not depend on the number of
+ *        threads.
+ *   AT2  A row that sees nothing has out 0, lse 0 and gradients 0.
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"
@@ -188,7 +188,7 @@ static void clear_matrix(const job *j, matrix m, int64_t rows, int64_t columns)
     static void finish_rows_##suffix(T *most, T *total, T *factor, int64_t rows, matrix lse)    \
     {                                                                                           \
         for (int64_t r = 0; r < rows; r++) {                                                    \
-            bool nothing = total[r] == 0; /* A2 */                                              \
+            bool nothing = total[r] == 0; /* AT2 */                                             \
             factor[r] = nothing ? 0 : 1 / total[r];                                             \
             *((T *)(void *)lse.data + r * lse.row) = nothing ? 0 : most[r] + LOG(total[r]);     \
         }                                                                                       \

@@ -6,9 +6,9 @@
  *     several matrices, or small ones                               -> pieces of whole products
  *     one large matrix                                              -> pieces of its longer side
  *
- * G1 Cuts of a matrix are multiples of CUT, never along k, and every piece is larger than the sizes
- *    at which the libraries change their loops (1,000,000 multiplications in OpenBLAS): an element
- *    is summed in the same order with any number of threads.
+ *   GE1  Cuts of a matrix are multiples of CUT, never along k, and every piece is larger than the
+ *        sizes at which the libraries change their loops (1,000,000 multiplications in OpenBLAS):
+ *        an element is summed in the same order with any number of threads.
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"
@@ -19,7 +19,7 @@
 
 enum {
     PIECE_WORK = 3 << 19, /* m n k that is worth another thread: about 30 us of single precision */
-    LEAST_WORK = 1 << 20, /* G1 */
+    LEAST_WORK = 1 << 20, /* GE1 */
     CUT = 48              /* lines that the libraries take at once divide it: 48 and 24 */
 };
 

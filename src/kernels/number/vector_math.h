@@ -4,18 +4,18 @@
  * vector code. For the files in src/kernels/isa, whose flags they need: -fno-math-errno
  * -fno-trapping-math -ffp-contract=fast. Elsewhere they are right too, one number at a time.
  *
- * V1 Special numbers are C's: NaN stays NaN, infinities, signed zeros and subnormals are kept, in
- *    and out. Nothing here needs, or survives, -ffast-math.
- * V2 Bounds on the error, in units in the last place, that tests/unit/kernels/test_vector_math.c
- *    holds against long double libm at every instruction set:
- *        float    exp 1.1  expm1 2  log 1  log1p 2  log2 2  log10 2  tanh 3  sigmoid 2.5  erf 2
- *                 sin cos 2 and tan 4 up to |x| = MT_TRIG_LIMIT  pow 1
- *        double   exp 1.1  expm1 2.1  log 1  tanh 3  sigmoid 2.5
- *    sigmoid is 1 / (1 + exp(-x)), as in torch: 0 where exp(-x) is infinite (x < -88.7). gelu and
- *    its slope are right to 1e-7 of max(1, |x|). With and without fused multiplication the last bit
- *    may differ.
- * V3 No conversion from floating point to integer: adding 1.5 * 2^23 (2^52) leaves the rounded
- *    number in the low bits, whatever the number was. So no input is undefined behaviour.
+ *   VM1  Special numbers are C's: NaN stays NaN, infinities, signed zeros and subnormals are kept,
+ *        as input and as output. The code neither needs nor survives -ffast-math.
+ *   VM2  Bounds on the error, in units in the last place; test_vector_math.c checks them against
+ *        long double libm for every instruction set:
+ *            float    exp 1.1  expm1 2  log 1  log1p 2  log2 2  log10 2  tanh 3  sigmoid 2.5  erf 2
+ *                     sin cos 2 and tan 4 up to |x| = MT_TRIG_LIMIT  pow 1
+ *            double   exp 1.1  expm1 2.1  log 1  tanh 3  sigmoid 2.5
+ *        sigmoid is 1 / (1 + exp(-x)), as in torch: 0 where exp(-x) is infinite (x < -88.7). gelu
+ *        and its slope are right to 1e-7 of max(1, |x|). With and without fused multiplication the
+ *        last bit may differ.
+ *   VM3  No conversion from floating point to integer: adding 1.5 * 2^23 (2^52) leaves the rounded
+ *        number in the low bits, whatever the number was. So no input is undefined behaviour.
  *
  * The polynomials are our own (Remez exchange on the intervals that the comments name).
  */

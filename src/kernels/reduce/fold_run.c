@@ -8,7 +8,7 @@
  *      columns    the innermost kept dimension lies side by side: up to MT_FOLD_WIDTH results at
  * once pieces     few results of very many elements: pieces of one result, joined in their order
  *
- * Which of them it is depends on sizes and strides alone (F2).
+ * Which of them it is depends on sizes and strides alone (RL2).
  */
 #include "base/compiler.h"
 #include "base/fail.h"

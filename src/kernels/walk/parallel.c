@@ -6,10 +6,11 @@
  * for the workers that took part; each takes piece after piece from `next`. A caller that finds the
  * pool busy, and a worker that is itself inside a piece, do all of their pieces alone.
  *
- * W1 A worker touches the job only between its entry (`active` raised under the lock while the job
- *    is open) and its exit (`active` lowered). The caller closes the job before it waits for
- *    `active` to fall to 0, so nobody enters a job that is over.
- * W2 Workers are detached and never end. At fork() the child forgets them (P2): its pool is empty.
+ *   WK1  A worker touches the job only between its entry (`active` raised under the lock while the
+ *        job is open) and its exit (`active` lowered). The caller closes the job before it waits
+ *        for `active` to fall to 0, so nobody enters a job that is over.
+ *   WK2  Workers are detached and never end. At fork() the child forgets them (PAR2): its pool is
+ *        empty.
  */
 #include "kernels/walk/parallel.h"
 
@@ -137,7 +138,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* Makes the pool as large as asked, as far as threads can be had (P3). Under the lock. */
+/* Makes the pool as large as asked, as far as threads can be had (PAR3). Under the lock. */
 static void grow_pool(pool *p, uint32_t workers)
 {
     while (p->workers < workers) {

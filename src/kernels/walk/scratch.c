@@ -4,10 +4,11 @@
  *
  *     | ... padding to 64 ... | header (64 bytes) | the caller's bytes |
  *
- * S1 Every request passes the allocator seam once, served from the cache or not: a test that makes
- *    the Nth request fail reaches it in either case.
- * S2 A thread keeps at most KEPT_BLOCKS blocks and KEPT_BYTES bytes, and frees them when it ends.
- * S3 Giving back never fails: what cannot be kept is freed.
+ *   SCR1  Every request passes the allocator seam once, served from the cache or not: a test that
+ *         makes the Nth request fail reaches it in either case.
+ *   SCR2  A thread keeps at most KEPT_BLOCKS blocks and KEPT_BYTES bytes, and frees them when it
+ *         ends.
+ *   SCR3  Giving back never fails: what cannot be kept is freed.
  */
 #include "kernels/walk/scratch.h"
 
@@ -107,7 +108,7 @@ void *mt__scratch_take(size_t count, size_t size)
     }
     header *block = find_kept(bytes);
     if (block != NULL) {
-        if (mtb_fail_here()) { /* S1 */
+        if (mtb_fail_here()) { /* SCR1 */
             mt__scratch_give((char *)block + ALIGNMENT);
             return NULL;
         }

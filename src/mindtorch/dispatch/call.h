@@ -11,12 +11,13 @@
  *         ...launch the kernel
  *     }
  *
- * C1 Arguments have been checked against the schema and defaults are filled in: args[i] is there
- *    for every parameter and of a kind that the schema allows (NONE where it is optional).
- * C2 All tensors are on one device, but for ANY_DEVICE rows, and for 0-d host tensors beside others
- *    in POINTWISE and COMPOSITE ones.
- * C3 A leaf does not call ops that record graphs: inside it, calls are not recorded.
- * C4 On failure the dispatcher releases results and temporaries.
+ *   CA1  Arguments have been checked against the schema and defaults are filled in: args[i] is
+ *        there for every parameter and of a kind that the schema allows (NONE where it is
+ *        optional).
+ *   CA2  All tensors are on one device, but for ANY_DEVICE rows, and for 0-d host tensors beside
+ *        others in POINTWISE and COMPOSITE ones.
+ *   CA3  A leaf does not call ops that record graphs: inside it, calls are not recorded.
+ *   CA4  On failure the dispatcher releases results and temporaries.
  */
 #ifndef MINDTORCH_DISPATCH_CALL_H
 #define MINDTORCH_DISPATCH_CALL_H

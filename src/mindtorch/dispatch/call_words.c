@@ -3,8 +3,8 @@
  * From arguments to words, see call_words.h. The REPORTED lines of the op table say what is shown
  * of an op; one without such a line shows its arguments in order.
  *
- * W1 A value that does not fit is shown as none, and `cut` is set; what was begun for it is taken
- *    back.
+ *   CW1  A value that does not fit is shown as none, and `cut` is set; what was begun for it is
+ *        taken back.
  */
 #include "mindtorch/dispatch/call_words.h"
 
@@ -43,7 +43,7 @@ static const uint8_t torch_types[MT_DTYPE_COUNT] = {
 #define WORDS_MOST   ((uint32_t)(large ? MT_TRACE_MOST : MT_TRACE_WORDS))
 #define SCALARS_MOST ((uint32_t)(large ? MT_TRACE_MOST : MT_TRACE_SCALARS))
 
-/* W1. */
+/* CW1. */
 static MT_COLD bool does_not_fit(mt__trace_words *w)
 {
     w->cut = true;
@@ -177,7 +177,7 @@ MT_INLINE void put_value(mt__trace_words *w, const mt_value *value, bool strides
     } else {
         fits = large ? put_other_large(w, value, strides) : put_other(w, value, strides);
     }
-    if (MT_UNLIKELY(!fits)) { /* W1 */
+    if (MT_UNLIKELY(!fits)) { /* CW1 */
         w->cut = true;
         w->n_words = n_words;
         w->n_scalars = n_scalars;

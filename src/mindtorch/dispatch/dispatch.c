@@ -2,12 +2,12 @@
  *
  * Dispatch: see dispatch.h for the way of a call.
  *
- * D1 A call that fails leaves no result behind: results are NONE, temporaries released.
- * D2 Inside a leaf nothing is recorded in graphs (thread state below_autograd); composites record
- *    what their parts do.
- * D3 The version of what an op has written grows after the kernels were launched and before
- *    autograd ties the result, so that a saved copy is of the new version.
- * D4 While nothing records and no input needs a gradient, a call costs the checks and the op.
+ *   DI1  A call that fails leaves no result behind: results are NONE, temporaries released.
+ *   DI2  Inside a leaf nothing is recorded in graphs (thread state below_autograd); composites
+ *        record what their parts do.
+ *   DI3  The version of what an op has written grows after the kernels were launched and before
+ *        autograd ties the result, so that a saved copy is of the new version.
+ *   DI4  While nothing records and no input needs a gradient, a call costs the checks and the op.
  */
 #include "mindtorch/dispatch/dispatch.h"
 

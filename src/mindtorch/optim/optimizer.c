@@ -6,10 +6,10 @@
  *                  slots[1] ...
  *                  lists      room for the arguments of one fused call
  *
- * O1 State is made before anything is written, and is what torch's state is before its first step:
- *    a step that fails for want of memory can be made again.
- * O2 Parameters that have made the same number of steps on one device share one fused call.
- * O3 A step runs with grad mode off.
+ *   OPT1  State is made before anything is written, and is what torch's state is before its first
+ *         step: a step that fails for want of memory can be made again.
+ *   OPT2  Parameters that have made the same number of steps on one device share one fused call.
+ *   OPT3  A step runs with grad mode off.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -97,7 +97,7 @@ static int check_parameters(mt_tensor *const *parameters, size_t count)
     return MT_OK;
 }
 
-/* Makes the state that the parameter does not have yet (O1). */
+/* Makes the state that the parameter does not have yet (OPT1). */
 static int make_state(const mt_optimizer *optimizer, slot *s)
 {
     double initial = optimizer->options.kind == MT_OPTIMIZER_ADAGRAD
@@ -209,7 +209,7 @@ static int call_fused(const mt_optimizer *optimizer, size_t n, int64_t steps)
     return mtb_fail(MT_EVALUE, "optimizer: kind %u is not known", o->kind);
 }
 
-/* Steps all waiting parameters that are like slot `first` (O2). */
+/* Steps all waiting parameters that are like slot `first` (OPT2). */
 static int step_group(mt_optimizer *optimizer, size_t first)
 {
     const slot *like = &optimizer->slots[first];

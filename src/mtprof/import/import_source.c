@@ -45,7 +45,7 @@ int mtprof__source_fill(mtprof__source *source)
         source->ended = made == 0;
         source->end += made;
     }
-    /* json_scan.h J1 */
+    /* json_scan.h JSC1 */
     source->window[source->end] = '"';
     memset(source->window + source->end + 1, 0, MTB_SCAN_PAD);
     return MTPROF_OK;

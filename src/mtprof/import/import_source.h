@@ -2,7 +2,7 @@
  *
  * The text of a file, plain or gzipped, as a window that moves over it.
  *
- *   any_file.h ──► window: begin … end, then a sentinel (json_scan.h J1)
+ *   any_file.h ──► window: begin … end, then a sentinel (json_scan.h JSC1)
  *
  * The window is a few MiB; it grows only where a single item of the text does not fit, up to
  * MTPROF__SOURCE_MOST. Why not mmap: the file may be cut while we read it, and a mapping would turn

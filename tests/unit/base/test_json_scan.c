@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON as it stands: values, strings, numbers without rounding. J1 to J3 are those of json_scan.h.
+ * Scanning JSON: values, strings, numbers without rounding. JSC1 to JSC3 are in json_scan.h.
  */
 #include "base/json/json_scan.h"
 #include "harness/mt_test.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text with a sentinel behind it (J1), in memory of its own so that a sanitizer sees its end. */
+/* A text with a sentinel after it (JSC1), in memory of its own so that a sanitizer sees its end. */
 typedef struct text {
     char *bytes;
     mtb_scan scan;
@@ -70,7 +70,7 @@ TEST(values_and_where_they_end)
     }
 }
 
-/* J2: every beginning of a text asks for more, and never reads it as something else. */
+/* JSC2: every beginning of a text asks for more, and never reads it as something else. */
 TEST(cut_values_ask_for_more)
 {
     static const char whole[] =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that are made beside their path: F1 to F4 of base/new_file.h. Recording, saving and exports
- * are tested at their own places (test_paths.c, test_out_file.c).
+ * Files that are made beside their path: NF1 to NF4 of base/new_file.h. Recording, saving and
+ * exports are tested at their own places (test_paths.c, test_out_file.c).
  */
 #include "base/alloc.h"
 #include "base/new_file.h"
@@ -56,7 +56,7 @@ static void check_leads(const char *path, const char *expected)
     mtb_free(target);
 }
 
-/* F1 */
+/* NF1 */
 TEST(links_are_followed_to_their_end)
 {
     char expected[1024];
@@ -92,7 +92,7 @@ static void write_through(const char *target, bool named)
     CHECK(name == NULL);
 }
 
-/* F2 */
+/* NF2 */
 TEST(permissions)
 {
     const char *path = in_tmp("x");
@@ -168,7 +168,7 @@ TEST(no_memory)
     CHECK_EQ_I64(count_files(), 0);
 }
 
-/* F3 */
+/* NF3 */
 TEST(the_limit_on_sizes)
 {
     CHECK(!mtb_past_file_limit(UINT64_MAX));
@@ -179,7 +179,7 @@ TEST(the_limit_on_sizes)
     CHECK(mtb_past_file_limit(UINT64_MAX));
 }
 
-/* F4 */
+/* NF4 */
 static void end_at_once(int signal)
 {
     mtb_files_remove_all(); /* NOLINT(bugprone-signal-handler) it says that it is safe there */

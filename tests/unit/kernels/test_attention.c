@@ -247,7 +247,7 @@ static const setup plain = {.dtype = MT_DTYPE_F32,
                             .values = 8,
                             .causal = true};
 
-/* A1 */
+/* AT1 */
 TEST(threads_change_nothing)
 {
     fixture f[2];
@@ -266,7 +266,7 @@ TEST(threads_change_nothing)
     end(&f[1]);
 }
 
-/* R2: a NaN in a query spoils its own row and no other. */
+/* ATR2: a NaN in a query spoils its own row and no other. */
 TEST(nan_stays_in_its_row)
 {
     uint64_t seed = mt_test_seed();

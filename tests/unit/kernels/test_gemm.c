@@ -163,7 +163,7 @@ TEST(integers_wrap)
     CHECK_EQ_I64(c, 2 * 7 + 1 * 6);
 }
 
-/* G1: the same bits with any number of threads. */
+/* GE1: the same bits with any number of threads. */
 static void check_threads(mt_dtype dtype, sizes s, strided_layout layout)
 {
     uint64_t seed = mt_test_seed();

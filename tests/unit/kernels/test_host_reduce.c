@@ -324,7 +324,7 @@ TEST(integers_wrap_and_widen)
     CHECK_EQ_F64(reduce_vector(MT_REDUCE_PROD, 0, MT_DTYPE_I64, many, 4, MT_DTYPE_I64), 0);
 }
 
-/* F1, F2: a long sum is right, and the same with any number of threads. */
+/* RL1, RL2: a long sum is right, and the same with any number of threads. */
 TEST(long_sums)
 {
     enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * INDEX, INDEX_PUT, INDEX_SELECT, INDEX_ADD, GATHER, SCATTER, the masks, CAT and
- * EMBEDDING_BACKWARD against plain loops over row-major element numbers, in all layouts. X1 and X2
- * are of src/kernels/index/index_rows.h. What lies around a tensor is checked by
+ * EMBEDDING_BACKWARD against plain loops over row-major element numbers, in all layouts. IR1 and
+ * IR2 are in src/kernels/index/index_rows.h. What lies around a tensor is checked by
  * strided_array_fini().
  */
 #include "harness/mt_test.h"
@@ -172,7 +172,7 @@ TEST(index_picks_in_all_layouts)
     }
 }
 
-/* X2: equal places are written in order. */
+/* IR2: equal places are written in order. */
 TEST(index_put_sets_and_adds)
 {
     uint64_t seed = mt_test_seed();
@@ -197,7 +197,7 @@ TEST(index_put_sets_and_adds)
     }
 }
 
-/* X1 */
+/* IR1 */
 TEST(index_out_of_range_writes_nothing)
 {
     uint64_t seed = mt_test_seed();

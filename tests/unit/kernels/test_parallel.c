@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pool of threads: P1 pieces, P2 fork, P3 no threads; callers at once, pieces inside pieces.
+ * The pool of threads: PAR1 pieces, PAR2 fork, PAR3 no threads; concurrent callers, nested calls.
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"
@@ -53,7 +53,7 @@ static void check_for(int64_t count, int64_t grain)
     CHECK_EQ_I64(work.pieces, (count + grain - 1) / grain);
 }
 
-/* P1: the same pieces whatever the number of threads. */
+/* PAR1: the same pieces whatever the number of threads. */
 TEST(pieces_depend_on_grain_alone)
 {
     static const uint32_t threads[] = {1, 2, 3, 8};
@@ -118,7 +118,7 @@ TEST(jobs_after_a_pause)
     }
 }
 
-/* P2 */
+/* PAR2 */
 TEST(child_has_its_own_pool)
 {
     if (MT_TSAN) {
@@ -140,7 +140,7 @@ TEST(child_has_its_own_pool)
     check_for(COUNT, 100);
 }
 
-/* P3: no memory for the stacks of threads. */
+/* PAR3: no memory for the stacks of threads. */
 TEST(threads_that_cannot_be_had)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

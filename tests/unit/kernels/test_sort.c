@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * SORT and TOPK against insertion by the definition: NaN is the largest, -0 equals 0, equal
- * elements keep their order (Y1 and Y2 of src/kernels/index/sort_keys.h). Rows of all lengths
+ * elements keep their order (SK1 and SK2 of src/kernels/index/sort_keys.h). Rows of all lengths
  * around the
  * changes of method.
  */

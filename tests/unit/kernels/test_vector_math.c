@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How exact the functions of vector_math.h are (V2): many numbers through the unary and binary
+ * How exact the functions of vector_math.h are (VM2): many numbers through the unary and binary
  * loops, at every instruction set, against double libm (float) and long double libm (double).
  */
 #include "harness/mt_test.h"

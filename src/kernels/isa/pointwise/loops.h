@@ -5,8 +5,8 @@
  * NULL where the type has none. Operands that are strided or repeated are packed into such arrays
  * by strided.c, so one loop for a code and a type is enough.
  *
- * L1 arrays[0] is written, the others are read. An input may be the output itself, from the same
- *    element on; otherwise they do not overlap. n is at least 1.
+ *   LP1  arrays[0] is written, the others are read. An input may be the output itself, from the
+ *        same element on; otherwise they do not overlap. n is at least 1.
  */
 #ifndef KERNELS_ISA_POINTWISE_LOOPS_H
 #define KERNELS_ISA_POINTWISE_LOOPS_H

@@ -7,11 +7,11 @@
  *      columns   x x x x                a partial for each column
  *                x x x x
  *
- * F1 Blocks are bounded (MT_FOLD_BLOCK, MT_FOLD_ROWS). In a block, float elements are added as a
- *    tree over many lanes; blocks are added in double. So the error of a sum grows with the
- *    logarithm of a block, not with the number of elements.
- * F2 The order depends on the sizes alone: the same input gives the same bits, with any number of
- *    threads. Instruction sets differ in nothing but fused multiplication.
+ *   RL1  Blocks are bounded (MT_FOLD_BLOCK, MT_FOLD_ROWS). In a block, float elements are added as
+ *        a tree over many lanes; blocks are added in double. So the error of a sum grows with the
+ *        logarithm of a block, not with the number of elements.
+ *   RL2  The order depends on the sizes alone: the same input gives the same bits, with any number
+ *        of threads. Instruction sets differ in nothing but fused multiplication.
  */
 #ifndef KERNELS_ISA_REDUCE_REDUCE_LOOPS_H
 #define KERNELS_ISA_REDUCE_REDUCE_LOOPS_H

@@ -2,10 +2,10 @@
  *
  * The loops of attention over a tile of scores, compiled for each instruction set.
  *
- * R1 A row in which nothing is seen, or everything is masked with -inf, has probabilities 0.
- * R2 A NaN among the scores that a row sees makes the whole row NaN.
- * R3 Sums of a row are made in LANES parts, joined in order: a row's result does not depend on
- *    where it lies.
+ *   ATR1  A row in which nothing is seen, or everything is masked with -inf, has probabilities 0.
+ *   ATR2  A NaN among the scores that a row sees makes the whole row NaN.
+ *   ATR3  Sums of a row are made in LANES parts, joined in order: a row's result does not depend on
+ *         where it lies.
  */
 #include "kernels/isa/rows/attention_loops.h"
 
@@ -120,7 +120,7 @@ static int64_t seen_by(const mt__attention_tile *t, int64_t row)
             T here = largest_##suffix(line, seen);                                                 \
             T now = here > most[r] ? here : most[r];                                               \
             factor[r] = 1;                                                                         \
-            if (now == -(T)INFINITY && !has_nan_##suffix(line, seen)) { /* R1 */                   \
+            if (now == -(T)INFINITY && !has_nan_##suffix(line, seen)) { /* ATR1 */                 \
                 clear_##suffix(line, 0, t->columns);                                               \
                 continue;                                                                          \
             }                                                                                      \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The loops of layer_norm and batch_norm (norm_loops.h), compiled once for each instruction set.
- * Sums are added in blocks (reduce_loops.h, F1).
+ * Sums are added in blocks (reduce_loops.h, RL1).
  */
 #include "kernels/isa/rows/norm_loops.h"
 

@@ -2,7 +2,7 @@
  *
  * Softmax along a lane (lane_loops.h), compiled once for each instruction set. The largest element
  * is taken off first, so that no exponential overflows; sums are added in blocks (reduce_loops.h,
- * F1).
+ * RL1).
  */
 #include "base/compiler.h"
 #include "kernels/isa/reduce/lane_loops.h"

@@ -6,13 +6,14 @@
  *              it) ─► those with none are ready ─► the latest first ─► gradients into the slots of
  *              the next nodes
  *
- * G1 All state of a run is in its task: runs on several threads, over one graph or inside of each
- *    other, do not meet but in the locks of nodes and leaves.
- * G2 Nothing recurses over the graph. Small graphs need no heap.
- * G3 A run that fails has released all it held. What was accumulated by then stays, saved tensors
- *    of the nodes that have run are gone unless the graph is retained, all others are untouched.
- * G4 The order is that of the nodes' numbers, latest first, leaves before everything: so memory is
- *    given back early, and the same on every run.
+ *   EN1  All state of a run is in its task: runs on several threads, over one graph or inside of
+ *        each other, do not meet but in the locks of nodes and leaves.
+ *   EN2  Nothing recurses over the graph. Small graphs need no heap.
+ *   EN3  A run that fails has released all it held. What was accumulated by then stays, saved
+ *        tensors of the nodes that have run are gone unless the graph is retained, all others are
+ *        untouched.
+ *   EN4  The order is that of the nodes' numbers, latest first, leaves before everything: so memory
+ *        is given back early, and the same on every run.
  */
 #include "mindtorch/autograd/engine/engine.h"
 

@@ -6,16 +6,17 @@
  *     caller's streams ── root gradients ─► node's stream ─► next node's stream ─► caller's streams
  *                            (waits)             (waits)            (leaves accumulate there)
  *
- * S1 Before work on a gradient is put on the stream of the node that gets it, this stream waits for
- *    the one that made it, and the gradient's memory is kept from being used again too early.
- * S2 Sums of gradients are made on the stream of the node that gets them.
- * S3 Leaves accumulate on the streams that were current when backward was called, so `.grad` is in
- *    order with what the caller does with it before and after.
- * S4 When the run is over the caller's streams are current again, and wait for all that nodes ran
- *    on. A hook or a user's function that leaves other streams current is treated the same: the
- *    node's stream waits for them.
- * S5 Where everybody is on the default streams, and on the host, none of this is looked at but two
- *    words of the thread's state.
+ *   BS1  Before work on a gradient is put on the stream of the node that gets it, this stream waits
+ *        for the one that made it, and the gradient's memory is kept from being used again too
+ *        early.
+ *   BS2  Sums of gradients are made on the stream of the node that gets them.
+ *   BS3  Leaves accumulate on the streams that were current when backward was called, so `.grad` is
+ *        in order with what the caller does with it before and after.
+ *   BS4  When the run is over the caller's streams are current again, and wait for all that nodes
+ *        ran on. A hook or a user's function that leaves other streams current is treated the same:
+ *        the node's stream waits for them.
+ *   BS5  Where everybody is on the default streams, and on the host, none of this is looked at but
+ *        two words of the thread's state.
  */
 #ifndef MINDTORCH_AUTOGRAD_ENGINE_ENGINE_STREAMS_H
 #define MINDTORCH_AUTOGRAD_ENGINE_ENGINE_STREAMS_H
@@ -25,7 +26,7 @@
 
 typedef struct mt__engine_streams {
     bool active;                  /* a node, or the caller, is not on a default stream */
-    uint8_t callers[MT_DEVICES];  /* S3 */
+    uint8_t callers[MT_DEVICES];  /* BS3 */
     uint64_t used[MT_DEVICES][2]; /* numbers of streams that nodes ran on, by bit; while active */
 } mt__engine_streams;
 
@@ -38,7 +39,7 @@ MT_INLINE void mt__engine_streams_see(mt__engine_streams *streams, const mt_node
     streams->active |= node->stream != 0;
 }
 
-/* S5: whether there is anything to do now. */
+/* BS5: whether there is anything to do now. */
 MT_INLINE bool mt__engine_streams_on(const mt__engine_streams *streams)
 {
     return MT_UNLIKELY(streams->active || mt__off_default_streams());
@@ -47,16 +48,16 @@ MT_INLINE bool mt__engine_streams_on(const mt__engine_streams *streams)
 /* Makes the streams current on which the node runs. */
 void mt__engine_streams_enter(mt__engine_streams *streams, const mt_node *node);
 
-/* S4, for what ran since then. */
+/* BS4, for what ran since then. */
 int mt__engine_streams_settle(mt__engine_streams *streams, const mt_node *node);
 
-/* S1: from the current streams to `next`, which becomes current where the gradient is (S2). */
+/* BS1: from the current streams to `next`, which becomes current where the gradient is (BS2). */
 int mt__engine_streams_hand(mt__engine_streams *streams, mt_tensor *grad, const mt_node *next);
 
-/* S1 for a gradient that goes to the caller from the current streams. */
+/* BS1 for a gradient that goes to the caller from the current streams. */
 int mt__engine_streams_give(mt__engine_streams *streams, mt_tensor *grad);
 
-/* S4. `status` is that of the run, and is what is returned unless it is MT_OK. */
+/* BS4. `status` is that of the run, and is what is returned unless it is MT_OK. */
 int mt__engine_streams_end(mt__engine_streams *streams, int status);
 
 #endif /* MINDTORCH_AUTOGRAD_ENGINE_ENGINE_STREAMS_H */

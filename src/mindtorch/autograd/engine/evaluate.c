@@ -3,8 +3,9 @@
  * Running one node: saved tensors are unpacked and checked, the formula is called, what it gives is
  * checked against the inputs' shapes.
  *
- * E1 What a formula sees is held for its time: another thread may release the node's saved tensors.
- * E2 While a graph is created, saved tensors have the place in the graph that they had.
+ *   EV1  What a formula sees is held for its time: another thread may release the node's saved
+ *        tensors.
+ *   EV2  While a graph is created, saved tensors have the place in the graph that they had.
  */
 #include "mindtorch/autograd/engine/evaluate.h"
 
@@ -120,7 +121,7 @@ static void hold_value(mt_value *held, const mt_value *saved)
     }
 }
 
-/* E1. */
+/* EV1. */
 static int hold_saved(frame *f, mt_node *node)
 {
     MT_TRY(need_lists(f, node));
@@ -235,7 +236,7 @@ static int place_result(mt_value *result, mt_node *node, uint32_t i)
                                      : replace(&result->of.tensor, &self);
 }
 
-/* E2. */
+/* EV2. */
 static int place_saved(frame *f, mt_node *node)
 {
     for (uint32_t i = 0; i < f->n_args; i++) {

@@ -13,13 +13,13 @@
  *         ...
  *     }
  *
- * D1 Formulas call ops through ops.h, so they are profiled, run on any device, and with
- *    create_graph are differentiated themselves.
- * D2 grads[i] is NULL when nothing depended on result i: it stands for zero.
- * D3 args[i] is what the forward call had: numbers and lists as they were; a tensor only if the row
- *    saves it (else kind NONE), of the version it had. results[i] likewise.
- * D4 Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it has.
- *    mt__input_of() gives the number of an argument's first tensor.
+ *   BF1  Formulas call ops through ops.h, so they are profiled, run on any device, and with
+ *        create_graph are differentiated themselves.
+ *   BF2  grads[i] is NULL when nothing depended on result i: it stands for zero.
+ *   BF3  args[i] is what the forward call had: numbers and lists as they were; a tensor only if the
+ *        row saves it (else kind NONE), of the version it had. results[i] likewise.
+ *   BF4  Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it
+ *        has. mt__input_of() gives the number of an argument's first tensor.
  */
 #ifndef MINDTORCH_AUTOGRAD_FORMULAS_BACKWARD_H
 #define MINDTORCH_AUTOGRAD_FORMULAS_BACKWARD_H
@@ -48,9 +48,9 @@ typedef struct mt__meta {
 
 struct mt__backward {
     mt_node *node;
-    const mt_value *args;    /* D3 */
-    const mt_value *results; /* D3: kind NONE unless saved */
-    mt_tensor *const *grads; /* D2, one for each result (lists: flat) */
+    const mt_value *args;    /* BF3 */
+    const mt_value *results; /* BF3: kind NONE unless saved */
+    mt_tensor *const *grads; /* BF2, one for each result (lists: flat) */
     uint32_t n_grads;
     uint32_t n_inputs;
     mt_tensor **grads_in; /* n_inputs places, NULL at entry; set with mt__bw_give */
@@ -59,7 +59,7 @@ struct mt__backward {
     mt_tensor *temps[MT_MAX_BACKWARD_TEMPS];
 };
 
-/* Number of the first flat input of argument `arg` (D4). */
+/* Number of the first flat input of argument `arg` (BF4). */
 uint32_t mt__input_of(const mt__backward *b, uint32_t arg);
 
 /* Shape, type and device of flat input `input`, of result `result`. */

@@ -21,7 +21,7 @@
 /* Where the next step's result goes; released when the formula is done. */
 #define MT_STEP(b) mt__bw_temp(b)
 
-/* The gradient of result 0: there is one in formulas of ops with one result (D2). */
+/* The gradient of result 0: there is one in formulas of ops with one result (BF2). */
 MT_INLINE mt_tensor *mt__bw_grad(const mt__backward *b)
 {
     return b->grads[0];

@@ -2,11 +2,12 @@
  *
  * Functions of the user's own: forward runs outside of the graph, one node stands for it.
  *
- * F1 A call lives from forward until its node is freed, or until forward is over if nothing was
- *    recorded. Then, and whatever happened, the context is freed once.
- * F2 Saved inputs and outputs become aliases, so that the call is no part of a cycle; while a graph
- *    is created they have their place in it.
- * F3 An output that is an input, or a view, may not be written later: the node would be passed by.
+ *   FN1  A call lives from forward until its node is freed, or until forward is over if nothing was
+ *        recorded. Then, and whatever happened, the context is freed once.
+ *   FN2  Saved inputs and outputs become aliases, so that the call is no part of a cycle; while a
+ *        graph is created they have their place in it.
+ *   FN3  An output that is an input, or a view, may not be written later: the node would be passed
+ *        by.
  */
 #include "base/alloc.h"
 #include "base/struct_size.h"
@@ -140,7 +141,7 @@ mt_status mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor 
     if (mt_tensor_version(tensor) != save->version) {
         status = mt__refuse_version(tensor, save->version, &edge);
     } else if (edge.node != NULL && edge.node->kind != MT_NODE_LEAF && !mt__thread.grad_disabled) {
-        status = mt__alias_with(tensor, &edge, out); /* F2 */
+        status = mt__alias_with(tensor, &edge, out); /* FN2 */
     } else {
         *out = mt_tensor_retain(tensor);
     }
@@ -163,7 +164,7 @@ static int settle_save(saved *save, uint32_t index, origin from)
     return MT_OK;
 }
 
-/* F2, when forward is over and it is known what the outputs are. */
+/* FN2, when forward is over and it is known what the outputs are. */
 static int settle_saves(mt_function_call *call, mt_tensor *const *inputs, size_t n_inputs,
                         mt_tensor *const *outputs, size_t n_outputs)
 {
@@ -229,7 +230,7 @@ static int make_node(const applying *a, mt_node **out)
     return MT_OK;
 }
 
-/* F3: what is somebody else's tensor becomes a tensor of its own. */
+/* FN3: what is somebody else's tensor becomes a tensor of its own. */
 static int own_output(const applying *a, size_t i)
 {
     mt_tensor *output = a->outputs[i];
@@ -364,7 +365,7 @@ mt_status mt_function_apply(const mt_function *function, void *context, mt_tenso
     if (a.call == NULL) {
         if (function != NULL && function->struct_size >= sizeof(mt_function) &&
             function->free_context != NULL) {
-            function->free_context(context); /* F1 */
+            function->free_context(context); /* FN1 */
         }
         return status;
     }

@@ -21,7 +21,7 @@ struct mt__hook {
 };
 
 /* Plain, not an mtb_lock: it is held for a few loads, never across a call, and has no rank among
- * the profiler's. Guards taps' lists of hooks, nodes' lists of taps, and keepers (H2, H4). */
+ * the profiler's. Guards taps' lists of hooks, nodes' lists of taps, and keepers (GH2, GH4). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t last_handle;
 

@@ -6,11 +6,11 @@
  *                             ├─► mt__tap (one output of a node) ─► hooks in the order they came
  *     node ─► list of taps ───┘
  *
- * H1 A tap lives as long as its node or its tensor: hooks run although the tensor is gone.
- * H2 One lock guards all taps and lists of hooks. No callback runs under it: a hook may add,
- *    remove, run backward.
- * H3 A hook that is removed while it runs keeps its context until it returns.
- * H4 A retained gradient is set last. The tap knows its tensor without holding it.
+ *   GH1  A tap lives as long as its node or its tensor: hooks run although the tensor is gone.
+ *   GH2  One lock guards all taps and lists of hooks. No callback runs under it: a hook may add,
+ *        remove, run backward.
+ *   GH3  A hook that is removed while it runs keeps its context until it returns.
+ *   GH4  A retained gradient is set last. The tap knows its tensor without holding it.
  */
 #ifndef MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H
 #define MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H
@@ -23,7 +23,7 @@ struct mt__tap {
     mt__tap *next;  /* of the node */
     mt__tap *older; /* of the tensor: hooks that stayed with a node it had before */
     mt__hook *hooks;
-    mt_tensor *keeper; /* whose gradient is retained (H4), or NULL */
+    mt_tensor *keeper; /* whose gradient is retained (GH4), or NULL */
 };
 
 /* A new tap, in the list of the node if there is one; one reference for the caller. */

@@ -19,7 +19,7 @@ enum {
     NODE_BYTES = 448 /* a pooled block: binary ops and matrix products of up to 4 dimensions fit */
 };
 
-/* Nodes whose last reference went while another one was being freed on this thread (N3). */
+/* Nodes whose last reference went while another one was being freed on this thread (ND3). */
 static _Thread_local struct {
     mt_node *head;
     bool running;
@@ -111,7 +111,7 @@ static void drop_values(mt_node *node)
         mt_value *arg = &node->of.op.args[i];
         if (arg->kind == MT_KIND_TENSOR &&
             mt__edge_holds(&node->edges[node->of.op.first[i]], arg->of.tensor)) {
-            arg->of.tensor = NULL; /* N2: the edge's reference is enough for both */
+            arg->of.tensor = NULL; /* ND2: the edge's reference is enough for both */
         }
         drop_value(arg);
     }
@@ -172,7 +172,7 @@ static void free_node(mt_node *node)
 uint32_t mt_node_use_count(const mt_node *node)
 {
     const _Atomic uint32_t *refs =
-        node->kind == MT_NODE_LEAF ? &node->of.leaf->refs : &node->refs; /* N5 */
+        node->kind == MT_NODE_LEAF ? &node->of.leaf->refs : &node->refs; /* ND5 */
     return atomic_load_explicit(refs, memory_order_acquire);
 }
 

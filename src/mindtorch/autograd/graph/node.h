@@ -5,19 +5,19 @@
  *
  *     mt_node │ edges │ args │ results │ versions │ first │ metas (packed) │ ints, texts, lists
  *
- * N1 Edges point from results to inputs and hold what they point to; nothing points back but saved
- *    results, which are kept as aliases without a graph, so there are no cycles.
- * N2 Saved arguments are aliases too: whatever is done to the tensor later, the node keeps
- *    elements, version and edge of the call. Leaves that require a gradient stand for themselves:
- *    the edge holds them.
- * N3 A node is released without recursion, however long the chain behind it (mt_node_release).
- * N4 What backward may take away, the saved tensors, is guarded by `lock`; all else is written
- *    before the node is published and not changed any more. Hooks are guarded by hooks.c.
- * N5 The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To hold it
- *    is to hold the leaf.
- * N6 `stream` is the number of the stream that was current, when the node was made, on the device
- *    of its first output that is on an accelerator (mt__node_device); 0 for the default stream, for
- *    nodes of the host, and for leaves.
+ *   ND1  Edges point from results to inputs and hold what they point to; nothing points back but
+ *        saved results, which are kept as aliases without a graph, so there are no cycles.
+ *   ND2  Saved arguments are aliases too: whatever is done to the tensor later, the node keeps
+ *        elements, version and edge of the call. Leaves that require a gradient stand for
+ *        themselves: the edge holds them.
+ *   ND3  A node is released without recursion, however long the chain behind it (mt_node_release).
+ *   ND4  What backward may take away, the saved tensors, is guarded by `lock`; all else is written
+ *        before the node is published and not changed any more. Hooks are guarded by hooks.c.
+ *   ND5  The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To hold
+ *        it is to hold the leaf.
+ *   ND6  `stream` is the number of the stream that was current, when the node was made, on the
+ *        device of its first output that is on an accelerator (mt__node_device); 0 for the default
+ *        stream, for nodes of the host, and for leaves.
  */
 #ifndef MINDTORCH_AUTOGRAD_GRAPH_NODE_H
 #define MINDTORCH_AUTOGRAD_GRAPH_NODE_H
@@ -33,7 +33,7 @@ typedef enum mt__node_kind {
     MT_NODE_OP,       /* ours or a user's: args and results as the row says */
     MT_NODE_FUNCTION, /* mt_function_apply() */
     MT_NODE_SLICES,   /* an op that wrote a view, seen from the view's base */
-    MT_NODE_LEAF      /* N5 */
+    MT_NODE_LEAF      /* ND5 */
 } mt__node_kind;
 
 typedef struct mt__edge {
@@ -79,10 +79,10 @@ struct mt_node {
     mt__edge *edges;
     const char *metas; /* n_inputs + n_outputs mt__packed_meta, one behind the other */
     mt__tap *taps;     /* hooks.c */
-    uint8_t stream;    /* N6 */
+    uint8_t stream;    /* ND6 */
     union {
         struct {
-            mt_value *args;     /* D3 of backward.h */
+            mt_value *args;     /* BF3 of backward.h */
             mt_value *results;  /* likewise */
             uint32_t *versions; /* of saved args, then of saved results */
             uint32_t *first;    /* number of each argument's first input, and of one past the end */
@@ -142,7 +142,7 @@ mt_device mt__node_device(const mt_node *node);
 
 void mt__node_note_stream(mt_node *node);
 
-/* N6, when the metas have been written. */
+/* ND6, when the metas have been written. */
 MT_INLINE void mt__node_set_stream(mt_node *node)
 {
     if (MT_UNLIKELY(mt__off_default_streams())) {

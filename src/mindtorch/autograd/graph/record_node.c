@@ -2,11 +2,12 @@
  *
  * From a call to its node: which arguments are saved, where the edges lead, how results are tied.
  *
- * R1 Versions are those of the moment in which the op read its arguments: for an in-place op all is
- *    saved before it runs, so an argument that shares the written storage is found changed later.
- * R2 Everything of an in-place op that can fail happens before it runs: after it wrote, recording
- *    does not fail.
- * R3 What an in-place op overwrites is copied only if the formula looks at it (SAVED_IF).
+ *   RN1  Versions are those of the moment in which the op read its arguments: for an in-place op
+ *        all is saved before it runs, so an argument that shares the written storage is found
+ *        changed later.
+ *   RN2  Everything of an in-place op that can fail happens before it runs: after it wrote,
+ *        recording does not fail.
+ *   RN3  What an in-place op overwrites is copied only if the formula looks at it (SAVED_IF).
  */
 #include "base/alloc.h"
 #include "mindtorch/autograd/graph/hooks.h"
@@ -104,7 +105,7 @@ static survey survey_call(const mt__op_row *row, const mt_value *args, mt_tensor
 
 /* ---- filling in ------------------------------------------------------------------------------ */
 
-/* N2: leaves are safe to hold, since grad mode lets nobody write them, and the edge does. */
+/* ND2: leaves are safe to hold, since grad mode lets nobody write them, and the edge does. */
 MT_INLINE int save_tensor(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out)
 {
     if (mt__edge_holds(edge, tensor)) {
@@ -428,7 +429,7 @@ static uint32_t wants_of(const mt__call *call)
 static int keep_self(const mt__call *call, mt__recording *recording)
 {
     if ((saves_of(call->row->derivative, wants_of(call)) & MT_SAVE_ARG) == 0) {
-        return MT_OK; /* R3 */
+        return MT_OK; /* RN3 */
     }
     mt__thread.below_autograd++;
     int status = mt_clone(call->args[0].of.tensor, &recording->kept_self);
@@ -436,7 +437,7 @@ static int keep_self(const mt__call *call, mt__recording *recording)
     return status;
 }
 
-/* R2: node, wrapper and what ties them, all that `after` will need. */
+/* RN2: node, wrapper and what ties them, all that `after` will need. */
 static int prepare(const mt__call *call, mt__recording *recording)
 {
     const mt__op_row *row = call->row;
@@ -505,7 +506,7 @@ int mt__autograd_before(mt__call *call, bool record, mt__recording *recording)
     return status;
 }
 
-/* Cannot fail (R2). */
+/* Cannot fail (RN2). */
 static void record_inplace(const mt__call *call, mt__recording *recording)
 {
     mt_tensor *self = call->args[0].of.tensor;

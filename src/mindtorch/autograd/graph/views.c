@@ -3,10 +3,10 @@
  * Views and writing in place: what may be written, and how a view finds its place in the graph
  * again after somebody wrote into its base.
  *
- * V1 A view's grad_fn fits the version view_version. At any other version it is made anew, from the
- *    base as it is then, with the geometry of the view.
- * V2 Views that cannot be made anew say so: made in no_grad mode, one of several of one op, made in
- *    a custom function.
+ *   VG1  A view's grad_fn fits the version view_version. At any other version it is made anew, from
+ *        the base as it is then, with the geometry of the view.
+ *   VG2  Views that cannot be made anew say so: made in no_grad mode, one of several of one op,
+ *        made in a custom function.
  */
 #include "mindtorch/autograd/graph/hooks.h"
 #include "mindtorch/autograd/graph/meta.h"

@@ -9,7 +9,7 @@
  * blocks pass through thread's lists. A block of an accelerator belongs to the stream that was
  * current when it was taken, and waits in a list of that stream (memory_lists.c).
  *
- * What is exact (M1): `allocated` counts the bytes that were asked for, in one atomic sum, so the
+ * What is exact (MEM1): `allocated` counts the bytes that were asked for, in one atomic sum, so the
  * largest value that any thread saw it take is the exact peak. `reserved` counts segments.
  * `allocations` and `releases` are counted per thread and summed by whoever asks.
  */
@@ -301,7 +301,7 @@ void mt__memory_give_used(mt_device device, void *memory, uint64_t bytes, uint32
                           mt__uses *uses)
 {
     mt__device_memory *owner = memory_of(device);
-    bool dropped = mt__forked; /* H4: `uses` may be half made then */
+    bool dropped = mt__forked; /* TH4: `uses` may be half made then */
     if (!dropped) {
         mt__uses_mark_all(uses, device, mt__key_stream(key));
     }

@@ -5,15 +5,17 @@
  * Small classes share segments of many blocks; a large block is a segment of its own. No list keeps
  * its links inside the blocks: free memory is not read.
  *
- * L1 A common list has room for every block of its key that exists: giving back cannot fail.
- * L2 The backend is called without the lock, but for questions about events, and to give segments
- *    back: then the lock is held while the device is waited for, so that no block comes into a list
- *    whose work nobody has waited for. A backend's own threads never take our locks.
- * L3 A block in a list was last used on the stream of its list, or that use is over: who takes it
- *    there need not wait. Blocks that other streams use stay in `waiting` until those have passed.
- * L4 The child of a fork() has none of its parent's blocks of accelerators (thread_cache.h, H4):
- *    its lists begin empty, and what is given to them is dropped. A backend that works in a child
- *    all the same gives it new segments.
+ *   ML1  A common list has room for every block of its key that exists: giving back cannot fail.
+ *   ML2  The backend is called without the lock, but for questions about events, and to give
+ *        segments back: then the lock is held while the device is waited for, so that no block
+ *        comes into a list whose work nobody has waited for. A backend's own threads never take our
+ *        locks.
+ *   ML3  A block in a list was last used on the stream of its list, or that use is over: who takes
+ *        it there need not wait. Blocks that other streams use stay in `waiting` until those have
+ *        passed.
+ *   ML4  The child of a fork() has none of its parent's blocks of accelerators (thread_cache.h,
+ *        TH4): its lists begin empty, and what is given to them is dropped. A backend that works in
+ *        a child all the same gives it new segments.
  */
 #include "mindtorch/core/memory/memory_lists.h"
 
@@ -52,7 +54,7 @@ static mt__common_list *list_of(mt__device_memory *memory, uint32_t key)
 
 static void push(mt__common_list *list, void *block)
 {
-    MT_ASSERT(list->count < list->capacity); /* L1 */
+    MT_ASSERT(list->count < list->capacity); /* ML1 */
     list->blocks[list->count++] = block;
 }
 
@@ -90,7 +92,7 @@ static size_t blocks_per_segment(mt_device device, uint32_t block_class)
     return size * 2 <= segment_bytes ? (size_t)(segment_bytes / size) : 1;
 }
 
-/* Makes the list's arrays fit for one more segment (L1). */
+/* Makes the list's arrays fit for one more segment (ML1). */
 static bool grow_list(mt__common_list *list, size_t n_blocks)
 {
     void **blocks = list->blocks;
@@ -129,7 +131,7 @@ static bool add_segment(mt__device_memory *memory, mt__common_list *list, size_t
     return true;
 }
 
-/* M3: asks the backend, empties the caches if it refuses, and asks again; other threads may be
+/* MEM3: asks the backend, empties the caches if it refuses, and asks again; other threads may be
  * faster in taking what that made free, so it goes on as long as there is something to give back.
  */
 static int ask_backend(mt_device device, mt__device_memory *memory, const mt_backend *backend,
@@ -201,7 +203,7 @@ int mt__lists_take(mt_device device, mt__device_memory *memory, uint32_t key, ui
     }
 }
 
-/* L4 */
+/* ML4 */
 static bool is_dropped(const mt__device_memory *memory)
 {
     return mt__forked && memory->lock == &mt__device_memory_lock;
@@ -214,7 +216,7 @@ void mt__lists_give(mt__device_memory *memory, uint32_t key, void *const *blocks
     }
     mt__common_list *list = list_of(memory, key); /* it is there: the blocks came from it */
     mtb_lock_acquire(memory->lock);
-    MT_ASSERT(list->count + count <= list->capacity); /* L1 */
+    MT_ASSERT(list->count + count <= list->capacity); /* ML1 */
     memcpy(list->blocks + list->count, blocks, count * sizeof *blocks);
     list->count += count;
     mtb_lock_release(memory->lock);

@@ -97,7 +97,7 @@ MT_INLINE void mt__raise_peak(_Atomic uint64_t *peak, uint64_t value)
 int mt__lists_take(mt_device device, mt__device_memory *memory, uint32_t key, uint32_t wanted,
                    void **blocks, uint32_t *taken);
 
-/* Cannot fail: L1. */
+/* Cannot fail: ML1. */
 void mt__lists_give(mt__device_memory *memory, uint32_t key, void *const *blocks, uint32_t count);
 
 /* The same for a block that waits for other streams; takes `uses`. */

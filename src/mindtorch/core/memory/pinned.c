@@ -31,7 +31,7 @@ struct mt__pinned {
 mtb_lock mt__pinned_lock = MTB_LOCK_INIT(MTB_RANK_PINNED);
 static mt__pinned *lists[EXPONENTS]; /* blocks that no tensor has; under the lock */
 
-/* H4 of thread_cache.h: whatever another thread was doing to them, the child has none. */
+/* TH4 of thread_cache.h: whatever another thread was doing to them, the child has none. */
 void mt__pinned_after_fork(void)
 {
     memset(lists, 0, sizeof lists);
@@ -143,7 +143,7 @@ void mt__pinned_free(void *block, void *memory)
     (void)memory;
     mt__pinned *given = block;
     if (MT_UNLIKELY(mt__forked)) {
-        return; /* what uses it may be half noted (H4) */
+        return; /* what uses it may be half noted (TH4) */
     }
     mtb_lock_acquire(&mt__pinned_lock);
     given->next = lists[given->exponent];

@@ -4,8 +4,8 @@
  * Blocks are powers of two, and wait for the next use in lists of their size. A backend without
  * such memory gets the host's; then copies wait as always.
  *
- * P1 A copy that does not wait is marked by an event behind it. A block is handed out again when
- *    all its events have passed, so a tensor may be released while it is being copied.
+ *   PIN1  A copy that does not wait is marked by an event behind it. A block is handed out again
+ *         when all its events have passed, so a tensor may be released while it is being copied.
  */
 #ifndef MINDTORCH_CORE_MEMORY_PINNED_H
 #define MINDTORCH_CORE_MEMORY_PINNED_H

@@ -76,7 +76,7 @@ static void mark(mt__use *use)
             use->event = NULL;
         }
     }
-    if (status != MT_OK) { /* U1 */
+    if (status != MT_OK) { /* SU1 */
         wait_for(stream);
         drop_event(use);
     }

@@ -3,10 +3,10 @@
  * Which streams use a piece of memory beside the one it belongs to, and how one learns that they
  * have passed: an event on each, recorded behind the last use.
  *
- * U1 Nothing is lost when an event cannot be made or recorded: then the stream is waited for, and a
- *    failure that this brings to light is kept (device_failure.h).
- * U2 The functions lock nothing: the owner of the memory sees to it that one thread at a time uses
- *    a list of uses.
+ *   SU1  Nothing is lost when an event cannot be made or recorded: then the stream is waited for,
+ *        and a failure that this brings to light is kept (device_failure.h).
+ *   SU2  The functions lock nothing: the owner of the memory sees to it that one thread at a time
+ *        uses a list of uses.
  */
 #ifndef MINDTORCH_CORE_MEMORY_STREAM_USES_H
 #define MINDTORCH_CORE_MEMORY_STREAM_USES_H
@@ -30,7 +30,7 @@ typedef struct mt__uses {
 int mt__uses_add(mt__uses **uses, mt_stream *stream);
 
 /* The same for a use that is on the stream already: its work so far is marked. Without memory for
- * that the stream is waited for (U1). */
+ * that the stream is waited for (SU1). */
 void mt__uses_note(mt__uses **uses, mt_stream *stream);
 
 /* Marks what is on the streams now, but for the stream `number` of `device`. */

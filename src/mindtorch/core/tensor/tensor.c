@@ -134,7 +134,7 @@ int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *stride
     tensor->offset = offset;
     tensor->contiguous = mt__shape_is_contiguous(sizes, strides, n_dims);
     if (track) {
-        tensor->base = mt_tensor_retain(base->base != NULL ? base->base : base); /* T3 */
+        tensor->base = mt_tensor_retain(base->base != NULL ? base->base : base); /* TN3 */
         tensor->view_version = mt_tensor_version(base);
         tensor->view_flags =
             (uint8_t)(base->view_flags | (mt__thread.grad_disabled ? MT_VIEW_NO_GRAD : 0));
@@ -264,7 +264,7 @@ void mt_tensor_release(mt_tensor *tensor)
     mt__storage_release(tensor->storage);
     mt__pool_give_fast(MT_POOL_TENSOR, tensor);
     if (MT_UNLIKELY(base != NULL)) {
-        mt_tensor_release(base); /* has no base itself (T3): one level deep */
+        mt_tensor_release(base); /* has no base itself (TN3): one level deep */
     }
 }
 

@@ -3,9 +3,9 @@
  * The inside of a tensor. Sizes and strides stand in it; small objects come from lists of the
  * thread (pool.h), so that a small op costs no heap call.
  *
- * T1 A tensor holds its storage, a view also its base; never the other way round.
- * T2 `contiguous` and `numel` always fit sizes and strides.
- * T3 base is not itself a view: views of views have the first tensor as their base.
+ *   TN1  A tensor holds its storage, a view also its base; never the other way round.
+ *   TN2  `contiguous` and `numel` always fit sizes and strides.
+ *   TN3  base is not itself a view: views of views have the first tensor as their base.
  */
 #ifndef MINDTORCH_CORE_TENSOR_TENSOR_IMPL_H
 #define MINDTORCH_CORE_TENSOR_TENSOR_IMPL_H
@@ -61,7 +61,7 @@ int mt__tensor_new_like(mt_tensor *like, mt_dtype dtype, mt_tensor **out);
 /* The elements of a tensor to another of the same sizes on the same device. */
 int mt__tensor_copy_into(const mt_tensor *to, const mt_tensor *from);
 
-/* Another tensor over the same storage. With track, it is a view of `base` (T3), view_version is
+/* Another tensor over the same storage. With track, it is a view of `base` (TN3), view_version is
  * the storage's now and view_flags are those of `base` and NO_GRAD in that mode; without, it has no
  * tie but the storage (detach). The geometry must lie inside the storage. */
 int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *strides, uint32_t n_dims,

@@ -29,7 +29,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* ---- fork: H3, H4 ---- */
+/* ---- fork: TH3, TH4 ---- */
 
 bool mt__forked;
 

@@ -4,14 +4,15 @@
  * blocks (memory.h), a range of tensor ids, and counters. Made when the thread first needs it; when
  * the thread ends, lists go to the common ones and counters to the common sums.
  *
- * H1 Lists and ids belong to the thread alone. Counters are written by the thread alone and may be
- *    read by any: relaxed loads and stores, no read-modify-write.
- * H2 A thread whose cache is gone (it is ending, or memory was refused) uses the common lists.
- * H3 fork(): the locks named here are held across it, so the child finds the common lists whole.
- *    What other threads' lists held stays reserved in the child and is not used again.
- * H4 Not so the two locks under which a device is waited for (device memory, pinned memory): fork()
- *    would wait too, with the profiler's locks held that the device's workers may need. The child
- *    has nothing to do with what they guard: it forgets those lists, and what it frees is dropped.
+ *   TH1  Lists and ids belong to the thread alone. Counters are written by the thread alone and may
+ *        be read by any: relaxed loads and stores, no read-modify-write.
+ *   TH2  A thread whose cache is gone (it is ending, or memory was refused) uses the common lists.
+ *   TH3  fork(): the locks named here are held across it, so the child finds the common lists
+ *        whole. What other threads' lists held stays reserved in the child and is not used again.
+ *   TH4  Not so the two locks under which a device is waited for (device memory, pinned memory):
+ *        fork() would wait too, with the profiler's locks held that the device's workers may need.
+ *        The child has nothing to do with what they guard: it forgets those lists, and what it
+ *        frees is dropped.
  */
 #ifndef MINDTORCH_CORE_THREAD_THREAD_CACHE_H
 #define MINDTORCH_CORE_THREAD_THREAD_CACHE_H
@@ -42,9 +43,9 @@ typedef struct mt__block_list {
 typedef struct mt__object_list {
     void *head;
     void *spare;
-    _Atomic uint32_t count;       /* behind head; H1 */
-    _Atomic uint32_t spare_count; /* behind spare; H1 */
-    _Atomic int64_t owned;        /* H1 */
+    _Atomic uint32_t count;       /* behind head; TH1 */
+    _Atomic uint32_t spare_count; /* behind spare; TH1 */
+    _Atomic int64_t owned;        /* TH1 */
 } mt__object_list;
 
 typedef struct mt__thread_cache {
@@ -65,7 +66,7 @@ typedef struct mt__cache_sums {
 
 extern _Thread_local mt__thread_cache *mt__cache_here __attribute__((tls_model("initial-exec")));
 
-/* NULL: H2. */
+/* NULL: TH2. */
 mt__thread_cache *mt__cache_make(void);
 
 MT_INLINE mt__thread_cache *mt__cache(void)
@@ -74,7 +75,7 @@ MT_INLINE mt__thread_cache *mt__cache(void)
     return MT_LIKELY(cache != NULL) ? cache : mt__cache_make();
 }
 
-/* H1: adds to a counter of this thread's own. */
+/* TH1: adds to a counter of this thread's own. */
 #define MT_CACHE_COUNT(counter, by)                                                                \
     atomic_store_explicit((counter), atomic_load_explicit((counter), memory_order_relaxed) + (by), \
                           memory_order_relaxed)
@@ -98,13 +99,13 @@ MT_INLINE uint64_t mt__next_id(void)
                                                                        : mt__next_id_slow();
 }
 
-/* From now on fork() is watched; called before anything of H3 and H4 is used. */
+/* From now on fork() is watched; called before anything of TH3 and TH4 is used. */
 void mt__watch_forks(void);
 
 /* This process is the child of one that had the library. Written before it has threads. */
 extern bool mt__forked;
 
-/* ---- what the owners of the lists offer, H3 and H4 ---- */
+/* ---- what the owners of the lists offer, TH3 and TH4 ---- */
 extern mtb_lock mt__streams_lock;
 extern mtb_lock mt__device_memory_lock;
 extern mtb_lock mt__pinned_lock;
@@ -117,7 +118,7 @@ void mt__memory_cache_init(mt__thread_cache *cache);
 void mt__memory_cache_flush(mt__thread_cache *cache);
 void mt__pool_cache_flush(mt__thread_cache *cache);
 
-/* In the child: blocks of devices in lists are the parent's (H4). */
+/* In the child: blocks of devices in lists are the parent's (TH4). */
 void mt__memory_after_fork(void);
 void mt__pinned_after_fork(void);
 void mt__backend_load_after_fork(void);

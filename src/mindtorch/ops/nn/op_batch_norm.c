@@ -2,10 +2,10 @@
  *
  * batch_norm. Kernels see [N, C, L].
  *
- * N1 In training the running statistics are written: their versions grow.
- * N2 save_mean and save_invstd are what the output was made with, in evaluation too, so that the
- *    derivative does not look at running statistics, which the next forward may change. (torch
- *    leaves them empty in evaluation.)
+ *   BN1  In training the running statistics are written: their versions grow.
+ *   BN2  save_mean and save_invstd are what the output was made with, in evaluation too, so that
+ *        the derivative does not look at running statistics, which the next forward may change.
+ *        (torch leaves them empty in evaluation.)
  */
 #include "mindtorch/ops/nn/op_nn_support.h"
 #include "mindtorch/ops/type_names.h"

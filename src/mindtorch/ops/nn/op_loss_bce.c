@@ -2,7 +2,7 @@
  *
  * Binary cross entropy, from probabilities and from logits.
  *
- * E1 Logarithms of probabilities are held at -100 or above, so that a loss is never infinite.
+ *   BCE1  Logarithms of probabilities are held at -100 or above, so that a loss is never infinite.
  */
 #include "mindtorch/ops/nn/op_nn_support.h"
 #include "mindtorch/ops/type_names.h"

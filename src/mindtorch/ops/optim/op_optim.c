@@ -4,9 +4,9 @@
  *
  *     argument 0  parameters      argument 1  gradients      arguments 2...  state
  *
- * P1 Everything is checked, and every copy that a strided tensor needs is made, before the first
- *    parameter is written: a step that fails for want of memory has changed nothing.
- * P2 Versions grow in the dispatcher (MT_OP_OPTIMIZER).
+ *   FST1  Everything is checked, and every copy that a strided tensor needs is made, before the
+ *         first parameter is written: a step that fails for want of memory has changed nothing.
+ *   FST2  Versions grow in the dispatcher (MT_OP_OPTIMIZER).
  */
 #include "base/alloc.h"
 #include "mindtorch/ops/nn/op_nn_support.h"

@@ -7,8 +7,8 @@
  *     SAME       the type stays
  *     TRUTH      gives bool
  *
- * U1 The kernel is asked only for what it knows: floor() of integers is a copy, isnan() of integers
- *    is false, and the like.
+ *   UN1  The kernel is asked only for what it knows: floor() of integers is a copy, isnan() of
+ *        integers is false, and the like.
  */
 #include "base/fail.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
@@ -156,7 +156,7 @@ int mt__run_bitwise_not(mt__call *call)
     return run_planned(call, MT_UNARY_BITWISE_NOT, dtype, dtype, 0, NULL);
 }
 
-/* The result is a copy of self (U1). */
+/* The result is a copy of self (UN1). */
 static int run_copy(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;

@@ -157,7 +157,7 @@ static const mt_tensor *layout_of(const work *w, const mt__pointwise *what)
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* A 0-d tensor of another device (the host: C2) takes part as a number. */
+/* A 0-d tensor of another device (the host: CA2) takes part as a number. */
 static int number_from_host(mt_tensor *tensor, mt_scalar *number)
 {
     MT_TRY(mt_item(tensor, number));
@@ -217,7 +217,7 @@ static MT_COLD int refuse_output_shape(const mt_tensor *self, const mt__shape *s
                     mt__shape_text(shape->sizes, shape->n_dims, wants));
 }
 
-/* W1. Gives in *out what the kernel is to write: self, or something to be cast to it. */
+/* PW1. Gives in *out what the kernel is to write: self, or something to be cast to it. */
 static int open_in_place(mt__call *call, const mt__pointwise *what, work *w, mt_tensor **out)
 {
     mt_tensor *self = call->args[0].of.tensor;

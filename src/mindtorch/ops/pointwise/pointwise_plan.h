@@ -6,10 +6,10 @@
  *         ─► result: new, laid out like the first operand of full size; or the first argument
  *         ─► one kernel over strided views
  *
- * W1 An op in place: the result's type must be castable to self's, the broadcast shape must be
- *    self's, self must not hold an element twice. Operands that overlap self without being it are
- *    copied first.
- * W2 Kernels see what they can take: when everything lies in one piece, views of one dimension.
+ *   PW1  An op in place: the result's type must be castable to self's, the broadcast shape must be
+ *        self's, self must not hold an element twice. Operands that overlap self without being it
+ *        are copied first.
+ *   PW2  Kernels see what they can take: when everything lies in one piece, views of one dimension.
  */
 #ifndef MINDTORCH_OPS_POINTWISE_POINTWISE_PLAN_H
 #define MINDTORCH_OPS_POINTWISE_POINTWISE_PLAN_H
@@ -51,7 +51,7 @@ int mt__pointwise_flat(mt__call *call, mt_kernel kernel, uint16_t code, uint32_t
 int mt__result_laid_out(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
                         const mt_tensor *like);
 
-/* W1: MT_ERUNTIME where an element is there twice. */
+/* PW1: MT_ERUNTIME where an element is there twice. */
 int mt__check_writable(const mt_tensor *self);
 
 /* Whether writing `out` may change what `in` holds; equal views of one storage do not count. */

@@ -55,7 +55,7 @@ static void see_output(const mt__reduction *what, const mt_tensor *out, int64_t 
         at += !reduced;
     }
     if (in->n_dims == 0) {
-        strides[0] = 0; /* R1 */
+        strides[0] = 0; /* RP1 */
     }
 }
 

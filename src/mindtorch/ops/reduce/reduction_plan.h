@@ -5,8 +5,8 @@
  *     dims ─► a bit for each reduced one ─► result's shape ─► kernel, with the result seen in the
  *     input's dimensions (stride 0 where it is reduced)
  *
- * R1 A 0-d tensor is one of size 1 to kernels.
- * R2 Kernels see no empty input: what a reduction of nothing is, the op says.
+ *   RP1  A 0-d tensor is one of size 1 to kernels.
+ *   RP2  Kernels see no empty input: what a reduction of nothing is, the op says.
  */
 #ifndef MINDTORCH_OPS_REDUCE_REDUCTION_PLAN_H
 #define MINDTORCH_OPS_REDUCE_REDUCTION_PLAN_H

@@ -2,8 +2,8 @@
  *
  * Views: one small tensor each, over the storage of the first argument.
  *
- * V1 A leaf here never touches an element and never allocates beyond the tensor itself.
- * V2 What a view reaches lies inside the storage, or it has no elements.
+ *   VW1  A leaf here never touches an element and never allocates beyond the tensor itself.
+ *   VW2  What a view reaches lies inside the storage, or it has no elements.
  */
 #include "mindtorch/ops/op_support.h"
 #include "mindtorch/ops/view/view_geometry.h"

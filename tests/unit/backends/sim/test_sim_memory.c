@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Settings and memory of the simulated accelerator (sim_pool.h P1 to P3).
+ * Settings and memory of the simulated accelerator (sim_pool.h SP1 to SP3).
  */
 #include "harness/mt_test.h"
 #include "support/devices/sim_table.h"

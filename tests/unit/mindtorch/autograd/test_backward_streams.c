@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams in backward (engine_streams.h, S1 to S5), on the simulated accelerator. A stream that is
- * held stands for one that is slow: whoever does not wait for it reads what is not there yet. While
- * it is held the streams behind it cannot be done, which is what the checks ask; timing decides
+ * Streams in backward (engine_streams.h, BS1 to BS5), on the simulated accelerator. A stream that
+ * is held acts as a slow one: work that does not wait for it reads what is not there yet. While it
+ * is held the streams behind it cannot be done, which is what the checks ask; timing decides
  * nothing.
  */
 #include "base/alloc.h"
@@ -120,7 +120,7 @@ static void free_chain(chain *c)
     release_all((mt_tensor *const[]){c->x, c->y, c->w, c->z}, 4);
 }
 
-/* S1, S3, S4: nodes run on the streams of their ops and wait for each other, the caller waits. */
+/* BS1, BS3, BS4: nodes run on their ops' streams and wait for each other; the caller waits. */
 TEST(backward_runs_on_the_streams_of_forward)
 {
     const mt_sim *sim = sim_open("1", "64M");
@@ -140,13 +140,13 @@ TEST(backward_runs_on_the_streams_of_forward)
     free_chain(&c);
 }
 
-/* S1: the first stream is the slow one now. Accumulated into a gradient that is there already. */
+/* BS1: the first stream is the slow one now. Accumulated into a gradient that is there already. */
 TEST(backward_accumulates_behind_the_streams)
 {
     const mt_sim *sim = sim_open("1", "64M");
     chain c = make_chain();
     REQUIRE_OK(mt_backward(c.z, NULL, MT_RETAIN_GRAPH));
-    REQUIRE_OK(mt_mul_scalar_(mt_tensor_grad(c.x), mt_real(10))); /* on the caller's stream: S3 */
+    REQUIRE_OK(mt_mul_scalar_(mt_tensor_grad(c.x), mt_real(10))); /* on the caller's stream: BS3 */
     hold(sim, c.one);
     REQUIRE_OK(mt_backward(c.z, NULL, 0));
     CHECK(stays_busy(c.home));
@@ -155,7 +155,7 @@ TEST(backward_accumulates_behind_the_streams)
     free_chain(&c);
 }
 
-/* S1: memory of a gradient that another stream has yet to read is not used again. */
+/* BS1: memory of a gradient that another stream has yet to read is not used again. */
 TEST(backward_keeps_gradients_until_they_were_read)
 {
     const mt_sim *sim = sim_open("1", "64M");
@@ -178,7 +178,7 @@ TEST(backward_keeps_gradients_until_they_were_read)
     free_chain(&c);
 }
 
-/* S2: two branches on two streams, whose gradients are added on the stream of what they share. */
+/* BS2: two branches on two streams, whose gradients are added on the stream of what they share. */
 TEST(backward_adds_gradients_of_several_streams)
 {
     const mt_sim *sim = sim_open("1", "64M");
@@ -234,7 +234,7 @@ TEST(backward_of_the_default_stream_called_on_another)
     release_all((mt_tensor *const[]){x, y, z}, 3);
 }
 
-/* S4: what mt_grad() gives is in order for its caller. */
+/* BS4: what mt_grad() gives is in order for its caller. */
 TEST(grad_gives_behind_the_streams)
 {
     const mt_sim *sim = sim_open("1", "64M");
@@ -273,7 +273,7 @@ static int wander(void *context, mt_tensor *grad, mt_tensor **replacement)
     return 0;
 }
 
-/* S4, also where everything else is on the default stream. */
+/* BS4, also where everything else is on the default stream. */
 TEST(backward_follows_a_hook_to_its_stream)
 {
     const mt_sim *sim = sim_open("1", "64M");
@@ -311,7 +311,7 @@ static int refuse(void *context, mt_tensor *grad, mt_tensor **replacement)
     return 1;
 }
 
-/* S4: a run that fails leaves the caller's streams current too. */
+/* BS4: a run that fails leaves the caller's streams current too. */
 TEST(backward_that_fails_gives_the_streams_back)
 {
     (void)sim_open("1", "64M");

@@ -187,7 +187,7 @@ TEST(backends_memory_is_cached_for_each_device)
     CHECK_EQ_I64(mt_device_empty_cache(MT_NPU + 2), MT_ERUNTIME);
 }
 
-/* M3 */
+/* MEM3 */
 TEST(backends_a_refusal_empties_the_cache_first)
 {
     REQUIRE_OK(mt_backend_register(MT_DEVICE_TYPE_NPU, &fake));

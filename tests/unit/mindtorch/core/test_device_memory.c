@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of an accelerator: lists of streams (M5, L3), streams that use a tensor beside its own,
- * refusals and what they say, failures that came to light in between, fork (M6). The device is
+ * Memory of an accelerator: lists of streams (MEM5, ML3), streams that use a tensor beside its own,
+ * refusals and what they say, failures that came to light in between, fork (MEM6). The device is
  * support/devices/held_backend.h: its streams stand still until the test lets them go on.
  */
 #include "base/alloc.h"
@@ -61,7 +61,7 @@ static mt_tensor *new_tensor(int64_t bytes)
 
 /* ---- streams ---- */
 
-/* M5 */
+/* MEM5 */
 TEST(device_memory_comes_back_on_its_stream)
 {
     held_open();
@@ -98,7 +98,7 @@ TEST(device_memory_comes_back_on_its_stream)
     CHECK_EQ_U64(stats_of(MT_NPU).reserved_bytes, 0);
 }
 
-/* M3: other streams' lists too, and not before the device has passed what used them. */
+/* MEM3: other streams' lists too, and not before the device has passed what used them. */
 TEST(device_memory_a_refusal_empties_all_streams)
 {
     held_open();
@@ -218,7 +218,7 @@ TEST(device_memory_that_waits_is_emptied_too)
     CHECK_EQ_U64(held.released_early, 0);
 }
 
-/* U1 */
+/* SU1 */
 TEST(device_memory_without_events_waits_at_once)
 {
     held_open();
@@ -393,7 +393,7 @@ TEST(device_memory_of_a_lost_device)
     CHECK_EQ_U64(held.given, 0);
 }
 
-/* M6 */
+/* MEM6 */
 TEST(device_memory_in_the_child_of_a_fork)
 {
     held_open();

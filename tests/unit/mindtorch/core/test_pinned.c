@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pinned host memory: which copies wait, and when a block is handed out again (P1).
+ * Pinned host memory: which copies wait, and when a block is handed out again (PIN1).
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -126,7 +126,7 @@ TEST(pinned_copies_do_not_wait)
     mt_tensor_release(plain);
 }
 
-/* P1 */
+/* PIN1 */
 TEST(pinned_blocks_wait_for_their_copies)
 {
     held_open();

@@ -134,7 +134,7 @@ TEST(tensor_borrow_checks)
     CHECK_EQ_U64(mt_tensors_alive(), 0);
 }
 
-/* T1, T3 */
+/* TN1, TN3 */
 TEST(tensor_views_hold_the_first_tensor)
 {
     float values[6] = {1, 2, 3, 4, 5, 6};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The caching allocator and the pools: exact counters (M1), what the profiler is told (M2),
- * the end of threads (M4), blocks given back elsewhere, refusals, fork.
+ * The caching allocator and the pools: exact counters (MEM1), what the profiler is told (MEM2),
+ * the end of threads (MEM4), blocks given back elsewhere, refusals, fork.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
@@ -95,7 +95,7 @@ static bool counters_fit(const life *all)
                  mt__memory_allocated(MT_CPU) == all->allocated);
 }
 
-/* M1 */
+/* MEM1 */
 TEST(memory_counters_are_exact_after_every_call)
 {
     static life all;
@@ -124,7 +124,7 @@ TEST(memory_counters_are_exact_after_every_call)
     CHECK_EQ_U64(stats_now().peak_reserved_bytes, 0);
 }
 
-/* M2: what the profiler adds up is what the allocator counted. */
+/* MEM2: what the profiler adds up is what the allocator counted. */
 TEST(memory_the_profiler_is_told_every_block)
 {
     static life all;
@@ -333,7 +333,7 @@ TEST(memory_threads_take_and_give_each_others_tensors)
     for (int i = 0; i < BOX; i++) {
         mt_tensor_release(atomic_load(&box[i]));
     }
-    /* M4: all that the threads had in their lists can go. */
+    /* MEM4: all that the threads had in their lists can go. */
     CHECK_OK(mt_device_empty_cache(MT_CPU));
     CHECK_EQ_U64(stats_now().reserved_bytes, 0);
     CHECK_EQ_U64(mt_tensors_alive(), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the op-test harness cannot see of layers: running statistics between forward and backward
- * (op_batch_norm.c N1, N2), dropout's draws, arguments that have no derivative, nodes' names.
+ * (op_batch_norm.c BN1, BN2), dropout's draws, arguments that have no derivative, nodes' names.
  */
 #include "harness/mt_test.h"
 

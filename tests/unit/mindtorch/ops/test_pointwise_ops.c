@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the op-test harness does not try of ops that work element by element: writing through views
- * that overlap (pointwise_plan.h W1), layouts of results, results of small ops without a copy, and
+ * that overlap (pointwise_plan.h PW1), layouts of results, results of small ops without a copy, and
  * that a failure of any allocation is an error that leaves nothing behind.
  */
 #include "base/alloc.h"
