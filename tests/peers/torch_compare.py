@@ -33,14 +33,16 @@ from mtprof_tables import Failed, Library  # noqa: E402
 LEFT_OUT = """
   FLOPs            the file does not carry them, and torch counts them from values that are not in it
   is_async         nor this: scopes that a future ends look like any other
-  acc_events       nor events of earlier cycles (TC 5.1.1)
+  acc_events       nor events of earlier cycles (torch-contract 5.1.1)
   names            kineto writes "unknown" for a name with bytes outside printable ASCII, "/" for a
-                   backslash, and drops line ends (TC 5.4.3): programs use plain names
-  functions        torch 2.13 mixes Python functions into the rows and gets negative self times; for
-                   us they stand beside (TC 3.1.2). torch's rows are those of its other events
+                   backslash, and drops line ends (torch-contract 5.4.3): programs use plain names
+  functions        torch 2.13 mixes Python functions into the rows and gets negative self times; we
+                   list them separately (torch-contract 3.1.2). torch's rows here are those of its
+                   other events
   [memory]         torch 2.13 gives memory freed outside every op to the Python function around it,
                    so with stacks this row is not compared
-  memory, threads  torch gives an allocation to the events of all threads (TC 3.6.2, 9.3)
+  memory, threads  torch gives an allocation to the events of all threads (torch-contract 3.6.2
+                   and 9.3)
 """.strip("\n")
 __doc__ += LEFT_OUT + "\n"
 

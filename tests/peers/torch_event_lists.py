@@ -4,8 +4,9 @@
     PYTHONPATH=<tree with mtprof> python torch_event_lists.py [LISTS [SEED]]      (a Python that has torch)
 
 Compared are trees, reprs, averages in every grouping, tables with random options, totals, and both exports.
-Left out is what torch gets wrong: FLOPs under "Source Location" (contract 4.3.14), kernels lost when duplicates
-collapse (3.3.4), shares of no time at all (it asserts), a trace of nothing (it raises).
+What torch gets wrong is left out: FLOPs under "Source Location" (torch-contract 4.3.14), kernels
+lost when duplicates collapse (3.3.4), shares of no time at all (it asserts), a trace of nothing
+(it raises).
 Times are eighths of a microsecond, so that sums are exact in both.
 """
 import os

@@ -152,8 +152,8 @@ def tables(shapes=False, memory=False, stacks=False, overload=False):
 
 
 def without_functions(prof):
-    """torch's events less Python's functions, and the tree that torch makes of these (TC 3.1.2: 2.11
-    had no functions in the list)."""
+    """torch's events without Python functions, and the tree that torch makes of these
+    (torch-contract 3.1.2: 2.11 had no functions in the list)."""
     events = prof.events()
     kept = [event for event in events if not event.is_python_function]
     if len(kept) == len(events):

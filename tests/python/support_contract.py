@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs to profile and traces to read, for the tests that go through the contract item by item.
 
-TC is the page about torch.profiler's behaviour, SPEC the project's own page; a test names its items.
+"torch-contract n.n" is an item of docs/torch-contract.md; a test names the items it covers.
 """
 import gzip
 import json

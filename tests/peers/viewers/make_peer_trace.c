@@ -30,7 +30,7 @@ enum {
     COMPUTE = 7,
     COMMUNICATION = 20,
     REAL_SECONDS = 1767323045, /* 2026-01-02 03:04:05 UTC */
-    PERIOD = 7889238           /* seconds of a slot of base times, TC 5.3.2 */
+    PERIOD = 7889238           /* seconds of a slot of base times, torch-contract 5.3.2 */
 };
 
 enum string {

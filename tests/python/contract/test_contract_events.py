@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TC 3, SPEC 1.3: the events of programs that mindtorch_v2 runs.
+"""torch-contract 3: the events of programs that mindtorch_v2 runs.
 
 What other tests have is not repeated: objects, attributes, pickling and lifetimes (test_events), tree
 rules on made-up intervals and everything that list has (test_event_list), modules (test_modules).
@@ -23,7 +23,7 @@ def named(prof, name):
 
 
 class Lists(ContractTest):
-    """TC 3.1."""
+    """torch-contract 3.1."""
 
     def test_3_1_1(self):
         events = profiled().events()
@@ -50,7 +50,7 @@ class Lists(ContractTest):
 
 
 class Attributes(ContractTest):
-    """TC 3.2."""
+    """torch-contract 3.2."""
 
     def test_values_of_an_op(self):
         x = torch.ones(2, 3)
@@ -137,7 +137,7 @@ class Attributes(ContractTest):
 
 
 class Trees(ContractTest):
-    """TC 3.3, 3.4; SPEC 1.4's invariants."""
+    """torch-contract 3.3, 3.4, and invariants of our own."""
 
     def test_family(self):
         prof = profiled()
@@ -185,7 +185,7 @@ class Trees(ContractTest):
 
 
 class Backward(ContractTest):
-    """TC 3.5."""
+    """torch-contract 3.5."""
 
     def test_sequence_numbers(self):
         x = torch.ones(2, 2, requires_grad=True)
@@ -237,7 +237,7 @@ class Backward(ContractTest):
 
 
 class Memory(ContractTest):
-    """TC 3.6, SPEC 1.3."""
+    """torch-contract 3.6."""
 
     def test_3_6_1_and_3_6_5(self):
         with profile(activities=CPU, profile_memory=True) as prof:
@@ -292,7 +292,7 @@ class Memory(ContractTest):
 
 
 class Flops(ContractTest):
-    """TC 3.7: goldens."""
+    """torch-contract 3.7: goldens."""
 
     def flops(self, call):
         with profile(activities=CPU, with_flops=True, record_shapes=True) as prof:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract with MindTorch v2's users: each batch of TC 7.1, the keys of 7.2, the names of 7.3 and the
-settled disagreements of 7.4, from their side. What other tests have is not repeated: activities
+"""The contract with MindTorch v2's users: each batch of torch-contract 7.1, the keys of 7.2,
+the names of 7.3 and the settled disagreements of 7.4 (D1 to D35), from their side.
+
+What other tests cover is not repeated: activities
 (test_activities), the schedule's values (test_schedule_python), list behaviour (test_event_list)."""
 import json
 import os
@@ -32,7 +34,7 @@ def one(rows, name):
 
 
 class FirstBatches(ContractTest):
-    """TC 7.1: MVP, 1, 2."""
+    """torch-contract 7.1: MVP, 1, 2."""
 
     def test_mvp(self):
         prof = add_profile()
@@ -89,7 +91,7 @@ class FirstBatches(ContractTest):
         names = {e.name for e in prof.events() if e.name.startswith("step ")}
         self.assertEqual(names, {"step 2", "step 3"})
         self.assertEqual({e["step"] for e in prof.events() if e.name == "aten::ones"}, {2, 3})
-        # SPEC 1.3: memory outside the window is not collected either.
+        # Memory outside the window is not collected either.
         self.assertEqual({e["step"] for e in prof.events() if "step" in e}, {2, 3})
 
     def test_batch_2_errors(self):
@@ -103,7 +105,7 @@ class FirstBatches(ContractTest):
 
 
 class RecordedThings(ContractTest):
-    """TC 7.1: 3, 6, 7, 8, 9; TC 7.2."""
+    """torch-contract 7.1: 3, 6, 7, 8, 9; torch-contract 7.2."""
 
     def test_7_2_keys_of_an_op(self):
         event = one(add_profile().events(), "aten::add")
@@ -145,7 +147,8 @@ class RecordedThings(ContractTest):
                 prof.step()
         self.assertEqual([e["step"] for e in prof.events() if e.name == "aten::ones"], [0, 1, 2])
         self.assertEqual([e.step for e in prof.events() if e.name == "aten::ones"], [0, 1, 2])
-        self.assertFalse([e for e in prof.events() if "ProfilerStep" in e.name])  # D10
+        # torch-contract 7.4 D10
+        self.assertFalse([e for e in prof.events() if "ProfilerStep" in e.name])
 
     def test_batch_3_shapes(self):
         event = one(add_profile(record_shapes=True).events(), "aten::add")
@@ -218,7 +221,7 @@ class RecordedThings(ContractTest):
 
 
 class Rows(ContractTest):
-    """TC 7.1: 4, 10, 12 to 15, 17 to 20; TC 7.3."""
+    """torch-contract 7.1: 4, 10, 12 to 15, 17 to 20; torch-contract 7.3."""
 
     def test_batch_4_groups(self):
         with profile(activities=CPU, record_shapes=True, with_stack=True) as prof:
@@ -246,7 +249,7 @@ class Rows(ContractTest):
             rows.table(sort_by=key)
 
     def test_batch_10_flavour(self):
-        """D22: the words Total and Count are there in MindTorch's flavour."""
+        """torch-contract 7.4 D22: the words Total and Count are there in MindTorch's flavour."""
         code = ("import mindtorch_v2 as torch\n"
                 "from mindtorch_v2.profiler import profile\n"
                 "with profile() as prof: torch.ones(2)\n"
@@ -318,7 +321,7 @@ class Rows(ContractTest):
         self.assertEqual([r.key for r in rows], names)
 
     def test_batch_18_regroups(self):
-        """D16: rows group again, finer than before too."""
+        """torch-contract 7.4 D16: rows group again, finer than before too."""
         with profile(activities=CPU, record_shapes=True, with_stack=True) as prof:
             for size in (2, 3, 2):
                 torch.ones(size).sum()
@@ -361,7 +364,7 @@ class Rows(ContractTest):
             self.assertEqual(file.read(), first)
 
     def test_7_3_private_names(self):
-        """D21, D25."""
+        """torch-contract 7.4 D21, D25."""
         rows = add_profile().key_averages()
         built = rows._build_rows()
         self.assertEqual([r["name"] for r in built], ["scope", "aten::add"])
@@ -378,7 +381,7 @@ def one_row(rows, key):
 
 
 class TraceAndTheRest(ContractTest):
-    """TC 7.1: 11, 16, 21; D27."""
+    """torch-contract 7.1: 11, 16, 21; 7.4 D27."""
 
     def test_batch_11_flavour(self):
         trace = self.trace(add_profile(), flavor="mindtorch")
@@ -395,7 +398,7 @@ class TraceAndTheRest(ContractTest):
         self.assertIn("thread_name", {e["name"] for e in meta})
 
     def test_batch_11_user_metadata_as_events(self):
-        """D27: MindTorch has the user's metadata as M events, too."""
+        """torch-contract 7.4 D27: MindTorch has the user's metadata as M events, too."""
         with profile(activities=CPU) as prof:
             prof.add_metadata("who", "me")
             prof.add_metadata_json("n", "[1, 2]")
@@ -490,7 +493,7 @@ class TraceAndTheRest(ContractTest):
         self.assertTrue(prof.events())
 
     def test_nothing_is_kept_alive(self):
-        """SPEC 1.3: shapes, stacks and memory never keep a tensor alive."""
+        """Recording shapes, stacks and memory never keeps a tensor alive."""
         import gc
         import weakref
         with profile(activities=CPU, record_shapes=True, with_stack=True, profile_memory=True) as prof:

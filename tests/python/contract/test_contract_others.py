@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TC 5.9 and 6: stacks, memory timelines, TensorBoard's files, execution traces, ITT and NVTX, of programs
-that mindtorch_v2 runs.
+"""torch-contract 5.9 and 6: stacks, memory timelines, TensorBoard's files, execution traces, ITT
+and NVTX, of programs that mindtorch_v2 runs.
 
 What other tests have is not repeated: every format of export() and failures while writing
 (test_exports_python), observers without files, and by hand (test_profile_lifecycle), categories of
@@ -24,7 +24,7 @@ MEMORY = dict(record_shapes=True, profile_memory=True, with_stack=True)
 
 
 class Stacks(ContractTest):
-    """TC 6.1."""
+    """torch-contract 6.1."""
 
     def test_6_1_1_asserts(self):
         with self.assertRaisesRegex(AssertionError, "^export_stacks\\(\\) requires with_stack=True$"):
@@ -65,7 +65,7 @@ class Stacks(ContractTest):
             self.assertNotIn("a_scope", frames)
 
     def test_only_positive(self):
-        """TC 9.1.14: every line ends in a positive integer."""
+        """torch-contract 9.1.14: every line ends in a positive integer."""
         prof = profiled(3, with_stack=True)
         prof.export_stacks(self.path("s.txt"))
         with open(self.path("s.txt"), encoding="utf-8") as file:
@@ -76,7 +76,7 @@ class Stacks(ContractTest):
 
 
 class MemoryTimeline(ContractTest):
-    """TC 6.2."""
+    """torch-contract 6.2."""
 
     def timeline(self, prof, name):
         with self.assertWarns(FutureWarning):
@@ -152,7 +152,7 @@ class MemoryTimeline(ContractTest):
 
 
 class TensorBoard(ContractTest):
-    """TC 6.3."""
+    """torch-contract 6.3."""
 
     NAME = re.compile(r"^(.*?)(?:\.(\d+))?\.pt\.trace\.json(\.gz)?$")  # what the plugin looks for
 
@@ -188,7 +188,7 @@ class TensorBoard(ContractTest):
 
 
 class Execution(ContractTest):
-    """TC 6.4."""
+    """torch-contract 6.4."""
 
     def run_observed(self, path):
         observer = ExecutionTraceObserver().register_callback(path)
@@ -253,7 +253,7 @@ class Execution(ContractTest):
 
 
 class Ranges(ContractTest):
-    """TC 6.5."""
+    """torch-contract 6.5."""
 
     def test_6_5_1_itt(self):
         itt = torch.profiler.itt
@@ -280,7 +280,7 @@ class Ranges(ContractTest):
 
 
 class Lists(ContractTest):
-    """TC 5.9."""
+    """torch-contract 5.9."""
 
     def test_5_9_array(self):
         prof = profiled()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TC 0 and 1, SPEC 1.1 and 1.2: names, arguments and the life cycle, as users of mindtorch_v2 meet them.
+"""torch-contract 0 and 1: names, arguments and the life cycle, as users of mindtorch_v2 meet them.
 
 What other tests have is not repeated: all schedules up to six steps against torch (test_schedule_goldens),
 callbacks that raise or call back in (test_profile_misuse), threads (test_profile_threads), ids of traces,
@@ -24,7 +24,7 @@ LETTERS = {"n": ProfilerAction.NONE, "w": ProfilerAction.WARMUP, "r": ProfilerAc
 
 
 class Names(ContractTest):
-    """TC 0.1."""
+    """torch-contract 0.1."""
 
     def test_profiler_module(self):
         module = torch.profiler
@@ -60,7 +60,7 @@ class Names(ContractTest):
         self.assertIs(type(kineto_available()), bool)
 
     def test_nothing_depends_on_mindspore(self):
-        """SPEC 1: nothing anywhere depends on it."""
+        """Nothing depends on it."""
         done = subprocess.run([sys.executable, "-c", "import sys; sys.modules['mindspore'] = None\n"
                                "import mindtorch_v2 as torch\n"
                                "with torch.profiler.profile() as p: torch.ones(2)\n"
@@ -70,7 +70,7 @@ class Names(ContractTest):
 
 
 class Arguments(ContractTest):
-    """TC 1.1, SPEC 1.1."""
+    """torch-contract 1.1."""
 
     DEFAULTS = {"activities": None, "schedule": None, "on_trace_ready": None, "record_shapes": False,
                 "profile_memory": False, "with_stack": False, "with_flops": False, "with_modules": False,
@@ -147,7 +147,7 @@ class Arguments(ContractTest):
 
 
 class Cycle(ContractTest):
-    """TC 1.2, 1.3, 1.4, 1.6, 1.10."""
+    """torch-contract 1.2, 1.3, 1.4, 1.6, 1.10."""
 
     def run_letters(self, letters):
         """One step per letter; returns the callbacks' steps, the warnings and the profiler."""
@@ -200,7 +200,7 @@ class Cycle(ContractTest):
                                     "^Profiler must be initialized before getting key averages$"):
             prof.key_averages()
         _, _, prof = self.run_letters("nwww")
-        with self.assertWarnsRegex(UserWarning, "0 steps recorded"):  # SPEC 1.2
+        with self.assertWarnsRegex(UserWarning, "0 steps recorded"):
             self.assertEqual(list(prof.events()), [])
 
     def test_spec_warning_points_at_the_caller(self):
@@ -288,7 +288,7 @@ class Cycle(ContractTest):
 
 
 class Misuse(ContractTest):
-    """TC 1.7, SPEC 1.2."""
+    """torch-contract 1.7."""
 
     def test_table(self):
         for call, text in (("events", "accessing events"), ("key_averages", "getting key averages"),
@@ -318,7 +318,7 @@ class Misuse(ContractTest):
         self.assertTrue(other.events())
 
     def test_live_snapshot(self):
-        """SPEC 1.2 (torch: empty): events() works while recording."""
+        """events() works while recording (torch: empty)."""
         with profile(activities=CPU) as prof:
             torch.ones(2)
             first = [e.name for e in prof.events() if e.cpu_parent is None]
@@ -338,7 +338,7 @@ class Misuse(ContractTest):
 
 
 class Config(ContractTest):
-    """TC 1.9."""
+    """torch-contract 1.9."""
 
     def test_keywords_and_defaults(self):
         config = _ExperimentalConfig()
@@ -358,7 +358,8 @@ class Config(ContractTest):
             top = event
             while top is not None and top.scope != 1:
                 top = top.cpu_parent
-            if top is None or "AccumulateGrad" not in top.name:  # TC 3.5.3: those have no forward op
+            # torch-contract 3.5.3: those have no forward op
+            if top is None or "AccumulateGrad" not in top.name:
                 self.assertTrue(event.stack, event.name)
 
     @unittest.expectedFailure
@@ -390,7 +391,7 @@ class Config(ContractTest):
 
 
 class Extras(ContractTest):
-    """SPEC 1.1: extras of ours."""
+    """What we have beyond torch."""
 
     def test_save_and_load(self):
         import mtprof
@@ -461,7 +462,7 @@ class Extras(ContractTest):
         self.assertEqual((info["rank"], info["world_size"]), (3, 8))
 
     def test_health(self):
-        """SPEC 1.4: every result carries it; zero losses is the normal case."""
+        """Every result has it; zero losses is the normal case."""
         health = profiled(3, record_shapes=True, with_stack=True, profile_memory=True).health()
         self.assertEqual((health.lost, health.unmatched, health.truncated), (0, 0, 0))
         self.assertGreater(health.events, 0)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SPEC 2, the runtime: that what it promises is there, each bullet once.
+"""The tensor runtime: every feature it promises exists.
 
-Whether it is right is tested elsewhere: test_tensor, test_indexing, test_interop, test_autograd_python,
-test_nn_modules, test_optim, test_serialization, and against torch by tests/peers.
+Whether results are right is tested elsewhere: test_tensor, test_indexing, test_interop,
+test_autograd_python, test_nn_modules, test_optim, test_serialization, and against torch by
+tests/peers.
 """
 import os
 import unittest
@@ -153,7 +154,7 @@ class Networks(ContractTest):
             self.assertLess(losses[-1], 0.6 * losses[0], name)
 
     def test_accelerators_tell_the_truth(self):
-        """SPEC 3: is_available() is so; where there is none, its use says so."""
+        """is_available() says what is there; without an accelerator, using one is an error."""
         for name in ("is_available device_count current_device set_device synchronize memory_allocated "
                      "max_memory_allocated memory_reserved reset_peak_memory_stats empty_cache "
                      "get_device_name").split():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TC 2, record_function and its relatives around ops of mindtorch_v2.
+"""torch-contract 2, record_function and its relatives around ops of mindtorch_v2.
 
 What other tests have is not repeated: instances that are re-entered, decorators, generators, futures, free
 lists and odd inputs of the fast scopes (test_record_function), stacks of scopes (test_stacks).
@@ -20,7 +20,7 @@ def tree(prof):
 
 
 class Scopes(ContractTest):
-    """TC 2.1 to 2.10, 2.14."""
+    """torch-contract 2.1 to 2.10, 2.14."""
 
     def test_2_1_decorator(self):
         @record_function("decorated")
@@ -92,7 +92,8 @@ class Scopes(ContractTest):
         with profile(activities=CPU) as prof:
             fall(3)
         scopes = [e for e in prof.events() if e.name == "again"]
-        # TC 3.3.4: a chain of one name with one child each is shown once; the trace has all four.
+        # torch-contract 3.3.4: a chain of one name with one child each is shown once; the trace
+        # has all four.
         self.assertEqual(len(self.spans(self.trace(prof), name="again")), 4)
         self.assertEqual(len(scopes), 1)
         self.assertEqual([e.name for e in scopes[0].cpu_children], ["aten::ones"])
@@ -114,7 +115,7 @@ class Scopes(ContractTest):
         self.assertEqual(scope.time_range.end, max(e.time_range.end for e in prof.events()))
 
     def test_2_9_threads(self):
-        """SPEC 1.2 (torch: its own thread only): every thread is recorded, and has its own nesting."""
+        """Every thread is recorded, and has its own nesting (torch: only the profiling thread)."""
         def run():
             with record_function("theirs"):
                 torch.zeros(2)
@@ -175,7 +176,7 @@ class Scopes(ContractTest):
 
 
 class Annotations(ContractTest):
-    """TC 2.13: what the packages themselves tell."""
+    """torch-contract 2.13: scopes that the packages themselves record."""
 
     def test_optimizers(self):
         for kind in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad"):

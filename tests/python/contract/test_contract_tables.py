@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TC 4, SPEC 1.4: averages and tables of programs that mindtorch_v2 runs.
+"""torch-contract 4: averages and tables of programs that mindtorch_v2 runs.
 
 What other tests have is not repeated: torch's tables byte for byte (test_tables_python, from golden rows),
 rows added up by hand (test_averages).
@@ -26,7 +26,7 @@ def layout(table):
 
 
 class Groups(ContractTest):
-    """TC 4.1."""
+    """torch-contract 4.1."""
 
     def test_4_1_1_signatures(self):
         self.assertEqual(list(inspect.signature(profile.key_averages).parameters),
@@ -77,7 +77,7 @@ class Groups(ContractTest):
 
 
 class Rows(ContractTest):
-    """TC 4.2."""
+    """torch-contract 4.2."""
 
     def test_4_2_1_new(self):
         row = FunctionEventAvg()
@@ -123,7 +123,7 @@ class Rows(ContractTest):
 
 
 class Tables(ContractTest):
-    """TC 4.3."""
+    """torch-contract 4.3."""
 
     PLAIN = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"]
 
@@ -258,7 +258,7 @@ class Tables(ContractTest):
         del x
 
     def test_the_table_is_torchs_but_for_numbers(self):
-        """The example of TC 4.3."""
+        """The example of torch-contract 4.3."""
         with profile(activities=CPU) as prof:
             torch.ones(2) + 1
             torch.ones(2) + 1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TC 5, the Chrome trace in kineto's format, item by item, of programs that mindtorch_v2 runs.
+"""torch-contract 5, the Chrome trace in kineto's format, item by item, of programs that
+mindtorch_v2 runs.
 
 What other tests have is not repeated: metadata and trace ids (test_profile_lifecycle), flavours, full disks
 and what an aborted export leaves (test_exports_python), frames and modules (test_call_tracer, test_modules).
@@ -20,7 +21,7 @@ SLOT = 7889238
 
 
 class File(ContractTest):
-    """TC 5.1, 5.2."""
+    """torch-contract 5.1, 5.2."""
 
     def test_5_1_1_before_any_run(self):
         with self.assertRaisesRegex(AssertionError,
@@ -38,7 +39,7 @@ class File(ContractTest):
         with profile(activities=CPU, schedule=schedule(wait=1, warmup=1, active=2, repeat=3),
                      on_trace_ready=ready) as prof:
             train(18, prof)
-        self.assertEqual(len(paths), 3)  # TC 9.1.11
+        self.assertEqual(len(paths), 3)  # torch-contract 9.1.11
         steps = [sorted(e["name"] for e in read_trace(path)["traceEvents"]
                         if e["name"].startswith("ProfilerStep#") and e["ph"] == "X") for path in paths]
         self.assertEqual(steps, [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"],
@@ -116,7 +117,7 @@ class File(ContractTest):
 
 
 class Time(ContractTest):
-    """TC 5.3."""
+    """torch-contract 5.3."""
 
     def test_5_3_1_unix_time(self):
         before = time.time_ns()
@@ -164,7 +165,7 @@ class Time(ContractTest):
 
 
 class Shapes(ContractTest):
-    """TC 5.4, 5.5."""
+    """torch-contract 5.4, 5.5."""
 
     FIELDS = {"X": {"ph", "cat", "name", "pid", "tid", "ts", "dur"}, "M": {"name", "ph", "ts", "pid", "tid",
                                                                            "args"},
@@ -214,7 +215,7 @@ class Shapes(ContractTest):
             self.assertLessEqual(event["ts"] + event["dur"], end["ts"] + 0.0011)
 
     def test_5_4_3_nasty_names(self):
-        """SPEC 1.4: any name gives valid JSON, escaped and not cleaned."""
+        """Any name gives valid JSON: it is escaped, not cleaned."""
         names = ['quote " here', "back\\slash", "new\nline", "tab\t", "nul\0inside", "\x01\x1f\x7f",
                  "ünï – 漢字 🙂",
                  "</script>", "kernel", "", " ", "a" * 3000, "line sep  ", "re", "{}[],:", '"', "\\", "\\\"",
@@ -276,7 +277,7 @@ class Shapes(ContractTest):
 
 
 class Arguments(ContractTest):
-    """TC 5.6."""
+    """torch-contract 5.6."""
 
     def test_5_6_cpu_op(self):
         x = torch.ones(2, 3, requires_grad=True)
@@ -415,7 +416,7 @@ class Arguments(ContractTest):
 
 
 class Flows(ContractTest):
-    """TC 5.7."""
+    """torch-contract 5.7."""
 
     def test_9_1_10_two_pairs(self):
         x = torch.ones(2, 2, requires_grad=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accelerator in files: Chrome traces item by item (TC 5), and every other format with device work in it."""
+"""The accelerator in files: Chrome traces item by item (torch-contract 5), and every other format
+with device work in it."""
 import csv
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activities and enumerations: spellings, refusals, what is available (SPEC 1.1, TC 0.1, 1.1)."""
+"""Activities and enumerations: spellings, refusals, what is available (torch-contract 0.1, 1.1)."""
 import enum
 import subprocess
 import sys

@@ -157,7 +157,7 @@ class Constructor(unittest.TestCase):
 
 
 class TreeByHand(unittest.TestCase):
-    """The rules of torch's tree (contract 3.3)."""
+    """The rules of torch's tree (torch-contract 3.3)."""
 
     def build(self, *spans, **facts):
         events = EventList([FunctionEvent(i, name, thread, start, end, input_shapes=[], stack=[], **facts)

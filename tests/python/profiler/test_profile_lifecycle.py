@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profile from start to results: attributes, steps, callbacks, windows, metadata, observers, files (TC 1)."""
+"""profile from start to results: attributes, steps, callbacks, windows, metadata, observers, files
+(torch-contract 1)."""
 import gc
 import gzip
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong, goes wrong as SPEC 1.2 and TC 1.7 say, and never harms what follows."""
+"""Misuse fails as torch-contract 1.7 says, and never harms what follows."""
 import copy
 import gc
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""record_function and its relatives: names, nesting, decorators, futures, threads, references (TC 2)."""
+"""record_function and its relatives: names, nesting, decorators, futures, threads, references
+(torch-contract 2)."""
 import asyncio
 import concurrent.futures
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""schedule() from Python: actions, bounds, warnings, exception classes (TC 1.5, SPEC 1.2)."""
+"""schedule() from Python: actions, bounds, warnings, exception classes (torch-contract 1.5)."""
 import copy
 import pickle
 import unittest
@@ -23,7 +23,7 @@ def text(steps, **numbers):
 
 
 def by_the_book(step, wait, warmup, active, repeat, skip_first, skip_first_wait):
-    """TC 1.5.5 in so many words."""
+    """torch-contract 1.5.5 in so many words."""
     if step < skip_first:
         return "n"
     step -= skip_first

@@ -6,7 +6,8 @@ Run where torch is installed:  torch_table_cases.py > tests/golden/torch/tables.
 
 Rows are made up here (times in whole nanoseconds), torch lays them out; both go into the file, so
 the C test feeds the same rows to our own code and compares bytes. Cases touched by torch's bugs
-(contract 9.3: FLOPs and Source Location together) are left out; the C test says what we print.
+(torch-contract 9.3: FLOPs and Source Location together) are left out; the C test says what we
+print.
 
 The file: "case NAME", "facts k=v…", "options k=v…", one "row k=v…" a row, "table BYTES", the bytes,
 an empty line. Values are percent-encoded; stack entries are separated by ';'.

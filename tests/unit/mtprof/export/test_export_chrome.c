@@ -267,7 +267,8 @@ TEST(device_work_is_tied_to_its_launch)
     image_fini(&image);
 }
 
-/* Wrapper and node share the numbers: the arrow is between the innermost ones (TC 5.7.3). */
+/* Wrapper and node share the numbers: the arrow is between the innermost ones
+ * (torch-contract 5.7.3). */
 TEST(forward_and_backward_are_joined)
 {
     chrome_image image;

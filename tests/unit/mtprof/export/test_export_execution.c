@@ -81,7 +81,7 @@ static long long attr(const char *node, const char *name)
 
 static mtprof_site add_site = MTPROF_SITE_INIT("aten::add", MTPROF_KIND_OP);
 
-/* The op of torch's own example (TC 6.4.3): two tensors and a number. */
+/* The op of torch's own example (torch-contract 6.4.3): two tensors and a number. */
 static void record_add(void)
 {
     const int64_t sizes[2] = {4, 4};

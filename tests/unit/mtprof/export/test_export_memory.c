@@ -265,7 +265,7 @@ TEST(devices_are_chosen_by_name)
     mtprof_model_free(model);
 }
 
-/* TC 6.2.1, word for word. */
+/* torch-contract 6.2.1, word for word. */
 TEST(missing_flags_are_named)
 {
     static const struct {

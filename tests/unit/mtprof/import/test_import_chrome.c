@@ -112,7 +112,8 @@ TEST(partial_overlap_takes_no_time)
     CHECK_EQ_U64(columns->parent[b], a);
     CHECK_EQ_U64(columns->parent[c], a);
     CHECK_EQ_I64(columns->self_ns[a], 8000);
-    CHECK_EQ_U64(columns->parent[d], event_of(model, "around")); /* its end is outside (TC 3.3.2) */
+    /* its end is outside (torch-contract 3.3.2) */
+    CHECK_EQ_U64(columns->parent[d], event_of(model, "around"));
     CHECK_EQ_I64(columns->self_ns[event_of(model, "around")], 10000);
     CHECK_EQ_U64(import_findings(model).overlaps, 1);
     mtprof_model_free(model);
@@ -247,7 +248,7 @@ TEST(device_work_is_tied_by_external_id)
     CHECK_EQ_U64(u32(model, MTPROF_COLUMN_LINK, event_of(model, "launch")), op);
     CHECK_EQ_U64(u32(model, MTPROF_COLUMN_LINK, m), event_of(model, "scope"));
     CHECK_EQ_I64(i64(model, MTPROF_COLUMN_BYTES, m), 160);
-    CHECK_EQ_I64(columns->start_ns[event_of(model, "a")], 20000); /* TC 5.3.3 undone */
+    CHECK_EQ_I64(columns->start_ns[event_of(model, "a")], 20000); /* torch-contract 5.3.3 undone */
     CHECK_EQ_I64(columns->end_ns[event_of(model, "a")], 25000);
     CHECK_EQ_U64(import_findings(model).orphans, 1);
     mtprof_column total;

@@ -148,7 +148,7 @@ TEST(host_spans_of_ours_have_their_recorded_times)
 
 /* clang-format off */
 
-/* TC 2.10, 3.3.2 */
+/* torch-contract 2.10, 3.3.2 */
 #define COROUTINES                                    \
     "[" SPAN("user_annotation", "A", "0", "100", "")  \
     "," SPAN("user_annotation", "B", "60", "100", "") \
@@ -379,7 +379,7 @@ static const char backward_entries[] =
     "," SPAN("cpu_op", "aten::detach", "91", "2", STACK_OF(ENGINE));
 /* clang-format on */
 
-/* TC 3.5.3, as seen in torch 2.13. */
+/* torch-contract 3.5.3, as seen in torch 2.13. */
 TEST(backward_has_the_stack_of_forward)
 {
     char json[8192];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random traces. Well-formed ones against a plain reading of the rules (model.h T1 to T3, TC 3.3),
- * spoilt ones against the promise that nothing worse than an error comes of them; and every
- * allocation that can be refused. The event stream of each is held to event.h S1, S2 and S5.
+ * Random traces. Well-formed ones against a plain reading of the rules (model.h T1 to T3,
+ * torch-contract 3.3), spoilt ones against the promise that nothing worse than an error comes of
+ * them; and every allocation that can be refused. The event stream of each is held to event.h S1,
+ * S2 and S5.
  */
 #include "base/alloc.h"
 #include "json_model.h"

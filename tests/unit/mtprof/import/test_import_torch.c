@@ -3,9 +3,9 @@
  * Traces that torch wrote, against what torch printed beside them: tables row by row, events one by
  * one, attributes of events. The files are recorded observations (tests/golden/torch-traces).
  *
- * Where torch is known to be wrong (its double counting of kernels through overheads, TC 3.4.6) or
- * decides otherwise (overheads all on the first thread) the row is listed below with the reason and
- * with what is right instead.
+ * Where torch is known to be wrong (its double counting of kernels through overheads,
+ * torch-contract 3.4.6) or decides otherwise (overheads all on the first thread) the row is listed
+ * below with the reason and with what is right instead.
  */
 #include "base/gzip.h"
 #include "base/text_writer.h"
@@ -90,7 +90,8 @@ typedef struct exception {
     double us;
 } exception;
 
-/* TC 3.4.6: an overhead inherits its op's id and so its kernels, and hands them to all above. */
+/* torch-contract 3.4.6: an overhead inherits its op's id and so its kernels, and hands them to
+ * all above. */
 static const exception plain_exceptions[] = {
     {"Activity Buffer Request", "self_device", false, 0.0},
     {"Activity Buffer Request", "device", false, 0.0},
