@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients. Ops on tensors that require one leave a graph behind; mt_backward() walks it from the
+ * Gradients. Ops on tensors that require one record a graph; mt_backward() walks it from the
  * results to the leaves.
  *
  *     mt_tensor_set_requires_grad(w, true);
@@ -28,7 +28,7 @@ MT_API mt_status mt_tensor_set_requires_grad(mt_tensor *tensor, bool requires_gr
 /** True for tensors that no recorded op made. */
 MT_API bool mt_tensor_is_leaf(const mt_tensor *tensor);
 
-/** Whether it is a view, recorded as one, of another tensor. */
+/** Whether it is recorded as a view of another tensor. */
 MT_API bool mt_tensor_is_view(const mt_tensor *tensor);
 
 /** The accumulated gradient, borrowed, or NULL. */
@@ -44,9 +44,9 @@ MT_API mt_status mt_tensor_retain_grad(mt_tensor *tensor);
 MT_API mt_status mt_tensor_detach_inplace(mt_tensor *tensor);
 
 /**
- * `tensor.data = source`: takes over elements, shape, type and device of source, which shares them
- * from then on; gradient, hooks and place in the graph stay. It is no view any more. MT_ERUNTIME
- * when it requires a gradient and source is not floating-point.
+ * `tensor.data = source`: takes over elements, shape, type and device of source, and shares the
+ * elements with it from then on; gradient, hooks and place in the graph stay. The tensor is no
+ * longer a view. MT_ERUNTIME if it requires a gradient and source is not floating-point.
  */
 MT_API mt_status mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source);
 
@@ -66,7 +66,7 @@ enum mt_backward_flag {
  */
 MT_API mt_status mt_backward(mt_tensor *tensor, mt_tensor *gradient, uint32_t flags);
 
-/** The same from several tensors; gradients, or single ones of them, may be NULL. */
+/** The same from several tensors; `gradients`, or any of its entries, may be NULL. */
 MT_API mt_status mt_backward_many(mt_tensor *const *tensors, mt_tensor *const *gradients,
                                   size_t count, uint32_t flags);
 
@@ -96,8 +96,9 @@ MT_API mt_status mt_tensor_add_accumulate_hook(mt_tensor *tensor, mt_leaf_hook_f
 /** Removes a hook of either sort; an unknown handle is ignored. */
 MT_API void mt_tensor_remove_hook(mt_tensor *tensor, mt_hook_handle handle);
 
-/** Whether the hooks go when the tensor does: it is a leaf, or no other has its node and it never
- * had another one. For a host's collector of garbage: nothing is made or changed. */
+/** Whether the hooks are freed with the tensor: it is a leaf, or no other tensor has its node and
+ * it never had another one. For a host language's garbage collector: nothing is allocated or
+ * changed. */
 MT_API bool mt_tensor_owns_hooks(const mt_tensor *tensor);
 
 /** A node of the graph. Borrowed from the tensor whose grad_fn it is. */
@@ -130,7 +131,7 @@ typedef struct mt_function {
     /** Fills outputs with new references. Runs with grad mode off. */
     int (*forward)(void *context, mt_function_call *call, mt_tensor *const *inputs, size_t n_inputs,
                    mt_tensor **outputs, size_t n_outputs);
-    /** NULL entries of grads_out stand for zero; entries of grads_in may stay NULL. */
+    /** NULL entries of grads_out mean zero; entries of grads_in may stay NULL. */
     int (*backward)(void *context, mt_function_call *call, mt_tensor *const *grads_out,
                     size_t n_outputs, mt_tensor **grads_in, size_t n_inputs);
     void (*free_context)(void *context); /**< when no graph needs it any more; may be NULL */
@@ -144,7 +145,7 @@ MT_API mt_status mt_function_apply(const mt_function *function, void *context,
 /** In forward: keeps an input, an output or anything else for backward, numbered from 0. */
 MT_API mt_status mt_function_save(mt_function_call *call, mt_tensor *tensor);
 
-/** In backward: one reference to what was saved. MT_ERUNTIME if it was changed in place. */
+/** In backward: a new reference to a saved tensor. MT_ERUNTIME if it was changed in place. */
 MT_API mt_status mt_function_get_saved(mt_function_call *call, size_t index, mt_tensor **out);
 
 MT_END_DECLS

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a device must offer: one versioned struct of functions. A backend sees this header and
- * nothing else of the runtime, and the runtime never follows a device pointer. The host is a
- * backend too. An accelerator's is registered by the program, or is a shared object that the
- * runtime opens (mt_backend_load).
+ * The interface of a device: one versioned struct of functions. A backend includes this header and
+ * nothing else of the runtime, and the runtime never dereferences a device pointer. The host is a
+ * backend too. The backend of an accelerator is registered by the program, or is a shared object
+ * that the runtime opens (mt_backend_load).
  *
- *   B1  Sizes, types and overlaps are checked before a kernel is called. What only the data can
- *       tell (an index out of range) the kernel reports.
+ *   B1  Sizes, types and overlaps are checked before a kernel is called. Errors that depend on the
+ *       data (an index out of range) are reported by the kernel.
  *   B2  Work on one stream is done in the order of its calls; stream NULL is the device's default
- *       stream, and streams do not wait for each other unless stream_wait says so. Calls return
- *       when the work is queued. Only the functions that say so wait.
- *   B3  A kernel that is missing (NULL) is MT_ENOTSUP with its name, never a wrong result.
- *   B4  What a call points to (sizes, strides, ints, scalars, the call itself) is the caller's
- *       again when the call returns. Device memory stays allocated until the stream has passed the
- *       work.
- *   B5  A failure that shows after the call has returned is kept and reported once, by the next
- *       function that waits on that device; work queued behind it is done all the same. A device
- *       that is lost fails every call from then on with MT_EDEVICE.
+ *       stream. Streams do not wait for each other except through stream_wait. Calls return when
+ *       the work is queued; only functions documented as waiting wait.
+ *   B3  Calling a missing kernel (NULL) fails with MT_ENOTSUP and its name; it never gives a wrong
+ *       result.
+ *   B4  When the call returns, the caller may reuse everything that it points to (sizes, strides,
+ *       ints, scalars, the call itself). Device memory stays allocated until the stream has
+ *       completed the work.
+ *   B5  A failure after the call has returned is kept and reported once, by the next function that
+ *       waits on that device; work queued after it is still done. Once a device is lost, every call
+ *       on it fails with MT_EDEVICE.
  *   B6  Any thread may call any function. After fork() a child may free what it has; everything
  *       else fails with MT_EDEVICE.
- *   B7  Work whose call has a correlation is told to the sink with that number exactly once, when
- *       it is done, also when it failed; work without one is not told. Telling never makes the host
- *       wait.
+ *   B7  Work whose call has a correlation is reported to the sink with that number exactly once,
+ *       when it is done, also when it failed; work without one is not reported. Reporting never
+ *       makes the host wait.
  */
 #ifndef MINDTORCH_BACKEND_H
 #define MINDTORCH_BACKEND_H
@@ -39,7 +40,7 @@ enum {
     MT_BACKEND_VERSION = 1
 };
 
-/** What kernels there are; kernels.def says what each takes. */
+/** All kernels; kernels.def lists the arguments of each. */
 typedef enum mt_kernel {
 #define X(name) MT_KERNEL_##name,
 #include <mindtorch/kernels.def>
@@ -59,7 +60,7 @@ typedef struct mt_array {
     uint32_t dtype; /**< mt_dtype */
 } mt_array;
 
-/** One call of a kernel: outputs stand first in `tensors`. An absent optional one has data NULL and
+/** One call of a kernel: outputs come first in `tensors`. An absent optional one has data NULL and
  * n_dims -1. */
 typedef struct mt_kernel_call {
     uint32_t struct_size;
@@ -75,7 +76,7 @@ typedef struct mt_kernel_call {
     uint64_t correlation; /**< B7; 0: not recorded */
 } mt_kernel_call;
 
-/** The backend's own. */
+/** Defined by the backend. */
 typedef struct mt_backend_stream mt_backend_stream;
 typedef struct mt_backend_event mt_backend_event;
 
@@ -90,12 +91,12 @@ typedef enum mt_copy {
 } mt_copy;
 
 enum mt_copy_flag {
-    /** The host's memory came from host_allocate and stays as it is until the stream has passed the
-     * copy: the call does not wait. */
+    /** The host's memory came from host_allocate and does not change until the stream has completed
+     * the copy: the call does not wait. */
     MT_COPY_PINNED = 1 << 0
 };
 
-/** Bytes to move; places do not overlap unless they are equal. */
+/** Bytes to move; the two ranges do not overlap unless they are equal. */
 typedef struct mt_copy_call {
     uint32_t struct_size;
     uint32_t kind;              /**< mt_copy */
@@ -119,7 +120,7 @@ typedef struct mt_set_call {
     uint64_t correlation; /**< B7 */
 } mt_set_call;
 
-/** What a device is. */
+/** Properties of a device. */
 typedef struct mt_device_info {
     uint32_t struct_size; /**< set by the caller */
     uint32_t reserved;
@@ -160,8 +161,9 @@ typedef struct mt_activity_sink {
 } mt_activity_sink;
 
 /**
- * Functions return a status and may note a message with mt_fail(). (optional) ones may be NULL: a
- * backend without streams has one queue a device, or none and everything is done on return.
+ * Functions return a status and may set a message with mt_fail(). Those marked (optional) may be
+ * NULL: a backend without streams has one queue per device, or none, and then everything is done on
+ * return.
  */
 typedef struct mt_backend {
     uint32_t struct_size;
@@ -178,9 +180,9 @@ typedef struct mt_backend {
     /* ---- memory ---- */
     /** In large pieces, aligned to 64 at least; the runtime's allocator divides them. MT_ENOMEM. */
     int (*allocate)(void *context, uint32_t device, size_t bytes, void **out);
-    /** Nothing uses it any more: the runtime has waited. */
+    /** The runtime has waited: nothing uses the memory any more. */
     void (*release)(void *context, uint32_t device, void *memory, size_t bytes);
-    /** (optional) Host memory that copies can read and write by themselves. */
+    /** (optional) Pinned host memory, which copies can access without waiting. */
     int (*host_allocate)(void *context, size_t bytes, void **out);
     void (*host_release)(void *context, void *memory, size_t bytes);
 
@@ -202,67 +204,68 @@ typedef struct mt_backend {
                               mt_backend_stream *stream); /* waits */
     int (*event_new)(void *context, uint32_t device, uint32_t flags, mt_backend_event **out);
     void (*event_free)(void *context, mt_backend_event *event);
-    /** The event stands for what is on the stream so far. Recorded again, it stands for that. */
+    /** The event marks the work that is on the stream so far. Recording it again moves the mark. */
     int (*event_record)(void *context, uint32_t device, mt_backend_stream *stream,
                         mt_backend_event *event);
     /** An event that was never recorded is done. */
     int (*event_query)(void *context, mt_backend_event *event, bool *done);
     int (*event_synchronize)(void *context, mt_backend_event *event); /**< waits */
     int (*event_elapsed)(void *context, mt_backend_event *from, mt_backend_event *to, double *ns);
-    /** What comes on the stream later waits for what the event stands for now; also between
+    /** Work put on the stream later waits for the work that the event marks now; also between
      * devices. */
     int (*stream_wait)(void *context, uint32_t device, mt_backend_stream *stream,
                        mt_backend_event *event);
 
     /* ---- records: (optional), all or none ---- */
-    /** From now on work with a correlation is told to the sink, which stays valid until the next
-     * activity_start. */
+    /** From now on work with a correlation is reported to the sink, which stays valid until the
+     * next activity_start. */
     int (*activity_start)(void *context, const mt_activity_sink *sink);
-    /** No more work will have a correlation. What was queued is told still. */
+    /** No more work will have a correlation. Work that is queued is still reported. */
     void (*activity_stop)(void *context);
-    /** Waits until all work with a correlation was told, at most this long; MT_ERUNTIME if it was
-     * not. Does not report failures of the work. */
+    /** Waits until all work with a correlation has been reported, at most this long; MT_ERUNTIME on
+     * timeout. Does not report failures of the work. */
     int (*activity_flush)(void *context, uint64_t timeout_ns);
     /** The clock of activities, in nanoseconds, from any thread. */
     uint64_t (*clock)(void *context);
 
-    /** (optional) Something of the backend's own, by name ("sim"); NULL: it has no such thing. */
+    /** (optional) An interface specific to the backend, by name ("sim"); NULL: there is none of
+     * that name. */
     const void *(*extension)(void *context, const char *name);
 } mt_backend;
 
 /**
- * Makes a backend serve a device type. The struct and what it points to live as long as the
- * process. MT_ERUNTIME where the type is served already, MT_EVALUE for an unknown version or a
- * missing function.
+ * Makes a backend serve a device type. The struct and what it points to must live as long as the
+ * process. MT_ERUNTIME if the type is served already, MT_EVALUE for an unknown version or a missing
+ * function.
  */
 MT_API mt_status mt_backend_register(mt_device_type type, const mt_backend *backend);
 
 /* ---- backends in shared objects ---- */
 
-/** What the runtime offers to a shared object, which therefore links against nothing of it. */
+/** What the runtime passes to a shared object, which therefore need not link against it. */
 typedef struct mt_backend_host {
     uint32_t struct_size;
     uint32_t version;      /**< MT_BACKEND_VERSION of the runtime */
     const mt_backend *cpu; /**< its kernels work on host memory, from any thread */
     mt_status (*fail)(mt_status status, const char *message); /**< mt_fail() */
     const mt_error *(*last_error)(void);                      /**< mt_last_error() */
-    /** What the environment says of MINDTORCH_NPU_<name>; NULL: nothing. */
+    /** The environment variable MINDTORCH_NPU_<name>; NULL: it is not set. */
     const char *(*setting)(const char *name);
 } mt_backend_host;
 
-/** The function that a shared object offers under the name "mt_backend_open": gives a backend, or a
- * status and a message by host->fail. Called once in a process. */
+/** The function that a shared object exports as "mt_backend_open": returns a backend, or a status
+ * with a message set by host->fail. Called once per process. */
 typedef int mt_backend_open_fn(const mt_backend_host *host, const mt_backend **out);
 
 /**
- * Opens libmindtorch_<name>.so and makes it serve the accelerator. It is looked for in the folder
- * that MINDTORCH_BACKENDS names, beside libmindtorch, and where the dynamic loader looks; a name
- * with a slash is a file. The first question about accelerators does this for the name in
- * MINDTORCH_NPU, so a program need not. MT_ERUNTIME says what went wrong.
+ * Opens libmindtorch_<name>.so and makes it serve the accelerator. The search path is the folder in
+ * MINDTORCH_BACKENDS, the folder of libmindtorch, then the dynamic loader's path; a name with a
+ * slash is a file. The first query about accelerators loads the backend named in MINDTORCH_NPU, so
+ * a program need not call this. MT_ERUNTIME: the message says what went wrong.
  */
 MT_API mt_status mt_backend_load(const char *name);
 
-/** What the device is, and how much memory it has. Set info->struct_size. */
+/** Name and memory of the device. Set info->struct_size. */
 MT_API mt_status mt_device_get_info(mt_device device, mt_device_info *info);
 
 /** The extension of the backend that serves the type, NULL where there is none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices: where memory is and where kernels run. A device is a small number, 0 is the host. What
- * serves the accelerator is a backend (backend.h).
+ * Devices: where memory is and where kernels run. A device is a small number, 0 is the host. A
+ * backend serves the accelerator (backend.h).
  */
 #ifndef MINDTORCH_DEVICE_H
 #define MINDTORCH_DEVICE_H
@@ -27,7 +27,7 @@ enum {
     MT_NPU = 1 << 8 /**< plus the index */
 };
 
-/** Memory of a device as its allocator counts it: exact, and after every single call. */
+/** Memory of a device as its allocator counts it: exact after every call. */
 typedef struct mt_memory_stats {
     uint32_t struct_size;          /**< set by the caller */
     uint32_t reserved;             /**< leave zero */
@@ -39,9 +39,9 @@ typedef struct mt_memory_stats {
     uint64_t releases;    /**< blocks given back since the start */
 } mt_memory_stats;
 
-/** How many devices of a type there are now; 0 where no backend serves it. The first question about
- * accelerators opens the backend that the environment names (backend.h): a program that wants them
- * profiled asks before it starts a profile. */
+/** How many devices of a type there are now; 0 where no backend serves it. The first query about
+ * accelerators opens the backend that the environment names (backend.h), so a program that wants
+ * them profiled calls this before it starts a profile. */
 MT_API uint32_t mt_device_count(mt_device_type type);
 
 /** "cpu", "npu:0"; never NULL. */

@@ -12,12 +12,12 @@
 
 MT_BEGIN_DECLS
 
-/** A generator of one's own, beside the default one of the process. */
+/** A new generator, independent of the default one of the process. */
 MT_API mt_status mt_generator_new(uint64_t seed, mt_generator **out);
 MT_API void mt_generator_free(mt_generator *generator); /**< accepts NULL */
 
-/** NULL stands for the default generator of the process in all of these. */
-MT_API void mt_generator_seed(mt_generator *generator, uint64_t seed); /**< and begins anew */
+/** In all of these NULL means the default generator of the process. */
+MT_API void mt_generator_seed(mt_generator *generator, uint64_t seed); /**< and restarts it */
 MT_API uint64_t mt_generator_initial_seed(mt_generator *generator);
 MT_API uint64_t mt_generator_offset(mt_generator *generator);
 MT_API void mt_generator_set_offset(mt_generator *generator, uint64_t offset);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops by number: the way on which every op passes, whoever calls it.
+ * Ops by number: the one path that every call of an op takes.
  *
  *     mt_value args[] = {a, b, alpha};           // as the schema says, defaults may be left out
  *     mt_call(op, args, 3, &result, 1);
  *
- * The typed functions of ops.h, the Python package and the tests all end here. Numbers are of one
- * build: find them by name.
+ * The typed functions of ops.h, the Python package and the tests all end here. Numbers may differ
+ * between builds: find an op by its name.
  */
 #ifndef MINDTORCH_OP_H
 #define MINDTORCH_OP_H
@@ -23,13 +23,13 @@ enum {
     MT_MAX_RESULTS = 4  /**< of a schema */
 };
 
-/** What is true of an op; several may be. */
+/** Properties of an op; a set of bits. */
 enum mt_op_flag {
     MT_OP_COMPOSITE = 1 << 0, /**< made of other ops, which are called through the dispatcher */
     MT_OP_INPLACE = 1 << 1,   /**< writes its first argument and returns it */
     MT_OP_VIEW = 1 << 2,      /**< the results share the first argument's storage */
     MT_OP_RANDOM = 1 << 3,    /**< advances a generator */
-    MT_OP_SYNC = 1 << 4,      /**< may wait for the device: it looks at data on the host */
+    MT_OP_SYNC = 1 << 4,      /**< may wait for the device, because it reads data on the host */
     MT_OP_USER = 1 << 5,      /**< registered by a user */
     MT_OP_FACTORY = 1 << 6,   /**< makes a tensor from nothing: the device is an argument */
     MT_OP_POINTWISE = 1 << 7, /**< broadcasts its tensors */
@@ -60,11 +60,11 @@ MT_API mt_status mt_op_get_info(mt_op op, mt_op_info *info);
 /** A parameter of an op, as a binding needs it. */
 typedef struct mt_op_param {
     uint32_t struct_size; /**< set by the caller */
-    uint32_t accepts;     /**< a bit (1 << mt_kind) for each kind that may stand there */
+    uint32_t accepts;     /**< a bit (1 << mt_kind) for each kind that is accepted */
     const char *name;     /**< lives as long as the process, as does what `value` points to */
     const char *type;     /**< "Tensor", "Tensor|Scalar", "int[]" and so on, without "?" */
     bool optional;        /**< "?": NONE is accepted */
-    bool keyword_only;    /**< stands behind the schema's "*" */
+    bool keyword_only;    /**< comes after the schema's "*" */
     bool has_default;
     mt_value value; /**< the default */
 } mt_op_param;
@@ -78,24 +78,25 @@ typedef struct mt_op_result {
 } mt_op_result;
 MT_API mt_status mt_op_get_result(mt_op op, uint32_t index, mt_op_result *result);
 
-/** By "add", "max.dim" or "mylib::scale". MT_ENOTSUP names an op that does not exist. */
+/** By name: "add", "max.dim" or "mylib::scale". MT_ENOTSUP: there is no such op. */
 MT_API mt_status mt_op_find(const char *name, mt_op *op);
 
 /**
- * Calls an op. Arguments stand in the schema's order; those at the end that have defaults may be
- * left out. `results` takes n_results values (the schema's number, checked), each to be cleared
- * with mt_value_clear(); all are NONE on failure.
+ * Calls an op. Arguments are in the schema's order; trailing ones that have defaults may be left
+ * out. `results` takes n_results values (the schema's number, checked), each to be cleared with
+ * mt_value_clear(); all are NONE on failure.
  */
 MT_API mt_status mt_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,
                          uint32_t n_results);
 
-/** An op of the user's own. Arguments are checked against the schema, defaults are filled in. */
+/** A user-defined op. Arguments have been checked against the schema, and defaults are filled
+ * in. */
 typedef int mt_op_run_fn(void *context, const mt_value *args, mt_value *results);
 
 /**
- * Its derivative: args and results of the forward call and a gradient for each result (NULL where
- * nothing depended on it) give a gradient for each argument in grads_in, which is all NULL at
- * entry; an entry that stays NULL means "none".
+ * Its derivative. Given args and results of the forward call and a gradient for each result (NULL
+ * where nothing depended on it), writes a gradient for each argument to grads_in, which is all NULL
+ * at entry; an entry that stays NULL means "none".
  */
 typedef int mt_op_backward_fn(void *context, const mt_value *args, const mt_value *results,
                               mt_tensor *const *grads_out, mt_tensor **grads_in);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Optimizers: they hold their parameters, keep what a method remembers of each, and step with one
- * fused op a parameter.
+ * Optimizers: they hold their parameters, keep the method's state of each, and step with fused ops.
  */
 #ifndef MINDTORCH_OPTIM_H
 #define MINDTORCH_OPTIM_H
@@ -23,7 +22,7 @@ typedef enum mt_optimizer_kind {
 } mt_optimizer_kind;
 
 /** torch's names and meanings. Set struct_size, begin with mt_optimizer_get_defaults(), then change
- * what you like. */
+ * what you need. */
 typedef struct mt_optimizer_options {
     uint32_t struct_size; /**< set by the caller; no byte past it is read or written */
     uint32_t kind;        /**< mt_optimizer_kind */
@@ -64,7 +63,7 @@ MT_API double mt_optimizer_lr(const mt_optimizer *optimizer);
 MT_API mt_tensor *mt_optimizer_state(const mt_optimizer *optimizer, size_t parameter,
                                      const char *name);
 
-/** Scales gradients so that their common norm is at most max_norm; gives the norm before. */
+/** Scales gradients so that their total norm is at most max_norm; total_norm is the norm before. */
 MT_API mt_status mt_clip_grad_norm(mt_tensor *const *parameters, size_t count, double max_norm,
                                    double norm_type, double *total_norm);
 

@@ -20,8 +20,8 @@ typedef enum mt_status {
 #undef X
 } mt_status;
 
-/** What went wrong in the last failing call on this thread. Owned by the library. The same fields
- * as mtprof_error of libmtprof. */
+/** The last failure on this thread. Owned by the library. Has the same fields as mtprof_error of
+ * libmtprof. */
 typedef struct mt_error {
     mt_status status;
     int32_t system_error; /**< errno of the system call that failed, or 0 */
@@ -41,14 +41,15 @@ MT_API const char *mt_status_exception(mt_status status);
 /**
  * Detail of the last call on this thread that did not return MT_OK.
  *
- * Valid until the next failing call on the same thread. A successful call leaves it alone, so
- * look at it only after a failure. Never NULL.
+ * Valid until the next failing call on the same thread. A successful call does not change it, so
+ * read it only after a failure. Never NULL.
  */
 MT_API const mt_error *mt_last_error(void);
 
 /**
- * For backends, operators and hooks that users write: notes a message and returns `status`, so that
- * a function can end in `return mt_fail(MT_EVALUE, "...")`. The text is copied, at most 495 bytes.
+ * For backends, operators and hooks that users write: sets the message and returns `status`, so
+ * that a function can end with `return mt_fail(MT_EVALUE, "...")`. The text is copied, at most 495
+ * bytes.
  */
 MT_API mt_status mt_fail(mt_status status, const char *message);
 

@@ -4,8 +4,8 @@
  *
  *     mt_tensor (sizes, strides, offset, dtype) ──► mt storage (bytes, device, version)
  *
- * A tensor is a handle with a reference count of its own. What a function gives through a `**out`
- * is one reference, which the caller releases. Parameters are borrowed.
+ * A tensor is a handle with a reference count of its own. A function that returns a tensor through
+ * `**out` gives one reference, which the caller releases. Parameters are borrowed.
  *
  * Threads: reference counts may be changed from any thread. Reading a tensor from several threads
  * is fine; writing its elements, or changing its gradient flags, while others use it is not.
@@ -26,11 +26,11 @@ enum {
 MT_API mt_status mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *sizes,
                                      size_t n_dims, mt_device device, mt_tensor **out);
 
-/** Called once, when the last tensor that uses borrowed memory is gone, on whichever thread. */
+/** Called once, on any thread, when the last tensor that uses borrowed memory is gone. */
 typedef void mt_free_fn(void *context, void *data);
 
 /**
- * A tensor over host memory that somebody else owns. strides in elements, NULL = contiguous. With
+ * A tensor over host memory that the caller owns. strides in elements, NULL = contiguous. With
  * free_data NULL the memory must outlive every view of the tensor.
  */
 MT_API mt_status mt_tensor_borrow(void *data, mt_dtype dtype, const int64_t *sizes,
@@ -43,10 +43,10 @@ MT_API mt_tensor *mt_tensor_retain(mt_tensor *tensor);
 /** One reference fewer. Accepts NULL. */
 MT_API void mt_tensor_release(mt_tensor *tensor);
 
-/** References held right now, by anybody; for hosts with cycle collectors of their own. */
+/** The number of references, whoever holds them; for host languages with a cycle collector. */
 MT_API uint32_t mt_tensor_use_count(const mt_tensor *tensor);
 
-/** What a tensor is. Sizes and strides have n_dims entries and live as long as the tensor. */
+/** Properties of a tensor. Sizes and strides have n_dims entries and live as long as the tensor. */
 MT_API mt_dtype mt_tensor_dtype(const mt_tensor *tensor);
 MT_API mt_device mt_tensor_device(const mt_tensor *tensor);
 MT_API uint32_t mt_tensor_n_dims(const mt_tensor *tensor);
@@ -56,20 +56,20 @@ MT_API int64_t mt_tensor_offset(const mt_tensor *tensor);         /**< in elemen
 MT_API int64_t mt_tensor_numel(const mt_tensor *tensor);
 MT_API bool mt_tensor_is_contiguous(const mt_tensor *tensor);
 
-/** Never given to another tensor of this process. */
+/** Unique: no other tensor of this process ever has the same. */
 MT_API uint64_t mt_tensor_id(const mt_tensor *tensor);
 
 /**
- * The object that stands for this tensor in a host language, so that one tensor is one object
- * there; NULL until it is set. The library only keeps it: whoever sets it takes it away (NULL)
- * before the object goes, and guards both calls with the language's own lock.
+ * The object that represents this tensor in a host language, so that one tensor is one object
+ * there; NULL until it is set. The library only stores the pointer: the binding that sets it resets
+ * it to NULL before the object is freed, and guards both calls with the language's own lock.
  */
 MT_API void *mt_tensor_host(const mt_tensor *tensor);
 MT_API void mt_tensor_set_host(mt_tensor *tensor, void *host);
 
 /**
- * Says that the tensor is a parameter of a model, which profiles then tell of it. To be said before
- * other threads use the tensor.
+ * Marks the tensor as a parameter of a model; profiles record the mark. Call it before other
+ * threads use the tensor.
  */
 MT_API void mt_tensor_set_parameter(mt_tensor *tensor, bool is_parameter);
 MT_API bool mt_tensor_is_parameter(const mt_tensor *tensor);
@@ -77,7 +77,7 @@ MT_API bool mt_tensor_is_parameter(const mt_tensor *tensor);
 /** How often the storage was changed in place; views of one storage share it. */
 MT_API uint32_t mt_tensor_version(const mt_tensor *tensor);
 
-/** Where the storage begins on its device: a number to compare, not to follow. */
+/** Where the storage begins on its device: a number to compare, not to dereference. */
 MT_API uint64_t mt_tensor_storage_address(const mt_tensor *tensor);
 MT_API uint64_t mt_tensor_storage_bytes(const mt_tensor *tensor);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Boxed values: what ops take and give when they are called by number (op.h). The typed functions
- * of ops.h fill them in.
+ * Boxed values: arguments and results of ops that are called by number (op.h). The typed functions
+ * of ops.h box and unbox them.
  */
 #ifndef MINDTORCH_VALUE_H
 #define MINDTORCH_VALUE_H
@@ -46,7 +46,7 @@ typedef struct mt_value {
     } of;
 } mt_value;
 
-/** What a loss makes of the losses of its elements: the parameter `reduction` of ops.h. */
+/** How a loss combines the losses of its elements: the parameter `reduction` of ops.h. */
 typedef enum mt_reduction {
     MT_REDUCTION_NONE = 0, /**< leaves them as they are */
     MT_REDUCTION_MEAN = 1,
