@@ -85,7 +85,7 @@ static void use_lists(mtprof_model *model)
     }
 }
 
-/* event.h S1 and S2 by counting: as many ends as begins, times that do not go back. */
+/* event.h EVT1 and EVT2 by counting: as many ends as begins, times that do not go back. */
 static void use_stream(mtprof_model *model)
 {
     mtprof__events *events = NULL;

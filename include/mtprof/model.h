@@ -19,11 +19,12 @@
  * of the thread ran inside it. Events that do not nest (MTPROF_EVENT_FLAG_ASYNC,
  * MTPROF_EVENT_FLAG_OVERLAP) have no self time and take none from others. So always, per thread:
  *
- *   T1  0 <= self <= end - start
- *   T2  the sum of self = the sum of (end - start) over events with MTPROF_EVENT_FLAG_TOP
- *       (functions of the host's language, MTPROF_EVENT_KIND_FUNCTION, stand outside: they have
- *       self times of their own, less everything inside them, and are parents of functions only)
- *   T3  the sum of SELF_DEVICE_NS over host events with kernels = the sum of the durations of those
+ *   MDL1  0 <= self <= end - start
+ *   MDL2  the sum of self = the sum of (end - start) over events with MTPROF_EVENT_FLAG_TOP
+ *         (functions of the host's language, MTPROF_EVENT_KIND_FUNCTION, stand outside: they have
+ *         self times of their own, less everything inside them, and are parents of functions only)
+ *   MDL3  the sum of SELF_DEVICE_NS over host events with kernels = the sum of the durations of
+ *         those
  *
  * Lifetime: everything returned lives as long as the model. Threads: any number may read one model.
  */

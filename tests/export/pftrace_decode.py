@@ -145,7 +145,7 @@ def convert(value, kind):
     if kind == "fixed64":
         return struct.unpack("<Q", value)[0]
     if kind == "str":
-        return bytes(value).decode("utf-8")  # strict: P3
+        return bytes(value).decode("utf-8")  # strict: PF3
     return decode(value, kind)
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Event streams of random traces: what event.h promises (S1, S2, S4), against the columns of the
- * same trace, and plain steps against edges.
+ * Event streams of random traces: what event.h promises (EVT1, EVT2, EVT4), against the columns of
+ * the same trace, and plain steps against edges.
  */
 #include "harness/mt_test.h"
 #include "mtprof/model/facts/forward.h"
@@ -210,7 +210,7 @@ static void check_device(run *r, const mtprof__event *e)
           (unsigned long long)e->correlation);
 }
 
-/* ---- S1, S2 ---------------------------------------------------------------------------------- */
+/* ---- EVT1, EVT2 ------------------------------------------------------------------------------ */
 
 typedef struct track_state {
     uint64_t open[DEPTH];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models of hostile traces: whatever the records say, what model.h promises holds (T1 to T3, the
- * order, the tree), and nothing crashes. And of one trace: however it is read, by one thread or by
- * several, live or from a file, its model is the same.
+ * Models of hostile traces: whatever the records say, what model.h promises holds (MDL1 to MDL3,
+ * the order, the tree), and nothing crashes. And of one trace: however it is read, by one thread or
+ * by several, live or from a file, its model is the same.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"

@@ -6,17 +6,17 @@
  *      cursor of each stream                ├─► beside ─► renamed
  *        record, record … │ chunk ends ─► chunk, sealed with its checksum
  *
- *   R1  A record is copied as it stands, or not at all, and payloads go with the record they belong
- *       to. Where the cursor goes on behind a record that it left out, another chunk begins: its
- *       header says where ordinals and times stand.
- *   R2  Chunks keep their first ordinal, time, epoch and thread. They are numbered anew, without
- *       gaps, except in ring mode, where gaps are allowed and say what was let go.
- *   R3  Where records of a slot are missing a LOST record stands, so that what was open there is
- *       cut off in the new file as in the old one. It has the number of begins that are missing
- *       between two chunks, which the health counters count as well. A begin that was left out
- *       alone makes no hole: its record has the cause DISK, that of a hole DAMAGE. Without a hole
- *       it stands behind the payloads at the start of the chunk, which belong to an event before.
- *   R4  Memory: one chunk, and the keys of open scopes.
+ *   RE1  A record is copied as it stands, or not at all, and payloads go with the record they
+ *        belong to. Where the cursor goes on behind a record that it left out, another chunk
+ *        begins: its header says where ordinals and times stand.
+ *   RE2  Chunks keep their first ordinal, time, epoch and thread. They are numbered anew, without
+ *        gaps, except in ring mode, where gaps are allowed and say what was let go.
+ *   RE3  Where records of a slot are missing a LOST record stands, so that what was open there is
+ *        cut off in the new file as in the old one. It has the number of begins that are missing
+ *        between two chunks, which the health counters count as well. A begin that was left out
+ *        alone makes no hole: its record has the cause DISK, that of a hole DAMAGE. Without a hole
+ *        it stands behind the payloads at the start of the chunk, which belong to an event before.
+ *   RE4  Memory: one chunk, and the keys of open scopes.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -54,7 +54,7 @@ typedef struct recover_job {
     /* The stream at hand. */
     const mtprof__read_stream *stream;
     uint64_t n_stream_chunks;
-    uint64_t n_splits; /* chunks more than it had (R1) */
+    uint64_t n_splits; /* chunks more than it had (RE1) */
     mtb_keyset open;   /* keys of its scopes */
     /* The chunk at hand. */
     bool in_chunk, chunk_cut;
@@ -67,7 +67,7 @@ typedef struct recover_job {
     /* The chunk before it. */
     bool has_before;
     uint64_t before_sequence, before_ordinal; /* its number; where ordinals stand */
-    uint64_t holes;                           /* of the cursor's: those that R3 was done for */
+    uint64_t holes;                           /* of the cursor's: those that RE3 was done for */
 
     uint64_t lost_by[2]; /* begins: left out alone; in holes */
 
@@ -111,7 +111,7 @@ static int chunk_reserve(recover_job *job, size_t bytes)
     return MTPROF_OK;
 }
 
-/* R3 */
+/* RE3 */
 static int note_lost(recover_job *job, bool hole, uint64_t n)
 {
     uint32_t cause = hole ? MTPROF_LOST_DAMAGE : MTPROF_LOST_DISK;
@@ -126,7 +126,7 @@ static int note_lost(recover_job *job, bool hole, uint64_t n)
 
 static int leave_open(recover_job *job);
 
-/* R3: whether records are missing before what the cursor gives next; asked once for each hole. */
+/* RE3: whether records are missing before what the cursor gives next; asked once for each hole. */
 static int pass_hole(recover_job *job, const mtprof_cursor *cursor, bool *hole)
 {
     bool thread = job->stream->kind == MTPROF_STREAM_THREAD;
@@ -169,7 +169,7 @@ static int chunk_begin(recover_job *job, const mtprof_cursor *cursor, bool rest)
     return MTPROF_OK;
 }
 
-/* R3: tells of begins that are missing without a hole. */
+/* RE3: tells of begins that are missing without a hole. */
 static int settle_lost(recover_job *job)
 {
     uint64_t due = job->lost_due;
@@ -197,7 +197,7 @@ static int chunk_end(recover_job *job)
     memset(job->buffer + job->used, 0, size - job->used);
     header->size = (uint32_t)size;
     bool ring = job->reader->info.policy == MTPROF_POLICY_RING;
-    header->sequence = ring ? header->sequence + job->n_splits : job->n_stream_chunks; /* R2 */
+    header->sequence = ring ? header->sequence + job->n_splits : job->n_stream_chunks; /* RE2 */
     header->committed = committed;
     header->state = MTPROF_CHUNK_CHECKED;
     header->data_crc = mtprof__chunk_data_crc(committed, job->buffer + MTPROF_CHUNK_HEADER);
@@ -306,7 +306,7 @@ static int follow_chunk(recover_job *job, const mtprof_cursor *cursor)
     return chunk_begin(job, cursor, false);
 }
 
-/* R1: the cursor goes on behind a record that it left out, where others rest on its time or
+/* RE1: the cursor goes on behind a record that it left out, where others rest on its time or
  * ordinal. */
 static int split_chunk(recover_job *job, const mtprof_cursor *cursor, uint8_t left_out)
 {
@@ -345,7 +345,7 @@ static int copy_step(recover_job *job, mtprof_cursor *cursor)
     return MTPROF_OK;
 }
 
-/* R3 behind the last chunk. */
+/* RE3 behind the last chunk. */
 static int tail_hole(recover_job *job, const mtprof_cursor *cursor)
 {
     bool missing = cursor->holes != job->holes || job->reader->index.tails_unknown;

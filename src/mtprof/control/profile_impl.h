@@ -10,15 +10,15 @@
  *   profile_results.c   the calls that only look
  *
  * Invariants
- *   F1  Fields below `lock` are written only by the owner, and under the lock. So the owner reads
- *       them without it, and everybody else with it. (`refs` and `trace_id_*`: anybody, under it.)
- *   F2  No lock is held while a callback or a session function runs, except `metadata_lock` around
- *       mtprof_session_add_metadata(), which calls nobody.
- *   F3  After a callback the owner looks again: the session it worked on may be over
- *       (mtprof__profile_moved), and then it does nothing more.
- *   F4  phase OPEN if and only if the session's window is open; and then life is ACTIVE.
- *   F5  `undelivered` is set when a window opens and cleared before its on_trace_ready.
- *   F6  In a forked child no lock is taken: another thread of the parent may have held it.
+ *   PR1  Fields below `lock` are written only by the owner, and under the lock. So the owner reads
+ *        them without it, and everybody else with it. (`refs` and `trace_id_*`: anybody, under it.)
+ *   PR2  No lock is held while a callback or a session function runs, except `metadata_lock` around
+ *        mtprof_session_add_metadata(), which calls nobody.
+ *   PR3  After a callback the owner looks again: the session it worked on may be over
+ *        (mtprof__profile_moved), and then it does nothing more.
+ *   PR4  phase OPEN if and only if the session's window is open; and then life is ACTIVE.
+ *   PR5  `undelivered` is set when a window opens and cleared before its on_trace_ready.
+ *   PR6  In a forked child no lock is taken: another thread of the parent may have held it.
  */
 #ifndef MTPROF_CONTROL_PROFILE_IMPL_H
 #define MTPROF_CONTROL_PROFILE_IMPL_H
@@ -86,7 +86,7 @@ struct mtprof_profile {
     bool initialized; /* a trace was prepared once */
     bool undelivered;
     bool observing;  /* the observer was told of a start and not of the stop */
-    uint64_t serial; /* counts sessions, F3 */
+    uint64_t serial; /* counts sessions, PR3 */
 
     mtprof__profile_run *active;   /* while life is ACTIVE */
     mtprof__profile_run **results; /* the sessions with the results, oldest first */
@@ -194,7 +194,7 @@ int mtprof__trace_prepare(mtprof_profile *profile);
 int mtprof__trace_start(mtprof_profile *profile);
 int mtprof__trace_stop(mtprof_profile *profile, bool keep);
 
-/* What happens between two steps. Returns early, with MTPROF_OK, once the session is over (F3). */
+/* What happens between two steps. Returns early, with MTPROF_OK, once the session is over (PR3). */
 int mtprof__transition(mtprof_profile *profile, int from, int to);
 /* What happens at stop(): the session is over before on_trace_ready is called. */
 int mtprof__transition_stop(mtprof_profile *profile);

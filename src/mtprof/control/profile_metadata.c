@@ -6,8 +6,8 @@
  * and are put into every window that opens: before that there is no telling which one was meant.
  *
  * Invariant
- *   K1  Whether a pair waits is decided, and it is added to the list, under metadata_lock; the list
- *       is emitted under it as well, after the trace was prepared. So no pair falls between.
+ *   PM1  Whether a pair waits is decided, and it is added to the list, under metadata_lock; the
+ *        list is emitted under it as well, after the trace was prepared. So no pair falls between.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

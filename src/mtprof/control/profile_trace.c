@@ -5,7 +5,7 @@
  *      IDLE ──P──► PREPARED ──A──► OPEN ──Z──► IDLE ──C──► the results are handed over
  *
  * Everything here is called by the profile's owner. A function that makes a callback looks, before
- * it goes on, whether the session it worked on is still there (F3 in profile_impl.h).
+ * it goes on, whether the session it worked on is still there (PR3 in profile_impl.h).
  */
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -3,9 +3,9 @@
  * The schedule: from a step's number to its action, see schedule.h.
  *
  * Invariants
- *   H1  Of a caller's struct, no byte past its struct_size is read.
- *   H2  No sum of a schedule's values is formed where it could overflow: positions are compared by
- *       taking the parts of a cycle away one after the other.
+ *   SCH1  Of a caller's struct, no byte past its struct_size is read.
+ *   SCH2  No sum of a schedule's values is formed where it could overflow: positions are compared
+ *         by taking the parts of a cycle away one after the other.
  */
 #include "base/compiler.h"
 #include "base/fail.h"

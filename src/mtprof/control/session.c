@@ -5,13 +5,13 @@
  *      STARTING ─► PAUSED ◄─► RECORDING ─► STOPPING ─► STOPPED ─► (freed)
  *
  * Invariants
- *   S1  At most one session is `active`; it is set before anything is made and cleared after the
- *       last writer is detached.
- *   S2  The state changes under the control lock. Whoever moved it to STARTING, CHANGING or
- *       STOPPING owns the session until he moves it on; callbacks (sources, warnings) run in those
- *       states, without the lock.
- *   S3  Of a caller's struct no byte past its struct_size is read or written.
- *   S4  A session belongs to the process that started it; elsewhere only close is allowed.
+ *   SES1  At most one session is `active`; it is set before anything is made and cleared after the
+ *         last writer is detached.
+ *   SES2  The state changes under the control lock. Whoever moved it to STARTING, CHANGING or
+ *         STOPPING owns the session until he moves it on; callbacks (sources, warnings) run in
+ *         those states, without the lock.
+ *   SES3  Of a caller's struct no byte past its struct_size is read or written.
+ *   SES4  A session belongs to the process that started it; elsewhere only close is allowed.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -66,7 +66,7 @@ static mtprof_status check_config(const mtprof_config *config, mtprof_config *co
         return mtb_fail(MTPROF_EINVAL, "session_start: struct_size is %u, at least %zu is needed",
                         config != NULL ? config->struct_size : 0, offsetof(mtprof_config, wants));
     }
-    mtb_read_struct(copy, config); /* S3 */
+    mtb_read_struct(copy, config); /* SES3 */
     if (copy->policy > MTPROF_POLICY_STOP) {
         return mtb_fail(MTPROF_EINVAL, "session_start: policy is %u, it must be 0, 1 or 2",
                         copy->policy);
@@ -171,7 +171,7 @@ static void describe_devices(mtprof_session *s)
     mtb_free(json);
 }
 
-/* Opens the gate. The caller owns the session (S2). */
+/* Opens the gate. The caller owns the session (SES2). */
 void mtprof__session_open_gate(mtprof_session *s)
 {
     mtprof__sources_start(s->recording, s->wants, s->config.on_warning, s->config.user);
@@ -196,7 +196,7 @@ static void store_totals(mtprof_session *s)
     MTPROF__SET(header->health[MTPROF_HEALTH_TRUNCATED], h.truncated);
 }
 
-/* Shuts the gate. The caller owns the session (S2). */
+/* Shuts the gate. The caller owns the session (SES2). */
 void mtprof__session_shut_gate(mtprof_session *s, uint32_t how)
 {
     uint64_t before = MTPROF__GET(s->recording->begins); /* settled at each close */
@@ -349,7 +349,7 @@ mtprof_status mtprof_session_start(const mtprof_config *config, mtprof_session *
     mtb_lock_acquire(&mtprof__session_lock);
     bool free_to_start = active == NULL;
     if (free_to_start) {
-        active = s; /* S1 */
+        active = s; /* SES1 */
     }
     mtb_lock_release(&mtprof__session_lock);
     if (!free_to_start) {

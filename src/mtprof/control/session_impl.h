@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A session as its own files see it: session.c (start, stop, close), session_window.c (pausing,
- * windows), session_results.c (metadata, health, bytes, save). The invariants S1 to S4 are told in
- * session.c.
+ * windows), session_results.c (metadata, health, bytes, save). session.c lists the invariants
+ * SES1 to SES4.
  */
 #ifndef MTPROF_CONTROL_SESSION_IMPL_H
 #define MTPROF_CONTROL_SESSION_IMPL_H
@@ -22,7 +22,7 @@ enum session_state {
     CHANGING,
     STOPPING,
     STOPPED,
-    FOREIGN /* found where the session belongs to another process (S4), never set */
+    FOREIGN /* found where the session belongs to another process (SES4), never set */
 };
 
 /* A key and a value as their record, kept so that a cleared session still has them. */
@@ -49,7 +49,7 @@ struct mtprof_session {
 /* Guards the states of all sessions, and which one is active. */
 extern mtb_lock mtprof__session_lock;
 
-/* Moves the state when it is `from` (S2). Returns the state that was found: one look, one answer.
+/* Moves the state when it is `from` (SES2). Returns the state that was found: one look, one answer.
  */
 enum session_state mtprof__session_move(mtprof_session *session, enum session_state from,
                                         enum session_state to);
@@ -60,7 +60,7 @@ mtprof_status mtprof__session_refuse(const char *call, const mtprof_session *ses
 /* STOPPED, and no longer the active one. */
 void mtprof__session_give_up(mtprof_session *session);
 
-/* For the owner of the session (S2). */
+/* For the owner of the session (SES2). */
 void mtprof__session_open_gate(mtprof_session *s);
 void mtprof__session_shut_gate(mtprof_session *s, uint32_t how);
 void mtprof__session_append_open(mtprof_session *s, uint64_t ticks);

@@ -161,7 +161,7 @@ mtprof_status mtprof_session_get_health(mtprof_session *session, mtprof_health *
     mtprof__recording *recording = mtprof__session_pin(session);
     fill_health(session, recording, &full);
     mtprof__recording_release(recording);
-    mtb_write_struct(health, &full); /* S3 */
+    mtb_write_struct(health, &full); /* SES3 */
     return MTPROF_OK;
 }
 

@@ -5,10 +5,10 @@
  *
  *     mtprof_export() ─► job ─► exporter ─► job->writer ─► [gzip] ─► file beside ─► rename
  *
- *   X1  An exporter keeps nothing between calls; its memory does not grow with the trace.
- *   X2  It does not check each write. When writing has failed, mtprof__export_tick() says so, and
- *       otherwise the end does.
- *   X3  Anything but 0 from it means that nothing was exported; the message is its own.
+ *   XP1  An exporter keeps nothing between calls; its memory does not grow with the trace.
+ *   XP2  It does not check each write. When writing has failed, mtprof__export_tick() says so, and
+ *        otherwise the end does.
+ *   XP3  Anything but 0 from it means that nothing was exported; the message is its own.
  *
  * The list of exporters is formats.def. A shape to copy:
  *

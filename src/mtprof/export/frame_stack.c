@@ -11,7 +11,7 @@
 
 typedef struct open_event {
     int64_t start_ns;
-    uint32_t floor;     /* frames that were there when it had begun: not its own to close (P2) */
+    uint32_t floor;     /* frames that were there when it had begun: not its own to close (FR2) */
     uint32_t stack;     /* its node, or that of the event around it */
     uint64_t python_id; /* FUNCTION: its number; 0: another kind */
     uint64_t function;  /* number of the innermost function, itself included; 0: none */
@@ -93,13 +93,13 @@ static bool same_text(mtprof_text a, mtprof_text b)
     return a.length == b.length && (a.bytes == b.bytes || memcmp(a.bytes, b.bytes, a.length) == 0);
 }
 
-static bool is_collection(mtprof_text name) /* P4 */
+static bool is_collection(mtprof_text name) /* FR4 */
 {
     return name.length == sizeof collection_name - 1 &&
            memcmp(name.bytes, collection_name, name.length) == 0;
 }
 
-static bool same_call(const mtprof_frame *a, const mtprof_frame *b) /* P3 */
+static bool same_call(const mtprof_frame *a, const mtprof_frame *b) /* FR3 */
 {
     return same_text(a->function, b->function) && same_text(a->file, b->file) &&
            a->address == b->address;

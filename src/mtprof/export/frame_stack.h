@@ -10,14 +10,14 @@
  *       a ─────┐                g ────────────────┐│    c ────────────┐    │
  *                                b ───────────────┘┘
  *
- *   P1  A frame begins with the first event that has it and ends with the last one: what was not
- *       seen is not claimed. But where there is room it is a nanosecond wider on both sides than
- *       what is inside it, frame by frame: readers add up times as doubles, which round.
- *   P2  A frame that began inside an event ends inside it: spans of a track nest.
- *   P3  Two frames are the same call when function and file are: lines of a caller move on.
- *   P4  A collection ("Python GC") is a span among functions, but no call: it has no number, and
- *       does not mean that calls were traced.
- *   P5  Per track, frames open and close in order of time, between the edges of the events.
+ *   FR1  A frame begins with the first event that has it and ends with the last one: what was not
+ *        seen is not claimed. But where there is room it is a nanosecond wider on both sides than
+ *        what is inside it, frame by frame: readers add up times as doubles, which round.
+ *   FR2  A frame that began inside an event ends inside it: spans of a track nest.
+ *   FR3  Two frames are the same call when function and file are: lines of a caller move on.
+ *   FR4  A collection ("Python GC") is a span among functions, but no call: it has no number, and
+ *        does not mean that calls were traced.
+ *   FR5  Per track, frames open and close in order of time, between the edges of the events.
  */
 #ifndef MTPROF_EXPORT_FRAME_STACK_H
 #define MTPROF_EXPORT_FRAME_STACK_H

@@ -252,7 +252,7 @@ static int settle_parents(const mtprof__import *import)
 }
 
 /* Ours tells the scopes that are not plain ("record_scope"). Where none is told, all are: the
- * column is there, so that names are not asked (backward_stacks.c W3), and stacks stay as they
+ * column is there, so that names are not asked (backward_stacks.c BST3), and stacks stay as they
  * were. */
 static int settle_scopes(const mtprof__import *import)
 {

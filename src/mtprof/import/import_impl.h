@@ -11,10 +11,10 @@
  *   import_memory.c   allocations ─► the events they belong to (import_refs.c: by their ids)
  *   import_finish.c   tracks ─► runs ─► model
  *
- *   I1  Events are added in the order of the file; a track's columns are sorted once, at the end.
- *       What names an event by its place in them before (links, open begins) is renumbered then.
- *   I2  Times are what the file says, in nanoseconds, without rounding through a double.
- *   I3  Nothing but columns, points and distinct texts grows with the file.
+ *   IM1  Events are added in the order of the file; a track's columns are sorted once, at the end.
+ *        What names an event by its place in them before (links, open begins) is renumbered then.
+ *   IM2  Times are what the file says, in nanoseconds, without rounding through a double.
+ *   IM3  Nothing but columns, points and distinct texts grows with the file.
  */
 #ifndef MTPROF_IMPORT_IMPORT_IMPL_H
 #define MTPROF_IMPORT_IMPORT_IMPL_H

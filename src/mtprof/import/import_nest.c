@@ -9,17 +9,19 @@
  *   D                      [───────]    outlives A, which nothing is around: a tree of its own, TOP
  *   E                       [──]        so this is D's, though A goes on
  *
- *   N1  Events are visited in order of (start, longest first, index): a parent before its children.
- *   N2  The innermost open event and the parents above it are the stack; there is no other. Ends do
- *       not decrease from it to the outermost one, so that one tells whether any holds an event.
- *   N3  Functions of a language (kind FUNCTION) stand beside that: torch's tables do not know them,
- *       so they take no time from ops and are parents of functions only. Their own self time is
- *       less everything inside them.
+ *   IN1  Events are visited in order of (start, longest first, index): a parent before its
+ *        children.
+ *   IN2  The innermost open event and the parents above it are the stack; there is no other. Ends
+ *        do not decrease from it to the outermost one, so that one tells whether any holds an
+ *        event.
+ *   IN3  Functions of a language (kind FUNCTION) stand beside that: torch's tables do not know
+ *        them, so they take no time from ops and are parents of functions only. Their own self time
+ *        is less everything inside them.
  *
- *   N4  torch lets C take A's time too (TC 3.3.2: partial overlap gives no link), so that the self
- *       time of A is less than nothing where B and C together are longer. Here T1 and T2 of model.h
- *       hold always: C has no self time. With D there is nothing to lose, and it is as torch's. In
- *       traces of ours what an event says of itself ("async", "parent_id") wins.
+ *   IN4  torch lets C take A's time too (TC 3.3.2: partial overlap gives no link), so that the self
+ *        time of A is less than nothing where B and C together are longer. Here MDL1 and MDL2 of
+ *        model.h hold always: C has no self time. With D there is nothing to lose, and it is as
+ *        torch's. In traces of ours what an event says of itself ("async", "parent_id") wins.
  *
  * Overheads come on a track of their own. Each goes to the thread that was running: the one whose
  * innermost event around it began last.

@@ -5,10 +5,10 @@
  * A trace of ours brings strings, input lists and stacks of its own; the dictionary looks those up
  * in the reader and holds only what is not there: names in full, foreign traces.
  *
- *   N1  Names are distinct texts: grouping by name is grouping by number.
- *   N2  Nothing that was handed out moves or goes before the dictionary does.
- *   N3  Once the columns are made, only mtprof__dictionary_name() may still add (event streams),
- *       and it takes the lock.
+ *   DICT1  Names are distinct texts: grouping by name is grouping by number.
+ *   DICT2  Nothing that was handed out moves or goes before the dictionary does.
+ *   DICT3  Once the columns are made, only mtprof__dictionary_name() may still add (event streams),
+ *          and it takes the lock.
  *
  * String ids inside input lists and scalars are the reader's; without a reader they are name + 1.
  *
@@ -52,7 +52,7 @@ typedef struct mtprof__dictionary {
 
     /* Published by n_names (release; look-ups acquire). Arrays that are outgrown stay in the arena,
      * for those who still look into them; so do those of tracks and devices. */
-    mtprof__name_entry **name_blocks; /* of MTPROF__NAME_BLOCK entries: they never move (N2) */
+    mtprof__name_entry **name_blocks; /* of MTPROF__NAME_BLOCK entries: they never move (DICT2) */
     size_t n_blocks, block_capacity;
     uint32_t n_names;
     mtb_idmap name_map;     /* name + 1 */

@@ -176,8 +176,9 @@ mtprof_status mtprof_model_get_info(const mtprof_model *model, mtprof_model_info
     return copy_out(info, info->struct_size, &own, sizeof own, "model info");
 }
 
-/* Makes the columns once (M1). A failure may be tried again: memory comes back, and who gave up may
- * have changed his mind. No lock is held meanwhile: the progress function is the caller's code. */
+/* Makes the columns once (MI1). After a failure the next call tries again: memory may be available
+ * by then, or the caller may not cancel. No lock is held meanwhile, because the progress function
+ * is the caller's code. */
 static int ensure_built(mtprof_model *model)
 {
     if (atomic_load_explicit(&model->built, memory_order_acquire) != 0) {

@@ -3,9 +3,9 @@
  * What a model is made of, and the two ways to fill one: from records (build.c), and from runs that
  * an importer has made.
  *
- *   M1  `columns` and `findings` are written once, by the one thread that is `builder`, and only
- *       read after `built` is set (release; readers acquire).
- *   M2  Derived columns likewise, each behind its own pointer.
+ *   MI1  `columns` and `findings` are written once, by the one thread that is `builder`, and only
+ *        read after `built` is set (release; readers acquire).
+ *   MI2  Derived columns likewise, each behind its own pointer.
  */
 #ifndef MTPROF_MODEL_MODEL_IMPL_H
 #define MTPROF_MODEL_MODEL_IMPL_H
@@ -95,7 +95,7 @@ int mtprof__model_new_foreign(const mtprof_model_options *options, mtprof_model 
  */
 int mtprof__model_assemble(mtprof_model *model, mtprof__run *runs, size_t n_runs);
 
-/* Whether the columns keep what model.h promises (T1, T2, order, tree); for debug builds. */
+/* Whether the columns keep what model.h promises (MDL1, MDL2, order, tree); for debug builds. */
 bool mtprof__model_verify(const mtprof_model *model);
 
 /*

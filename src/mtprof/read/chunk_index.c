@@ -110,7 +110,7 @@ static int report_repeated(const mtprof__chunk *first, const mtprof__chunk *seco
         second->slot, (unsigned long long)first->offset);
 }
 
-/* I1: of chunks with the same number, the first in the file is kept. */
+/* CI1: of chunks with the same number, the first in the file is kept. */
 static int drop_repeated(mtprof__chunk_index *index, mtprof__problems *problems)
 {
     size_t kept = 0;
@@ -191,7 +191,7 @@ static void forget_chunks(mtprof__chunk_index *index)
     index->tails_unknown = false;
 }
 
-/* I3 */
+/* CI3 */
 static int build_live(mtprof__chunk_index *index, const mtprof__index_source *source, bool ring)
 {
     size_t n_problems = source->problems->n;

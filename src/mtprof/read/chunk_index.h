@@ -3,11 +3,11 @@
  * The directory of a trace: its chunks, grouped into streams.
  *
  * Invariants
- *   I1  Chunks are sorted by stream kind, slot and sequence; no two have the same of all three.
- *   I2  A stream is a run of that array; streams cover it without gaps.
- *   I3  Of definitions, what a chunk holds was looked up after all other chunks (see
- *       mtprof__chunk_index_build), so that no record of the snapshot lacks its definitions.
- *   I4  After building, only the `gone` fields change, and those atomically.
+ *   CI1  Chunks are sorted by stream kind, slot and sequence; no two have the same of all three.
+ *   CI2  A stream is a run of that array; streams cover it without gaps.
+ *   CI3  Of definitions, what a chunk holds was looked up after all other chunks (see
+ *        mtprof__chunk_index_build), so that no record of the snapshot lacks its definitions.
+ *   CI4  After building, only the `gone` fields change, and those atomically.
  */
 #ifndef MTPROF_READ_CHUNK_INDEX_H
 #define MTPROF_READ_CHUNK_INDEX_H
@@ -66,7 +66,7 @@ typedef struct mtprof__index_source {
  * Makes the directory. Fails with EIO, ENOMEM; damage becomes a problem.
  *
  * In a trace that is not closed, and so may be alive, control, thread and source chunks are
- * looked up first and definitions afterwards (I3).
+ * looked up first and definitions afterwards (CI3).
  */
 int mtprof__chunk_index_build(mtprof__chunk_index *index, const mtprof__index_source *source);
 

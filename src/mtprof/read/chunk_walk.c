@@ -7,10 +7,10 @@
  *      page without                           unused; next: the page after, blocks at a time
  *
  * Invariants
- *   W1  Every step goes forward by at least a page, so that a walk ends. (One does not: when a
- *       live trace got a chunk between two looks at the same page. The next step takes it.)
- *   W2  In a closed trace a page that belongs to no chunk and is not zero is reported, once per
- *       run of such pages: it may be what is left of a chunk whose header is lost.
+ *   WALK1  Every step goes forward by at least a page, so that a walk ends. (One does not: when a
+ *          live trace got a chunk between two looks at the same page. The next step takes it.)
+ *   WALK2  In a closed trace a page that belongs to no chunk and is not zero is reported, once per
+ *          run of such pages: it may be what is left of a chunk whose header is lost.
  */
 #include "mtprof/read/chunk_walk.h"
 
@@ -34,7 +34,7 @@ typedef struct chunk_walk {
     enum mtprof__walk_wants wants;
     unsigned char *block;
     uint64_t at;
-    bool in_damage; /* W2: this run was reported */
+    bool in_damage; /* WALK2: this run was reported */
     bool cut;       /* that the trace ends too early was reported */
 } chunk_walk;
 
@@ -54,7 +54,7 @@ static bool page_is_zero(const unsigned char *page, size_t length)
     return true;
 }
 
-/* W2 */
+/* WALK2 */
 static int report_page(chunk_walk *walk, uint64_t offset, const unsigned char *page, size_t length)
 {
     size_t i = 0;
@@ -247,7 +247,7 @@ static int walk_no_chunk(chunk_walk *walk, size_t got)
                : MTPROF_OK;
 }
 
-/* One step from a page boundary (W1). */
+/* One step from a page boundary (WALK1). */
 static int walk_step(chunk_walk *walk)
 {
     mtprof__chunk_header header;

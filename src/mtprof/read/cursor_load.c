@@ -4,14 +4,14 @@
  *
  * Header and records are read in one piece, then the header once more:
  *
- *   L1  If both headers are those of the chunk in the directory, what lies between is its data:
- *       a chunk that is used again gets another sequence number.
- *   L2  If they are not, and the trace is not closed, ring mode has taken the chunk back. That is
- *       no damage: it counts as missing.
- *   L3  Of the last chunk of a stream no more is believed than was published when the directory
- *       was made: the definitions of later records may not have been read. Earlier chunks had a
- *       successor then, so all they hold was published before.
- *   L4  A checksum holds for all of a chunk, so in state 2 all of it is read, whatever L3 allows.
+ *   CL1  If both headers are those of the chunk in the directory, what lies between is its data:
+ *        a chunk that is used again gets another sequence number.
+ *   CL2  If they are not, and the trace is not closed, ring mode has taken the chunk back. That is
+ *        no damage: it counts as missing.
+ *   CL3  Of the last chunk of a stream no more is believed than was published when the directory
+ *        was made: the definitions of later records may not have been read. Earlier chunks had a
+ *        successor then, so all they hold was published before.
+ *   CL4  A checksum holds for all of a chunk, so in state 2 all of it is read, whatever CL3 allows.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -30,7 +30,7 @@ static bool same_chunk(const mtprof_cursor *cursor, const mtprof__chunk *chunk,
            header->header_crc == mtprof__chunk_header_crc(cursor->source.info->uuid, header);
 }
 
-/* L2 */
+/* CL2 */
 static int chunk_gone(const mtprof_cursor *cursor, mtprof__chunk *chunk)
 {
     if (cursor->source.info->closed) {
@@ -83,7 +83,7 @@ static int read_stable(mtprof_cursor *cursor, mtprof__chunk *chunk, bool last, s
         }
         *data_bytes = got - MTPROF_CHUNK_HEADER;
         MT_TRY(mtprof__chunk_check(header, chunk->offset, cursor->source.info->closed));
-        bool all = header->state == MTPROF_CHUNK_CHECKED || !last; /* L4, L3 */
+        bool all = header->state == MTPROF_CHUNK_CHECKED || !last; /* CL4, CL3 */
         if (!all || header->committed <= want || want == room - MTPROF_CHUNK_HEADER) {
             return MTPROF_OK;
         }
@@ -92,7 +92,7 @@ static int read_stable(mtprof_cursor *cursor, mtprof__chunk *chunk, bool last, s
     return MTPROF_OK; /* still growing: what was read is a prefix of it */
 }
 
-/* L1, second half. */
+/* CL1, second half. */
 static int confirm(const mtprof_cursor *cursor, mtprof__chunk *chunk)
 {
     mtprof__chunk_header again;
@@ -129,7 +129,7 @@ static int settle(mtprof_cursor *cursor, const mtprof__chunk *chunk, bool last, 
         }
     }
     if (last && believed > chunk->committed) {
-        believed = chunk->committed; /* L3 */
+        believed = chunk->committed; /* CL3 */
     }
     if (believed > data_bytes) {
         believed = data_bytes; /* truncated: opening has reported it */

@@ -140,7 +140,7 @@ static int report_conflict(enum mtprof__definition_kind kind, const mtprof__defi
                                (unsigned long long)first->offset);
 }
 
-/* D1. Of a thread the last definition counts; of others all must say the same. */
+/* DF1. Of a thread the last definition counts; of others all must say the same. */
 static int unify(mtprof__definitions *definitions, enum mtprof__definition_kind kind,
                  mtprof__problems *problems)
 {
@@ -194,7 +194,7 @@ const mtprof__definition *mtprof__definition_find(const mtprof__definitions *def
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-/* Whether the parent of a node is one: defined, and before it (D2). */
+/* Whether the parent of a node is one: defined, and before it (DF2). */
 static mtprof__definition *parent_of(const mtprof__definition_table *table,
                                      const mtprof__definition *node)
 {
@@ -215,7 +215,7 @@ static mtprof__definition *top_of(const mtprof__definition_table *table, mtprof_
     return node;
 }
 
-/* D2. Each way is walked twice, to find its top and to mark it; marks end the later ones: linear.
+/* DF2. Each way is walked twice, to find its top and to mark it; marks end the later ones: linear.
  */
 static int check_stacks(mtprof__definitions *definitions, mtprof__problems *problems)
 {

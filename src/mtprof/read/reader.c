@@ -6,7 +6,7 @@
  *
  *      header -> directory -> control stream -> clock pairs of sources -> definitions
  *
- * Definitions come last, for the reason that chunk_index.h gives under I3. Source streams are read
+ * Definitions come last, for the reason that chunk_index.h gives under CI3. Source streams are read
  * through once for their clock pairs, since later pairs say what earlier times mean; threads, the
  * bulk of a trace, are not touched. Damage in what is read becomes a problem; a cursor that comes
  * by later reports it again.

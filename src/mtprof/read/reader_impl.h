@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a reader is made of. Once it is open nothing of it changes but counters of chunks that are
- * gone (chunk_index.h, I4), so threads may share it.
+ * gone (chunk_index.h, CI4), so threads may share it.
  */
 #ifndef MTPROF_READ_READER_IMPL_H
 #define MTPROF_READ_READER_IMPL_H

@@ -3,7 +3,7 @@
  * The controller's side of recording: opening and shutting the gate, waiting for writers to come to
  * rest, and what a fork does. One controller at a time (MTB_RANK_CONTROL is held by the caller).
  *
- * Shutting is the other half of W2: state first, then membarrier(), then each writer's busy word.
+ * Shutting is the other half of WR2: state first, then membarrier(), then each writer's busy word.
  * A writer that stays busy (stopped by a debugger, descheduled for long) is waited for REST_NS and
  * then counted; its chunk is not touched again as long as it may write.
  */
@@ -62,7 +62,7 @@ uint32_t mtprof__epoch_open(uint32_t wants)
 
 /*
  * Waits for one writer, no longer than all of them may take together. Once it rests the state being
- * shut keeps it from anything but looking (W3), however often it enters.
+ * shut keeps it from anything but looking (WR3), however often it enters.
  */
 static bool comes_to_rest(mtprof__writer *w, uint64_t deadline)
 {
@@ -126,7 +126,7 @@ void mtprof__recorder_detach(mtprof__recording *recording)
             }
             continue;
         }
-        /* W3 */
+        /* WR3 */
         MTPROF__SET(w->serial, 0);
         w->recording = NULL;
         MTPROF__SET(w->state, MTPROF__DETACHED);
@@ -261,7 +261,7 @@ void mtprof__recorder_after_fork_child(void)
     mtb_locks_forget();
     mtb_lock_reset(&mtprof__names_lock);
     mtb_lock_reset(&mtprof__loader_lock);
-    mtb_lock_reset(&mtprof__language_lock); /* a change is either seen or not: L4 */
+    mtb_lock_reset(&mtprof__language_lock); /* a change is either seen or not: AL4 */
     /* The child has no use for the file, and must not keep its lock alive. */
     if (mtprof__current != NULL && mtprof__current->store->fd >= 0) {
         close(mtprof__current->store->fd);

@@ -51,7 +51,7 @@ bool mtprof__stream_append(mtprof__store *store, mtprof__stream *stream, const u
     }
     stream->cursor += count;
     uint64_t bytes = (uint64_t)((char *)stream->cursor - (char *)(stream->chunk + 1));
-    __atomic_store_n(&stream->chunk->committed, bytes, __ATOMIC_RELEASE); /* N1, W4 */
+    __atomic_store_n(&stream->chunk->committed, bytes, __ATOMIC_RELEASE); /* RC1, WR4 */
     return true;
 }
 

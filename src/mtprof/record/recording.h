@@ -9,14 +9,14 @@
  * (MTB_RANK_NAMES): they are cold.
  *
  * Invariants
- *   N1  A definition is published before its id can be seen by any other thread.
- *   N2  String ids below DYNAMIC are of the process, from there on of the recording.
- *   N3  What is past its bound (names, input lists) is not interned: id 0, stored in full. A string
- *       that has no other place (mtprof_intern_here) is left out, and counted.
- *   N4  In a buffer that does not grow (a ring, or one that stops) the definitions of the
- *       recording's own have at most half of the budget: then N3.
- *   N5  Ids of the recording's strings carry a tag outside of it, so that one which was kept for
- *       longer names nothing in the next recording.
+ *   RC1  A definition is published before its id can be seen by any other thread.
+ *   RC2  String ids below DYNAMIC are of the process, from there on of the recording.
+ *   RC3  What is past its bound (names, input lists) is not interned: id 0, stored in full. A
+ *        string that has no other place (mtprof_intern_here) is left out, and counted.
+ *   RC4  In a buffer that does not grow (a ring, or one that stops) the definitions of the
+ *        recording's own have at most half of the budget: then RC3.
+ *   RC5  Ids of the recording's strings carry a tag outside of it, so that one which was kept for
+ *        longer names nothing in the next recording.
  */
 #ifndef MTPROF_RECORD_RECORDING_H
 #define MTPROF_RECORD_RECORDING_H
@@ -44,7 +44,7 @@ enum {
     MTPROF__INPUTS_MAX = 65536, /* words of an interned input list */
 #endif
     MTPROF__TEXT_MAX = 64 << 10, /* of an interned string */
-    MTPROF__TAG_SHIFT = 18, /* N5: below it the string's number, of names and others together */
+    MTPROF__TAG_SHIFT = 18, /* RC5: below it the string's number, of names and others together */
     MTPROF__TAG_MASK = 0x1FFF,
     MTPROF__INLINE_MAX = 1024 /* of a text inside an event */
 };
@@ -90,7 +90,7 @@ struct mtprof__recording {
     mtprof__stack_entry *stacks;
     size_t n_names, names_capacity;
     size_t n_texts;     /* of the names, those of mtprof_intern_here() and of threads */
-    uint64_t own_bytes; /* of definitions that belong to it (N4) */
+    uint64_t own_bytes; /* of definitions that belong to it (RC4) */
     size_t n_inputs, inputs_capacity;
     size_t n_stacks, stacks_capacity;
     uint8_t *frame_known; /* bit per frame of the process: defined in this recording */
@@ -124,7 +124,7 @@ bool mtprof__control_append(mtprof__recording *recording, const uint64_t *words,
 bool mtprof__definition_append(mtprof__recording *recording, const uint64_t *words, uint64_t count,
                                uint32_t *cause);
 
-/* Whether so many words more of its own definitions are allowed (N4). Caller holds the lock. */
+/* Whether so many words more of its own definitions are allowed (RC4). Caller holds the lock. */
 bool mtprof__definition_fits(const mtprof__recording *recording, uint64_t words);
 
 /* Adds to a health counter of the current recording, if there is one. Anybody, any time. */
@@ -136,10 +136,10 @@ void mtprof__count_collect(mtprof__recording *recording);
 
 extern mtb_lock mtprof__names_lock;
 
-/* The tag of the current recording's strings (N5); atomic. */
+/* The tag of the current recording's strings (RC5); atomic. */
 extern uint32_t mtprof__strings_tag;
 
-/* The id of a string inside of the current recording; 0: it names nothing there (N5). */
+/* The id of a string inside of the current recording; 0: it names nothing there (RC5). */
 MT_INLINE uint32_t mtprof__string_here(uint32_t id)
 {
     if (MT_LIKELY(id < MTPROF__DYNAMIC)) {
@@ -168,7 +168,7 @@ uint16_t mtprof__wants_of(uint32_t flags);
 bool mtprof__names_define_all(mtprof__recording *recording, uint32_t *cause);
 /* Tells the recording who the writer's thread is. */
 bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w, uint32_t *cause);
-/* The id of a dynamic name, 0: store it in full (N3). The writer has entered and is attached. */
+/* The id of a dynamic name, 0: store it in full (RC3). The writer has entered and is attached. */
 uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length);
 /* The id of any other string of the recording, likewise; 0: there is no room for it. */
 uint32_t mtprof__dynamic_text(mtprof__writer *w, const char *text, size_t length);
@@ -184,7 +184,7 @@ uint32_t mtprof__recording_name(mtprof__recording *recording, const char *text, 
 bool mtprof__encode_inputs(const mtprof_value *values, uint32_t count, bool strides, uint32_t room,
                            uint64_t *words, uint32_t *n_words, uint64_t *scalars,
                            uint32_t *n_scalars);
-/* The id of an encoded list, 0: store it in full (N3). The writer has entered and is attached. */
+/* The id of an encoded list, 0: store it in full (RC3). The writer has entered and is attached. */
 uint32_t mtprof__inputs_id(mtprof__writer *w, uint32_t site, const uint64_t *words, uint32_t count);
 
 /* ---- stacks.c ---- */
@@ -201,7 +201,7 @@ void mtprof__stack_cache_reset(mtprof__writer *w);
 
 /* Once, before the first epoch. */
 void mtprof__recorder_prepare(void);
-/* After it, what other threads had stored before they looked is seen here (W2). */
+/* After it, what other threads had stored before they looked is seen here (WR2). */
 void mtprof__recorder_barrier(void);
 /* Opens an epoch: from here on threads record what `wants` says. Returns its number. */
 uint32_t mtprof__epoch_open(uint32_t wants);

@@ -40,7 +40,7 @@ static void on_thread_exit(void *value)
     exits++;
     mtprof__mine = NULL; /* what records later in this thread's exit takes a slot again */
     if (mtprof__enter(w)) {
-        if (mtprof__load_state() != 0) { /* otherwise the fields are the controller's (W3) */
+        if (mtprof__load_state() != 0) { /* otherwise the fields are the controller's (WR3) */
             if (w->side_used > 0) {
                 mtprof__writer_drain(w); /* they are this thread's, not the next one's */
             }

@@ -27,8 +27,8 @@ bool model_view_make(model_view *view, mtprof_model *model);
 mtprof_model *model_of_bytes(const void *bytes, size_t size, const mtprof_model_options *options);
 
 /*
- * What model.h promises of any trace: T1 to T3, the order, the tree. False: something does not hold
- * (reported, once).
+ * What model.h promises of any trace: MDL1 to MDL3, the order, the tree. False: something does not
+ * hold (reported once).
  */
 bool model_view_check(const model_view *view);
 

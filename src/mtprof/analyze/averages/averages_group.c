@@ -456,7 +456,7 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
         mtb_read_struct(&grouper->options, options);
     }
     MT_TRY(check_options(&grouper->options));
-    if (grouper->options.name != NULL) { /* it may be asked for later (G3), the others not */
+    if (grouper->options.name != NULL) { /* it may be asked for later (AV3), the others not */
         const char *name = grouper->options.name;
         grouper->options.name = mtb_arena_copy_text(&grouper->texts, name, strlen(name));
         if (grouper->options.name == NULL) {
@@ -469,7 +469,7 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
     MT_TRY(mtprof__key_init(grouper));
     grouper->options.thread = grouper->options.module_name = NULL;
     MT_TRY(make_slots(grouper));
-    /* Group 0 and base 0 (G1). */
+    /* Group 0 and base 0 (AV1). */
     uint32_t none;
     grouper->bases = mtb_calloc(1, sizeof grouper->bases[0]);
     if (grouper->bases == NULL) {

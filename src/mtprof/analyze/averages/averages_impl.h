@@ -10,10 +10,10 @@
  * hashing. Events are done in blocks: first the groups of a block, then each column that is there
  * is added up, so columns that are not there cost nothing.
  *
- *   G1  Base 0 and group 0 are where events go that count nowhere; they are no row.
- *   G2  Row r is group r + 1; groups are in the order of their first events.
- *   G3  Once a grouper has seen all events it is only read: the same events give the same groups
- *       again, without a change (quantiles rely on it).
+ *   AV1  Base 0 and group 0 are where events go that count nowhere; they are no row.
+ *   AV2  Row r is group r + 1; groups are in the order of their first events.
+ *   AV3  Once a grouper has seen all events it is only read: the same events give the same groups
+ *        again, without a change (quantiles rely on it).
  */
 #ifndef MTPROF_ANALYZE_AVERAGES_AVERAGES_IMPL_H
 #define MTPROF_ANALYZE_AVERAGES_AVERAGES_IMPL_H

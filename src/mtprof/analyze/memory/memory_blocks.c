@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The classifier's blocks: which allocation a tensor lies in, what its beginning and its end say
- * about it. Rules K0 … are those of memory_categories.h.
+ * about it. Rules MC0 … are those of memory_categories.h.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -12,7 +12,7 @@ int mtprof__no_memory(const char *what, size_t n)
     return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu %s", n, what);
 }
 
-/* ---- forward ops by sequence number (K3b) ---------------------------------------------------- */
+/* ---- forward ops by sequence number (MC3b) -------------------------------------------------- */
 
 enum {
     KEY_THREAD_BITS = 16
@@ -67,7 +67,7 @@ void mtprof__set_role(mtprof__classifier *c, uint32_t storage, uint32_t tensor, 
     }
 }
 
-/* K3b: whose gradient this is. */
+/* MC3b: whose gradient this is. */
 static void find_parameter(mtprof__classifier *c, const mtprof__storage *gradient)
 {
     if (gradient->forward == 0 || gradient->bytes == 0 || c->tells_parameters) {
@@ -131,11 +131,11 @@ void mtprof__block_ends(mtprof__classifier *c, mtprof__live_block *entry, uint64
     }
     uint8_t category = MTPROF__MEMORY_UNKNOWN;
     if (survived) {
-        category = MTPROF__MEMORY_OPTIMIZER_STATE; /* K4a */
+        category = MTPROF__MEMORY_OPTIMIZER_STATE; /* MC4a */
     } else if (temporary) {
-        category = MTPROF__MEMORY_TEMPORARY; /* K8 */
+        category = MTPROF__MEMORY_TEMPORARY; /* MC8 */
     } else if (entry->backward) {
-        category = MTPROF__MEMORY_AUTOGRAD_DETAIL; /* K7 */
+        category = MTPROF__MEMORY_AUTOGRAD_DETAIL; /* MC7 */
     }
     if (entry->block & MTPROF__BLOCK_FOUND) {
         c->plan.found[entry->block & ~MTPROF__BLOCK_FOUND].category = category;

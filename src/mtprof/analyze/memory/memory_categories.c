@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads the event stream once and notes what happens to which storage; memory_flow.c draws the
- * conclusions. Rules K0 … are those of memory_categories.h.
+ * conclusions. Rules MC0 … are those of memory_categories.h.
  *
  * Each track has a stack of frames (what is open on it) and, beside it, the tensors that these
  * frames read: they are looked up when an op begins, because their addresses may mean other memory
@@ -79,7 +79,7 @@ static bool ends_with(mtprof_text text, const char *suffix)
     return text.length >= n && memcmp(text.bytes + text.length - n, suffix, n) == 0;
 }
 
-/* K0. */
+/* MC0. */
 static uint8_t told_role(mtprof_text name)
 {
     static const char prefix[] = "mtprof::memory::";
@@ -150,7 +150,7 @@ static uint32_t tensors_of_first(const mtprof__payload *p)
     return n;
 }
 
-/* K0, where it came with the tensor. */
+/* MC0, where it came with the tensor. */
 static uint8_t role_category(uint16_t role)
 {
     switch (role & ~(uint32_t)MTPROF_TENSOR_NOT_READ) {
@@ -272,10 +272,10 @@ static void note_output(mtprof__classifier *c, mtprof__frame *f, const mtprof__t
     }
     if ((f->facts & MTPROF__FRAME_ACCUMULATE) && changed) {
         f->facts |= MTPROF__FRAME_CHANGED;
-        mtprof__set_gradient(c, index, use->tensor); /* K2b */
+        mtprof__set_gradient(c, index, use->tensor); /* MC2b */
     }
     if (f->facts & MTPROF__FRAME_ACCUMULATE_OP) {
-        mtprof__set_gradient(c, index, use->tensor); /* K2a */
+        mtprof__set_gradient(c, index, use->tensor); /* MC2a */
     }
 }
 
@@ -450,7 +450,7 @@ static void note_write(mtprof__classifier *c, const mtprof__frame *f, const mtpr
     }
 }
 
-/* K2a, for an AccumulateGrad that did not tell what it made. */
+/* MC2a, for an AccumulateGrad that did not tell what it made. */
 static void accumulate_ends(mtprof__classifier *c, const mtprof__track *t, const mtprof__frame *f,
                             bool has_outputs)
 {

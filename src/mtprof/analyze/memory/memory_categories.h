@@ -5,10 +5,10 @@
  * The first of the two passes that the memory exports make over the event stream: it reads every
  * edge and leaves a plan, from which memory_timeline.c writes while it reads the same edges again.
  *
- * What the host must have told (op.h): allocations with their addresses; with each op the tensors
- * it read and made, where `storage` is the address of the tensor's memory and `tensor` is a number
- * that is not used again; a version that grows with each change in place. What it did not tell
- * cannot be seen: with no outputs there are no activations, with no versions no INCREMENT_VERSION.
+ * What the host must have recorded (op.h): allocations with their addresses; with each op the
+ * tensors it read and made, where `storage` is the address of the tensor's memory and `tensor` is a
+ * number that is not used again; a version that grows with each change in place. What was not
+ * recorded is not seen: without outputs no activations, without versions no INCREMENT_VERSION.
  *
  * Words. Backward: inside an op with record scope 1, or one whose name begins with
  * "autograd::engine::evaluate_function: " or ends in "AccumulateGrad". Optimizer: inside a scope
@@ -16,41 +16,41 @@
  * allocation, or the outermost backward function in it; wrappers ("evaluate_function") do not
  * count.
  *
- * Rules. What a version of a storage is, is asked by tensor (K1), then by storage (K0, K2, K3, K4,
- * then K8), then by version (K7, K5, K6); the first that says something wins.
+ * Rules. The category of a version of a storage is looked up by tensor (MC1), then by storage (MC0,
+ * MC2, MC3, MC4, then MC8), then by version (MC7, MC5, MC6); the first rule that applies wins.
  *
- *   K0  Told: with the tensor (enum mtprof_tensor_role), or by the name of the scope or op that it
- *       is given to, "mtprof::memory::parameter", "…::gradient", "…::optimizer_state" or
- *       "…::input". Exact.
- *   K1  Another storage of a tensor that K0 to K4 know is what that tensor is. Exact.
- *   K2  Gradient:
- *       a) The outputs of AccumulateGrad; where none are told, what was changed in place inside it;
- *          where nothing was, its inputs. Exact.
- *       b) What is changed in place inside AccumulateGrad. Exact.
- *       c) Written by the backward pass, read by an optimizer, never read by a forward op.
- *          Heuristic, for hosts without AccumulateGrad.
- *   K3  Parameter:
- *       a) Older than a step of an optimizer that changes it, and read by a forward op. Exact, but
- *          for a state that the model reads as well. (Changed is an output that is an input too, or
- *          a new version; where no outputs are told, the first input of an op whose name ends in
- *          "_", or all tensors of it where that is a list.)
- *       b) An input of the forward op (same sequence number and thread) whose backward op made a
- *          gradient of just as many bytes; of several the one that is a parameter already, else
- *          the last that nothing computed, else the last. Heuristic: wrong where an op's input
- *          and its weight have the same size and the input comes last. Not asked where the host
- *          tells parameters (K0).
- *   K4  Optimizer state:
- *       a) Allocated in a step of an optimizer and alive after it. Exact.
- *       b) Older than a step that changes it, never read by a forward op. Heuristic, for steps
- *          before the trace.
- *   K5  Activation: made by a forward op from at least one parameter or activation, and from
- *       nothing that is a gradient, comes from one, or is optimizer state or autograd detail.
- *       Exact, given K3.
- *   K6  Input: used by a forward op; read beside a parameter or an activation, or turned by some
- *       ops into what is or into a gradient; computed from no gradient. Exact, given K3. So the
- *       copy of a batch on a device is an input there too.
- *   K7  Autograd detail: allocated or made by the backward pass. Exact.
- *   K8  Temporary: allocated and freed inside one op, on one thread. Exact.
+ *   MC0  Declared by the host: with the tensor (enum mtprof_tensor_role), or by the name of the
+ *        scope or op that takes it, "mtprof::memory::parameter", "…::gradient",
+ *        "…::optimizer_state" or "…::input". Exact.
+ *   MC1  Another storage of a tensor that MC0 to MC4 know is what that tensor is. Exact.
+ *   MC2  Gradient:
+ *        a) The outputs of AccumulateGrad; without recorded outputs, what was changed in place
+ *           inside it; where nothing was, its inputs. Exact.
+ *        b) What is changed in place inside AccumulateGrad. Exact.
+ *        c) Written by the backward pass, read by an optimizer, never read by a forward op.
+ *           Heuristic, for hosts without AccumulateGrad.
+ *   MC3  Parameter:
+ *        a) Older than a step of an optimizer that changes it, and read by a forward op. Exact,
+ *           except for a state that the model reads as well. (Changed is an output that is an input
+ *           too, or a new version; without recorded outputs, the first input of an op whose name
+ *           ends in "_", or all tensors of it where that is a list.)
+ *        b) An input of the forward op (same sequence number and thread) whose backward op made a
+ *           gradient of just as many bytes; of several the one that is a parameter already, else
+ *           the last that nothing computed, else the last. Heuristic: wrong where an op's input
+ *           and its weight have the same size and the input comes last. Not used where the host
+ *           declares parameters (MC0).
+ *   MC4  Optimizer state:
+ *        a) Allocated in a step of an optimizer and alive after it. Exact.
+ *        b) Older than a step that changes it, never read by a forward op. Heuristic, for steps
+ *           before the trace.
+ *   MC5  Activation: made by a forward op from at least one parameter or activation, and from
+ *        nothing that is a gradient, comes from one, or is optimizer state or autograd detail.
+ *        Exact, given MC3.
+ *   MC6  Input: used by a forward op; read together with a parameter or an activation, or
+ *        turned by some ops into what is, or into a gradient; computed from no gradient. Exact,
+ *        given MC3. So the copy of a batch on a device is an input there too.
+ *   MC7  Autograd detail: allocated or made by the backward pass. Exact.
+ *   MC8  Temporary: allocated and freed inside one op, on one thread. Exact.
  *
  * All else is unknown.
  *

@@ -39,7 +39,7 @@ typedef struct mtprof__frame {
     uint32_t n_taken; /* tensors of its payload that were looked at */
     uint32_t n_first; /* of them, what the first input has */
     uint8_t facts;
-    uint8_t told; /* K0 */
+    uint8_t told; /* MC0 */
 } mtprof__frame;
 
 typedef struct mtprof__track {
@@ -50,7 +50,7 @@ typedef struct mtprof__track {
     uint32_t thread; /* logical number */
 } mtprof__track;
 
-/* What the forward ops of a number read, for K3b. */
+/* What the forward ops of a number read, for MC3b. */
 typedef struct mtprof__forward_inputs {
     mtprof__forward forward; /* note: how many */
     uint32_t storages[MTPROF__FORWARD_INPUTS];
@@ -85,7 +85,7 @@ int mtprof__forward_reads(mtprof__classifier *c, uint64_t key, uint32_t storage)
 
 /* What a storage and a tensor (MTPROF__NO_INDEX: none) are, unless they are something already. */
 void mtprof__set_role(mtprof__classifier *c, uint32_t storage, uint32_t tensor, uint8_t role);
-/* The same for gradients, and for the parameter whose gradient it is (K3b). */
+/* The same for gradients, and for the parameter whose gradient it is (MC3b). */
 void mtprof__set_gradient(mtprof__classifier *c, uint32_t storage, uint32_t tensor);
 
 /* The innermost open frame, or NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Storages, versions and flows, and the two sweeps that classify versions, see memory_flow.h. The
- * numbers of rules (K1 …) are those of memory_categories.h.
+ * numbers of rules (MC1 …) are those of memory_categories.h.
  */
 #include "mtprof/analyze/memory/memory_flow.h"
 
@@ -182,7 +182,7 @@ int mtprof__flow_add(mtprof__flow *flow, uint32_t facts, const uint32_t *ins, ui
 
 /* ---- solving --------------------------------------------------------------------------------- */
 
-/* K2, K3, K4 for what could not be told while reading: needs the whole trace. */
+/* MC2, MC3, MC4 for what could not be told while reading: needs the whole trace. */
 static void settle_storages(mtprof__flow *flow)
 {
     for (size_t i = 0; i < flow->n_storages; i++) {
@@ -195,11 +195,11 @@ static void settle_storages(mtprof__flow *flow)
         bool forward = (s->facts & MTPROF__STORAGE_READ_FORWARD) != 0;
         if (!made && !forward && (s->facts & MTPROF__STORAGE_READ_OPTIMIZER) &&
             (s->facts & MTPROF__STORAGE_WRITE_BACKWARD)) {
-            s->role = MTPROF__MEMORY_GRADIENT; /* K2c */
+            s->role = MTPROF__MEMORY_GRADIENT; /* MC2c */
         } else if (!made && written && forward) {
-            s->role = MTPROF__MEMORY_PARAMETER; /* K3a */
+            s->role = MTPROF__MEMORY_PARAMETER; /* MC3a */
         } else if (made || written) {
-            s->role = MTPROF__MEMORY_OPTIMIZER_STATE; /* K4a, K4b */
+            s->role = MTPROF__MEMORY_OPTIMIZER_STATE; /* MC4a, MC4b */
         } else {
             continue;
         }
@@ -209,7 +209,7 @@ static void settle_storages(mtprof__flow *flow)
     }
 }
 
-/* K1: by tensor, by storage; the sweeps add what is left. */
+/* MC1: by tensor, by storage; the sweeps add what is left. */
 static uint8_t role_of(const mtprof__flow *flow, const mtprof__storage *s)
 {
     uint8_t by_tensor = flow->tensors[s->tensor].role;
@@ -232,12 +232,12 @@ static void settle_versions(mtprof__flow *flow)
         if (v->category == MTPROF__MEMORY_UNKNOWN &&
             ((v->facts & MTPROF__VERSION_BACKWARD) ||
              (first && (s->facts & MTPROF__STORAGE_MADE_BACKWARD)))) {
-            v->category = MTPROF__MEMORY_AUTOGRAD_DETAIL; /* K7 */
+            v->category = MTPROF__MEMORY_AUTOGRAD_DETAIL; /* MC7 */
         }
     }
 }
 
-/* K5: what a forward op made from parameters or activations, and from no gradient. */
+/* MC5: what a forward op made from parameters or activations, and from no gradient. */
 static void sweep_forward(mtprof__flow *flow, const step *s)
 {
     bool learns = false;
@@ -266,7 +266,7 @@ static void sweep_forward(mtprof__flow *flow, const step *s)
     }
 }
 
-/* K6: what is read beside a parameter or an activation, or goes into what learns. */
+/* MC6: what is read beside a parameter or an activation, or goes into what learns. */
 static void sweep_back(mtprof__flow *flow, const step *s)
 {
     bool feeds = false;

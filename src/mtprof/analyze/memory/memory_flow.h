@@ -9,8 +9,8 @@
  * memory_categories.c fills it while it reads the event stream; mtprof__flow_solve() then decides
  * what each version is. The rules are in memory_categories.h.
  *
- *   W1  Flows stand in the order in which their ops ended: what a flow reads was made by an earlier
- *       one, so that one sweep forward and one back reach everything.
+ *   MF1  Flows stand in the order in which their ops ended: what a flow reads was made by an
+ *        earlier one, so that one sweep forward and one back reach everything.
  */
 #ifndef MTPROF_ANALYZE_MEMORY_MEMORY_FLOW_H
 #define MTPROF_ANALYZE_MEMORY_MEMORY_FLOW_H

@@ -3,9 +3,9 @@
  * Which allocation lies at an address right now. Both passes of the memory exports keep this table:
  * the first to find out what each allocation is, the second to write the timeline.
  *
- *   L1  An address has one entry for good: when its memory is freed the entry stays, dead, so
- *       that a tensor seen there later is known not to be older than the recording.
- *   L2  Pointers to entries are valid until the next add.
+ *   LV1  An address has one entry for good: when its memory is freed the entry stays, dead, so
+ *        that a tensor seen there later is known not to be older than the recording.
+ *   LV2  Pointers to entries are valid until the next add.
  */
 #ifndef MTPROF_ANALYZE_MEMORY_MEMORY_LIVE_H
 #define MTPROF_ANALYZE_MEMORY_MEMORY_LIVE_H

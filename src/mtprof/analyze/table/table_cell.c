@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts and numbers as they stand in a table (B1 to B3 in table_impl.h).
+ * Texts and numbers as they stand in a table (TB1 to TB3 in table_impl.h).
  */
 #include "base/alloc.h"
 #include "base/fail.h"

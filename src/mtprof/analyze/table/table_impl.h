@@ -6,10 +6,10 @@
  *     input (rows by number) ─► plan (columns, sums, widths) ─► text (torch, fit, Markdown)
  *                            └────────────────────────────────► data (CSV, JSON)
  *
- *   B1  A cell is one line whatever its bytes are: control characters are written as escapes, bytes
- *       that are no UTF-8 as U+FFFD.
- *   B2  Widths count characters.
- *   B3  Numbers have a point, whatever the program's locale says.
+ *   TB1  A cell is one line whatever its bytes are: control characters are written as escapes,
+ *        bytes that are no UTF-8 as U+FFFD.
+ *   TB2  Widths count characters.
+ *   TB3  Numbers have a point, whatever the program's locale says.
  */
 #ifndef MTPROF_ANALYZE_TABLE_TABLE_IMPL_H
 #define MTPROF_ANALYZE_TABLE_TABLE_IMPL_H
@@ -41,10 +41,10 @@ typedef struct mtprof__table_input {
     const mtprof_health *health; /* NULL: not known */
 } mtprof__table_input;
 
-/* The sum of self CPU times, of which others are shares. Functions stand beside what runs inside
- * them (model.h T2): with ops or annotations in the list their time would count twice, so they are
- * left out of the sum. In a list of functions alone it is theirs. A row is what its first event is:
- * an op that has the name of a function would be taken for one. */
+/* The sum of self CPU times: the 100 % of the table. Functions are not part of the tree of ops and
+ * scopes (model.h MDL2): with ops or annotations in the list their time would count twice, so they
+ * are left out of the sum. In a list of functions alone it is theirs. A row has the kind of its
+ * first event: an op with the name of a function would count as one. */
 typedef struct mtprof__self_sum {
     uint64_t others, functions; /* hostile traces may have any times: they wrap */
     bool has_others;
@@ -91,7 +91,7 @@ typedef struct mtprof__cell_buffer {
     size_t capacity;
 } mtprof__cell_buffer;
 
-/* A text as it may stand in a table (B1). It lives until the buffer is used again. ENOMEM. */
+/* A text as it may stand in a table (TB1). It lives until the buffer is used again. ENOMEM. */
 int mtprof__cell_safe(mtprof__cell_buffer *buffer, mtprof_text text, mtprof__cell *out);
 /* Only how many characters that has. */
 size_t mtprof__cell_characters(mtprof_text text);

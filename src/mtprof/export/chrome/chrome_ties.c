@@ -8,10 +8,11 @@
  *     end b   what is around it began with it: held
  *     end a   has the times of b:              a, b are written
  *
- *   T1  What is held on a track has one start and one end. It is written, in order of beginning,
- *       before anything else of the track with other times, and at the end.
- *   T2  Memory is bounded: past a number of spans, or of bytes, they are written as they stand, and
- *       counted (report.unordered). It takes thousands of spans without a length in one nanosecond.
+ *   TIE1  What is held on a track has one start and one end. It is written, in order of beginning,
+ *         before anything else of the track with other times, and at the end.
+ *   TIE2  Memory is bounded: past a number of spans, or of bytes, they are written as they stand,
+ *         and counted (report.unordered). It takes thousands of spans without a length in one
+ *         nanosecond.
  */
 #include "base/alloc.h"
 #include "mtprof/export/chrome/export_chrome_impl.h"
@@ -123,7 +124,7 @@ void mtprof__chrome_held(mtprof__chrome *chrome, const mtprof__chrome_track *tra
     held_span *span = &ties->spans[ties->n++];
     span->order = order;
     span->length = ties->text_length - span->offset;
-    if (ties->n >= HELD_SPANS_MOST || ties->text_length >= HELD_BYTES_MOST) { /* T2 */
+    if (ties->n >= HELD_SPANS_MOST || ties->text_length >= HELD_BYTES_MOST) { /* TIE2 */
         chrome->job->report.unordered += ties->n;
         tied = false;
     }

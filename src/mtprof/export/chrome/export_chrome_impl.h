@@ -14,10 +14,10 @@
  *                      └─ chrome_header.c   what stands before and behind the events
  *     chrome_text.c: pieces of text that are made once and copied often
  *
- *   C1  Every event ends in ",\n"; the last one of a file is always "Record Window End".
- *   C2  Memory is bounded: caches have a fixed number of places and refuse long texts, tables of
- *       pending things have a largest size, the rest is per track.
- *   C3  Times are shown times plus shift_ns, never negative.
+ *   CH1  Every event ends in ",\n"; the last one of a file is always "Record Window End".
+ *   CH2  Memory is bounded: caches have a fixed number of places and refuse long texts, tables of
+ *        pending things have a largest size, the rest is per track.
+ *   CH3  Times are shown times plus shift_ns, never negative.
  */
 #ifndef MTPROF_EXPORT_CHROME_EXPORT_CHROME_IMPL_H
 #define MTPROF_EXPORT_CHROME_EXPORT_CHROME_IMPL_H
@@ -174,7 +174,7 @@ mtb_writer *mtprof__chrome_scratch(mtprof__chrome *chrome);
 /* Whether the scratch fits (at most `most` bytes) and was kept in the piece. */
 bool mtprof__chrome_keep(mtprof__chrome *chrome, mtprof__piece *piece, size_t most);
 void mtprof__piece_fini(mtprof__piece *piece);
-/* Nanoseconds since base_ns of a time of the trace, never negative (C3). */
+/* Nanoseconds since base_ns of a time of the trace, never negative (CH3). */
 MT_INLINE int64_t mtprof__chrome_since_base(const mtprof__chrome *chrome, int64_t trace_ns)
 {
     int64_t ns = mtb_add_sat(trace_ns, chrome->shift_ns);

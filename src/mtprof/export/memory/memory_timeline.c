@@ -135,7 +135,7 @@ int mtprof__replay_feed(mtprof__memory_replay *r, const mtprof__event *event)
     if (alloc && event->device == r->device) {
         r->allocated = event->allocated;
     }
-    r->last_ns = now > r->last_ns ? now : r->last_ns; /* M2 */
+    r->last_ns = now > r->last_ns ? now : r->last_ns; /* TL2 */
     MT_TRY(tell_planned(r));
     if (!alloc) {
         return 0;

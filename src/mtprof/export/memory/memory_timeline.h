@@ -5,9 +5,9 @@
  *
  *     prepare: event stream ─► classifier ─► plan       replay: event stream + plan ─► actions
  *
- *   M1  Every byte that is taken away was there: per category the sum of the actions so far is
- *       never negative.
- *   M2  Times do not decrease; PREEXISTING comes first.
+ *   TL1  Every byte that is taken away was there: per category the sum of the actions so far is
+ *        never negative.
+ *   TL2  Times do not decrease; PREEXISTING comes first.
  */
 #ifndef MTPROF_EXPORT_MEMORY_MEMORY_TIMELINE_H
 #define MTPROF_EXPORT_MEMORY_MEMORY_TIMELINE_H

@@ -216,7 +216,7 @@ static int write_on_lane(mtprof__perfetto *x, const mtprof__event *event)
     MT_TRY(mtprof__lane_of_span(x, event, &lane));
     mtprof__event shown = *event;
     uint64_t start = mtprof__perfetto_time(x->shift_ns, event->shown_start_ns);
-    if (start < lane->last_ns) { /* every lane is taken at that time (P1) */
+    if (start < lane->last_ns) { /* every lane is taken at that time (PF1) */
         shown.shown_start_ns = (int64_t)(lane->last_ns - x->shift_ns);
         x->clamped++;
     }

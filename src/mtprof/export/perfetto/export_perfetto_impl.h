@@ -10,13 +10,13 @@
  * belongs: its packets have a default track, a clock that counts from the packet before, and ids
  * for names. A begin is 20 bytes or so, an end 12.
  *
- *   P1  In a lane slices nest, and their times do not decrease: edges of a thread do so by
- *       themselves (S1, S2); spans are put on the first of a track's lanes that is free at their
- *       start.
- *   P2  What a packet refers to by id stands before it in its sequence.
- *   P3  Texts are UTF-8; other bytes become U+FFFD and are counted.
- *   P4  What is remembered about ids is bounded (MTPROF__SEEN_WORDS); beyond that texts are written
- *       in full.
+ *   PF1  In a lane slices nest, and their times do not decrease: edges of a thread do so by
+ *        themselves (EVT1, EVT2); spans are put on the first of a track's lanes that is free at
+ *        their start.
+ *   PF2  What a packet refers to by id stands before it in its sequence.
+ *   PF3  Texts are UTF-8; other bytes become U+FFFD and are counted.
+ *   PF4  What is remembered about ids is bounded (MTPROF__SEEN_WORDS); beyond that texts are
+ *        written in full.
  */
 #ifndef MTPROF_EXPORT_PERFETTO_EXPORT_PERFETTO_IMPL_H
 #define MTPROF_EXPORT_PERFETTO_EXPORT_PERFETTO_IMPL_H
@@ -269,7 +269,7 @@ int mtprof__lane_intern(mtprof__perfetto *x, const mtprof__lane *lane, uint32_t 
 int mtprof__lane_name(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event,
                       bool *ready);
 
-/* A text field; what is not UTF-8 is replaced (P3). */
+/* A text field; what is not UTF-8 is replaced (PF3). */
 void mtprof__pb_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t field, const char *text,
                      size_t length);
 

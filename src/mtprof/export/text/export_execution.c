@@ -5,11 +5,11 @@
  *
  *     1 process ─► thread ─► annotation ─► op ─► op        ctrl_deps points up
  *
- *   E1  Nodes are numbered in the order of their beginning, from 1, and written when they end:
- *       thread nodes before what runs on the thread, the process last. Ids are unique.
- *   E2  `rf_id` is the event's correlation id, "Record function id" in a Chrome trace.
- *   E3  Calls into a device's runtime, functions of the host's language and device work are no
- *       nodes; what they enclose hangs under the node around them.
+ *   EX1  Nodes are numbered in the order of their beginning, from 1, and written when they end:
+ *        thread nodes before what runs on the thread, the process last. Ids are unique.
+ *   EX2  `rf_id` is the event's correlation id, "Record function id" in a Chrome trace.
+ *   EX3  Calls into a device's runtime, functions of the host's language and device work are no
+ *        nodes; what they enclose hangs under the node around them.
  *
  * What the recorder is not told stays empty: schemas (a name and its overload stand there), shapes
  * and sizes of outputs, kernels.

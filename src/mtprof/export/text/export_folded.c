@@ -9,11 +9,11 @@
  * All threads go into one tree. The host's time comes from the event stream; the device's is known
  * to the model's columns only, since kernels are found after the op that launched them has ended.
  *
- *   D1  Memory follows the number of distinct paths, at most NODES_MAX. A line has a whole path, so
- *       what is written grows with the square of the depth: paths have at most DEPTH_MAX parts.
- *       What is beyond either counts for the deepest part that is there, and is told
- *       (report.folded).
- *   D2  Equal traces give equal bytes: the order of lines does not depend on threads or hashes.
+ *   FO1  Memory follows the number of distinct paths, at most NODES_MAX. A line has a whole path,
+ *        so what is written grows with the square of the depth: paths have at most DEPTH_MAX parts.
+ *        What is beyond either counts for the deepest part that is there, and is told
+ *        (report.folded).
+ *   FO2  Equal traces give equal bytes: the order of lines does not depend on threads or hashes.
  */
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -75,7 +75,7 @@ typedef struct folder {
     uint32_t *stacks; /* the stack of each frame */
     char *scratch;
     size_t scratch_capacity;
-    bool cut;       /* the path that was looked up last is not whole (D1) */
+    bool cut;       /* the path that was looked up last is not whole (FO1) */
     uint64_t parts; /* written since the progress function was called */
 } folder;
 
@@ -102,7 +102,7 @@ static bool same_text(const void *context, uint32_t id, const void *key)
            memcmp(there->bytes, wanted->bytes, wanted->length) == 0;
 }
 
-/* *id 0: there is no room for more of them (D1). */
+/* *id 0: there is no room for more of them (FO1). */
 static int find_text(folder *f, fold_text text, uint32_t *id)
 {
     uint64_t hash = mtb_hash_bytes(text.bytes, text.length);
@@ -133,7 +133,7 @@ static bool same_node(const void *context, uint32_t id, const void *key)
     return there->parent == wanted->parent && there->text == wanted->text;
 }
 
-/* The child of a node; the node itself where there is no room for more (D1). */
+/* The child of a node; the node itself where there is no room for more (FO1). */
 static int find_child(folder *f, uint32_t parent, uint32_t text, uint32_t *node)
 {
     node_key key = {parent, text};

@@ -12,8 +12,8 @@
  * are at most two for every BUFFER_EDGES edges, and memory is bounded. (Temporary files would save
  * readings, but need a disk that may be full, and clearing up after a crash.)
  *
- *   E1  In a profile `at` does not decrease, and a C closes the frame of the latest O.
- *   E2  Numbers are nanoseconds since the trace's start: exact in JavaScript for 104 days.
+ *   SPS1  In a profile `at` does not decrease, and a C closes the frame of the latest O.
+ *   SPS2  Numbers are nanoseconds since the trace's start: exact in JavaScript for 104 days.
  */
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -178,7 +178,7 @@ static void write_edge(speedscope *x, profile *p, const char *type, uint32_t fra
     mtb_write_literal(w, "}");
 }
 
-/* Writes an edge of a profile; E1 whatever comes. Fails with ENOMEM. */
+/* Writes an edge of a profile; SPS1 whatever comes. Fails with ENOMEM. */
 static int put_edge(speedscope *x, uint32_t number, edge e)
 {
     profile *p = &x->profiles[number];

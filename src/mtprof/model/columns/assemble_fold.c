@@ -7,8 +7,8 @@
  * its only child, it has exactly as many as that one had. So an event is folded if its parent, as
  * recorded, has its name and one child; where chains of them end is the event that stays.
  *
- * Times stay true (T1, T2 of model.h) because only what ran inside the parent, on its thread, is
- * folded: the parent's self time had left it out.
+ * Times stay true (MDL1, MDL2 of model.h) because only what ran inside the parent, on its thread,
+ * is folded: the parent's self time did not include it.
  */
 #include "base/fail.h"
 #include "base/large.h"
@@ -123,7 +123,7 @@ static void fold(mtprof__assembly *assembly)
             }
         }
     }
-    for (size_t i = 0; i < assembly->links.n; i++) { /* A3 */
+    for (size_t i = 0; i < assembly->links.n; i++) { /* AS3 */
         mtprof__tie *tie = &assembly->links.items[i];
         if (folds[tie->host] != 0) {
             tie->host = folds[tie->host] - 1;

@@ -13,9 +13,9 @@
  * All stages before the last leave events where they are and speak of them by their *number*: the
  * place among all parts put one behind the other.
  *
- *   A1  From the scan on, PARENT holds numbers.
- *   A2  From the ties on, walking up PARENT ends: there are no circles.
- *   A3  What is folded away is no event's parent, and nothing is tied to it.
+ *   AS1  From the scan on, PARENT holds numbers.
+ *   AS2  From the ties on, walking up PARENT ends: there are no circles.
+ *   AS3  What is folded away is no event's parent, and nothing is tied to it.
  */
 #ifndef MTPROF_MODEL_COLUMNS_ASSEMBLE_IMPL_H
 #define MTPROF_MODEL_COLUMNS_ASSEMBLE_IMPL_H

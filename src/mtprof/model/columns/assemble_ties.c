@@ -112,7 +112,7 @@ static void tie_parents(mtprof__assembly *assembly, const key_table *table)
     }
 }
 
-/* A2, where it is not plain from the order: a program may name any parent, also one that names it
+/* AS2, where it is not plain from the order: a program may name any parent, also one that names it
  * in turn. The event at which a walk meets itself loses its parent. Each event is walked once. */
 static int cut_circles(mtprof__assembly *assembly)
 {

@@ -28,7 +28,7 @@ static bool in_order(const mtprof__columns *columns, size_t i)
     return columns->index[i - 1] <= columns->index[i];
 }
 
-/* T1, and that numbers are in range. */
+/* MDL1, and that numbers are in range. */
 static bool event_holds(const mtprof_model *model, size_t i)
 {
     const mtprof__columns *columns = &model->columns;
@@ -43,7 +43,7 @@ static bool event_holds(const mtprof_model *model, size_t i)
            columns->device[i] < model->dictionary.n_devices;
 }
 
-/* T2. Without memory to check, nothing is known to be wrong. */
+/* MDL2. Without memory to check, nothing is known to be wrong. */
 static bool sums_hold(const mtprof_model *model)
 {
     const mtprof__columns *columns = &model->columns;

@@ -401,7 +401,7 @@ static mtprof__slot_task *task_of_slot(const build *b, uint64_t slot)
     return low < b->n_tasks && b->tasks[low].events.order == slot ? &b->tasks[low] : NULL;
 }
 
-/* Whether a hole had cut the event at `row` off before another began (slot_stream.h, K5). */
+/* Whether a hole had cut the event at `row` off before another began (slot_stream.h, SL5). */
 static bool was_cut(const mtprof__slot_task *task, uint32_t row, int64_t ns)
 {
     const mtprof__columns *c = &task->events.columns;

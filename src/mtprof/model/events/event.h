@@ -4,16 +4,16 @@
  * bounded by what is open or in flight at a time. Exporters read this; the model builder reads the
  * same records through the same slot streams (slot_stream.h).
  *
- *   S1  Per track, BEGIN and END edges nest: an END belongs to the latest BEGIN without one. What
- *       does not nest by itself is clamped in shown_start_ns/shown_end_ns, and counted: a scope
- *       that outlives the one around it ends with it (flag OVERLAP), and that is all an event
- *       stream says of it.
- *   S2  Per track, shown times of the edges do not decrease.
- *   S3  An event's payload is complete at its END edge (outputs and memory-after come with the
- *       end); at its BEGIN edge everything else is there.
- *   S4  Every event has its final correlation id and index from its first edge on.
- *   S5  Edges of different tracks come in order of time, except device work, which comes when both
- *       it and its launch have been seen, and annotations of the device, which come last.
+ *   EVT1  Per track, BEGIN and END edges nest: an END belongs to the latest BEGIN without one. What
+ *         does not nest by itself is clamped in shown_start_ns/shown_end_ns, and counted: a scope
+ *         that outlives the one around it ends with it (flag OVERLAP), and that is all an event
+ *         stream says of it.
+ *   EVT2  Per track, shown times of the edges do not decrease.
+ *   EVT3  An event's payload is complete at its END edge (outputs and memory-after come with the
+ *         end); at its BEGIN edge everything else is there.
+ *   EVT4  Every event has its final correlation id and index from its first edge on.
+ *   EVT5  Edges of different tracks come in order of time, except device work, which comes when
+ *         both it and its launch have been seen, and annotations of the device, which come last.
  *
  * A payload and its texts live until the next call.
  */
@@ -98,7 +98,7 @@ typedef struct mtprof__event {
     mtprof_text name_text;    /* the name, always */
     int64_t start_ns, end_ns; /* as recorded; end_ns is valid from the END edge on */
     int64_t shown_start_ns,
-        shown_end_ns;     /* so that tracks nest (S1); the end from the END edge on */
+        shown_end_ns;     /* so that tracks nest (EVT1); the end from the END edge on */
     int64_t self_ns;      /* from the END edge on: the model's SELF_NS; 0 where the event is shown
                              to end before it does, and for what is not a host event */
     uint64_t index;       /* "Ev Idx": order of beginning; device work: UINT64_MAX */
@@ -126,7 +126,7 @@ typedef struct mtprof__events mtprof__events;
 /* What a stream had to change or leave out; valid at its end. */
 typedef struct mtprof__events_totals {
     uint64_t events;    /* spans, host and device */
-    uint64_t clamped;   /* whose shown times differ from the recorded ones (S1) */
+    uint64_t clamped;   /* whose shown times differ from the recorded ones (EVT1) */
     uint64_t unmatched; /* launches that nothing answered */
     uint64_t orphans;   /* device work whose launch is not there */
     uint64_t truncated;

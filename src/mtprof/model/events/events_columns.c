@@ -8,13 +8,14 @@
  *   points              p            q
  *   stream   A(  p  B(  q  B)  C(  C)  A)
  *
- *   C1  An end comes before a beginning at the same time, a point before an end and behind a
- *       beginning: an allocation at the last moment of an op is inside it.
- *   C2  On a thread the open events are a stack; what would outlive the one below ends with it
- *       (event.h S1). So ends come off the heap in the order of the stack: of equal ends the
- *       latest beginning first.
- *   C3  Functions of a language give way to everything else: one that is left by a scope that began
- *       in it (record_function's __enter__) ends where that begins, so the scope keeps its length.
+ *   EC1  An end comes before a beginning at the same time, a point before an end and behind a
+ *        beginning: an allocation at the last moment of an op is inside it.
+ *   EC2  On a thread the open events are a stack; what would outlive the one below ends with it
+ *        (event.h EVT1). So ends come off the heap in the order of the stack: of equal ends the
+ *        latest beginning first.
+ *   EC3  Functions of a language give way to everything else: one that is left by a scope that
+ *        began in it (record_function's __enter__) ends where that begins, so the scope keeps its
+ *        length.
  *
  * Memory: the open events, and a table of runtime calls where there is device work.
  */
@@ -307,7 +308,7 @@ static bool is_function(const column_events *c, uint32_t slot)
     return c->columns->kind[c->opens[slot].event] == MTPROF_EVENT_KIND_FUNCTION;
 }
 
-/* C3: ends the functions that an event would outlive, now that it begins. Whether there are some:
+/* EC3: ends the functions that an event would outlive, now that it begins. Whether there are some:
  * their ends come first. */
 static bool make_way(column_events *c, uint32_t i)
 {
@@ -324,7 +325,7 @@ static bool make_way(column_events *c, uint32_t i)
         other = c->opens[other - 1].below;
     }
     if (other != 0 && c->opens[other - 1].shown_end_ns < end) {
-        end = c->opens[other - 1].shown_end_ns; /* C2: the event ends with it */
+        end = c->opens[other - 1].shown_end_ns; /* EC2: the event ends with it */
     }
     bool any = false;
     for (; slot != other && c->opens[slot - 1].shown_end_ns < end;
@@ -359,7 +360,7 @@ static void end_edge(column_events *c)
     open_event open = c->opens[slot];
     bool async = is_apart(c, open.event);
     if (!async) {
-        MT_ASSERT(c->tops[c->columns->track[open.event]] == slot + 1); /* C2 */
+        MT_ASSERT(c->tops[c->columns->track[open.event]] == slot + 1); /* EC2 */
         c->tops[c->columns->track[open.event]] = open.below;
     }
     give_slot(c, slot);

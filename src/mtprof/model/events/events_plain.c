@@ -7,9 +7,9 @@
  * most scopes end before the loop does. Those still open when it ends get the rest then (settle()).
  * Self times are not kept: event streams have none.
  *
- *   P1  The loop ends scopes that it began itself, no others.
- *   P2  It begins a scope only inside one that nests, or at the bottom of the thread's stack, so
- *       the nest chain of what it began is the stack itself.
+ *   EP1  The loop ends scopes that it began itself, no others.
+ *   EP2  It begins a scope only inside one that nests, or at the bottom of the thread's stack, so
+ *        the nest chain of what it began is the stack itself.
  */
 #include "base/alloc.h"
 #include "mtprof/model/events/events_records.h"
@@ -23,7 +23,7 @@ typedef struct loop {
     uint32_t first; /* of them: the first that the loop began */
 } loop;
 
-/* Whether the loop may begin: see P2; and shown[] must have room for a full stack. */
+/* Whether the loop may begin: see EP2; and shown[] must have room for a full stack. */
 static bool can_begin(mtprof__slot_context *c)
 {
     const mtprof__slot *slot = &c->slot;
@@ -45,7 +45,7 @@ static void settle(mtprof__slot_context *c, const loop *l)
     for (uint32_t at = l->first; at < l->n; at++) {
         mtprof__scope *scope = &slot->scopes[at];
         uint32_t around = at > slot->floor ? at - 1 : MTPROF__NO_SCOPE;
-        mtprof__fast_open(slot, scope, around, around); /* P2 */
+        mtprof__fast_open(slot, scope, around, around); /* EP2 */
         scope->shown = 1;
         c->shown[c->n_shown++] = at;
     }

@@ -182,7 +182,7 @@ void mtprof__annotation_drop(mtprof__launch_table *table, mtprof__annotation *an
     while (annotation != NULL && --annotation->refs == 0) {
         mtprof__annotation *around = annotation->around;
         uint32_t n = annotation->n_inside + 1;
-        if (begins_with(annotation, around) && around->n_inside + n <= INSIDE_MOST) { /* L2 */
+        if (begins_with(annotation, around) && around->n_inside + n <= INSIDE_MOST) { /* LT2 */
             around->n_inside += n;
             put_before(&around->inside, annotation);
         } else {

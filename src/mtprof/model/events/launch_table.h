@@ -9,12 +9,12 @@
  * An annotation is a chain: it holds the one around it. It is done when its scope has ended and
  * nothing launched inside is still out.
  *
- *   L1  refs of an annotation = 1 while its scope is open + launches + inner annotations that hold
- *       it.
- *   L2  An annotation that nothing holds any more is on the `done` list until it is taken from
- *       there. But one that begins on a queue when the one around it does waits for that one, which
- *       comes first: of equal spans viewers draw the first one outside. Of those that wait there
- *       is a largest number; from there on they do not.
+ *   LT1  refs of an annotation = 1 while its scope is open + launches + inner annotations that hold
+ *        it.
+ *   LT2  An annotation that nothing holds any more is on the `done` list until it is taken from
+ *        there. But one that begins on a queue when the one around it does waits for that one,
+ *        which comes first: of equal spans viewers draw the first one outside. Of those that wait
+ *        there is a largest number; from there on they do not.
  */
 #ifndef MTPROF_MODEL_EVENTS_LAUNCH_TABLE_H
 #define MTPROF_MODEL_EVENTS_LAUNCH_TABLE_H

@@ -8,11 +8,11 @@
  *               MmBackward0                       S, M: sequence 3, forward thread 1
  *                 aten::t, aten::mm …             S, M: they are inside of it
  *
- *   W1  Which forward op it is says forward.h (FW1).
- *   W2  What is inside of a node gives nothing. Where its node finds no forward op it has no stack;
- *       a module it was recorded in stays, also where the forward op was in none.
- *   W3  A node is an event of record scope 1 (BACKWARD_FUNCTION). Foreign traces do not say what
- *       scope events have: there names and forward threads tell.
+ *   BST1  Which forward op it is says forward.h (FW1).
+ *   BST2  What is inside of a node gives nothing. Where its node finds no forward op it has no
+ *         stack; a module it was recorded in stays, also where the forward op was in none.
+ *   BST3  A node is an event of record scope 1 (BACKWARD_FUNCTION). Foreign traces do not say what
+ *         scope events have: there names and forward threads tell.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -35,7 +35,7 @@ static bool starts_with(mtprof_text text, const char *start, size_t length)
     return text.length >= length && memcmp(text.bytes, start, length) == 0;
 }
 
-/* W3 */
+/* BST3 */
 static bool is_node(const backward *b, uint32_t event)
 {
     static const char wrapper[] = "autograd::engine::evaluate_function: ";

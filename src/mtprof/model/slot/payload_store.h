@@ -6,8 +6,8 @@
  * of which several records continue one another, have each their own. mtprof__payload_get() makes
  * the pointers. A store is reset and used again, so a steady stream of events allocates nothing.
  *
- *   P1  What an event does not have is zero in its payload, whatever the one before had there:
- *       counts can be used without a look at `fields`.
+ *   PS1  What an event does not have is zero in its payload, whatever the one before had there:
+ *        counts can be used without a look at `fields`.
  */
 #ifndef MTPROF_MODEL_SLOT_PAYLOAD_STORE_H
 #define MTPROF_MODEL_SLOT_PAYLOAD_STORE_H
@@ -45,7 +45,7 @@ typedef struct mtprof__payload_store {
 /* Empties it. */
 MT_INLINE void mtprof__payload_reset(mtprof__payload_store *store)
 {
-    store->payload = (mtprof__payload){0}; /* P1 */
+    store->payload = (mtprof__payload){0}; /* PS1 */
     store->inputs_id = 0;
     store->has_name = store->settled = false;
     store->translated_in = store->translated_out = 0;

@@ -29,7 +29,7 @@ MT_INLINE uint16_t mtprof__fast_flags(uint64_t word)
     return (word & (uint64_t)MTPROF_FLAG_DEVICE << 16) != 0 ? MTPROF_EVENT_FLAG_DISPATCHED : 0;
 }
 
-/* The record's time (K1); false: it is not before the limit, and nothing has changed. */
+/* The record's time (SL1); false: it is not before the limit, and nothing has changed. */
 MT_INLINE bool mtprof__fast_time(mtprof__slot *slot, uint64_t ticks, int64_t limit_ns)
 {
     int64_t ns = mtprof__timebase_ns(&slot->timebase, ticks);

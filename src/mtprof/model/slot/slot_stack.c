@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The stack of a slot: what is open, what nests in what, whose time is whose (slot_stream.h, K1 to
- * K4).
+ * The stack of a slot: what is open, what nests in what, whose time is whose (slot_stream.h, SL1 to
+ * SL4).
  */
 #include "mtprof/model/slot/slot_stack.h"
 
@@ -26,7 +26,7 @@ void mtprof__slot_pop_ended(mtprof__slot *slot)
 }
 
 /* A nesting scope that must stop to, because `outer` around it ends now: its children's time is
- * outer's from here on (K2). */
+ * outer's from here on (SL2). */
 static void stop_nesting(mtprof__slot *slot, mtprof__scope *scope, mtprof__scope *outer)
 {
     outer->child_ns = mtb_add_sat(outer->child_ns, scope->child_ns);
@@ -42,7 +42,7 @@ static void leave_chain(mtprof__slot *slot, uint32_t at)
     mtprof__scope *scope = &slot->scopes[at];
     if (at >= slot->floor) {
         uint32_t inner = slot->nest_top;
-        while (inner != at) { /* K2: at is on the chain */
+        while (inner != at) { /* SL2: at is on the chain */
             uint32_t next = slot->scopes[inner].base;
             stop_nesting(slot, &slot->scopes[inner], scope);
             inner = next;
@@ -102,7 +102,7 @@ static bool ended_by(const mtprof__scope *scope, int64_t ns)
     return scope->foreign_ns < ns || (scope->foreign_ns == ns && !scope->foreign_later);
 }
 
-/* K5. Behind the last chunk there is a hole where others may have been that are missing. */
+/* SL5. Behind the last chunk there is a hole where others may have been that are missing. */
 static bool before_hole(const mtprof__slot *slot)
 {
     return slot->holes != slot->cursor.holes || (slot->at_end && slot->reader->index.tails_unknown);
@@ -129,7 +129,7 @@ void mtprof__slot_truncate_top(mtprof__slot *slot)
     scope->flags |= MTPROF_EVENT_FLAG_TRUNCATED;
     slot->counts.truncated++;
     slot->counts.truncated_in_gaps += gap;
-    slot->last_ns = mtprof__slot_close_ns(slot, scope->block); /* K1: what follows is not earlier */
+    slot->last_ns = mtprof__slot_close_ns(slot, scope->block); /* SL1: the rest is not earlier */
     mtprof__slot_end_scope(slot, slot->n - 1, slot->last_ns);
 }
 
@@ -224,7 +224,7 @@ static void find_parents(mtprof__slot *slot, mtprof__scope *scope, uint64_t name
     if (MT_UNLIKELY(named != MTPROF_KEY_STRUCTURE)) {
         scope->parent = named != 0 ? mtprof__slot_find(slot, named) : MTPROF__NO_SCOPE;
         bool elsewhere = named != 0 && scope->parent == MTPROF__NO_SCOPE;
-        /* K5: one of this slot that is not open may have been cut off at a hole. */
+        /* SL5: one of this slot that is not open may have been cut off at a hole. */
         bool cut = slot->counts.truncated_in_gaps > 0 &&
                    named >> MTPROF_ORDINAL_BITS == slot->key_base >> MTPROF_ORDINAL_BITS;
         scope->parent_key = elsewhere && !cut ? named : 0;

@@ -17,7 +17,7 @@ void mtprof__slot_end_scope(mtprof__slot *slot, uint32_t at, int64_t ns);
 /* Ends the topmost open scope where it was cut off. */
 void mtprof__slot_truncate_top(mtprof__slot *slot);
 
-/* When what is open of an epoch was cut off, for this slot: at the last time before a hole (K5),
+/* When what is open of an epoch was cut off, for this slot: at the last time before a hole (SL5),
  * else when the epoch ends, and not before what the slot has recorded. */
 int64_t mtprof__slot_close_ns(const mtprof__slot *slot, uint32_t block);
 

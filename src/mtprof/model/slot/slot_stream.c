@@ -260,7 +260,7 @@ MT_INLINE void set_time(mtprof__slot *slot)
     slot->order_block = slot->block;
 }
 
-/* Before an epoch's records, a hole (K5) or the end: what is still open comes first, when it was
+/* Before an epoch's records, a hole (SL5) or the end: what is still open comes first, when it was
  * cut off. */
 static void order_before_flush(mtprof__slot *slot)
 {
@@ -269,7 +269,7 @@ static void order_before_flush(mtprof__slot *slot)
     slot->order_ns = mtprof__slot_close_ns(slot, top->block);
 }
 
-/* K5: whether records are missing before the one at hand, and something is open. */
+/* SL5: whether records are missing before the one at hand, and something is open. */
 static bool at_hole(mtprof__slot *slot)
 {
     if (MT_LIKELY(slot->holes == slot->cursor.holes)) {
@@ -326,7 +326,7 @@ static int fetch_slow(mtprof__slot *slot)
         }
         if (slot->record.thread != slot->thread) {
             slot->thread = slot->record.thread;
-            slot->floor = slot->n; /* K3 */
+            slot->floor = slot->n; /* SL3 */
             slot->nest_top = MTPROF__NO_SCOPE;
         }
         if (slot->block != MTPROF__NO_SCOPE) {

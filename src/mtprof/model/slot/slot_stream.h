@@ -8,18 +8,18 @@
  * The stack holds scopes in the order in which they began. A scope that ends while later ones are
  * open stays as a tombstone until those are gone, so indices into the stack are stable.
  *
- *   K1  Times of a slot do not go back: a record that is earlier than one before it gets its time.
- *   K2  `nests` scopes form a chain through `base`: each ends before, or with, the next one down. A
- *       scope that is open when its base ends stops nesting (OVERLAP); what its children took from
- *       it they take from the one that ended. So in a slot the self times of nesting scopes add up
- *       to the durations of those without a base.
- *   K3  All scopes from `floor` up belong to the thread and epoch in force. Those below were left
- *       open by threads that are gone: they end by an END_X of another thread, or with the epoch.
- *   K4  Functions (MTPROF_KIND_FUNCTION) stand beside that chain: they have their own self time and
- *       take none.
- *   K5  Where records of the slot are missing (a damaged chunk, one that ring mode let go) nobody
- *       knows what ended. So all that is open ends at the last time before the hole, truncated;
- *       what begins behind it is nobody's child, and an end of what began before it names nothing.
+ *   SL1  Times of a slot do not go back: a record that is earlier than one before it gets its time.
+ *   SL2  `nests` scopes form a chain through `base`: each ends before, or with, the next one down.
+ *        A scope that is open when its base ends stops nesting (OVERLAP); what its children took
+ *        from it they take from the one that ended. So in a slot the self times of nesting scopes
+ *        add up to the durations of those without a base.
+ *   SL3  All scopes from `floor` up belong to the thread and epoch in force. Those below were left
+ *        open by threads that are gone: they end by an END_X of another thread, or with the epoch.
+ *   SL4  Functions (MTPROF_KIND_FUNCTION) stand beside that chain: they have their own self time
+ *        and take none.
+ *   SL5  Where records of the slot are missing (a damaged chunk, one that ring mode let go) nobody
+ *        knows what ended. So all that is open ends at the last time before the hole, truncated;
+ *        what begins behind it is nobody's child, and an end of what began before it names nothing.
  *
  * Scopes and payloads named by an edge are valid until the next fetch.
  */
@@ -54,7 +54,7 @@ typedef struct mtprof__scope {
     uint32_t name;      /* the reader's string; 0: it is in the payload, or there is none */
     uint32_t parent;    /* scope around it, functions included */
     uint32_t outer;     /* functions left out */
-    uint32_t base;      /* K2 */
+    uint32_t base;      /* SL2 */
     uint32_t thread;    /* logical */
     uint32_t block;     /* epoch */
     uint16_t flags;     /* enum mtprof_event_flag */
@@ -82,7 +82,7 @@ typedef struct mtprof__coverage {
 
 typedef struct mtprof__slot_counts {
     uint64_t ends_without_begin, truncated, overlaps, clock_back;
-    uint64_t truncated_in_gaps; /* of the truncated: by K5 */
+    uint64_t truncated_in_gaps; /* of the truncated: by SL5 */
     mtprof__damage damage;
 } mtprof__slot_counts;
 
@@ -111,12 +111,12 @@ typedef struct mtprof__slot {
     bool fetched;      /* `record` has not done its work yet */
     bool has_waiting;  /* `waiting` comes next */
     bool at_end;
-    uint64_t holes; /* of the cursor's: those that K5 was done for */
+    uint64_t holes; /* of the cursor's: those that SL5 was done for */
     int status;     /* a failure that the next fetch returns */
     mtprof_record record, waiting;
     uint64_t point_words[4];
-    int64_t ns;      /* its time (K1) */
-    int64_t last_ns; /* K1 */
+    int64_t ns;      /* its time (SL1) */
+    int64_t last_ns; /* SL1 */
     uint32_t block;  /* epoch in force; MTPROF__NO_SCOPE: one that is not covered */
     uint32_t epoch;
     uint32_t thread;

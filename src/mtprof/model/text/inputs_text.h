@@ -3,11 +3,11 @@
  * Input lists (docs/format.md section 5) as text: the JSON arrays that torch writes beside an op,
  * and the text by which rows are grouped.
  *
- *   I1  Each function reads within n_words and n_scalars whatever the words say: a list that ends
- *       early is shown as far as it goes, a scalar whose value is missing is shown as none.
- *   I2  Positional inputs are items of the arrays; keyword inputs are in none of them and come
- *       under their own names (mtprof__write_keyword_inputs).
- *   I3  What is written is valid JSON for any words and any strings.
+ *   IT1  Each function reads within n_words and n_scalars whatever the words say: a list that ends
+ *        early is shown as far as it goes, a scalar whose value is missing is shown as none.
+ *   IT2  Positional inputs are items of the arrays; keyword inputs are in none of them and come
+ *        under their own names (mtprof__write_keyword_inputs).
+ *   IT3  What is written is valid JSON for any words and any strings.
  */
 #ifndef MTPROF_MODEL_TEXT_INPUTS_TEXT_H
 #define MTPROF_MODEL_TEXT_INPUTS_TEXT_H

@@ -7,15 +7,15 @@
  *               the op with what it said, the fast way (w->state) ◄───────────┘
  *
  * Invariants
- *   L1  The language changes only while there is no recording: what it wants is constant for an
- *       epoch, and writers learn of it when they are attached (mtprof__reserve).
- *   L2  It is asked with the writer's `asking` set and `busy` clear, so that it may use the
- *       recorder itself. Whoever finds either set on his own thread does not ask: a signal handler,
- *       or a scope that the language begins against its promise.
- *   L3  `asking` is set before the language is looked at; who changes it looks at `asking` after,
- *       with membarrier() between. So an asker either sees the new one or is waited for.
- *   L4  The two places hold the language in turn. The one that is written was left by all askers
- *       before the change before returned.
+ *   AL1  The language changes only while there is no recording: what it wants is constant for an
+ *        epoch, and writers learn of it when they are attached (mtprof__reserve).
+ *   AL2  It is asked with the writer's `asking` set and `busy` clear, so that it may use the
+ *        recorder itself. Whoever finds either set on his own thread does not ask: a signal
+ *        handler, or a scope that the language begins against its promise.
+ *   AL3  `asking` is set before the language is looked at; who changes it looks at `asking` after,
+ *        with membarrier() between. So an asker either sees the new one or is waited for.
+ *   AL4  The two places hold the language in turn. The one that is written was left by all askers
+ *        before the change before returned.
  */
 #include "mtprof/record/define/ask_language.h"
 
@@ -30,7 +30,7 @@
 uint32_t mtprof__language_wants;
 mtb_lock mtprof__language_lock = MTB_LOCK_INIT(MTB_RANK_LANGUAGE);
 
-static mtprof_language places[2];     /* L4; written under the language's lock */
+static mtprof_language places[2];     /* AL4; written under the language's lock */
 static uint32_t place;                /* of the latest change */
 static const mtprof_language *spoken; /* atomic: one of them, or none */
 
@@ -50,12 +50,12 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
     if (wants == 0) {
         return 0;
     }
-    if (w->asking == 0 && MTPROF__GET(w->busy) == 0 && !mtb_locks_held()) { /* L2 */
+    if (w->asking == 0 && MTPROF__GET(w->busy) == 0 && !mtb_locks_held()) { /* AL2 */
         if (MT_UNLIKELY(MT_TSAN || (MTPROF__GET(mtprof__odd) & MTPROF__ODD_BARRIER) != 0)) {
             __atomic_store_n(&w->asking, 1, __ATOMIC_SEQ_CST);
         } else {
             __atomic_store_n(&w->asking, 1, __ATOMIC_RELAXED);
-            MT_COMPILER_BARRIER(); /* L3 */
+            MT_COMPILER_BARRIER(); /* AL3 */
         }
         const mtprof_language *l =
             __atomic_load_n(&spoken, MT_TSAN ? __ATOMIC_SEQ_CST : __ATOMIC_ACQUIRE);
@@ -74,7 +74,7 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
     return op->stack != 0 && (wants & MTPROF_WANT_STACKS) != 0 ? (uint32_t)(state >> 32) : 0;
 }
 
-/* Waits until nobody is inside of a language that was there before (L3). */
+/* Waits until nobody is inside of a language that was there before (AL3). */
 static void wait_for_askers(void)
 {
     mtprof__recorder_barrier();
@@ -109,7 +109,7 @@ mtprof_status mtprof_set_language(const mtprof_language *language)
         __atomic_store_n(&spoken, language != NULL ? next : NULL, __ATOMIC_SEQ_CST);
         MTPROF__SET(mtprof__language_wants,
                     (next->stack != NULL ? MTPROF_WANT_STACKS : 0u) |
-                        (next->module_path != NULL ? MTPROF_WANT_MODULES : 0u)); /* L1 */
+                        (next->module_path != NULL ? MTPROF_WANT_MODULES : 0u)); /* AL1 */
     }
     mtb_lock_release(&mtprof__names_lock);
     if (is_free) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Strings and their ids: of the process (places in the program, mtprof_intern) and of a recording
- * (dynamic names). See recording.h for the rules N1 to N3.
+ * (dynamic names). See recording.h for the rules RC1 to RC3.
  */
 #include "base/hash.h"
 #include "base/pages.h"
@@ -100,7 +100,7 @@ static uint32_t intern(const char *text, size_t length, uint32_t file, uint32_t 
         (entry.text = mtb_arena_copy_text(&process.arena, text, length)) == NULL) {
         return 0;
     }
-    /* N1: into the trace first. A string that does not get there is no string. */
+    /* RC1: into the trace first. A string that does not get there is no string. */
     if (mtprof__current != NULL && !define_string(mtprof__current, id, &entry, cause)) {
         mtb_arena_undo(&process.arena, before);
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The writer's slow paths: coming into an epoch, a new chunk, nested events. All of it runs between
- * enter and leave (W1), and none of it uses the heap: it may run in a signal handler.
+ * enter and leave (WR1), and none of it uses the heap: it may run in a signal handler.
  */
 #include "mtprof/record/hot/writer.h"
 
@@ -111,7 +111,7 @@ static bool announce(mtprof__writer *w, uint32_t kind, uint32_t number, uint32_t
     return true;
 }
 
-/* Makes the writer part of the current epoch (W5). */
+/* Makes the writer part of the current epoch (WR5). */
 static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
 {
     uint32_t epoch = (uint32_t)(state >> 32);
@@ -249,7 +249,7 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
 {
 #if !MT_TSAN
     if (MT_UNLIKELY((MTPROF__GET(mtprof__odd) & MTPROF__ODD_BARRIER) != 0)) {
-        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* W2, for those who came by the short path */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* WR2, for those who came by the short path */
     }
 #endif
     uint64_t state = mtprof__load_state();
@@ -266,7 +266,7 @@ uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bo
         mtprof__lose(cause, events);
         return NULL;
     }
-    uint64_t seen = MTPROF__GET(mtprof__odd) == 0 ? state : MTPROF__DETACHED; /* W5 */
+    uint64_t seen = MTPROF__GET(mtprof__odd) == 0 ? state : MTPROF__DETACHED; /* WR5 */
     MTPROF__SET(w->state, seen);
     w->begin_state = mtprof__language_asks(state) == 0 ? seen : MTPROF__DETACHED;
     if (w->side_used > 0) {

@@ -5,19 +5,19 @@
  *      gate (trace.h) ─► mtprof__state ─► thread's writer ─► cursor … limit in its open chunk
  *
  * Invariants
- *   W1  Only the thread that owns the slot writes through its writer, and only between enter (busy
- *       set) and leave (busy cleared). Whoever finds busy set on his own thread is nested: a signal
- *       handler or an allocator hook, and uses the side buffer.
- *   W2  enter sets busy before it reads the state; a controller shuts the state before it reads
- *       busy, with membarrier() between. So after a shut gate a writer is either seen busy or sees
- *       the gate shut.
- *   W3  While busy is clear and the state is shut, the controller may write the writer's fields.
- *       `state` alone is read outside of this, and therefore atomic.
- *   W4  A record is stored completely before `committed` covers it (release).
- *   W5  state == mtprof__state implies that cursor, limit and committed belong to a chunk of the
- *       current recording. On an odd machine (ticks.h) it never is, so everything goes the slow
- *       way.
- *   W6  Ordinals of a slot only grow, over all recordings of the process: a token is never reused.
+ *   WR1  Only the thread that owns the slot writes through its writer, and only between enter (busy
+ *        set) and leave (busy cleared). Whoever finds busy set on his own thread is nested: a
+ *        signal handler or an allocator hook, and uses the side buffer.
+ *   WR2  enter sets busy before it reads the state; a controller shuts the state before it reads
+ *        busy, with membarrier() between. So after a shut gate a writer is either seen busy or sees
+ *        the gate shut.
+ *   WR3  While busy is clear and the state is shut, the controller may write the writer's fields.
+ *        `state` alone is read outside of this, and therefore atomic.
+ *   WR4  A record is stored completely before `committed` covers it (release).
+ *   WR5  state == mtprof__state implies that cursor, limit and committed belong to a chunk of the
+ *        current recording. On an odd machine (ticks.h) it never is, so everything goes the slow
+ *        way.
+ *   WR6  Ordinals of a slot only grow, over all recordings of the process: a token is never reused.
  *
  * Token:  8 bits epoch (never 0) | 16 bits slot | 40 bits ordinal (bit 39: nested).
  */
@@ -59,8 +59,8 @@ typedef struct mtprof__writer {
     uint64_t end_ticks;   /* of the last end with a short one */
     uint64_t *committed;  /* in the chunk's header */
     char *records;        /* the chunk's first record */
-    uint64_t state;       /* atomic (W3): the state it is attached to, or none that ever is */
-    uint32_t busy;        /* atomic (W1, W2) */
+    uint64_t state;       /* atomic (WR3): the state it is attached to, or none that ever is */
+    uint32_t busy;        /* atomic (WR1, WR2) */
     uint32_t asking;      /* atomic: inside the host's language (ask_language.c) */
     uint64_t begin_state; /* `state`, or none that ever is where the language must be asked first */
     int64_t depth;        /* scopes begun minus ended on this thread in this epoch */
@@ -81,7 +81,7 @@ typedef struct mtprof__writer {
                                loads of is_of_another() */
     uint64_t home_serial;   /* atomic: of the recording it was attached to last, likewise */
     uint64_t launches;
-    uint64_t nested_begins, nested_others; /* counted by nested events only (W1) */
+    uint64_t nested_begins, nested_others; /* counted by nested events only (WR1) */
     int64_t nested_open;                   /* nested scopes begun minus ended, this epoch */
     uint64_t epoch_first;                  /* atomic: the epoch's first token of this slot */
     int64_t left_open;         /* scopes that earlier threads of this slot left open, this epoch */
@@ -93,7 +93,7 @@ typedef struct mtprof__writer {
     uint16_t slot;
     bool stuck; /* the controller's: it did not come to rest at the last close */
 
-    /* Nested events (W1). */
+    /* Nested events (WR1). */
     uint64_t nested_ordinal;
     uint32_t side_used;
     uint64_t side[MTPROF__SIDE_WORDS];
@@ -135,13 +135,13 @@ MT_INLINE uint8_t mtprof__epoch_byte(uint32_t epoch)
     return (uint8_t)(epoch % 255 + 1);
 }
 
-/* T3: how a word gets into a chunk. */
+/* ST3: how a word gets into a chunk. */
 MT_INLINE void mtprof__put(uint64_t *at, uint64_t word)
 {
     __atomic_store_n(at, word, __ATOMIC_RELAXED);
 }
 
-/* W1, W2. False: nested. */
+/* WR1, WR2. False: nested. */
 MT_INLINE bool mtprof__enter(mtprof__writer *w)
 {
     if (MT_UNLIKELY(__atomic_load_n(&w->busy, __ATOMIC_RELAXED) != 0)) {
@@ -181,10 +181,10 @@ MT_INLINE uint64_t mtprof__load_state(void)
 
 MT_INLINE void mtprof__leave(mtprof__writer *w)
 {
-    __atomic_store_n(&w->busy, 0, __ATOMIC_RELEASE); /* pairs with the controller's acquire (W3) */
+    __atomic_store_n(&w->busy, 0, __ATOMIC_RELEASE); /* pairs with the controller's acquire (WR3) */
 }
 
-/* W4: makes everything up to `cursor` part of the trace. */
+/* WR4: makes everything up to `cursor` part of the trace. */
 MT_INLINE void mtprof__publish(mtprof__writer *w, uint64_t *cursor)
 {
     w->cursor = cursor;
@@ -223,7 +223,7 @@ MT_INLINE mtprof_token mtprof__finish_begin(mtprof__writer *w, uint64_t *begin, 
     return token;
 }
 
-/* Whether the writer may write right now without help: W5 and room. */
+/* Whether the writer may write right now without help: WR5 and room. */
 MT_INLINE bool mtprof__ready(const mtprof__writer *w, uint64_t state, uint32_t words)
 {
     return MT_LIKELY(state == MTPROF__GET(w->state) && w->cursor + words <= w->limit);
@@ -279,10 +279,10 @@ uint64_t *mtprof__reserve_instant(mtprof__writer *w, uint32_t words);
  */
 bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count, uint32_t spare);
 
-/* Moves nested records from the side buffer into the chunk. Owner, or controller (W3). */
+/* Moves nested records from the side buffer into the chunk. Owner, or controller (WR3). */
 void mtprof__writer_drain(mtprof__writer *w);
 
-/* Adds what the writer has counted to its recording, and starts anew. Owner, or controller (W3). */
+/* Adds the writer's counts to its recording and resets them. Owner, or controller (WR3). */
 void mtprof__writer_settle(mtprof__writer *w);
 
 /* Counts lost events of the current recording, if there is one. */

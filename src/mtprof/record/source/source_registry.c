@@ -545,7 +545,7 @@ static bool answers_launch(const mtprof_activity *a)
 
 /* Whether the key was given out for another recording: work that a window did not wait for, and
  * that is done when the next one is open. Its launch was counted as unmatched there, and is not in
- * this trace. Ordinals of a slot only grow (W6), nested ones have their own. A relaxed load will
+ * this trace. Ordinals of a slot only grow (WR6), nested ones have their own. A relaxed load will
  * do: who has a key of this recording has it from the thread that was attached before. */
 static bool is_of_another(const mtprof__recording *recording, uint64_t key)
 {

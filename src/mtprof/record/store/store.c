@@ -265,7 +265,7 @@ uint64_t mtprof__store_counted(const mtprof__store *store, uint32_t index)
     return __atomic_load_n(&store->header->health[index], __ATOMIC_RELAXED);
 }
 
-/* T1: everything first, the magic last. Stores are atomic for the sake of live readers (T3). */
+/* ST1: everything first, the magic last. Stores are atomic for the sake of live readers (ST3). */
 static void start_chunk(mtprof__store *store, mtprof__chunk_header *chunk, uint32_t size,
                         const mtprof__chunk_start *start)
 {
@@ -382,7 +382,7 @@ static void kick_helper(mtprof__store *store)
     }
 }
 
-/* T6 */
+/* ST6 */
 static void allow_beside(mtprof__store *store, uint64_t bytes)
 {
     uint32_t refused = MTPROF_LOST_BUDGET + 1;
@@ -417,7 +417,7 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
         if (is_stale(store, old_ones, start->base_ticks)) {
             chunk = recycle(store, old_ones);
         }
-        /* What was made for definitions is not for others (T6). */
+        /* What was made for definitions is not for others (ST6). */
         bool over = bounded && !exact &&
                     (store->cut + size > store->budget - MTPROF_HEADER_BYTES ||
                      (store->too_large != 0 && size >= store->too_large));

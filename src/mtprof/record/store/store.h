@@ -11,17 +11,17 @@
  * writers, so that taking a chunk is normally a few dozen instructions under a lock.
  *
  * Invariants
- *   T1  A chunk's header is complete before its magic is stored; the magic is cleared before a
- *       chunk is recycled. So at any moment of death every page with a magic starts a real chunk.
- *   T2  Only the owner of an open chunk writes its records, and only upwards of `committed`.
- *   T3  Every word of a chunk is stored with an atomic store and read elsewhere with an atomic
- *       load: a live reader may look at any time.
- *   T4  A segment stays mapped until the store is released, so a writer that was stopped in the
- *       middle of a record never touches unmapped memory (see mtprof__store_abandon).
- *   T5  Definition chunks are never recycled.
- *   T6  They do not count against the budget of a ring or of a store that stops: whatever a program
- *       has named before, a recording starts and its events have the room that was asked for. What
- *       a recording itself adds is bounded (recording.h, N4).
+ *   ST1  A chunk's header is complete before its magic is stored; the magic is cleared before a
+ *        chunk is recycled. So at any moment of death every page with a magic starts a real chunk.
+ *   ST2  Only the owner of an open chunk writes its records, and only upwards of `committed`.
+ *   ST3  Every word of a chunk is stored with an atomic store and read elsewhere with an atomic
+ *        load: a live reader may look at any time.
+ *   ST4  A segment stays mapped until the store is released, so a writer that was stopped in the
+ *        middle of a record never touches unmapped memory (see mtprof__store_abandon).
+ *   ST5  Definition chunks are never recycled.
+ *   ST6  They do not count against the budget of a ring or of a store that stops: whatever a
+ *        program has named before, a recording starts and its events have the room that was asked
+ *        for. What a recording itself adds is bounded (recording.h, RC4).
  *
  * Threads: all functions may be called from any thread unless they say otherwise.
  */
@@ -86,7 +86,7 @@ typedef struct mtprof__store {
 
     uint32_t policy;
     uint64_t budget, ring_ticks;
-    uint64_t beside;    /* definitions come on top of the budget: bytes of theirs (T6); atomic */
+    uint64_t beside;    /* definitions come on top of the budget: bytes of theirs (ST6); atomic */
     uint64_t cut;       /* bytes of the other chunks, which do */
     uint64_t too_large; /* stop mode: no chunk of this size or more is given any more; 0: not yet */
     uint64_t chunk_max; /* size of a chunk that is not a slot's first */

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* T3: a copy of memory that a writer may be storing to. */
+/* ST3: a copy of memory that a writer may be storing to. */
 static void copy_words(uint64_t *to, const uint64_t *from, size_t words)
 {
     for (size_t i = 0; i < words; i++) {

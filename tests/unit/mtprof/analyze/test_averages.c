@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From events to rows: what is one row, what counts, sums, order. The invariants G1 to G3 are those
- * of averages_impl.h.
+ * From events to rows: what is one row, what counts, sums, order. The invariants AV1 to AV3 are
+ * those of averages_impl.h.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"

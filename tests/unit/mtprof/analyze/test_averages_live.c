@@ -153,7 +153,7 @@ TEST(a_recorded_program_as_a_table)
     CHECK_EQ_I64(forward.cpu_ns,
                  forward.self_cpu_ns + linear.self_cpu_ns + addmm.self_cpu_ns + launch.self_cpu_ns);
     CHECK(forward.min_ns <= forward.max_ns && forward.max_ns <= forward.cpu_ns);
-    /* Device time goes up the tree, and is not counted twice (T3). */
+    /* Device time goes up the tree, and is not counted twice (MDL3). */
     CHECK_EQ_I64(gemm.self_device_ns, gemm.device_ns);
     CHECK(gemm.device_ns > 0);
     CHECK_EQ_I64(linear.device_ns, gemm.device_ns);

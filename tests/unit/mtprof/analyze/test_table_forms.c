@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The forms of a table that torch does not have, and what every form does with odd bytes (B1, B2 in
- * table_impl.h).
+ * The forms of a table that torch does not have, and what every form does with odd bytes (TB1, TB2
+ * in table_impl.h).
  */
 #include "harness/mt_test.h"
 #include "mtprof/export/json_text.h"

@@ -78,7 +78,7 @@ static bool use_comma_locale(void)
     return made == 0 && setlocale(LC_ALL, "de_DE.UTF-8") != NULL;
 }
 
-/* B3: a program with another decimal point gets the same table. */
+/* TB3: a program with another decimal point gets the same table. */
 TEST(tables_in_another_locale)
 {
     char text[16];

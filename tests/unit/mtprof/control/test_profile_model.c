@@ -158,7 +158,7 @@ static mtprof_status random_call(mtprof_profile *profile, uint64_t *seed)
     }
 }
 
-/* F4, from outside: a window is open exactly where results say that they are being recorded. */
+/* PR4, from outside: a window is open exactly where results say that they are being recorded. */
 static bool check_state(fake_profile *fake)
 {
     mtprof_window window = {.struct_size = sizeof window};

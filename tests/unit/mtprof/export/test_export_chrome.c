@@ -446,7 +446,7 @@ TEST(marks_and_what_does_not_nest)
     image_fini(&image);
 }
 
-/* P1 to P3 of chrome_frames.c: main>f (op a), main>f>g (op b), main at another line>h (op c). */
+/* FR1 to FR3 of frame_stack.h: main>f (op a), main>f>g (op b), main at another line>h (op c). */
 TEST(python_spans_are_rebuilt_from_stacks)
 {
     chrome_image image;

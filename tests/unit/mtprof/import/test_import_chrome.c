@@ -156,7 +156,7 @@ TEST(functions_take_no_time_from_ops)
     CHECK_EQ_I64(columns->self_ns[event_of(model, "op")], 9000);
     CHECK_EQ_U64(columns->parent[event_of(model, "in")], event_of(model, "op"));
     CHECK_EQ_U64(columns->parent[event_of(model, "g")], event_of(model, "f"));
-    CHECK_EQ_I64(columns->self_ns[event_of(model, "f")], 3000); /* model.h T2 */
+    CHECK_EQ_I64(columns->self_ns[event_of(model, "f")], 3000); /* model.h MDL2 */
     CHECK_EQ_I64(columns->self_ns[event_of(model, "g")], 4000);
     CHECK((columns->flags[event_of(model, "f")] & MTPROF_EVENT_FLAG_TOP) == 0);
     CHECK_EQ_U64(columns->parent[event_of(model, "f")], MTPROF_NO_EVENT);

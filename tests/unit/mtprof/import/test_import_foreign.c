@@ -187,7 +187,7 @@ TEST(a_span_that_outlives_all_starts_a_tree)
     mtprof_model_free(model);
 }
 
-/* With something around both, T2 holds as always, and an export brings it back as it was. */
+/* With something around both, MDL2 holds as always, and an export brings it back as it was. */
 TEST(overlap_inside_a_scope_comes_back)
 {
     mtprof_model *model =

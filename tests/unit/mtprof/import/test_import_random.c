@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random traces. Well-formed ones against a plain reading of the rules (model.h T1 to T3,
+ * Random traces. Well-formed ones against a plain reading of the rules (model.h MDL1 to MDL3,
  * torch-contract 3.3), spoilt ones against the promise that nothing worse than an error comes of
- * them; and every allocation that can be refused. The event stream of each is held to event.h S1,
- * S2 and S5.
+ * them; and every allocation that can be refused. The event stream of each is held to
+ * event.h EVT1, EVT2 and EVT5.
  */
 #include "base/alloc.h"
 #include "json_model.h"
@@ -218,7 +218,7 @@ typedef struct edge_stack {
     int64_t last;
 } edge_stack;
 
-/* C3 of events_columns.c: only what is no function cuts what is none either. */
+/* EC3 of events_columns.c: only what is no function cuts what is none either. */
 static void check_cut(const edge_stack *stack, const mtprof__event *event)
 {
     bool excused =
@@ -229,8 +229,8 @@ static void check_cut(const edge_stack *stack, const mtprof__event *event)
     CHECK(excused);
 }
 
-/* S1: an END belongs to the latest BEGIN; S2: shown times of a track do not go back. A function may
- * have to end before the time that its BEGIN told. */
+/* EVT1: an END belongs to the latest BEGIN; EVT2: shown times of a track do not go back. A function
+ * may have to end before the time that its BEGIN reported. */
 static void check_edge(edge_stack *stack, const mtprof__event *event)
 {
     int64_t at = event->edge == MTPROF__EDGE_END ? event->shown_end_ns : event->shown_start_ns;

@@ -536,7 +536,7 @@ TEST(parents_in_other_runs)
         &runs[1],
         &(rm_event){
             .start = 30, .end = 40, .self = 10, .name = 1, .track = 0, .flags = TOP, .index = 2});
-    runs[0].columns.end_ns[0] = 25; /* so that T2 holds for the thread that went on elsewhere */
+    runs[0].columns.end_ns[0] = 25; /* so that MDL2 holds for the thread that went on elsewhere */
     runs[0].columns.self_ns[0] = 25;
     mtprof__links_add(&runs[0].hosts, 5, 0);
     mtprof__links_add(&runs[1].parents, 5, 0);

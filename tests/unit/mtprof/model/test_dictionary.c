@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The dictionary: what is equal has one number (N1), what was handed out stays (N2), a reader's
- * definitions under their own ids, threads that read while others add, and refused memory.
+ * The dictionary: what is equal has one number (DICT1), what was handed out stays (DICT2), a
+ * reader's definitions under their own ids, threads that read while others add, and refused memory.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"

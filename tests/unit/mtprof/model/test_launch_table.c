@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches in flight and the annotations that hold each other (launch_table.h L1, L2).
+ * Launches in flight and the annotations that hold each other (launch_table.h LT1, LT2).
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
@@ -129,7 +129,7 @@ TEST(refused_memory_changes_nothing)
     mtprof__launch_table_fini(&table);
 }
 
-/* L2: of equal spans the first is drawn outside, so an inner one waits for the one it began with.
+/* LT2: of equal spans the first is drawn outside, so an inner one waits for the one it began with.
  */
 TEST(an_annotation_waits_for_the_one_it_begins_with)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the event stream and the exports say of ops with long lists, and of ops that lack what the
- * op before them had (payload_store.h P1, event.h S3).
+ * op before them had (payload_store.h PS1, event.h EVT3).
  */
 #include "base/compiler.h"
 #include "harness/mt_test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strings of the process and of a recording: who keeps what, where, and how much of it (N2 to N5 of
- * recording.h, T6 of store.h).
+ * Strings of the process and of a recording: who keeps what, where, and how much of it (RC2 to RC5
+ * of recording.h, ST6 of store.h).
  */
 #include "harness/mt_test.h"
 #include "mtprof/record/recording.h"
@@ -66,7 +66,7 @@ TEST(a_recording_s_strings_end_with_it)
     token = mtprof_begin(&scope);
     uint32_t other = mtprof_intern_here("another key", 11); /* has the number of the first */
     CHECK(other != 0 && other != key);
-    mtprof_meta_int(token, key, 8); /* of the recording before: names nothing (N5) */
+    mtprof_meta_int(token, key, 8); /* of the recording before: names nothing (RC5) */
     mtprof_meta_text(token, key, "text", 4);
     mtprof_meta_int(token, other, 9);
     mtprof_end(token);
@@ -199,7 +199,7 @@ TEST(a_small_buffer_starts_whatever_was_named_before)
     }
 }
 
-/* Names that are all different: they must not crowd out the events (N4). */
+/* Names that are all different: they must not crowd out the events (RC4). */
 TEST(names_leave_room_in_a_ring)
 {
     enum {

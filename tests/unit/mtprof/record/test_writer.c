@@ -21,7 +21,7 @@ static mtprof_site scope = MTPROF_SITE_INIT("scope", MTPROF_KIND_SCOPE);
 static mtprof_site inner = MTPROF_SITE_INIT("inner", MTPROF_KIND_SCOPE);
 static mtprof_site mark = MTPROF_SITE_INIT("mark", MTPROF_KIND_SCOPE);
 
-/* ---- nested events (W1) ---------------------------------------------------------------------- */
+/* ---- nested events (WR1) --------------------------------------------------------------------- */
 
 /* As if the thread had been interrupted in the middle of a record. */
 static void be_inside(void)
@@ -74,7 +74,7 @@ TEST(nested_events_that_nobody_follows_are_in_the_trace_too)
     mtprof_end(nested);
     be_outside();
     mtprof_health h;
-    trace_view *v = tv_finish(s, &h); /* the stop drains them (W3) */
+    trace_view *v = tv_finish(s, &h); /* the stop drains them (WR3) */
     CHECK_EQ_U64(h.begins, 2);
     CHECK_EQ_U64(h.lost, 0);
     CHECK(tv_span_key(v, mtprof_launch_key(nested)) != NULL);

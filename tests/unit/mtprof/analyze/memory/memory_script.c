@@ -174,8 +174,8 @@ static int list_action(void *context, const mtprof__memory_action *action)
     fprintf(l->text, "%s %lld %s\n", verbs[action->verb], (long long)action->bytes,
             categories[action->category]);
     l->sizes[action->category] += action->bytes;
-    CHECK(l->sizes[action->category] >= 0);                                             /* M1 */
-    CHECK(action->time_ns >= l->last_ns || action->verb == MTPROF__MEMORY_PREEXISTING); /* M2 */
+    CHECK(l->sizes[action->category] >= 0);                                             /* TL1 */
+    CHECK(action->time_ns >= l->last_ns || action->verb == MTPROF__MEMORY_PREEXISTING); /* TL2 */
     CHECK(action->verb != MTPROF__MEMORY_PREEXISTING || l->last_ns == INT64_MIN);
     l->last_ns = action->verb == MTPROF__MEMORY_PREEXISTING ? l->last_ns : action->time_ns;
     return 0;

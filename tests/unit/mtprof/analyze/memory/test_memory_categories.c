@@ -186,7 +186,8 @@ static void train_twice(memory_script *s)
     ms_free(s, W, 128); /* so that its size is known */
 }
 
-/* K2a, K3a, K4a, K5, K6, K7: also in the second step, where the parameter depends on gradients. */
+/* MC2a, MC3a, MC4a, MC5, MC6, MC7: also in the second step, where the parameter depends on
+ * gradients. */
 TEST(training_steps_with_a_momentum)
 {
     expect(train_twice, 0,
@@ -237,7 +238,7 @@ TEST(accumulating_in_place_keeps_the_first_gradient)
            "INCREMENT -80 GRADIENT\nINCREMENT 80 GRADIENT\nDESTROY -80 AUTOGRAD_DETAIL\n");
 }
 
-/* K4b, K3a, K2c: no AccumulateGrad, the optimizer's state is older than the trace. */
+/* MC4b, MC3a, MC2c: no AccumulateGrad, the optimizer's state is older than the trace. */
 static void resumed_step(memory_script *s)
 {
     ms_begin(s, "aten::mm", ms_in(T(1, X, 0), T(2, W, 5)));
@@ -262,7 +263,7 @@ TEST(a_step_in_the_middle_of_training)
            "INCREMENT 0 PARAMETER\nINCREMENT 0 PARAMETER\nDESTROY -24 OPTIMIZER_STATE\n");
 }
 
-/* K3a: a fused optimizer tells no outputs; it changes what its first list holds, nothing of the
+/* MC3a: a fused optimizer tells no outputs; it changes what its first list holds, nothing of the
  * second. Z is no parameter: nobody changes it. */
 static void fused_step(memory_script *s)
 {
@@ -302,7 +303,7 @@ TEST(a_fused_step_changes_its_first_list)
            "DESTROY -16 PARAMETER\nDESTROY -64 PARAMETER\nDESTROY -32 INPUT\n");
 }
 
-/* K0, and K1: the tensor goes on in another storage. */
+/* MC0, and MC1: the tensor goes on in another storage. */
 static void told(memory_script *s)
 {
     ms_scope(s, "mtprof::memory::parameter", ms_in(T(2, W, 0)));
@@ -321,7 +322,7 @@ TEST(roles_that_the_host_told)
            "CREATE 0 ACTIVATION\n");
 }
 
-/* K6: nothing says what the parameter is, so all that goes into the gradient is input. A version
+/* MC6: nothing says what the parameter is, so all that goes into the gradient is input. A version
  * has a category of its own. */
 static void in_place(memory_script *s)
 {
@@ -359,7 +360,7 @@ TEST(without_a_known_parameter_all_is_input)
     expect(no_parameters, 0, "PRE 0 INPUT\nPRE 0 INPUT\nCREATE 16 INPUT\nCREATE 24 GRADIENT\n");
 }
 
-/* K6 over devices: the copy of a batch on the device is an input there. */
+/* MC6 over devices: the copy of a batch on the device is an input there. */
 static void copied(memory_script *s)
 {
     ms_begin(s, "aten::to", ms_in(T(1, X, 0)));
@@ -380,7 +381,7 @@ TEST(devices_are_told_apart)
     expect(copied, 2, "");
 }
 
-/* K8: one op is the outermost one, but a backward function starts anew; a thread is its own. */
+/* MC8: one op is the outermost one, but a backward function starts anew; a thread is its own. */
 static void temporaries(memory_script *s)
 {
     ms_scope(s, "step", MS_NONE);
@@ -473,7 +474,7 @@ TEST(what_was_not_recorded)
            "CREATE 5 UNKNOWN\nDESTROY -5 UNKNOWN\n");
 }
 
-/* K5: what a gradient or an optimizer's state went into is no activation. K7: memory of the
+/* MC5: what a gradient or an optimizer's state went into is no activation. MC7: memory of the
  * backward pass that is first seen when it is read. */
 static void mixtures(memory_script *s)
 {
@@ -528,7 +529,7 @@ TEST(changes_are_told_when_they_begin)
            "CREATE 16 UNKNOWN\nCREATE 1 UNKNOWN\nINCREMENT -16 UNKNOWN\nINCREMENT 16 UNKNOWN\n");
 }
 
-/* K2a, K2b: AccumulateGrad that tells its output, and one that adds to a gradient older than the
+/* MC2a, MC2b: AccumulateGrad that tells its output, and one that adds to a gradient older than the
  * trace. The wrapper of a backward function is not the op that temporaries live in. */
 static void accumulators(memory_script *s)
 {
@@ -555,7 +556,7 @@ TEST(gradients_are_what_accumulators_make)
            "DESTROY -1 UNKNOWN\nDESTROY -2 GRADIENT\n");
 }
 
-/* K4a: alive after the step, also where the end of the memory was not seen; scratch is not. */
+/* MC4a: alive after the step, also where the end of the memory was not seen; scratch is not. */
 static void states(memory_script *s)
 {
     ms_scope(s, "Optimizer.step#SGD.step", MS_NONE);
@@ -577,7 +578,7 @@ TEST(optimizer_state_survives_its_step)
            "DESTROY -8 OPTIMIZER_STATE\nCREATE 2 UNKNOWN\n");
 }
 
-/* K3b: of inputs with the gradient's size the last that nothing computed. */
+/* MC3b: of inputs with the gradient's size the last that nothing computed. */
 static void same_sizes(memory_script *s)
 {
     ms_alloc(s, X, 64);
@@ -711,7 +712,7 @@ static void random_program(memory_script *s)
     }
 }
 
-/* ---- told with the tensor (K0) ---- */
+/* ---- told with the tensor (MC0) ---- */
 
 /* A frozen layer, its gradient from before, and a state: nothing but the roles says what they are.
  */

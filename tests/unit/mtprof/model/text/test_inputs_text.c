@@ -216,7 +216,7 @@ TEST(nothing_gives_empty_arrays)
     CHECK_EQ_U64(mtprof__inputs_facts(none, 0), 0);
 }
 
-/* I1: any words at all, in memory that is exactly as long as they say. */
+/* IT1: any words at all, in memory that is exactly as long as they say. */
 TEST(any_words_are_read_within_bounds)
 {
     uint64_t seed = mt_test_seed();
