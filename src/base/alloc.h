@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The allocator seam: everything under src/ that needs heap memory asks here, so that a test can
- * make the Nth request fail, for every N.
+ * The allocator seam: all code under src/ gets its heap memory here, so that a test can make the
+ * Nth request fail, for every N.
  *
  * Threads: all functions may be called from any thread.
  */
@@ -15,21 +15,21 @@
 /* Zeroed memory for count objects of size bytes, or NULL (also on overflow of the product). */
 void *mtb_calloc(size_t count, size_t size);
 
-/* As realloc, for count objects of size bytes. On failure NULL, and the old block is unharmed. */
+/* As realloc, for count objects of size bytes. On failure NULL, and the old block is unchanged. */
 void *mtb_resize(void *block, size_t count, size_t size);
 
-/* A copy of the first length bytes of text with a zero byte behind, or NULL. */
+/* A copy of the first length bytes of text, followed by a zero byte, or NULL. */
 char *mtb_copy_text(const char *text, size_t length);
 
-/* Memory that begins at a multiple of 64, not zeroed, or NULL. Given back with mtb_free(). */
+/* Memory aligned to 64 bytes, not zeroed, or NULL. Free it with mtb_free(). */
 void *mtb_aligned_take(size_t bytes);
 
 /* Accepts NULL. */
 void mtb_free(void *block);
 
 /*
- * Makes `*array` hold at least `needed` elements, doubling `*capacity`. False when memory is
- * refused, and then nothing has changed.
+ * Makes `*array` hold at least `needed` elements, doubling `*capacity`. False when out of memory;
+ * then nothing has changed.
  */
 bool mtb_grow(void **array, size_t *capacity, size_t needed, size_t element_size);
 
@@ -40,7 +40,7 @@ bool mtb_grow(void **array, size_t *capacity, size_t needed, size_t element_size
  */
 uint64_t mtb_fail_nth(uint64_t n, bool forever);
 
-/* True when the test hook wants this request to fail; for requests that do not use the heap. */
+/* True if the test hook makes this request fail; for requests that do not use the heap. */
 bool mtb_fail_here(void);
 
 #endif /* BASE_ALLOC_H */

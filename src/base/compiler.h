@@ -17,7 +17,7 @@
 #define MT_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define MT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Orders the compiler, not the CPU: what membarrier() on the other side makes enough. */
+/* Orders the compiler, not the CPU: enough where the other side calls membarrier(). */
 #define MT_COMPILER_BARRIER() __asm__ volatile("" ::: "memory")
 
 #if defined(__SANITIZE_THREAD__)

@@ -3,8 +3,8 @@
  * CRC32C, see crc32c.h.
  *
  * The CPU's instruction takes one word per cycle but its result is ready only three cycles later,
- * so three neighbouring blocks are summed side by side and joined with a table that says what
- * BLOCK zero bytes do to a checksum. That keeps a helper thread ahead of any writer.
+ * so three adjacent blocks are summed in parallel and combined with a table of what BLOCK zero
+ * bytes do to a checksum. That keeps a helper thread ahead of any writer.
  */
 #include "base/crc32c.h"
 

@@ -18,7 +18,7 @@
 
 static __thread mtb_failure *mine;
 static const mtb_failure none = {.offset = -1};
-static mtb_failure common = {.offset = -1}; /* where there is no memory: better than nothing */
+static mtb_failure common = {.offset = -1}; /* of all threads, if there is no memory */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
@@ -34,7 +34,7 @@ static void make_key(void)
     has_key = pthread_key_create(&key, forget) == 0;
 }
 
-/* Heap memory past the seam: the report of a refused allocation must not be refused itself. */
+/* malloc, not mtb_calloc: the report of a failed allocation must not be made to fail itself. */
 static MT_COLD mtb_failure *make_mine(void)
 {
     pthread_once(&once, make_key);

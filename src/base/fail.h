@@ -34,7 +34,7 @@ typedef struct mtb_failure {
 mtb_failure *mtb_last_failure(void);
 
 /*
- * Notes a failure and returns its status, so that a function can end in `return mtb_fail(...)`.
+ * Records a failure and returns its status, so that a function can end with `return mtb_fail(...)`.
  * Messages name the operation first, then the offending values: no full stop, no blame.
  */
 int mtb_fail(int status, const char *format, ...) MT_PRINTF(2, 3);
@@ -42,7 +42,7 @@ int mtb_fail(int status, const char *format, ...) MT_PRINTF(2, 3);
 /* The same with the byte offset of the input at which it happened. */
 int mtb_fail_at(int status, int64_t offset, const char *format, ...) MT_PRINTF(3, 4);
 
-/* The same with errno's text behind the message. */
+/* The same with errno's text appended to the message. */
 int mtb_fail_errno(int status, int system_error, const char *format, ...) MT_PRINTF(3, 4);
 
 #endif /* BASE_FAIL_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The libraries behind gzip.h. Each is a table of functions that was looked up by name; the headers
- * give their types, so that a mistake in a signature does not compile.
+ * gzip with ISA-L or zlib, see gzip.h. Functions of a library are looked up by name into a table;
+ * the types come from the library's headers, so that a wrong signature does not compile.
  */
 #include "base/gzip.h"
 
@@ -80,7 +80,7 @@ static void find_zlib(void)
 #endif
 }
 
-/* The handles stay open: streams may outlive whoever opened the first. */
+/* The handles are never closed: streams may still use them. */
 static void find_libraries(void)
 {
     find_isal();
@@ -114,8 +114,8 @@ const char *mtb_gzip_library(void)
     }
 }
 
-/* ISA-L's 1 costs about as much as its 0 on our JSON and gives files a third smaller; zlib's 1 is
- * the only one that keeps up with a disk. */
+/* On our JSON, ISA-L's level 1 costs about as much as its level 0 and gives files a third smaller;
+ * zlib's level 1 is its only one that keeps up with a disk. */
 int mtb_gzip_level(unsigned level)
 {
     static const int isal[4] = {1, 1, 2, 3};
@@ -173,7 +173,7 @@ static int open_isal_deflate(mtb_deflate *deflate, int level)
 }
 
 #if MTB_HAVE_ZLIB
-/* zlib allocates through the seam, too. */
+/* zlib uses our allocator too, so that tests can make its requests fail. */
 static void *zlib_take(void *context, unsigned count, unsigned size)
 {
     (void)context;
@@ -229,8 +229,8 @@ int mtb_deflate_open(unsigned level, int (*sink)(void *context, const void *byte
     return 0;
 }
 
-/* One call of the library: as much input as fits into the output buffer. *made is what came out;
- * *done: all input was read and, with `end`, all output given. */
+/* One call of the library: as much input as fits into the output buffer. *made is the number of
+ * bytes written; *done: all input was read and, with `end`, all output written. */
 static int deflate_piece(mtb_deflate *deflate, const unsigned char **bytes, uint32_t *length,
                          bool end, size_t *made, bool *done)
 {
@@ -324,8 +324,8 @@ void mtb_deflate_close(mtb_deflate *deflate)
 typedef enum member_state {
     MEMBER_NONE,    /* before the first byte */
     MEMBER_INSIDE,  /* of a member */
-    MEMBER_BETWEEN, /* behind one: another may begin */
-    MEMBER_PADDING  /* behind the last: zero bytes */
+    MEMBER_BETWEEN, /* after one: another may begin */
+    MEMBER_PADDING  /* after the last: zero bytes */
 } member_state;
 
 struct mtb_inflate {
@@ -438,7 +438,7 @@ static int inflate_piece(mtb_inflate *inflate, const unsigned char *bytes, uint3
 #endif
 }
 
-/* Behind a member: another one, or nothing but zeros. False: neither. */
+/* After a member: another one, or only zeros. False: neither. */
 static bool member_follows(mtb_inflate *inflate, unsigned char byte)
 {
     if (byte == 0) {
@@ -487,7 +487,7 @@ int mtb_inflate_run(mtb_inflate *inflate, const void *bytes, size_t length, size
         if (ended) {
             inflate->state = MEMBER_BETWEEN;
         } else if ((got == 0 && gave == 0) || *made == room) {
-            break; /* it wants more of one of the two */
+            break; /* it needs more input or more room */
         }
     }
     return inflate->error;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gzip as a stream, both ways, over the fastest library that is there: ISA-L (igzip), else zlib.
+ * Streaming gzip compression and decompression, by the fastest library available: ISA-L (igzip),
+ * else zlib.
  *
- * The libraries are opened when first needed and are no dependency of ours: a program that never
- * compresses needs neither, and one build runs where either is missing. Without both everything
- * here returns ENOTSUP.
+ * The libraries are opened when first needed and are not linked against: a program that never
+ * compresses needs neither, and one build runs with either of them. If both are missing, all
+ * functions here return ENOTSUP.
  *
  * Errors are errno values: ENOMEM, ENOTSUP, EBADMSG (not gzip, or damaged), or what a sink
  * returned. Threads: a stream belongs to one thread at a time.
@@ -16,9 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "ISA-L", "zlib" or "none": what is used in this process. */
+/* The library that this process uses: "ISA-L", "zlib" or "none". */
 const char *mtb_gzip_library(void);
-/* The library's own level for one of ours (1 fastest to 3 smallest, 0: default). */
+/* Maps our level (1 fastest to 3 smallest, 0: default) to the library's own. */
 int mtb_gzip_level(unsigned level);
 
 enum mtb_gzip_choice {
@@ -36,9 +37,10 @@ typedef struct mtb_deflate mtb_deflate;
 /* On failure *out is NULL. level as in mtb_gzip_level(). */
 int mtb_deflate_open(unsigned level, int (*sink)(void *context, const void *bytes, size_t length),
                      void *context, mtb_deflate **out);
-/* Fits a writer's sink: `deflate` is an mtb_deflate. A failure stays. */
+/* Has the signature of a writer's sink: `deflate` is an mtb_deflate. After a failure every later
+ * call fails too. */
 int mtb_deflate_write(void *deflate, const void *bytes, size_t length);
-/* Hands on what is left and the trailer. Write nothing after it. */
+/* Writes the remaining output and the trailer. Nothing may be written after it. */
 int mtb_deflate_finish(mtb_deflate *deflate);
 /* Accepts NULL. */
 void mtb_deflate_close(mtb_deflate *deflate);
@@ -46,15 +48,15 @@ void mtb_deflate_close(mtb_deflate *deflate);
 /* ---- inflate: pieces of gzip in, pieces of bytes out ----------------------------------------- */
 typedef struct mtb_inflate mtb_inflate;
 
-/* Whether bytes begin as gzip does. */
+/* Whether bytes begin with gzip's magic number. */
 bool mtb_gzip_is(const void *bytes, size_t length);
 
 int mtb_inflate_open(mtb_inflate **out);
 /*
- * Goes on with `length` bytes of input, into at most `room` bytes of output. *taken and *made are
- * how many were read and written; call again with what is left of the input until all is taken and
- * *made is less than room. Members follow each other without a mark; zero bytes behind the last are
- * skipped. A failure stays.
+ * Decompresses `length` more bytes of input into at most `room` bytes of output. *taken and *made
+ * are the numbers of bytes read and written; call again with the rest of the input until all of it
+ * is taken and *made is less than room. Members may follow each other directly; zero bytes after
+ * the last one are skipped. After a failure every later call fails too.
  */
 int mtb_inflate_run(mtb_inflate *inflate, const void *bytes, size_t length, size_t *taken,
                     void *buffer, size_t room, size_t *made);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A hash table from keys to 32-bit ids. The keys themselves stay with the caller, who compares
- * them: the table holds hash and id only, 16 bytes an entry. Entries are never removed one by one.
+ * A hash table from keys to 32-bit ids. The caller keeps the keys and compares them: the table
+ * holds only hash and id, 16 bytes per entry. Single entries are never removed.
  */
 #ifndef BASE_IDMAP_H
 #define BASE_IDMAP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The set of keys, see keyset.h: linear probing, at most three quarters full. Removal moves later
- * keys of the same run forward, so that no marks are left behind and a search ends at a free place.
+ * keys of the same run forward, so that no tombstones are needed and a search ends at a free place.
  */
 #include "base/keyset.h"
 
@@ -71,7 +71,8 @@ bool mtb_keyset_remove(mtb_keyset *set, uint64_t key)
     size_t mask = set->capacity - 1;
     size_t hole = find_place(set, key);
     for (size_t at = (hole + 1) & mask; set->keys[at] != 0; at = (at + 1) & mask) {
-        /* A key may fill the hole unless its home lies behind it, on the way to where it is. */
+        /* A key may fill the hole unless its home lies after the hole, on the way to where it
+         * is. */
         size_t from_home = (at - home_of(set, set->keys[at])) & mask;
         size_t from_hole = (at - hole) & mask;
         if (from_home >= from_hole) {

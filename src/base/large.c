@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mappings that begin at a multiple of the huge page's size, see large.h. The first line of a
- * mapping holds its length; the block begins behind it.
+ * Mappings that begin at a multiple of the huge page's size, see large.h. The first cache line of a
+ * mapping holds its length; the block begins after it.
  */
 #include "base/large.h"
 
@@ -28,8 +28,8 @@ static large_head *head_of(void *block)
     return (large_head *)((char *)block - HEAD_BYTES);
 }
 
-/* Length of a mapping for a block, 0: too large. A last huge page that is less than half used is
- * left to small ones. */
+/* Length of a mapping for a block, 0: too large. If the last huge page would be less than half
+ * used, small pages are used there instead. */
 static size_t length_for(size_t bytes)
 {
     if (bytes > SIZE_MAX / 4) {
@@ -39,7 +39,7 @@ static size_t length_for(size_t bytes)
     return length % HUGE_PAGE < HUGE_PAGE / 2 ? length : mtb_round_up(length, HUGE_PAGE);
 }
 
-/* Nothing but addresses, at a multiple of the huge page's size; NULL: there are none. */
+/* Reserves addresses only, aligned to the huge page's size; NULL: there are none. */
 static char *map_aligned(size_t length)
 {
     size_t all = length + HUGE_PAGE;
@@ -61,7 +61,7 @@ static void *map_block(size_t length)
     if (mapping == NULL) {
         return NULL;
     }
-    (void)madvise(mapping, length, MADV_HUGEPAGE); /* a kernel without them says no: then not */
+    (void)madvise(mapping, length, MADV_HUGEPAGE); /* may fail: then pages are small */
     ((large_head *)mapping)->length = length;
     return mapping + HEAD_BYTES;
 }
@@ -80,7 +80,7 @@ void *mtb_large_take(size_t bytes)
 
 static void *move_block(large_head *head, size_t length)
 {
-    /* Where there is room behind it, nothing moves. */
+    /* If the addresses after it are free, nothing moves. */
     void *mapping = mremap(head, head->length, length, 0);
     if (mapping == MAP_FAILED) {
         char *to = map_aligned(length);

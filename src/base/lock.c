@@ -6,8 +6,8 @@
 
 #include "base/compiler.h"
 
-/* Bit per rank. A bit is set before the mutex is taken and cleared after it is given back, so that
- * a signal in between sees it too. Ranks of which two may be held at once do not exist. */
+/* Bit per rank. A bit is set before the mutex is locked and cleared after it is unlocked, so that a
+ * signal handler in between sees it too. No thread holds two locks of one rank. */
 static __thread volatile uint32_t held __attribute__((tls_model("initial-exec")));
 
 void mtb_lock_init(mtb_lock *lock, enum mtb_lock_rank rank)

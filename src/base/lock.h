@@ -2,13 +2,13 @@
  *
  * Mutexes with a rank, and the question "does this thread hold one?".
  *
- * Locks are taken in rising rank; debug builds check it. The count of held locks is what keeps a
- * signal handler, or an allocator hook, that records from inside one of our own critical sections
- * from waiting for itself: cold paths of recording ask mtb_locks_held() first and count a loss.
+ * Locks are taken in rising rank; debug builds check it. A signal handler or an allocator hook may
+ * record while its own thread is inside one of our critical sections. To avoid a deadlock, cold
+ * paths of recording ask mtb_locks_held() first, and count the event as lost if it is true.
  *
- * So a ranked lock is for what recording itself may need. A mutex that is held while other people's
- * code or an op runs is a plain one: what they record must not count as lost. tools/layers.toml
- * lists the files that have one, with the reason.
+ * So ranked locks are for data that recording itself may need. A mutex that is held while a
+ * callback or an op runs is a plain one: events recorded there must not count as lost.
+ * tools/layers.toml lists the files that have a plain mutex, with the reason.
  */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
@@ -35,13 +35,13 @@ enum mtb_lock_rank {
     MTB_RANK_STREAMS,     /* libmindtorch: handing out streams */
     MTB_RANK_USER_OPS,    /* libmindtorch: registered ops */
     MTB_RANK_SITES,       /* libmindtorch: names made at run time */
-    /* libmindtorch; the two libraries never hold each other's */
+    /* libmindtorch; no thread holds locks of both libraries */
     MTB_RANK_CACHES,        /* the list of threads' caches */
-    MTB_RANK_DEVICE_MEMORY, /* blocks of accelerators that wait for use, and tensors' streams */
+    MTB_RANK_DEVICE_MEMORY, /* free blocks of accelerators, and the streams of tensors */
     MTB_RANK_PINNED,        /* pinned blocks, and the streams that use them */
-    MTB_RANK_MEMORY,        /* the host's blocks that wait for use */
-    MTB_RANK_FAILURES,      /* failures of devices that nobody has been told */
-    MTB_RANK_POOL,          /* small objects that wait for use */
+    MTB_RANK_MEMORY,        /* free blocks of the host */
+    MTB_RANK_FAILURES,      /* failures of devices that were not reported yet */
+    MTB_RANK_POOL,          /* free small objects */
     MTB_RANK_GENERATOR,     /* seeds and offsets */
     MTB_RANK_COUNT
 };
@@ -64,10 +64,10 @@ void mtb_lock_release(mtb_lock *lock);
 /* True while this thread holds, or is about to take, any mtb_lock. Safe in signal handlers. */
 bool mtb_locks_held(void);
 
-/* In the child after fork: makes a lock free that a thread of the parent may have held. */
+/* In the child after fork: unlocks a lock that another thread of the parent may have held. */
 void mtb_lock_reset(mtb_lock *lock);
 
-/* In the child after fork: this thread holds nothing any more. */
+/* In the child after fork: marks that this thread holds no lock. */
 void mtb_locks_forget(void);
 
 #endif /* BASE_LOCK_H */

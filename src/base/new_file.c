@@ -25,14 +25,14 @@ enum {
     LOCK_REST_NS = 5 * 1000 * 1000
 };
 
-/* Bytes of a path up to and with the last slash. */
+/* Length of a path up to and including the last slash. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? 0 : (size_t)(slash + 1 - path);
 }
 
-/* Whether the link may have been put there by somebody who means harm. */
+/* Whether another user may have planted the link. */
 static bool is_planted(const char *path, const struct stat *link)
 {
     char folder[PATH_MAX];
@@ -59,7 +59,7 @@ char *mtb_follow_links(const char *path)
     for (int i = 0; i < LINKS_MOST; i++) {
         struct stat there;
         if (lstat(now, &there) != 0 || !S_ISLNK(there.st_mode)) {
-            char *copy = mtb_copy_text(now, strlen(now)); /* other trouble is met by who opens it */
+            char *copy = mtb_copy_text(now, strlen(now)); /* other errors show when it is opened */
             errno = copy == NULL ? ENOMEM : errno;
             return copy;
         }
@@ -82,8 +82,8 @@ char *mtb_follow_links(const char *path)
 
 /* ---- names that a signal handler finds (NF4) ------------------------------------------------- */
 
-/* Fixed places, so that a handler meets no pointer that is being freed. Where all are taken a file
- * is not found by the handler, and that is all. */
+/* A fixed array, so that a handler never sees a pointer that is being freed. When it is full, the
+ * handler does not find further files; nothing else changes. */
 
 enum slot_state {
     SLOT_FREE,
@@ -93,7 +93,7 @@ enum slot_state {
 
 static struct slot {
     _Atomic(int) state;
-    pid_t pid; /* the child of a fork has the parent's names, and no right to them */
+    pid_t pid; /* a forked child has copies of the parent's names and must not use them */
     char name[PATH_MAX];
 } slots[8];
 
@@ -133,7 +133,8 @@ void mtb_files_remove_all(void)
 
 /* ---- making ---- */
 
-/* A file without a name. Fails where the file system has none, or names cannot be given later. */
+/* A file without a name. Fails where the file system does not support that, or where a name cannot
+ * be given later. */
 static int open_unnamed(const char *target, mode_t mode)
 {
     char folder[PATH_MAX], self[64];
@@ -152,7 +153,7 @@ static int open_unnamed(const char *target, mode_t mode)
     return fd;
 }
 
-/* Makes a name that nobody has and gives it to a file, or to a new one if fd < 0. An errno value.
+/* Chooses an unused name and gives it to the file, or to a new one if fd < 0. An errno value.
  */
 static int take_name(const char *target, mode_t mode, int *fd, char **name)
 {
@@ -167,7 +168,7 @@ static int take_name(const char *target, mode_t mode, int *fd, char **name)
     for (int i = 0; i < NAME_TRIES && error == EEXIST; i++) {
         unsigned number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
         (void)snprintf(made + folder, NAME_BYTES, ".mtprof-%ld-%u.part", (long)getpid(), number);
-        note_name(made); /* before it is there: a handler may come at any moment */
+        note_name(made); /* before the file exists: a signal may come at any moment */
         int done;
         if (*fd >= 0) {
             char self[64];
@@ -197,7 +198,7 @@ int mtb_file_beside(const char *target, bool named, char **name)
     *name = NULL;
     if (replaces && !S_ISREG(there.st_mode)) {
         errno =
-            S_ISDIR(there.st_mode) ? EISDIR : EINVAL; /* a device, a pipe: it would be its end */
+            S_ISDIR(there.st_mode) ? EISDIR : EINVAL; /* a device or a pipe: not to be replaced */
         return -1;
     }
     int fd = named ? -1 : open_unnamed(target, mode);

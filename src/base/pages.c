@@ -19,7 +19,7 @@ void *mtb_pages_take(size_t bytes)
     if (mtb_fail_here()) {
         return NULL;
     }
-    int before = errno; /* recording calls leave it alone */
+    int before = errno; /* recording calls must not change it */
     void *pages = mmap(NULL, bytes != 0 ? bytes : 1, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     errno = before;

@@ -12,12 +12,12 @@
 /* Zeroed memory of whole pages, or NULL. */
 void *mtb_pages_take(size_t bytes);
 
-/* Accepts NULL. bytes as it was taken. */
+/* Accepts NULL. bytes as in mtb_pages_take(). */
 void mtb_pages_give(void *pages, size_t bytes);
 
 /*
- * Makes `*array` hold at least `needed` elements. False when memory is refused, and then nothing
- * has changed.
+ * Makes `*array` hold at least `needed` elements. False when out of memory; then nothing has
+ * changed.
  */
 bool mtb_pages_grow(void **array, size_t *capacity, size_t needed, size_t element_size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sums, differences and products of 64-bit numbers that come from files: a result that does not fit
- * is the nearest number that does. Use these wherever a time, a duration or a count was read from a
- * trace, since a well-formed trace may hold any of them.
+ * is replaced by the nearest number that does. Use these wherever a time, a duration or a count was
+ * read from a trace, since a well-formed trace may hold any value.
  *
  * Times of a model are within MTB_TIME_MOST of 0 (146 years of nanoseconds), so the difference of
  * two, and the sum of a time and an offset, always fit; sums of durations need not.

@@ -87,8 +87,8 @@ void mtb_write_thousandths(mtb_writer *writer, int64_t value)
     mtb_writer_took(writer, mtb_put_thousandths(mtb_writer_room(writer, NUMBER_BYTES), value));
 }
 
-/* printf and strtod follow the program's locale, which may have a comma for the point: both ways
- * are undone here, so the text is the same everywhere. */
+/* printf and strtod follow the program's locale, which may have a decimal comma. Both directions
+ * are undone here, so the text is the same in every locale. */
 void mtb_write_double(mtb_writer *writer, double value)
 {
     char text[NUMBER_BYTES];
@@ -119,8 +119,8 @@ void mtb_write_double(mtb_writer *writer, double value)
 
 /* ---- JSON strings ---------------------------------------------------------------------------- */
 
-/* Continuation bytes, and the range of the second byte: what makes over-long forms, surrogates and
- * code points past U+10FFFF impossible. */
+/* Number of continuation bytes, and the range of the second byte, which excludes over-long forms,
+ * surrogates and code points past U+10FFFF. */
 unsigned mtb_utf8_length(const char *bytes, size_t length, unsigned *bad)
 {
     const unsigned char *p = (const unsigned char *)bytes;
@@ -165,7 +165,7 @@ static void write_escaped(mtb_writer *writer, unsigned char c)
 
 void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length)
 {
-    size_t from = 0; /* what is copied as it is starts here */
+    size_t from = 0; /* start of the bytes that are copied unchanged */
     size_t at = 0;
     while (at < length) {
         unsigned char c = (unsigned char)bytes[at];
@@ -191,7 +191,7 @@ void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length)
         from = at;
     }
     if (from < length) {
-        mtb_write(writer, bytes + from, length - from); /* an empty text may have no bytes at all */
+        mtb_write(writer, bytes + from, length - from); /* bytes may be NULL for an empty text */
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Buffered writing of text: numbers, JSON strings, pieces of bytes, into a function that takes
- * blocks. Made for speed: one check for room, then plain stores.
+ * Buffered writing of text: numbers, JSON strings and bytes, to a sink function that takes blocks.
+ * Built for speed: one check for room, then plain stores.
  *
  * A failure is kept: after it everything is dropped, and mtb_writer_finish() returns it. So code
  * that writes need not check each call.
@@ -28,20 +28,20 @@ enum {
 typedef struct mtb_writer {
     char *buffer;
     size_t used;
-    uint64_t flushed;  /* bytes handed on so far */
-    uint64_t replaced; /* bytes that were no UTF-8 and became U+FFFD */
-    int error;         /* what the sink returned, once it was not 0 */
+    uint64_t flushed;  /* bytes passed to the sink so far */
+    uint64_t replaced; /* bytes that were not UTF-8 and became U+FFFD */
+    int error;         /* the first result of the sink that was not 0 */
     /* Takes a block; 0, or an error that mtb_writer_finish() returns. */
     int (*sink)(void *context, const void *bytes, size_t length);
     void *context;
 } mtb_writer;
 
-/* False when memory is refused. The writer must be finished also then. */
+/* False when out of memory. The writer must be finished in that case too. */
 bool mtb_writer_init(mtb_writer *writer, int (*sink)(void *context, const void *bytes, size_t n),
                      void *context);
-/* Hands on what is left, frees the buffer, and returns the first error. */
+/* Passes the rest to the sink, frees the buffer, and returns the first error. */
 int mtb_writer_finish(mtb_writer *writer);
-/* Hands on what is there. */
+/* Passes the buffered bytes to the sink. */
 void mtb_writer_flush(mtb_writer *writer);
 
 /* Bytes written so far. */
@@ -50,7 +50,7 @@ MT_INLINE uint64_t mtb_writer_total(const mtb_writer *writer)
     return writer->flushed + writer->used;
 }
 
-/* Room for n bytes (at most MTB_WRITER_ROOM); fill it and tell mtb_writer_took() how far. */
+/* Room for n bytes (at most MTB_WRITER_ROOM); fill it and pass the end to mtb_writer_took(). */
 MT_INLINE char *mtb_writer_room(mtb_writer *writer, size_t n)
 {
     MT_ASSERT(n <= MTB_WRITER_ROOM);
@@ -164,7 +164,7 @@ MT_INLINE char *mtb_put_i64(char *at, int64_t value)
     return mtb_put_u64(at, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-/* Thousandths with exactly three digits behind the point: nanoseconds as microseconds. */
+/* Thousandths with exactly three digits after the point: nanoseconds as microseconds. */
 MT_INLINE char *mtb_put_thousandths(char *at, int64_t value)
 {
     if (MT_LIKELY((uint64_t)value < MTB_EIGHT_DIGITS)) {
@@ -194,8 +194,8 @@ MT_INLINE char *mtb_put_thousandths(char *at, int64_t value)
 void mtb_write_u64(mtb_writer *writer, uint64_t value);
 void mtb_write_i64(mtb_writer *writer, int64_t value);
 void mtb_write_thousandths(mtb_writer *writer, int64_t value);
-/* The shortest text that reads back as the same double, always with a point or an exponent. What
- * JSON has no number for (not a number, infinities) becomes null. */
+/* The shortest text that reads back as the same double, always with a point or an exponent. NaN and
+ * infinities, which JSON does not have, become null. */
 void mtb_write_double(mtb_writer *writer, double value);
 
 /* Bytes as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, one for each
@@ -204,8 +204,8 @@ void mtb_write_json(mtb_writer *writer, const char *bytes, size_t length);
 /* The same without the quotes. */
 void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length);
 
-/* Length of the UTF-8 character at bytes (1 to 4), or 0 when there is none; *bad is then how many
- * bytes the broken part has. length > 0. */
+/* Length of the UTF-8 character at bytes (1 to 4), or 0 if it is invalid; *bad is then the length
+ * of the invalid part. length > 0. */
 unsigned mtb_utf8_length(const char *bytes, size_t length, unsigned *bad);
 
 #endif /* BASE_TEXT_WRITER_H */

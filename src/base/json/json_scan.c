@@ -38,7 +38,7 @@ const char *mtb_string_end(const char *p, const char *end, uint8_t *escaped)
             return p < end ? p : end;
         }
         *escaped = 1;
-        /* The byte behind a backslash belongs to it, unless the text ends between them. */
+        /* The byte after a backslash belongs to it, unless the text ends between them. */
         p += p + 1 < end ? 2 : 1;
     }
 }
@@ -50,7 +50,7 @@ static int stopped(mtb_scan *scan, const char *p, const char *wanted)
     return p >= scan->end ? MTB_SCAN_MORE : MTB_SCAN_BAD;
 }
 
-/* All fields are set, always: whoever looks at one that a type has no use for finds 0. */
+/* Sets all fields: those that the type does not use are 0. */
 MT_INLINE mtb_slice slice_of(uint8_t type, const char *from, const char *to)
 {
     return (mtb_slice){.type = type, .bytes = from, .length = (uint32_t)(to - from)};
@@ -78,7 +78,7 @@ static bool is_digit(char c)
     return (unsigned)(c - '0') < 10;
 }
 
-/* Numbers, and the words that some writers use for what JSON cannot say: NaN, Infinity. */
+/* Numbers, and the literals NaN and Infinity, which are not JSON but some writers emit. */
 static int scan_number(mtb_scan *scan, mtb_slice *out)
 {
     const char *from = scan->at;
@@ -109,7 +109,7 @@ static int scan_number(mtb_scan *scan, mtb_slice *out)
         return stopped(scan, p, "the end of a number");
     }
     *out = slice_of(type, from, p);
-    if (MT_LIKELY(type == MTB_SLICE_INT)) { /* of 18 digits at most: its negative fits, too */
+    if (MT_LIKELY(type == MTB_SLICE_INT)) { /* at most 18 digits, so the negative fits too */
         out->integer = *from == '-' ? -(int64_t)value : (int64_t)value;
     }
     scan->at = p;
@@ -125,7 +125,7 @@ int mtb_scan_time(mtb_scan *scan, int64_t *out_ns, bool *known)
         value = value * 10 + (uint64_t)(*p - '0');
         p++;
     }
-    if (p > from && p - from <= 15) { /* all but the odd one: digits, a point, at most three more */
+    if (p > from && p - from <= 15) { /* the common case: digits, a point, at most three digits */
         unsigned more = 0;
         p += *p == '.';
         for (; more < 3 && is_digit(*p); more++, p++) {
@@ -167,7 +167,7 @@ static const char *find_bracket(const char *p)
 {
 #if defined(__SSE2__)
     const __m128i quote = _mm_set1_epi8('"');
-    const __m128i fold = _mm_set1_epi8(0x20); /* makes '{' of '[' and '}' of ']' */
+    const __m128i fold = _mm_set1_epi8(0x20); /* maps '[' to '{' and ']' to '}' */
     const __m128i opening = _mm_set1_epi8('{');
     const __m128i closing = _mm_set1_epi8('}');
     for (;; p += 16) {
@@ -259,8 +259,8 @@ bool mtb_walk_begin(mtb_walk *walk, const mtb_slice *container)
 
 bool mtb_walk_next(mtb_walk *walk, mtb_slice *key, mtb_slice *value)
 {
-    /* The sentinel (JSC1) of the window does not stand at this end; the closing bracket does its
-     * work: no scan inside goes past it, because it was matched before. */
+    /* The sentinel (JSC1) is not at this end. The closing bracket replaces it: no scan inside goes
+     * past it, because it was matched before. */
     mtb_scan *scan = &walk->scan;
     scan->at = mtb_skip_space(scan->at);
     if (scan->at < scan->end && *scan->at == ',') {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading JSON where it stands: a window of text, values as slices of it, no tree.
+ * Scanning JSON in place: a window of text, values as slices of it, no tree.
  *
  *     begin            at                         end   sentinel
  *       |  { "ph": "X",|  "cat": "cpu_op", ...     |  "  0 0 0 ... |
  *
- *   JSC1  Behind `end` stand a quotation mark and MTB_SCAN_PAD bytes of zero. So every loop that
- *         looks for the end of a string, a number or white space ends there without a test of its
- *         own, and wide loads are allowed. Whoever stops at `end` has seen too little: SCAN_MORE.
- *   JSC2  On SCAN_MORE and SCAN_BAD `at` is where it stopped; the caller starts its item again once
- *         there is more text.
+ *   JSC1  A quotation mark and MTB_SCAN_PAD zero bytes follow `end`. So every loop that looks for
+ *         the end of a string, a number or white space stops there without a separate check, and
+ *         wide loads are allowed. A scan that stops at `end` needs more text: SCAN_MORE.
+ *   JSC2  On SCAN_MORE and SCAN_BAD `at` is where the scan stopped; on SCAN_MORE the caller scans
+ *         the item again once there is more text.
  *   JSC3  No recursion: depth is bounded by MTB_JSON_DEPTH.
  *
- * Strictness: what decides where things begin and end is checked. Inside values that are only
- * skipped numbers and literals are not.
+ * Strictness: everything that decides where values begin and end is checked. Numbers and literals
+ * inside values that are skipped are not.
  */
 #ifndef BASE_JSON_JSON_SCAN_H
 #define BASE_JSON_JSON_SCAN_H
@@ -42,7 +42,7 @@ typedef struct mtb_scan {
 
 enum mtb_slice_type {
     MTB_SLICE_NONE = 0,
-    MTB_SLICE_STRING, /* bytes: between the quotation marks, escapes and all */
+    MTB_SLICE_STRING, /* bytes: between the quotation marks, escapes not decoded */
     MTB_SLICE_INT,    /* `integer` has it */
     MTB_SLICE_REAL,   /* a number with a point or an exponent, or too large */
     MTB_SLICE_TRUE,
@@ -60,7 +60,7 @@ typedef struct mtb_slice {
     int64_t integer; /* INT */
 } mtb_slice;
 
-/* The first byte from p on that is no white space. */
+/* The first byte from p on that is not white space. */
 MT_INLINE const char *mtb_skip_space(const char *p)
 {
     while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
@@ -73,10 +73,10 @@ MT_INLINE const char *mtb_skip_space(const char *p)
  * *escaped is set where a backslash is in it. */
 const char *mtb_string_end(const char *p, const char *end, uint8_t *escaped);
 
-/* Any value at scan->at, which moves behind it. */
+/* Any value at scan->at, which moves past it. */
 int mtb_scan_value(mtb_scan *scan, mtb_slice *out);
 
-/* A number of microseconds as nanoseconds; *known is false where it is none. */
+/* A number of microseconds as nanoseconds; *known is false if it is not a number. */
 int mtb_scan_time(mtb_scan *scan, int64_t *out_ns, bool *known);
 
 /* A string at scan->at (white space before it is skipped). */
@@ -112,20 +112,20 @@ bool mtb_walk_next(mtb_walk *walk, mtb_slice *key, mtb_slice *value);
 /* ---- what slices mean (json_value.c) --------------------------------------------------------- */
 
 /* A decimal number in thousandths, rounded to the nearest: microseconds as nanoseconds, without a
- * double in between. Strings that hold a number are read as one. False: no number, or past
+ * double in between. A string that holds a number is read as a number. False: not a number, or past
  * 2^62. */
 bool mtb_slice_thousandths(const mtb_slice *slice, int64_t *out);
-/* A number as a whole one (fractions are cut off), also from a string, there also as "0x1f". */
+/* A number as an integer (fractions are cut off); also from a string, there also as "0x1f". */
 bool mtb_slice_integer(const mtb_slice *slice, int64_t *out);
 bool mtb_slice_real(const mtb_slice *slice, double *out);
 bool mtb_text_real(const char *bytes, size_t length, double *out);
 
 /* Decodes a string's escapes into buffer, which has room for slice->length bytes: decoding never
- * makes a text longer. Escapes that mean nothing, halves of surrogate pairs among them, become
- * U+FFFD or stay as they are; bytes that are no UTF-8 stay. Returns the length. */
+ * makes a text longer. Invalid escapes, lone surrogates included, become U+FFFD or stay as they
+ * are; bytes that are not UTF-8 stay. Returns the length. */
 size_t mtb_slice_decode(const mtb_slice *slice, char *buffer);
 
-/* A code point as up to four bytes at `to`; returns the place behind them. */
+/* Writes a code point as up to four bytes at `to`; returns the end. */
 char *mtb_put_utf8(char *to, uint32_t code);
 /* The value of a hexadecimal digit, or -1. */
 int mtb_hex_digit(int c);

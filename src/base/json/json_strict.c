@@ -15,7 +15,7 @@
 
 enum {
     END = -1,
-    NUMBER_BYTES = 512, /* a longer number is one that no reader takes as it was meant */
+    NUMBER_BYTES = 512, /* no reader handles a longer number correctly */
     FRACTION_DIGITS = 3
 };
 
@@ -81,7 +81,7 @@ static mtb_json_place place_of(const mtb_json *json)
     return (mtb_json_place){offset, json->line, offset - json->line_start + 1};
 }
 
-/* Notes what is wrong, once. Always false. */
+/* Records the first error. Always false. */
 MT_COLD static bool fail_here(mtb_json *json, mtb_json_place place, const char *format, ...)
     MT_PRINTF(3, 4);
 MT_COLD static bool fail_here(mtb_json *json, mtb_json_place place, const char *format, ...)
@@ -108,7 +108,7 @@ MT_COLD static bool unexpected(mtb_json *json, int c, const char *expected)
     return fail_here(json, place_of(json), "byte %02x, expected %s", (unsigned)c, expected);
 }
 
-/* Passes white space; whether there was some. */
+/* Skips white space; whether there was any. */
 static bool skip_blanks(mtb_json *json)
 {
     bool some = false;
@@ -182,7 +182,7 @@ static void note_lone(mtb_json *json, mtb_json_value *value, mtb_json_place plac
     keep_code(value, 0xFFFD);
 }
 
-/* Behind "\u". A high half waits in *high for what follows it. */
+/* After "\u". A high surrogate is kept in *high until the low one follows. */
 static bool take_code(mtb_json *json, mtb_json_value *value, uint32_t *high)
 {
     mtb_json_place place = place_of(json);
@@ -209,7 +209,7 @@ static bool take_code(mtb_json *json, mtb_json_value *value, uint32_t *high)
     return true;
 }
 
-/* Behind a backslash. */
+/* After a backslash. */
 static bool take_escape(mtb_json *json, mtb_json_value *value, uint32_t *high)
 {
     static const char from[] = "\"\\/bfnrt";
@@ -232,7 +232,7 @@ static bool take_escape(mtb_json *json, mtb_json_value *value, uint32_t *high)
     return true;
 }
 
-/* A byte from 0x80 on, and those that belong to it (Unicode 15, table 3-7). */
+/* A byte of 0x80 or more, and the bytes that belong to it (Unicode 15, table 3-7). */
 static bool take_utf8(mtb_json *json, mtb_json_value *value)
 {
     mtb_json_place place = place_of(json);
@@ -260,7 +260,7 @@ static bool take_utf8(mtb_json *json, mtb_json_value *value)
     return true;
 }
 
-/* Behind the opening quote. */
+/* After the opening quote. */
 static bool take_string(mtb_json *json, mtb_json_value *value)
 {
     uint32_t high = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A strict JSON parser with positions. It pulls: the caller asks for what it expects next, and
- * everything that it skips is validated as well. json_scan.h is the fast one, which believes more.
+ * A strict JSON parser with positions. It is a pull parser: the caller asks for what it expects
+ * next, and everything that it skips is validated as well. json_scan.h is faster and checks less.
  *
- *   JS1  Nothing is accepted that RFC 8259 does not allow. The first thing that is not ends the
- *        parsing: `failed` is set, and `message` says what stood where.
- *   JS2  Memory does not depend on the text: strings are kept up to a bound, with a hash of all of
+ *   JS1  Only what RFC 8259 allows is accepted. The first error ends the parsing: `failed` is set,
+ *        `message` says what was found and `bad` where.
+ *   JS2  Memory use does not depend on the text: strings are kept up to a bound, with a hash of all
  *        their bytes.
  */
 #ifndef BASE_JSON_JSON_STRICT_H
@@ -38,10 +38,10 @@ enum mtb_json_type {
 typedef struct mtb_json_value {
     enum mtb_json_type type;
     mtb_json_place place;
-    bool blank; /* white space stands before it */
+    bool blank; /* there is white space before it */
     /* NUMBER */
     bool integer;        /* no point and no exponent, and `units` has it exactly */
-    bool exact;          /* `thousandths` has it exactly, but for digits behind the third */
+    bool exact;          /* `thousandths` has it exactly, except for digits after the third */
     int64_t units;       /* its value, where it is an integer */
     int64_t thousandths; /* a thousand times its value: microseconds as nanoseconds */
     double real;
@@ -67,7 +67,7 @@ typedef struct mtb_json {
     int status; /* of a read that failed; 0: the text is at fault */
     mtb_json_place bad;
     char message[160];
-    uint64_t lone_surrogates; /* escapes of half a pair: JSON allows them, few readers like them */
+    uint64_t lone_surrogates; /* escapes of half a pair: JSON allows them, many readers do not */
     mtb_json_place first_lone;
 } mtb_json;
 
@@ -84,21 +84,21 @@ mtb_json_place mtb_json_here(mtb_json *json);
 /* Takes a value; of an array or object only its opening bracket. False: failed. */
 bool mtb_json_value_next(mtb_json *json, mtb_json_value *value);
 
-/* Behind an opening bracket, or behind a value of the array or object: whether another one comes.
- * false also takes the closing bracket, or is a failure. `first` starts as true. */
+/* After an opening bracket, or after a value of the array or object: whether another value follows.
+ * If not, takes the closing bracket; false is also returned on failure. `first` starts as true. */
 bool mtb_json_more(mtb_json *json, char closing, bool *first);
 
-/* A key of an object and the colon behind it. */
+/* A key of an object and the colon after it. */
 bool mtb_json_key(mtb_json *json, mtb_json_value *key);
 
 /* Takes the rest of a value whose opening bracket was taken; does nothing for other types. */
 bool mtb_json_skip(mtb_json *json, const mtb_json_value *value);
 
-/* Nothing but white space is left. False: something stands there, or failed. */
+/* Whether only white space is left. False: something else follows, or failed. */
 bool mtb_json_at_end(mtb_json *json);
 
 /* Whether the text is one JSON value in UTF-8, white space around it allowed, nested no deeper than
- * `most_depth`, without halves of surrogate pairs. */
+ * `most_depth`, without lone surrogates. */
 bool mtb_json_is_valid(const char *text, size_t length, unsigned most_depth);
 
 /* Whether a string value has exactly this text (of less than MTB_JSON_TEXT bytes). */

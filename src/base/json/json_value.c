@@ -10,7 +10,7 @@
 
 enum {
     REAL_BYTES = 512,  /* longest text that is read as a double */
-    EXPONENT_MOST = 99 /* larger ones are as good as infinite, and as good as zero */
+    EXPONENT_MOST = 99 /* larger ones overflow to infinity, or underflow to zero */
 };
 
 static const int64_t limit = (int64_t)1 << 62;
@@ -20,7 +20,7 @@ static bool is_digit(char c)
     return (unsigned)(c - '0') < 10;
 }
 
-/* A decimal number as mantissa * 10^exponent; digits past the 19th only count. */
+/* A decimal number as mantissa * 10^exponent; digits past the 19th only change the exponent. */
 typedef struct decimal {
     uint64_t mantissa;
     int exponent;
@@ -66,7 +66,7 @@ static bool read_decimal(const char *p, const char *end, decimal *out)
     return any && p == end;
 }
 
-/* mantissa * 10^exponent as a whole number; `half` is what is added before digits are cut off. */
+/* mantissa * 10^exponent as an integer; `half` is added before digits are cut off. */
 static bool scale(const decimal *number, bool round, int64_t *out)
 {
     uint64_t value = number->mantissa;
@@ -212,7 +212,7 @@ static uint32_t read_unit(const char *p, const char *end)
     return value;
 }
 
-/* "\u1234" at p (behind the 'u'), with its other half where it is one of two. */
+/* "\u1234" at p (after the 'u'), with the other half if it is one of a surrogate pair. */
 static const char *decode_unit(const char *p, const char *end, char **to)
 {
     uint32_t code = read_unit(p, end);
@@ -246,7 +246,7 @@ size_t mtb_slice_decode(const mtb_slice *slice, char *buffer)
         to += plain;
         p += plain;
         if (p + 1 >= end) {
-            break; /* a backslash at the very end cannot be: the string would go on */
+            break; /* cannot happen: a backslash at the end would escape the quote */
         }
         char c = p[1];
         p += 2;
@@ -257,7 +257,7 @@ size_t mtb_slice_decode(const mtb_slice *slice, char *buffer)
         case 'r': *to++ = '\r'; break;
         case 't': *to++ = '\t'; break;
         case 'u': p = decode_unit(p, end, &to); break;
-        default: *to++ = c; break; /* '"', '\\', '/', and what means nothing */
+        default: *to++ = c; break; /* '"', '\\', '/', and unknown escapes */
         }
     }
     return (size_t)(to - buffer);
