@@ -34,7 +34,7 @@ PyObject *profiler_raise(mtprof_status status, const char *path);
 PyObject *model_object_new(mtprof_model *model);
 /* A progress callback: looks for signals now and then, so that an interrupt ends long work, and
  * calls a Python callable. `user` is a place (PyObject **) with the callable, or with NULL once
- * nobody wants to hear any more; NULL: there is none. */
+ * progress is no longer wanted; NULL: there is no callable. */
 int model_progress(void *user, const char *what, uint64_t done, uint64_t total);
 
 #endif /* PYTHON_EXT_PROFILER_PROFILER_STATE_H */

@@ -56,14 +56,7 @@ PyObject *profile_call_end(profile_object *self, mtprof_status status)
     Py_RETURN_NONE;
 }
 
-/*
- * Calls that may replace the results' session; not while save() reads it elsewhere.
- *
- * begins: a step's annotation may begin in it. With stacks it has one only if the GIL is kept: PO1
- * gives way then, for calls of some microseconds, and only where no other call is under way:
- * holding the GIL we must not wait for somebody who may need it.
- */
-/* In a window that has opened, what the profile does not want is off. */
+/* Switches off, in a window that has opened, what the profile does not want. */
 static mtprof_status mute(profile_object *self, mtprof_profile *profile)
 {
     mtprof_window w = {.struct_size = sizeof w};
@@ -73,6 +66,14 @@ static mtprof_status mute(profile_object *self, mtprof_profile *profile)
                : status;
 }
 
+/*
+ * A call that may replace the session of the results; refused while save() reads it elsewhere.
+ *
+ * begins: a step's annotation may begin in the call. It gets a stack only if the GIL is kept, so
+ * with stacks we make an exception from PO1: such calls take microseconds. We do so only if no
+ * other call is under way, since a thread that holds the GIL must not wait for one that may need
+ * it.
+ */
 static PyObject *change(PyObject *object, mtprof_status (*function)(mtprof_profile *), bool begins)
 {
     profile_object *self = profile_of(object);
@@ -135,9 +136,9 @@ static PyObject *profile_stop_trace(PyObject *self, PyObject *none)
 }
 
 /*
- * start() and stop() as a with statement's, which is left with the profiler off whatever happens:
- * an interrupt may come before the first line of a Python method, and then nobody else would stop
- * it.
+ * start() and stop() for a with statement, which leaves the profiler off whatever happens: an
+ * interrupt may come before the first line of a Python method, and nothing else would stop the
+ * profiler then.
  */
 static bool is_running(const profile_object *self)
 {
@@ -340,7 +341,7 @@ static PyObject *profile_save(PyObject *object, PyObject *path)
 {
     profile_object *self = profile_of(object);
     PyObject *bytes = NULL;
-    /* While a callback runs nobody else gets in, so what it saves stays. */
+    /* While a callback runs no other thread can change the profile, so its save() is safe. */
     if (self->changes != 0 && self->in_callback != PyThreadState_Get()) {
         PyErr_SetString(PyExc_RuntimeError,
                         "save: the profiler is being started or stopped in another thread");

@@ -8,10 +8,10 @@
  *            └────────────── with the GIL ──────────────┘ _trace_ready(), _observe(event),
  *                                                         _custom_trace_id() -> str
  *
- *   PO1  The library is called without the GIL; whoever calls holds a reference to the object, so
- *        it is not freed under a call. `calls` counts them, for the one who has no reference:
- *        close().
- *   PO2  What a callback raises goes to the caller of start, step or stop. Of several, the first.
+ *   PO1  The library is called without the GIL. The caller holds a reference to the object, so it
+ *        is not freed during a call. `calls` counts the calls under way, for close(), which holds
+ *        no reference.
+ *   PO2  The first exception of a callback is raised by the start, step or stop that called it.
  *   PO3  Warnings may come from the recorder's helper thread: they are queued under a lock of their
  *        own and handed to _warn() by the next call that returns to Python.
  */
@@ -46,7 +46,7 @@ static void open_unlink(profile_object *self)
     self->next_open = self->before_open = NULL;
 }
 
-/* Nobody calls the profile any more, or may (PO1). */
+/* No call of the profile is under way, and none may follow (PO1). */
 void profile_close(profile_object *self)
 {
     mtprof_profile *profile = self->profile;
@@ -56,7 +56,7 @@ void profile_close(profile_object *self)
     self->profile = NULL;
     open_unlink(self);
     PyObject *type = NULL, *value = NULL, *trace = NULL;
-    PyErr_Fetch(&type, &value, &trace); /* a destructor may run beside an exception */
+    PyErr_Fetch(&type, &value, &trace); /* a destructor may run while an exception is set */
     if (profile_tracers_stop(self) != 0) {
         PyErr_WriteUnraisable((PyObject *)self);
     }

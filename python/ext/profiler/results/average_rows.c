@@ -8,9 +8,9 @@
  * and how the attribute of any item of a list (an event, a changed row, a row made by hand) becomes
  * part of one: that is how lists of Python's become averages of the library again (given_rows.c).
  *
- *   AR1  While a row has no dictionary everything is computed when it is read. Who sets an
- *        attribute, asks for the dictionary (vars, pickle, copy) or reads a list that can be
- *        changed gets a row whose dictionary has all fields.
+ *   AR1  While a row has no dictionary, every attribute is computed when it is read. Setting an
+ *        attribute, asking for the dictionary (vars, pickle, copy) or reading a list that can
+ *        be changed gives the row a dictionary with all fields.
  *   AR2  Only the family of the first event is never put there: it may be large.
  *   AR3  A row made by hand has no source: its dictionary and its class say everything.
  */
@@ -24,7 +24,7 @@ typedef struct row_source {
     size_t rows; /* that refer to it */
     mtprof_averages *averages;
     model_object *model;
-    bool shapes; /* rows are told apart by them */
+    bool shapes; /* rows are grouped by input shapes */
 } row_source;
 
 typedef struct row_object {
@@ -113,7 +113,7 @@ static const row_field *find_field(PyObject *name)
     return found;
 }
 
-/* As many frames as tell the rows apart. */
+/* As many frames as rows are grouped by. */
 static PyObject *read_stack(model_object *model, const mtprof_row *row)
 {
     PyObject *frames = event_stack_list(model, row->stack);

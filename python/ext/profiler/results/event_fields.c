@@ -97,7 +97,7 @@ static PyObject *get_id(event_object *event)
     }
     const uint64_t *ids = data;
     uint64_t id = ids != NULL ? ids[event->index] : event->index;
-    if (ids != NULL && is_memory(event)) { /* has none: behind all others, as torch numbers them */
+    if (ids != NULL && is_memory(event)) { /* has none: after all others, as in torch */
         return PyLong_FromUnsignedLongLong(last_id(event->model, ids) + 1 + event->index);
     }
     /* An annotation as a device saw it has the annotation's. */
@@ -536,7 +536,7 @@ static event_field fields[FIELD_COUNT] = {
 #undef X
 };
 
-/* Fields that others are made from: with one of these set, columns no longer tell. */
+/* Fields that others are computed from: once one of them is set, columns are not used. */
 static const enum field_number sources[] = {
     FIELD_time_range,       FIELD_cpu_children,        FIELD_kernels,
     FIELD_is_async,         FIELD_device_type,         FIELD_use_device,
@@ -593,7 +593,7 @@ static int set_value(PyObject *self, PyObject *value, void *closure)
     return status;
 }
 
-/* 1: columns tell, 0: they do not, -1: an exception. */
+/* 1: fields are computed from columns, 0: they are not, -1: an exception. */
 static int columns_tell(const event_object *event)
 {
     if (event->model == NULL) {

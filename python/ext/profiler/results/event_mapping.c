@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The mapping face of an event: MindTorch's keys. A key is there when what it tells was recorded.
+ * The mapping face of an event: MindTorch's keys. A key exists if its value was recorded.
  */
 #include "profiler/results/model_object.h"
 
@@ -43,7 +43,7 @@ static bool has_stack(const event_object *event)
            (event->model->info.wants & MTPROF_WANT_STACKS) != 0;
 }
 
-/* Memory of which device was told with an op: -1 none, 0 the host's, else a device's. */
+/* The device whose memory an op reported: -1 none, 0 the host, else an accelerator. */
 static int memory_device(const event_object *event)
 {
     int64_t before = -1;
@@ -59,7 +59,7 @@ static int memory_device(const event_object *event)
     return before < 0 ? -1 : (int)device;
 }
 
-/* Which metadata was told with it; 0: none. */
+/* The metadata that was recorded with the event; 0: none. */
 static uint32_t metadata_of(const event_object *event)
 {
     int64_t metadata = 0;

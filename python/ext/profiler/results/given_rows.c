@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of events or rows that Python code has, whoever made or changed them, as tables and files:
+ * Lists of events or rows that Python code may have made or changed, as tables and files:
  * the library lays them out (mtprof_averages_from_rows), so there is one formatter.
  */
 #include "profiler/results/model_object.h"

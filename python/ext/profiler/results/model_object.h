@@ -9,8 +9,9 @@
  *   MO1  An event is made once: while an object for index i lives, model->events[i] is it, and the
  *        event takes itself out when it dies.
  *   MO2  An event refers to its model, never a model to an event; so a model needs no collector,
- *        and an event that nobody wrote to cannot be part of a cycle. It has a collector's header
- *        but is tracked from its first own value on: a million events cost the collector nothing.
+ *        and an event without attributes of its own cannot be part of a cycle. It has a collector's
+ *        header but is tracked from its first own value on: a million events cost the collector
+ *        nothing.
  *   MO3  What is read is computed from columns, unless the event's dictionary has the attribute.
  *   MO4  A model without columns (not prepared) has no events.
  */
@@ -67,7 +68,7 @@ typedef struct event_object {
     uint32_t reserved;
 } event_object;
 
-/* What Python code tells the C half (mtprof/events.py), set once by _mtprof.set_event_rules(). */
+/* What C needs from Python code (mtprof/events.py), set once by _mtprof.set_event_rules(). */
 typedef struct event_rules {
     PyObject *device_types; /* dict: "CUDA" to DeviceType.CUDA */
     PyObject *interval;     /* class Interval(start, end) */
@@ -93,7 +94,7 @@ int event_item(const event_object *event, enum mtprof_column_id id, int64_t othe
 PyObject *model_text(mtprof_text text);
 /* The str of a name: one object per name and model. A new reference. */
 PyObject *model_name(model_object *self, uint32_t name);
-/* Whether the event stands in the list of events. */
+/* Whether the event is in the list of events. */
 bool model_lists(const model_object *self, uint32_t index);
 /* Whether its time is that of a device. */
 bool model_is_device_work(const model_object *self, uint32_t index);
@@ -112,7 +113,7 @@ PyObject *model_trace_metadata(model_object *self, PyObject *ignored);
 
 /* The event with this index; a new reference. */
 PyObject *model_event(model_object *model, uint32_t index);
-/* Fills a list with all events / tells whether a list is just that, unchanged. */
+/* Fills a list with all events / says whether a list is exactly that, unchanged. */
 PyObject *model_fill(model_object *self, PyObject *list);
 PyObject *model_covers(model_object *self, PyObject *list);
 

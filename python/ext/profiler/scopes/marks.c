@@ -16,7 +16,7 @@ static int check_name(const char *function, PyObject *name)
     return -1;
 }
 
-/* Keywords behind n positional arguments, as a dict; *out NULL: there are none. */
+/* Keywords after n positional arguments, as a dict; *out NULL: there are none. */
 static int take_keywords(PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject **out)
 {
     *out = NULL;
@@ -235,7 +235,7 @@ static PyObject *begin_inputs(PyObject *module, PyObject *args)
         token = n != 0 ? scope_begin_inputs(name, ((PyTupleObject *)inputs)->ob_item, n)
                        : scope_begin(name);
         if (PyDict_Check(metadata)) {
-            /* A copy: values may run code of the user's, who has the dict. */
+            /* A copy: converting values may run user code that changes the dict. */
             PyObject *own = PyDict_Copy(metadata);
             if (own == NULL) {
                 mtprof_end(token);

@@ -287,7 +287,7 @@ static mtprof_token open_pop(record_object *self)
 
 /* ---- enter and exit -------------------------------------------------------------------------- */
 
-/* torch looks at the types when a scope is entered, whether somebody records or not. */
+/* torch checks the types when a scope is entered, even if nothing is recording. */
 static int check_types(const record_object *self)
 {
     if (self->name == NULL) {

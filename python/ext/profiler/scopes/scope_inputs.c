@@ -132,7 +132,7 @@ static void put_text(input_builder *b, mtprof_value *value, PyObject *text)
 
 static void put_value(input_builder *b, uint32_t at, PyObject *object, int depth);
 
-/* Items of a list stand together, behind what is there already. */
+/* Items of a list are stored together, after the values that are there already. */
 static void put_list(input_builder *b, mtprof_value *value, PyObject *list, int depth)
 {
     PyObject *fast = PySequence_Fast(list, "not a sequence");

@@ -2,11 +2,11 @@
  *
  * Methods for __enter__ and __exit__. A `with` statement asks for both as bound methods, and
  * CPython makes an object that its garbage collector tracks for each: half of what an empty scope
- * costs. These are bound by objects from a free list, which nobody tracks.
+ * costs. These are bound by objects from a free list, which the collector does not track.
  *
- *   SM1  An untracked object must not be part of a cycle. So only instances of the very type are
- *        bound this way: they have no place to put a reference. For instances of subclasses there
- *        is CPython's own kind.
+ *   SM1  An untracked object must not be part of a cycle. So only instances of the exact type
+ *        are bound this way: they have no attribute that could hold a reference. Instances of
+ *        subclasses get CPython's bound methods.
  */
 #include "profiler/scopes/scope_method.h"
 

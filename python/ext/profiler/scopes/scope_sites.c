@@ -2,8 +2,8 @@
  *
  * Names of scopes, see scope_sites.h.
  *
- *   SS1  A site lives as long as the process, so only names that come back get one, at most
- *        SITES_MAX. Names that are made anew each time (f"batch {i}") go through
+ *   SS1  A site lives as long as the process, so only names that are used again get one, at most
+ *        SITES_MAX. Names that differ each time (f"batch {i}") go through
  *        mtprof_begin_named(), which keeps them with the recording.
  *   SS2  The cache holds references to str objects: an address in it is that of a living str.
  */

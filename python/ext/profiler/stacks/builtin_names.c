@@ -24,7 +24,7 @@ enum {
 typedef struct builtin {
     const PyMethodDef *definition; /* NULL: free */
     const PyTypeObject *bound_to;  /* NULL: a function of a module */
-    size_t name_length;            /* of what stands in the site's name */
+    size_t name_length;            /* of `name`, which may be cut */
     bool is_own, is_runtime;       /* of mtprof, of mindtorch_v2 */
     mtprof_site site;
     char name[NAME_BYTES];
@@ -180,7 +180,7 @@ mtprof_site *builtin_site(PyObject *function, bool called_by_us)
 
 /* ---- Python's functions ---- */
 
-/* How many bytes of a path a folder of sys.path stands for. */
+/* The length of the longest folder of sys.path that the path begins with. */
 static size_t longest_prefix(const char *file, size_t length)
 {
     PyObject *path = PySys_GetObject("path");

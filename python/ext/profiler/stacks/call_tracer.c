@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Every call of Python code and of built-in functions as a scope of kind FUNCTION, by the
- * interpreter's profile hook. Costs what that hook costs: it is only for who asks for it
+ * interpreter's profile hook. The hook is expensive, so this is off unless asked for
  * (_ExperimentalConfig(verbose=True)). Names are torch's:
  *
  *     package/file.py(12): function       relative to sys.path, the line where it is defined
@@ -10,18 +10,18 @@
  *     nn.Module: Linear_0                 see module_path.c
  *
  *   CTR1  A thread's open calls are a stack. A return takes its own call off and what was left
- *         above it; one that belongs to no call is ignored. So a hook that was away for a while, or
- *         came late, cannot upset the order.
- *   CTR2  Frames that are open when a thread is first seen in a recording begin then: on the thread
- *         that starts the tracer inside of a window that is the start of the trace.
+ *         above it; one that belongs to no call is ignored. So a hook that was removed for a
+ *         while, or installed late, cannot upset the order.
+ *   CTR2  Frames that are open when a thread is first seen in a recording begin then. On the
+ *         thread that starts the tracer inside a window, that is the start of the trace.
  *   CTR3  Stopping ends what is open, on every thread: tokens may be ended anywhere.
  *   CTR4  Our own frames are not shown, nor what they call of Python's library and of built-in
  *         functions, except those of mindtorch_v2.
- *   CTR5  Who had a profile function of his own gets it back at the stop.
- *   CTR6  Where the first thing a thread records is a scope or an op, the frames around it begin
+ *   CTR5  A thread that had a profile function before gets it back at the stop.
+ *   CTR6  If a thread's first event is a scope or an op, the frames around it begin
  *         before it (language.c asks for that): spans of a track nest.
- *   CTR7  Switching on or off ends on or off. Where that runs Python code a signal's handler may
- *         raise: the change is made all the same, and what was raised is raised after it.
+ *   CTR7  Switching on or off is always completed. It may run Python code, in which a signal
+ *         handler may raise: the exception is raised after the switch.
  */
 #include "profiler/stacks/builtin_names.h"
 #include "profiler/stacks/python_stacks.h"
@@ -45,7 +45,7 @@ struct traced_calls {
     bool live;               /* something recorded then */
 };
 
-/* Somebody's profile function (CTR5). */
+/* A profile function that ours replaced (CTR5). */
 typedef struct displaced {
     struct displaced *next;
     uint64_t thread; /* PyThreadState.id: never given twice */
@@ -388,14 +388,14 @@ static int set_threading(bool on)
     PyObject *now = threading != NULL ? PyObject_CallMethod(threading, "getprofile", NULL) : NULL;
     PyObject *done = NULL;
     if (now != NULL && on) {
-        if (now != thread_hook) { /* else a try that was interrupted got that far */
+        if (now != thread_hook) { /* else an earlier, interrupted try did this */
             Py_XSETREF(threading_hook, Py_NewRef(now));
         }
         done = PyObject_CallMethod(threading, "setprofile", "O", thread_hook);
     } else if (now != NULL && now == thread_hook && threading_hook != NULL) {
         done = PyObject_CallMethod(threading, "setprofile", "O", threading_hook);
     } else if (now != NULL) {
-        done = Py_NewRef(now); /* somebody has replaced it since */
+        done = Py_NewRef(now); /* it was replaced since */
     }
     if (!on && done != NULL) {
         Py_CLEAR(threading_hook);

@@ -9,8 +9,8 @@
  *        is known, nothing else can lie there.
  *   CT2  References are let go when a recording begins, and when results are released. A code
  *        object's end may run Python code (weak references have callbacks), which a look at the
- *        stack must not: they are put aside first, and released by a pending call or by who asks.
- *   CT3  Everything here is the GIL's.
+ *        stack must not: they are put aside first, and released by a pending call or by the caller.
+ *   CT3  Everything here needs the GIL.
  */
 #include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/python_stacks.h"

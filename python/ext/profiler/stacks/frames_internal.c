@@ -2,8 +2,7 @@
  *
  * Frames of CPython 3.11 and 3.12, from their internal headers. The thread's frames are a list from
  * the innermost outward; generators and coroutines that run are links of it like all others.
- * In 3.12 a frame of the C stack stands between where C calls Python: no call of its own, so passed
- * over.
+ * In 3.12 there is an extra frame where C calls Python. It is no call of its own, so it is skipped.
  */
 #define Py_BUILD_CORE_MODULE 1
 #include "profiler/stacks/frames_walk.h"

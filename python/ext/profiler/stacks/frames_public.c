@@ -13,7 +13,7 @@ const char *frames_source(void)
     return "public";
 }
 
-/* The code is inside of its object, so this address is as unique as the instruction's own. */
+/* The code is inside its object, so this address is as unique as the instruction's own. */
 static const void *place_of(PyFrameObject *frame)
 {
     PyCodeObject *code = PyFrame_GetCode(frame);

@@ -5,9 +5,9 @@
  *     frames_internal.c   3.11 and 3.12, from the interpreter's own structures: no object is made
  *     frames_public.c     every other version, by the public API: a frame object each
  *
- * A frame is where it stands: the address of its current instruction inside the code object. While
- * the code object lives, no other frame of other code has that address, so a single pointer tells
- * (code, instruction).
+ * A frame is identified by its place: the address of its current instruction inside the code
+ * object. While the code object lives, no frame of other code has that address, so a single pointer
+ * identifies (code, instruction).
  *
  *   FRW1  All of it needs the GIL, and the thread state must be the calling thread's own.
  *   FRW2  Nothing here runs Python code, lets the GIL go, or changes the current exception.
@@ -32,7 +32,7 @@
 const char *frames_source(void);
 
 /*
- * The frames of a thread with the innermost last: it stands at [capacity - 1], the outermost at
+ * The frames of a thread with the innermost last: it is at [capacity - 1], the outermost at
  * [capacity - count]. Returns the count; capacity + 1 where they do not fit (nothing is kept then).
  */
 uint32_t frames_collect(PyThreadState *thread, const void **places, void **frames,

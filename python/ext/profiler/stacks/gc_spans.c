@@ -45,7 +45,7 @@ static PyObject *callbacks(void)
     return list;
 }
 
-/* Where ours stands, by identity: others' __eq__ may be anything. -1: nowhere. */
+/* The index of our callback, found by identity: __eq__ of others may run any code. -1: none. */
 static Py_ssize_t find_callback(PyObject *list)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
@@ -80,7 +80,7 @@ int gc_spans_stop(void)
     if (list == NULL) {
         return -1;
     }
-    Py_ssize_t at = find_callback(list); /* somebody may have emptied the list */
+    Py_ssize_t at = find_callback(list); /* the program may have emptied the list */
     int status = at >= 0 ? PyList_SetSlice(list, at, at + 1, NULL) : 0;
     Py_DECREF(list);
     return status;

@@ -4,17 +4,20 @@
  * module path of what begins, so that code which has never heard of Python gets both.
  *
  *   an op or a scope begins, stacks are wanted
- *     └─► stack_now()                  this thread has the GIL?  no ─► the stack that was held, or
- * 0 └─► stack_cache_node()     stack_cache.c: the frames, compared with the thread's last ones ├─
- * frames_collect()  frames_3xx.c: the interpreter's list of frames └─ the ones that differ └─►
- * code_table_place()     code_table.c: (code, instruction) ─► frame id ├─ seen before: one look
- * into a hash table └─ new: file, qualified name, line ─► mtprof_define_frame(), in the trace a
- * module's call ─► module_table_entry(): "nn.Module: Linear_0" └─► mtprof_stack_push() libmtprof:
- * (stack, frame) ─► stack modules are wanted └─► module_path_now()            module_path.c: a
- * number of this thread
+ *     └─► stack_now()                this thread has the GIL? no ─► the stack that was held, or 0
+ *           └─► stack_cache_node()   stack_cache.c: the frames, compared with the thread's last
+ *                 ├─► frames_collect()         frames_walk.h: the interpreter's list of frames
+ *                 └─ for each frame that differs
+ *                      ├─► code_table_place()  code_table.c: (code, instruction) ─► frame id
+ *                      │     ├─ seen before: one look into a hash table
+ *                      │     ├─ new: file, qualified name, line ─► mtprof_define_frame()
+ *                      │     └─ a module's call ─► module_table_entry(): "nn.Module: Linear_0"
+ *                      └─► mtprof_stack_push() libmtprof: (stack, frame) ─► stack
+ *   modules are wanted
+ *     └─► module_path_now()          module_path.c: a number of this thread
  *
- *   every call is traced               call_tracer.c: the interpreter calls us, scopes of kind
- * FUNCTION collections                        gc_spans.c
+ *   every call is traced             call_tracer.c: by the interpreter's profile hook
+ *   garbage collections              gc_spans.c
  *
  *   LG1  Who has the GIL: in 3.11 the current thread state is the process's, so it must be the one
  *        that belongs to this thread (PyGILState's, a thread-specific value); comparing pointers
@@ -22,8 +25,8 @@
  *        3.12 on the current thread state is the thread's own, NULL without the GIL; there it must
  *        belong to the main interpreter, whose lock guards our tables. PyGILState_Check() would do,
  *        but says yes to everything once a subinterpreter has been made.
- *   LG2  A recording is told apart by a source's start, which comes before its gate opens.
- *   LG3  The thread that holds a stack while it lets the GIL go is the one that drops it.
+ *   LG2  The start of our source, which comes before the gate opens, marks a new recording.
+ *   LG3  A thread that holds a stack while it releases the GIL drops that stack itself.
  */
 #include "common/py_language.h"
 #include "profiler/stacks/frames_walk.h"
@@ -70,8 +73,7 @@ static uint32_t stack_now(void *unused)
     PyThreadState *python = stacks_python_thread();
     if (python != NULL) {
         if (call_tracer_running) {
-            call_tracer_catch_up(
-                python); /* scopes of kind FUNCTION: nobody asks for their stacks */
+            call_tracer_catch_up(python); /* scopes of kind FUNCTION, which have no stacks */
         }
         return stack_cache_node(python);
     }
@@ -253,7 +255,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* The folders of both packages: this file lies in one of them, the other beside it. */
+/* The folders of both packages: this file is in one of them, the other is next to it. */
 static int add_own_packages(PyObject *module)
 {
     PyObject *file = PyObject_GetAttrString(module, "__file__");

@@ -9,12 +9,12 @@
  *
  *     nn.Module: Linear_0       Linear: its class; 0: the first of that class that was called
  *
- *   MP1  The stack of calls is the thread's own. Who enters leaves, with the token enter gave, also
- *        when forward raises; leaving takes everything off that was entered since.
+ *   MP1  Each thread has its own stack of calls. A module that was entered is left with the token
+ *        of its enter, also when forward raises; this removes everything entered since.
  *   MP2  The module path is read without the GIL: it is a number (a string of the process).
  *   MP3  Modules are held weakly by the table and strongly only while they are being called.
- *   MP4  What is deeper than PATH_LEVELS has the path of the level above: a module that calls
- *        itself must not make new strings for ever.
+ *   MP4  Calls deeper than PATH_LEVELS have the path of the level above: a module that calls
+ *        itself must not make new strings without end.
  */
 #include "profiler/stacks/python_stacks.h"
 
@@ -25,7 +25,7 @@ enum {
     FIRST_MODULES = 64, /* a power of two */
     PATH_LEVELS = 64,
     PATH_BYTES = 4096,
-    SEARCH_DEPTH = 8, /* lists inside of lists that hold a module */
+    SEARCH_DEPTH = 8, /* nesting of lists that hold a module */
     SEARCH_VISITS = 20000
 };
 
@@ -289,7 +289,7 @@ static PyObject *make_path(const module_level *above, PyObject *module)
          * neither is looked at again, nor is the class's name before. */
         if (!put_name(&path, above->module, module, SEARCH_DEPTH)) {
             path.cut = path.cut || path.visits <= 0;
-            put_text(&path, class_name(module)); /* nobody has it: a variable, an argument */
+            put_text(&path, class_name(module)); /* no attribute: a variable, an argument */
         }
     }
     put_text(&path, "(");

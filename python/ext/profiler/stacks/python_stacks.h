@@ -49,7 +49,7 @@ void traced_calls_free(traced_calls *calls);
 
 /* ---- stacks (stack_cache.c) ---- */
 
-/* The node of the calling thread's stack; 0: it cannot be told. */
+/* The node of the calling thread's stack; 0: unknown. */
 uint32_t stack_cache_node(PyThreadState *thread);
 
 /* ---- code objects (code_table.c) ---- */
@@ -63,7 +63,7 @@ typedef struct code_entry {
     mtprof_site *site;   /* call_tracer.c; NULL until it was called under it */
 } code_entry;
 
-/* Where a frame stands, as it is shown. */
+/* How a place is shown. */
 enum {
     PLACE_HIDDEN = 0,          /* not shown */
     PLACE_MODULE = UINT32_MAX, /* a module's call: the object decides */

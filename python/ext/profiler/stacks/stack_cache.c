@@ -14,9 +14,9 @@
  *   SC2  What is remembered is a chain: nodes[i] is the stack of places[0 … i]. It stays one when
  *        the thread returns from inner frames, which are kept for the next time.
  *   SC3  A module's frame is its place and its object: the object is looked at each time.
- *   SC4  A stack of more than DEEPEST frames is not told (and counted by the recorder): each look
- *        at it would cost as much as the work it is asked for. Outer frames are never left out of
- *        one that is told: stacks would share no nodes with each other any more.
+ *   SC4  A stack of more than DEEPEST frames is not recorded (the recorder counts it): each look
+ *        at it would cost as much as the work it belongs to. Outer frames are never left out:
+ *        stacks would no longer share nodes.
  */
 #include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/python_stacks.h"
@@ -34,7 +34,7 @@ enum {
 
 struct stack_walk {
     uint64_t generation;
-    uint32_t busy; /* a walk is under way: whoever finds it set is a signal handler */
+    uint32_t busy; /* a walk is under way: only a signal handler can find it set */
     uint32_t depth, capacity;
     uint32_t n_modules;
     const void **seen; /* this walk's places and frames, the innermost at the end */
@@ -173,7 +173,7 @@ static uint32_t count_same(const stack_walk *walk, uint32_t count)
     return same;
 }
 
-/* The frame of a module's call, remembered as one (SC3); PLACE_HIDDEN: it cannot be told. */
+/* The frame of a module's call, remembered as one (SC3); PLACE_HIDDEN: unknown. */
 static uint32_t module_frame(stack_walk *walk, const void *frame, uint32_t at)
 {
     PyObject *self = frames_first_local(frame);

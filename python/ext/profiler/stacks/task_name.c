@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which asyncio task runs. asyncio is never imported for it: who has not imported it has no tasks.
- * What the interpreter has loaded is looked at again only when the number of modules has changed.
+ * Which asyncio task runs. We never import asyncio: a program that has not imported it has no
+ * tasks. The loaded modules are searched again only when their number has changed.
  */
 #include "profiler/stacks/task_name.h"
 

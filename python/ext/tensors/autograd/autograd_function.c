@@ -8,9 +8,9 @@
  *       └─ mt_function_apply ─► hand_over() gives what forward made, and what it saved
  *     engine ─► on_backward() ─► cls.backward(ctx, *grads)
  *
- *   AF1  forward runs before the library knows of the call, since only forward tells how many
- *        outputs there are; grad mode is off in it, as mt_function_apply() would have it.
- *   AF2  Only outputs that can have a gradient are the library's outputs; the others are given back
+ *   AF1  forward runs before the library knows of the call, since only then the number of
+ *        outputs is known; grad mode is off in it, as in mt_function_apply().
+ *   AF2  Only outputs that can have a gradient are the library's outputs; the others are returned
  *        as they are.
  */
 #include "tensors/autograd/function_keeper.h"

@@ -2,20 +2,21 @@
  *
  * Hooks of tensors: Python callables that the engine calls, with the GIL taken for the call.
  *
- *     tensor object ──dict──► keeper ──► hooks ──► callables ──(a closure may name)──► tensor
- * object └──► mt_tensor ◄──────┘          ▲ └──► hook ──context─────┘
+ *     tensor object ──dict──► keeper ──► hooks ──► callables ──(a closure)──► tensor object
+ *          └──► mt_tensor ◄─────┘          ▲
+ *                  └──► hook ──context─────┘
  *
  *     _add_hook(tensor, callable) / _add_accumulate_hook(tensor, callable) -> (hooks, handle)
  *     _remove_hook(hooks, handle, tensor or None)
  *
- *   HK1  Callables are owned by the hooks object alone. The library's contexts hold that, so hooks
- *        outlive the tensor's Python object as long as a graph holds the mt_tensor.
+ *   HK1  Callables are owned by the hooks object alone. The library's contexts hold that object, so
+ *        hooks outlive the tensor's Python object as long as a graph holds the mt_tensor.
  *   HK2  What the contexts hold is no outside reference if the mt_tensor belongs to the Python
- *        object and its keeper alone: then the cycle above is garbage when nobody holds the tensor
- *        object. The keeper, which lives and dies with the tensor's attributes, tells the collector
- *        so by visiting the hooks once for each context. Hooks of tensors that are no leaves belong
- *        to their node too, which graphs hold without the tensor: only while none does
- *        (mt_tensor_owns_hooks).
+ *        object and its keeper alone: then the cycle above is garbage when the tensor object has
+ *        no other holder. The keeper, which lives as long as the tensor's attributes, shows this to
+ *        the collector by visiting the hooks once for each context. Hooks of tensors that are no
+ *        leaves belong to their node too, which graphs hold without the tensor: only while none
+ *        does (mt_tensor_owns_hooks).
  *   HK3  A context is counted (`contexts`) until the library frees it, which is before its
  *        reference is dropped: HK2 never claims more than there is.
  */

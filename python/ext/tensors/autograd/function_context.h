@@ -15,7 +15,7 @@
 
 #include "tensors/module/tensors_state.h"
 
-/* An output of forward, for gradients that nobody computed. */
+/* An output of forward, for gradients that were not computed. */
 typedef struct function_output {
     bool is_tensor;
     uint8_t dtype;
@@ -35,7 +35,7 @@ typedef struct function_context {
     PyObject *needs_input_grad;   /* a tuple of bools */
     mt_function_call *call;       /* FC2 */
     uint32_t running;             /* backwards that run now */
-    bool materialize;             /* gradients that nobody computed are zeros, not None */
+    bool materialize;             /* gradients that were not computed are zeros, not None */
     bool *input_is_tensor;        /* of n_inputs arguments */
     Py_ssize_t n_inputs;
     function_output *outputs; /* n_outputs of forward */

@@ -28,8 +28,8 @@ bool keepers_own(const mt_tensor *tensor, uint32_t others)
     return mt_tensor_host(tensor) != NULL && mt_tensor_use_count(tensor) == OURS + others;
 }
 
-/* References to `node` that are held through `from` alone: itself, or nodes that nobody else has,
- * as of an output that was written into. */
+/* References to `node` that are held through `from` alone: itself, or nodes that have no other
+ * holder, such as the node of an output that was written in place. */
 static uint32_t held_through(mt_node *from, const mt_node *node, int depth)
 {
     if (from == node) {

@@ -4,8 +4,7 @@
  * all of the same layout; made when a name is first seen.
  *
  *   NOB1  A node has at most one object at a time: `objects` maps its address to it, without a
- *         reference. The object holds the node, so the address is not given to another one
- *         meanwhile.
+ *         reference. The object holds the node, so the address is not reused meanwhile.
  */
 #include "tensors/autograd/node_parts.h"
 
@@ -44,7 +43,7 @@ static int keep_object(PyObject *address, node_object *object)
     return failed;
 }
 
-/* Needs no memory: an address that stayed behind would be another node's one day. */
+/* Must not fail for lack of memory: an address left in the dict may later be another node's. */
 static void forget_object(node_object *object)
 {
     PyObject *type = NULL;

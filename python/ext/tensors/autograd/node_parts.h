@@ -7,7 +7,7 @@
 
 #include "tensors/module/tensors_state.h"
 
-/* The object of a node somebody else holds; the same one as long as it lives. NULL gives None. */
+/* The object of a node (borrowed); the same one as long as it lives. NULL gives None. */
 PyObject *node_wrap(mt_node *node);
 
 #endif /* PYTHON_EXT_TENSORS_AUTOGRAD_NODE_PARTS_H */

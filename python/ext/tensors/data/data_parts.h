@@ -60,7 +60,7 @@ mt_tensor *data_near(mt_tensor *tensor);
 /* PyArg_ParseTupleAndKeywords() wants its names without const, though it only reads them. */
 #define DATA_KEYWORDS(names) ((char **)(uintptr_t)(names))
 
-/* Adds methods to torch.Tensor (they stand in a list that ends with a NULL name). */
+/* Adds methods to torch.Tensor, from a list that ends with a NULL name. */
 int data_add_methods(PyMethodDef *methods);
 
 #endif /* PYTHON_EXT_TENSORS_DATA_DATA_PARTS_H */

@@ -70,7 +70,7 @@ static int refuse(mt_dtype dtype)
     return -1;
 }
 
-/* torch lets negative numbers wrap into uint8 as far as their size fits. */
+/* torch lets negative numbers wrap into uint8 if their size fits. */
 static int store_integer(void *place, mt_dtype dtype, int64_t number)
 {
     if (dtype == MT_DTYPE_U8) {

@@ -359,7 +359,7 @@ static PyObject *storage_key(PyObject *module, PyObject *object)
     return PyLong_FromUnsignedLongLong(mt_tensor_storage_address(tensor_of(object)));
 }
 
-/* _storage_tensor(tensor) -> all of the memory behind it, as a row of the tensor's type. */
+/* _storage_tensor(tensor) -> its whole storage, as a row of the tensor's type. */
 static PyObject *storage_tensor(PyObject *module, PyObject *object)
 {
     (void)module;

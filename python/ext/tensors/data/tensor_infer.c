@@ -4,7 +4,7 @@
  */
 #include "tensors/data/tensor_infer.h"
 
-/* numpy.ndarray and numpy.generic, once somebody else has imported numpy; NULL before. They live as
+/* numpy.ndarray and numpy.generic, once the program has imported numpy; NULL before. They live as
  * long as the process: numpy cannot be unloaded. */
 static PyObject *array_type;
 static PyObject *scalar_type;

@@ -7,8 +7,8 @@
 
 #include "tensors/data/data_parts.h"
 
-/* What stands for a dimension: sequences, but not tensors or arrays without dimensions. Text is
- * one, as torch has it. */
+/* What counts as a dimension: sequences, but not tensors or arrays without dimensions. Text counts,
+ * as in torch. */
 bool infer_is_sequence(PyObject *object);
 bool infer_is_text(PyObject *object); /* str and bytes */
 

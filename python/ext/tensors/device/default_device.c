@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device on which a thread makes tensors for which nobody names one: torch.set_default_device()
+ * The device on which a thread makes tensors when no device is given: torch.set_default_device()
  * and `with torch.device("npu"):`. Other threads do not see it, as in torch.
  */
 #include "tensors/device/device_parts.h"

@@ -24,7 +24,7 @@ PyObject *device_object_new(mt_device_type type, int index);
 PyObject *device_enter(PyObject *self, PyObject *unused);
 PyObject *device_exit(PyObject *self, PyObject *const *args, Py_ssize_t n_args);
 
-/* Where tensors are made for which nobody names a device; MT_DEVICE_NONE: the library decides
+/* Where tensors are made when no device is given; MT_DEVICE_NONE: the library decides
  * (the host). default_device.c */
 mt_device device_default(void);
 

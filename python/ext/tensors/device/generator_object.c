@@ -191,7 +191,7 @@ int generator_object_start(PyObject *module)
     if (py_add_type(module, &spec, NULL, "Generator", &tensors.generator_type) != 0) {
         return -1;
     }
-    /* The default one is none of its own: NULL stands for it in the library. */
+    /* The library has no object for the default generator: NULL means it. */
     PyObject *self = tensors.generator_type->tp_alloc(tensors.generator_type, 0);
     if (self == NULL) {
         return -1;

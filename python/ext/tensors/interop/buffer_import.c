@@ -3,8 +3,8 @@
  * Tensors over the memory of others: from_numpy(), frombuffer(). NumPy's C API is not needed:
  * arrays are buffers.
  *
- *   BI1  A tensor over a buffer holds the Py_buffer until its storage is gone, on whichever thread
- *        that is: late_release.h. So the exporter cannot resize or free it meanwhile.
+ *   BI1  A tensor over a buffer holds the Py_buffer until its storage is freed, on any
+ *        thread (late_release.h). So the exporter cannot resize or free it meanwhile.
  */
 #include "tensors/data/data_parts.h"
 #include "tensors/interop/late_release.h"
@@ -31,7 +31,8 @@ static void free_borrowed(void *context, void *data)
     late_release(context); /* BI1 */
 }
 
-/* The buffer of an object, writable where it can be. *readonly tells. NULL: exception. */
+/* The buffer of an object, writable if possible; *readonly says whether it is not. NULL: exception.
+ * */
 static borrowed *borrow(PyObject *object, int flags, bool *readonly)
 {
     borrowed *held = PyMem_RawMalloc(sizeof(*held));
@@ -248,7 +249,7 @@ static const char readonly_buffer[] =
     "to copy the buffer to protect its data or make it writable before converting it to a tensor. "
     "This type of warning will be suppressed for the rest of this program.";
 
-/* How many elements lie behind the offset; -1: exception. */
+/* How many elements follow the offset; -1: exception. */
 static int64_t count_elements(Py_ssize_t length, Py_ssize_t item, Py_ssize_t count,
                               Py_ssize_t offset)
 {

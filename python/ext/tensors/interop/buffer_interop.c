@@ -2,8 +2,8 @@
  *
  * Tensors as buffers: the buffer protocol, and numpy() by it. NumPy's C API is not needed.
  *
- *   BUF1  A Py_buffer of ours holds the tensor's Python object, and by a tensor of its own
- *         (data_hold) the storage: the object may get other data meanwhile.
+ *   BUF1  A Py_buffer of ours holds the tensor's Python object, and the storage by a second tensor
+ *         (data_hold), since the object may be given other data meanwhile.
  */
 #include "tensors/data/data_parts.h"
 #include "tensors/interop/buffer_parts.h"

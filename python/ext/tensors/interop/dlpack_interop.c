@@ -3,8 +3,8 @@
  * DLPack: tensors to and from other libraries, without a copy.
  *
  *   DLP1  What we export is held by an mt_tensor reference alone, so our deleters need neither the
- *         GIL nor an interpreter. It is a tensor of its own over the memory: the one that was
- *         exported may get other data meanwhile.
+ *         GIL nor an interpreter. It is a second tensor over the memory, since the
+ *         exported one may be given other data meanwhile.
  *   DLP2  What we import is given back by the producer's deleter: with the GIL while there is an
  *         interpreter (late_release.h), directly when there is none.
  */
@@ -66,7 +66,7 @@ static void delete_versioned(dlpack_versioned *managed)
     free_exported(managed->context);
 }
 
-/* Capsules that nobody consumed. */
+/* Capsules that were not consumed. */
 static void forget_plain(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, DLPACK_CAPSULE)) {
@@ -298,7 +298,8 @@ static int refuse_import(const dlpack_tensor *tensor)
     return 0;
 }
 
-/* The tensor over what was produced; it holds `held` from here on, or nobody does (NULL). */
+/* A tensor over what was produced; it holds `held` from here on. NULL: exception, `held` is the
+ * caller's. */
 static mt_tensor *over(const dlpack_tensor *tensor, imported *held)
 {
     mt_tensor *out = NULL;

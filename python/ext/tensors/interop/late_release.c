@@ -34,7 +34,7 @@ static void push(late_item *item)
     } while (!atomic_compare_exchange_weak_explicit(&waiting, &first, item, memory_order_release,
                                                     memory_order_relaxed));
     if (first == NULL) {
-        /* A full queue is no loss: whoever releases or makes something next empties the list. */
+        /* A full queue does no harm: the next release or new object empties the list. */
         (void)Py_AddPendingCall(run_pending, NULL);
     }
 }

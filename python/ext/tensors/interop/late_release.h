@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Giving back Python objects from where Python may not be touched: the library frees borrowed
- * memory and callbacks on whichever thread drops the last reference, without the GIL, and after the
- * interpreter is gone.
+ * memory and callbacks on any thread, without the GIL, and even after the interpreter is gone.
  *
  *     late_release(item) ── GIL held ──► item->drop(item)
  *                         ├─ no GIL ───► a list, emptied by the next thread that holds it

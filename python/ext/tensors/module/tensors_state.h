@@ -7,7 +7,7 @@
  *   PYT1  An mt_tensor has at most one Python object at a time: the same tensor is the same object.
  *         mt_tensor_host() is read and written with the GIL held only.
  *   PYT2  The Python object holds a reference to the mt_tensor, never the other way round.
- *   PYT3  Nothing of the libraries that can take long runs with the GIL held: see tensors_call().
+ *   PYT3  Library calls that can take long run without the GIL: see tensors_call().
  */
 #ifndef PYTHON_EXT_TENSORS_MODULE_TENSORS_STATE_H
 #define PYTHON_EXT_TENSORS_MODULE_TENSORS_STATE_H
@@ -69,7 +69,7 @@ typedef struct tensors_state {
     PyTypeObject *event_type;    /* torch.Event: stream_event.c */
     PyObject *out_of_memory;     /* torch.OutOfMemoryError */
     PyObject *accelerator_error; /* torch.AcceleratorError */
-    bool far;                    /* somebody has named an accelerator: tensors may be there */
+    bool far;                    /* an accelerator was named: tensors may be on one */
 } tensors_state;
 
 /* Valid from the module's start to the end of the process. */
@@ -100,7 +100,7 @@ PyObject *tensor_wrap_as(PyTypeObject *type, mt_tensor *tensor);
 /* requires_grad=True for a tensor that is just made; -1: RuntimeError in torch's words. */
 int tensor_require_grad(mt_tensor *tensor);
 
-/* The same as tensor_wrap() for a tensor somebody else holds. */
+/* The same as tensor_wrap() for a borrowed tensor. */
 static inline PyObject *tensor_wrap_borrowed(mt_tensor *tensor)
 {
     return tensor_wrap(mt_tensor_retain(tensor));

@@ -97,7 +97,7 @@ static int int_argument(const op_param *param, PyObject *object, mt_value *value
     return is_int;
 }
 
-/* An item of a list; bools stand in masks. */
+/* An item of a list; bools occur in masks. */
 static int list_item(PyObject *object, int64_t *integer)
 {
     if (PyBool_Check(object)) {

@@ -27,7 +27,8 @@ static int misfit_type(op_failure *failure, const op_param *param, PyObject *got
     return misfit(failure, MISFIT_TYPE, got);
 }
 
-/* zeros(2, 3), x.view(2, -1): the sizes themselves where one list of ints is all that may stand. */
+/* zeros(2, 3), x.view(2, -1): sizes as single arguments, if a list of ints is the only parameter.
+ * */
 static int bind_sizes(const op_param *param, const op_call *call, Py_ssize_t from, mt_value *value,
                       op_scratch *scratch, op_failure *failure)
 {
@@ -92,7 +93,7 @@ static int bind_positions(const op_overload *overload, const op_call *call, mt_v
     return bind_sizes(&overload->params[at], call, sizes_at, &values[at], scratch, failure);
 }
 
-/* Keywords that are no parameters but mean what happens anyway, or what is done behind the op. */
+/* Keywords that are no parameters but ask for the default, or for something done after the op. */
 static int bind_extra(const op_overload *overload, PyObject *name, PyObject *object,
                       op_extras *extras, op_failure *failure)
 {

@@ -198,7 +198,7 @@ static PyObject *op_qualname(PyObject *self, void *context)
     return PyUnicode_FromFormat(op->method ? "Tensor.%U" : "%U", op->set->name);
 }
 
-/* Python makes texts and signatures of the schemas, when somebody asks. */
+/* Python makes texts and signatures from the schemas, on demand. */
 static PyObject *from_schemas(const op_object *op, const char *function)
 {
     PyObject *module = PyImport_ImportModule("mindtorch_v2._signatures");

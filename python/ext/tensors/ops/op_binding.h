@@ -5,10 +5,10 @@
  *     op_object (torch.add, Tensor.add) ──► op_set "add" ──► op_overload (a row of the table) ...
  *     arguments ──op_bind()──► mt_value for each parameter ──► tensors_call() ──► results
  *
- *   OB1  Sets and overloads are made when the module starts, or when a user's op is first asked
- *        for, and live as long as the process.
- *   OB2  op_bind() raises nothing where arguments just do not fit: the next overload is tried, and
- *        what was wrong is told when none is left (op_refuse).
+ *   OB1  Sets and overloads are made when the module starts, or when a user's op is first looked
+ *        up, and live as long as the process.
+ *   OB2  op_bind() raises no exception if arguments do not fit: the next overload is tried, and
+ *        op_refuse() reports what was wrong when none is left.
  *   OB3  Arguments are held by the caller, but items of lists only by the lists, which other
  *        threads may change, and so may the __index__ of a later argument: tensors of lists are
  *        held until the call is over.
@@ -39,7 +39,7 @@ typedef struct op_param {
     PyObject *name;  /* interned; "input" for "self" */
     PyObject *other; /* another name that is taken: "axis" for "dim"; NULL: none */
     uint8_t type;    /* op_type */
-    uint8_t spread;  /* INTS: an int stands for a list of so many; 0: it does not */
+    uint8_t spread;  /* INTS: length of the list that a single int is expanded to; 0: none */
     bool optional;
     bool keyword_only;
     bool has_default;
@@ -52,7 +52,7 @@ typedef struct op_overload {
     uint32_t flags;    /* enum mt_op_flag */
     uint16_t required; /* a bit for each parameter that must be given */
     uint8_t n_params;
-    uint8_t n_positional; /* those that may stand without a name */
+    uint8_t n_positional; /* those that may be given without a name */
     uint8_t n_results;
     uint8_t first;         /* the first parameter that callers see: those before it are fixed */
     bool makes;            /* takes requires_grad, layout, pin_memory: a tensor is made */
@@ -100,7 +100,7 @@ void op_scratch_clear(op_scratch *scratch);
 /* Room for so many words of eight bytes; NULL: MemoryError. */
 void *op_scratch_take(op_scratch *scratch, size_t words);
 
-/* What a call brings beside its parameters. */
+/* What a call has in addition to its parameters. */
 typedef struct op_extras {
     bool requires_grad;
     bool pin_memory;

@@ -74,8 +74,8 @@ static uint8_t type_of(const char *text)
     return type;
 }
 
-/* How many ints one stands for: torch's lists of fixed length. Shapes and orders of dimensions have
- * none, except roll's. */
+/* How many ints a single one is expanded to: torch's lists of fixed length. Shapes and orders of
+ * dimensions have none, except roll's. */
 static uint8_t spread_of(const char *op, const char *param)
 {
     static const char *const shapes[] = {
@@ -170,7 +170,7 @@ static op_overload *read_row(mt_op op, const mt_op_info *info)
     return overload;
 }
 
-/* `at`: its place among those that are there, at most behind the last one. */
+/* `at`: where to insert it, at most after the last one. */
 static int add_overload(op_set *set, op_overload *overload, const char *schema, uint32_t at)
 {
     if (set->count == OP_MAX_OVERLOADS) {
@@ -198,7 +198,7 @@ static bool takes_self(const op_overload *overload, const char *schema)
 }
 
 /* A tensor in place of a number is looked at first, so that it is not read: clamp(min=Tensor), and
- * max(Tensor other) behind max() and before max(int dim). */
+ * max(Tensor other) after max() and before max(int dim). */
 static uint32_t place_of(const char *overload)
 {
     return strcmp(overload, "Tensor") == 0 ? 0 : strcmp(overload, "other") == 0 ? 1 : UINT32_MAX;
@@ -317,7 +317,7 @@ static int publish(uint32_t from)
         if (status != 0) {
             return -1;
         }
-        /* What C has written for a name stands. */
+        /* A method written in C is not replaced. */
         int written = PyDict_Contains(tensors.tensor_type->tp_dict, sets[i]->name);
         if (written < 0) {
             return -1;

@@ -2,16 +2,16 @@
  *
  * Calls of ops, with the GIL for small ones and without it for large ones (PYT3).
  *
- * What is large is guessed from what costs nothing to look at: the elements of the tensors that go
- * in, against a bound that the op's kind sets. Giving the GIL up and taking it again costs about
- * 100 ns alone and a thread switch in company, so small ops keep it. Calls for an accelerator never
- * keep it, views apart: they wait for results, for memory, or for room in a full queue, and who is
- * waited for may need the GIL.
+ * Whether a call is large is estimated at no cost: the number of elements of its input tensors is
+ * compared with a limit for the kind of op. Releasing and taking the GIL costs about 100 ns if no
+ * other thread wants it, and a thread switch otherwise, so small ops keep it. Calls for an
+ * accelerator never keep it, except views: they wait for results, for memory, or for room in a full
+ * queue, and the thread they wait for may need the GIL.
  *
- *   CALL1  A process does not end under a call: when the interpreter has gone, calls of daemon
- *          threads that run without the GIL are waited for (not longer than MAX_WAIT_MS), since
- *          what the C library does then takes the ground from under them. They find no interpreter
- *          afterwards and their threads end.
+ *   CALL1  The process does not end during a call: after the interpreter has ended, we wait (at
+ *          most MAX_WAIT_MS) for calls of daemon threads that run without the GIL, since the C
+ *          library's exit frees what they use. They find no interpreter afterwards and their
+ *          threads end.
  */
 #include "common/py_language.h"
 #include "tensors/module/tensors_state.h"
@@ -42,7 +42,7 @@ static uint8_t weights[MAX_KNOWN];
 /* Calls without the GIL, now. Grows with the GIL held; shrinks before the GIL is asked for. */
 static atomic_uint n_running;
 
-/* In a forked child the other threads are not there. */
+/* A forked child does not have the other threads. */
 static void forget_running(void)
 {
     atomic_store(&n_running, 0);

@@ -64,7 +64,7 @@ static int flag_from(PyObject *object, const char *name, int *flag)
     return 0;
 }
 
-/* Positions behind the first: [dtype behind a device,] non_blocking, copy. */
+/* Positions after the first: [dtype after a device,] non_blocking, copy. */
 static int take_rest(PyObject *args, Py_ssize_t at, target *to)
 {
     int *const flags[] = {&to->non_blocking, &to->copy};

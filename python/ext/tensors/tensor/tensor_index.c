@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a key means: the views it takes and the tensors that pick. See tensors_index.h.
+ * What a key means: the views it takes and the tensors that pick. See index_parts.h.
  *
  *   TI1  `walk->tensor` is always one reference, to what is left after the entries so far; `dim` is
  *        the dimension of it that the next entry is about.
@@ -81,7 +81,7 @@ static int take_slice(entries *e, PyObject *key)
     }
     if (e->dim >= mt_tensor_n_dims(tensor)) {
         if (!e->single && mt_tensor_n_dims(tensor) > 0 && start == 0 && step == 1) {
-            return 0; /* behind a second ellipsis, which torch does not refuse */
+            return 0; /* after a second ellipsis, which torch accepts */
         }
         PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
         return -1;

@@ -68,7 +68,7 @@ static void swap(mt_value *values)
     values[1] = first;
 }
 
-/* The type in which a number takes part beside a tensor: the tensor's, unless the number is of a
+/* The type that a number has in an op with a tensor: the tensor's, unless the number is of a
  * higher category. */
 static mt_dtype type_beside(const mt_value *number, const mt_tensor *beside)
 {

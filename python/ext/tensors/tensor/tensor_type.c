@@ -6,8 +6,8 @@
  *
  *   TT1  An object of the exact type Tensor is tracked by the collector from its first attribute
  *        on: without a dict it cannot be part of a cycle. Objects of subclasses are always tracked.
- *   TT2  The way from tensor to object (mt_tensor_host) ends before anything else of the object
- *        does. A callback that runs while a subclass's object dies (its weak references') finds a
+ *   TT2  The link from tensor to object (mt_tensor_host) is cut before anything else of the object
+ *        is freed. A weak reference's callback that runs while a subclass's object dies finds a
  *        count of 0 there and gets a new object.
  */
 #include "tensors/interop/buffer_parts.h"
@@ -222,7 +222,7 @@ static mt_tensor *new_of_data(PyObject *data)
     if (made == NULL) {
         return NULL;
     }
-    if (!tensor_check(made)) { /* somebody has put another function in its place */
+    if (!tensor_check(made)) { /* the function was replaced */
         PyErr_Format(PyExc_TypeError, "Tensor(): torch.tensor() gave %R", made);
         Py_DECREF(made);
         return NULL;
