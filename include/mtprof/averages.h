@@ -2,8 +2,8 @@
  *
  * Averages: the events of a model in groups, one row a group, and rows as tables.
  *
- * A group is (name, device type, user annotation or not) and what the options add. Rows stand in
- * the order in which their first event began; sorting makes another list.
+ * A group is (name, device type, user annotation or not) and what the options add. Rows are in
+ * the order in which their first event began, until they are sorted.
  *
  * Threads: any number may read averages; sorting and freeing are the owner's.
  */
@@ -23,7 +23,7 @@ MTPROF_BEGIN_DECLS
 
 typedef struct mtprof_averages mtprof_averages;
 
-/** What rows are told apart by, beyond their name. */
+/** What events are grouped by, in addition to their name. */
 enum mtprof_group {
     MTPROF_GROUP_SHAPES = 1 << 0,
     MTPROF_GROUP_OVERLOAD = 1 << 1,
@@ -36,7 +36,7 @@ enum mtprof_group {
 typedef struct mtprof_averages_options {
     uint32_t struct_size;
     uint32_t group;     /**< enum mtprof_group */
-    uint32_t stack_n;   /**< innermost frames that tell rows apart; 0: none */
+    uint32_t stack_n;   /**< group by that many innermost frames; 0: none */
     uint32_t functions; /**< 1: also MTPROF_EVENT_KIND_FUNCTION events */
     /* Which events count. Filters do not change the times of those that do. */
     const char *name;        /**< shell pattern (* ? [..]) for the name; NULL: all */
@@ -85,7 +85,7 @@ typedef struct mtprof_row {
 MTPROF_API mtprof_status mtprof_averages_new(mtprof_model *model,
                                              const mtprof_averages_options *options,
                                              mtprof_averages **out);
-/** Every event a row of its own (torch's events().table()). */
+/** One row per event (torch's events().table()). */
 MTPROF_API mtprof_status mtprof_averages_from_events(mtprof_model *model,
                                                      const mtprof_averages_options *options,
                                                      mtprof_averages **out);
@@ -96,14 +96,14 @@ typedef struct mtprof_given_rows {
     uint32_t count;
     /** Of these, struct_size, name, track, record_scope, first_event and reserved are not looked
      * at; `stack` is the number of the row's innermost frame in `frames`, from 1 (0: no stack), and
-     * stack_n how many frames it has. An empty device_type: "CPU", or what stands below. */
+     * stack_n how many frames it has. An empty device_type: "CPU", or the one below. */
     const mtprof_row *rows;
     const mtprof_text *frames; /**< "file(line): function", each stack innermost first */
     uint32_t n_frames;
     uint32_t memory, flops;      /**< 1: they were recorded, so tables have their columns */
     uint32_t events;             /**< 1: a row is a single event */
     const char *device_type;     /**< "CUDA" …; NULL: no device was recorded */
-    const mtprof_health *health; /**< NULL: nothing to tell */
+    const mtprof_health *health; /**< NULL: nothing to report */
 } mtprof_given_rows;
 
 /** Averages of given rows, in their order, for the same tables and files. Rows, frames and texts

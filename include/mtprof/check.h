@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checking files against the rules of who reads them, and saving what a killed process left.
+ * Checking files against the rules of the tools that read them, and recovering the trace of a
+ * killed process.
  *
- * A check reads the whole file and reports each thing that a reader would stumble over: for a .mtt
+ * A check reads the whole file and reports everything that a reader would trip over: for a .mtt
  * trace the rules of docs/format.md, for a Chrome/kineto JSON trace (gzipped or not) those of JSON,
- * of the trace viewers and of the tools that join events by their args. Findings are data: that a
- * file is bad is no failure of the check.
+ * of the trace viewers and of the tools that join events by their args. A bad file
+ * is a finding, not a failure of the check.
  */
 #ifndef MTPROF_CHECK_H
 #define MTPROF_CHECK_H
@@ -44,7 +45,7 @@ typedef struct mtprof_finding {
     const char *remedy;   /**< what to do about it; NULL: nothing to say */
 } mtprof_finding;
 
-/** Gets findings in the order in which they are found. Not 0: give up (ECALLBACK). */
+/** Gets findings in the order in which they are found. Not 0: cancel (ECALLBACK). */
 typedef int mtprof_check_report(void *user, const mtprof_finding *finding);
 
 /** Set struct_size, leave the rest zero for the defaults. */
@@ -101,8 +102,9 @@ typedef struct mtprof_recover_summary {
 
 /**
  * Reads what a killed process left at `in` and writes a clean, closed trace of the same format to
- * `out`: records that pass every check, all checksums set, the health counters as they stood. It is
- * written beside and renamed; `in` is not touched. out NULL: `in` is replaced, also by renaming.
+ * `out`: records that pass every check, all checksums set, the health counters unchanged. The
+ * new file gets another name first and is then renamed; `in` is not touched. out NULL: `in` is
+ * replaced in the same way.
  * A trace that is closed and sound is copied. summary may be NULL.
  *
  * Fails with EINVAL, EIO, EFORMAT and EVERSION (no trace can be opened there), EBUSY (a process is

@@ -2,10 +2,10 @@
  *
  * Exports: a model as a file that other tools read.
  *
- * Every export is a stream: its memory does not grow with the trace. Files are written beside their
- * path and renamed into place, so a failure leaves what was there. A path that ends in ".gz" is
- * compressed. An export may be repeated, in any order. To give one up return something else than 0
- * from options.progress, which is called every few thousand events.
+ * Every export is a stream: its memory does not grow with the trace. Files are written under
+ * another name in the same directory and then renamed, so a failure leaves the old file as it was.
+ * A path that ends in ".gz" is compressed. An export may be repeated, in any order. To cancel one,
+ * return a value other than 0 from options.progress, which is called every few thousand events.
  *
  * A trace of ours is exported as it was recorded. Of another tool's trace a model has only what it
  * keeps: open it with keep_duplicates to export every event of the file.
@@ -40,7 +40,7 @@ enum mtprof_export_format {
 
 enum mtprof_flavor {
     MTPROF_FLAVOR_TORCH = 0,
-    MTPROF_FLAVOR_MINDTORCH = 1 /**< categories op, scope, runtime, metadata; a runtime event beside
+    MTPROF_FLAVOR_MINDTORCH = 1 /**< categories op, scope, runtime, metadata; a runtime event for
                                      every op */
 };
 
@@ -81,7 +81,7 @@ typedef struct mtprof_export_options {
     mtprof_export_report *report; /**< filled in on success; may be NULL */
 } mtprof_export_options;
 
-/** "chrome", "perfetto" … and what files of it usually end in; NULL for an unknown format. */
+/** "chrome", "perfetto" … and the usual ending of its files; NULL for an unknown format. */
 MTPROF_API const char *mtprof_export_name(enum mtprof_export_format format);
 MTPROF_API const char *mtprof_export_suffix(enum mtprof_export_format format);
 /** The format for a name, or for a path by its ending. Fails with EINVAL (names the value and the
@@ -104,9 +104,9 @@ MTPROF_API mtprof_status mtprof_export_to(mtprof_model *model, enum mtprof_expor
                                           const mtprof_export_options *options);
 
 /**
- * Removes what exports, copies and recordings of this process have made beside their paths and not
- * put in place. For a handler of a signal that then ends the process: safe there, and nothing else
- * is undone. Where the file system has files without a name there is nothing to remove.
+ * Removes the unfinished files of exports, copies and recordings of this process. Meant for the
+ * handler of a signal that ends the process, and safe there; nothing else is undone. On file
+ * systems that support files without a name (O_TMPFILE) there is nothing to remove.
  */
 MTPROF_API void mtprof_remove_unfinished(void);
 
@@ -123,7 +123,7 @@ typedef struct mtprof_memory_peak {
     int64_t time_ns;         /**< as the times of events */
     uint64_t owner;          /**< correlation id of the op or scope that allocated then; 0: none */
     int64_t allocator_bytes; /**< what the device's allocator held then, with what the trace did not
-                                  see; -1: not told */
+                                  see; -1: not known */
     int64_t end_bytes;
     int64_t categories[MTPROF_MEMORY_CATEGORIES]; /**< at the peak */
     int64_t most[MTPROF_MEMORY_CATEGORIES];       /**< of each, at its own time */

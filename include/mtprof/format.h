@@ -39,7 +39,7 @@ enum mtprof_chunk_state {
 /** What happens when a session's buffer_bytes are full. */
 enum mtprof_policy {
     MTPROF_POLICY_SPILL = 0, /**< go on in a temporary file (with a path: in the file, no limit) */
-    MTPROF_POLICY_RING = 1,  /**< let the oldest go */
+    MTPROF_POLICY_RING = 1,  /**< discard the oldest */
     MTPROF_POLICY_STOP = 2   /**< keep the oldest; what comes later is counted as lost */
 };
 
@@ -201,13 +201,13 @@ enum mtprof_file_trouble {
 
 /** What a tensor's memory is for, where the host knows. */
 enum mtprof_tensor_role {
-    MTPROF_TENSOR_ANY = 0, /**< not told: the memory timeline finds it out as far as it can */
+    MTPROF_TENSOR_ANY = 0, /**< not known: the memory timeline infers it where it can */
     MTPROF_TENSOR_PARAMETER = 1,
     MTPROF_TENSOR_GRADIENT = 2,
     MTPROF_TENSOR_OPTIMIZER_STATE = 3,
     MTPROF_TENSOR_INPUT = 4,
-    /** Beside one of them: the op does not read the tensor, its role is only told (the gradient of
-     * a parameter it reads). `offset` is then the bytes of its storage. */
+    /** Added to one of them: the op does not read the tensor, it only reports its role (the
+     * gradient of a parameter it reads). `offset` is then the size of its storage in bytes. */
     MTPROF_TENSOR_NOT_READ = 1 << 8
 };
 

@@ -24,16 +24,16 @@ typedef struct mtprof_health {
     uint64_t unmatched;                       /**< launches without a device record so far */
     uint64_t lost;                            /**< all lost events: the sum of the causes below */
     uint64_t lost_by[MTPROF_HEALTH_LOST_END]; /**< by cause, enum mtprof_health_index */
-    uint64_t evicted;                         /**< begins that ring mode let go */
+    uint64_t evicted;                         /**< begins that ring mode discarded */
     uint64_t stalls;                          /**< times a writer had to map its own memory */
-    uint64_t busy_at_stop;                    /**< threads that did not come to rest at a stop */
+    uint64_t busy_at_stop;                    /**< threads still in a recording call at a stop */
     uint64_t texts_cut;                       /**< texts shortened, and payloads left out, to fit */
-    uint64_t clock_back;                      /**< ends whose clock was behind the record before */
-    uint64_t bytes;                           /**< bytes of trace taken, headers included */
-    uint64_t pair_cost_ps;                    /**< own cost of a begin+end pair, picoseconds */
-    uint32_t written_behind;                  /**< 1: the file system refused mmap (session.h) */
-    uint32_t unlocked;                        /**< 1: the file system has no locks (session.h) */
-    uint64_t stacks_missed; /**< begins whose stack the language could not tell (language.h) */
+    uint64_t clock_back;     /**< ends with a time before that of the last record */
+    uint64_t bytes;          /**< bytes of trace taken, headers included */
+    uint64_t pair_cost_ps;   /**< own cost of a begin+end pair, picoseconds */
+    uint32_t written_behind; /**< 1: no mmap; chunks are written when full */
+    uint32_t unlocked;       /**< 1: the file system has no locks (session.h) */
+    uint64_t stacks_missed;  /**< begins whose stack the language did not know (language.h) */
     /* of a trace that was read (mtprof_model_get_health); 0 for a session */
     uint64_t problems;       /**< damaged places: bad checksums, holes, cuts */
     uint64_t problem_bytes;  /**< bytes in them, as far as known: what is missing has no size */

@@ -27,7 +27,7 @@ typedef struct mtprof_input_walk {
     uint32_t struct_size;
     uint32_t n_words;
     const uint64_t *words;
-    uint32_t word;      /**< where the next value stands */
+    uint32_t word;      /**< index of the next value */
     uint32_t n_scalars; /**< passed so far: a scalar's value is number n_scalars - 1 of SCALARS */
     uint32_t n_tensors; /**< passed so far */
     uint32_t kind;      /**< enum mtprof_input_kind, or one of a later minor */
@@ -46,7 +46,7 @@ typedef struct mtprof_input_walk {
 MTPROF_API bool mtprof_input_next(mtprof_input_walk *walk);
 
 /** Steps over what the value holds: the values of a list, what a keyword names. The walk's fields
- * then tell of the last value passed. */
+ * then describe the last value passed. */
 MTPROF_API void mtprof_input_skip(mtprof_input_walk *walk);
 
 MTPROF_END_DECLS

@@ -7,22 +7,23 @@
  *     foreign   ─┘        └───────► event stream ─► export.h (files)
  *     JSON
  *
- * Opening is cheap; the columns are made when one is first asked for, in one pass over each thread,
+ * Opening is cheap; the columns are made when one is first requested, in one pass over each thread,
  * threads in parallel. Exports do not need them.
  *
  * Order: events are sorted by start, then longest first, then in the order in which they began
  * (the column INDEX). Times are nanoseconds on the trace's clock; add
  * mtprof_model_info.real_offset_ns for Unix time.
  *
- * Tree: PARENT is the scope that was innermost on the event's thread when it began, or the one the
- * program named. Times follow the thread, not the name: SELF_NS is the time in which no other event
- * of the thread ran inside it. Events that do not nest (MTPROF_EVENT_FLAG_ASYNC,
+ * Tree: PARENT is the scope that was innermost on the event's thread when it began, or the parent
+ * that the program gave. Times follow the thread, not that parent: SELF_NS is the time in which no
+ * other event of the thread ran inside it. Events that do not nest (MTPROF_EVENT_FLAG_ASYNC,
  * MTPROF_EVENT_FLAG_OVERLAP) have no self time and take none from others. So always, per thread:
  *
  *   MDL1  0 <= self <= end - start
  *   MDL2  the sum of self = the sum of (end - start) over events with MTPROF_EVENT_FLAG_TOP
- *         (functions of the host's language, MTPROF_EVENT_KIND_FUNCTION, stand outside: they have
- *         self times of their own, less everything inside them, and are parents of functions only)
+ *         (functions of the host's language, MTPROF_EVENT_KIND_FUNCTION, are not part of this sum:
+ *         they have self times of their own, less everything inside them, and are parents of
+ *         functions only)
  *   MDL3  the sum of SELF_DEVICE_NS over host events with kernels = the sum of the durations of
  *         those
  *
@@ -90,7 +91,7 @@ enum mtprof_event_flag {
     /** A launch that was answered, or device work whose host event was found. */
     MTPROF_EVENT_FLAG_MATCHED = 1 << 6,
     MTPROF_EVENT_FLAG_FOREIGN_PARENT = 1 << 7, /**< PARENT is on another thread */
-    MTPROF_EVENT_FLAG_COLLAPSED = 1 << 8 /**< it stands also for an only child of the same name */
+    MTPROF_EVENT_FLAG_COLLAPSED = 1 << 8       /**< includes an only child of the same name */
 };
 
 /** Columns. Those up to FLAGS are always there (48 bytes an event). */
@@ -118,7 +119,7 @@ enum mtprof_column_id {
     MTPROF_COLUMN_FLOPS = 18,          /**< uint64 */
     MTPROF_COLUMN_MODULE = 19,         /**< uint32: name + 1, 0 = none */
     MTPROF_COLUMN_FOREIGN_ID = 20,     /**< uint64: id under which another tracer knows it */
-    MTPROF_COLUMN_MEMORY_BEFORE = 21,  /**< int64: bytes allocated when it began, -1 = not told */
+    MTPROF_COLUMN_MEMORY_BEFORE = 21,  /**< int64: bytes allocated when it began, -1 = unknown */
     MTPROF_COLUMN_MEMORY_AFTER = 22,   /**< int64: and when it ended */
     MTPROF_COLUMN_MEMORY_DEVICE = 23,  /**< uint8: of which device */
     MTPROF_COLUMN_METADATA = 24,       /**< uint32: mtprof_model_event_metadata(), 0 = none */
@@ -126,7 +127,7 @@ enum mtprof_column_id {
     MTPROF_COLUMN_ALLOCATED_SELF_CPU = 26,    /**< int64: bytes allocated, less freed, on the host,
                                                    in it and not in a child */
     MTPROF_COLUMN_ALLOCATED_SELF_DEVICE = 27, /**< int64: the same on devices */
-    /* made from the others when first asked for */
+    /* made from the others when first requested */
     MTPROF_COLUMN_DEPTH = 28,       /**< uint32: 0 = no parent */
     MTPROF_COLUMN_CORRELATION = 29, /**< uint64: docs/format.md 3.6; device work: its launch's. Of
                                          an epoch that is still open they are provisional: the
@@ -142,7 +143,7 @@ enum mtprof_column_id {
     MTPROF_COLUMN_FORWARD = 37,          /**< uint32: backward ops: the forward op, where the arrow
                                               between the two begins, MTPROF_NO_EVENT. Of several
                                               backward ops of one forward op the one that ends
-                                              first. ENOTSUP where no forward threads were
+                                              first. Absent where no forward threads were
                                               recorded */
     MTPROF_COLUMN_COUNT = 38
 };
@@ -163,7 +164,7 @@ typedef struct mtprof_column {
     uint32_t item_bytes;
 } mtprof_column;
 
-/** Called now and then by long work, from the thread that asked for it. Not 0: give up (ECALLBACK).
+/** Called now and then by long work, from the thread that started it. Not 0: cancel (ECALLBACK).
  * total 0: not known. */
 typedef int mtprof_progress(void *user, const char *what, uint64_t done, uint64_t total);
 
@@ -249,7 +250,7 @@ typedef struct mtprof_model_findings {
                             queues, devices, foreign input lists and frames */
 } mtprof_model_findings;
 
-/** Makes the columns where that has not happened. Fails with ENOMEM, EIO, ECALLBACK, ENOTSUP (more
+/** Makes the columns if they do not exist yet. Fails with ENOMEM, EIO, ECALLBACK, ENOTSUP (more
  * than 4 billion events: exports still work). */
 MTPROF_API mtprof_status mtprof_model_get_findings(mtprof_model *model,
                                                    mtprof_model_findings *findings);
@@ -275,8 +276,8 @@ MTPROF_API mtprof_status mtprof_model_get_damage(mtprof_model *model, mtprof_dam
 MTPROF_API mtprof_status mtprof_model_get_health(mtprof_model *model, mtprof_health *health);
 
 /**
- * A column. Makes the columns first where that has not happened; the derived ones are made when
- * first asked for. *out is zero, data NULL, for a column that was not recorded, and on failure.
+ * A column. Makes the columns first if they do not exist yet; the derived ones are made when first
+ * requested. *out is zero, data NULL, for a column that was not recorded, and on failure.
  *
  * Fails with EINVAL (no such column), ENOMEM, EIO, ECALLBACK, ENOTSUP (more than 4 billion events).
  */
@@ -297,7 +298,7 @@ typedef struct mtprof_track {
     int64_t tid;     /**< thread: OS thread id; queue: its number */
     uint64_t pthread_id;
     mtprof_text name;         /**< length 0: none */
-    mtprof_text process_name; /**< length 0: not told */
+    mtprof_text process_name; /**< length 0: not known */
 } mtprof_track;
 /** A track by its index. false: there is none, and *out is left alone. */
 MTPROF_API bool mtprof_model_track(const mtprof_model *model, uint32_t track, mtprof_track *out);
@@ -326,7 +327,7 @@ typedef struct mtprof_memory {
     uint32_t reserved;
     uint64_t allocations, frees;          /**< how many */
     int64_t allocated_bytes, freed_bytes; /**< in all, both positive */
-    int64_t peak_bytes;  /**< most that was allocated at a time, as the allocator tells */
+    int64_t peak_bytes;  /**< most that was allocated at a time, as reported by the allocator */
     int64_t peak_ns;     /**< when that was first so */
     int64_t end_bytes;   /**< after the last one */
     uint64_t peak_owner; /**< correlation id of the scope that allocated then; 0: none */
@@ -347,8 +348,9 @@ typedef struct mtprof_metadatum {
 /** Metadata of an event (column METADATA), index from 0. */
 MTPROF_API bool mtprof_model_event_metadata(const mtprof_model *model, uint32_t metadata,
                                             uint32_t index, mtprof_metadatum *out);
-/** What a program told beside its scopes, as a visitor sees it: an instant, a counter's value, a
- * point of a flow. Texts and metadata live until the visitor returns. Later versions may append. */
+/** What a program recorded other than scopes, as a visitor sees it: an instant, a counter's value,
+ * a point of a flow. Texts and metadata live until the visitor returns. Later versions may
+ * append. */
 typedef struct mtprof_mark {
     uint32_t struct_size; /**< set by the library */
     uint32_t kind;        /**< MTPROF_EVENT_KIND_INSTANT, COUNTER or FLOW */

@@ -2,7 +2,7 @@
  *
  * Payloads of ops: what a tensor runtime knows about a call beyond its name. Each is recorded only
  * when its flag is wanted (enum mtprof_want) and is absent otherwise, so a host may fill in what it
- * has at hand and leave the choice to the recorder; mtprof_wants() tells what is worth computing.
+ * has at hand and leave the choice to the recorder; mtprof_wants() says what is worth computing.
  *
  * Nothing is kept by reference: shapes become ids, texts are copied, tensors are numbers.
  */
@@ -24,7 +24,7 @@ typedef struct mtprof_value {
     uint16_t reserved;
     uint32_t
         type; /**< TENSOR, scalars: string id of the type, 0 = none; LIST: number of items, keywords
-                 included; KEYWORD: string id of the name of the value that stands next */
+                 included; KEYWORD: string id of the name of the value that follows */
     union {
         const int64_t *sizes;             /**< TENSOR: n_dims sizes */
         const struct mtprof_value *items; /**< LIST */
@@ -35,21 +35,22 @@ typedef struct mtprof_value {
     const int64_t *strides; /**< TENSOR: n_dims strides, or NULL */
 } mtprof_value;
 
-/** What a tensor is, as numbers of the host. The memory timeline (export.h) rests on them.
- * The first of an op's are the tensors that its inputs show, in the same order (for one that has no
- * identity: zeros); further ones are what it reads beside them. */
+/** Identity of a tensor, in numbers of the host. The memory timeline (export.h) needs them. An op
+ * first lists the tensors of its `inputs`, in the same order (one without identity: zeros), then
+ * further tensors that it reads. */
 typedef struct mtprof_tensor_ref {
-    uint64_t tensor;  /**< never given to another one while a recording lasts */
-    uint64_t storage; /**< address of its memory, as mtprof_alloc() was told it */
+    uint64_t tensor;  /**< not reused for another tensor while a recording lasts */
+    uint64_t storage; /**< address of its memory, as passed to mtprof_alloc() */
     int64_t offset;   /**< in the storage, in elements */
     uint32_t version; /**< grows with each change in place */
     uint16_t device;  /**< 0 = host, as in mtprof_alloc() */
-    uint16_t role;    /**< enum mtprof_tensor_role. What a host cannot tell here it may say with
+    uint16_t role;    /**< enum mtprof_tensor_role. A host that does not know it here may use
                          scopes named mtprof::memory::parameter, ::gradient, ::optimizer_state or
                          ::input around an op on the tensors it means */
 } mtprof_tensor_ref;
 
-/** A list of inputs that the running recording knows already, but for the values of its scalars. */
+/** A list of inputs, without the values of its scalars, that the running recording already
+ * knows. */
 typedef struct mtprof_inputs {
     uint32_t id;    /**< 0: none */
     uint32_t epoch; /**< when it was made known */
@@ -96,8 +97,8 @@ typedef struct mtprof_op {
 } mtprof_op;
 
 /**
- * Makes a list of inputs known to the recording, for hosts that find out by themselves that a call
- * looks like an earlier one. Its id is 0 when nothing records inputs or there is no room for it.
+ * Makes a list of inputs known to the recording, for hosts that recognize calls with the same
+ * inputs themselves. Its id is 0 when nothing records inputs or there is no room for it.
  */
 MTPROF_API mtprof_inputs mtprof_know_inputs(const mtprof_value *inputs, uint32_t count);
 
@@ -108,7 +109,7 @@ MTPROF_API void mtprof_count_cut(uint32_t count);
 /** The latest epoch: it changes with every window. Read it, never write it. */
 extern MTPROF_API uint32_t mtprof_i_epoch;
 
-/** Whether what was made known then is known still. */
+/** Whether the recording still knows the list. */
 static inline bool mtprof_inputs_are_known(mtprof_inputs inputs)
 {
     return inputs.id != 0 && inputs.epoch == __atomic_load_n(&mtprof_i_epoch, __ATOMIC_RELAXED);
@@ -136,7 +137,7 @@ MTPROF_API mtprof_token mtprof_op_begin_named(const char *name, size_t length, u
 MTPROF_API void mtprof_op_end(mtprof_token token, uint32_t memory_device, uint64_t memory_after);
 
 /** Identity of the outputs of an op that is still open; a further call adds to them. NULL with a
- * count: the host could not tell them, counted as cut. */
+ * count: the host does not know them, counted as cut. */
 MTPROF_API void mtprof_op_outputs(mtprof_token token, const mtprof_tensor_ref *outputs,
                                   uint32_t count);
 

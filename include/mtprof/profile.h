@@ -6,16 +6,16 @@
  *                      │ step() moves through the schedule
  *                      └─ a callback fails: ended, as if stopped, and the next stop() is silent
  *
- * A profile holds the process's one session from start to stop, in steps that record nothing too.
- * In between, each run of recorded steps is a *window*: prepared, recorded, closed, and where the
- * schedule says so handed to on_trace_ready. Results are those of the latest window, or of all with
+ * A profile holds the process's one session from start to stop, also in steps that record nothing.
+ * In between, each run of recorded steps is a *window*: prepared, recorded, closed, and passed to
+ * on_trace_ready where the schedule says so. Results are those of the latest window, or of all with
  * MTPROF_PROFILE_ACC_EVENTS; they stay until the next window is prepared.
  *
  * Threads: every function may be called from any thread; calls that change the profile happen one
  * after the other. No lock is held while a callback runs. Meanwhile changing calls from other
- * threads answer EBUSY, and those from inside the callback are limited: stop, start (after a stop),
- * toggle and everything that reads or adds metadata are allowed, free answers EBUSY, the others
- * ESTATE. After fork() the child may only free its copy: everything else answers ESTATE.
+ * threads return EBUSY, and those from inside the callback are limited: stop, start (after a stop),
+ * toggle and everything that reads or adds metadata are allowed, free returns EBUSY, the others
+ * ESTATE. After fork() the child may only free its copy: everything else returns ESTATE.
  */
 #ifndef MTPROF_PROFILE_H
 #define MTPROF_PROFILE_H
@@ -34,7 +34,7 @@ MTPROF_BEGIN_DECLS
 
 typedef struct mtprof_profile mtprof_profile;
 
-/** What a profile looks at: a set of bits. */
+/** What a profile records: a set of bits. */
 enum mtprof_watch {
     MTPROF_WATCH_CPU = 1 << 0,    /**< host ops, scopes, marks */
     MTPROF_WATCH_DEVICE = 1 << 1, /**< device work, runtime calls, host ops for the device */
@@ -64,10 +64,10 @@ enum mtprof_profile_flag {
 };
 
 enum {
-    MTPROF_TRACE_ID_BYTES = 1024 /**< a trace id with the zero byte behind it */
+    MTPROF_TRACE_ID_BYTES = 1024 /**< size of a trace id with its terminating zero */
 };
 
-/** What a trace observer is told. */
+/** What a trace observer is called for. */
 enum mtprof_observe {
     MTPROF_OBSERVE_START = 0, /**< a window is about to open */
     MTPROF_OBSERVE_STOP = 1   /**< a window is about to close */
@@ -88,17 +88,17 @@ typedef struct mtprof_profile_config {
     uint64_t buffer_bytes;
     uint64_t ring_ns;
     const mtprof_schedule *schedule; /**< NULL: see below */
-    /** In place of a schedule: the action of a step. It is asked once per step, for step 0 by
-     * mtprof_profile_new(). Steps with an action it makes up change nothing. With neither, every
-     * step is recorded, there are no step annotations, and on_trace_ready comes once, at stop. */
+    /** In place of a schedule: the action of a step. It is called once per step, for step 0 by
+     * mtprof_profile_new(). A step with an unknown action changes nothing. With neither, every step
+     * is recorded, there are no step annotations, and on_trace_ready is called once, at stop. */
     int (*schedule_callback)(void *user, int64_t step, enum mtprof_action *action);
     /** A window is complete. It is closed, and step number and action are the next step's. */
     int (*on_trace_ready)(void *user, mtprof_profile *profile);
     /** Writes the id of a trace that is prepared, zero-terminated. NULL: 32 random hex digits. */
     int (*trace_id)(void *user, char *text, size_t size);
-    /** Once around each window, before it opens and before it closes. */
+    /** Called twice for each window: before it opens and before it closes. */
     int (*observer)(void *user, mtprof_profile *profile, enum mtprof_observe event);
-    /** Something is odd, and the profile goes on; status MTPROF_OK: advice. Also called from the
+    /** A problem that does not stop the profile; status MTPROF_OK: advice. Also called from the
      * recorder's helper thread (session.h), which must not start, step or stop anything. */
     void (*on_warning)(void *user, mtprof_status status, const char *message);
     void *user;
@@ -109,8 +109,8 @@ typedef struct mtprof_profile_config {
 
 /**
  * Makes a profile; nothing is recorded yet. On success *out belongs to the caller until
- * mtprof_profile_free(). A device that is asked for and not there is a warning, and the CPU is
- * recorded.
+ * mtprof_profile_free(). A device that is requested but not available is a warning, and only the
+ * CPU is recorded.
  *
  * Fails with EINVAL (the message names the field), ENOMEM, ECALLBACK (the schedule, for step 0).
  */
@@ -194,11 +194,12 @@ MTPROF_API mtprof_status mtprof_profile_preset_metadata_json(mtprof_profile *pro
 MTPROF_API mtprof_status mtprof_profile_get_trace_id(mtprof_profile *profile, char *text,
                                                      size_t size);
 
-/** Another maker of trace ids, from the next prepared trace on; NULL: random ones. */
+/** Replaces the function that makes trace ids, from the next prepared trace on; NULL: random
+ * ids. */
 MTPROF_API mtprof_status mtprof_profile_set_trace_id_callback(
     mtprof_profile *profile, int (*trace_id)(void *user, char *text, size_t size), void *user);
 
-/** The number of the current step, from 0; and its action, or what a schedule callback made up. */
+/** The number of the current step, from 0; and its action as the schedule returned it. */
 MTPROF_API int64_t mtprof_profile_step_num(mtprof_profile *profile);
 MTPROF_API enum mtprof_action mtprof_profile_current_action(mtprof_profile *profile);
 
@@ -208,13 +209,13 @@ MTPROF_API bool mtprof_profile_is_running(mtprof_profile *profile);
 /** What the latest callback that failed returned; 0: none has. */
 MTPROF_API int mtprof_profile_callback_result(mtprof_profile *profile);
 
-/** What the profile in fact looks at: the device is left out where there is none. */
+/** What the profile actually records: without the device where there is none. */
 MTPROF_API uint32_t mtprof_profile_activities(mtprof_profile *profile);
 
 enum mtprof_results {
     MTPROF_RESULTS_NONE = 0,      /**< no trace was ever prepared */
     MTPROF_RESULTS_PREPARED = 1,  /**< a window is about to open: empty */
-    MTPROF_RESULTS_RECORDING = 2, /**< a window is open: what is there so far */
+    MTPROF_RESULTS_RECORDING = 2, /**< a window is open: what was recorded so far */
     MTPROF_RESULTS_READY = 3
 };
 
@@ -247,7 +248,7 @@ MTPROF_API mtprof_status mtprof_profile_get_health(mtprof_profile *profile, mtpr
 
 /**
  * Why results are empty, in one line: "0 steps recorded: step() was called 0 times, the schedule
- * needs 3". Says something sensible also when they are not. Fails with EINVAL (no buffer).
+ * needs 3". Returns a sensible text also when they are not. Fails with EINVAL (no buffer).
  */
 MTPROF_API mtprof_status mtprof_profile_explain_empty(mtprof_profile *profile, char *text,
                                                       size_t size);

@@ -54,7 +54,7 @@ typedef struct mtprof_trace_info {
     uint64_t budget_bytes, ring_ns;
     uint32_t begin_cost_ticks; /**< 1/256 ticks per begin+end pair */
     bool closed;               /**< the recorder ended the file; false after a crash or live */
-    uint64_t end_ticks;        /**< as a closed file tells it; else the last time seen at opening */
+    uint64_t end_ticks;        /**< from the header if closed; else the last time seen at opening */
     uint64_t health[MTPROF_HEALTH_COUNT];
     uint64_t file_bytes;
     uint64_t chunks, chunks_damaged, chunks_unchecked; /**< unchecked: without data checksum */
@@ -77,7 +77,7 @@ typedef struct mtprof_record {
     uint32_t epoch;  /**< in force in this stream, 0 outside streams of threads */
     uint32_t thread; /**< logical thread in force in this stream, likewise */
     uint64_t offset; /**< byte offset of the record in the trace */
-    uint64_t word;   /**< the first word as it stands */
+    uint64_t word;   /**< the first word, undecoded */
     /** Full ticks of the record: its own, or the stream's time reference where it has none. In
      * source streams: the time on the source's clock (ACTIVITY: its start). */
     uint64_t ticks;
@@ -88,7 +88,7 @@ typedef struct mtprof_record {
 } mtprof_record;
 
 typedef struct mtprof_text {
-    const char *bytes; /**< not NULL; a zero byte stands behind the text */
+    const char *bytes; /**< not NULL; a zero byte follows the text */
     size_t length;
 } mtprof_text;
 
@@ -109,7 +109,7 @@ typedef struct mtprof_epoch_info {
     uint32_t close_kind; /**< enum mtprof_window_close */
     uint64_t gate;
     uint64_t open_ticks, close_ticks;
-    /** Correlation ids reserved for its begins (docs/format.md 3.6); 0, 0 when not told. */
+    /** Correlation ids reserved for its begins (docs/format.md 3.6); 0, 0: not recorded. */
     uint64_t correlation_first, correlation_count;
 } mtprof_epoch_info;
 
@@ -153,7 +153,7 @@ MTPROF_API mtprof_status mtprof_cursor_open(const mtprof_reader *reader, uint32_
                                             mtprof_cursor **out);
 /**
  * The next record. EEND at the end. EFORMAT or EIO where the stream is damaged: the error has the
- * offset, and the next call goes on behind the damage.
+ * offset, and the next call continues after the damage.
  */
 MTPROF_API mtprof_status mtprof_cursor_next(mtprof_cursor *cursor, mtprof_record *record);
 /** Accepts NULL. */
@@ -189,7 +189,8 @@ MTPROF_API bool mtprof_reader_module(const mtprof_reader *reader, uint32_t index
 /** Epochs in order, index from 0. */
 MTPROF_API bool mtprof_reader_epoch(const mtprof_reader *reader, uint32_t index,
                                     mtprof_epoch_info *out);
-/** Metadata of the trace in order of first appearance; *is_json tells how the value was set. */
+/** Metadata of the trace in order of first appearance; *is_json: whether the value was set as
+ * JSON. */
 MTPROF_API bool mtprof_reader_metadata(const mtprof_reader *reader, uint32_t index,
                                        mtprof_text *key, mtprof_text *value, bool *is_json);
 

@@ -31,10 +31,10 @@ enum mtprof_action {
 typedef struct mtprof_schedule {
     uint32_t struct_size; /**< sizeof(mtprof_schedule) as the caller was compiled */
     uint32_t reserved;
-    int64_t wait;            /**< steps of a cycle that are left alone, >= 0 */
+    int64_t wait;            /**< steps of a cycle that are not recorded, >= 0 */
     int64_t warmup;          /**< steps that prepare and discard, >= 0 */
     int64_t active;          /**< steps that are recorded, >= 1 */
-    int64_t repeat;          /**< number of cycles, >= 0; 0: without end */
+    int64_t repeat;          /**< number of cycles, >= 0; 0: no limit */
     int64_t skip_first;      /**< steps before the first cycle, >= 0 */
     int64_t skip_first_wait; /**< not 0: the first cycle has no wait; it counts as a cycle */
 } mtprof_schedule;

@@ -7,16 +7,17 @@
  *                  └───┴ pause / resume (the gate shut and open again)
  *
  * Recording is process-wide: every thread takes part from its first event on. At most one session
- * is active at a time, whoever started it; a session that has stopped but is not closed keeps its
+ * is active in the process at a time; a session that has stopped but is not closed keeps its
  * results and does not count.
  *
  * With a path the buffers are the file: what has been recorded survives the death of the process.
- * A symbolic link is followed; the new file has the permissions of the one it replaces, else the
- * umask's. A file system without locks is recorded into without one, with a warning (EBUSY is not
- * noticed then, and health.unlocked is 1). SECURITY.md says more.
+ * A symbolic link is followed; the new file has the permissions of the one it replaces, else those
+ * of the umask. On a file system without locks the file is not locked: there is a warning, two
+ * processes that record into one path are not noticed (EBUSY), and health.unlocked is 1. See
+ * SECURITY.md.
  *
  * Threads: every function may be called from any thread. No lock is held while a callback runs.
- * After fork() the child has no session: handles inherited from the parent answer ESTATE there and
+ * After fork() the child has no session: handles inherited from the parent return ESTATE there and
  * may only be closed.
  */
 #ifndef MTPROF_SESSION_H
@@ -48,8 +49,8 @@ typedef struct mtprof_config {
     uint64_t buffer_bytes; /**< byte budget of events. 0: a quarter of the available memory without
                                 a path, 64 MiB in ring mode, none otherwise; at least 64 KiB. Names
                                 and other definitions come on top of it in ring and stop mode */
-    uint64_t ring_ns;      /**< ring mode: let chunks go that are older than this, even if there is
-                                still room; 0: keep what fits */
+    uint64_t ring_ns;      /**< ring mode: discard chunks that are older than this, even if there
+                                is still room; 0: keep what fits */
     uint64_t wants;        /**< enum mtprof_want; 0: MTPROF_WANT_DEFAULT */
     uint32_t paused;       /**< 1: start with the gate shut; mtprof_session_resume() opens it */
     /** 1: the path may be given to several processes (through the environment, say). "%p" in it is
@@ -62,9 +63,9 @@ typedef struct mtprof_config {
     void (*on_warning)(void *user, mtprof_status status, const char *message);
     void *user;
     const char *spill_directory; /**< for temporary files; NULL: /tmp. Borrowed for the call */
-    /** How long the end of a window, or a pause, waits for a device that tells nothing. A device
-     * that works on is waited for without limit: every record it tells begins the time anew. When
-     * it has passed, the rest is given up with a warning, and counted (health.unmatched). 0: 30
+    /** How long the end of a window, or a pause, waits for a device that reports nothing. While the
+     * device keeps reporting there is no limit: every record restarts the timeout. When it expires,
+     * the missing records are given up with a warning, and counted (health.unmatched). 0: 30
      * seconds. */
     uint64_t device_wait_ns;
 } mtprof_config;
@@ -72,7 +73,7 @@ typedef struct mtprof_config {
 /**
  * Begins recording.
  *
- * A file that stands at the path is replaced once the new one is ready; until then it is left
+ * An existing file at the path is replaced once the new one is ready; until then it is left
  * alone. On success *out belongs to the caller until mtprof_session_close(). On failure *out is
  * NULL and nothing has changed.
  *
@@ -117,7 +118,7 @@ MTPROF_API mtprof_status mtprof_session_step(mtprof_session *session, uint64_t s
                                              uint32_t action);
 
 /**
- * Lets everything go that was recorded before, memory reused where nobody reads it. For results of
+ * Discards everything that was recorded before; memory that has no reader is reused. For results of
  * one window only. Sessions with a path keep theirs: there it does nothing.
  *
  * Fails with ESTATE (a window is open, or the session has stopped), EBUSY as above, and as start
@@ -147,14 +148,14 @@ MTPROF_API mtprof_status mtprof_session_get_health(mtprof_session *session, mtpr
 MTPROF_API mtprof_status mtprof_session_get_bytes(mtprof_session *session, mtprof_bytes *bytes);
 
 /**
- * Writes the trace of a stopped session to a file of its own: beside it first, then renamed.
+ * Writes the trace of a stopped session to a file: under another name first, then renamed.
  *
  * Fails with ESTATE (still recording), EIO, ENOSPC, ENOMEM.
  */
 MTPROF_API mtprof_status mtprof_session_save(mtprof_session *session, const char *path);
 
-/** The same; progress (as mtprof_progress of model.h) is told how far it is, in bytes, and gives up
- * with anything but 0: ECALLBACK, and nothing is left. NULL: nobody is told. */
+/** The same; progress (an mtprof_progress of model.h) is called with the bytes written so far, and
+ * cancels with any value but 0: ECALLBACK, and no file is left. NULL: no progress. */
 MTPROF_API mtprof_status mtprof_session_save_with(mtprof_session *session, const char *path,
                                                   int (*progress)(void *user, const char *what,
                                                                   uint64_t done, uint64_t total),

@@ -3,7 +3,7 @@
  * Event sources: the plug-in ABI through which a device, an allocator or a language runtime
  * contributes events that the recording threads do not see.
  *
- * A source registers once. Whenever recording begins the library calls its start, and stop when it
+ * A source registers once. The library calls its start when recording begins and its stop when it
  * ends; in between, and until the session is closed, the source pushes what it knows through
  * mtprof_push_*(), from any thread, in any order, late if it must. Times are on the source's own
  * clock; clock pairs tie that clock to the recorder's. Work is tied to the host scope that launched
@@ -35,23 +35,23 @@ typedef struct mtprof_source_ops {
     uint32_t abi;     /**< MTPROF_SOURCE_ABI as the source was compiled */
     const char *name; /**< for people: "sim", "cupti"; copied */
     const char
-        *device_type; /**< "NPU", "CUDA" …: it stands for a device; NULL: it does not. Copied */
-    void *context;    /**< handed to every callback */
+        *device_type; /**< "NPU", "CUDA" …: it represents a device; NULL: it does not. Copied */
+    void *context;    /**< passed to every callback */
     uint64_t needs;   /**< called only when one of these is wanted (enum mtprof_want); 0: always */
     /** Recording begins. A failure leaves the source out of this recording, with a warning. */
     mtprof_status (*start)(void *context, mtprof_source *source, uint64_t wants);
-    /** Recording has ended: no more work will be launched under it. Return soon. */
+    /** Recording has ended: no more work will be launched under it. Return quickly. */
     void (*stop)(void *context);
     /** (optional) Push everything that is complete; wait for what is not at most timeout_ns. Return
      * before that only when nothing is left: a flush that took all its time is repeated as long as
      * something was pushed meanwhile (mtprof_config.device_wait_ns). */
     void (*flush)(void *context, uint64_t timeout_ns);
-    /** (optional) The source's clock now. Called around each second to make clock pairs. */
+    /** (optional) The source's clock now. Called about once a second to make clock pairs. */
     uint64_t (*clock)(void *context);
     /** (optional) What its devices are, for deviceProperties in Chrome traces: JSON objects with
      * commas between them, zero-terminated, at most `room` bytes. Returns the length of all of it
-     * without the zero, as snprintf does: more than fits is asked for again with more room. 0: it
-     * has nothing to say. Asked while it takes part in a recording. */
+     * without the zero, as snprintf does: if that is more than fits, it is called again with more
+     * room. 0: no description. Called while the source takes part in a recording. */
     size_t (*describe)(void *context, char *json, size_t room);
 } mtprof_source_ops;
 
@@ -82,15 +82,15 @@ typedef struct mtprof_activity_meta {
 } mtprof_activity_meta;
 
 /**
- * Makes a source known to the process. It takes part from the next recording on, or at once where
- * one is under way. *out belongs to the caller until mtprof_source_unregister().
+ * Registers a source with the process. It takes part from the next recording on, or at once if one
+ * is active. *out belongs to the caller until mtprof_source_unregister().
  *
  * Fails with EINVAL (a required field is missing; the message names it), EVERSION (ABI), ENOMEM,
  * EBUSY (256 sources are registered).
  */
 MTPROF_API mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source **out);
 
-/** Stops the source where it runs and forgets it. Accepts NULL. Not from one of its callbacks. */
+/** Stops the source if it runs, and removes it. Accepts NULL. Not from one of its callbacks. */
 MTPROF_API void mtprof_source_unregister(mtprof_source *source);
 
 /**
@@ -101,10 +101,10 @@ MTPROF_API void mtprof_push_activity(mtprof_source *source, const mtprof_activit
 MTPROF_API void mtprof_push_clock_pair(mtprof_source *source, uint64_t source_time, uint64_t ticks);
 MTPROF_API void mtprof_push_counter(mtprof_source *source, uint32_t name, uint64_t source_time,
                                     double value);
-/** The source knows that it lost events. */
+/** Counts events that the source lost. */
 MTPROF_API void mtprof_push_lost(mtprof_source *source, uint64_t count);
 
-/** Whether a source that stands for a device is registered. */
+/** Whether a source that represents a device is registered. */
 MTPROF_API bool mtprof_has_device_source(void);
 
 MTPROF_END_DECLS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Instrumentation: what a program calls to be seen.
+ * Instrumentation: the calls with which a program records events.
  *
  *     void step(void)
  *     {
@@ -14,8 +14,8 @@
  *
  * Compilers: GCC or Clang, for the attribute `cleanup`, __atomic_load_n() and __builtin_expect().
  *
- * A begin returns a token, an end takes it. Tokens are plain numbers: keep them where the work
- * goes, end them on any thread, in any order, in any coroutine, or never. 0 means "not recorded"
+ * A begin returns a token, an end takes it. Tokens are plain numbers: pass them along with the
+ * work, end them on any thread, in any order, in any coroutine, or never. 0 means "not recorded"
  * and ending it does nothing; so does ending a token of a recording that is over. A token ends
  * once: a second end is ignored when the trace is read.
  *
@@ -70,7 +70,7 @@ MTPROF_API void mtprof_i_counter(mtprof_site *site, int64_t value);
 MTPROF_API void mtprof_i_counter_real(mtprof_site *site, double value);
 MTPROF_API void mtprof_i_flow(mtprof_site *site, uint32_t phase, uint64_t flow_id);
 
-/** Whether anybody wants one of these (enum mtprof_want). */
+/** Whether a recording wants one of these (enum mtprof_want). */
 static inline bool mtprof_wants(uint32_t wants)
 {
     return __builtin_expect((__atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED) & wants) != 0, 0);
@@ -156,7 +156,7 @@ MTPROF_API void mtprof_flow_named(const char *name, size_t length, enum mtprof_f
  */
 MTPROF_API mtprof_token mtprof_begin_under(mtprof_site *site, mtprof_token parent);
 
-/** Stands for the latest instant of this thread, as long as nothing else was recorded since. */
+/** The latest instant of this thread, if nothing else was recorded since. */
 #define MTPROF_LATEST_INSTANT ((mtprof_token)1)
 
 /**
@@ -187,7 +187,7 @@ MTPROF_API uint32_t mtprof_intern(const char *text, size_t length);
  */
 MTPROF_API uint32_t mtprof_intern_here(const char *text, size_t length);
 
-/** Names the calling thread in traces; NULL takes the name away. Names are cut at 255 bytes, and
+/** Names the calling thread in traces; NULL removes the name. Names are cut at 255 bytes, and
  * counted. Not for signal handlers. */
 MTPROF_API void mtprof_name_thread(const char *name);
 
@@ -196,7 +196,7 @@ MTPROF_API void mtprof_name_thread(const char *name);
 MTPROF_API uint32_t mtprof_thread_number(void);
 
 /**
- * The launch key of a begin: what a device is given so that its records find their way back
+ * The launch key of a begin: the device gets it, and its records refer to the begin by it
  * (source.h). 0 for a token of 0.
  */
 static inline uint64_t mtprof_launch_key(mtprof_token token)
@@ -221,7 +221,7 @@ MTPROF_END_DECLS
 #define MTPROF_I_JOIN(stem, number) mtprof_i_##stem##_##number
 #define MTPROF_I_NAME(stem, number) MTPROF_I_JOIN(stem, number)
 
-/* One list for on and off: a macro is what follows it, or nothing. */
+/* The arguments, or nothing when recording is compiled out. */
 #ifdef MTPROF_DISABLE
 #    define MTPROF_I_WHEN_ON(...)
 #else
@@ -245,7 +245,7 @@ MTPROF_END_DECLS
                          __attribute__((unused, cleanup(mtprof_i_scope_cleanup))) = \
                              mtprof_begin(&MTPROF_I_NAME(site, number)))
 
-/* Marks are statements. Switched off they name their values without evaluating them. */
+/* Marks are statements. sizeof keeps their values used, without evaluating them, when disabled. */
 #define MTPROF_I_MARK(number, name, used, ...)                                         \
     do {                                                                               \
         (void)sizeof(used);                                                            \
@@ -261,8 +261,8 @@ MTPROF_END_DECLS
 #define MTPROF_COUNTER(name, value) MTPROF_I_COUNTER(__COUNTER__, name, value)
 
 /*
- * C11 and C++17 alike: 0.5 is 0 in every integer type and in no other. An integer that int64_t
- * cannot hold is recorded as the nearest real number.
+ * C11 and C++17 alike: converted to an integer type 0.5 becomes 0, to others not. An integer that
+ * int64_t cannot hold is recorded as the nearest real number.
  */
 #define MTPROF_I_COUNTER(number, name, value)                                                     \
     MTPROF_I_MARK(                                                                                \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Version of the library. The numbers below are the one place where the version stands: CMake, the
- * wheel, libmindtorch and the Python packages take it from here.
+ * Version of the library. The version is defined here and nowhere else: CMake, the wheel,
+ * libmindtorch and the Python packages take it from here.
  *
  * Rules. 0.x: a minor version may change the API, a patch version never does. The shared library's
  * SONAME carries the ABI number, which changes whenever an existing program could break. Public
