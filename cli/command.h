@@ -43,7 +43,7 @@ struct cli_command {
     const char *name;
     const char *summary;  /* one line, no full stop */
     const char *operands; /* "TRACE" */
-    const char *details;  /* paragraphs behind the options; NULL: none */
+    const char *details;  /* paragraphs after the options; NULL: none */
     const cli_option *options;
     size_t n_options;
     size_t least_operands, most_operands;
@@ -54,7 +54,7 @@ struct cli_command {
     int (*run)(const cli_call *call);
 };
 
-/* The commands in the order of the help; NULL behind the last. */
+/* The commands in the order of the help; NULL after the last. */
 const cli_command *cli_command_at(size_t index);
 const cli_command *cli_find_command(const char *name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How rows are told apart and sorted, as options say it.
+ * The options for grouping and sorting rows.
  */
 #ifndef CLI_GROUPS_H
 #define CLI_GROUPS_H

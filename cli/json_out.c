@@ -55,7 +55,7 @@ static void quote(const char *text, size_t length)
     putchar('"');
 }
 
-/* What stands before a value: a comma, a line, its key. */
+/* What precedes a value: a comma, a new line, its key. */
 static void before(const char *key)
 {
     if (keyed) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mtprof: reads traces, and tells. This file finds the command and gives help; the commands are in
- * cmd_*.c. It uses the public headers of libmtprof only.
+ * The mtprof command: reports on traces. This file finds the subcommand and prints help; the
+ * subcommands are in commands/cmd_*.c. It uses the public headers of libmtprof only.
  */
 #include "cli/command.h"
 #include "cli/complete.h"

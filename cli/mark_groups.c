@@ -196,7 +196,7 @@ static bool add_metadatum(gathering *all, mtprof_text name, const mtprof_metadat
     return true;
 }
 
-/* What profilers themselves tell of a trace or a scope; 'mtprof info' lists the former. */
+/* Keys that profilers themselves set for a trace or a scope; 'mtprof info' lists the former. */
 static bool is_own_key(mtprof_text key)
 {
     static const char *const own[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a program told beside its scopes, in groups by name: counters, instants, flows, metadata.
+ * What a program recorded besides scopes, in groups by name: counters, instants, flows, metadata.
  */
 #ifndef CLI_MARK_GROUPS_H
 #define CLI_MARK_GROUPS_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Prints a section for each kind that there is, at most `width` columns wide, and at most `most`
- * lines each. False where reading failed; the failure is told. */
+/* Prints a section for each kind that occurs, at most `width` columns wide, and at most `most`
+ * lines each. False: reading failed, and the error was printed. */
 bool cli_print_marks(mtprof_model *model, const char *path, size_t width, size_t most);
 
 /* How many there are, by kind. */

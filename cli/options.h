@@ -3,7 +3,7 @@
  * One option parser for all commands.
  *
  * An option is a row that says where its value goes; the parser writes typed values, so commands
- * never look at text. Long options take their value behind '=' or as the next word, short ones
+ * never look at text. Long options take their value after '=' or as the next word, short ones
  * attached or as the next word. Options and operands may be mixed; "--" ends the options.
  */
 #ifndef CLI_OPTIONS_H
@@ -58,13 +58,13 @@ typedef struct cli_parsed {
 } cli_parsed;
 
 /*
- * Reads the words behind a command's name into settings. On a mistake it prints what is wrong and
+ * Reads the words after a command's name into settings. On a mistake it prints what is wrong and
  * what to do, and returns false.
  */
 bool cli_parse(const struct cli_command *command, void *settings, int n_words, char **words,
                cli_parsed *parsed);
 
-/* "  -o, --output FILE" with its help wrapped behind it, at 80 columns, to standard output. */
+/* "  -o, --output FILE" with its help wrapped after it, at 80 columns, to standard output. */
 void cli_print_option(const cli_option *option);
 /* A paragraph wrapped at 80 columns, indented. */
 void cli_print_wrapped(const char *text, int indent, int first_column);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far two means may lie apart by chance.
+ * How much two means may differ by chance.
  */
 #ifndef CLI_STUDENT_H
 #define CLI_STUDENT_H
@@ -14,7 +14,7 @@ double cli_student_t(double alpha, double df);
 
 /*
  * Welch's bound: a difference of the means larger than this comes from chance with a probability
- * below alpha. NaN where it cannot be told: fewer than two values in a sample.
+ * below alpha. NaN with fewer than two values in a sample.
  */
 double cli_noise_bound(cli_sample a, cli_sample b, double alpha);
 

@@ -44,7 +44,7 @@ mtprof_model *cli_open_trace_whole(const cli_call *call, const char *path)
     return open_trace(call, path, true);
 }
 
-/* On standard error in any case: who reads the numbers must know that they are not all. */
+/* Always on standard error: readers must know that the numbers are incomplete. */
 static void tell_damage(const char *path, const mtprof_damage *damage, bool foreign)
 {
     if (foreign) {

@@ -17,8 +17,8 @@ mtprof_model *cli_open_trace(const cli_call *call, const char *path);
 /* The same with every event of the file, also those that tables fold into their parents. */
 mtprof_model *cli_open_trace_whole(const cli_call *call, const char *path);
 
-/* Frees the model. Where its trace is damaged that is told, and a code of success becomes
- * CLI_DAMAGED. The exit code. */
+/* Frees the model. If its trace is damaged, says so and turns a code of success into
+ * CLI_DAMAGED. Returns the exit code. */
 int cli_close_trace(mtprof_model *model, const char *path, int code);
 
 /* A model's column as its type; NULL where it was not recorded, or on a failure, which is printed.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quantities, see units.h. Numbers are read without the locale's help: a trace's report must not
- * depend on where it is read.
+ * Quantities, see units.h. Numbers are read without the locale, so that reports are the same
+ * everywhere.
  */
 #include "cli/units.h"
 
@@ -49,7 +49,7 @@ static bool find_unit(const unit *units, size_t n, const char *name, double *fac
     return false;
 }
 
-/* Digits with at most one point, not negative; the rest behind blanks in *unit_name. */
+/* Digits with at most one point, not negative; the rest after blanks in *unit_name. */
 static bool split_number(const char *text, double *number, const char **unit_name)
 {
     size_t length = strspn(text, "0123456789.");

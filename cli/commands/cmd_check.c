@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mtprof check: does a file keep the rules of those who read it?
+ * mtprof check: whether a file follows the rules of its format.
  */
 #include "cli/command.h"
 #include "cli/json_out.h"

@@ -42,7 +42,7 @@ typedef struct diff_settings {
 
 #define AT(member) offsetof(diff_settings, member)
 
-/* Zero is a meaningful threshold, so "not given" is told by its sign. */
+/* Zero is a meaningful threshold, so a negative one means "not given". */
 static bool parse_percent(void *value, const char *text, cli_refusal *why)
 {
     double percent;

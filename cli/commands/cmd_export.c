@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A format of our own beside the library's: rows, not events. */
+/* A format that the library does not have: rows, not events. */
 static const char averages_name[] = "averages";
 enum {
     FORMAT_AVERAGES = MTPROF_EXPORT_COUNT

@@ -72,7 +72,7 @@ static void print_who(const cli_facts *f)
     }
 }
 
-/* A list that goes on below itself where the line is full. */
+/* An item of a list, which continues on the next line when the line is full. */
 static void list_item(size_t *column, const char *item)
 {
     size_t width = strlen(item);

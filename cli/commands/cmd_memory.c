@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mtprof memory: who allocated, and the peak.
+ * mtprof memory: peaks, and which rows allocated.
  */
 #include "cli/command.h"
 #include "cli/commands/memory_facts.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mtprof recover: what a killed process left becomes a clean, closed trace.
+ * mtprof recover: turns what a killed process left into a complete trace.
  */
 #include "cli/command.h"
 #include "cli/json_out.h"

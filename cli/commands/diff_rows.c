@@ -67,7 +67,7 @@ static void put_detail(FILE *out, const mtprof_model *model, const mtprof_row *r
     mtprof_track track;
     mtprof_device device;
     if (row->device != 0 && mtprof_model_device(model, row->device, &device)) {
-        put_text(out, " on ", device.type); /* a name may stand on both sides */
+        put_text(out, " on ", device.type); /* host and device may have the same name */
     }
     put_text(out, " ", row->input_shapes);
     put_text(out, ".", row->overload);
@@ -231,7 +231,7 @@ static bool finish_total(mtprof_averages *averages, bool per_step, cli_side *sid
     return true;
 }
 
-/* Without steps: A's calls, as long as they take here and there (DR3). */
+/* Without steps: A's calls, with A's mean times and with B's (DR3). */
 static void add_up_total(cli_diff *d)
 {
     cli_side a = {.there = true}, b = {.there = true};

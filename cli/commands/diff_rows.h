@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two traces row by row: what changed, and whether more than chance explains.
+ * Two traces row by row: what changed, and whether chance can explain it.
  *
  *   DR1  With steps in both traces, times are means per step (over the steps in which the row
  *        occurs), and the noise of a row is Welch's bound over its steps.
  *   DR2  The probability of an error is shared among the rows that are judged, so that alpha bounds
  *        the chance of one false verdict in the whole comparison.
- *   DR3  Without steps, times and memory are means per call, so that a trace may be longer than the
- *        other; the noise is unknown, and the threshold alone judges. The total is then what A's
- *        calls take, in A and as long as each takes in B; calls that A has not come on top.
+ *   DR3  Without steps, times and memory are means per call, so that the traces may differ in
+ *        length; the noise is unknown, and only the threshold counts. The total is then what A's
+ *        calls take with A's means and with B's; calls that A does not have are added.
  *   DR4  With steps, a row whose noise is unknown (it occurs in fewer than two steps of a trace) is
  *        not judged.
  *   DR5  Rows that are in one trace only are new or gone, not slower; the total judges them.

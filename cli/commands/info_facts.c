@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts, see info_facts.h. The model tells what the events say; the reader, for .mtt files, what
- * the file says about itself.
+ * Facts, see info_facts.h. The model describes the events; for .mtt files the reader describes
+ * the file itself.
  */
 #include "cli/commands/info_facts.h"
 
@@ -75,7 +75,7 @@ static bool gather_windows(cli_facts *f)
         int64_t ns = mtprof_reader_ns(f->reader, epoch.close_ticks) -
                      mtprof_reader_ns(f->reader, epoch.open_ticks);
         if (ns > 0 && __builtin_add_overflow(w->open_ns, ns, &w->open_ns)) {
-            w->open_ns = INT64_MAX; /* the file may tell any times */
+            w->open_ns = INT64_MAX; /* a file may contain any times */
         }
         w->fate = epoch.close_kind == MTPROF_CLOSE_DISCARDED ? "discarded"
                   : epoch.close_kind == MTPROF_CLOSE_NONE    ? "not ended"

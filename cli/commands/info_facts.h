@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `mtprof info` tells, gathered before anything is printed.
+ * What `mtprof info` shows, gathered before anything is printed.
  */
 #ifndef CLI_COMMANDS_INFO_FACTS_H
 #define CLI_COMMANDS_INFO_FACTS_H

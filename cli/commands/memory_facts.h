@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `mtprof memory` tells: peaks of devices, and rows by what they allocated.
+ * What `mtprof memory` shows: peaks of devices, and rows by what they allocated.
  */
 #ifndef CLI_COMMANDS_MEMORY_FACTS_H
 #define CLI_COMMANDS_MEMORY_FACTS_H
@@ -28,7 +28,7 @@ typedef struct cli_peak {
     int64_t allocated_bytes, freed_bytes, end_bytes;
     char name[64];        /* "cpu", "npu:0" */
     bool has_categories;  /* the trace has a timeline: the peak is the timeline's */
-    int64_t unseen_bytes; /* that the allocator held beside it: the trace did not see them used */
+    int64_t unseen_bytes; /* held by the allocator in addition, without a use in the trace */
     int64_t categories[CLI_CATEGORIES];
 } cli_peak;
 

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 
 static int n_inputs;
 
-/* The buffer is exactly as long as the file, so that a sanitizer sees one byte too far. */
+/* The buffer is exactly as long as the file, so that a sanitizer catches reads past its end. */
 static void replay_file(const char *path)
 {
     FILE *file = fopen(path, "rb");

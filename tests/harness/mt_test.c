@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The test runner behind mt_test.h.
+ * The test runner, see mt_test.h.
  *
  *      parent ── fork ──► child: own process group, runs one case, exit()
  *        │                  │
@@ -9,10 +9,9 @@
  * Invariants
  *   HAR1  A case passes only if it ran to its end, no check failed in any of its threads or
  *         processes, and its process exited with 0. A case that calls exit(0) has failed.
- *   HAR2  Nothing of a case outlives it: its process group is killed when its first process is
- *         gone.
- *   HAR3  The child leaves through exit(), so that leak checkers and coverage counters get their
- *         turn.
+ *   HAR2  No process of a case outlives it: its process group is killed when its first process
+ *         has ended.
+ *   HAR3  The child leaves through exit(), so that leak checkers and coverage counters run.
  *   HAR4  Under AddressSanitizer a fork waits until the other threads sleep. Its heap, unlike
  *         libc's, stays locked in the child if another thread was in it, and every new thread is.
  */
@@ -50,7 +49,7 @@ enum outcome {
     OUTCOME_COUNT
 };
 
-/* What the child tells the parent; a shared mapping, so that it survives every kind of death. */
+/* The child's report to the parent; a shared mapping, so that it survives any crash. */
 struct shared {
     int failures; /* atomic: threads and grandchildren add to it */
     int finished; /* HAR1 */
@@ -389,7 +388,7 @@ static void case_fork(const mt_test_case *test, const struct options *options, c
     if (pid < 0) {
         snprintf(why, why_size, "fork: %s", strerror(errno));
     } else {
-        setpgid(pid, pid); /* both sides do it: whoever comes first */
+        setpgid(pid, pid); /* parent and child both do it, so that the order does not matter */
         bool in_time = child_wait(pid, (double)options->timeout_s, &set, &status);
         kill(-pid, SIGKILL); /* HAR2 */
         if (!in_time) {

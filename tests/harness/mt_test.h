@@ -10,8 +10,8 @@
  *          ring_free(r);
  *      }
  *
- * CHECK_* reports and goes on (and yields false), REQUIRE_* reports and leaves the case. Both print
- * the expressions, both values and the place. Arguments are evaluated once.
+ * CHECK_* reports and continues (and yields false), REQUIRE_* reports and leaves the case. Both
+ * print the expressions, both values and the place. Arguments are evaluated once.
  *
  * Threads: CHECK_* may be called from any thread and from processes the case forks; the failures of
  * all of them count. REQUIRE_*, MT_SKIP and mt_test_tmpdir() belong to the case's first thread; on
@@ -72,7 +72,7 @@ void mt_test_register(mt_test_case *test);
 #define CHECK_EQ_STR(a, b) mt_test_eq_str(MT_TEST_I_HERE, #a, #b, (a), (b))
 #define CHECK_EQ_MEM(a, b, size_bytes) \
     mt_test_eq_mem(MT_TEST_I_HERE, #a, #b, (a), (b), (size_bytes))
-/* A status expression is 0; prints mt_test_error_text() beside it otherwise. */
+/* A status expression is 0; prints mt_test_error_text() with it otherwise. */
 #define CHECK_OK(status) mt_test_ok(MT_TEST_I_HERE, #status, (int)(status))
 
 /* ---- requirements: report and leave the case ------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one line that ties the runner to libmtprof: what a failing CHECK_OK prints beside the status.
+ * The only link of the runner to libmtprof: what a failing CHECK_OK prints with the status.
  */
 #include "harness/mt_test.h"
 
