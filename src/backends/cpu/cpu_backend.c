@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The host as a backend: memory from the heap, large blocks in huge pages, kernels of src/kernels.
- * All is done when a call returns, so there are no streams and nothing to wait for.
+ * A call returns when its work is done, so there are no streams and nothing to wait for.
  */
 #include "backends/cpu/cpu_backend.h"
 
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    LARGE_BYTES = 2 << 20 /* from here on in pages of its own */
+    LARGE_BYTES = 2 << 20 /* larger blocks get pages of their own */
 };
 
 static uint32_t device_count(void *context)

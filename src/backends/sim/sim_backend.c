@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The simulated accelerator: a backend in a shared object (mt_backend_open), its settings, its
- * table, and what happens to it at fork() and at the end of the process. sim_impl.h says how it
- * works inside.
+ * table of functions, and its handlers for fork() and exit(). sim_impl.h describes how it works.
  *
- *   SE1  At exit() workers finish the piece of work that they are at and stop for good; what waits
- *        is not done. So no worker is in a kernel while libraries take themselves down.
+ *   SE1  At exit() workers finish the command that they are running and stop; queued commands are
+ *        not run. So no worker is in a kernel while libraries are unloaded.
  */
 #include "backends/sim/sim_impl.h"
 #include "base/alloc.h"
@@ -37,7 +36,7 @@ int sim_fail(int status, const char *format, ...)
     (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
     (void)sim.host.fail(status, message);
-    return status; /* whatever the host makes of it */
+    return status; /* not what host->fail returned */
 }
 
 /* ---- devices ---- */
@@ -55,7 +54,8 @@ static MT_COLD int fail_state(const sim_device *device, uint32_t state)
 
 int sim_check(const sim_device *device)
 {
-    /* What it guards is checked again by the worker; partners: lose(), after_fork(), at_end(). */
+    /* Relaxed, because the worker checks the state again; partners: lose(), after_fork(),
+     * at_end(). */
     uint32_t state = atomic_load_explicit(&device->state, memory_order_relaxed);
     return MT_LIKELY(state == SIM_READY) ? MT_OK : fail_state(device, state);
 }
@@ -154,7 +154,7 @@ static int activity_start(void *context, const mt_activity_sink *sink)
     return MT_OK;
 }
 
-/* What is queued still goes to the sink. */
+/* Work that is already queued is still reported to the sink. */
 static void activity_stop(void *context)
 {
     (void)context;
@@ -204,7 +204,7 @@ static void at_end(void)
         return;
     }
     (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 2; /* a piece of work that takes longer is left to itself */
+    until.tv_sec += 2; /* do not wait longer than that for a command */
     (void)pthread_mutex_lock(&sim.lock);
     atomic_store(&sim.ending, true);
     for (uint32_t i = 0; i < sim.n_devices; i++) {
@@ -225,7 +225,7 @@ static int not_understood(const char *name, const char *text, const char *expect
     return sim_fail(MT_EVALUE, "sim: MINDTORCH_NPU_%s=%.60s: expected %s", name, text, expected);
 }
 
-/* Digits, perhaps a unit of `units` behind; from `least` to `most`. */
+/* Digits, optionally followed by one of `units`; the value is between `least` and `most`. */
 static bool parse_number(const char *text, const char *units, uint64_t least, uint64_t most,
                          uint64_t *out)
 {
@@ -359,7 +359,7 @@ int mt_backend_open(const mt_backend_host *host, const mt_backend **out)
         status = sim_fail(MT_ENOMEM, "sim: no memory for the handlers of fork and exit");
     }
     if (status != MT_OK) {
-        sim.n_devices = 0; /* the handlers do nothing then */
+        sim.n_devices = 0; /* so that the handlers do nothing */
         return status;
     }
     for (uint32_t i = 0; i < MT_KERNEL_COUNT && i < host->cpu->n_kernels; i++) {

@@ -17,7 +17,7 @@ static int find_numbered(const char *what, uint32_t device, uint32_t number,
     sim_device *found;
     MT_TRY(sim_find_device(what, device, &found));
     if (number == 0) {
-        MT_TRY(sim_find_stream(what, device, NULL, out)); /* makes it where it is not there */
+        MT_TRY(sim_find_stream(what, device, NULL, out)); /* creates it if necessary */
     }
     (void)pthread_mutex_lock(&sim.lock);
     mt_backend_stream *stream = found->streams;
@@ -50,7 +50,7 @@ static int hold(uint32_t device, uint32_t number, uint32_t launches, uint64_t co
     int status = sim_begin(stream, SIM_HOLD, 0, &payload, &command);
     if (status == MT_OK) {
         command->correlation = correlation;
-        /* Itself is one of those that are launched. */
+        /* The hold itself counts as a launch. */
         command->of.hold_until =
             atomic_load_explicit(&stream->launched, memory_order_relaxed) + 1 + launches;
         (void)sim_commit(stream, command);
@@ -125,7 +125,7 @@ static int fail(uint32_t device, uint32_t after, int status, const char *message
     fault->status = status;
     (void)snprintf(fault->message, sizeof fault->message, "%s", message);
     (void)pthread_mutex_lock(&sim.lock);
-    sim_outcome *before = found->fault; /* a new order replaces it */
+    sim_outcome *before = found->fault; /* a new fault replaces it */
     found->fault = fault;
     found->fault_after = after;
     atomic_store_explicit(&found->armed, true, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events. Each record makes a recording of its own, which lives as long as somebody waits for it:
- * an event that is recorded again, or freed, takes nothing from those who wait for what it stood
- * for.
+ * Events. Each record creates a new recording, which lives as long as anything waits for it:
+ * recording the event again, or freeing it, does not affect those who wait for the earlier
+ * recording.
  */
 #include "backends/sim/sim_impl.h"
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ struct mt_backend_event {
 
 static void give_recording(sim_recording *recording)
 {
-    /* acq_rel: who frees it sees what the others did with it; its partner is itself. */
+    /* acq_rel: the thread that frees it sees what the others did with it; its partner is itself. */
     if (recording == NULL ||
         atomic_fetch_sub_explicit(&recording->refs, 1, memory_order_acq_rel) != 1) {
         return;
@@ -31,7 +31,7 @@ static void give_recording(sim_recording *recording)
     mtb_free(recording);
 }
 
-/* What the event stands for now, with a reference; NULL: nothing. */
+/* The event's current recording, with a reference; NULL: none. */
 static sim_recording *take_recording(mt_backend_event *event)
 {
     (void)pthread_mutex_lock(&sim.lock);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The simulated accelerator inside: devices, streams, the commands on them.
+ * Internals of the simulated accelerator: devices, streams and their commands.
  *
  *   host threads                    stream                       its worker
- *   launch, copy, set  ──push──►  [at][..][..][tail-1]  ──────►  does command `at`, tells it,
- *   (deep copies)                  4,096 slots, in order         done = at + 1, wakes who waits
+ *   launch, copy, set  ──push──►  [at][..][..][tail-1]  ──────►  runs command `at`, reports it,
+ *   (deep copies)                  4,096 slots, in order         done = at + 1, wakes waiters
  *
  *   S1  Slot n % SIM_SLOTS belongs to the pusher while done > n - SIM_SLOTS and tail == n, to the
  *       worker while done == n < tail. Pushers of a stream exclude each other (push_lock).
- *   S2  Everything that sleeps or wakes somebody does it under the one lock (sim.lock). Launching
- *       and working do not take it while nobody sleeps.
- *   S3  A sleeper writes what it waits for (asleep, hold_until, wake_at), then looks again, then
- *       sleeps; who makes it true writes that (tail, done), then reads what is waited for. All of
- *       these are sequentially consistent, so one of the two sees the other.
- *   S4  A recording's event waits only for what was pushed before it, so streams that wait for each
- *       other never form a ring.
+ *   S2  Threads sleep and wake each other only under one lock (sim.lock). Launching and running
+ *       commands do not take it while no thread sleeps.
+ *   S3  A sleeper writes what it waits for (asleep, hold_until, wake_at), then checks again, then
+ *       sleeps; the thread that makes it true writes that (tail, done), then reads what is waited
+ *       for. All of these are sequentially consistent, so one of the two sees the other's write.
+ *   S4  A recording waits only for commands pushed before it, so streams that wait for each other
+ *       never form a cycle.
  *   S5  Locks: push_lock first, then sim.lock or a pool's lock, and nothing under those.
- *   S6  In a child of fork() no function takes a lock: devices answer SIM_FORKED, frees free
- *       memory.
+ *   S6  In a child of fork() no function takes a lock: the state of devices is SIM_FORKED, and
+ *       freeing only frees memory.
  */
 #ifndef BACKENDS_SIM_SIM_IMPL_H
 #define BACKENDS_SIM_SIM_IMPL_H
@@ -34,14 +34,14 @@
 
 enum {
     SIM_DEVICES = 16,
-    SIM_SLOTS = 4096, /* commands that wait on a stream */
+    SIM_SLOTS = 4096, /* commands queued on a stream */
 #if defined(MT_HOSTILE) && MT_HOSTILE
     SIM_PAYLOAD_BYTES = 32,
 #else
     SIM_PAYLOAD_BYTES = 512, /* of a command in its slot; more is on the heap */
 #endif
-    SIM_STAGE_BYTES = 1 << 20,  /* a copy from pageable memory up to here does not wait */
-    SIM_STAGED_BYTES = 1 << 26, /* of all copies that wait on a stream */
+    SIM_STAGE_BYTES = 1 << 20,  /* copies from pageable memory up to this size do not wait */
+    SIM_STAGED_BYTES = 1 << 26, /* of all copies queued on a stream */
     SIM_MESSAGE_BYTES = 496,    /* as much as mt_fail() keeps */
     SIM_NAME_BYTES = 64
 };
@@ -49,22 +49,22 @@ enum {
 typedef enum sim_state {
     SIM_READY,
     SIM_LOST,   /* mt_sim.lose */
-    SIM_FORKED, /* this is a child of the process that has the device */
+    SIM_FORKED, /* this process is a forked child; the parent has the device */
     SIM_ENDED   /* the process ends */
 } sim_state;
 
-/* How a piece of work fails: as a test ordered it, or for a caller that waits for it, who finds
- * MT_OK where it did not. */
+/* How a command fails. Either a test asked for the failure, or a caller waits for the command and
+ * reads the outcome: MT_OK if it did not fail. */
 typedef struct sim_outcome {
     int status;
     char message[SIM_MESSAGE_BYTES];
 } sim_outcome;
 
-/* What an event stood for when it was recorded: a place on a stream. */
+/* The place on a stream that an event marks; one for each time it is recorded. */
 typedef struct sim_recording {
     _Atomic uint32_t refs;      /* the event, the mark's command, commands that wait for it */
     _Atomic bool passed;        /* S3: set before n_blocked is read */
-    _Atomic uint32_t n_blocked; /* streams that sleep until it is passed; raised under the lock */
+    _Atomic uint32_t n_blocked; /* streams that sleep until then; raised under the lock */
     uint64_t target;            /* the stream's `done` when it is passed; set when pushed */
     uint64_t time_ns;           /* when it was passed; written before `passed` */
     mt_backend_stream *stream;  /* holds a reference */
@@ -80,7 +80,7 @@ typedef enum sim_kind {
 } sim_kind;
 
 typedef struct sim_move {
-    void *to; /* places that the worker can reach */
+    void *to; /* addresses that the worker can access */
     const void *from;
     uint64_t bytes;
     const char *name;
@@ -92,10 +92,10 @@ typedef struct sim_command {
     uint32_t kind; /* sim_kind */
     uint32_t reserved;
     uint64_t correlation;
-    uint64_t pushed_ns;   /* where launches have a latency */
-    sim_outcome *fault;   /* owned; NULL: none is ordered */
-    sim_outcome *outcome; /* the caller's, who waits; NULL: a failure is the device's */
-    void *extra;          /* owned; a payload that is larger than a slot's */
+    uint64_t pushed_ns;   /* if launches have a latency */
+    sim_outcome *fault;   /* owned; NULL: none was asked for */
+    sim_outcome *outcome; /* of a caller that waits; NULL: a failure is kept by the device */
+    void *extra;          /* owned; a payload that does not fit into the slot */
     union {
         mt_kernel_call kernel; /* its arrays are in the payload */
         sim_move move;
@@ -108,35 +108,35 @@ typedef struct sim_command {
 typedef struct sim_device sim_device;
 
 struct mt_backend_stream {
-    /* what pushers write, and what stays */
+    /* written by pushers, or never changed */
     alignas(64) pthread_mutex_t push_lock;
     bool started;              /* push_lock; the worker runs */
     uint32_t most;             /* push_lock */
-    uint64_t launched_before;  /* push_lock; as reset_counts found them, here and below */
+    uint64_t launched_before;  /* push_lock; at the last reset_counts, here and below */
     uint64_t finished_before;  /* push_lock */
     uint64_t stalled;          /* push_lock */
     _Atomic uint64_t tail;     /* S3; slots before it are filled */
     _Atomic uint64_t launched; /* kernels, copies, sets and holds so far; written before tail */
-    _Atomic uint64_t told_to;  /* tail behind the last command with a correlation */
-    _Atomic uint64_t staged;   /* bytes of copies that wait; lowered by the worker */
+    _Atomic uint64_t told_to;  /* tail after the last command with a correlation */
+    _Atomic uint64_t staged;   /* bytes of queued copies; lowered by the worker */
     sim_device *device;
     sim_command *slots;
     uint32_t number;
     uint32_t refs; /* sim.lock; the handle, the worker, recordings, who waits */
 
-    /* what the worker writes, and what is rarely written */
+    /* written by the worker, or rarely written */
     alignas(64) _Atomic uint64_t done; /* S3; slots before it are free again */
     _Atomic uint64_t finished;         /* of `launched` */
     mt_backend_stream *next;           /* sim.lock; on the device */
-    uint64_t wanted;                   /* sim.lock; the largest `done` that anybody waited for */
+    uint64_t wanted;                   /* sim.lock; the largest `done` that any thread waited for */
     sim_recording *blocked;            /* sim.lock; what the worker waits for */
     uint64_t blocked_at;               /* sim.lock; its command */
     uint64_t released_to;              /* sim.lock; holds before this are over */
     _Atomic uint32_t gave_up;          /* holds; raised by the worker */
     bool closed;                       /* sim.lock; ends when it is empty */
-    bool parked;                       /* sim.lock; the process ends, the worker does nothing */
+    bool parked;                       /* sim.lock; the process is exiting, the worker is stopped */
 
-    /* who sleeps */
+    /* what sleeping threads wait for */
     alignas(64) _Atomic bool asleep; /* S3; the worker, until tail moves */
     _Atomic uint64_t hold_until;     /* S3; the worker, until `launched` is this */
     _Atomic uint64_t wake_at;        /* S3; host threads, until `done` is this */
@@ -147,11 +147,11 @@ struct mt_backend_stream {
 struct sim_device {
     uint32_t index;
     _Atomic uint32_t state;  /* sim_state */
-    _Atomic uint32_t losses; /* times it was lost: a wait over one fails */
+    _Atomic uint32_t losses; /* times it was lost; a wait during which this changes fails */
     sim_pool pool;
     mt_backend_stream *streams;                  /* sim.lock */
     _Atomic(mt_backend_stream *) default_stream; /* set under sim.lock, stays */
-    _Atomic bool armed;                          /* a fault is ordered */
+    _Atomic bool armed;                          /* `fault` is set */
     sim_outcome *fault;                          /* sim.lock */
     uint32_t fault_after;                        /* sim.lock; launches before it */
     _Atomic bool failed;                         /* there is a failure to report */
@@ -172,12 +172,12 @@ typedef struct sim_all {
     pthread_cond_t parked_more;
     uint32_t n_workers, n_parked;           /* lock */
     _Atomic bool ending;                    /* workers park */
-    _Atomic(const mt_activity_sink *) sink; /* NULL: nobody asked yet */
+    _Atomic(const mt_activity_sink *) sink; /* NULL: not started yet */
 } sim_all;
 
 extern sim_all sim;
 
-/* For workers: what waits on the device is to be done. Partners: lose() and the end of the process,
+/* For workers: whether queued commands are to be run. Partners: lose() and the end of the process,
  * both under sim.lock. */
 static inline bool sim_is_usable(const sim_device *device)
 {
@@ -188,20 +188,20 @@ static inline bool sim_is_usable(const sim_device *device)
 
 uint64_t sim_now_ns(void);
 int sim_fail(int status, const char *format, ...) MT_PRINTF(2, 3);
-/* Fails where there is no such device, or it cannot be used. */
+/* Fails if there is no such device, or it cannot be used. */
 int sim_find_device(const char *what, uint32_t index, sim_device **out);
-/* Fails where it cannot be used. */
+/* Fails if it cannot be used. */
 int sim_check(const sim_device *device);
-/* Fails where this process has no device at all; one that is lost harms nobody else. */
+/* Fails if this process has no device at all; a lost device does not affect the others. */
 int sim_check_process(void);
 
 /* ---- sim_queue.c ---- */
 
-/* The stream itself, or the default one of the device. Fails where the device cannot be used. */
+/* The stream itself, or the default one of the device. Fails if the device cannot be used. */
 int sim_find_stream(const char *what, uint32_t device, mt_backend_stream *stream,
                     mt_backend_stream **out);
 
-/* A slot to fill in, with a payload of so many bytes; then sim_commit or sim_cancel. */
+/* A slot to fill in, with a payload of that many bytes; then call sim_commit or sim_cancel. */
 int sim_begin(mt_backend_stream *stream, sim_kind kind, size_t payload_bytes, void **payload,
               sim_command **out);
 /* Gives it to the worker. Returns what `done` will be when it is done. */
@@ -209,14 +209,14 @@ uint64_t sim_commit(mt_backend_stream *stream, sim_command *command);
 void sim_cancel(mt_backend_stream *stream, sim_command *command);
 
 /* Waits until `done` is at least `target`, or until the clock says `deadline_ns` (0: for ever).
- * False: it was not. At the end of the process it waits no longer than the worker works: whoever
- * waits may hold locks that an atexit handler needs. */
+ * False: it is not. While the process is exiting it waits only as long as the worker still runs:
+ * the waiting thread may hold locks that an atexit handler needs. */
 bool sim_await(mt_backend_stream *stream, uint64_t target, uint64_t deadline_ns);
 
-/* Waits for all of the device, or for what is recorded alone. */
+/* Waits for all work of the device, or only for work that is recorded. */
 bool sim_await_device(sim_device *device, bool recorded_alone, uint64_t deadline_ns);
 
-/* Under sim.lock: somebody waits for this, so that what holds it back gives up. */
+/* Under sim.lock: notes that a thread waits for `target`, so that holds before it give up. */
 void sim_want(mt_backend_stream *stream, uint64_t target);
 
 /* Under sim.lock. */
@@ -234,7 +234,7 @@ int sim_synchronize(void *context, uint32_t device);
 
 void sim_execute(mt_backend_stream *stream, sim_command *command, uint64_t at);
 
-/* What a function that waited returns: the device's kept failure, once (B5). `losses` as it was
+/* The result of a function that waited: the device's kept failure, once (B5). `losses` is the count
  * before the wait. */
 int sim_report(sim_device *device, uint32_t losses);
 
@@ -263,7 +263,7 @@ int sim_event_elapsed(void *context, mt_backend_event *from, mt_backend_event *t
 int sim_stream_wait(void *context, uint32_t device, mt_backend_stream *stream,
                     mt_backend_event *event);
 
-/* On the worker: the mark is passed; the wait for one. Both give back the command's reference. */
+/* On the worker: passes a mark; waits for one. Both drop the command's reference. */
 void sim_pass_mark(sim_recording *recording);
 void sim_wait_mark(mt_backend_stream *stream, sim_recording *recording, uint64_t at);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels, copies and sets as the host calls them: checked, copied into a command, queued. What a
- * command holds is its own (B4), with places that the worker can reach.
+ * Kernels, copies and sets as the host calls them: checked, copied into a command, queued. A
+ * command has its own copy of everything (B4), with addresses that the worker can access.
  */
 #include "backends/sim/sim_impl.h"
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ static bool is_ours(sim_device *device, const void *memory, uint64_t bytes)
     return ours;
 }
 
-/* Whether an address is one of any device's: no host memory. */
+/* Whether an address belongs to any device, not to host memory. */
 static bool is_far(const void *memory)
 {
     bool far = memory == NULL;
@@ -36,7 +36,7 @@ static bool is_far(const void *memory)
     return far;
 }
 
-/* The bytes that a view reaches: [*first, *first + *bytes). False: too many to be true. */
+/* The range of bytes that a view covers: [*first, *first + *bytes). False: the sizes overflow. */
 static bool find_reach(const mt_array *array, size_t element, uintptr_t *first, uint64_t *bytes)
 {
     int64_t before = 0;
@@ -73,7 +73,7 @@ static MT_COLD int refuse(sim_device *device, const mt_kernel_call *call, uint32
                     tensor, call->tensors[tensor].data, why);
 }
 
-/* A view as the worker sees it. An absent or empty one has no place. */
+/* A view with the worker's address. An absent or empty one has none. */
 static int translate(sim_device *device, const mt_kernel_call *call, uint32_t tensor, mt_array *out)
 {
     uintptr_t first = 0;
@@ -99,7 +99,7 @@ static int translate(sim_device *device, const mt_kernel_call *call, uint32_t te
     return MT_OK;
 }
 
-/* What the command's copies take; 0: the call makes no sense. */
+/* Size of the command's copies; 0: the call is invalid. */
 static size_t payload_bytes(const mt_kernel_call *call)
 {
     size_t bytes = call->n_tensors * sizeof(mt_array) + call->n_ints * sizeof(int64_t) +
@@ -133,7 +133,7 @@ static int copy_call(sim_device *device, const mt_kernel_call *call, char *paylo
                      mt_kernel_call *copy)
 {
     *copy = *call;
-    copy->struct_size = (uint32_t)sizeof *copy; /* what a longer one has behind stays behind */
+    copy->struct_size = (uint32_t)sizeof *copy; /* fields after it are not copied */
     copy->scalars = (const mt_scalar *)(void *)payload;
     payload = copy_part(payload, call->scalars, call->n_scalars * sizeof(mt_scalar));
     mt_array *arrays = (mt_array *)(void *)payload;
@@ -156,12 +156,12 @@ static int copy_call(sim_device *device, const mt_kernel_call *call, char *paylo
 
 typedef enum after {
     AFTER_GO_ON,  /* the call returns */
-    AFTER_WAIT,   /* it waits for its work, and a kept failure stays kept */
+    AFTER_WAIT,   /* it waits for its work; a kept failure stays kept */
     AFTER_REPORT, /* it waits and reports it (B5) */
 } after;
 
-/* Queues the command, which is the caller's until here. Where launches block, the call waits and
- * returns its own failure. */
+/* Queues the command, which belonged to the caller until now. If launches are blocking, waits and
+ * returns the command's own failure. */
 static int finish(mt_backend_stream *stream, sim_command *command, after then)
 {
     sim_outcome outcome;
@@ -215,7 +215,7 @@ int sim_launch(void *context, mt_backend_stream *stream, const mt_kernel_call *c
 
 /* ---- copies and sets ---- */
 
-/* What a copy needs to know, by kind and whether the host's memory is pinned. */
+/* The name in records, by kind and whether the host's memory is pinned. */
 static const char *copy_name(const mt_copy_call *call)
 {
     bool pinned = (call->flags & MT_COPY_PINNED) != 0;
@@ -236,7 +236,7 @@ static MT_COLD int refuse_copy(const sim_device *device, const mt_copy_call *cal
         copy_name(call), device->index, (unsigned long long)call->bytes, call->from, call->to);
 }
 
-/* Both ends as the worker reaches them. */
+/* Source and destination as addresses that the worker can access. */
 static int find_ends(sim_device *device, const mt_copy_call *call, sim_move *move)
 {
     sim_device *target = device;
@@ -257,8 +257,8 @@ static int find_ends(sim_device *device, const mt_copy_call *call, sim_move *mov
     return MT_OK;
 }
 
-/* Whether the bytes of a copy from pageable memory are taken along, so that the call need not wait
- * until the worker has read them. */
+/* Whether the bytes of a copy from pageable memory are copied into the command, so that the call
+ * need not wait until the worker has read them. */
 static bool is_staged(mt_backend_stream *stream, const mt_copy_call *call)
 {
     return call->kind == MT_COPY_TO_DEVICE && (call->flags & MT_COPY_PINNED) == 0 &&

@@ -46,7 +46,7 @@ static const char *const adam_codes[] = {"", "w"};
 typedef struct code_names {
     const char *const *at;
     uint32_t count;
-    uint32_t typed_by; /* which tensor's type is shown */
+    uint32_t typed_by; /* index of the tensor whose type is in the name */
 } code_names;
 
 #define CODES(list) .at = (list), .count = MT_COUNT(list)

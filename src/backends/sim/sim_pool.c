@@ -37,7 +37,7 @@ void sim_pool_forget(sim_pool *pool)
 {
     if (pool->file >= 0) {
         (void)close(pool->file);
-        pool->file = -1; /* a child's child must not close what came after it */
+        pool->file = -1; /* a grandchild must not close a file that reused the number */
     }
 }
 
@@ -60,7 +60,7 @@ int sim_pool_init(sim_pool *pool, uint64_t bytes)
     struct rlimit largest;
     if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < pool->bytes) {
         pool->file = -1;
-        return -EFBIG; /* making it larger than a process's files may be is a signal, no error */
+        return -EFBIG; /* past RLIMIT_FSIZE ftruncate sends a signal, not an error */
     }
     pool->file = memfd_create("mindtorch_sim", MFD_CLOEXEC);
     if (pool->file < 0) {
@@ -84,7 +84,7 @@ int sim_pool_init(sim_pool *pool, uint64_t bytes)
 
 /* ---- sorted extents ---- */
 
-/* The first that begins at or behind `offset`. */
+/* The first extent that begins at or after `offset`. */
 static size_t find_place(const sim_extents *extents, uint64_t offset)
 {
     size_t low = 0;
@@ -116,7 +116,7 @@ static void drop(sim_extents *extents, size_t place)
             (extents->count - place) * sizeof extents->at[0]);
 }
 
-/* Keeps SP2's second half: neighbours become one. */
+/* Merges adjacent extents (SP2). */
 static void add_vacant(sim_extents *vacant, sim_extent extent)
 {
     size_t place = find_place(vacant, extent.offset);
@@ -136,7 +136,8 @@ static void add_vacant(sim_extents *vacant, sim_extent extent)
 
 /* ---- taking and giving ---- */
 
-/* A thread may be cancelled in fallocate(): not here, where it holds locks. */
+/* fallocate() is a cancellation point; a thread must not be cancelled here, where it holds
+ * locks. */
 static int change_pages(const sim_pool *pool, int mode, sim_extent extent)
 {
     int before;
@@ -148,7 +149,7 @@ static int change_pages(const sim_pool *pool, int mode, sim_extent extent)
     return status;
 }
 
-/* The pages themselves, so that a worker never meets a lack of them (SP1). */
+/* Allocates the pages, so that a worker never faults for lack of memory (SP1). */
 static bool fill_pages(const sim_pool *pool, sim_extent extent)
 {
     int status;
@@ -214,7 +215,7 @@ void *sim_pool_take(sim_pool *pool, size_t bytes)
         return NULL;
     }
 #if defined(MT_DEBUG) && MT_DEBUG
-    memset(pool->near + taken.offset, 0xEE, taken.bytes); /* nobody is to count on zeros */
+    memset(pool->near + taken.offset, 0xEE, taken.bytes); /* so that no code relies on zeros */
 #endif
     return pool->far + taken.offset;
 }

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    SPINS = 100,           /* a few microseconds before somebody sleeps */
-    ROOM = SIM_SLOTS / 16, /* a full stream takes launches again when so many slots are free */
+    SPINS = 100,           /* a few microseconds before a thread sleeps */
+    ROOM = SIM_SLOTS / 16, /* a full stream accepts launches again when this many slots are free */
 };
 
 static void relax(void)
@@ -25,8 +25,8 @@ static void relax(void)
 
 /* ---- the worker ---- */
 
-/* The process ends: a worker stays here, so that it touches nothing that goes away. Holds the lock
- * for the last time. */
+/* At exit: a worker stays here for good, so that it touches nothing that is being torn down. Holds
+ * the lock for the last time. */
 static void park(mt_backend_stream *stream)
 {
     sim.n_parked++;
@@ -70,7 +70,7 @@ static bool next_command(mt_backend_stream *stream, uint64_t at)
 static MT_NOINLINE void wake_hosts(mt_backend_stream *stream)
 {
     (void)pthread_mutex_lock(&sim.lock);
-    atomic_store(&stream->wake_at, UINT64_MAX); /* those who still wait write it anew */
+    atomic_store(&stream->wake_at, UINT64_MAX); /* threads that still wait set it again */
     (void)pthread_cond_broadcast(&stream->moved);
     (void)pthread_mutex_unlock(&sim.lock);
 }
@@ -95,8 +95,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Signals are for the program's own threads; those of a fault of the worker's own are not held
- * back, so that who reports crashes can. */
+/* Signals are left to the program's own threads. Those for faults (SIGSEGV and so on) are not
+ * blocked, so that crash reporters work. */
 static int start_thread(mt_backend_stream *stream)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -201,7 +201,7 @@ void sim_cancel(mt_backend_stream *stream, sim_command *command)
     (void)pthread_mutex_unlock(&stream->push_lock);
 }
 
-/* The failure that a test ordered for this launch, if it is the one. */
+/* The failure that a test asked for, if this is the launch that is to fail. */
 static MT_NOINLINE sim_outcome *take_fault(sim_device *device)
 {
     sim_outcome *taken = NULL;
@@ -274,8 +274,8 @@ void sim_want(mt_backend_stream *stream, uint64_t target)
     }
 }
 
-/* On `condition`, under the lock. False: the deadline has passed. A thread that is cancelled goes
- * on to the end of the call: it would leave the lock behind, and its caller's locks. */
+/* On `condition`, under the lock. False: the deadline has passed. Cancellation is deferred to the
+ * end of the call: a thread cancelled here would leave this lock and its caller's locks locked. */
 static bool sleep_on(pthread_cond_t *condition, uint64_t deadline_ns)
 {
     int before;
@@ -435,7 +435,7 @@ int sim_stream_new(void *context, uint32_t device, uint32_t number, int32_t prio
                    mt_backend_stream **out)
 {
     (void)context;
-    (void)priority; /* threads of an ordinary program cannot be put before others */
+    (void)priority; /* an unprivileged process cannot raise a thread's priority */
     sim_device *found;
     *out = NULL;
     MT_TRY(sim_find_device("stream_new", device, &found));
@@ -452,7 +452,7 @@ void sim_stream_free(void *context, mt_backend_stream *stream)
 {
     (void)context;
     if (stream == NULL || atomic_load(&stream->device->state) == SIM_FORKED) {
-        return; /* S6: its lock may be held for ever */
+        return; /* S6: its lock may be locked for ever */
     }
     (void)pthread_mutex_lock(&sim.lock);
     stream->closed = true;
@@ -480,7 +480,7 @@ int sim_stream_synchronize(void *context, uint32_t device, mt_backend_stream *st
     if (stream == NULL) {
         return sim_find_stream("stream_synchronize", device, NULL, &stream); /* nothing is on it */
     }
-    /* A lost device is waited for too: its workers are done with the memory after that. */
+    /* Wait for a lost device too: after that its workers no longer use the memory. */
     uint32_t losses = atomic_load(&stream->device->losses);
     (void)sim_await(stream, atomic_load(&stream->tail), 0);
     return sim_report(stream->device, losses);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a stream's worker does with a command: the work, its failure, its record.
+ * How a stream's worker runs a command: the work, its failure, its record.
  */
 #include "backends/sim/sim_impl.h"
 #include "base/alloc.h"
@@ -53,7 +53,7 @@ int sim_report(sim_device *device, uint32_t losses)
     if (status == MT_OK && atomic_load(&device->losses) != losses) {
         status = sim_fail(MT_EDEVICE, "npu:%u: the device was lost", device->index);
     }
-    /* Without order: who waited has seen `done`, which was written after it (keep_failure). */
+    /* Relaxed: a thread that waited has seen `done`, which was written after it (keep_failure). */
     if (status != MT_OK ||
         MT_LIKELY(!atomic_load_explicit(&device->failed, memory_order_relaxed))) {
         return status;
@@ -80,7 +80,7 @@ int sim_report(sim_device *device, uint32_t losses)
 
 /* ---- the work ---- */
 
-/* Launches have a latency: not before that. */
+/* Waits until the latency since the launch has passed. */
 static void wait_for_start(mt_backend_stream *stream, const sim_command *command)
 {
     uint64_t start_ns = command->pushed_ns + sim.latency_ns;
@@ -98,8 +98,8 @@ static void wait_for_start(mt_backend_stream *stream, const sim_command *command
     }
 }
 
-/* Until the launches have come that it waits for. Gives up where somebody waits for it, or for what
- * is behind it: the launches would never come. */
+/* Waits for further launches. Gives up if a thread waits for the hold or for a command after it:
+ * then the launches would never come. */
 static void hold(mt_backend_stream *stream, uint64_t until, uint64_t at)
 {
     (void)pthread_mutex_lock(&sim.lock);
