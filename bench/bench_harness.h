@@ -4,8 +4,8 @@
  * figure on stdout.
  *
  *      round 1   A  B  C      each box: `n` iterations, about a millisecond
- *      round 2   B  C  A      so every case meets the same weather, and the best of many short
- *      round 3   C  A  B      boxes is a moment when nobody else had the core
+ *      round 2   B  C  A      so every case runs under the same conditions, and the best of many
+ *      round 3   C  A  B      short boxes is one in which nothing else used the core
  *
  * Arguments of every benchmark: [--quick] [--dir FOLDER] [FIGURE...]. FOLDER is where trace files
  * go; FIGURE chooses figures whose name holds one of these texts. docs/measuring.md has the method.
@@ -77,7 +77,7 @@ double bench_median(const bench_series *series);
 
 /* ---- figures ---- */
 
-/* Names and units are plain words. Zero means "not told". */
+/* Names and units are plain words. Zero means "unknown". */
 typedef struct bench_figure {
     const char *name, *unit;
     double value, median, floor;

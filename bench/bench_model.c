@@ -95,7 +95,7 @@ static void measure_result(uint64_t events)
         return;
     }
     bench_trace_make(&trace, path);
-    time_columns(path, 1, events); /* what the first time leaves behind is not the model's */
+    time_columns(path, 1, events); /* warm up: memory that the first run keeps is not the model's */
     malloc_trim(0);
     uint64_t before = bench_anonymous_bytes();
     size_t heap_before = mallinfo2().uordblks;

@@ -6,7 +6,7 @@
  *     stream:  [ sim_hold ............................ ][add][add][add] ...
  *     host:               launch launch launch launch │ released, waited for: not measured
  *
- * The program opens the backend that lies beside the library; MINDTORCH_BACKENDS says where else.
+ * The program opens the backend that is next to the library; MINDTORCH_BACKENDS says where else.
  */
 #include "bench_harness.h"
 
@@ -49,7 +49,7 @@ static double launch_held(void)
     return each;
 }
 
-/* With the device at work beside it, and the results thrown away as in a program. */
+/* While the device works, and with results dropped at once, as in a program. */
 static double launch_freely(void)
 {
     double start = bench_now_ns();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python packages beside torch: bench_python.py [--dir FOLDER] [--quick] [NAME...]
+"""The Python packages compared with torch: bench_python.py [--dir FOLDER] [--quick] [NAME...]
 
 Runs python_workloads.py with mindtorch_v2 and with torch in turn, takes the best of each, and prints one JSON
 line a figure, with torch's own value and the ratio. torch comes from the environment of `./dev peers`

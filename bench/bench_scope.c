@@ -114,7 +114,7 @@ static double cpu_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* The helper needs a core of its own to stay ahead: cpu_ns and stalls tell whether it had one. */
+/* The helper needs a core of its own to stay ahead: cpu_ns and stalls show whether it had one. */
 static void bench_first_pass(const char *name, const char *path)
 {
     uint64_t scopes = bench_pick(8000000, 4000000);

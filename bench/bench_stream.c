@@ -3,7 +3,7 @@
  * Exports of a large trace into a sink that only counts: their memory does not grow with it.
  *
  *   export_memory_mib   the most anonymous memory while the trace is exported as Chrome JSON, with
- *                       the trace's size, the bytes written and the time per event beside it
+ *                       the trace's size, the bytes written and the time per event
  *   export_pftrace_memory_mib  the same as Perfetto's protobuf
  *
  * Ten million events by default; with MT_LONG=1 the hundred million that the limit is about (a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Traces that the benchmarks of the analysing half read: ops with two levels of nesting, recorded
- * live into a file. And memory: what the process holds that no file stands behind.
+ * live into a file. And the process's anonymous memory, which no file backs.
  */
 #ifndef BENCH_BENCH_TRACES_H
 #define BENCH_BENCH_TRACES_H

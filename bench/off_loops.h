@@ -54,7 +54,7 @@ void OFF_NAME(off_large)(uint64_t n)
     }
 }
 
-/* The hard case: so many live values that the token's register is missed inside of a loop. */
+/* The hard case: so many live values that a loop would need the token's register. */
 uint64_t OFF_NAME(off_busy_step)(uint64_t *state, uint64_t i)
 {
     MTPROF_SCOPE("busy");

@@ -18,7 +18,7 @@ enum {
 typedef struct spec {
     const char *name;
     const char *op;     /* NULL: a training step */
-    const char *shapes; /* "8x64x56x56 64x64x3x3"; "-" is None; a T behind it: transposed */
+    const char *shapes; /* "8x64x56x56 64x64x3x3"; "-" is None; a T after it: transposed */
     const char *more;   /* further arguments: "1", "0.5", "true", "none", "[1,1]" */
     int backward;       /* 1: the derivative is measured as well */
     int batch;          /* training */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What libmindtorch is measured with: single ops of given shapes, and training steps. The same
- * names stand in tests/peers/torch_speed.py, which does the same with torch.
+ * What libmindtorch is measured with: single ops of given shapes, and training steps.
+ * tests/peers/torch_speed.py has the same names for the same work with torch.
  */
 #ifndef BENCH_RUNTIME_WORKLOADS_H
 #define BENCH_RUNTIME_WORKLOADS_H
@@ -11,7 +11,7 @@
 
 typedef struct workload workload;
 
-/* Names in the order of the list; NULL behind the last. */
+/* Names in the order of the list; NULL after the last. */
 const char *workload_name(size_t index);
 
 /* Makes the tensors of a workload; ends the program with a message where that fails. */

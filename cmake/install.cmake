@@ -49,7 +49,7 @@ if(MT_BUILD_RUNTIME)
   endforeach()
   install(FILES ${MT_GENERATED}/mindtorch/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mindtorch)
   install(TARGETS mindtorch mindtorch_static EXPORT mindtorchTargets)
-  # Opened at run time, beside libmindtorch.
+  # Opened at run time, next to libmindtorch.
   install(TARGETS mindtorch_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT mindtorchTargets NAMESPACE mindtorch:: DESTINATION ${package_dir})
   configure_package_config_file(cmake/mindtorchConfig.cmake.in

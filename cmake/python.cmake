@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The Python packages: build/<preset>/python is a folder to put on PYTHONPATH. Python files in it are
-# links to python/, the extensions lie beside them. One build serves one Python (MT_PYTHON); beside it
-# build/<preset>/python_dbg serves a Python that counts references (MT_PYTHON_DEBUG), for tests.
+# links to python/, the extensions are next to them. One build is for one Python (MT_PYTHON); in
+# addition, build/<preset>/python_dbg is for a Python that counts references (MT_PYTHON_DEBUG), for
+# tests.
 include(python/ext/sources.cmake)
 
 # Asks a Python for its headers and the ending of its extensions.
@@ -51,7 +52,7 @@ function(mt_python_tree target python tree)
             -DLIBRARIES_mtprof=$<TARGET_SONAME_FILE:mtprof>
             "-DLIBRARIES_mindtorch_v2=$<TARGET_SONAME_FILE:mindtorch>;$<TARGET_FILE:mindtorch_sim>"
             -P ${PROJECT_SOURCE_DIR}/cmake/python_tree.cmake
-    DEPENDS py_mtprof${target} py_mindtorch${target} mindtorch_sim # found beside libmindtorch
+    DEPENDS py_mtprof${target} py_mindtorch${target} mindtorch_sim # found next to libmindtorch
     VERBATIM)
 endfunction()
 

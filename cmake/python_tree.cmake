@@ -2,7 +2,7 @@
 #
 # cmake -DFROM=python -DTO=build/dev/python -DLIBRARIES_<package>=... -P python_tree.cmake: links to every
 # Python file, so that an edit needs no build, and to the libraries that a package's extension finds
-# beside itself, as in a wheel. Links whose file is gone go too.
+# next to itself, as in a wheel. Links whose file is gone are removed.
 file(GLOB_RECURSE old LIST_DIRECTORIES false ${TO}/*.py ${TO}/*.pyi ${TO}/py.typed)
 foreach(link IN LISTS old)
   if(NOT EXISTS ${link})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # MT_SANITIZE = "" | address (with undefined) | thread | fuzzer (clang only; with address, undefined)
-#             | fuzzer_memory (clang only; with memory: reads of what nobody has written)
+#             | fuzzer_memory (clang only; with memory: reads of uninitialised memory)
 #             | fuzzer_undefined (clang only; with undefined alone: several times as fast).
 # Applies to every target of the build: a sanitizer that sees half of a program reports nonsense.
 set(MT_SANITIZE "" CACHE STRING "address, thread, fuzzer, fuzzer_memory, fuzzer_undefined or empty")

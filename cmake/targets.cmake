@@ -24,7 +24,8 @@ function(mt_settings target)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE $<$<BOOL:${MT_DEBUG}>:MT_DEBUG=1>
                                                $<$<BOOL:${MT_HOSTILE}>:MT_HOSTILE=1>
                                                $<$<BOOL:${MT_FUZZ}>:MT_FUZZ=1>)
-  # Places are named from the repository's root, in traces too: they do not tell where it was built.
+  # Source paths are relative to the repository's root, in traces too: they do not show where it
+  # was built.
   target_compile_options(${target} PRIVATE -fno-omit-frame-pointer
                                            -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endfunction()

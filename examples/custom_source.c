@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A source of one's own: a "device" with its own clock tells the profiler what it did and when.
+ * A source of your own: a "device" with its own clock reports to the profiler what it did and when.
  * The work is tied to the host scope that launched it by a key, never by time.
  *
  *     host   ├─ submit ─┤ key                        the trace

@@ -51,8 +51,8 @@ static void use_averages(mtprof_model *model)
     mtprof_averages_free(averages);
 }
 
-/* Everything, or one thing beside the columns: tables and exports cost more than reading. The upper
- * bit: exports come behind the columns, not as first thing. */
+/* Everything, or only one use besides the columns, since tables and exports cost more than reading.
+ * The upper bit: exports come after the columns, not first. */
 static void use_model(mtprof_model *model, const trace_input *trace)
 {
     bool late = (trace->which & 0x80) != 0;

@@ -25,7 +25,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 #define PICK(list) ((list)[below(sizeof(list) / sizeof((list)[0]))])
 
-/* ---- what stands in such files --------------------------------------------------------------- */
+/* ---- what such files contain ----------------------------------------------------------------- */
 
 static const char *const keys[] = {"ph", "cat", "name", "pid",  "tid", "ts", "dur",
                                    "id", "id2", "s",    "args", "bp",  "tts"};
@@ -248,7 +248,7 @@ static void find_tokens(size_t from)
     }
 }
 
-/* The token behind the value that begins at token i. */
+/* The token after the value that begins at token i. */
 static size_t behind_value(size_t i)
 {
     size_t depth = 0;
@@ -284,7 +284,7 @@ static size_t end_of(size_t behind)
 
 /* ---- making events --------------------------------------------------------------------------- */
 
-/* A time on which others stand, too, or a strange one. */
+/* A time that other events have, too, or a strange one. */
 static void put_time(char *to, size_t room)
 {
     if (below(5) == 0) {
@@ -352,7 +352,7 @@ static void copy_value(void)
     size_t begin = tokens[from].at;
     size_t end = end_of(behind_value(from));
     size_t n = end - begin;
-    if (below(3) == 0) { /* away with it, and with the comma behind it */
+    if (below(3) == 0) { /* remove it and the comma after it */
         n += end < at_hand.length && at_hand.bytes[end] == ',';
         replace(begin, n, "", 0);
         return;

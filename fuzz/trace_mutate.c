@@ -159,7 +159,7 @@ static uint32_t put_inputs(uint64_t *at, uint32_t room)
     return n;
 }
 
-/* The words of a record behind its first; how many. *aux and *arg come with a guess. */
+/* Writes the words of a record after its first; returns how many. Sets *aux and *arg to match. */
 static uint32_t put_body(uint8_t kind, uint64_t *at, uint32_t *aux, uint32_t *arg)
 {
     uint32_t n = 0;
@@ -470,7 +470,7 @@ static void take_piece(form *f, const trace_form_piece *head, const uint8_t *rec
     memcpy(p->words, records, (size_t)p->head.n_words * 8);
 }
 
-/* A trace as it stands: its chunks become pieces. */
+/* Takes a trace as it is: its chunks become pieces. */
 static void take_file(form *f, const uint8_t *bytes, size_t size)
 {
     mtprof__file_header header;
@@ -576,7 +576,7 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t one_size, const uint
     take(&second, other, other_size);
     for (size_t i = 0; i < second.n; i++) {
         const piece *from = &second.pieces[i];
-        if (below(2) == 0 && at_hand.n > 0) { /* behind the records of a piece of its kind */
+        if (below(2) == 0 && at_hand.n > 0) { /* after the records of a piece of its kind */
             piece *to = &at_hand.pieces[below(at_hand.n)];
             if (to->head.stream == from->head.stream) {
                 insert(to, to->head.n_words, from->words, from->head.n_words);

@@ -70,7 +70,7 @@ void use_recover(const void *bytes, size_t size, mtprof_model *model)
     require(mtprof_recover(path, out, NULL) == MTPROF_OK);
     close(fd);
     require(mtprof_reader_open(out, &reader) == MTPROF_OK);
-    unlink(out); /* the reader has it open; a finding below leaves no file behind */
+    unlink(out); /* the reader has it open; a failure below leaves no file */
     require(mtprof_model_take_reader(reader, &options, &recovered) == MTPROF_OK);
     require_same(model, recovered);
     mtprof_model_free(recovered);

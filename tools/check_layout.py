@@ -60,7 +60,8 @@ class Checker:
         return max(hits)[1] if hits else None
 
     def resolve(self, target, source):
-        """The file of ours that an include names: beside the includer, or under an include folder."""
+        """The file of ours that an include names: next to the includer, or under an include
+        folder."""
         for base in (source.parent, *map(pathlib.Path, ("include", "src", "python/ext", "."))):
             if (self.root / base / target).is_file():
                 return base / target

@@ -3,8 +3,8 @@
 
 Parameters and types of functions and methods that come from the op table are made of their schemas
 (mindtorch_v2/_signatures.py). Run it on the dev build (./dev python tools/make_stubs.py)
-when a row or a method is new; --check only tells
-whether the stubs are as they should be (a test does that).
+when a row or a method is new; --check only
+says whether the stubs are up to date (a test does that).
 """
 import inspect
 import keyword

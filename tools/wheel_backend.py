@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """pip's way to our build (PEP 517, 660): runs CMake and packs what it installs into a wheel.
 
-The wheel holds the packages mtprof and mindtorch_v2, libmtprof and libmindtorch beside the extension
-that needs each, the simulated accelerator beside libmindtorch, and the mtprof command. Standard library
-only, so that it works without a network.
+The wheel holds the packages mtprof and mindtorch_v2, libmtprof and libmindtorch next to the
+extension that needs each, the simulated accelerator next to libmindtorch, and the mtprof command.
+Standard library only, so that it works without a network.
 
 MINDTORCH_BUILD_DIR names a build folder that is to be used instead of one made here; pip's
 --config-settings take builddir and cmake (further arguments, blank separated).

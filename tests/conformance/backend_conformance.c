@@ -5,8 +5,8 @@
  * Whether a backend keeps the promises of include/mindtorch/backend.h: one line a check, then the
  * counts; exit status 0 if none failed. docs/backends.md says how to use it.
  *
- * A check that crashes or does not end is named before the program ends: behind it nothing of the
- * backend can be trusted.
+ * A check that crashes or does not end is named before the program ends: after it the backend
+ * cannot be trusted.
  */
 #include "backends/cpu/cpu_backend.h"
 #include "conformance/conform.h"
@@ -200,7 +200,7 @@ static const char *setting(const char *name)
     return getenv(variable);
 }
 
-/* The shared object of that name: where MINDTORCH_BACKENDS says, beside this program, one folder
+/* The shared object of that name: where MINDTORCH_BACKENDS says, next to this program, one folder
  * up, where the loader looks. */
 static void *open_by_name(const char *name)
 {

@@ -3,11 +3,11 @@
  * A small backend that keeps every promise of backend.h, or all but one: MINDTORCH_NPU_BREAK names
  * the one (broken_rows.def). It proves that the conformance test can fail.
  *
- * Work is queued and done when somebody waits, by whoever waits: late, and the same in every run.
+ * Work is queued, and done by the thread that waits for it: late, and the same in every run.
  *
  *     launch ──► queue of the stream ──────────► done by synchronize, query, TO_HOST, flush
  *                  wait: first the other stream, up to the recording
- *                  hold: until it is released, its launches came, or somebody waits
+ *                  hold: until it is released, its launches came, or a thread waits
  *
  * One lock around everything. Memory is the host's. With MINDTORCH_NPU_NO_HOLD set it says that it
  * cannot hold streams back, as most backends cannot.
@@ -334,7 +334,7 @@ static void event_free(void *context, mt_backend_event *event)
     (void)bq_unlock(MT_OK);
 }
 
-/* Breaks a promise: who waits for the old recording waits for the new one. */
+/* Breaks a promise: waiters for the old recording wait for the new one. */
 static void wait_for_later(const recording *before, recording *later)
 {
     for (mt_backend_stream *stream = bq.streams; stream != NULL; stream = stream->next) {

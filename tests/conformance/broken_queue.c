@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Queues of the broken backend, see broken_backend.c: commands wait here until somebody waits for
- * them, who then does them.
+ * Queues of the broken backend, see broken_backend.c: commands stay here until a thread waits
+ * for them, which then runs them.
  */
 #include "conformance/broken_queue.h"
 

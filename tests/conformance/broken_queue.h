@@ -33,7 +33,7 @@ typedef enum command_kind {
     COMMAND_HOLD
 } command_kind;
 
-/* What an event stood for at one moment. */
+/* What an event was recorded for. */
 typedef struct recording {
     uint32_t references;
     bool passed;
@@ -44,14 +44,14 @@ typedef struct recording {
 typedef struct command {
     struct command *next;
     command_kind kind;
-    mt_kernel_call kernel; /* tensors, ints, scalars: behind the command */
+    mt_kernel_call kernel; /* tensors, ints, scalars: stored after the command */
     mt_copy_call copy;
     mt_set_call set;
     void *staged;
     recording *recording;
     uint32_t launches; /* HOLD: still to come */
     bool released;
-    bool told; /* was queued while somebody recorded */
+    bool told; /* was queued while records were wanted: report it */
 } command;
 
 struct mt_backend_stream {
@@ -78,7 +78,7 @@ typedef struct bq_state {
     mt_backend_stream *streams;
     size_t used[DEVICES];
     bool lost[DEVICES];
-    const mt_activity_sink *sink; /* the last one: what was queued is told behind a stop */
+    const mt_activity_sink *sink; /* the last one: work queued before a stop is reported after it */
     bool recording_now;
 } bq_state;
 

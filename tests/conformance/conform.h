@@ -41,7 +41,7 @@ extern const cf_check cf_process_checks[];
 
 /* ---- what a check says; the thread that runs checks only ---- */
 
-/* Something is wrong; the check goes on. The first one is shown. */
+/* Reports a failure; the check continues. Only the first one is shown. */
 __attribute__((format(printf, 1, 2))) void cf_failed(const char *format, ...);
 /* Something is wrong, or does not apply; the check ends here. */
 __attribute__((format(printf, 1, 2), noreturn)) void cf_stop(const char *format, ...);
@@ -108,7 +108,7 @@ int cf_pick(cf_stream stream, void *to, void *from, void *index, uint64_t correl
  * go. */
 void cf_hold(cf_stream stream);
 void cf_unhold(cf_stream stream);
-/* How many holds were given up because somebody waited. */
+/* How many holds were given up because a thread waited. */
 uint32_t cf_gave_up(cf_stream stream);
 
 /* ---- kernels (conform_kernels.c, conform_cases.c) ---- */

@@ -171,7 +171,7 @@ static void tell_all(cf_stream stream, uint64_t first)
     copy = (cf_copy_of){
         .kind = MT_COPY_TO_HOST, .to = host, .from = block, .bytes = 80, .correlation = first + 4};
     CF_OK(cf_copy(stream, &copy));
-    CF_OK(cf_add(stream, block, NUMBERS, 1, 0)); /* not told */
+    CF_OK(cf_add(stream, block, NUMBERS, 1, 0)); /* no record wanted */
     CF_OK(cf.backend->synchronize(cf.backend->context, stream.device));
     stop();
     check_records(5, before, now());
@@ -227,7 +227,7 @@ static void check_many(void)
     cf_give(0, block, block_bytes);
 }
 
-/* A failing kernel is told as others are; flush does not report it. */
+/* A failing kernel has a record like others; flush does not return its error. */
 static void check_failed(void)
 {
     cf_need_records();
@@ -252,7 +252,7 @@ static void check_failed(void)
     cf_give(0, out, 64);
 }
 
-/* What was queued before activity_stop is told behind it. */
+/* Work queued before activity_stop is reported after it. */
 static void check_stop(void)
 {
     cf_need_records();

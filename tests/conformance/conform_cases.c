@@ -5,7 +5,7 @@
  *
  *     type     ? bool, u uint8, i int32, l int64, h float16, g bfloat16, f float32, d float64;
  *              x is the row's type of the moment
- *     tensor   x[3,4] with behind it: t first dimension innermost, s every second element,
+ *     tensor   x[3,4] followed by: t first dimension innermost, s every second element,
  *              bMASK stride 0 in these dimensions, + above 0, #LOW:HIGH whole numbers in
  *              [LOW, HIGH), %N one in N is not 0, ~N 0 1 2 ... and again;
  *              - absent, @K the same as tensor K

@@ -21,7 +21,7 @@ enum {
     OFFSETS = sizeof offsets / sizeof offsets[0]
 };
 
-/* Bytes that tell where they come from. */
+/* Bytes that show where they come from. */
 static void fill(unsigned char *bytes, size_t count, uint32_t seed)
 {
     for (size_t i = 0; i < count; i++) {
@@ -29,7 +29,7 @@ static void fill(unsigned char *bytes, size_t count, uint32_t seed)
     }
 }
 
-/* The block on the device holds `want` at the offset, and AROUND before and behind. */
+/* The block on the device holds `want` at the offset, and AROUND before and after. */
 static void check_block(uint32_t device, const void *block, size_t offset,
                         const unsigned char *want, size_t bytes)
 {
@@ -185,7 +185,7 @@ static void check_reused_source(void)
     unsigned char *host = cf_host(most);
     char *block = marked(0);
     for (size_t i = 1; i < SIZES; i++) {
-        /* What is too large to be kept beside may wait for the stream: not behind a hold. */
+        /* A copy too large to be staged may wait for the stream: not possible after a hold. */
         bool held = sizes[i] <= 4097;
         fill(want, sizes[i], (uint32_t)i);
         memcpy(host, want, sizes[i]);

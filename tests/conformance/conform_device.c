@@ -110,7 +110,7 @@ static void check_info(void)
     }
 }
 
-/* An older runtime's struct is shorter: nothing behind it may be written. A newer one's is longer.
+/* An older runtime's struct is shorter: nothing after it may be written. A newer one's is longer.
  */
 static void check_info_sizes(void)
 {
@@ -122,7 +122,7 @@ static void check_info_sizes(void)
         mt_device_info info = {.struct_size = (uint32_t)sizes[i]};
         memset(bytes, 0xC7, sizeof bytes);
         memcpy(bytes, &info, sizeof info.struct_size);
-        /* Not a struct of its own, so that the bytes behind struct_size are ours to look at. */
+        /* Not a struct of its own, so that we can look at the bytes after struct_size. */
         mt_device_info *short_one = (mt_device_info *)(void *)bytes;
         CF_OK(cf.backend->device_info(cf.backend->context, 0, short_one));
         for (size_t at = sizes[i]; at < sizeof bytes; at++) {

@@ -78,8 +78,8 @@ static void check_synchronize(void)
     cf_stream_free(&streams[1]);
 }
 
-/* Nobody waits; who asks again and again is told in the end. A check that does not end is found by
- * the program. */
+/* Without waiting, repeated queries must succeed in the end. The program finds a check that does
+ * not end. */
 static void check_asking(void)
 {
     cf_need_streams();
@@ -148,7 +148,7 @@ static void check_freed(void)
     cf_give(0, block, block_bytes);
 }
 
-/* Recorded again it stands for the later work. */
+/* Recorded again, it is for the later work. */
 static void check_again(void)
 {
     cf_need_streams();

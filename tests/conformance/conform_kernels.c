@@ -3,9 +3,10 @@
  * Conformance: every kernel against the cpu backend, on the same bytes.
  *
  *   CK1  All tensors of a call are compared afterwards, inputs too, with the bytes between and
- *        around their elements: whatever a kernel writes beside its result is found.
- *   CK2  Results are begun with random numbers, so that a kernel that does not write is found.
- *   CK3  A kernel without a case fails, as does a code of a family.
+ *        around their elements: anything that a kernel writes outside its result is found.
+ *   CK2  Results are filled with random numbers before, so that a kernel that does not write is
+ *        found.
+ *   CK3  A kernel without a case fails, and so does a code of a family without one.
  */
 #include "conformance/conform.h"
 
@@ -186,7 +187,7 @@ static void fill_tensor(tensor *t, const contents *with, uint64_t *seed)
     }
 }
 
-/* One tensor: "-", "@0" or type[sizes] with t s bMASK + #LOW:HIGH %N ~N behind. */
+/* One tensor: "-", "@0" or type[sizes] with t s bMASK + #LOW:HIGH %N ~N after it. */
 static void parse_tensor(tried_case *c, const char **text)
 {
     tensor *t = &c->tensors[c->n_tensors];

@@ -316,7 +316,7 @@ static void check_fork(void)
     int said = ask_child(&scene, wrong, sizeof wrong);
     CF_CHECK(said == CHILD_REFUSED || said == CHILD_WORKS, "in the child: %s",
              said == CHILD_WRONG ? wrong : "it crashes or does not end");
-    CF_OK(cf_add(scene.stream, scene.block, NUMBERS, 4, 0)); /* the parent goes on */
+    CF_OK(cf_add(scene.stream, scene.block, NUMBERS, 4, 0)); /* the parent continues */
     CF_OK(cf.backend->synchronize(cf.backend->context, 0));
     /* The child of a backend in plain memory has a copy of its own. */
     expect(scene.block, 7, "the parent after a fork");

@@ -251,7 +251,7 @@ static void check_wait(void)
         CF_OK(cf.backend->stream_wait(cf.backend->context, 0, to.at, event));
         CF_OK(cf.backend->stream_wait(cf.backend->context, 0, from.at, event)); /* its own */
         chain(to, block, 1);
-        cf.backend->event_free(cf.backend->context, event); /* what waits goes on waiting */
+        cf.backend->event_free(cf.backend->context, event); /* waiting streams keep waiting */
         if (round % 3 == 0) {
             cf_unhold(from);
         }

@@ -71,7 +71,7 @@ typedef struct fake_profile {
     mtprof_profile *profile;
     mtprof_profile_config config; /* to be changed between init and make */
     /* A letter a step: n w r S; '?' an action that does not exist, '!' the schedule fails with 7.
-     * The last one goes on for ever. NULL: no schedule. */
+     * The last one is repeated. NULL: no schedule. */
     const char *script;
     int ready_result, trace_id_result;           /* what the callbacks return */
     void (*in_ready)(struct fake_profile *fake); /* what on_trace_ready does, may be NULL */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A training run that computes nothing: it tells the recorder what a tensor runtime would tell
- * about a small network (layers of y = relu(x w), a loss, a backward pass, SGD with momentum), so
- * that the memory timeline of it is known beforehand.
+ * A training run that computes nothing: it reports to the recorder what a tensor runtime would
+ * report about a small network (layers of y = relu(x w), a loss, a backward pass, SGD with
+ * momentum), so that the memory timeline of it is known beforehand.
  *
  * With B = batch * width * 4 bytes (an activation) and P = width * width * 4 bytes (a parameter):
  *

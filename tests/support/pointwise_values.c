@@ -90,7 +90,7 @@ long double pointwise_real(const mt_array *array, int64_t i)
     return (long double)strided_get(array, i);
 }
 
-/* Distance in units of a type with that many bits behind the point and that smallest exponent. */
+/* Distance in units of a type with that many fraction bits and that smallest exponent. */
 static double units_off(long double got, long double want, int bits, int smallest)
 {
     if (isnan(want) || isnan(got)) {
@@ -110,7 +110,7 @@ double pointwise_ulps(const mt_array *array, int64_t i, long double want)
 {
     long double got = pointwise_real(array, i);
     if (array->dtype == MT_DTYPE_F32) {
-        /* What rounds to infinity is infinite; a result one step inside of it is one off. */
+        /* What rounds to infinity is infinite; the largest finite number is one off. */
         if (isinf((float)want) && !isinf(want) && !isinf(got)) {
             return (double)((fabsl(want) - fabsl(got)) / 0x1p104L);
         }

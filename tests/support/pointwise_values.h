@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What tests of pointwise kernels share: elements with many special numbers among them, the layouts
- * and shapes to try, and how far a result is off.
+ * and shapes to try, and the error of a result.
  */
 #ifndef TESTS_SUPPORT_POINTWISE_VALUES_H
 #define TESTS_SUPPORT_POINTWISE_VALUES_H

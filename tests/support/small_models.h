@@ -43,14 +43,14 @@ int sm_open(sm_model *model, const sm_kind *kind, mt_optimizer_kind optimizer, d
 void sm_close(sm_model *model);
 
 /* Moves a new model to an accelerator; parameters stay leaves that want gradients, and the
- * optimizer is made anew, as by sm_open(). */
+ * optimizer is made again, as by sm_open(). */
 int sm_move(sm_model *model, mt_device device, mt_optimizer_kind optimizer, double lr);
 
 /* Takes gradients away, then forward, backward, step. *loss is the loss before the step. Whatever
  * the status, nothing temporary is left. */
 int sm_step(sm_model *model, double *loss);
 
-/* All parameters one behind the other, at most `capacity` floats; returns how many there are. */
+/* All parameters one after the other, at most `capacity` floats; returns how many there are. */
 size_t sm_read(const sm_model *model, float *values, size_t capacity);
 
 #endif /* TESTS_SUPPORT_SMALL_MODELS_H */

@@ -68,7 +68,7 @@ static const op_line lines[] = {
 #include "mindtorch/ops/all_ops.def"
 };
 
-/* What UNDERIVED stands for. */
+/* What UNDERIVED means. */
 static const op_line refusal[] = {DERIVATIVE("NotImplemented", 0, refuse_backward)};
 
 static op_text ops[2 * MT_COUNT(lines)];

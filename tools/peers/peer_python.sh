@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The Python packages beside real torch: bound ops, modules, optimizers, reprs, training curves, schedules, and
+# The Python packages against real torch: bound ops, modules, optimizers, reprs, training curves, schedules, and
 # the profiles of the same scripts. PEERS_SEED chooses other numbers.
 set -eu
 . "$(dirname "$0")/peers.inc.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The runtime beside real torch: every row of the op table with the cases of tests/ops, random calls,
+# The runtime against real torch: every row of the op table with the cases of tests/ops, random calls,
 # whole models. PEERS_SEED chooses other layouts and numbers, PEERS_LONG=1 takes every extreme case.
 set -eu
 . "$(dirname "$0")/peers.inc.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Speed beside torch's: the workloads of bench/bench_runtime, one thread each, in alternation. It shows
+# Speed against torch's: the workloads of bench/bench_runtime, one thread each, in alternation. It shows
 # ratios and judges nothing. MT_SPEED_MS and MT_SPEED_ROUNDS make it longer.
 set -eu
 . "$(dirname "$0")/peers.inc.sh"

@@ -15,6 +15,6 @@ timed "make an environment" "$python" -m venv "$work/venv" ||
     fail "cannot make a virtual environment with $python (Debian: python3-venv)"
 timed "install the wheel" "$work/venv/bin/python" -m pip install -q --no-index --no-deps \
     --disable-pip-version-check "$work"/wheel/*.whl || fail "cannot install the wheel"
-cp tests/install/wheel_smoke.py "$work/wheel_smoke.py" # where no source of ours is beside it
+cp tests/install/wheel_smoke.py "$work/wheel_smoke.py" # away from our sources
 cd "$work"
 PATH=$work/venv/bin:$PATH "$work/venv/bin/python" wheel_smoke.py

@@ -6,7 +6,7 @@
 #   build    folder of the dev build (PEERS_BUILD chooses another)
 #   work     build/peers/<name of the peer>, its environment and its files
 #
-# Environments are kept between runs and made anew when the list of packages changes. pip and npm are
+# Environments are kept between runs and made again when the list of packages changes. pip and npm are
 # used as they are configured on the machine.
 
 cd "$(dirname "$0")/../.."

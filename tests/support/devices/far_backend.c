@@ -187,7 +187,7 @@ static int synchronize(void *context, uint32_t device)
 
 /* ---- kernels ---- */
 
-/* How far a view reaches before and behind its first element, in elements. False: it is empty. */
+/* How far a view reaches before and after its first element, in elements. False: it is empty. */
 static bool find_reach(const mt_array *array, int64_t *before, int64_t *behind)
 {
     *before = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An accelerator whose streams stand still until a test lets them go on: work is a number that is
- * queued and a number that is done. Waiting for a stream finishes its work, and is counted. Copies
+ * An accelerator whose streams do not run until a test lets them: work is a number that is queued
+ * and a number that is done. Waiting for a stream finishes its work, and is counted. Copies
  * move their bytes at once: only their place in the queue matters.
  */
 #ifndef TESTS_SUPPORT_DEVICES_HELD_BACKEND_H
@@ -19,7 +19,7 @@ typedef struct held_device {
     bool lost;           /* every call fails with MT_EDEVICE */
     bool refuse_events, refuse_records;
     bool no_info;                  /* device_info fails */
-    _Atomic(const char *) failure; /* of an earlier kernel: told once by what waits */
+    _Atomic(const char *) failure; /* of an earlier kernel: reported once, by a call that waits */
     /* what it reads */
     _Atomic size_t given, pinned;    /* bytes that are out */
     _Atomic uint64_t waits;          /* calls that waited */

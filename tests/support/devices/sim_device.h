@@ -40,8 +40,8 @@ static inline mt_sim_counts sim_counts(const mt_sim *sim, uint32_t device, uint3
     return counts;
 }
 
-/* Puts a hold on a stream and returns when the device stands at it: from then on the two overlap.
- */
+/* Puts a hold on a stream and returns when the device has reached it: from then on the two
+ * overlap. */
 static inline void sim_hold_now(const mt_sim *sim, uint32_t stream, uint32_t launches,
                                 uint64_t correlation)
 {

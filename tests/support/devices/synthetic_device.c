@@ -34,7 +34,7 @@ struct synthetic_device {
     pthread_cond_t changed;
     work *all; /* by correlation - 1 */
     uint64_t n_done, n_told;
-    uint32_t order[WORK_MAX]; /* done and not told yet */
+    uint32_t order[WORK_MAX]; /* done and not reported yet */
     uint32_t n_kept;
     uint64_t random;
     sd_facts facts;

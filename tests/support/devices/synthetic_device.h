@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A device that exists only in tests: an event source with a clock of its own and a worker thread
- * that takes launches, finishes them later, tells of them out of order and can lose some.
+ * that takes launches, finishes them later, reports them out of order and can lose some.
  *
  *      sd_launch() ─► queue ─► worker: start, end on the device's clock ─► done, shuffled ─► push
  */
@@ -22,7 +22,7 @@ typedef struct sd_config {
     double rate;             /* device ticks per nanosecond; 0.7 */
     uint64_t offset;         /* device time at nanosecond 0 */
     uint64_t work_ns;        /* how long a piece of work takes; 1000 */
-    uint32_t batch;          /* done work is told of when there is that much of it; 16 */
+    uint32_t batch;          /* done work is reported in batches of this size; 16 */
     uint32_t drop_every;     /* every nth record is lost, and said to be; 0: none */
     uint64_t needs;          /* as in mtprof_source_ops */
     mtprof_status start_status;
@@ -41,7 +41,7 @@ uint64_t sd_now(const synthetic_device *device);
 
 /* While held, what is done is kept back: flush gives up after its time. */
 void sd_hold(synthetic_device *device, bool on);
-/* Waits until everything that was launched is done (and, unless held, told). */
+/* Waits until everything that was launched is done (and, unless held, reported). */
 void sd_drain(synthetic_device *device);
 
 /* What happened, for comparison. */

@@ -2,7 +2,7 @@
  *
  * export_sample DIR SEED: records a random program (threads, nested scopes, stacks, shapes, device
  * work, counters, flows, names of any bytes), exports it in every text format and as Perfetto, and
- * writes beside it what the model's columns say: DIR/events.jsonl, one event a line, texts in hex.
+ * writes next to it what the model's columns say: DIR/events.jsonl, one event a line, texts in hex.
  * tests/export/check_exports.py compares the two.
  */
 #include <mtprof/export.h>

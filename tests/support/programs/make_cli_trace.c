@@ -57,7 +57,7 @@ enum string {
     S_TENSOR,
     S_NET,
     S_ODD,
-    S_STEP /* and the STEPS - 1 behind it */
+    S_STEP /* and the STEPS - 1 after it */
 };
 
 static const char *const strings[] = {
@@ -132,7 +132,7 @@ static void begin(trace_builder *b, uint16_t flags, uint32_t name, uint64_t tick
     b->next_ordinal++;
 }
 
-/* What ops have beside their times. */
+/* What ops have besides their times. */
 static void payload(trace_builder *b, uint32_t inputs, uint64_t memory)
 {
     tb_single(b, MTPROF_REC_INPUTS, (uint64_t)inputs << 24);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program that random traces tell of, see random_trace.h.
+ * The program that random traces describe, see random_trace.h.
  */
 #include "support/traces/random_trace.h"
 
@@ -222,7 +222,7 @@ static void launch_work(sim *s, uint64_t key)
     work->source_id = roll(s, 1 << 20);
 }
 
-/* Work that nobody launched, or that is none. */
+/* Work without a launch, or records that are no work. */
 static void stray_work(sim *s)
 {
     rt_work *work = add_work(s);
@@ -332,7 +332,7 @@ static void begin(sim *s, uint16_t slot)
         action->name = same; /* a child of its parent's name */
     }
     bool function = kind == MTPROF_KIND_FUNCTION;
-    /* What a function's own time is, with asynchronous scopes in it, nobody has laid down. */
+    /* The self time of a function with asynchronous scopes in it is not defined. */
     bool nests = options->plain || function || in_function(state);
     bool async = !nests && chance(s, 5);
     bool foreign_end = !nests && s->trace->n_slots > 1 && chance(s, 3);
@@ -369,7 +369,7 @@ static void end_at(sim *s, uint16_t from, uint16_t slot, size_t at)
     state->n_open--;
 }
 
-/* Ends what another slot is to end, if there is such a thing: true when it did. */
+/* Ends a scope of another slot that is to be ended elsewhere; false: there is none. */
 static bool end_abroad(sim *s, uint16_t slot)
 {
     uint16_t other = (uint16_t)(1 + roll(s, s->trace->n_slots));

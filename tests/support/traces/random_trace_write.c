@@ -260,7 +260,7 @@ static void write_begin(slot_writer *w, const rt_action *action)
     write_payload(w->trace, b, action);
 }
 
-/* The payload of the begin that ends here, of which part stands behind the end. */
+/* The begin that ends here: part of its payload comes after the end. */
 static const rt_action *find_begin(const rt_trace *trace, uint64_t key)
 {
     for (size_t i = 0; i < trace->n_actions; i++) {
@@ -276,7 +276,7 @@ static void write_end(slot_writer *w, const rt_action *action)
     uint64_t ordinal = action->key & (((uint64_t)1 << 40) - 1);
     bool own = action->key >> 40 == w->slot && ordinal < w->next_ordinal &&
                w->next_ordinal - ordinal < 0xFFFF;
-    /* Behind the reference the short time would be a turn ahead: the long form tells it. */
+    /* A time before the reference needs the long form: the short one would be a wrap ahead. */
     if (own && action->ticks >= w->reference && mt_test_random(w->seed) % 10 != 0) {
         tb_end(w->b, (uint16_t)(w->next_ordinal - ordinal), action->ticks);
     } else {

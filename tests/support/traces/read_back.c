@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An end waits here until all begins are known: it may stand in another slot's stream. */
+/* An end waits here until all begins are known: it may be in another slot's stream. */
 typedef struct rb_end {
     uint64_t key, ticks;
     uint32_t epoch;

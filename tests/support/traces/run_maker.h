@@ -35,7 +35,7 @@ enum {
     RM_QUEUES = 4   /* tracks 6 to 9 are queues of device 1 */
 };
 
-/* An empty model; native ones are taken for a trace of ours (there is no reader behind it). */
+/* An empty model; native ones are taken for a trace of ours (without a reader). */
 mtprof_model *rm_model(bool native);
 void rm_free(mtprof_model *model);
 

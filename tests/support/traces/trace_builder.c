@@ -342,7 +342,7 @@ static void sample_definitions(trace_builder *b, bool filler)
     tb_chunk(b, MTPROF_STREAM_DEFINITIONS, 0);
     tb_string(b, 1, "aten::add");
     tb_string(b, 2, "model.py");
-    const char *forward = "forward!"; /* eight bytes: no padding behind it */
+    const char *forward = "forward!"; /* eight bytes: no padding after it */
     tb_record_texts(b, MTPROF_REC_DEF_STRING, 1, 3, 2, (uint64_t[]){8, pair(2, 77)}, 1, &forward);
     tb_string(b, 4, "float");
     tb_string(b, 5, "main thread");

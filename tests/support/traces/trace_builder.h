@@ -90,8 +90,8 @@ uint64_t tb_chunk(trace_builder *b, uint8_t stream, uint16_t slot);
 /* Appends words to the chunk; the offset of the first. A chunk that is too small ends the test. */
 uint64_t tb_words(trace_builder *b, size_t n, const uint64_t *words);
 
-/* Appends a record of several words (n of them behind the head); its offset. Uses the extended
- * length where it must. */
+/* Appends a record of several words (n of them after the head); returns its offset. Uses the
+ * extended length where needed. */
 uint64_t tb_record(trace_builder *b, uint8_t kind, uint16_t aux, uint32_t arg, size_t n,
                    const uint64_t *body);
 /* The same, always with the extended length. */
@@ -116,7 +116,7 @@ uint64_t tb_get64(const trace_builder *b, uint64_t offset);
 /* Sets all checksums, and if closed the fields of a closed file. */
 void tb_finish(trace_builder *b, bool closed);
 
-/* Sets the checksums of the header, of chunk headers and of chunks in state 2 anew. */
+/* Computes the checksums of the header, of chunk headers and of chunks in state 2 again. */
 void tb_repair(unsigned char *bytes, size_t size);
 
 /* A trace with every kind of record in several streams and chunks, not finished. With a filler

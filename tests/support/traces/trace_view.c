@@ -180,7 +180,7 @@ static void close_at(trace_view *v, open_spans *open, size_t index, const tv_rec
     memmove(open->at + index, open->at + index + 1, (open->count - index) * sizeof *open->at);
 }
 
-/* Ends what other slots ended up to this time, and at the end of its epoch what nobody ended. */
+/* Ends what other slots ended up to this time, and at the end of its epoch what was not ended. */
 static void settle(trace_view *v, open_spans *open, const tv_record *at)
 {
     for (size_t i = open->count; i > 0; i--) {

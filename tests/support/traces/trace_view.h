@@ -23,7 +23,7 @@ typedef struct tv_record {
     mtprof_record r; /* its words live as long as the view */
     uint8_t stream;
     uint16_t slot;
-    /* Payloads: the record they stand behind, NULL for misplaced ones, and the key they belong to
+    /* Payloads: the record they follow, NULL for misplaced ones, and the key they belong to
      * (also through ATTACH); events of instants have key 0. */
     const struct tv_record *owner;
     uint64_t owner_key;
