@@ -155,7 +155,7 @@ mtprof_status mtprof_profile_free(mtprof_profile *profile)
     int first = MTPROF_OK;
     if (!forked) {
         MT_TRY(mtprof__profile_enter(profile, "free", NESTING_EBUSY));
-        /* Nobody is told any more: the profile is on its way out. */
+        /* No more warnings: the profile is being freed. */
         profile->config.observer = NULL;
         profile->config.on_warning = NULL;
         if (profile->life == LIFE_ACTIVE) {

@@ -27,7 +27,7 @@ static const struct {
     {"PrivateUse1", MTPROF_WATCH_DEVICE},
 };
 
-/* What each flag adds to the gate. FLOPs and strides are told from inputs. */
+/* What each flag adds to the gate. FLOPs and strides come from inputs. */
 static const struct {
     uint32_t flag;
     uint64_t wants;

@@ -11,9 +11,9 @@
  *
  * Invariants
  *   PR1  Fields below `lock` are written only by the owner, and under the lock. So the owner reads
- *        them without it, and everybody else with it. (`refs` and `trace_id_*`: anybody, under it.)
+ *        them without it, and all others with it. (`refs` and `trace_id_*`: any thread, under it.)
  *   PR2  No lock is held while a callback or a session function runs, except `metadata_lock` around
- *        mtprof_session_add_metadata(), which calls nobody.
+ *        mtprof_session_add_metadata(), which calls no callback.
  *   PR3  After a callback the owner looks again: the session it worked on may be over
  *        (mtprof__profile_moved), and then it does nothing more.
  *   PR4  phase OPEN if and only if the session's window is open; and then life is ACTIVE.
@@ -85,7 +85,7 @@ struct mtprof_profile {
     bool started;     /* by start(); false: prepared by hand */
     bool initialized; /* a trace was prepared once */
     bool undelivered;
-    bool observing;  /* the observer was told of a start and not of the stop */
+    bool observing;  /* the observer was called for a start and not yet for the stop */
     uint64_t serial; /* counts sessions, PR3 */
 
     mtprof__profile_run *active;   /* while life is ACTIVE */

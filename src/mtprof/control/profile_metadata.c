@@ -191,7 +191,7 @@ static void random_id(const mtprof_profile *profile, char *text)
 {
     uint64_t bits[2];
     if (getrandom(bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) {
-        /* Early in boot, or an old kernel: unique is enough, nobody has to be surprised. */
+        /* Early in boot, or an old kernel: ids must be unique, not unpredictable. */
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
         bits[0] = mix((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The calls that only look at a profile. They take the lock for a moment and never wait for the
- * owner, so they work from every callback and beside it.
+ * The calls that only read a profile. They take the lock for a moment and never wait for the owner,
+ * so they work in every callback and while one runs.
  */
 #include "base/fail.h"
 #include "base/struct_size.h"

@@ -164,7 +164,7 @@ static void advise_acc_events(mtprof_profile *profile)
     }
 }
 
-/* The active session becomes the results, alone or behind the earlier ones. */
+/* The active session becomes the results, alone or after the earlier ones. */
 static void results_adopt(mtprof_profile *profile, const char *trace_id)
 {
     bool accumulate = (profile->config.flags & MTPROF_PROFILE_ACC_EVENTS) != 0;
@@ -289,7 +289,7 @@ int mtprof__trace_stop(mtprof_profile *profile, bool keep)
 {
     uint64_t serial = profile->serial;
     if (profile->phase == PHASE_PREPARED) {
-        /* Before the observer is told: should it stop the profile, there is nothing to begin. */
+        /* Before the observer is called: if it stops the profile, there is nothing to begin. */
         mtprof__profile_lock(profile);
         profile->phase = PHASE_IDLE;
         mtprof__profile_unlock(profile);
@@ -336,7 +336,7 @@ static int trace_empty(mtprof_profile *profile)
     uint64_t serial = profile->serial;
     if (profile->phase != PHASE_PREPARED || profile->observing) {
         /* Nothing was prepared for this warm-up, and what was recorded before stays readable; or
-         * the observer that is told of the start stops the profile. */
+         * the observer that is called for the start stops the profile. */
         return MTPROF_OK;
     }
     MT_TRY(mtprof__trace_start(profile));

@@ -50,8 +50,8 @@ int mtprof__schedule_read(const mtprof_schedule *schedule, mtprof_schedule *out)
 }
 
 /*
- * Where a step stands: the position in its cycle, and whether it is in one at all. The cycle's
- * number is only needed to know that the last one is over.
+ * The position of a step in its cycle, and whether it is in one at all. The cycle's number is only
+ * needed to know that the last one is over.
  */
 static bool position_of(const mtprof_schedule *schedule, int64_t step, uint64_t *position)
 {

@@ -7,9 +7,9 @@
  * Invariants
  *   SES1  At most one session is `active`; it is set before anything is made and cleared after the
  *         last writer is detached.
- *   SES2  The state changes under the control lock. Whoever moved it to STARTING, CHANGING or
- *         STOPPING owns the session until he moves it on; callbacks (sources, warnings) run in
- *         those states, without the lock.
+ *   SES2  The state changes under the control lock. The thread that moved it to STARTING,
+ *         CHANGING or STOPPING owns the session until it moves it on; callbacks (sources, warnings)
+ *         run in those states, without the lock.
  *   SES3  Of a caller's struct no byte past its struct_size is read or written.
  *   SES4  A session belongs to the process that started it; elsewhere only close is allowed.
  */
@@ -249,7 +249,7 @@ static mtprof_session *make_session(const mtprof_config *config)
     return s;
 }
 
-/* Takes the recording out of the process's hands: nobody defines or attaches to it any more. */
+/* Detaches the recording from the process: no thread defines in it or attaches to it any more. */
 void mtprof__session_retire_recording(mtprof__recording *recording)
 {
     MTPROF__SET(recording->retired, 1);

@@ -68,7 +68,7 @@ void mtprof__session_append_open(mtprof_session *s, uint64_t ticks);
 void mtprof__session_append_close(mtprof_session *s, uint32_t how, uint64_t begins);
 /* Store, recording and helper; the session's own is left alone. */
 mtprof_status mtprof__session_make_recording(mtprof_session *s, mtprof__recording **out);
-/* Takes the recording out of the process's hands: nobody defines or attaches to it any more. */
+/* Detaches the recording from the process: no thread defines in it or attaches to it any more. */
 void mtprof__session_retire_recording(mtprof__recording *recording);
 /* The session's recording, held until mtprof__recording_release(). */
 mtprof__recording *mtprof__session_pin(mtprof_session *session);

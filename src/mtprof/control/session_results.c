@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a session has to tell: metadata, health, its bytes, a copy in a file.
+ * The results of a session: metadata, health, its bytes, a copy in a file.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

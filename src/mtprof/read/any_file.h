@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file that is said to be a trace: its first bytes tell what it is. Opening, importing and
- * checking all ask here.
+ * A file that may be a trace: its first bytes show what it is. Opening, importing and checking all
+ * use this.
  *
  *   file ──► first bytes: native | JSON | gzip | other
  *        └─► text: the bytes of the file, unpacked where they are gzipped
@@ -47,7 +47,7 @@ void mtprof__any_file_close(mtprof__any_file *file);
 /* Before the first read. Fails with ENOMEM, ENOTSUP (gzip without a library for it). */
 int mtprof__any_file_begin(mtprof__any_file *file);
 /* Reads text; *made is 0 at the end only. A gzipped file that was cut ends early without a failure:
- * mtb_inflate_is_whole() tells. Fails with EIO, ENOMEM, EFORMAT (`damaged` is set). */
+ * see mtb_inflate_is_whole(). Fails with EIO, ENOMEM, EFORMAT (`damaged` is set). */
 int mtprof__any_file_read(mtprof__any_file *file, void *buffer, size_t room, size_t *made);
 
 #endif /* MTPROF_READ_ANY_FILE_H */

@@ -2,8 +2,8 @@
  *
  * A trace file through pread.
  *
- * Why not mmap: the file is somebody else's. It may be cut while we read, and a mapping would turn
- * that into SIGBUS where pread returns fewer bytes.
+ * Why not mmap: other processes may change the file. It may be cut while we read, and a mapping
+ * would turn that into SIGBUS where pread returns fewer bytes.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -49,7 +49,7 @@ static uint64_t file_next_data(void *context, uint64_t offset)
     if (at >= 0) {
         return (uint64_t)at;
     }
-    /* ENXIO: only a hole is left. Anything else: this file system cannot tell. */
+    /* ENXIO: only a hole is left. Anything else: this file system does not know. */
     return errno == ENXIO ? UINT64_MAX : offset;
 }
 

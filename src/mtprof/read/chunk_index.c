@@ -8,9 +8,9 @@
  *      walk for streams 2, 3, 4  -->  gaps? walk again, at most MAX_WALKS times
  *      walk for stream 1
  *
- * A walk takes time, and chunks appear behind it. If a chunk is missed that is older than one that
- * was seen, the stream has a gap that is none, so the walk is repeated. Definitions are published
- * before the records that need them: whoever looks for them last has them all.
+ * A walk takes time, and chunks appear that it has already passed. If it misses a chunk that is
+ * older than one that it saw, the stream seems to have a gap, so the walk is repeated. Definitions
+ * are published before the records that need them: a walk for them that comes last finds them all.
  */
 #include "mtprof/read/chunk_index.h"
 

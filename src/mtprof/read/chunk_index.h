@@ -47,7 +47,7 @@ typedef struct mtprof__chunk_index {
     size_t n_chunks, capacity;
     mtprof__read_stream *streams;
     uint32_t n_streams;
-    uint64_t end;        /* size of the trace, as far as it was looked at */
+    uint64_t end;        /* size of the trace, as far as it was read */
     uint64_t last_ticks; /* largest time reference in the headers of control and thread chunks */
     uint64_t damaged, unchecked;
     bool tails_unknown; /* chunks are missing of which nobody knows the stream: any may have gone on

@@ -2,13 +2,13 @@
  *
  * The walk over a trace's chunks.
  *
- *      page with the magic, header holds      next: behind the chunk
+ *      page with the magic, header holds      next: after the chunk
  *      page with the magic, header damaged    reported; next: the page after
  *      page without                           unused; next: the page after, blocks at a time
  *
  * Invariants
  *   WALK1  Every step goes forward by at least a page, so that a walk ends. (One does not: when a
- *          live trace got a chunk between two looks at the same page. The next step takes it.)
+ *          live trace got a chunk between two reads of the same page. The next step takes it.)
  *   WALK2  In a closed trace a page that belongs to no chunk and is not zero is reported, once per
  *          run of such pages: it may be what is left of a chunk whose header is lost.
  */
@@ -206,7 +206,7 @@ static int report_cut(chunk_walk *walk, uint64_t chunk_end)
                                (unsigned long long)walk->at, (unsigned long long)chunk_end, end);
 }
 
-/* A chunk whose header holds: takes it if it is wanted, and goes behind it. */
+/* A chunk whose header holds: takes it if it is wanted, and continues after it. */
 static int walk_chunk(chunk_walk *walk, const mtprof__chunk_header *header)
 {
     mtprof__chunk_index *index = walk->index;

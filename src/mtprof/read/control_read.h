@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the control stream tells (docs/format.md 3.5): anchors, epochs, metadata of the trace.
+ * The content of the control stream (docs/format.md 3.5): anchors, epochs, metadata of the trace.
  */
 #ifndef MTPROF_READ_CONTROL_READ_H
 #define MTPROF_READ_CONTROL_READ_H

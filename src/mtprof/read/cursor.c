@@ -29,8 +29,8 @@ void mtprof__cursor_fini(mtprof_cursor *cursor)
 
 /* ---- payloads -------------------------------------------------------------------------------- */
 
-/* Whether a payload, if it is one, may stand here. EEND: it is to be passed over, it belongs to
- * nothing that is there. */
+/* Whether a payload, if it is one, is allowed here. EEND: it is to be skipped, because its event is
+ * missing. */
 static int check_owner(const mtprof_cursor *cursor, const mtprof_record *record, uint32_t traits)
 {
     enum mtprof__owner owner = cursor->owner;
@@ -154,8 +154,8 @@ static int decode(mtprof_cursor *cursor, mtprof_record *record)
 }
 
 /*
- * After a record that failed. In a chunk whose checksum holds it was written as it stands, so it is
- * left out alone, with its payloads, unless later records rest on what it does not tell: its
+ * After a record that failed. In a chunk whose checksum holds it was written like this, so only
+ * it and its payloads are left out, unless later records depend on what it does not say: its
  * length, its time or its ordinal. Otherwise the chunk ends here.
  */
 static void pass_over(mtprof_cursor *cursor, mtprof_record *record, bool known_end)

@@ -14,7 +14,7 @@
 
 /* Whose payloads may come next. */
 enum mtprof__owner {
-    MTPROF__OWNER_NONE,    /* nobody: a payload here belongs to nothing */
+    MTPROF__OWNER_NONE,    /* none: a payload here belongs to nothing */
     MTPROF__OWNER_UNKNOWN, /* the record before is gone or was refused: payloads go with it */
     MTPROF__OWNER_BEGIN,
     MTPROF__OWNER_END,

@@ -30,7 +30,8 @@ typedef union header_page {
     unsigned char bytes[MTPROF_HEADER_BYTES];
 } header_page;
 
-/* The magic and the major version first: a trace of another major is told from no trace at all. */
+/* The magic and the major version first: a trace of another major version gets another error than a
+ * file that is no trace. */
 static int check_identity(const mtprof__file_header *header, size_t length)
 {
     if (length < sizeof header->magic || header->magic != MTPROF_FILE_MAGIC) {

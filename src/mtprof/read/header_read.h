@@ -9,7 +9,7 @@
 #include "mtprof/read/trace_bytes.h"
 
 /*
- * Reads and checks the header, and fills the parts of info that stand there: end_ticks is 0 and
+ * Reads and checks the header, and fills the parts of info that are in it: end_ticks is 0 and
  * file_bytes the size found where the file is not closed or says it wrongly. *first_chunk is
  * where chunks start. *end_told: the file is closed, and end_ticks is what it says, which may be 0.
  *

@@ -103,7 +103,7 @@ int mtprof__problems_finish(mtprof__problems *problems)
 {
     if (problems->not_listed > 0) {
         unsigned long long n = problems->not_listed + 1;
-        /* Makes room for the entry that tells of the others, and counts the one it costs. */
+        /* Makes room for the entry that summarizes the others, and counts the one it replaces. */
         mtprof__problem *last = &problems->items[problems->n - 1];
         char text[64];
         snprintf(text, sizeof text, "%llu more problems are not listed", n);

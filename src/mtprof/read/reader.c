@@ -13,7 +13,7 @@
  *
  * The end of a trace that is not closed is the largest of: the start, the times in the control
  * stream, and the time at which each chunk of a thread was begun. That is cheap and early by up to
- * a chunk of events; who needs the last event's time has to read them.
+ * a chunk of events; a caller that needs the time of the last event has to read the events.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -170,7 +170,7 @@ static int open_all(mtprof_reader *reader)
 /* Takes the bytes: they are closed also on failure. */
 static mtprof_status open_taken(mtprof__bytes *bytes, mtprof_reader **out)
 {
-    /* Problems are told through the failure's detail, which a successful call leaves alone. */
+    /* Problems are reported through the failure's detail, which a successful call leaves alone. */
     const mtb_failure before = *mtb_last_failure();
     mtprof_reader *reader = mtb_calloc(1, sizeof *reader);
     if (reader == NULL) {

@@ -26,9 +26,9 @@ struct mtprof_reader {
 };
 
 /*
- * Where the trace ends: as its recorder told when closing it, else the last time seen in it, for
- * which the last chunk of each slot that can be read is read. Whoever asks gets the same answer:
- * readers of a trace that was not closed, and recovering, which closes it. Fails with ENOMEM.
+ * The end of the trace: as its recorder wrote it when closing, else the last time in it, for which
+ * the last readable chunk of each slot is read. Every caller gets the same answer: readers of a
+ * trace that was not closed, and recovering, which closes it. Fails with ENOMEM.
  */
 int mtprof__reader_last_ticks(const mtprof_reader *reader, uint64_t *ticks);
 

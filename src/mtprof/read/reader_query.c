@@ -20,7 +20,7 @@ int64_t mtprof_reader_ns(const mtprof_reader *reader, uint64_t ticks)
     return mtprof__clock_map_ns(&reader->clock, ticks);
 }
 
-/* The latest time that a record of one chunk tells; *any: there is a record in it. */
+/* The latest time in the records of one chunk; *any: there is a record in it. */
 static int last_of_chunk(const mtprof_reader *reader, const mtprof__read_stream *stream, size_t at,
                          uint64_t *ticks, bool *any)
 {

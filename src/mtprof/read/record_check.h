@@ -32,7 +32,7 @@ int mtprof__record_split(const uint64_t *words, size_t left, uint64_t offset, mt
 int mtprof__record_check(const mtprof_record *record, uint8_t stream, bool exact);
 
 /*
- * Whether a record of a known kind stands in its stream and has its words: then its time and its
+ * Whether a record of a known kind is in the right stream and has its words: then its time and its
  * ordinal are known, whatever is wrong with its other fields.
  */
 bool mtprof__record_is_whole(const mtprof_record *record, uint8_t stream);

@@ -48,7 +48,7 @@ int mtprof__bytes_read(const mtprof__bytes *bytes, uint64_t offset, void *buffer
 
 uint64_t mtprof__bytes_size(const mtprof__bytes *bytes)
 {
-    /* Offsets are signed in pread and in mtprof_error, so that nothing lies behind INT64_MAX. */
+    /* Offsets are signed in pread and in mtprof_error, so that nothing lies beyond INT64_MAX. */
     uint64_t size = bytes->calls.size(bytes->calls.context);
     return size < INT64_MAX ? size : INT64_MAX;
 }

@@ -2,10 +2,10 @@
  *
  * The recorder's clock and its calibration.
  *
- * The first anchor is taken when the library is loaded, so that by the time somebody records the
- * period can be had from two anchors far enough apart without waiting. Where they are not, start
- * waits for what is missing of BASELINE_NS. Traces carry anchors of their own (one a second), so an
- * error of the period here does not add up in a long trace.
+ * The first anchor is taken when the library is loaded, so that at the first start the
+ * period can usually be computed from two anchors at a large enough distance, without waiting.
+ * Otherwise start waits for the rest of BASELINE_NS. Traces carry anchors of their own (one a
+ * second), so an error of the period here does not add up in a long trace.
  */
 #include "mtprof/record/hot/ticks.h"
 #include "mtprof/record/hot/writer.h"
@@ -64,8 +64,8 @@ static void use_tsc(bool use)
     }
 }
 
-/* Writers that are on their short path must notice: a bit that nobody wants makes the state
- * another. */
+/* Writers on their fast path must notice: flipping an unused bit changes the state, so that they
+ * take the slow path. */
 void mtprof__clock_disturb(int64_t offset, bool on)
 {
     const uint64_t bit = (uint64_t)1 << 31;

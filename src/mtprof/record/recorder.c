@@ -161,7 +161,7 @@ static void free_stuck(mtprof__recording *recording)
     }
 }
 
-/* Takes those off the list that nobody writes to any more. */
+/* Removes those from the list that no thread writes to any more. */
 static void release_abandoned(void)
 {
     mtprof__recording *ready = NULL;

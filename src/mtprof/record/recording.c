@@ -84,8 +84,8 @@ bool mtprof__definition_fits(const mtprof__recording *recording, uint64_t words)
 }
 
 /*
- * Whoever counts may be anywhere, and a recording may be on its way out: counts wait here for
- * somebody who holds it (mtprof__count_collect), at the latest the helper within a second.
+ * Counting may happen anywhere, while the recording is being released: counts wait here for a
+ * caller that holds it (mtprof__count_collect), at the latest the helper thread within a second.
  */
 static uint64_t waiting[MTPROF_HEALTH_COUNT]; /* atomic */
 
@@ -136,8 +136,8 @@ mtprof_status mtprof__recording_new(mtprof__store *store, mtprof__recording **ou
         mtprof__stream_append(store, &recording->control, anchor, 4, h->start_ticks, &cause) &&
         mtprof__names_define_all(recording, &cause);
     if (stored) {
-        mtprof__count_collect(NULL); /* what is left over belongs to nobody */
-        /* From here on whoever registers a string also defines it here. */
+        mtprof__count_collect(NULL); /* drops what belongs to no recording */
+        /* From here on, registering a string also defines it in this recording. */
         __atomic_store_n(&mtprof__current, recording, __ATOMIC_RELEASE);
     }
     mtb_lock_release(&mtprof__names_lock);

@@ -127,7 +127,8 @@ bool mtprof__definition_append(mtprof__recording *recording, const uint64_t *wor
 /* Whether so many words more of its own definitions are allowed (RC4). Caller holds the lock. */
 bool mtprof__definition_fits(const mtprof__recording *recording, uint64_t words);
 
-/* Adds to a health counter of the current recording, if there is one. Anybody, any time. */
+/* Adds to a health counter of the current recording, if there is one. From any thread, at any
+ * time. */
 void mtprof__count(uint32_t index, uint64_t amount);
 /* Puts what has been counted that way into the current recording (NULL: nowhere). */
 void mtprof__count_collect(mtprof__recording *recording);
@@ -153,8 +154,8 @@ MT_INLINE uint32_t mtprof__string_here(uint32_t id)
 uint32_t mtprof__intern(const char *text, size_t length);
 /* Gives the site an id and a want mask; false (counted) when that is impossible now. */
 bool mtprof__site_register(mtprof_site *site);
-/* What is recorded of the begin flags that a program gave: bits that nobody has defined are left
- * out, and a kind that nobody has defined is a scope (trace.h). A reader would refuse them. */
+/* What is recorded of the begin flags that a program gave: undefined bits are removed, and
+ * an undefined kind becomes a scope (trace.h). A reader would refuse them. */
 MT_INLINE uint16_t mtprof__begin_flags(uint32_t flags)
 {
     const uint32_t known = MTPROF_FLAG_LAUNCH | MTPROF_FLAG_DEVICE | MTPROF_FLAG_PAYLOAD |
@@ -166,7 +167,7 @@ MT_INLINE uint16_t mtprof__begin_flags(uint32_t flags)
 uint16_t mtprof__wants_of(uint32_t flags);
 /* Writes every string of the process into a new recording. Caller holds the lock. */
 bool mtprof__names_define_all(mtprof__recording *recording, uint32_t *cause);
-/* Tells the recording who the writer's thread is. */
+/* Defines the writer's thread in the recording. */
 bool mtprof__define_thread(mtprof__recording *recording, const mtprof__writer *w, uint32_t *cause);
 /* The id of a dynamic name, 0: store it in full (RC3). The writer has entered and is attached. */
 uint32_t mtprof__dynamic_name(mtprof__writer *w, const char *text, size_t length);

@@ -30,8 +30,8 @@ enum {
 static char *writer_pool;
 static size_t writer_pool_left;
 
-/* How often this thread has left its slot. After the last round of destructors nobody would free
- * it. */
+/* How often this thread has left its slot. After the last round of destructors no slot may be
+ * taken: it would never be freed. */
 static __thread uint8_t exits __attribute__((tls_model("initial-exec")));
 
 static void on_thread_exit(void *value)
@@ -46,7 +46,7 @@ static void on_thread_exit(void *value)
             }
             w->left_open += w->depth;
             w->depth = 0;
-            w->limit = w->cursor; /* whoever takes the slot over must say so first */
+            w->limit = w->cursor; /* the slot's next thread must announce itself first */
         }
         mtprof__leave(w);
     }
@@ -204,7 +204,7 @@ void mtprof_name_thread(const char *name)
     }
     memcpy(w->name, name != NULL ? name : "", length);
     w->name[length] = '\0';
-    /* A recording that already knows the thread is told its new name. */
+    /* If the recording already has the thread, the new name is defined there. */
     if (mtprof__enter(w)) {
         uint32_t cause;
         if (mtprof__load_state() != 0 && w->thread != 0 && w->serial != 0 &&

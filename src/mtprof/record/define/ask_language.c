@@ -2,20 +2,21 @@
  *
  * Asking the host's language for the stack and the module path of what begins.
  *
- *      begin ─► writer's begin_state is none that ever is ─► slow way ─► mtprof__ask() ─► language
- *                                                                             │
- *               the op with what it said, the fast way (w->state) ◄───────────┘
+ *      begin ─► writer's begin_state is DETACHED ─► slow path ─► mtprof__ask() ─► language
+ *                                                                       │
+ *               the op with its answer, on the fast path (w->state) ◄─────┘
  *
  * Invariants
  *   AL1  The language changes only while there is no recording: what it wants is constant for an
  *        epoch, and writers learn of it when they are attached (mtprof__reserve).
  *   AL2  It is asked with the writer's `asking` set and `busy` clear, so that it may use the
- *        recorder itself. Whoever finds either set on his own thread does not ask: a signal
- *        handler, or a scope that the language begins against its promise.
- *   AL3  `asking` is set before the language is looked at; who changes it looks at `asking` after,
- *        with membarrier() between. So an asker either sees the new one or is waited for.
- *   AL4  The two places hold the language in turn. The one that is written was left by all askers
- *        before the change before returned.
+ *        recorder itself. A begin that finds either set on its own thread does not ask: it comes
+ *        from a signal handler, or from a scope that the language must not begin.
+ *   AL3  `asking` is set before the language is read; a change writes the language and then reads
+ *        `asking`, with membarrier() between. So an asker either sees the new language, or the
+ *        change waits for it.
+ *   AL4  The two places hold the language alternately. A change writes the place that is not in
+ *        use: the previous change did not return before all askers had left it.
  */
 #include "mtprof/record/define/ask_language.h"
 
@@ -74,7 +75,7 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
     return op->stack != 0 && (wants & MTPROF_WANT_STACKS) != 0 ? (uint32_t)(state >> 32) : 0;
 }
 
-/* Waits until nobody is inside of a language that was there before (AL3). */
+/* Waits until no thread is inside a language that was set before (AL3). */
 static void wait_for_askers(void)
 {
     mtprof__recorder_barrier();

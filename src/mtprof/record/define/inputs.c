@@ -17,7 +17,7 @@ enum {
     NESTING_MAX = 16
 };
 
-/* Where encoding stands. */
+/* The state of the encoding. */
 typedef struct encoder {
     uint64_t *words, *words_end;
     uint64_t *scalars, *scalars_end;
@@ -46,7 +46,7 @@ static bool encode_tensor(encoder *e, const mtprof_value *value)
     return true;
 }
 
-/* A keyword names the value behind it in the same list. */
+/* A keyword names the value after it in the same list. */
 static bool names_a_value(const mtprof_value *values, uint32_t count, uint32_t i)
 {
     return values[i].kind == MTPROF_INPUT_KEYWORD && i + 1 < count &&

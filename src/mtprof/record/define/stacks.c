@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Call stacks as nodes of a call tree: a node is (parent, frame), so a stack is one id, and stacks
- * that share their outer part share its nodes. Frames are of the process; nodes, and the knowledge
- * of which frames a trace has been told, are of a recording.
+ * that share their outer part share its nodes. Frames belong to the process. Nodes, and the list of
+ * frames that were already written into the trace, belong to a recording.
  */
 #include "base/hash.h"
 #include "base/pages.h"
@@ -81,7 +81,7 @@ uint32_t mtprof_define_frame(const char *function, size_t function_length, const
     return id;
 }
 
-/* Tells the trace what a frame is, once. Caller holds the lock. */
+/* Defines a frame in the trace, once. Caller holds the lock. */
 static bool define_frame(mtprof__recording *recording, uint32_t id)
 {
     size_t byte = id / 8;
@@ -232,8 +232,8 @@ static bool is_readable(uintptr_t address)
 }
 
 /*
- * Makes sure that the two words of a frame can be read. Pages are asked about once and remembered
- * as a range around the stack pointer; a thread on another stack (sigaltstack) starts anew.
+ * Makes sure that the two words of a frame can be read. Each page is checked once; the checked ones
+ * are kept as a range around the stack pointer, which is reset on another stack (sigaltstack).
  */
 static bool in_stack(mtprof__writer *w, uintptr_t frame)
 {

@@ -23,7 +23,7 @@ typedef struct mtprof__batch {
     uint64_t words[MTPROF__BATCH_WORDS + MTPROF__OP_TAIL];
     uint32_t count;
     bool cut;                         /* something did not fit */
-    uint32_t n_tensors;               /* inputs that are still to be told, once it is stored */
+    uint32_t n_tensors;               /* inputs still to be written after the batch */
     const mtprof_tensor_ref *tensors; /* the first of them */
 } mtprof__batch;
 
@@ -60,8 +60,8 @@ mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_be
  */
 mtprof__writer *mtprof__enter_attached(uint64_t *state, uint32_t events);
 
-/* Stores a payload for a token: right behind its event where possible, else with its key in front.
- * One that finds no room is counted as cut. */
+/* Stores a payload for a token: directly after its event if possible, else with its key in front.
+ * Without room it is counted as cut. */
 void mtprof__attach_payload(mtprof_token token, const uint64_t *payload, uint32_t count);
 
 /* The same where the writer is entered. */

@@ -46,7 +46,7 @@ static_assert(offsetof(mtprof_value, n_dims) == 1 && offsetof(mtprof_value, type
                   offsetof(mtprof_value, of) == 8,
               "docs/format.md 5");
 
-/* Stands behind a cached list, and is no first word of any value: a match cannot run past it. */
+/* Follows a cached list and is not the first word of any value: a match cannot run past it. */
 #define MTPROF__INPUTS_END UINT64_MAX
 
 /*

@@ -5,7 +5,7 @@
  */
 #include "mtprof/record/hot/batch.h"
 
-/* RESERVED is told only when it changes; the first two devices are remembered. */
+/* RESERVED is written only when it changes; the last value is kept for the first two devices. */
 static void tell_reserved(mtprof__writer *w, uint32_t device, uint64_t bytes)
 {
     if (device < 2 && w->reserved_seen[device] == bytes) {

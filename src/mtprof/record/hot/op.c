@@ -283,7 +283,7 @@ MT_INLINE uint64_t *fast_inputs(mtprof__writer *w, uint32_t wants, uint32_t site
     return at;
 }
 
-/* Writes the payloads behind `at`; NULL: something is not known yet, or rare. */
+/* Writes the payloads from `at` on; NULL: something is not defined yet, or is rare (slow path). */
 MT_INLINE uint64_t *fast_payloads(mtprof__writer *w, uint64_t state, uint32_t site,
                                   const mtprof_op *op, uint64_t *at)
 {

@@ -61,7 +61,7 @@ void mtprof_count_cut(uint32_t count)
 
 /* ---- dynamic names ---- */
 
-/* The name as an id, or in full behind the event. */
+/* The name as an id, or in full after the event. */
 static void batch_named(mtprof__writer *w, mtprof__batch *b, uint32_t kind, uint32_t flags,
                         const char *name, size_t length)
 {
@@ -212,7 +212,7 @@ void mtprof__attach_entered(mtprof__writer *w, uint64_t state, mtprof_token toke
 {
     bool of_instant = token == MTPROF_LATEST_INSTANT;
     bool current = of_instant || mtprof__token_in(token, state);
-    /* 0 stands for the begin before, which needs no word of its own on the hot path. */
+    /* 0 means the last begin, so that the hot path need not store its token. */
     mtprof_token owner = w->payload_of != 0 ? w->payload_of : w->next_token - 1;
     bool direct = w->payload_at != NULL && w->payload_at == w->cursor && owner == token;
     if (!current || (!direct && of_instant)) {

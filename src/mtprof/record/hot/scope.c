@@ -22,7 +22,7 @@ static uint32_t nested_ends(const mtprof__writer *w)
     return w->nested_open > 0 ? 3 * (uint32_t)w->nested_open : 0;
 }
 
-/* From inside the recorder itself: an ordinal of its own kind, told explicitly. */
+/* From inside the recorder itself: an ordinal of its own kind, written explicitly. */
 static mtprof_token nested_begin(mtprof__writer *w, uint32_t flags, uint32_t name)
 {
     uint64_t state = mtprof__load_state();
@@ -110,8 +110,7 @@ mtprof_token mtprof_i_begin(mtprof_site *site)
 
 /* ---- end ---- */
 
-/* A scope of another slot, or ended from inside the recorder: counted beside the owner's own count.
- */
+/* A scope of another slot, or ended from inside the recorder: has a counter of its own. */
 static void count_foreign_end(mtprof_token token)
 {
     mtprof__writer *owner = mtprof__slot_at((uint16_t)(token >> MTPROF_ORDINAL_BITS));
@@ -142,7 +141,7 @@ static bool token_is_current(const mtprof__writer *w, mtprof_token token, uint64
             token >= w->epoch_first);
 }
 
-/* The long form: far away, another thread's, nested, or the clock moved oddly. */
+/* The long form: too distant, of another thread, nested, or the clock jumped. */
 static MT_COLD void end_slow(mtprof__writer *w, mtprof_token token, uint64_t ticks, uint64_t memory)
 {
     if (token_is_current(w, token, mtprof__load_state())) {
@@ -212,7 +211,7 @@ MT_INLINE bool end_fast(mtprof__writer *w, uint64_t state, mtprof_token token, u
     }
     mtprof__put(w->cursor, mtprof__end_word(distance, ticks));
     w->end_ticks = ticks;
-    w->depth--; /* payload_at is left behind the cursor: nothing can follow there any more */
+    w->depth--; /* payload_at stays before the cursor: no payload can follow any more */
     if (memory != 0) {
         mtprof__put(w->cursor + 1, memory);
     }

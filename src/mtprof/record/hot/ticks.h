@@ -2,7 +2,7 @@
  *
  * Reading the recorder's clock. On the hot path this is one RDTSC: unfenced, because a fence costs
  * as much as the reading itself and the jitter it removes (about 20 ns) is below what begin and end
- * can tell apart anyway.
+ * can resolve anyway.
  */
 #ifndef MTPROF_RECORD_HOT_TICKS_H
 #define MTPROF_RECORD_HOT_TICKS_H

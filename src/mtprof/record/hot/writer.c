@@ -23,7 +23,7 @@ mtprof__writer *mtprof__writer_mine(uint32_t events)
         return NULL;
     }
     if (mtprof__mine != NULL) {
-        /* A signal handler took a slot for this thread while we were taking one: his is in use. */
+        /* A signal handler took a slot for this thread meanwhile: use that one. */
         mtprof__slot_return(w);
         return mtprof__mine;
     }
@@ -72,7 +72,7 @@ static bool take_chunk(mtprof__writer *w, uint32_t *cause)
     return true;
 }
 
-/* Adds what this writer has counted to its recording, and starts counting anew. */
+/* Adds the counts of this writer to its recording and resets them. */
 void mtprof__writer_settle(mtprof__writer *w)
 {
     mtprof__recording *r = w->recording;
@@ -145,7 +145,7 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
     bool new_epoch = w->epoch != epoch;
     bool new_thread = w->thread == 0;
     if (new_thread) {
-        w->thread = w->known_as; /* told before, when there was no chunk for it */
+        w->thread = w->known_as; /* defined before, when there was no chunk for it */
     }
     if (w->thread == 0) {
         w->thread = __atomic_add_fetch(&recording->n_threads, 1, __ATOMIC_RELAXED);
@@ -167,7 +167,7 @@ static bool attach(mtprof__writer *w, uint64_t state, uint32_t *cause)
         __atomic_store_n(&w->foreign_ends, 0, __ATOMIC_RELAXED);
     }
     w->epoch = epoch;
-    /* A chunk made here carries epoch and thread in its header; an older one must be told. */
+    /* A new chunk has epoch and thread in its header; in an older one records announce them. */
     const mtprof__chunk_header *before = w->chunk;
     bool told = true;
     if (before == NULL) {
@@ -303,8 +303,8 @@ uint64_t *mtprof__reserve_instant(mtprof__writer *w, uint32_t words)
     return at != NULL ? at : mtprof__reserve(w, words, 1, false);
 }
 
-/* Reserves before it writes: a handler inside a handler writes behind, and is done before we go on.
- */
+/* Reserves before it writes: a handler that interrupts this one writes after the reserved words and
+ * is done before this one continues. */
 bool mtprof__side_put(mtprof__writer *w, const uint64_t *words, uint32_t count, uint32_t spare)
 {
     uint64_t *counter = nested_count(w, words[0]);

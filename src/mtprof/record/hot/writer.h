@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread's pen: where its next record goes. This header is the hot path's view of the recorder.
+ * A thread's writer: where its next record goes. This header is the hot path's view of the
+ * recorder.
  *
  *      gate (trace.h) ─► mtprof__state ─► thread's writer ─► cursor … limit in its open chunk
  *
  * Invariants
  *   WR1  Only the thread that owns the slot writes through its writer, and only between enter (busy
- *        set) and leave (busy cleared). Whoever finds busy set on his own thread is nested: a
- *        signal handler or an allocator hook, and uses the side buffer.
+ *        set) and leave (busy cleared). A call that finds busy set on its own thread is nested: it
+ *        comes from a signal handler or an allocator hook, and uses the side buffer.
  *   WR2  enter sets busy before it reads the state; a controller shuts the state before it reads
  *        busy, with membarrier() between. So after a shut gate a writer is either seen busy or sees
  *        the gate shut.
@@ -15,8 +16,8 @@
  *        `state` alone is read outside of this, and therefore atomic.
  *   WR4  A record is stored completely before `committed` covers it (release).
  *   WR5  state == mtprof__state implies that cursor, limit and committed belong to a chunk of the
- *        current recording. On an odd machine (ticks.h) it never is, so everything goes the slow
- *        way.
+ *        current recording. In fallback mode (mtprof__odd, ticks.h) they are never equal, so that
+ *        every event takes the slow path.
  *   WR6  Ordinals of a slot only grow, over all recordings of the process: a token is never reused.
  *
  * Token:  8 bits epoch (never 0) | 16 bits slot | 40 bits ordinal (bit 39: nested).
@@ -59,14 +60,14 @@ typedef struct mtprof__writer {
     uint64_t end_ticks;   /* of the last end with a short one */
     uint64_t *committed;  /* in the chunk's header */
     char *records;        /* the chunk's first record */
-    uint64_t state;       /* atomic (WR3): the state it is attached to, or none that ever is */
+    uint64_t state;       /* atomic (WR3): the state it is attached to, or MTPROF__DETACHED */
     uint32_t busy;        /* atomic (WR1, WR2) */
     uint32_t asking;      /* atomic: inside the host's language (ask_language.c) */
-    uint64_t begin_state; /* `state`, or none that ever is where the language must be asked first */
+    uint64_t begin_state; /* `state`, or MTPROF__DETACHED where the language must be asked first */
     int64_t depth;        /* scopes begun minus ended on this thread in this epoch */
     uint64_t others;      /* events that are not begins, since last settled */
 
-    /* What only some touch. */
+    /* Used by some calls only. */
     uint64_t *payload_at; /* where a payload of payload_of may follow, and nowhere else */
     uint64_t payload_of;  /* token; 0: the begin before, or MTPROF_LATEST_INSTANT */
     uint32_t epoch;       /* of the state it is or was last attached to */
@@ -86,12 +87,12 @@ typedef struct mtprof__writer {
     uint64_t epoch_first;                  /* atomic: the epoch's first token of this slot */
     int64_t left_open;         /* scopes that earlier threads of this slot left open, this epoch */
     uint64_t foreign_ends;     /* atomic: scopes of this slot ended by other threads, this epoch */
-    uint64_t reserved_seen[2]; /* last "reserved" told for devices 0 and 1 */
+    uint64_t reserved_seen[2]; /* last "reserved" written for devices 0 and 1 */
     uint32_t wants;            /* of the epoch */
     uint32_t thread;           /* logical number; 0: not yet known to the recording */
-    uint32_t known_as; /* the number under which the recording was told of the thread; 0: not yet */
+    uint32_t known_as; /* the thread's number in the recording's definitions; 0: not defined yet */
     uint16_t slot;
-    bool stuck; /* the controller's: it did not come to rest at the last close */
+    bool stuck; /* the controller's: it was still busy at the last close */
 
     /* Nested events (WR1). */
     uint64_t nested_ordinal;
@@ -115,13 +116,13 @@ typedef struct mtprof__writer {
 #define MTPROF__SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 #define MTPROF__GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-/* epoch << 32 | wants; 0: shut. The truth behind mtprof_i_gate. */
+/* epoch << 32 | wants; 0: shut. mtprof_i_gate is a copy for the inline functions. */
 extern uint64_t mtprof__state;
 
-/* What the host's language can tell of the wants: stacks, modules. Constant while recording. */
+/* Which wants the host's language can answer: stacks, modules. Constant while recording. */
 extern uint32_t mtprof__language_wants;
 
-/* What of it this state wants: begins that do not bring it ask (ask_language.c). */
+/* Which of them this state wants: begins that come without them ask (ask_language.c). */
 MT_INLINE uint32_t mtprof__language_asks(uint64_t state)
 {
     return (uint32_t)state & MTPROF__GET(mtprof__language_wants);
@@ -192,7 +193,7 @@ MT_INLINE void mtprof__publish(mtprof__writer *w, uint64_t *cursor)
     __atomic_store_n(w->committed, bytes, __ATOMIC_RELEASE); /* pairs with readers' acquire */
 }
 
-/* Whether the token was made in this epoch, as far as its byte tells: it comes round after 255. */
+/* Whether the token was made in this epoch, as far as its byte shows: it wraps after 255. */
 MT_INLINE bool mtprof__token_in(mtprof_token token, uint64_t state)
 {
     uint32_t epoch = (uint32_t)(state >> 32);
@@ -200,8 +201,8 @@ MT_INLINE bool mtprof__token_in(mtprof_token token, uint64_t state)
 }
 
 /*
- * Finishes a begin whose words but the second stand from `begin` to `end`: takes the ordinal, reads
- * the clock (last, so that our own work lies outside of what is measured) and publishes. fast: only
+ * Finishes a begin whose words, except the first two, are stored from `begin` to `end`: takes the
+ * ordinal, reads the clock (last, so that our own work is not measured) and publishes. fast: only
  * where mtprof__ready() was true.
  */
 MT_INLINE mtprof_token mtprof__finish_begin(mtprof__writer *w, uint64_t *begin, uint64_t *end,
@@ -229,7 +230,7 @@ MT_INLINE bool mtprof__ready(const mtprof__writer *w, uint64_t state, uint32_t w
     return MT_LIKELY(state == MTPROF__GET(w->state) && w->cursor + words <= w->limit);
 }
 
-/* The same for a begin that does not bring what the language can tell. */
+/* The same for a begin that comes without what the language can answer. */
 MT_INLINE bool mtprof__ready_to_begin(const mtprof__writer *w, uint64_t state, uint32_t words)
 {
     return MT_LIKELY(state == w->begin_state && w->cursor + words <= w->limit);
@@ -268,8 +269,8 @@ mtprof__writer *mtprof__writer_mine(uint32_t events);
  */
 uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bool is_end);
 /*
- * The same for an instant, where possible in a chunk that has room behind it: its metadata can
- * stand nowhere else, because it has no key.
+ * The same for an instant, if possible in a chunk with room after it: its metadata must follow it
+ * directly, because it has no key.
  */
 uint64_t *mtprof__reserve_instant(mtprof__writer *w, uint32_t words);
 

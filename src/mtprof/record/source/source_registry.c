@@ -22,7 +22,7 @@ enum {
 
 struct mtprof_source {
     mtprof_source_ops ops;   /* texts are copies of ours */
-    uint16_t index;          /* in traces; nobody else has it now, or in the same one */
+    uint16_t index;          /* in traces; unique now, and within a trace */
     uint32_t place;          /* in the list */
     int references;          /* atomic: the owner's, and one for each walk that looks at it */
     pthread_mutex_t calling; /* one callback at a time */
@@ -41,7 +41,7 @@ static mtprof_source *sources[SOURCES];
 static uint8_t used_indices[(UINT16_MAX + 1) / 8];
 static uint64_t used_serial;
 
-/* The recording that sources take part in, and whom to tell of those that refuse. */
+/* The recording that sources take part in, and the callback for those that refuse. */
 struct joining {
     mtprof__recording *recording; /* NULL: none */
     uint64_t wants;
@@ -87,7 +87,7 @@ static void release_source(mtprof_source *source)
 
 static void join_recording(mtprof_source *source, const struct joining *to);
 
-/* An index that nobody has and the current recording has not met; 0: none. The list is locked. */
+/* An index that is free and not used in the current recording; 0: none. The list is locked. */
 static uint16_t free_index(void)
 {
     for (uint32_t index = 1; index <= UINT16_MAX; index++) {
@@ -158,7 +158,7 @@ mtprof_status mtprof_source_register(const mtprof_source_ops *ops, mtprof_source
 }
 
 /* Reads the source's clock between two readings of ours, and keeps the closest of some tries: the
- * first one may find cold caches, or be interrupted, and its middle would be far off. */
+ * first one may find cold caches, or be interrupted, and its midpoint would be wrong. */
 static void push_pair(mtprof_source *source)
 {
     if (source->ops.clock == NULL) {
@@ -189,9 +189,9 @@ static uint64_t told_so_far(mtprof_source *source)
 }
 
 /*
- * Waits for work that is under way, however long that takes, as long as some of it is told within
- * each `quiet_ns`. A flush that returns before its time has nothing left to wait for. False: the
- * time passed and nothing came, so the device is stuck or lost, and its work stays unmatched.
+ * Waits for pending work without limit, as long as the source reports some of it within each
+ * `quiet_ns`. A flush that returns before its timeout has nothing left to wait for. False: the
+ * timeout passed without a report, so the device is stuck or lost and its work stays unmatched.
  */
 static bool wait_for_work(mtprof_source *source, uint64_t quiet_ns)
 {

@@ -11,12 +11,12 @@
 
 #include <mtprof/source.h>
 
-/* Lets the sources take part in the recording; `warn` is told of those that refuse. */
+/* Lets the sources take part in the recording; `warn` is called for those that refuse. */
 void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
                            void (*warn)(void *user, mtprof_status status, const char *message),
                            void *user);
-/* Recording has ended or pauses: sources stop and hand over what they have. Waits for one as long
- * as it tells something in each `quiet_ns`; `warn` is told of those that do not. */
+/* Recording has ended or pauses: sources stop and push what they have. Waits for a source as long
+ * as it reports something within each `quiet_ns`; `warn` is called for those that do not. */
 void mtprof__sources_stop(mtprof__recording *recording, uint64_t quiet_ns,
                           void (*warn)(void *user, mtprof_status status, const char *message),
                           void *user);

@@ -34,8 +34,7 @@ void mtprof__put_warning(mtprof__recording *recording, const char *message)
     mtprof__control_append(recording, record, words, record[1]);
 }
 
-/* Tells, once per cause, that the store refuses events. In ring mode a used-up budget is no news.
- */
+/* Warns, once per cause, that the store refuses events. In ring mode a used-up budget is normal. */
 static void tell_trouble(mtprof__helper *helper)
 {
     mtprof__store *store = helper->recording->store;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The helper thread of a recording: keeps memory ready ahead of the writers, checksums what they
- * have filled, publishes a clock anchor every second, and tells the user about trouble.
+ * have filled, publishes a clock anchor every second, and warns the user.
  */
 #ifndef MTPROF_RECORD_STORE_HELPER_H
 #define MTPROF_RECORD_STORE_HELPER_H

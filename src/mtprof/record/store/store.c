@@ -229,7 +229,7 @@ void mtprof__store_release(mtprof__store *store)
     }
     for (uint32_t i = 0; i < store->n_segments; i++) {
         mtprof__segment *segment = store->segments[i];
-        /* In the child of a fork other mappings may stand there by now. */
+        /* In a forked child other mappings may be at that address by now. */
         if (store->pid == getpid()) {
             munmap(segment->base, segment->bytes);
         }
@@ -347,7 +347,7 @@ static mtprof__chunk_header *cut(mtprof__store *store, uint64_t bytes)
             return NULL;
         }
         if (store->policy != MTPROF_POLICY_SPILL) {
-            /* Its end is nobody's share: a large definition must not cost the events' room. */
+            /* Its unused rest is not charged to the events: a large definition must not cost their room. */
             __atomic_fetch_add(&store->beside, segment->bytes - segment->used, __ATOMIC_RELAXED);
         }
         store->current++;

@@ -7,7 +7,7 @@
  *
  * A segment is a mapping: of the trace file, of anonymous memory, or of a spill file. Chunks are
  * cut from the segments in order; in ring mode, once the budget is used, the oldest sealed one is
- * cut anew instead. A helper thread keeps a spare segment and prefaulted pages ahead of the
+ * reused instead. A helper thread keeps a spare segment and prefaulted pages ahead of the
  * writers, so that taking a chunk is normally a few dozen instructions under a lock.
  *
  * Invariants
@@ -19,9 +19,9 @@
  *   ST4  A segment stays mapped until the store is released, so a writer that was stopped in the
  *        middle of a record never touches unmapped memory (see mtprof__store_abandon).
  *   ST5  Definition chunks are never recycled.
- *   ST6  They do not count against the budget of a ring or of a store that stops: whatever a
- *        program has named before, a recording starts and its events have the room that was asked
- *        for. What a recording itself adds is bounded (recording.h, RC4).
+ *   ST6  They do not count against the budget of a ring or of a store that stops: however
+ *        many names a program has defined, a recording starts and its events get the requested
+ *        room. What a recording itself adds is bounded (recording.h, RC4).
  *
  * Threads: all functions may be called from any thread unless they say otherwise.
  */
@@ -109,7 +109,7 @@ typedef struct mtprof__store {
 
     uint32_t refused;       /* atomic: 0, or 1 + cause of the last refusal */
     int refused_errno;      /* atomic */
-    uint32_t warned;        /* atomic: bit per cause that has been told */
+    uint32_t warned;        /* atomic: bit per cause that has been reported */
     mtprof__fifo fifos[2];  /* ring mode: first chunks, and all others */
     mtprof__fifo unchecked; /* otherwise: sealed chunks without checksum */
     sem_t *helper;          /* posted when the helper has something to do; may be NULL */
@@ -126,7 +126,7 @@ typedef struct mtprof__chunk_start {
 
 /*
  * Opens a store as a config says (config->path decides). One reference. Released without having
- * been placed, it leaves nothing behind. One at a time.
+ * been placed, it leaves no file. One at a time.
  */
 mtprof_status mtprof__store_new(const mtprof_config *config, mtprof__store **out);
 /* Puts the file at its path, where a new store's is not yet: the last step that can fail. */
@@ -184,16 +184,16 @@ bool mtprof__store_check_sealed(mtprof__store *store);
 mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks);
 /* Lets others record to the path. */
 void mtprof__store_unlock(mtprof__store *store);
-/* Writes a closed copy of the trace. No writer may be active. Asks now and then whether to go on,
- * if there is somebody to ask. */
+/* Writes a closed copy of the trace. No writer may be active. Calls the progress
+ * callback now and then, if there is one. */
 typedef int mtprof__save_progress(void *user, const char *what, uint64_t done, uint64_t total);
 mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks,
                                  mtprof__save_progress *progress, void *user);
 /* The store as bytes for a reader; holds a reference until closed. */
 void mtprof__store_bytes(mtprof__store *store, mtprof_bytes *bytes);
 /*
- * Gives the chunk's pages over to a thread that may still write into them, whenever it wakes up:
- * its stores go to memory that nobody reads.
+ * Leaves the chunk's pages to a thread that may still write into them when it wakes up: its stores
+ * go to memory that is not part of the trace.
  */
 void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk);
 

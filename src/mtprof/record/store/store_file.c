@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The trace file's way into the world.
+ * Creating the trace file.
  *
- * Two promises meet here: a file that stands at the path is not harmed by a start that fails, and
- * two processes never record into one path. So the new file is made beside the path, and what
- * stands at the path is locked while it is replaced:
+ * Two promises: a start that fails does not harm an existing file at the path, and two processes
+ * never record into one path. So the new file is made in the same directory under another name, and
+ * the file at the path is locked while it is replaced:
  *
- *      open or create PATH ─► lock it (busy: somebody records there)
- *        ─► still the same file at PATH? ─► make a file beside it, locked, first block allocated
+ *      open or create PATH ─► lock it (busy: another process records there)
+ *        ─► still the same file at PATH? ─► make the new file, locked, first block allocated
  *        ─► (caller maps it) ─► rename over PATH
  *
- * Whoever opened the old file meanwhile gets its lock only to find that another file stands at the
- * path, and tries again: then he meets our lock on the new one.
+ * A process that opened the old file meanwhile gets its lock, finds another file at the path and
+ * tries again: then it finds our lock on the new file.
  *
- * PATH is where links lead (base/new_file.h). A file system that has no locks (NFS without lockd,
- * Lustre without -o flock) is recorded into without one: that is told, and two processes that share
- * a path there are the user's to avoid: the file of the one that starts last stands at the path.
+ * PATH is the file that links lead to (base/new_file.h). On a file system without locks (NFS
+ * without lockd, Lustre without -o flock) the file is not locked, with a warning. Users must not
+ * share a path there: the file of the process that starts last remains at the path.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -36,7 +36,7 @@ enum {
     PID_BYTES = 24 /* of a process's id as text */
 };
 
-/* The lock on what stood at the path; one start at a time holds it (MTB_RANK_CONTROL). */
+/* The lock on the old file at the path; one start at a time holds it (MTB_RANK_CONTROL). */
 static int old_fd = -1;
 static bool old_was_made;
 static int new_fd = -1; /* what is being made, until it is in its place */

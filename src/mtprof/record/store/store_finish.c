@@ -143,7 +143,7 @@ mtprof_status mtprof__store_finish(mtprof__store *store, uint64_t end_ticks)
     uint64_t chunks = 0;
     MT_TRY(each_chunk(store, finish_chunk, &chunks));
     uint64_t bytes = store->frontier;
-    /* What lies behind the last chunk was only allocated ahead. The closed mark comes last: it says
+    /* What follows the last chunk was only allocated ahead. The closed mark comes last: it says
      * that all of this has been done. */
     if (ftruncate(store->fd, (off_t)bytes) != 0) {
         return mtb_fail_errno(MTPROF_EIO, errno, "session_close: cutting %s to size", store->path);
@@ -163,7 +163,7 @@ struct save {
     int fd;
     uint64_t offset, chunks;
     const char *path;
-    mtprof__save_progress *progress; /* NULL: nobody asks */
+    mtprof__save_progress *progress; /* NULL: no progress */
     void *user;
 };
 
@@ -334,7 +334,7 @@ void mtprof__store_abandon(mtprof__store *store, mtprof__chunk_header *chunk)
     if (own != MAP_FAILED && pread(s->fd, copy, size, offset) == (ssize_t)size) {
         set_checksum(copy);
         (void)mtprof__system.write(s->fd, copy, size, offset);
-        memcpy(chunk, copy, MTPROF_CHUNK_HEADER); /* for whoever walks the chunks */
+        memcpy(chunk, copy, MTPROF_CHUNK_HEADER); /* for walks over the chunks */
     }
     mtb_free(copy);
 }

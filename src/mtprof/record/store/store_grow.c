@@ -71,7 +71,7 @@ static bool refuse(mtprof__store *store, uint32_t *cause, uint32_t why, int erro
     return false;
 }
 
-/* Maps the segment; a file that cannot be mapped is written behind instead. */
+/* Maps the segment; chunks of a file that cannot be mapped are written when full. */
 static int map_segment(mtprof__store *store, mtprof__segment *segment)
 {
     void *base = MAP_FAILED;
@@ -122,7 +122,7 @@ static int back_segment(mtprof__store *store, mtprof__segment *segment, bool spi
     int error =
         mtprof__system.allocate(segment->fd, (off_t)segment->fd_offset, (off_t)segment->bytes);
     if (error == EOPNOTSUPP || error == EINVAL || error == ENOSYS) {
-        /* No way to allocate ahead: a hole could raise SIGBUS, so such files are written behind. */
+        /* No way to allocate ahead: a hole could raise SIGBUS, so chunks are written when full. */
         if (!spill && (store->behind || store->n_segments == 0)) {
             store->behind = true;
             error = 0;
@@ -176,7 +176,7 @@ bool mtprof__store_grow(mtprof__store *store, uint64_t at_least, uint32_t *cause
 {
     uint32_t seen = __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE);
     mtb_lock_acquire(&store->grow);
-    /* Somebody else may have been faster while we waited. */
+    /* Another thread may have been faster while we waited. */
     bool grown = __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE) > seen ||
                  add_segment(store, at_least, cause);
     mtb_lock_release(&store->grow);
@@ -207,7 +207,7 @@ static uint64_t populated_room(const mtprof__store *store)
     return bytes;
 }
 
-/* How far ahead to be: no further than what is in use already, so that small traces stay small. */
+/* How much to prepare ahead: at most what is in use already, so that small traces stay small. */
 static uint64_t ahead_of(const mtprof__store *store)
 {
     uint64_t used = __atomic_load_n(&store->frontier, __ATOMIC_RELAXED);
