@@ -347,7 +347,7 @@ static mtprof__chunk_header *cut(mtprof__store *store, uint64_t bytes)
             return NULL;
         }
         if (store->policy != MTPROF_POLICY_SPILL) {
-            /* Its unused rest is not charged to the events: a large definition must not cost their room. */
+            /* Its rest is not charged to events: a large definition must not cost their room. */
             __atomic_fetch_add(&store->beside, segment->bytes - segment->used, __ATOMIC_RELAXED);
         }
         store->current++;
