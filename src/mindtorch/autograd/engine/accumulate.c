@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens to a gradient when it arrives at its leaf. The first one becomes the leaf's if
- * nobody else has it, else it is copied; later ones are added to it in place, so that whoever holds
+ * Accumulating gradients in leaves. The first one becomes the leaf's gradient if nothing else
+ * refers to it, else it is copied; later ones are added to it in place, so that every holder of
  * `.grad` sees the sum. While a graph is created nothing is written: the sum is a new tensor.
  */
 #include "mindtorch/autograd/graph/meta.h"
@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 enum {
-    LOCKS = 64 /* leaves share them: threads seldom meet at one leaf, more seldom at one lock */
+    LOCKS = 64 /* shared by all leaves: threads rarely compete for one leaf or one lock */
 };
 
 /* Plain mutexes: ops run under them, and those take the allocator's ranked locks, and the profiler
@@ -80,7 +80,8 @@ bool mt__is_exclusive(const mt_tensor *tensor)
         tensor->autograd != NULL || mt__storage_is_borrowed(tensor->storage)) {
         return false;
     }
-    /* A view holds its base: if only this view does, the storage has those two and nobody else. */
+    /* A view holds its base: if only this view does, the storage has exactly those two
+     * references. */
     uint32_t own = 1;
     if (tensor->base != NULL) {
         if (atomic_load_explicit(&tensor->base->refs, memory_order_acquire) != 1 ||
@@ -92,7 +93,7 @@ bool mt__is_exclusive(const mt_tensor *tensor)
     return atomic_load_explicit(&tensor->storage->refs, memory_order_acquire) == own;
 }
 
-/* What becomes `.grad` when there is none. */
+/* The tensor that becomes `.grad` if there was none. */
 static int first_grad(mt_tensor *grad, mt_tensor **out)
 {
     if (mt__thread.grad_disabled && grad->contiguous && mt__is_exclusive(grad)) {

@@ -6,14 +6,14 @@
  *              it) ─► those with none are ready ─► the latest first ─► gradients into the slots of
  *              the next nodes
  *
- *   EN1  All state of a run is in its task: runs on several threads, over one graph or inside of
- *        each other, do not meet but in the locks of nodes and leaves.
+ *   EN1  All state of a run is in its task: concurrent runs over one graph, and nested runs, share
+ *        nothing but the locks of nodes and leaves.
  *   EN2  Nothing recurses over the graph. Small graphs need no heap.
- *   EN3  A run that fails has released all it held. What was accumulated by then stays, saved
- *        tensors of the nodes that have run are gone unless the graph is retained, all others are
- *        untouched.
- *   EN4  The order is that of the nodes' numbers, latest first, leaves before everything: so memory
- *        is given back early, and the same on every run.
+ *   EN3  A run that fails has released all it held. What was accumulated until then stays; saved
+ *        tensors of nodes that have run are released unless the graph is retained, all others are
+ *        unchanged.
+ *   EN4  Nodes run in the order of their numbers, latest first, and leaves before all others: so
+ *        memory is freed early, and every run has the same order.
  */
 #include "mindtorch/autograd/engine/engine.h"
 
@@ -33,7 +33,7 @@ enum {
 };
 
 enum {
-    SLOT_NEEDED = 1,  /* a wanted input lies behind it; all are where leaves are wanted */
+    SLOT_NEEDED = 1,  /* it leads to a wanted input; always set when leaves are wanted */
     SLOT_CAPTURED = 2 /* it is a wanted input itself */
 };
 
@@ -217,7 +217,7 @@ static uint32_t pop_ready(task *t)
     return top;
 }
 
-/* ---- before the run: who waits for how many, who is needed ----------------------------------- */
+/* ---- before the run: edges that lead to each node, and which nodes are needed ---------------- */
 
 static int count_edge(task *t, const mt__edge *edge)
 {
@@ -242,7 +242,7 @@ static int count_edges(task *t)
     return MT_OK;
 }
 
-/* Slots from the roots on, each behind all that lead to it. */
+/* Slots in topological order: each after all that lead to it. */
 static void sort_slots(const task *t, uint32_t *waits, uint32_t *order)
 {
     size_t count = 0;
@@ -276,7 +276,7 @@ static bool leads_to_wanted(const task *t, const mt_node *node)
     return false;
 }
 
-/* mt_grad(): only what lies between outputs and inputs is run. */
+/* mt_grad(): only nodes between outputs and inputs are run. */
 static int mark_needed(task *t)
 {
     for (size_t i = 0; i < t->job->n_captures; i++) {
@@ -302,7 +302,7 @@ static int mark_needed(task *t)
 
 /* ---- gradients on their way ------------------------------------------------------------------ */
 
-/* Adds to a place that holds a gradient; in place where nobody sees it. */
+/* Adds to a gradient; in place if nothing else refers to it. */
 static int add_to(mt_tensor **place, mt_tensor *grad)
 {
     mt_tensor *old = *place;
@@ -340,7 +340,7 @@ static int put_grad(slot *s, uint32_t output, mt_tensor *take_grad)
     return status;
 }
 
-/* The same where somebody is not on a default stream. */
+/* The same if a stream that is not a default stream is involved. */
 static MT_NOINLINE int put_grad_across(task *t, slot *s, uint32_t output, mt_tensor *take_grad)
 {
     uint8_t current[MT_DEVICES];
@@ -417,7 +417,7 @@ static int run_leaf(mt_node *node, mt_tensor *take_grad)
     return MT_UNLIKELY(leaf->autograd->leaf_hooks != NULL) ? mt__leaf_hooks_run(leaf) : MT_OK;
 }
 
-/* What a node's run needs beside the node. */
+/* What running a node needs besides the node. */
 typedef struct inputs {
     uint32_t count;
     mt_tensor **grads;
@@ -456,7 +456,7 @@ static bool has_any(mt_tensor *const *grads, uint32_t count)
     return false;
 }
 
-/* The formula, between what is known of the edges and what is done with the gradients. */
+/* Runs the formula: determines which inputs are wanted, then passes the gradients on. */
 static int run_inputs(task *t, slot *s, mt_tensor **grads, const inputs *in)
 {
     mt_node *node = s->node;

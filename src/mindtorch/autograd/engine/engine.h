@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine is asked to do. See engine.c; run_backward.c asks.
+ * The interface of the engine. See engine.c; run_backward.c calls it.
  */
 #ifndef MINDTORCH_AUTOGRAD_ENGINE_ENGINE_H
 #define MINDTORCH_AUTOGRAD_ENGINE_ENGINE_H

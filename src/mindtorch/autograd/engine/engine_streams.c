@@ -28,7 +28,7 @@ static int wait_for(mt_device device, uint32_t later, uint32_t earlier)
     return mt_stream_wait_stream(stream, other);
 }
 
-/* The device on which a node has a stream of its own; MT_CPU: nowhere (BS3). */
+/* The device on which a node has its own stream; MT_CPU: none (BS3). */
 static mt_device device_of(const mt_node *node)
 {
     return node->kind == MT_NODE_LEAF ? MT_CPU : mt__node_device(node);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams in backward. A node runs on the stream on which its forward op ran, and gradients carry
- * their order with them from stream to stream:
+ * Streams in backward. A node runs on the stream on which its forward op ran, and streams wait for
+ * each other where a gradient goes from one to the next:
  *
  *     caller's streams ── root gradients ─► node's stream ─► next node's stream ─► caller's streams
  *                            (waits)             (waits)            (leaves accumulate there)
  *
  *   BS1  Before work on a gradient is put on the stream of the node that gets it, this stream waits
- *        for the one that made it, and the gradient's memory is kept from being used again too
- *        early.
+ *        for the one that made it, and the gradient's memory is not reused too early.
  *   BS2  Sums of gradients are made on the stream of the node that gets them.
  *   BS3  Leaves accumulate on the streams that were current when backward was called, so `.grad` is
- *        in order with what the caller does with it before and after.
- *   BS4  When the run is over the caller's streams are current again, and wait for all that nodes
- *        ran on. A hook or a user's function that leaves other streams current is treated the same:
- *        the node's stream waits for them.
- *   BS5  Where everybody is on the default streams, and on the host, none of this is looked at but
- *        two words of the thread's state.
+ *        ordered with what the caller does with it before and after.
+ *   BS4  When the run is over, the caller's streams are current again, and wait for all streams on
+ *        which nodes ran. A hook or a user's function that leaves other streams current is treated
+ *        the same: the node's stream waits for them.
+ *   BS5  While only default streams are used, and on the host, the cost is reading two words of the
+ *        thread's state.
  */
 #ifndef MINDTORCH_AUTOGRAD_ENGINE_ENGINE_STREAMS_H
 #define MINDTORCH_AUTOGRAD_ENGINE_ENGINE_STREAMS_H
@@ -57,7 +56,7 @@ int mt__engine_streams_hand(mt__engine_streams *streams, mt_tensor *grad, const 
 /* BS1 for a gradient that goes to the caller from the current streams. */
 int mt__engine_streams_give(mt__engine_streams *streams, mt_tensor *grad);
 
-/* BS4. `status` is that of the run, and is what is returned unless it is MT_OK. */
+/* BS4. `status` is that of the run; it is returned unless it is MT_OK. */
 int mt__engine_streams_end(mt__engine_streams *streams, int status);
 
 #endif /* MINDTORCH_AUTOGRAD_ENGINE_ENGINE_STREAMS_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running one node: saved tensors are unpacked and checked, the formula is called, what it gives is
- * checked against the inputs' shapes.
+ * Running one node: saved tensors are unpacked and checked, the formula is called, and its
+ * gradients are checked against the inputs' shapes.
  *
- *   EV1  What a formula sees is held for its time: another thread may release the node's saved
- *        tensors.
- *   EV2  While a graph is created, saved tensors have the place in the graph that they had.
+ *   EV1  References to everything that a formula reads are held while it runs: another thread may
+ *        release the node's saved tensors.
+ *   EV2  While a graph is created, saved tensors have the same place in the graph as in forward.
  */
 #include "mindtorch/autograd/engine/evaluate.h"
 
@@ -478,13 +478,13 @@ static mt__trace_site *site_of(const mt_node *node, int which)
         variant == MT_NO_VARIANT ? &op_sites[node->row->op][which] : &variant_sites[variant][which];
     mt__trace_site *site = atomic_load_explicit(kept, memory_order_relaxed);
     if (site == NULL) {
-        site = find_site(node, which); /* made for good, so whoever stores it stores the same */
+        site = find_site(node, which); /* never freed, so all threads store the same value */
         atomic_store_explicit(kept, site, memory_order_relaxed);
     }
     return site;
 }
 
-/* grads: shown as the inner scope's inputs where inputs are wanted. */
+/* grads: reported as the inner scope's inputs if inputs are recorded. */
 static MT_NOINLINE mt__trace_token scope(const mt_node *node, int which, mt_tensor *const *grads)
 {
     mt__trace_site *site = site_of(node, which);
@@ -525,7 +525,7 @@ int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_
 {
     mt__trace_token token = mt__node_scope_inner(node, grads);
     bool before = mt__thread.in_formula;
-    mt__thread.in_formula = node->kind == MT_NODE_OP; /* a user's own has numbers like any code */
+    mt__thread.in_formula = node->kind == MT_NODE_OP; /* not in a user's function */
     int status = run_node(node, grads, wanted, grads_in);
     mt__thread.in_formula = before;
     mt__trace_end(token);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a derivative sees, and how it is written.
+ * The interface for derivative formulas, with an example.
  *
  *     DERIVATIVE("MulBackward0", ARG(0) | ARG(1), mul_backward)    ops_pointwise.def
  *
@@ -15,11 +15,12 @@
  *
  *   BF1  Formulas call ops through ops.h, so they are profiled, run on any device, and with
  *        create_graph are differentiated themselves.
- *   BF2  grads[i] is NULL when nothing depended on result i: it stands for zero.
- *   BF3  args[i] is what the forward call had: numbers and lists as they were; a tensor only if the
- *        row saves it (else kind NONE), of the version it had. results[i] likewise.
- *   BF4  Inputs are numbered flat: each tensor argument is one, a list of tensors is as many as it
- *        has. mt__input_of() gives the number of an argument's first tensor.
+ *   BF2  grads[i] is NULL, which means zero, if nothing depended on result i.
+ *   BF3  args[i] is the argument of the forward call: numbers and lists always; a tensor only if
+ *        the row saves it (else kind NONE), with the version that it had. The same holds for
+ *        results[i].
+ *   BF4  Inputs have flat numbers: each tensor argument is one input, a list of tensors is as many
+ *        inputs as it has tensors. mt__input_of() gives the number of an argument's first tensor.
  */
 #ifndef MINDTORCH_AUTOGRAD_FORMULAS_BACKWARD_H
 #define MINDTORCH_AUTOGRAD_FORMULAS_BACKWARD_H
@@ -38,7 +39,7 @@ enum {
     MT_MAX_BACKWARD_TEMPS = 40
 };
 
-/* What is known of a forward tensor that was not saved. */
+/* Properties of a forward tensor that was not saved. */
 typedef struct mt__meta {
     mt__shape shape;
     uint8_t dtype;
@@ -85,8 +86,8 @@ MT_INLINE mt_tensor **mt__bw_temp(mt__backward *b)
     return place;
 }
 
-/* What the latest place that is filled holds. (In `f(mt__bw_last(b), mt__bw_temp(b))` the compiler
- * may take the new, empty place first.) */
+/* The latest temporary that is not NULL. (In `f(mt__bw_last(b), mt__bw_temp(b))` the compiler may
+ * take the new, empty place first.) */
 MT_INLINE mt_tensor *mt__bw_last(const mt__backward *b)
 {
     uint32_t i = b->n_temps;
@@ -96,8 +97,9 @@ MT_INLINE mt_tensor *mt__bw_last(const mt__backward *b)
     return b->temps[i - 1];
 }
 
-/* Gives argument `arg` its gradient (retained here). One that was broadcast is summed down to the
- * argument's shape, and turned into its type, by the engine behind the node: there torch shows it.
+/* Sets the gradient of argument `arg` (retained here). If the argument was broadcast, the engine
+ * sums the gradient to its shape, and converts it to its type, after the node has run: that is
+ * where torch's profiles show it.
  */
 void mt__bw_give(mt__backward *b, uint32_t arg, mt_tensor *grad);
 

@@ -3,7 +3,7 @@
  * Derivatives of ops with two and three operands. Formulas are made of differentiable ops, so that
  * their own derivatives are right as well.
  *
- * An operand may be a number: then mt__wants() says no, and its value stands in the arguments.
+ * An operand may be a number: then mt__wants() is false, and the value is in the arguments.
  */
 #include "mindtorch/autograd/formulas/formula.h"
 

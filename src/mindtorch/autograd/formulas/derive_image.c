@@ -133,7 +133,8 @@ int mt__convolution_twice(mt__backward *b)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* window: kernel, stride, padding, dilation; they are shown, the indices tell all. */
+/* window: kernel, stride, padding, dilation; only reported to the profiler, the indices are
+ * enough. */
 static int max_pool_gradient(mt__backward *b, const mt_value *window, bool ceil_mode)
 {
     if (b->grads[0] == NULL || !mt__wants(b, 0)) {
@@ -152,7 +153,7 @@ int mt__max_pool_backward(mt__backward *b)
     return max_pool_gradient(b, &b->args[1], b->args[5].of.integer != 0);
 }
 
-/* Windows of several sizes: none is told. */
+/* Windows have several sizes, so none is reported. */
 int mt__adaptive_max_pool_backward(mt__backward *b)
 {
     const mt_value none[4] = {{.kind = MT_KIND_INTS}};

@@ -48,7 +48,7 @@ static int give_part(mt__backward *b, uint32_t i, mt_tensor *part)
     return status;
 }
 
-/* [0] among tensors of other dimensions: it is no part of the result. */
+/* A tensor of shape [0] among tensors of other dimensions does not contribute to the result. */
 static bool is_skipped(const mt__shape *shape)
 {
     return shape->n_dims == 1 && shape->sizes[0] == 0;

@@ -226,13 +226,13 @@ static int norm_from_ops(mt__backward *b, const norm *n, uint32_t weight, bool f
     return MT_OK;
 }
 
-/* The fused op has no derivative, and knows the gradient of the output alone. */
+/* The fused op has no derivative itself, and handles only the gradient of the output. */
 static bool needs_ops(const mt__backward *b)
 {
     return mt_grad_enabled() || b->grads[0] == NULL || b->grads[1] != NULL || b->grads[2] != NULL;
 }
 
-/* Gives what a fused backward op has written, in its order. */
+/* Sets the gradients that a fused backward op has written, in its order. */
 static void give_three(mt__backward *b, mt_tensor **const grads[3], const uint32_t args[3])
 {
     for (uint32_t i = 0; i < 3; i++) {

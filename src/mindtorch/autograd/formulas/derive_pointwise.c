@@ -328,7 +328,7 @@ MT_FORMULA(clamp_max_tensor_backward, bound_backward, false, 1)
 
 /* ---- derivatives of derivatives -------------------------------------------------------------- */
 
-/* Each is f(grad_output, x) = grad_output * slope(x); what comes in is the gradient of that.
+/* Each is f(grad_output, x) = grad_output * slope(x); the incoming gradient is that of f.
  */
 
 /* incoming * grad_output * the latest step, to argument 1. */

@@ -2,8 +2,9 @@
  *
  * Derivatives of products, and of running sums and products.
  *
- * Zeros are no special case of a product: the derivative by an element is the product of all the
- * others, which is made without a division. Nothing here looks at elements, so nothing waits.
+ * Zeros need no special case: the derivative by an element is the product of all the others,
+ * computed without a division. Nothing here reads elements on the host, so nothing waits for the
+ * device.
  */
 #include "base/alloc.h"
 #include "mindtorch/autograd/formulas/formula.h"

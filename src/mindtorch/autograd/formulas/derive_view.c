@@ -8,7 +8,7 @@
 
 #include <mindtorch/ops.h>
 
-/* The formulas' common end: what the latest temporary holds is the first input's gradient. */
+/* The last step of most formulas: the latest temporary is the first input's gradient. */
 static int give_last(mt__backward *b)
 {
     mt__bw_give(b, 0, mt__bw_last(b));
@@ -210,7 +210,7 @@ int mt__unfold_twice(mt__backward *b)
     return give_last(b);
 }
 
-/* The two geometries change places; what was divided by counts is divided again. */
+/* The two geometries are swapped; what was divided by counts is divided again. */
 int mt__as_strided_twice(mt__backward *b)
 {
     const mt_value *a = b->args;

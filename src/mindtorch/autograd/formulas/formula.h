@@ -50,7 +50,7 @@ MT_INLINE int mt__bw_give_last(mt__backward *b, uint32_t arg)
     return MT_OK;
 }
 
-/* Gives argument `arg` a tensor of zeros, if it wants one. */
+/* Sets the gradient of argument `arg` to zeros, if it is wanted. */
 int mt__bw_give_zeros(mt__backward *b, uint32_t arg);
 
 /* A step: x times an operand, x divided by one; each a tensor or a number. */

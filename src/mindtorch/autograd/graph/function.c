@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of the user's own: forward runs outside of the graph, one node stands for it.
+ * User-defined functions: forward runs outside of the graph and is represented by one node.
  *
  *   FN1  A call lives from forward until its node is freed, or until forward is over if nothing was
- *        recorded. Then, and whatever happened, the context is freed once.
- *   FN2  Saved inputs and outputs become aliases, so that the call is no part of a cycle; while a
- *        graph is created they have their place in it.
- *   FN3  An output that is an input, or a view, may not be written later: the node would be passed
- *        by.
+ *        recorded. Then the context is freed, exactly once, also after a failure.
+ *   FN2  Saved inputs and outputs become aliases, so that the call is not part of a reference
+ *        cycle; while a graph is created they have their place in it.
+ *   FN3  An output that is an input, or a view, may not be written later: the write would bypass
+ *        the node.
  */
 #include "base/alloc.h"
 #include "base/struct_size.h"
@@ -59,7 +59,7 @@ void mt__function_release_saved(mt_function_call *call)
 {
     mt__node_lock(call->node);
     bool first = !call->node->released;
-    call->node->released = true; /* from here on nobody reads them any more */
+    call->node->released = true; /* from here on they are not read any more */
     mt__node_unlock(call->node);
     if (first) {
         drop_saves(call);
@@ -155,7 +155,7 @@ static int settle_save(saved *save, uint32_t index, origin from)
     save->from = from;
     mt_tensor *tensor = save->tensor;
     if (tensor->requires_grad && tensor->autograd->grad_fn == NULL && tensor->base == NULL) {
-        return MT_OK; /* a leaf, which nobody may write in grad mode */
+        return MT_OK; /* a leaf, which cannot be written in grad mode */
     }
     mt_tensor *alias = NULL;
     MT_TRY(mt__alias(tensor, &alias));
@@ -164,7 +164,7 @@ static int settle_save(saved *save, uint32_t index, origin from)
     return MT_OK;
 }
 
-/* FN2, when forward is over and it is known what the outputs are. */
+/* FN2, after forward, when the outputs are known. */
 static int settle_saves(mt_function_call *call, mt_tensor *const *inputs, size_t n_inputs,
                         mt_tensor *const *outputs, size_t n_outputs)
 {
@@ -230,7 +230,7 @@ static int make_node(const applying *a, mt_node **out)
     return MT_OK;
 }
 
-/* FN3: what is somebody else's tensor becomes a tensor of its own. */
+/* FN3: an output that is not a new tensor is replaced by a new one. */
 static int own_output(const applying *a, size_t i)
 {
     mt_tensor *output = a->outputs[i];

@@ -79,7 +79,7 @@ void mt__tap_set_keeper(mt__tap *tap, mt_tensor *keeper)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The first hook behind `handle`, retained. */
+/* The first hook after `handle`, retained. */
 static mt__hook *hook_after(mt__hook *const *list, mt_hook_handle handle)
 {
     pthread_mutex_lock(&lock);
@@ -94,7 +94,7 @@ static mt__hook *hook_after(mt__hook *const *list, mt_hook_handle handle)
     return hook;
 }
 
-/* Hooks that return something else than a status of ours end the backward all the same. */
+/* A hook that returns an unknown status ends the backward too. */
 static int hook_status(int status)
 {
     return status <= 0 ? status : mtb_fail(MT_ECALLBACK, "backward(): a hook returned %d", status);
@@ -338,7 +338,7 @@ bool mt_tensor_owns_hooks(const mt_tensor *tensor)
 {
     const mt__autograd *meta = tensor->autograd;
     if (meta == NULL || (meta->grad_fn == NULL && tensor->base == NULL)) {
-        return true; /* whoever has a leaf's node has the leaf */
+        return true; /* holding a leaf's node holds the leaf */
     }
     return tensor->base == NULL && meta->older_taps == NULL &&
            mt_node_use_count(meta->grad_fn) == 1;

@@ -6,11 +6,11 @@
  *                             ├─► mt__tap (one output of a node) ─► hooks in the order they came
  *     node ─► list of taps ───┘
  *
- *   GH1  A tap lives as long as its node or its tensor: hooks run although the tensor is gone.
- *   GH2  One lock guards all taps and lists of hooks. No callback runs under it: a hook may add,
- *        remove, run backward.
+ *   GH1  A tap lives as long as its node or its tensor: hooks run even if the tensor is gone.
+ *   GH2  One lock guards all taps and lists of hooks. No callback runs under it: a hook may add or
+ *        remove hooks, or run backward.
  *   GH3  A hook that is removed while it runs keeps its context until it returns.
- *   GH4  A retained gradient is set last. The tap knows its tensor without holding it.
+ *   GH4  A retained gradient is set after all hooks. The tap has a weak reference to its tensor.
  */
 #ifndef MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H
 #define MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H
@@ -35,7 +35,7 @@ void mt__hooks_free(mt__hook *list);
 /* Runs the hooks of output `output` on *grad, which they may replace. */
 int mt__hooks_run(mt__tap *taps, uint32_t output, mt_tensor **grad);
 
-/* The leaf's hooks behind accumulation. */
+/* The leaf's hooks, run after accumulation. */
 int mt__leaf_hooks_run(mt_tensor *leaf);
 
 #endif /* MINDTORCH_AUTOGRAD_GRAPH_HOOKS_H */

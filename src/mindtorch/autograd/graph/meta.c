@@ -122,10 +122,10 @@ bool mt_tensor_is_view(const mt_tensor *tensor)
     return tensor->base != NULL;
 }
 
-/* The node as it is now; a stale one of a view is made anew. NULL too where that fails. */
+/* The current node; the stale one of a view is rebuilt. NULL also if that fails. */
 mt_node *mt_tensor_grad_fn(const mt_tensor *tensor)
 {
-    mt_tensor *self = (mt_tensor *)(uintptr_t)tensor; /* what a stale view makes anew is a cache */
+    mt_tensor *self = (mt_tensor *)(uintptr_t)tensor; /* grad_fn of a view is a cache */
     if (self->base != NULL && mt__tensor_needs(self) && mt__view_refresh(self) != MT_OK) {
         return NULL;
     }
@@ -263,8 +263,8 @@ mt_status mt_tensor_set_data(mt_tensor *tensor, const mt_tensor *source)
     if (tensor == source) {
         return MT_OK;
     }
-    /* The elements are shared, the count of changes is the tensor's own: what is written through
-     * x.data is not seen by autograd, as in torch. */
+    /* The elements are shared, but the tensor has its own version: as in torch, autograd does not
+     * notice writes through x.data. */
     mt__storage *alias = NULL;
     MT_TRY(mt__storage_alias(source->storage, mt_tensor_version(tensor), &alias));
     mt_tensor *base = tensor->base;

@@ -5,7 +5,7 @@
  *     leaf      requires_grad, grad_fn NULL; `leaf` is the node that accumulates
  *     result    requires_grad, grad_fn and which of its outputs
  *     view      as a result, but grad_fn is stale when the storage's version is not view_version:
- *               then somebody wrote into the base, and it is made anew from there (views.c)
+ *               then the base was written, and grad_fn is rebuilt from it (views.c)
  */
 #ifndef MINDTORCH_AUTOGRAD_GRAPH_META_H
 #define MINDTORCH_AUTOGRAD_GRAPH_META_H
@@ -22,7 +22,7 @@ struct mt__autograd {
     bool retains_grad;
     mt__tap *tap;         /* hooks on the gradient, shared with grad_fn; retained */
     mt__tap *older_taps;  /* of nodes that the tensor had before it was written; retained */
-    mt__hook *leaf_hooks; /* behind accumulation */
+    mt__hook *leaf_hooks; /* run after accumulation */
     mt_node leaf;         /* set up while the tensor is a leaf that requires a gradient */
 };
 
@@ -71,7 +71,7 @@ int mt__alias_with(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out);
 /* Adds a gradient, which is taken in any case, to the leaf's. */
 int mt__accumulate(mt_tensor *leaf, mt_tensor *take_grad);
 
-/* Whether nobody but the caller, who has one reference, can see the tensor's elements. */
+/* Whether only the caller, who has one reference, can access the tensor's elements. */
 bool mt__is_exclusive(const mt_tensor *tensor);
 
 /* Guards the gradient of a tensor that several backwards may reach at once. Ops may run under it;
@@ -79,13 +79,13 @@ bool mt__is_exclusive(const mt_tensor *tensor);
 void mt__grad_lock(const mt_tensor *tensor);
 /* Gives the tensor another gradient (may be NULL), and the caller the one it had. */
 mt_tensor *mt__grad_swap(mt_tensor *tensor, mt_tensor *take_grad);
-/* Tells the profiler what gradient a leaf has now, as an output of the op of the token. */
+/* Reports a leaf's new gradient to the profiler, as an output of the op of the token. */
 void mt__tell_gradient(mt__trace_token token, const mt_tensor *leaf);
 void mt__grad_unlock(const mt_tensor *tensor);
 
 /* ---- views.c ---- */
 
-/* Makes a stale grad_fn of a view anew. */
+/* Rebuilds the stale grad_fn of a view. */
 int mt__view_refresh(mt_tensor *view);
 
 /* Whether grad mode allows the tensor to be written. `row` names the op. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes: their blocks, their release, what the public API tells of them. See node.h.
+ * Nodes: their memory, their release, and their public accessors. See node.h.
  */
 #include "mindtorch/autograd/graph/node.h"
 
@@ -138,7 +138,7 @@ void mt__node_release_saved(mt_node *node)
     }
     mt__node_lock(node);
     bool first = !node->released;
-    node->released = true; /* from here on nobody reads them any more */
+    node->released = true; /* from here on they are not read any more */
     mt__node_unlock(node);
     if (first) {
         drop_values(node); /* outside of the lock: the last reference may run a callback */
@@ -198,7 +198,7 @@ void mt_node_release(mt_node *node)
         mt_tensor_release(node->of.leaf);
         return;
     }
-    /* Whoever has the only reference need not tell anybody that it goes. */
+    /* The holder of the only reference needs no atomic decrement. */
     if (atomic_load_explicit(&node->refs, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) != 1) {
         return;
@@ -206,7 +206,7 @@ void mt_node_release(mt_node *node)
     node->next = doomed.head;
     doomed.head = node;
     if (doomed.running) {
-        return; /* whoever frees above us on the stack goes on with it */
+        return; /* the caller up the stack that is freeing nodes continues with it */
     }
     doomed.running = true;
     while (doomed.head != NULL) {

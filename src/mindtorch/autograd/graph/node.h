@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node of the graph: what backward needs to know of one call. It is one block, from the pool
- * where it is small:
+ * A node of the graph: everything that backward needs about one call. It is one block of memory,
+ * from the pool if it is small:
  *
  *     mt_node │ edges │ args │ results │ versions │ first │ metas (packed) │ ints, texts, lists
  *
- *   ND1  Edges point from results to inputs and hold what they point to; nothing points back but
- *        saved results, which are kept as aliases without a graph, so there are no cycles.
+ *   ND1  Edges point from results to inputs and hold a reference to what they point to. Only saved
+ *        results point back; they are kept as aliases without a graph, so there are no cycles.
  *   ND2  Saved arguments are aliases too: whatever is done to the tensor later, the node keeps
- *        elements, version and edge of the call. Leaves that require a gradient stand for
- *        themselves: the edge holds them.
- *   ND3  A node is released without recursion, however long the chain behind it (mt_node_release).
- *   ND4  What backward may take away, the saved tensors, is guarded by `lock`; all else is written
- *        before the node is published and not changed any more. Hooks are guarded by hooks.c.
- *   ND5  The node that accumulates a leaf's gradient stands inside the leaf's mt__autograd. To hold
- *        it is to hold the leaf.
+ *        elements, version and edge of the call. Leaves that require a gradient are not aliased:
+ *        the edge already holds a reference to them.
+ *   ND3  A node is released without recursion, however long the chain of nodes after it
+ *        (mt_node_release).
+ *   ND4  Backward may release the saved tensors; `lock` guards them. Everything else is written
+ *        before the node is published and never changes. Hooks are guarded by hooks.c.
+ *   ND5  The node that accumulates a leaf's gradient is part of the leaf's mt__autograd. A
+ *        reference to the node is a reference to the leaf.
  *   ND6  `stream` is the number of the stream that was current, when the node was made, on the
  *        device of its first output that is on an accelerator (mt__node_device); 0 for the default
  *        stream, for nodes of the host, and for leaves.
@@ -77,7 +78,7 @@ struct mt_node {
     };
     const mt__op_row *row;
     mt__edge *edges;
-    const char *metas; /* n_inputs + n_outputs mt__packed_meta, one behind the other */
+    const char *metas; /* n_inputs + n_outputs mt__packed_meta, one after the other */
     mt__tap *taps;     /* hooks.c */
     uint8_t stream;    /* ND6 */
     union {
@@ -160,7 +161,7 @@ MT_INLINE bool mt__edge_holds(const mt__edge *edge, const mt_tensor *tensor)
 void mt__node_lock(mt_node *node);
 void mt__node_unlock(mt_node *node);
 
-/* Lets go of the saved tensors. */
+/* Releases the saved tensors. */
 void mt__node_release_saved(mt_node *node);
 
 /* "Add" of "AddBackward0", for messages. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a call to its node: which arguments are saved, where the edges lead, how results are tied.
+ * Recording the node of a call: which arguments are saved, where the edges lead, how results are
+ * attached.
  *
- *   RN1  Versions are those of the moment in which the op read its arguments: for an in-place op
- *        all is saved before it runs, so an argument that shares the written storage is found
- *        changed later.
- *   RN2  Everything of an in-place op that can fail happens before it runs: after it wrote,
- *        recording does not fail.
- *   RN3  What an in-place op overwrites is copied only if the formula looks at it (SAVED_IF).
+ *   RN1  Saved versions are those at the time when the op read its arguments. For an in-place op
+ *        everything is saved before it runs, so backward detects that an argument sharing the
+ *        written storage has changed.
+ *   RN2  For an in-place op, every step that can fail is done before it runs: once it has written,
+ *        recording cannot fail.
+ *   RN3  The values that an in-place op overwrites are copied only if the formula reads them
+ *        (SAVED_IF).
  */
 #include "base/alloc.h"
 #include "mindtorch/autograd/graph/hooks.h"
@@ -76,8 +78,8 @@ MT_INLINE void survey_arg(survey *s, const mt_value *arg, uint32_t i)
     }
 }
 
-/* What the node keeps: what the formula looks at, less what it only needs for a gradient that
- * nobody wants. `wants` has a bit for each argument that needs one. */
+/* What the node saves: what the formula reads, except what it needs only for a gradient that is not
+ * wanted. `wants` has a bit for each argument that needs one. */
 static uint32_t saves_of(const mt__derivative *derivative, uint32_t wants)
 {
     uint32_t saves = derivative->saves;
@@ -105,7 +107,8 @@ static survey survey_call(const mt__op_row *row, const mt_value *args, mt_tensor
 
 /* ---- filling in ------------------------------------------------------------------------------ */
 
-/* ND2: leaves are safe to hold, since grad mode lets nobody write them, and the edge does. */
+/* ND2: a leaf is saved as itself: it cannot be written in grad mode, and the edge holds the
+ * reference. */
 MT_INLINE int save_tensor(mt_tensor *tensor, const mt__edge *edge, mt_tensor **out)
 {
     if (mt__edge_holds(edge, tensor)) {
@@ -132,7 +135,7 @@ static int save_list(mt_node *node, const mt_value *arg, const mt__edge *edges, 
         if (arg->of.tensors[i] != NULL) {
             MT_TRY(save_tensor(arg->of.tensors[i], &edges[i], &list[i]));
             if (list[i] == arg->of.tensors[i]) {
-                mt_tensor_retain(list[i]); /* lists are dropped without a look at the edges */
+                mt_tensor_retain(list[i]); /* releasing a list does not check the edges */
             }
             versions[i] = version_of(list[i]);
             node->n_saved++;
@@ -169,7 +172,7 @@ static int fill_tensor(mt_node *node, mt_tensor *tensor, uint32_t i, bool save, 
     mt__edge *edge = &node->edges[f->input++];
     mt__pack_meta(&f->metas, tensor);
     MT_TRY(mt__edge_of(tensor, edge));
-    if (save && saved->kind == MT_KIND_NONE) { /* else kept_self stands there */
+    if (save && saved->kind == MT_KIND_NONE) { /* else it is kept_self */
         MT_TRY(save_tensor(tensor, edge, &saved->of.tensor));
         saved->kind = MT_KIND_TENSOR;
         node->n_saved++;
@@ -209,7 +212,7 @@ MT_INLINE int fill_arg(mt_node *node, const mt_value *arg, uint32_t i, bool save
     }
 }
 
-/* Divides the part of the block behind the edges. */
+/* Lays out the part of the block after the edges. */
 static void carve(mt_node *node, const mt__op_row *row, char *place, filling *f)
 {
     node->row = row;
@@ -437,7 +440,7 @@ static int keep_self(const mt__call *call, mt__recording *recording)
     return status;
 }
 
-/* RN2: node, wrapper and what ties them, all that `after` will need. */
+/* RN2: creates the node, the wrapper and their links: all that `after` will need. */
 static int prepare(const mt__call *call, mt__recording *recording)
 {
     const mt__op_row *row = call->row;
@@ -513,7 +516,7 @@ static void record_inplace(const mt__call *call, mt__recording *recording)
     mt_node *node = recording->node;
     mt_node *inner = node->kind == MT_NODE_SLICES ? node->of.slices->inner : node;
     inner->of.op.versions[inner->row->n_params] = version_of(self);
-    /* A view's own node is stale now, and made anew from the base when somebody asks. */
+    /* A view's own node is stale now; it is rebuilt from the base when it is needed. */
     mt_tensor *written = self->base != NULL ? self->base : self;
     mt__tap *tap = node->taps;
     if (tap != NULL) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Views and writing in place: what may be written, and how a view finds its place in the graph
- * again after somebody wrote into its base.
+ * Views and writing in place: what may be written, and how a view's grad_fn is updated after its
+ * base was written.
  *
- *   VG1  A view's grad_fn fits the version view_version. At any other version it is made anew, from
- *        the base as it is then, with the geometry of the view.
- *   VG2  Views that cannot be made anew say so: made in no_grad mode, one of several of one op,
- *        made in a custom function.
+ *   VG1  A view's grad_fn belongs to the version view_version. At any other version it is rebuilt
+ *        from the current base, with the geometry of the view.
+ *   VG2  Some views cannot be rebuilt, and the error says so: views made in no_grad mode, by an op
+ *        with several results, or in a custom function.
  */
 #include "mindtorch/autograd/graph/hooks.h"
 #include "mindtorch/autograd/graph/meta.h"
@@ -15,7 +15,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* Threads that read one stale view meet here; held while a node is made. Plain: see accumulate.c.
+/* Serialises threads that read one stale view; held while a node is made. A plain mutex: see
+ * accumulate.c.
  */
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -77,7 +78,7 @@ int mt__strided_node(mt_tensor *base, const mt_tensor *view, const mt__edge *edg
         {.kind = MT_KIND_INTS, .count = view->n_dims, .of.ints = view->strides},
         {.kind = MT_KIND_INT, .of.integer = view->offset},
     };
-    mt_tensor *output = (mt_tensor *)(uintptr_t)view; /* only looked at */
+    mt_tensor *output = (mt_tensor *)(uintptr_t)view; /* only read */
     MT_TRY(mt__node_for_call(&mt__op_rows[MT__OP_AS_STRIDED], args, &output, 1, NULL, out));
     if (edge != NULL) {
         mt_node_release((*out)->edges[0].node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Backends in shared objects: found by name, opened once, never closed. The one place of the
- * libraries that reads the environment, because whoever starts a program chooses its accelerator.
+ * Backends in shared objects: found by name, opened once, never closed. This is the only place in
+ * the libraries that reads the environment: the user who starts a program chooses its accelerator.
  */
 #include "base/fail.h"
 #include "base/shared_object.h"
@@ -22,8 +22,8 @@ enum {
 static pthread_once_t look_once = PTHREAD_ONCE_INIT;
 static char trouble[MTB_MESSAGE_BYTES]; /* written under look_once */
 
-/* One thread opens and registers at a time. No mtb_lock: the profiler records nothing from a thread
- * that holds one, and registering tells it of a source. */
+/* One thread opens and registers at a time. Not an mtb_lock: the profiler records nothing from a
+ * thread that holds one, and registering a backend adds a source to the profiler. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 void mt__backend_load_after_fork(void)
@@ -31,7 +31,7 @@ void mt__backend_load_after_fork(void)
     (void)pthread_mutex_init(&loading, NULL); /* its holder is not there */
 }
 
-/* ---- what a shared object is offered ---- */
+/* ---- what a shared object gets ---- */
 
 static const char *setting(const char *name)
 {

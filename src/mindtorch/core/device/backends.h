@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which backend serves which device. The host's is known at build time; the accelerator's is
- * registered by the program, or opened when somebody first asks (backend_load.c).
+ * registered by the program, or opened on the first query (backend_load.c).
  */
 #ifndef MINDTORCH_CORE_DEVICE_BACKENDS_H
 #define MINDTORCH_CORE_DEVICE_BACKENDS_H

@@ -49,7 +49,7 @@ const char *mt_device_name(mt_device device)
     return names[mt__device_index(device)];
 }
 
-/* Digits without a sign or a leading zero, as torch wants them; -1 otherwise. */
+/* Digits without a sign or a leading zero, as torch requires; -1 otherwise. */
 static int parse_index(const char *text)
 {
     int index = 0;

@@ -32,8 +32,8 @@ static void keep(mt_device device, int status)
     }
     kept[index].status = status;
     (void)snprintf(kept[index].message, sizeof kept[index].message, "%s", mt_last_error()->message);
-    /* Only a hint that the lock is worth taking: who waited for the device sees it, because the
-     * lock of the memory, or the thread itself, orders them. */
+    /* Relaxed, because it is only a hint that the lock is worth taking. A thread that waited for
+     * the device sees it: the lock of the memory, or program order, orders the two. */
     atomic_fetch_or_explicit(&mt__failures, 1u << index, memory_order_relaxed);
 }
 

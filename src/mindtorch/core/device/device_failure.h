@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failures of earlier work (backend.h, B5) that came to light where nobody asked for them: the
- * allocator waits for a device and may succeed although a kernel had failed. They are kept, the
- * first one of each device, until a function that waits for that device gives them to its caller.
+ * Failures of earlier work (backend.h, B5) that were noticed by a function that does not report
+ * them: the allocator waits for a device and may succeed although a kernel had failed. The first
+ * one of each device is kept until a function that waits for that device returns it to its caller.
  */
 #ifndef MINDTORCH_CORE_DEVICE_DEVICE_FAILURE_H
 #define MINDTORCH_CORE_DEVICE_DEVICE_FAILURE_H
@@ -15,8 +15,8 @@
 /* Devices with a kept failure, by bit. Partners: mt__failure_keep(), mt__failure_pop(). */
 extern _Atomic uint32_t mt__failures;
 
-/* Keeps what a call on an accelerator has just returned, with its message. MT_OK is nothing to
- * keep, and MT_EDEVICE need not be: every call will say so again. */
+/* Keeps the status that a call on an accelerator has just returned, with its message. MT_OK and
+ * MT_EDEVICE are not kept: after MT_EDEVICE every call fails again. */
 void mt__failure_keep(mt_device device, int status);
 
 /* The slow half of mt__failure_take(). */

@@ -109,7 +109,7 @@ int mt__copy_peer(mt_device to_device, void *to, mt_device from_device, const vo
     mt_stream *target;
     MT_TRY(mt_stream_get_current(from_device, &source));
     MT_TRY(mt_stream_get_current(to_device, &target));
-    MT_TRY(mt_stream_wait_stream(source, target)); /* who used the place before */
+    MT_TRY(mt_stream_wait_stream(source, target)); /* earlier users of the destination */
     MT_TRY(copy(from_device, &call));
     return mt_stream_wait_stream(target, source);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Work for a device: kernels, copies and sets on the calling thread's current stream, each shown to
- * the profiler as a call of the device's runtime while it records.
+ * Work for a device: kernels, copies and sets on the calling thread's current stream, each reported
+ * to the profiler as a call of the device's runtime while it records.
  */
 #ifndef MINDTORCH_CORE_DEVICE_LAUNCH_H
 #define MINDTORCH_CORE_DEVICE_LAUNCH_H

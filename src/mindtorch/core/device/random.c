@@ -17,7 +17,7 @@ struct mt_generator {
 
 mtb_lock mt__generator_lock = MTB_LOCK_INIT(MTB_RANK_GENERATOR);
 
-/* Seeded as torch's is when nobody seeds it. */
+/* With the initial seed of torch's default generator. */
 static mt_generator default_generator = {.seed = UINT64_C(67280421310721)};
 
 static mt_generator *resolve(mt_generator *generator)

@@ -258,7 +258,7 @@ void mt_event_free(mt_event *event)
     mtb_free(event);
 }
 
-/* The backend's event, made by whichever thread is first. */
+/* The backend's event, created by the first thread that needs it. */
 static int made_event(mt_event *event, const mt_backend *backend, uint32_t device,
                       mt_backend_event **out)
 {
@@ -285,7 +285,7 @@ mt_status mt_event_record(mt_event *event, mt_stream *stream)
     const mt_backend *backend = mt__backend_of(stream->device);
     uint32_t device = mt__device_index(stream->device);
     mt_device before = MT_DEVICE_NONE;
-    /* Relaxed: who needs more than the number reads `backend` first. */
+    /* Relaxed: a thread that needs more than the number reads `backend` first. */
     if (!atomic_compare_exchange_strong_explicit(&event->device, &before, stream->device,
                                                  memory_order_relaxed, memory_order_relaxed) &&
         before != stream->device) {

@@ -34,8 +34,8 @@ mt_stream *mt__stream_numbered(mt_device device, uint32_t number);
 /* The same, and the default one, which may have to be made. The device is there. */
 int mt__stream_find(mt_device device, uint32_t number, mt_stream **out);
 
-/* Waits for what is on a stream, or for the device where it has no streams; the profiler is not
- * told, and a failure that comes to light is the caller's. */
+/* Waits for the work on a stream, or for the device if it has no streams. Not reported to the
+ * profiler. Returns a failure of earlier work to the caller. */
 int mt__stream_wait(const mt_stream *stream);
 
 /* What the backend calls the thread's current stream on an accelerator; NULL = the default one. */

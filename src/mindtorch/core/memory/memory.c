@@ -7,11 +7,11 @@
  *
  * Classes are multiples of 64 bytes up to 512, then eight steps to each power of two. Only host
  * blocks pass through thread's lists. A block of an accelerator belongs to the stream that was
- * current when it was taken, and waits in a list of that stream (memory_lists.c).
+ * current when it was taken, and is kept in a list of that stream when it is free (memory_lists.c).
  *
  * What is exact (MEM1): `allocated` counts the bytes that were asked for, in one atomic sum, so the
  * largest value that any thread saw it take is the exact peak. `reserved` counts segments.
- * `allocations` and `releases` are counted per thread and summed by whoever asks.
+ * `allocations` and `releases` are counted per thread and summed when they are read.
  */
 #include "mindtorch/core/memory/memory.h"
 
@@ -48,7 +48,7 @@ static MT_NOINLINE mt__device_memory *accelerator_memory(mt_device device)
         return NULL;
     }
     made->lock = &mt__device_memory_lock;
-    /* Pairs with the load above; who comes second uses the first one's. */
+    /* Pairs with the load above; the second thread uses what the first one made. */
     if (atomic_compare_exchange_strong_explicit(place, &memory, made, memory_order_acq_rel,
                                                 memory_order_acquire)) {
         return made;
@@ -219,7 +219,7 @@ static MT_NOINLINE int take_slow(mt_device device, uint64_t bytes, uint32_t bloc
     return MT_OK;
 }
 
-/* Refused before a backend is asked; the device may be wrong. */
+/* Refused without calling a backend; the device may be invalid. */
 static MT_COLD int refuse_early(mt_device device, uint64_t bytes)
 {
     MT_TRY(mt__device_check("allocate", device));
@@ -259,7 +259,8 @@ int mt__memory_take(mt_device device, uint64_t bytes, void **out, uint32_t *key)
     return MT_OK;
 }
 
-/* Counts a block that comes back, and tells it before another thread can take it and tell that. */
+/* Counts a block that is given back, and reports it before another thread can take it and report
+ * that. */
 MT_INLINE void note_given(mt_device device, mt__device_memory *owner, const void *block,
                           uint64_t bytes)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The caching allocator, one for each device: sizes are rounded to classes, blocks that come back
- * wait in lists for the next request of their class, and the backend is asked only when a list is
- * empty. Small host blocks pass through a list of the thread first.
+ * The caching allocator, one for each device: sizes are rounded up to classes, free blocks are kept
+ * in lists for the next request of their class, and the backend is asked only when a list is empty.
+ * Small host blocks go through a list of the thread first.
  *
  *   MEM1  The counters of mt_device_get_memory_stats() are exact after every call, threads' lists
  *         included: what a list holds is reserved, not allocated.
- *   MEM2  Every block handed out or given back is told to the profiler with the counters after it.
+ *   MEM2  Every block handed out or given back is reported to the profiler, with the counters after
+ *         it.
  *   MEM3  When the backend refuses, all caches of the device are emptied and it is asked once more.
  *   MEM4  A thread that ends gives its lists back.
  *   MEM5  A block of an accelerator is handed out again on the stream on which it was taken,
- *         without waiting; on which stream it is given back does not matter. What used it on other
- *         streams must be over by then, or be told (mt__memory_give_used).
- *   MEM6  The child of a fork() may give back what it has; what it takes on an accelerator is the
- *         backend's to refuse.
+ *         without waiting; on which stream it is given back does not matter. Its uses on other
+ *         streams must be over by then, or be passed to mt__memory_give_used.
+ *   MEM6  The child of a fork() may give back what it has; whether it can take memory of an
+ *         accelerator is up to the backend.
  */
 #ifndef MINDTORCH_CORE_MEMORY_MEMORY_H
 #define MINDTORCH_CORE_MEMORY_MEMORY_H

@@ -6,16 +6,15 @@
  * its links inside the blocks: free memory is not read.
  *
  *   ML1  A common list has room for every block of its key that exists: giving back cannot fail.
- *   ML2  The backend is called without the lock, but for questions about events, and to give
- *        segments back: then the lock is held while the device is waited for, so that no block
- *        comes into a list whose work nobody has waited for. A backend's own threads never take our
- *        locks.
- *   ML3  A block in a list was last used on the stream of its list, or that use is over: who takes
- *        it there need not wait. Blocks that other streams use stay in `waiting` until those have
- *        passed.
+ *   ML2  The backend is called without the lock, except to query events and to release segments.
+ *        For the latter the lock is held while the device is waited for, so that no block enters a
+ *        list whose work has not been waited for. A backend's own threads never take our locks.
+ *   ML3  A block in a list was last used on the stream of its list, or that use is over: taking it
+ *        there needs no waiting. Blocks that other streams use stay in `waiting` until those uses
+ *        are over.
  *   ML4  The child of a fork() has none of its parent's blocks of accelerators (thread_cache.h,
- *        TH4): its lists begin empty, and what is given to them is dropped. A backend that works in
- *        a child all the same gives it new segments.
+ *        TH4): its lists are empty at first, and blocks of the parent that are given back are
+ *        dropped. If a backend does work in a child, it allocates new segments.
  */
 #include "mindtorch/core/memory/memory_lists.h"
 
@@ -41,7 +40,7 @@ static mt__common_list *list_of(mt__device_memory *memory, uint32_t key)
         if (made == NULL) {
             return NULL;
         }
-        /* Pairs with the load above; who comes second uses the first one's. */
+        /* Pairs with the load above; the second thread uses what the first one made. */
         if (atomic_compare_exchange_strong_explicit(place, &lists, made, memory_order_acq_rel,
                                                     memory_order_acquire)) {
             lists = made;
@@ -131,8 +130,8 @@ static bool add_segment(mt__device_memory *memory, mt__common_list *list, size_t
     return true;
 }
 
-/* MEM3: asks the backend, empties the caches if it refuses, and asks again; other threads may be
- * faster in taking what that made free, so it goes on as long as there is something to give back.
+/* MEM3: asks the backend, empties the caches if it refuses, and asks again. Another thread may take
+ * the freed memory first, so this repeats as long as there is something to release.
  */
 static int ask_backend(mt_device device, mt__device_memory *memory, const mt_backend *backend,
                        size_t bytes, void **from)

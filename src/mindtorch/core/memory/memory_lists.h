@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of the caching allocator (memory.h): what it knows of a device, and the common lists
- * of blocks.
+ * Internals of the caching allocator (memory.h): its state for a device, and the common lists of
+ * blocks.
  *
  * A key says which list a block belongs to: its size class, and above that the number of the stream
  * that was current when it was taken (0 on the host, which has no streams).
@@ -17,7 +17,7 @@
 
 #include <stdatomic.h>
 
-/* ---- AddressSanitizer: memory in lists must not be touched, nor what lies behind a tensor ---- */
+/* ---- AddressSanitizer: memory in lists must not be touched, nor memory after a tensor ---- */
 
 #if defined(__SANITIZE_ADDRESS__)
 #    define MEMORY_ASAN 1
@@ -62,7 +62,8 @@ typedef struct mt__device_memory {
     _Atomic uint64_t allocated, peak_allocated;
     _Atomic uint64_t reserved_bytes, peak_reserved; /* changed under the lock */
     _Atomic uint64_t allocations, releases;         /* other devices than the host */
-    /* By stream, then by class; what they hold is under the lock. Made when first used, stay. */
+    /* By stream, then by class; their contents are guarded by the lock. Created when first used,
+     * never freed. */
     _Atomic(mt__common_list *) streams[MT_STREAMS];
 } mt__device_memory;
 

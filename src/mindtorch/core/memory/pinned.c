@@ -103,7 +103,7 @@ static int new_block(uint64_t bytes, uint32_t exponent, mt__pinned **out)
 
 /* ---- blocks ---- */
 
-/* The first block that nothing uses any more; NULL: there is none. */
+/* The first block that is no longer in use; NULL: there is none. */
 static mt__pinned *find_block(uint32_t exponent)
 {
     mt__pinned *found = NULL;

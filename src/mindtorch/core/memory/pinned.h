@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pinned host memory: what accelerators copy from and to by themselves (backend.h, host_allocate).
- * Blocks are powers of two, and wait for the next use in lists of their size. A backend without
- * such memory gets the host's; then copies wait as always.
+ * Pinned host memory, which accelerators access directly (backend.h, host_allocate). Sizes of
+ * blocks are powers of two; free blocks are kept in a list for each size. With a backend that has
+ * no pinned memory, ordinary host memory is used, and copies wait.
  *
- *   PIN1  A copy that does not wait is marked by an event behind it. A block is handed out again
- *         when all its events have passed, so a tensor may be released while it is being copied.
+ *   PIN1  A copy that does not wait is followed by an event. A block is handed out again when all
+ *         its events have passed, so a tensor may be released while it is being copied.
  */
 #ifndef MINDTORCH_CORE_MEMORY_PINNED_H
 #define MINDTORCH_CORE_MEMORY_PINNED_H

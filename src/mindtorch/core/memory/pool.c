@@ -8,8 +8,8 @@
  * Lists move as whole batches, so giving back on another thread than the one that takes costs one
  * lock for a batch. Objects are cut from chunks that stay with the process.
  *
- * Under AddressSanitizer objects come from the heap one by one, so that it sees who uses one too
- * long and who forgets one.
+ * Under AddressSanitizer each object is allocated from the heap, so that it can detect use after
+ * free and leaks.
  */
 #include "mindtorch/core/memory/pool.h"
 
@@ -20,7 +20,8 @@ enum {
     CHUNK_OBJECTS = 32
 };
 
-/* What stands in a free object. The last two are of a batch's first object, in the common list. */
+/* The contents of a free object. The last two fields are used in the first object of a batch, in
+ * the common list. */
 typedef struct free_object {
     struct free_object *next;
     struct free_object *next_batch;

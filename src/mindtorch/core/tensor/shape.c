@@ -112,7 +112,7 @@ int mt__shape_broadcast(mt__shape *shape, const int64_t *sizes, uint32_t n_dims)
     uint32_t n = shape->n_dims > n_dims ? shape->n_dims : n_dims;
     uint32_t skip_a = n - shape->n_dims;
     uint32_t skip_b = n - n_dims;
-    for (uint32_t i = n; i-- > 0;) { /* from behind: shape is written in place */
+    for (uint32_t i = n; i-- > 0;) { /* from the end: shape is written in place */
         int64_t a = i >= skip_a ? shape->sizes[i - skip_a] : 1;
         int64_t b = i >= skip_b ? sizes[i - skip_b] : 1;
         if (MT_UNLIKELY(a != b && a != 1 && b != 1)) {

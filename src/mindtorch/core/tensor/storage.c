@@ -130,8 +130,9 @@ void mt__storage_release(mt__storage *storage)
     if (storage == NULL) {
         return;
     }
-    /* Who sees 1 holds the only reference: nobody can add one, and no atomic change is needed. The
-     * acquire pairs with the release below, so that what others wrote is seen before the end. */
+    /* A thread that sees 1 holds the only reference: no other thread can add one, so no atomic
+     * decrement is needed. The acquire pairs with the release below, so that writes of other
+     * threads are seen before the storage is freed. */
     if (atomic_load_explicit(&storage->refs, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1) {
         return;

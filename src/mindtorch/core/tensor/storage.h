@@ -28,7 +28,7 @@ typedef struct mt__storage {
 enum {
     MT_STORAGE_BORROWED = 1,
     MT_STORAGE_USED = 2, /* on other streams too */
-    MT_STORAGE_ALIAS = 4 /* another's bytes, with a count of changes of its own */
+    MT_STORAGE_ALIAS = 4 /* shares another storage's bytes, has its own version */
 };
 
 /* One reference. bytes 0 allocates nothing. The bytes are not initialised. */
@@ -45,7 +45,7 @@ static inline mt__storage *mt__storage_owner(mt__storage *storage)
     return storage->unusual == MT_STORAGE_ALIAS ? storage->free_context : storage;
 }
 
-/* Whether somebody may have the bytes whom its references do not count. Partner: the store in
+/* Whether the bytes may be in use by something that holds no reference. Partner: the store in
  * mt__storage_used(). */
 static inline bool mt__storage_is_borrowed(const mt__storage *storage)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors: made, viewed, asked, read, see tensor_impl.h.
+ * Tensors: creating, viewing, inspecting and reading them, see tensor_impl.h.
  */
 #include "base/compiler.h"
 #include "base/fail.h"
@@ -165,7 +165,7 @@ mt_status mt_tensor_from_data(const void *data, mt_dtype dtype, const int64_t *s
     return MT_OK;
 }
 
-/* Bytes from the first element to behind the last; MT_ERUNTIME when they overflow. */
+/* Bytes from the first element to the end of the last; MT_ERUNTIME on overflow. */
 static int extent_of(const mt__shape *shape, const int64_t *strides, size_t element_bytes,
                      uint64_t *bytes)
 {
@@ -251,7 +251,8 @@ void mt_tensor_release(mt_tensor *tensor)
     if (tensor == NULL) {
         return;
     }
-    /* As in mt__storage_release(): who sees 1 is alone. The acquire pairs with the release below.
+    /* As in mt__storage_release(): a thread that sees 1 has the only reference. The acquire pairs
+     * with the release below.
      */
     if (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of a tensor. Sizes and strides stand in it; small objects come from lists of the
- * thread (pool.h), so that a small op costs no heap call.
+ * Internals of a tensor. Sizes and strides are stored inline; small objects come from lists of the
+ * thread (pool.h), so that a small op needs no heap call.
  *
  *   TN1  A tensor holds its storage, a view also its base; never the other way round.
  *   TN2  `contiguous` and `numel` always fit sizes and strides.
@@ -33,8 +33,7 @@ struct mt_tensor {
     uint8_t dtype; /* mt_dtype */
     uint8_t n_dims;
     bool contiguous;
-    bool
-        requires_grad; /* asked for by the user, or inherited: has a grad_fn. Autograd's to write */
+    bool requires_grad; /* set by the user, or inherited: has a grad_fn. Written by autograd only */
     mt_device device;
     uint32_t view_version; /* views: storage version when the view, or its grad_fn, was last made.
                               Autograd's after that */

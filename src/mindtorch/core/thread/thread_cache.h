@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a thread keeps for itself so that small ops lock nothing: free objects (pool.h), free host
- * blocks (memory.h), a range of tensor ids, and counters. Made when the thread first needs it; when
- * the thread ends, lists go to the common ones and counters to the common sums.
+ * Per-thread caches, so that small ops take no lock: free objects (pool.h), free host blocks
+ * (memory.h), a range of tensor ids, and counters. Made when the thread first needs it; when the
+ * thread ends, lists go to the common ones and counters to the common sums.
  *
  *   TH1  Lists and ids belong to the thread alone. Counters are written by the thread alone and may
  *        be read by any: relaxed loads and stores, no read-modify-write.
- *   TH2  A thread whose cache is gone (it is ending, or memory was refused) uses the common lists.
+ *   TH2  A thread without a cache (it is ending, or there was no memory) uses the common lists.
  *   TH3  fork(): the locks named here are held across it, so the child finds the common lists
  *        whole. What other threads' lists held stays reserved in the child and is not used again.
- *   TH4  Not so the two locks under which a device is waited for (device memory, pinned memory):
- *        fork() would wait too, with the profiler's locks held that the device's workers may need.
- *        The child has nothing to do with what they guard: it forgets those lists, and what it
- *        frees is dropped.
+ *   TH4  The two locks under which a device is waited for (device memory, pinned memory) are not
+ *        held across fork(): fork() would wait too, while it holds locks of the profiler that the
+ *        device's workers may need. The child does not need what they guard: it discards those
+ *        lists, and memory that it frees is dropped.
  */
 #ifndef MINDTORCH_CORE_THREAD_THREAD_CACHE_H
 #define MINDTORCH_CORE_THREAD_THREAD_CACHE_H
@@ -43,8 +43,8 @@ typedef struct mt__block_list {
 typedef struct mt__object_list {
     void *head;
     void *spare;
-    _Atomic uint32_t count;       /* behind head; TH1 */
-    _Atomic uint32_t spare_count; /* behind spare; TH1 */
+    _Atomic uint32_t count;       /* objects in the list `head`; TH1 */
+    _Atomic uint32_t spare_count; /* objects in `spare`; TH1 */
     _Atomic int64_t owned;        /* TH1 */
 } mt__object_list;
 

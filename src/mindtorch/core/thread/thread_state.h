@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What belongs to a thread, in one small block of thread-local memory.
+ * The state of a thread, in one small block of thread-local memory.
  */
 #ifndef MINDTORCH_CORE_THREAD_THREAD_STATE_H
 #define MINDTORCH_CORE_THREAD_THREAD_STATE_H
@@ -10,9 +10,9 @@
 #include <string.h>
 
 typedef struct mt__thread_state {
-    bool grad_disabled;      /* grad mode, inverted so that zero is the beginning */
+    bool grad_disabled;      /* grad mode, inverted so that zero is the initial state */
     uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
-    bool in_formula;         /* a derivative is being computed: numbers are not Python's */
+    bool in_formula;         /* a derivative runs: profiles do not wrap its numbers in tensors */
     uint8_t device;          /* what "npu" without a number means */
     uint8_t reserved[2];
     uint64_t sequence;   /* of the next node made on this thread */
