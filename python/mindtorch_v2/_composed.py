@@ -156,7 +156,7 @@ def exp2(input):
 
 
 def frac(input):
-    """What is behind the point."""
+    """The fractional part."""
     if not input.is_floating_point():
         raise NotImplementedError(f"\"frac_cpu\" not implemented for '{_title(input)}'")
     return input - _ops.trunc(input)

@@ -72,7 +72,7 @@ def _arrange(x, term, wanted):
 
 
 def _reduce(x, term, keep):
-    """Sums over letters that nobody needs any more."""
+    """Sums over letters that are no longer needed."""
     gone = [i for i, letter in enumerate(term) if letter not in keep]
     if gone:
         x = _ops.sum(x, gone)

@@ -12,7 +12,7 @@ _builtin_max = max
 
 
 def _tensors(name, tensors):
-    """f(a, b) and f([a, b]) alike."""
+    """Accepts f(a, b) and f([a, b])."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tensors[0]
     for i, tensor in enumerate(tensors):
@@ -428,7 +428,7 @@ METHODS.update({
     "__reversed__": _reversed,
 })
 
-# Rows of these names are better than what stands here: they show in profiles.
+# For these names rows of the op table come first: they show in profiles.
 ROWS_FIRST = frozenset("""
     unsqueeze_ squeeze_ t_ transpose_ trace repeat_interleave
 """.split()) | set(_composed.FUNCTIONS) | set(_composed.METHODS)

@@ -10,7 +10,7 @@ from . import _C
 
 
 def hold(launches, stream=None):
-    """What comes on the stream from now on waits until so many pieces of work are queued behind this, or release()."""
+    """Later work on the stream waits until so many pieces of work are queued after this, or release()."""
     _C._sim_hold(launches, stream)
 
 
@@ -37,12 +37,12 @@ def counts(stream=None):
 
 
 def reset_counts(stream=None):
-    """counts() begin anew."""
+    """Resets counts()."""
     _C._sim_reset_counts(stream)
 
 
 def fail(message="the kernel failed", after=0, error=RuntimeError, device=None):
-    """The launch after `after` more ones on the device fails, and whoever waits for the device next gets the error."""
+    """After `after` more launches the next one on the device fails; the next wait for it raises the error."""
     _C._sim_fail(device, after, error.__name__, message)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each op does, in a sentence: help(torch.add) shows it (_signatures.py). A row without one fails a test.
 
-In-place forms (add_) and backward ops (tanh_backward) are told from the op they belong to.
+In-place forms (add_) and backward ops (tanh_backward) get theirs from the op they belong to.
 """
 
 SENTENCES = {
@@ -308,7 +308,7 @@ SENTENCES = {
 
 
 def sentence(name):
-    """What an op does; None where nobody wrote it down."""
+    """What an op does; None: there is no sentence."""
     told = SENTENCES.get(name)
     if told is None and name.endswith("_backward"):
         return f"The gradient of {name.removesuffix('_backward')}(); autograd calls it."

@@ -48,7 +48,7 @@ class Overload:
         self.results = [part.split()[0] for part in self.result.strip("()").split(",") if part.strip()]
 
     def extras(self):
-        """Keywords that the binding takes beside the row's, with their types and defaults."""
+        """Keywords that the binding takes in addition to the row's, with their types and defaults."""
         told = []
         if self.makes:
             told += [("requires_grad", "bool", False), ("pin_memory", "bool", False)]

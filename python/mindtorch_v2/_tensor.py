@@ -111,7 +111,7 @@ def _copy(self):
 
 
 def _copied_storage(tensor, memo):
-    """A copy of all the memory behind a tensor, once in a deepcopy."""
+    """A copy of a tensor's whole storage, once in a deepcopy."""
     key = ("storage", _C._storage_key(tensor), tensor.dtype)
     flat = memo.get(key)
     if flat is None:

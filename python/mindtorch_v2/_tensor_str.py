@@ -143,7 +143,7 @@ def _elements(tensor, indent):
 
 
 def _facts(tensor):
-    """What stands behind the elements: all that they do not say themselves."""
+    """What is printed after the elements: facts that they do not show."""
     if tensor.device.type != "cpu":
         yield f"device='{tensor.device}'"
     empty = tensor.numel() == 0

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a pickle that nobody vouches for: load(weights_only=True).
+"""Reads an untrusted pickle: load(weights_only=True).
 
-A pickle is a program for a small machine with a stack. This is that machine, with those instructions
-alone that Python's picklers of protocol 2 to 5 write for data, and with rules that a pickle cannot bend:
+A pickle is a program for a small machine with a stack. This is that machine, with only those
+instructions that Python's picklers of protocol 2 to 5 write for data, and with rules that no pickle
+can break:
 
   WO1  A name is looked up in the caller's table, and is never itself changed: what it stands for
        may be called (if the table says how) or kept as a value, but nothing is built, appended or
        set on it.
-  WO2  Changed are only objects that this load has made, and only those of plain types (list, dict,
+  WO2  Only objects that this load has made are changed, and only those of plain types (list, dict,
        set ...) or of classes that the user has allowed.
-  WO3  Nothing is called but what the table gives a maker for. Makers look at their arguments first.
+  WO3  Only what the table gives a maker for is called. Makers check their arguments first.
   WO4  Work and memory are bounded by the file's own size: what a maker copies is paid for
-       (`spend`), a key that would take for ever to hash, or overflow the C stack, is refused.
+       (`spend`), a key that would take very long to hash, or overflow the C stack, is refused.
        Nesting costs no recursion.
 """
 
@@ -37,7 +38,7 @@ def _kind(value):
 
 
 def show(value):
-    """A value in a message. repr() would take for ever where parts are shared many times over."""
+    """A value in a message. repr() would take very long where parts are shared many times."""
     if type(value) in (str, bytes):
         return repr(value[:100])
     if type(value) in (int, float, bool):

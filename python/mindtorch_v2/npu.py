@@ -103,7 +103,7 @@ def get_device_name(device=None):
 
 
 class _NpuDeviceProperties:
-    """What get_device_properties() tells."""
+    """What get_device_properties() returns."""
 
     def __init__(self, name, total_memory):
         self.name, self.total_memory = name, total_memory
@@ -197,7 +197,7 @@ def max_memory_reserved(device=None):
 
 
 def reset_peak_memory_stats(device=None):
-    """Peaks begin anew."""
+    """Resets the peaks."""
     _C._device_reset_peaks(_checked(device))
 
 

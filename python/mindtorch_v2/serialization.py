@@ -8,11 +8,11 @@
       archive/version     "3"
 
   SV1  Tensors that share a storage share it again after loading: views stay views.
-  SV2  A file is written beside its name and renamed: nobody sees half of one.
+  SV2  A file is written under a temporary name and renamed, so a half-written one is never seen.
   SV3  What load() makes by default (weights_only=True) is data alone. Names in a pickle are looked
        up in a table, never imported; a name that is not in it is refused by name, and what a name
        stands for is not changed (_weights_only.py).
-  SV4  Nothing in a file is believed: sizes, strides and lengths are checked against the bytes that
+  SV4  Nothing in a file is trusted: sizes, strides and lengths are checked against the bytes that
        are there, and what is loaded is not larger than the file.
 """
 
@@ -149,7 +149,7 @@ class _Pickler(pickle.Pickler):
 def _torch_names(data):
     """The pickle with torch's names for what this module and torch both know.
 
-    A pickle names a thing by where it is imported from, which here are other modules. Only opcodes
+    A pickle names an object by the module it is imported from, which differs here. Only opcodes
     that name something are touched, never the object's own text.
     """
     import pickletools
@@ -334,7 +334,7 @@ def _make_size(reader, *arguments):
 
 
 def _maker(found):
-    """How a file that nobody vouches for may call what a name stands for; None: not at all."""
+    """How an untrusted file may call what a name stands for; None: not at all."""
     if any(found is thing for thing in _safe.values()):
         return lambda reader, *arguments: found(*arguments)
     if isinstance(found, type) and found in _weights_only.PLAIN:
@@ -534,7 +534,7 @@ class _Archive:
             raise self.broken(f"{info.filename} in it is damaged ({error})") from None
 
     def begin_of(self, info):
-        """Where an entry's bytes begin in the file: behind a header whose size is in it."""
+        """Where an entry's bytes begin in the file: after a header that says its own size."""
         head = self.mapped[info.header_offset : info.header_offset + 30]
         if len(head) != 30 or head[:4] != b"PK\x03\x04":
             raise self.broken(f"{info.filename} in it has no header")

@@ -7,10 +7,10 @@ import os
 
 @contextlib.contextmanager
 def new_file(path, mode, **options):
-    """open(path, mode, **options) for a file beside the path, which is renamed at the end.
+    """open(path, mode, **options) for a temporary file next to the path, renamed at the end.
 
-    Links are followed, the permissions of an own file that is replaced are kept, and nothing is left
-    where the block fails. OSErrors name the path.
+    Links are followed, the permissions of a file of our own that is replaced are kept, and nothing
+    is left if the block fails. OSErrors name the path.
     """
     if not path:  # realpath() would make the current folder of it
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -39,5 +39,5 @@ def new_file(path, mode, **options):
 
 
 def is_special(path):
-    """Whether a pipe, a device or a folder stands at the path: there is nothing to rename."""
+    """Whether the path is a pipe, a device or a folder: then there is nothing to rename."""
     return os.path.exists(path) and not os.path.isfile(path)

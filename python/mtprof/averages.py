@@ -124,7 +124,7 @@ FunctionEventAvg.__module__ = "mtprof.events"
 
 
 def _frames(stack_n):
-    """How many frames tell rows apart."""
+    """The number of frames that rows are grouped by."""
     try:
         return min(max(int(stack_n), 0), _FRAMES)
     except (TypeError, ValueError):

@@ -2,7 +2,7 @@
 """FunctionEvent: what one recorded event says, and everything about it that needs no C.
 
 The type is C's (python/ext/profiler/results/event_object.c): a recorded event is a model and an index, and its
-attributes are computed when they are read. What stands here is put onto it: texts, deprecated names,
+attributes are computed when they are read. This file adds to the type: texts, deprecated names,
 the mapping's methods, events made by hand, pickling.
 """
 import collections
@@ -142,7 +142,7 @@ def _less_children(name):
 
 
 def _mapping(event):
-    """The mapping of an event made by hand: what its attributes tell."""
+    """The mapping of an event made by hand, from its attributes."""
     start, end = event.time_range.start * 1000, event.time_range.end * 1000
     start, end = round(start), round(end)
     told = event.__dict__.get("_mark")
@@ -250,7 +250,7 @@ def _flow(event):
 
 
 class _Lazy:
-    """An attribute that is computed until somebody sets it."""
+    """An attribute that is computed until it is set."""
 
     def __init__(self, compute, doc):
         self._compute = compute

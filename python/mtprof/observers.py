@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace observers: told when a window opens and closes. One of them writes execution traces.
+"""Trace observers: notified when a window opens and closes. One of them writes execution traces.
 
 Any object with start() and stop() is one; cleanup() is called where there is one.
 """

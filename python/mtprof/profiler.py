@@ -49,7 +49,7 @@ def set_host(*, synchronize=None, device=None, tells_launches=None):
 
 
 def _place_among_peers(environ):
-    """Who this process is among its peers, as launchers tell it in the environment; None: alone."""
+    """This process's place among its peers, from the environment that launchers set; None: alone."""
     try:
         rank, world_size = int(environ["RANK"]), int(environ["WORLD_SIZE"])
     except (KeyError, ValueError):
@@ -62,13 +62,13 @@ def _place_among_peers(environ):
 class _KinetoProfile(_mtprof.Profile):
     """A profiler without a schedule: start and stop, or prepare_trace, start_trace and stop_trace.
 
-    Keyword arguments of ours beside torch's: `with_calls` (every call of a Python or built-in function is an
-    event; the same as with_stack=True and _ExperimentalConfig(verbose=True)), `path` (record into this .mtt
-    file; the variable MTPROF_PATH does the same, for several processes: "%p" in it is the process's id, and
-    where another process records to it already this one takes NAME.PID.mtt), `buffer_bytes` (of memory for events:
-    a number, or a text
-    such as "64M" or "1GiB") and `policy` (what happens when it is full: "spill" goes on in a file, "ring" lets
-    the oldest go, "stop" keeps the oldest).
+    Keyword arguments in addition to torch's: `with_calls` (every call of a Python or built-in
+    function is an event; the same as with_stack=True and _ExperimentalConfig(verbose=True)), `path`
+    (record into this .mtt file; the variable MTPROF_PATH does the same, for several processes: "%p"
+    in it is the process's id, and where another process records to it already this one takes
+    NAME.PID.mtt), `buffer_bytes` (of memory for events: a number, or a text such as "64M" or
+    "1GiB") and `policy` (what happens when it is full: "spill" goes on in a file, "ring" lets the
+    oldest go, "stop" keeps the oldest).
     """
 
     def __init__(self, *, activities=None, record_shapes=False, profile_memory=False, with_stack=False,
@@ -114,7 +114,7 @@ class _KinetoProfile(_mtprof.Profile):
                          (self.acc_events, _ACC_EVENTS)):
             flags |= flag if on else 0
         if self.record_shapes and self.profile_memory and self.with_stack:
-            flags |= _TENSOR_IDS  # what the memory timeline tells its categories from
+            flags |= _TENSOR_IDS  # which the memory timeline needs for its categories
         if isinstance(self.execution_trace_observer, (ExecutionTraceObserver, _RecordsTensors)):
             flags |= _TENSOR_IDS | _SHAPES | _STRIDES
         if self.with_calls or getattr(self.experimental_config, "verbose", False):
@@ -220,7 +220,7 @@ class _KinetoProfile(_mtprof.Profile):
             names = ", ".join(sorted(member.name for member in self.activities))
             raise AssertionError(f"No activities specified for the profiler that can be recorded here, only {names}")
         if self.with_stack or self.with_modules:
-            _mtprof.install_language()  # done already, unless somebody recorded when mtprof was imported
+            _mtprof.install_language()  # done already, unless a recording ran when mtprof was imported
 
     def start(self):
         """Begins to record."""
@@ -366,7 +366,7 @@ class _KinetoProfile(_mtprof.Profile):
         return self._results("accessing marks").marks(kind)
 
     def metadata(self):
-        """Metadata of the latest trace, a dict: what add_metadata() told, and what the profiler did."""
+        """Metadata of the latest trace, a dict: what add_metadata() added, and what the profiler did."""
         return self._results("accessing metadata", fresh=self._metadata_added).metadata()
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):

@@ -18,7 +18,7 @@ def _damage_text(problems, size, offset):
 
 
 def has_device_work(model):
-    """Whether a recording of ours has launches or device work; of other tools' files only their events tell."""
+    """Whether a recording of ours has launches or device work; for other tools' files only their events can say."""
     counted = model.health()
     return model.info["foreign"] or counted["launches"] + counted["activities"] > 0
 

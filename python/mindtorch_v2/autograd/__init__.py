@@ -138,5 +138,5 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-# The functions stand where their module would, as torch has it.
+# The functions replace their module's name, as in torch.
 from .gradcheck import gradcheck, gradgradcheck  # noqa: E402, F401

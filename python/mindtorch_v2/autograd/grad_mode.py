@@ -27,7 +27,7 @@ def _is_generator(func):
 
 
 def _wrap_generator(context, func):
-    """Enters the mode each time the generator goes on, leaves it each time it yields."""
+    """Enters the mode each time the generator continues, leaves it each time it yields."""
 
     @functools.wraps(func)
     def generator(*args, **kwargs):

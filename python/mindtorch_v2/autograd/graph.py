@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.autograd.graph: nodes, and where a tensor stands in the graph."""
+"""torch.autograd.graph: nodes, and a tensor's place in the graph."""
 from collections import namedtuple
 
 from .._C import _Node as Node

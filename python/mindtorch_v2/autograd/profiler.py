@@ -9,7 +9,7 @@ from mtprof.profiler import _KinetoProfile
 from mtprof.record_fast import _record_function_with_args_enter, _record_function_with_args_exit
 
 from mindtorch_v2.autograd.profiler_util import EventList, FunctionEvent, MemRecordsAcc
-from mindtorch_v2.profiler import profiler as _host  # tells mtprof about this runtime
+from mindtorch_v2.profiler import profiler as _host  # registers this runtime with mtprof
 
 __all__ = [
     "profile", "record_function", "emit_itt", "emit_nvtx", "load_nvprof", "EnforceUnique",

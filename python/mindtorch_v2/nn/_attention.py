@@ -47,7 +47,7 @@ class _Masks:
         self.attention = attention.unsqueeze(0) if flat else attention
 
     def widen(self):
-        """One more key at the end, hidden from nobody."""
+        """One more key at the end, which no mask hides."""
         from . import functional
 
         if self.attention is not None:
@@ -100,7 +100,7 @@ class _Plan:
                 raise AssertionError(f"expecting {name} weights shape of {expected}, but got {weight.shape}")
 
     def count_keys(self, learnt, static, zero):
-        """Checks what stands in for keys or is added to them; then `keys` is known."""
+        """Checks what replaces keys or is added to them; sets `keys`."""
         for (name, here), other in zip(learnt.items(), ("bias_v", "bias_k")):
             if here is not None and learnt[other] is None:
                 raise AssertionError(f"{name} is set but {other} is None")
@@ -166,7 +166,7 @@ def _check_ranks(query, key, value, padding, attention, heads):
 def _project(sources, weights, bias):
     """query, key and value by their weights: three, or one of all three.
 
-    What is one tensor is projected by one product, as far as keys and values are one.
+    Equal sources are projected by one product, if keys and values are the same tensor.
     """
     query, key, value = sources
     shares = (1, 1, 1)  # how many of the three each product makes

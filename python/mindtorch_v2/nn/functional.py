@@ -107,7 +107,7 @@ def _pad_picked(input, pad, mode):
 
 
 def _picked_rows(mode, size, before, after, device):
-    """Which row of the input stands at each place."""
+    """The row of the input for each place."""
     index = torch.arange(-before, size + after, device=device)
     if mode == "circular":
         return index % size
@@ -684,7 +684,7 @@ def _repeat_heads(tensor, groups):
     return spread.reshape(*lead, heads * groups, length, width)
 
 
-from ._attention import multi_head_attention_forward  # noqa: E402 - it uses what stands above
+from ._attention import multi_head_attention_forward  # noqa: E402 - it uses what is above
 
 
 def __getattr__(name):

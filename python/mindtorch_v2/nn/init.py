@@ -77,7 +77,7 @@ def _trunc_normal_far(tensor, mean, std, a, b, generator):
     density there is nearly an exponential, so the window is first cut to where it is not negligible."""
     nearest = min(max(mean, a), b)
     distance = abs(nearest - mean) / std
-    reach = std * 40.0 / max(distance, 1.0)  # the density has fallen by more than exp(-40) behind it
+    reach = std * 40.0 / max(distance, 1.0)  # the density falls by more than exp(-40) beyond it
     low, high = max(a, nearest - reach), min(b, nearest + reach)
     top = (nearest - mean) ** 2
 

@@ -71,7 +71,7 @@ def _watch_steps(optimizer):
     optimizer._opt_called = False
     if getattr(optimizer.step, "hooked", False):
         return
-    step = optimizer.step  # somebody replaced it on the instance
+    step = optimizer.step  # it was replaced on the instance
 
     @functools.wraps(step)
     def watched(*args, **kwargs):
@@ -83,7 +83,7 @@ def _watch_steps(optimizer):
 
 
 def _advice(optimizer):
-    """What to tell at a scheduler's second step, if its optimizer made none: a text, or None."""
+    """The warning for a scheduler's second step if its optimizer made none: a text, or None."""
     if not getattr(optimizer.step, "hooked", False):
         return (
             "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
@@ -113,10 +113,10 @@ def _marked(scheduler, mark):
 class LRScheduler:
     """Sets the learning rates of an optimizer's groups once at its start and at each step().
 
-    A scheduler is a place, last_epoch, and a rule, get_lr(), which gives the rates of that place from those
-    that are set. A class whose rates can be told without those of the epoch before has a second rule,
-    _get_closed_form_lr(), for who names the epoch. Both marks below are of torch's state_dict(), and rules
-    of others read them.
+    A scheduler is a place, last_epoch, and a rule, get_lr(), which computes the rates of that place
+    from the current ones. A class whose rates do not depend on those of the epoch before has a
+    second rule, _get_closed_form_lr(), for calls that name the epoch. Both marks below are part of
+    torch's state_dict(), and users' rules read them.
     """
 
     _is_initial = False  # the first step is being made

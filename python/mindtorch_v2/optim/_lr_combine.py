@@ -172,7 +172,8 @@ class SequentialLR(_Several):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each member has made its first step when it was made: all are taken back, one is made anew.
+        # Each member made its first step in its constructor: all are undone, then one is made
+        # again.
         for group in optimizer.param_groups:
             _set(group, "lr", group["initial_lr"])
         self.recursive_undo()

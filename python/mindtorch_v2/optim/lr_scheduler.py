@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learning rate schedulers.
 
-Most of them are curves: a rate is a function of the epoch, told in two ways. _next() tells it from the
-rate of the epoch before, so that several schedulers can act on one optimizer; _at() from the initial
-rate, for who names the epoch. Both are functions of their arguments and the options alone. The state of
-a scheduler is its attributes, under torch's names.
+Most of them are curves: a rate is a function of the epoch, given in two ways. _next() computes it
+from the rate of the epoch before, so that several schedulers can act on one optimizer; _at() from
+the initial rate, for calls that name the epoch. Both are functions of their arguments and the
+options alone. The state of a scheduler is its attributes, under torch's names.
 """
 
 import math

@@ -29,7 +29,7 @@ class _Word:
         return self.text
 
 
-required = _Word("<required parameter>")  # stands in `defaults` for what every group must say itself
+required = _Word("<required parameter>")  # in `defaults`: every group must give a value
 
 
 class _Hooks:

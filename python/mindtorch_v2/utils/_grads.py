@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What modules and optimizers do alike with gradients."""
+"""What modules and optimizers both do with gradients."""
 
 
 def zero_gradient(grad):

@@ -41,7 +41,8 @@ class RemovableHandle:
         import collections
 
         def kept(hooks):
-            # A dictionary that was gone when the handle was pickled is one nobody holds.
+            # A dictionary that was gone when the handle was pickled becomes an empty one without a
+            # holder.
             return weakref.ref(collections.OrderedDict() if hooks is None else hooks)
 
         hooks, self.id, extra = state

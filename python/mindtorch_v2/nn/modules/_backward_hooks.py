@@ -61,7 +61,7 @@ class BackwardHook:
 
     @staticmethod
     def _watch(watcher, values):
-        """values with their tensors passed through the graph, and where these stand (none if not needed)."""
+        """values with their tensors passed through the graph, and their places (none if not needed)."""
         places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
         if not torch.is_grad_enabled() or not any(values[place].requires_grad for place in places):
             return values, ()

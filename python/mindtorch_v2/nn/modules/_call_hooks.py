@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks around modules' calls: those of all modules, and how one call runs them.
 
-Hooks of all modules stand in two tables: AROUND_CALLS, which Module.__call__ asks whether there is any, and
+Hooks of all modules are in two tables: AROUND_CALLS, which Module.__call__ looks at first, and
 AT_REGISTRATION. Both are id -> (moment, hook, with_kwargs, always): when it runs, whether it is given the
-keyword arguments too, and whether it runs even if the call fails. A module's own stand in dicts of the module
-that are named after the moment, `_forward_pre_hooks` and so on.
+keyword arguments too, and whether it runs even if the call fails. A module's own are in dicts of
+the module that are named after the moment, `_forward_pre_hooks` and so on.
 """
 
 import warnings
@@ -99,7 +99,7 @@ def _hooks_at(wanted, module):
 
 
 class _Call:
-    """One call of a module, as far as it got."""
+    """The state of one call of a module."""
 
     __slots__ = ("args", "kwargs", "module", "ran", "result")
 

@@ -134,7 +134,7 @@ class StatefulModule:
         return destination
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        # Which hooks want the module is noted beside them: a hook bound to it would keep it alive.
+        # Hooks that want the module are listed separately: a hook bound to it would keep it alive.
         wanting = self._load_state_dict_pre_hooks_with_module
         handle = RemovableHandle(self._load_state_dict_pre_hooks, extra_dict=wanting)
         self._load_state_dict_pre_hooks[handle.id] = hook

@@ -574,7 +574,7 @@ class Module(StatefulModule):
 
 
 def _owned_tensors(root, kind, prefix, recurse, once):
-    """(path, tensor) of what stands in the modules' dicts `kind`; `once`: a tensor at its first path only."""
+    """(path, tensor) of everything in the modules' dicts `kind`; `once`: a tensor at its first path only."""
     walk = root.named_modules(prefix=prefix, remove_duplicate=once) if recurse else ((prefix, root),)
     seen = {}  # by id, and kept: an id is only one tensor's as long as the tensor lives
     for path, module in walk:

@@ -11,7 +11,7 @@ from ..._C import ops
 
 
 def _gradients(parameters, told=False):
-    """The gradients that there are; `told`: a generator without parameters is a mistake to warn of."""
+    """The gradients that exist; `told`: warn of a generator without parameters."""
     if isinstance(parameters, Tensor):
         parameters = [parameters]
     known = list(parameters)

@@ -4,7 +4,7 @@
     sampler ─► requests ─► plan ─► batch            in this process
                     └─► crew ─► window ─► batch     the plan is carried out by num_workers processes
 
-  DL1  Batches come in the order of the sampler, whichever worker is first (in_order).
+  DL1  Batches come in the order of the sampler, not in the order of the workers (in_order).
   DL2  A worker has at most prefetch_factor batches asked for and not yet taken.
   DL3  However an iteration ends (its end, break, an exception, the interpreter's exit), its workers
        are gone or, with persistent_workers, idle.
@@ -127,7 +127,7 @@ class DataLoader:
         by_default = default_convert if self.batch_sampler is None else default_collate
         self.collate_fn = by_default if collate_fn is None else collate_fn
         self.persistent_workers = persistent_workers
-        self._promised = None  # what len() of this loader was told by an iterable data set
+        self._promised = None  # the length that an iterable data set gave for len() of this loader
         self._kept = None  # the iteration whose workers are used again
         self._warn_of_many_workers()
         self._initialized = True
@@ -333,7 +333,7 @@ class _MultiProcessingDataLoaderIter(_Iteration):
         return None
 
     def _ask(self):
-        """Hands out a request, if there is one more and somebody for it."""
+        """Hands out a request, if there is one more and a worker for it."""
         member = self._whose_turn()
         if member is None:
             return

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workers of a loader, as the loader's process sees them.
 
-  CR1  Nothing is ever sent with waiting: a worker that waits for us to read would wait forever.
-  CR2  A crew that lost a member, or whose time is over, is dismissed as a whole before that is
-       said.
-  CR3  Dismissed is dismissed: when dismiss() returns, no process of the crew is left. A fork's copy
-       of a crew only lets go of its connections; the processes are its parent's.
+  CR1  Sending never blocks: a worker that waits for us to read would wait forever.
+  CR2  A crew that lost a member, or timed out, is dismissed as a whole before the error is raised.
+  CR3  When dismiss() returns, no process of the crew is left. A fork's copy of a crew only closes
+       its connections; the processes are its parent's.
 """
 
 import os
@@ -17,7 +16,7 @@ from .worker import CHECK_SECONDS, FETCH, RESUME, work
 
 
 def _describe_exit(process):
-    """How a worker that died died."""
+    """How a worker died."""
     code = process.exitcode
     if code is None or code >= 0:
         return f"DataLoader worker (pid {process.pid}) exited unexpectedly with exit code {code}."
@@ -70,7 +69,7 @@ class Member:
             while self._unsent and self.channel.send(self._unsent[0], wait=False):
                 self._unsent.popleft()
         except transport.Closed:
-            self._unsent.clear()  # it died; who reads from it next says so
+            self._unsent.clear()  # it died; the next read from it raises
 
     def hear(self):
         """Its next message."""
@@ -118,7 +117,7 @@ class Crew:
                 absent.discard(member)
 
     def hear(self):
-        """(member, message) of whoever is first; raises when one died or the time is over."""
+        """The first (member, message) to arrive; raises when a member died or the time is over."""
         from multiprocessing.connection import wait
 
         by_channel = {member.channel: member for member in self.members}

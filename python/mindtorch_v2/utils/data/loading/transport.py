@@ -5,15 +5,13 @@
           │                                                      ▲ file descriptor
           └─ buffers of tensors and arrays ─► anonymous memory ──┘ mapped by the receiver
 
-  TP1  Memory is anonymous (memfd) and travels as a descriptor: whoever dies, the kernel frees it.
-       There are no names to clean up, no locks that a killed process can leave held, no helper
-       threads.
-  TP2  A packet is at most LIMIT bytes, so a sender is not blocked by a batch that nobody has read
-       yet.
-  TP3  A received tensor owns its mapping: nobody else can write to it.
-  TP4  A forked worker closes all ends that are its parent's (close_inherited), so that an end that
-       is closed is closed; end() reaches the other side even where somebody's fork still has a
-       copy.
+  TP1  Memory is anonymous (memfd) and travels as a descriptor: the kernel frees it, whichever
+       process dies. There are no names to clean up, no locks that a killed process can leave held,
+       no helper threads.
+  TP2  A packet is at most LIMIT bytes, so a sender is not blocked by a batch that is not read yet.
+  TP3  A received tensor owns its mapping: no other process can write to it.
+  TP4  A forked worker closes all ends that are its parent's (close_inherited), so that closing
+       an end takes effect; end() reaches the other side even if a fork still has a copy.
 """
 
 import io
@@ -118,7 +116,7 @@ class Channel:
         self.socket.close()
 
     def end(self):
-        """Ends the connection: who waits at the other side, to read or to write, is told."""
+        """Ends the connection: reads and writes that wait at the other side return."""
         try:
             self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:

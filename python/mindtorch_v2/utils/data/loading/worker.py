@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker process of a loader does: fetch what it is told to, send it, go when nobody listens.
+"""What a worker process of a loader does: fetch what it is asked for, send it, end when the loader
+is gone.
 
     loader ──► (RESUME, seed) | (FETCH, number, request)      worker ──► (number, batch) | (number, Raised)
                                                                          | (number, Exhausted) | (RESUME,)
@@ -127,7 +128,7 @@ class _Iteration:
             self.make = lambda request: failure
 
     def answer(self, request):
-        """A batch, or what stands for it."""
+        """A batch, or an object that says why there is none."""
         try:
             return self.make(request)
         except StopIteration as error:
@@ -140,7 +141,7 @@ class _Iteration:
 
 
 def _serve(channel, iteration, closed, parent):
-    """Answers messages until nobody listens any more."""
+    """Answers messages until the loader is gone."""
     while True:
         while not channel.poll(CHECK_SECONDS):
             if parent is not None and not parent.is_alive():
