@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the rules no compiler checks: length, include direction, names, banned calls, guards, open
-to-dos, and what must not be in a file at all (registry hosts, paths of one machine).
+to-dos, citations, and what must not be in a file at all (registry hosts, paths of one machine).
 
 usage: check_layout.py [ROOT]
 
@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 import tomllib
+
+import check_citations
 
 CODE = {".c", ".h", ".def", ".cu", ".cuh", ".py", ".js", ".sh", ".cmake"}
 C_CODE = {".c", ".h", ".cu", ".cuh"}
@@ -42,6 +44,7 @@ class Checker:
         self.rules = tomllib.loads((root / "tools/layers.toml").read_text())
         self.layers = self.rules["layer"]
         self.seen = {}  # file name -> first path that has it
+        self.citations = check_citations.Citations()
 
     def files(self):
         """Every file git would commit; outside a repository, every file that is not a build product."""
@@ -100,6 +103,8 @@ class Checker:
         for pattern, what in ((HOST, "names a package registry"), (MACHINE, "is a path of one machine")):
             for match in pattern.finditer(text):
                 yield line_of(text, match), f"{match.group(0)} {what}"
+        if path.suffix in check_citations.TEXT and path.name != "CHANGELOG.md":
+            self.citations.read(path, text)
         if path.suffix == ".md" and path.name != "CHANGELOG.md":
             yield from self.check_columns(path, text)
         if path.suffix not in CODE and path.name != "dev":
@@ -192,6 +197,7 @@ def main():
     bad = [("tools/layers.toml", *v) for v in checker.table()]
     bad += checker.full_folders(paths)
     bad += [(path, *v) for path in paths for v in checker.check(path)]
+    bad += checker.citations.violations()
     for path, line, message in bad:
         print(f"{path}:{line}: {message}")
     print(f"check_layout: {len(paths)} files, {len(bad)} violations")

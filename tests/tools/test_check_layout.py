@@ -196,6 +196,46 @@ class Layout(unittest.TestCase):
         self.plant("CHANGELOG.md", f"- {'word ' * 20}end\n")
         self.refuses("docs/page.md:5: 103 columns, the limit is 100")
 
+    def test_rules_are_unique(self):
+        self.plant("src/base/one.c", "/* One.\n *   AB1  first\n *   AB2  second\n */\n")
+        self.accepts()
+        self.plant("src/base/two.c", "/* Two.\n *   AB1  other\n */\n")
+        self.refuses("src/base/two.c:2: AB1: the rules AB are those of src/base/one.c")
+        self.plant("src/base/two.c", "/* Two.\n *   CD1  first\n *   CD1  again\n */\n")
+        self.refuses("src/base/two.c:3: CD1 is defined twice")
+        self.plant("src/base/two.c", "/* Two.\n *   CD1  first\n *   CD3  third\n */\n")
+        self.refuses("src/base/two.c:3: CD3 is defined, CD2 is not")
+
+    def test_cited_rules_are_defined(self):
+        self.plant("src/base/one.c", "/* One.\n *   AB1  first\n */\n")
+        self.plant("docs/page.md", "- F1 a rule of a page\n")
+        self.plant("python/mod.py", '"""Docstring.\n\n  PY1  first\n"""\nAB7 = 1\nNAME = "AB8"\n# PY1, AB1\n')
+        self.plant("src/base/two.c", 'int AB9;\nconst char *text = "AB8";\n'
+                   "/* AB1 and F1, (AB1), F1 of page.md, AB1 of one.c, F1, base/one.c AB1 */\n"
+                   "/* C11, AVX2, F16C, a-AB5, v1.AB5 */\n")
+        self.accepts()
+        for comment, message in (("/* see AB2 */", "AB2 is not a rule of src/base/one.c"),
+                                 ("// F2", "F2 is not a rule of docs/page.md"),
+                                 ("/* (XY1) */", "XY1 is not a rule of any file"),
+                                 ("/* XY1 of one.c */", "XY1 is not a rule of one.c"),
+                                 ("/* AB1 of three.c */", "AB1 is not a rule of three.c"),
+                                 ("/* three.c, AB1 */", "AB1 is not a rule of three.c")):
+            with self.subTest(comment=comment):
+                self.plant("src/base/two.c", f"int x;\n{comment}\n")
+                self.refuses(f"src/base/two.c:2: {message}")
+        self.plant("src/base/two.c", "int x;\n")
+        self.plant("python/mod.py", "# AB1\n# AB2\n")
+        self.refuses("python/mod.py:2: AB2 is not a rule of src/base/one.c")
+
+    def test_the_contract_has_what_is_cited(self):
+        self.plant("docs/torch-contract.md", "# Contract\n\n## 1. One\n\n### 1.1 Part\n\n- 1.1.1 item\n")
+        self.plant("src/base/two.c", "/* torch-contract 1, 1.1 and\n * 1.1.1 */\n")
+        self.accepts()
+        self.plant("src/base/two.c", "/* x\n * torch-contract 1.1, 1.2 */\n")
+        self.refuses("src/base/two.c:2: docs/torch-contract.md has no item 1.2")
+        self.plant("src/base/two.c", "/* x\n * (" "TC 1.1) */\n")
+        self.refuses("src/base/two.c:2: TC 1 is of no page here: cite torch-contract")
+
     def test_build_products_are_left_alone(self):
         self.plant("build/dev/generated.c", "void f(void) { exit(1); }\n")
         self.plant("tests/golden/bad.c", "/* TO" "DO */\n")

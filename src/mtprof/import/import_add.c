@@ -273,7 +273,7 @@ static int add_device_span(mtprof__import *import, mtprof__new_span *span)
     uint32_t place;
     if (!read_recorded(import, span) && span->kind == MTPROF_EVENT_KIND_ANNOTATION &&
         span->end_ns - span->start_ns >= 2) {
-        /* They are written a nanosecond longer at both ends (TC 5.3.3). */
+        /* They are written a nanosecond longer at both ends (torch-contract 5.3.3). */
         span->start_ns += 1;
         span->end_ns -= 1;
     }

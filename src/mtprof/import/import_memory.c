@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Allocations: each belongs to the event it names, or to the innermost one that was open on its own
- * thread. Those that were in none become events of their own (TC 3.6.3), as do failures.
+ * thread. Those that were in none become events of their own (torch-contract 3.6.3), as do
+ * failures.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

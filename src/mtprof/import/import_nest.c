@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trees by time (TC 3.3): which event of a thread is inside which.
+ * Trees by time (torch-contract 3.3): which event of a thread is inside which.
  *
  *   time ──►
  *   A [──────────────────────]          parent of B and C, TOP
@@ -18,9 +18,9 @@
  *        them, so they take no time from ops and are parents of functions only. Their own self time
  *        is less everything inside them.
  *
- *   IN4  torch lets C take A's time too (TC 3.3.2: partial overlap gives no link), so that the self
- *        time of A is less than nothing where B and C together are longer. Here MDL1 and MDL2 of
- *        model.h hold always: C has no self time. With D there is nothing to lose, and it is as
+ *   IN4  torch lets C take A's time too (torch-contract 3.3.2: partial overlap gives no link), so
+ *        that the self time of A is negative where B and C together are longer. Here MDL1 and MDL2
+ *        of model.h hold always: C has no self time. With D there is nothing to lose, and it is as
  *        torch's. In traces of ours what an event says of itself ("async", "parent_id") wins.
  *
  * Overheads come on a track of their own. Each goes to the thread that was running: the one whose

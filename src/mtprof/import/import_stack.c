@@ -3,7 +3,8 @@
  * Call stacks: torch's "Call stack" ("file(line): function;…", innermost first), and our "stack", a
  * list of the same texts, which wins because no character in it means anything.
  *
- * torch's events leave out two frames of autograd's own that its JSON has (TC 3.2), and so do we.
+ * torch's events leave out two frames of autograd's own that its JSON has (torch-contract 3.2), and
+ * so do we.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -132,7 +132,7 @@ mtprof_status mtprof_model_from_profile(mtprof_profile *profile,
     if (session == window.sessions && own.first_window == 0 && own.last_window == 0) {
         own.first_window = window.first_window;
         own.discarded =
-            1; /* a profile shows what its latest window holds, kept or not (TC 1.4.3) */
+            1; /* a discarded latest window is in the results, too (torch-contract 1.4.3) */
     }
     return mtprof_model_from_session(held, &own, out);
 }

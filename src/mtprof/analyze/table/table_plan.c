@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which columns a table has, how wide they are, and what stands in their cells.
+ * Which columns a table has, how wide they are, and what is in their cells.
  *
- * Columns that torch knows stand in torch's order (contract 4.3.3). What torch has no column for
- * (step, thread, module, quantiles) appears only where it was asked for.
+ * Columns that torch knows are in torch's order (torch-contract 4.3.3). Columns that torch does not
+ * have (step, thread, module, quantiles) appear only if they were asked for.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables for reading: torch's layout byte for byte (contract 4.3), and Markdown.
+ * Tables for reading: torch's layout byte for byte (torch-contract 4.3), and Markdown.
  *
  *     ===============   header, where there is one
  *     ---------------   rule: dashes per column
@@ -10,8 +10,8 @@
  *     ---------------
  *     Self CPU time total: 1.234ms
  *
- * Where torch puts FLOPs under "Source Location" and the other way round (a bug, contract 4.3.14),
- * cells stand under their headers here.
+ * torch prints FLOPs under "Source Location" and the other way round (a bug, torch-contract
+ * 4.3.14). Here each cell is under its header.
  */
 #include "base/fail.h"
 #include "mtprof/analyze/table/table_impl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory timeline as torch's two JSON forms (TC 6.2.4, 6.2.5).
+ * The memory timeline as torch's two JSON forms (torch-contract 6.2.4, 6.2.5).
  *
  *     memory      [[us, …], [[0, parameter, optimizer state, …, unknown], …]]
  *     memory_raw  [[ns or -1, action, bytes, category], …]

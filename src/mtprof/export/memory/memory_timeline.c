@@ -184,7 +184,7 @@ int mtprof__memory_run(mtprof__memory_timeline *timeline, mtprof__memory_sink *s
 
 /* ---- first pass ------------------------------------------------------------------------------ */
 
-/* TC 6.2.1: which flags are missing, in torch's words and order. */
+/* torch-contract 6.2.1: which flags are missing, in torch's words and order. */
 static int check_wants(uint64_t wants)
 {
     const struct {
@@ -221,7 +221,7 @@ static bool device_is(const char *name, const char *asked)
            (asked[stem] == '\0' || strcmp(asked + stem, ":0") == 0);
 }
 
-/* TC 6.2.2: the one that was asked for, else the first accelerator, else the host. */
+/* torch-contract 6.2.2: the one that was asked for, else the first accelerator, else the host. */
 static int choose_device(mtprof__memory_timeline *timeline)
 {
     const mtprof_model *model = timeline->job->model;

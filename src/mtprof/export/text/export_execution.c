@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Execution traces (TC 6.4.3): ops and annotations as nodes of a graph, in the schema that Chakra's
- * tools read.
+ * Execution traces (torch-contract 6.4.3): ops and annotations as nodes of a graph, in the schema
+ * that Chakra's tools read.
  *
  *     1 process ─► thread ─► annotation ─► op ─► op        ctrl_deps points up
  *

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stacks and modules of the backward pass (TC 3.5.3). What autograd runs has the stack of the call
- * of backward(), and is in no module; people look for what the forward op had, so events get that.
+ * Stacks and modules of the backward pass (torch-contract 3.5.3). What autograd runs has the stack
+ * of the call of backward(), and is in no module. Users look for what the forward op had, so events
+ * get that.
  *
  *   forward   aten::mm                            stack S, module M, sequence 3, thread 1
  *   backward  evaluate_function: MmBackward0      its own; it counts as forward
  *               MmBackward0                       S, M: sequence 3, forward thread 1
  *                 aten::t, aten::mm …             S, M: they are inside of it
  *
- *   BST1  Which forward op it is says forward.h (FW1).
+ *   BST1  forward.h (FW1) decides which forward op it is.
  *   BST2  What is inside of a node gives nothing. Where its node finds no forward op it has no
  *         stack; a module it was recorded in stays, also where the forward op was in none.
  *   BST3  A node is an event of record scope 1 (BACKWARD_FUNCTION). Foreign traces do not say what
- *         scope events have: there names and forward threads tell.
+ *         scope events have: there names and forward threads decide.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

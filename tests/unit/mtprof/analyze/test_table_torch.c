@@ -121,8 +121,8 @@ TEST(an_empty_list_is_an_empty_text)
     free(text);
 }
 
-/* Contract 4.3.14: torch swaps the cells of these two columns (obs_c.txt, "tab"). Ours stand under
- * their headers; everything else of that table is as there. */
+/* torch-contract 4.3.14: torch swaps the cells of these two columns. Ours are under their headers;
+ * everything else of that table is as torch's. */
 TEST(flops_and_source_stand_under_their_headers)
 {
     static table_case rows;
@@ -160,8 +160,8 @@ TEST(flops_and_source_stand_under_their_headers)
     free(text);
 }
 
-/* Contract 4.3.15: torch fails where a raw list has FLOPs and an allocation; a row without FLOPs is
- * just that. */
+/* torch-contract 4.3.15: torch fails where a raw list has FLOPs and an allocation. Here a row
+ * without FLOPs is nothing special. */
 TEST(a_row_without_flops_shows_dashes)
 {
     static table_case rows;
