@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is damaged in a trace, told without making the columns.
+ * What is damaged in a trace, found without making the columns.
  */
 #include "base/fail.h"
 #include "base/struct_size.h"
@@ -59,7 +59,7 @@ static int look_at_all(const mtprof_reader *reader, mtprof__damage *damage)
             MT_TRY(look_at_stream(reader, stream, damage));
         }
     }
-    *mtb_last_failure() = before; /* damage is told through it, and this call succeeds */
+    *mtb_last_failure() = before; /* it reports the damage, and this call succeeds */
     return MTPROF_OK;
 }
 

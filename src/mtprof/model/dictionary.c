@@ -2,9 +2,9 @@
  *
  * Names, tracks, devices, input lists, stacks and metadata of a model, see dictionary.h.
  *
- * Each table that answers "the same for equal arguments" is an array and an id map beside it, whose
- * ids are index + 1. An addition first makes all the room it needs and then cannot fail any more,
- * so that a refusal of memory leaves every table as it was.
+ * Each table that answers "the same for equal arguments" is an array with an id map, whose ids are
+ * index + 1. An addition first makes all the room it needs and then cannot fail any more, so that a
+ * failed allocation leaves every table as it was.
  */
 #include "mtprof/model/dictionary.h"
 
@@ -47,7 +47,7 @@ static bool keep_text(mtprof__dictionary *dictionary, mtprof_text *text)
 
 /*
  * Room for `needed` elements of an array that others may be reading: the old one stays in the
- * arena. Partner of the release: the acquire of the count in whoever looks up.
+ * arena. The release pairs with the acquire of the count in look-ups.
  */
 static bool grow_shared(mtprof__dictionary *dictionary, void **array, size_t *capacity,
                         size_t needed, size_t size)

@@ -135,7 +135,7 @@ int mtprof__dictionary_node(mtprof__dictionary *dictionary, uint32_t parent, uin
                             uint32_t *node);
 
 /* The track of a thread (by pid and tid) or queue (by device and queue); made where there is none.
- * What is told later and was not known before (names, numbers) is filled in. Texts are borrowed:
+ * What was not known before (names, numbers) is filled in later. Texts are borrowed:
  * they must live as long as the dictionary. Fail with ENOMEM. Take the lock. */
 int mtprof__dictionary_thread_track(mtprof__dictionary *dictionary, const mtprof_track *thread,
                                     uint32_t *track);

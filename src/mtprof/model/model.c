@@ -132,7 +132,7 @@ mtprof_status mtprof_model_from_profile(mtprof_profile *profile,
     if (session == window.sessions && own.first_window == 0 && own.last_window == 0) {
         own.first_window = window.first_window;
         own.discarded =
-            1; /* a discarded latest window is in the results, too (torch-contract 1.4.3) */
+            1; /* the latest window counts even if it was discarded (torch-contract 1.4.3) */
     }
     return mtprof_model_from_session(held, &own, out);
 }
@@ -264,7 +264,7 @@ mtprof_status mtprof_model_get_health(mtprof_model *model, mtprof_health *health
         health_of_trace(model, &own);
         own.unmatched = model->findings.unmatched;
         if (model->findings.truncated > own.truncated) {
-            own.truncated = model->findings.truncated; /* nobody was left to count */
+            own.truncated = model->findings.truncated; /* the process died before it could count */
         }
     }
     own.problems = model->findings.problems;
@@ -273,7 +273,7 @@ mtprof_status mtprof_model_get_health(mtprof_model *model, mtprof_health *health
     return copy_out(health, health->struct_size, &own, sizeof own, "model health");
 }
 
-/* The array behind one of the columns that are always there. */
+/* The array of one of the columns that are always there. */
 static const void *base_column(const mtprof__columns *c, uint32_t id)
 {
     switch (id) {

@@ -5,7 +5,7 @@
  *
  *   MI1  `columns` and `findings` are written once, by the one thread that is `builder`, and only
  *        read after `built` is set (release; readers acquire).
- *   MI2  Derived columns likewise, each behind its own pointer.
+ *   MI2  Derived columns likewise, each with its own pointer.
  */
 #ifndef MTPROF_MODEL_MODEL_IMPL_H
 #define MTPROF_MODEL_MODEL_IMPL_H
@@ -27,7 +27,7 @@ typedef struct mtprof__epoch_block {
     int64_t open_ns, close_ns;
     int32_t first_step;
     uint32_t closed;   /* 0: cut short; close_ns is the last time seen */
-    uint32_t id_known; /* 0: provisional, behind the last block known */
+    uint32_t id_known; /* 0: provisional, after the last block known */
 } mtprof__epoch_block;
 
 /* From start_ns on it is this step. */
@@ -62,16 +62,16 @@ struct mtprof_model {
 
     /* Foreign: instants, counters, flows and allocations in order of time, for event streams. In an
      * ALLOC `owner` is the event whose self memory it is in, plus 1; until the model is assembled
-     * its place in all runs put one behind the other, plus 1. Texts live in the dictionary. */
+     * its place in the concatenation of all runs, plus 1. Texts live in the dictionary. */
     struct mtprof__event *points;
     size_t n_points;
     bool two_id_families; /* foreign: ids of runtime calls may be the same as those of ops */
 
-    mtprof_text process_name; /* native; length 0: not told */
+    mtprof_text process_name; /* native; length 0: not known */
     /* Native: one entry per covered epoch, in order; INDEX counts through all of them. */
     mtprof__epoch_block *epochs;
     uint32_t n_epochs;
-    bool strays; /* the last block stands for epochs that the control stream does not know */
+    bool strays; /* the last block is for epochs that the control stream does not know */
     mtprof__step_mark *steps; /* in order of time */
     size_t n_steps;
     mtprof__tie *launches; /* device work whose launch is in the columns (CORRELATION) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Marks: what a program told beside its scopes. They are in no column; a pass over the event stream
+ * Marks: instants, counters and flows. They are in no column; a pass over the event stream
  * finds them, so that a trace of any size needs no memory for them.
  */
 #include "base/fail.h"

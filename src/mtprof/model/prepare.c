@@ -66,7 +66,7 @@ static void fill_block(const mtprof_reader *reader, const mtprof_epoch_info *epo
     }
 }
 
-/* An epoch that nobody closed ends with the last time seen in the trace. */
+/* An epoch without a close ends with the last time seen in the trace. */
 static int end_open_epochs(mtprof_model *model)
 {
     const mtprof_reader *reader = model->reader;
@@ -121,7 +121,7 @@ static int prepare_epochs(mtprof_model *model)
     return end_open_epochs(model);
 }
 
-/* Ids behind the last block known, where none was reserved. */
+/* Ids after the last block known, where none was reserved. */
 uint64_t mtprof__model_free_id(const mtprof_model *model)
 {
     uint64_t next = 1;
@@ -257,7 +257,7 @@ static void prepare_process(mtprof_model *model)
     }
 }
 
-/* Every source that stands for a device brings its type; the first is the trace's accelerator. */
+/* Every source that represents a device has its type; the first is the trace's accelerator. */
 static void prepare_device(mtprof_model *model)
 {
     const mtprof__chunk_index *index = &model->reader->index;

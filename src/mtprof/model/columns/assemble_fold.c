@@ -68,7 +68,8 @@ static uint32_t mark(const mtprof__assembly *assembly, const uint8_t *children)
     return n;
 }
 
-/* What stands for an event in the end. Shortens the way, so that all ways together are linear. */
+/* The event that finally replaces an event. Shortens the path, so that all paths together are
+ * walked in linear time. */
 static uint32_t stands_for(uint32_t *folds, uint32_t number)
 {
     uint32_t last = number;

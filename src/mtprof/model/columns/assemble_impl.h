@@ -5,16 +5,16 @@
  *     runs ─► scan ─► ties ─► twins ─► fold ─► order ─► move ─► columns
  *             |       |       |       |        |        └ every column, through `rank`
  *             |       |       |       |        └ where each event goes: a merge of the parts
- *             |       |       |       └ what the device saw of scopes: one more part
- *             |       |       └ only children of their parent's name
+ *             |       |       |       └ only children of their parent's name go
+ *             |       |       └ annotations of scopes on device queues: one more part
  *             |       └ parents in other runs, device work to host events: through keys
  *             └ is each run sorted, is there anything to fold
  *
- * All stages before the last leave events where they are and speak of them by their *number*: the
- * place among all parts put one behind the other.
+ * All stages before the last leave events where they are and refer to them by *number*: the
+ * position in the concatenation of all parts.
  *
  *   AS1  From the scan on, PARENT holds numbers.
- *   AS2  From the ties on, walking up PARENT ends: there are no circles.
+ *   AS2  From the ties on, walking up PARENT ends: there are no cycles.
  *   AS3  What is folded away is no event's parent, and nothing is tied to it.
  */
 #ifndef MTPROF_MODEL_COLUMNS_ASSEMBLE_IMPL_H
@@ -58,7 +58,7 @@ typedef struct mtprof__assembly {
     bool candidates;        /* some event has its parent's name */
     mtprof__pairs links;    /* device work and runtime calls: host event */
     mtprof__pairs launches; /* native device work: its launch */
-    uint32_t *folds;        /* NULL: none. Number + 1 of what stands for an event, 0: itself */
+    uint32_t *folds;        /* NULL: none. Number + 1 of the event that replaces one, 0: itself */
     uint32_t n_folds;       /* events in it */
     uint32_t *rank;         /* place in the columns, MTPROF_NO_EVENT: none. NULL: their number */
     uint32_t kept;          /* events in the columns */

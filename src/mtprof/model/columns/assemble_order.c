@@ -22,7 +22,7 @@ enum {
     INSERTION_BLOCK = 16
 };
 
-/* Whether `left` must not stand behind `right`: both are places in one part. */
+/* Whether `left` must not come after `right`: both are positions in one part. */
 static bool before(const mtprof_model *model, const mtprof__columns *columns, uint32_t left,
                    uint32_t right)
 {
@@ -171,7 +171,7 @@ static void merge(mtprof__assembly *assembly, head *heap)
         sift_down(heap, n, at);
     }
     while (n != 0) {
-        /* Who is next when this part falls behind. */
+        /* The part that comes next when this one is no longer first. */
         const head *rival = n > 1 ? &heap[1] : NULL;
         if (n > 2 && comes_first(&heap[2], rival)) {
             rival = &heap[2];

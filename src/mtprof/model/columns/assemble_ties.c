@@ -16,7 +16,7 @@ typedef struct key_table {
     size_t capacity;     /* a power of two */
 } key_table;
 
-/* Eight keys in a row, as begins have them, stand side by side: that is two cache lines. */
+/* Eight consecutive keys, as begins have them, are stored together: two cache lines. */
 static mtprof__link *find_slot(const key_table *table, uint64_t key)
 {
     size_t at = (mtb_mix(key >> 3, table->capacity) << 3 | (key & 7)) & (table->capacity - 1);
@@ -184,7 +184,7 @@ static int tie_works_of(mtprof__assembly *assembly, const mtprof__part *part,
     return MTPROF_OK;
 }
 
-/* Runtime calls of our own traces belong to what they stand in. */
+/* Runtime calls of our own traces belong to the event around them. */
 static int tie_calls_of(mtprof__assembly *assembly, const mtprof__part *part, uint32_t *memo)
 {
     const mtprof__columns *columns = &part->run->columns;

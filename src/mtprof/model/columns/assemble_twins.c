@@ -19,7 +19,7 @@
 
 enum {
     /* A trace may nest a hundred thousand scopes around work on a thousand queues; a million twins
-     * and four per piece of work are more than anybody looks at. Outer ones are left out first. */
+     * and four per piece of work are more than a person looks at. Outer ones are left out first. */
     SPARE_TWINS = 1 << 20,
     TWINS_PER_WORK = 4
 };

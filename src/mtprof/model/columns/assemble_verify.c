@@ -53,7 +53,7 @@ static bool sums_hold(const mtprof_model *model)
     }
     for (size_t i = 0; i < columns->n; i++) {
         if (columns->kind[i] == MTPROF_EVENT_KIND_FUNCTION) {
-            continue; /* they stand beside the sums */
+            continue; /* not part of the sums */
         }
         rest[columns->track[i]] += columns->self_ns[i];
         if ((columns->flags[i] & MTPROF_EVENT_FLAG_TOP) != 0) {

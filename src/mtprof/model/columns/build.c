@@ -239,7 +239,7 @@ static int read_again(build *b)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Where a run stands while one block's events are numbered. */
+/* The position in a run while the events of one block are numbered. */
 typedef struct front {
     const int64_t *start_ns;
     uint32_t *index;
@@ -327,7 +327,7 @@ static void number_pieces(build *b, const piece *pieces, size_t n, front *heap, 
     epoch->count = *next - epoch->first_index;
 }
 
-/* Blocks without events get their place in INDEX too; and ids where none were reserved: behind all
+/* Blocks without events get their place in INDEX too, and ids where none were reserved: after all
  * others, in order. */
 static void give_ids(mtprof_model *model)
 {
@@ -385,7 +385,7 @@ static int number_events(build *b)
 
 /* ---- together -------------------------------------------------------------------------------- */
 
-/* The task of a slot, or NULL. Tasks stand in order of slots. */
+/* The task of a slot, or NULL. Tasks are in order of slots. */
 static mtprof__slot_task *task_of_slot(const build *b, uint64_t slot)
 {
     size_t low = 0;
@@ -415,7 +415,7 @@ static int find_named_parent(build *b, mtprof__link *link, int64_t child_ns)
     mtprof__slot_task *task = task_of_slot(b, link->key >> MTPROF_ORDINAL_BITS);
     uint32_t row = task != NULL ? mtprof__slot_task_row(task, link->key) : MTPROF_NO_EVENT;
     if (row != MTPROF_NO_EVENT && was_cut(task, row, child_ns)) {
-        link->key = 0; /* nobody's: no slot is 0 */
+        link->key = 0; /* no parent: no slot is 0 */
         return MTPROF_OK;
     }
     return row != MTPROF_NO_EVENT ? mtprof__links_add(&task->events.hosts, link->key, row)

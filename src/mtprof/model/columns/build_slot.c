@@ -313,7 +313,7 @@ static MT_COLD int report(builder *b)
     uint64_t done = atomic_fetch_add_explicit(b->task->done_bytes, PROGRESS_EDGES * EVENT_BYTES / 2,
                                               memory_order_relaxed);
     if (atomic_load_explicit(b->task->failed, memory_order_relaxed) != 0) {
-        return mtb_fail(MTPROF_ECALLBACK, "make model: given up"); /* the first failure is told */
+        return mtb_fail(MTPROF_ECALLBACK, "make model: given up"); /* keeps the first failure */
     }
     if (!b->task->reports || options->progress == NULL) {
         return MTPROF_OK;

@@ -45,7 +45,7 @@ static int take_record(mtprof__source_stream *stream, mtprof_record *record)
     }
 }
 
-/* Payloads that follow; the record behind them waits. */
+/* Payloads that follow; the record after them waits. */
 static int gather(mtprof__source_stream *stream)
 {
     mtprof_record record;

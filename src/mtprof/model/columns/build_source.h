@@ -11,7 +11,7 @@
 #include "mtprof/read/cursor_impl.h"
 #include "mtprof/read/timebase.h"
 
-/* Something a source has told: an activity, a counter or an instant. */
+/* A record of a source: an activity, a counter or an instant. */
 typedef struct mtprof__work {
     uint8_t record; /* MTPROF_REC_ACTIVITY, COUNTER or INSTANT */
     uint8_t kind;   /* ACTIVITY: enum mtprof_event_kind */
@@ -29,7 +29,7 @@ typedef struct mtprof__source_stream {
     mtprof_cursor cursor;
     mtprof__timebase timebase;
     uint16_t source;
-    mtprof_text device_type; /* length 0: it stands for none */
+    mtprof_text device_type; /* length 0: it represents no device */
     bool has_waiting;
     mtprof_record waiting;
     int64_t covered_from,

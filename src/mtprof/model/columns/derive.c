@@ -232,7 +232,7 @@ static int make_link(mtprof_model *model)
     return MTPROF_OK;
 }
 
-/* The block an INDEX is in: the last one that does not begin behind it. */
+/* The block an INDEX is in: the last one that does not begin after it. */
 static const mtprof__epoch_block *find_block(const mtprof_model *model, uint32_t index)
 {
     uint32_t from = 0;
@@ -298,7 +298,7 @@ typedef struct numbered {
     uint32_t event;
 } numbered;
 
-/* By end. Of those that end together the one that stands last ends first: it is inside. */
+/* By end. Of those that end together the last one in the columns ends first: it is inside. */
 static int compare_ends(const void *a, const void *b)
 {
     const numbered *left = a;

@@ -6,8 +6,8 @@
  *
  *   EVT1  Per track, BEGIN and END edges nest: an END belongs to the latest BEGIN without one. What
  *         does not nest by itself is clamped in shown_start_ns/shown_end_ns, and counted: a scope
- *         that outlives the one around it ends with it (flag OVERLAP), and that is all an event
- *         stream says of it.
+ *         that outlives the one around it ends with it (flag OVERLAP), and an event stream
+ *         says no more about it.
  *   EVT2  Per track, shown times of the edges do not decrease.
  *   EVT3  An event's payload is complete at its END edge (outputs and memory-after come with the
  *         end); at its BEGIN edge everything else is there.
@@ -90,7 +90,7 @@ typedef struct mtprof__event {
                        clock was read and its time is that of the record before */
     uint16_t flags; /* enum mtprof_event_flag, as far as known: TOP and MATCHED are the model's */
     uint16_t tied;  /* END: 1 where what is around it on its track began at the same shown time, so
-                       that times alone may not tell which of the two is outside */
+                       that times alone do not show which of the two is outside */
     uint32_t track; /* mtprof_model_track() */
     uint32_t name;  /* mtprof_model_name(), or MTPROF__NAME_INLINE: only name_text has it */
     int32_t step;   /* -1: none */
@@ -113,7 +113,7 @@ typedef struct mtprof__event {
     uint64_t value;       /* FLOW: flow id; COUNTER: value or bits; ALLOC: address */
     int64_t bytes;        /* device work: moved; ALLOC: signed */
     int64_t allocated, reserved_bytes; /* ALLOC: on the device after it; reserved_bytes -1: not
-                                          told. Its device is in `device` */
+                                          known. Its device is in `device` */
     const mtprof__payload *payload;    /* NULL: none */
     int64_t launch_ns;                 /* device work: shown_start_ns of what launched it, and */
     uint32_t launch_track;             /* its track + 1; 0: not known. Where a flow to it begins */
@@ -174,11 +174,11 @@ typedef struct mtprof__plain_step {
  */
 size_t mtprof__events_plain(mtprof__events *events, mtprof__plain_step *steps, size_t room,
                             uint32_t *track);
-/* Correlation id of the first BEGIN among the steps that were handed out last; those behind it
- * count on from there. */
+/* Correlation id of the first BEGIN among the steps that were returned last; later ones count up
+ * from there. */
 uint64_t mtprof__events_plain_id(const mtprof__events *events);
 
-/* How far the stream is, in bytes of trace or in events; for progress. */
+/* The position of the stream, in bytes of trace or in events; for progress. */
 void mtprof__events_progress(const mtprof__events *events, uint64_t *done, uint64_t *total);
 
 const mtprof__events_totals *mtprof__events_totals_get(const mtprof__events *events);

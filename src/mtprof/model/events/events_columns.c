@@ -8,7 +8,7 @@
  *   points              p            q
  *   stream   A(  p  B(  q  B)  C(  C)  A)
  *
- *   EC1  An end comes before a beginning at the same time, a point before an end and behind a
+ *   EC1  An end comes before a beginning at the same time, a point before an end and after a
  *        beginning: an allocation at the last moment of an op is inside it.
  *   EC2  On a thread the open events are a stack; what would outlive the one below ends with it
  *        (event.h EVT1). So ends come off the heap in the order of the stack: of equal ends the
@@ -33,7 +33,7 @@ typedef struct open_event {
     int64_t shown_end_ns;
     uint64_t order; /* of beginning */
     uint32_t event;
-    uint32_t below; /* the one it stands on, plus 1: its place in `opens` */
+    uint32_t below; /* the one below it, plus 1: its place in `opens` */
     uint32_t place; /* in the heap */
 } open_event;
 
@@ -156,7 +156,7 @@ static void add_metadata(column_events *c, uint32_t list)
     const mtprof__dictionary *dictionary = &c->model->dictionary;
     mtprof_metadatum first;
     if (list != 0 && mtprof_model_event_metadata(c->model, list, 0, &first)) {
-        /* The items stand behind the head of their list, which has their number. */
+        /* The items follow the head of their list, which has their number. */
         c->payload.fields |= MTPROF__HAS_METADATA;
         c->payload.metadata = &dictionary->metadata[list];
         c->payload.n_metadata = (uint32_t)dictionary->metadata[list - 1].value;
@@ -394,7 +394,7 @@ static void find_launch(column_events *c, uint32_t i)
     }
 }
 
-/* Device work: one span behind the other on its queue. */
+/* Device work: one span after the other on its queue. */
 static void device_edge(column_events *c, uint32_t i)
 {
     int64_t *last = &c->queue_ends[c->columns->track[i]];

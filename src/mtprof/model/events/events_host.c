@@ -209,8 +209,8 @@ MT_INLINE int fill_event(mtprof__record_events *r, mtprof__slot_context *c, uint
 
 /*
  * Makes the event of a scope where it has none yet. What an event points to in its payload store
- * moves when more payloads arrive (payload_store.h): whoever uses the event of an open scope comes
- * through here, and set_payload() where it shows the payload.
+ * moves when more payloads arrive (payload_store.h): code that uses the event of an open scope must
+ * call this, and set_payload() where it shows the payload.
  */
 MT_INLINE int make_event(mtprof__record_events *r, mtprof__slot_context *c, uint32_t at)
 {
@@ -377,8 +377,8 @@ MT_INLINE uint16_t is_tied(const mtprof__slot_context *c, const mtprof__scope *s
     return c->n_shown > 0 && c->slot.scopes[c->shown[c->n_shown - 1]].start_ns == scope->start_ns;
 }
 
-/* Time of the next begin or end of the slot, behind records that are neither; INT64_MIN: it is not
- * at hand. */
+/* Time of the next begin or end of the slot, after records that are neither; INT64_MIN: it is
+ * not in the buffer. */
 static int64_t peek_edge_ns(mtprof__slot_context *c)
 {
     mtprof__slot *slot = &c->slot;

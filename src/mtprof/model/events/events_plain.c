@@ -57,7 +57,7 @@ static void settle(mtprof__slot_context *c, const loop *l)
     slot->cursor.at = slot->cursor.n_words - (size_t)(l->behind - l->words);
 }
 
-/* A begin of two words, of a kind that nests, with nothing behind it. */
+/* A begin of two words, of a kind that nests, with no payload after it. */
 MT_INLINE bool is_plain_begin(const loop *l, uint64_t word)
 {
     return l->behind - l->words > 2 && mtprof__is_edge(l->words[2]) && mtprof__is_fast_begin(word);

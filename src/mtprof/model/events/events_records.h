@@ -28,9 +28,9 @@ enum {
 };
 
 /*
- * The event of a scope on a slot's stack, made when somebody wants to see it (scope->made). Until
- * then the scope itself is enough: its `user` is the event's index, and scope->shown tells that its
- * BEGIN was shown and its END was not.
+ * The event of a scope on a slot's stack, made when it is needed (scope->made). Until then the
+ * scope itself is enough: its `user` is the event's index, and scope->shown says that its BEGIN was
+ * shown and its END was not.
  */
 typedef struct mtprof__live {
     mtprof__event event;
@@ -89,7 +89,7 @@ typedef struct mtprof__record_events {
     uint32_t *heap; /* slots that have something fetched */
     size_t n_heap;
     bool released; /* no scope holds an annotation any more */
-    bool advance;  /* the top of the heap has been applied and is to be fetched anew */
+    bool advance;  /* the top of the heap has been applied and must be fetched again */
 
     mtprof__source_stream *sources;
     bool *source_ready; /* its `work` waits */

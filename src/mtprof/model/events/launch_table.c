@@ -61,7 +61,7 @@ int mtprof__launch_add(mtprof__launch_table *table, const mtprof__launch *launch
     return MTPROF_OK;
 }
 
-/* Closes the gap: what stood behind it, and would not be found across it, moves up. */
+/* Closes the gap: entries after it that would not be found across it move up. */
 static void remove_at(mtprof__launch_table *table, size_t gap)
 {
     size_t mask = table->capacity - 1;

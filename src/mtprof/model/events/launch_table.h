@@ -12,9 +12,9 @@
  *   LT1  refs of an annotation = 1 while its scope is open + launches + inner annotations that hold
  *        it.
  *   LT2  An annotation that nothing holds any more is on the `done` list until it is taken from
- *        there. But one that begins on a queue when the one around it does waits for that one,
- *        which comes first: of equal spans viewers draw the first one outside. Of those that wait
- *        there is a largest number; from there on they do not.
+ *        there. But an annotation that begins on a queue at the same time as the one around it
+ *        waits for that one, because of equal spans viewers draw the first one outside. The number
+ *        of those that wait is limited; beyond it they do not wait.
  */
 #ifndef MTPROF_MODEL_EVENTS_LAUNCH_TABLE_H
 #define MTPROF_MODEL_EVENTS_LAUNCH_TABLE_H
@@ -35,7 +35,7 @@ typedef struct mtprof__queue_span {
 typedef struct mtprof__annotation {
     struct mtprof__annotation *around; /* NULL: none */
     struct mtprof__annotation *next;   /* on the done list, or inside another one */
-    struct mtprof__annotation *inside; /* done, and to be taken from the list behind this one */
+    struct mtprof__annotation *inside; /* done, and next on the list after this one */
     uint32_t n_inside;
     uint64_t refs;
     uint64_t correlation;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stacks and modules of the backward pass (torch-contract 3.5.3). What autograd runs has the stack
- * of the call of backward(), and is in no module. Users look for what the forward op had, so events
- * get that.
+ * Stacks and modules of the backward pass (torch-contract 3.5.3). Ops that autograd runs have the
+ * stack of the call of backward() and are in no module. Users look for those of the forward op, so
+ * events get these.
  *
  *   forward   aten::mm                            stack S, module M, sequence 3, thread 1
  *   backward  evaluate_function: MmBackward0      its own; it counts as forward
  *               MmBackward0                       S, M: sequence 3, forward thread 1
  *                 aten::t, aten::mm …             S, M: they are inside of it
  *
- *   BST1  forward.h (FW1) decides which forward op it is.
+ *   BST1  forward.h (FW1) defines which forward op it is.
  *   BST2  What is inside of a node gives nothing. Where its node finds no forward op it has no
  *         stack; a module it was recorded in stays, also where the forward op was in none.
  *   BST3  A node is an event of record scope 1 (BACKWARD_FUNCTION). Foreign traces do not say what
@@ -55,7 +55,7 @@ static bool is_node(const backward *b, uint32_t event)
 }
 
 /* Walks up from each event to the first node or known answer, then writes the answer down on the
- * way. Parents need not stand before their children. False: there is no node at all. */
+ * way. Parents need not come before their children. False: there is no node at all. */
 static bool find_nodes(backward *b)
 {
     const uint32_t unknown = MTPROF_NO_EVENT - 1;

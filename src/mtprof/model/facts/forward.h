@@ -40,7 +40,7 @@ enum {
     MTPROF__FORWARDS_MOST = 1 << 18, /* places of a table (FW3) */
 };
 
-/* What every entry begins with. What the user of the table adds behind it is zero at first. */
+/* What every entry begins with. What the user of the table adds after it is zero at first. */
 typedef struct mtprof__forward {
     uint64_t number; /* sequence number + 1; 0: free */
     uint32_t thread;

@@ -18,7 +18,7 @@ void mtprof__payload_fini(mtprof__payload_store *store)
     memset(store, 0, sizeof *store);
 }
 
-/* Copies words (and leaves room for a zero byte behind a text); *at says where they are. */
+/* Copies words (and leaves room for a zero byte after a text); *at says where they are. */
 static int keep(mtprof__payload_store *store, const uint64_t *words, size_t n, size_t *at)
 {
     if (store->n_words + n + 1 > store->words_capacity &&
@@ -35,7 +35,7 @@ static int keep(mtprof__payload_store *store, const uint64_t *words, size_t n, s
     return MTPROF_OK;
 }
 
-/* Copies words behind those of earlier records of their kind. */
+/* Appends words to those of earlier records of their kind. */
 static int append(mtprof__payload_part *part, const uint64_t *words, size_t n)
 {
     if (MT_UNLIKELY(part->n_words + n > part->words_capacity) &&
@@ -99,7 +99,7 @@ static int add_meta(mtprof__payload_store *store, const mtprof_reader *reader,
     mtprof_metadatum item = {.type = record->aux, .value = record->words[0]};
     size_t text_at = SIZE_MAX;
     if (!mtprof_reader_string(reader, record->arg, &item.key)) {
-        return MTPROF_OK; /* a key that nobody defined: nothing to show it under */
+        return MTPROF_OK; /* a key without definition: it has no name to show */
     }
     if (record->aux == MTPROF_META_STRING) {
         item.type = MTPROF_META_TEXT;
@@ -272,7 +272,7 @@ int mtprof__payload_take(mtprof__payload_store *store, const mtprof_reader *read
     return status;
 }
 
-/* Where the reader has the list, its words; a list that nobody defined is none. */
+/* Where the reader has the list, its words; a list without definition is none. */
 static void find_inputs(mtprof__payload_store *store, const mtprof__dictionary *dictionary,
                         mtprof__inputs_cache *cache)
 {

@@ -40,7 +40,8 @@ MT_INLINE bool mtprof__fast_time(mtprof__slot *slot, uint64_t ticks, int64_t lim
     return true;
 }
 
-/* What else a scope has that nests and has just begun, beside key, time, name, kind and flags. */
+/* Sets the fields of a nesting scope that has just begun, except key, time, name, kind and
+ * flags. */
 MT_INLINE void mtprof__fast_open(const mtprof__slot *slot, mtprof__scope *scope, uint32_t around,
                                  uint32_t base)
 {

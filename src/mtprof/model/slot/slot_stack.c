@@ -102,7 +102,7 @@ static bool ended_by(const mtprof__scope *scope, int64_t ns)
     return scope->foreign_ns < ns || (scope->foreign_ns == ns && !scope->foreign_later);
 }
 
-/* SL5. Behind the last chunk there is a hole where others may have been that are missing. */
+/* SL5. After the last chunk there is a hole if later chunks may be missing. */
 static bool before_hole(const mtprof__slot *slot)
 {
     return slot->holes != slot->cursor.holes || (slot->at_end && slot->reader->index.tails_unknown);
@@ -217,7 +217,7 @@ uint32_t mtprof__slot_outside(const mtprof__slot *slot, uint32_t at)
     return at;
 }
 
-/* Who is around a scope that begins now. `named` is the parent's key, all ones: nobody is named. */
+/* What is around a scope that begins now. `named` is the parent's key, all ones: none given. */
 static void find_parents(mtprof__slot *slot, mtprof__scope *scope, uint64_t named)
 {
     scope->parent = slot->n > slot->floor ? slot->n - 1 : MTPROF__NO_SCOPE;

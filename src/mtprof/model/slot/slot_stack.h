@@ -7,7 +7,7 @@
 
 #include "mtprof/model/slot/slot_stream.h"
 
-/* Begins a scope for the record at hand; `named` is its parent's key, all ones: nobody is named.
+/* Begins a scope for the record at hand; `named` is its parent's key, all ones: none given.
  * slot->at is its place. Fails with ENOMEM. */
 int mtprof__slot_begin_scope(mtprof__slot *slot, uint64_t named);
 

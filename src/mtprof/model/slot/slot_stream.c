@@ -46,7 +46,7 @@ void mtprof__slot_fini(mtprof__slot *slot)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Whether the stream goes on behind a failure; what the failure was is counted. */
+/* Whether the stream goes on after a failure; what the failure was is counted. */
 static bool goes_on(mtprof__slot *slot, int status)
 {
     if (status == MTPROF_ENOMEM || status == MTPROF_EEND) {
@@ -77,7 +77,7 @@ static bool is_payload(uint8_t kind)
 }
 
 /* Kind of the record that comes next; 0 at the end, or where there is no memory (the next call of
- * take_record() tells). */
+ * take_record() reports it). */
 static uint8_t peek(mtprof__slot *slot)
 {
     while (slot->cursor.at == slot->cursor.n_words) {
@@ -90,8 +90,8 @@ static uint8_t peek(mtprof__slot *slot)
 }
 
 /*
- * Gathers the payloads that follow. A payload that belongs to nothing is passed over by the cursor,
- * which then gives what comes behind it: that record waits for the next fetch.
+ * Gathers the payloads that follow. The cursor skips a payload that belongs to nothing and returns
+ * the record after it: that one waits for the next fetch.
  */
 static int gather(mtprof__slot *slot, mtprof__payload_store *store)
 {
@@ -181,8 +181,8 @@ static int open_payload(mtprof__slot *slot, uint32_t at, mtprof__payload_store *
 }
 
 /*
- * What a begin or end usually has: its payloads are in the chunk at hand, and another begin or end
- * stands behind. False: there is more to gather, or *status failed.
+ * The usual case of a begin or end: its payloads are in the current chunk, and another begin or end
+ * follows. False: there is more to gather, or *status failed.
  */
 static bool gather_usual(mtprof__slot *slot, uint32_t at, int *status)
 {
@@ -230,7 +230,7 @@ static int gather_scope(mtprof__slot *slot, uint32_t at)
         mtprof_record attach;
         status = take_record(slot, &attach);
         if (status != MTPROF_OK || attach.kind != MTPROF_REC_ATTACH) {
-            slot->waiting = attach; /* what stood there was damaged */
+            slot->waiting = attach; /* the record there was damaged */
             slot->has_waiting = status == MTPROF_OK;
             return status == MTPROF_EEND ? MTPROF_OK : status;
         }
@@ -313,7 +313,7 @@ static int fetch_slow(mtprof__slot *slot)
             MT_TRY(status);
         }
         if (slot->record.kind == MTPROF_REC_LOST && slot->record.aux != MTPROF_LOST_DAMAGE) {
-            slot->fetched = false; /* it tells of no hole: to the scopes it is as if not there */
+            slot->fetched = false; /* it reports no hole, so scopes ignore it */
             continue;
         }
         slot->fetched = true;
@@ -415,9 +415,8 @@ static int apply_begin(mtprof__slot *slot, uint64_t named, enum mtprof__slot_edg
 }
 
 /*
- * Whether the thread that ends a scope is another one than began it, in the same slot: that was
- * free by then. To the scope it is as if another slot had ended it, and so it is told; in the
- * second pass the end is known from the beginning on.
+ * Whether the scope was begun by an earlier thread of the same slot. Its end is handled, and
+ * reported, like an end by another slot; in the second pass the end is known from the start.
  */
 static bool is_of_gone_thread(const mtprof__slot *slot, const mtprof__scope *scope)
 {

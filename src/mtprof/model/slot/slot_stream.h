@@ -15,11 +15,12 @@
  *        add up to the durations of those without a base.
  *   SL3  All scopes from `floor` up belong to the thread and epoch in force. Those below were left
  *        open by threads that are gone: they end by an END_X of another thread, or with the epoch.
- *   SL4  Functions (MTPROF_KIND_FUNCTION) stand beside that chain: they have their own self time
- *        and take none.
- *   SL5  Where records of the slot are missing (a damaged chunk, one that ring mode let go) nobody
- *        knows what ended. So all that is open ends at the last time before the hole, truncated;
- *        what begins behind it is nobody's child, and an end of what began before it names nothing.
+ *   SL4  Functions (MTPROF_KIND_FUNCTION) are not part of that chain: they have their own self
+ *        time and take none.
+ *   SL5  Where records of the slot are missing (a damaged chunk, one that ring mode discarded)
+ *        it is unknown what ended. So all open scopes end at the last time before the hole,
+ *        truncated; scopes that begin after it have no parent from before, and ends of scopes that
+ *        began before it are ignored.
  *
  * Scopes and payloads named by an edge are valid until the next fetch.
  */
@@ -77,7 +78,7 @@ typedef struct mtprof__foreign_end {
 typedef struct mtprof__coverage {
     const struct mtprof__epoch_block *blocks; /* by epoch */
     uint32_t n_blocks;
-    bool strays; /* the last block stands for epochs not listed */
+    bool strays; /* the last block is for epochs not listed */
 } mtprof__coverage;
 
 typedef struct mtprof__slot_counts {

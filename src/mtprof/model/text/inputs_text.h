@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Input lists (docs/format.md section 5) as text: the JSON arrays that torch writes beside an op,
+ * Input lists (docs/format.md section 5) as text: the JSON arrays that torch writes with an op,
  * and the text by which rows are grouped.
  *
  *   IT1  Each function reads within n_words and n_scalars whatever the words say: a list that ends
@@ -44,7 +44,7 @@ void mtprof__write_input_strides(mtb_writer *writer, const mtprof__inputs_view *
 /* "Input type": ["float", "Scalar", "ScalarList", "TensorList", ""]. */
 void mtprof__write_input_types(mtb_writer *writer, const mtprof__inputs_view *view);
 /* "Concrete Inputs": ["", "1", "0.5", "[2, 4]", "False"]: scalars and lists of at most 30 scalars
- * as Python shows them, except that doubles have 17 digits and no zero behind the point; strings as
+ * as Python shows them, except that doubles have 17 digits and no zero after the point; strings as
  * they are; "" for all others. */
 void mtprof__write_concrete_inputs(mtb_writer *writer, const mtprof__inputs_view *view);
 

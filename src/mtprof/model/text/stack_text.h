@@ -2,7 +2,7 @@
  *
  * Call stacks as text: "file(line): function", innermost frame first, as torch shows them.
  *
- *   a file is known       file(line): function     line 0 where it is not told
+ *   a file is known       file(line): function     line 0: not known
  *   no file               function                 "<built-in function linear>"
  *   an address alone      0x7f66c173e180
  */
