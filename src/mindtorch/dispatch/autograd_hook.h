@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the dispatcher meets autograd. Declared here, defined in src/mindtorch/autograd.
+ * The functions of autograd that the dispatcher calls. Declared here, defined in
+ * src/mindtorch/autograd.
  *
  * A leaf op whose tensors need gradients goes:
  *     mt__autograd_before   refuses forbidden writes, keeps what the op is about to overwrite
@@ -29,8 +30,8 @@ int mt__autograd_before(mt__call *call, bool record, mt__recording *recording);
  * are released by the dispatcher. */
 int mt__autograd_after(mt__call *call, mt__recording *recording);
 
-/* The gradient that a tensor has, as the profiler is told of it; false: none, or somebody is
- * changing it. */
+/* A tensor's gradient, as it is reported to the profiler; false: there is none, or another thread
+ * is changing it. */
 bool mt__autograd_gradient(const mt_tensor *tensor, mt__trace_ref *ref);
 
 /* After failure of the op: drops what `recording` holds. */

@@ -11,12 +11,11 @@
  *         ...launch the kernel
  *     }
  *
- *   CA1  Arguments have been checked against the schema and defaults are filled in: args[i] is
- *        there for every parameter and of a kind that the schema allows (NONE where it is
- *        optional).
- *   CA2  All tensors are on one device, but for ANY_DEVICE rows, and for 0-d host tensors beside
- *        others in POINTWISE and COMPOSITE ones.
- *   CA3  A leaf does not call ops that record graphs: inside it, calls are not recorded.
+ *   CA1  Arguments have been checked against the schema and defaults are filled in: args[i] exists
+ *        for every parameter and has a kind that the schema allows (NONE if it is optional).
+ *   CA2  All tensors are on one device, except in ANY_DEVICE rows, and except for 0-d host tensors
+ *        together with tensors of a device in POINTWISE and COMPOSITE rows.
+ *   CA3  Inside a leaf, calls of ops are not recorded in graphs.
  *   CA4  On failure the dispatcher releases results and temporaries.
  */
 #ifndef MINDTORCH_DISPATCH_CALL_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From arguments to words, see call_words.h. The REPORTED lines of the op table say what is shown
- * of an op; one without such a line shows its arguments in order.
+ * Encodes arguments as words, see call_words.h. The REPORTED lines of the op table say what is
+ * reported of an op; without such a line the arguments are reported in order.
  *
- *   CW1  A value that does not fit is shown as none, and `cut` is set; what was begun for it is
- *        taken back.
+ *   CW1  A value that does not fit is reported as none, and `cut` is set; words already written for
+ *        it are removed.
  */
 #include "mindtorch/dispatch/call_words.h"
 
@@ -28,7 +28,7 @@ static const mt_value constants[] = {
 
 /* ---- values ---- */
 
-/* torch's numbers of element types: they stand for themselves among concrete inputs. */
+/* torch's numbers of element types, as concrete inputs show them. */
 static const uint8_t torch_types[MT_DTYPE_COUNT] = {
     [MT_DTYPE_BOOL] = 11, [MT_DTYPE_U8] = 0,    [MT_DTYPE_I32] = 3, [MT_DTYPE_I64] = 4,
     [MT_DTYPE_F16] = 5,   [MT_DTYPE_BF16] = 15, [MT_DTYPE_F32] = 6, [MT_DTYPE_F64] = 7,
@@ -228,7 +228,7 @@ MT_INLINE void put_integers(mt__trace_words *w, uint64_t kind, const int64_t *in
     }
 }
 
-/* Whether a number is shown as a tensor. */
+/* Whether a number is reported as a tensor. */
 static bool is_wrapped(uint32_t way, const mt_value *arg)
 {
     return is_number(arg) &&
@@ -283,7 +283,7 @@ MT_INLINE void put_shown(mt__trace_words *w, const uint8_t *codes, const mt_valu
     }
 }
 
-/* The line by which the call is shown; NULL: its arguments in order. */
+/* The REPORTED line that applies to the call; NULL: none, its arguments in order. */
 MT_INLINE const uint8_t *codes_of(const mt__op_row *row, const mt_value *args)
 {
     const mt__shown *line = row->reported;
@@ -327,7 +327,7 @@ MT_INLINE void put_tensors(mt_tensor *const *tensors, uint32_t count, bool strid
                            mt__trace_words *words, const bool large)
 {
     while (count > 0 && tensors[count - 1] == NULL) {
-        count--; /* torch does not show what is missing at the end */
+        count--; /* torch does not report missing arguments at the end */
     }
     for (uint32_t i = 0; i < count; i++) {
         if (!put_tensor(words, tensors[i], strides, large)) {
@@ -372,7 +372,7 @@ mt__trace_ref mt__tensor_ref(const mt_tensor *tensor, uint16_t role)
 
 typedef struct ref_list {
     mt__trace_ref *refs;
-    uint32_t n, most; /* n goes on when there is no more room */
+    uint32_t n, most; /* n keeps counting when there is no more room */
 } ref_list;
 
 MT_INLINE void put_ref(ref_list *list, const mt_tensor *tensor, uint16_t role)
@@ -413,7 +413,8 @@ MT_INLINE uint16_t role_of(const mt__op_row *row, uint32_t param)
                                                           : role_of_list(row, param);
 }
 
-/* Gradients that were there before: nothing else would tell what they are when they are freed. */
+/* A gradient that existed before the recording: without this, a profile could not tell what it is
+ * when it is freed. */
 MT_INLINE void put_gradient(ref_list *list, const mt_value *value)
 {
     mt__trace_ref ref;
@@ -440,7 +441,7 @@ uint32_t mt__call_refs(const mt__op_row *row, const mt_value *args, mt__trace_re
         }
         if (MT_UNLIKELY(way != MT_SHOW_ARG && is_wrapped(way, &args[param]))) {
             if (list.n < most) {
-                refs[list.n] = (mt__trace_ref){0}; /* shown, and no tensor */
+                refs[list.n] = (mt__trace_ref){0}; /* reported, but not a tensor */
             }
             list.n++;
         }

@@ -8,8 +8,8 @@
 #include "mindtorch/dispatch/op_row.h"
 #include "mindtorch/trace/op_trace.h"
 
-/* Fills `words` with what the call looks like, strides included where they are wanted. Where it
- * says that something was cut, the large form (after mt__trace_words_init_large) has more room. */
+/* Encodes the call in `words`, with strides if they are wanted. If `cut` is set afterwards, the
+ * large form (after mt__trace_words_init_large) has more room. */
 void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
                     mt__trace_words *words);
 

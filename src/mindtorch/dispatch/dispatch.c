@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dispatch: see dispatch.h for the way of a call.
+ * Dispatch: see dispatch.h for the steps of a call.
  *
- *   DI1  A call that fails leaves no result behind: results are NONE, temporaries released.
- *   DI2  Inside a leaf nothing is recorded in graphs (thread state below_autograd); composites
- *        record what their parts do.
- *   DI3  The version of what an op has written grows after the kernels were launched and before
- *        autograd ties the result, so that a saved copy is of the new version.
- *   DI4  While nothing records and no input needs a gradient, a call costs the checks and the op.
+ *   DI1  A call that fails returns no results: they are NONE, and temporaries are released.
+ *   DI2  Inside a leaf nothing is recorded in graphs (thread state below_autograd); for a
+ *        composite, the ops that it calls are recorded.
+ *   DI3  The version of a tensor that an op writes is raised after the kernels were launched and
+ *        before autograd attaches the result, so that a saved result has the new version.
+ *   DI4  While nothing is recorded and no input needs a gradient, a call costs only the checks and
+ *        the op.
  */
 #include "mindtorch/dispatch/dispatch.h"
 
@@ -27,7 +28,7 @@
 
 /* What one pass over the arguments finds out. */
 typedef struct survey {
-    mt_device device;   /* of tensors with dimensions; MT_DEVICE_NONE until one is met */
+    mt_device device;   /* of tensors with dimensions; MT_DEVICE_NONE: none found yet */
     mt_device device_0; /* of 0-d tensors that are not the host's; likewise */
     bool host_0;        /* there are 0-d tensors of the host's */
     bool wants_grad;
@@ -108,7 +109,7 @@ MT_COLD int mt__refuse_devices(const mt__op_row *row, const mt_value *args)
 MT_INLINE int survey_tensor(survey *s, const mt__op_row *row, const mt_value *args,
                             const mt_tensor *tensor)
 {
-    /* A view has no flag of its own yet when its base came into a graph by a write in place. */
+    /* A view's own flag is not set yet if its base entered a graph through an in-place write. */
     s->wants_grad |= tensor->requires_grad || (tensor->base != NULL && tensor->base->requires_grad);
     if (tensor->n_dims == 0 && tensor->device == MT_CPU) {
         s->host_0 = true;
@@ -181,8 +182,8 @@ static int factory_device(const mt__op_row *row, const mt_value *args, mt_device
     return MT_OK;
 }
 
-/* Ops in which a 0-d tensor of the host's stands for its number beside tensors of a device: those
- * that work element by element, and those that leave it to others. */
+/* Ops in which a 0-d host tensor is used as a number together with tensors of a device: pointwise
+ * ops, and composites, which leave it to the ops that they call. */
 static const uint32_t takes_numbers = MT_OP_POINTWISE | MT_OP_COMPOSITE | MT_OP_USER;
 
 /* Where the work is done: dimensioned tensors, then 0-d ones, then the host. */
@@ -251,7 +252,7 @@ static int run_op(mt__call *call)
         return status;
     }
     if (MT_UNLIKELY((row->flags & MT_OP_COMPOSITE) != 0)) {
-        return MT_OK; /* what it has called has written */
+        return MT_OK; /* the ops that it called have done this */
     }
     if ((row->flags & MT_OP_INPLACE) != 0) {
         mt__tensor_bump(call->args[0].of.tensor);
@@ -399,7 +400,7 @@ static MT_NOINLINE mt__trace_token begin_shown(const mt__call *call, mt__trace_s
     return token;
 }
 
-/* Begins the op with what the recording wants of it. */
+/* Begins the op with the details that the recording wants. */
 MT_INLINE mt__trace_token begin_with_payload(const mt__call *call, mt__trace_site *site,
                                              uint32_t wants)
 {

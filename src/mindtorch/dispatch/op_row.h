@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the dispatcher knows of an op. Rows of our ops are made by the build (tools/opgen) from
- * ops/all_ops.def; users' rows are made by mt_op_register().
+ * The row of an op: all that the dispatcher knows about it. Rows of our ops are made by the build
+ * (tools/opgen) from ops/all_ops.def; users' rows are made by mt_op_register().
  */
 #ifndef MINDTORCH_DISPATCH_OP_ROW_H
 #define MINDTORCH_DISPATCH_OP_ROW_H
@@ -31,9 +31,9 @@ enum {
 typedef struct mt__derivative {
     const char *name;                 /* "MulBackward0" */
     mt__backward_fn *run;             /* NULL: the op has no derivative of its own */
-    uint32_t saves;                   /* MT_SAVE_*: what the formula looks at */
+    uint32_t saves;                   /* MT_SAVE_*: what the formula reads */
     uint16_t saved_if[MT_RULED_ARGS]; /* argument n is saved only if one of these (1 << m) needs a
-                                         gradient; 0: whoever does */
+                                         gradient; 0: if any does */
 } mt__derivative;
 
 /* Parameters as dispatch checks them: `accepts` has a bit for each mt_kind. */

@@ -15,13 +15,13 @@ enum {
     MT_SHOW_ARG_MASK = 0x0F,
     MT_SHOW_WAY_MASK = 0x70,
     MT_SHOW_ARG = 0x00,
-    MT_SHOW_WRAPPED = 0x10, /* a number is shown as the 0-d tensor that Python's is wrapped in; in
-                               formulas of derivatives as a number */
-    MT_SHOW_SAVED = 0x20,   /* a number is shown as a 0-d tensor in formulas too */
+    MT_SHOW_WRAPPED = 0x10, /* a number is reported as the 0-d tensor in which torch wraps Python's
+                               numbers; in formulas of derivatives as a number */
+    MT_SHOW_SAVED = 0x20,   /* a number is reported as a 0-d tensor in formulas too */
     MT_SHOW_TYPE_OF = 0x30, /* the element type of a tensor */
     MT_SHOW_BOOLS = 0x40,   /* a list of integers as booleans */
     MT_SHOW_ZEROS = 0x50,   /* as many zeros as the list has items */
-    MT_SHOW_BIAS_OF = 0x60, /* the sizes of a convolution's bias, told from its weight and mask */
+    MT_SHOW_BIAS_OF = 0x60, /* the sizes of a convolution's bias, from its weight and mask */
     MT_SHOW_CONSTANT = 0x80,
     MT_SHOW_NONE = MT_SHOW_CONSTANT,
     MT_SHOW_FALSE,

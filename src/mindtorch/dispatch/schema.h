@@ -32,7 +32,7 @@ enum {
 typedef struct mt__param {
     uint8_t type;  /* mt__type */
     bool optional; /* "?": NONE is accepted */
-    bool keyword;  /* behind "*" */
+    bool keyword;  /* after "*" */
     bool has_default;
     mt_value value; /* the default; INTS point into default_ints, TEXT into default_text */
     int64_t default_ints[4];

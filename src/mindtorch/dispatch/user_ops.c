@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Registered ops: a growing list of rows. Readers look without a lock: the rows stand in blocks
- * that never move, and the count is published after the row (release, partner: mt__user_row_count).
+ * Registered ops: a growing list of rows. Readers take no lock: the rows are in blocks that never
+ * move, and the count is published after the row (release, partner: mt__user_row_count).
  */
 #include "mindtorch/dispatch/user_ops.h"
 

@@ -34,10 +34,10 @@ int mt__result_new(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *
 /* The same for a temporary. */
 int mt__temp_new(mt__call *call, mt_dtype dtype, const mt__shape *shape, mt_tensor **out);
 
-/* Gives a tensor that is somebody else's as result i (one more reference): in-place ops. */
+/* Returns an existing tensor as result i (one more reference); for in-place ops. */
 void mt__result_same(mt__call *call, uint32_t i, mt_tensor *tensor);
 
-/* Gives, as result 0, the list of what `make` makes of each tensor of argument 0. */
+/* Result 0 becomes a list: `make` applied to each tensor of argument 0. */
 int mt__result_each(mt__call *call,
                     int (*make)(mt_tensor *given, const void *context, mt_tensor **out),
                     const void *context);

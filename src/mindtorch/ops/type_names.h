@@ -7,7 +7,7 @@
 
 #include "mindtorch/ops/op_support.h"
 
-/* "Long", "Float"; "None" for what is no type. */
+/* "Long", "Float"; "None" for an invalid type. */
 const char *mt__type_title(mt_dtype dtype);
 
 /* "long int", "float". */

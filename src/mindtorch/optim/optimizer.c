@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Optimizers: parameters, what a method remembers of each, and the step.
+ * Optimizers: parameters, the state of each, and the step.
  *
  *     optimizer ── slots[0] ── parameter, steps made, state[3]
  *                  slots[1] ...
  *                  lists      room for the arguments of one fused call
  *
- *   OPT1  State is made before anything is written, and is what torch's state is before its first
- *         step: a step that fails for want of memory can be made again.
+ *   OPT1  State is created before anything is written, with the values of torch's state before its
+ *         first step: a step that fails for lack of memory can be repeated.
  *   OPT2  Parameters that have made the same number of steps on one device share one fused call.
  *   OPT3  A step runs with grad mode off.
  */
@@ -209,7 +209,7 @@ static int call_fused(const mt_optimizer *optimizer, size_t n, int64_t steps)
     return mtb_fail(MT_EVALUE, "optimizer: kind %u is not known", o->kind);
 }
 
-/* Steps all waiting parameters that are like slot `first` (OPT2). */
+/* Steps all remaining parameters that can share a call with slot `first` (OPT2). */
 static int step_group(mt_optimizer *optimizer, size_t first)
 {
     const slot *like = &optimizer->slots[first];

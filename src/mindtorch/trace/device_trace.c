@@ -88,7 +88,7 @@ static uint64_t read_clock(void *context)
     return backend->clock(backend->context);
 }
 
-/* ---- what the devices are ---- */
+/* ---- description of the devices ---- */
 
 /* A name for people, as JSON: what would need care in it becomes a question mark. */
 static void copy_name(char *to, const char *from, size_t size)
@@ -101,7 +101,7 @@ static void copy_name(char *to, const char *from, size_t size)
     to[length] = '\0';
 }
 
-/* Devices that cannot be asked now (a lost one) are left out. */
+/* Devices that cannot be queried now (lost ones) are left out. */
 static size_t describe(void *context, char *json, size_t room)
 {
     const mt_backend *backend = context;

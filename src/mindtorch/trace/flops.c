@@ -14,7 +14,7 @@ static const mt_tensor *tensor_at(const mt_value *args, uint32_t n_args, uint32_
     return i < n_args && args[i].kind == MT_KIND_TENSOR ? args[i].of.tensor : NULL;
 }
 
-/* 2 B M K N for the matrices at `first` and the place behind it. */
+/* 2 B M K N for the matrices at arguments `first` and `first + 1`. */
 static uint64_t product_flops(const mt_value *args, uint32_t n_args, uint32_t first)
 {
     const mt_tensor *a = tensor_at(args, n_args, first);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops as libmtprof wants them. Only what the recording asks for is computed; a call that looks like
- * one before (its words) goes by the number under which the recording knows its inputs.
+ * Reporting ops to libmtprof. Only what the recording asks for is computed. A call with the same
+ * words as an earlier one is reported with the number under which the recording stored those
+ * inputs.
  */
 #include "mindtorch/trace/op_trace.h"
 
@@ -34,7 +35,8 @@ mt__trace_site mt__trace_far_row_sites[] = {
 };
 #undef OP_SITE
 
-/* The profiler's ids of type names. Interned when first asked for; an id of 0 is asked again. */
+/* The profiler's ids of type names. Interned on first use; if the id is 0, interning is tried
+ * again. */
 static uint32_t type_id(const char *name, _Atomic uint32_t *id)
 {
     uint32_t known = atomic_load_explicit(id, memory_order_relaxed);
@@ -64,7 +66,7 @@ static uint32_t scalar_id(void)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* A call that this thread has shown before, and what the recording knows it as. */
+/* A call that this thread has reported before, and its number in the recording. */
 typedef struct known_call {
     const mtprof_site *site;
     mtprof_inputs inputs;
@@ -94,7 +96,7 @@ static void make_known_key(void)
     has_known_key = pthread_key_create(&known_key, forget_known) == 0;
 }
 
-/* NULL: no memory; calls are shown without. */
+/* NULL: no memory; then calls are reported without this cache. */
 static MT_COLD known_calls *make_known(void)
 {
     pthread_once(&known_once, make_known_key);
@@ -249,7 +251,7 @@ MT_INLINE bool same_words(const uint64_t *a, const uint64_t *b, uint32_t count)
     return (bits[0] | bits[1] | last) == 0;
 }
 
-/* Known inputs where this thread has shown such a call before. */
+/* With known inputs, if this thread has reported such a call before. */
 mtprof_token mt__trace_shown_begin(mtprof_site *site, const mt__trace_words *words,
                                    mtprof_op *payload)
 {

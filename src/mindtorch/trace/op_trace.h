@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops, scopes and memory in the profile. This folder is the one place of the runtime that knows
- * libmtprof: the rest uses the types and functions below, and tools/check_layout.py refuses a name
- * of libmtprof there. The functions are inline because they are on the way of every op: while
- * nothing records, each is one load and one branch.
+ * Ops, scopes and memory in the profile. Only this folder of the runtime uses libmtprof: the rest
+ * uses the types and functions below, and tools/check_layout.py rejects names of libmtprof
+ * elsewhere. The functions are inline because every op calls them: while nothing is recorded, each
+ * is one load and one branch.
  */
 #ifndef MINDTORCH_TRACE_OP_TRACE_H
 #define MINDTORCH_TRACE_OP_TRACE_H
@@ -16,21 +16,21 @@
 typedef mtprof_token mt__trace_token;
 /* A place in the program with a name. */
 typedef mtprof_site mt__trace_site;
-/* Identity of a tensor: its storage, its number, its version, what it is for. */
+/* Identity of a tensor: its storage, its number, its version, its role. */
 typedef mtprof_tensor_ref mt__trace_ref;
-/* What is told of an op beside its name and times. */
+/* Details of an op, besides its name and times. */
 typedef mtprof_op mt__trace_op;
 
-/* What a tensor is for, as far as the runtime knows. */
+/* The role of a tensor, as far as the runtime knows. */
 enum {
     MT_TRACE_ROLE_ANY = MTPROF_TENSOR_ANY,
     MT_TRACE_ROLE_PARAMETER = MTPROF_TENSOR_PARAMETER,
     MT_TRACE_ROLE_GRADIENT = MTPROF_TENSOR_GRADIENT,
     MT_TRACE_ROLE_OPTIMIZER_STATE = MTPROF_TENSOR_OPTIMIZER_STATE,
-    MT_TRACE_NOT_READ = MTPROF_TENSOR_NOT_READ /* beside a role: the op does not look at it */
+    MT_TRACE_NOT_READ = MTPROF_TENSOR_NOT_READ /* with a role: the op does not read it */
 };
 
-/* What a recording may want to be told: mt__trace_wants(). */
+/* What a recording may want: mt__trace_wants(). */
 enum {
     MT_TRACE_INPUTS = MTPROF_WANT_INPUTS,
     MT_TRACE_STRIDES = MTPROF_WANT_STRIDES,
@@ -49,9 +49,10 @@ enum {
      (uint32_t)MTPROF_WANT_DEVICE)
 
 /*
- * What a call looks like, as words. A value is its head and what belongs to it: a tensor n_dims
- * sizes, and as many strides where bit 16 is set; a list its items' words; numbers stand apart, in
- * order. Calls with equal words show the same inputs but for their numbers.
+ * The inputs of a call, encoded as words. A value is a head word and its parts: for a tensor n_dims
+ * sizes, and as many strides if bit 16 is set; for a list the words of its items. Numbers are
+ * stored separately, in order. Calls with equal words have the same inputs except for their
+ * numbers.
  *
  *     bits 0-7 MT_SHOWN_*   8-15 n_dims   16 strides   24-31 dtype   32-63 items of a list
  */
@@ -72,17 +73,17 @@ enum {
 
 typedef struct mt__trace_words {
     uint32_t n_words, n_scalars;
-    bool cut;                           /* a value did not fit and is shown as none */
+    bool cut;                           /* a value did not fit and is reported as none */
     uint64_t words[MT_TRACE_WORDS + 4]; /* written in fours */
     uint64_t scalars[MT_TRACE_SCALARS + 1];
-    uint64_t *large_words, *large_scalars; /* only of a long list: it stands there */
+    uint64_t *large_words, *large_scalars; /* only for a long list, which is stored there */
 } mt__trace_words;
 
 /* Room for a long list, of which nothing is there yet; false: no memory. To be ended with fini. */
 bool mt__trace_words_init_large(mt__trace_words *w);
 void mt__trace_words_fini_large(mt__trace_words *w);
 
-/* What of an op is wanted beside its name and times: 0, or some of MT_TRACE_*. */
+/* Which details of an op are wanted besides its name and times: 0, or some of MT_TRACE_*. */
 static inline uint32_t mt__trace_wants(void)
 {
     return __atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED);
@@ -104,7 +105,7 @@ static inline mt__trace_site *mt__trace_row_site(uint32_t op, bool far)
     return far ? &mt__trace_far_row_sites[op] : &mt__trace_row_sites[op];
 }
 
-/* ---- what is told of an op ------------------------------------------------------------------- */
+/* ---- reporting an op ------------------------------------------------------------------- */
 
 /* Initializes an mt__trace_op. Unnumbered: the op has no part in a graph, so that no backward op
  * will ask for its number. */
@@ -165,7 +166,7 @@ typedef struct mt__trace_node {
     uint32_t record_scope;
     uint32_t forward_thread;
     uint64_t sequence;
-    const mt__trace_words *words; /* of the gradients that come in; NULL: not shown */
+    const mt__trace_words *words; /* of the incoming gradients; NULL: not reported */
     bool is_long;                 /* the words are a long list */
 } mt__trace_node;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors from nothing: sizes, ranges, copies of another's shape.
+ * Creating tensors: from sizes, ranges, or the shape of another tensor.
  *
- * Parameters dtype and device stand last in every row here, in this order.
+ * dtype and device are the last two parameters of every row here, in this order.
  */
 #include "base/fail.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
@@ -35,7 +35,7 @@ static int new_filled(mt__call *call, mt_dtype dtype, mt_scalar value)
     return mt__fill(out, &value);
 }
 
-/* A number's own type: what full() takes when none is given. */
+/* The type of a number, which full() uses if none is given. */
 static mt_dtype dtype_of_number(const mt_scalar *number)
 {
     return number->kind == MT_KIND_BOOL  ? MT_DTYPE_BOOL
@@ -91,7 +91,7 @@ int mt__run_eye(mt__call *call)
 
 /* ---- of another tensor's shape --------------------------------------------------------------- */
 
-/* A result like parameter 0, with type and device as the last two parameters say. */
+/* A result like parameter 0, with type and device of the last two parameters. */
 static int new_like(mt__call *call, mt_tensor **out)
 {
     mt_tensor *self = call->args[0].of.tensor;
@@ -226,8 +226,8 @@ int mt__run_arange(mt__call *call)
     return half ? mt__copy_elements(out, wide) : MT_OK;
 }
 
-/* The first half counts from the start, the second from the end, so that both are met. For integer
- * types both ends are integers, and what lies between is cut off. */
+/* The first half counts from the start, the second from the end, so that both ends are exact. For
+ * integer types both ends are integers, and values between them are truncated. */
 int mt__run_linspace(mt__call *call)
 {
     int64_t steps = mt__arg_int(call, 2);

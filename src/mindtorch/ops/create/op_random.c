@@ -208,7 +208,7 @@ MT_RUN(randn_like, draw_like, "normal_kernel_cpu", MT_RANDOM_NORMAL)
 
 /* ---- in place -------------------------------------------------------------------------------- */
 
-/* Parameters 1 and 2 are the kernel's, or 1 alone; the generator stands last. */
+/* Parameters 1 and 2, or 1 alone, are the kernel's; the generator is the last one. */
 static int draw_self(mt__call *call, mt_random code, uint32_t n_scalars)
 {
     mt_tensor *self = call->args[0].of.tensor;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Draws whose probabilities are a tensor. They are made of ops that are there already; what must
- * hold of the probabilities is read back, so these wait for the device.
+ * Random draws with probabilities given by a tensor, composed of other ops. The checks of the
+ * probabilities read them on the host, so these ops wait for the device.
  *
  * An exponential draw e divides each weight w: the largest w / e is index i with probability
  * w[i] / sum(w), and the k largest are k draws without replacement.

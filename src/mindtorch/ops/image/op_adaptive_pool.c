@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pools whose windows follow from the size that is asked for.
+ * Pools whose windows follow from the requested output size.
  */
 #include "mindtorch/ops/image/op_image.h"
 #include "mindtorch/ops/type_names.h"

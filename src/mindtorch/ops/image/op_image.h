@@ -7,7 +7,7 @@
 
 #include "mindtorch/ops/op_support.h"
 
-/* A list of `wanted` numbers (1 or 2), or of one that stands for all, as height and width; with
+/* A list of `wanted` numbers (1 or 2), or of one that is used for all, as height and width; with
  * wanted 1 the height is `height`. False: the list has another length. */
 MT_INLINE bool mt__image_pair(const mt_value *list, uint32_t wanted, int64_t height,
                               int64_t pair[2])

@@ -92,7 +92,7 @@ static int64_t out_size(const pool_plan *p, uint32_t i, int64_t size)
     int64_t steps = room + more;
     int64_t out =
         steps < 0 ? -((-steps + p->stride[i] - 1) / p->stride[i]) + 1 : steps / p->stride[i] + 1;
-    /* A window that would begin in the padding behind is left out. */
+    /* A window that would begin in the padding at the end is left out. */
     if (p->ceil_mode && (out - 1) * p->stride[i] >= size + p->padding[i]) {
         out--;
     }

@@ -214,7 +214,7 @@ int mt__run_stack(mt__call *call)
 
 /* ---- repeat ---------------------------------------------------------------------------------- */
 
-/* The result seen as [repeats, size] for each dimension, and self beside it. */
+/* The result seen as [repeats, size] for each dimension, and self with the same sizes. */
 static int repeat_views(const mt_tensor *self, const mt_tensor *out, const int64_t *repeats,
                         mt__view_geometry *to, mt__view_geometry *from)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Advanced indexing: x[a, :, b] and its assignment. Entries that are not given stand for whole
- * dimensions.
+ * Advanced indexing: x[a, :, b] and its assignment. An entry that is not given means the whole
+ * dimension.
  *
  *     indices [None, mask, i] ── masks become their coordinates, types become int64
  *         ── broadcast to one shape ── placed: where they stand if they are neighbours, else first
@@ -22,7 +22,7 @@ typedef struct index_plan {
     int64_t dims[MT_MAX_DIMS];                 /* which each picks from */
     mt__shape shape;                           /* of all of them together */
     int64_t strides[MT_MAX_DIMS][MT_MAX_DIMS]; /* by tensor, for that shape */
-    uint32_t first;                            /* where they stand in the result */
+    uint32_t first;                            /* their first dimension in the result */
     mt__shape result;
 } index_plan;
 
@@ -47,8 +47,8 @@ static int moved(mt__call *call, mt_tensor *tensor, mt_dtype dtype, mt_tensor **
     return mt__copy_elements(*out, tensor);
 }
 
-/* Coordinates of the mask's true elements, where the work is done. A host's mask is looked at on
- * the host. */
+/* Coordinates of the mask's true elements, on the device of the op. A mask on the host is evaluated
+ * on the host. */
 static int find_true(const mt__call *call, mt_tensor *mask, mt_tensor **found)
 {
     MT_TRY(mt_nonzero(mask, found));
@@ -183,7 +183,7 @@ static int broadcast_indices(index_plan *plan)
     return 0;
 }
 
-/* Where the indices' dimensions stand, and the sizes of it all. */
+/* Computes the place of the indices' dimensions in the result, and all sizes. */
 static int place_indices(index_plan *plan, const mt_tensor *self)
 {
     bool neighbours = true;

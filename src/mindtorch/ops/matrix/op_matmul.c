@@ -157,7 +157,7 @@ static int matmul(mt__call *call, mt_tensor *self, mt_tensor *other)
     return MT_OK;
 }
 
-/* What both composites want of their first two arguments. */
+/* The checks that both composites make of their first two arguments. */
 static int check_dims(const mt__call *call, mt_tensor *self, mt_tensor *other)
 {
     if (self->n_dims > 0 && other->n_dims > 0) {
@@ -215,7 +215,7 @@ int mt__run_linear(mt__call *call)
     mt_tensor *out = NULL;
     if (bias != NULL && input->n_dims == 2) {
         MT_TRY(mt_addmm(bias, input, *turned, &out));
-    } else if (bias == NULL) { /* a scope of its own in traces, as in torch's */
+    } else if (bias == NULL) { /* a separate scope in traces, as in torch's */
         MT_TRY(mt_matmul(input, *turned, &out));
     } else if (bias->n_dims > 1) { /* it may widen the result */
         mt_tensor **product = mt__temp(call);

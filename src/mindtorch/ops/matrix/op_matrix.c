@@ -18,7 +18,7 @@ typedef struct batch_view {
     mt_tensor *tensor;
 } batch_view;
 
-/* Dimensions of `tensor` stand at the end; those in front of them have size 1. */
+/* The dimensions of `tensor` come last; those before them have size 1. */
 static batch_view batched(mt_tensor *tensor)
 {
     batch_view view = {.sizes = {1, 1, 1}, .tensor = tensor};

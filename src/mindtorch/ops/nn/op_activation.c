@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activations that call other rows. They are leaves (relu6 apart): the node is their own, and an
- * in-place form computes beside the tensor and writes back.
+ * Activations that call other rows. They are leaves (except relu6): each has its own node, and an
+ * in-place form computes into a temporary and copies it back.
  */
 #include "mindtorch/ops/nn/selu_constants.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"

@@ -225,7 +225,7 @@ static int additive_mask(mt__call *call, mt_tensor *mask, mt_dtype dtype, mt_ten
     return MT_OK;
 }
 
-/* Scores of keys behind the query become -inf. */
+/* Scores of keys after the query become -inf. */
 static int hide_later(mt__call *call, mt_tensor **scores)
 {
     const int64_t *sizes = &(*scores)->sizes[(*scores)->n_dims - 2];

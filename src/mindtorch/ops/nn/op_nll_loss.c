@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Negative log likelihood of class indices. Kernels see log probabilities [N, C] and targets [N];
- * inputs with more dimensions ([N, C, d1...]) are turned so that the classes stand last.
+ * inputs with more dimensions ([N, C, d1...]) are permuted so that the classes come last.
  */
 #include "mindtorch/ops/nn/op_nn_support.h"
 #include "mindtorch/ops/type_names.h"
@@ -64,7 +64,7 @@ static int check_arguments(const mt__call *call, uint32_t first)
     return mt__need_type(weight, (mt_dtype)self->dtype);
 }
 
-/* The same elements seen with a leading dimension of 1; 2-d tensors stay what they are. */
+/* The same elements with a leading dimension of 1; 2-d tensors are returned unchanged. */
 static int as_batch(mt__call *call, mt_tensor *tensor, mt_tensor **out)
 {
     *out = tensor;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What layers and losses share: checks in torch's words, views for kernels that want other sizes,
- * and pointwise kernels over tensors that are already of one type and size.
+ * Helpers of layers and losses: checks with torch's messages, views for kernels that need other
+ * sizes, and pointwise kernels over tensors that already have one type and size.
  *
  * Tensors given through `out` belong to the call. None of these is recorded in a graph: they are
  * for leaves.
@@ -20,7 +20,8 @@ int mt__need_type_of(const mt_tensor *input, const mt_tensor *parameter);
 /* MT_ERUNTIME "expected scalar type Float but found Double". */
 int mt__need_type(const mt_tensor *tensor, mt_dtype dtype);
 
-/* MT_ERUNTIME when a graph is recorded and the argument, which has no derivative, wants one. */
+/* MT_ERUNTIME if a graph is recorded and the argument, which has no derivative, requires a
+ * gradient. */
 int mt__need_constant(const mt__call *call, uint32_t arg);
 
 /* MT_EVALUE unless it is one of mt__reduction. */

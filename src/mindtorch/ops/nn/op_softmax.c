@@ -69,7 +69,7 @@ static int run_forward(mt__call *call, uint16_t code)
         .n_ints = 1,
         .ints = {dim},
     };
-    if (self->n_dims == 0) { /* kernels know dimensions only */
+    if (self->n_dims == 0) { /* kernels need a dimension */
         const int64_t one = 1;
         MT_TRY(mt__nn_view(call, out, &one, 1, &args.tensors[0]));
         MT_TRY(mt__nn_view(call, self, &one, 1, &args.tensors[1]));

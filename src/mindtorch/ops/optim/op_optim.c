@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fused optimizer steps: one kernel call a parameter, for lists of parameters.
+ * Fused optimizer steps for lists of parameters: one kernel call per parameter.
  *
  *     argument 0  parameters      argument 1  gradients      arguments 2...  state
  *
  *   FST1  Everything is checked, and every copy that a strided tensor needs is made, before the
- *         first parameter is written: a step that fails for want of memory has changed nothing.
+ *         first parameter is written: a step that fails for lack of memory has changed nothing.
  *   FST2  Versions grow in the dispatcher (MT_OP_OPTIMIZER).
  */
 #include "base/alloc.h"

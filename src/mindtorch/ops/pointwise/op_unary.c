@@ -7,8 +7,8 @@
  *     SAME       the type stays
  *     TRUTH      gives bool
  *
- *   UN1  The kernel is asked only for what it knows: floor() of integers is a copy, isnan() of
- *        integers is false, and the like.
+ *   UN1  The kernel is called only for types that it supports: floor() of integers is a copy,
+ *        isnan() of integers is false, and so on.
  */
 #include "base/fail.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
@@ -169,7 +169,7 @@ int mt__run_sign(mt__call *call)
     return is_bool(call) ? run_copy(call) : run_unary(call, &u);
 }
 
-/* Whole numbers are what they are rounded to. */
+/* Integers are not changed by rounding. */
 static int run_rounding(mt__call *call, mt_unary code, const char *kernel)
 {
     const unary u = {code, REAL, 0, kernel};
@@ -279,7 +279,7 @@ static int fill_nan(mt__call *call, mt_dtype dtype)
     return mt__fill(call->results[0].of.tensor, &nan_value);
 }
 
-/* lower and upper are the numbers of the parameters, 0 = there is none. */
+/* lower and upper are the indices of the parameters, 0 = there is none. */
 static int run_clamp(mt__call *call, uint32_t lower, uint32_t upper, const char *kernel)
 {
     mt_value taking_part[3] = {call->args[0], {.kind = MT_KIND_NONE}, {.kind = MT_KIND_NONE}};

@@ -88,7 +88,7 @@ bool mt__overlaps_badly(const mt_tensor *out, const mt_tensor *in)
 /* ---- results --------------------------------------------------------------------------------- */
 
 /* Dimensions from the largest stride to the smallest; equal ones keep their order, those of size 1
- * go to the end. False where that is row-major, or cannot be told. */
+ * go to the end. False if that is row-major, or cannot be determined. */
 static bool dims_by_stride(const mt_tensor *like, uint32_t order[MT_MAX_DIMS])
 {
     bool moved = false;
@@ -157,7 +157,7 @@ static const mt_tensor *layout_of(const work *w, const mt__pointwise *what)
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* A 0-d tensor of another device (the host: CA2) takes part as a number. */
+/* A 0-d tensor of another device (the host: CA2) is used as a number. */
 static int number_from_host(mt_tensor *tensor, mt_scalar *number)
 {
     MT_TRY(mt_item(tensor, number));
@@ -217,7 +217,7 @@ static MT_COLD int refuse_output_shape(const mt_tensor *self, const mt__shape *s
                     mt__shape_text(shape->sizes, shape->n_dims, wants));
 }
 
-/* PW1. Gives in *out what the kernel is to write: self, or something to be cast to it. */
+/* PW1. *out is the tensor that the kernel writes: self, or a temporary that is cast to it later. */
 static int open_in_place(mt__call *call, const mt__pointwise *what, work *w, mt_tensor **out)
 {
     mt_tensor *self = call->args[0].of.tensor;
@@ -379,7 +379,7 @@ int mt__pointwise_flat(mt__call *call, mt_kernel kernel, uint16_t code, uint32_t
     return tensors[0]->numel == 0 ? MT_OK : mt__launch(call->device, &k);
 }
 
-/* Whether the elements lie one behind the other in some order, none of them twice. */
+/* Whether the elements fill a piece of memory without gaps, in any order, none of them twice. */
 static bool is_dense(const mt_tensor *tensor)
 {
     int64_t reach = 1;
@@ -394,7 +394,7 @@ static bool is_dense(const mt_tensor *tensor)
             mt__geometry_is_apart(tensor->sizes, tensor->strides, tensor->n_dims));
 }
 
-/* The bits of it: -0.0 is no zero. */
+/* Whether all bits are 0: false for -0.0. */
 static bool is_zero(const mt_scalar *value)
 {
     return value->kind == MT_KIND_REAL ? value->of.real == 0.0 && !signbit(value->of.real)

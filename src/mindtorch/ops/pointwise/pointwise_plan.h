@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way of an op that works element by element:
+ * The steps of a pointwise op:
  *
  *     operands (tensors, numbers) ─► one shape (broadcast), one type (promotion, conversion)
  *         ─► result: new, laid out like the first operand of full size; or the first argument
  *         ─► one kernel over strided views
  *
- *   PW1  An op in place: the result's type must be castable to self's, the broadcast shape must be
- *        self's, self must not hold an element twice. Operands that overlap self without being it
- *        are copied first.
- *   PW2  Kernels see what they can take: when everything lies in one piece, views of one dimension.
+ *   PW1  For an in-place op the result's type must be castable to self's, the broadcast shape must
+ *        be self's, and self must not contain an element twice. Operands that overlap self without
+ *        being the same view are copied first.
+ *   PW2  If all tensors are contiguous, kernels get views of one dimension.
  */
 #ifndef MINDTORCH_OPS_POINTWISE_POINTWISE_PLAN_H
 #define MINDTORCH_OPS_POINTWISE_POINTWISE_PLAN_H
@@ -26,7 +26,7 @@ typedef struct mt__pointwise {
     uint8_t n_operands;
     uint8_t leader;       /* the operand that comes first in shapes, messages and layout */
     bool has_condition;   /* operand 0 is bool and stays so */
-    mt_dtype compute;     /* what operands are turned into */
+    mt_dtype compute;     /* the type to which operands are converted */
     mt_dtype result;      /* what the kernel writes */
     uint32_t n_scalars;   /* UNARY and TERNARY: those that are not operands */
     mt_scalar scalars[2]; /* UNARY: s[0], s[1]; BINARY: alpha; TERNARY: value */
@@ -47,11 +47,12 @@ int mt__result_copy(mt__call *call, mt_tensor *self, mt_dtype dtype);
 int mt__pointwise_flat(mt__call *call, mt_kernel kernel, uint16_t code, uint32_t n_tensors,
                        mt_tensor *const *tensors, int64_t form, const mt_scalar scalars[2]);
 
-/* A new result, dense, its dimensions in memory in the order of `like`'s (as torch keeps it). */
+/* A new dense result whose dimensions have the same order in memory as those of `like`, as in
+ * torch. */
 int mt__result_laid_out(mt__call *call, uint32_t i, mt_dtype dtype, const mt__shape *shape,
                         const mt_tensor *like);
 
-/* PW1: MT_ERUNTIME where an element is there twice. */
+/* PW1: MT_ERUNTIME if an element is contained twice. */
 int mt__check_writable(const mt_tensor *self);
 
 /* Whether writing `out` may change what `in` holds; equal views of one storage do not count. */

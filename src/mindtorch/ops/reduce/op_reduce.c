@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* The type that sums and products have: what is asked for; int64 for integers. */
+/* The type of sums and products: the one that was asked for; int64 for integers. */
 static mt_dtype sum_dtype(const mt__call *call, uint32_t i, const mt_tensor *self)
 {
     mt_dtype dtype = mt__arg_dtype(call, i);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way of an op that reduces dimensions:
+ * The steps of a reduction:
  *
  *     dims ─► a bit for each reduced one ─► result's shape ─► kernel, with the result seen in the
  *     input's dimensions (stride 0 where it is reduced)
  *
- *   RP1  A 0-d tensor is one of size 1 to kernels.
- *   RP2  Kernels see no empty input: what a reduction of nothing is, the op says.
+ *   RP1  Kernels get a 0-d tensor as one dimension of size 1.
+ *   RP2  Kernels never get an empty input: the op itself handles the reduction of no elements.
  */
 #ifndef MINDTORCH_OPS_REDUCE_REDUCTION_PLAN_H
 #define MINDTORCH_OPS_REDUCE_REDUCTION_PLAN_H

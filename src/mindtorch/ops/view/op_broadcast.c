@@ -71,7 +71,8 @@ int mt__run_pad(mt__call *call)
     return MT_OK;
 }
 
-/* The sizes behind padding. What is cut off must be there; other overflow is the allocation's. */
+/* The sizes after padding. Negative padding must not cut off more than there is; other overflow is
+ * caught by the allocation. */
 static int padded_shape(const mt_tensor *self, const mt_value *pad, mt__shape *shape)
 {
     *shape = mt__tensor_shape(self);

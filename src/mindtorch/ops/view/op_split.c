@@ -22,7 +22,7 @@ typedef struct pieces {
 } pieces;
 
 /* Refuses more pieces than memory can hold, before the first is made: making them would take hours
- * and then fail, and nobody hears a signal meanwhile. */
+ * and then fail, and Python handles no signals meanwhile. */
 static int check_pieces(const char *op, int64_t count)
 {
     int64_t room = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -97,7 +97,7 @@ int mt__run_unbind(mt__call *call)
     return pieces_end(call, &p, status);
 }
 
-/* One piece of length sizes[i], or of `even` where there are no sizes, behind the other. */
+/* Consecutive pieces of length sizes[i], or of `even` if there are no sizes. */
 static int give_pieces(mt__call *call, mt_tensor *self, uint32_t dim, const int64_t *sizes,
                        int64_t even, int64_t count)
 {
@@ -176,7 +176,7 @@ int mt__run_split_with_sizes(mt__call *call)
     return give_pieces(call, self, dim, sizes->of.ints, 0, sizes->count);
 }
 
-/* A dimension of size 0 still has as many chunks as were asked for: all of them empty. */
+/* A dimension of size 0 still gives the requested number of chunks, all of them empty. */
 static int chunk_of_nothing(mt_tensor *self, int64_t chunks, uint32_t dim, mt_value *out)
 {
     MT_TRY(check_pieces("chunk", chunks));

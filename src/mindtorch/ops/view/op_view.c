@@ -2,8 +2,8 @@
  *
  * Views: one small tensor each, over the storage of the first argument.
  *
- *   VW1  A leaf here never touches an element and never allocates beyond the tensor itself.
- *   VW2  What a view reaches lies inside the storage, or it has no elements.
+ *   VW1  A leaf here never reads or writes an element and allocates nothing but the tensor itself.
+ *   VW2  All elements of a view lie inside the storage.
  */
 #include "mindtorch/ops/op_support.h"
 #include "mindtorch/ops/view/view_geometry.h"
@@ -13,7 +13,7 @@
 
 /* ---- other sizes for the same elements ------------------------------------------------------- */
 
-/* The geometry with which the tensor reads as `shape`; false when there is none. */
+/* The strides with which the tensor can be viewed as `shape`; false if there are none. */
 static bool reads_as(const mt_tensor *self, const mt__shape *shape, mt__view_geometry *g)
 {
     g->n_dims = shape->n_dims;
@@ -41,7 +41,8 @@ int mt__run_view(mt__call *call)
     return mt__give_view(call, self, &g);
 }
 
-/* A view that has no tie to `self` but the storage: for fresh copies that nobody else holds. */
+/* A view that shares only the storage with `self` and is not tracked: for fresh copies to which
+ * nothing else refers. */
 int mt__run__unsafe_view(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Derivatives of views: a tensor of zeros with the input's sizes, into which the gradient is laid
- * where the view was. Views that show an element more than once add up what comes to it.
+ * Derivatives of views: a tensor of zeros with the input's sizes, into which the gradient is
+ * written at the place of the view. For views that contain an element more than once, its gradients
+ * are added.
  */
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
 #include "mindtorch/ops/view/view_geometry.h"
@@ -263,7 +264,7 @@ static int divide_by_counts(mt__call *call, mt_tensor *flat, const mt__view_geom
     MT_TRY(fill_zero(counts));
     MT_TRY(add_numbered(call, counts, g, NULL));
     const mt__kernel_args clamp = {
-        .kernel = MT_KERNEL_UNARY, /* what is not shown has count 0 and must not become NaN */
+        .kernel = MT_KERNEL_UNARY, /* an element outside the view has count 0; avoid 0 / 0 */
         .code = MT_UNARY_CLAMP,
         .n_tensors = 2,
         .tensors = {counts, counts},

@@ -35,7 +35,7 @@ int mt__geometry_slice(mt__view_geometry *g, int64_t dim, int64_t start, int64_t
 int mt__geometry_diagonal(mt__view_geometry *g, int64_t offset, int64_t dim1, int64_t dim2);
 int mt__geometry_unfold(mt__view_geometry *g, int64_t dim, int64_t size, int64_t step);
 
-/* Whether no two of its elements are the same one; false also where that is not easily told. */
+/* Whether no two elements have the same place; false also if that is not easy to determine. */
 bool mt__geometry_is_apart(const int64_t *sizes, const int64_t *strides, uint32_t n_dims);
 
 /* MT_ERUNTIME when there are more elements than an int64 counts: views that repeat can be large. */
