@@ -34,7 +34,7 @@ typedef struct run {
     const model_view *v;
     uint32_t *by_index; /* INDEX to event */
     uint8_t *seen;      /* events of the columns that the stream has shown; 2: with another end */
-    uint32_t *forward;  /* by event: its forward op as the stream tells it */
+    uint32_t *forward;  /* by event: its forward op according to the stream */
     mtprof__forwards forwards;
     size_t n_index;
     uint64_t n_memory; /* allocations without an owner */
@@ -53,7 +53,7 @@ typedef struct run {
         return;                                                        \
     } while (0)
 
-/* Whether what runs beside an event on its thread nests. Where another thread ends a scope, streams
+/* Whether the other events on an event's thread nest. Where another thread ends a scope, streams
  * learn only then that it does not, and show what is open in it to end with it. */
 static bool nests_plainly(const model_view *v, uint32_t event)
 {

@@ -109,7 +109,7 @@ TEST(bent_traces_keep_the_promises)
     }
 }
 
-/* Well-formed, with checksums that hold, and with times that no clock tells. */
+/* Well-formed, with checksums that hold, and with impossible times. */
 TEST(times_at_the_edges_keep_the_promises)
 {
     static const uint64_t edges[] = {0,

@@ -44,7 +44,7 @@ static void differ(comparison *c, const oracle_event *e, const char *what, int64
         }                                                            \
     } while (0)
 
-/* Events are named by INDEX on both sides; others than host events are nobody's parent. */
+/* Events are named by INDEX on both sides; only host events are parents. */
 static int64_t index_of(const model_view *v, uint32_t event)
 {
     return event == MTPROF_NO_EVENT ? -1 : (int64_t)v->index[event];
@@ -155,7 +155,7 @@ static void compare_payload(comparison *c, const oracle_event *e, size_t i)
     }
     SAME("stack", e->stack, view_u32(v, MTPROF_COLUMN_STACK, i));
     if ((p->fields & RT_HAS_MEMORY) != 0) {
-        /* What stands behind an end is there only where the slot itself ended it. */
+        /* Payloads after an end exist only if the slot itself ended it. */
         SAME("memory before", p->memory_before, view_i64(v, MTPROF_COLUMN_MEMORY_BEFORE, i));
         SAME("memory after", e->end_at != SIZE_MAX ? (int64_t)p->memory_after : -1,
              v->columns[MTPROF_COLUMN_MEMORY_AFTER] != NULL
@@ -203,7 +203,7 @@ static void compare_event(comparison *c, const oracle_event *e, size_t i)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Host events by INDEX; the rest by what they are, so that equal ones stand beside each other. */
+/* Host events by INDEX; the rest by what they are, so that equal ones are neighbours. */
 static int compare_expected(const void *a, const void *b)
 {
     const oracle_event *left = *(const oracle_event *const *)a;

@@ -2,7 +2,7 @@
  *
  * Random traces with several damages: what recovering writes is read as the damaged trace itself,
  * event by event, times included. Some damages are records that a writer cannot have written, in
- * chunks whose checksums hold: a reader leaves them out alone, whatever time they tell.
+ * chunks whose checksums hold: a reader leaves out only these, whatever their times.
  */
 #include "harness/mt_test.h"
 #include "support/traces/model_view.h"
@@ -106,7 +106,7 @@ static void spoil_events(unsigned char *bytes, size_t size, uint64_t *seed)
     }
 }
 
-/* Nothing but events tells of time: neither the header, nor chunk headers, nor control records. */
+/* Only events have times here: neither the header, nor chunk headers, nor control records. */
 static void forget_times(unsigned char *bytes, size_t size)
 {
     memset(bytes + TB_AT_START, 0, 8);

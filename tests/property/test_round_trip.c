@@ -31,7 +31,7 @@ enum {
 /* ---- outputs --------------------------------------------------------------------------------- */
 
 typedef struct text {
-    char *bytes; /* a zero byte stands behind */
+    char *bytes; /* followed by a zero byte */
     size_t n, capacity, at;
 } text;
 

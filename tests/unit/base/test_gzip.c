@@ -147,7 +147,7 @@ TEST(gzip_there_and_back)
     free(text);
 }
 
-/* Several members, also empty ones, and zeros behind the last: as gzip itself reads them. */
+/* Several members, also empty ones, and zeros after the last: as gzip itself reads them. */
 TEST(gzip_members_follow_each_other)
 {
     uint64_t seed = mt_test_seed();

@@ -12,7 +12,7 @@ enum {
     KEYS = 5000
 };
 
-/* Keys are numbers that stand at the place of their id. */
+/* A key is the number at its id's index. */
 static uint64_t keys[KEYS + 1];
 static uint64_t comparisons;
 

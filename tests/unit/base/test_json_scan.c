@@ -169,7 +169,7 @@ TEST(times_random)
         char number[64];
         snprintf(number, sizeof number, "%lld.%03lld", (long long)ns / 1000, (long long)ns % 1000);
         check_ns(number, ns < (int64_t)1 << 62, ns);
-        if (ns < (int64_t)1 << 48) { /* so far a double tells them apart */
+        if (ns < (int64_t)1 << 48) { /* up to here a double distinguishes them */
             snprintf(number, sizeof number, "%.17g", (double)ns / 1e3);
             check_ns(number, true, ns);
         }

@@ -79,7 +79,7 @@ TEST(one_thread_at_a_time)
     mtb_lock_fini(&lock);
 }
 
-/* Runs in a child and tells whether it was ended by an assertion. */
+/* Runs in a child; whether an assertion ended it. */
 static bool asserts(void (*act)(void))
 {
     pid_t child = fork();

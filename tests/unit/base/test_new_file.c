@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that are made beside their path: NF1 to NF4 of base/new_file.h. Recording, saving and
+ * Files that are made under a temporary name: NF1 to NF4 of base/new_file.h. Recording, saving and
  * exports are tested at their own places (test_paths.c, test_out_file.c).
  */
 #include "base/alloc.h"
@@ -120,7 +120,7 @@ TEST(permissions)
     CHECK_EQ_I64(count_files(), 0);
 }
 
-/* Without a name a file leaves nothing behind, whatever happens. */
+/* A file without a name leaves nothing, whatever happens. */
 TEST(unfinished_files_have_no_name_where_that_is_possible)
 {
     char *name = NULL;

@@ -354,7 +354,7 @@ TEST(places_everywhere)
     for_all(places_once);
 }
 
-/* The first of equal elements, wherever it stands. */
+/* The first of equal elements, wherever it is. */
 TEST(first_place_of_equals)
 {
     enum {

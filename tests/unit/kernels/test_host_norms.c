@@ -505,7 +505,7 @@ TEST(nll_loss_of_bad_targets)
     targets[1] = -1;
     CHECK_EQ_I64(call_kernel(mt__host_nll_loss_backward, tensors, 6, ints, NULL), MT_EINDEX);
     CHECK_EQ_STR(mtb_last_failure()->message, "Target -1 is out of bounds.");
-    targets[0] = targets[1] = -100; /* nobody is left */
+    targets[0] = targets[1] = -100; /* none is left */
     tensors[0] = number;
     tensors[1].data = &total;
     CHECK_OK(call_kernel(mt__host_nll_loss, tensors, 5, ints, NULL));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Optimizer steps: four steps of each form against torch 2.13's torch.optim in float64, whose
- * results stand here, at every instruction set and for float.
+ * results are here, at every instruction set and for float.
  */
 #include "harness/mt_test.h"
 #include "kernels/entry/host_kernels.h"

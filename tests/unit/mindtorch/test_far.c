@@ -119,7 +119,7 @@ TEST(far_devices_do_not_mix)
     CHECK_EQ_U64(mt_tensors_alive(), 0);
 }
 
-/* A 0-d host tensor counts as a number beside tensors of a device, as in torch. */
+/* A 0-d host tensor counts as a number in ops with tensors of a device, as in torch. */
 TEST(far_takes_host_numbers)
 {
     REQUIRE_OK(mt_test_backend_register());

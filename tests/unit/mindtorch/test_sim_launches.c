@@ -48,7 +48,7 @@ static model_events finish(mtprof_session *session)
 
 /* ---- the host runs ahead ---- */
 
-/* Holds the default stream until `AHEAD` adds are queued behind it, and queues them. */
+/* Holds the default stream until `AHEAD` adds are queued after it, and queues them. */
 static void run_ahead(const mt_sim *sim, mt_tensor *x)
 {
     uint64_t correlation;
@@ -73,7 +73,7 @@ TEST(a_launch_bound_loop_is_as_asynchronous_with_the_profiler_as_without)
         REQUIRE_OK(sim->reset_counts(0, 0));
         run_ahead(sim, x);
         mt_sim_counts counts = sim_counts(sim, 0, 0);
-        CHECK_EQ_U64(counts.gave_up, 0); /* nobody waited before all were queued */
+        CHECK_EQ_U64(counts.gave_up, 0); /* no wait before all were queued */
         CHECK_EQ_U64(counts.most, AHEAD + 1);
         CHECK_EQ_U64(counts.launches, AHEAD + 1);
         CHECK_EQ_U64(counts.done, AHEAD + 1);
@@ -236,7 +236,7 @@ TEST(a_kernel_that_fails_is_one_error_and_loses_no_event)
         mtprof_session *session = start(MTPROF_WANT_DEFAULT);
         CHECK_EQ_I64(fail_third(sim, x), MT_ERUNTIME);
         CHECK(strstr(mt_last_error()->message, "the third one broke") != NULL);
-        CHECK_OK(mt_device_synchronize(MT_NPU)); /* told once */
+        CHECK_OK(mt_device_synchronize(MT_NPU)); /* reported once */
         model_events r = finish(session);
         CHECK_EQ_U64(count_named(&r, "aten::add"), 5);
         CHECK_EQ_U64(count_named(&r, "npuLaunchKernel"), 5);

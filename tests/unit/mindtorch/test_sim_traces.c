@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Traces of training on the simulated accelerator: an MLP, a CNN and a GPT, two of each on two
- * streams. At the beginning of a step a kernel stands on the stream until the host has queued half
- * of the step behind it, so what the trace must show does not depend on who is faster:
+ * streams. At the beginning of a step a kernel holds the stream until the host has queued half
+ * of the step after it, so what the trace must show does not depend on timing:
  *
  *     host      launch launch launch ... launch  launch ... item (waits)
  *     stream    [ sim_hold ................... ][kernel][kernel] ...

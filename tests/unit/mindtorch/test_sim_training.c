@@ -87,7 +87,7 @@ static void check_training(const sm_kind *kind, mt_optimizer_kind optimizer, con
     REQUIRE_OK(sim->reset_counts(0, number));
     train(kind, optimizer, sim, &there);
     mt_sim_counts counts = sim_counts(sim, 0, number);
-    CHECK_EQ_U64(counts.gave_up, 0); /* nobody waited before */
+    CHECK_EQ_U64(counts.gave_up, 0); /* no wait before */
     CHECK(counts.most > AHEAD);
     CHECK_EQ_U64(counts.waiting, 0);
     check_same(kind, &there, &here);
@@ -185,7 +185,8 @@ TEST(sim_threads_train_on_their_streams)
     check_nothing_left();
 }
 
-/* The step after one whose kernel failed begins clean: the failure is told once (backend.h, B5). */
+/* The step after one whose kernel failed begins clean: the failure is reported once (backend.h,
+ * B5). */
 TEST(sim_training_goes_on_after_a_failed_kernel)
 {
     const mt_sim *sim = sim_open("1", "256M");

@@ -47,7 +47,7 @@ static uint32_t count_inside(mtprof_model *model, const char *name, const char *
     return found;
 }
 
-/* Each name, what it must be inside of, and how often. */
+/* Each name, what it must be inside, and how often. */
 typedef struct expectation {
     const char *name;
     const char *outer;

@@ -31,8 +31,7 @@ static void free_borrowed(void *context, void *data)
     late_release(context); /* BI1 */
 }
 
-/* The buffer of an object, writable if possible; *readonly says whether it is not. NULL: exception.
- * */
+/* The buffer of an object, writable if possible (*readonly: it is not). NULL: exception. */
 static borrowed *borrow(PyObject *object, int flags, bool *readonly)
 {
     borrowed *held = PyMem_RawMalloc(sizeof(*held));

@@ -27,8 +27,8 @@ static int misfit_type(op_failure *failure, const op_param *param, PyObject *got
     return misfit(failure, MISFIT_TYPE, got);
 }
 
-/* zeros(2, 3), x.view(2, -1): sizes as single arguments, if a list of ints is the only parameter.
- * */
+/* zeros(2, 3), x.view(2, -1): sizes as single arguments, if one list of ints is the only
+ * parameter. */
 static int bind_sizes(const op_param *param, const op_call *call, Py_ssize_t from, mt_value *value,
                       op_scratch *scratch, op_failure *failure)
 {

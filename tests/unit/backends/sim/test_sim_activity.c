@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records of the simulated accelerator (backend.h B7): each launch with a correlation is told once,
- * with its own times, before anybody who waits goes on.
+ * Records of the simulated accelerator (backend.h B7): each launch with a correlation is reported
+ * once, with its own times, before a wait for it returns.
  */
 #include "harness/mt_test.h"
 #include "support/devices/sim_table.h"
@@ -90,11 +90,11 @@ TEST(work_is_told_with_its_times)
     uint64_t before = npu->clock(npu->context);
     REQUIRE_OK(npu_fill(NULL, a, 4, 1.0F, 11));
     REQUIRE_OK(npu_add(stream, a + 64, a + 64, a + 64, 4, 12));
-    REQUIRE_OK(npu_add(NULL, a, a, a, 4, 0)); /* nobody asked for this one */
+    REQUIRE_OK(npu_add(NULL, a, a, a, 4, 0)); /* not asked for */
     REQUIRE_OK(npu_add(NULL, a, a, a, 4, 13));
     REQUIRE_OK(npu->synchronize(npu->context, 0));
     uint64_t after = npu->clock(npu->context);
-    CHECK_EQ_U64(count_told(), 3); /* all were told before the wait ended */
+    CHECK_EQ_U64(count_told(), 3); /* all were reported before the wait ended */
     check_record(11, MT_ACTIVITY_KERNEL, "fill_f32", 0);
     check_record(12, MT_ACTIVITY_KERNEL, "binary_add_f32", 0);
     CHECK(find(11)->of.start >= before && find(13)->of.end <= after);
@@ -232,7 +232,7 @@ TEST(failed_work_is_told_too)
     check_record(22, MT_ACTIVITY_KERNEL, "fill_f32", 0);
 }
 
-/* What was queued before the stop is told; the host never waits for it but in flush. */
+/* Work queued before the stop is reported; the host waits for it only in flush. */
 TEST(flush_waits_for_what_is_recorded)
 {
     start();
@@ -273,7 +273,7 @@ TEST(sinks_must_be_complete)
     bad.push = push;
     bad.struct_size = 8;
     CHECK_EQ_I64(npu->activity_start(npu->context, &bad), MT_EVALUE);
-    /* Without one, work with a correlation is done and told to nobody. */
+    /* Without one, work with a correlation is done and not reported. */
     float *a = npu_take(0, 4096);
     REQUIRE_OK(npu_fill(NULL, a, 1, 1.0F, 5));
     CHECK_OK(npu->synchronize(npu->context, 0));

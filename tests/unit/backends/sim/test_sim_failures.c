@@ -32,7 +32,7 @@ static int bad_select(mt_backend_stream *stream, uint64_t correlation)
     return npu_select(stream, vector + 16, vector, index_place, 5, correlation);
 }
 
-/* What stands behind the kernel's own words in the last failure. */
+/* What follows the kernel's own message in the last failure. */
 static bool ends_in(const char *text)
 {
     const char *message = mt_last_error()->message;
@@ -217,7 +217,7 @@ static void *wait_for_device(void *status)
     return NULL;
 }
 
-/* Who waits is woken with the error; what waited is told, so that every launch has its record. */
+/* Waiting threads wake with the error; queued work is reported, so every launch has its record. */
 TEST(losing_drops_what_waits)
 {
     static records all = {.lock = PTHREAD_MUTEX_INITIALIZER, .instant = true};
@@ -252,7 +252,7 @@ TEST(losing_drops_what_waits)
     npu->event_free(npu->context, event);
 }
 
-/* One device is lost before the recording starts: the other one's work is told. */
+/* One device is lost before the recording starts: the other one's work is reported. */
 TEST(a_lost_device_does_not_stop_records)
 {
     static records all = {.lock = PTHREAD_MUTEX_INITIALIZER};

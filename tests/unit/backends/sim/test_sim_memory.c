@@ -244,7 +244,7 @@ TEST(random_pieces_do_not_overlap)
     CHECK_EQ_U64(free_bytes(0), 64 * MIB);
 }
 
-/* Bytes of the file behind npu:0's memory that have pages. */
+/* Bytes of npu:0's memory file that have pages. */
 static uint64_t page_bytes(void)
 {
     for (int file = 3; file < 64; file++) {

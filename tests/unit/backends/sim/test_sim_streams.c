@@ -120,7 +120,7 @@ TEST(controls_name_what_is_not_there)
     CHECK_EQ_I64(npu->stream_new(npu->context, 2, 1, 0, &stream), MT_ERUNTIME);
 }
 
-/* What was queued is done, though nobody has the stream any more. */
+/* Queued work is done, though the stream was freed. */
 TEST(a_freed_stream_finishes_its_work)
 {
     open_npu();
@@ -157,7 +157,7 @@ TEST(an_event_is_a_place_on_a_stream)
     REQUIRE_OK(npu->event_synchronize(npu->context, event));
     CHECK(is_done(event));
     CHECK_EQ_U64(gave_up(1), 0);
-    /* Recorded before a hold it is done while that lasts, and waiting for it disturbs nobody. */
+    /* Recorded before a hold it is done during the hold, and waiting for it does not end it. */
     REQUIRE_OK(npu->event_record(npu->context, 0, stream, event));
     REQUIRE_OK(npu_controls->hold(0, 1, 100, 0));
     REQUIRE_OK(npu->event_synchronize(npu->context, event));
@@ -165,7 +165,7 @@ TEST(an_event_is_a_place_on_a_stream)
     CHECK(!is_idle(stream));
     CHECK_EQ_U64(gave_up(1), 0);
     REQUIRE_OK(npu->event_record(npu->context, 0, stream, event));
-    CHECK(!is_done(event)); /* it stands for something else now */
+    CHECK(!is_done(event)); /* it is recorded for other work now */
     REQUIRE_OK(npu->event_synchronize(npu->context, event));
     CHECK_EQ_U64(gave_up(1), 1);
     npu->event_free(npu->context, event);
@@ -184,7 +184,7 @@ TEST(a_wait_orders_streams)
     REQUIRE_OK(npu_fill(first, a, 1, 5.0F, 0));
     REQUIRE_OK(npu->event_record(npu->context, 0, first, event));
     REQUIRE_OK(npu->stream_wait(npu->context, 0, second, event));
-    /* Recorded again elsewhere and freed: the wait stands. */
+    /* Recorded again elsewhere and freed: the wait remains. */
     REQUIRE_OK(npu->event_record(npu->context, 0, NULL, event));
     npu->event_free(npu->context, event);
     REQUIRE_OK(npu_add(second, a + 4, a, a, 1, 0));

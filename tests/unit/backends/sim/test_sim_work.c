@@ -278,7 +278,7 @@ TEST(large_pageable_copies_wait)
     free(host);
 }
 
-/* What waits in staging has a limit: behind it copies wait instead. */
+/* Staging has a limit: beyond it copies wait instead. */
 TEST(staging_is_bounded)
 {
     open_npu();

@@ -293,7 +293,7 @@ static void *run_once(void *context)
 {
     const shared *s = context;
     int status = mt_backward(s->loss, NULL, 0);
-    CHECK(status == MT_OK || status == MT_ERUNTIME); /* who comes second is told so */
+    CHECK(status == MT_OK || status == MT_ERUNTIME); /* the second one gets an error */
     return status == MT_OK ? context : NULL;
 }
 

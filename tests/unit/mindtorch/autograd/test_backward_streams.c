@@ -17,7 +17,7 @@ enum {
     LONG = 1u << 30
 };
 
-/* Makes a stream current that goes on behind what the one before has done so far. */
+/* Makes a stream current that continues after the work of the previous one. */
 static void go_on(mt_stream *stream)
 {
     REQUIRE_OK(mt_stream_wait_stream(stream, current_stream()));

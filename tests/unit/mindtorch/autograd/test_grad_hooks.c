@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hooks: on gradients, behind accumulation, retained gradients; removed and failing ones.
+ * Hooks: on gradients, after accumulation, retained gradients; removed and failing ones.
  */
 #include "autograd_support.h"
 
@@ -146,7 +146,7 @@ TEST(retained_gradients)
     mt_tensor_release(z); /* gone before the backward: nothing is kept for it */
     CHECK_OK(mt_tensor_add_hook(y, note, &on_y, NULL, &h));
     CHECK_OK(mt_backward(loss, NULL, MT_RETAIN_GRAPH));
-    CHECK_VALUES(mt_tensor_grad(y), 30, 30); /* behind the hook */
+    CHECK_VALUES(mt_tensor_grad(y), 30, 30); /* after the hook */
     CHECK_OK(mt_backward(loss, NULL, 0));
     CHECK_VALUES(mt_tensor_grad(y), 60, 60);
     mt_tensor *constant = VECTOR(1);
@@ -313,7 +313,7 @@ TEST(a_replacement_must_fit)
     CHECK_NOTHING_LEFT();
 }
 
-/* ---- backward inside of backward ------------------------------------------------------------- */
+/* ---- backward inside backward ---------------------------------------------------------------- */
 
 static int backward_inside(void *context, mt_tensor *grad, mt_tensor **replacement)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of an accelerator: lists of streams (MEM5, ML3), streams that use a tensor beside its own,
- * refusals and what they say, failures that came to light in between, fork (MEM6). The device is
- * support/devices/held_backend.h: its streams stand still until the test lets them go on.
+ * Memory of an accelerator: lists of streams (MEM5, ML3), further streams that use a tensor,
+ * refusals and what they say, failures that are found in between, fork (MEM6). The device is
+ * support/devices/held_backend.h: its streams do not run until the test lets them.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -337,7 +337,7 @@ TEST(device_memory_without_tables)
 }
 #endif
 
-/* A kernel failed, and the allocator was the first to wait: the program is told all the same. */
+/* A kernel failed, and the allocator was the first to wait: the program still gets the error. */
 TEST(device_memory_keeps_failures_for_who_asks)
 {
     held_open();
@@ -349,7 +349,7 @@ TEST(device_memory_keeps_failures_for_who_asks)
     held.limit = 4 * MIB;
     held.failure = "kernel fell over";
     REQUIRE_OK(mt__memory_take(MT_NPU, 4 * MIB, &block, &key));
-    CHECK(held.failure == NULL); /* the backend has told it */
+    CHECK(held.failure == NULL); /* the backend has reported it */
     CHECK_EQ_I64(mt_device_synchronize(MT_NPU), MT_ERUNTIME);
     CHECK_EQ_STR(mt_last_error()->message, "kernel fell over");
     CHECK_OK(mt_device_synchronize(MT_NPU)); /* once */
@@ -387,7 +387,7 @@ TEST(device_memory_of_a_lost_device)
     CHECK_EQ_STR(mt_last_error()->message, "held: lost");
     give(MT_NPU, &first);
     CHECK_EQ_I64(mt_device_empty_cache(MT_NPU), MT_EDEVICE);
-    CHECK(held.given != 0); /* nobody waited, so nothing is given back */
+    CHECK(held.given != 0); /* no wait, so nothing is freed */
     held.lost = false;
     CHECK_OK(mt_device_empty_cache(MT_NPU));
     CHECK_EQ_U64(held.given, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory of the simulated accelerator under real work: what a stream has not read or written yet is
- * not handed out to another, refusals are told and survived, and failures come to light once.
+ * not handed out to another, refusals are reported and survived, and failures are reported once.
  */
 #include "base/compiler.h"
 #include "support/devices/npu_stream.h"
@@ -50,7 +50,7 @@ TEST(sim_memory_recorded_streams_read_what_was_there)
     REQUIRE_OK(mt_device_synchronize(MT_NPU));
     REQUIRE_OK(mt_stream_set_current(side));
     REQUIRE_OK(sim->hold(0, mt_stream_number(side), LONG, 0));
-    REQUIRE_OK(mt_copy_(target, source, false)); /* waits behind the hold */
+    REQUIRE_OK(mt_copy_(target, source, false)); /* waits for the hold */
     REQUIRE_OK(mt_tensor_record_stream(source, side));
     mt_tensor_release(source);
     REQUIRE_OK(mt_stream_set_current(home));
@@ -91,7 +91,7 @@ TEST(sim_memory_pinned_copies_go_on_behind_the_host)
     const void *data = mt_tensor_data(near);
     REQUIRE_OK(sim->hold(0, 0, LONG, 0));
     REQUIRE_OK(mt_copy_(far, near, true));
-    CHECK_EQ_U64(sim_counts(sim, 0, 0).waiting, 2); /* the hold, and the copy behind it */
+    CHECK_EQ_U64(sim_counts(sim, 0, 0).waiting, 2); /* the hold, and the copy after it */
     mt_tensor_release(near);                        /* its bytes stay until they were read */
     const mt_scalar zero = mt_int(0);
     REQUIRE_OK(mt_fill_scalar_(plain, zero));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Generators: ranges of draws never overlap, whoever takes them.
+ * Generators: ranges of draws never overlap, on any thread.
  */
 #include "harness/mt_test.h"
 #include "mindtorch/core/device/random.h"

@@ -79,7 +79,7 @@ TEST(pinned_is_a_copy)
     CHECK(mt_tensor_is_pinned(view));
     REQUIRE_OK(mt_view(plain, (const int64_t[]){2, 3}, 2, &wide));
     REQUIRE_OK(mt_t(wide, &turned));
-    REQUIRE_OK(mt_tensor_pin(turned, &again)); /* laid out anew */
+    REQUIRE_OK(mt_tensor_pin(turned, &again)); /* laid out again */
     CHECK_EQ_F64(((const float *)mt_tensor_data(again))[1], 6);
     mt_tensor *far = floats(3, MT_NPU);
     mt_tensor *none;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The caching allocator and the pools: exact counters (MEM1), what the profiler is told (MEM2),
- * the end of threads (MEM4), blocks given back elsewhere, refusals, fork.
+ * The caching allocator and the pools: exact counters (MEM1), what is reported to the profiler
+ * (MEM2), the end of threads (MEM4), blocks given back elsewhere, refusals, fork.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
@@ -63,7 +63,7 @@ typedef struct life {
 
 static void end_slot(life *all, size_t n)
 {
-    for (uint64_t k = 0; k < all->slots[n].bytes; k++) { /* nobody else wrote into it */
+    for (uint64_t k = 0; k < all->slots[n].bytes; k++) { /* nothing else wrote into it */
         REQUIRE(all->slots[n].block[k] == (unsigned char)n);
     }
     mt__memory_give(MT_CPU, all->slots[n].block, all->slots[n].bytes, all->slots[n].block_class);
@@ -409,7 +409,7 @@ TEST(memory_a_child_of_fork_goes_on)
     MT_SKIP("AddressSanitizer's heap is locked in the child when another thread was in it");
 #endif
 #if defined(__SANITIZE_THREAD__)
-    /* Its pthread_once() waits for ever in the child for a thread that the fork left behind; libc's
+    /* Its pthread_once() waits forever in the child for a thread that does not exist there; libc's
      * own does not. */
     mt__shape first = {.n_dims = 1, .sizes = {1}};
     mt_tensor *tensor = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the profiler is told: names, nesting, shapes, FLOPs, memory, and the numbers that tie a
+ * What the profiler sees: names, nesting, shapes, FLOPs, memory, and the numbers that tie a
  * backward node to its forward op.
  */
 #include "harness/mt_test.h"

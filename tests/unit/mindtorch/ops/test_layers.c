@@ -99,7 +99,7 @@ TEST(dropouts_draws_do_not_depend_on_the_layout)
     for (int i = 0; i < 3; i++) {
         mt_tensor *out = NULL;
         if (i < 2) {
-            mt_manual_seed(99); /* the third goes on behind the second */
+            mt_manual_seed(99); /* the third continues after the second */
         }
         REQUIRE_OK(mt_dropout(i == 1 ? turned : x, 0.5, true, &out));
         REQUIRE_OK(mt_tensor_read(out, kept[i], sizeof(kept[i])));

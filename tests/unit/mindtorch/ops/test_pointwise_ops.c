@@ -2,7 +2,7 @@
  *
  * What the op-test harness does not try of ops that work element by element: writing through views
  * that overlap (pointwise_plan.h PW1), layouts of results, results of small ops without a copy, and
- * that a failure of any allocation is an error that leaves nothing behind.
+ * that a failure of any allocation is an error that leaks nothing.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"

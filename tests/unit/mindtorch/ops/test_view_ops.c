@@ -2,7 +2,7 @@
  *
  * View and index ops from C: nodes have torch's names, views share storage and version and cost one
  * small tensor, writing through a view's indices reaches the base, and a failure of any allocation
- * is an error that leaves nothing behind.
+ * is an error that leaks nothing.
  */
 #include "base/alloc.h"
 #include "harness/mt_test.h"
@@ -87,7 +87,7 @@ TEST(views_have_torchs_nodes)
     REQUIRE_OK(mt_t(x, &out));
     mt_tensor *flat = NULL;
     REQUIRE_OK(mt_reshape(out, &twelve, 1, &flat));
-    CHECK(!mt_tensor_is_view(flat)); /* a copy that nobody else has */
+    CHECK(!mt_tensor_is_view(flat)); /* a copy without another holder */
     check_name(flat, "UnsafeViewBackward0");
     check_name(out, "TBackward0");
     mt_tensor_release(x);

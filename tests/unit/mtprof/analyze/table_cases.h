@@ -46,8 +46,8 @@ case_row *case_add(table_case *rows, const char *key);
 /* The rows as an input, in the order of the case (sorted where it says so). */
 void case_input(table_case *rows, mtprof__table_input *input);
 
-/* What our code writes for it, with a zero byte behind. The caller frees. NULL where it fails, with
- * the status. */
+/* What our code writes for it, with a zero byte after it. The caller frees. NULL where it fails,
+ * with the status. */
 char *case_write(const mtprof__table_input *input, const mtprof_table_options *options,
                  size_t *length, int *status);
 

@@ -196,7 +196,7 @@ static mtprof_averages *group_by(mtprof_model *model, uint32_t bits)
 
 TEST(grouped_by_shapes)
 {
-    /* float[2,3] and int[2,3]: other lists, the same sizes; then a scalar beside it. */
+    /* float[2,3] and int[2,3]: other lists, the same sizes; then a scalar in addition. */
     static const uint64_t lists[3][4] = {{1 | 2 << 8 | UINT64_C(5) << 32, 2, 3},
                                          {1 | 2 << 8 | UINT64_C(6) << 32, 2, 3},
                                          {1 | 2 << 8 | UINT64_C(5) << 32, 2, 3, 3}};

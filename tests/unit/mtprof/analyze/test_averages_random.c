@@ -164,7 +164,7 @@ static bool oracle_passes(const mtprof_model *model, const mtprof_averages_optio
            c->end_ns[i] - c->start_ns[i] >= o->min_ns;
 }
 
-/* Everything that tells rows apart, as one text. */
+/* Everything that distinguishes rows, as one text. */
 static void oracle_key(const mtprof_model *model, const mtprof_averages_options *o, size_t i,
                        char *key, size_t size)
 {
@@ -281,7 +281,7 @@ TEST(random_events_and_options)
     }
 }
 
-/* More names than the table of slots takes are hashed; a small table stands for that here. */
+/* More names than the table of slots takes are hashed; a small table is used for that here. */
 TEST(without_a_table_of_slots)
 {
     uint64_t state = mt_test_seed();

@@ -548,7 +548,7 @@ TEST(check_mtt)
     expect_trace(&b, true, "mtt.end");
     small_trace(&b);
     tb_single(&b, MTPROF_REC_STACK, (uint64_t)9 << 24);
-    expect_trace(&b, true, ""); /* behind an end it belongs to nothing */
+    expect_trace(&b, true, ""); /* after an end it belongs to nothing */
     small_trace(&b);
     tb_set64(&b, TB_AT_HEALTH + 8 * MTPROF_LOST_BUDGET, 12);
     expect_trace(&b, true, "mtt.lost");

@@ -253,7 +253,7 @@ TEST(recover_goes_on_behind_a_record_that_is_left_out)
     }
 }
 
-/* A payload may stand in the chunk behind its event's: what recover tells of begins that are
+/* A payload may be in the chunk after its event's: what recover reports of begins that are
  * missing between the two must not part them. */
 TEST(recover_keeps_payloads_with_their_event)
 {
@@ -275,7 +275,7 @@ TEST(recover_keeps_payloads_with_their_event)
     tb_fini(&b);
 }
 
-/* A scope that nobody ended, and behind it a record that is left out and says it is much later. */
+/* A scope without an end, and after it a record that is left out and has a much later time. */
 static void open_scope(trace_builder *b)
 {
     tb_init(b);
@@ -299,7 +299,7 @@ static void check_end(const trace_builder *b, uint64_t end_ticks)
     mtprof_reader_close(reader);
 }
 
-/* The end is what the header tells, else the last time of a record that counts. */
+/* The end is what the header says, else the last time of a record that counts. */
 TEST(recover_does_not_end_at_the_time_of_a_record_that_is_left_out)
 {
     trace_builder b;
@@ -314,7 +314,7 @@ TEST(recover_does_not_end_at_the_time_of_a_record_that_is_left_out)
     tb_set64(&b, TB_AT_START, 0);
     tb_set64(&b, TB_AT_END_TICKS, 0);
     tb_repair(b.bytes, b.size);
-    check_end(&b, 0);                 /* told, and so it stays */
+    check_end(&b, 0);                 /* reported, and kept */
     b.bytes[TB_AT_END_TICKS + 1] = 9; /* its checksum does not hold */
     check_end(&b, 2000);
     tb_fini(&b);
@@ -467,7 +467,7 @@ TEST(recover_without_memory)
     tb_fini(&b);
 }
 
-/* ---- the real thing -------------------------------------------------------------------------- */
+/* ---- a killed process ------------------------------------------------------------------------ */
 
 static void record_until_killed(int ready)
 {

@@ -141,7 +141,7 @@ TEST(a_made_up_action_is_stepped_over)
     fake_profile fake;
     run_script(&fake, "r?rS", "start prep open:0:" CPU " close stop ready");
     finish(&fake);
-    /* Recording goes on past it; the next preparation closes what nobody closed. */
+    /* Recording continues past it; the next preparation closes what was left open. */
     run_script(&fake, "r?nrr",
                "start prep open:0:" CPU " close prep clear open:3:" CPU " close stop ready");
     CHECK_EQ_I64(fake.n_ready, 1);
@@ -169,7 +169,7 @@ TEST(steps_are_annotated_and_callbacks_stand_between)
     check_log("end close ready step:2:0 begin:ProfilerStep#2");
     CHECK_EQ_I64(fake.ready_step, 2);
     CHECK_EQ_I64(fake.ready_action, MTPROF_ACTION_NONE);
-    /* Long waits leave nothing in the trace but the annotation nobody records. */
+    /* Long waits leave nothing in the trace: their annotations are not recorded. */
     CHECK_OK(mtprof_profile_step(fake.profile));
     check_log("end begin:ProfilerStep#3");
     CHECK_OK(mtprof_profile_stop(fake.profile));
@@ -245,7 +245,7 @@ TEST(acc_events_clears_nothing)
     CHECK_EQ_U64(window_of(&fake).first_window, 1);
     CHECK_EQ_U64(window_of(&fake).window, 2);
     CHECK_OK(mtprof_profile_stop(fake.profile));
-    /* Started again, the earlier session is kept beside the new one. */
+    /* Started again, the earlier session is kept in addition to the new one. */
     fake.script = "r";
     CHECK_OK(mtprof_profile_start(fake.profile));
     CHECK_OK(mtprof_profile_step(fake.profile));
@@ -667,7 +667,7 @@ TEST(bad_metadata_is_refused)
     CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", (16 << 20) + 1),
                  MTPROF_EINVAL);
     CHECK_EQ_I64(mtprof_profile_add_metadata(NULL, "k", 1, "v", 1), MTPROF_EINVAL);
-    /* What the trace refuses is a warning, and recording goes on. */
+    /* What the trace refuses is a warning, and recording continues. */
     CHECK_OK(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1));
     fake_fail(FAKE_METADATA, MTPROF_ENOSPC);
     CHECK_OK(mtprof_profile_start(fake.profile));

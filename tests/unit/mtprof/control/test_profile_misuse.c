@@ -290,7 +290,7 @@ TEST(stop_inside_the_callback_of_a_step)
     CHECK_OK(mtprof_profile_start(fake.profile));
     fake_log_clear();
     CHECK_OK(mtprof_profile_step(fake.profile));
-    check_log("close ready stop"); /* and nothing is begun behind it */
+    check_log("close ready stop"); /* and nothing begins after it */
     CHECK(!mtprof_profile_is_running(fake.profile));
     CHECK_EQ_I64(fake.n_warnings, 0);
     CHECK_EQ_I64(mtprof_profile_step(fake.profile), MTPROF_ESTATE);
@@ -349,7 +349,7 @@ TEST(stop_inside_the_other_callbacks)
     CHECK_EQ_I64(fake.n_ready, 0);
     finish(&fake);
 
-    begin(&fake, "rn"); /* the warning stands before the window is closed */
+    begin(&fake, "rn"); /* the warning comes before the window is closed */
     fake.in_warning = stop_once_running;
     CHECK_OK(mtprof_profile_start(fake.profile));
     fake_log_clear();
@@ -441,7 +441,7 @@ TEST(a_callback_may_start_another_profile_once_its_own_is_stopped)
     another = &other;
     fake.in_ready = start_another;
     CHECK_OK(mtprof_profile_start(fake.profile));
-    CHECK_OK(mtprof_profile_step(fake.profile)); /* the session goes on: busy */
+    CHECK_OK(mtprof_profile_step(fake.profile)); /* the session continues: busy */
     CHECK_EQ_I64(another_status, MTPROF_EBUSY);
     CHECK_OK(mtprof_profile_stop(fake.profile));
     CHECK_EQ_I64(another_status, MTPROF_OK);

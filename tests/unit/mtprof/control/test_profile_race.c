@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Profiles shared by threads: who wins, who waits, who is told EBUSY. Run it under tsan.
+ * Profiles shared by threads: which call wins, which waits, which gets EBUSY. Run it under tsan.
  */
 #include "harness/mt_test.h"
 #include "support/fake_session.h"

@@ -156,7 +156,7 @@ TEST(a_second_session_is_busy_until_the_first_stops)
     mtprof_config c = {.struct_size = sizeof c};
     check_error(mtprof_session_start(&c, &second), MTPROF_EBUSY, "active");
     CHECK(second == NULL);
-    CHECK(mtprof_wants(MTPROF_WANT_SCOPES)); /* the first goes on */
+    CHECK(mtprof_wants(MTPROF_WANT_SCOPES)); /* the first continues */
     REQUIRE_OK(mtprof_session_pause(first));
     CHECK_EQ_I64(mtprof_session_start(&c, &second), MTPROF_EBUSY);
     REQUIRE_OK(mtprof_session_stop(first));
@@ -246,7 +246,7 @@ TEST(a_full_disk_is_told_and_the_file_that_stood_there_is_unharmed)
     c.path = fresh;
     check_refused(&c, MTPROF_ENOSPC, fresh);
     mtprof__system = mtprof__system_default;
-    CHECK(access(fresh, F_OK) != 0); /* nothing is left behind */
+    CHECK(access(fresh, F_OK) != 0); /* nothing is left */
     check_can_start();
 }
 

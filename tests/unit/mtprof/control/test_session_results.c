@@ -277,7 +277,7 @@ TEST(what_is_saved_is_what_the_live_bytes_give)
     CHECK(b.closed);
     CHECK_EQ_U64(b.chunks_unchecked, 0);
     CHECK_EQ_MEM(a.uuid, b.uuid, 16);
-    CHECK_EQ_U64(b.health[MTPROF_HEALTH_CHUNKS], b.chunks); /* only a closed file tells */
+    CHECK_EQ_U64(b.health[MTPROF_HEALTH_CHUNKS], b.chunks); /* only a closed file says */
     b.health[MTPROF_HEALTH_CHUNKS] = 0;
     CHECK_EQ_MEM(a.health, b.health, sizeof a.health);
     tv_free(saved);

@@ -286,7 +286,7 @@ TEST(clear_lets_go_of_events_and_keeps_metadata_and_numbers)
     work("old");
     REQUIRE_OK(mtprof_session_window_close(s, true));
     mtprof_bytes before = {.struct_size = sizeof before};
-    REQUIRE_OK(mtprof_session_get_bytes(s, &before)); /* whoever reads keeps what he has */
+    REQUIRE_OK(mtprof_session_get_bytes(s, &before)); /* readers keep what they have */
     REQUIRE_OK(mtprof_session_clear(s));
     REQUIRE_OK(mtprof_session_clear(s));
     REQUIRE_OK(mtprof_session_window_open(s, 0, 2));

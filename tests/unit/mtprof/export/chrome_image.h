@@ -53,7 +53,7 @@ int image_export(chrome_image *image, mtprof_model *model, enum mtprof_export_fo
 mtprof_output image_output(chrome_image *image);
 void image_fini(chrome_image *image);
 
-/* How often a text stands in another. */
+/* How often a text occurs in another. */
 int count_text(const char *text, const char *what);
 
 #endif /* TESTS_UNIT_MTPROF_EXPORT_CHROME_IMAGE_H */

@@ -26,7 +26,7 @@ static void export_it(chrome_image *image, mtprof_model *model, uint32_t flavor)
     CHECK(mtprof__json_valid(image->text, image->length));
 }
 
-/* Whether a whole line stands in the trace, a comma behind it or not. */
+/* Whether a whole line is in the trace, with or without a comma after it. */
 static void check_line(const chrome_image *image, const char *line)
 {
     char wanted[2048];
@@ -501,7 +501,7 @@ TEST(python_spans_are_rebuilt_from_stacks)
     image_fini(&image);
 }
 
-/* Functions that were traced are events, and nothing is rebuilt beside them. */
+/* Functions that were traced are events, and nothing is rebuilt in addition. */
 TEST(traced_functions_are_spans_of_their_own)
 {
     chrome_image image;
@@ -589,7 +589,7 @@ TEST(any_bytes_give_valid_json)
         CHECK_EQ_U64(report.events, NAMES);
         CHECK(report.replaced > 1000);
     }
-    /* The same bytes again: what is cached is as good as what is made anew. */
+    /* The same bytes again: cached texts are as good as new ones. */
     size_t length = image.length;
     char *before = malloc(length + 1);
     REQUIRE(before != NULL);
@@ -601,7 +601,7 @@ TEST(any_bytes_give_valid_json)
     image_fini(&image);
 }
 
-/* Where each of some texts stands, in order of the file. */
+/* Where each of some texts is, in order of the file. */
 static void check_order(const chrome_image *image, const char *const *texts, size_t n)
 {
     const char *at = image->text;
@@ -660,7 +660,7 @@ TEST(spans_of_equal_times_stand_outermost_first)
     image_fini(&image);
 }
 
-/* Of a pile of spans in one nanosecond a part is held back; the rest is told. */
+/* Of a pile of spans in one nanosecond a part is held back; the rest is written. */
 TEST(too_many_equal_spans_are_counted)
 {
     chrome_image image;

@@ -268,7 +268,7 @@ TEST(times_of_any_size)
     REQUIRE_OK(image_export(&image, model, MTPROF_EXPORT_PERFETTO, NULL));
     packets p = take_trace(&image);
     REQUIRE(p.n_events >= 4);
-    const packet_event *events = p.events + p.n_events - 4; /* an instant may stand before */
+    const packet_event *events = p.events + p.n_events - 4; /* an instant may come before */
     uint64_t start = events[0].time;
     CHECK(start < (uint64_t)1 << 62);
     CHECK_EQ_U64(events[1].time - start, 1000000000u);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 typedef struct text_sink {
-    char *text; /* a zero byte stands behind it */
+    char *text; /* followed by a zero byte */
     size_t length, capacity;
     size_t fail_after; /* bytes; 0: never */
 } text_sink;

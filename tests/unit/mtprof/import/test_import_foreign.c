@@ -337,7 +337,7 @@ TEST(functions_do_not_count_twice)
 
 /* ---- stacks of the backward pass ------------------------------------------------------------- */
 
-/* Function names of an event's stack, innermost first, each with a blank behind it. */
+/* Function names of an event's stack, innermost first, each with a blank after it. */
 static bool has_stack(const mtprof_model *model, uint32_t i, const char *wanted)
 {
     const uint32_t *stacks = model->columns.extra[MTPROF_COLUMN_STACK];
@@ -395,7 +395,7 @@ TEST(backward_has_the_stack_of_forward)
         has_stack(m, event_of(m, "inside"), "f main ");
         has_stack(m, event_of(m, "forward_inside"), "f main ");
         has_stack(m, event_of(m, "LateBackward0"), "run backward main "); /* of its wrapper */
-        has_stack(m, event_of(m, "InnerBackward0"), ""); /* what is inside of a node gives none */
+        has_stack(m, event_of(m, "InnerBackward0"), ""); /* what is inside a node gives none */
         has_stack(m, event_of(m, "torch::autograd::AccumulateGrad"), "");
         has_stack(m, event_of(m, "aten::detach"), "");
     }

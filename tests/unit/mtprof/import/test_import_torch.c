@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Traces that torch wrote, against what torch printed beside them: tables row by row, events one by
+ * Traces that torch wrote, against what torch printed with them: tables row by row, events one by
  * one, attributes of events. The files are recorded observations (tests/golden/torch-traces).
  *
  * Where torch is known to be wrong (its double counting of kernels through overheads,
@@ -36,7 +36,7 @@ static void need_gzip(void)
     }
 }
 
-/* A whole file, unpacked, with a zero behind. */
+/* A whole file, unpacked, with a zero after it. */
 static char *read_text(const char *path)
 {
     mtprof__source source;
@@ -164,7 +164,7 @@ static void check_memory(const char *table, const mtprof_row *row, const char *w
     }
 }
 
-/* The cells behind the name, where blanks are. */
+/* The cells after the name, where blanks are. */
 static int split(char *line, char **cells)
 {
     int n = 0;
@@ -305,7 +305,7 @@ TEST(full_trace_grouped_by_shapes)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* The text behind a key in a line, up to any of `ends`. */
+/* The text after a key in a line, up to any of `ends`. */
 static const char *field(const char *line, const char *key, const char *ends)
 {
     static char value[1024];

@@ -382,7 +382,7 @@ static void add_device_runs(mtprof__run runs[3])
                                  .device = 1,
                                  .kind = MTPROF_EVENT_KIND_SET,
                                  .track = QUEUE + 1});
-    mtprof__links_add(&runs[2].works, 0, 2); /* no key: nobody misses its launch */
+    mtprof__links_add(&runs[2].works, 0, 2); /* no key: no launch is missed */
     rm_add(&runs[2], &(rm_event){.start = 500,
                                  .end = 501,
                                  .name = 7,

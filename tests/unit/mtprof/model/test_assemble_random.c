@@ -66,7 +66,7 @@ static uint8_t host_kind(world *w)
     return kinds[roll(w, MT_COUNT(kinds))];
 }
 
-/* One thread: opens and closes at a clock that often stands still, so that ties abound. */
+/* One thread: opens and closes at a clock that often does not advance, for many ties. */
 static void make_thread(world *w, uint32_t run, uint32_t begins)
 {
     int stack[MAX_STACK];
@@ -94,7 +94,7 @@ static void make_thread(world *w, uint32_t run, uint32_t begins)
         it->event.name = 1 + roll(w, 2);
         it->event.flags = roll(w, 4) == 0 ? MTPROF_EVENT_FLAG_LAUNCHES : 0;
         it->parent = depth > 0 ? stack[depth - 1] : NONE;
-        if (it->event.kind == MTPROF_EVENT_KIND_FUNCTION) { /* stands outside of the sums */
+        if (it->event.kind == MTPROF_EVENT_KIND_FUNCTION) { /* not part of the sums */
             it->event.end = now + roll(w, 30);
             it->event.self = it->event.end - now;
         } else if (roll(w, 8) == 0) { /* asynchronous: ends when it likes, takes no part */

@@ -143,7 +143,7 @@ static void record_deep(uint32_t depth)
     }
     mtprof_op op = {.struct_size = sizeof op, .stack = node};
     mtprof_token token = mtprof_op_begin(&site, &op);
-    for (volatile int i = 0; i < 20000; i++) { /* stacks are told of events with some time */
+    for (volatile int i = 0; i < 20000; i++) { /* only events with a duration have stacks */
     }
     mtprof_end(token);
 }

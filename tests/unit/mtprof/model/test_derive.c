@@ -17,7 +17,7 @@ enum {
     QUEUE = RM_THREADS
 };
 
-/* Columns as assembling leaves them, but with parents before or behind their children. */
+/* Columns as assembling leaves them, but with parents before or after their children. */
 static mtprof_model *random_model(uint64_t *seed, bool ordered)
 {
     mtprof_model *model = rm_model(true);

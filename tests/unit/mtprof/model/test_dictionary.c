@@ -276,7 +276,7 @@ TEST(tracks)
     }
     CHECK_EQ_U64(numbers[4], 2);
     CHECK_EQ_U64(numbers[5], 0);
-    REQUIRE(mtprof_model_track(&model, 0, &out)); /* told later, filled in */
+    REQUIRE(mtprof_model_track(&model, 0, &out)); /* known later, filled in */
     CHECK_EQ_STR(out.name.bytes, "m");
     CHECK_EQ_STR(out.process_name.bytes, "");
     CHECK_EQ_U64(out.number, 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making a model's columns while somebody asks how far it is: giving up, trying again, asking from
- * inside, asking from another thread. The columns are made by several threads here.
+ * Making a model's columns while another thread asks for progress: giving up, trying again, asking
+ * from inside, asking from another thread. The columns are made by several threads here.
  */
 #include "harness/mt_test.h"
 
@@ -79,7 +79,7 @@ static int ask(void *user, const char *what, uint64_t done, uint64_t total)
 {
     asking *a = user;
     CHECK(what != NULL && (total == 0 || done <= total));
-    bool own = pthread_equal(a->thread, pthread_self()) != 0; /* model.h: who asks is told */
+    bool own = pthread_equal(a->thread, pthread_self()) != 0; /* model.h: the thread that asked */
     CHECK(own || (a->other != NULL && a->other->makes_it));
     if (!own) {
         return 0;
@@ -149,7 +149,7 @@ TEST(others_wait_for_who_makes_it)
         mtprof_model *model = model_of(session, &a);
         o.model = model;
         a.other = &o;
-        a.give_up_at = give_up; /* who waits then makes it himself */
+        a.give_up_at = give_up; /* the waiting thread then makes it itself */
         o.makes_it = give_up != 0;
         (void)count(model, give_up != 0 ? MTPROF_ECALLBACK : MTPROF_OK);
         REQUIRE_EQ_I64(pthread_join(o.thread, NULL), 0);

@@ -136,7 +136,7 @@ TEST(an_op_without_scalars_does_not_show_those_of_another)
         REQUIRE_EQ_I64(mtprof_export_to(model, formats[i], &output, NULL), MTPROF_OK);
         uint32_t n = occurrences(sink.text, sink.length, "111111");
         if (formats[i] == MTPROF_EXPORT_PERFETTO) {
-            CHECK(n >= 3 && n <= 3 * ROUNDS); /* equal texts stand there once */
+            CHECK(n >= 3 && n <= 3 * ROUNDS); /* equal texts are stored once */
         } else {
             /* CSV has sizes alone */
             CHECK_EQ_U64(n, formats[i] == MTPROF_EXPORT_CSV ? 0 : 3 * ROUNDS);

@@ -224,7 +224,7 @@ TEST(extended_lengths)
     tb_record(&f.b, MTPROF_REC_SCALARS, 253, 0, 253, body); /* the longest short one */
     tb_record(&f.b, MTPROF_REC_SCALARS, 254, 0, 254, body);
     tb_record(&f.b, MTPROF_REC_TENSORS, 0, 0, 400, body);
-    tb_record_extended(&f.b, 0x7F, 1, 2, 0, body); /* unknown, and nothing behind the length */
+    tb_record_extended(&f.b, 0x7F, 1, 2, 0, body); /* unknown, and nothing after the length */
     tb_record(&f.b, 0x7E, 0, 0, 0, body);          /* unknown, of one word though it need not be */
     tb_end(&f.b, 1, 2000);
     setup(&f, true);
@@ -439,7 +439,7 @@ TEST(records_that_cannot_be_elsewhere)
     BAD(MTPROF_STREAM_DEFINITIONS, false, HEAD(MTPROF_REC_BEGIN, 2, 0, 0), 1);
 }
 
-/* What comes behind a record that is left out alone has its time and ordinal from it. */
+/* What follows a single record that is left out has its time and ordinal from it. */
 TEST(a_begin_with_unknown_flags_is_left_out_alone)
 {
     fixture f = {0};

@@ -65,7 +65,7 @@ TEST(the_sample)
     check_text(text, "aten::add");
     CHECK(!mtprof_reader_location(reader, 1, &file, &line));
     CHECK(mtprof_reader_string(reader, 3, &text));
-    check_text(text, "forward!"); /* eight bytes: the zero byte behind is ours */
+    check_text(text, "forward!"); /* eight bytes: the zero byte after it is ours */
     CHECK(mtprof_reader_location(reader, 3, &file, &line));
     check_text(file, "model.py");
     CHECK_EQ_U64(line, 77);

@@ -77,7 +77,7 @@ static void make_clocks(trace_builder *b)
     tb_finish(b, false);
 }
 
-/* The sample, its damage repaired by nobody. */
+/* The sample, its damage not repaired. */
 static void make_damaged(trace_builder *b)
 {
     tb_sample(b, false);

@@ -424,7 +424,7 @@ TEST(a_sparse_file)
         tb_fini(&b);
         MT_SKIP("the file system has no sparse files of a terabyte");
     }
-    /* A last chunk far out: it is found behind the hole. */
+    /* A last chunk far out: it is found after the hole. */
     trace_builder far;
     tb_init(&far);
     tb_chunk(&far, MTPROF_STREAM_THREAD, 7);
@@ -450,7 +450,7 @@ TEST(a_successful_open_leaves_the_last_error_alone)
     mtprof_reader *reader;
     tb_sample(&b, false);
     tb_finish(&b, true);
-    b.bytes[4096 + 100] ^= 1; /* a problem, told through the same channel */
+    b.bytes[4096 + 100] ^= 1; /* a problem, reported in the same way */
     CHECK_EQ_I64(mtprof_reader_open(NULL, &reader), MTPROF_EINVAL);
     reader = open_image(&b, &memory);
     mtprof_problem problem;

@@ -244,7 +244,7 @@ TEST(a_data_checksum)
     CHECK_EQ_I64(mtprof_cursor_next(cursor, &record), MTPROF_EFORMAT);
     CHECK_EQ_I64(mtprof_last_error()->offset, PAGE);
     CHECK(strstr(mtprof_last_error()->message, "checksum of 16 bytes") != NULL);
-    CHECK_OK(mtprof_cursor_next(cursor, &record)); /* behind the damage */
+    CHECK_OK(mtprof_cursor_next(cursor, &record)); /* after the damage */
     CHECK_EQ_U64(record.offset, 2 * PAGE + 64);
     CHECK_EQ_I64(mtprof_cursor_next(cursor, &record), MTPROF_EEND);
     mtprof_cursor_close(cursor);
@@ -337,7 +337,7 @@ TEST(what_is_written_at_closing)
     b.bytes[500] = 0;
 
     size_t full = b.size;
-    b.bytes = realloc(b.bytes, full + 100); /* something behind the end */
+    b.bytes = realloc(b.bytes, full + 100); /* something after the end */
     REQUIRE(b.bytes != NULL);
     memset(b.bytes + full, 7, 100);
     b.size += 100;
@@ -443,7 +443,7 @@ typedef struct promise {
     unsigned char *copy;
 } promise;
 
-/* Everything but what no reader looks at: behind `committed`, and in a chunk of another kind. */
+/* Everything but what no reader looks at: after `committed`, and in a chunk of another kind. */
 static void mark_bytes(promise *p)
 {
     memset(p->matters, 1, PAGE);

@@ -124,7 +124,7 @@ TEST(memory_refused_from_each_request_on)
     refuse_each(true, true);
 }
 
-/* A cursor that got no memory goes on where it was. */
+/* A cursor that got no memory continues where it was. */
 TEST(a_cursor_tries_again)
 {
     trace_builder b;

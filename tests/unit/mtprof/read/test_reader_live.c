@@ -147,7 +147,7 @@ TEST(chunks_are_sealed_after_opening)
     tb_repair(s.b.bytes, s.b.size);
     CHECK_EQ_U64(read_times(&s, 0, ticks, 8), 3); /* the checksums are those of all of it */
     CHECK_EQ_U64(ticks[2], 200);
-    s.b.bytes[2 * PAGE + 64 + 24] ^= 1; /* behind what we take, and yet damage */
+    s.b.bytes[2 * PAGE + 64 + 24] ^= 1; /* after what we take, and yet damage */
     mtprof_cursor *cursor = NULL;
     mtprof_record record;
     REQUIRE_OK(mtprof_cursor_open(s.reader, 0, &cursor));
@@ -350,7 +350,7 @@ TEST(the_trace_grows_while_it_is_opened)
     uint64_t ticks[8];
     script_start(&s);
     s.watched = 2 * PAGE;
-    s.change = append_chunk; /* behind the size that the walk knows */
+    s.change = append_chunk; /* after the size that the walk knows */
     script_open(&s);
     check_no_problem(&s);
     size_t n = read_times(&s, 0, ticks, 8);

@@ -38,7 +38,7 @@ static void compare(mtprof__timebase *base, uint64_t ticks)
     }
 }
 
-/* Around every anchor, between them, before, behind, and at the ends of what ticks can be. */
+/* Around every anchor, between them, before, after, and at the ends of what ticks can be. */
 static void compare_map(const mtprof__clock_map *map, uint64_t *state)
 {
     mtprof__timebase base = {.map = map};

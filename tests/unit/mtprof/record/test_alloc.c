@@ -80,7 +80,7 @@ TEST(inside_a_scope_an_allocation_takes_the_time_of_the_last_record)
     mtprof_token a = mtprof_begin(&scope);
     mtprof_alloc(0, 1, 8, 8, 0);
     mtprof_end(mtprof_begin(&op_site));
-    mtprof_alloc(0, 1, -8, 0, 0); /* behind an end: not before it (F1) */
+    mtprof_alloc(0, 1, -8, 0, 0); /* after an end, not before it (F1) */
     mtprof_end(a);
     trace_view *v = tv_finish(s, NULL);
     const tv_record *first = tv_nth(v, MTPROF_REC_ALLOC, 0);

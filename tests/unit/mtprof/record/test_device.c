@@ -61,7 +61,7 @@ TEST(device_work_finds_the_scope_that_launched_it)
         snprintf(name, sizeof name, "kernel %d", i % 7);
         keys[i] = launch(d, name);
     }
-    sd_drain(d); /* done, and told of in any order from here on */
+    sd_drain(d); /* done, and reported in any order from here on */
     sd_hold(d, false);
     mtprof_health h;
     trace_view *v = tv_finish(s, &h);
@@ -476,7 +476,7 @@ typedef struct pusher {
     uint64_t pushed;
 } pusher;
 
-/* Pushes without end, each activity with a name that nobody has seen. */
+/* Pushes without end, each activity with a new name. */
 static void *push_forever(void *argument)
 {
     pusher *p = argument;

@@ -20,11 +20,11 @@ static mtprof_site scope_site = MTPROF_SITE_INIT("scope", MTPROF_KIND_SCOPE);
 /* What the language of these tests says, and how often it was asked. */
 static struct {
     uint32_t stacks, modules; /* atomic */
-    uint32_t frame;           /* 0: it cannot tell */
+    uint32_t frame;           /* 0: unknown */
     uint32_t module;
     bool begins;   /* it breaks its promise and begins a scope itself */
     bool signals;  /* a signal comes while it is asked */
-    int hold[2];   /* a pipe: told when inside, and waited for */
+    int hold[2];   /* a pipe: says that it is inside, then waits */
     bool has_hold; /* atomic */
 } said;
 
@@ -205,7 +205,7 @@ TEST(scopes_of_calls_may_begin_while_it_is_asked)
     REQUIRE_EQ_U64(v->n_spans, 2);
     CHECK_EQ_U64(h.stacks_missed, 0);
     CHECK_EQ_U64(h.begins, 2);
-    CHECK_EQ_STR(function_of(v, v->spans[1].begin), "told"); /* it lies behind the frame */
+    CHECK_EQ_STR(function_of(v, v->spans[1].begin), "told"); /* it comes after the frame */
     tv_free(v);
 }
 
@@ -222,7 +222,7 @@ TEST(a_language_may_know_only_one_of_the_two)
     trace_view *v = finish(s, &h);
     CHECK_EQ_U64(said.stacks, 0);
     CHECK_EQ_U64(said.modules, 1);
-    CHECK_EQ_U64(h.stacks_missed, 0); /* nobody said that stacks can be told */
+    CHECK_EQ_U64(h.stacks_missed, 0); /* no language has said that it has stacks */
     tv_free(v);
 }
 
@@ -240,7 +240,7 @@ TEST(a_shorter_struct_is_taken_as_far_as_it_goes)
     tv_free(finish(s, NULL));
 }
 
-/* ---- what cannot be told --------------------------------------------------------------------- */
+/* ---- unknown stacks -------------------------------------------------------------------------- */
 
 TEST(stacks_that_cannot_be_told_are_counted)
 {

@@ -59,7 +59,7 @@ TEST(instants_are_points_in_time)
     tv_free(v);
 }
 
-/* An instant has no key, so what belongs to it must stand behind it: also at the end of a chunk. */
+/* An instant has no key, so what belongs to it must follow it, also at the end of a chunk. */
 TEST(metadata_of_instants_survives_the_ends_of_chunks)
 {
     enum {

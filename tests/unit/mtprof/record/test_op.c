@@ -367,7 +367,7 @@ TEST(outputs_find_their_op_early_late_and_after_its_end)
     tv_free(v);
 }
 
-/* As many TENSORS records as it takes, each behind the begin of its op or attached to it. */
+/* As many TENSORS records as needed, each after the begin of its op or attached to it. */
 static void check_tensors(const trace_view *v, const tv_record *begin, uint32_t outputs,
                           uint64_t first, uint64_t count)
 {

@@ -484,7 +484,7 @@ TEST(only_what_is_wanted_is_recorded)
     }
 }
 
-/* A reader refuses flags and kinds that nobody has defined, so none are recorded. */
+/* A reader refuses undefined flags and kinds, so none are recorded. */
 TEST(flags_that_are_not_defined_are_left_out)
 {
     static mtprof_site odd_bits = MTPROF_SITE_INIT("odd bits", 0x8101);

@@ -85,7 +85,7 @@ TEST(equal_frames_have_equal_ids_for_the_whole_process)
     CHECK(frame("f", 2) != f);
     CHECK(frame("g", 1) != f);
     CHECK(mtprof_define_frame("f", 1, "other.py", 8, 1) != f);
-    for (int turn = 0; turn < 2; turn++) { /* each recording is told anew */
+    for (int turn = 0; turn < 2; turn++) { /* each recording gets them again */
         mtprof_session *s = tv_start(MTPROF_WANT_OPS | MTPROF_WANT_STACKS);
         mtprof_end(begin_with(mtprof_stack(&f, 1)));
         trace_view *v = tv_finish(s, NULL);

@@ -270,7 +270,7 @@ TEST(short_threads_share_slots_and_keep_their_numbers)
 enum {
     BOX = 256
 };
-static mtprof_token box[BOX]; /* atomic: tokens that wait for whoever ends them */
+static mtprof_token box[BOX]; /* atomic: tokens to be ended by any thread */
 
 static void *exchange(void *seed)
 {
@@ -329,7 +329,7 @@ TEST(a_clock_that_goes_back_is_counted_and_breaks_nothing)
     const tv_span *span = tv_span_named(v, "scope");
     REQUIRE(span != NULL && span->end != NULL);
     CHECK_EQ_U64(span->end->r.kind, MTPROF_REC_END_X);
-    CHECK(span->stop < span->start); /* told as it was seen */
+    CHECK(span->stop < span->start); /* reported as it was seen */
     CHECK(tv_span_named(v, "inner")->end != NULL);
     tv_free(v);
 }

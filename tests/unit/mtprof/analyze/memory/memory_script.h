@@ -36,7 +36,7 @@ typedef struct ms_tensors {
 #define TD(id, address, number, on) \
     ((mtprof__tensor){.tensor = (id), .storage = (address), .version = (number), .device = (on)})
 #define T(id, address, number) TD(id, address, number, 0)
-/* One whose role is told (enum mtprof_tensor_role); `bytes` where it is not read. */
+/* One whose role is recorded (enum mtprof_tensor_role); `bytes` where it is not read. */
 #define TR(id, address, told, bytes) \
     ((mtprof__tensor){.tensor = (id), .storage = (address), .offset = (bytes), .role = (told)})
 #define ms_in(...) \
@@ -69,12 +69,12 @@ typedef struct memory_script {
 /* An op; a scope; a backward function with the sequence number of its forward op (-1: none). */
 void ms_begin(memory_script *s, const char *name, ms_tensors ins);
 void ms_begin_numbered(memory_script *s, const char *name, int64_t sequence, ms_tensors ins);
-/* An op that tells its inputs' words too (scalars where ins has nothing for them). */
+/* An op that records its inputs' words too (scalars where ins has nothing for them). */
 void ms_begin_words(memory_script *s, const char *name, ms_tensors ins, const uint64_t *words,
                     uint32_t n_words);
 void ms_scope(memory_script *s, const char *name, ms_tensors ins);
 void ms_backward(memory_script *s, const char *name, int64_t sequence, ms_tensors ins);
-/* The innermost tells one more tensor that it reads: a part of its list came late. */
+/* The innermost op records one more tensor that it reads: part of its list comes late. */
 void ms_late(memory_script *s, mtprof__tensor tensor);
 /* Ends the innermost. */
 void ms_end(memory_script *s, ms_tensors outs);

@@ -29,7 +29,7 @@ enum {
     SUM = 0xA00
 };
 
-/* Three sums nobody needs, a linear layer made and used, its backward pass. */
+/* Three unused sums, a linear layer made and used, its backward pass. */
 static void linear_once(memory_script *s)
 {
     for (unsigned i = 0; i < 3; i++) {
@@ -248,7 +248,7 @@ static void resumed_step(memory_script *s)
     ms_alloc(s, GW, 24);
     ms_end(s, ms_out(T(4, GW, 0)));
     ms_scope(s, "Optimizer.step#Adam.step", MS_NONE);
-    ms_op(s, "aten::lerp_", ms_in(T(5, SUM, 7), T(4, GW, 0)), MS_NONE); /* tells no outputs */
+    ms_op(s, "aten::lerp_", ms_in(T(5, SUM, 7), T(4, GW, 0)), MS_NONE); /* records no outputs */
     ms_op(s, "aten::addcdiv_", ms_in(T(2, W, 5), T(5, SUM, 8)), ms_out(T(2, W, 6)));
     ms_end(s, MS_NONE);
     ms_free(s, SUM, 24);
@@ -263,8 +263,8 @@ TEST(a_step_in_the_middle_of_training)
            "INCREMENT 0 PARAMETER\nINCREMENT 0 PARAMETER\nDESTROY -24 OPTIMIZER_STATE\n");
 }
 
-/* MC3a: a fused optimizer tells no outputs; it changes what its first list holds, nothing of the
- * second. Z is no parameter: nobody changes it. */
+/* MC3a: a fused optimizer records no outputs; it changes what its first list holds, nothing of the
+ * second. Z is no parameter: nothing changes it. */
 static void fused_step(memory_script *s)
 {
     enum {
@@ -303,7 +303,7 @@ TEST(a_fused_step_changes_its_first_list)
            "DESTROY -16 PARAMETER\nDESTROY -64 PARAMETER\nDESTROY -32 INPUT\n");
 }
 
-/* MC0, and MC1: the tensor goes on in another storage. */
+/* MC0, and MC1: the tensor continues in another storage. */
 static void told(memory_script *s)
 {
     ms_scope(s, "mtprof::memory::parameter", ms_in(T(2, W, 0)));
@@ -381,7 +381,8 @@ TEST(devices_are_told_apart)
     expect(copied, 2, "");
 }
 
-/* MC8: one op is the outermost one, but a backward function starts anew; a thread is its own. */
+/* MC8: one op is the outermost one, but a backward function starts a new one; each thread has its
+ * own. */
 static void temporaries(memory_script *s)
 {
     ms_scope(s, "step", MS_NONE);
@@ -506,7 +507,7 @@ TEST(activations_come_from_forward_values_alone)
            "CREATE 1 UNKNOWN\nCREATE 2 UNKNOWN\nCREATE 3 UNKNOWN\nCREATE 4 AUTOGRAD_DETAIL\n");
 }
 
-/* A change is told when its op begins, or when the block is there. */
+/* A change is shown when its op begins, or when the block exists. */
 static void moments(memory_script *s)
 {
     ms_alloc(s, X, 8);
@@ -529,8 +530,8 @@ TEST(changes_are_told_when_they_begin)
            "CREATE 16 UNKNOWN\nCREATE 1 UNKNOWN\nINCREMENT -16 UNKNOWN\nINCREMENT 16 UNKNOWN\n");
 }
 
-/* MC2a, MC2b: AccumulateGrad that tells its output, and one that adds to a gradient older than the
- * trace. The wrapper of a backward function is not the op that temporaries live in. */
+/* MC2a, MC2b: AccumulateGrad that records its output, and one that adds to a gradient older than
+ * the trace. The wrapper of a backward function is not the op that temporaries live in. */
 static void accumulators(memory_script *s)
 {
     ms_backward(s, "torch::autograd::AccumulateGrad", -1, ms_in(T(1, GW, 0)));
@@ -671,7 +672,7 @@ static ms_tensors random_tensors(uint64_t *state)
         t.items[i] =
             TD(mt_test_random(state) % 20, 16 * (mt_test_random(state) % 12),
                (uint32_t)(mt_test_random(state) % 5), (uint16_t)(mt_test_random(state) % 2));
-        uint64_t role = mt_test_random(state) % 16; /* mostly none, also ones that nobody knows */
+        uint64_t role = mt_test_random(state) % 16; /* mostly none, also unknown ones */
         t.items[i].role = (uint16_t)(role < 6 ? role | (mt_test_random(state) % 2) << 8 : 0);
         t.items[i].offset = (int64_t)(mt_test_random(state) % 100) - 10;
     }
@@ -712,7 +713,7 @@ static void random_program(memory_script *s)
     }
 }
 
-/* ---- told with the tensor (MC0) ---- */
+/* ---- recorded with the tensor (MC0) ---- */
 
 /* A frozen layer, its gradient from before, and a state: nothing but the roles says what they are.
  */
@@ -742,7 +743,7 @@ TEST(roles_that_come_with_tensors_are_believed)
            "DESTROY -32 GRADIENT\nDESTROY -16 OPTIMIZER_STATE\n");
 }
 
-/* A gradient that is told and never freed has the bytes that came with it. */
+/* A gradient that is recorded and never freed has the bytes of its record. */
 static void gradient_that_stays(memory_script *s)
 {
     const uint16_t gradient = MTPROF_TENSOR_GRADIENT | MTPROF_TENSOR_NOT_READ;
