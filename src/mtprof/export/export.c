@@ -2,7 +2,7 @@
  *
  * What all exports share: the list of formats, options, files and their parts, progress, errors.
  *
- *     exporter ─► writer ─► [deflate] ─► out_file (beside) ─► … next part …      all parts renamed
+ *     exporter ─► writer ─► [deflate] ─► out_file (temporary) ─► … next part …   all parts renamed
  *                       └─► mtprof_output                                        at the very end
  */
 #include "base/alloc.h"
@@ -125,7 +125,7 @@ struct mtprof__export_parts {
     mtb_deflate *deflate; /* NULL: not compressed */
 };
 
-/* The path of part n: x.json, x.1.json, x.2.json; the number stands before the whole ending, also
+/* The path of part n: x.json, x.1.json, x.2.json; the number comes before the whole ending, also
  * before ".pt.trace.json", by which TensorBoard finds its files. NULL: no memory. */
 static char *part_path(const char *path, uint32_t part)
 {
@@ -214,7 +214,7 @@ int mtprof__export_next_part(mtprof__export_job *job)
     return open_part(job);
 }
 
-/* The first part is put in its place last: whoever sees it sees all. */
+/* The first part is renamed last: when it exists, all parts do. */
 static int commit_parts(struct mtprof__export_parts *parts)
 {
     int status = MTPROF_OK;

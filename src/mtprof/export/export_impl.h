@@ -3,7 +3,7 @@
  * What an exporter is: a function that writes a model into a writer. Files, compression, renaming,
  * options, progress and errors are export.c's.
  *
- *     mtprof_export() ─► job ─► exporter ─► job->writer ─► [gzip] ─► file beside ─► rename
+ *     mtprof_export() ─► job ─► exporter ─► job->writer ─► [gzip] ─► temporary file ─► rename
  *
  *   XP1  An exporter keeps nothing between calls; its memory does not grow with the trace.
  *   XP2  It does not check each write. When writing has failed, mtprof__export_tick() says so, and
@@ -72,7 +72,7 @@ enum {
 int mtprof__export_job_init(mtprof__export_job *job, mtprof_model *model,
                             const mtprof_export_options *options);
 
-/* Tells the caller how far the work is, and ends it when writing has failed. events may be NULL.
+/* Reports progress to the caller, and ends the work when writing has failed. events may be NULL.
  * Fails with ECALLBACK, EIO, ENOSPC, ENOMEM. */
 int mtprof__export_report_progress(mtprof__export_job *job, const mtprof__events *events);
 
@@ -100,7 +100,7 @@ void mtprof__export_write_damage(const mtprof__export_job *job);
 /* Whether several tasks have scopes, so that each is to have a track (task_scan.c). Fails as
  * mtprof__events_next() and mtprof__export_tick(). */
 int mtprof__export_has_tasks(mtprof__export_job *job, bool *several);
-/* What a process is called; length 0: nobody says (process_name.c). */
+/* The name of a process; length 0: not known (process_name.c). */
 mtprof_text mtprof__export_process_name(const mtprof__export_job *job, int64_t pid);
 
 /* Averages as a Chrome trace (export_averages.c). */

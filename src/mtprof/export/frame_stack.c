@@ -67,7 +67,7 @@ static uint64_t room_between(int64_t earlier, int64_t later)
     return later > earlier ? (uint64_t)later - (uint64_t)earlier : 0;
 }
 
-/* Closes all frames but the first `keep`, innermost first: each ends a nanosecond behind the one
+/* Closes all frames but the first `keep`, innermost first: each ends a nanosecond after the one
  * inside it, as long as `room` lasts. around_ns: when the event around them began. */
 static int close_frames(mtprof__frame_stack *stack, uint32_t number, size_t keep, uint64_t room,
                         int64_t around_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON that came from outside and is to stand inside JSON of ours.
+ * Foreign JSON that is embedded in our JSON.
  */
 #ifndef MTPROF_EXPORT_JSON_TEXT_H
 #define MTPROF_EXPORT_JSON_TEXT_H
@@ -16,10 +16,11 @@ enum {
     MTPROF__EMBED_DEPTH = 128 /* less than Chrome reads (200); what is deeper becomes a string */
 };
 
-/* Whether a text can stand in our files as it is: JSON of at most MTPROF__EMBED_DEPTH levels. */
+/* Whether a text can be embedded in our files unchanged: JSON of at most MTPROF__EMBED_DEPTH
+ * levels. */
 bool mtprof__json_valid(const char *text, size_t length);
 
-/* A text for which mtprof__json_valid() holds, on one line, with a blank behind colons and commas
+/* A text for which mtprof__json_valid() holds, on one line, with a blank after colons and commas
  * and none elsewhere: readers look for `"rank": 0`. */
 void mtprof__json_write_spaced(mtb_writer *writer, const char *text, size_t length);
 

@@ -27,7 +27,7 @@ int mtprof__write_status(int error)
     return mtb_is_full(error) ? MTPROF_ENOSPC : error == ENOMEM ? MTPROF_ENOMEM : MTPROF_EIO;
 }
 
-/* /dev/stdout and its like name a descriptor, not a file, also where a file stands behind it. */
+/* /dev/stdout and the like name a descriptor, even if that is open on a regular file. */
 static bool names_descriptor(const char *path)
 {
     return strncmp(path, "/dev/std", 8) == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||

@@ -3,10 +3,10 @@
  * A file that appears at its path complete or not at all.
  *
  *     open ─► write … ─► close ─► commit          commit: rename over the path
- *        └────────┴─────────┴──► abandon          abandon: what stood at the path still does
+ *        └────────┴─────────┴──► abandon          abandon: the path is unchanged
  *
- * What stands at the path and is no regular file (a pipe, a terminal, /dev/stdout) is written as it
- * is: there commit and abandon do nothing. Links and permissions: base/new_file.h.
+ * If the path exists and is no regular file (a pipe, a terminal, /dev/stdout), it is written
+ * directly: then commit and abandon do nothing. Links and permissions: base/new_file.h.
  */
 #ifndef MTPROF_EXPORT_OUT_FILE_H
 #define MTPROF_EXPORT_OUT_FILE_H
@@ -36,7 +36,7 @@ int mtprof__out_file_open(mtprof__out_file *file, const char *path, bool direct)
 /* A sink: `file` is an mtprof__out_file. 0 or an errno value. */
 int mtprof__out_file_write(void *file, const void *bytes, size_t length);
 
-/* Fails with EIO, ENOSPC: some file systems tell of a full disk only now. */
+/* Fails with EIO, ENOSPC: some file systems report a full disk only now. */
 int mtprof__out_file_close(mtprof__out_file *file);
 
 /* Puts a closed file into its place, and ends it. Fails with EIO, ENOSPC. */

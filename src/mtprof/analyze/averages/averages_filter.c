@@ -14,8 +14,8 @@
 
 /* ---- patterns -------------------------------------------------------------------------------- */
 
-/* Whether a byte is in the set that begins behind '['; *end is behind its ']', or NULL where the
- * set has none and '[' means itself. */
+/* Whether a byte is in the set that begins after '['; *end is after its ']', or NULL where the set
+ * has none and '[' means itself. */
 static bool set_has(const char *set, unsigned char byte, const char **end)
 {
     bool negated = *set == '!' || *set == '^';
@@ -35,7 +35,7 @@ static bool set_has(const char *set, unsigned char byte, const char **end)
     return found != negated;
 }
 
-/* How far the pattern goes on where its next item takes this byte; NULL where it does not. */
+/* The rest of the pattern if its next item matches this byte; NULL if it does not. */
 static const char *take_item(const char *pattern, unsigned char byte)
 {
     const char *end;
@@ -58,8 +58,8 @@ static const char *take_item(const char *pattern, unsigned char byte)
     return *pattern != '\0' && (unsigned char)*pattern == byte ? pattern + 1 : NULL;
 }
 
-/* Only the latest star needs to be tried again: what stood before it matched as early as it could.
- */
+/* Only the latest star needs to be tried again: what came before it matched as early as
+ * possible. */
 bool mtprof__pattern_matches(const char *pattern, mtprof_text text)
 {
     const char *star = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Averages of rows that somebody else made: a binding whose users changed, sorted or added rows.
+ * Averages of rows that the caller made: a binding whose users changed, sorted or added rows.
  * The rows stay the caller's; what they may leave out is filled in whenever one is read.
  */
 #include "base/fail.h"

@@ -94,8 +94,8 @@ static int get_columns(mtprof_model *model, mtprof__source_columns *c)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-/* Events whose time is that of a device. What the host did for one, or was told about by one, is
- * host time. */
+/* Events whose time is that of a device. Calls of the host for a device, also those that a source
+ * reported, are host time. */
 static bool is_device_kind(uint32_t kind)
 {
     return kind >= MTPROF_EVENT_KIND_KERNEL && kind < MTPROF_EVENT_KIND_OVERHEAD &&

@@ -38,7 +38,7 @@ enum {
     MTPROF__CLASSES = 1 + 6 * MTPROF__DEVICES
 };
 
-/* The columns as far as they are needed; what may be NULL was not recorded. */
+/* The columns that are needed; NULL: not recorded. */
 typedef struct mtprof__source_columns {
     size_t n;
     const int64_t *start_ns, *end_ns, *self_ns;
@@ -66,7 +66,7 @@ typedef struct mtprof__base {
     mtprof_text key;
 } mtprof__base;
 
-/* Sums of a group. What every event adds to stands first, in one line of the cache. */
+/* Sums of a group. What every event adds to comes first, in one cache line. */
 typedef struct mtprof__group {
     uint64_t count;
     int64_t cpu_ns, self_ns, min_ns, max_ns;
@@ -106,7 +106,7 @@ typedef struct mtprof__grouper {
     uint8_t *track_passes, *module_passes; /* by track, by name + 1; NULL: all do */
 
     mtprof__group *groups;
-    mtprof__group_key *keys; /* beside groups, where has_keys */
+    mtprof__group_key *keys; /* parallel to groups, where has_keys */
     size_t n_groups, groups_capacity, keys_capacity;
     mtb_idmap group_map;
 

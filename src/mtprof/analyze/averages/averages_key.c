@@ -2,9 +2,9 @@
  *
  * What options add to a base: shapes, frames, overload, module, step, thread.
  *
- * Shapes and stacks are told apart by what is shown of them: two input lists of other types but the
- * same sizes are one, two stacks with the same n innermost frames are one. The number that stands
- * for either is looked up once per input list and stack node.
+ * Shapes and stacks are compared by what is shown of them: two input lists with the same sizes but
+ * different types are equal, and so are two stacks with the same n innermost frames. The number of
+ * either is looked up once per input list and stack node.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -95,8 +95,8 @@ static int render_shapes(mtprof__grouper *grouper, uint32_t inputs, uint32_t *nu
     return status;
 }
 
-/* Zeros for each number that a column has, as far as numbers are dense: a trace may call a stack
- * anything, and what is not remembered is looked up again. */
+/* Zeros for each number that a column has, up to a limit: a trace may use any number for a stack,
+ * and what is not in the table is looked up again. */
 static int make_memo(const uint32_t *column, size_t n, uint32_t **memo, uint32_t *length)
 {
     uint32_t most = 0;
@@ -155,7 +155,7 @@ static bool same_bytes(mtprof_text a, mtprof_text b)
     return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
 }
 
-/* An address tells frames apart only where nothing else is known of them. */
+/* An address distinguishes frames only where nothing else is known of them. */
 static bool same_frame(const mtprof_frame *a, const mtprof_frame *b)
 {
     bool is_named = a->function.length != 0 || a->file.length != 0;

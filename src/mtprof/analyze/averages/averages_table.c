@@ -29,7 +29,7 @@ static int view_quantile(void *context, uint32_t index, double q, int64_t *ns)
     return mtprof_averages_get_quantile(view->averages, index, q, ns);
 }
 
-/* All frames one behind the other in one piece of memory; the texts are set once it stays put. */
+/* All frames one after the other in one buffer; the texts are set once it no longer moves. */
 static int render_frames(mtprof__averages_view *view, uint32_t n)
 {
     size_t used = 0;
@@ -53,8 +53,7 @@ static int render_frames(mtprof__averages_view *view, uint32_t n)
     return 0;
 }
 
-/* The frames of a given row stand ready; a stack that reaches past them is shown as far as it goes.
- */
+/* The frames of a given row are there already; a stack that reaches past them is cut. */
 static int view_given_stack(void *context, const mtprof_row *row, const mtprof_text **frames,
                             uint32_t *n)
 {

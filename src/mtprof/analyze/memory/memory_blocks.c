@@ -300,6 +300,6 @@ int mtprof__resolve(mtprof__classifier *c, const mtprof__tensor *t, bool made, u
     }
     MT_TRY(mtprof__flow_version(&c->flow, storage, t->version, &use->version));
     MT_TRY(add_change(c, use->version, since));
-    /* Of a change that no op told, only this is known: it goes on from what it was. */
+    /* No op reported the change: it is only known that the version follows from the last one. */
     return made ? 0 : mtprof__flow_add(&c->flow, 0, &latest, 1, &use->version, 1);
 }

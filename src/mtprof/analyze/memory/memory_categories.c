@@ -3,9 +3,9 @@
  * Reads the event stream once and notes what happens to which storage; memory_flow.c draws the
  * conclusions. Rules MC0 … are those of memory_categories.h.
  *
- * Each track has a stack of frames (what is open on it) and, beside it, the tensors that these
- * frames read: they are looked up when an op begins, because their addresses may mean other memory
- * by the time it ends.
+ * Each track has a stack of frames (what is open on it) and a list of the tensors that these
+ * frames read: they are looked up when an op begins, because their addresses may be reused for
+ * other memory by the time it ends.
  */
 #include "mtprof/analyze/memory/memory_categories.h"
 
@@ -162,7 +162,7 @@ static uint8_t role_category(uint16_t role)
     }
 }
 
-/* A tensor that is named only to tell what it is; its offset is the bytes of its storage. */
+/* A tensor that is listed only for its role; its offset is the size of its storage in bytes. */
 static int take_told(mtprof__classifier *c, const mtprof__tensor *tensor)
 {
     mtprof__tensor_use use;
@@ -437,7 +437,7 @@ static int take_begin(mtprof__classifier *c, mtprof__track *t, const mtprof__eve
     return status;
 }
 
-/* An op of an optimizer that did not tell what it made: by torch's naming ("add_") it changes its
+/* An op of an optimizer without recorded outputs: by torch's naming ("add_") it changes its
  * first input, or every tensor of it where that is a list ("_fused_sgd_"). */
 static void note_write(mtprof__classifier *c, const mtprof__frame *f, const mtprof__tensor_use *use)
 {
@@ -450,7 +450,7 @@ static void note_write(mtprof__classifier *c, const mtprof__frame *f, const mtpr
     }
 }
 
-/* MC2a, for an AccumulateGrad that did not tell what it made. */
+/* MC2a, for an AccumulateGrad without recorded outputs. */
 static void accumulate_ends(mtprof__classifier *c, const mtprof__track *t, const mtprof__frame *f,
                             bool has_outputs)
 {

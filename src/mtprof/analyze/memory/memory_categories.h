@@ -78,7 +78,7 @@ typedef struct mtprof__found_block {
 
 /* A block changes in place. */
 typedef struct mtprof__block_change {
-    uint64_t ordinal; /* edge before which it is told */
+    uint64_t ordinal; /* edge before which it is reported */
     uint64_t address;
     uint32_t block;
     uint32_t version; /* of the flow; orders changes at the same edge */

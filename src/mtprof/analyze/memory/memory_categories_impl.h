@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The classifier from inside. Each track has a stack of frames (what is open on it) and, beside it,
- * the tensors that these frames read: they are looked up when an op begins, because their addresses
- * may mean other memory by the time it ends.
+ * The insides of the classifier; memory_categories.c describes them.
  */
 #ifndef MTPROF_ANALYZE_MEMORY_MEMORY_CATEGORIES_IMPL_H
 #define MTPROF_ANALYZE_MEMORY_MEMORY_CATEGORIES_IMPL_H

@@ -128,7 +128,7 @@ typedef struct step {
     size_t n_words; /* of the whole flow */
 } step;
 
-/* ins and outs stand behind the first of the two heads: the caller says where that is. */
+/* ins and outs follow the first of the two heads: the caller sets the pointers. */
 static step step_read(const uint32_t *head)
 {
     step s = {.n_ins = head[0], .n_outs = head[1] >> 2, .facts = head[1] & 3};
@@ -182,7 +182,7 @@ int mtprof__flow_add(mtprof__flow *flow, uint32_t facts, const uint32_t *ins, ui
 
 /* ---- solving --------------------------------------------------------------------------------- */
 
-/* MC2, MC3, MC4 for what could not be told while reading: needs the whole trace. */
+/* MC2, MC3, MC4 for what could not be decided while reading: needs the whole trace. */
 static void settle_storages(mtprof__flow *flow)
 {
     for (size_t i = 0; i < flow->n_storages; i++) {
@@ -266,7 +266,7 @@ static void sweep_forward(mtprof__flow *flow, const step *s)
     }
 }
 
-/* MC6: what is read beside a parameter or an activation, or goes into what learns. */
+/* MC6: what is read together with a parameter or an activation, or goes into what learns. */
 static void sweep_back(mtprof__flow *flow, const step *s)
 {
     bool feeds = false;

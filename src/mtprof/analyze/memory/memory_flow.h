@@ -9,7 +9,7 @@
  * memory_categories.c fills it while it reads the event stream; mtprof__flow_solve() then decides
  * what each version is. The rules are in memory_categories.h.
  *
- *   MF1  Flows stand in the order in which their ops ended: what a flow reads was made by an
+ *   MF1  Flows are in the order in which their ops ended: what a flow reads was made by an
  *        earlier one, so that one sweep forward and one back reach everything.
  */
 #ifndef MTPROF_ANALYZE_MEMORY_MEMORY_FLOW_H
@@ -63,7 +63,7 @@ typedef struct mtprof__storage {
     uint32_t optimizer;     /* step in which it was allocated, 0: none */
     uint16_t facts;         /* enum mtprof__storage_fact */
     uint8_t device;
-    uint8_t role; /* category that was told or found out for all versions; UNKNOWN: none */
+    uint8_t role; /* category declared or inferred for all versions; UNKNOWN: none */
 } mtprof__storage;
 
 enum mtprof__version_fact {
@@ -117,7 +117,7 @@ int mtprof__flow_storage(mtprof__flow *flow, const mtprof__storage *storage, uin
  * before it where the number is too far back to be looked for. */
 uint32_t mtprof__flow_find_version(const mtprof__flow *flow, uint32_t storage, uint32_t number);
 
-/* Adds a version behind the latest. Fails as above. */
+/* Adds a version after the latest. Fails as above. */
 int mtprof__flow_version(mtprof__flow *flow, uint32_t storage, uint32_t number, uint32_t *version);
 
 /* An op made `outs` from `ins`; outs that are among ins are left out, and a flow without an out is

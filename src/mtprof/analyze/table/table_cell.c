@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts and numbers as they stand in a table (TB1 to TB3 in table_impl.h).
+ * Texts and numbers as a table shows them (TB1 to TB3 in table_impl.h).
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -54,7 +54,7 @@ static unsigned put_escape(char *out, uint32_t point)
     return 2 + digits;
 }
 
-/* The next piece of a text: how many bytes it is made from, and what stands for it (at most
+/* The next piece of a text: how many bytes it is made from, and what replaces it (at most
  * ESCAPE_BYTES, *n_out bytes, *characters characters). */
 static size_t next_piece(const char *bytes, size_t length, char *out, unsigned *n_out,
                          unsigned *characters)

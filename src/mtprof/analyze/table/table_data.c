@@ -67,7 +67,7 @@ static const char *const field_names[] = {
 };
 
 enum field_id {
-    FIRST_NUMBER = 9, /* texts and what may be missing stand before it */
+    FIRST_NUMBER = 9, /* texts and what may be missing come before it */
     FIELD_P50 = 26,
     FIELD_P99 = 27,
     FIELD_COUNT = 29

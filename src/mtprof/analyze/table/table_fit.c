@@ -19,8 +19,8 @@ enum {
     LAST_NAME = 8 /* when no column can go any more */
 };
 
-/* What goes first. Shares and averages follow from other columns; what tells rows apart goes last.
- */
+/* The order of removal. Shares and averages follow from other columns; what identifies rows goes
+ * last. */
 static const uint32_t leaving[] = {
     MTPROF__CELL_TOTAL_US,
     MTPROF__CELL_COUNT,

@@ -77,7 +77,7 @@ int mtprof__table_write(const mtprof__table_input *input, const mtprof_table_opt
 /* ---- cells ----------------------------------------------------------------------------------- */
 
 enum {
-    MTPROF__NUMBER_BYTES = 352 /* the longest double with a few digits behind the point */
+    MTPROF__NUMBER_BYTES = 352 /* the longest double with a few digits after the point */
 };
 
 typedef struct mtprof__cell {
@@ -91,7 +91,7 @@ typedef struct mtprof__cell_buffer {
     size_t capacity;
 } mtprof__cell_buffer;
 
-/* A text as it may stand in a table (TB1). It lives until the buffer is used again. ENOMEM. */
+/* A text as a table may show it (TB1). It lives until the buffer is used again. ENOMEM. */
 int mtprof__cell_safe(mtprof__cell_buffer *buffer, mtprof_text text, mtprof__cell *out);
 /* Only how many characters that has. */
 size_t mtprof__cell_characters(mtprof_text text);
@@ -99,7 +99,7 @@ size_t mtprof__cell_characters(mtprof_text text);
 size_t mtprof__cell_prefix(const mtprof__cell *cell, size_t n);
 void mtprof__cell_buffer_fini(mtprof__cell_buffer *buffer);
 
-/* A number with `decimals` digits behind the point; returns its length. buffer has
+/* A number with `decimals` digits after the point; returns its length. buffer has
  * MTPROF__NUMBER_BYTES. */
 size_t mtprof__put_fixed(char *buffer, double value, int decimals);
 /* "1.500ms"; unit "s", "ms", "us", or anything else for the one that fits. */

@@ -334,7 +334,7 @@ void mtprof__plan_fini(mtprof__table_plan *plan)
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* A text of at most `length` characters of the cell with dots behind. */
+/* At most `length` characters of the cell, followed by dots. */
 static int put_dots(mtprof__table_plan *plan, const mtprof__cell *from, size_t length,
                     mtprof__cell *out)
 {
@@ -386,7 +386,7 @@ int mtprof__plan_frame(mtprof__table_plan *plan, mtprof_text frame, size_t width
     if (whole.characters <= width) {
         return 0;
     }
-    /* The end of a path tells most. */
+    /* The end of a path says most. */
     size_t from = mtprof__cell_prefix(&whole, whole.characters - width);
     out->bytes += from;
     out->length -= from;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands in args beyond the ids: inputs, and all that few events have.
+ * The args of an event other than its ids: inputs, and what only few events have.
  */
 #include "mtprof/export/chrome/export_chrome_impl.h"
 #include "mtprof/export/json_text.h"
 #include "mtprof/model/text/stack_text.h"
 
 enum {
-    KEYS_COMPARED = 256 /* of an event's own keys, in the search for one that stands there twice */
+    KEYS_COMPARED = 256 /* of an event's own keys, in the search for duplicates */
 };
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ uint32_t mtprof__chrome_inputs_write(mtprof__chrome *chrome, const mtprof__paylo
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* torch's text, innermost first with ";" behind each, and our list of the same. */
+/* torch's text, innermost first with ";" after each, and the same as our list. */
 static void write_stack_text(mtb_writer *writer, const mtprof__chrome *chrome, uint32_t node)
 {
     mtprof_frame frame;
@@ -125,7 +125,7 @@ static bool same_text(mtprof_text a, mtprof_text b)
     return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
 }
 
-/* Memory keys are made from a device's name, so they are told by their ending. */
+/* Memory keys are made from a device's name, so they are recognized by their ending. */
 static bool is_memory_key(mtprof_text key)
 {
     static const char *const endings[] = {"_memory_allocated_before", "_memory_allocated_after",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands before and behind the events of a Chrome trace: metadata of the trace first, since
- * readers that stream stop looking for it at "traceEvents"; names of processes and threads, the
+ * What comes before and after the events of a Chrome trace: metadata of the trace first, since
+ * streaming readers stop looking for it at "traceEvents"; names of processes and threads, the
  * span of the whole, and the trace's name last.
  */
 #include "mtprof/export/chrome/export_chrome_impl.h"
@@ -104,7 +104,7 @@ static void write_count(mtb_writer *writer, const char *name, uint64_t value)
     mtb_write_u64(writer, value);
 }
 
-/* The recorder's counters as they stand in the trace; exact matching would need the columns. */
+/* The recorder's counters as the trace has them; exact matching would need the columns. */
 static void write_health(mtprof__chrome *chrome)
 {
     mtb_writer *writer = chrome->writer;
@@ -167,7 +167,7 @@ void mtprof__chrome_header(mtprof__chrome *chrome)
     mtb_write_literal(writer, ",\n  \"traceEvents\": [\n");
 }
 
-/* ---- behind the events ----------------------------------------------------------------------- */
+/* ---- after the events ------------------------------------------------------------------------ */
 
 /* One M event: what, of whom, and its value as text (`string`) or number. */
 static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t pid, int64_t tid,
@@ -197,8 +197,8 @@ static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t p
     mtb_write_literal(writer, "}},\n");
 }
 
-/* What a process is called: what the trace says, else its main thread's name, which is the
- * program's unless somebody changed it. Empty: unknown. */
+/* The name of a process: from the trace, else its main thread's name, which is the program's unless
+ * it was changed. Empty: unknown. */
 static mtprof_text process_name(const mtprof__chrome *chrome, int64_t pid)
 {
     mtprof_text name = mtprof__export_process_name(chrome->job, pid);
@@ -214,7 +214,7 @@ static void write_process(mtprof__chrome *chrome, int64_t pid, mtprof_text name,
     write_name_event(chrome, "process_sort_index", pid, 0, NULL, sort);
 }
 
-/* A thread that nobody named shows its process's name, which the system gives it. */
+/* A thread without a name shows its process's name, which the system gives it. */
 static void write_thread(mtprof__chrome *chrome, int64_t pid, int64_t tid, mtprof_text name)
 {
     char text[256];
@@ -259,7 +259,7 @@ static void write_processes(mtprof__chrome *chrome)
 {
     mtprof_track info;
     bool any_thread = false;
-    int64_t last_pid = -1; /* threads of one process stand together: spares most searches */
+    int64_t last_pid = -1; /* threads of one process are adjacent: saves most searches */
     for (size_t i = 0; i < chrome->n_tracks; i++) {
         const mtprof__chrome_track *track = &chrome->tracks[i];
         if (!track->seen || !mtprof_model_track(chrome->model, (uint32_t)i, &info)) {
@@ -293,7 +293,7 @@ static void write_processes(mtprof__chrome *chrome)
     }
 }
 
-/* MindTorch's readers look for what the user told among the events. */
+/* MindTorch's readers look for the user's metadata among the events. */
 static void write_user_metadata(mtprof__chrome *chrome)
 {
     static const char *const others[] = {"process_name", "process_labels", "process_sort_index",

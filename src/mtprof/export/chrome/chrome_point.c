@@ -50,7 +50,7 @@ static void write_name(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_write_json(chrome->writer, event->name_text.bytes, event->name_text.length);
 }
 
-/* Allocations are numbered behind all that begins, where it is known how many those are. */
+/* Allocations are numbered after all begins, where the number of those is known. */
 static uint64_t index_of_alloc(mtprof__chrome *chrome, const mtprof__event *event)
 {
     if (event->index != UINT64_MAX) {
@@ -87,9 +87,9 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     mtb_write_literal(writer,
                       "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": ");
     mtb_write_text(writer, failed ? "\"[OutOfMemory]\"" : "\"[memory]\"");
-    /* Where no clock was read it is behind the edge whose time it has: arrows bind to what is
-     * innermost at their time. And viewers pile up what is at one time, so each is behind the other
-     * by a nanosecond. */
+    /* Where no clock was read, it is shown a nanosecond after the edge whose time it has: arrows
+     * bind to what is innermost at their time. Viewers stack events of equal time on each other, so
+     * each allocation is a nanosecond after the one before. */
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     int64_t recorded = mtprof__chrome_since_base(chrome, event->shown_start_ns);
     int64_t shown = recorded > track->alloc_ns ? recorded : track->alloc_ns;

@@ -179,7 +179,7 @@ MT_INLINE void put_args(mtprof__chrome *chrome, const mtprof__event *event,
     mtb_writer_took(chrome->writer, MTPROF__PUT(at, "}},\n"));
 }
 
-/* Flavor mindtorch: the call behind an op, as an event of its own. */
+/* Flavor mindtorch: the runtime call of an op, as an event of its own. */
 static void write_dispatch(mtprof__chrome *chrome, const mtprof__event *event,
                            const mtprof__chrome_track *track)
 {
@@ -225,7 +225,7 @@ void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *even
     uint64_t id = event->correlation;
     if (task != NULL) {
         id = mtb_mix(mtb_hash_bytes(task->bytes, task->length), event->track) >> 12;
-        told.tied = 1; /* its parent may be another task's: it is told */
+        told.tied = 1; /* its parent may be another task's: written explicitly */
     }
     mtprof__chrome_track *track = mtprof__chrome_track_of(chrome, event->track);
     int64_t start = mtprof__chrome_since_base(chrome, event->shown_start_ns);

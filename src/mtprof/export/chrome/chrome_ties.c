@@ -10,7 +10,7 @@
  *
  *   TIE1  What is held on a track has one start and one end. It is written, in order of beginning,
  *         before anything else of the track with other times, and at the end.
- *   TIE2  Memory is bounded: past a number of spans, or of bytes, they are written as they stand,
+ *   TIE2  Memory is bounded: past a number of spans, or of bytes, they are written unsorted,
  *         and counted (report.unordered). It takes thousands of spans without a length in one
  *         nanosecond.
  */

@@ -4,14 +4,14 @@
  *
  *     event stream ─► export_chrome.c (which event is what)
  *                      ├─ chrome_span.c     host spans: ops, scopes, runtime calls
- *                      ├─ chrome_args.c     what stands in their args
+ *                      ├─ chrome_args.c     their args
  *                      ├─ chrome_device.c   device work, flows from its launch
  *                      ├─ chrome_point.c    instants, counters, flows, allocations
  *                      ├─ chrome_forward.c  forward to backward flows
  *                      ├─ chrome_frames.c   python_function spans
  *                      ├─ chrome_ties.c     spans of equal times, outermost first
  *                      ├─ chrome_modules.c  modules of backward ops
- *                      └─ chrome_header.c   what stands before and behind the events
+ *                      └─ chrome_header.c   what comes before and after the events
  *     chrome_text.c: pieces of text that are made once and copied often
  *
  *   CH1  Every event ends in ",\n"; the last one of a file is always "Record Window End".
@@ -32,7 +32,7 @@
 
 /* ---- pieces of text -------------------------------------------------------------------------- */
 enum {
-    MTPROF__PIECE_PAD = 64,    /* readable bytes behind each text: short copies have a fixed size */
+    MTPROF__PIECE_PAD = 64,    /* readable bytes after each text: short copies have a fixed size */
     MTPROF__PIECE_MOST = 1536, /* longest text that is kept */
     MTPROF__STACK_MOST = 16 * 1024
 };
@@ -228,8 +228,8 @@ MT_INLINE mtprof__name_slot *mtprof__chrome_head_slot(const mtprof__chrome *chro
     return &chrome->names[(key * 0x9E3779B97F4A7C15u) >> 52];
 }
 
-/* {"ph": "X", "cat": "…", "name": "…", of an event, with its blank behind; NULL: too long to keep,
- * write it with mtprof__chrome_write_head(). */
+/* {"ph": "X", "cat": "…", "name": "…", of an event, with a blank after it; NULL: too long to
+ * keep, write it with mtprof__chrome_write_head(). */
 MT_INLINE const mtprof__piece *mtprof__chrome_head(mtprof__chrome *chrome,
                                                    const mtprof__event *event)
 {
@@ -267,7 +267,7 @@ void mtprof__chrome_async_span(mtprof__chrome *chrome, const mtprof__event *even
 void mtprof__chrome_launch(mtprof__chrome *chrome, const mtprof__event *event);
 void mtprof__chrome_overhead(mtprof__chrome *chrome, const mtprof__event *event);
 
-/* chrome_args.c: keys that may stand in args, so that a user's key never stands there twice. */
+/* chrome_args.c: keys that args may have, so that a user's key never appears twice. */
 #define MTPROF__CHROME_KEYS(X)               \
     X(EXTERNAL_ID, "External id")            \
     X(RECORD_FUNCTION, "Record function id") \
@@ -351,7 +351,7 @@ MT_INLINE const mtprof__inputs_slot *mtprof__chrome_inputs(mtprof__chrome *chrom
 /* Inputs without a slot; the facts of the list (inputs_text.h). */
 uint32_t mtprof__chrome_inputs_write(mtprof__chrome *chrome, const mtprof__payload *payload);
 
-/* What is behind the usual: flops, memory, stacks, flags, keyword inputs, metadata. */
+/* The rare args: flops, memory, stacks, flags, keyword inputs, metadata. */
 void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, uint32_t facts,
                            uint64_t keys);
 /* Fields of a payload that are written without extras, or not at all. */
@@ -361,7 +361,7 @@ enum {
                            MTPROF__HAS_FOREIGN_ID | MTPROF__HAS_TENSORS_IN | MTPROF__HAS_TENSORS_OUT
 };
 
-/* Where a reader that nests by time would not find the parent, it is told. */
+/* Where a reader that nests by time would not find the parent, it is written. */
 MT_INLINE bool mtprof__chrome_needs_parent(const mtprof__event *event)
 {
     return (event->flags & (MTPROF_EVENT_FLAG_FOREIGN_PARENT | MTPROF_EVENT_FLAG_ASYNC |

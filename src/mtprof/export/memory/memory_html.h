@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fixed parts of the memory timeline's page: lines without their ends, NULL behind the last.
+ * The fixed parts of the memory timeline's page: lines without their ends, NULL after the last.
  */
 #ifndef MTPROF_EXPORT_MEMORY_MEMORY_HTML_H
 #define MTPROF_EXPORT_MEMORY_MEMORY_HTML_H

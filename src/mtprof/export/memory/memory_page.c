@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Style, skeleton and script of the memory timeline's page, line by line as a browser gets them.
- * The script draws on a canvas what memory_html.c puts into DATA; it asks no network and keeps
+ * The script draws on a canvas what memory_html.c puts into DATA; it uses no network and stores
  * nothing.
  *
- * Colours are Okabe and Ito's, which people with colour blindness can tell apart.
+ * Colours are Okabe and Ito's, which people with colour blindness can distinguish.
  */
 #include "mtprof/export/memory/memory_html.h"
 
 #include <stddef.h>
 
-/* Lines of other languages. */
+/* CSS, HTML and JavaScript follow, one string per line. */
 /* clang-format off */
 const char *const mtprof__memory_page_style[] = {
     ":root { --ink: #1b1f24; --soft: #59636e; --line: #d8dde3; }",

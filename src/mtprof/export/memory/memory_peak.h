@@ -22,7 +22,7 @@ typedef struct mtprof__memory_state {
 typedef struct mtprof__memory_sum {
     mtprof__memory_state now, peak;
     mtprof__memory_state peaks[MTPROF__MEMORY_CATEGORY_COUNT]; /* when each category was largest */
-    int64_t first_ns; /* when what is PREEXISTING is told to be there */
+    int64_t first_ns; /* the time given to PREEXISTING memory */
     bool begun;       /* past what is PREEXISTING */
     uint64_t n_allocations, n_releases;
 } mtprof__memory_sum;

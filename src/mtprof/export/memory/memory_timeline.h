@@ -5,7 +5,7 @@
  *
  *     prepare: event stream ─► classifier ─► plan       replay: event stream + plan ─► actions
  *
- *   TL1  Every byte that is taken away was there: per category the sum of the actions so far is
+ *   TL1  No byte is removed that was not added: per category the sum of the actions so far is
  *        never negative.
  *   TL2  Times do not decrease; PREEXISTING comes first.
  */
@@ -27,7 +27,7 @@ typedef struct mtprof__memory_action {
     int64_t bytes;   /* signed */
     uint8_t verb;    /* enum mtprof__memory_verb */
     uint8_t category;
-    int64_t allocated; /* what the device's allocator held then; -1: it had not told yet */
+    int64_t allocated; /* what the device's allocator held then; -1: not known yet */
     uint64_t owner;    /* id of the op or scope around it, 0: none */
 } mtprof__memory_action;
 
@@ -42,15 +42,15 @@ typedef struct mtprof__memory_replay {
     size_t next_block, next_found, next_change;
     int64_t offset_ns; /* Unix time minus trace time */
     int64_t last_ns;
-    int64_t allocated; /* on the device, as it was last told */
+    int64_t allocated; /* on the device, as last reported */
     uint64_t owner;    /* of the edge in work */
-    uint8_t device;    /* whose actions are told */
+    uint8_t device;    /* whose actions go to the sink */
     mtprof__memory_sink *sink;
     void *context;
 } mtprof__memory_replay;
 
-/* Tells what is PREEXISTING. Set plan, offset_ns, device, sink and context. Fails with ENOMEM, and
- * as the sink does. */
+/* Reports what is PREEXISTING. Set plan, offset_ns, device, sink and context. Fails with ENOMEM,
+ * and as the sink does. */
 int mtprof__replay_start(mtprof__memory_replay *replay);
 int mtprof__replay_feed(mtprof__memory_replay *replay, const mtprof__event *event);
 void mtprof__replay_fini(mtprof__memory_replay *replay);
@@ -68,7 +68,7 @@ typedef struct mtprof__memory_timeline {
  * Fails also as the event stream does. To be ended with fini in any case. */
 int mtprof__memory_prepare(mtprof__export_job *job, mtprof__memory_timeline *timeline);
 
-/* Tells all actions. Steps (may be NULL) gets the BEGIN edge of each step beside. */
+/* Reports all actions. Steps (may be NULL) also gets the BEGIN edge of each step. */
 int mtprof__memory_run(mtprof__memory_timeline *timeline, mtprof__memory_sink *sink,
                        void (*steps)(void *context, const mtprof__event *event), void *context);
 

@@ -27,13 +27,13 @@ enum {
 
 /* ---- slices, the fast way -------------------------------------------------------------------- */
 
-/* Every piece has a known length and stands ready, so that a packet is four or five stores:
+/* Every piece has a known length and is prepared, so that a packet is four or five stores:
  *
  *     0A n 40 t t t t | lane's tail | 5A n | head: type, category, name, 22 07 08 01 18 | i i i i
  *
  * Times and correlation ids take 4 bytes however small they are: it costs 5 bytes an event, and
- * saves a quarter of the time. All loads stand before the stores, which are of char and may hit
- * anything as far as the compiler knows.
+ * saves a quarter of the time. All loads come before the stores, which are of char and may
+ * alias anything as far as the compiler knows.
  */
 
 /* Packet's tag and length, tag of the time, and the time since the lane's last packet. */
@@ -283,7 +283,8 @@ static int write_memory(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__e
 }
 
 /* An allocation on the track of its device. Several have the time of one edge where no clock was
- * read for them: viewers pile up what is at one time, so each is a nanosecond behind the other. */
+ * read for them: viewers stack events of equal time on each other, so each is a nanosecond after
+ * the last. */
 static int write_alloc(mtprof__perfetto *x, const mtprof__event *event)
 {
     mtprof__lane *lane = NULL;
@@ -596,8 +597,7 @@ static void annotate_count(mtprof__perfetto *x, const char *key, uint64_t value)
     mtprof__annotate_metadata(x, &x->pb, &item);
 }
 
-/* What the recorder lost or cut, as far as it is not zero; and how much there is to compare with.
- */
+/* What the recorder lost or cut, where it is not zero, and the totals to compare with. */
 static void annotate_health(mtprof__perfetto *x)
 {
     mtprof_trace_info info = {.struct_size = sizeof info};

@@ -13,7 +13,7 @@
  *   PF1  In a lane slices nest, and their times do not decrease: edges of a thread do so by
  *        themselves (EVT1, EVT2); spans are put on the first of a track's lanes that is free at
  *        their start.
- *   PF2  What a packet refers to by id stands before it in its sequence.
+ *   PF2  What a packet refers to by id comes before it in its sequence.
  *   PF3  Texts are UTF-8; other bytes become U+FFFD and are counted.
  *   PF4  What is remembered about ids is bounded (MTPROF__SEEN_WORDS); beyond that texts are
  *        written in full.
@@ -163,7 +163,7 @@ enum mtprof__annotation {
     MTPROF__ANNOTATION_COUNT
 };
 
-/* Which ids a lane has been told. */
+/* Which ids have been defined in a lane. */
 typedef struct mtprof__seen {
     uint64_t *bits;
     uint32_t n_words;
@@ -241,7 +241,7 @@ int mtprof__packet_end(mtprof__perfetto *x, size_t start);
 /* Time of a packet. Goes back where it must, which edges never do. */
 void mtprof__packet_time(mtprof__perfetto *x, mtprof__lane *lane, int64_t at_ns);
 
-/* What stands at the start of a file. */
+/* What a file begins with. */
 int mtprof__perfetto_preface(mtprof__perfetto *x);
 
 /* The lane of a track's edges and points; made where there is none. Fails with ENOMEM. */
@@ -258,10 +258,10 @@ int mtprof__counter_track(mtprof__perfetto *x, const mtprof__lane *lane, mtprof_
                           uint64_t id, mtprof_text name, uint64_t *uuid);
 void mtprof__lanes_fini(mtprof__perfetto *x);
 
-/* Whether an id has been told; if not it is now. *fits false: it cannot be remembered. */
+/* Whether an id has been defined; if not, marks it so. *fits false: it cannot be remembered. */
 bool mtprof__seen_add(mtprof__perfetto *x, mtprof__seen *seen, uint64_t id, bool *fits);
 
-/* Tells a lane what an id means (field of InternedData). Fails with ENOMEM. */
+/* Defines an id in a lane (field of InternedData). Fails with ENOMEM. */
 int mtprof__lane_intern(mtprof__perfetto *x, const mtprof__lane *lane, uint32_t field, uint64_t iid,
                         const char *text, size_t length);
 /* Makes an event's name known to a lane and its head ready. *ready false: it must be written in
@@ -309,7 +309,7 @@ void mtprof__annotate_i64(mtprof__pb *pb, uint32_t annotation, int64_t value);
 void mtprof__annotate_metadata(mtprof__perfetto *x, mtprof__pb *pb, const mtprof_metadatum *item);
 void mtprof__annotate_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t annotation,
                            const char *text, size_t length);
-/* Tells the lane what the payload's annotations refer to; to be called before the packet begins.
+/* Defines in the lane what the payload's annotations refer to; call it before the packet begins.
  * Fails with ENOMEM. */
 int mtprof__payload_intern(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__payload *payload);
 /* The payload of an event, at its begin; and what is known at its end only: metadata may be set as

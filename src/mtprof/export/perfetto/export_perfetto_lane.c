@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lanes of a Perfetto trace: their tracks, clocks, and the names they have been told.
+ * Lanes of a Perfetto trace: their tracks, clocks, and the names defined in them.
  *
  * A lane begins with two packets: one clears the sequence's state, sets its defaults, describes its
  * track and names all categories and annotations; the other starts its clock, which from there on
@@ -234,8 +234,8 @@ static void describe_process(mtprof__perfetto *x, uint64_t uuid, int64_t pid, mt
     }
 }
 
-/* The process a track belongs to, told by the lane of the first. Telling twice does no harm, so
- * only the last one is remembered. */
+/* The process of a track, described by the lane of its first track. A second description does no
+ * harm, so only the last process is remembered. */
 static int tell_process(mtprof__perfetto *x, int64_t pid, mtprof_text name, uint64_t *uuid)
 {
     *uuid = mtprof__perfetto_uuid(x, MTPROF__UUID_PROCESS, (uint64_t)pid);

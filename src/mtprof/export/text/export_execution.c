@@ -11,7 +11,7 @@
  *   EX3  Calls into a device's runtime, functions of the host's language and device work are no
  *        nodes; what they enclose hangs under the node around them.
  *
- * What the recorder is not told stays empty: schemas (a name and its overload stand there), shapes
+ * What is not recorded stays empty: schemas (the name and its overload are written instead), shapes
  * and sizes of outputs, kernels.
  */
 #include "base/alloc.h"
@@ -73,7 +73,7 @@ typedef struct value_walk {
     mtb_writer *writer;
     const mtprof__payload *payload;
     enum aspect aspect;
-    bool identified; /* tensors_in stand for the tensors of the list, in order */
+    bool identified; /* tensors_in are the tensors of the list, in order */
     mtprof_input_walk list;
 } value_walk;
 
@@ -154,7 +154,7 @@ static void walk_tensor(value_walk *walk)
     }
 }
 
-/* A double as JSON; what has no number there is told by its name. */
+/* A double as JSON; infinities and NaN, which JSON lacks, by name. */
 static void write_real(mtb_writer *writer, uint64_t bits)
 {
     double value;

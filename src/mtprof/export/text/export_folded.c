@@ -11,7 +11,7 @@
  *
  *   FO1  Memory follows the number of distinct paths, at most NODES_MAX. A line has a whole path,
  *        so what is written grows with the square of the depth: paths have at most DEPTH_MAX parts.
- *        What is beyond either counts for the deepest part that is there, and is told
+ *        What is beyond either counts for the deepest part that is there, and is reported
  *        (report.folded).
  *   FO2  Equal traces give equal bytes: the order of lines does not depend on threads or hashes.
  */

@@ -6,7 +6,7 @@
  *     {"$schema": …, "exporter": …, "profiles": [ {… "events": [{"type":"O","frame":0,"at":0}, …]}
  * ], "shared": {"frames": [{"name": …}, …]}}
  *
- * A profile stands in one piece, but the stream mixes the tracks. So the stream is read several
+ * A profile is written in one piece, but the stream mixes the tracks. So the stream is read several
  * times: once to count, then once for each group of tracks whose edges fit into BUFFER_EDGES
  * together; a track that is longer has a reading of its own and is written as it comes. Readings
  * are at most two for every BUFFER_EDGES edges, and memory is bounded. (Temporary files would save
@@ -60,7 +60,7 @@ typedef struct speedscope {
     bool device;
     profile *profiles; /* by track */
     size_t n_profiles, profiles_capacity;
-    bool comma; /* a profile stands before */
+    bool comma; /* a profile was written before */
     uint64_t clamped;
     /* frames: name, or text of a name without a number */
     mtprof_text *frames;

@@ -72,7 +72,7 @@ int mtprof__export_stacks(mtprof__export_job *job)
     bool device = false;
     MT_TRY(mtprof__export_metric(job, &device));
     if (job->info.wants == 0) {
-        return 0; /* no window was recorded, so nobody left the stacks out of it */
+        return 0; /* no window was recorded, so no stacks are missing */
     }
     if ((job->info.wants & MTPROF_WANT_STACKS) == 0) {
         return mtb_fail(MTPROF_ENOTSUP, "export_stacks() requires with_stack=True");
