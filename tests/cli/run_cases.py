@@ -17,7 +17,7 @@ may use what one before it wrote. `mtprof` on a command line is MTPROF. A case f
     ! mtprof: x: cannot                     a line of standard error
     = 2                                     the exit status, 0 if not said
 
-Masks in expected lines: {*} is any text, {#} a number; a line {...} is any lines. Escape stands as \\e,
+Masks in expected lines: {*} is any text, {#} a number; a line {...} is any lines. Escape is written \\e,
 carriage return as \\r. Lines that begin with #
 and empty lines between blocks are comments. --update writes what came out where it differs; lines whose mask
 still fits stay.

@@ -3,7 +3,7 @@
 and by the rules of its readers.
 
 Runs tests/support/programs/make_chrome.c, which records names, keys and values of any bytes,
-for MT_SEED and the numbers behind it.
+for MT_SEED and the numbers after it.
 """
 
 import gzip

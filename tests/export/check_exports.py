@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_exports.py EXPORT_SAMPLE [SEEDS]: what the exporters wrote is what the model's columns say.
 
-Runs tests/support/programs/export_sample.c for some seeds (MT_SEED and the numbers behind it) and compares
+Runs tests/support/programs/export_sample.c for some seeds (MT_SEED and the numbers after it) and compares
 each file with
 events.jsonl, by readers that are written from the formats' descriptions: Perfetto (pftrace_decode.py), speedscope,
 folded

@@ -2,7 +2,7 @@
 """Decodes a Perfetto trace against a schema of the documented fields.
 
 Written from the public description of TracePacket and its parts, not from our encoder: what is not in
-SCHEMA, has another wire type, or refers to something that was not told before, is an error.
+SCHEMA, has another wire type, or refers to something that was not defined before, is an error.
 
     python3 pftrace_decode.py FILE        prints tracks, slices and counters
 """

@@ -22,7 +22,7 @@ import mtt_reader
 MAKE, DUMP = sys.argv[1:3]
 FORMS = ("memory", "file", "ring", "ringfile", "crash")
 TURNS = {"ring": 2500, "ringfile": 2500}
-# What every trace must hold for the comparison to mean something; LOST of threads is written by nobody yet.
+# What every trace must hold for the comparison to mean something; nothing writes LOST of threads yet.
 THREAD_KINDS = {0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0A, 0x0C, 0x0E, 0x11, 0x12, 0x13, 0x14, 0x80, 0x81,
                 0x82, 0x83, 0x84}
 ONCE_KINDS = {0x09, 0x0B, 0x0F, 0x10}

@@ -142,7 +142,7 @@ class Trace:
             at += size
 
     def _read_chunk(self, at, page):
-        """Section 2: note the chunk at this offset and return how far to go on."""
+        """Section 2: note the chunk at this offset and return the distance to the next."""
         if len(page) < 64 or crc32c(self.header["uuid"] + page[:12] + page[16:48]) != CHUNK.unpack_from(page)[5]:
             self._problem(at, "chunk header checksum")
             return PAGE
@@ -180,7 +180,7 @@ class Trace:
         return None
 
     def _order_streams(self):
-        """F5: the chunks of each stream by sequence; doubles are left out, gaps reported where none may be."""
+        """F5: the chunks of each stream by sequence; duplicates are left out, gaps reported where none may be."""
         self._streams = {}
         for chunk in self.chunks:
             same = self._streams.setdefault(chunk.stream, {})
@@ -230,7 +230,7 @@ class Trace:
                 yield from self.records(stream)
 
     def _read_definitions(self):
-        """Section 4. The first definition of an id stands, but for threads, where the last does."""
+        """Section 4. The first definition of an id counts, except for threads, where the last one does."""
         for r in self._all(DEFINITIONS):
             w = r.words
             if r.kind == DEF_MODULE:

@@ -161,7 +161,7 @@ def check_body(stream, kind, aux, words):
 
 
 def extent(words, at):
-    """Section 3: (index of w1, index behind the record) of the record at words[at]."""
+    """Section 3: (index of w1, index after the record) of the record at words[at]."""
     first = words[at]
     if first & 0x80:
         return at + 1, at + 1
@@ -259,7 +259,7 @@ class Decoder:
             record.ticks, record.timed = self.reference + record.arg & M64, True
 
     def _payload(self, record):
-        """3.2: a payload stands behind its event or another payload of it; any other known record ends the row."""
+        """3.2: a payload follows its event or another payload of it; any other known record ends the row."""
         kind, owner = record.kind, self.owner
         if kind not in PAYLOADS:
             self.owner = record if kind in EVENTS_WITH_PAYLOADS or kind in (END, END_X) else None

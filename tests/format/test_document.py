@@ -1,4 +1,4 @@
-"""docs/format.md, record_kinds.def and format.h tell the same of every record kind: number, name, mark, streams."""
+"""docs/format.md, record_kinds.def and format.h say the same of every record kind: number, name, mark, streams."""
 import pathlib
 import re
 import unittest

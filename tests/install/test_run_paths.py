@@ -125,7 +125,7 @@ class RunPaths(unittest.TestCase):
         self.assertNotIn("STRANGER", said)
 
     def test_a_program_that_has_left_its_folder(self):
-        """Its accelerator is beside it, not in the folder that its relative name means by now."""
+        """Its accelerator is next to it, not in the folder that its relative name means by now."""
         output("cmake", "--install", BUILD, "--prefix", self.folder)
         libraries = self.folder / "lib"
         elsewhere = self.folder / "elsewhere" / "lib"

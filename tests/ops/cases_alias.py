@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of ops_alias.def: other names take the cases of the row behind them."""
+"""Cases of ops_alias.def: other names take the cases of the row they stand for."""
 import dataclasses
 
 import cases_index

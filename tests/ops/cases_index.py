@@ -471,7 +471,7 @@ def ordered(a, dim=-1, descending=False):
         return a, np.array(0)
     keys = np.where(np.isnan(a), INF, a).astype(np.float64) if a.dtype.kind == "f" else a
     ranks = [keys.astype(np.int64) if keys.dtype == bool or keys.dtype.kind == "u" else keys]
-    if a.dtype.kind == "f":  # NaN behind infinity
+    if a.dtype.kind == "f":  # NaN after infinity
         ranks.insert(0, np.isnan(a).astype(np.int64))
     ranks = [-r if descending else r for r in ranks]
     place = np.moveaxis(np.broadcast_to(np.arange(a.shape[dim]), np.moveaxis(a, dim, -1).shape),

@@ -56,7 +56,7 @@ def of_float(rng, kind, shape, dtype):
 
 
 def of_integer(rng, kind, shape, dtype):
-    """Integers near the ends of their type; `mean` and `small`: beside each other, near zero."""
+    """Integers near the ends of their type; `mean` and `small`: next to each other, near zero."""
     info = np.iinfo(dtype)
     if kind == "small":
         return rng.integers(0 if dtype == "uint8" else -1, 3, shape).astype(dtype)

@@ -36,7 +36,7 @@ class Case:
     else a reference that gives floating point means the widest floating type among the tensors
     (float32 if there is none), and any other reference means its own type, exactly.
 
-    check(got, args, kwargs) may stand instead of, or beside, a reference: for random ops and for
+    check(got, args, kwargs) may replace or accompany a reference: for random ops and for
     what else must hold. It gets tensors and raises AssertionError.
     """
 

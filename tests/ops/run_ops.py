@@ -503,7 +503,7 @@ def check_complete():
 def use_backend(path):
     """Loads a backend by its name, or registers a test backend as the accelerator. That is one more
     library with thread-local memory, for which a program that opens libraries at run time has little
-    room: ask for more, anew."""
+    room: ask again for more."""
     if "/" not in path:
         mt.load_backend(path)
         return

@@ -71,7 +71,7 @@ class Table:
             if cells[0].strip() or not self.rows:
                 self.rows.append([cells])
             else:
-                self.rows[-1].append(cells)  # a stack goes on
+                self.rows[-1].append(cells)  # a stack continues
         self.below = lines[rules[2] + 1:]
 
     def cells(self, line):

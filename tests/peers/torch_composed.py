@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that Python makes of rows, with extreme input, beside torch: values, types, shapes, errors.
+"""Functions that Python makes of rows, with extreme input, against torch: values, types, shapes, errors.
 
 Every name in mindtorch_v2._functions has a call here, or fails. Each call is tried with every type (pairs of them
 where there are two tensors), with the numbers of tests/ops/extremes.py, with 0-d and empty tensors. In-place methods
-that write their result back must refuse what they cannot hold. What needs a word of its own stands in SINGLE.
+that write their result back must refuse what they cannot hold. Special cases are in SINGLE.
 PEERS_SEED chooses other numbers. The last line: N passed, N failed, N skipped.
 """
 import os
@@ -51,7 +51,7 @@ TWO = {
     "cosine_similarity": lambda t, x, y: t.nn.functional.cosine_similarity(x, y, dim=0),
     **{name: (lambda t, x, y, n=name: getattr(t, n)(x, y)) for name in PAIR},
 }
-# Functions that no number of theirs can make extreme, or that rows stand for (batch_norm: torch_extremes.py).
+# Functions that no number of theirs can make extreme, or that are rows (batch_norm: torch_extremes.py).
 ELSEWHERE = set("""
     is_tensor is_complex is_storage broadcast_shapes normal batch_norm layer_norm embedding addmv einsum bincount take
     take_along_dim tril_indices triu_indices randint_like

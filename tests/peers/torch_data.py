@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""torch.tensor, NumPy, buffers, gradients, hooks and Functions beside torch: each expression gives the same
+"""torch.tensor, NumPy, buffers, gradients, hooks and Functions against torch: each expression gives the same
 text, or the same exception with the same words, in both.
 
 Run by a Python that has torch, with our packages on PYTHONPATH. Prints "N passed, N failed, N skipped";

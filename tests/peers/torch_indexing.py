@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""x[key] and x[key] = value beside torch: random keys of all sorts; values, shapes, errors, gradients, and
+"""x[key] and x[key] = value against torch: random keys of all sorts; values, shapes, errors, gradients, and
 the ops that a profile shows at the user's level.
 
 Run by a Python that has torch, with our packages on PYTHONPATH. Prints "N passed, N failed, N skipped".
@@ -52,7 +52,7 @@ def key(rng, shape):
         return Same(numpy.array(numpy.random.RandomState(rng.randrange(10 ** 6)).rand(*shape[:dims]) < 0.5))
     count = rng.randrange(0, len(shape) + 2)
     entries = [entry(rng, shape[min(i, len(shape) - 1)] if shape else 1) for i in range(count)]
-    # What a second ellipsis means is nobody's rule; torch takes it for nothing most of the time.
+    # A second ellipsis has no defined meaning; torch ignores it most of the time.
     dots = [i for i, item in enumerate(entries) if item is Ellipsis]
     entries = [item for i, item in enumerate(entries) if i not in dots[1:]]
     if len(entries) == 1 and rng.random() < 0.7:
@@ -140,7 +140,7 @@ def assignments():
 
 
 def top_level(library, action):
-    """Names of the ops that nobody else called."""
+    """Names of the ops that no other op called."""
     profiler = library.profiler
     action()
     with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as prof:

@@ -4,7 +4,7 @@
 
 An MLP, a CNN and a GPT of two layers begin with the same weights in float64 and are trained for some
 steps with each optimizer. Losses, clipped norms, parameters and buffers must agree to 1e-9.
-Then one step of each is profiled by both: the scopes that users know must nest alike and have the
+Then one step of each is profiled by both: the scopes that users know must nest in the same way and have the
 same FLOPs; the trace of ours is FOLDER/<model>.mtt. Plumbing (PLUMBING) and the insides of some ops
 (OPAQUE) are not compared. The last line: N passed, N failed, N skipped.
 """
@@ -298,7 +298,7 @@ def nest(spans):
             continue
         name = name.replace("UnsafeViewBackward0", "ViewBackward0")  # a view by either name
         if outer and outer[0].startswith(ENGINE):
-            if name == "aten::sum":  # of what was broadcast: torch beside the node, ours in it
+            if name == "aten::sum":  # of what was broadcast: torch next to the node, ours in it
                 outer = outer[:1]
             elif name == "aten::add_" and len(outer) == 1:  # gradients that meet
                 name = "aten::add"

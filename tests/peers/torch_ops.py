@@ -6,7 +6,7 @@ The cases are those of tests/ops. For each row and dtype every case runs contigu
 layout, which the seed picks, in our library and in torch:
   value     results and inputs after the call: type, shape, elements; strides and offsets of views
   error     a call that fails in one fails in the other, with the same exception
-  words     what the case says of the message stands in torch's message too
+  words     what the case says of the message is in torch's message too
   gradient  float64: the same gradient comes in, the same gradients come out
   second    the same for gradients of these gradients, where the case has them
   node      results' grad_fn.name()

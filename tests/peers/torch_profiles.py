@@ -4,13 +4,13 @@
 For an MLP, a CNN and a GPT: forward, backward and optimizer under the same schedule and flags. Compared at the
 level of what user code or autograd calls: names, order, counts, nesting, shapes, concrete inputs, types, FLOPs,
 sequence numbers, memory; then annotations, key_averages in every grouping, tables' layout and the Chrome
-trace's structure. What stands inside a composite op, and inside an optimizer's step, may differ
+trace's structure. The inside of a composite op and of an optimizer's step may differ
 (docs/differences.md); a missing, renamed or re-nested op at the user's level fails.
 
 With --device npu ours trains on the simulated accelerator, torch on the CPU all the same. Then ours has more:
   - work of the device and runtime calls (npuLaunchKernel ...), among events and rows: left out, as are twins of
     annotations on the device;
-  - memory stands at the device: host's and device's are added up;
+  - memory is listed under the device: host's and device's are added up;
   - the table has torch's columns for a device (DEVICE_COLUMNS, as its CUDA tables have them) and a second total;
   - the trace has categories of its own; those that torch's has are compared.
 """
@@ -72,7 +72,7 @@ def of_host(events, name="name"):
 
 
 def user_level(events):
-    """What user code or autograd calls, in order, but for the inside of optimizers' steps."""
+    """What user code or autograd calls, in order, except the inside of optimizers' steps."""
     out = []
     first = min((e.sequence_nr for e in events if e.sequence_nr >= 0), default=0)
     for event in of_host(events):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""repr() of random tensors beside torch's, character for character.
+"""repr() of random tensors against torch's, character for character.
 
 Run by a Python that has torch, with our packages on PYTHONPATH. Prints "N passed, N failed, N skipped".
 """

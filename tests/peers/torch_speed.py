@@ -5,7 +5,7 @@ usage: torch_speed.py BENCH_RUNTIME [--ms MILLISECONDS] [--rounds N] [NAME...]
 
 Each workload of bench/runtime_workloads.c is measured in turn: ours, torch's, ours, torch's ...; the best
 of all rounds counts, because the machine may be shared. The ratio is torch's time by ours: above 1 we are
-faster. Nothing here passes or fails by time; the goals are printed beside the ratios.
+faster. Nothing here passes or fails by time; the goals are printed next to the ratios.
 """
 import argparse
 import subprocess

@@ -69,7 +69,7 @@ def try_one(torch, mindtorch, name, optimizer, device):
     wrong = compare_losses(losses_theirs, losses_ours) or compare_state(theirs, ours)
     if wrong:
         return wrong
-    # torch's state goes on in ours.
+    # torch's state continues in ours.
     again = models_v2.build(mindtorch, name, optimizer, device)
     again.model.load_state_dict(
         {key: mindtorch.from_numpy(value.detach().numpy().copy())

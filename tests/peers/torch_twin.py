@@ -138,7 +138,7 @@ def _adam(function):
 
 
 def _rmsprop(v):
-    """There is no fused one: the function behind torch.optim.RMSprop, one tensor at a time."""
+    """There is no fused one: the function that torch.optim.RMSprop calls, one tensor at a time."""
     from torch.optim.rmsprop import rmsprop
     rmsprop(v.self, v.grads, v.square_avgs, v.grad_avgs, v.momentum_buffer_list,
             [torch.tensor(0.0) for _ in v.self], foreach=False, lr=v.lr, alpha=v.alpha, eps=v.eps,

@@ -27,7 +27,7 @@ TYPES = {name: getattr(torch, name) for name in ("bool", "uint8", "int32", "int6
 SHAPES = ((), (1,), (3,), (2, 3), (3, 1), (1, 3), (4, 2, 3), (2, 3, 1), (0,), (0, 3), (2, 0), (1, 1))
 ODD = (NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.7, 1e10, -1e10, 1e-10, 100.0, 20.0, -104.0)
 EXTREME = {"uint8": (0, 255), "int32": (-2 ** 31, 2 ** 31 - 1), "int64": (-2 ** 63, 2 ** 63 - 1)}
-# Faults that may stand beside others in a random call: which one is told first is not compared.
+# Faults that may occur together in a random call: which one is reported first is not compared.
 FAULTS = ("must match the size", "broadcast shape", "more than one element", "can't be cast", "masked_fill_ only",
           "Integer division with", "out of range", "multiple times", "does not support bool")
 aten = torch.ops.aten

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the tests run under AddressSanitizer, which tests/python.cmake loads before the interpreter.
 
-It keeps freed memory aside: addresses are not used again soon, and processes grow. A child of a fork beside
-threads may find its allocator locked for ever.
+It keeps freed memory aside: addresses are not reused soon, and processes grow. A child that was forked
+while other threads ran may find its allocator locked forever.
 """
 import os
 

@@ -28,7 +28,7 @@ class Net(torch.nn.Module):
 
 
 def train(steps=1, prof=None):
-    """A few steps of training; tells the profiler about each."""
+    """A few steps of training; calls prof.step() after each."""
     torch.manual_seed(0)
     net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of optimizers and schedulers run, in our library and, to record goldens, in torch.
 
-    support_optim.py FILE     (with torch installed) writes tests/golden/python/optim.json anew
+    support_optim.py FILE     (with torch installed) writes tests/golden/python/optim.json again
 """
 import json
 import math

@@ -8,7 +8,7 @@ from mtprof import record_function
 
 
 def expected_stack(frame):
-    """The stack as the interpreter tells it, in the form of e.stack: innermost first."""
+    """The stack according to the interpreter, in the form of e.stack: innermost first."""
     lines = []
     while frame is not None:
         code = frame.f_code

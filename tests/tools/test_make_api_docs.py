@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The API reference: what stands beside a declaration reaches its page, and what has no comment is named."""
+"""The API reference: a declaration's comment reaches its page, and what has no comment is listed."""
 import pathlib
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program of a user's, for type checkers: mypy --strict and pyright find nothing in it; it runs, too.
 
-Lines that end in "# wrong" are what a checker must find; they are behind a condition that is false.
+Lines that end in "# wrong" are what a checker must find; they are under a condition that is false.
 """
 import os
 import sys

@@ -3,7 +3,7 @@
 
 Then mypy's stubtest compares the stubs with what runs. Left out: FunctionEvent's __new__, which is C's and
 takes anything
-(its __init__ has the parameters), attributes that are computed until somebody sets them, and Health's further counters.
+(its __init__ has the parameters), attributes that are computed until they are set, and Health's further counters.
 """
 import json
 import os

@@ -4,7 +4,7 @@
 
     make_npu_trace.py FILE.mtt [stacks]         (PYTHONPATH: the packages; MINDTORCH_NPU=sim)
 
-Batches are pinned and travel on a stream of their own, beside the work on the default stream; there are copies
+Batches are pinned and travel on a stream of their own, parallel to the work on the default stream; there are copies
 both ways, sets, annotations that nest, and steps. With `stacks`: stacks and modules too.
 """
 import sys

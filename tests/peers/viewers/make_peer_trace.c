@@ -64,7 +64,7 @@ enum string {
     S_BLOCKS,
     S_WARPS,
     S_OCCUPANCY,
-    S_STEP /* and the STEPS - 1 behind it */
+    S_STEP /* and the STEPS - 1 after it */
 };
 
 static const char *const strings[S_STEP] = {

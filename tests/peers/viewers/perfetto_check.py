@@ -23,7 +23,7 @@ HOST, DEVICE = ("op", "scope", "step", "runtime"), ("kernel", "copy", "set")
 
 
 class Sequence:
-    """What packets of one sequence leave behind for those that follow."""
+    """What packets of one sequence define for those that follow."""
 
     def __init__(self):
         self.names, self.notes, self.track, self.clock, self.now = {}, {}, 0, MONOTONIC, 0

@@ -34,7 +34,7 @@ from pathlib import Path
 from measures import alike, common, length
 
 WORKERS = ("peerhost_100", "peerhost_101")
-NPU, NPU_WORKER = 2, "npuhost_102"  # its place beside the two ranks
+NPU, NPU_WORKER = 2, "npuhost_102"  # its place next to the two ranks
 STACKS, STACKS_WORKER = 3, "stackhost_103"
 CUDA, PRIVATE_USE_1 = 1, 20  # types of devices
 LOAD_S = 60
@@ -194,7 +194,7 @@ class Suite:
                     for r in self.ours[rank].ops() if r[usage] != 0})
 
     def steps(self, run, rank):
-        """Steps with their length (told in the tooltip), copies and sets."""
+        """Steps with their length (shown in the tooltip), copies and sets."""
         found = {}
         for row in self.page("/overview", run, rank)["steps"]["rows"]:
             total = float(re.search(r"Total: ([\d.]+)us", row[2])[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accelerator as somebody who knows torch.cuda uses it: sentences of the contract that other tests leave out.
+"""The accelerator as a user of torch.cuda uses it: items of the contract that other tests leave out.
 
 Written from the contract and from what torch answers on a GPU, not from the code.
 """

@@ -483,7 +483,7 @@ class Failures(Case):
             with profile(activities=BOTH) as prof:
                 self.x[far]
                 self.x.mul(2)
-        npu.synchronize()  # it was told
+        npu.synchronize()  # it was reported
         self.assertEqual(names(prof.events(), "op"), ["aten::index", "aten::mul"])
         self.assertSums(prof)
         prof.export_chrome_trace(self.path("t.json"))
@@ -527,7 +527,7 @@ class Failures(Case):
                 with self.assertRaisesRegex(torch.AcceleratorError, "npu:0"):
                     self.x.mul(2)
                 torch.ones(2) + 1
-                other.sub(1)  # the other device goes on
+                other.sub(1)  # the other device continues
         self.assertEqual(names(prof.events(), "op"), ["aten::add", "aten::mul", "aten::ones", "aten::add", "aten::sub"])
         self.assertEqual([(e.name, e.device_index) for e in of(prof.events(), "kernel")],
                          [("binary_add_f32", 0), ("binary_sub_f32", 1)])
@@ -537,7 +537,7 @@ class Failures(Case):
         self.assertWorks()
 
     def test_told_by_step(self):
-        """The window is delivered, the step that follows has begun, and who catches the error goes on."""
+        """The window is delivered, the step that follows has begun, and a program that catches the error continues."""
         far, seen = torch.tensor([99], device="npu"), []
         with profile(activities=BOTH, schedule=schedule(wait=0, warmup=1, active=1, repeat=1),
                      on_trace_ready=lambda p: seen.append(names(p.events(), "op"))) as prof:

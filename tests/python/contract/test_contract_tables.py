@@ -228,10 +228,10 @@ class Tables(ContractTest):
         headers, widths, body, _ = layout(table)
         self.assertEqual((headers[-1], widths[-1]), ("Source Location", 40))
         self.assertTrue(any("..." in line for line in body))
-        self.assertTrue(any(not line.strip() for line in body))  # a blank line behind each row
+        self.assertTrue(any(not line.strip() for line in body))  # a blank line after each row
 
     def test_4_3_14_flops_and_sources(self):
-        """torch swaps the two columns' cells; here a cell stands below its header."""
+        """torch swaps the two columns' cells; here a cell is below its header."""
         x = torch.ones(4, 4)
         with profile(activities=CPU, with_flops=True, with_stack=True) as prof:
             x + x

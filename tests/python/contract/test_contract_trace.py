@@ -102,7 +102,7 @@ class File(ContractTest):
                           "with_flops"} & set(plain))
 
     def test_5_8_1_a_key_a_line(self):
-        """HTA finds the rank by a line with a blank behind the colon."""
+        """HTA finds the rank by a line with a blank after the colon."""
         with profile(activities=CPU) as prof:
             prof.add_metadata_json("distributedInfo", json.dumps({"backend": "nccl", "rank": 3,
                                                                   "world_size": 8}))
@@ -132,7 +132,7 @@ class Time(ContractTest):
         base = trace["baseTimeNanoseconds"]
         start = round(span["ts"] * 1000) + base
         end = start + round(span["dur"] * 1000)
-        slack = 5_000_000  # two clocks, and how one is told by the other
+        slack = 5_000_000  # two clocks, and how one follows from the other
         self.assertLess(before - slack, start)
         self.assertLessEqual(opened - slack, start)
         self.assertLess(end, closed + slack)

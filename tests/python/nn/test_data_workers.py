@@ -40,7 +40,7 @@ def run(code, timeout=60, **kwargs):
 
 
 class WorkerCase(unittest.TestCase):
-    """That nothing is left behind: processes, descriptors, mappings."""
+    """That nothing is leaked: processes, descriptors, mappings."""
 
     def setUp(self):
         warnings.filterwarnings("ignore", "This DataLoader will create")
@@ -198,7 +198,7 @@ class Workers(WorkerCase):
         self.assertEqual((got[1].tolist(), got[1].requires_grad), ([1.0, 1.0], False))
 
     def test_much_prefetching(self):
-        """More answers than a socket holds, nobody reading: neither side may wait for the other."""
+        """More answers than a socket holds, and no reader: neither side may wait for the other."""
         class Large(Numbers):
             def __getitem__(self, i):
                 return "y" * 3000 + str(i)
@@ -467,7 +467,7 @@ class Ends(WorkerCase):
         next(first), next(second)
         for it in (first, second):
             it._crew.dismiss()
-            self.assertEqual([member.exitcode for member in it._crew.members], [0, 0])  # nobody had to be killed
+            self.assertEqual([member.exitcode for member in it._crew.members], [0, 0])  # no worker had to be killed
         del it, first, second
 
     def test_no_descriptors_of_others(self):

@@ -100,7 +100,7 @@ class Rates(unittest.TestCase):
             self.assertEqual((named.T_i, named.T_cur), (first * times, 0.25))
 
     def test_rules_of_others(self):
-        """A class of the user's: both rules, and the marks that say who asks."""
+        """A class of the user's: both rules, and the marks that say which call asks."""
 
         class Own(lrs.LRScheduler):
             def get_lr(self):

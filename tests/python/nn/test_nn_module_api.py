@@ -271,7 +271,7 @@ class Walking(unittest.TestCase):
                          ["a.weight", "a.bias", "b.weight", "b.bias", "c.weight", "c.bias"])
 
     def test_equal_tensors_are_not_the_same(self):
-        """Parameters are told apart by identity; their == is elementwise."""
+        """Parameters are distinguished by identity; their == is elementwise."""
         m = nn.ParameterList([torch.zeros(2), torch.zeros(2)])
         self.assertEqual(len(list(m.parameters())), 2)
 

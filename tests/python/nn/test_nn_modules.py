@@ -62,7 +62,7 @@ class Printing(unittest.TestCase):
             self.assertEqual(repr(make()), text)
 
     def test_every_module_is_made_and_exported(self):
-        """What __all__ names is there, is a class with a docstring, and stands in torch's place."""
+        """What __all__ names exists, is a class with a docstring, and is where torch has it."""
         for name in nn.modules.__all__:
             self.assertTrue(issubclass(getattr(nn, name), nn.Module), name)
             self.assertTrue(getattr(nn, name).__doc__, name)

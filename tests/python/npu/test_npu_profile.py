@@ -346,7 +346,7 @@ class Failures(unittest.TestCase):
         self.assertEqual(ready, [prof])
         self.assertEqual([e.name for e in kinds(prof.events(), "op")], ["aten::add", "aten::mul", "aten::sub"])
         self.assertEqual((len(kinds(prof.events(), "kernel")), prof.health().unmatched), (3, 0))
-        torch.npu.synchronize()  # it was told once
+        torch.npu.synchronize()  # it was reported once
         with profile(activities=BOTH) as again:
             x.add(1)
         self.assertEqual(len(kinds(again.events(), "kernel")), 1)
@@ -378,7 +378,7 @@ class Failures(unittest.TestCase):
         self.assertEqual(len(kinds(prof.events(), "kernel")), 1)
         calls = kinds(prof.events(), "runtime")
         refused = sum(e.name == "npuLaunchKernel" for e in calls) - 1
-        self.assertEqual(prof.health().unmatched, refused)  # the program was told
+        self.assertEqual(prof.health().unmatched, refused)  # the program got the error
         sim.lose(lost=False)
         with profile(activities=BOTH) as again:
             x.sub(3)

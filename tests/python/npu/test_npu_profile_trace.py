@@ -190,7 +190,7 @@ class Chrome(Case):
 
 
 class OtherFormats(Case):
-    """Exports beside Chrome's."""
+    """Exports other than Chrome's."""
 
     @classmethod
     def setUpClass(cls):

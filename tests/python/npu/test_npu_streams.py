@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams and events: order, waiting, measuring, threads; who waits leaves the GIL to others."""
+"""Streams and events: order, waiting, measuring, threads; a waiting thread releases the GIL."""
 import os
 import sys
 import threading

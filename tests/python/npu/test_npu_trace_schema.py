@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Chrome trace of the accelerator beside torch's of CUDA: the same categories, keys and types.
+"""A Chrome trace of the accelerator against torch's of CUDA: the same categories, keys and types.
 
 SHAPES was taken down from traces of torch 2.11 on an H200 (record_shapes, profile_memory; keys alone, of every
 category, "?" where not every event has it). WITHOUT and MORE say where ours differs, and why; whatever else does
@@ -66,7 +66,7 @@ EVERYWHERE = {"step": int, "device_type": str, "correlation_id": int}  # of Mind
 MEMORY = {f"{device}_memory_allocated_{when}": int for device in ("cpu", "npu") for when in ("before", "after", "delta")}
 MORE = {
     "cpu_op X": {"input_shapes": list, "runtime_name": str, "runtime_tid": int, "record_scope": int, **MEMORY},
-    "cpu_instant_event i": {"recorded_ts": float},  # allocations of one moment are shown beside each other
+    "cpu_instant_event i": {"recorded_ts": float},  # allocations of one moment are shown next to each other
     "cuda_runtime X": {"Ev Idx": int},  # ours are in events() as well, and the number says where
     "top": {"process_name": str, "host_name": str, "mtprof_health": dict, "mtprof_version": str},
 }

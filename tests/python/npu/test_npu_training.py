@@ -141,7 +141,7 @@ class Models(unittest.TestCase):
             self.assertTrue(there.same_as(here), name)
 
     def test_two_streams(self):
-        """Halves of a model on two streams, forward and backward; the first stands still until all is queued."""
+        """Halves of a model on two streams, forward and backward; the first is held until all is queued."""
         ends = []
         for device in ("cpu", "npu"):
             torch.manual_seed(3)

@@ -193,7 +193,7 @@ class Calls(unittest.TestCase):
         self.assertGreaterEqual(mine["ts"] + mine["dur"], inside["ts"] + inside["dur"] - 1e-3)
 
     def test_functions_are_events(self):
-        """As torch has them since 2.12: in events(), told apart by is_python_function."""
+        """As torch has them since 2.12: in events(), distinguished by is_python_function."""
         def use():
             with record_function("mine"):
                 leaf(1)
@@ -264,7 +264,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(len(traces), 2)
         for trace in traces:
             trace.check(self)
-        self.assertEqual(len(traces[0].find("branch")), 2)  # only inside of the windows
+        self.assertEqual(len(traces[0].find("branch")), 2)  # only inside the windows
         self.assertEqual(prof.health().truncated, 0)
         chains = {tuple(traces[0].chain(span)) for span in traces[0].find("branch")}
         self.assertEqual({chain[-1] for chain in chains}, {"<module>"})
@@ -397,7 +397,7 @@ class Others(unittest.TestCase):
         outer.disable()
         functions = {key[2]: value[0] for key, value in pstats.Stats(outer).stats.items()}
         # Up to 3.11 there is one profile function a thread: the first call was ours. From 3.12 on cProfile
-        # stands beside it (sys.monitoring) and sees both.
+        # is independent of it (sys.monitoring) and sees both.
         self.assertEqual(functions.get("branch"), 2 if sys.version_info >= (3, 12) else 1)
 
     def test_with_calls(self):
@@ -533,7 +533,7 @@ class Collections(unittest.TestCase):
         _mtprof.start_gc_spans()
         self.assertEqual(len(gc.callbacks), len(before) + 1)
         gc.callbacks.clear()
-        _mtprof.stop_gc_spans()  # somebody has emptied the list
+        _mtprof.stop_gc_spans()  # the list was emptied
         gc.callbacks[:] = before
 
     def test_callback_with_odd_arguments(self):

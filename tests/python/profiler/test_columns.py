@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns: the trace's own memory, read-only, alive as long as somebody looks."""
+"""Columns: the trace's own memory, read-only, alive as long as a view exists."""
 import gc
 import unittest
 

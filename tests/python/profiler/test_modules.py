@@ -344,7 +344,7 @@ class Names(unittest.TestCase):
         self.assertEqual(names["pair 2"], ["nn.Module: Leaf_3", "nn.Module: Pair_0"])
         self.assertEqual(names["again"], ["nn.Module: Leaf_1"])
         names = self.record(lambda: one("one"), lambda: two("two"))
-        self.assertEqual(names["one"], ["nn.Module: Leaf_0"])  # each recording counts anew
+        self.assertEqual(names["one"], ["nn.Module: Leaf_0"])  # each recording counts from 0
         self.assertEqual(names["two"], ["nn.Module: Leaf_1"])
 
     def test_a_stack_is_innermost_first(self):
@@ -518,7 +518,7 @@ class Runtime(unittest.TestCase):
         blocks = {f"TOP(Net)::forward.blocks.{i}(Block)::forward.fc(Linear)::forward." for i in range(2)}
         out = "TOP(Net)::forward.out(Sequential)::forward.0(Linear)::forward."
         self.assertEqual(set(paths["AddmmBackward0"]), blocks | {out})
-        self.assertLessEqual(blocks, set(paths["aten::mm"]))  # inside of the nodes
+        self.assertLessEqual(blocks, set(paths["aten::mm"]))  # inside the nodes
         self.assertEqual(set(paths["autograd::engine::evaluate_function: AddmmBackward0"]), {None})
         # The columns know what the backward ops belong to, as numbers of texts.
         events = prof.events()

@@ -249,7 +249,7 @@ class Sessions(Case):
 
 class Raising(Case):
     def check_ended(self, prof, calls=0):
-        """The session is over, the results are kept, stop() is silent, nobody is called."""
+        """The session is over, the results are kept, stop() is silent, no callback is called."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             prof.stop()
@@ -406,7 +406,7 @@ class Raising(Case):
             self.assertEqual(caught.filename, __file__)
 
     def test_where_torch_crashes(self):
-        """RECORD, WARMUP, RECORD starts a trace that nobody prepared."""
+        """RECORD, WARMUP, RECORD starts a trace that was not prepared."""
         letters = [WARMUP, RECORD, WARMUP, RECORD, SAVE, NONE]
         calls = []
         with warnings.catch_warnings():
@@ -544,7 +544,7 @@ class Objects(Case):
         """What C calls back must be there: an object without it fails, it does not crash."""
         bare = _mtprof.Profile()
         bare._open(1, 0)
-        hook, sys.unraisablehook = sys.unraisablehook, lambda info: None  # its end is told, too
+        hook, sys.unraisablehook = sys.unraisablehook, lambda info: None  # its end is reported, too
         try:
             with self.assertRaises(AttributeError):
                 bare._start()
@@ -616,7 +616,7 @@ print("fine")
                 "p.start(); mtprof.end(mtprof.begin('x'))\n"
                 "try:\n    p.stop()\nexcept RuntimeError:\n    pass\n"
                 "del p\n")
-        # 3.12 warns of any fork beside threads; ours are safe, which is what this is about.
+        # 3.12 warns of any fork with threads; ours are safe, which is what this tests.
         done = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", code],
                               capture_output=True, text=True, check=False, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, ""))

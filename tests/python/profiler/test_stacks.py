@@ -426,7 +426,7 @@ class Lifetime(unittest.TestCase):
     """Code objects are held until results are let go, frames and what they hold never."""
 
     def run_code(self):
-        """Runs code that nobody has afterwards but who took its stack; a weak reference to it."""
+        """Runs code that only its recorded stack holds afterwards; returns a weak reference to it."""
         space = {"record_function": record_function}
         exec(compile("def made():\n    with record_function('made'):\n        pass\nmade()", "m.py", "exec"),
              space)

@@ -27,7 +27,7 @@ def run_script(script):
 
 
 class quick_switching:
-    """Threads take turns at once: who waits for the GIL of a busy thread does not wait for 5 ms."""
+    """Threads take turns at once: a thread that waits for the GIL of a busy one does not wait 5 ms."""
 
     def __enter__(self):
         self.interval = sys.getswitchinterval()

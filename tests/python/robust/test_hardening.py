@@ -118,7 +118,7 @@ class Memory(unittest.TestCase):
             x = torch.full((5000,), 3.0)
             seen = export(x)
             swap(x)
-            others = [torch.full((5000,), 9.0) for _ in range(20)]  # whoever gets the memory writes to it
+            others = [torch.full((5000,), 9.0) for _ in range(20)]  # the next owner of the memory writes to it
             self.assertEqual(float(element(seen)), 3.0)
             del seen, others
 

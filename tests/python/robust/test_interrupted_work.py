@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupts in the midst of long work in C: loading, tables and exports end soon, leave nothing behind, and
+"""Interrupts during long work in C: loading, tables and exports end soon, leak nothing, and
 can be done again. The mtprof command: tests/cli/test_interrupted.py."""
 import gzip
 import os

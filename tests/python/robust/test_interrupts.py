@@ -22,7 +22,7 @@ class Interrupt(BaseException):
 
 
 class Interrupter:
-    """Raises at the n-th bytecode of the watched files; `met` tells whether there was one."""
+    """Raises at the n-th bytecode of the watched files; `met` says whether there was one."""
 
     def __init__(self, n):
         self.left, self.met = n, False

@@ -105,7 +105,7 @@ class Leaks(unittest.TestCase):
                          lambda: torch.tensor([[1], [1, 2]]), lambda: profile(activities=["?"])):
                 try:
                     call()
-                except Exception:  # every kind: what matters here is what stays behind
+                except Exception:  # every kind: this tests what is leaked
                     continue
                 self.fail("it should have failed")
         self.flat(work, 5_000, 512)

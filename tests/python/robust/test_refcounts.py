@@ -91,7 +91,7 @@ class Refcounts(unittest.TestCase):
     def test_calls(self):
         for name, call in CALLS.items():
             with self.subTest(name):
-                # A thing that leaks does so each time; caches that fill up do not.
+                # A leak occurs each time; caches that fill up stop growing.
                 grown = min(self.growth(call, 100) for _ in range(3))
                 self.assertLess(grown, 50, f"{name}: {grown} references more after 100 calls")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kind of call leaves behind: nothing. References are counted by a debug build of Python
+"""No kind of call leaks. References are counted by a debug build of Python
 (sys.gettotalrefcount), memory blocks and tensors by any."""
 
 import copy
@@ -68,7 +68,7 @@ class References(unittest.TestCase):
             code = compile(statement, "statement", "eval")
             with self.subTest(statement=statement), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                for _ in range(3):  # caches and free lists grow, but not for ever
+                for _ in range(3):  # caches and free lists grow, but not without end
                     run(code, 30)
                     before = measure()
                     run(code, 200)

@@ -294,7 +294,7 @@ class Hooks(unittest.TestCase):
         self.assertIsNone(there())
 
     def test_a_hook_that_names_its_tensor(self):
-        # A cycle through the library: the collector must see it. (Weak references tell nothing here: it
+        # A cycle through the library: the collector must see it. (Weak references show nothing here: it
         # clears them before it changes its mind.)
         class Note:
             pass

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers at the ends of their types, integers in floating-point functions, empty and 0-d operands, results that
-cannot be stored, x.data's own version. torch's answers stand here; tests/peers/torch_composed.py asks it."""
+cannot be stored, x.data's own version. The expected answers are torch's
+(tests/peers/torch_composed.py compares with it)."""
 import math
 import unittest
 
@@ -106,7 +107,7 @@ class TestNumbers(unittest.TestCase):
         loss = (w * w).sum()
         w.data.add_(1)
         self.assertEqual((w._version, w.tolist()), (0, [2.0] * 3))
-        loss.backward()  # nobody saw the change
+        loss.backward()  # the change was not seen
         self.assertEqual(w.grad.tolist(), [4.0] * 3)
         first, second = torch.ones(3), torch.zeros(3)
         second.add_(1).add_(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""x[key], x[key] = value, iteration: values beside plain Python, torch's words for what is wrong, and the
+"""x[key], x[key] = value, iteration: values against plain Python, torch's error messages, and the
 ops a profile shows. tests/peers/torch_indexing.py holds random keys against torch itself."""
 import gc
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pickling and copying tensors: what is kept, what is left behind, what is shared."""
+"""Pickling and copying tensors: what is kept, what is dropped, what is shared."""
 import copy
 import gc
 import io

@@ -284,7 +284,7 @@ class Writing(FolderCase):
 
 class OnlyData(FolderCase):
     def hostile(self, value):
-        """A file of ours around somebody's pickle."""
+        """A file of ours around any pickle."""
         with zipfile.ZipFile(self.path, "w") as archive:
             archive.writestr("archive/data.pkl", value)
             archive.writestr("archive/data/0", b"\0" * 16)

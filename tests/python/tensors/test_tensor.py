@@ -755,7 +755,7 @@ class Gil(unittest.TestCase):
         thread = threading.Thread(target=wait)
         thread.start()
         interval = sys.getswitchinterval()
-        sys.setswitchinterval(1000)  # nobody is made to give the GIL up
+        sys.setswitchinterval(1000)  # no thread is made to release the GIL
         try:
             lock.release()
             for _ in range(20000):
