@@ -8,17 +8,17 @@
 #include <pthread.h>
 #include <string.h>
 
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&opening);
+    pthread_mutex_lock(&held);
 }
 
 static void after_fork(void)
 {
-    pthread_mutex_unlock(&opening);
+    pthread_mutex_unlock(&held);
 }
 
 static void watch_forks(void)
@@ -26,12 +26,22 @@ static void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-void *mtb_open_shared(const char *name)
+void mtb_hold_forks(void)
 {
     (void)pthread_once(&once, watch_forks);
-    pthread_mutex_lock(&opening);
+    pthread_mutex_lock(&held);
+}
+
+void mtb_release_forks(void)
+{
+    pthread_mutex_unlock(&held);
+}
+
+void *mtb_open_shared(const char *name)
+{
+    mtb_hold_forks();
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    pthread_mutex_unlock(&opening);
+    mtb_release_forks();
     return handle;
 }
 

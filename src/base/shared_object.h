@@ -15,4 +15,10 @@ void *mtb_open_shared(const char *name);
  * False: there is no such symbol. */
 bool mtb_find_symbol(void *handle, const char *name, void *slot);
 
+/* Between these two a fork on another thread waits. For calls into such a library that hold locks
+ * of its own for a while, which a child would find locked for ever. Not to be nested, and not around
+ * mtb_open_shared(). */
+void mtb_hold_forks(void);
+void mtb_release_forks(void);
+
 #endif /* BASE_SHARED_OBJECT_H */

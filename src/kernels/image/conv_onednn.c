@@ -18,6 +18,7 @@
 
 #    include "base/alloc.h"
 #    include "base/compiler.h"
+#    include "base/shared_object.h"
 #    include "kernels/walk/scratch.h"
 
 #    include <pthread.h>
@@ -327,7 +328,9 @@ static plan *find_plan(const mt__conv *conv)
         made->has_bias = conv->bias != NULL;
         made->has_weight = conv->weight != NULL;
         made->shape = conv->shape;
+        mtb_hold_forks(); /* it compiles under locks of oneDNN's */
         made->failed = !build(made);
+        mtb_release_forks();
         free_plan(*place);
         *place = made;
     }

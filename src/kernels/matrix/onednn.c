@@ -26,6 +26,20 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int (*get_threads)(void);
 static void (*set_threads)(int);
 
+/* Its first product compiles the kernels of all products under a lock, which a child of a fork on
+ * another thread would find locked. */
+static void first_product(void)
+{
+    enum {
+        SIDE = 16
+    };
+    float a[SIDE * SIDE] = {0};
+    float c[SIDE * SIDE];
+    mtb_hold_forks();
+    (void)table.dnnl_sgemm('N', 'N', SIDE, SIDE, SIDE, 1.0F, a, SIDE, a, SIDE, 0.0F, c, SIDE);
+    mtb_release_forks();
+}
+
 static void open_library(void)
 {
     void *handle = mtb_open_shared("libdnnl.so.2");
@@ -46,6 +60,11 @@ static void open_library(void)
     found = all && table.dnnl_engine_create(&table.engine, dnnl_cpu, 0) == dnnl_success &&
             table.dnnl_stream_create(&table.stream, table.engine, dnnl_stream_default_flags) ==
                 dnnl_success;
+    if (found) {
+        int threads = mt__onednn_enter();
+        first_product();
+        mt__onednn_leave(threads);
+    }
 }
 
 const mt__onednn_table *mt__onednn(void)

@@ -14,8 +14,12 @@
 #include <mindtorch/status.h>
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef struct sizes {
     int64_t batch, m, n, k;
@@ -231,4 +235,75 @@ TEST(refused_memory)
     strided_array_fini(&a);
     strided_array_fini(&b);
     strided_array_fini(&c);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+static _Atomic bool computed;
+
+static void *compute(void *unused)
+{
+    (void)unused;
+    static _Thread_local float a[128 * 128];
+    static _Thread_local float c[128 * 128];
+    mt__product p = {.m = 128,
+                     .n = 128,
+                     .k = 128,
+                     .a = a,
+                     .b = a,
+                     .c = c,
+                     .a_row = 128,
+                     .a_col = 1,
+                     .b_row = 128,
+                     .b_col = 1,
+                     .c_row = 128,
+                     .c_col = 1,
+                     .alpha = 1};
+    CHECK_EQ_I64(mt__multiply(MT_DTYPE_F32, &p), 0);
+    atomic_store(&computed, true);
+    return NULL;
+}
+
+/* Forks all the time until the first product of the process, on another thread, is done. */
+static void fork_beside_first_product(void)
+{
+    pid_t children[30];
+    size_t n = 0;
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, compute, NULL) == 0);
+    while (n < sizeof children / sizeof children[0] && !atomic_load(&computed)) {
+        children[n] = fork();
+        REQUIRE(children[n] >= 0);
+        if (children[n] == 0) {
+            alarm(30);
+            (void)compute(NULL);
+            _exit(0);
+        }
+        n++;
+    }
+    (void)pthread_join(thread, NULL);
+    for (size_t i = 0; i < n; i++) {
+        int status = -1;
+        REQUIRE(waitpid(children[i], &status, 0) == children[i]);
+        CHECK_EQ_I64(status, 0);
+    }
+}
+
+TEST(a_child_of_fork_computes)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    MT_SKIP("a fork beside a busy thread leaves the sanitizers' locks held");
+#else
+    for (int i = 0; i < 4; i++) {
+        pid_t process = fork(); /* one that has not opened a library yet */
+        REQUIRE(process >= 0);
+        if (process == 0) {
+            fork_beside_first_product();
+            _exit(0);
+        }
+        int status = -1;
+        REQUIRE(waitpid(process, &status, 0) == process);
+        CHECK_EQ_I64(status, 0);
+    }
+#endif
 }
