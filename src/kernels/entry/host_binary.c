@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MT_KERNEL_BINARY. The way to the loop is short on purpose: a small op spends as much time here as
- * in it.
+ * MT_KERNEL_BINARY. The path to the loop is kept short: a small op spends as much time here as in
+ * the loop.
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"
 #include "kernels/walk/strided.h"
 
-/* Elements a thread is woken for, which costs about 10 us: 15 us or more of work. */
+/* Elements that are worth waking a thread (about 10 us): 15 us of work or more. */
 enum {
     CHEAP_GRAIN = 131072, /* memory is the limit */
     DEAR_GRAIN = 32768,   /* arithmetic is */
-    SMALL = 64            /* elements up to which a number is simply written out */
+    SMALL = 64            /* up to this many elements a number is expanded to a tensor */
 };
 
 typedef mt__loop_fn *const loop_table[MT_BINARY_COUNT];
@@ -36,8 +36,8 @@ static bool can_repeat(uint16_t code, uint32_t dtype)
     return grains[code] == CHEAP_GRAIN && (dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64);
 }
 
-/* The loop of one input that does what a power with this exponent does; NULL where there is none.
- * As in torch the exponent 1/2 is the square root, of -0 and of -infinity too. */
+/* The loop with one input that computes a power with this exponent; NULL if there is none. As in
+ * torch the exponent 1/2 is the square root, also for -0 and -infinity. */
 static mt__loop_fn *find_power(const mt_scalar *exponent, uint32_t dtype)
 {
     static mt__loop_fn *const *const cubes[MT_ISA_I_LEVELS] = MT_LOOP_LEVELS(mt__cube_loops);

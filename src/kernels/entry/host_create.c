@@ -147,7 +147,7 @@ int mt__host_triangle(void *context, mt_backend_stream *stream, const mt_kernel_
     if (columns == 0 || rows == 0) {
         return MT_OK;
     }
-    /* A diagonal beyond the matrix is like one at its corner, and its sums do not overflow. */
+    /* A diagonal beyond the matrix is moved to its corner, so that sums with it do not overflow. */
     int64_t height = work.out.sizes[last - 1];
     int64_t diagonal = call->ints[0];
     diagonal = diagonal < -height - 1 ? -height - 1 : diagonal;

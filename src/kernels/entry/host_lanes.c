@@ -7,7 +7,7 @@
 #include "kernels/entry/host_kernels.h"
 #include "kernels/isa/reduce/lane_loops.h"
 
-enum { /* elements from which on threads help: what they take is about 20 us */
+enum { /* elements that are worth waking a thread: about 20 us of work */
     EXP_GRAIN = 32 * 1024,
     CHEAP_GRAIN = 128 * 1024
 };

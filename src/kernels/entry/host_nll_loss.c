@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The kernels NLL_LOSS and NLL_LOSS_BACKWARD: the negative logarithm of each row's target class.
- * Rows whose target is ignore_index count as if they were not there; any other target that is no
- * class is MT_EINDEX. Sums are added in double.
+ * Rows whose target is ignore_index are skipped; any other target that is not a class is MT_EINDEX.
+ * Sums are computed in double.
  */
 #include "base/fail.h"
 #include "kernels/entry/call_args.h"
@@ -16,7 +16,7 @@ enum {
     GRAIN = 256 * 1024 /* elements to clear */
 };
 
-/* What both directions have. */
+/* Data of both directions. */
 typedef struct nll_rows {
     int64_t rows, classes, ignore;
     int64_t reduction;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * MT_KERNEL_RANDOM, MT_KERNEL_RANDPERM and MT_KERNEL_DROPOUT. Element n in row-major order takes
- * draw offset + n, whatever its place in memory and whichever thread writes it; philox.h says what
- * is made of a draw.
+ * draw offset + n, regardless of its place in memory and of the thread that writes it; philox.h
+ * defines the number that a draw gives.
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"
@@ -47,7 +47,7 @@ static void take_draws(draws *d, uint64_t seed, uint64_t first, int64_t n, bool 
 typedef struct random_job {
     mt__strided it;
     uint16_t code;
-    mt_dtype made;        /* what the numbers are made in */
+    mt_dtype made;        /* the type in which numbers are computed */
     mt__loop_fn *convert; /* to the output's type; NULL where it is `made` */
     uint64_t seed, offset;
     double a, b;
@@ -72,7 +72,7 @@ static char *make_numbers(const random_job *work, const draws *d, int64_t n, cha
         }
         return tile;
     case MT_RANDOM_NORMAL: {
-        /* Whole pairs: from the even draw before the first to the odd one behind the last. */
+        /* Whole pairs: from the even draw before the first to the odd one after the last. */
         int64_t before = d->skip & 1;
         int64_t all = (before + n + 1) & ~INT64_C(1);
         if (is_double) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels REDUCE and VAR_MEAN, and what partial results of reductions are (reduce_loops.h).
+ * The kernels REDUCE and VAR_MEAN, and the partial results of reductions (reduce_loops.h).
  */
 #include "kernels/entry/call_args.h"
 #include "kernels/entry/host_kernels.h"

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* Elements a thread is woken for, which costs about 10 us: 15 us or more of work. */
+/* Elements that are worth waking a thread (about 10 us): 15 us of work or more. */
 enum {
     CHEAP_GRAIN = 131072, /* memory is the limit */
     DEAR_GRAIN = 32768    /* arithmetic is */
@@ -30,7 +30,7 @@ static const int32_t grains[MT_UNARY_COUNT] = {
 #include <mindtorch/kernel_codes.def>
 };
 
-/* A bound that is not there becomes the end of the type's range. */
+/* A missing bound becomes the end of the type's range. */
 static void set_bounds(mt__loop_params *params, const mt_kernel_call *call, uint32_t dtype)
 {
     static const int64_t ends[2][2] = {{INT32_MIN, INT32_MAX}, {INT64_MIN, INT64_MAX}};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions, forward and backward (kernels.def, CONV...): who does them, and in how many pieces.
+ * Convolutions, forward and backward (kernels.def, CONV...): chooses the algorithm and divides the
+ * work.
  *
  *     1 x 1 without stride and padding    products on the images as they are
- *     other float32                       oneDNN where it is here
+ *     other float32                       oneDNN if it is installed
  *     the rest                            columns and products
  *
  * Forward and BACKWARD_INPUT are cut by images; BACKWARD_WEIGHT, which sums over images, by output

@@ -35,7 +35,8 @@ typedef struct mt__conv {
     void *out, *in, *weight, *bias;
 } mt__conv;
 
-/* False: oneDNN is not there, or not for this; nothing has been written that matters. */
+/* False: oneDNN is not installed or does not support this; outputs may have been written, and are
+ * to be computed again. */
 bool mt__conv_onednn(const mt__conv *conv);
 
 /* By products with the columns under the kernel (im2col). MT_ENOMEM. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions by oneDNN, single precision. It wants blocked layouts, so tensors are reordered
+ * Convolutions by oneDNN, single precision. It needs blocked layouts, so tensors are reordered
  * around each call; measured on ResNet's 3 x 3 layers that is 2 to 5 % of the time (23 % with 512
  * channels on 7 x 7, where the weight is larger than the images) and a third faster than its
  * kernels for plain layouts. Winograd's algorithm would be twice as fast and is left out: its
@@ -8,8 +8,8 @@
  *
  *     user's arrays ──reorder──► scratch ──primitive──► scratch ──reorder──► user's arrays
  *
- * Primitives are kept by shape, a few for each thread: nothing is locked, nothing is shared, and
- * what another thread has compiled comes from oneDNN's own cache.
+ * Primitives are kept by shape, a few for each thread: nothing is locked or shared, and code
+ * compiled by another thread comes from oneDNN's own cache.
  */
 #include "kernels/image/conv.h"
 #include "kernels/matrix/onednn.h"
@@ -248,7 +248,7 @@ static bool add_slots(plan *p, const_dnnl_primitive_desc_t pd, const layouts *l)
     }
 }
 
-/* The descriptor, with a forward one as the hint that backward ones want. */
+/* The descriptor, with a forward one as the hint that backward ones need. */
 static dnnl_primitive_desc_t choose(const plan *p, const layouts *l)
 {
     const mt__onednn_table *dnn = mt__onednn();

@@ -27,7 +27,7 @@ enum {
 typedef struct window {
     int64_t y0, y1, step_y;
     int64_t x0, x1, step_x;
-    int64_t divisor; /* averages: elements that count, padding included where it is asked for */
+    int64_t divisor; /* averages: number of elements, with padding if requested */
 } window;
 
 typedef struct job job;

@@ -143,7 +143,7 @@ int mt__host_gather(void *context, mt_backend_stream *stream, const mt_kernel_ca
 
 typedef int scatter_fn(const gather_job *job, const mt__walk *w);
 
-/* Everything in locals: bytes that are written could be anything's. */
+/* All in local variables: the compiler must assume that a write may change any other memory. */
 #define SCATTER(name, type, expression)                                 \
     static int scatter_##name(const gather_job *job, const mt__walk *w) \
     {                                                                   \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NONZERO, MASKED_SELECT, MASKED_SCATTER: what a mask, or the elements themselves, pick.
+ * NONZERO, MASKED_SELECT, MASKED_SCATTER: elements selected by a mask, or by being nonzero.
  *
- * The caller has counted; should the elements have changed since, no more is written than there is
- * room for.
+ * The caller has counted them. If the elements have changed since, no more is written than fits.
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"
@@ -25,7 +24,7 @@ static uint64_t value_bits(uint32_t dtype)
 }
 
 enum {
-    ROW_CHUNK = 256 /* elements looked at before what was found is written */
+    ROW_CHUNK = 256 /* elements examined before the results are written */
 };
 
 #define FIND(type)                                      \
@@ -190,7 +189,7 @@ static int64_t count_set(const mt_array *array, const mt_array *mask)
         }                                                              \
     }
 
-/* How many elements of the source a row has taken. */
+/* Returns how many elements of the source the row has taken. */
 static int64_t place_row(char *to, const char *mask, const char *from, const mt__walk *w, int64_t n,
                          int64_t bytes, int64_t from_stride)
 {

@@ -82,7 +82,8 @@ static void read_piece(void *context, int64_t begin, int64_t end, int64_t piece)
     }
 }
 
-/* The message of a failure belongs to the thread that met it, so the caller looks once more. */
+/* The message of a failure belongs to the thread that found it, so the caller checks again to set
+ * its own. */
 static int find_failure(const mt__index_rows *rows)
 {
     mt__index_chunk chunk;

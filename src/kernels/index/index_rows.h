@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What INDEX, INDEX_PUT, INDEX_SELECT and INDEX_ADD have in common. One tensor is indexed, the
- * other is the dense one:
+ * Common code of INDEX, INDEX_PUT, INDEX_SELECT and INDEX_ADD. One tensor is indexed, the other is
+ * dense:
  *
  *     indexed   [outer..., one or more dimensions that indices pick from, inner...]
  *     dense     [outer..., sizes of the indices, inner...]
  *
- * More exactly: the dense tensor's first `first` dimensions and those behind the indices' are the
- * indexed tensor's dimensions without an index, in their order. All index tensors are int64 and
- * have the same sizes (broadcast by strides).
+ * More exactly: the dense tensor's first `first` dimensions and those after the indices' dimensions
+ * are the indexed tensor's dimensions without an index, in their order. All index tensors are int64
+ * and have the same sizes (broadcast by strides).
  *
  *     ints: first, then for each index tensor the dimension of the indexed tensor it picks from
  *
  *   IR1  Indices are checked before anything is read or written through them.
- *   IR2  Writing goes through the indices in row-major order: the last of equal ones wins, sums are
- *        made in that order, whatever the number of threads.
+ *   IR2  Writes follow the indices in row-major order: the last of equal ones wins, and sums are
+ *        added in that order, with any number of threads.
  */
 #ifndef KERNELS_INDEX_INDEX_ROWS_H
 #define KERNELS_INDEX_INDEX_ROWS_H

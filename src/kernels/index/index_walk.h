@@ -8,7 +8,7 @@
  *     for each dimension, outermost first: mt__walk_add(&w, size, strides of the views in bytes)
  *     mt__walk_rows(&w) rows, each of mt__walk_length(&w) elements; mt__walk_seek, mt__walk_next
  *
- *   IW1  Dimensions that all views run through in one stride are joined, those of size 1 are left
+ *   IW1  Dimensions that all views traverse with one stride are merged, those of size 1 are left
  *        out.
  *   IW2  There is always a last dimension: a walk over one element has a row of length 1.
  */
@@ -63,7 +63,7 @@ int64_t mt__walk_rows(const mt__walk *w);
 /* Goes to a row. */
 void mt__walk_seek(mt__walk *w, int64_t row);
 
-/* Goes to the next row; behind the last one it is at the first again. */
+/* Moves to the next row; after the last one, to the first again. */
 MT_INLINE void mt__walk_next(mt__walk *w)
 {
     for (int32_t d = w->n_dims - 2; d >= 0; d--) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * INDEX_PUT, INDEX_ADD and EMBEDDING_BACKWARD: rows written to, or added to, places that indices
- * say. See index_rows.h; sums are made in the order of the indices (IR2).
+ * INDEX_PUT, INDEX_ADD and EMBEDDING_BACKWARD: rows written to, or added to, the places that
+ * indices give. See index_rows.h; sums are added in the order of the indices (IR2).
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"
@@ -34,7 +34,7 @@ static void write_rows(const write_job *job, const mt__index_chunk *chunk, char 
     mt__walk inner = job->rows->inner;
     int64_t n_rows = mt__walk_rows(&inner);
     int64_t length = mt__walk_length(&inner);
-    if (n_rows == 1 && length == 1) { /* nothing behind the indices: single elements */
+    if (n_rows == 1 && length == 1) { /* no dimensions after the indices: single elements */
         if (job->alpha == NULL) {
             mt__move_at(to, chunk->indexed, from, chunk->dense, chunk->count,
                         job->rows->element_bytes);

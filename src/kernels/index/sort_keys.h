@@ -38,7 +38,7 @@ void mt__sort_load_words(mt__sort_word *words, const char *row, int64_t stride, 
 void mt__sort_load_pairs(mt__sort_pair *pairs, const char *row, int64_t stride, int64_t n,
                          uint32_t dtype, bool descending);
 
-/* A row of int64 as words, if its numbers are no further apart than 32 bits reach; else false. */
+/* A row of int64 as words, if the differences of its numbers fit into 32 bits; else false. */
 bool mt__sort_narrow_i64(mt__sort_word *words, const char *row, int64_t stride, int64_t n,
                          bool descending);
 

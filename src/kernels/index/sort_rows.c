@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SORT and TOPK: rows along one dimension, each by itself.
+ * SORT and TOPK: each row along one dimension is sorted separately.
  *
- * TOPK keeps a heap of k while it looks at a row once, and sorts the whole row where k is a large
- * part of it. Among equals the first ones are taken, in their order.
+ * TOPK makes one pass over a row with a heap of size k, or sorts the whole row if k is a large part
+ * of it. Of equal elements the first ones are taken, in their order.
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"

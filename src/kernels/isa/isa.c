@@ -6,15 +6,15 @@
 
 #include <stdatomic.h>
 
-/* What was found plus one; 0 = not asked yet. Asking twice gives the same, so relaxed is enough. */
+/* The level plus one; 0 = not known yet. All threads store the same value, so relaxed is enough. */
 static _Atomic int found;
 
 static int ask(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    /* What the levels have beyond each other as far as our loops use it; the operating system's
-     * part (wide registers saved) is in the builtin's answer. */
+    /* The features of each level that our loops use. The builtin also checks that the operating
+     * system saves the wide registers. */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
         !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2")) {
         return MT_ISA_BASE;

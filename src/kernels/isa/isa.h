@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One loop, several instruction sets. Files in src/kernels/isa are compiled once for each level
- * (cmake/kernels.cmake) with MT_ISA_LEVEL set; what they define is named MT_ISA(name), so that
- * binary_add_v3 and binary_add_v4 stand side by side. The caller picks once:
+ * (cmake/kernels.cmake) with MT_ISA_LEVEL set; their symbols are named MT_ISA(name), so that
+ * binary_add_v3 and binary_add_v4 can coexist. The caller picks one:
  *
  *     extern const mt__loop_fn mt__loops_binary_base, mt__loops_binary_v3, mt__loops_binary_v4;
  *     MT_ISA_PICK(mt__loops_binary)                        the best that this processor runs
  *
- * Levels are x86-64's: base, v3 (AVX2, FMA), v4 (AVX-512). Other machines have base alone.
+ * Levels are x86-64's: base, v3 (AVX2, FMA), v4 (AVX-512). Other machines have only base.
  */
 #ifndef KERNELS_ISA_ISA_H
 #define KERNELS_ISA_ISA_H
@@ -25,7 +25,7 @@ typedef enum mt__isa {
     MT_ISA_V4
 } mt__isa;
 
-/* What this processor runs, asked once. mt__isa_limit() holds it down, for tests. */
+/* The best level of this processor, determined once. mt__isa_limit() lowers it, for tests. */
 mt__isa mt__isa_level(void);
 void mt__isa_limit(mt__isa level);
 

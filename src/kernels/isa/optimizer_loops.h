@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loops of optimizer steps, made for each instruction set by isa/optimizer_loops.c: n elements
+ * The loops of optimizer steps, made for each instruction set by optimizer_loops.c: n elements
  * of one parameter. Numbers that are the same for all elements come in double, with what only
  * depends on the step already computed.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products by loops of our own, for any strides; see isa/product_loops.c.
+ * Products by loops of our own, for any strides; see product_loops.c.
  */
 #ifndef KERNELS_ISA_PRODUCT_LOOPS_H
 #define KERNELS_ISA_PRODUCT_LOOPS_H

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention, softmax(scale q k^T + mask) v, without the whole matrix of scores: tiles of QUERIES x
- * KEYS pass through a cache, and what a row has summed so far is rescaled when a larger score
- * comes.
+ * KEYS fit in a cache, and the sums of a row so far are rescaled when a larger score comes.
  *
  *     forward     for each tile of keys: S = q k^T, P = exp(S - most), out = out factor + P v
  *                 then out /= total, lse = most + log(total)
  *     backward    P = exp(S - lse), dv += P^T do, dS = P (do v^T - delta) scale,
  *                 dq += dS k, dk += dS^T q          with delta = sum of do out
  *
- * With `causal`, query i sees keys 0 ... i: tiles behind the last query's key are left out.
+ * With `causal`, query i sees keys 0 ... i: tiles after the last query's key are left out.
  *
  *   AT1  Tiles depend on sizes alone. Forward's pieces are tiles of queries, backward's are heads,
  *        which add to dk and dv in the order of the queries: results do not depend on the number of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oneDNN 2.x, opened when it is first needed; without it everything works, and large products and
- * convolutions are slower. Calls are made with one OpenMP thread: the division of work among
- * threads is ours (parallel.h), which survives fork() and never meets a second pool.
+ * oneDNN 2.x, opened when it is first needed. Without it everything works, but large products and
+ * convolutions are slower. Calls use one OpenMP thread: we divide the work among threads ourselves
+ * (parallel.h), because our pool survives fork() and must not compete with a second one.
  */
 #ifndef KERNELS_MATRIX_ONEDNN_H
 #define KERNELS_MATRIX_ONEDNN_H

@@ -87,7 +87,7 @@ void mt__openblas_allow(bool allowed)
     atomic_store_explicit(&blas_refused, !allowed, memory_order_relaxed);
 }
 
-/* ---- matrices as BLAS wants them ------------------------------------------------------------- */
+/* ---- matrices in the form of BLAS ------------------------------------------------------------ */
 
 /* A matrix with a unit stride: `turned` = the columns are the contiguous ones. */
 typedef struct blas_matrix {
@@ -146,7 +146,7 @@ static int prepare(size_t element, const void *data, const int64_t size[2], cons
     return has_unit_stride(size, stride, out) ? 0 : pack(element, size, stride, out);
 }
 
-/* ---- who computes ---------------------------------------------------------------------------- */
+/* ---- choosing the library -------------------------------------------------------------------- */
 
 static bool onednn_wins(const mt__product *p)
 {

@@ -10,7 +10,7 @@
  *     oneDNN 2.6           24   77   98  113  112  114   111            112
  *
  * so oneDNN takes what is large in every direction, OpenBLAS the rest and double precision, and the
- * loop of our own (isa/product_loops.c) integers, and everything where neither library is found.
+ * loop of our own (product_loops.c) integers, and everything where neither library is found.
  */
 #ifndef KERNELS_MATRIX_PRODUCT_H
 #define KERNELS_MATRIX_PRODUCT_H

@@ -26,7 +26,7 @@ MT_INLINE uint16_t mt__f32_to_f16(float x)
     uint32_t bits = mt__bits_f32(x);
     uint32_t sign = (bits >> 16) & 0x8000U;
     uint32_t rest = bits & 0x7fffffffU;
-    /* Half a unit less one, and one more where the number before it is odd. */
+    /* Round to nearest even: add half a unit less one, and one more if the number is odd. */
     uint32_t normal = (rest - (112U << 23) + 0xfffU + ((rest >> 13) & 1U)) >> 13;
     /* Below 2^-14: adding 1/2 leaves multiples of 2^-24 in the low bits, rounded by the addition.
      */

@@ -96,7 +96,7 @@ MT_INLINE float mt__exp_f32(float x)
     y = y < -104.0F ? -104.0F : y;
     uint32_t n;
     float p = mt__exp_reduced_f32(y, &n) + 1.0F;
-    /* In two steps: 2^128 and 2^-149 are no normal numbers. */
+    /* In two steps: 2^128 and 2^-149 are not normal numbers. */
     uint32_t half = (uint32_t)((int32_t)n >> 1);
     return p * mt__power2_f32(half) * mt__power2_f32(n - half);
 }
@@ -202,8 +202,8 @@ MT_INLINE float mt__log1p_f32(float x)
     return copysignf(mt__log_f32(u) + correction, x); /* -0 */
 }
 
-/* log(1 + t) for 0 <= t <= 1, and NaN: without the ends of the range, whose tests would come back
- * as branches where the compiler knows that they cannot be met. */
+/* log(1 + t) for 0 <= t <= 1, and NaN: without tests for the ends of the range, which the compiler
+ * would turn into branches. */
 MT_INLINE float mt__log1p_unit_f32(float t)
 {
     float u = 1.0F + t;
@@ -480,7 +480,8 @@ MT_INLINE float mt__pow_f32(float x, float y)
     float m = (float)power;
     m = a == 1.0F && y == y ? 1.0F : m;
     m = x == 1.0F || y == 0.0F ? 1.0F : m;
-    /* Whole numbers, and odd ones, without a conversion: adding 2^23 rounds what is below it. */
+    /* Tests for integers and odd integers without a conversion: adding 2^23 rounds numbers below
+     * it. */
     float b = fabsf(y);
     float half = 0.5F * b;
     uint32_t is_whole = b >= 8388608.0F || (b + 8388608.0F) - 8388608.0F == b;

@@ -13,7 +13,7 @@ static bool is_joined(const mt__reduce_dim *outer, const mt__reduce_dim *inner)
            outer->out[1] == inner->out[1] * inner->size;
 }
 
-/* Repeated elements (stride 0) are outermost: what is inside is read from the cache. */
+/* Repeated elements (stride 0) are outermost, so that the repeats are read from the cache. */
 static bool is_outer(int64_t a, int64_t b)
 {
     return b != 0 && (a == 0 || a > b);

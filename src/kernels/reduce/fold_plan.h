@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A reduction's dimensions in the order in which memory is best read. Dimensions of size 1 are
- * dropped, those that stand side by side in memory are one, and each kind is sorted by the input's
+ * dropped, those that are adjacent in memory are merged, and each kind is sorted by the input's
  * strides:
  *
  *      sum over the first of [a, b, c]      reduced [a]      kept [b*c]

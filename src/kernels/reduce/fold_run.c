@@ -101,7 +101,7 @@ static void finish(const reduction *run, const mt__partial *partial,
 
 /* ---- one result ---- */
 
-/* Where a walk over dimensions stands. */
+/* The position of a walk over dimensions. */
 typedef struct dim_walk {
     const mt__reduce_dim *dims;
     uint32_t n_dims;

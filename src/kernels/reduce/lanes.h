@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Kernels that work along one dimension (softmax, running sums, the place of the largest): a lane
- * is all elements along it, the other dimensions say where lanes begin. Two forms cover what is
- * met:
+ * is all elements along it, the other dimensions give the beginnings of lanes. There are two forms:
  *
  *      rows       the elements of a lane lie side by side in all tensors: one lane a call
  *      columns    lanes lie side by side in all tensors: up to MT_LANES_WIDTH of them a call
  *
- * Many short rows are turned into columns in a small buffer: vectors of lanes instead of a call for
- * a handful of elements.
+ * Many short rows are transposed into columns in a small buffer, so that vectors hold several lanes
+ * instead of one call handling a few elements.
  *
- * What fits neither is copied to contiguous memory first, and results back.
+ * Tensors of any other layout are copied to contiguous memory first, and results are copied back.
  */
 #ifndef KERNELS_REDUCE_LANES_H
 #define KERNELS_REDUCE_LANES_H

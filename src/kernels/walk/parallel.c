@@ -3,12 +3,12 @@
  * The pool of parallel.h.
  *
  * One job at a time. The caller writes it, raises `ticket`, works on pieces itself and then waits
- * for the workers that took part; each takes piece after piece from `next`. A caller that finds the
- * pool busy, and a worker that is itself inside a piece, do all of their pieces alone.
+ * for the workers that took part; each takes one piece after the other from `next`. A caller that
+ * finds the pool busy, and a nested call inside a piece, run all of their pieces alone.
  *
  *   WK1  A worker touches the job only between its entry (`active` raised under the lock while the
  *        job is open) and its exit (`active` lowered). The caller closes the job before it waits
- *        for `active` to fall to 0, so nobody enters a job that is over.
+ *        for `active` to fall to 0, so no worker enters a job that is over.
  *   WK2  Workers are detached and never end. At fork() the child forgets them (PAR2): its pool is
  *        empty.
  */
@@ -24,11 +24,11 @@
 
 enum {
     MAX_THREADS = 256,
-    SPINS = 2000 /* about 20 us: as long as a sleeping worker takes to come twice over */
+    SPINS = 2000 /* about 20 us: twice the time in which a sleeping worker wakes up */
 };
 
 typedef struct pool {
-    pthread_mutex_t lock; /* of what is not atomic, and of the sleepers' wait */
+    pthread_mutex_t lock; /* guards the non-atomic fields and the wait for work */
     pthread_cond_t work;  /* ticket was raised */
     pthread_cond_t done;  /* active fell to 0 */
     /* the job; written by the caller under the lock while it is closed */
@@ -49,7 +49,7 @@ typedef struct pool {
 static pool the_pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
                         .work = PTHREAD_COND_INITIALIZER,
                         .done = PTHREAD_COND_INITIALIZER};
-static _Atomic uint32_t thread_limit; /* 0 = not set: the processors that we may use */
+static _Atomic uint32_t thread_limit; /* 0 = not set: the number of processors */
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 
@@ -88,7 +88,7 @@ static void work_off(pool *p)
 
 /* ---- workers ---- */
 
-/* Returns when a ticket other than *seen is out. */
+/* Returns when there is a ticket other than *seen. */
 static void await_ticket(pool *p, uint64_t *seen)
 {
     for (int i = 0; i < SPINS; i++) {
@@ -113,7 +113,7 @@ static void *worker_main(void *argument)
 {
     pool *p = argument;
     uint64_t seen = 0;
-    inside = true; /* pieces that ask for threads run alone */
+    inside = true; /* nested calls run on this thread */
     for (;;) {
         await_ticket(p, &seen);
         bool enter = p->open && p->wanted > 0;
@@ -126,7 +126,7 @@ static void *worker_main(void *argument)
             continue;
         }
         work_off(p);
-        /* release: what the pieces wrote; the caller's acquire is in close_job() */
+        /* release: publishes the writes of the pieces; the caller's acquire is in close_job() */
         if (atomic_fetch_sub_explicit(&p->active, 1, memory_order_release) == 1) {
             pthread_mutex_lock(&p->lock);
             if (p->caller_waits) {
@@ -138,7 +138,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* Makes the pool as large as asked, as far as threads can be had (PAR3). Under the lock. */
+/* Starts threads up to the requested number, or as many as possible (PAR3). Under the lock. */
 static void grow_pool(pool *p, uint32_t workers)
 {
     while (p->workers < workers) {
@@ -277,7 +277,7 @@ uint32_t mt__parallel_threads(void)
     uint32_t limit = atomic_load_explicit(&thread_limit, memory_order_relaxed);
     if (MT_UNLIKELY(limit == 0)) {
         limit = count_processors();
-        uint32_t unset = 0; /* a limit that was set meanwhile stays */
+        uint32_t unset = 0; /* a limit set in the meantime is kept */
         if (!atomic_compare_exchange_strong_explicit(&thread_limit, &unset, limit,
                                                      memory_order_relaxed, memory_order_relaxed)) {
             limit = unset;

@@ -3,10 +3,10 @@
  * Host threads for large work: a pool that starts when it is first needed. Work below `grain` runs
  * on the caller. Inside a parallel piece everything runs on the caller.
  *
- *   PAR1  Pieces depend on the range and the grain alone, never on the number of threads: what a
- *         kernel sums piece by piece comes out the same with any number of threads.
+ *   PAR1  Pieces depend on the range and the grain alone, never on the number of threads: a kernel
+ *         that sums piece by piece gives the same result with any number of threads.
  *   PAR2  After fork() the child starts a pool of its own.
- *   PAR3  If threads cannot be had, the caller does the work.
+ *   PAR3  If threads cannot be started, the caller does the work.
  */
 #ifndef KERNELS_WALK_PARALLEL_H
 #define KERNELS_WALK_PARALLEL_H

@@ -4,11 +4,11 @@
  *
  *     | ... padding to 64 ... | header (64 bytes) | the caller's bytes |
  *
- *   SCR1  Every request passes the allocator seam once, served from the cache or not: a test that
- *         makes the Nth request fail reaches it in either case.
+ *   SCR1  Every request counts once for the allocator's test hook, served from the cache or not, so
+ *         that a test can make the Nth request fail in either case.
  *   SCR2  A thread keeps at most KEPT_BLOCKS blocks and KEPT_BYTES bytes, and frees them when it
  *         ends.
- *   SCR3  Giving back never fails: what cannot be kept is freed.
+ *   SCR3  Giving back never fails: a block that cannot be kept is freed.
  */
 #include "kernels/walk/scratch.h"
 
@@ -37,7 +37,8 @@ typedef struct cache {
     size_t bytes;
 } cache;
 
-/* A pointer alone: thread-local memory of a library is scarce. Freed by the key's destructor. */
+/* Only a pointer, because thread-local memory of a library is scarce. Freed by the key's
+ * destructor. */
 static _Thread_local cache *kept;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -65,7 +66,7 @@ static void make_key(void)
     key_made = pthread_key_create(&key, free_cache) == 0;
 }
 
-/* Without a key nothing is kept: what a thread kept would be lost with it. */
+/* Without a key nothing is kept: blocks would leak when the thread ends. */
 static cache *cache_of_thread(void)
 {
     if (kept == NULL) {
@@ -124,7 +125,8 @@ void *mt__scratch_take(size_t count, size_t size)
     return place;
 }
 
-/* A free place, or the smallest block's if that is smaller. NULL: better not kept. */
+/* A free place, or that of the smallest kept block if it is smaller than this one. NULL: do not
+ * keep this one. */
 static header **find_place(cache *of_thread, size_t bytes)
 {
     header **smallest = &of_thread->blocks[0];

@@ -15,7 +15,7 @@ enum {
     MEDIUM_ROW = 256,  /* also these, where packing is needed once for many */
     TURN_SMALLEST = 8, /* shorter sides are not worth a transpose */
     BLOCK_SIDE = 32,   /* of the squares in which turned operands are visited: a tile each */
-    BLOCK_NUMEL = 8192 /* fewer elements lie in the first cache in any order */
+    BLOCK_NUMEL = 8192 /* fewer elements fit in the L1 cache in any order */
 };
 
 /* ---- shape of the walk ---- */
@@ -38,7 +38,7 @@ bool mt__all_contiguous(const mt_array *arrays, int32_t count, int64_t *numel)
     return is_contiguous;
 }
 
-/* True when dimension a should lie outside of dimension b. */
+/* Whether dimension a should be outside dimension b. */
 static bool is_outer(const mt__strided *it, int32_t a, int32_t b)
 {
     for (int32_t k = 0; k < it->n_operands; k++) {
@@ -146,14 +146,15 @@ void mt__strided_init(mt__strided *it, const mt_array *arrays, int32_t count, bo
 
 /* ---- packing ---- */
 
-/* A row of elements in rows of their own: where, and how far apart in bytes. */
+/* Several rows of elements: address, and strides in bytes. */
 typedef struct plane {
     char *data;
     int64_t stride, row_stride;
 } plane;
 
-/* n elements of each of `rows` rows. A repeated element is a loop of its own, which the compiler
- * makes wide. Strides are copied because elements written might be they, for all it knows. */
+/* n elements of each of `rows` rows. A repeated element has a separate loop, which the compiler
+ * vectorises. Strides are copied to locals, because otherwise the compiler assumes that a write may
+ * change them. */
 #define MOVE(type)                                                                    \
     for (int64_t j = 0; j < rows; j++) {                                              \
         const int64_t to_stride = to->stride;                                         \
@@ -286,7 +287,7 @@ void mt__strided_load(const mt__strided *it, int32_t k, int64_t begin, int64_t n
 
 typedef char tile_memory[MT_STRIDED_TILE * 8];
 
-/* A walk under way. */
+/* The state of a running walk. */
 typedef struct walk {
     const mt__strided *it;
     int64_t begin, end; /* what is left */
@@ -427,13 +428,13 @@ typedef struct job {
     const mt__strided *it;
     mt__loop_fn *loop;
     const mt__loop_params *params;
-    int32_t turned; /* dimension of the squares beside the innermost; 0 = none */
+    int32_t turned; /* dimension of the squares besides the innermost; 0 = none */
     _Atomic uint32_t flags;
 } job;
 
-/* ---- turned operands: in squares, so that each line of memory is visited once ---- */
+/* ---- transposed operands: in squares, so that each cache line is visited once ---- */
 
-/* The dimension in which an operand has its neighbours where it is not the innermost; 0 = none. */
+/* The dimension in which an operand is contiguous, if that is not the innermost; 0 = none. */
 static int32_t find_turned(const mt__strided *it)
 {
     if (it->numel < BLOCK_NUMEL || it->sizes[0] < BLOCK_SIDE) {
@@ -460,7 +461,7 @@ static int64_t block_count(const mt__strided *it, int32_t turned)
     return planes * blocks_of(it->sizes[0]) * blocks_of(it->sizes[turned]);
 }
 
-/* One square of one plane as a walk of its own. */
+/* One square of one plane as a separate walk. */
 static void block_init(mt__strided *block, const mt__strided *it, int32_t turned, int64_t number)
 {
     int64_t first[MT_MAX_DIMS];

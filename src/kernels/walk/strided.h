@@ -13,8 +13,8 @@
  *                     are the same each time (a bias) are packed once
  *      Large arrays with an operand that is transposed are visited in squares.
  *
- *   STR1  Element number n of the walk is the same element in all arrays, and the same whatever
- *         range of numbers is asked for: pieces may run on several threads.
+ *   STR1  Element number n of the walk is the same element in all arrays, and does not depend on
+ *         the range of numbers that is run: pieces may run on several threads.
  *   STR2  With `keep_order` numbers count elements in row-major order of the sizes.
  */
 #ifndef KERNELS_WALK_STRIDED_H

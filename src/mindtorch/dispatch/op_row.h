@@ -18,7 +18,7 @@ typedef struct mt__backward mt__backward;
 /* Does the work: checks, allocates results, launches kernels or calls other ops. */
 typedef int mt__run_fn(mt__call *call);
 
-/* The derivative: see autograd/backward.h. */
+/* The derivative: see autograd/formulas/backward.h. */
 typedef int mt__backward_fn(mt__backward *backward);
 
 enum {

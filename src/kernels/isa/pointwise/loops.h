@@ -114,7 +114,8 @@ static inline double mt__scalar_real(const mt_scalar *scalar)
     return scalar->kind == MT_KIND_REAL ? scalar->of.real : (double)scalar->of.integer;
 }
 
-/* Towards zero; what int64 cannot hold, NaN too, is INT64_MIN (as conversions of elements). */
+/* Rounds towards zero; values that int64 cannot hold, and NaN, become INT64_MIN, as in conversions
+ * of elements. */
 static inline int64_t mt__scalar_integer(const mt_scalar *scalar)
 {
     if (scalar->kind != MT_KIND_REAL) {

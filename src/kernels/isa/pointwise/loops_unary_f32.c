@@ -71,7 +71,7 @@ TO_FLOAT(X)
 TO_BOOL(X)
 #undef X
 
-/* ---- sine and its kin: in blocks, so that one far number does not make the others slow ---- */
+/* ---- trigonometry: in blocks, so that one large number does not slow down the others ---- */
 
 enum {
     TRIG_BLOCK = 256

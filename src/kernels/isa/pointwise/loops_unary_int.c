@@ -39,7 +39,7 @@ TO_SAME(SAME, int64_t, uint64_t)
 TO_BOOL(TRUTH, int64_t)
 TO_BOOL(TRUTH, uint8_t)
 
-/* Without sign x < 0 is a warning, so these stand apart. */
+/* x < 0 gives a warning for unsigned types, so these are separate. */
 #define TO_SAME_U8(X)                         \
     X(NEG, uint8_t, 0 - x)                    \
     X(ABS, uint8_t, x)                        \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The loops of kernels along a dimension (lanes.h), made for each instruction set by
- * isa/softmax_loops.c, isa/running_loops.c and isa/extreme_loops.c.
+ * softmax_loops.c, running_loops.c and extreme_loops.c.
  */
 #ifndef KERNELS_ISA_REDUCE_LANE_LOOPS_H
 #define KERNELS_ISA_REDUCE_LANE_LOOPS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inner loops of reductions, made for each instruction set by isa/reduce_loops.c. A loop adds a
+ * The inner loops of reductions, made for each instruction set by reduce_loops.c. A loop adds a
  * block of elements to a partial result; host_reduce.c cuts tensors into blocks, and finishes.
  *
  *      row       x x x x x x x x        one partial
@@ -11,7 +11,7 @@
  *        a tree over many lanes; blocks are added in double. So the error of a sum grows with the
  *        logarithm of a block, not with the number of elements.
  *   RL2  The order depends on the sizes alone: the same input gives the same bits, with any number
- *        of threads. Instruction sets differ in nothing but fused multiplication.
+ *        of threads. Instruction sets differ only in fused multiplication.
  */
 #ifndef KERNELS_ISA_REDUCE_REDUCE_LOOPS_H
 #define KERNELS_ISA_REDUCE_REDUCE_LOOPS_H
@@ -33,7 +33,7 @@ typedef union mt__cell {
     int64_t integer;
 } mt__cell;
 
-/* What is kept of the elements seen so far. Floating-point elements use `real`, others `integer`;
+/* The partial result of the elements so far. Floating-point elements use `real`, others `integer`;
  * ALL, ANY and COUNT always `integer`. `b` is the second number of MOMENTS (sum of squared
  * distances from the mean, which is `a`) and of LOGSUMEXP (sum of e^(x - a), a = the largest x). */
 typedef struct mt__partial {

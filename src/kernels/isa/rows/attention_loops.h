@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What attention does to a tile of scores between its products; see isa/attention_loops.c.
+ * The steps of attention on a tile of scores between its products; see attention_loops.c.
  */
 #ifndef KERNELS_ISA_ROWS_ATTENTION_LOOPS_H
 #define KERNELS_ISA_ROWS_ATTENTION_LOOPS_H
@@ -15,8 +15,8 @@ typedef struct mt__attention_tile {
     int64_t seen;     /* columns that row 0 sees; row r sees r more. Large: all */
     const void *mask; /* added; NULL: none */
     int64_t mask_row, mask_col;
-    /* forward, one of each a row: largest score so far, sum of exponentials so far, and what the
-     * sum and the output so far are to be multiplied with */
+    /* forward, one of each per row: largest score so far, sum of exponentials so far, and the
+     * factor by which the sum and the output so far must be multiplied */
     void *most, *total, *factor;
     /* backward */
     const void *lse, *delta;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loops of layer_norm and batch_norm, made for each instruction set by isa/norm_loops.c.
- * Pointers are to elements of the table's type unless a type stands.
+ * The loops of layer_norm and batch_norm, made for each instruction set by norm_loops.c.
+ * Untyped pointers are to elements of the table's type.
  */
 #ifndef KERNELS_ISA_ROWS_NORM_LOOPS_H
 #define KERNELS_ISA_ROWS_NORM_LOOPS_H

@@ -12,7 +12,7 @@ typedef enum mt__pool {
     MT_POOL_TENSOR,
     MT_POOL_STORAGE,
     MT_POOL_NODE,     /* up to MT_POOL_NODE_BYTES */
-    MT_POOL_AUTOGRAD, /* autograd/meta.h */
+    MT_POOL_AUTOGRAD, /* autograd/graph/meta.h */
     MT_POOL_COUNT
 } mt__pool;
 

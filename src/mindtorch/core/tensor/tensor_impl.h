@@ -18,7 +18,7 @@
 
 #include <stdatomic.h>
 
-/* Autograd's part of a tensor (autograd/meta.h): gradient, node, hooks. */
+/* Autograd's part of a tensor (autograd/graph/meta.h): gradient, node, hooks. */
 typedef struct mt__autograd mt__autograd;
 
 /* What kind of view a tensor is; decides whether it may be written when gradients are recorded. */
