@@ -16,8 +16,8 @@ void *mtb_open_shared(const char *name);
 bool mtb_find_symbol(void *handle, const char *name, void *slot);
 
 /* Between these two a fork on another thread waits. For calls into such a library that hold locks
- * of its own for a while, which a child would find locked for ever. Not to be nested, and not around
- * mtb_open_shared(). */
+ * of its own for a while: a child would find them locked for ever. Do not nest them, nor call
+ * mtb_open_shared() between them. */
 void mtb_hold_forks(void);
 void mtb_release_forks(void);
 
