@@ -2,7 +2,7 @@
  *
  * What the parts of a check share: the job, and the way findings are reported.
  *
- * A rule has a name, a severity and a remedy; all of them stand in check_rules.def. Of each rule
+ * A rule has a name, a severity and a remedy; check_rules.def lists them. Of each rule
  * the first findings are reported and the others counted, so that a file that is wrong throughout
  * gives a readable report.
  */
@@ -34,7 +34,7 @@ typedef struct mtprof__check {
 int mtprof__check_find(mtprof__check *check, enum mtprof__check_rule rule, mtb_json_place place,
                        const char *format, ...) MT_PRINTF(4, 5);
 
-/* Tells the caller how far it is. Not 0: give up. */
+/* Reports progress to the caller. Not 0: cancel. */
 int mtprof__check_progress(mtprof__check *check, uint64_t done, uint64_t total);
 
 /* The two kinds of files. Fail as mtprof_check(). */

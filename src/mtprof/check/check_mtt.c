@@ -206,7 +206,7 @@ static int check_record(mtt_check *mtt, const mtprof_record *record)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* Damage that opening has already told of is met again by cursors. */
+/* Cursors find damage again that opening has already reported. */
 static bool is_known(const mtt_check *mtt, const mtprof_error *error)
 {
     mtprof_problem problem;

@@ -5,7 +5,7 @@
  *
  *   function  its "Python parent id" is the number of the function drawn around it
  *   others    the span that "parent_id" names is not drawn inside it: of equal times, the parent
- *             stands first
+ *             comes first
  *
  * A parent that the track does not have (another thread's, another part's) says nothing.
  */
@@ -72,8 +72,8 @@ static int find_wrong(mtprof__check *check, const mtprof__check_tracks *tracks,
                               (unsigned long long)parent->id, (unsigned long long)parent->offset);
 }
 
-/* Whether a span could be drawn around one that is behind it in the order of drawing. What sticks
- * out is another rule's. */
+/* Whether a span could be drawn around one that comes after it in the order of drawing. Another
+ * rule checks whether it sticks out. */
 static bool is_around(const mtprof__check_span *outer, const mtprof__check_span *inner)
 {
     bool over = outer->end_ns == inner->start_ns && outer->start_ns < inner->start_ns;
@@ -81,7 +81,7 @@ static bool is_around(const mtprof__check_span *outer, const mtprof__check_span 
            outer->end_ns >= inner->end_ns && !over;
 }
 
-/* Spans are in the order in which they are drawn, so one behind another of equal times is inside.
+/* Spans are in the order in which they are drawn, so one after another of equal times is inside.
  * functions[depth] is the innermost function among the first `depth` spans of the stack. */
 static int check_spans(mtprof__check *check, const mtprof__check_tracks *tracks,
                        const mtb_idmap *map, uint32_t *stack, uint32_t *functions)

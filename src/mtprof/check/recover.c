@@ -3,19 +3,19 @@
  * Recovering: what a cursor gives of a trace, written as a clean and closed one.
  *
  *      header page ── health, closed mark ──┐
- *      cursor of each stream                ├─► beside ─► renamed
+ *      cursor of each stream                ├─► new file ─► renamed
  *        record, record … │ chunk ends ─► chunk, sealed with its checksum
  *
- *   RE1  A record is copied as it stands, or not at all, and payloads go with the record they
- *        belong to. Where the cursor goes on behind a record that it left out, another chunk
- *        begins: its header says where ordinals and times stand.
- *   RE2  Chunks keep their first ordinal, time, epoch and thread. They are numbered anew, without
- *        gaps, except in ring mode, where gaps are allowed and say what was let go.
- *   RE3  Where records of a slot are missing a LOST record stands, so that what was open there is
+ *   RE1  A record is copied unchanged, or not at all, and payloads go with the record they belong
+ *        to. Where the cursor continues after a record that it left out, another chunk begins: its
+ *        header has the ordinal and the time to continue from.
+ *   RE2  Chunks keep their first ordinal, time, epoch and thread. They are renumbered without
+ *        gaps, except in ring mode, where gaps are allowed and show what was discarded.
+ *   RE3  Where records of a slot are missing there is a LOST record, so that what was open there is
  *        cut off in the new file as in the old one. It has the number of begins that are missing
  *        between two chunks, which the health counters count as well. A begin that was left out
  *        alone makes no hole: its record has the cause DISK, that of a hole DAMAGE. Without a hole
- *        it stands behind the payloads at the start of the chunk, which belong to an event before.
+ *        it follows the payloads at the start of the chunk, which belong to an event before.
  *   RE4  Memory: one chunk, and the keys of open scopes.
  */
 #include "base/alloc.h"
@@ -58,15 +58,15 @@ typedef struct recover_job {
     mtb_keyset open;   /* keys of its scopes */
     /* The chunk at hand. */
     bool in_chunk, chunk_cut;
-    bool chunk_rest;       /* it goes on with what another one began */
-    uint64_t lost_due;     /* begins missing before it, to be told behind payloads at its start */
+    bool chunk_rest;   /* it goes on with what another one began */
+    uint64_t lost_due; /* begins missing before it, to be reported after payloads at its start */
     uint64_t chunk_offset; /* where it was read */
     mtprof__chunk_header header;
     unsigned char *buffer; /* header and records */
     size_t used, capacity;
     /* The chunk before it. */
     bool has_before;
-    uint64_t before_sequence, before_ordinal; /* its number; where ordinals stand */
+    uint64_t before_sequence, before_ordinal; /* its number; its next ordinal */
     uint64_t holes;                           /* of the cursor's: those that RE3 was done for */
 
     uint64_t lost_by[2]; /* begins: left out alone; in holes */
@@ -169,7 +169,7 @@ static int chunk_begin(recover_job *job, const mtprof_cursor *cursor, bool rest)
     return MTPROF_OK;
 }
 
-/* RE3: tells of begins that are missing without a hole. */
+/* RE3: reports begins that are missing without a hole. */
 static int settle_lost(recover_job *job)
 {
     uint64_t due = job->lost_due;
@@ -268,7 +268,7 @@ static int note_record(recover_job *job, const mtprof_record *record)
     }
 }
 
-/* The words of the record as they stand, head included: they end where the cursor is. */
+/* The words of the record unchanged, head included: they end where the cursor is. */
 static int copy_record(recover_job *job, const mtprof_cursor *cursor, const mtprof_record *record)
 {
     const unsigned char *data = (const unsigned char *)cursor->buffer + MTPROF_CHUNK_HEADER;
@@ -282,7 +282,7 @@ static int copy_record(recover_job *job, const mtprof_cursor *cursor, const mtpr
     memcpy(job->buffer + job->used, data + from, bytes);
     job->used += bytes;
     if (record->kind == MTPROF_REC_LOST && record->aux == MTPROF_LOST_DAMAGE) {
-        job->holes = cursor->holes; /* it tells of its hole itself */
+        job->holes = cursor->holes; /* it reports its hole itself */
         MT_TRY(leave_open(job));
     }
     return note_record(job, record);
@@ -306,14 +306,14 @@ static int follow_chunk(recover_job *job, const mtprof_cursor *cursor)
     return chunk_begin(job, cursor, false);
 }
 
-/* RE1: the cursor goes on behind a record that it left out, where others rest on its time or
+/* RE1: the cursor continues after a record that it left out, where others depend on its time or
  * ordinal. */
 static int split_chunk(recover_job *job, const mtprof_cursor *cursor, uint8_t left_out)
 {
     bool timed = cursor->stream->kind == MTPROF_STREAM_THREAD ||
                  cursor->stream->kind == MTPROF_STREAM_CONTROL;
     bool rests = (mtprof__kind_traits(left_out) & (MTPROF__TICKS | MTPROF__ORDINAL)) != 0;
-    bool hole = cursor->holes != job->holes; /* told where the chunk begins */
+    bool hole = cursor->holes != job->holes; /* reported where the chunk begins */
     job->chunk_cut = true;
     if (!timed || !(rests || hole) || cursor->at == cursor->n_words) {
         return MTPROF_OK;
@@ -345,7 +345,7 @@ static int copy_step(recover_job *job, mtprof_cursor *cursor)
     return MTPROF_OK;
 }
 
-/* RE3 behind the last chunk. */
+/* RE3 after the last chunk. */
 static int tail_hole(recover_job *job, const mtprof_cursor *cursor)
 {
     bool missing = cursor->holes != job->holes || job->reader->index.tails_unknown;
@@ -399,7 +399,7 @@ static int close_header(const recover_job *job, mtprof__file_header *header)
     uint64_t *health = header->health;
     add_to(&health[MTPROF_LOST_DISK], job->lost_by[false]);
     add_to(&health[MTPROF_LOST_DAMAGE], job->lost_by[true]);
-    /* Counters that the recorder writes when a window closes are behind where none did. */
+    /* Counters that the recorder writes when a window closes are too small if none was closed. */
     raise_to(&health[MTPROF_HEALTH_BEGINS], job->summary.begins);
     raise_to(&health[MTPROF_HEALTH_OTHERS], job->others);
     raise_to(&health[MTPROF_HEALTH_LAUNCHES], job->launches);
@@ -438,7 +438,7 @@ static int write_header(recover_job *job)
         memset(page.fields.unused, 0, sizeof page.fields.unused);
         memset(page.bytes + last, 0, sizeof page.bytes - last);
     }
-    /* Later minors may have a larger header: what is behind the first page stays behind. */
+    /* Later minors may have a larger header: what follows the first page is not copied. */
     page.fields.header_bytes = MTPROF_HEADER_BYTES;
     page.fields.header_crc = mtb_crc32c(0, &page, offsetof(mtprof__file_header, header_crc));
     MT_TRY(close_header(job, &page.fields));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the libraries' own code needs of input lists beside <mtprof/input_list.h>.
+ * What the libraries' own code needs of input lists in addition to <mtprof/input_list.h>.
  */
 #ifndef MTPROF_FORMAT_INPUT_WORDS_H
 #define MTPROF_FORMAT_INPUT_WORDS_H

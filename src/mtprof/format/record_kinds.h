@@ -21,7 +21,7 @@ enum mtprof__kind_trait {
     MTPROF__END_OWNER = 1 << 5,   /* payloads of an end may follow */
     MTPROF__OF_BEGIN = 1 << 6,    /* payload of a begin */
     MTPROF__OF_END = 1 << 7,      /* payload of an end */
-    MTPROF__TIMED = 1 << 8,       /* tells a time of its own; others show the reference, which may
+    MTPROF__TIMED = 1 << 8,       /* has a time of its own; others show the reference, which may
                                      come from a record that was left out */
     MTPROF__OWN_CLOCK = 1 << 9,   /* w1 is a time on the source's clock */
     MTPROF__NAMED = 1 << 10,      /* arg is the string id of its name, or 0 */
@@ -42,7 +42,7 @@ MT_INLINE uint32_t mtprof__kind_traits(uint8_t kind)
     return mtprof__kind_rules[kind].traits;
 }
 
-/* Whether a record of a thread's or the control stream tells a time of its own. */
+/* Whether a record of a thread's or the control stream has a time of its own. */
 MT_INLINE bool mtprof__kind_is_timed(uint8_t kind)
 {
     return (mtprof__kind_traits(kind) & MTPROF__TIMED) != 0;

@@ -78,8 +78,8 @@ static const category categories[] = {
     CATEGORY("Memset", SET, DEVICE, NULL),
 };
 
-/* An export of ours writes so what a device did and nobody has a word for; others may mean anything
- * by it, but have no queue. */
+/* Our exports use it for device work of no known kind. Other tools may use it for anything, but
+ * without a queue. */
 static const category other_work = CATEGORY("other", OTHER, DEVICE, NULL);
 
 static const category *find_category(const mtprof__raw_event *raw)
@@ -167,8 +167,8 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Where the dot of "ns::op.overload" stands: words, one dot behind the last "::". 0: it is no such
- * name. */
+/* The position of the dot in "ns::op.overload": words, one dot after the last "::". 0: it is no
+ * such name. */
 static size_t find_overload(mtprof_text name)
 {
     size_t dot = 0;
@@ -315,7 +315,7 @@ static void recall_host_span(const mtprof__import *import, mtprof__new_span *spa
     }
 }
 
-/* The mindtorch flavor of an export of ours has a runtime event beside every op, with its name. */
+/* The mindtorch flavor of an export of ours has a runtime event for every op, with its name. */
 static bool is_shadow(const mtprof__raw_event *raw)
 {
     bool ours = mtb_slice_is_literal(&raw->category, "runtime") &&
@@ -437,8 +437,8 @@ static int add_end(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* Asynchronous spans are told apart by category, id and process. Two hashes stand for the three: a
- * collision would pair the wrong halves, and nothing worse. */
+/* Asynchronous spans are identified by category, id and process, of which two hashes are kept: a
+ * collision would only pair the wrong halves. */
 static void async_key(const mtprof__import *import, uint64_t key[2])
 {
     const mtb_slice *parts[3] = {&import->raw.category, &import->raw.id, &import->raw.pid};
@@ -535,7 +535,7 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
     int64_t device = 0;
     int64_t number = 0;
     MT_TRY(new_point(import, kind, &point));
-    /* Exports of ours show allocations of one moment one behind the other. */
+    /* Our exports show allocations of equal time one after the other. */
     const mtb_slice *ts = mtprof__raw_arg(&import->raw, MTPROF__ARG_RECORDED_TS);
     if (ts != NULL && mtb_slice_thousandths(ts, &number)) {
         point->start_ns = point->end_ns = point->shown_start_ns = point->shown_end_ns = number;
@@ -560,7 +560,7 @@ static int add_alloc(mtprof__import *import, uint8_t kind)
         point->step = (int32_t)number;
     }
     if (arg_int(import, MTPROF__ARG_CORRELATION_ID, &number)) {
-        /* 0: nobody's, whatever was open at that moment */
+        /* 0: it has no owner, whatever was open at that moment */
         point->correlation = number != 0 ? (uint64_t)number : UINT64_MAX;
         import->allocs_name_owner = true;
     }
@@ -579,7 +579,7 @@ static int add_instant(mtprof__import *import)
     }
     if (raw->scope == 'g' && (mtb_slice_is_literal(&raw->pid, "Traces") ||
                               mtb_slice_is_literal(&raw->name, "Record Window End"))) {
-        return MTPROF_OK; /* kineto's own; every export writes them anew */
+        return MTPROF_OK; /* kineto's own; every export writes new ones */
     }
     mtprof__event *point;
     uint32_t metadata;
@@ -589,7 +589,7 @@ static int add_instant(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* One value of a counter. Several in one entry are told apart by their keys. */
+/* One value of a counter. Several in one entry are distinguished by their keys. */
 static int add_count(mtprof__import *import, mtprof_text key, const mtb_slice *value, bool one)
 {
     mtprof__event *point;

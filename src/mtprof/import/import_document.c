@@ -2,8 +2,8 @@
  *
  * The document around the events: an object with "traceEvents" among other members, in any order,
  * or a bare array of events. Either may be cut off: what is there is read, and the cut counts as a
- * problem. Only a bare array that ends behind an event is whole without its bracket: the format
- * lets tools leave it out.
+ * problem. Only a bare array that ends after an event is whole without its bracket: the format
+ * allows tools to omit it.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -58,7 +58,7 @@ static uint64_t text_offset(const reader *r)
     return r->source->offset + (uint64_t)(r->scan.at - r->source->window);
 }
 
-/* Damage is told once: what follows from it is no other. */
+/* Damage is reported once, not again for what follows from it. */
 static void note_problem(reader *r, uint64_t offset)
 {
     if (r->import->found.problems == 0) {
@@ -370,7 +370,7 @@ int mtprof__import_document(mtprof__import *import)
     MT_TRY(judge(&r, has_events));
     MT_TRY(peek(&r, &next));
     if (next != 0) {
-        note_problem(&r, text_offset(&r)); /* something behind the document */
+        note_problem(&r, text_offset(&r)); /* something after the document */
     }
     if (r.source->file.inflate != NULL && !mtb_inflate_is_whole(r.source->file.inflate)) {
         note_cut(&r); /* at least its checksum is missing */

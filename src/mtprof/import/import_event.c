@@ -76,14 +76,14 @@ mtprof_text mtprof__arg_key(unsigned arg)
     return (mtprof_text){keys[arg].text, keys[arg].length};
 }
 
-/* What stands before a member of an object, or its end. */
+/* What comes before a member of an object, or its end. */
 enum {
     MEMBER_NEXT = 0x100,
     MEMBER_LAST = 0x101
 };
 
-/* Goes to the next member: MEMBER_NEXT with its key, MEMBER_LAST behind the closing brace, or an
- * enum mtb_scan_status. A comma before the closing brace is let pass. */
+/* Goes to the next member: MEMBER_NEXT with its key, MEMBER_LAST after the closing brace, or an
+ * enum mtb_scan_status. A comma before the closing brace is accepted. */
 static int next_member(mtb_scan *scan, mtb_slice *key, bool first)
 {
     const char *p = mtb_skip_space(scan->at);

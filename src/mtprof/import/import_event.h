@@ -3,7 +3,7 @@
  * One entry of "traceEvents" as slices of the text: what import_add.c makes an event of.
  *
  * One pass over the entry, in whatever order its members come. Arguments that are understood go to
- * their place in `args`; the others are listed as they stand. Nothing is copied or decoded here.
+ * their place in `args`; the others are listed unchanged. Nothing is copied or decoded here.
  */
 #ifndef MTPROF_IMPORT_IMPORT_EVENT_H
 #define MTPROF_IMPORT_IMPORT_EVENT_H

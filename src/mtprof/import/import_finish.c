@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was read becomes the model: threads get their numbers, devices their names, runs are handed
- * over, and what can only be told with all events in order is told.
+ * What was read becomes the model: threads get their numbers, devices their names, runs are
+ * passed on, and what needs all events in order is decided.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -98,7 +98,7 @@ static mtprof_text device_type(const mtprof__import *import)
     if (import->device_name.bytes != NULL) {
         return import->device_name;
     }
-    /* Kernels of nobody in particular are CUDA's: every tool that writes them calls them so. */
+    /* Kernels without a device type are CUDA's: every tool that writes such kernels means that. */
     const char *type = import->device_type != NULL ? import->device_type : "CUDA";
     return (mtprof_text){type, strlen(type)};
 }
@@ -206,7 +206,7 @@ static int add_hosts(mtprof__import *import)
     return MTPROF_OK;
 }
 
-/* Whether times cannot tell what an event is in: it has no duration, and nests. */
+/* Whether times do not show what an event is in: it has no duration, and nests. */
 static bool is_moment(const mtprof__columns *columns, uint32_t i)
 {
     return columns->start_ns[i] == columns->end_ns[i] &&
@@ -214,8 +214,8 @@ static bool is_moment(const mtprof__columns *columns, uint32_t i)
            columns->kind[i] != MTPROF_EVENT_KIND_FUNCTION;
 }
 
-/* An event says what its parent is. Key 0: it has none, whatever the times say. A moment is on top
- * or not as its parent says; no sum of times tells. Other keys become parents when all runs are
+/* An event says what its parent is. Key 0: it has none, whatever the times say. A moment is TOP
+ * if it has no parent: no sum of times depends on it. Other keys become parents when all runs are
  * there. */
 static void settle_parent(const mtprof__import *import, uint32_t track, const mtprof__link *link,
                           const mtprof__id_refs *refs)
@@ -251,9 +251,9 @@ static int settle_parents(const mtprof__import *import)
     return status;
 }
 
-/* Ours tells the scopes that are not plain ("record_scope"). Where none is told, all are: the
- * column is there, so that names are not asked (backward_stacks.c BST3), and stacks stay as they
- * were. */
+/* Our own traces have "record_scope" where it is not the default. Without any, all scopes have the
+ * default: the column exists, so that names do not decide (backward_stacks.c BST3), and stacks stay
+ * unchanged. */
 static int settle_scopes(const mtprof__import *import)
 {
     for (size_t t = 0; import->is_ours && t < import->n_tracks; t++) {
@@ -354,14 +354,14 @@ static int add_memory(mtprof__import *import, mtprof__import_track *strays)
     return status;
 }
 
-/* ---- what the whole tells -------------------------------------------------------------------- */
+/* ---- what needs all events ------------------------------------------------------------------- */
 
 static bool is_memory(uint8_t kind)
 {
     return kind == MTPROF_EVENT_KIND_MEMORY || kind == MTPROF_EVENT_KIND_OUT_OF_MEMORY;
 }
 
-/* Host events that came without a number get one: in order of beginning, behind those that did. */
+/* Host events that came without a number get one: in order of beginning, after those that did. */
 static void number_events(const mtprof__columns *columns)
 {
     uint32_t next = 0;
@@ -376,7 +376,7 @@ static void number_events(const mtprof__columns *columns)
     }
 }
 
-/* Host events without an id get one above all others: parents and owners are told by ids. */
+/* Host events without an id get one above all others: parents and owners are given by ids. */
 static int identify_events(mtprof__columns *columns)
 {
     const uint64_t id_most = (uint64_t)1 << 52;

@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a track is; tracks are told apart by this, pid and tid. */
+/* What a track is; tracks are identified by this, pid and tid. */
 enum mtprof__track_space {
     MTPROF__TRACK_HOST = 0,
     MTPROF__TRACK_OVERHEAD = 1, /* its events go to the threads that were running (import_nest.c) */
@@ -38,15 +38,15 @@ enum mtprof__track_space {
     MTPROF__TRACK_ANNOTATION = 3 /* the same queue: annotations come before work of equal times */
 };
 
-/* INDEX of host events that came without one, until all are in order: behind those that did, before
+/* INDEX of host events that came without one, until all are in order: after those that did, before
  * device work. */
 #define MTPROF__NO_INDEX (MTPROF_NO_EVENT - 1)
 
-/* A flag while reading, beside ASYNC: an export of ours says of the span that it outlived the one
- * around it. It nests as little, but is OVERLAP in the end. */
+/* A flag while reading, set with ASYNC: our export says that the span outlived the one around it.
+ * It does not nest either, but ends up as OVERLAP. */
 #define MTPROF__SAID_OVERLAP ((uint16_t)(1 << 15))
 
-/* Pids and tids that stand for texts: this plus the number of a name. Above those of any system. */
+/* Pids and tids given as texts: this plus the number of a name. Above those of any system. */
 #define MTPROF__STRANGE_ID ((int64_t)1 << 40)
 
 typedef struct mtprof__import_track {
@@ -55,7 +55,7 @@ typedef struct mtprof__import_track {
     bool unsorted;                  /* an event began before the one in front of it */
     bool nested;                    /* parents and self times are there */
     uint32_t track;                 /* in the dictionary; set by import_finish.c */
-    mtprof_text name, process_name; /* bytes NULL: not told */
+    mtprof_text name, process_name; /* bytes NULL: not known */
     mtprof__run run;
     uint32_t *open; /* begins without an end, innermost last */
     size_t n_open, open_capacity;
@@ -118,8 +118,8 @@ typedef struct mtprof__import {
     int64_t first_ns, last_ns; /* of spans and points */
     int64_t base_ns;           /* "baseTimeNanoseconds" */
     uint64_t wants;
-    const char *device_type; /* as categories tell it; NULL: none did */
-    mtprof_text device_name; /* as arguments tell it; bytes NULL: none did */
+    const char *device_type; /* from categories; NULL: none */
+    mtprof_text device_name; /* from arguments; bytes NULL: none */
     bool is_ours; /* written by our exporter: ids are unique over all kinds of events, but for */
     bool two_id_families; /* a trace that was not ours before ("mtprof_ids") */
     bool has_begins;      /* spans in two halves */
@@ -166,7 +166,7 @@ void mtprof__import_seen(mtprof__import *import, int64_t start_ns, int64_t end_n
 /* At least so many bytes of scratch; NULL: no memory (the failure is noted). What was in it is
  * lost. */
 char *mtprof__import_scratch(mtprof__import *import, size_t bytes);
-/* The text of a string, decoded into scratch where it has escapes; other values as they stand. */
+/* The text of a string, decoded into scratch where it has escapes; other values unchanged. */
 int mtprof__import_text(mtprof__import *import, const mtb_slice *slice, mtprof_text *out);
 /* The model's name for a text. */
 int mtprof__import_name(mtprof__import *import, const mtb_slice *slice, uint32_t *name);
@@ -211,7 +211,7 @@ int mtprof__import_nest(mtprof__import_track *track);
  * its tree and is open then, its end included; MTPROF_NO_EVENT: none. */
 void mtprof__import_innermost(const mtprof__import_track *track, const mtprof__sort_key *times,
                               size_t n, uint32_t *out);
-/* Sorts and nests all threads, overheads among them, and tells events their steps. */
+/* Sorts and nests all threads, overheads among them, and sets the steps of events. */
 int mtprof__import_trees(mtprof__import *import);
 /* The steps of a sorted track's events, where they have none. */
 void mtprof__import_tell_steps(const mtprof__import *import, const mtprof__import_track *track);
@@ -241,7 +241,7 @@ int mtprof__import_finish(mtprof__import *import);
 int mtprof__import_source(mtprof__source *source, const mtprof_model_options *options,
                           mtprof_model **out);
 
-/* Where a process is among import->processes, or would be: they stand by pid. */
+/* Where a process is among import->processes, or would be: they are sorted by pid. */
 size_t mtprof__import_find_process(const mtprof__import *import, int64_t pid);
 
 /* Numbers that torch has for types of devices: whether one is the host's memory, and what another

@@ -7,8 +7,8 @@
  *   "Input type":      ["float", "TensorList", "Scalar", "ScalarList"]
  *   "Concrete Inputs": ["",      "",           "1",      "[2, 4]"    ]
  *
- * Our own "input_shapes" stands in for the first where it is alone. Arrays of unequal length go on
- * as if they were filled up with nothing.
+ * Our own "input_shapes" replaces the first where it is alone. Shorter arrays are treated as if
+ * they were filled up with empty items.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -98,7 +98,7 @@ static int put_concrete_list(list_maker *maker, const mtb_slice *text)
     uint32_t head = maker->n_words;
     uint64_t items = 0;
     put_word(maker, MTPROF_INPUT_LIST);
-    bool is_text = text->type == MTB_SLICE_STRING; /* NONE: the value was not told */
+    bool is_text = text->type == MTB_SLICE_STRING; /* NONE: the value is not known */
     if (is_text && text->length >= 2 && text->bytes[0] == '[' &&
         text->bytes[text->length - 1] == ']') {
         const char *p = text->bytes + 1;
@@ -277,7 +277,7 @@ static int keep_list(mtprof__import *import, uint32_t values[2])
     return status;
 }
 
-/* The arrays as they stand, behind each other: the same text means the same inputs. */
+/* The arrays unchanged, one after the other: the same text means the same inputs. */
 static char *put_key(mtprof__import *import, size_t *length)
 {
     size_t most = 0;

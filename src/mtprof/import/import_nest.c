@@ -3,25 +3,25 @@
  * Trees by time (torch-contract 3.3): which event of a thread is inside which.
  *
  *   time ──►
- *   A [──────────────────────]          parent of B and C, TOP
- *   B    [────────]                     self time of A: its own, less B's and C's
- *   C                [─────────]        outlives B and not A: OVERLAP, no self time, takes none
- *   D                      [───────]    outlives A, which nothing is around: a tree of its own, TOP
- *   E                       [──]        so this is D's, though A goes on
+ *   A [──────────────────────]          parent of B, TOP; self time: its duration, less B's
+ *   B    [────────]                     parent of C
+ *   C         [─────────]               outlives B but not A: OVERLAP, no self time, takes none
+ *   D                      [───────]    outlives A, which has no parent: a tree of its own, TOP
+ *   E                       [──]        child of D, although A is still open
  *
  *   IN1  Events are visited in order of (start, longest first, index): a parent before its
  *        children.
- *   IN2  The innermost open event and the parents above it are the stack; there is no other. Ends
- *        do not decrease from it to the outermost one, so that one tells whether any holds an
- *        event.
- *   IN3  Functions of a language (kind FUNCTION) stand beside that: torch's tables do not know
+ *   IN2  The innermost open event and its parents are the stack; there is no other. Ends do not
+ *        decrease from it to the outermost one, so that the outermost shows whether any contains
+ *        an event.
+ *   IN3  Functions of a language (kind FUNCTION) are separate: torch's tables do not know
  *        them, so they take no time from ops and are parents of functions only. Their own self time
  *        is less everything inside them.
  *
  *   IN4  torch lets C take A's time too (torch-contract 3.3.2: partial overlap gives no link), so
  *        that the self time of A is negative where B and C together are longer. Here MDL1 and MDL2
- *        of model.h hold always: C has no self time. With D there is nothing to lose, and it is as
- *        torch's. In traces of ours what an event says of itself ("async", "parent_id") wins.
+ *        of model.h hold always: C has no self time. D is handled as in torch, because the sums
+ *        hold with it. In our own traces what an event says of itself ("async", "parent_id") wins.
  *
  * Overheads come on a track of their own. Each goes to the thread that was running: the one whose
  * innermost event around it began last.
@@ -31,8 +31,7 @@
 #include "mtprof/import/import_impl.h"
 
 enum {
-    /* Threads times steps or overheads. Nobody has more but somebody who means harm: then they are
-     * left as they stand. */
+    /* Threads times steps or overheads. Only hostile files have more: then they stay unassigned. */
     WORK_MOST = 200000000
 };
 
@@ -87,8 +86,8 @@ static bool nest_trees(const mtprof__columns *columns)
     return functions;
 }
 
-/* Self times of functions: one stack of all that nests, whatever it is. below[i] is what i stands
- * on. What does not fit into the stack is inside of nothing. */
+/* Self times of functions: one stack of all that nests, whatever it is. below[i] is the event below
+ * i on the stack. What does not fit into the stack is inside nothing. */
 static void nest_functions(const mtprof__columns *columns, uint32_t *below)
 {
     const unsigned loose = MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP;

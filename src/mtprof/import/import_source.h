@@ -41,7 +41,7 @@ int mtprof__source_open_memory(mtprof__source *source, const char *path, const v
 void mtprof__source_close(mtprof__source *source);
 
 /* Moves what is left of the window to its front and reads on; where nothing would fit, the window
- * grows. `ended` tells when there was no more. Fails with EIO, EFORMAT (damaged gzip), ENOMEM,
+ * grows. `ended` is set when there was no more. Fails with EIO, EFORMAT (damaged gzip), ENOMEM,
  * ENOTSUP (an item past MTPROF__SOURCE_MOST). */
 int mtprof__source_fill(mtprof__source *source);
 

@@ -67,7 +67,7 @@ static void split_frames(mtprof_text text, frame_texts *frames)
     }
 }
 
-/* The items of a list, decoded into room behind each other. */
+/* The items of a list, decoded one after the other. */
 static void list_frames(const mtb_slice *array, char *room, frame_texts *frames)
 {
     mtb_walk walk;

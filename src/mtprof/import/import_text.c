@@ -110,7 +110,7 @@ void mtprof__import_metadatum(const mtb_slice *value, char *room, mtprof_metadat
     out->text = (mtprof_text){value->bytes, value->length};
 }
 
-/* A list as it stands in the entry: arguments that nobody understood, and those in `known`. */
+/* A list unchanged from the entry: arguments that are not understood, and those in `known`. */
 typedef struct arg_list {
     mtb_slice keys[MTPROF__OTHER_ARGS + MTPROF__ARG_COUNT];
     mtb_slice values[MTPROF__OTHER_ARGS + MTPROF__ARG_COUNT];
@@ -141,7 +141,7 @@ static void list_args(const mtprof__raw_event *raw, uint64_t known, arg_list *li
     }
 }
 
-/* All texts behind each other, each with its length and type, as a key for the cache. */
+/* All texts one after the other, each with its length and type, as a key for the cache. */
 static size_t put_key(char *to, const arg_list *list)
 {
     char *p = to;

@@ -65,8 +65,8 @@ int mtprof__import_track_of(mtprof__import *import, uint8_t space, int64_t pid, 
     return MTPROF_OK;
 }
 
-/* A text that stands for a process becomes a number that is the same for the same text, and the
- * name of that process. */
+/* A process that is given as a text gets a number, the same for the same text, and the text as its
+ * name. */
 static int strange_id(mtprof__import *import, const mtb_slice *slice, int64_t *out)
 {
     uint32_t name;
