@@ -23,8 +23,8 @@ int py_add_type(PyObject *module, PyType_Spec *spec, PyObject *base, const char 
 
 /*
  * An exception that travels through C: a callback keeps what was raised (py_error_keep), the C
- * library fails with ECALLBACK, and who called the library raises it again (py_error_restore, true
- * if there was one). Kept per thread; needs the GIL.
+ * library fails with ECALLBACK, and the caller of the library raises it again (py_error_restore,
+ * true if there was one). Kept per thread; needs the GIL.
  */
 void py_error_keep(void);
 bool py_error_restore(void);

@@ -97,7 +97,7 @@ int profile_tracers_stop(profile_object *self)
 int profile_tracers_start(profile_object *self)
 {
     uint32_t off = self->tracers & ~self->tracing;
-    self->tracing |= off; /* before: whatever happens, a stop comes */
+    self->tracing |= off; /* set before the start, so that a stop follows whatever happens */
     if (((off & TRACER_CALLS) != 0 && call_tracer_start() != 0) ||
         ((off & TRACER_COLLECTIONS) != 0 && gc_spans_start() != 0)) {
         PyObject *type = NULL, *value = NULL, *trace = NULL;

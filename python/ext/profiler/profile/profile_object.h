@@ -57,7 +57,7 @@ PyObject *profile_call_end(profile_object *self, mtprof_status status);
 /* Stops without a callback and frees, unless a call is under way. */
 void profile_close(profile_object *self);
 
-/* Calls that start, step, stop and describe: the methods of the type (profile_calls.c). */
+/* The methods of the type: start, step, stop and others (profile_calls.c). */
 extern PyMethodDef profile_methods[];
 extern PyGetSetDef profile_getset[];
 PyObject *profile_open(PyObject *object, PyObject *args, PyObject *kwargs);

@@ -435,7 +435,7 @@ static int write_member(rows_buffer *buffer, const row_field *field, PyObject *v
     }
 }
 
-/* Whether Python has another idea of a recorded field than the library. */
+/* Whether Python's value of a recorded field differs from the library's. */
 static bool differs(const row_field *field, const mtprof_row *row)
 {
     return (field->form == FORM_STACK && row->stack != 0) ||

@@ -100,7 +100,7 @@ static PyObject *get_id(event_object *event)
     if (ids != NULL && is_memory(event)) { /* has none: after all others, as in torch */
         return PyLong_FromUnsignedLongLong(last_id(event->model, ids) + 1 + event->index);
     }
-    /* An annotation as a device saw it has the annotation's. */
+    /* An annotation on a device track has the id of the host's annotation. */
     return id != 0 ? PyLong_FromUnsignedLongLong(id) : id_of_link(event, get_zero);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an op was given, as Python values: input lists (docs/format.md section 5) in the faces that
+ * What an op was given, as Python values: input lists (docs/format.md section 5) in the forms that
  * torch's events have.
  *
- *   EI1  Words are read within their count whatever they say; a scalar whose value is missing, and
- *        lists nested too deep, are None.
+ *   EI1  No word is read beyond the count, whatever the words say; a scalar whose value is missing,
+ *        and lists nested too deep, are None.
  */
 #include "profiler/results/model_object.h"
 
@@ -24,7 +24,7 @@ typedef struct inputs_reader {
     mtprof_input_walk walk;
 } inputs_reader;
 
-/* How many items of a list are what. */
+/* How many items of a list are tensors and scalars. */
 typedef struct list_facts {
     uint32_t n, tensors, scalars;
 } list_facts;

@@ -156,7 +156,7 @@ static int event_setattr(PyObject *self, PyObject *name, PyObject *value)
     return PyObject_GenericSetAttr(self, name, value);
 }
 
-/* Who has the dictionary can write to it: the event may differ from its columns. */
+/* The caller can write to the dictionary: the event may differ from its columns. */
 static void mark_changed(event_object *self)
 {
     mark_written(self);

@@ -41,7 +41,7 @@ PyObject *model_text(mtprof_text text)
     return PyUnicode_DecodeUTF8(text.bytes, (Py_ssize_t)text.length, "replace");
 }
 
-/* Whether enough time has passed to look for signals again: taking the GIL is not for free. */
+/* Whether enough time has passed to look for signals again: taking the GIL costs time. */
 static bool time_to_look(void)
 {
     static _Thread_local int64_t last_ms;
@@ -506,7 +506,7 @@ static Py_ssize_t model_length(model_object *self)
     return model_prepare(self) == 0 ? (Py_ssize_t)self->n_listed : -1;
 }
 
-/* What needs no columns: a look at a model must not read a large trace. */
+/* Only what needs no columns: printing a model must not read a large trace. */
 static PyObject *model_repr(model_object *self)
 {
     mtprof_model_info info = {.struct_size = sizeof info};

@@ -72,7 +72,7 @@ static void record_dealloc(PyObject *object)
 {
     record_object *self = (record_object *)object;
     PyTypeObject *type = Py_TYPE(object);
-    /* Entered and forgotten: it ends with the object, as torch's handles do. */
+    /* A scope that was not left ends with the object, as torch's handles do. */
     while (self->depth > 0 && self->on_exit) {
         self->depth--;
         mtprof_end(self->depth == 0 ? self->first.token : self->more[self->depth - 1].token);
@@ -144,7 +144,7 @@ static int record_fill(record_object *self, PyObject *const *args, Py_ssize_t n,
     return 0;
 }
 
-/* @record_function without a name: said where it is written, not where it is first called. */
+/* @record_function without a name: the error is raised at the decorator, not at the first call. */
 static int refuse_bare(PyObject *name)
 {
     if (name == NULL || PyUnicode_Check(name) || PyBytes_Check(name) || !PyCallable_Check(name)) {
@@ -445,7 +445,7 @@ static PyObject *record_call_end_on_future(PyObject *object, PyObject *future)
 
 /* ---- the decorator, attributes --------------------------------------------------------------- */
 
-/* decorators.py knows functions, generators and coroutines apart. */
+/* decorators.py distinguishes functions, generators and coroutines. */
 static PyObject *record_call(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     PyObject *function = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Inputs of scopes: Python values as the profiler keeps them. What has a shape counts as a tensor,
- * whatever library it comes from; nothing is held on to.
+ * whatever library it comes from; no reference is kept.
  */
 #include "profiler/scopes/scope_sites.h"
 

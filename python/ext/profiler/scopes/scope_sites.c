@@ -138,7 +138,7 @@ mtprof_site *scope_site_again(PyObject *name)
 {
     const scope_entry *place = scope_place(name);
     if (place->name == name) {
-        return scope_site(name); /* for the second time: it will come again (SS1) */
+        return scope_site(name); /* used for the second time: likely to come again (SS1) */
     }
     if (PyUnicode_CheckExact(name)) {
         remember(name, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a Python name to what records it. A str object that is seen again (a literal in a loop) gets
+ * From a Python name to a site. A str object that is seen again (a literal in a loop) gets
  * a site of its own, found by its address; others are recorded by their text.
  */
 #ifndef PYTHON_EXT_PROFILER_SCOPES_SCOPE_SITES_H

@@ -33,7 +33,7 @@ typedef struct builtin {
 static struct {
     builtin **at; /* open addressing, at most half full; the GIL's */
     size_t count, capacity;
-    PyObject *own_module; /* borrowed: it lives with the process */
+    PyObject *own_module; /* borrowed: it lives as long as the process */
 } table;
 
 static const char function_text[] = "<built-in function ";
@@ -127,13 +127,13 @@ static builtin *make(PyObject *function, const PyMethodDef *definition,
     return fresh;
 }
 
-/* Whether the name is still the one of these. */
+/* Whether the stored name still matches the definition and the class. */
 static bool is_current(const builtin *known)
 {
     size_t before = known->bound_to == NULL ? sizeof function_text - 1 : sizeof method_text - 1;
     size_t length = strlen(known->definition->ml_name);
     if (known->name_length + 1 == sizeof known->name) {
-        return true; /* cut: too long to be anybody's */
+        return true; /* cut, so it cannot be compared */
     }
     const char *rest = known->name + before + length;
     if (before + length >= known->name_length ||

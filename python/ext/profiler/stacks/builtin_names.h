@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What traced calls are called.
+ * Names of traced calls.
  */
 #ifndef PYTHON_EXT_PROFILER_STACKS_BUILTIN_NAMES_H
 #define PYTHON_EXT_PROFILER_STACKS_BUILTIN_NAMES_H

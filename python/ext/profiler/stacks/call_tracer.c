@@ -258,7 +258,7 @@ void call_tracer_catch_up(PyThreadState *thread) /* CTR6 */
         return;
     }
     stacks_error error = stacks_error_aside();
-    int collecting = PyGC_Disable(); /* frame objects are made in the middle of a question */
+    int collecting = PyGC_Disable(); /* making frame objects must not start a collection here */
     PyFrameObject *frame = PyThreadState_GetFrame(thread);
     if (frame != NULL) {
         code_table_sync(stacks_generation());
@@ -272,7 +272,7 @@ void call_tracer_catch_up(PyThreadState *thread) /* CTR6 */
     stacks_error_back(&error);
 }
 
-/* What a new thread gets by threading.setprofile(): it puts the hook in its own place. */
+/* What a new thread gets by threading.setprofile(): it replaces itself by the hook. */
 static PyObject *trace_thread(PyObject *self, PyObject *arguments)
 {
     (void)self;
@@ -329,7 +329,7 @@ static void free_displaced(void)
     }
 }
 
-/* Puts the hook into every thread there is. */
+/* Installs the hook in every existing thread. */
 static int set_hooks(void)
 {
     PyThreadState *first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
@@ -350,7 +350,7 @@ static int set_hooks(void)
 #endif
 }
 
-/* Takes it out where it still is (CTR5). */
+/* Removes the hook where it is still installed (CTR5). */
 static int clear_hooks(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -381,7 +381,7 @@ static int clear_hooks(void)
 #endif
 }
 
-/* Threads to come: threading asks for a profile function when it starts one. */
+/* For new threads: threading installs this profile function when it starts one. */
 static int set_threading(bool on)
 {
     PyObject *threading = PyImport_ImportModule("threading");

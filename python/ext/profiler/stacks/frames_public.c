@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames by the public API, for versions whose inside we do not know: an object a frame, a few
- * times slower. Compile with MTPROF_PUBLIC_FRAMES to have it on any version (tests do).
+ * Frames by the public API, for versions whose internals we do not know: one object per frame, a
+ * few times slower. Compile with MTPROF_PUBLIC_FRAMES to have it on any version (tests do).
  */
 #include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/python_stacks.h"
@@ -70,7 +70,7 @@ int frames_offset(const void *frame)
     return PyFrame_GetLasti((PyFrameObject *)(uintptr_t)frame);
 }
 
-/* The variable of a method that is called self: names of locals are not for sale elsewhere. */
+/* The local variable "self": the public API gives locals by name only. */
 PyObject *frames_first_local(const void *frame)
 {
     PyFrameObject *f = (PyFrameObject *)(uintptr_t)frame;

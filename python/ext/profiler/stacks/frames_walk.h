@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The interpreter's frames, however this version of Python keeps them. One file answers:
+ * The interpreter's frames. One of two files implements this, depending on Python's version:
  *
  *     frames_internal.c   3.11 and 3.12, from the interpreter's own structures: no object is made
  *     frames_public.c     every other version, by the public API: a frame object each
@@ -28,7 +28,7 @@
 #    define FRAMES_FROM 0
 #endif
 
-/* Which file answers: "3.11", "3.12", "public". */
+/* The implementation: "3.11", "3.12", "public". */
 const char *frames_source(void);
 
 /*
@@ -37,7 +37,7 @@ const char *frames_source(void);
  */
 uint32_t frames_collect(PyThreadState *thread, const void **places, void **frames,
                         uint32_t capacity);
-/* Lets go of what frames_collect() gave. */
+/* Releases what frames_collect() gave. */
 void frames_done(void **frames, uint32_t capacity, uint32_t count);
 
 /* Whether the frame has begun: one that is being made has no line, and is not shown. */

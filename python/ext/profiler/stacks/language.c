@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Python as the host's language (mtprof/language.h): the recorder asks here for the stack and the
- * module path of what begins, so that code which has never heard of Python gets both.
+ * module path of what begins, so that code that does not know Python gets both.
  *
  *   an op or a scope begins, stacks are wanted
  *     └─► stack_now()                this thread has the GIL? no ─► the stack that was held, or 0

@@ -71,7 +71,7 @@ PyObject **module_table_take(size_t *count)
     *count = 0;
     PyObject **weaks = table.count > 0 ? PyMem_RawMalloc(table.count * sizeof *weaks) : NULL;
     if (weaks == NULL && table.count > 0) {
-        return NULL; /* they stay, and are still right: each is compared when it is met */
+        return NULL; /* entries stay, and are still right: each is compared when it is used */
     }
     for (size_t i = 0; i < table.capacity && taken < table.count; i++) {
         if (table.entries[i].weak != NULL) {
@@ -210,8 +210,8 @@ uint32_t module_entry_frame(module_entry *entry, PyObject *module)
 typedef struct path_text {
     char text[PATH_BYTES];
     size_t length;
-    int visits; /* modules that may still be looked at for a name */
-    bool cut;   /* there was no room for all of it, or no more looking for its name */
+    int visits; /* how many more modules the search may visit */
+    bool cut;   /* the path did not fit, or the search was given up */
 } path_text;
 
 static void put(path_text *path, const char *text, size_t length)
@@ -250,8 +250,8 @@ static bool put_child(path_text *path, PyObject *name, PyObject *child, PyObject
     return found;
 }
 
-/* Finds the name under which `holder` has a module, itself or by something that holds others, and
- * puts it down: "attn", "h.0". False: it has not. */
+/* Finds the name under which `holder` has a module, directly or in a container, and appends it:
+ * "attn", "h.0". False: it does not have it. */
 static bool put_name(path_text *path, PyObject *holder, PyObject *module, int depth)
 {
     PyObject *children =
@@ -285,8 +285,8 @@ static PyObject *make_path(const module_level *above, PyObject *module)
         put_text(&path, "TOP");
     } else {
         put(&path, PyBytes_AS_STRING(above->text), (size_t)PyBytes_GET_SIZE(above->text));
-        /* Looking for a name runs code of the user's, which may leave `above` or rename a class:
-         * neither is looked at again, nor is the class's name before. */
+        /* The search for a name runs user code, which may leave `above` or rename a class: so
+         * `above` is not used after it, and the class's name not before it. */
         if (!put_name(&path, above->module, module, SEARCH_DEPTH)) {
             path.cut = path.cut || path.visits <= 0;
             put_text(&path, class_name(module)); /* no attribute: a variable, an argument */
@@ -384,7 +384,7 @@ static PyObject *module_enter(PyObject *self, PyObject *module)
         }
     }
     if (thread->n_levels != depth || !reserve_level(thread)) {
-        Py_DECREF(level.text); /* looking for a name ran a module, which did not leave */
+        Py_DECREF(level.text); /* the search for a name entered a module and did not leave it */
         PyErr_SetString(PyExc_RuntimeError, "enter: a module was entered while a name was sought");
         return NULL;
     }

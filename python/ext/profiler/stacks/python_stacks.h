@@ -10,8 +10,8 @@
 /* ---- generations (language.c) ---- */
 
 /*
- * recording << 32 | code. The upper half grows before a recording begins (nodes are of one), both
- * halves mean that places (addresses in code objects) are to be forgotten.
+ * recording << 32 | code. The upper half grows before a recording begins (nodes belong to one
+ * recording). When either half grows, places (addresses in code objects) are to be forgotten.
  */
 uint64_t stacks_generation(void);
 static inline uint32_t stacks_recording_of(uint64_t generation)

@@ -64,7 +64,7 @@ static void thread_ends(void *memory)
     mine = NULL;
     stack_walk_free(thread->walk);
     traced_calls_free(thread->calls);
-    PyMem_RawFree(thread->levels); /* modules of calls that never came back stay alive: no GIL */
+    PyMem_RawFree(thread->levels); /* open calls' modules are leaked: this has no GIL */
     PyMem_RawFree(thread);
 }
 
@@ -185,7 +185,7 @@ static uint32_t module_frame(stack_walk *walk, const void *frame, uint32_t at)
     return id;
 }
 
-/* The slow step inward from a node. False: it cannot be made. */
+/* The slow way from a node to that of the next inner frame. False: it failed. */
 static bool step_slow(stack_walk *walk, uint32_t at, const void *place, const void *frame,
                       uint32_t *node)
 {
@@ -232,7 +232,7 @@ static inline bool step(stack_walk *walk, uint32_t at, const void *place, const 
     return step_slow(walk, at, place, frame, node);
 }
 
-/* Makes the remembered stack the one that was seen, from frame `same` on. */
+/* Replaces the remembered stack by the new one, from frame `same` on. */
 static uint32_t follow(stack_walk *walk, uint32_t same, uint32_t count)
 {
     uint32_t first = walk->capacity - count;

@@ -25,7 +25,7 @@ static void find_functions(PyObject *modules)
     }
 }
 
-/* "Task-7", which asyncio gives to one task alone; a name that the program gave may be several. */
+/* "Task-7", which asyncio makes unique; names that the program gave may not be. */
 static PyObject *name_of(PyObject *task)
 {
     PyObject *name = PyObject_CallMethod(task, "get_name", NULL);

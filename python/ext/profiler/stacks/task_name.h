@@ -5,7 +5,7 @@
 
 #include <Python.h>
 
-/* What the running asyncio task is called, one name for each; NULL without an exception: none runs.
+/* The name of the running asyncio task, unique for each; NULL without an exception: none runs.
  */
 PyObject *task_name(void);
 

@@ -233,7 +233,7 @@ static bool same_sizes(const mt_tensor *a, const mt_tensor *b)
     return same;
 }
 
-/* A gradient to go on with must be like the one it replaces. -1: exception. */
+/* A hook's gradient must match the one it replaces. -1: exception. */
 static int check_replacement(PyObject *hook, const mt_tensor *was, const mt_tensor *got)
 {
     bool type = mt_tensor_dtype(was) != mt_tensor_dtype(got);
@@ -252,7 +252,8 @@ static int check_replacement(PyObject *hook, const mt_tensor *was, const mt_tens
     return -1;
 }
 
-/* What a hook returned: None, or a gradient to go on with; None alone from hooks of leaves. */
+/* What a hook returned: None, or a gradient to replace the old one; only None from hooks of leaves.
+ * */
 static int take_result(PyObject *hook, PyObject *result, const mt_tensor *given,
                        mt_tensor **replacement)
 {

@@ -45,7 +45,7 @@ static uint32_t held_through(mt_node *from, const mt_node *node, int depth)
     return count;
 }
 
-/* FK1: whether the keeper is the one that speaks for the node. */
+/* FK1: whether the keeper is the one that visits ctx for the node. */
 static bool speaks_for_node(const function_keeper *keeper)
 {
     const function_context *ctx = keeper->ctx;

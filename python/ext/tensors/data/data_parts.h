@@ -43,7 +43,7 @@ mt_tensor *data_hold(const mt_tensor *tensor);
  */
 int data_bytes(const mt_tensor *tensor, size_t *bytes);
 
-/* Memory whose elements do not lie on multiples of their size is not for our loops. -1: ValueError,
+/* Refuses memory whose elements are misaligned, which our loops cannot use. -1: ValueError,
  * or TypeError where the dtype is none. */
 int data_refuse_misaligned(const void *data, mt_dtype dtype, const char *what);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small things that data in and out share: rows that only profiles see, and methods that parts of
+ * Helpers for data in and out: rows that only profiles see, and methods that parts of
  * this extension add to torch.Tensor.
  */
 #include "tensors/data/data_parts.h"

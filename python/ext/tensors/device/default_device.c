@@ -31,8 +31,8 @@ mt_device device_default(void)
 
 /* ---- stacks of a thread ---- */
 
-/* Borrowed; NULL: exception. `make`: where it is not there. Otherwise nothing is allocated, so that
- * a block can be left without memory. */
+/* Borrowed; NULL: exception. `make`: creates it if missing. Otherwise nothing is allocated, so that
+ * leaving a block cannot fail for lack of memory. */
 static PyObject *thread_stack(PyObject *name, bool make)
 {
     PyObject *state = PyThreadState_GetDict();

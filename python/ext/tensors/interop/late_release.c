@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Python objects given back from anywhere. See late_release.h.
+ * Python objects released from any thread. See late_release.h.
  */
 #include "tensors/interop/late_release.h"
 
 #include <stdatomic.h>
 
-/* What waits. Pushed by anyone (release), taken as a whole with the GIL held (acquire). */
+/* Items to drop. Any thread pushes (release); the whole list is taken with the GIL (acquire). */
 static _Atomic(late_item *) waiting;
 
 void late_release_pending(void)
@@ -48,7 +48,7 @@ void late_release(late_item *item)
         push(item);
         return;
     }
-    /* An exception may be on its way through here: what we drop must not see or lose it. */
+    /* An exception may be set: the dropped object's code must not see or clear it. */
     PyObject *type = NULL;
     PyObject *value = NULL;
     PyObject *trace = NULL;

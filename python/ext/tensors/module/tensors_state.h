@@ -115,7 +115,7 @@ PyObject *tensors_raise(int status);
 /* ---- calls ---- */
 
 /* Calls an op, the GIL released around it where the work is large (PYT3), and gives its results; on
- * failure the exception is set and -1 returned. The way of everything in this extension. */
+ * failure the exception is set and -1 returned. Everything in this extension calls ops this way. */
 int tensors_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,
                  uint32_t n_results);
 

@@ -81,7 +81,7 @@ static PyObject *write_out(const op_set *set, PyObject *result, PyObject *out)
                             "result type %s can't be cast to the desired output type %s",
                             type_word(from), type_word(to));
     }
-    /* Only what is made from nothing follows `out` to its device. */
+    /* Only factories follow `out` to its device. */
     if (mt_tensor_device(from) != mt_tensor_device(to) &&
         (set->is_method || mt_tensor_device(from) != MT_CPU)) {
         return PyErr_Format(PyExc_RuntimeError,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is said about a call that fits no overload, in torch's words.
+ * Error messages for a call that fits no overload, in torch's words.
  */
 #include "tensors/ops/op_binding.h"
 

@@ -93,7 +93,7 @@ static uint8_t spread_of(const char *op, const char *param)
     return strstr(op, "2d") != NULL && strcmp(param, "dim") != 0 ? 2 : 1;
 }
 
-/* Names that torch takes from NumPy's users. */
+/* NumPy's names, which torch accepts. */
 static const char *other_name(const char *name)
 {
     static const char *const names[][2] = {
@@ -252,7 +252,7 @@ static int add_alias(const char *name, const char *row, uint8_t fixed, bool besi
     const op_set *from = find_set(row);
     op_set *to = from == NULL ? NULL : get_set(name);
     if (to == NULL) {
-        return from == NULL ? 0 : -1; /* a row that is no longer there takes its names along */
+        return from == NULL ? 0 : -1; /* a row that was removed has no aliases */
     }
     uint32_t count = from->count;
     to->is_method = to->is_method || from->is_method;

@@ -9,7 +9,7 @@
 #include "tensors/data/data_parts.h"
 #include "tensors/tensor/index_parts.h"
 
-/* An entry that is understood one after the other. */
+/* The state while entries of a key are read one after the other. */
 typedef struct entries {
     index_walk *walk;
     uint32_t specified; /* dimensions that all entries together are about */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Python's operators on tensors, and comparisons. Either operand may be the tensor; the other one
- * is a tensor or a number, or else NotImplemented, so that the other type's own method is asked.
+ * is a tensor or a number, or else NotImplemented, so that Python tries the other type's method.
  */
 #include "tensors/tensor/tensor_parts.h"
 
@@ -103,7 +103,7 @@ static int tensor_from_number(mt_value *number, const mt_tensor *beside)
     case MT_DTYPE_I32: element.i32 = (int32_t)integer; break;
     case MT_DTYPE_I64: element.i64 = integer; break;
     case MT_DTYPE_F32: element.f32 = (float)real; break;
-    default: /* half types are no types to compute in: the op says so */
+    default: /* half types cannot be used to compute: the op says so */
         dtype = MT_DTYPE_F64;
         element.f64 = real;
         break;
