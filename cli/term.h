@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The terminal: width, colours, errors, progress, and text that cannot hurt it.
+ * The terminal: width, colours, errors, progress, and safe output of any text.
  *
  * Standard output is for results, standard error for everything else. A reader that goes away
  * (mtprof report | head) is no failure: what is left to print is dropped, and the command ends with
@@ -41,7 +41,7 @@ void cli_term_color(enum cli_color color);
 /* The sequence for standard output; "" where there are no colours. */
 const char *cli_style(enum cli_style style);
 
-/* Is standard output a terminal, and how wide is it (COLUMNS, else its own word, else 80)? */
+/* Is standard output a terminal, and how wide is it (COLUMNS, else what it reports, else 80)? */
 bool cli_on_terminal(void);
 uint32_t cli_term_width(void);
 

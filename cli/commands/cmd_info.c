@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mtprof info: who recorded, when, what, and how well.
+ * mtprof info: what a trace contains, and how it was recorded.
  */
 #include "cli/command.h"
 #include "cli/commands/info_facts.h"

@@ -5,7 +5,7 @@ A row that is named nowhere here is `torch.NAME` and, where its first parameter 
 a new row appears without more code. Rows of either set are reached by `_C.ops.NAME`.
 """
 
-# Behind torch.nn.functional, or inside other ops.
+# Used by torch.nn.functional, or inside other ops.
 _NN = frozenset("""
     adaptive_avg_pool2d adaptive_max_pool2d avg_pool2d binary_cross_entropy cross_entropy_loss elu elu_ gelu
     glu hardsigmoid hardsigmoid_ hardswish hardswish_ mish_ hardtanh hardtanh_ huber_loss l1_loss leaky_relu

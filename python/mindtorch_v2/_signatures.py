@@ -85,7 +85,7 @@ def _parameters(overload):
         if p.spread:
             yield kinds(p.name, kinds.VAR_POSITIONAL)
         else:
-            # Behind *size nothing can be given by its place.
+            # After *size nothing can be given by position.
             by_name = p.keyword_only or spread and p is not overload.parameters[0]
             yield kinds(p.name, kinds.KEYWORD_ONLY if by_name else kinds.POSITIONAL_OR_KEYWORD,
                         default=kinds.empty if p.required else p.default)

@@ -179,7 +179,7 @@ def _made_as(cls, attributes, *args):
 
 
 def _reduce_ex(self, protocol):
-    """Keeps type, device, strides, requires_grad and attributes; the graph and .grad are left behind."""
+    """Keeps type, device, strides, requires_grad and attributes; the graph and .grad are dropped."""
     plain = self.detach()
     strides = None
     if not plain.is_contiguous():

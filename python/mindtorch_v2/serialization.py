@@ -195,7 +195,7 @@ def _write(value, file, root):
     out = io.BytesIO()
     pickler = _Pickler(out, 2)
     pickler.dump(value)
-    # archive.open() wants a file that can go back; the callers see to that.
+    # archive.open() needs a seekable file; callers provide one.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         _write_entry(archive, f"{root}/data.pkl", _torch_names(out.getvalue()))
         _write_entry(archive, f"{root}/byteorder", b"little")
@@ -221,7 +221,7 @@ def _save_path(value, path):
 
 
 def _save_file(value, file):
-    # Into memory first: a stream may not be able to go back, and a failure writes nothing.
+    # Into memory first: a stream may not be seekable, and a failure writes nothing.
     memory = io.BytesIO()
     _write(value, memory, "archive")
     file.write(memory.getbuffer())

@@ -349,7 +349,7 @@ class EventList(list):
     # ---- for lists made by hand ----
 
     def _build_tree(self):
-        """Finds out who is inside whom; events that were recorded know it."""
+        """Finds out which event is inside which; recorded events know it."""
         from .event_trees import build_tree
         build_tree(self)
         self._tree_built = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tree of events made by hand: who is inside whom, by time, as torch finds it.
+"""The tree of events made by hand: which is inside which, by time, as torch finds it.
 
 Recorded events have their tree from the trace and need none of this.
 """

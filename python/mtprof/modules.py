@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The path of nn.Modules while they are called, for profile(with_modules=True).
 
-Whoever calls modules (mindtorch_v2.nn.Module.__call__, or another framework's) says so:
+Code that calls modules (mindtorch_v2.nn.Module.__call__, or another framework's) reports it:
 
     if modules.active():
         token = modules.enter(self)

@@ -338,7 +338,7 @@ class _KinetoProfile(_mtprof.Profile):
         return error
 
     def _reason_maker(self):
-        # Told now: later the profile may be in another window, or gone.
+        # Explained now: later the profile may be in another window, or gone.
         text = self._explain()
         return lambda: text
 

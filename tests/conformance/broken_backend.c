@@ -434,7 +434,7 @@ static void activity_stop(void *context)
     (void)bq_unlock(MT_OK);
 }
 
-/* Everything is done by those who wait, so there is no time to wait for: it works, or is held. */
+/* The waiting thread does the work, so a timeout has no meaning: it is done, or held. */
 static int activity_flush(void *context, uint64_t timeout_ns)
 {
     bool all = true;

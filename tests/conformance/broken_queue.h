@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Queues of the broken backend: who does what when (broken_queue.c), for its face
+ * Queues of the broken backend: the order of work (broken_queue.c), for its functions
  * (broken_backend.c).
  */
 #ifndef TESTS_CONFORMANCE_BROKEN_QUEUE_H
@@ -100,7 +100,7 @@ void bq_push(mt_backend_stream *stream, command *c);
 /* The next command, out of the queue: the oldest, where that promise is kept. */
 command *bq_take(mt_backend_stream *stream);
 void bq_drop(recording *which);
-/* Tells the sink of work that was done, failed or dropped. */
+/* Reports work that was done, failed or dropped to the sink. */
 void bq_tell(const command *c, const mt_backend_stream *stream, uint64_t start, int status);
 
 /* Does what is on the stream, up to `until` or all of it. gives_up: holds do not stop it. False: it

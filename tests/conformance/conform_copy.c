@@ -209,7 +209,7 @@ static void check_reused_source(void)
     free(want);
 }
 
-/* Behind long work, on every stream there is, the bytes are there when the call returns. */
+/* After long work, on every stream, the bytes are there when the call returns. */
 static void check_host_complete(void)
 {
     cf_stream streams[] = {cf_default_stream(0), cf_default_stream(0)};

@@ -125,7 +125,7 @@ static void check_pending(void)
     cf_stream_free(&stream);
 }
 
-/* Nobody needs the event any more; the stream goes past it all the same. */
+/* The event is freed before the stream reaches it; the stream continues past it. */
 static void check_freed(void)
 {
     cf_need_streams();

@@ -143,7 +143,7 @@ static void check_afterwards(void)
     close_scene(&s);
 }
 
-/* Queries do not wait, so they leave the failure to who does. */
+/* Queries do not wait, so they leave the failure to a call that does. */
 static void check_query(void)
 {
     cf_need_streams();

@@ -98,7 +98,7 @@ void mt_test_register(mt_test_case *test);
 #define REQUIRE_EQ_MEM(a, b, size_bytes) MT_TEST_I_REQUIRE(CHECK_EQ_MEM(a, b, size_bytes))
 #define REQUIRE_OK(status)               MT_TEST_I_REQUIRE(CHECK_OK(status))
 
-/* Fails with a message of its own: FAIL("record %zu: kind %u", i, kind). Goes on. */
+/* Fails with a message of its own: FAIL("record %zu: kind %u", i, kind). Continues. */
 #define FAIL(...) mt_test_fail(MT_TEST_I_HERE, __VA_ARGS__)
 
 /* Leaves the case as skipped. The reason is printed and names what is missing. */
