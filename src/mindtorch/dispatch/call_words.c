@@ -35,8 +35,8 @@ static const uint8_t torch_types[MT_DTYPE_COUNT] = {
 };
 
 /*
- * Every function that puts something is there for ordinary calls and for long ones, by the constant
- * `large`: for the first, room and bounds are known to the compiler.
+ * Every put function has two forms, selected by the constant `large`: for ordinary calls, where the
+ * compiler knows room and bounds, and for long ones.
  */
 #define WORDS(w)     (large ? (w)->large_words : (w)->words)
 #define SCALARS(w)   (large ? (w)->large_scalars : (w)->scalars)
@@ -154,14 +154,15 @@ static MT_COLD bool put_other_large(mt__trace_words *w, const mt_value *value, b
     return put_other_in(w, value, strides, true);
 }
 
-/* The kinds that most values have go by the same numbers. */
+/* The most common kinds have the same numbers in both enums. */
 static_assert(MT_SHOWN_NONE == (int)MT_KIND_NONE && MT_SHOWN_BOOL == (int)MT_KIND_BOOL &&
                   MT_SHOWN_INT == (int)MT_KIND_INT && MT_SHOWN_REAL == (int)MT_KIND_REAL,
               "put_value() passes them on");
 
 MT_INLINE void put_value(mt__trace_words *w, const mt_value *value, bool strides, const bool large)
 {
-    /* One by one: a load of both at once waits for the two stores that were made of them. */
+    /* Loaded one by one: a single load of both would have to wait for the two stores that wrote
+     * them. */
     uint32_t n_words = __atomic_load_n(&w->n_words, __ATOMIC_RELAXED);
     uint32_t n_scalars = __atomic_load_n(&w->n_scalars, __ATOMIC_RELAXED);
     bool fits;
@@ -398,7 +399,7 @@ MT_INLINE void put_refs(ref_list *list, const mt_value *value, uint16_t told)
     }
 }
 
-/* What the lists of a fused optimizer are: parameters, gradients, and its state. */
+/* The roles of a fused optimizer's lists: parameters, gradients, and its state. */
 static uint16_t role_of_list(const mt__op_row *row, uint32_t param)
 {
     return (row->flags & MT_OP_FUSED) == 0 ? MT_TRACE_ROLE_ANY

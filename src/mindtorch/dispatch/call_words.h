@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call as the profiler shows it: the arguments of torch's schema for it, as words (op_trace.h).
+ * A call as the profiler reports it: the arguments of torch's schema for it, as words (op_trace.h).
  */
 #ifndef MINDTORCH_DISPATCH_CALL_WORDS_H
 #define MINDTORCH_DISPATCH_CALL_WORDS_H
@@ -16,7 +16,7 @@ void mt__call_words(const mt__op_row *row, const mt_value *args, bool strides,
 void mt__call_words_large(const mt__op_row *row, const mt_value *args, bool strides,
                           mt__trace_words *words);
 
-/* The same for tensors alone, NULL for those that are not there: what a node of the graph gets. */
+/* The same for tensors only, NULL for absent ones: the gradients that a node of the graph gets. */
 void mt__tensor_words(mt_tensor *const *tensors, uint32_t count, bool strides,
                       mt__trace_words *words);
 void mt__tensor_words_large(mt_tensor *const *tensors, uint32_t count, bool strides,

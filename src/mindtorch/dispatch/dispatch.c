@@ -26,11 +26,11 @@
 
 #include <string.h>
 
-/* What one pass over the arguments finds out. */
+/* The result of one pass over the arguments. */
 typedef struct survey {
     mt_device device;   /* of tensors with dimensions; MT_DEVICE_NONE: none found yet */
-    mt_device device_0; /* of 0-d tensors that are not the host's; likewise */
-    bool host_0;        /* there are 0-d tensors of the host's */
+    mt_device device_0; /* of 0-d tensors that are not on the host; likewise */
+    bool host_0;        /* there are 0-d tensors on the host */
     bool wants_grad;
 } survey;
 
@@ -51,7 +51,7 @@ static MT_COLD int refuse_kind(const mt__op_row *row, uint32_t i, const mt_value
                     row->name, row->params[i].name, i + 1, got, row->schema);
 }
 
-/* Two devices that tensors among the arguments are on, and the parameter that brings the second. */
+/* Two devices of tensors among the arguments, and the parameter with the second one. */
 typedef struct two_devices {
     mt_device first, other;
     const char *name;
@@ -170,7 +170,7 @@ static int survey_args(survey *s, const mt__op_row *row, const mt_value *args)
     return MT_OK;
 }
 
-/* Creation ops: the argument says where. */
+/* Creation ops: the device is an argument. */
 static int factory_device(const mt__op_row *row, const mt_value *args, mt_device *device)
 {
     for (uint32_t i = 0; i < row->n_params; i++) {
@@ -284,7 +284,7 @@ static int run_recorded(mt__call *call, bool record)
     return status;
 }
 
-/* With or without a graph, as grad mode and inputs say. */
+/* With or without a graph, depending on grad mode and inputs. */
 MT_INLINE int run_with_autograd(mt__call *call, bool wants_grad)
 {
     const mt__op_row *row = call->row;
@@ -303,9 +303,9 @@ MT_INLINE int run_with_autograd(mt__call *call, bool wants_grad)
     return status;
 }
 
-/* The device that the profile shows for a call: the accelerator also where the op begins on the
- * host and only its other operand is there; of two, the one that the call names, where its result
- * is made. */
+/* The device that a profile reports for a call: the accelerator also if the first operand is on the
+ * host and only another one is there; of two accelerators the one that the call names, on which the
+ * result is made. */
 static mt_device shown_device(const mt__call *call)
 {
     const mt__op_row *row = call->row;
@@ -353,7 +353,8 @@ static MT_COLD mt__trace_token begin_long(const mt__call *call, mt__trace_site *
     return token;
 }
 
-/* All of them, for a call with long lists; another thread may have changed how many. */
+/* All of them, for a call with long lists; another thread may have changed their number
+ * meanwhile. */
 static MT_COLD mt__trace_ref *gather_refs(const mt__call *call, mt__trace_op *payload)
 {
     uint32_t room = payload->n_tensors;
@@ -365,7 +366,7 @@ static MT_COLD mt__trace_ref *gather_refs(const mt__call *call, mt__trace_op *pa
     return refs;
 }
 
-/* Inputs, identities, FLOPs: what needs a look at the arguments. */
+/* Inputs, identities, FLOPs: details that depend on the arguments. */
 static MT_NOINLINE mt__trace_token begin_shown(const mt__call *call, mt__trace_site *site,
                                                uint32_t wants, mt__trace_op *payload)
 {
@@ -395,7 +396,7 @@ static MT_NOINLINE mt__trace_token begin_shown(const mt__call *call, mt__trace_s
     if (MT_UNLIKELY(long_refs != NULL)) {
         mtb_free(long_refs);
     }
-    payload->tensors = NULL; /* refs and words end here */
+    payload->tensors = NULL; /* refs and words go out of scope here */
     payload->scalars = NULL;
     return token;
 }

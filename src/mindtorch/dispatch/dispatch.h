@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one call on which every op passes.
+ * The function through which every op is called.
  *
  *     args ─► kinds checked, device found ─► profiler hook begins ─► autograd: before
  *          ─► run (leaf: kernels; composite: other ops) ─► version bump ─► autograd: after

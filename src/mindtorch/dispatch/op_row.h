@@ -25,7 +25,7 @@ enum {
     MT_SAVE_ARG = 1,          /* MT_SAVE_ARG << n: the nth argument */
     MT_SAVE_RESULT = 1 << 16, /* MT_SAVE_RESULT << n: the nth result */
     MT_MAX_DERIVATIVE_NAME = 64,
-    MT_RULED_ARGS = 4 /* arguments that saved_if may speak of */
+    MT_RULED_ARGS = 4 /* arguments that saved_if covers */
 };
 
 typedef struct mt__derivative {
@@ -75,14 +75,14 @@ typedef struct mt__op_row {
     const char *schema;
     uint32_t flags; /* enum mt_op_flag, those above, MT_OP_FLOPS */
     uint16_t n_params;
-    uint16_t n_required; /* those in front that have no default */
+    uint16_t n_required; /* the first ones, without a default */
     uint16_t n_results;
     uint16_t op;     /* its number */
     uint16_t target; /* another name: the number of the op that it calls */
     mt__run_fn *run;
     const mt__row_param *params;
     const mt__derivative *derivative; /* NULL: none */
-    const mt__shown *reported;        /* up to MT_SHOWN_NEVER, the first that fits counts; NULL: the
+    const mt__shown *reported;        /* up to MT_SHOWN_NEVER, the first match applies; NULL: the
                                          arguments in order */
     mt_op_run_fn *user_run;
     mt_op_backward_fn *user_backward;

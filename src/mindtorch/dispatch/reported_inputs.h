@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the profiler reports of a call where that is not its arguments in order: REPORTED lines of
- * the op table. A code is a way and the argument it is about, or MT_SHOW_CONSTANT and a constant.
+ * What the profiler reports of a call if that is not simply its arguments in order: the REPORTED
+ * lines of the op table. A code is a format and an argument, or MT_SHOW_CONSTANT and a constant.
  */
 #ifndef MINDTORCH_DISPATCH_REPORTED_INPUTS_H
 #define MINDTORCH_DISPATCH_REPORTED_INPUTS_H
@@ -39,7 +39,7 @@ static_assert(MT_MAX_PARAMS <= MT_SHOW_ARG_MASK + 1, "a code has room for every 
 typedef enum mt__shown_when {
     MT_SHOWN_NEVER, /* no further line */
     MT_SHOWN_ALWAYS,
-    MT_SHOWN_GIVEN,     /* the argument is there */
+    MT_SHOWN_GIVEN,     /* the argument is given */
     MT_SHOWN_NOT_GIVEN, /* it is not */
     MT_SHOWN_IS_ZERO,   /* it is this number */
     MT_SHOWN_IS_ONE,

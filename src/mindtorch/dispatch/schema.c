@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A parser by descent over the text of a schema; the grammar is one function a rule.
+ * A recursive descent parser of schemas, with one function per rule of the grammar.
  *
  *     schema   = [space "::"] name ["." overload] "(" [param {"," param}] ")" "->" results
  *     param    = "*" | type name ["=" default]

@@ -11,7 +11,7 @@
 #include <mindtorch/optim.h>
 #include <mindtorch/tensor.h>
 
-/* Norms of the gradients that there are, one 0-d tensor each. */
+/* Norms of all gradients that exist, one 0-d tensor each. */
 static int take_norms(mt_tensor *const *parameters, size_t count, double norm_type,
                       mt_tensor **norms, size_t *n_norms)
 {

@@ -44,7 +44,7 @@ struct mt_optimizer {
     mt_tensor **lists; /* N_LISTS of them, `count` entries each */
 };
 
-/* What is different from method to method. */
+/* The differences between methods. */
 typedef struct method {
     const char *scope;
     const char *states[MAX_STATES]; /* torch's names, in the order of the fused op's lists */

@@ -15,8 +15,8 @@ enum {
     LOCKS = 64 /* shared by all leaves: threads rarely compete for one leaf or one lock */
 };
 
-/* Plain mutexes: ops run under them, and those take the allocator's ranked locks, and the profiler
- * must not think that it is being called from inside of itself. */
+/* Plain mutexes, because ops run under them: ops take the allocator's ranked locks, and the
+ * profiler drops events of threads that hold a ranked lock. */
 static pthread_mutex_t locks[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_mutex_t *lock_of(const mt_tensor *tensor)
@@ -34,7 +34,7 @@ void mt__grad_unlock(const mt_tensor *tensor)
     pthread_mutex_unlock(lock_of(tensor));
 }
 
-/* Tried only: ops run under these locks. */
+/* Only tries the lock, because ops run under these locks. */
 bool mt__autograd_gradient(const mt_tensor *tensor, mt__trace_ref *ref)
 {
     bool there = false;
@@ -97,7 +97,7 @@ bool mt__is_exclusive(const mt_tensor *tensor)
 static int first_grad(mt_tensor *grad, mt_tensor **out)
 {
     if (mt__thread.grad_disabled && grad->contiguous && mt__is_exclusive(grad)) {
-        return mt_detach(grad, out); /* an op, because torch shows one */
+        return mt_detach(grad, out); /* an op, because torch's profiles show one */
     }
     int64_t contiguous = 0;
     return mt_clone_with(grad, &contiguous, out);
@@ -122,7 +122,7 @@ int mt__accumulate(mt_tensor *leaf, mt_tensor *take_grad)
         meta->grad = sum;
     }
     mt__grad_unlock(leaf);
-    mt_tensor_release(replaced); /* outside of the lock: it may be the end of a graph */
+    mt_tensor_release(replaced); /* outside of the lock: it may free a whole graph */
     mt_tensor_release(take_grad);
     return status;
 }

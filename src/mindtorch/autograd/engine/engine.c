@@ -43,7 +43,7 @@ typedef struct slot {
         mt_tensor *grad;   /* of a node with one output */
         mt_tensor **grads; /* else; NULL until one comes */
     } of;
-    uint32_t waits; /* edges whose gradients have not come yet */
+    uint32_t waits; /* edges whose gradients have not arrived yet */
     uint32_t flags;
 } slot;
 
@@ -77,7 +77,7 @@ static uint32_t find_slot(const task *t, const mt_node *node)
     while (t->index[i] != 0 && t->slots[t->index[i] - 1].node != node) {
         i = (i + 1) & (t->index_size - 1);
     }
-    return t->index[i] - 1; /* NO_SLOT where there is none */
+    return t->index[i] - 1; /* NO_SLOT if there is none */
 }
 
 static void index_slot(task *t, uint32_t number)
@@ -229,7 +229,7 @@ static int count_edge(task *t, const mt__edge *edge)
     return MT_OK;
 }
 
-/* The slots are the queue of the walk too. */
+/* The slots also serve as the queue of the walk. */
 static int count_edges(task *t)
 {
     for (size_t i = 0; i < t->n_slots; i++) {
@@ -361,7 +361,7 @@ MT_INLINE int hand_grad(task *t, slot *s, uint32_t output, mt_tensor *take_grad)
                                               : put_grad(s, output, take_grad);
 }
 
-/* Hooks see the complete gradients, captures what hooks made of them. */
+/* Hooks get the complete gradients, captures the results of the hooks. */
 static int run_hooks(mt_node *node, mt_tensor **grads)
 {
     mt__tap *taps = node->kind == MT_NODE_LEAF ? node->of.leaf->autograd->tap : node->taps;
@@ -392,7 +392,7 @@ static int capture(task *t, const mt_node *node, mt_tensor *const *grads)
     return MT_OK;
 }
 
-/* Behind hooks and formulas: they may have left other streams current. */
+/* Called after hooks and formulas: they may have left other streams current. */
 MT_INLINE int settle(task *t, const mt_node *node, int status)
 {
     if (mt__engine_streams_on(&t->streams)) {
@@ -425,7 +425,7 @@ typedef struct inputs {
     bool *wanted;
 } inputs;
 
-/* Hands the gradients on. All of them are taken, also where it fails. */
+/* Passes the gradients on. All of them are taken, also on failure. */
 static int hand_on(task *t, mt_node *node, const inputs *in, int status)
 {
     for (uint32_t i = 0; i < in->count; i++) {
@@ -476,7 +476,7 @@ static int run_inputs(task *t, slot *s, mt_tensor **grads, const inputs *in)
     if (status == MT_OK && !t->job->retain) {
         mt__node_release_saved(node);
     }
-    drop_grads(s); /* before the next ones look whether a gradient is theirs alone */
+    drop_grads(s); /* before the next nodes check whether a gradient is exclusive */
     return hand_on(t, node, in, status);
 }
 
@@ -509,7 +509,7 @@ static int run_slot(task *t, uint32_t number)
     slot *s = &t->slots[number];
     mt_node *node = s->node;
     mt_tensor **grads = node->n_outputs == 1 ? &s->of.grad : s->of.grads;
-    if (grads == NULL) { /* several outputs, and nothing came for any */
+    if (grads == NULL) { /* several outputs, and no gradient for any of them */
         s->of.grads = mtb_calloc(node->n_outputs, sizeof(mt_tensor *));
         if (s->of.grads == NULL) {
             return mtb_fail(MT_ENOMEM, "backward(): no memory for the gradients of %s",

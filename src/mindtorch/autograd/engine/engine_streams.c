@@ -15,7 +15,7 @@ void mt__engine_streams_begin(mt__engine_streams *streams)
     memset(streams->used, 0, sizeof(streams->used));
 }
 
-/* What comes on `later` waits for what is on `earlier` now. */
+/* Work put on `later` from now on waits for the work that is on `earlier` now. */
 static int wait_for(mt_device device, uint32_t later, uint32_t earlier)
 {
     if (later == earlier) {

@@ -179,7 +179,7 @@ static int check_versions(const frame *f, mt_node *node)
     return MT_OK;
 }
 
-/* Puts an alias with a place in the graph where the plain one is. */
+/* Replaces a plain alias by one that has a place in the graph. */
 static int replace(mt_tensor **held, const mt__edge *edge)
 {
     if (edge->node == NULL || edge->node->kind == MT_NODE_LEAF) {
@@ -408,7 +408,8 @@ static MT_NOINLINE int make_fit(const mt_node *node, uint32_t i, const mt__packe
     if (meta->device == fitting->device) {
         return MT_OK;
     }
-    /* A number of the host's that took part in an op of a device: its gradient goes home. */
+    /* A 0-d host tensor was used as a number in an op of a device: its gradient goes back to the
+     * host. */
     mt_tensor *home = NULL;
     MT_TRY(mt_to_with(fitting, MT_DTYPE_NONE, meta->device, false, false, &home));
     mt_tensor_release(fitting);

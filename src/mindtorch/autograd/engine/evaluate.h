@@ -12,7 +12,7 @@ enum {
     MT_STACK_METAS = 6
 };
 
-/* What mt__backward is part of while a formula runs. */
+/* Contains the mt__backward of a running formula. */
 typedef struct mt__frame {
     mt__backward b;  /* first: formulas hand it back to us */
     mt__meta *metas; /* of inputs, then of outputs */
@@ -24,13 +24,13 @@ typedef struct mt__frame {
     mt__meta stack_metas[MT_STACK_METAS];
 } mt__frame;
 
-/* Runs a node inside the profiler's scope of it ("MulBackward0"), then makes what it gives fit.
- * grads: n_outputs, NULL = zero. wanted, grads_in: n_inputs; grads_in is NULL at entry and has what
- * fits the inputs' shapes and types on success, whatever of it on failure. Saved tensors stay. */
+/* Runs a node inside the profiler's scope of it ("MulBackward0"), then converts its gradients to
+ * the inputs' shapes and types. grads: n_outputs, NULL = zero. wanted, grads_in: n_inputs; grads_in
+ * is NULL at entry; on failure it may be partly filled. Saved tensors stay. */
 int mt__node_run(mt_node *node, mt_tensor *const *grads, const bool *wanted, mt_tensor **grads_in);
 
 /* The scopes of a node: around everything that is done for it, and around its formula. 0 while
- * nothing records. grads: what comes in, n_outputs. */
+ * nothing is recorded. grads: the incoming gradients, n_outputs. */
 mt__trace_token mt__node_scope_outer(const mt_node *node);
 mt__trace_token mt__node_scope_inner(const mt_node *node, mt_tensor *const *grads);
 
@@ -43,8 +43,8 @@ int mt__refuse_twice(void);
 /* "one of the variables needed for gradient computation has been modified..." `from` made it. */
 int mt__refuse_version(const mt_tensor *saved, uint32_t expected, const mt__edge *from);
 
-/* Sums a gradient over what was broadcast and turns it into `dtype`. One reference in *out, to the
- * gradient itself if there is nothing to do. The sizes must broadcast to the gradient's. */
+/* Sums a gradient over broadcast dimensions and converts it to `dtype`. One reference in *out, to
+ * the gradient itself if there is nothing to do. The sizes must broadcast to the gradient's. */
 int mt__reduce_to(mt_tensor *grad, const mt__shape *shape, mt_dtype dtype, mt_tensor **out);
 
 #endif /* MINDTORCH_AUTOGRAD_ENGINE_EVALUATE_H */

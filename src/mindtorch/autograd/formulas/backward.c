@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What formulas call: numbers and shapes of inputs, the giving of gradients. See backward.h.
+ * Functions for formulas: numbers and shapes of inputs, setting gradients. See backward.h.
  */
 #include "mindtorch/autograd/engine/evaluate.h"
 

@@ -20,7 +20,7 @@ int mt__fill_backward(mt__backward *b)
     return MT_OK;
 }
 
-/* As the input was: its type, its device. */
+/* Converts the gradient to the input's type and device. */
 static int give_home(mt__backward *b, uint32_t arg)
 {
     const mt__meta *meta = mt__input_meta(b, mt__input_of(b, arg));

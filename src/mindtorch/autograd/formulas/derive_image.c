@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Derivatives of convolutions, pools and attention: each is one op, and those of convolutions and
- * pools are differentiated in their turn. They are linear in the gradient, so their derivatives are
- * the forward ops again.
+ * pools can be differentiated again. They are linear in the gradient, so their derivatives are the
+ * forward ops again.
  */
 #include "mindtorch/autograd/formulas/backward.h"
 #include "mindtorch/dispatch/call.h"

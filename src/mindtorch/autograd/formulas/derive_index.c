@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Derivatives of joining, picking and ordering: what was picked gets its gradient back where it
- * came from, and what was overwritten gets none.
+ * Derivatives of concatenation, indexing and sorting: elements that were selected get their
+ * gradient, elements that were overwritten get none.
  */
 #include "mindtorch/autograd/formulas/backward.h"
 

@@ -12,7 +12,7 @@
 
 struct mt__hook {
     _Atomic uint32_t refs;
-    mt_hook_handle handle; /* rising in a list: the place to go on after a callback */
+    mt_hook_handle handle; /* ascending in a list: where to continue after a callback */
     mt_hook_fn *on_grad;   /* one of the two */
     mt_leaf_hook_fn *on_leaf;
     void *context;
@@ -141,7 +141,8 @@ static mt_tensor *keeper_of(mt__tap *tap)
     pthread_mutex_lock(&lock);
     mt_tensor *keeper = tap->keeper;
     if (keeper != NULL) {
-        /* While its references are 0, its end waits for our lock in mt__autograd_free(). */
+        /* If its reference count is 0, the thread that frees it is waiting for our lock in
+         * mt__autograd_free(). */
         uint32_t refs = atomic_load_explicit(&keeper->refs, memory_order_relaxed);
         while (refs != 0 &&
                !atomic_compare_exchange_weak_explicit(&keeper->refs, &refs, refs + 1,
@@ -229,7 +230,7 @@ static void append(mt__hook **list, mt__hook *hook)
     pthread_mutex_unlock(&lock);
 }
 
-/* The tensor's tap, made if need be, on its node as it is now. */
+/* The tensor's tap on its current node, created if necessary. */
 static int need_tap(mt_tensor *tensor, mt__tap **out)
 {
     *out = NULL;
@@ -325,7 +326,7 @@ mt_status mt_tensor_retain_grad(mt_tensor *tensor)
         return mtb_fail(MT_ERUNTIME, "can't retain_grad on Tensor that has requires_grad=False");
     }
     if (mt_tensor_is_leaf(tensor)) {
-        return MT_OK; /* leaves keep theirs anyhow */
+        return MT_OK; /* leaves always keep theirs */
     }
     mt__tap *tap = NULL;
     MT_TRY(need_tap(tensor, &tap));

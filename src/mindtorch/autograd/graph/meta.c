@@ -26,7 +26,7 @@ mt__autograd *mt__meta_need(mt_tensor *tensor)
     return meta;
 }
 
-/* The tap leaves the tensor's hands but stays in reach of mt_tensor_remove_hook(). */
+/* The tap is no longer the tensor's current one, but mt_tensor_remove_hook() still finds it. */
 static void set_tap_aside(mt__autograd *meta)
 {
     mt__tap *tap = meta->tap;
@@ -62,7 +62,7 @@ int mt__view_edge_of(mt_tensor *view, mt__edge *edge)
     MT_TRY(mt__view_refresh(view));
     mt__autograd *meta = view->autograd;
     if (meta == NULL) {
-        return MT_OK; /* made where nothing was recorded: it leads nowhere, as in torch */
+        return MT_OK; /* made while nothing was recorded: no edge, as in torch */
     }
     if (meta->grad_fn != NULL) {
         *edge = (mt__edge){mt_node_retain(meta->grad_fn), meta->output};

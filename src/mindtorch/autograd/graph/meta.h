@@ -26,7 +26,7 @@ struct mt__autograd {
     mt_node leaf;         /* set up while the tensor is a leaf that requires a gradient */
 };
 
-/* The tensor's, made if need be. NULL: no memory (noted). */
+/* The tensor's part, created if necessary. NULL: no memory (the error is set). */
 mt__autograd *mt__meta_need(mt_tensor *tensor);
 
 /* Whether a gradient is wanted for it: its own flag, or a view's base. */
@@ -77,7 +77,7 @@ bool mt__is_exclusive(const mt_tensor *tensor);
 /* Guards the gradient of a tensor that several backwards may reach at once. Ops may run under it;
  * callbacks must not. */
 void mt__grad_lock(const mt_tensor *tensor);
-/* Gives the tensor another gradient (may be NULL), and the caller the one it had. */
+/* Sets the tensor's gradient (may be NULL) and returns the old one. */
 mt_tensor *mt__grad_swap(mt_tensor *tensor, mt_tensor *take_grad);
 /* Reports a leaf's new gradient to the profiler, as an output of the op of the token. */
 void mt__tell_gradient(mt__trace_token token, const mt_tensor *leaf);

@@ -19,7 +19,8 @@ enum {
     NODE_BYTES = 448 /* a pooled block: binary ops and matrix products of up to 4 dimensions fit */
 };
 
-/* Nodes whose last reference went while another one was being freed on this thread (ND3). */
+/* Nodes whose last reference was dropped while another node was being freed on this thread
+ * (ND3). */
 static _Thread_local struct {
     mt_node *head;
     bool running;
@@ -73,7 +74,7 @@ void mt__node_note_stream(mt_node *node)
     node->stream = device == MT_CPU ? 0 : (uint8_t)mt__stream_number(device);
 }
 
-/* Held for a few loads and stores, so waiting means that its owner was put aside: let it run. */
+/* The lock is held for a few loads and stores; if it is taken, its owner was preempted: yield. */
 void mt__node_lock(mt_node *node)
 {
     while (atomic_exchange_explicit(&node->lock, true, memory_order_acquire)) {

@@ -42,7 +42,7 @@ typedef struct mt__edge {
     uint32_t output;
 } mt__edge;
 
-/* Sizes of a forward tensor without the places it does not use. */
+/* Sizes of a forward tensor, without unused dimensions. */
 typedef struct mt__packed_meta {
     uint8_t n_dims;
     uint8_t dtype;
@@ -74,7 +74,7 @@ struct mt_node {
     uint32_t forward_thread;
     union {
         uint64_t sequence; /* UINT64_MAX for leaves: they go first */
-        mt_node *next;     /* in the list of those to be freed, which have no number any more */
+        mt_node *next;     /* in the list of nodes to be freed, which need no sequence any more */
     };
     const mt__op_row *row;
     mt__edge *edges;
@@ -98,7 +98,7 @@ struct mt_node {
 
 /* ---- making one ---- */
 
-/* What has to be known before the block is taken. */
+/* What must be known before the block is allocated. */
 typedef struct mt__node_plan {
     uint8_t kind;
     uint32_t n_inputs;
@@ -151,7 +151,7 @@ MT_INLINE void mt__node_set_stream(mt_node *node)
     }
 }
 
-/* Whether the edge leads to the leaf that `tensor` is, and so holds it. */
+/* Whether `tensor` is the leaf to which the edge leads; then the edge holds it. */
 MT_INLINE bool mt__edge_holds(const mt__edge *edge, const mt_tensor *tensor)
 {
     return edge->node != NULL && edge->node->kind == MT_NODE_LEAF && edge->node->of.leaf == tensor;

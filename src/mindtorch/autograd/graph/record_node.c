@@ -207,7 +207,7 @@ MT_INLINE int fill_arg(mt_node *node, const mt_value *arg, uint32_t i, bool save
     case MT_KIND_TENSORS: return fill_tensors(node, arg, i, save, f);
     case MT_KIND_INTS:
     case MT_KIND_TEXT: copy_data(arg, saved, &f->data); return MT_OK;
-    case MT_KIND_GENERATOR: return MT_OK; /* it has moved on, and may be gone */
+    case MT_KIND_GENERATOR: return MT_OK; /* its state has changed, and it may be gone */
     default: *saved = *arg; return MT_OK;
     }
 }
@@ -294,7 +294,7 @@ int mt__node_for_call(const mt__op_row *row, const mt_value *args, mt_tensor *co
     return MT_OK;
 }
 
-/* Keeps result i, of which `tensor` is the one to look at. The version is of now. */
+/* Saves result i; `tensor` is the tensor to save. The version is the current one. */
 static int save_result(mt_node *node, uint32_t i, mt_tensor *tensor)
 {
     mt_value *saved = &node->of.op.results[i];
@@ -341,11 +341,11 @@ static bool list_outputs(const mt__call *call, mt_tensor **outputs)
     return any;
 }
 
-/* `refs` is how often the node was tied: the first output gets the maker's own reference. */
+/* `refs` counts the outputs attached so far: the first one gets the creator's own reference. */
 static int tie_output(mt_node *node, uint32_t i, mt_tensor *output, uint32_t *refs)
 {
     if (mt__tensor_category(output) != MT_CATEGORY_REAL || output->requires_grad) {
-        return MT_OK; /* an op that gave back its input has nothing to add */
+        return MT_OK; /* no gradient, or the op returned its input */
     }
     if (mt__meta_need(output) == NULL) {
         return MT_ENOMEM;

@@ -129,7 +129,7 @@ int mt__view_refresh(mt_tensor *view)
     int status = MT_OK;
     pthread_mutex_lock(&refresh_lock);
     if (!view_is_current(view, &version)) {
-        /* Held, so that it does not end under the lock. */
+        /* Retained, so that it is not freed under the lock. */
         old = view->autograd == NULL ? NULL : mt_node_retain(view->autograd->grad_fn);
         status = make_anew(view, version);
     }

@@ -28,7 +28,7 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 void mt__backend_load_after_fork(void)
 {
-    (void)pthread_mutex_init(&loading, NULL); /* its holder is not there */
+    (void)pthread_mutex_init(&loading, NULL); /* its holder is not in the child */
 }
 
 /* ---- what a shared object gets ---- */
@@ -72,8 +72,8 @@ static void own_folder(char folder[PATH_BYTES])
     if (dladdr(&look_once, &info) != 0 && info.dli_fname != NULL && info.dli_fname[0] == '/') {
         (void)snprintf(folder, PATH_BYTES, "%s", info.dli_fname);
     } else {
-        /* A program's name is what it was started by ("./train"), which means another folder as
-         * soon as it has changed its own. */
+        /* The name of a program is the one it was started with ("./train"), which is wrong once it
+         * has changed its working folder. */
         mapped_file((const void *)(uintptr_t)&own_folder, folder);
     }
     char *slash = folder[0] == '/' ? strrchr(folder, '/') : NULL;

@@ -50,11 +50,11 @@ static const mt_backend *backend_of_type(mt_device_type type)
 
 /* ---- registering ---- */
 
-/* A function that must be there, and the group it belongs to: groups are complete or absent. */
+/* A required function, and the group it belongs to: a group is complete or absent. */
 typedef struct required_function {
     const char *name;
     size_t offset;
-    uint32_t group; /* 0: always; else where one of the group is there */
+    uint32_t group; /* 0: always required; else if any function of the group exists */
 } required_function;
 
 #define REQUIRED(name, group)                      \
@@ -108,7 +108,7 @@ static int check_backend(const mt_backend *backend)
         return mtb_fail(MT_EVALUE, "backend_register: version %u, expected %d", backend->version,
                         MT_BACKEND_VERSION);
     }
-    uint32_t groups = 1; /* those of which something is there, by bit */
+    uint32_t groups = 1; /* bits of the groups that have a function */
     for (size_t i = 0; i < MT_COUNT(required); i++) {
         groups |= is_there(backend, &required[i]) ? 1u << required[i].group : 0;
     }

@@ -9,22 +9,23 @@
 #include <mindtorch/backend.h>
 
 enum {
-    MT_DEVICES = 16 /* accelerators, at most: what a thread remembers a current stream for */
+    MT_DEVICES = 16 /* maximum number of accelerators: each thread has a current stream for each */
 };
 
-/* NULL where nothing serves the type. */
+/* NULL if no backend serves the type. */
 const mt_backend *mt__backend_of(mt_device device);
 
-/* MT_ERUNTIME names a device that is not there. */
+/* MT_ERUNTIME: there is no such device; the message names it. */
 int mt__device_check(const char *op, mt_device device);
 
 /* The src/backends/cpu table. */
 const mt_backend *mt__cpu_backend(void);
 
-/* Opens what MINDTORCH_NPU names, once in a process. */
+/* Opens the backend that MINDTORCH_NPU names, once per process. */
 void mt__backend_look(void);
 
-/* Why MINDTORCH_NPU gave nothing; "" where it is not set or did. */
+/* Why the backend in MINDTORCH_NPU could not be opened; "" if it was, or if the variable is not
+ * set. */
 const char *mt__backend_trouble(void);
 
 static inline mt_device_type mt__device_type(mt_device device)

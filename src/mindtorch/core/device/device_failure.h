@@ -22,7 +22,7 @@ void mt__failure_keep(mt_device device, int status);
 /* The slow half of mt__failure_take(). */
 int mt__failure_pop(mt_device device, int status);
 
-/* What a function that waited returns: the kept failure, if there is one (`status` is then kept in
+/* The result of a function that waited: the kept failure, if there is one (`status` is then kept in
  * its place), else `status`. */
 MT_INLINE int mt__failure_take(mt_device device, int status)
 {

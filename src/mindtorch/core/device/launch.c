@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Work for a device, see launch.h. The host's way is short: it has no streams and no records.
+ * Work for a device, see launch.h. The path for the host is short: it has no streams and no
+ * records.
  */
 #include "mindtorch/core/device/launch.h"
 
@@ -53,7 +54,7 @@ int mt__launch(mt_device device, mt_kernel_call *call)
     return run(host->context, NULL, call);
 }
 
-/* `call` has all but what is the same for every copy. */
+/* `call` has all fields but those that are the same for every copy. */
 static int copy(mt_device device, mt_copy_call *call)
 {
     const mt_backend *backend = mt__backend_of(device);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Generators: a seed and how many draws were taken, see generator.h. One lock serves all of them:
- * it is held for a few instructions, and so there is one to reset after fork().
+ * Generators: a seed and how many draws were taken, see generator.h. All share one lock: it is held
+ * for a few instructions, and only one lock has to be reset after fork().
  */
 #include "mindtorch/core/device/random.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Streams and events, see stream.h. Streams are made when they are first handed out and live as
- * long as the process, so that a number, a block of memory or a node may remember one without
- * holding it.
+ * long as the process, so that numbers, blocks of memory and nodes can refer to one without a
+ * reference count.
  */
 #include "mindtorch/core/device/streams.h"
 
@@ -208,7 +208,7 @@ mt_status mt_stream_wait_event(mt_stream *stream, mt_event *event)
     const mt_backend *backend = mt__backend_of(stream->device);
     mt_backend_event *mark = event_of(event);
     if (mark == NULL) {
-        return MT_OK; /* never recorded, or done when it was */
+        return MT_OK; /* never recorded, or done when it was recorded */
     }
     mt__trace_token token = mt__trace_runtime_begin(MT_RUNTIME_STREAM_WAIT_EVENT);
     int status = backend->stream_wait(backend->context, mt__device_index(stream->device),
@@ -273,7 +273,7 @@ static int made_event(mt_event *event, const mt_backend *backend, uint32_t devic
                                                 memory_order_acquire)) {
         *out = made;
     } else {
-        backend->event_free(backend->context, made); /* another thread's is in *out */
+        backend->event_free(backend->context, made); /* *out is the event of another thread */
     }
     return MT_OK;
 }
@@ -294,7 +294,7 @@ mt_status mt_event_record(mt_event *event, mt_stream *stream)
                         mt_device_name(before), device);
     }
     if (backend->event_new == NULL) {
-        return MT_OK; /* such a backend is done when a call returns */
+        return MT_OK; /* without streams, work is done when a call returns */
     }
     mt_backend_event *mark;
     MT_TRY(made_event(event, backend, device, &mark));

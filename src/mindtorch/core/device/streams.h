@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams inside the runtime: which one a thread's work goes to.
+ * Streams inside the runtime: which one a thread's work is queued on.
  */
 #ifndef MINDTORCH_CORE_DEVICE_STREAMS_H
 #define MINDTORCH_CORE_DEVICE_STREAMS_H
@@ -31,14 +31,14 @@ static inline uint32_t mt__stream_number(mt_device device)
 /* A stream that was handed out, by its number; not the default one. */
 mt_stream *mt__stream_numbered(mt_device device, uint32_t number);
 
-/* The same, and the default one, which may have to be made. The device is there. */
+/* The same, or the default one, which is created if necessary. The device must exist. */
 int mt__stream_find(mt_device device, uint32_t number, mt_stream **out);
 
 /* Waits for the work on a stream, or for the device if it has no streams. Not reported to the
  * profiler. Returns a failure of earlier work to the caller. */
 int mt__stream_wait(const mt_stream *stream);
 
-/* What the backend calls the thread's current stream on an accelerator; NULL = the default one. */
+/* The backend's handle of the thread's current stream on an accelerator; NULL = the default one. */
 static inline mt_backend_stream *mt__stream_of(mt_device device)
 {
     uint32_t number = mt__stream_number(device);

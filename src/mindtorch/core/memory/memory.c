@@ -67,7 +67,7 @@ void mt__memory_after_fork(void)
     }
 }
 
-/* NULL: memory for our own tables was refused. */
+/* NULL: no memory for our own tables. */
 MT_INLINE mt__device_memory *memory_of(mt_device device)
 {
     return MT_LIKELY(device == MT_CPU) ? &host : accelerator_memory(device);
@@ -79,7 +79,7 @@ enum {
     SIZE_TEXT = 32
 };
 
-/* As torch shows sizes: the next unit comes after 1024 of one. */
+/* Sizes in torch's format: the next unit is used from 1024 on. */
 static const char *size_text(uint64_t bytes, char text[SIZE_TEXT])
 {
     static const char *const units[] = {"KiB", "MiB", "GiB"};
@@ -168,7 +168,7 @@ static MT_NOINLINE int refill(mt__block_list *list, uint32_t block_class, uint64
     return status != MT_OK ? refuse(MT_CPU, &host, bytes) : MT_OK;
 }
 
-/* The older half goes, the warmer one stays. */
+/* Moves the older half out; the recently used half, which is warm in the cache, stays. */
 static MT_NOINLINE void spill(mt__block_list *list, uint32_t block_class)
 {
     uint32_t half = list->count / 2;
@@ -272,7 +272,7 @@ MT_INLINE void note_given(mt_device device, mt__device_memory *owner, const void
 
 void mt__memory_give(mt_device device, void *memory, uint64_t bytes, uint32_t key)
 {
-    mt__device_memory *owner = memory_of(device); /* it is there: the memory came from it */
+    mt__device_memory *owner = memory_of(device); /* exists: the memory came from it */
     note_given(device, owner, memory, bytes);
     if (device != MT_CPU) {
         atomic_fetch_add_explicit(&owner->releases, 1, memory_order_relaxed);
@@ -302,7 +302,7 @@ void mt__memory_give_used(mt_device device, void *memory, uint64_t bytes, uint32
                           mt__uses *uses)
 {
     mt__device_memory *owner = memory_of(device);
-    bool dropped = mt__forked; /* TH4: `uses` may be half made then */
+    bool dropped = mt__forked; /* TH4: `uses` may be inconsistent then */
     if (!dropped) {
         mt__uses_mark_all(uses, device, mt__key_stream(key));
     }

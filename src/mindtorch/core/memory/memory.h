@@ -25,8 +25,8 @@
 
 #include <stddef.h>
 
-/* bytes > 0. Aligned to 64. `key` says where the block goes back to. MT_ENOMEM (the host) and
- * MT_EOOM name device and bytes; other failures are the backend's. */
+/* bytes > 0. Aligned to 64. `key` identifies the list to which the block is given back. MT_ENOMEM
+ * (the host) and MT_EOOM name device and bytes; other failures are the backend's. */
 int mt__memory_take(mt_device device, uint64_t bytes, void **out, uint32_t *key);
 void mt__memory_give(mt_device device, void *memory, uint64_t bytes, uint32_t key);
 

@@ -30,7 +30,7 @@
 
 /* ---- lists ---- */
 
-/* NULL: memory for our own tables was refused. */
+/* NULL: no memory for our own tables. */
 static mt__common_list *list_of(mt__device_memory *memory, uint32_t key)
 {
     _Atomic(mt__common_list *) *place = &memory->streams[mt__key_stream(key)];
@@ -79,7 +79,7 @@ static void collect(mt__common_list *list, bool wait)
 /* ---- segments ---- */
 
 enum {
-    TRIES = 8 /* to get memory that was made free */
+    TRIES = 8 /* to get memory that was freed */
 };
 
 /* Blocks that are cut from one segment of a class. */
@@ -91,7 +91,7 @@ static size_t blocks_per_segment(mt_device device, uint32_t block_class)
     return size * 2 <= segment_bytes ? (size_t)(segment_bytes / size) : 1;
 }
 
-/* Makes the list's arrays fit for one more segment (ML1). */
+/* Grows the list's arrays for one more segment (ML1). */
 static bool grow_list(mt__common_list *list, size_t n_blocks)
 {
     void **blocks = list->blocks;
@@ -150,7 +150,7 @@ static int ask_backend(mt_device device, mt__device_memory *memory, const mt_bac
     return status == MT_ENOMEM ? MT_EOOM : status;
 }
 
-/* A segment's blocks wait in the common list after it. */
+/* Allocates a segment and puts its blocks into the common list. */
 static int new_segment(mt_device device, mt__device_memory *memory, mt__common_list *list,
                        uint32_t block_class)
 {
@@ -197,7 +197,7 @@ int mt__lists_take(mt_device device, mt__device_memory *memory, uint32_t key, ui
             *taken = n;
             return MT_OK;
         }
-        /* Another thread may be faster in taking what this makes: then again. */
+        /* Another thread may take the new blocks first: then try again. */
         MT_TRY(new_segment(device, memory, list, mt__key_class(key)));
     }
 }
@@ -213,7 +213,7 @@ void mt__lists_give(mt__device_memory *memory, uint32_t key, void *const *blocks
     if (MT_UNLIKELY(is_dropped(memory))) {
         return;
     }
-    mt__common_list *list = list_of(memory, key); /* it is there: the blocks came from it */
+    mt__common_list *list = list_of(memory, key); /* exists: the blocks came from it */
     mtb_lock_acquire(memory->lock);
     MT_ASSERT(list->count + count <= list->capacity); /* ML1 */
     memcpy(list->blocks + list->count, blocks, count * sizeof *blocks);
@@ -248,7 +248,7 @@ static int compare_segments(const void *a, const void *b)
            ((uintptr_t)x->memory < (uintptr_t)y->memory);
 }
 
-/* Who is being emptied. */
+/* State of emptying the caches of a device. */
 typedef struct emptying {
     mt_device device;
     const mt_backend *backend;
@@ -266,8 +266,8 @@ static void release_segment(emptying *job, void *from, size_t bytes)
     job->given_back += bytes;
 }
 
-/* Releases the segments of a class of which every block is in the list. Both are put in order
- * first, so that one walk finds the blocks of each. */
+/* Releases the segments of a class of which every block is in the list. Both are sorted first, so
+ * that one pass finds the blocks of each segment. */
 static void empty_shared(emptying *job, mt__common_list *list, size_t size, size_t per_segment)
 {
     qsort(list->blocks, list->count, sizeof *list->blocks, compare_blocks);

@@ -101,11 +101,11 @@ int mt__lists_take(mt_device device, mt__device_memory *memory, uint32_t key, ui
 /* Cannot fail: ML1. */
 void mt__lists_give(mt__device_memory *memory, uint32_t key, void *const *blocks, uint32_t count);
 
-/* The same for a block that waits for other streams; takes `uses`. */
+/* The same for a block that other streams still use; takes `uses`. */
 void mt__lists_give_used(mt__device_memory *memory, uint32_t key, void *block, mt__uses *uses);
 
-/* Waits for the device and gives whole segments back, so many bytes. What waiting brought to light
- * is kept (device_failure.h). MT_EDEVICE: the device is lost, nothing was given back. */
+/* Waits for the device and releases whole segments; returns how many bytes. A failure that waiting
+ * reported is kept (device_failure.h). MT_EDEVICE: the device is lost, nothing was released. */
 int mt__lists_empty(mt_device device, mt__device_memory *memory, uint64_t *given_back);
 
 #endif /* MINDTORCH_CORE_MEMORY_MEMORY_LISTS_H */

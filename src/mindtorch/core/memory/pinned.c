@@ -31,7 +31,8 @@ struct mt__pinned {
 mtb_lock mt__pinned_lock = MTB_LOCK_INIT(MTB_RANK_PINNED);
 static mt__pinned *lists[EXPONENTS]; /* blocks that no tensor has; under the lock */
 
-/* TH4 of thread_cache.h: whatever another thread was doing to them, the child has none. */
+/* TH4 of thread_cache.h: another thread may have been changing the lists, so the child starts with
+ * empty ones. */
 void mt__pinned_after_fork(void)
 {
     memset(lists, 0, sizeof lists);
@@ -62,7 +63,7 @@ static void give_to_backend(mt__pinned *block)
     mtb_free(block);
 }
 
-/* Waits for what uses the blocks in the lists and gives them back. */
+/* Waits for all uses of the blocks in the lists, and releases the blocks. */
 static void empty_lists(void)
 {
     mtb_lock_acquire(&mt__pinned_lock);
@@ -143,7 +144,7 @@ void mt__pinned_free(void *block, void *memory)
     (void)memory;
     mt__pinned *given = block;
     if (MT_UNLIKELY(mt__forked)) {
-        return; /* what uses it may be half noted (TH4) */
+        return; /* its list of uses may be inconsistent (TH4) */
     }
     mtb_lock_acquire(&mt__pinned_lock);
     given->next = lists[given->exponent];

@@ -24,10 +24,10 @@ void mt__pinned_free(void *block, void *memory);
 /* The block of a storage; NULL: it is not pinned. */
 mt__pinned *mt__pinned_of(const mt__storage *storage);
 
-/* Whether a copy between it and a device need not wait. */
+/* Whether copies between pinned memory and the device need not wait. */
 bool mt__pinned_copies_alone(mt_device device);
 
-/* A copy that uses the block was put on the stream. */
+/* Call it after a copy that uses the block was put on the stream. */
 void mt__pinned_used(mt__pinned *block, mt_stream *stream);
 
 #endif /* MINDTORCH_CORE_MEMORY_PINNED_H */

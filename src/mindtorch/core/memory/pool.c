@@ -5,8 +5,8 @@
  *     thread: head (≤ a batch of objects), spare (a batch or nothing)  ◄──►  common: a list of
  * batches
  *
- * Lists move as whole batches, so giving back on another thread than the one that takes costs one
- * lock for a batch. Objects are cut from chunks that stay with the process.
+ * Objects move between threads in batches, so if one thread takes objects and another gives them
+ * back, the cost is one lock per batch. Objects are cut from chunks that are never freed.
  *
  * Under AddressSanitizer each object is allocated from the heap, so that it can detect use after
  * free and leaks.
@@ -52,7 +52,7 @@ static free_object *pop_batch(mt__pool pool)
     return first;
 }
 
-/* Objects of a new chunk, each at the beginning of a cache line. NULL: refused. */
+/* Objects of a new chunk, each at the beginning of a cache line. NULL: out of memory. */
 static free_object *cut_chunk(size_t bytes)
 {
     size_t stride =
@@ -71,7 +71,7 @@ static free_object *cut_chunk(size_t bytes)
     return head;
 }
 
-/* A thread without a cache takes one object and leaves the rest to the others. */
+/* A thread without a cache takes one object and puts the rest of the batch back. */
 static void *take_common(mt__pool pool, size_t bytes)
 {
     free_object *head = pop_batch(pool);
@@ -82,7 +82,7 @@ static void *take_common(mt__pool pool, size_t bytes)
     return head;
 }
 
-/* Makes the thread's list hold objects. False: memory was refused. */
+/* Refills the thread's list. False: out of memory. */
 static bool refill(mt__object_list *list, mt__pool pool, size_t bytes)
 {
     if (list->spare != NULL) {
@@ -103,7 +103,7 @@ static bool refill(mt__object_list *list, mt__pool pool, size_t bytes)
     return true;
 }
 
-/* The list is full: it becomes the spare one, and the spare one goes to the others. */
+/* The list is full: it becomes the spare one, and the old spare one goes to the common list. */
 static void make_room(mt__object_list *list, mt__pool pool)
 {
     if (list->spare != NULL) {
@@ -116,7 +116,7 @@ static void make_room(mt__object_list *list, mt__pool pool)
     MT_CACHE_SET(&list->count, 0);
 }
 
-/* Counts an object that does not pass a list. */
+/* Counts an object that does not go through a list. */
 static void count_other(mt__thread_cache *cache, mt__pool pool, int64_t by)
 {
     if (cache != NULL) {

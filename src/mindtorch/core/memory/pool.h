@@ -16,7 +16,7 @@ typedef enum mt__pool {
     MT_POOL_COUNT
 } mt__pool;
 
-/* Not initialised; NULL when memory is refused. `bytes` is the same for every call of a pool. */
+/* Not initialised; NULL: out of memory. `bytes` is the same for every call of a pool. */
 void *mt__pool_take(mt__pool pool, size_t bytes);
 void mt__pool_give(mt__pool pool, void *object);
 

@@ -26,14 +26,14 @@ typedef struct mt__uses {
     mt__use at[];
 } mt__uses;
 
-/* Notes a stream in *uses, which is made at the first one. MT_ENOMEM: it is as it was. */
+/* Adds a stream to *uses, which is allocated for the first one. MT_ENOMEM: nothing has changed. */
 int mt__uses_add(mt__uses **uses, mt_stream *stream);
 
 /* The same for a use that is already on the stream: records an event after its work so far. If
  * there is no memory for that, waits for the stream (SU1). */
 void mt__uses_note(mt__uses **uses, mt_stream *stream);
 
-/* Marks what is on the streams now, but for the stream `number` of `device`. */
+/* Records an event on each stream, except on stream `number` of `device`. */
 void mt__uses_mark_all(mt__uses *uses, mt_device device, uint32_t number);
 
 /* Whether all marked uses are over; does not wait. If the query fails, the use counts as not

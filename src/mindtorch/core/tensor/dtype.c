@@ -46,8 +46,8 @@ mt_category mt_dtype_category(mt_dtype dtype)
     return is_dtype(dtype) ? (mt_category)rows[dtype].category : MT_CATEGORY_BOOL;
 }
 
-/* The values of dtype.def rise with what a type holds, but for the two halves, of which neither
- * holds the other. */
+/* The values of dtype.def are ordered: a larger type can represent a smaller one, except for the
+ * two 16-bit types, of which neither can represent the other. */
 mt_dtype mt_promote_types(mt_dtype a, mt_dtype b)
 {
     if (!is_dtype(a) || !is_dtype(b)) {

@@ -230,7 +230,7 @@ static uint32_t collect_runs(const int64_t *sizes, const int64_t *strides, uint3
     uint32_t n = 0;
     for (uint32_t i = n_dims; i-- > 0;) {
         if (sizes[i] == 1) {
-            continue; /* its stride says nothing */
+            continue; /* its stride is irrelevant */
         }
         if (n != 0 && strides[i] == runs[n - 1].size * runs[n - 1].stride) {
             runs[n - 1].size *= sizes[i];
@@ -253,7 +253,7 @@ bool mt__shape_view_strides(const int64_t *old_sizes, const int64_t *old_strides
         return true;
     }
     for (uint32_t i = 0; i < shape->n_dims; i++) {
-        if (shape->sizes[i] == 0) { /* then the old sizes have a 0 too: any strides do */
+        if (shape->sizes[i] == 0) { /* then the old sizes have a 0 too: any strides are right */
             mt__shape_strides(shape->sizes, shape->n_dims, strides);
             return true;
         }

@@ -25,12 +25,12 @@ void mt__shape_strides(const int64_t *sizes, uint32_t n_dims, int64_t *strides);
 bool mt__shape_is_contiguous(const int64_t *sizes, const int64_t *strides, uint32_t n_dims);
 bool mt__shape_equal(const mt__shape *a, const mt__shape *b);
 
-/* *shape becomes what it and `sizes` broadcast to. MT_ERUNTIME with torch's words ("The size of
- * tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"). */
+/* Broadcasts *shape with `sizes`. MT_ERUNTIME with torch's words ("The size of tensor a (2) must
+ * match the size of tensor b (3) at non-singleton dimension 0"). */
 int mt__shape_broadcast(mt__shape *shape, const int64_t *sizes, uint32_t n_dims);
 
-/* Strides with which a view of `from` sizes and strides reads as `to`: 0 where it is repeated.
- * The sizes must broadcast (mt__shape_broadcast said so). */
+/* Strides with which a view of `from` sizes and strides is expanded to `to`: 0 in repeated
+ * dimensions. The sizes must broadcast (checked by mt__shape_broadcast). */
 void mt__shape_expand_strides(const int64_t *from, const int64_t *strides, uint32_t n_from,
                               const mt__shape *to, int64_t *expanded);
 
@@ -44,7 +44,8 @@ int mt__dim_mask(const int64_t *dims, size_t count, uint32_t n_dims, uint32_t *m
 /* Fills in a -1. MT_ERUNTIME: "shape '[3, -1]' is invalid for input of size 4". */
 int mt__shape_infer(const int64_t *sizes, size_t n_dims, int64_t numel, mt__shape *shape);
 
-/* Strides with which old elements read as `sizes` without a copy; false when there are none. */
+/* Strides with which the elements can be viewed as `sizes` without a copy; false if there are
+ * none. */
 bool mt__shape_view_strides(const int64_t *old_sizes, const int64_t *old_strides, uint32_t old_n,
                             const mt__shape *shape, int64_t *strides);
 

@@ -105,8 +105,8 @@ int mt__storage_used(mt__storage *storage, mt_stream *stream)
     int status = mt__uses_add(&uses, stream);
     storage->free_context = uses;
     if (status == MT_OK) {
-        /* Who releases the storage sees it, because the references order them; others that look
-         * (mt__storage_is_borrowed) have no order to keep. */
+        /* Relaxed: the thread that frees the storage sees it, because the reference count orders
+         * the two; other readers (mt__storage_is_borrowed) need no order. */
         __atomic_store_n(&storage->unusual, MT_STORAGE_USED, __ATOMIC_RELAXED);
     }
     mtb_lock_release(&mt__device_memory_lock);

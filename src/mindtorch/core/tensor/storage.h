@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A storage: bytes on a device, shared by the tensors that are views of it, with the count of its
- * changes. It comes from the device's caching allocator (memory.h) or is borrowed.
+ * A storage: bytes on a device, shared by the tensors that are views of it, with a version that
+ * counts changes. It comes from the device's caching allocator (memory.h) or is borrowed.
  */
 #ifndef MINDTORCH_CORE_TENSOR_STORAGE_H
 #define MINDTORCH_CORE_TENSOR_STORAGE_H
@@ -24,7 +24,7 @@ typedef struct mt__storage {
     uint8_t unusual;       /* MT_STORAGE_*; changes to USED under that lock */
 } mt__storage;
 
-/* What is unusual about a storage; 0 for most: the allocator's, used on its own stream alone. */
+/* Special kinds of storage; 0 for most: memory of the allocator, used only on its own stream. */
 enum {
     MT_STORAGE_BORROWED = 1,
     MT_STORAGE_USED = 2, /* on other streams too */
@@ -36,7 +36,8 @@ int mt__storage_new(mt_device device, uint64_t bytes, mt__storage **out);
 int mt__storage_borrow(void *data, uint64_t bytes, mt_free_fn *free_data, void *context,
                        mt__storage **out);
 
-/* The same bytes, counting their changes from `version` on: x.data, and what x.data = y leaves. */
+/* A storage with the same bytes and its own version, which starts at `version`: for x.data and
+ * x.data = y. */
 int mt__storage_alias(mt__storage *storage, uint32_t version, mt__storage **out);
 
 /* The storage that the bytes belong to. */
@@ -53,7 +54,7 @@ static inline bool mt__storage_is_borrowed(const mt__storage *storage)
     return unusual == MT_STORAGE_BORROWED || unusual == MT_STORAGE_ALIAS;
 }
 
-/* Notes that a stream uses it, which may be another one than that of its memory. */
+/* Records that a stream uses it; nothing to do for the stream of its memory. */
 int mt__storage_used(mt__storage *storage, mt_stream *stream);
 mt__storage *mt__storage_retain(mt__storage *storage);
 void mt__storage_release(mt__storage *storage);

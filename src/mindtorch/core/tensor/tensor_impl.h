@@ -4,7 +4,7 @@
  * thread (pool.h), so that a small op needs no heap call.
  *
  *   TN1  A tensor holds its storage, a view also its base; never the other way round.
- *   TN2  `contiguous` and `numel` always fit sizes and strides.
+ *   TN2  `contiguous` and `numel` always agree with sizes and strides.
  *   TN3  base is not itself a view: views of views have the first tensor as their base.
  */
 #ifndef MINDTORCH_CORE_TENSOR_TENSOR_IMPL_H
@@ -57,12 +57,12 @@ int mt__tensor_new(const char *op, mt_dtype dtype, mt_device device, const mt__s
 /* The same with given sizes that are known to be right (they were another tensor's). */
 int mt__tensor_new_like(mt_tensor *like, mt_dtype dtype, mt_tensor **out);
 
-/* The elements of a tensor to another of the same sizes on the same device. */
+/* Copies the elements of a tensor to another of the same sizes on the same device. */
 int mt__tensor_copy_into(const mt_tensor *to, const mt_tensor *from);
 
 /* Another tensor over the same storage. With track, it is a view of `base` (TN3), view_version is
- * the storage's now and view_flags are those of `base` and NO_GRAD in that mode; without, it has no
- * tie but the storage (detach). The geometry must lie inside the storage. */
+ * the storage's now and view_flags are those of `base` and NO_GRAD in that mode; without, it shares
+ * only the storage (detach). The geometry must lie inside the storage. */
 int mt__tensor_view(mt_tensor *base, const int64_t *sizes, const int64_t *strides, uint32_t n_dims,
                     int64_t offset, bool track, mt_tensor **out);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a program says and asks about a tensor's memory (stream.h): other streams that use it, and
- * pinned copies.
+ * Functions of stream.h about a tensor's memory: other streams that use it, and pinned copies.
  */
 #include "base/fail.h"
 #include "mindtorch/core/device/backends.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Boxed values. A list of tensors that an op gave is one block of the heap, which belongs to the
- * value together with one reference to each tensor in it.
+ * Boxed values. A list of tensors returned by an op is one heap block. The value owns the block and
+ * one reference to each tensor in it.
  */
 #include "base/alloc.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads' caches: made, listed, summed, given back, see thread_cache.h.
+ * Per-thread caches: creating, listing, summing and freeing them, see thread_cache.h.
  */
 #include "mindtorch/core/thread/thread_cache.h"
 
@@ -10,7 +10,7 @@
 
 _Thread_local mt__thread_cache *mt__cache_here __attribute__((tls_model("initial-exec")));
 
-/* The thread is ending and has given its cache back: it makes no other one. */
+/* The thread is ending and has given its cache back: it must not create another one. */
 static _Thread_local bool ended __attribute__((tls_model("initial-exec")));
 
 static mtb_lock caches_lock = MTB_LOCK_INIT(MTB_RANK_CACHES);

@@ -37,9 +37,9 @@ typedef struct mt__block_list {
     void *blocks[MT_CACHE_BLOCKS];
 } mt__block_list;
 
-/* Objects linked by their first word. `spare` is empty or holds a full batch. What came with
- * batches and is not in the list is in use: `owned` less the counts, so that the fast path keeps
- * one counter. It may be negative: objects move between threads. */
+/* Objects linked by their first word. `spare` is empty or holds a full batch. The number of objects
+ * in use is `owned` less the counts, so that the fast path updates only one counter. It may be
+ * negative, because objects move between threads. */
 typedef struct mt__object_list {
     void *head;
     void *spare;
@@ -99,10 +99,10 @@ MT_INLINE uint64_t mt__next_id(void)
                                                                        : mt__next_id_slow();
 }
 
-/* From now on fork() is watched; called before anything of TH3 and TH4 is used. */
+/* Installs the fork handlers; must be called before the locks of TH3 and TH4 are used. */
 void mt__watch_forks(void);
 
-/* This process is the child of one that had the library. Written before it has threads. */
+/* This process was forked from one that had used the library. Written before it has threads. */
 extern bool mt__forked;
 
 /* ---- what the owners of the lists offer, TH3 and TH4 ---- */
@@ -129,7 +129,7 @@ int64_t mt__pool_in_use(const mt__object_list *list);
 /* ---- the fast path of pool.h, where pool and bytes are constants ---- */
 
 #if defined(__SANITIZE_ADDRESS__)
-#    define MT_POOL_HEAP 1 /* objects from the heap one by one, for AddressSanitizer's eyes */
+#    define MT_POOL_HEAP 1 /* each object from the heap, for AddressSanitizer */
 #elif defined(__has_feature)
 #    if __has_feature(address_sanitizer)
 #        define MT_POOL_HEAP 1

@@ -13,7 +13,7 @@ typedef struct mt__thread_state {
     bool grad_disabled;      /* grad mode, inverted so that zero is the initial state */
     uint16_t below_autograd; /* > 0 inside a leaf op: calls are not recorded in graphs */
     bool in_formula;         /* a derivative runs: profiles do not wrap its numbers in tensors */
-    uint8_t device;          /* what "npu" without a number means */
+    uint8_t device;          /* index that "npu" without a number means */
     uint8_t reserved[2];
     uint64_t sequence;   /* of the next node made on this thread */
     uint8_t streams[16]; /* number of the current stream, by device (MT_DEVICES) */
