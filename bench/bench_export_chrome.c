@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A million op events as kineto's JSON: two levels, inputs with shapes, strides, types and values,
- * sequence numbers; into a sink that counts. Beside it: reading the stream alone, and copying as
- * many bytes, which no exporter can beat.
+ * sequence numbers; into a sink that counts. For comparison: reading the stream alone, and copying
+ * as many bytes, which no exporter can beat.
  *
  *   chrome_json_ns      per event, one core; the extra members say what the parts cost
  *   chrome_json_gz_ns   the same compressed

@@ -65,7 +65,7 @@ void bench_compare(bench_case *cases, int count, uint64_t n, int rounds);
 /* Two bare clock readings, the physical limit of a begin and an end. */
 void bench_floor(void *context, uint64_t n);
 
-/* A few measurements of the same thing. */
+/* Several measurements of one figure. */
 typedef struct bench_series {
     double values[64];
     int count;

@@ -66,7 +66,7 @@ static void measure_recording(void)
             continue;
         }
         bench_series off = {.count = 0}, on = {.count = 0};
-        for (int round = 0; round < 8; round++) { /* in turn, so that both meet the same weather */
+        for (int round = 0; round < 8; round++) { /* in turn, for equal conditions */
             bench_add(&off, measure(0, (double)bench_pick(50, 10)));
             mtprof_session *session = bench_start_warm(NULL, figures[i].wants);
             bench_add(&on, measure(0, (double)bench_pick(50, 10)));

@@ -60,7 +60,7 @@ def costs(torch, quick):
     off = boxes(("\n  ".join(["with rf('work'):", " pass"]), names))
     plain, marks = (t / BOX for t in best([add, off], 20 * rounds))
     out = {"add_2x2": plain, "record_function_off": marks}
-    # The same thing alternated with itself recorded, so both see the same machine.
+    # Runs with and without recording alternate, so that both have the same conditions.
     kinds = {"plain": {}, "shapes": {"record_shapes": True}, "memory": {"profile_memory": True},
              "all": {"record_shapes": True, "profile_memory": True, "with_flops": True, "with_modules": True}}
     for kind, flags in kinds.items():

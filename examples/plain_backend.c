@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The smallest device that is right: 256 MiB of "device memory" from the heap, the host's kernels,
- * everything done when a call returns. docs/adding-a-device.md builds it and goes on from here.
+ * everything done when a call returns. docs/adding-a-device.md builds it and continues from here.
  */
 #include <mindtorch/backend.h>
 

@@ -107,7 +107,7 @@ if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   target_link_libraries(far_backend PRIVATE mindtorch Threads::Threads ${CMAKE_DL_LIBS} m)
   mt_test_script(test_ops_far ${run_ops} --device npu:0 --backend $<TARGET_FILE:far_backend>
                  --share 3)
-  foreach(part IN ITEMS 1 2) # every case; the backend is looked for beside libmindtorch
+  foreach(part IN ITEMS 1 2) # every case; the backend is looked for next to libmindtorch
     mt_test_script(test_ops_sim_${part} ${run_ops} --device npu:0 --backend sim --part ${part}/2
                    TIMEOUT 300)
   endforeach()

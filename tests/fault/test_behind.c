@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that cannot be mapped: they are written behind the writers' backs, complete once closed.
+ * Files that cannot be mapped: the helper writes them behind the recording threads (write-behind);
+ * they are complete once closed.
  */
 #include "fault/fault.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every single request for memory fails once, and from there on for ever, while a program uses the
+ * Every single request for memory fails once, or from there on always, while a program uses the
  * simulated accelerator: streams, events, tensors, pinned memory, copies, a profile. A call says so
  * (or a later wait does); nothing crashes or leaks, and the next round is a normal one. The
  * accelerator is linked into this program, so that its own requests are counted too.
@@ -104,7 +104,7 @@ static int one_round(void)
     mt_tensor_release(t.pinned);
     mt_tensor_release(t.host);
     mt_event_free(t.event);
-    /* What a round leaves behind is not the next one's: kept failures, the current stream, blocks.
+    /* What a round leaves must not affect the next one: kept failures, the current stream, blocks.
      */
     asked = mtb_fail_nth(0, false);
     for (mt_device device = MT_NPU; device < MT_NPU + 2; device++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The disk is full: before the first block, while recording, while saving. What was recorded stays
- * readable, the rest is counted under its cause, the user is told once, and nobody dies of SIGBUS.
+ * readable, the rest is counted under its cause, the user is warned once, and no thread dies of
+ * SIGBUS.
  *
  * Each case runs over a refusing posix_fallocate; some again on a small tmpfs.
  */
@@ -131,7 +132,7 @@ TEST(a_full_tmpfs)
     snprintf(path, sizeof path, "%s/t.mtt", folder);
     tally t = {0};
     full_while_recording(path, &t, false);
-    unlink(path); /* a new file needs its room beside the old one */
+    unlink(path); /* a new file needs space in addition to the old one */
     tally scopes = {.begins = 1};
     full_while_recording(path, &scopes, false);
     CHECK_EQ_I64(stress_entries(folder), 1);
@@ -189,7 +190,7 @@ static void *emit_until_told(void *argument)
     return NULL;
 }
 
-/* Threads that never rest must not keep the helper from telling about it. */
+/* Threads that never rest must not keep the helper from reporting it. */
 TEST(warning_comes_while_events_are_being_lost)
 {
     char path[STRESS_PATH];
@@ -208,7 +209,7 @@ TEST(warning_comes_while_events_are_being_lost)
         emit_marks(&t, 1000);
     }
     CHECK_EQ_U64(fault_warned(&warnings), 1);
-    /* Room comes back: recording goes on. */
+    /* Space becomes free: recording continues. */
     fault_disk(UINT64_MAX);
     uint64_t before = stress_health(session).others;
     while (stress_health(session).others == before && time(NULL) < patience) {
@@ -260,7 +261,7 @@ TEST(tmpfs_that_gets_room_again)
     check_all_there(path, &h, &t, false);
 }
 
-/* Nothing of a start that does not get its first block stays; what stood at the path does. */
+/* A start that does not get its first block leaves nothing, and keeps the file at the path. */
 static void check_no_start(const char *folder, const char *path)
 {
     mtprof_config config = {.struct_size = sizeof config, .path = path};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every single request for memory fails once, and from there on for ever: a call says so, or events
+ * Every single request for memory fails once, or from there on always: a call says so, or events
  * are counted as lost; nothing crashes, nothing leaks (LeakSanitizer looks at the end), and the
  * next session is a normal one.
  */
@@ -171,7 +171,7 @@ static void every_request(const script *s, bool for_ever)
         if (child == 0) {
             alarm(60);
             int result = one_attempt(s, n, for_ever);
-            exit(result); /* leak checkers get their turn */
+            exit(result); /* leak checkers run */
         }
         REQUIRE_EQ_I64(waitpid(child, &status, 0), child);
         if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 42)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Paths that cannot be recorded to, paths that somebody else records to, and file systems and
+ * Paths that cannot be recorded to, paths that another process records to, and file systems and
  * limits that make recording harder.
  */
 #include "base/compiler.h"
@@ -119,7 +119,7 @@ TEST(links_are_followed)
     check_refused(loop, MTPROF_EIO, ELOOP);
 }
 
-/* As the kernel's protected_symlinks: whoever may write in /tmp could send us anywhere. */
+/* As the kernel's protected_symlinks: any user who may write in /tmp could redirect us. */
 TEST(links_of_others_in_open_folders_are_not_followed)
 {
     if (geteuid() != 0) {
@@ -154,7 +154,7 @@ TEST(permissions_are_kept)
             ways[i](path);
             CHECK_EQ_U64(mode_of(path), modes[j]);
         }
-        if (geteuid() == 0) { /* somebody else's file: his wide permissions are not ours */
+        if (geteuid() == 0) { /* another user's file: its wide permissions are not taken over */
             REQUIRE_EQ_I64(chmod(path, 0666), 0);
             REQUIRE_EQ_I64(chown(path, 65534, 65534), 0);
             before = umask(022);

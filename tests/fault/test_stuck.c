@@ -21,7 +21,7 @@ enum wakes {
     IN_NEXT_SESSION
 };
 
-/* ---- a thread that stands in a system call of its own slow path ---- */
+/* ---- a thread that is stuck in a system call of its own slow path ---- */
 
 static sem_t inside, go_on;
 static uint64_t stop_next_map;
@@ -75,7 +75,7 @@ static void *half_way(void *argument)
     stuck_thread *t = argument;
     record_some(1000);
     half_a_record(t);
-    /* Then it records whatever it is told to, until it may go. */
+    /* Then it records what it is asked to, until it may end. */
     for (;;) {
         while (sem_wait(&t->wake) != 0) {
         }
@@ -209,7 +209,7 @@ TEST(wakes_in_the_next_session)
     stuck_everywhere(IN_NEXT_SESSION);
 }
 
-/* A pause goes on without the thread, too, and it finds its way into the next epoch. */
+/* A pause does not wait for the thread either, and it continues in the next epoch. */
 TEST(stuck_at_a_pause)
 {
     stuck_thread t = {.leave = 0};

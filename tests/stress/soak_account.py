@@ -19,7 +19,7 @@ class Wrong(AssertionError):
 
 
 def fresh(stem):
-    """A name that nobody had before."""
+    """A name that was not used before."""
     return f"{stem}.{next(_numbers)}"
 
 
@@ -66,12 +66,12 @@ class Account:
         self.scopes, self.marks, self.ops = [], [], []
         self.leaf_calls = []      # steps, one for each call of leaf()
         self.step = 0
-        self.scheduled = scheduled  # main's scopes are inside of "ProfilerStep#N"
-        self.cut = False          # an exception came at a place that nobody chose
+        self.scheduled = scheduled  # main's scopes are inside "ProfilerStep#N"
+        self.cut = False          # an exception came at a random place
         self.main = threading.get_ident()
 
     def root_parents(self):
-        """Who may be around a scope that is inside of no other of ours."""
+        """What may be around a scope that is inside no other of ours."""
         if self.scheduled and threading.get_ident() == self.main:
             return (f"ProfilerStep#{self.step}",)
         return (None,)

@@ -179,7 +179,7 @@ class Worker:
             if self.rng.random() < 0.5:
                 worker.work(3)
             mtprof.end(token)
-        self.stack.append(scope)  # what a thread begins meanwhile is inside of it
+        self.stack.append(scope)  # what a thread begins meanwhile is inside it
         run_thread(end)
         self.stack.pop()
         scope.is_async, scope.is_open = True, False
@@ -473,7 +473,7 @@ def full(rng, folder):
     """A buffer that fills up. One that stops has the oldest, and the rest was counted."""
     n = rng.randint(100, 12000)
     names = []
-    policy = rng.choice(("stop", "spill"))  # the one goes on in a file, and has everything
+    policy = rng.choice(("stop", "spill"))  # the one continues in a file, and has everything
     with profile(policy=policy, buffer_bytes=rng.choice(("64K", "256K", "1M"))) as prof:
         for _ in range(n):
             names.append(fresh("full"))
@@ -511,12 +511,12 @@ def signals(rng, folder):
             for _ in range(rng.randint(1, 6)):
                 do_work(account, rng, worker)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            account.cut = True  # a handler may be inside of what was only about to begin
+            account.cut = True  # a handler may be inside something that was about to begin
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     counts["signals"] += hits
-    # An op or a scope of the program may be inside of none of its own: a handler's are ended by then.
+    # An op or a scope of the program may be inside none of its own: a handler's are ended by then.
     check_results(prof, account, given)
     check_health(prof.health(), account)
 
@@ -583,7 +583,7 @@ def interrupts(rng, folder):
         signal.signal(signal.SIGALRM, before)
     require(sys.getprofile() is None and threading.getprofile() is None, "the call tracer is on")
     if torch is not None:
-        torch.set_grad_enabled(True)  # cut off inside of a no_grad() that is Python, as torch's is
+        torch.set_grad_enabled(True)  # cut off inside a no_grad() that is Python, as torch's is
     left = set(os.listdir(folder)) - {"recording.mtt", "saved.mtt"} - {"out." + kind for kind in FORMATS}
     require(not left, "files are left:", left)
     if box and not with_schedule:
@@ -651,7 +651,7 @@ def finish_child(child, reader):
 
 
 def killed(rng, folder):
-    """A process that is killed while it records: what it had told before is in its file."""
+    """A process that is killed while it records: what it had reported before is in its file."""
     path = os.path.join(folder, "killed.mtt")
     policy = rng.choice(("spill", "spill", "ring"))
     threads = rng.choice((0, 0, 2))
@@ -670,7 +670,7 @@ def killed(rng, folder):
     require(killed_by == signal.SIGKILL, "the child ended with status", status, told[-3000:].decode(errors="replace"))
     require(len(told) % 8 == 0, "in the child:", told[-3000:].decode(errors="replace"))
     last = struct.unpack("<q", told[-8:])[0] if told else -1
-    if not os.path.exists(path) or os.path.getsize(path) == 0:  # inside of start()
+    if not os.path.exists(path) or os.path.getsize(path) == 0:  # inside start()
         require(last < 0, "there is no file")
         return
     check_killed(mtprof.load(path), last, policy, crowded)
@@ -699,7 +699,8 @@ def record_until_killed(path, writer, policy, threads):
 
 
 def check_killed(trace, last, policy, crowded):
-    """What was told before the kill is there, in order and complete; behind it only what was about to be told."""
+    """What was reported before the kill is there, in order and complete; after it only what was
+    about to be reported."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         events = trace.events()
@@ -757,7 +758,7 @@ def log(seed, began):
 
 def leave():
     """Ends the process. An interrupt inside Thread.start() can leave a lock of CPython's held, for
-    which the new thread, and with it a usual exit, waits for ever; any other thread must end."""
+    which the new thread, and with it a usual exit, waits forever; any other thread must end."""
     for thread in threading.enumerate():
         if thread is not threading.current_thread():
             thread.join(60 if thread._started.is_set() else 5)

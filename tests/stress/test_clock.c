@@ -65,7 +65,7 @@ TEST(clock_goes_back_again_and_again)
     rb_check_file(path, true);
 }
 
-/* Each kind of record may be the one that finds the clock behind; ends count it. */
+/* Any kind of record may find that the clock went back; ends count it. */
 TEST(every_kind_bears_it)
 {
     mtprof_config config = {.struct_size = sizeof config,

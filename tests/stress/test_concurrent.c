@@ -84,7 +84,7 @@ static mtprof_session *start_all(void)
     return session;
 }
 
-/* ---- while somebody reads and asks ---- */
+/* ---- while other threads read and ask ---- */
 
 static void ask(mtprof_session *session, int i)
 {

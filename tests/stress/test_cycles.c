@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One session after another, with the same threads and places: nothing of one shows up in the
- * next, and nothing is left behind.
+ * next, and nothing is leaked.
  */
 #include "stress/stress.h"
 
@@ -140,7 +140,7 @@ TEST(three_hundred_sessions)
     workers_end(workers, threads);
 }
 
-/* More epochs than a token's epoch byte can tell apart. */
+/* More epochs than a token's epoch byte can distinguish. */
 TEST(a_thousand_pauses)
 {
     static mtprof_site site = MTPROF_SITE_INIT("paused over", MTPROF_KIND_SCOPE);

@@ -51,7 +51,7 @@ static void launch(int count)
     }
 }
 
-/* A profile that runs, work that waits, and behind a hold work that will never be done. */
+/* A profile that runs, work that waits, and after a hold work that will never be done. */
 static void begin_work(void)
 {
     const int64_t size = 1000;

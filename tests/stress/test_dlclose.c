@@ -22,7 +22,7 @@ enum {
 
 static void *covered[PAGES];
 
-/* Where the module was stands something else. */
+/* Maps something else where the module was. */
 static void cover(uintptr_t place)
 {
     uintptr_t from = (place & ~(uintptr_t)(PAGE - 1)) - BEFORE;
@@ -30,7 +30,7 @@ static void cover(uintptr_t place)
     for (int i = 0; i < PAGES; i++) {
         covered[i] = mmap((void *)(from + (uintptr_t)i * PAGE), PAGE, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-        if (covered[i] != MAP_FAILED) { /* not somebody else's */
+        if (covered[i] != MAP_FAILED) { /* not another mapping */
             memset(covered[i], 0x5A, PAGE);
             n++;
         }
@@ -47,7 +47,7 @@ static void uncover(void)
     }
 }
 
-/* Loads, records, unloads; returns where its function stood. */
+/* Loads, records, unloads; returns where its function was. */
 static uintptr_t visit_module(const char *path, int count)
 {
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -107,7 +107,7 @@ static void wait_child(pid_t child)
 
 /*
  * TSan does not let the child of a threaded process start threads. ASan's allocator does not
- * survive a fork while another thread is in it, so there nobody may allocate at a fork.
+ * survive a fork while another thread is in it, so there no thread may allocate at a fork.
  */
 static bool others_allocate;
 

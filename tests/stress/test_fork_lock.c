@@ -74,7 +74,7 @@ static void path_is_free(enum when when)
 {
     char path[STRESS_PATH];
     stress_path(path, "t.mtt");
-    FILE *file = fopen(path, "w"); /* something stands there already */
+    FILE *file = fopen(path, "w"); /* something is there already */
     REQUIRE(file != NULL && fputs("old", file) >= 0 && fclose(file) == 0);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(shared != MAP_FAILED);

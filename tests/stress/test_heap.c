@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Recording calls never use the heap: a signal handler that records may have interrupted malloc
- * itself. This program stands in front of malloc and notices every call made from inside one.
+ * itself. This program replaces malloc and notices every call made during a recording call.
  *
  * The helper thread is held up, so that the recording thread has to do
  * everything itself: take slots, map memory, register places, intern names.

@@ -40,10 +40,10 @@ static void *record_rounds(void *argument)
     return NULL;
 }
 
-/* Counters of each thread as they stand in the trace. */
+/* Counters of each thread as they are in the trace. */
 typedef struct sequence {
     uint64_t first[THREADS], last[THREADS], count[THREADS];
-    uint64_t wrong; /* not the one behind the last */
+    uint64_t wrong; /* not the one after the last */
 } sequence;
 
 static void follow(void *context, const rb_trace *trace, const mtprof_stream_info *stream,

@@ -30,7 +30,7 @@ static void *short_thread(void *argument)
     return NULL;
 }
 
-/* Which logical thread told each number. */
+/* Which logical thread recorded each number. */
 typedef struct census {
     uint32_t logical[SHORT_THREADS];
     uint64_t wrong;
@@ -282,7 +282,7 @@ TEST(events_in_destructors)
     record_in_destructors(1);
 }
 
-/* As often as the C library looks for destructors: the last one has nobody to clean up after it. */
+/* As often as the C library looks for destructors: nothing cleans up after the last one. */
 TEST(events_in_every_round_of_destructors)
 {
     if (STRESS_TSAN) {
