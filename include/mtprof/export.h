@@ -68,8 +68,8 @@ typedef struct mtprof_export_options {
     uint32_t struct_size;
     uint32_t flavor;      /**< CHROME: enum mtprof_flavor */
     uint32_t gzip_level;  /**< 1 to 3, 0: default */
-    uint32_t in_place;    /**< 1: write the path itself (a pipe, /dev/stdout); automatic where the
-                               path exists and is no regular file */
+    uint32_t in_place;    /**< 1: write the path itself (a pipe, /dev/stdout); automatic if the
+                               path exists and is not a regular file */
     uint64_t split_bytes; /**< CHROME: begin another file (x.json, x.1.json, …) past this size; 0:
                                one file */
     const char *metric;   /**< STACKS, FOLDED, SPEEDSCOPE: self_cpu_time_total (default) or

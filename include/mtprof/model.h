@@ -234,14 +234,14 @@ typedef struct mtprof_model_findings {
     uint32_t reserved;
     uint64_t events;    /**< host and device events in the columns */
     uint64_t unmatched; /**< launches that no device record answers */
-    uint64_t orphans;   /**< device records whose launch is not there */
+    uint64_t orphans;   /**< device records whose launch is missing */
     uint64_t ends_without_begin;
     uint64_t truncated;      /**< scopes that a window's close, or damage, cut off */
     uint64_t overlaps;       /**< scopes that outlived the one around them */
     uint64_t clock_back;     /**< ends before their begin, set to it */
     uint64_t collapsed;      /**< only children of the same name that were folded away */
     uint64_t problems;       /**< damaged places in the trace */
-    uint64_t skipped;        /**< foreign: entries that are no events, or lack a field */
+    uint64_t skipped;        /**< foreign: entries that are not events, or lack a field */
     uint64_t problem_bytes;  /**< bytes in damaged places, as far as their extent is known */
     uint64_t problem_offset; /**< offset of the first of them in the file (foreign, gzipped: in the
                                   unpacked text); 0: there is none */
@@ -267,7 +267,7 @@ typedef struct mtprof_damage {
 /**
  * What is damaged, without making the columns: exact where they have been made or an export has
  * gone through the trace; else every chunk is read and its checksum compared, and records without
- * a checksum are looked at one by one. Fails with EINVAL (struct_size 0), ENOMEM.
+ * a checksum are checked one by one. Fails with EINVAL (struct_size 0), ENOMEM.
  */
 MTPROF_API mtprof_status mtprof_model_get_damage(mtprof_model *model, mtprof_damage *damage);
 

@@ -149,7 +149,7 @@ MTPROF_API void mtprof_i_alloc(uint32_t device, uint64_t address, int64_t bytes,
  * An allocation (bytes > 0) or a release (bytes < 0) on a device (0 = host, below 256), with what
  * is allocated and reserved there after it. Inside an open scope it takes the time of the thread's
  * last record instead of reading the clock. A recording of the device alone (WANT_DEVICE without
- * OPS and SCOPES) leaves out the host's memory outside of scopes.
+ * OPS and SCOPES) leaves out the host's memory outside scopes.
  */
 static inline void mtprof_alloc(uint32_t device, uint64_t address, int64_t bytes,
                                 uint64_t allocated, uint64_t reserved_bytes)

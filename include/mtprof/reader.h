@@ -65,7 +65,7 @@ typedef struct mtprof_stream_info {
     uint8_t kind; /**< enum mtprof_stream_kind */
     uint16_t slot;
     uint64_t chunks;
-    uint64_t chunks_missing; /**< gaps in the sequence: let go by ring mode */
+    uint64_t chunks_missing; /**< gaps in the sequence: discarded by ring mode */
     uint64_t bytes;          /**< published record bytes */
 } mtprof_stream_info;
 

@@ -132,7 +132,7 @@ static inline void mtprof_flow(mtprof_site *site, enum mtprof_flow_phase phase, 
 }
 
 /**
- * Begins a scope whose name is not known before. The name is any bytes and is copied; up to 65,536
+ * Begins a scope whose name is made at run time. The name is any bytes and is copied; up to 65,536
  * different ones per session (in a ring: half of its buffer) are stored once, further ones in full
  * with each event.
  */
@@ -172,9 +172,9 @@ MTPROF_API void mtprof_meta_text(mtprof_token token, uint32_t key, const char *t
 
 /**
  * The id of a string, the same for equal texts, valid until the process ends: keys of metadata,
- * names of types, overloads, modules. It is kept, and written into every trace from now on: for
- * strings that are part of the program, not of its data. Strings of more than 64 KiB are cut. 0
- * when there is no memory. Not for signal handlers.
+ * names of types, overloads, modules. It is kept, and written into every trace from now on: use
+ * it for strings that are part of the program, not of its data. Strings of more than 64 KiB are
+ * cut. 0 when there is no memory. Not for signal handlers.
  */
 MTPROF_API uint32_t mtprof_intern(const char *text, size_t length);
 

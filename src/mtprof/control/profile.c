@@ -319,7 +319,7 @@ static bool stop_again(mtprof_profile *profile, int *status)
         profile->life = LIFE_STOPPED;
         mtprof__profile_unlock(profile);
     } else if (profile->callbacks == 0) {
-        /* Inside on_trace_ready the stop that led there is still under way. */
+        /* Inside on_trace_ready the stop that called it is still in progress. */
         mtprof__profile_warn(profile, MTPROF_ESTATE, "stop: the profiler is not running");
     }
     return true;

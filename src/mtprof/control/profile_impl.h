@@ -6,8 +6,8 @@
  *   profile_trace.c     the transition table and what its letters mean
  *   profile_owner.c     who may change it: ownership, callbacks, warnings, sessions' lifetime
  *   profile_metadata.c  keys and values, trace ids
- *   profile_activity.c  activities and flags, and what the recorder is asked for
- *   profile_results.c   the calls that only look
+ *   profile_activity.c  activities and flags, and what they make the recorder record
+ *   profile_results.c   the calls that only read
  *
  * Invariants
  *   PR1  Fields below `lock` are written only by the owner, and under the lock. So the owner reads
@@ -47,7 +47,7 @@ enum mtprof__phase {
     PHASE_OPEN
 };
 
-/* A session and who still needs it: the profile as the active one, its results, readers. */
+/* A session and its users: the profile as the active one, its results, readers. */
 typedef struct mtprof__profile_run {
     mtprof_session *session;
     uint32_t refs;
@@ -93,7 +93,7 @@ struct mtprof_profile {
     size_t n_results, results_capacity;
 
     int64_t step_num;
-    int action;          /* enum mtprof_action, or what a callback made up */
+    int action;          /* enum mtprof_action, or another value of a callback */
     int64_t run_step;    /* step_num at start */
     uint64_t step_calls; /* since start */
     int64_t window_step; /* step_num when the latest window opened, -1: none */
@@ -156,7 +156,7 @@ bool mtprof__profile_moved(const mtprof_profile *profile, uint64_t serial);
 void mtprof__profile_warn(mtprof_profile *profile, mtprof_status status, const char *format, ...)
     MT_PRINTF(3, 4);
 
-/* A reference to the session that calls about results look at, or NULL. */
+/* A reference to the session that calls about results read, or NULL. */
 mtprof__profile_run *mtprof__run_take_latest(mtprof_profile *profile);
 /* Gives a reference back; the last one closes the session and gives its status. Accepts NULL. */
 int mtprof__run_drop(mtprof_profile *profile, mtprof__profile_run *run);
@@ -167,7 +167,7 @@ void mtprof__run_drop_warn(mtprof_profile *profile, mtprof__profile_run *run);
 
 /* EINVAL where bits are not enum mtprof_watch. */
 int mtprof__activities_check(uint32_t activities, const char *call);
-/* What of the activities that were asked for is there; never 0. */
+/* The requested activities that are available; never 0. */
 uint32_t mtprof__activities_present(uint32_t asked);
 /* The gate bits for a set of activities and flags. */
 uint64_t mtprof__wants(uint32_t activities, uint32_t flags);

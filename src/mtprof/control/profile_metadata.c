@@ -2,8 +2,8 @@
  *
  * What is written about a trace: keys and values, and its id.
  *
- * A pair that is added once a trace is prepared goes to its session at once. Others wait in a list
- * and are put into every window that opens: before that there is no telling which one was meant.
+ * A pair that is added once a trace is prepared goes to its session directly. Others wait in a list
+ * and are put into every window that opens: before that it is unknown which one was meant.
  *
  * Invariant
  *   PM1  Whether a pair waits is decided, and it is added to the list, under metadata_lock; the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who may change a profile. One thread at a time owns it; the lock only guards the hand-over and
- * what others look at, so that it is never held while foreign code runs.
+ * what others read, so that it is never held while foreign code runs.
  *
  *      free ──enter──► owned ──callback_begin──► in a callback (others: EBUSY; the owner: nested)
  *        ▲               │  ▲                          │
@@ -102,7 +102,7 @@ void mtprof__callback_begin(mtprof_profile *profile)
     profile->callbacks++;
     mtprof__profile_unlock(profile);
     if (!is_forked(profile)) {
-        /* Those who wait for the owner now wait for a callback: they leave with EBUSY. */
+        /* Threads that wait for the owner would now wait for a callback: they return EBUSY. */
         pthread_cond_broadcast(&profile->changed);
     }
 }

@@ -20,7 +20,7 @@ enum op {
     A, /* start it: the window opens */
     Z, /* stop it: the window closes */
     C, /* on_trace_ready */
-    E, /* an empty trace, A and Z at once: a warm-up that led to nothing */
+    E, /* an empty trace, A and Z together: a warm-up without a window */
     W  /* warn: the schedule makes no sense */
 };
 
@@ -173,7 +173,7 @@ static void results_adopt(mtprof_profile *profile, const char *trace_id)
     bool there = profile->n_results != 0 && profile->results[profile->n_results - 1] == run;
     size_t n_old = accumulate || there ? 0 : profile->n_results;
     mtprof__profile_unlock(profile);
-    /* Old ones are taken from the list one by one, because closing them is no call to make under a
+    /* Old ones are taken from the list one by one, because they must not be closed under a
      * lock. */
     for (; n_old > 0; n_old--) {
         mtprof__profile_lock(profile);
@@ -212,7 +212,7 @@ int mtprof__trace_prepare(mtprof_profile *profile)
 {
     uint64_t serial = profile->serial;
     char trace_id[MTPROF_TRACE_ID_BYTES] = "";
-    /* Open here: an action that a schedule callback made up was stepped over. */
+    /* Open here: the callback returned an unknown action in between. */
     MT_TRY(mtprof__trace_stop(profile, true));
     if (!mtprof__profile_moved(profile, serial) && profile->active->n_windows != 0) {
         advise_acc_events(profile);

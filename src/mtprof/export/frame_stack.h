@@ -34,7 +34,7 @@ typedef struct mtprof__open_frame {
     uint64_t order;      /* mtprof__frame_order() */
 } mtprof__open_frame;
 
-/* Who wants to know of frames. Both return 0, or a failure that ends the work. */
+/* The receiver of frames. Both return 0, or a failure that ends the work. */
 typedef struct mtprof__frame_sink {
     void *user;
     int (*open)(void *user, uint32_t track, const mtprof__open_frame *frame); /* may be NULL */
@@ -58,7 +58,7 @@ mtprof__frame_stack *mtprof__frame_stack_new(mtprof_model *model, const mtprof__
 int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *event);
 int mtprof__frame_stack_end(mtprof__frame_stack *stack, const mtprof__event *event,
                             mtprof__frame_end *out);
-/* A span that is no scope, on a thread: frames end after it. */
+/* A span on a thread that is not a scope: frames end after it. */
 void mtprof__frame_stack_pass(mtprof__frame_stack *stack, const mtprof__event *event);
 /* Closes what is still open. Fails as the sink. */
 int mtprof__frame_stack_finish(mtprof__frame_stack *stack);
@@ -66,7 +66,7 @@ int mtprof__frame_stack_finish(mtprof__frame_stack *stack);
 uint64_t mtprof__frame_stack_left_out(const mtprof__frame_stack *stack);
 void mtprof__frame_stack_free(mtprof__frame_stack *stack);
 
-/* The number after the last '_' of "nn.Module: Linear_0"; -1: it is no module. */
+/* The number after the last '_' of "nn.Module: Linear_0"; -1: it is not a module. */
 int64_t mtprof__frame_module(mtprof_text name);
 
 /* The order of beginning of events, and of the frames that were found at the begin of an event. */

@@ -5,7 +5,7 @@
  *     open ─► write … ─► close ─► commit          commit: rename over the path
  *        └────────┴─────────┴──► abandon          abandon: the path is unchanged
  *
- * If the path exists and is no regular file (a pipe, a terminal, /dev/stdout), it is written
+ * If the path exists and is not a regular file (a pipe, a terminal, /dev/stdout), it is written
  * directly: then commit and abandon do nothing. Links and permissions: base/new_file.h.
  */
 #ifndef MTPROF_EXPORT_OUT_FILE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether scopes of tasks are to have tracks of their own: if several tasks take turns on
- * a thread. A notebook's cell is a task too, but the only one: its scopes stay
- * where its ops are. So the events are read once before they are written, up to the second task;
- * and not at all if there is no name "task".
+ * Whether scopes of tasks get tracks of their own: if several tasks take turns on a thread. A
+ * notebook's cell is a task too, but the only one: its scopes stay where its ops are. So the events
+ * are read once before they are written, up to the second task; and not at all if there is no name
+ * "task".
  */
 #include "base/fail.h"
 #include "base/hash.h"

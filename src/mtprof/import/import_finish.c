@@ -215,8 +215,8 @@ static bool is_moment(const mtprof__columns *columns, uint32_t i)
 }
 
 /* An event says what its parent is. Key 0: it has none, whatever the times say. A moment is TOP
- * if it has no parent: no sum of times depends on it. Other keys become parents when all runs are
- * there. */
+ * unless its parent is on its track: no sum of times depends on it. Other keys become parents when
+ * all runs are there. */
 static void settle_parent(const mtprof__import *import, uint32_t track, const mtprof__link *link,
                           const mtprof__id_refs *refs)
 {

@@ -18,7 +18,7 @@ void mtprof__model_note_damage(mtprof_model *model, const mtprof__damage *damage
 }
 
 /* One chunk: its checksum is compared as it is loaded. Where it has none, every record of it is
- * looked at. EEND: there is no other. */
+ * checked. EEND: there is no other. */
 static int look_at_chunk(mtprof_cursor *cursor)
 {
     mtprof_record record;

@@ -135,7 +135,7 @@ static int insert_name(mtprof__dictionary *dictionary, mtprof_text text, uint64_
                        const uint32_t *key, bool copy)
 {
     uint32_t name = dictionary->n_names;
-    if (name == UINT32_MAX - 1) { /* UINT32_MAX is no name, and name + 1 must fit */
+    if (name == UINT32_MAX - 1) { /* UINT32_MAX is not a name, and name + 1 must fit */
         return mtb_fail(MTPROF_ENOMEM, "model: more than %u names", name);
     }
     if (!reserve_name(dictionary) || !mtb_idmap_reserve(&dictionary->name_map) ||

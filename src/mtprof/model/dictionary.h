@@ -50,8 +50,8 @@ typedef struct mtprof__dictionary {
     mtb_lock lock;               /* adding */
     mtb_arena arena;
 
-    /* Published by n_names (release; look-ups acquire). Arrays that are outgrown stay in the arena,
-     * for those who still look into them; so do those of tracks and devices. */
+    /* Published by n_names (release; look-ups acquire). Arrays that were outgrown stay in the
+     * arena, because readers may still use them; so do those of tracks and devices. */
     mtprof__name_entry **name_blocks; /* of MTPROF__NAME_BLOCK entries: they never move (DICT2) */
     size_t n_blocks, block_capacity;
     uint32_t n_names;

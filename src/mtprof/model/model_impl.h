@@ -48,14 +48,15 @@ struct mtprof_model {
     mtprof__dictionary dictionary;
     mtb_lock lock;         /* of the next three, and of derived columns */
     pthread_cond_t change; /* of `building` */
-    bool building;         /* by `builder`, who owns columns and findings meanwhile */
+    bool building;         /* by `builder`, which owns columns and findings meanwhile */
     pthread_t builder;
 
     atomic_int built;
     int build_status; /* of a build that failed for good */
     mtprof__columns columns;
     mtprof_model_findings findings;
-    /* Native: what an event stream or a look at all chunks has found, under the lock (damage.c). */
+    /* Native: what an event stream or a check of all chunks has found, under the lock
+     * (damage.c). */
     mtprof__damage damage;
     bool damage_known;
     _Atomic(void *) derived[MTPROF_COLUMN_COUNT];

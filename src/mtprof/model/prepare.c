@@ -217,7 +217,7 @@ int32_t mtprof__step_clock_seek(mtprof__step_clock *clock, int64_t ns)
     return clock->step;
 }
 
-/* ---- who and what ---------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
 static void prepare_info(mtprof_model *model)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which step a time is in: asked for every event, in an order that is nearly that of time, so the
- * stretch of the last answer is kept.
+ * Which step a time is in: looked up for every event, nearly in order of time, so the interval of
+ * the last answer is kept.
  */
 #ifndef MTPROF_MODEL_STEP_CLOCK_H
 #define MTPROF_MODEL_STEP_CLOCK_H

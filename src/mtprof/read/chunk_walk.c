@@ -214,7 +214,7 @@ static int walk_chunk(chunk_walk *walk, const mtprof__chunk_header *header)
     bool take = wanted(walk, header->stream);
     walk->in_damage = false;
     if (chunk_end > index->end && !walk->source->info->closed) {
-        /* A live trace may have grown since its size was asked for. */
+        /* A live trace may have grown since its size was read. */
         uint64_t now = mtprof__bytes_size(walk->source->bytes);
         index->end = now > index->end ? now : index->end;
     }

@@ -2,7 +2,8 @@
  *
  * The list of what failed a check while a trace was opened.
  *
- * It is bounded: a file can be all damage. What does not fit is counted, and a last entry says so.
+ * It is bounded, because a file can be damaged everywhere. What does not fit is counted in a last
+ * entry.
  */
 #ifndef MTPROF_READ_PROBLEMS_H
 #define MTPROF_READ_PROBLEMS_H

@@ -53,7 +53,7 @@ int mtprof__reader_last_ticks(const mtprof_reader *reader, uint64_t *ticks)
             MT_TRY(last_of_chunk(reader, stream, at, ticks, &any));
         }
     }
-    *mtb_last_failure() = before; /* damage that was passed over is no failure of this call */
+    *mtb_last_failure() = before; /* damage that was skipped is not a failure of this call */
     return MTPROF_OK;
 }
 

@@ -226,7 +226,7 @@ void mtprof__recorder_sum(mtprof__recording *recording, mtprof_health *health)
 
 /* ---- fork ---- */
 
-/* Of this thread: two may fork at once. */
+/* Per thread: two may fork at the same time. */
 static __thread bool fork_locked __attribute__((tls_model("initial-exec")));
 
 /*

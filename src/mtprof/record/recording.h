@@ -140,7 +140,7 @@ extern mtb_lock mtprof__names_lock;
 /* The tag of the current recording's strings (RC5); atomic. */
 extern uint32_t mtprof__strings_tag;
 
-/* The id of a string inside of the current recording; 0: it names nothing there (RC5). */
+/* The id of a string inside the current recording; 0: it names nothing there (RC5). */
 MT_INLINE uint32_t mtprof__string_here(uint32_t id)
 {
     if (MT_LIKELY(id < MTPROF__DYNAMIC)) {

@@ -31,7 +31,7 @@ static bool is_own_key(const mtprof__chrome *chrome, mtprof_text key)
                                       "deviceProperties", "mtprof_part",    "mtprof_ids"};
     for (size_t i = 0; i < MT_COUNT(own); i++) {
         if (key.length == strlen(own[i]) && memcmp(key.bytes, own[i], key.length) == 0) {
-            /* The health of a trace that was imported is what its file said. */
+            /* The health of an imported trace is that in its file. */
             return chrome->job->info.foreign == 0 || strcmp(own[i], "mtprof_health") != 0;
         }
     }
@@ -169,7 +169,7 @@ void mtprof__chrome_header(mtprof__chrome *chrome)
 
 /* ---- after the events ------------------------------------------------------------------------ */
 
-/* One M event: what, of whom, and its value as text (`string`) or number. */
+/* One M event: its name, its process or thread, and its value as text (`string`) or number. */
 static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t pid, int64_t tid,
                              const mtprof_text *string, int64_t number)
 {
@@ -287,7 +287,7 @@ static void write_processes(mtprof__chrome *chrome)
         any_thread = any_thread || track->is_thread;
     }
     int64_t pid = (int64_t)chrome->job->info.pid;
-    if (!any_thread && pid > 0) { /* nothing happened: who it did not happen to */
+    if (!any_thread && pid > 0) { /* without events, at least the process is named */
         write_process(chrome, pid, process_name(chrome, pid), "CPU", pid);
         write_thread(chrome, pid, pid, (mtprof_text){"", 0});
     }

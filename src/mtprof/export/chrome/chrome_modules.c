@@ -19,7 +19,7 @@ typedef struct forward_module {
     mtprof_text module; /* its text lives as long as the model; length 0: none */
 } forward_module;
 
-/* An event that is open and is a node, or inside of one. */
+/* An open event that is a node, or is inside one. */
 typedef struct open_backward {
     uint64_t id;
     mtprof_text module; /* empty: none was found */

@@ -6,7 +6,7 @@
 #define MTPROF_EXPORT_MEMORY_MEMORY_HTML_H
 
 extern const char *const mtprof__memory_page_style[];
-/* Where the chart goes, and what is said without a script. */
+/* The place of the chart, and the text shown without JavaScript. */
 extern const char *const mtprof__memory_page_chart[];
 /* Draws DATA: labels, peak and rows ([ns, bytes by category …]), steps ([ns, name]). */
 extern const char *const mtprof__memory_page_script[];

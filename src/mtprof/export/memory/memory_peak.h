@@ -15,7 +15,7 @@ typedef struct mtprof__memory_state {
     int64_t time_ns; /* Unix time */
     int64_t total;
     int64_t sizes[MTPROF__MEMORY_CATEGORY_COUNT];
-    int64_t allocated; /* what the allocator said then; -1: it had not said anything yet */
+    int64_t allocated; /* as the allocator reported; -1: it had not reported yet */
     uint64_t owner;    /* id of the op or scope that allocated, 0: none */
 } mtprof__memory_state;
 

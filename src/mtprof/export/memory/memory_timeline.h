@@ -43,7 +43,7 @@ typedef struct mtprof__memory_replay {
     int64_t offset_ns; /* Unix time minus trace time */
     int64_t last_ns;
     int64_t allocated; /* on the device, as last reported */
-    uint64_t owner;    /* of the edge in work */
+    uint64_t owner;    /* of the current edge */
     uint8_t device;    /* whose actions go to the sink */
     mtprof__memory_sink *sink;
     void *context;

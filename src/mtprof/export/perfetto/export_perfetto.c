@@ -308,7 +308,7 @@ static int write_alloc(mtprof__perfetto *x, const mtprof__event *event)
 }
 
 /* One end of an arrow, phase s, t or f. It binds to the slice that is open on its track at that
- * time: it is no slice of its own. Flows have one id where category, name and id are equal. */
+ * time: it is not a slice of its own. Flows have one id where category, name and id are equal. */
 static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtprof_text name,
                        uint64_t id, int64_t at_ns)
 {

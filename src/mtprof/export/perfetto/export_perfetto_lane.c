@@ -110,7 +110,7 @@ void mtprof__pb_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t field, const 
 
 /* ---- interning ------------------------------------------------------------------------------- */
 
-/* Memory that is refused is no failure: ids that do not fit are written as texts. */
+/* A failed allocation is not a failure: ids that do not fit are written as texts. */
 static bool grow_seen(mtprof__perfetto *x, mtprof__seen *seen, uint64_t word)
 {
     uint64_t wanted = word < 8 ? 8 : word + word / 2;

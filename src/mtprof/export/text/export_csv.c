@@ -189,7 +189,7 @@ static void put_metadata(csv_export *x, const mtprof__event *event, const mtprof
 static const struct {
     const char *name;
     uint64_t wants;  /* of which one was recorded */
-    uint32_t fields; /* of which the event has one; 0: a payload is not asked for */
+    uint32_t fields; /* of which the event has one; 0: no payload is needed */
     csv_field *put;
 } recorded[] = {
     {"input_shapes", MTPROF_WANT_INPUTS, MTPROF__HAS_INPUTS, put_shapes},

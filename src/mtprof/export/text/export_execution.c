@@ -8,8 +8,8 @@
  *   EX1  Nodes are numbered in the order of their beginning, from 1, and written when they end:
  *        thread nodes before what runs on the thread, the process last. Ids are unique.
  *   EX2  `rf_id` is the event's correlation id, "Record function id" in a Chrome trace.
- *   EX3  Calls into a device's runtime, functions of the host's language and device work are no
- *        nodes; what they enclose hangs under the node around them.
+ *   EX3  Calls into a device's runtime, functions of the host's language and device work are not
+ *        nodes; what they enclose is a child of the node around them.
  *
  * What is not recorded stays empty: schemas (the name and its overload are written instead), shapes
  * and sizes of outputs, kernels.
@@ -35,7 +35,7 @@ enum {
 /* What is open on a track. */
 typedef struct open_node {
     uint64_t correlation;
-    uint64_t id; /* its own, or for what is no node that of the node around it */
+    uint64_t id; /* its own; if it is not a node, that of the node around it */
     uint64_t parent;
 } open_node;
 

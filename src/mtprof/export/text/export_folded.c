@@ -210,7 +210,7 @@ static int remember_stack(folder *f, uint32_t stack, uint32_t node)
     return 0;
 }
 
-/* The node of a call stack: each is looked at once, from the innermost frame that is known on. */
+/* The node of a call stack: each frame is looked up once, from the innermost known one on. */
 static int find_stack(folder *f, uint32_t stack, uint32_t *node)
 {
     uint32_t n = 0;

@@ -2,7 +2,7 @@
  *
  * torch's export_stacks: a line for each event that has a call stack and at least a microsecond of
  * the metric, in order of start: frames from the outermost inwards, joined by ";", a blank, whole
- * microseconds. Events are not merged, and the event's own name is no frame.
+ * microseconds. Events are not merged, and the event's own name is not a frame.
  *
  * The order, and the device's time, are the model's: this exporter makes the columns.
  */
@@ -81,7 +81,7 @@ int mtprof__export_stacks(mtprof__export_job *job)
         job->model, device ? MTPROF_COLUMN_SELF_DEVICE_NS : MTPROF_COLUMN_SELF_NS, &metric));
     MT_TRY(mtprof_model_get_column(job->model, MTPROF_COLUMN_STACK, &stacks));
     if (stacks.data == NULL) {
-        return 0; /* asked for, but no event has one */
+        return 0; /* requested, but no event has one */
     }
     stacks_export x = {.job = job, .frames = mtb_calloc(MTPROF__STACK_FRAMES, sizeof *x.frames)};
     int status = x.frames == NULL ? mtb_fail(MTPROF_ENOMEM, "export stacks: no memory")

@@ -7,7 +7,7 @@
  *                                                 ┘                      (assemble.c)
  *
  * Ends that another slot recorded are known only when all slots have been read. They are rare, so
- * slots whose scopes they end are simply read again, with those ends at hand.
+ * slots whose scopes they end are simply read again, with those ends known.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -123,8 +123,8 @@ static void wait_for(build *b, pthread_t thread)
     }
 }
 
-/* A thread that cannot be made is no failure: this one does the work. Workers take no signals;
- * those are the program's. */
+/* A thread that cannot be made is not a failure: this one does the work. Workers block all signals,
+ * which are for the program's threads. */
 static int run_all(build *b)
 {
     pthread_t threads[WORKERS_MAX];

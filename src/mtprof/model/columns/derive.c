@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns that are made from the others when they are first asked for.
+ * Columns that are made from the others when they are first requested.
  *
  * Each is made under the model's lock and then published (MI2): a column that is there is complete.
  * Sums go from children to parents, and depths the other way. Parents nearly always come before
- * their children in the columns, but a clock that went back, or a parent the program named, may say
- * otherwise: then events are visited level by level. Nothing recurses.
+ * their children in the columns, but a clock that went back, or a parent that the program gave, can
+ * change that: then events are visited level by level. Nothing recurses.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

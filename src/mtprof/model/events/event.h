@@ -128,7 +128,7 @@ typedef struct mtprof__events_totals {
     uint64_t events;    /* spans, host and device */
     uint64_t clamped;   /* whose shown times differ from the recorded ones (EVT1) */
     uint64_t unmatched; /* launches that nothing answered */
-    uint64_t orphans;   /* device work whose launch is not there */
+    uint64_t orphans;   /* device work whose launch is missing */
     uint64_t truncated;
 } mtprof__events_totals;
 
@@ -139,18 +139,18 @@ int mtprof__events_open(mtprof_model *model, mtprof__events **out);
  * (it is in the model's findings). Fails with ENOMEM, EIO. */
 int mtprof__events_next(mtprof__events *events, const mtprof__event **event);
 
-/* For exporters that write events when they end: BEGIN edges are not given any more, except those
- * of functions. To be said before the first edge. */
+/* For exporters that write events when they end: BEGIN edges are left out, except those of
+ * functions. Call it before the first edge. */
 void mtprof__events_skip_begins(mtprof__events *events);
 
 /* For exporters whose readers add up times as doubles, which round: an event that ends in the same
  * nanosecond as one inside it is shown to end in the next one, where no other edge of its thread is
- * known to be in the way. To be said before the first edge. */
+ * known to be in the way. Call it before the first edge. */
 void mtprof__events_part_ends(mtprof__events *events);
 
 /* For exporters that draw: scopes of tasks (those that say so in their metadata, MTPROF__TASK_KEY)
  * come complete, at their end (SPAN), as asynchronous ones do: tasks of a thread take turns, so
- * their scopes nest within a task and not on the thread. To be said before the first edge. */
+ * their scopes nest within a task and not on the thread. Call it before the first edge. */
 void mtprof__events_split_tasks(mtprof__events *events);
 #define MTPROF__TASK_KEY "task"
 /* Whether a model may have such scopes: nothing in a trace of ours has that key otherwise. */

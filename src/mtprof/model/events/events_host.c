@@ -158,7 +158,7 @@ static int find_foreign_parent(mtprof__record_events *r, const mtprof__slot_cont
     return MTPROF_OK;
 }
 
-/* Whom device work of a scope counts for: itself, or the op or scope around a runtime call. */
+/* The event that device work of a scope counts for: itself, or what is around a runtime call. */
 static uint64_t owner_of(const mtprof__record_events *r, const mtprof__slot_context *c, uint32_t at)
 {
     uint32_t last = at;

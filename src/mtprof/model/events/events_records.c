@@ -57,7 +57,7 @@ static int advance_top(mtprof__record_events *r)
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
-/* Lets go of annotations that only places on stacks hold. */
+/* Releases annotations that only places on stacks hold. */
 static void release_live(mtprof__record_events *r)
 {
     for (size_t i = 0; i < r->n_slots && !r->released; i++) {

@@ -7,11 +7,11 @@
  *   forward   aten::mm                            stack S, module M, sequence 3, thread 1
  *   backward  evaluate_function: MmBackward0      its own; it counts as forward
  *               MmBackward0                       S, M: sequence 3, forward thread 1
- *                 aten::t, aten::mm …             S, M: they are inside of it
+ *                 aten::t, aten::mm …             S, M: they are inside it
  *
  *   BST1  forward.h (FW1) defines which forward op it is.
- *   BST2  What is inside of a node gives nothing. Where its node finds no forward op it has no
- *         stack; a module it was recorded in stays, also where the forward op was in none.
+ *   BST2  Events inside a node are not forward ops. If their node finds no forward op they have no
+ *         stack; a module they were recorded in stays, also where the forward op was in none.
  *   BST3  A node is an event of record scope 1 (BACKWARD_FUNCTION). Foreign traces do not say what
  *         scope events have: there names and forward threads decide.
  */
@@ -110,7 +110,7 @@ static uint32_t find_forward(backward *b, uint32_t node)
     return op != NULL ? op->note : MTPROF_NO_EVENT;
 }
 
-/* Forward events are no backward ones, so what is read here has not been replaced. Either column
+/* Forward events are not backward ones, so what is read here has not been replaced. Either column
  * may be NULL. */
 static void replace(backward *b, uint32_t *stacks, uint32_t *modules)
 {

@@ -7,7 +7,7 @@
  * the pointers. A store is reset and used again, so a steady stream of events allocates nothing.
  *
  *   PS1  What an event does not have is zero in its payload, whatever the one before had there:
- *        counts can be used without a look at `fields`.
+ *        counts can be used without checking `fields`.
  */
 #ifndef MTPROF_MODEL_SLOT_PAYLOAD_STORE_H
 #define MTPROF_MODEL_SLOT_PAYLOAD_STORE_H

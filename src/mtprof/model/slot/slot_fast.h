@@ -16,7 +16,7 @@ enum mtprof__fast {
     MTPROF__FAST_END
 };
 
-/* A begin that nests, of a kind that is no function, and launches nothing. */
+/* A begin that nests, is not a function, and launches nothing. */
 MT_INLINE bool mtprof__is_fast_begin(uint64_t word)
 {
     return mtprof__is_begin(word, MTPROF_FLAG_DEVICE | MTPROF_FLAG_PAYLOAD) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The stack of a slot: what is open, what nests in what, whose time is whose (slot_stream.h, SL1 to
+ * The stack of a slot: what is open, what nests in what, and self times (slot_stream.h, SL1 to
  * SL4).
  */
 #include "mtprof/model/slot/slot_stack.h"

@@ -161,7 +161,7 @@ uint32_t mtprof__slot_find(const mtprof__slot *slot, uint64_t key);
 /* The payload of a scope, or NULL. Pointers are valid until the next fetch. */
 mtprof__payload_store *mtprof__slot_payload(mtprof__slot *slot, uint32_t at);
 
-/* The innermost open scope at or around a place that is no function, or MTPROF__NO_SCOPE. */
+/* The innermost open scope at or around a place, functions excepted, or MTPROF__NO_SCOPE. */
 uint32_t mtprof__slot_outside(const mtprof__slot *slot, uint32_t at);
 
 /* The scope that an allocation belongs to: the innermost open one, functions left out. It may be

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The recorder's side of include/mtprof/language.h: when the language is asked, and by whom.
+ * The recorder's side of include/mtprof/language.h: when the language is asked, and by which calls.
  */
 #ifndef MTPROF_RECORD_DEFINE_ASK_LANGUAGE_H
 #define MTPROF_RECORD_DEFINE_ASK_LANGUAGE_H

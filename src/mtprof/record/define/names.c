@@ -100,7 +100,7 @@ static uint32_t intern(const char *text, size_t length, uint32_t file, uint32_t 
         (entry.text = mtb_arena_copy_text(&process.arena, text, length)) == NULL) {
         return 0;
     }
-    /* RC1: into the trace first. A string that does not get there is no string. */
+    /* RC1: into the trace first. A string that does not get there gets no id. */
     if (mtprof__current != NULL && !define_string(mtprof__current, id, &entry, cause)) {
         mtb_arena_undo(&process.arena, before);
         return 0;

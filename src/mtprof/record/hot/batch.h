@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An event with its payloads in the making: put together on the stack of the caller and published
- * at once, so a reader never sees a begin whose payloads are missing.
+ * An event and its payloads under construction: built on the caller's stack and published in one
+ * step, so a reader never sees a begin whose payloads are missing.
  */
 #ifndef MTPROF_RECORD_HOT_BATCH_H
 #define MTPROF_RECORD_HOT_BATCH_H
@@ -50,7 +50,7 @@ MT_INLINE uint64_t *mtprof__batch_take(mtprof__batch *b, uint32_t words)
 
 /*
  * Stores a batch whose second word is to be the time. Begins take the next ordinal; returns the
- * token (0 when there is no room, or for what is no begin). The writer is entered.
+ * token (0 when there is no room, or if it is not a begin). The writer is entered.
  */
 mtprof_token mtprof__batch_store(mtprof__writer *w, mtprof__batch *b, bool is_begin);
 

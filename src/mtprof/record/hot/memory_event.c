@@ -31,8 +31,8 @@ MT_INLINE bool is_inside(const mtprof__writer *w)
     return w->depth > (int64_t)__atomic_load_n(&w->foreign_ends, __ATOMIC_RELAXED);
 }
 
-/* A recording of the device alone has the ops that are dispatched to it and no others, so memory of
- * the host that is taken outside of them belongs to nothing it shows. */
+/* A recording of the device alone has the ops that are dispatched to it and no others, so host
+ * memory that is allocated outside them belongs to no recorded event. */
 MT_INLINE bool is_left_out(uint32_t device, bool inside)
 {
     const uint32_t host = (uint32_t)MTPROF_WANT_OPS | (uint32_t)MTPROF_WANT_SCOPES;
@@ -41,7 +41,7 @@ MT_INLINE bool is_left_out(uint32_t device, bool inside)
             (host | (uint32_t)MTPROF_WANT_DEVICE)) == (uint32_t)MTPROF_WANT_DEVICE;
 }
 
-/* `now` counts outside of scopes only. There is room for ALLOC_WORDS. */
+/* `now` is used only outside scopes. There is room for ALLOC_WORDS. */
 MT_INLINE void put_alloc(mtprof__writer *w, uint64_t *at, bool inside, uint64_t now,
                          uint32_t device, const uint64_t facts[3])
 {

@@ -413,7 +413,7 @@ mtprof_token mtprof_op_begin_named(const char *name, size_t length, uint32_t beg
     mtprof_token token = 0;
     uint32_t id = mtprof__dynamic_name(w, name, length);
     if (id == 0) {
-        id = mtprof__dynamic_text(w, name, length); /* in full there is no room for the rest */
+        id = mtprof__dynamic_text(w, name, length); /* a full name leaves no room for the rest */
     }
     if (id != 0) {
         token = store_op(w, state, mtprof__begin_flags(begin_flags), id, &own, epoch,

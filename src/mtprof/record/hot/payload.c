@@ -138,7 +138,7 @@ void mtprof_instant_named(const char *name, size_t length, uint32_t begin_flags)
     mtprof__leave(w);
 }
 
-/* A mark of three words. A name that has no room is no name: the mark is lost, and counted. */
+/* A mark of three words. If there is no room for its name, the mark is lost, and counted. */
 static void mark_named(const char *name, size_t length, uint32_t kind, uint32_t aux, uint64_t value)
 {
     uint64_t state;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Begin, end, and the marks: the hot path. Each function stores its record where the thread's
- * writer points and publishes it; everything that is not that lives in writer.c.
+ * writer points and publishes it; everything else is in writer.c.
  *
- * Order of the clock: last in a begin, first in an end, so that our own work lies outside of what
- * is measured.
+ * The clock is read last in a begin and first in an end, so that our own work is not measured.
  */
 #include "mtprof/record/define/ask_language.h"
 

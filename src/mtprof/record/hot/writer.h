@@ -13,7 +13,7 @@
  *        busy, with membarrier() between. So after a shut gate a writer is either seen busy or sees
  *        the gate shut.
  *   WR3  While busy is clear and the state is shut, the controller may write the writer's fields.
- *        `state` alone is read outside of this, and therefore atomic.
+ *        Only `state` is read at other times; therefore it is atomic.
  *   WR4  A record is stored completely before `committed` covers it (release).
  *   WR5  state == mtprof__state implies that cursor, limit and committed belong to a chunk of the
  *        current recording. In fallback mode (mtprof__odd, ticks.h) they are never equal, so that
@@ -112,7 +112,7 @@ typedef struct mtprof__writer {
     struct mtprof__writer *next_free;
 } mtprof__writer;
 
-/* A field that its owner changes and others only look at. */
+/* A field that its owner changes and other threads only read. */
 #define MTPROF__SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 #define MTPROF__GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
@@ -265,7 +265,7 @@ mtprof__writer *mtprof__writer_mine(uint32_t events);
 /*
  * Brings the writer into the current epoch with room for `words`, and returns the cursor; NULL when
  * nothing records, or when there is no room (`events` are counted as lost). The caller has entered.
- * An end may use a chunk's tail; one that finds no room is no lost event but a truncated scope.
+ * An end may use a chunk's tail; without room it is not a lost event: the scope is truncated.
  */
 uint64_t *mtprof__reserve(mtprof__writer *w, uint32_t words, uint32_t events, bool is_end);
 /*

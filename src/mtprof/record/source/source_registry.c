@@ -31,7 +31,7 @@ struct mtprof_source {
     mtprof__recording *recording;
     mtprof__stream stream;
     uint64_t stream_serial; /* of the recording that the stream belongs to */
-    uint64_t told;          /* activities pushed, and ones it said it lost, since it exists */
+    uint64_t told;          /* activities pushed, and reported as lost, since it was registered */
 };
 
 static mtb_lock list_lock = MTB_LOCK_INIT(MTB_RANK_SOURCES);
@@ -467,7 +467,7 @@ void mtprof__sources_detach(mtprof__recording *recording)
 static void visit_sync(mtprof_source *source, void *context)
 {
     (void)context;
-    /* A callback that is under way may take its time (flush); the helper has more to do. */
+    /* A running callback may take long (flush), and the helper has other work. */
     if (pthread_mutex_trylock(&source->calling) != 0) {
         return;
     }
@@ -543,10 +543,10 @@ static bool answers_launch(const mtprof_activity *a)
             a->kind == MTPROF_ACTIVITY_SET);
 }
 
-/* Whether the key was given out for another recording: work that a window did not wait for, and
- * that is done when the next one is open. Its launch was counted as unmatched there, and is not in
- * this trace. Ordinals of a slot only grow (WR6), nested ones have their own. A relaxed load will
- * do: who has a key of this recording has it from the thread that was attached before. */
+/* Whether the key belongs to another recording: work that a window did not wait for, and that
+ * finished after the next one was opened. Its launch was counted as unmatched there, and is not in
+ * this trace. Ordinals of a slot only grow (WR6), nested ones have their own. A relaxed load is
+ * enough: a key of this recording comes from a thread that was attached before. */
 static bool is_of_another(const mtprof__recording *recording, uint64_t key)
 {
     uint64_t slot = key >> MTPROF_ORDINAL_BITS;

@@ -20,8 +20,8 @@ void mtprof__sources_start(mtprof__recording *recording, uint64_t wants,
 void mtprof__sources_stop(mtprof__recording *recording, uint64_t quiet_ns,
                           void (*warn)(void *user, mtprof_status status, const char *message),
                           void *user);
-/* What the devices of the sources that take part are: a JSON list, the caller's to mtb_free().
- * NULL: none says, or there is no memory. */
+/* Descriptions of the devices of the sources that take part: a JSON list, which the caller frees
+ * with mtb_free(). NULL: there are none, or there is no memory. */
 char *mtprof__sources_describe(void);
 /* No source pushes into the recording any more. */
 void mtprof__sources_detach(mtprof__recording *recording);

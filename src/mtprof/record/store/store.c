@@ -444,7 +444,7 @@ mtprof__chunk_header *mtprof__store_take(mtprof__store *store, mtprof__chunk_hea
                        seen == __atomic_load_n(&store->n_segments, __ATOMIC_ACQUIRE);
         if (refuses && !ring && (store->too_large == 0 || size < store->too_large)) {
             store->too_large =
-                size; /* who has lost an event gets no chunk later: the oldest stay */
+                size; /* once refused, that size is always refused: the oldest events stay */
         }
         mtb_lock_release(&store->lock);
         if (low) {

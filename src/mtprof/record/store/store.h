@@ -15,7 +15,7 @@
  *        chunk is recycled. So at any moment of death every page with a magic starts a real chunk.
  *   ST2  Only the owner of an open chunk writes its records, and only upwards of `committed`.
  *   ST3  Every word of a chunk is stored with an atomic store and read elsewhere with an atomic
- *        load: a live reader may look at any time.
+ *        load: a live reader may read at any time.
  *   ST4  A segment stays mapped until the store is released, so a writer that was stopped in the
  *        middle of a record never touches unmapped memory (see mtprof__store_abandon).
  *   ST5  Definition chunks are never recycled.
@@ -80,7 +80,7 @@ typedef struct mtprof__fifo {
 
 typedef struct mtprof__store {
     int references;
-    pid_t pid;     /* whose memory it is: the child of a fork has none of it */
+    pid_t pid;     /* the owner of the memory: a forked child does not have it */
     mtb_lock grow; /* one thread makes a segment at a time */
     mtb_lock lock; /* everything below that is not atomic */
 
@@ -167,7 +167,7 @@ bool mtprof__store_is_low(const mtprof__store *store);
 mtprof_status mtprof__file_create(mtprof__store *store, uint64_t first_bytes);
 /* Puts what mtprof__file_create made in its place. */
 mtprof_status mtprof__file_place(mtprof__store *store);
-/* In the child of a fork: a start that was under way in the parent is none of ours. */
+/* In a forked child: forgets a start that was in progress in the parent. */
 void mtprof__file_after_fork(void);
 /* Paths that several processes are given, for mtb_free(); NULL: no memory. With "%p" replaced by
  * the process's id, and NAME.PID.mtt for NAME.mtt. */
