@@ -34,7 +34,7 @@ typedef struct slot {
     int argument; /* DNNL_ARG_... */
     bool written;
     dnnl_memory_desc_t user, own;
-    dnnl_primitive_t reorder; /* NULL: the user's layout will do */
+    dnnl_primitive_t reorder; /* NULL: the user's layout is used */
 } slot;
 
 typedef struct plan {
@@ -42,7 +42,7 @@ typedef struct plan {
     bool has_weight, has_bias;
     mt__conv_shape shape;
     uint64_t used; /* when, for replacing the oldest */
-    bool failed;   /* oneDNN has nothing for it */
+    bool failed;   /* oneDNN does not support it */
     uint32_t n_slots;
     slot slots[MAX_SLOTS];
     dnnl_primitive_t primitive;
@@ -54,7 +54,8 @@ typedef struct plan_list {
     uint64_t clock;
 } plan_list;
 
-/* A pointer alone: thread-local memory of a library is scarce. Freed by the key's destructor. */
+/* Only a pointer, because thread-local memory of a library is scarce. Freed by the key's
+ * destructor. */
 static _Thread_local plan_list *kept;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;

@@ -3,13 +3,13 @@
  * Pooling, forward and backward (kernels.def). Tensors are contiguous planes [..., H, W]; a plane
  * is done by one thread, so the additions into a gradient's element always come in the same order.
  *
- * A window is what of the kernel lies inside the plane:
+ * A window is the part of the kernel that lies inside the plane:
  *
  *     y = y0, y0 + step_y, ... < y1        x = x0, x0 + step_x, ... < x1
  *
- *   POOL1  Of equal maxima the first counts; a NaN beats everything, the last one of several is
- *          taken.
- *   POOL2  A window that lies in the padding altogether gives 0 in averages.
+ *   POOL1  Of equal maxima the first one is taken; NaN is larger than everything, and of several
+ *          NaN the last one is taken.
+ *   POOL2  The average of a window that lies entirely in the padding is 0.
  */
 #include "base/fail.h"
 #include "kernels/entry/host_kernels.h"

@@ -20,7 +20,7 @@
 enum {
     PIECE_WORK = 3 << 19, /* m n k that is worth another thread: about 30 us of single precision */
     LEAST_WORK = 1 << 20, /* GE1 */
-    CUT = 48              /* lines that the libraries take at once divide it: 48 and 24 */
+    CUT = 48              /* a multiple of the libraries' block sizes, 48 and 24 */
 };
 
 typedef struct job {
@@ -113,7 +113,7 @@ static int run_batch(job *j, int64_t batch)
     int64_t work = work_of(&j->product);
     int64_t grain = work > 0 ? PIECE_WORK / work : batch;
     if (work >= 4 * (int64_t)PIECE_WORK && batch < (int64_t)mt__parallel_threads()) {
-        /* Few and large: one after the other, each cut. */
+        /* Few and large products: one after the other, each divided among threads. */
         const mt__product first = j->product;
         int status = 0;
         for (int64_t i = 0; i < batch && status == 0; i++) {
@@ -142,7 +142,7 @@ static double real_of(const mt_scalar *s)
     return s->kind == MT_KIND_REAL ? s->of.real : (double)s->of.integer;
 }
 
-/* Torch turns alpha and beta into the matrices' type: 1.5 is 1 for integers. */
+/* torch converts alpha and beta to the matrices' type: 1.5 is 1 for integers. */
 static int64_t integer_of(const mt_scalar *s)
 {
     if (s->kind != MT_KIND_REAL) {

@@ -21,7 +21,7 @@
 #    define MT_HAVE_ONEDNN 0
 #endif
 
-/* Whether the library is there; opens it. */
+/* Whether the library is installed; opens it. */
 bool mt__onednn_here(void);
 
 /* For tests and measurements: false acts as if the library were missing. */
@@ -30,7 +30,8 @@ void mt__onednn_allow(bool allowed);
 #if MT_HAVE_ONEDNN
 #    include <dnnl.h>
 
-/* What is used of it. Types come from its header, so a mistake in a signature does not compile. */
+/* The functions that we use. Types come from its header, so that a wrong signature does not
+ * compile. */
 #    define MT_ONEDNN_FUNCTIONS(X)                          \
         X(dnnl_sgemm)                                       \
         X(dnnl_engine_create)                               \
@@ -63,7 +64,7 @@ typedef struct mt__onednn_table {
     dnnl_stream_t stream; /* of the CPU: calls are done on return */
 } mt__onednn_table;
 
-/* NULL where the library is not there. */
+/* NULL if the library is not installed. */
 const mt__onednn_table *mt__onednn(void);
 
 /* Around a call: one OpenMP thread inside, the user's number again afterwards. */

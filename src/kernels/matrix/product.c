@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See product.h. OpenBLAS is opened at run time: BLAS has had its signatures for
- * decades, and what we install depends on nothing.
+ * See product.h. OpenBLAS is opened at run time, so that our packages do not depend on it; the
+ * signatures of BLAS have been stable for decades.
  *
  *     mt__product ──► c turned if its rows are not contiguous ──► a, b with a unit stride, copied
  *     where they have none ──► oneDNN or OpenBLAS;  integers, and without libraries: own loop
  *
  * OpenBLAS must not start threads inside one of our pieces, so its number of threads, which is the
- * whole process's, is set to 1 before the first product large enough for it to think of threads.
+ * whole process's, is set to 1 before the first product that is large enough for it to use threads.
  */
 #include "kernels/matrix/product.h"
 
@@ -32,7 +32,7 @@ enum {
     TURNED = 112,
     ONEDNN_WORK = 96 * 96 * 96,         /* m n k from which oneDNN wins, */
     ONEDNN_SIDE = 16,                   /* if no side is shorter */
-    OPENBLAS_ONE_THREAD = 64 * 64 * 64, /* OpenBLAS thinks of threads from here on: m n k, */
+    OPENBLAS_ONE_THREAD = 64 * 64 * 64, /* OpenBLAS uses threads from here on: m n k, */
     OPENBLAS_ONE_THREAD_VECTOR = 9000   /* elements of a matrix times a vector */
 };
 
@@ -197,7 +197,8 @@ static void dot(mt_dtype dtype, const mt__product *p, const blas_matrix *a, cons
     }
 }
 
-/* A matrix times a vector; `m` rows come out, `step` elements apart. beta 0 has been seen to. */
+/* A matrix times a vector; the result has `m` rows, `step` elements apart. beta 0 was handled
+ * before. */
 static void matrix_vector(mt_dtype dtype, const mt__product *p, const blas_matrix *matrix,
                           const int64_t sizes[2], const void *vector, const int64_t steps[2])
 {
@@ -214,7 +215,8 @@ static void matrix_vector(mt_dtype dtype, const mt__product *p, const blas_matri
     }
 }
 
-/* m or n is 1. What is in c must not matter with beta 0, and gemv multiplies it: it is cleared. */
+/* m or n is 1. With beta 0 the contents of c must not matter, but gemv multiplies them: c is
+ * cleared first. */
 static void run_vector(mt_dtype dtype, const mt__product *p, const blas_matrix *a,
                        const blas_matrix *b)
 {
@@ -342,7 +344,7 @@ static bool is_tiny(mt_dtype dtype, const mt__product *p)
            p->k <= 8 && p->m * p->n * p->k <= TINY_WORK;
 }
 
-/* Whether a library can and will take it. */
+/* Whether a library is installed that can compute it. */
 static bool for_library(mt_dtype dtype, const mt__product *p)
 {
     bool floating = dtype == MT_DTYPE_F32 || dtype == MT_DTYPE_F64;

@@ -3,14 +3,15 @@
  * One matrix product on the calling thread: c = alpha a b + beta c. Other kernels (convolutions,
  * attention) build on it.
  *
- * Who computes, single precision, measured on a Zen 4 core (GFLOP/s, a peak of about 118):
+ * The choice of library, single precision, measured on a Zen 4 core (GFLOP/s, a peak of about 118):
  *
  *     size                 16   32   64  128  256  512  1024     32x784x256
  *     OpenBLAS 0.3.21      87  105  114  100  104  104   104             90
  *     oneDNN 2.6           24   77   98  113  112  114   111            112
  *
- * so oneDNN takes what is large in every direction, OpenBLAS the rest and double precision, and the
- * loop of our own (product_loops.c) integers, and everything where neither library is found.
+ * so oneDNN computes products that are large in every dimension, OpenBLAS the others and double
+ * precision, and our own loop (product_loops.c) integers, and everything if neither library is
+ * found.
  */
 #ifndef KERNELS_MATRIX_PRODUCT_H
 #define KERNELS_MATRIX_PRODUCT_H
@@ -36,7 +37,7 @@ typedef struct mt__product {
 /* float32, float64, int32, int64, uint8. MT_ENOMEM: a copy with unit strides could not be made. */
 int mt__multiply(mt_dtype dtype, const mt__product *product);
 
-/* OpenBLAS is there. `allowed` false acts as if it were not, for tests. */
+/* Whether OpenBLAS is installed. `allowed` false acts as if it were not, for tests. */
 bool mt__openblas_here(void);
 void mt__openblas_allow(bool allowed);
 

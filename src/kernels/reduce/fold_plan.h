@@ -39,7 +39,7 @@ typedef struct mt__reduce_plan {
 void mt__reduce_plan_make(mt__reduce_plan *plan, const mt_array outs[MT_REDUCE_OUTS],
                           const mt_array *in);
 
-/* What becomes of a partial result. */
+/* How a partial result becomes the final one. */
 typedef enum mt__finish {
     MT_FINISH_VALUE,
     MT_FINISH_MEAN,
@@ -55,7 +55,7 @@ typedef struct mt__reduce_job {
     double p;
 } mt__reduce_job;
 
-/* Reduces in to outs (outs[1] may be absent). MT_ENOTSUP: there is nothing for this type. */
+/* Reduces in to outs (outs[1] may be absent). MT_ENOTSUP: the type is not supported. */
 int mt__reduce_run(const mt__reduce_job *job, const mt_array outs[MT_REDUCE_OUTS],
                    const mt_array *in);
 

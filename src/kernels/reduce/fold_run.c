@@ -3,10 +3,10 @@
  * Reductions of any kind over any dimensions: which loop runs over which memory, see fold_plan.h
  * and reduce_loops.h.
  *
- *      rows       the innermost reduced dimension is the nearer one in memory: one result after the
- *                 other. Elements that are not side by side are packed first.
- *      columns    the innermost kept dimension lies side by side: up to MT_FOLD_WIDTH results at
- * once pieces     few results of very many elements: pieces of one result, joined in their order
+ *      rows       the innermost reduced dimension has the smaller stride: one result after the
+ *                 other. Elements that are not contiguous are packed first.
+ *      columns    the innermost kept dimension is contiguous: up to MT_FOLD_WIDTH results at once
+ *      pieces     few results of very many elements: pieces of one result, joined in their order
  *
  * Which of them it is depends on sizes and strides alone (RL2).
  */

@@ -39,7 +39,7 @@ typedef void mt__lane_fn(void *context, const mt__lane_block *block);
 typedef struct mt__lanes_job {
     uint32_t n_outs;    /* the first tensors are written */
     uint32_t n_tensors; /* the last one has the full size along the dimension */
-    int64_t grain;      /* elements from which on threads help */
+    int64_t grain;      /* elements that are worth another thread */
     bool turns_short;   /* short rows may become columns */
     mt__lane_fn *row;
     mt__lane_fn *columns;

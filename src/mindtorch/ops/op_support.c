@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ops share (op_support.h).
+ * Helpers of ops, see op_support.h.
  */
 #include "mindtorch/ops/op_support.h"
 
@@ -150,8 +150,8 @@ static int copy_bytes(mt_tensor *to, mt_tensor *from, bool non_blocking)
                                bytes);
 }
 
-/* Across devices: the source is made contiguous and of the right type where it is, the bytes go
- * over, and are laid out where they arrive. */
+/* Across devices: the source is made contiguous and converted on its own device, the bytes are
+ * copied, and the destination's device lays them out. */
 static int copy_across(mt_tensor *to, mt_tensor *from, bool non_blocking)
 {
     mt_tensor *packed = NULL;
@@ -208,7 +208,7 @@ static mt_dtype join(mt_dtype a, mt_dtype b)
     return a == MT_DTYPE_NONE ? b : mt_promote_types(a, b);
 }
 
-/* What a weaker class adds: nothing unless its category is higher. */
+/* The effect of a weaker class on the type: none unless its category is higher. */
 static mt_dtype weaker(mt_dtype strong, mt_dtype weak)
 {
     if (strong == MT_DTYPE_NONE || weak == MT_DTYPE_NONE) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ops share: results, conversions, the call of a kernel. Tensors that these give through `out`
- * belong to the call (results or temporaries): the op does not release them.
+ * Helpers of ops: results, conversions, calls of kernels. Tensors returned through `out` belong to
+ * the call (results or temporaries): the op does not release them.
  */
 #ifndef MINDTORCH_OPS_OP_SUPPORT_H
 #define MINDTORCH_OPS_OP_SUPPORT_H

@@ -23,7 +23,7 @@
 #    define MT_I_VECTOR_LOOP _Pragma("GCC ivdep")
 #endif
 
-/* For loops that memory limits: registers of half the width are a little faster there. */
+/* For memory-bound loops: registers of half the width are a little faster there. */
 #if defined(__AVX512F__) && !defined(__clang__)
 #    define MT_I_NARROW __attribute__((target("prefer-vector-width=256")))
 #else
@@ -71,7 +71,8 @@
         return flags;                                                                   \
     }
 
-/* For what memory limits: narrow, and with a loop each for an input that is one element. */
+/* For memory-bound loops: narrow, and with a separate loop for each input that may be one
+ * element. */
 #define MT_LOOP2_CHEAP(name, out_type, in_type, family, expression)  \
     MT_I_NARROW static uint32_t name(void *const *arrays, int64_t n, \
                                      const mt__loop_params *params)  \

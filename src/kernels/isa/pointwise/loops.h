@@ -15,11 +15,11 @@
 
 #include <mindtorch/backend.h>
 
-/* Scalars of a call, both ways; which of them a loop reads its type decides. */
+/* Scalars of a call as real and as integer; a loop reads the form of its type. */
 typedef struct mt__loop_params {
     double real[2];
     int64_t integer[2];
-    bool can_repeat;  /* the loop heeds `repeats` */
+    bool can_repeat;  /* the loop supports `repeats` */
     uint32_t repeats; /* MT_LOOP_REPEATS_*: that input is one element, for all */
 } mt__loop_params;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops that move elements without looking at them: fills and transposes.
+ * Loops that move elements without interpreting them: fills and transposes.
  *
  * A transpose goes in blocks of 16 x 16 (8 x 8 for 8 bytes): a block is gathered into a buffer,
  * turned there by shuffles of 8 x 8 (4 x 4), and written in whole lines of the cache. Both sides
@@ -108,7 +108,7 @@ MT_INLINE void turn4(char *out, int64_t out_stride, const char *in, int64_t in_s
 BLOCK(block16, turn8, 4)
 BLOCK(block8, turn4, 8)
 
-/* What blocks leave over, and narrow elements. */
+/* The remainder after blocks, and narrow elements. */
 #define PLAIN(T)                                                            \
     for (int64_t j = 0; j < rows; j++) {                                    \
         for (int64_t i = 0; i < columns; i++) {                             \

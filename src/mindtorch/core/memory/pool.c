@@ -2,8 +2,7 @@
  *
  * Small objects, see pool.h.
  *
- *     thread: head (≤ a batch of objects), spare (a batch or nothing)  ◄──►  common: a list of
- * batches
+ *     thread: head (≤ a batch of objects), spare (a batch or nothing)  ◄──►  common: batches
  *
  * Objects move between threads in batches, so if one thread takes objects and another gives them
  * back, the cost is one lock per batch. Objects are cut from chunks that are never freed.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows that only call another row: torch's other names, and what methods do with one more step.
+ * Rows that only call another row: torch's other names, and methods that need one more step.
  */
 #include "mindtorch/ops/op_support.h"
 
@@ -51,7 +51,7 @@ int mt__run_mT(mt__call *call)
         return mtb_fail(MT_ERUNTIME, "tensor.mT is only supported on matrices or batches of "
                                      "matrices. Got 1-D tensor.");
     }
-    if (self->n_dims == 0) { /* torch gives numbers back as they are */
+    if (self->n_dims == 0) { /* torch returns 0-d tensors unchanged */
         mt__result_same(call, 0, self);
         return MT_OK;
     }
@@ -60,7 +60,8 @@ int mt__run_mT(mt__call *call)
     return MT_OK;
 }
 
-/* The device is named only where it is another one: `to` shows the overload that torch takes. */
+/* The device is passed only if it differs, so that profiles show the overload of `to` that torch
+ * calls. */
 int mt__run_type_as(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
@@ -300,7 +301,7 @@ static int spread_along(mt_tensor *tensor, uint32_t at, const mt__shape *grid, m
         line.sizes[i] = i == at ? -1 : 1;
     }
     if (tensor->numel == 0) {
-        line.sizes[at] = 0; /* -1 says nothing of an empty tensor */
+        line.sizes[at] = 0; /* -1 cannot be inferred for an empty tensor */
     }
     MT_TRY(mt_view(tensor, line.sizes, line.n_dims, &turned));
     int status = mt_expand(turned, grid->sizes, grid->n_dims, out);

@@ -377,7 +377,7 @@ int mt__run_cosine_similarity(mt__call *call)
                         "expected common dtype to be floating point, yet common dtype is %s",
                         mt__type_title(dtype));
     }
-    mt_tensor *pair[] = {call->args[0].of.tensor, call->args[1].of.tensor}; /* there (CA1) */
+    mt_tensor *pair[] = {call->args[0].of.tensor, call->args[1].of.tensor}; /* given (CA1) */
     mt__shape shape = mt__tensor_shape(pair[0]);
     MT_TRY(mt__shape_broadcast(&shape, pair[1]->sizes, pair[1]->n_dims));
     for (uint32_t i = 0; i < 2; i++) { /* dim is one of the common sizes */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filling, copying, conversion, and the way back to a number.
+ * Filling, copying, conversion, and reading a single number.
  */
 #include "base/fail.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
@@ -79,7 +79,7 @@ int mt__run_copy_(mt__call *call)
 
 /* ---- new ones -------------------------------------------------------------------------------- */
 
-/* memory_format as torch counts: 0 contiguous, 1 (and none) as it is. */
+/* memory_format with torch's numbers: 0 contiguous, 1 (and none) preserve. */
 int mt__run_clone(mt__call *call)
 {
     mt_tensor *self = call->args[0].of.tensor;

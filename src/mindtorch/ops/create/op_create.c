@@ -19,7 +19,7 @@ static mt_dtype dtype_or(const mt__call *call, mt_dtype otherwise)
     return dtype == MT_DTYPE_NONE ? otherwise : dtype;
 }
 
-/* A result of the size that parameter 0 says. */
+/* A result of the size in parameter 0. */
 static int new_of_size(mt__call *call, mt_dtype dtype, mt_tensor **out)
 {
     mt__shape shape;

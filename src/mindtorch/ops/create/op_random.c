@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random numbers. An op reserves one draw of the generator for each element and hands their place
- * to the kernel; its numbers depend on seed and place alone.
+ * Random numbers. An op reserves one draw of the generator for each element and passes the offset
+ * to the kernel; its numbers depend only on seed and offset.
  */
 #include "base/fail.h"
 #include "mindtorch/core/device/random.h"
@@ -13,7 +13,7 @@
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Fills `out`, one draw an element. */
+/* Fills `out`, one draw per element. */
 static int draw(mt__call *call, mt_tensor *out, mt_generator *generator, mt_random code,
                 const mt_scalar scalars[2])
 {

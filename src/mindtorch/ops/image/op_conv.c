@@ -15,7 +15,7 @@ enum {
 
 static const char *const list_names[N_LISTS] = {"stride", "padding", "dilation"};
 
-/* A convolution whose arguments are right. */
+/* A convolution with checked arguments. */
 typedef struct conv_plan {
     uint32_t n_dims; /* 3 or 4 */
     int64_t pairs[N_LISTS][2];
@@ -31,7 +31,7 @@ typedef struct image_view {
 
 static void view_image(mt_tensor *tensor, image_view *view)
 {
-    static const int64_t no_strides[4] = {0}; /* contiguous: kernels do not look */
+    static const int64_t no_strides[4] = {0}; /* contiguous: kernels do not read strides */
     if (tensor == NULL) {
         view->array = mt__no_array();
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What convolutions and pools share: pairs of numbers for height and width.
+ * Helpers of convolutions and pools: pairs of numbers for height and width.
  */
 #ifndef MINDTORCH_OPS_IMAGE_OP_IMAGE_H
 #define MINDTORCH_OPS_IMAGE_OP_IMAGE_H

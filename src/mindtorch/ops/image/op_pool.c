@@ -195,7 +195,7 @@ int mt__run_max_pool2d_with_indices_backward(mt__call *call)
 {
     mt_tensor *grad = call->args[0].of.tensor;
     mt_tensor *self = call->args[1].of.tensor;
-    mt_tensor *indices = call->args[7].of.tensor; /* the window is in them already */
+    mt_tensor *indices = call->args[7].of.tensor; /* they already imply the window */
     MT_TRY(check_planes(call, grad, self));
     MT_TRY(check_floating(self, "max_pool2d_backward"));
     mt__shape of_grad = mt__tensor_shape(grad);

@@ -16,7 +16,7 @@ static bool is_skipped(const mt_tensor *tensor)
     return tensor->n_dims == 1 && tensor->sizes[0] == 0;
 }
 
-/* What the joined tensor is. */
+/* Properties of the joined tensor. */
 typedef struct joint {
     mt_tensor *const *tensors;
     uint32_t count;
@@ -68,7 +68,7 @@ static int joint_init(joint *j, const mt__call *call)
         j->dtype = mt_promote_types(j->dtype, (mt_dtype)tensor->dtype);
         first = first == NULL && !is_skipped(tensor) ? tensor : first;
     }
-    if (first == NULL) { /* nothing but [0]: so is the result, whatever the dimension */
+    if (first == NULL) { /* only tensors of size [0]: so is the result, for any dimension */
         j->dim = 0;
         j->shape = (mt__shape){.n_dims = 1};
         return 0;
@@ -120,7 +120,7 @@ static int launch_cat(mt__call *call, const joint *j, mt_tensor *out)
     return status;
 }
 
-/* Tensors of different types are converted on the way, one by one. */
+/* Tensors of different types are converted while they are copied, one by one. */
 static int copy_parts(const joint *j, mt_tensor *out)
 {
     mt__view_geometry g;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Picking and placing along one dimension, or by a mask: index_select, index_add, gather, scatter,
- * masked_select, masked_scatter, nonzero, one_hot.
+ * Reading and writing elements by index along one dimension, or by a mask: index_select, index_add,
+ * gather, scatter, masked_select, masked_scatter, nonzero, one_hot.
  */
 #include "mindtorch/ops/index/op_index_support.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"

@@ -39,7 +39,7 @@ static int add_index(index_plan *plan, const mt_tensor *self, mt_tensor *index)
     return 0;
 }
 
-/* What is the host's, where the work is done: a temporary of this type. */
+/* A host tensor moved to the device of the op: a temporary of this type. */
 static int moved(mt__call *call, mt_tensor *tensor, mt_dtype dtype, mt_tensor **out)
 {
     mt__shape shape = mt__tensor_shape(tensor);
@@ -214,8 +214,8 @@ static int place_indices(index_plan *plan, const mt_tensor *self)
     return 0;
 }
 
-/* Nothing can be picked from a dimension of size 0. The kernel would not look where the result has
- * no elements for another reason. */
+/* Indexing a dimension of size 0 is an error. The kernel would not check it if the result has no
+ * elements for another reason. */
 static int check_not_empty(const index_plan *plan, const mt_tensor *self)
 {
     bool any = true;

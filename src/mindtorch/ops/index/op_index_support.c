@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ops that pick and place elements by indices share.
+ * Helpers of ops that read and write elements by index.
  */
 #include "mindtorch/ops/index/op_index_support.h"
 

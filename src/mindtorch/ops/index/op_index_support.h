@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ops that pick and place elements by indices share.
+ * Helpers of ops that read and write elements by index.
  */
 #ifndef MINDTORCH_OPS_INDEX_OP_INDEX_SUPPORT_H
 #define MINDTORCH_OPS_INDEX_OP_INDEX_SUPPORT_H
@@ -16,11 +16,11 @@ int mt__at_least_1d(mt__call *call, mt_tensor *tensor, mt_tensor **out);
 /* All elements of a tensor in one dimension: a view where it is contiguous, else of a copy. */
 int mt__flat(mt__call *call, mt_tensor *tensor, mt_tensor **out);
 
-/* What an op writes to: for a row in place the first argument itself, checked (torch refuses
- * tensors that hold an element twice), else a copy of it. It is result 0. */
+/* The tensor that an op writes, which is result 0: for an in-place row the first argument itself,
+ * checked (torch refuses tensors that contain an element twice), else a copy of it. */
 int mt__written_result(mt__call *call, mt_tensor **out);
 
-/* The tensor, or a copy of it where it shares the storage of what is written. */
+/* The tensor, or a copy of it if it shares the storage of the written tensor. */
 int mt__apart_from(mt__call *call, mt_tensor *written, mt_tensor *tensor, mt_tensor **out);
 
 /* A temporary of one type filled with a number, read as `shape` (strides of 0). */

@@ -58,7 +58,7 @@ int mt__run_topk(mt__call *call)
         return mtb_fail(MT_ERUNTIME, "topk does not support bool dtypes on CPU");
     }
     if (self->n_dims == 0) {
-        k = 1; /* a single element has no dimension to be left out of */
+        k = 1; /* a 0-d tensor counts as one element */
     } else {
         shape.sizes[dim] = k;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products that are made of others: matmul, linear, outer.
+ * Products composed of other ops: matmul, linear, outer.
  *
  *     matmul   1-d 1-d  dot          n-d 1-d  rows folded, mv
  *              2-d 2-d  mm           n-d 2-d  rows folded, mm

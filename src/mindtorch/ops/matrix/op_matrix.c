@@ -63,7 +63,7 @@ static int launch_gemm(mt__call *call, const batch_view *out, const batch_view *
 static const mt_scalar plain_product[2] = {{.kind = MT_KIND_INT, .of.integer = 1},
                                            {.kind = MT_KIND_INT, .of.integer = 0}};
 
-/* Bool is not multiplied by torch either; half types are stored only. */
+/* torch does not multiply bool either; 16-bit floating-point types cannot be computed with. */
 static int check_type(const char *kernel, mt_tensor *tensor)
 {
     mt_dtype dtype = (mt_dtype)tensor->dtype;
@@ -77,7 +77,7 @@ static int spread_addend(mt_tensor *out, mt_tensor *self, const mt_scalar *beta)
     return mt__scalar_real(beta) == 0 ? MT_OK : mt__copy_elements(out, self);
 }
 
-/* torch's words for a tensor that does not broadcast to `shape`. */
+/* torch's error for a tensor that does not broadcast to `shape`. */
 static int check_expands(mt_tensor *self, const mt__shape *shape)
 {
     char from[MT_SHAPE_TEXT];

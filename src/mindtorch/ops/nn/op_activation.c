@@ -137,7 +137,7 @@ static int celu(mt__call *call, mt_tensor *self, mt_tensor **out)
 
 MT_RUN(celu, run_activation, celu)
 
-/* `value` where it is not above the threshold; NaN is left alone. */
+/* `value` for elements that are not above the threshold; NaN is kept. */
 int mt__run_threshold(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);

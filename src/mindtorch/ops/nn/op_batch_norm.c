@@ -4,7 +4,7 @@
  *
  *   BN1  In training the running statistics are written: their versions grow.
  *   BN2  save_mean and save_invstd are what the output was made with, in evaluation too, so that
- *        the derivative does not look at running statistics, which the next forward may change.
+ *        the derivative does not read the running statistics, which the next forward may change.
  *        (torch leaves them empty in evaluation.)
  */
 #include "mindtorch/ops/nn/op_nn_support.h"

@@ -15,7 +15,7 @@ enum {
     LABEL_SMOOTHING
 };
 
-/* What the three ways share. */
+/* Data that the three variants share. */
 typedef struct entropy {
     mt_tensor *logs; /* log_softmax over the classes */
     mt_tensor *target;

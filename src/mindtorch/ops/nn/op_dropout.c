@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dropout: element n is kept when draw n after the generator's place says so, whatever the layout.
+ * dropout: whether element n is kept depends on draw n after the generator's offset, for any
+ * layout.
  */
 #include "mindtorch/core/device/random.h"
 #include "mindtorch/ops/nn/op_nn_support.h"

@@ -2,7 +2,8 @@
  *
  * Binary cross entropy, from probabilities and from logits.
  *
- *   BCE1  Logarithms of probabilities are held at -100 or above, so that a loss is never infinite.
+ *   BCE1  Logarithms of probabilities are clamped to at least -100, so that a loss is never
+ *         infinite.
  */
 #include "mindtorch/ops/nn/op_nn_support.h"
 #include "mindtorch/ops/type_names.h"
@@ -58,7 +59,7 @@ static int make_operands(mt__call *call, uint32_t first, operands *o)
     return widened_factor(call, first + 2, o, &o->weight);
 }
 
-/* The smallest and the largest element as the host sees them, NaN if there is one. One wait. */
+/* Reads the smallest and the largest element to the host, NaN if there is one. Waits once. */
 static int extremes(mt__call *call, mt_tensor *tensor, double values[2])
 {
     static const uint16_t codes[2] = {MT_REDUCE_MIN, MT_REDUCE_MAX};
@@ -88,7 +89,7 @@ static int extremes(mt__call *call, mt_tensor *tensor, double values[2])
     return MT_OK;
 }
 
-/* As torch: a probability outside [0, 1] is an error, NaN too. It has to look at the data. */
+/* As torch: a probability outside [0, 1] is an error, NaN too. It has to read the data. */
 static int check_range(mt__call *call, uint32_t arg, const char *name)
 {
     mt_tensor *tensor = mt__arg_tensor(call, arg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Negative log likelihood of class indices. Kernels see log probabilities [N, C] and targets [N];
+ * Negative log likelihood of class indices. Kernels get log probabilities [N, C] and targets [N];
  * inputs with more dimensions ([N, C, d1...]) are permuted so that the classes come last.
  */
 #include "mindtorch/ops/nn/op_nn_support.h"

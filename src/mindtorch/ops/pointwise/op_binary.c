@@ -2,9 +2,9 @@
  *
  * Arithmetic of two operands.
  *
- * The way of small ops comes first in each: two tensors of one shape and type that lie in one
- * piece, or one and a number that does not change the type, go straight to the kernel. Everything
- * else takes the plan (pointwise_plan.h).
+ * Each op has a fast path for small tensors: two contiguous tensors of one shape and type, or one
+ * and a number that does not change the type, go straight to the kernel. Everything else uses the
+ * plan (pointwise_plan.h).
  */
 #include "base/fail.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
@@ -40,7 +40,7 @@ MT_INLINE bool is_plain_number(const mt_tensor *a, const mt_value *b)
     return b->kind != MT_KIND_NONE && a->contiguous && category[b->kind] <= mt__tensor_category(a);
 }
 
-/* The way of small ops, for tensors of the types in `types`. False: it is not one of these. */
+/* The fast path, for tensors of the types in `types`. False: it does not apply. */
 MT_INLINE bool run_plain(mt__call *call, mt_binary code, uint32_t types, mt_dtype result,
                          int *status)
 {
@@ -76,7 +76,7 @@ MT_INLINE bool run_plain(mt__call *call, mt_binary code, uint32_t types, mt_dtyp
     return true;
 }
 
-/* The long way of operands 0 and 1. result NONE: the compute type. */
+/* The general path for operands 0 and 1. result NONE: the compute type. */
 static int run_planned(mt__call *call, mt_binary code, mt_dtype compute, mt_dtype result,
                        const mt_scalar *alpha)
 {

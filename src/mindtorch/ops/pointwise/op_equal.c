@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether two tensors are the same, exactly or nearly: answers for the host, so these wait.
+ * Whether two tensors are equal, exactly or nearly. The result is needed on the host, so these
+ * wait.
  */
 #include "base/fail.h"
 #include "mindtorch/ops/op_support.h"
@@ -45,7 +46,7 @@ int mt__run_equal(mt__call *call)
 
 /* ---- isclose, allclose ----------------------------------------------------------------------- */
 
-/* Equal, or both NaN where that counts. The result is written later on. */
+/* Equal, or both NaN if equal_nan is set. The result is written later on. */
 static int find_equal(mt__call *call, mt_tensor *self, mt_tensor *other, bool equal_nan)
 {
     mt_tensor *same = NULL;

@@ -32,7 +32,7 @@ typedef struct unary {
     const char *kernel;
 } unary;
 
-/* The way of small ops: one tensor in one piece that keeps its type. */
+/* The fast path: one contiguous tensor that keeps its type. */
 static int run_plain(mt__call *call, mt_unary code, mt_tensor *self)
 {
     mt_tensor *out = self;
@@ -182,7 +182,7 @@ MT_RUN(ceil, run_rounding, MT_UNARY_CEIL, "ceil_vml_cpu")
 MT_RUN(round, run_rounding, MT_UNARY_ROUND, "round_vml_cpu")
 MT_RUN(trunc, run_rounding, MT_UNARY_TRUNC, "trunc_vml_cpu")
 
-/* Integers are finite, whatever they are. */
+/* All integers are finite. */
 static int run_classify(mt__call *call, mt_unary code, bool of_integers)
 {
     mt_tensor *self = call->args[0].of.tensor;

@@ -247,7 +247,7 @@ static int open_in_place(mt__call *call, const mt__pointwise *what, work *w, mt_
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* What is neither a view nor the same for all kernels: ints and scalars of the call. */
+/* Sets the ints and scalars of the kernel's call. */
 static void place_numbers(const mt__pointwise *what, const work *w, mt_kernel_call *k,
                           int64_t *ints, mt_scalar *scalars)
 {

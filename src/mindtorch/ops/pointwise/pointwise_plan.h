@@ -36,14 +36,14 @@ typedef struct mt__pointwise {
 /* Runs it; the result is result 0 of the call, in place if the row says so. */
 int mt__pointwise_run(mt__call *call, const mt__pointwise *what);
 
-/* FILL, on the tensor's own device. The number is turned into its type. */
+/* FILL, on the tensor's own device. The number is converted to its type. */
 int mt__fill(mt_tensor *tensor, const mt_scalar *number);
 
-/* A copy of `self` as result 0, of another type perhaps, on the call's device. */
+/* A copy of `self` as result 0, converted to `dtype`, on the call's device. */
 int mt__result_copy(mt__call *call, mt_tensor *self, mt_dtype dtype);
 
-/* One kernel over tensors in one piece, of numel elements each: the way of small ops. tensors[0] is
- * written. form and scalars as kernels.def says for BINARY; UNARY and COPY look at neither. */
+/* One kernel over contiguous tensors of numel elements each: the fast path of small ops. tensors[0]
+ * is written. form and scalars as in kernels.def for BINARY; UNARY and COPY use neither. */
 int mt__pointwise_flat(mt__call *call, mt_kernel kernel, uint16_t code, uint32_t n_tensors,
                        mt_tensor *const *tensors, int64_t form, const mt_scalar scalars[2]);
 
@@ -55,7 +55,7 @@ int mt__result_laid_out(mt__call *call, uint32_t i, mt_dtype dtype, const mt__sh
 /* PW1: MT_ERUNTIME if an element is contained twice. */
 int mt__check_writable(const mt_tensor *self);
 
-/* Whether writing `out` may change what `in` holds; equal views of one storage do not count. */
+/* Whether writing `out` may change elements of `in`; equal views of one storage do not count. */
 bool mt__overlaps_badly(const mt_tensor *out, const mt_tensor *in);
 
 /* MT_ERUNTIME: "result type Float can't be cast to the desired output type Long". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The largest and the smallest, and where they are. Nothing has no largest element: that is an
- * error, unless the result is empty as well.
+ * The largest and the smallest element, and their indices. A reduction of no elements is an error,
+ * unless the result is empty as well.
  */
 #include "base/fail.h"
 #include "mindtorch/ops/pointwise/pointwise_plan.h"
@@ -83,7 +83,7 @@ MT_RUN(amin, run_of_dims, false)
 
 /* ---- with their places ----------------------------------------------------------------------- */
 
-/* A result of a reduced dimension as the kernel sees it: size 1 there. */
+/* A result as the kernel gets it: with size 1 in the reduced dimension. */
 static mt_array see_kept(const mt_tensor *out, const mt_tensor *in, uint32_t dim,
                          int64_t sizes[MT_MAX_DIMS], int64_t strides[MT_MAX_DIMS])
 {

@@ -43,7 +43,7 @@ int64_t mt__reduced_count(const mt_tensor *self, uint32_t mask)
     return count;
 }
 
-/* An output as the input's dimensions see it. */
+/* An output with the input's dimensions. */
 static void see_output(const mt__reduction *what, const mt_tensor *out, int64_t *strides)
 {
     const mt_tensor *in = what->input;

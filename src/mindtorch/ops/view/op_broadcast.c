@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors brought to the sizes of others, and padding.
+ * Broadcasting tensors to common sizes, and padding.
  */
 #include "mindtorch/ops/op_support.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* One tensor in the common sizes: itself where it has them, as torch gives it. */
+/* One tensor in the common sizes: the tensor itself if it has them, as in torch. */
 static int spread(mt_tensor *tensor, const void *sizes, mt_tensor **out)
 {
     const mt__shape *shape = sizes;
@@ -140,7 +140,7 @@ int mt__run_constant_pad_nd(mt__call *call)
         int64_t first = before < 0 ? -before : 0; /* of self: a negative padding cuts */
         int64_t kept = self->sizes[dim] - first - (after < 0 ? -after : 0);
         if (kept <= 0) {
-            return MT_OK; /* nothing of self is left */
+            return MT_OK; /* all of self is cut off */
         }
         MT_TRY(narrow_in(from, *from, dim, first, kept));
         MT_TRY(narrow_in(to, *to, dim, before > 0 ? before : 0, kept));

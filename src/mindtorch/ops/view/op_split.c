@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Views by the list: unbind, split, chunk. The pieces share the storage of the first argument.
+ * Lists of views: unbind, split, chunk. The pieces share the storage of the first argument.
  */
 #include "base/alloc.h"
 #include "mindtorch/ops/op_support.h"
