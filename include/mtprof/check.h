@@ -94,7 +94,7 @@ typedef struct mtprof_recover_summary {
     uint64_t records;         /**< kept */
     uint64_t begins;          /**< of these: begins of scopes and ops, and launches */
     uint64_t begins_lost;     /**< known to have been in what was left out; they are also added to
-                                   the health counter of losses by disk */
+                                   the health counters of losses (disk, damage) */
     uint64_t open_scopes;     /**< begun and never ended: they stay so, readers truncate them */
     uint64_t problems;        /**< places that failed a check */
     int64_t start_ns, end_ns; /**< of the trace, on its own clock */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A Chrome trace against the rules of JSON, of the viewers (chrome://tracing, Perfetto) and of the
- * tools that read kineto's traces (TensorBoard, HTA). Events are looked at one by one while they
+ * tools that read kineto's traces (TensorBoard, HTA). Events are checked one by one while they
  * are read; what needs all of them is left to check_tracks.c.
  */
 #include "base/fail.h"
@@ -205,7 +205,8 @@ static int note_arg(chrome_check *chrome, event *e, const mtb_json_value *key,
     return MTPROF_OK;
 }
 
-/* EFORMAT from here to check_text(): the text is no JSON; it was noted, and the parsing ends. */
+/* EFORMAT from here to check_text(): the text is not JSON; it was reported, and the parsing
+ * ends. */
 static int read_args(chrome_check *chrome, event *e, const mtb_json_value *args)
 {
     keys seen = {.n = 0};

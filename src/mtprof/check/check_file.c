@@ -211,7 +211,7 @@ mtprof_status mtprof_check(const char *path, const mtprof_check_options *options
         status = report_rest(&check);
     }
     if (status == MTPROF_OK) {
-        *mtb_last_failure() = before; /* what is wrong with the file is no failure of this call */
+        *mtb_last_failure() = before; /* a bad file is not a failure of this call */
         if (summary != NULL) {
             mtb_write_struct(summary, &check.summary);
         }

@@ -41,7 +41,7 @@ int mtprof__check_progress(mtprof__check *check, uint64_t done, uint64_t total);
 int mtprof__check_mtt(mtprof__check *check);
 int mtprof__check_chrome(mtprof__check *check, mtb_json *json);
 
-/* ---- tracks: what must be looked at once all events are known -------------------------------- */
+/* ---- tracks: what must be checked once all events are known ---------------------------------- */
 
 typedef struct mtprof__check_span {
     int64_t start_ns, end_ns;

@@ -26,8 +26,8 @@ typedef struct mtt_check {
     const mtprof_reader *reader;
     mtprof_trace_info info;
     mtprof_stream_info stream;
-    bool gaps;       /* ring mode let chunks of some stream go: what belonged to them is no fault */
-    mtb_keyset open; /* scopes of the slot at hand */
+    bool gaps;       /* ring mode discarded chunks of some stream: what is missing is no error */
+    mtb_keyset open; /* scopes of the current slot */
     mtb_keyset left_open;    /* scopes that nothing in their own slot has ended */
     mtb_keyset ended_abroad; /* keys that END_X names and that are not open in its own slot */
     mtb_keyset launches;     /* keys of which a device record is expected */

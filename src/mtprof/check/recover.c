@@ -51,12 +51,12 @@ typedef struct recover_job {
     uint64_t n_chunks;
     uint64_t others, launches, activities; /* as the health counters have them */
 
-    /* The stream at hand. */
+    /* The current stream. */
     const mtprof__read_stream *stream;
     uint64_t n_stream_chunks;
     uint64_t n_splits; /* chunks more than it had (RE1) */
     mtb_keyset open;   /* keys of its scopes */
-    /* The chunk at hand. */
+    /* The current chunk. */
     bool in_chunk, chunk_cut;
     bool chunk_rest;   /* it goes on with what another one began */
     uint64_t lost_due; /* begins missing before it, to be reported after payloads at its start */
@@ -177,7 +177,7 @@ static int settle_lost(recover_job *job)
     return due > 0 ? note_lost(job, false, due) : MTPROF_OK;
 }
 
-/* Writes the chunk at hand, sealed. */
+/* Writes the current chunk, sealed. */
 static int chunk_end(recover_job *job)
 {
     if (!job->in_chunk) {
@@ -506,7 +506,7 @@ mtprof_status mtprof_recover(const char *in, const char *out, mtprof_recover_sum
     mtb_keyset_fini(&job.ended_abroad);
     mtb_free(job.buffer);
     if (status == MTPROF_OK) {
-        *mtb_last_failure() = before; /* damage that was passed over is no failure of this call */
+        *mtb_last_failure() = before; /* damage that was skipped is not a failure of this call */
         if (summary != NULL) {
             mtb_write_struct(summary, &job.summary);
         }

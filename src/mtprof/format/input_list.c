@@ -52,7 +52,7 @@ bool mtprof_input_next(mtprof_input_walk *walk)
     return true;
 }
 
-/* How many values belong to the one at hand. */
+/* How many values belong to the current one. */
 static uint64_t held(const mtprof_input_walk *walk)
 {
     return walk->kind == MTPROF_INPUT_KEYWORD ? 1 : walk->count;

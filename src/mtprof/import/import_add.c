@@ -194,7 +194,7 @@ static size_t find_overload(mtprof_text name)
 }
 
 /* With capture_overload_names torch writes "aten::add.Tensor" for what its tables call "aten::add",
- * overload "Tensor". Ours says so by an argument. */
+ * overload "Tensor". Our traces have the overload in an argument. */
 static int split_overload(mtprof__import *import, mtprof__new_span *span)
 {
     mtprof__dictionary *dictionary = &import->model->dictionary;

@@ -103,7 +103,7 @@ static int bad_text(const reader *r)
                        r->source->file.inflate != NULL ? " of the unpacked text" : "", shown);
 }
 
-/* The next character that is no white space, 0 at the end of the text (r->cut). */
+/* The next character that is not white space, 0 at the end of the text (r->cut). */
 static int peek(reader *r, char *out)
 {
     *out = 0;

@@ -91,7 +91,7 @@ typedef struct mtprof__import {
     mtprof__import_track *tracks;
     size_t n_tracks, tracks_capacity;
     mtb_idmap track_map; /* index + 1 */
-    uint32_t last_track; /* the one that was asked for last */
+    uint32_t last_track; /* the one that was found last */
 
     mtprof__cache names, inputs, stacks, metadata;
     char *scratch; /* decoded texts, keys of caches, words of input lists */
@@ -229,8 +229,8 @@ int mtprof__import_refs_make(const mtprof__import *import, mtprof__id_refs *refs
 /* NULL: none has it. */
 const mtprof__id_ref *mtprof__import_refs_find(const mtprof__id_refs *refs, uint64_t id);
 
-/* import_memory.c: allocations into the self memory of the events they are in, and those outside of
- * everything into events of their own, appended to `strays`. Their `owner` becomes what
+/* import_memory.c: allocations into the self memory of the events they are in, and those outside
+ * all events into events of their own, appended to `strays`. Their `owner` becomes what
  * mtprof__model_assemble() wants; bases[t] is the number of the first event of track t. */
 int mtprof__import_memory(mtprof__import *import, const uint32_t *bases, mtprof__run *strays);
 

@@ -62,7 +62,7 @@ static int add_stray(mtprof__import *import, const mtprof__event *point, mtprof_
     return failed ? MTPROF_OK : add_bytes(columns, (uint32_t)n, point);
 }
 
-/* ---- whose they are -------------------------------------------------------------------------- */
+/* ---- their owners ---------------------------------------------------------------------------- */
 
 /* Allocations of one thread in order of time. */
 typedef struct thread_allocs {

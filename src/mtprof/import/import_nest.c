@@ -223,7 +223,7 @@ static int add_steps(mtprof__import *import)
 /* The overheads of a track, and where each goes. */
 typedef struct overheads {
     mtprof__sort_key *spans;
-    uint32_t *innermost; /* of the thread that is looked at */
+    uint32_t *innermost; /* of the current thread */
     uint32_t *homes;     /* track, MTPROF_NO_EVENT: none was running */
     int64_t *began;      /* the start of what is around it there */
     size_t n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Call stacks: torch's "Call stack" ("file(line): function;…", innermost first), and our "stack", a
- * list of the same texts, which wins because no character in it means anything.
+ * list of the same texts, which wins because no character in it has a special meaning.
  *
  * torch's events leave out two frames of autograd's own that its JSON has (torch-contract 3.2), and
  * so do we.

@@ -46,7 +46,7 @@ static int64_t step_i64(uint64_t base, uint64_t from, uint64_t to, u128 factor, 
 {
     bool back = to < from;
     u128 magnitude = divide((u128)(back ? from - to : to - from) * factor, divisor, back);
-    const u128 most = (u128)1 << 100; /* far past what fits, far from what overflows */
+    const u128 most = (u128)1 << 100; /* past int64_t, no overflow of __int128 */
     __int128 difference = (__int128)(magnitude > most ? most : magnitude);
     __int128 result = (__int128)base + (back ? -difference : difference);
     return bound(result);

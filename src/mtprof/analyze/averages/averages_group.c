@@ -456,7 +456,7 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
         mtb_read_struct(&grouper->options, options);
     }
     MT_TRY(check_options(&grouper->options));
-    if (grouper->options.name != NULL) { /* it may be asked for later (AV3), the others not */
+    if (grouper->options.name != NULL) { /* it may be needed later (AV3), the others not */
         const char *name = grouper->options.name;
         grouper->options.name = mtb_arena_copy_text(&grouper->texts, name, strlen(name));
         if (grouper->options.name == NULL) {

@@ -10,7 +10,7 @@
  * hashing. Events are done in blocks: first the groups of a block, then each column that is there
  * is added up, so columns that are not there cost nothing.
  *
- *   AV1  Base 0 and group 0 are where events go that count nowhere; they are no row.
+ *   AV1  Base 0 and group 0 collect events that count nowhere; they are not rows.
  *   AV2  Row r is group r + 1; groups are in the order of their first events.
  *   AV3  Once a grouper has seen all events it is only read: the same events give the same groups
  *        again, without a change (quantiles rely on it).
@@ -130,8 +130,8 @@ int mtprof__grouper_init(mtprof__grouper *grouper, mtprof_model *model,
                          const mtprof_averages_options *options);
 void mtprof__grouper_fini(mtprof__grouper *grouper);
 
-/* Now and then, whether the caller still wants the result: before the event `first` is looked at.
- * Fails with ECALLBACK. */
+/* Calls the progress callback now and then, before the event `first` is read. Fails with
+ * ECALLBACK. */
 int mtprof__grouper_ask(const mtprof__grouper *grouper, size_t first);
 
 /* Groups of n events (at most a block) from `first` on. With `bases` only whether they count: 0, or
@@ -167,7 +167,7 @@ struct mtprof_averages {
     uint32_t n_rows;
     uint32_t *order; /* place in the list: row */
 
-    mtb_lock lock;        /* what follows: made when first asked for */
+    mtb_lock lock;        /* what follows: made when first requested */
     uint64_t *row_starts; /* n_rows + 1 places in row_events */
     uint32_t *row_events;
     int64_t *sorted; /* durations of one row */

@@ -2,8 +2,8 @@
  *
  * What needs the events of a row one by one: quantiles, and how much a row varies between steps.
  *
- * Which events a row has is found by a second pass when it is first asked for, and kept: four bytes
- * an event.
+ * A second pass finds the events of each row when they are first requested, and keeps them: four
+ * bytes an event.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -161,7 +161,7 @@ void mtprof__sort_times(int64_t *times, size_t n)
     for (size_t i = 1; i < n; i++) {
         differ |= (uint64_t)times[i] ^ (uint64_t)times[0];
     }
-    if (differ != 0) { /* bytes above the highest that differs need not be looked at */
+    if (differ != 0) { /* bytes above the highest one that differs need no pass */
         sort_bytes(times, n, (63 - (unsigned)__builtin_clzll(differ)) / 8 * 8);
     }
 }

@@ -67,7 +67,7 @@ void mtprof__set_role(mtprof__classifier *c, uint32_t storage, uint32_t tensor, 
     }
 }
 
-/* MC3b: whose gradient this is. */
+/* MC3b: the parameter of this gradient. */
 static void find_parameter(mtprof__classifier *c, const mtprof__storage *gradient)
 {
     if (gradient->forward == 0 || gradient->bytes == 0 || c->tells_parameters) {

@@ -182,8 +182,8 @@ static int take_told(mtprof__classifier *c, const mtprof__tensor *tensor)
     return 0;
 }
 
-/* The tensors that an op reads: looked up, and noted who reads them. At its end once more: a part
- * of a long list may have come late. */
+/* Looks up the tensors that an op reads, and notes the reader. Done again at its end: a part of a
+ * long list may have come late. */
 static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f,
                        const mtprof__payload *p)
 {

@@ -34,7 +34,7 @@ typedef struct mtprof__frame {
     uint64_t forward; /* key of the forward op, in the backward pass; 0: not known */
     uint32_t optimizer;
     uint32_t first_use, n_uses;
-    uint32_t n_taken; /* tensors of its payload that were looked at */
+    uint32_t n_taken; /* tensors of its payload that were handled */
     uint32_t n_first; /* of them, what the first input has */
     uint8_t facts;
     uint8_t told; /* MC0 */
@@ -56,7 +56,7 @@ typedef struct mtprof__forward_inputs {
 
 struct mtprof__classifier {
     const mtprof_model *model;
-    uint64_t ordinal; /* of the edge in work, from 1 */
+    uint64_t ordinal; /* of the current edge, from 1 */
     mtprof__addresses live;
     mtprof__flow flow;
     mtprof__memory_plan plan;
@@ -67,11 +67,11 @@ struct mtprof__classifier {
     size_t n_open_steps, open_steps_capacity;
     uint32_t n_steps;
     bool tells_parameters; /* the host says which tensors are parameters */
-    uint32_t *outs;        /* scratch: versions that the op at hand made */
+    uint32_t *outs;        /* scratch: versions that the current op made */
     size_t outs_capacity;
     uint32_t *ins;
     size_t ins_capacity;
-    /* Inputs beyond FORWARD_INPUTS, and reads of a version too far back
+    /* Inputs beyond FORWARD_INPUTS, and reads of a version too old
      * (mtprof__flow_find_version). */
     uint64_t left_out;
 };

@@ -49,7 +49,7 @@ enum mtprof__storage_fact {
     MTPROF__STORAGE_TEMPORARY = 1 << 6, /* allocated and freed inside one op */
     MTPROF__STORAGE_DERIVED = 1 << 7,   /* some op computed it from other storages */
     MTPROF__STORAGE_WRITE_FORWARD = 1 << 8,
-    MTPROF__STORAGE_MARKED = 1 << 9 /* for a moment: among those that the op at hand reads */
+    MTPROF__STORAGE_MARKED = 1 << 9 /* temporary: among those that the current op reads */
 };
 
 typedef struct mtprof__storage {
@@ -71,7 +71,7 @@ enum mtprof__version_fact {
     MTPROF__VERSION_OPTIMIZER = 1 << 1,
     MTPROF__VERSION_DEPENDS = 1 << 2, /* solving: computed from a gradient */
     MTPROF__VERSION_FEEDS = 1 << 3,   /* solving: something that learns was computed from it */
-    MTPROF__VERSION_MARKED = 1 << 4   /* for a moment: among the ins of the flow at hand */
+    MTPROF__VERSION_MARKED = 1 << 4   /* temporary: among the ins of the current flow */
 };
 
 typedef struct mtprof__version {
@@ -113,8 +113,8 @@ int mtprof__flow_tensor(mtprof__flow *flow, uint64_t id, uint32_t *tensor);
 int mtprof__flow_storage(mtprof__flow *flow, const mtprof__storage *storage, uint32_t version,
                          uint32_t *index);
 
-/* The version of a storage with this number, or the nearest there is: a later one that has one
- * before it where the number is too far back to be looked for. */
+/* The version of a storage with this number, or the nearest one. The search goes back a limited
+ * number of versions: then it is a later one that has a previous one. */
 uint32_t mtprof__flow_find_version(const mtprof__flow *flow, uint32_t storage, uint32_t number);
 
 /* Adds a version after the latest. Fails as above. */

@@ -194,7 +194,7 @@ static void write_number(mtb_writer *writer, const field_value *value)
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-/* The bytes of a quoted field: quotes doubled, what is no UTF-8 replaced. */
+/* The bytes of a quoted field: quotes doubled, invalid UTF-8 replaced. */
 static void write_csv_bytes(mtb_writer *writer, mtprof_text text)
 {
     for (size_t at = 0; at < text.length;) {

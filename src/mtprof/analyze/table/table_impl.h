@@ -7,7 +7,7 @@
  *                            └────────────────────────────────► data (CSV, JSON)
  *
  *   TB1  A cell is one line whatever its bytes are: control characters are written as escapes,
- *        bytes that are no UTF-8 as U+FFFD.
+ *        invalid UTF-8 as U+FFFD.
  *   TB2  Widths count characters.
  *   TB3  Numbers have a point, whatever the program's locale says.
  */

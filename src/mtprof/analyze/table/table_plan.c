@@ -3,7 +3,7 @@
  * Which columns a table has, how wide they are, and what is in their cells.
  *
  * Columns that torch knows are in torch's order (torch-contract 4.3.3). Columns that torch does not
- * have (step, thread, module, quantiles) appear only if they were asked for.
+ * have (step, thread, module, quantiles) appear only if they were requested.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"

@@ -221,7 +221,7 @@ static bool device_is(const char *name, const char *asked)
            (asked[stem] == '\0' || strcmp(asked + stem, ":0") == 0);
 }
 
-/* torch-contract 6.2.2: the one that was asked for, else the first accelerator, else the host. */
+/* torch-contract 6.2.2: the requested one, else the first accelerator, else the host. */
 static int choose_device(mtprof__memory_timeline *timeline)
 {
     const mtprof_model *model = timeline->job->model;

@@ -38,7 +38,7 @@ typedef struct mtprof__part {
     int64_t order;     /* ties between parts */
     uint32_t kinds;    /* that occur in it, as a mask */
     uint32_t flags;    /* that occur in it */
-    bool sorted;       /* as it stands */
+    bool sorted;       /* already in order */
     uint32_t *sorting; /* otherwise: places in order */
 } mtprof__part;
 

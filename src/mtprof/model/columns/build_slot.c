@@ -325,7 +325,7 @@ static MT_COLD int report(builder *b)
     return MTPROF_OK;
 }
 
-/* As far as steps are plain. */
+/* Handles plain steps until one is not. */
 static int pass_fast(builder *b)
 {
     for (;;) {

@@ -14,19 +14,20 @@
  *   FW1  Stacks and modules of a node, and of what is inside it, are those of the forward op that
  *        began first. Whatever is not inside a node counts as forward. All nodes of a number find
  *        the same op.
- *   FW2  An arrow ("fwdbwd", column FORWARD) goes out from the forward op that began last of those
+ *   FW2  An arrow ("fwdbwd", column FORWARD) begins at the forward op that began last of those
  *        that have ended before the backward op does; of two that began together, the one that
- *        ended last. Forward is an op that names no forward thread. The first backward op to end
- *        has the arrow, which is the node and not its wrapper; then the forward op is forgotten.
+ *        ended last. An op without a forward thread is a forward op. The first backward op to
+ *        end gets the arrow, which is the node and not its wrapper; then the forward op is
+ *        forgotten.
  *
  * The table is used in two ways:
  *
- *   FW3  Streams: it has a largest size. An op has one place, given by its number, so that
+ *   FW3  Streams: its size is limited. An op has one place, given by its number, so that
  *        neighbours in time are neighbours in memory. Where two want one place the table grows; at
  *        its largest size the later op takes the place, and the backward op that misses the other
  *        one is counted (left_out).
- *   FW4  Columns: it is made for a known number of ops, and nothing gives way. An op whose place is
- *        taken has another one, found by steps that depend on its number and thread.
+ *   FW4  Columns: it is made for a known number of ops, and no op is replaced. An op whose place is
+ *        taken gets another one, found by steps that depend on its number and thread.
  */
 #ifndef MTPROF_MODEL_FACTS_FORWARD_H
 #define MTPROF_MODEL_FACTS_FORWARD_H
