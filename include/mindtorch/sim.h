@@ -8,7 +8,7 @@
  * Settings, read when it is opened:
  *
  *     MINDTORCH_NPU_SIM_DEVICES      how many there are (1; at most 16)
- *     MINDTORCH_NPU_SIM_MEMORY       bytes of each, with K, M or G behind them; without it: a
+ *     MINDTORCH_NPU_SIM_MEMORY       bytes of each, optionally followed by K, M or G; default: a
  *                                    quarter of the machine's
  *     MINDTORCH_NPU_SIM_LATENCY_NS   from a launch to its start at the earliest (0)
  *     MINDTORCH_NPU_LAUNCH_BLOCKING  1: every call waits for its work and reports its failure

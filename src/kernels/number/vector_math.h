@@ -269,7 +269,7 @@ MT_INLINE float mt__normal_tail_f32(float x, float *density)
 }
 
 /* x times the part of the distribution below x: the part beyond |x| is exp(Q(|x|)) / 2, right to
- * 4e-8 absolutely; past 5.6 nothing of it shows beside 1. */
+ * 4e-8 absolutely; past 5.6 it is lost next to 1. */
 MT_INLINE float mt__gelu_f32(float x)
 {
     float a = fabsf(x);

@@ -15,7 +15,7 @@ enum {
     MEDIUM_ROW = 256,  /* also these, where packing is needed once for many */
     TURN_SMALLEST = 8, /* shorter sides are not worth a transpose */
     BLOCK_SIDE = 32,   /* of the squares in which turned operands are visited: a tile each */
-    BLOCK_NUMEL = 8192 /* fewer elements fit in the L1 cache in any order */
+    BLOCK_NUMEL = 8192 /* fewer elements fit in the first-level cache */
 };
 
 /* ---- shape of the walk ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * INDEX, INDEX_PUT, INDEX_SELECT, INDEX_ADD, GATHER, SCATTER, the masks, CAT and
- * EMBEDDING_BACKWARD against plain loops over row-major element numbers, in all layouts. IR1 and
- * IR2 are in src/kernels/index/index_rows.h. What lies around a tensor is checked by
+ * INDEX, INDEX_PUT, INDEX_SELECT, INDEX_ADD, GATHER, SCATTER, the masks, CAT and EMBEDDING_BACKWARD
+ * against plain loops over row-major element numbers, in all layouts.
+ * src/kernels/index/index_rows.h defines IR1 and IR2. The memory around a tensor is checked by
  * strided_array_fini().
  */
 #include "harness/mt_test.h"

@@ -4,7 +4,7 @@
  * dimension.
  *
  *     indices [None, mask, i] ── masks become their coordinates, types become int64
- *         ── broadcast to one shape ── placed: where they stand if they are neighbours, else first
+ *         ── broadcast to one shape ── placed: in their own position if adjacent, else first
  *
  * The kernel gets the index tensors as views of the common shape and the dimensions they pick from
  * (kernels.def, INDEX).
