@@ -35,7 +35,7 @@
 #include <unistd.h>
 
 enum {
-    DEVICE_WAIT_S = 30 /* without any news from a device that has work */
+    DEVICE_WAIT_S = 30 /* without a report from a device that has work */
 };
 
 mtb_lock mtprof__session_lock = MTB_LOCK_INIT(MTB_RANK_CONTROL);

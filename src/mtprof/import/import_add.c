@@ -213,7 +213,7 @@ static int split_overload(mtprof__import *import, mtprof__new_span *span)
     return mtprof__dictionary_name(dictionary, (mtprof_text){name.bytes, dot}, &span->name);
 }
 
-/* Where a span ends; a duration of less than nothing is none. */
+/* The end of a span; a negative duration counts as 0. */
 static int64_t end_of(int64_t start_ns, int64_t duration_ns)
 {
     return mtb_bound_time(mtb_add_sat(start_ns, duration_ns > 0 ? duration_ns : 0));

@@ -125,7 +125,7 @@ static int put_concrete_list(list_maker *maker, const mtb_slice *text)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* The numbers of an array; false when it is none, holds something else, or has too many. */
+/* The numbers of an array; false when it is not an array, holds something else, or has too many. */
 static bool read_sizes(const mtb_slice *array, int64_t *sizes, unsigned *n)
 {
     mtb_walk walk;

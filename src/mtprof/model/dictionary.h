@@ -6,7 +6,7 @@
  * in the reader and holds only what is not there: names in full, foreign traces.
  *
  *   DICT1  Names are distinct texts: grouping by name is grouping by number.
- *   DICT2  Nothing that was handed out moves or goes before the dictionary does.
+ *   DICT2  What was returned does not move, and lives as long as the dictionary.
  *   DICT3  Once the columns are made, only mtprof__dictionary_name() may still add (event streams),
  *          and it takes the lock.
  *

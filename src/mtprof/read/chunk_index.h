@@ -50,8 +50,7 @@ typedef struct mtprof__chunk_index {
     uint64_t end;        /* size of the trace, as far as it was read */
     uint64_t last_ticks; /* largest time reference in the headers of control and thread chunks */
     uint64_t damaged, unchecked;
-    bool tails_unknown; /* chunks are missing of which nobody knows the stream: any may have gone on
-                         */
+    bool tails_unknown; /* chunks of unknown streams are missing: any stream may have gone on */
 } mtprof__chunk_index;
 
 /* What building needs to know of the trace. */

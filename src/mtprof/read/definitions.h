@@ -6,7 +6,7 @@
  *   DF1  Once finished, each table but that of modules is sorted by id, and no id occurs twice.
  *   DF2  A stack node that is found has no parent, or one that was defined before it and is found
  *        as well: walking up ends.
- *   DF3  Everything handed out lies in the arena and stays where it is.
+ *   DF3  Everything that is returned lies in the arena and does not move.
  *
  * Why sorted arrays and not hash tables: ids come from the file. A sort takes n log n whatever
  * they are; writers number from 1, so a look-up nearly always hits at the first try.

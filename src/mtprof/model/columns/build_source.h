@@ -47,7 +47,7 @@ void mtprof__source_stream_fini(mtprof__source_stream *stream);
  * model does not cover are left out. EEND at the end. Fails with ENOMEM. */
 int mtprof__source_stream_next(mtprof__source_stream *stream);
 
-/* The model's device and track of the piece at hand. Host activities (CALL, OVERHEAD) get a thread
+/* The model's device and track of the current piece. Host activities (CALL, OVERHEAD) get a thread
  * of the source's own. Fails with ENOMEM. */
 int mtprof__source_stream_place(mtprof__source_stream *stream, uint32_t *device, uint32_t *track);
 

@@ -84,7 +84,7 @@ static void fill_event(mtprof__record_events *r, const mtprof__work *work,
     }
 }
 
-/* Ties the event at hand to its launch. */
+/* Ties the current event to its launch. */
 static int tie(mtprof__record_events *r, const mtprof__work *work, mtprof__launch *launch)
 {
     mtprof__event *event = &r->event;

@@ -196,7 +196,7 @@ static const mtprof__foreign_end *find_foreign(const mtprof__slot *slot, uint64_
     return low < slot->n_foreign && slot->foreign[low].key == key ? &slot->foreign[low] : NULL;
 }
 
-/* Whether another slot has ended the scope by the time of the record at hand (second pass). */
+/* Whether another slot has ended the scope by the time of the current record (second pass). */
 bool mtprof__slot_ended_elsewhere(const mtprof__slot *slot, const mtprof__scope *scope)
 {
     return ended_by(scope, slot->ns);

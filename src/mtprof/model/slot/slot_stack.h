@@ -7,7 +7,7 @@
 
 #include "mtprof/model/slot/slot_stream.h"
 
-/* Begins a scope for the record at hand; `named` is its parent's key, all ones: none given.
+/* Begins a scope for the current record; `named` is its parent's key, all ones: none given.
  * slot->at is its place. Fails with ENOMEM. */
 int mtprof__slot_begin_scope(mtprof__slot *slot, uint64_t named);
 
@@ -21,7 +21,7 @@ void mtprof__slot_truncate_top(mtprof__slot *slot);
  * else when the epoch ends, and not before what the slot has recorded. */
 int64_t mtprof__slot_close_ns(const mtprof__slot *slot, uint32_t block);
 
-/* Whether another slot has ended the scope by the time of the record at hand. */
+/* Whether another slot has ended the scope by the time of the current record. */
 bool mtprof__slot_ended_elsewhere(const mtprof__slot *slot, const mtprof__scope *scope);
 
 /* Drops early ends that have waited for long enough. Those of scopes that are open stay: they are

@@ -117,7 +117,7 @@ static int gather(mtprof__slot *slot, mtprof__payload_store *store)
     }
 }
 
-/* Whether the next record may be a payload: the test that most events need no more than. */
+/* Whether the next record may be a payload: for most events the only test. */
 MT_INLINE bool payload_follows(mtprof__slot *slot)
 {
     uint8_t kind = mtprof__cursor_peek(&slot->cursor);
@@ -269,7 +269,7 @@ static void order_before_flush(mtprof__slot *slot)
     slot->order_ns = mtprof__slot_close_ns(slot, top->block);
 }
 
-/* SL5: whether records are missing before the one at hand, and something is open. */
+/* SL5: whether records are missing before the current one, and something is open. */
 static bool at_hole(mtprof__slot *slot)
 {
     if (MT_LIKELY(slot->holes == slot->cursor.holes)) {
@@ -388,7 +388,7 @@ int mtprof__slot_fetch(mtprof__slot *slot)
     if (MT_UNLIKELY(slot->fetched || slot->at_end || slot->has_waiting)) {
         return slot->at_end ? fetch_end(slot) : fetch_slow(slot);
     }
-    /* Only in the epoch and thread at hand: others are the slow path's. */
+    /* Only in the current epoch and thread: others take the slow path. */
     if (MT_LIKELY(slot->cursor.epoch == slot->epoch && slot->cursor.thread == slot->thread &&
                   slot->block != MTPROF__NO_SCOPE && slot->cursor.holes == slot->holes) &&
         take_edge(slot)) {

@@ -257,7 +257,7 @@ MT_INLINE uint32_t mtprof__site_flags(const mtprof_site *site)
 /* ---- slow paths (writer.c) ---- */
 
 /*
- * This thread's writer, made on first use. NULL when there is none to be had, and then so many
+ * This thread's writer, made on first use. NULL when none is available, and then so many
  * events are counted as lost.
  */
 mtprof__writer *mtprof__writer_mine(uint32_t events);
