@@ -101,7 +101,7 @@ static bool check_times(const model_view *v)
     for (size_t i = 0; i < v->n; i++) {
         int64_t duration = v->end[i] - v->start[i];
         if (duration < 0 || v->self[i] < 0 || v->self[i] > duration) {
-            FAIL("T1: event %zu of kind %u: duration %lld, self %lld", i, v->kind[i],
+            FAIL("MDL1: event %zu of kind %u: duration %lld, self %lld", i, v->kind[i],
                  (long long)duration, (long long)v->self[i]);
             return false;
         }
@@ -129,7 +129,7 @@ static bool check_sums(const model_view *v)
             }
         }
         if (self != top) {
-            FAIL("T2: track %u: self times add up to %lld, top-level ones to %lld", t,
+            FAIL("MDL2: track %u: self times add up to %lld, top-level ones to %lld", t,
                  (long long)self, (long long)top);
             return false;
         }
@@ -153,7 +153,7 @@ static bool check_device(const model_view *v)
         }
     }
     if (hosts != works) {
-        FAIL("T3: device times of host events add up to %lld, linked work to %lld",
+        FAIL("MDL3: device times of host events add up to %lld, linked work to %lld",
              (long long)hosts, (long long)works);
     }
     return hosts == works;
