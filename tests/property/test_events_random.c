@@ -223,8 +223,8 @@ static void check_nesting(run *r, track_state *tracks, const mtprof__event *e)
     track_state *t = &tracks[e->track % TRACKS];
     int64_t ns = e->edge == MTPROF__EDGE_BEGIN ? e->shown_start_ns : e->shown_end_ns;
     if (ns < t->last_ns) {
-        WRONG(r, "EVT2: event %llu at %lld, after %lld", (unsigned long long)e->index, (long long)ns,
-              (long long)t->last_ns);
+        WRONG(r, "EVT2: event %llu at %lld, after %lld", (unsigned long long)e->index,
+              (long long)ns, (long long)t->last_ns);
     }
     t->last_ns = ns;
     if (e->edge == MTPROF__EDGE_BEGIN) {
