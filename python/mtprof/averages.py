@@ -46,10 +46,10 @@ FormattedTimesMixin._kind = _Kind()
 class FunctionEventAvg(_mtprof.Row):
     """A row of key_averages(): sums over the events of a group. Times are microseconds.
 
-    What was recorded is computed when it is read (python/ext/profiler/average_rows.c), until it is set.
+    What was recorded is computed when it is read (python/ext/profiler/results/average_rows.c), until it is set.
     """
 
-    key = use_device = input_shapes = overload_name = stack = scope = cpu_parent = cpu_children = None
+    use_device = input_shapes = cpu_parent = cpu_children = None
     count = node_id = flops = 0
     cpu_time_total = device_time_total = self_cpu_time_total = self_device_time_total = 0
     cpu_memory_usage = device_memory_usage = self_cpu_memory_usage = self_device_memory_usage = 0
@@ -61,6 +61,7 @@ class FunctionEventAvg(_mtprof.Row):
     self_device_time = alias("self_device_time_total")
 
     def __init__(self, row=None):
+        self.key = self.overload_name = self.stack = self.scope = None  # until there is something to add
         if row is not None:
             self._take_row(row)
 

@@ -235,7 +235,7 @@ class RecordedRows(ResultsTest):
             setattr(self.row, name, mine)
             self.assertIs(getattr(self.row, name), mine)
             delattr(self.row, name)
-            self.assertIsNot(getattr(self.row, name), mine)
+            self.assertIsNot(getattr(self.row, name, None), mine)
         with self.assertRaisesRegex(AttributeError, "'FunctionEventAvg' object has no attribute 'nothing'"):
             self.row.nothing
 
@@ -259,7 +259,11 @@ class RecordedRows(ResultsTest):
         self.assertEqual(self.row.key, "renamed")
         self.assertIn("renamed", self.rows.table())
         self.row.__dict__ = {}
-        self.assertEqual((self.row.key, self.row.count), (None, 0))
+        self.assertEqual(self.row.count, 0)
+        with self.assertRaisesRegex(AttributeError, "'FunctionEventAvg' object has no attribute 'key'"):
+            self.row.key
+        with self.assertRaises(AttributeError):
+            self.rows.table()
 
     def test_copies_stand_alone(self):
         self.assertIsNotNone(self.row.cpu_parent)
