@@ -539,7 +539,7 @@ bool mtb_json_at_end(mtb_json *json)
 bool mtb_json_is_valid(const char *text, size_t length, unsigned most_depth)
 {
     mtb_json json;
-    mtb_json_value value;
+    mtb_json_value value = {0};
     mtb_json_init_text(&json, text, length);
     json.most_depth = most_depth < MTB_JSON_DEPTH ? most_depth : MTB_JSON_DEPTH;
     return mtb_json_value_next(&json, &value) && mtb_json_skip(&json, &value) &&

@@ -68,7 +68,7 @@ void mtprof__given_fill(const mtprof_given_rows *given, uint32_t index, mtprof_r
 
 mtprof_status mtprof_averages_from_rows(const mtprof_given_rows *given, mtprof_averages **out)
 {
-    mtprof_given_rows mine;
+    mtprof_given_rows mine = {0};
     if (out != NULL) {
         *out = NULL;
     }
