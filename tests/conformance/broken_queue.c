@@ -121,7 +121,7 @@ static void note_failure(uint32_t device, int status)
     if (failure[device].reports == 0 && !bq_breaks(PROMISE_fails_never)) {
         failure[device].status = bq_breaks(PROMISE_other_status) ? MT_ERUNTIME : status;
         failure[device].reports = bq_breaks(PROMISE_fails_twice) ? 2 : 1;
-        (void)snprintf(failure[device].message, sizeof failure[device].message, "%.255s",
+        (void)snprintf(failure[device].message, sizeof failure[device].message, "%s",
                        bq.host->last_error()->message);
     }
 }

@@ -71,7 +71,7 @@ static void *work(void *argument)
         }
     }
     if (w->status != MT_OK) {
-        (void)snprintf(w->message, sizeof w->message, "%.255s", mt_last_error()->message);
+        (void)snprintf(w->message, sizeof w->message, "%s", mt_last_error()->message);
     }
     return NULL;
 }
