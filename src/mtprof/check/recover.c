@@ -10,7 +10,8 @@
  *        to. Where the cursor continues after a record that it left out, another chunk begins: its
  *        header has the ordinal and the time to continue from.
  *   RE2  Chunks keep their first ordinal, time, epoch and thread. They are renumbered without
- *        gaps, except in ring mode, where gaps are allowed and show what was discarded.
+ *        gaps, except in ring mode, where a gap shows what was discarded: there is one in the new
+ *        file where there was one in the old, and none where an empty chunk was left out.
  *   RE3  Where records of a slot are missing there is a LOST record, so that what was open there is
  *        cut off in the new file as in the old one. It has the number of begins that are missing
  *        between two chunks, which the health counters count as well. A begin that was left out
@@ -67,7 +68,9 @@ typedef struct recover_job {
     /* The chunk before it. */
     bool has_before;
     uint64_t before_sequence, before_ordinal; /* its number; its next ordinal */
-    uint64_t holes;                           /* of the cursor's: those that RE3 was done for */
+    uint64_t written_sequence;                /* its number in the new file */
+    bool follows;   /* no records are missing between it and the current one */
+    uint64_t holes; /* of the cursor's: those that RE3 was done for */
 
     uint64_t lost_by[2]; /* begins: left out alone; in holes */
 
@@ -151,9 +154,10 @@ static int chunk_begin(recover_job *job, const mtprof_cursor *cursor, bool rest)
     job->used = 0;
     MT_TRY(chunk_reserve(job, MTPROF_CHUNK_HEADER));
     job->used = MTPROF_CHUNK_HEADER;
-    bool follows = rest || (job->has_before && job->header.sequence == job->before_sequence + 1);
+    job->follows = rest || (job->has_before && cursor->holes == job->holes);
     bool ring = job->reader->info.policy == MTPROF_POLICY_RING;
-    bool counted = job->stream->kind == MTPROF_STREAM_THREAD && (follows || !ring);
+    bool adjacent = job->follows || job->header.sequence == job->before_sequence + 1;
+    bool counted = job->stream->kind == MTPROF_STREAM_THREAD && (adjacent || !ring);
     bool room = job->header.committed < MTPROF_CHUNK_MAX / 2;
     bool hole = false;
     uint64_t lost = 0;
@@ -197,7 +201,14 @@ static int chunk_end(recover_job *job)
     memset(job->buffer + job->used, 0, size - job->used);
     header->size = (uint32_t)size;
     bool ring = job->reader->info.policy == MTPROF_POLICY_RING;
-    header->sequence = ring ? header->sequence + job->n_splits : job->n_stream_chunks; /* RE2 */
+    if (!ring) { /* RE2 */
+        header->sequence = job->n_stream_chunks;
+    } else if (job->follows) {
+        header->sequence = job->written_sequence + 1;
+    } else {
+        header->sequence += job->n_splits;
+    }
+    job->written_sequence = header->sequence;
     header->committed = committed;
     header->state = MTPROF_CHUNK_CHECKED;
     header->data_crc = mtprof__chunk_data_crc(committed, job->buffer + MTPROF_CHUNK_HEADER);

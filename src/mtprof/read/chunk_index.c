@@ -50,9 +50,10 @@ int mtprof__chunk_check(const mtprof__chunk_header *header, uint64_t offset, boo
         return mtb_fail_at(MTPROF_EFORMAT, at, "chunk at %llu: slot is %u in stream %u, expected 0",
                            (unsigned long long)offset, header->slot, header->stream);
     }
-    if (!mtprof__is_counted(header->first_ordinal)) {
+    /* One more than the last ordinal: a slot that has used them all goes on without begins. */
+    if (header->first_ordinal != 0 && !mtprof__is_counted(header->first_ordinal - 1)) {
         return mtb_fail_at(MTPROF_EFORMAT, at,
-                           "chunk at %llu: first_ordinal is %llu, expected less than 2^%d",
+                           "chunk at %llu: first_ordinal is %llu, expected at most 2^%d",
                            (unsigned long long)offset, (unsigned long long)header->first_ordinal,
                            MTPROF__COUNTED_BITS);
     }
