@@ -5,6 +5,7 @@
 #include "cli/complete.h"
 
 #include "cli/command.h"
+#include "cli/programs.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,6 +28,12 @@ static void offer_commands(const char *current, bool with_help)
     for (size_t i = 0; cli_command_at(i) != NULL; i++) {
         offer("", cli_command_at(i)->name, current, cli_command_at(i)->summary);
     }
+    cli_programs programs;
+    cli_programs_init(&programs);
+    for (size_t i = 0; i < programs.n; i++) {
+        offer("", programs.items[i].word, current, cli_program_summary(&programs.items[i]));
+    }
+    cli_programs_fini(&programs);
     if (with_help) {
         offer("", "help", current, "what commands there are, or how one is used");
         offer("", "--version", current, "the version");
@@ -94,6 +101,23 @@ static void offer_operand(const cli_command *command, size_t n_operands, const c
     }
 }
 
+/* A program completes its own words; it is asked only where it is beside mtprof, and so one of
+ * ours. */
+static int ask_program(int n_words, char **words)
+{
+    cli_programs programs;
+    cli_programs_init(&programs);
+    const cli_program *program = cli_find_program(&programs, words[0]);
+    int code = CLI_OK;
+    if (program != NULL && program->beside) {
+        code = cli_run_program(program, "__complete", n_words - 1, words + 1);
+    } else if (program != NULL) {
+        puts(":files");
+    }
+    cli_programs_fini(&programs);
+    return code;
+}
+
 int cli_complete(int n_words, char **words)
 {
     const char *current = n_words > 0 ? words[n_words - 1] : "";
@@ -105,8 +129,9 @@ int cli_complete(int n_words, char **words)
     if (command == NULL) {
         if (strcmp(words[0], "help") == 0 && n_words == 2) {
             offer_commands(current, false);
+            return CLI_OK;
         }
-        return CLI_OK;
+        return ask_program(n_words, words);
     }
     cli_tables tables = cli_tables_of(command);
     size_t n_operands = 0;

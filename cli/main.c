@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The mtprof command: reports on traces. This file finds the subcommand and prints help; the
- * subcommands are in commands/cmd_*.c. It uses the public headers of libmtprof only.
+ * subcommands are in commands/cmd_*.c, other words are programs (programs.h). It uses the public
+ * headers of libmtprof only.
  */
 #include "cli/command.h"
 #include "cli/complete.h"
+#include "cli/programs.h"
 #include "cli/term.h"
 
 #include <mtprof/version.h>
@@ -80,17 +82,34 @@ cli_tables cli_tables_of(const cli_command *command)
 
 /* ---- help ------------------------------------------------------------------------------------ */
 
+static void print_row(const char *word, const char *summary)
+{
+    printf("  %s%-9s%s %s\n", cli_style(CLI_BOLD), word, cli_style(CLI_PLAIN), summary);
+}
+
+static void print_programs(void)
+{
+    cli_programs programs;
+    cli_programs_init(&programs);
+    if (programs.n > 0) {
+        fputs("\nPrograms, mtprof-COMMAND beside mtprof or on the path:\n\n", stdout);
+    }
+    for (size_t i = 0; i < programs.n; i++) {
+        print_row(programs.items[i].word, cli_program_summary(&programs.items[i]));
+    }
+    cli_programs_fini(&programs);
+}
+
 static void print_usage(void)
 {
     fputs("usage: mtprof COMMAND [OPTIONS] FILE...\n\n"
           "Reads .mtt traces, and Chrome JSON traces (.json, .json.gz) of other tools.\n\n",
           stdout);
     for (size_t i = 0; cli_command_at(i) != NULL; i++) {
-        printf("  %s%-9s%s %s\n", cli_style(CLI_BOLD), cli_command_at(i)->name,
-               cli_style(CLI_PLAIN), cli_command_at(i)->summary);
+        print_row(cli_command_at(i)->name, cli_command_at(i)->summary);
     }
-    printf("  %s%-9s%s %s\n", cli_style(CLI_BOLD), "help", cli_style(CLI_PLAIN),
-           "this text, or the options of a command");
+    print_row("help", "this text, or the options of a command");
+    print_programs();
     fputs("\n'mtprof help COMMAND' or 'mtprof COMMAND --help' tells more; so does man mtprof.\n"
           "'mtprof --version' prints the version.\n\n"
           "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 found something (diff:\n"
@@ -114,14 +133,26 @@ static void print_command_help(const cli_command *command)
     }
 }
 
-static int unknown_command(const char *name)
+static int unknown_command(const char *name, const cli_programs *programs)
 {
-    const char *names[24] = {"help"};
+    enum {
+        MOST = 64 /* words that a mistyped one is compared with */
+    };
+    const char *names[MOST] = {"help"};
     size_t n = 1;
     for (size_t i = 0; cli_command_at(i) != NULL; i++) {
         names[n++] = cli_command_at(i)->name;
     }
+    for (size_t i = 0; i < programs->n && n < MOST; i++) {
+        names[n++] = programs->items[i].word;
+    }
     const char *near = cli_nearest(name, names, n);
+    const char *source = cli_program_source(name);
+    if (source != NULL) {
+        cli_error("the program mtprof-%s is neither beside mtprof nor on the path", name);
+        cli_hint("%s", source);
+        return CLI_MISUSE;
+    }
     cli_error("unknown command '%s'", name);
     if (near != NULL) {
         cli_hint("did you mean '%s'?", near);
@@ -129,6 +160,19 @@ static int unknown_command(const char *name)
         cli_hint("'mtprof help' lists the commands");
     }
     return CLI_MISUSE;
+}
+
+/* A word that is no command: the program of that name, or a message. `first`: its first argument,
+ * or NULL. */
+static int run_other(const char *name, const char *first, int n_words, char **words)
+{
+    cli_programs programs;
+    cli_programs_init(&programs);
+    const cli_program *program = cli_find_program(&programs, name);
+    int code = program != NULL ? cli_run_program(program, first, n_words, words)
+                               : unknown_command(name, &programs);
+    cli_programs_fini(&programs);
+    return code;
 }
 
 static int run_help(int n_words, char **words)
@@ -145,7 +189,7 @@ static int run_help(int n_words, char **words)
     }
     const cli_command *command = cli_find_command(words[0]);
     if (command == NULL) {
-        return unknown_command(words[0]);
+        return run_other(words[0], "--help", 0, NULL);
     }
     print_command_help(command);
     return CLI_OK;
@@ -206,7 +250,7 @@ static int dispatch(int n_words, char **words)
             cli_hint("options stand behind the command; 'mtprof help' lists the commands");
             return CLI_MISUSE;
         }
-        return unknown_command(name);
+        return run_other(name, NULL, n_words - 1, words + 1);
     }
     return run_command(command, n_words - 1, words + 1);
 }

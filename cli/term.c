@@ -97,12 +97,22 @@ static void catch_signals(void)
     }
 }
 
+/* What the process that started this one had set; another program gets it back. */
+static void (*given_pipe)(int) = SIG_DFL;
+static void (*given_size)(int) = SIG_DFL;
+
+void cli_term_give_up(void)
+{
+    (void)signal(SIGPIPE, given_pipe);
+    (void)signal(SIGXFSZ, given_size);
+}
+
 void cli_term_start(void)
 {
     /* Writing to a closed pipe shall fail, not kill: the exit code of a diff still counts. So shall
      * writing past the limit on a file's size. */
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN);
+    given_pipe = signal(SIGPIPE, SIG_IGN);
+    given_size = signal(SIGXFSZ, SIG_IGN);
     catch_signals();
     colors = want_colors();
 }

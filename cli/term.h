@@ -36,6 +36,8 @@ enum cli_style {
 
 /* Once, at the start. */
 void cli_term_start(void);
+/* Before another program takes this process over: ignored signals are again as they were given. */
+void cli_term_give_up(void);
 /* What --color says. */
 void cli_term_color(enum cli_color color);
 /* The sequence for standard output; "" where there are no colours. */

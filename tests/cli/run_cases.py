@@ -6,7 +6,8 @@ usage: run_cases.py MTPROF MAKE_TRACE [--update] [--filter TEXT] [FILE...]
 
 MAKE_TRACE (tests/support/programs/make_cli_trace.c) fills an empty folder with traces; every case file (tests/cli/
 cases/*.case) gets such a folder of its own and runs its commands there one after the other, so that a command
-may use what one before it wrote. `mtprof` on a command line is MTPROF. A case file is made of blocks:
+may use what one before it wrote. `mtprof` on a command line is a copy of MTPROF in a folder of its own, so that no
+program beside it (mtprof-run) is found. A case file is made of blocks:
 
     $ mtprof info train.mtt | head -n 1     a command line for sh
     @ env NO_COLOR=1                        set for this command
@@ -30,6 +31,7 @@ import pathlib
 import pty
 import re
 import select
+import shutil
 import struct
 import subprocess
 import sys
@@ -231,12 +233,14 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.make_trace = arguments.make_trace.resolve()
-    environment = {"PATH": f"{arguments.mtprof.resolve().parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8",
-                   "TERM": "xterm", "MT_SOURCE_DIR": str(HERE.parent.parent)}
+    environment = {"LC_ALL": "C.UTF-8", "TERM": "xterm", "MT_SOURCE_DIR": str(HERE.parent.parent)}
     environment.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
     files = arguments.files or sorted((HERE / "cases").glob("*.case"))
-    totals = [run_file(path.resolve(), arguments, environment) for path in files
-              if arguments.filter in path.name]
+    with tempfile.TemporaryDirectory(prefix="mt_cli_bin.") as folder:
+        shutil.copy2(arguments.mtprof, os.path.join(folder, "mtprof"))
+        environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+        totals = [run_file(path.resolve(), arguments, environment) for path in files
+                  if arguments.filter in path.name]
     passed, failed = (sum(column) for column in zip(*totals)) if totals else (0, 0)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not totals else 0
