@@ -225,7 +225,7 @@ workload *workload_open(size_t index)
         open_training(w);
         return w;
     }
-    must(mt_op_find(w->of->op, &w->op), w->of->name);
+    must(mt_op_find(w->of->op, &w->op) ? MT_OK : MT_EVALUE, w->of->name);
     add_shapes(w, w->of->shapes);
     add_more(w, w->of->more == NULL ? "" : w->of->more);
     return w;

@@ -78,8 +78,8 @@ typedef struct mt_op_result {
 } mt_op_result;
 MT_API mt_status mt_op_get_result(mt_op op, uint32_t index, mt_op_result *result);
 
-/** By name: "add", "max.dim" or "mylib::scale". MT_ENOTSUP: there is no such op. */
-MT_API mt_status mt_op_find(const char *name, mt_op *op);
+/** By name: "add", "max.dim" or "mylib::scale". false: there is none, and *op is left alone. */
+MT_API bool mt_op_find(const char *name, mt_op *op);
 
 /**
  * Calls an op. Arguments are in the schema's order; trailing ones that have defaults may be left

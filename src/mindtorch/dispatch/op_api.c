@@ -120,19 +120,16 @@ static bool row_is(const mt__op_row *row, const char *name)
     return name[length] == '.' && strcmp(name + length + 1, row->overload) == 0;
 }
 
-mt_status mt_op_find(const char *name, mt_op *op)
+bool mt_op_find(const char *name, mt_op *op)
 {
-    if (name == NULL || op == NULL) {
-        return mtb_fail(MT_EVALUE, "op_find(): a name and a place for the number must be given");
-    }
-    uint32_t count = mt_op_count();
-    for (*op = 0; *op < count; (*op)++) {
-        if (row_is(mt__op_row_of(*op), name)) {
-            return MT_OK;
+    uint32_t count = name != NULL ? mt_op_count() : 0;
+    for (mt_op at = 0; at < count; at++) {
+        if (row_is(mt__op_row_of(at), name)) {
+            *op = at;
+            return true;
         }
     }
-    *op = 0;
-    return mtb_fail(MT_ENOTSUP, "op_find(): there is no op '%s'", name);
+    return false;
 }
 
 mt_status mt_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,

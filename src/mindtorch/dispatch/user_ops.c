@@ -115,7 +115,7 @@ static int publish(user_row *made, mt_op *op)
         return mtb_fail(MT_ERUNTIME, "op_register(): more than %d ops", MAX_BLOCKS * BLOCK_ROWS);
     }
     mt_op taken = 0;
-    if (mt_op_find(made->trace_name, &taken) == MT_OK) {
+    if (mt_op_find(made->trace_name, &taken)) {
         return mtb_fail(MT_EVALUE, "op_register(): %s is registered already", made->trace_name);
     }
     user_row ***block = &blocks[index / BLOCK_ROWS];

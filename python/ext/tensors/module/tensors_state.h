@@ -119,7 +119,10 @@ PyObject *tensors_raise(int status);
 int tensors_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *results,
                  uint32_t n_results);
 
-/* The same by name, for a few calls that need no speed; results[0] is a tensor, wrapped. */
+/* An op by its name. -1: there is none, the exception is set, and *op is left alone. */
+int tensors_find_op(const char *name, mt_op *op);
+
+/* A call by name, where speed does not matter; the result is a tensor, wrapped. */
 PyObject *tensors_call_named(const char *name, const mt_value *args, uint32_t n_args);
 
 /* A result as a Python object; what it holds goes to the object (mt_value_clear is not needed).

@@ -211,12 +211,20 @@ int tensors_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *resu
     return 0;
 }
 
+int tensors_find_op(const char *name, mt_op *op)
+{
+    if (!mt_op_find(name, op)) {
+        PyErr_Format(PyExc_NotImplementedError, "there is no op '%s'", name);
+        return -1;
+    }
+    return 0;
+}
+
 PyObject *tensors_call_named(const char *name, const mt_value *args, uint32_t n_args)
 {
     mt_op op = 0;
-    int status = mt_op_find(name, &op);
-    if (status != MT_OK) {
-        return tensors_raise(status);
+    if (tensors_find_op(name, &op) != 0) {
+        return NULL;
     }
     mt_value result;
     return tensors_call(op, args, n_args, &result, 1) != 0 ? NULL : tensors_result(&result);

@@ -373,15 +373,10 @@ int index_walk_init(index_walk *walk, mt_tensor *tensor, PyObject *key, bool ass
 
 static PyObject *pick(index_walk *walk)
 {
-    static mt_op op;
-    static bool known;
-    if (!known) {
-        int status = mt_op_find("index", &op);
-        if (status != MT_OK) {
-            index_walk_clear(walk);
-            return tensors_raise(status);
-        }
-        known = true;
+    static mt_op op = UINT32_MAX;
+    if (op == UINT32_MAX && tensors_find_op("index", &op) != 0) {
+        index_walk_clear(walk);
+        return NULL;
     }
     mt_value args[2] = {
         {.kind = MT_KIND_TENSOR, .of.tensor = walk->tensor},

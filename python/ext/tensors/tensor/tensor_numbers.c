@@ -17,9 +17,7 @@ int operator_ops_start(PyObject *module)
 #undef X
     };
     for (int i = 0; i < OPERATOR_COUNT; i++) {
-        int status = mt_op_find(names[i], &operator_ops[i]);
-        if (status != MT_OK) {
-            tensors_raise(status);
+        if (tensors_find_op(names[i], &operator_ops[i]) != 0) {
             return -1;
         }
     }

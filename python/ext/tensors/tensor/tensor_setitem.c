@@ -54,13 +54,8 @@ static mt_tensor *assigned_tensor(PyObject *value, const mt_tensor *self)
 
 static int call_put(const char *name, mt_op *op, const mt_value *args, uint32_t n_args)
 {
-    if (*op == UINT32_MAX) {
-        int status = mt_op_find(name, op);
-        if (status != MT_OK) {
-            *op = UINT32_MAX;
-            tensors_raise(status);
-            return -1;
-        }
+    if (*op == UINT32_MAX && tensors_find_op(name, op) != 0) {
+        return -1;
     }
     mt_value result = {.kind = MT_KIND_NONE};
     if (tensors_call(*op, args, n_args, &result, 1) != 0) {

@@ -97,15 +97,9 @@ int scalar_try(PyObject *object, mt_scalar *scalar)
 
 int scalar_of_tensor(mt_tensor *tensor, mt_scalar *scalar)
 {
-    static mt_op item;
-    static bool known;
-    if (!known) {
-        int status = mt_op_find("item", &item);
-        if (status != MT_OK) {
-            tensors_raise(status);
-            return -1;
-        }
-        known = true;
+    static mt_op item = UINT32_MAX;
+    if (item == UINT32_MAX && tensors_find_op("item", &item) != 0) {
+        return -1;
     }
     mt_value arg = value_tensor(tensor);
     return tensors_call(item, &arg, 1, scalar, 1);

@@ -63,7 +63,7 @@ TEST(a_users_op_is_dispatched_and_differentiated)
     REQUIRE_OK(mt_op_register("mylib::scale(Tensor x, float factor=2) -> Tensor", scale_run,
                               scale_backward, &calls, &op));
     mt_op found;
-    REQUIRE_OK(mt_op_find("mylib::scale", &found));
+    REQUIRE(mt_op_find("mylib::scale", &found));
     CHECK_EQ_U64(found, op);
     mt_op_info info = {.struct_size = sizeof info};
     REQUIRE_OK(mt_op_get_info(op, &info));
@@ -101,7 +101,7 @@ TEST(registering_what_cannot_be)
     CHECK_EQ_I64(mt_op_register("a::twice(Tensor x) -> Tensor", broken_run, NULL, NULL, &op),
                  MT_EVALUE);
     CHECK(strstr(mt_last_error()->message, "a::twice is registered already") != NULL);
-    REQUIRE_OK(mt_op_find("a::twice", &op));
+    REQUIRE(mt_op_find("a::twice", &op));
     mt_tensor *x = ones(1);
     mt_value arg = boxed(x), result;
     CHECK_EQ_I64(mt_call(op, &arg, 1, &result, 1), MT_ETYPE); /* an int where a Tensor must be */
@@ -116,12 +116,13 @@ TEST(registering_what_cannot_be)
 TEST(calls_that_do_not_fit_are_refused)
 {
     mt_op add;
-    REQUIRE_OK(mt_op_find("add", &add));
+    REQUIRE(mt_op_find("add", &add));
     mt_op same;
-    REQUIRE_OK(mt_op_find("aten::add", &same));
+    REQUIRE(mt_op_find("aten::add", &same));
     CHECK_EQ_U64(same, add);
-    CHECK_EQ_I64(mt_op_find("no_such_op", &same), MT_ENOTSUP);
-    CHECK(strstr(mt_last_error()->message, "no_such_op") != NULL);
+    CHECK(!mt_op_find("no_such_op", &same));
+    CHECK(!mt_op_find(NULL, &same));
+    CHECK_EQ_U64(same, add);
     mt_tensor *x = ones(2);
     mt_value args[4] = {boxed(x), boxed(x), mt_int(1), mt_int(1)}, result[2];
     CHECK_EQ_I64(mt_call(add, args, 1, result, 1), MT_ETYPE); /* too few */
