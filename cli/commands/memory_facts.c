@@ -51,12 +51,12 @@ static bool gather_exact(mtprof_model *model, const char *path, uint32_t device,
 {
     mtprof_memory memory = {.struct_size = sizeof memory};
     mtprof_status status = mtprof_model_get_memory(model, device, &memory);
-    if (status == MTPROF_ENOTSUP) {
-        return true;
-    }
     if (status != MTPROF_OK) {
         cli_library_error(path, status);
         return false;
+    }
+    if (memory.allocations + memory.frees == 0) {
+        return true;
     }
     *peak = (cli_peak){
         .device = device,
@@ -100,12 +100,12 @@ static bool gather_timeline(mtprof_model *model, const char *path, cli_peak *pea
     mtprof_export_options o = {
         .struct_size = sizeof o, .device = peak->name, .progress = cli_progress_step};
     mtprof_status status = mtprof_model_get_memory_peak(model, &o, &found);
-    if (status == MTPROF_ENOTSUP) {
-        return true;
-    }
     if (status != MTPROF_OK) {
         cli_library_error(path, status);
         return false;
+    }
+    if (found.bytes < 0) {
+        return true;
     }
     peak->has_categories = true;
     peak->bytes = found.bytes;

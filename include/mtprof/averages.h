@@ -107,8 +107,8 @@ typedef struct mtprof_given_rows {
 } mtprof_given_rows;
 
 /** Averages of given rows, in their order, for the same tables and files. Rows, frames and texts
- * are borrowed until mtprof_averages_free(). They have no model, and no quantiles or noise
- * (ENOTSUP). Fails with EINVAL (names the value), ENOMEM. */
+ * are borrowed until mtprof_averages_free(). They have no model, and no quantiles or noise.
+ * Fails with EINVAL (names the value), ENOMEM. */
 MTPROF_API mtprof_status mtprof_averages_from_rows(const mtprof_given_rows *given,
                                                    mtprof_averages **out);
 /** Whether events of this name have rows; torch leaves some of its own out. */
@@ -129,13 +129,14 @@ MTPROF_API mtprof_status mtprof_averages_get_row(const mtprof_averages *averages
  */
 MTPROF_API mtprof_status mtprof_averages_get_total(const mtprof_averages *averages,
                                                    mtprof_row *row);
-/** Durations of a row's events at quantile q (0 to 1): nearest rank, exact. Fails with EINVAL. */
+/** Durations of a row's events at quantile q (0 to 1): nearest rank, exact. Of rows that were given
+ * -1: their events are not known. Fails with EINVAL (no such row, q out of range), ENOMEM. */
 MTPROF_API mtprof_status mtprof_averages_get_quantile(mtprof_averages *averages, uint32_t index,
                                                       double q, int64_t *ns);
 /** Mean and sample deviation over steps of a row's self CPU time (device rows: their device time)
  * and calls per step, for bounds of noise. steps: in how many steps the row's events lie; the
- * others, and events outside every step, do not count. Set struct_size; no byte past it is written.
- */
+ * others, and events outside every step, do not count. Of rows that were given all is 0: their
+ * events are not known. Set struct_size; no byte past it is written. */
 typedef struct mtprof_row_noise {
     uint32_t struct_size;
     uint32_t steps;

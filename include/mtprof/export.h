@@ -91,9 +91,9 @@ MTPROF_API mtprof_status mtprof_export_parse(const char *name, enum mtprof_expor
 /**
  * Writes a file. options may be NULL.
  *
- * Fails with EINVAL (bad option; the message names it), ENOTSUP (the trace lacks what the format
- * needs; the message names it), EIO, ENOSPC, ENOMEM, ECALLBACK. Nothing at the path has changed
- * then.
+ * Fails with EINVAL (bad option; the message names it), ENOTSUP (there is nothing to write: the
+ * trace lacks what the format needs; the message names it), EIO, ENOSPC, ENOMEM, ECALLBACK. Nothing
+ * at the path has changed then.
  */
 MTPROF_API mtprof_status mtprof_export(mtprof_model *model, enum mtprof_export_format format,
                                        const char *path, const mtprof_export_options *options);
@@ -119,7 +119,8 @@ enum {
 typedef struct mtprof_memory_peak {
     uint32_t struct_size;
     uint32_t device;         /**< mtprof_model_device() */
-    int64_t bytes;           /**< most at one time, of what the trace saw */
+    int64_t bytes;           /**< most at one time, of what the trace saw; -1: the trace does not
+                                  have what a timeline needs, and nothing else is set */
     int64_t time_ns;         /**< as the times of events */
     uint64_t owner;          /**< correlation id of the op or scope that allocated then; 0: none */
     int64_t allocator_bytes; /**< what the device's allocator held then, with what the trace did not
@@ -129,7 +130,8 @@ typedef struct mtprof_memory_peak {
     int64_t most[MTPROF_MEMORY_CATEGORIES];       /**< of each, at its own time */
 } mtprof_memory_peak;
 
-/** Of `options`, device and progress count. Fails as mtprof_export() of the MEMORY formats. */
+/** Of `options`, device and progress count. Fails as mtprof_export() of the MEMORY formats, but not
+ * because of what was not recorded. */
 MTPROF_API mtprof_status mtprof_model_get_memory_peak(mtprof_model *model,
                                                       const mtprof_export_options *options,
                                                       mtprof_memory_peak *peak);

@@ -333,14 +333,15 @@ typedef struct mtprof_memory {
     uint64_t peak_owner; /**< correlation id of the scope that allocated then; 0: none */
 } mtprof_memory;
 
-/** Reads the allocations of a device through the event stream. Fails with ENOTSUP (none of it was
- * recorded), EINVAL (struct_size 0, no such device), ENOMEM, EIO. */
+/** Reads the allocations of a device through the event stream. Where none was recorded, allocations
+ * and frees are 0, and so is the rest. Fails with EINVAL (struct_size 0, no such device), ENOMEM,
+ * EIO. */
 MTPROF_API mtprof_status mtprof_model_get_memory(mtprof_model *model, uint32_t device,
                                                  mtprof_memory *memory);
 
 typedef struct mtprof_metadatum {
     mtprof_text key;
-    uint32_t type;    /**< enum mtprof_meta_type: INT, UINT, DOUBLE (bits), BOOL or TEXT */
+    uint32_t type;    /**< enum mtprof_meta_type: INT, UINT, REAL (bits), BOOL or TEXT */
     uint32_t is_json; /**< TEXT: it is JSON */
     uint64_t value;
     mtprof_text text; /**< TEXT */

@@ -49,9 +49,9 @@ mtprof_status mtprof_model_get_memory(mtprof_model *model, uint32_t device, mtpr
         return mtb_fail(MTPROF_EINVAL, "model memory: struct_size is 0");
     }
     MT_TRY(read_all(model, device, &own));
-    if (own.allocations + own.frees == 0) {
-        return mtb_fail(MTPROF_ENOTSUP, "model memory: no allocation on device %u was recorded",
-                        device);
+    mtprof_device known; /* after reading: allocations make devices known, too */
+    if (!mtprof_model_device(model, device, &known)) {
+        return mtb_fail(MTPROF_EINVAL, "model memory: there is no device %u", device);
     }
     mtb_write_struct(memory, &own);
     return MTPROF_OK;

@@ -20,15 +20,6 @@
 
 /* ---- events of rows -------------------------------------------------------------------------- */
 
-static int check_has_events(const mtprof_averages *averages, const char *what)
-{
-    if (averages->is_given) {
-        return mtb_fail(MTPROF_ENOTSUP, "%s: the rows were given, their events are not known",
-                        what);
-    }
-    return 0;
-}
-
 static int place_events(mtprof_averages *averages, uint64_t *next, uint32_t *events)
 {
     mtprof__grouper *grouper = &averages->grouper;
@@ -200,7 +191,10 @@ mtprof_status mtprof_averages_get_quantile(mtprof_averages *averages, uint32_t i
     if (!(q >= 0 && q <= 1)) {
         return mtb_fail(MTPROF_EINVAL, "averages_quantile: %g is not between 0 and 1", q);
     }
-    MT_TRY(check_has_events(averages, "averages_quantile"));
+    if (averages->is_given) {
+        *ns = -1;
+        return 0;
+    }
     mtb_lock_acquire(&averages->lock);
     int status = sort_row(averages, averages->order[index]);
     if (status == 0) {
@@ -317,12 +311,11 @@ mtprof_status mtprof_averages_get_noise(mtprof_averages *averages, uint32_t inde
     if (noise->struct_size < 2 * sizeof(uint32_t)) {
         return mtb_fail(MTPROF_EINVAL, "averages_noise: struct_size is %u", noise->struct_size);
     }
-    MT_TRY(check_has_events(averages, "averages_noise"));
-    mtb_lock_acquire(&averages->lock);
-    int status = measure_noise(averages, averages->order[index], &whole);
-    mtb_lock_release(&averages->lock);
-    if (status != 0) {
-        return status;
+    if (!averages->is_given) {
+        mtb_lock_acquire(&averages->lock);
+        int status = measure_noise(averages, averages->order[index], &whole);
+        mtb_lock_release(&averages->lock);
+        MT_TRY(status);
     }
     mtb_write_struct(noise, &whole);
     return 0;

@@ -84,6 +84,12 @@ mtprof_status mtprof_model_get_memory_peak(mtprof_model *model,
                         peak == NULL ? " is NULL" : ".struct_size is 0");
     }
     MT_TRY(mtprof__export_job_init(&job, model, options));
+    char missing[MTPROF__MEMORY_MISSING_BYTES];
+    if (!mtprof__memory_is_recorded(&job.info, missing, sizeof missing)) {
+        const mtprof_memory_peak none = {.bytes = -1, .allocator_bytes = -1};
+        mtb_write_struct(peak, &none);
+        return MTPROF_OK;
+    }
     int status = mtprof__memory_prepare(&job, &timeline);
     if (status == 0) {
         mtprof__memory_sum_init(&sum, &timeline);

@@ -184,10 +184,9 @@ int mtprof__memory_run(mtprof__memory_timeline *timeline, mtprof__memory_sink *s
 
 /* ---- first pass ------------------------------------------------------------------------------ */
 
-/* torch-contract 6.2.1: which flags are missing, in torch's words and order. */
-static int check_wants(uint64_t wants)
+bool mtprof__memory_is_recorded(const mtprof_model_info *info, char *missing, size_t size)
 {
-    const struct {
+    static const struct {
         const char *flag;
         uint64_t all, any;
     } needs[] = {
@@ -195,17 +194,25 @@ static int check_wants(uint64_t wants)
         {"profile_memory=True", MTPROF_WANT_ALLOCS, 0},
         {"with_stack=True", 0, MTPROF_WANT_STACKS | MTPROF_WANT_NATIVE_STACKS},
     };
-    char missing[96] = "";
     size_t used = 0;
+    if (info->foreign != 0) {
+        (void)snprintf(missing, size,
+                       "memory timeline: a Chrome trace does not tell which tensors "
+                       "ops worked on; it needs a .mtt trace");
+        return false;
+    }
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
-        bool there = (wants & needs[i].all) == needs[i].all &&
-                     (needs[i].any == 0 || (wants & needs[i].any) != 0);
+        bool there = (info->wants & needs[i].all) == needs[i].all &&
+                     (needs[i].any == 0 || (info->wants & needs[i].any) != 0);
         if (!there) {
-            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s",
-                                     used == 0 ? "" : ", ", needs[i].flag);
+            used += (size_t)snprintf(missing + used, size - used, "%s%s", used == 0 ? "" : ", ",
+                                     needs[i].flag);
         }
     }
-    return used == 0 ? 0 : mtb_fail(MTPROF_ENOTSUP, "%s required for memory profiling.", missing);
+    if (used != 0) {
+        (void)snprintf(missing + used, size - used, " required for memory profiling.");
+    }
+    return used == 0;
 }
 
 /* "npu" is "npu:0", "cpu:0" is "cpu". */
@@ -262,12 +269,10 @@ static void note_time(mtprof__memory_timeline *timeline, const mtprof__event *ev
 int mtprof__memory_prepare(mtprof__export_job *job, mtprof__memory_timeline *timeline)
 {
     *timeline = (mtprof__memory_timeline){.job = job, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
-    if (job->info.foreign != 0) {
-        return mtb_fail(MTPROF_ENOTSUP,
-                        "memory timeline: a Chrome trace does not tell which tensors "
-                        "ops worked on; it needs a .mtt trace");
+    char missing[MTPROF__MEMORY_MISSING_BYTES];
+    if (!mtprof__memory_is_recorded(&job->info, missing, sizeof missing)) {
+        return mtb_fail(MTPROF_ENOTSUP, "%s", missing);
     }
-    MT_TRY(check_wants(job->info.wants));
     mtprof__classifier *classifier = NULL;
     mtprof__events *events = NULL;
     int status = mtprof__classifier_new(job->model, &classifier);

@@ -64,6 +64,14 @@ typedef struct mtprof__memory_timeline {
     uint64_t spans;            /* events that were read */
 } mtprof__memory_timeline;
 
+enum {
+    MTPROF__MEMORY_MISSING_BYTES = 128
+};
+
+/* Whether the trace has what a timeline takes; if not, the text says what is missing, flags in
+ * torch's words and order (torch-contract 6.2.1). */
+bool mtprof__memory_is_recorded(const mtprof_model_info *info, char *missing, size_t size);
+
 /* Checks that the trace has what it takes (ENOTSUP), finds the device (EINVAL) and makes the plan.
  * Fails also as the event stream does. To be ended with fini in any case. */
 int mtprof__memory_prepare(mtprof__export_job *job, mtprof__memory_timeline *timeline);

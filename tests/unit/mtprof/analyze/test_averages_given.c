@@ -131,16 +131,20 @@ TEST(rows_come_back)
     mtprof_averages_free(averages);
 }
 
-TEST(what_needs_events_is_refused)
+TEST(what_needs_events_is_absent)
 {
     mtprof_row row = plain_row("a", 1000);
     mtprof_given_rows given = {.struct_size = sizeof given, .count = 1, .rows = &row};
     mtprof_averages *averages = NULL;
     int64_t ns = 0;
-    mtprof_row_noise noise = {.struct_size = sizeof noise};
+    mtprof_row_noise noise = {.struct_size = sizeof noise, .steps = 7, .mean_ns = 1};
     REQUIRE_OK(mtprof_averages_from_rows(&given, &averages));
-    CHECK_EQ_I64(mtprof_averages_get_quantile(averages, 0, 0.5, &ns), MTPROF_ENOTSUP);
-    CHECK_EQ_I64(mtprof_averages_get_noise(averages, 0, &noise), MTPROF_ENOTSUP);
+    REQUIRE_OK(mtprof_averages_get_quantile(averages, 0, 0.5, &ns));
+    CHECK_EQ_I64(ns, -1);
+    CHECK_EQ_I64(mtprof_averages_get_quantile(averages, 1, 0.5, &ns), MTPROF_EINVAL);
+    REQUIRE_OK(mtprof_averages_get_noise(averages, 0, &noise));
+    CHECK_EQ_U64(noise.steps, 0);
+    CHECK(noise.mean_ns == 0);
     mtprof_table_options options = {.struct_size = sizeof options, .quantiles = 1};
     CHECK(strstr(table_of(averages, &options), "--") != NULL);
     options.format = MTPROF_TABLE_JSON;

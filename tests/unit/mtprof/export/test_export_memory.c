@@ -294,8 +294,26 @@ TEST(missing_flags_are_named)
             CHECK_EQ_I64(status, MTPROF_ENOTSUP);
             CHECK_EQ_STR(mtprof_last_error()->message, cases[i].message);
         }
+        mtprof_memory_peak peak = {.struct_size = sizeof peak, .end_bytes = 7};
+        CHECK_EQ_I64(mtprof_export_to(model, MTPROF_EXPORT_COUNT, NULL, NULL), MTPROF_EINVAL);
+        REQUIRE_OK(mtprof_model_get_memory_peak(model, NULL, &peak));
+        CHECK_EQ_I64(peak.bytes, -1);
+        CHECK_EQ_I64(peak.end_bytes, 0);
+        CHECK_EQ_I64(mtprof_last_error()->status, MTPROF_EINVAL); /* an answer leaves it alone */
         mtprof_model_free(model);
     }
+}
+
+TEST(a_device_without_allocations_has_zeros)
+{
+    mtprof_model *model = finish(start(WANTS));
+    mtprof_memory memory = {.struct_size = sizeof memory, .allocations = 7, .peak_bytes = 7};
+    REQUIRE_OK(mtprof_model_get_memory(model, 0, &memory));
+    CHECK_EQ_U64(memory.allocations + memory.frees, 0);
+    CHECK_EQ_I64(memory.peak_bytes, 0);
+    CHECK_EQ_I64(mtprof_model_get_memory(model, 200, &memory), MTPROF_EINVAL);
+    CHECK_EQ_STR(mtprof_last_error()->message, "model memory: there is no device 200");
+    mtprof_model_free(model);
 }
 
 TEST(an_empty_trace_gives_empty_files)
