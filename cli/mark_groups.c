@@ -189,9 +189,9 @@ static bool add_metadatum(gathering *all, mtprof_text name, const mtprof_metadat
     }
     g->differs = g->differs || compare_texts(g->value, text) != 0;
     g->is_number = g->is_number && (m->type == MTPROF_META_INT || m->type == MTPROF_META_UINT ||
-                                    m->type == MTPROF_META_DOUBLE);
+                                    m->type == MTPROF_META_REAL);
     if (g->is_number) {
-        add_number(g, number_of(m->value, m->type == MTPROF_META_DOUBLE));
+        add_number(g, number_of(m->value, m->type == MTPROF_META_REAL));
     }
     return true;
 }

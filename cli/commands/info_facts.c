@@ -189,7 +189,7 @@ cli_metadatum cli_metadatum_text(const mtprof_metadatum *m)
     case MTPROF_META_INT:
         (void)snprintf(out.text, sizeof out.text, "%" PRId64, (int64_t)m->value);
         break;
-    case MTPROF_META_DOUBLE:
+    case MTPROF_META_REAL:
         memcpy(&real, &m->value, sizeof real);
         (void)snprintf(out.text, sizeof out.text, "%g", real);
         break;

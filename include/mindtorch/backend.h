@@ -162,8 +162,8 @@ typedef struct mt_activity_sink {
 
 /**
  * Functions return a status and may set a message with mt_fail(). Those marked (optional) may be
- * NULL: a backend without streams has one queue per device, or none, and then everything is done on
- * return.
+ * NULL: a device without streams has its default stream alone, or does everything before it
+ * returns.
  */
 typedef struct mt_backend {
     uint32_t struct_size;

@@ -110,7 +110,7 @@ enum mtprof_begin_flag {
 enum mtprof_meta_type {
     MTPROF_META_INT = 0,
     MTPROF_META_UINT = 1,
-    MTPROF_META_DOUBLE = 2,
+    MTPROF_META_REAL = 2, /**< the bits of a double */
     MTPROF_META_STRING = 3,
     MTPROF_META_BOOL = 4,
     MTPROF_META_TEXT = 5
@@ -147,7 +147,7 @@ enum mtprof_input_kind {
     MTPROF_INPUT_TENSOR = 1,
     MTPROF_INPUT_LIST = 2,
     MTPROF_INPUT_INT = 3,
-    MTPROF_INPUT_DOUBLE = 4,
+    MTPROF_INPUT_REAL = 4, /**< a double */
     MTPROF_INPUT_BOOL = 5,
     MTPROF_INPUT_STRING = 6,
     MTPROF_INPUT_KEYWORD = 7

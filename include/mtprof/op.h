@@ -5,6 +5,8 @@
  * has at hand and leave the choice to the recorder; mtprof_wants() says what is worth computing.
  *
  * Nothing is kept by reference: shapes become ids, texts are copied, tensors are numbers.
+ *
+ * Compilers: GCC or Clang, for __atomic_load_n() and what trace.h needs.
  */
 #ifndef MTPROF_OP_H
 #define MTPROF_OP_H
@@ -29,7 +31,7 @@ typedef struct mtprof_value {
         const int64_t *sizes;             /**< TENSOR: n_dims sizes */
         const struct mtprof_value *items; /**< LIST */
         int64_t integer;                  /**< INT, BOOL */
-        double real;                      /**< DOUBLE */
+        double real;                      /**< REAL */
         uint64_t text; /**< STRING: string id from mtprof_intern() or mtprof_intern_here() */
     } of;
     const int64_t *strides; /**< TENSOR: n_dims strides, or NULL */

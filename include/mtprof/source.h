@@ -65,11 +65,11 @@ typedef struct mtprof_activity {
     uint32_t kind;    /**< enum mtprof_activity_kind */
     const char *name; /**< any bytes; copied once per distinct name */
     size_t name_length;
-    uint64_t start, end; /**< on the source's clock */
-    uint64_t launch_key; /**< 0: none */
-    uint32_t device, queue;
-    uint64_t correlation;                    /**< the source's own id */
-    uint64_t bytes;                          /**< moved or set; 0 otherwise */
+    uint64_t start, end;    /**< on the source's clock */
+    uint64_t launch_key;    /**< 0: none */
+    uint32_t device, queue; /**< queue: work on it is done in order (a stream of MindTorch, CUDA) */
+    uint64_t correlation;   /**< the source's own id */
+    uint64_t bytes;         /**< moved or set; 0 otherwise */
     const struct mtprof_activity_meta *meta; /**< further values */
     uint32_t n_meta;
     uint32_t reserved;
@@ -77,7 +77,7 @@ typedef struct mtprof_activity {
 
 typedef struct mtprof_activity_meta {
     uint32_t key;  /**< string id, mtprof_intern() */
-    uint32_t type; /**< INT, UINT, DOUBLE (bits) or STRING (id) of enum mtprof_meta_type */
+    uint32_t type; /**< INT, UINT, REAL (bits) or STRING (id) of enum mtprof_meta_type */
     uint64_t value;
 } mtprof_activity_meta;
 

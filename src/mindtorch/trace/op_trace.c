@@ -160,7 +160,7 @@ static mtprof_value unpack_simple(unpacking *u)
         return value;
     case MT_SHOWN_BOOL: value.kind = MTPROF_INPUT_BOOL; break;
     case MT_SHOWN_INT: value.kind = MTPROF_INPUT_INT; break;
-    case MT_SHOWN_REAL: value.kind = MTPROF_INPUT_DOUBLE; break;
+    case MT_SHOWN_REAL: value.kind = MTPROF_INPUT_REAL; break;
     default: return value;
     }
     value.type = scalar_id();

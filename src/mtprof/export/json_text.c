@@ -40,7 +40,7 @@ void mtprof__json_write_metadatum(mtb_writer *writer, const mtprof_metadatum *it
     switch (item->type) {
     case MTPROF_META_INT: mtb_write_i64(writer, (int64_t)item->value); break;
     case MTPROF_META_UINT: mtb_write_u64(writer, item->value); break;
-    case MTPROF_META_DOUBLE:
+    case MTPROF_META_REAL:
         memcpy(&real, &item->value, sizeof real);
         mtb_write_double(writer, real);
         break;

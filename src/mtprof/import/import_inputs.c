@@ -85,7 +85,7 @@ static int put_concrete(list_maker *maker, const mtb_slice *text)
     } else if (mtb_text_real(text->bytes, text->length, &real)) {
         uint64_t bits;
         memcpy(&bits, &real, sizeof bits);
-        put_scalar(maker, MTPROF_INPUT_DOUBLE, bits);
+        put_scalar(maker, MTPROF_INPUT_REAL, bits);
     } else {
         return put_text(maker, text);
     }

@@ -91,7 +91,7 @@ void mtprof__import_metadatum(const mtb_slice *value, char *room, mtprof_metadat
         return;
     case MTB_SLICE_REAL:
         if (mtb_slice_real(value, &real)) {
-            out->type = MTPROF_META_DOUBLE;
+            out->type = MTPROF_META_REAL;
             memcpy(&out->value, &real, sizeof real);
             return;
         }

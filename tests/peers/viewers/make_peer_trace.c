@@ -258,7 +258,7 @@ static void meta_double(run *r, enum string key, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    meta(r, key, MTPROF_META_DOUBLE, bits);
+    meta(r, key, MTPROF_META_REAL, bits);
 }
 
 static void write_device(run *r)

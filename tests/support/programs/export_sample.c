@@ -142,7 +142,7 @@ static mtprof_token begin_op(uint64_t *random, uint32_t stack)
          .n_dims = 2,
          .type = mtprof_intern("float", 5),
          .of.sizes = sizes},
-        {.kind = MTPROF_INPUT_DOUBLE, .of.real = 0.5},
+        {.kind = MTPROF_INPUT_REAL, .of.real = 0.5},
     };
     mtprof_op op = {.struct_size = sizeof op,
                     .fields = MTPROF_OP_SEQUENCE | MTPROF_OP_FLOPS | MTPROF_OP_MEMORY,

@@ -162,7 +162,7 @@ static mtprof_token begin_op(uint64_t *random, uint64_t number, uint32_t forward
                                     .type = any_text(random)->id,
                                     .of.sizes = sizes,
                                     .strides = strides},
-                                   {.kind = MTPROF_INPUT_DOUBLE, .of.real = (double)number / 8},
+                                   {.kind = MTPROF_INPUT_REAL, .of.real = (double)number / 8},
                                    {.kind = MTPROF_INPUT_STRING, .of.text = any_text(random)->id},
                                    {.kind = MTPROF_INPUT_KEYWORD, .type = any_text(random)->id},
                                    {.kind = MTPROF_INPUT_STRING, .of.text = any_text(random)->id}};

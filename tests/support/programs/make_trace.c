@@ -129,7 +129,7 @@ static void full_op(int64_t turn)
          .strides = strides},
         {.kind = MTPROF_INPUT_LIST, .type = 2, .of.items = inside},
         {.kind = MTPROF_INPUT_KEYWORD, .type = mtprof_intern("alpha", 5)},
-        {.kind = MTPROF_INPUT_DOUBLE, .of.real = 0.5},
+        {.kind = MTPROF_INPUT_REAL, .of.real = 0.5},
         {.kind = MTPROF_INPUT_STRING, .of.text = mtprof_intern("mean", 4)},
         {.kind = MTPROF_INPUT_BOOL, .of.integer = 1},
         {.kind = MTPROF_INPUT_NONE},

@@ -162,7 +162,7 @@ static PyObject *metadatum_value(const mtprof_metadatum *item)
     case MTPROF_META_INT: return PyLong_FromLongLong((int64_t)item->value);
     case MTPROF_META_UINT: return PyLong_FromUnsignedLongLong(item->value);
     case MTPROF_META_BOOL: return PyBool_FromLong(item->value != 0);
-    case MTPROF_META_DOUBLE:
+    case MTPROF_META_REAL:
         memcpy(&real, &item->value, sizeof real);
         return PyFloat_FromDouble(real);
     default: return model_text(item->text);

@@ -168,7 +168,7 @@ static void put_value(input_builder *b, uint32_t at, PyObject *object, int depth
         b->n_cut += overflow != 0;
         value->of.integer = integer;
     } else if (PyFloat_Check(object)) {
-        value->kind = MTPROF_INPUT_DOUBLE;
+        value->kind = MTPROF_INPUT_REAL;
         value->of.real = PyFloat_AS_DOUBLE(object);
     } else if (PyUnicode_Check(object)) {
         put_text(b, value, object);

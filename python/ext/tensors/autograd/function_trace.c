@@ -48,7 +48,7 @@ static mtprof_value shown_number(PyObject *arg)
         value.kind = MTPROF_INPUT_BOOL;
         value.of.integer = arg == Py_True;
     } else if (PyFloat_Check(arg)) {
-        value.kind = MTPROF_INPUT_DOUBLE;
+        value.kind = MTPROF_INPUT_REAL;
         value.of.real = PyFloat_AS_DOUBLE(arg);
     } else if (PyLong_Check(arg)) {
         int overflow = 0;

@@ -53,7 +53,7 @@ void mtprof__annotate_metadata(mtprof__perfetto *x, mtprof__pb *pb, const mtprof
     switch (item->type) {
     case MTPROF_META_INT: mtprof__pb_u64(pb, PF_ANNOTATION_INT, item->value); break;
     case MTPROF_META_UINT: mtprof__pb_u64(pb, PF_ANNOTATION_UINT, item->value); break;
-    case MTPROF_META_DOUBLE: mtprof__pb_fixed64(pb, PF_ANNOTATION_DOUBLE, item->value); break;
+    case MTPROF_META_REAL: mtprof__pb_fixed64(pb, PF_ANNOTATION_DOUBLE, item->value); break;
     case MTPROF_META_BOOL: mtprof__pb_u64(pb, PF_ANNOTATION_BOOL, item->value != 0); break;
     default:
         mtprof__pb_text(x, pb, PF_ANNOTATION_STRING, item->text.bytes, item->text.length);

@@ -173,7 +173,7 @@ static void write_scalar(value_walk *walk)
     uint64_t value = walk->payload->scalars[walk->list.n_scalars - 1];
     switch (walk->list.kind) {
     case MTPROF_INPUT_INT: mtb_write_i64(walk->writer, (int64_t)value); break;
-    case MTPROF_INPUT_DOUBLE: write_real(walk->writer, value); break;
+    case MTPROF_INPUT_REAL: write_real(walk->writer, value); break;
     case MTPROF_INPUT_BOOL: mtb_write_text(walk->writer, value != 0 ? "true" : "false"); break;
     default: {
         mtprof_text text = mtprof_model_string(walk->model, (uint32_t)value);

@@ -167,7 +167,7 @@ static void write_type(mtb_writer *writer, const mtprof__inputs_view *view,
         break;
     }
     case MTPROF_INPUT_INT:
-    case MTPROF_INPUT_DOUBLE:
+    case MTPROF_INPUT_REAL:
     case MTPROF_INPUT_BOOL: mtb_write_literal(writer, "\"Scalar\""); break;
     case MTPROF_INPUT_LIST:
         switch (look_at_list(*walk, &items)) {
@@ -234,7 +234,7 @@ static void write_concrete(mtb_writer *writer, const mtprof__inputs_view *view,
     }
     switch (walk->kind) {
     case MTPROF_INPUT_INT: mtb_write_i64(writer, (int64_t)value); break;
-    case MTPROF_INPUT_DOUBLE: write_real(writer, value); break;
+    case MTPROF_INPUT_REAL: write_real(writer, value); break;
     case MTPROF_INPUT_BOOL: mtb_write_text(writer, value != 0 ? "True" : "False"); break;
     case MTPROF_INPUT_STRING: {
         mtprof_text text = mtprof_model_string(view->model, (uint32_t)value);
@@ -298,7 +298,7 @@ static void write_json_scalar(mtb_writer *writer, const mtprof__inputs_view *vie
     }
     switch (walk->kind) {
     case MTPROF_INPUT_INT: mtb_write_i64(writer, (int64_t)value); break;
-    case MTPROF_INPUT_DOUBLE: {
+    case MTPROF_INPUT_REAL: {
         double real;
         memcpy(&real, &value, sizeof real);
         mtb_write_double(writer, real);

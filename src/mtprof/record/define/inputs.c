@@ -91,7 +91,7 @@ static bool encode_values(encoder *e, const mtprof_value *values, uint32_t count
             break;
         }
         case MTPROF_INPUT_INT:
-        case MTPROF_INPUT_DOUBLE:
+        case MTPROF_INPUT_REAL:
         case MTPROF_INPUT_BOOL:
         case MTPROF_INPUT_STRING:
             if (e->scalars == e->scalars_end) {

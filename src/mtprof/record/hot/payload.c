@@ -277,7 +277,7 @@ void mtprof_meta_real(mtprof_token token, uint32_t key, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    meta(token, key, MTPROF_META_DOUBLE, bits);
+    meta(token, key, MTPROF_META_REAL, bits);
 }
 
 void mtprof_meta_bool(mtprof_token token, uint32_t key, bool value)

@@ -122,7 +122,7 @@ static void build_full_op(chrome_image *image)
     tb_single(&image->b, MTPROF_REC_STACK, (uint64_t)2 << 24);
     tb_single(&image->b, MTPROF_REC_MEM_BEFORE, 0 | 1000 << 8);
     uint64_t half = 0x3FE0000000000000;
-    tb_record(&image->b, MTPROF_REC_META, MTPROF_META_DOUBLE, key, WORDS(half));
+    tb_record(&image->b, MTPROF_REC_META, MTPROF_META_REAL, key, WORDS(half));
     tb_record(&image->b, MTPROF_REC_META, MTPROF_META_INT, step_key, WORDS(77));
     tb_end(&image->b, 1, 2500);
     tb_single(&image->b, MTPROF_REC_MEM_AFTER, 0 | 400 << 8);

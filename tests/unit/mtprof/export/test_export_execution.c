@@ -162,7 +162,7 @@ TEST(every_kind_of_value)
                          .of.sizes = sizes};
     mtprof_value pair[] = {half, half};
     mtprof_value numbers[] = {{.kind = MTPROF_INPUT_INT, .of.integer = -2},
-                              {.kind = MTPROF_INPUT_DOUBLE, .of.real = 0.5}};
+                              {.kind = MTPROF_INPUT_REAL, .of.real = 0.5}};
     mtprof_value inputs[] = {
         {.kind = MTPROF_INPUT_LIST, .type = 2, .of.items = pair},
         {.kind = MTPROF_INPUT_LIST, .type = 2, .of.items = numbers},
@@ -170,8 +170,8 @@ TEST(every_kind_of_value)
         {.kind = MTPROF_INPUT_NONE},
         {.kind = MTPROF_INPUT_BOOL, .of.integer = 1},
         {.kind = MTPROF_INPUT_STRING, .of.text = mtprof_intern("a\"<", 3)},
-        {.kind = MTPROF_INPUT_DOUBLE, .of.real = __builtin_nan("")},
-        {.kind = MTPROF_INPUT_DOUBLE, .of.real = -__builtin_inf()},
+        {.kind = MTPROF_INPUT_REAL, .of.real = __builtin_nan("")},
+        {.kind = MTPROF_INPUT_REAL, .of.real = -__builtin_inf()},
         {.kind = MTPROF_INPUT_KEYWORD, .type = mtprof_intern("alpha", 5)},
         {.kind = MTPROF_INPUT_INT, .of.integer = 9},
     };

@@ -261,7 +261,7 @@ TEST(device_work_is_tied_by_external_id)
     CHECK_EQ_STR(item.text.bytes, "[1,2,3]");
     CHECK_EQ_U64(item.is_json, 1);
     REQUIRE(mtprof_model_event_metadata(model, list, 1, &item));
-    CHECK_EQ_U64(item.type, MTPROF_META_DOUBLE);
+    CHECK_EQ_U64(item.type, MTPROF_META_REAL);
     REQUIRE(mtprof_model_event_metadata(model, list, 2, &item));
     CHECK_EQ_STR(item.text.bytes, "a\"b");
     CHECK(!mtprof_model_event_metadata(model, list, 3, &item));
@@ -459,9 +459,9 @@ TEST(inputs_of_every_kind)
     CHECK_EQ_U64(words[12], MTPROF_INPUT_INT);
     CHECK_EQ_U64(words[13], MTPROF_INPUT_LIST | (uint64_t)2 << 32);
     CHECK_EQ_U64(words[14], MTPROF_INPUT_INT);
-    CHECK_EQ_U64(words[15], MTPROF_INPUT_DOUBLE);
+    CHECK_EQ_U64(words[15], MTPROF_INPUT_REAL);
     CHECK_EQ_U64(words[16], MTPROF_INPUT_BOOL);
-    CHECK_EQ_U64(words[17], MTPROF_INPUT_DOUBLE);
+    CHECK_EQ_U64(words[17], MTPROF_INPUT_REAL);
     CHECK_EQ_U64(words[18], MTPROF_INPUT_STRING);
     CHECK_EQ_U64(n, 19);
     double real = 0;

@@ -94,7 +94,7 @@ static void add_value(list_text *t)
         add(t, ")");
         break;
     case MTPROF_INPUT_INT: add(t, "%lld", (long long)next_scalar(t)); break;
-    case MTPROF_INPUT_DOUBLE:
+    case MTPROF_INPUT_REAL:
         bits = next_scalar(t);
         memcpy(&real, &bits, sizeof real);
         add(t, "%g", real);
@@ -193,7 +193,7 @@ TEST(every_kind_of_value)
         tensor(NULL, 3, three, NULL),
         tensor("c10::Half", 0, NULL, NULL),
         integer(INT64_MIN),
-        {.kind = MTPROF_INPUT_DOUBLE, .of.real = -2.5},
+        {.kind = MTPROF_INPUT_REAL, .of.real = -2.5},
         {.kind = MTPROF_INPUT_BOOL, .of.integer = 1},
         {.kind = MTPROF_INPUT_STRING, .of.text = id("mean")},
         {.kind = MTPROF_INPUT_NONE},

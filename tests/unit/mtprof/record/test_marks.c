@@ -222,7 +222,7 @@ static void check_value(const trace_view *v, const tv_record *event, const char 
 static void check_all_types(const trace_view *v, const tv_record *event)
 {
     check_value(v, event, "int", MTPROF_META_INT, (uint64_t)INT64_MIN);
-    check_value(v, event, "real", MTPROF_META_DOUBLE, bits_of(-0.0));
+    check_value(v, event, "real", MTPROF_META_REAL, bits_of(-0.0));
     check_value(v, event, "yes", MTPROF_META_BOOL, 1);
     check_value(v, event, "no", MTPROF_META_BOOL, 0);
     check_value(v, event, "text", MTPROF_META_TEXT, 3);

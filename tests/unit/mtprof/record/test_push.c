@@ -66,7 +66,7 @@ TEST(every_value_of_an_activity_comes_back)
     mtprof_activity_meta meta[4] = {
         {mtprof_intern("int", 3), MTPROF_META_INT, (uint64_t)INT64_MIN},
         {mtprof_intern("uint", 4), MTPROF_META_UINT, UINT64_MAX},
-        {mtprof_intern("real", 4), MTPROF_META_DOUBLE, 0},
+        {mtprof_intern("real", 4), MTPROF_META_REAL, 0},
         {mtprof_intern("string", 6), MTPROF_META_STRING, mtprof_intern("value", 5)},
     };
     memcpy(&meta[2].value, &real, sizeof real);
