@@ -10,11 +10,11 @@
 
 #include <string.h>
 
-typedef PyObject *field_getter(event_object *event);
-
 typedef struct event_field {
     const char *name;
-    field_getter *get;
+    PyObject *(*get)(event_object *event); /* or NULL, and `get_of` with its argument */
+    PyObject *(*get_of)(event_object *event, int argument);
+    int argument;
     PyObject *key; /* interned */
 } event_field;
 
@@ -48,10 +48,10 @@ static bool is_memory(const event_object *event)
 }
 
 /* A number from a column. */
-static PyObject *column_number(event_object *event, enum mtprof_column_id id, int64_t otherwise)
+static PyObject *column_number(event_object *event, int id, int64_t otherwise)
 {
     int64_t number = 0;
-    if (event_item(event, id, otherwise, &number) != 0) {
+    if (event_item(event, (enum mtprof_column_id)id, otherwise, &number) != 0) {
         return NULL;
     }
     return event->model->types[id] == MTPROF_TYPE_U64
@@ -59,11 +59,22 @@ static PyObject *column_number(event_object *event, enum mtprof_column_id id, in
                : PyLong_FromLongLong(number);
 }
 
+static PyObject *number_or_zero(event_object *event, int id)
+{
+    return column_number(event, id, 0);
+}
+
+static PyObject *constant(event_object *event, int number)
+{
+    (void)event;
+    return PyLong_FromLong(number);
+}
+
 /* From a column of names + 1, 0: none. */
-static PyObject *column_name(event_object *event, enum mtprof_column_id id)
+static PyObject *column_name(event_object *event, int id)
 {
     int64_t name = 0;
-    if (event_item(event, id, 0, &name) != 0) {
+    if (event_item(event, (enum mtprof_column_id)id, 0, &name) != 0) {
         return NULL;
     }
     return name != 0 ? model_name(event->model, (uint32_t)(name - 1)) : PyUnicode_FromString("");
@@ -120,27 +131,10 @@ static PyObject *get_trace_name(event_object *event)
                             : model_name(event->model, event->model->name[event->index]);
 }
 
-static PyObject *get_overload_name(event_object *event)
-{
-    return column_name(event, MTPROF_COLUMN_OVERLOAD);
-}
-
-static PyObject *get_minus_one(event_object *event)
-{
-    (void)event;
-    return PyLong_FromLong(-1);
-}
-
 static PyObject *get_false(event_object *event)
 {
     (void)event;
     Py_RETURN_FALSE;
-}
-
-static PyObject *get_one(event_object *event)
-{
-    (void)event;
-    return PyLong_FromLong(1);
 }
 
 static PyObject *get_is_async(event_object *event)
@@ -305,34 +299,15 @@ static PyObject *get_activity_type(event_object *event)
 /* ---- what it was given, and its stack -------------------------------------------------------- */
 
 /* torch says None of these for memory events. */
-static PyObject *inputs_or_none(event_object *event, enum event_inputs_face face)
+static PyObject *inputs_or_none(event_object *event, int face)
 {
-    return is_memory(event) ? Py_NewRef(Py_None) : event_inputs(event, face);
+    return is_memory(event) ? Py_NewRef(Py_None)
+                            : event_inputs(event, (enum event_inputs_face)face);
 }
 
 PyObject *event_input_shapes(event_object *event)
 {
     return event_inputs(event, EVENT_INPUT_SHAPES);
-}
-
-static PyObject *get_structured_input_shapes(event_object *event)
-{
-    return inputs_or_none(event, EVENT_INPUT_DIMS);
-}
-
-static PyObject *get_structured_input_strides(event_object *event)
-{
-    return inputs_or_none(event, EVENT_INPUT_STRIDES);
-}
-
-static PyObject *get_input_dtypes(event_object *event)
-{
-    return inputs_or_none(event, EVENT_INPUT_TYPES);
-}
-
-static PyObject *get_concrete_inputs(event_object *event)
-{
-    return inputs_or_none(event, EVENT_INPUT_VALUES);
 }
 
 static PyObject *get_kwinputs(event_object *event)
@@ -346,11 +321,6 @@ static PyObject *get_stack(event_object *event)
     return event_item(event, MTPROF_COLUMN_STACK, 0, &node) == 0
                ? event_stack_list(event->model, (uint32_t)node)
                : NULL;
-}
-
-static PyObject *get_module(event_object *event)
-{
-    return column_name(event, MTPROF_COLUMN_MODULE);
 }
 
 static PyObject *get_extra_meta(event_object *event)
@@ -427,7 +397,7 @@ static PyObject *get_self_cpu_time_total(event_object *event)
 }
 
 /* Device time, of the event itself or with its children. */
-static PyObject *device_time(event_object *event, enum mtprof_column_id id)
+static PyObject *device_time(event_object *event, int id)
 {
     const model_object *m = event->model;
     int64_t ns = 0;
@@ -437,90 +407,71 @@ static PyObject *device_time(event_object *event, enum mtprof_column_id id)
     if (m->info.device_type == NULL || m->use_device == Py_None || is_async(event)) {
         return microseconds(0);
     }
-    return event_item(event, id, 0, &ns) == 0 ? microseconds(ns) : NULL;
-}
-
-static PyObject *get_device_time_total(event_object *event)
-{
-    return device_time(event, MTPROF_COLUMN_DEVICE_NS);
-}
-
-static PyObject *get_self_device_time_total(event_object *event)
-{
-    return device_time(event, MTPROF_COLUMN_SELF_DEVICE_NS);
-}
-
-static PyObject *get_cpu_memory_usage(event_object *event)
-{
-    return column_number(event, MTPROF_COLUMN_ALLOCATED_CPU, 0);
-}
-
-static PyObject *get_device_memory_usage(event_object *event)
-{
-    return column_number(event, MTPROF_COLUMN_ALLOCATED_DEVICE, 0);
-}
-
-static PyObject *get_self_cpu_memory_usage(event_object *event)
-{
-    return column_number(event, MTPROF_COLUMN_ALLOCATED_SELF_CPU, 0);
-}
-
-static PyObject *get_self_device_memory_usage(event_object *event)
-{
-    return column_number(event, MTPROF_COLUMN_ALLOCATED_SELF_DEVICE, 0);
+    return event_item(event, (enum mtprof_column_id)id, 0, &ns) == 0 ? microseconds(ns) : NULL;
 }
 
 /* ---- the list of them ------------------------------------------------------------------------ */
 
-/* X(name, getter, doc) */
-#define VALUES(X)                                                                                \
-    X(id, get_id, "Correlation id.")                                                             \
-    X(name, get_name, "Name; ProfilerStep* for every step.")                                     \
-    X(trace_name, get_trace_name, "Name as it was recorded; None for allocations.")              \
-    X(overload_name, get_overload_name, "Overload, where it was captured.")                      \
-    X(node_id, get_minus_one, "-1.")                                                             \
-    X(is_remote, get_false, "False.")                                                            \
-    X(is_legacy, get_false, "False.")                                                            \
-    X(count, get_one, "1.")                                                                      \
-    X(time_range, get_time_range, "Interval, microseconds from the start of the trace.")         \
-    X(thread, get_thread, "Logical number of its thread.")                                       \
-    X(fwd_thread, get_fwd_thread, "Thread of the forward op.")                                   \
-    X(sequence_nr, get_sequence_nr, "Autograd's number, or -1.")                                 \
-    X(kernels, event_kernels, "Device work it launched itself.")                                 \
-    X(cpu_children, event_cpu_children, "Host events directly inside it.")                       \
-    X(cpu_parent, event_cpu_parent, "The host event around it, or None.")                        \
-    X(input_shapes, event_input_shapes, "A list per input.")                                     \
-    X(concrete_inputs, get_concrete_inputs, "Values of scalars.")                                \
-    X(kwinputs, get_kwinputs, "Keyword inputs.")                                                 \
-    X(structured_input_shapes, get_structured_input_shapes, "Shapes, also of lists of tensors.") \
-    X(structured_input_strides, get_structured_input_strides, "Strides in the same form.")       \
-    X(input_dtypes, get_input_dtypes, "Types of the inputs.")                                    \
-    X(stack, get_stack, "file(line): function, innermost first.")                                \
-    X(scope, get_scope, "RecordScope as a number.")                                              \
-    X(use_device, get_use_device, "The device that was profiled, or None.")                      \
-    X(cpu_memory_usage, get_cpu_memory_usage, "Bytes allocated less freed, children included.")  \
-    X(device_memory_usage, get_device_memory_usage, "The same on devices.")                      \
-    X(is_async, get_is_async, "Whether it does not nest by intent.")                             \
-    X(device_type, get_device_type, "DeviceType.")                                               \
-    X(device_index, get_device_index, "Device number; host events: process id.")                 \
-    X(device_resource_id, get_device_resource_id, "Queue; host events: OS thread id.")           \
-    X(flops, get_flops, "Floating point operations.")                                            \
-    X(is_user_annotation, get_is_user_annotation, "Whether it is an annotation.")                \
-    X(is_python_function, get_is_python_function, "Whether it is a call of a Python function.")  \
-    X(activity_type, get_activity_type, "Category as exports have it.")                          \
-    X(external_id, get_external_id, "Id of the op it belongs to, or its own.")                   \
-    X(linked_correlation_id, get_linked_correlation_id, "Id of the op it belongs to, or 0.")     \
-    X(extra_meta, get_extra_meta, "Metadata given with it, a dict or None.")                     \
-    X(module, get_module, "Path of nn.Modules around it.")                                       \
-    X(step, get_step, "Step in which it began; -1: none.")
+/* X(name, GET(getter) or OF(getter, argument), doc) */
+#define GET(getter)         .get = (getter)
+#define OF(getter, of_what) .get_of = (getter), .argument = (of_what)
+#define VALUES(X)                                                                                 \
+    X(id, GET(get_id), "Correlation id.")                                                         \
+    X(name, GET(get_name), "Name; ProfilerStep* for every step.")                                 \
+    X(trace_name, GET(get_trace_name), "Name as it was recorded; None for allocations.")          \
+    X(overload_name, OF(column_name, MTPROF_COLUMN_OVERLOAD), "Overload, where it was captured.") \
+    X(node_id, OF(constant, -1), "-1.")                                                           \
+    X(is_remote, GET(get_false), "False.")                                                        \
+    X(is_legacy, GET(get_false), "False.")                                                        \
+    X(count, OF(constant, 1), "1.")                                                               \
+    X(time_range, GET(get_time_range), "Interval, microseconds from the start of the trace.")     \
+    X(thread, GET(get_thread), "Logical number of its thread.")                                   \
+    X(fwd_thread, GET(get_fwd_thread), "Thread of the forward op.")                               \
+    X(sequence_nr, GET(get_sequence_nr), "Autograd's number, or -1.")                             \
+    X(kernels, GET(event_kernels), "Device work it launched itself.")                             \
+    X(cpu_children, GET(event_cpu_children), "Host events directly inside it.")                   \
+    X(cpu_parent, GET(event_cpu_parent), "The host event around it, or None.")                    \
+    X(input_shapes, GET(event_input_shapes), "A list per input.")                                 \
+    X(concrete_inputs, OF(inputs_or_none, EVENT_INPUT_VALUES), "Values of scalars.")              \
+    X(kwinputs, GET(get_kwinputs), "Keyword inputs.")                                             \
+    X(structured_input_shapes, OF(inputs_or_none, EVENT_INPUT_DIMS),                              \
+      "Shapes, also of lists of tensors.")                                                        \
+    X(structured_input_strides, OF(inputs_or_none, EVENT_INPUT_STRIDES),                          \
+      "Strides in the same form.")                                                                \
+    X(input_dtypes, OF(inputs_or_none, EVENT_INPUT_TYPES), "Types of the inputs.")                \
+    X(stack, GET(get_stack), "file(line): function, innermost first.")                            \
+    X(scope, GET(get_scope), "RecordScope as a number.")                                          \
+    X(use_device, GET(get_use_device), "The device that was profiled, or None.")                  \
+    X(cpu_memory_usage, OF(number_or_zero, MTPROF_COLUMN_ALLOCATED_CPU),                          \
+      "Bytes allocated less freed, children included.")                                           \
+    X(device_memory_usage, OF(number_or_zero, MTPROF_COLUMN_ALLOCATED_DEVICE),                    \
+      "The same on devices.")                                                                     \
+    X(is_async, GET(get_is_async), "Whether it does not nest by intent.")                         \
+    X(device_type, GET(get_device_type), "DeviceType.")                                           \
+    X(device_index, GET(get_device_index), "Device number; host events: process id.")             \
+    X(device_resource_id, GET(get_device_resource_id), "Queue; host events: OS thread id.")       \
+    X(flops, GET(get_flops), "Floating point operations.")                                        \
+    X(is_user_annotation, GET(get_is_user_annotation), "Whether it is an annotation.")            \
+    X(is_python_function, GET(get_is_python_function),                                            \
+      "Whether it is a call of a Python function.")                                               \
+    X(activity_type, GET(get_activity_type), "Category as exports have it.")                      \
+    X(external_id, GET(get_external_id), "Id of the op it belongs to, or its own.")               \
+    X(linked_correlation_id, GET(get_linked_correlation_id), "Id of the op it belongs to, or 0.") \
+    X(extra_meta, GET(get_extra_meta), "Metadata given with it, a dict or None.")                 \
+    X(module, OF(column_name, MTPROF_COLUMN_MODULE), "Path of nn.Modules around it.")             \
+    X(step, GET(get_step), "Step in which it began; -1: none.")
 
-#define DERIVED(X)                                                                             \
-    X(cpu_time_total, get_cpu_time_total, "Microseconds; 0 for device work.")                  \
-    X(self_cpu_time_total, get_self_cpu_time_total, "The same without what ran inside.")       \
-    X(device_time_total, get_device_time_total, "Microseconds of device work, with children.") \
-    X(self_device_time_total, get_self_device_time_total, "The same of its own.")              \
-    X(self_cpu_memory_usage, get_self_cpu_memory_usage, "Bytes, without children.")            \
-    X(self_device_memory_usage, get_self_device_memory_usage, "The same on devices.")
+#define DERIVED(X)                                                                            \
+    X(cpu_time_total, GET(get_cpu_time_total), "Microseconds; 0 for device work.")            \
+    X(self_cpu_time_total, GET(get_self_cpu_time_total), "The same without what ran inside.") \
+    X(device_time_total, OF(device_time, MTPROF_COLUMN_DEVICE_NS),                            \
+      "Microseconds of device work, with children.")                                          \
+    X(self_device_time_total, OF(device_time, MTPROF_COLUMN_SELF_DEVICE_NS),                  \
+      "The same of its own.")                                                                 \
+    X(self_cpu_memory_usage, OF(number_or_zero, MTPROF_COLUMN_ALLOCATED_SELF_CPU),            \
+      "Bytes, without children.")                                                             \
+    X(self_device_memory_usage, OF(number_or_zero, MTPROF_COLUMN_ALLOCATED_SELF_DEVICE),      \
+      "The same on devices.")
 
 enum field_number {
 #define X(name, get, doc) FIELD_##name,
@@ -531,7 +482,7 @@ enum field_number {
 };
 
 static event_field fields[FIELD_COUNT] = {
-#define X(name, get, doc) {#name, get, NULL},
+#define X(field, how, doc) {.name = #field, how},
     VALUES(X) DERIVED(X)
 #undef X
 };
@@ -553,6 +504,11 @@ static PyObject *own_value(const event_object *event, PyObject *key)
     return value;
 }
 
+static PyObject *recorded_value(event_object *event, const event_field *field)
+{
+    return field->get != NULL ? field->get(event) : field->get_of(event, field->argument);
+}
+
 static PyObject *get_value(PyObject *self, void *closure)
 {
     event_object *event = (event_object *)self;
@@ -567,7 +523,7 @@ static PyObject *get_value(PyObject *self, void *closure)
         return PyErr_Format(PyExc_AttributeError, "'FunctionEvent' object has no attribute '%s'",
                             field->name);
     }
-    return field->get(event);
+    return recorded_value(event, field);
 }
 
 static int set_value(PyObject *self, PyObject *value, void *closure)
@@ -618,7 +574,7 @@ static PyObject *get_derived(PyObject *self, void *closure)
         return NULL;
     }
     if (tell > 0) {
-        return field->get(event);
+        return recorded_value(event, field);
     }
     return PyObject_CallFunctionObjArgs(event_rules_set.derive, self, field->key, NULL);
 }
