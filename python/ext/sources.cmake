@@ -83,7 +83,6 @@ set(MT_PY_TENSOR_SOURCES
     python/ext/tensors/tensor/size_object.c
     python/ext/tensors/tensor/tensor_convert.c
     python/ext/tensors/tensor/tensor_index.c
-    python/ext/tensors/tensor/tensor_inplace.c
     python/ext/tensors/tensor/tensor_methods.c
     python/ext/tensors/tensor/tensor_numbers.c
     python/ext/tensors/tensor/tensor_properties.c

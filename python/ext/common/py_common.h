@@ -21,6 +21,24 @@
 int py_add_type(PyObject *module, PyType_Spec *spec, PyObject *base, const char *name,
                 PyTypeObject **place);
 
+/* Names for PyArg_ParseTupleAndKeywords(), which never writes them. */
+#define PY_NAMES(names) ((char **)(uintptr_t)(names))
+
+/* A function of any of the signatures that a PyMethodDef's flags choose from. */
+#define PY_CALL(function) ((PyCFunction)(void (*)(void))(function))
+
+/* Frees an object's memory at the end of its dealloc, and lets go of its type. */
+static inline void py_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* The one argument of a method, which may be left out (Py_None) or given by its name. `format` is
+ * PyArg_ParseTupleAndKeywords()'s, with the method's name. NULL: an exception; borrowed. */
+PyObject *py_one_argument(PyObject *args, PyObject *kwargs, const char *format, const char *name);
+
 /*
  * An exception that travels through C: a callback keeps what was raised (py_error_keep), the C
  * library fails with ECALLBACK, and the caller of the library raises it again (py_error_restore,

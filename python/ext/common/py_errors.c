@@ -45,6 +45,14 @@ int py_add_type(PyObject *module, PyType_Spec *spec, PyObject *base, const char 
     return name == NULL ? 0 : PyModule_AddObjectRef(module, name, type);
 }
 
+PyObject *py_one_argument(PyObject *args, PyObject *kwargs, const char *format, const char *name)
+{
+    const char *const names[] = {name, NULL};
+    PyObject *given = Py_None;
+    return PyArg_ParseTupleAndKeywords(args, kwargs, format, PY_NAMES(names), &given) ? given
+                                                                                      : NULL;
+}
+
 int py_start(PyObject *module, const char *package, py_part *const *parts)
 {
     static bool started; /* each extension has this file, so each has its own */

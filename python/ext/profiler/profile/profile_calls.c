@@ -430,7 +430,7 @@ static PyObject *get_activity_bits(PyObject *object, void *closure)
 }
 
 PyMethodDef profile_methods[] = {
-    {"_open", (PyCFunction)(void (*)(void))profile_open, METH_VARARGS | METH_KEYWORDS,
+    {"_open", PY_CALL(profile_open), METH_VARARGS | METH_KEYWORDS,
      "Makes the profile; see mtprof_profile_config."},
     {"_start", profile_start, METH_NOARGS, NULL},
     {"_step", profile_step, METH_NOARGS, NULL},

@@ -192,12 +192,10 @@ static PyObject *profile_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 static void profile_dealloc(PyObject *object)
 {
     profile_object *self = profile_of(object);
-    PyTypeObject *type = Py_TYPE(object);
     profile_close(self);
     profile_warnings_drop(self);
     pthread_mutex_destroy(&self->lock);
-    type->tp_free(object);
-    Py_DECREF(type);
+    py_free(object);
 }
 
 /* At the interpreter's end: a session that still runs is ended and its file finished, without a

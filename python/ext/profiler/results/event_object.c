@@ -282,7 +282,7 @@ static PyObject *set_rules(PyObject *module, PyObject *args, PyObject *keywords)
     static const char *const names[] = {"device_types", "interval", "kernel", "derive", NULL};
     event_rules rules = {NULL, NULL, NULL, NULL};
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!OOO:set_event_rules", MODEL_KEYWORDS(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!OOO:set_event_rules", PY_NAMES(names),
                                      &PyDict_Type, &rules.device_types, &rules.interval,
                                      &rules.kernel, &rules.derive)) {
         return NULL;
@@ -307,7 +307,7 @@ static PyObject *kind_name(PyObject *module, PyObject *number)
 static PyMethodDef event_functions[] = {
     {"kind_name", kind_name, METH_O,
      "kind_name($module, number, /)\n--\n\nThe word for a kind of event: 'op', 'scope' …"},
-    {"set_event_rules", (PyCFunction)(void (*)(void))set_rules, METH_VARARGS | METH_KEYWORDS,
+    {"set_event_rules", PY_CALL(set_rules), METH_VARARGS | METH_KEYWORDS,
      "What events are made of in Python; events.py calls it."},
     {NULL, NULL, 0, NULL},
 };

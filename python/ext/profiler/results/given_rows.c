@@ -147,7 +147,7 @@ static PyObject *rows_table(PyObject *module, PyObject *args, PyObject *keywords
     int flops = 0;
     int events = 0;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|zpppO:rows_table", MODEL_KEYWORDS(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|zpppO:rows_table", PY_NAMES(names),
                                      &PyList_Type, &rows, &PyDict_Type, &given_options,
                                      &given.rows.device_type, &memory, &flops, &events, &model) ||
         table_options_from(given_options, &options) != 0) {
@@ -193,7 +193,7 @@ static PyObject *rows_export(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"rows_table", (PyCFunction)(void (*)(void))rows_table, METH_VARARGS | METH_KEYWORDS,
+    {"rows_table", PY_CALL(rows_table), METH_VARARGS | METH_KEYWORDS,
      "rows_table(list, options, …): a table of any rows or events, and the sums it has shares of."},
     {"rows_export", rows_export, METH_VARARGS,
      "rows_export(list, path, device_type, mindtorch): rows as a Chrome trace."},

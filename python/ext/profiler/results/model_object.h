@@ -22,9 +22,6 @@
 
 struct event_object;
 
-/* Names of keywords as CPython's parsers want them; they do not write to them. */
-#define MODEL_KEYWORDS(names) ((char **)(uintptr_t)(names))
-
 enum model_column_state {
     MODEL_COLUMN_UNKNOWN = 0,
     MODEL_COLUMN_HERE = 1,

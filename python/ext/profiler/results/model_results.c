@@ -13,7 +13,7 @@ PyObject *model_averages(model_object *self, PyObject *args, PyObject *keywords)
     int shapes = 0;
     int overload = 0;
     mtprof_averages_options options = {.struct_size = sizeof options, .functions = 1};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O!ppI:averages", MODEL_KEYWORDS(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O!ppI:averages", PY_NAMES(names),
                                      &PyType_Type, &type, &shapes, &overload, &options.stack_n)) {
         return NULL;
     }
@@ -46,7 +46,7 @@ PyObject *model_table(model_object *self, PyObject *args, PyObject *keywords)
     const char *sort_by = NULL;
     PyObject *given = NULL;
     mtprof_table_options options = {.struct_size = sizeof options};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zO!:table", MODEL_KEYWORDS(names), &sort_by,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zO!:table", PY_NAMES(names), &sort_by,
                                      &PyDict_Type, &given) ||
         (given != NULL && table_options_from(given, &options) != 0)) {
         return NULL;
@@ -107,10 +107,10 @@ PyObject *model_export(model_object *self, PyObject *args, PyObject *keywords)
     PyObject *progress = Py_None;
     unsigned long long split = 0;
     mtprof_export_options options = {.struct_size = sizeof options};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO&|zIKzzzO:export", MODEL_KEYWORDS(names),
-                                     &format, PyUnicode_FSConverter, &path, &flavor,
-                                     &options.gzip_level, &split, &options.metric, &options.device,
-                                     &options.trace_name, &progress)) {
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO&|zIKzzzO:export", PY_NAMES(names), &format,
+                                     PyUnicode_FSConverter, &path, &flavor, &options.gzip_level,
+                                     &split, &options.metric, &options.device, &options.trace_name,
+                                     &progress)) {
         return NULL;
     }
     options.split_bytes = split;

@@ -423,7 +423,7 @@ static PyObject *model_open(PyObject *type, PyObject *args, PyObject *keywords)
     int discarded = 0;
     int keep = 0;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|IIppO:open", MODEL_KEYWORDS(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|IIppO:open", PY_NAMES(names),
                                      PyUnicode_FSConverter, &path, &options.first_window,
                                      &options.last_window, &discarded, &keep, &progress)) {
         return NULL;
@@ -547,32 +547,32 @@ static PyObject *model_get_cache(model_object *self, void *closure)
 }
 
 static PyMethodDef model_methods[] = {
-    {"open", (PyCFunction)(void (*)(void))model_open, METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    {"open", PY_CALL(model_open), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "open(path, first_window=0, last_window=0, discarded=False, keep_duplicates=False, "
      "progress=None): a .mtt trace, or a Chrome JSON trace of any tool."},
-    {"findings", (PyCFunction)model_findings, METH_NOARGS, "What analysing found, as a dict."},
-    {"health", (PyCFunction)model_health, METH_NOARGS, "The recorder's counters, as a dict."},
-    {"damage", (PyCFunction)model_damage, METH_NOARGS,
+    {"findings", PY_CALL(model_findings), METH_NOARGS, "What analysing found, as a dict."},
+    {"health", PY_CALL(model_health), METH_NOARGS, "The recorder's counters, as a dict."},
+    {"damage", PY_CALL(model_damage), METH_NOARGS,
      "What is damaged in the trace, as a dict; the events need not have been read."},
-    {"metadata", (PyCFunction)model_trace_metadata, METH_NOARGS, "Metadata of the trace, a dict."},
-    {"marks", (PyCFunction)model_marks, METH_NOARGS,
+    {"metadata", PY_CALL(model_trace_metadata), METH_NOARGS, "Metadata of the trace, a dict."},
+    {"marks", PY_CALL(model_marks), METH_NOARGS,
      "Instants, counters and flows: a list of (kind, name, time_ns, track, step, value, phase, "
      "parent, metadata)."},
-    {"column", (PyCFunction)model_column_object, METH_O,
+    {"column", PY_CALL(model_column_object), METH_O,
      "column(name): a read-only buffer over a column; NotImplementedError: not recorded."},
-    {"column_names", (PyCFunction)model_column_names, METH_NOARGS, "All columns there can be."},
-    {"event", (PyCFunction)model_event_method, METH_O, "event(index): the FunctionEvent."},
-    {"name", (PyCFunction)model_name_method, METH_O, "name(number): a name as a str."},
-    {"track", (PyCFunction)model_track_method, METH_O, "track(number): a thread or queue."},
-    {"device", (PyCFunction)model_device_method, METH_O, "device(number): (type, index)."},
-    {"fill", (PyCFunction)model_fill, METH_O, "fill(list): appends all events."},
-    {"covers", (PyCFunction)model_covers, METH_O,
+    {"column_names", PY_CALL(model_column_names), METH_NOARGS, "All columns there can be."},
+    {"event", PY_CALL(model_event_method), METH_O, "event(index): the FunctionEvent."},
+    {"name", PY_CALL(model_name_method), METH_O, "name(number): a name as a str."},
+    {"track", PY_CALL(model_track_method), METH_O, "track(number): a thread or queue."},
+    {"device", PY_CALL(model_device_method), METH_O, "device(number): (type, index)."},
+    {"fill", PY_CALL(model_fill), METH_O, "fill(list): appends all events."},
+    {"covers", PY_CALL(model_covers), METH_O,
      "covers(list): whether it is all events in order, none of them changed."},
-    {"averages", (PyCFunction)(void (*)(void))model_averages, METH_VARARGS | METH_KEYWORDS,
+    {"averages", PY_CALL(model_averages), METH_VARARGS | METH_KEYWORDS,
      "averages(type=Row, shapes=False, overload=False, stack_n=0): a list of rows."},
-    {"table", (PyCFunction)(void (*)(void))model_table, METH_VARARGS | METH_KEYWORDS,
+    {"table", PY_CALL(model_table), METH_VARARGS | METH_KEYWORDS,
      "table(sort_by=None, options=None): every event a row."},
-    {"export", (PyCFunction)(void (*)(void))model_export, METH_VARARGS | METH_KEYWORDS,
+    {"export", PY_CALL(model_export), METH_VARARGS | METH_KEYWORDS,
      "export(format, path, …): writes a file and returns a report."},
     {NULL, NULL, 0, NULL},
 };

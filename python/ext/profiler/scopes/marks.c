@@ -249,16 +249,16 @@ static PyObject *begin_inputs(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"begin", (PyCFunction)(void (*)(void))begin, METH_FASTCALL | METH_KEYWORDS,
+    {"begin", PY_CALL(begin), METH_FASTCALL | METH_KEYWORDS,
      "begin(name, /, **metadata)\n--\n\nBegins a scope and returns its token, for end(); 0 while "
      "nothing records."},
     {"end", end, METH_O,
      "end(token, /)\n--\n\nEnds what begin() returned, on any thread, in any order."},
-    {"instant", (PyCFunction)(void (*)(void))instant, METH_FASTCALL | METH_KEYWORDS,
+    {"instant", PY_CALL(instant), METH_FASTCALL | METH_KEYWORDS,
      "instant(name, /, **metadata)\n--\n\nMarks a point in time."},
-    {"counter", (PyCFunction)(void (*)(void))counter, METH_FASTCALL,
+    {"counter", PY_CALL(counter), METH_FASTCALL,
      "counter(name, value, /)\n--\n\nRecords a value that changes over time."},
-    {"flow", (PyCFunction)(void (*)(void))flow, METH_FASTCALL,
+    {"flow", PY_CALL(flow), METH_FASTCALL,
      "flow(name, phase, id, /)\n--\n\nBinds an arrow to the open scope; phase is 'start', 'step' "
      "or 'end', arrows of one id are connected."},
     {"name_thread", name_thread, METH_O,

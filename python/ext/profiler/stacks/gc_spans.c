@@ -104,7 +104,7 @@ static PyMethodDef functions[] = {
     {"start_gc_spans", start_gc_spans, METH_NOARGS,
      "start_gc_spans(): records collections as \"Python GC\"."},
     {"stop_gc_spans", stop_gc_spans, METH_NOARGS, "stop_gc_spans(): ends that."},
-    {"gc_collection", (PyCFunction)(void (*)(void))collection, METH_FASTCALL, "For gc.callbacks."},
+    {"gc_collection", PY_CALL(collection), METH_FASTCALL, "For gc.callbacks."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -85,10 +85,8 @@ static PyObject *run_backward(PyObject *module, PyObject *args)
         list_clear(&grads);
         return NULL;
     }
-    tensors_pause pause;
-    tensors_release_gil(&pause);
-    int status = mt_backward_many(roots.items, grads.items, roots.count, flags);
-    tensors_take_gil(&pause);
+    int status = MT_OK;
+    WITHOUT_GIL(status, mt_backward_many(roots.items, grads.items, roots.count, flags));
     list_clear(&roots);
     list_clear(&grads);
     if (status != MT_OK) {
@@ -122,11 +120,9 @@ static PyObject *grad_of(const tensor_list *roots, const tensor_list *grads,
     if (found == NULL) {
         return PyErr_NoMemory();
     }
-    tensors_pause pause;
-    tensors_release_gil(&pause);
-    int status = mt_grad(roots->items, grads->items, roots->count, inputs->items, inputs->count,
-                         flags, found);
-    tensors_take_gil(&pause);
+    int status = MT_OK;
+    WITHOUT_GIL(status, mt_grad(roots->items, grads->items, roots->count, inputs->items,
+                                inputs->count, flags, found));
     PyObject *tuple = status == MT_OK ? grads_tuple(found, inputs->count) : tensors_raise(status);
     PyMem_Free(found);
     late_release_pending();

@@ -35,13 +35,6 @@ typedef struct hooks_object {
     _Atomic uint32_t contexts;
 } hooks_object;
 
-/* The attribute _backward_hooks of a tensor that has or had hooks. */
-typedef struct keeper_object {
-    PyObject_HEAD hooks_object *hooks;
-    mt_tensor *tensor; /* one reference */
-    uint32_t others;   /* keepers of the tensor of another sort (function_keeper.c) */
-} keeper_object;
-
 typedef struct hook_context {
     late_item item;
     hooks_object *hooks;
@@ -49,7 +42,6 @@ typedef struct hook_context {
 } hook_context;
 
 static PyTypeObject *hooks_type;
-static PyTypeObject *keeper_type;
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
@@ -69,14 +61,12 @@ static int hooks_clear(PyObject *self)
 static void hooks_dealloc(PyObject *self)
 {
     hooks_object *hooks = (hooks_object *)self;
-    PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     if (hooks->weak != NULL) {
         PyObject_ClearWeakRefs(self);
     }
     Py_CLEAR(hooks->callables);
-    type->tp_free(self);
-    Py_DECREF(type);
+    py_free(self);
 }
 
 static PyMemberDef hooks_members[] = {
@@ -102,91 +92,46 @@ static PyType_Spec hooks_spec = {
 /* ---- keepers --------------------------------------------------------------------------------- */
 
 /* HK2: how many references of contexts belong to the tensor object alone. */
-static uint32_t own_references(const keeper_object *keeper)
+static uint32_t own_references(const tensor_keeper *keeper)
 {
-    const mt_tensor *tensor = keeper->tensor;
-    if (!keepers_own(tensor, keeper->others) || !mt_tensor_owns_hooks(tensor)) {
+    if (!keeper_owns(keeper) || !mt_tensor_owns_hooks(keeper->tensor)) {
         return 0;
     }
-    return atomic_load_explicit(&keeper->hooks->contexts, memory_order_acquire);
+    return atomic_load_explicit(&((hooks_object *)keeper->held)->contexts, memory_order_acquire);
 }
 
-static int keeper_traverse(PyObject *self, visitproc visit, void *arg)
-{
-    keeper_object *keeper = (keeper_object *)self;
-    Py_VISIT(Py_TYPE(self));
-    if (keeper->hooks != NULL) {
-        for (uint32_t i = own_references(keeper); i > 0; i--) {
-            Py_VISIT(keeper->hooks);
-        }
-        Py_VISIT(keeper->hooks);
-    }
-    return 0;
-}
+static const keeper_sort of_hooks = {"_backward_hooks", own_references, NULL};
 
-static void keeper_dealloc(PyObject *self)
-{
-    keeper_object *keeper = (keeper_object *)self;
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    Py_CLEAR(keeper->hooks);
-    mt_tensor_release(keeper->tensor);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-/* No tp_clear: the hooks' own breaks the cycle. */
-static PyType_Slot keeper_slots[] = {
-    {Py_tp_dealloc, keeper_dealloc},
-    {Py_tp_traverse, keeper_traverse},
-    {0, NULL},
-};
-
-static PyType_Spec keeper_spec = {
-    .name = "mindtorch_v2._C._HooksKeeper",
-    .basicsize = sizeof(keeper_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = keeper_slots,
-};
-
-static keeper_object *keeper_new(PyObject *tensor)
+/* New hooks, and their keeper: a new reference. NULL: exception. */
+static tensor_keeper *hooks_new(PyObject *tensor)
 {
     hooks_object *hooks = (hooks_object *)hooks_type->tp_alloc(hooks_type, 0);
     if (hooks == NULL) {
         return NULL;
     }
+    tensor_keeper *keeper = NULL;
     hooks->callables = PyDict_New();
-    keeper_object *keeper = NULL;
     if (hooks->callables != NULL) {
-        keeper = (keeper_object *)keeper_type->tp_alloc(keeper_type, 0);
+        keeper = keeper_new(tensor, &of_hooks, (PyObject *)hooks);
     }
-    if (keeper == NULL) {
-        Py_DECREF(hooks);
-        return NULL;
+    if (keeper != NULL) {
+        keeper->others = function_keeper_joins(tensor);
     }
-    keeper->hooks = hooks;
-    keeper->tensor = mt_tensor_retain(tensor_of(tensor));
-    keeper->others = function_keeper_joins(tensor);
-    if (PyObject_SetAttrString(tensor, "_backward_hooks", (PyObject *)keeper) != 0) {
-        Py_CLEAR(keeper);
-    }
+    Py_DECREF(hooks);
     return keeper;
 }
 
 /* The tensor's hooks, made if need be; a new reference. NULL: exception. */
 static hooks_object *hooks_of(PyObject *tensor)
 {
-    PyObject *known = PyObject_GetAttrString(tensor, "_backward_hooks");
-    if (known == NULL || !Py_IS_TYPE(known, keeper_type) ||
-        ((keeper_object *)known)->tensor != tensor_of(tensor)) {
-        Py_XDECREF(known);
-        PyErr_Clear();
-        known = (PyObject *)keeper_new(tensor);
+    tensor_keeper *known = keeper_find(tensor, &of_hooks);
+    if (known == NULL) {
+        known = hooks_new(tensor);
     }
     if (known == NULL) {
         return NULL;
     }
-    hooks_object *hooks = (hooks_object *)Py_NewRef((PyObject *)((keeper_object *)known)->hooks);
+    hooks_object *hooks = (hooks_object *)Py_NewRef(known->held);
     Py_DECREF(known);
     return hooks;
 }
@@ -224,20 +169,11 @@ static PyObject *name_of(PyObject *hook)
     return name;
 }
 
-static bool same_sizes(const mt_tensor *a, const mt_tensor *b)
-{
-    bool same = mt_tensor_n_dims(a) == mt_tensor_n_dims(b);
-    for (uint32_t d = 0; same && d < mt_tensor_n_dims(a); d++) {
-        same = mt_tensor_sizes(a)[d] == mt_tensor_sizes(b)[d];
-    }
-    return same;
-}
-
 /* A hook's gradient must match the one it replaces. -1: exception. */
 static int check_replacement(PyObject *hook, const mt_tensor *was, const mt_tensor *got)
 {
     bool type = mt_tensor_dtype(was) != mt_tensor_dtype(got);
-    if (!type && same_sizes(was, got)) {
+    if (!type && tensor_same_sizes(was, got)) {
         return 0;
     }
     PyObject *name = name_of(hook);
@@ -432,9 +368,7 @@ static PyMethodDef functions[] = {
 py_part hooks_part;
 int hooks_part(PyObject *module)
 {
-    if (py_add_type(module, &hooks_spec, NULL, NULL, &hooks_type) != 0 ||
-        py_add_type(module, &keeper_spec, NULL, NULL, &keeper_type) != 0) {
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
+    return py_add_type(module, &hooks_spec, NULL, NULL, &hooks_type) != 0
+               ? -1
+               : PyModule_AddFunctions(module, functions);
 }

@@ -45,7 +45,6 @@ static int context_clear(PyObject *self)
 static void context_dealloc(PyObject *self)
 {
     function_context *ctx = (function_context *)self;
-    PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     if (ctx->weak != NULL) {
         PyObject_ClearWeakRefs(self);
@@ -55,8 +54,7 @@ static void context_dealloc(PyObject *self)
     PyMem_Free(ctx->outputs);
     PyMem_Free(ctx->saved_is_none);
     PyMem_Free(ctx->keepers);
-    type->tp_free(self);
-    Py_DECREF(type);
+    py_free(self);
 }
 
 /* ---- saved tensors --------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ typedef struct function_output {
     int64_t sizes[MT_MAX_DIMS];
 } function_output;
 
-typedef struct function_keeper function_keeper;
+typedef struct tensor_keeper tensor_keeper;
 
 typedef struct function_context {
     PyObject_HEAD PyObject *dict;
@@ -44,8 +44,7 @@ typedef struct function_context {
     bool *saved_is_none; /* of n_saved; a None that was saved comes back as one */
     mt_tensor **made;    /* while apply() runs: the differentiable outputs, borrowed */
     size_t n_made;
-    function_keeper *
-        *keepers;            /* of n_outputs, not held; NULL: there are none (function_keeper.h) */
+    tensor_keeper **keepers; /* of n_outputs, not held; NULL: there are none (function_keeper.h) */
     _Atomic(mt_node *) node; /* while it is there; not held */
 } function_context;
 

@@ -6,13 +6,6 @@
 
 #include <stdatomic.h>
 
-/* The attribute _backward_function of an output. */
-struct function_keeper {
-    PyObject_HEAD function_context *ctx;
-    mt_tensor *tensor; /* one reference */
-    uint32_t others;   /* keepers of the tensor of another sort (autograd_hooks.c) */
-};
-
 static PyTypeObject *keeper_type;
 
 enum {
@@ -20,13 +13,83 @@ enum {
     SEARCH_WIDTH = 8
 };
 
-bool keepers_own(const mt_tensor *tensor, uint32_t others)
+/* ---- keepers of any sort --------------------------------------------------------------------- */
+
+bool keeper_owns(const tensor_keeper *keeper)
 {
     enum {
-        OURS = 2 /* the tensor object's and a keeper's */
+        OURS = 2 /* the tensor object's and the keeper's */
     };
-    return mt_tensor_host(tensor) != NULL && mt_tensor_use_count(tensor) == OURS + others;
+    return mt_tensor_host(keeper->tensor) != NULL &&
+           mt_tensor_use_count(keeper->tensor) == OURS + keeper->others;
 }
+
+static int keeper_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    tensor_keeper *keeper = (tensor_keeper *)self;
+    Py_VISIT(Py_TYPE(self));
+    if (keeper->held != NULL) {
+        for (uint32_t i = keeper->sort->hidden(keeper); i > 0; i--) {
+            Py_VISIT(keeper->held);
+        }
+        Py_VISIT(keeper->held);
+    }
+    return 0;
+}
+
+static void keeper_dealloc(PyObject *self)
+{
+    tensor_keeper *keeper = (tensor_keeper *)self;
+    PyObject_GC_UnTrack(self);
+    if (keeper->sort->end != NULL) {
+        keeper->sort->end(keeper);
+    }
+    Py_CLEAR(keeper->held);
+    mt_tensor_release(keeper->tensor);
+    py_free(self);
+}
+
+/* No tp_clear: that of what is held breaks the cycle. */
+static PyType_Slot keeper_slots[] = {
+    {Py_tp_dealloc, keeper_dealloc},
+    {Py_tp_traverse, keeper_traverse},
+    {0, NULL},
+};
+
+static PyType_Spec keeper_spec = {
+    .name = "mindtorch_v2._C._TensorKeeper",
+    .basicsize = sizeof(tensor_keeper),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = keeper_slots,
+};
+
+tensor_keeper *keeper_find(PyObject *tensor, const keeper_sort *sort)
+{
+    tensor_keeper *known = (tensor_keeper *)PyObject_GetAttrString(tensor, sort->attribute);
+    if (known == NULL || !Py_IS_TYPE(known, keeper_type) || known->sort != sort ||
+        known->tensor != tensor_of(tensor)) {
+        Py_CLEAR(known);
+        PyErr_Clear();
+    }
+    return known;
+}
+
+tensor_keeper *keeper_new(PyObject *tensor, const keeper_sort *sort, PyObject *held)
+{
+    tensor_keeper *keeper = (tensor_keeper *)keeper_type->tp_alloc(keeper_type, 0);
+    if (keeper == NULL) {
+        return NULL;
+    }
+    keeper->sort = sort;
+    keeper->held = Py_NewRef(held);
+    keeper->tensor = mt_tensor_retain(tensor_of(tensor));
+    if (PyObject_SetAttrString(tensor, sort->attribute, (PyObject *)keeper) != 0) {
+        Py_CLEAR(keeper);
+    }
+    return keeper;
+}
+
+/* ---- keepers of functions -------------------------------------------------------------------- */
 
 /* References to `node` that are held through `from` alone: itself, or nodes that have no other
  * holder, such as the node of an output that was written in place. */
@@ -45,69 +108,38 @@ static uint32_t held_through(mt_node *from, const mt_node *node, int depth)
     return count;
 }
 
-/* FK1: whether the keeper is the one that visits ctx for the node. */
-static bool speaks_for_node(const function_keeper *keeper)
+/* FK1: 1 if the keeper is the one that visits ctx for the node. */
+static uint32_t speaks_for_node(const tensor_keeper *keeper)
 {
-    const function_context *ctx = keeper->ctx;
+    const function_context *ctx = (function_context *)keeper->held;
     const mt_node *node = atomic_load_explicit(&ctx->node, memory_order_acquire);
-    const function_keeper *first = NULL;
+    const tensor_keeper *first = NULL;
     uint32_t holders = 0;
     for (Py_ssize_t i = 0; node != NULL && i < ctx->n_outputs; i++) {
-        const function_keeper *other = ctx->keepers[i];
+        const tensor_keeper *other = ctx->keepers[i];
         if (other == NULL) {
             continue;
         }
-        if (!keepers_own(other->tensor, other->others)) {
-            return false;
+        if (!keeper_owns(other)) {
+            return 0;
         }
         first = first == NULL ? other : first;
         holders += held_through(mt_tensor_grad_fn(other->tensor), node, SEARCH_DEPTH);
     }
-    return first == keeper && holders > 0 && mt_node_use_count(node) == holders;
+    return first == keeper && holders > 0 && mt_node_use_count(node) == holders ? 1 : 0;
 }
 
-static int keeper_traverse(PyObject *self, visitproc visit, void *arg)
+static void leave_context(tensor_keeper *keeper)
 {
-    function_keeper *keeper = (function_keeper *)self;
-    Py_VISIT(Py_TYPE(self));
-    if (keeper->ctx != NULL) {
-        if (speaks_for_node(keeper)) {
-            Py_VISIT(keeper->ctx);
-        }
-        Py_VISIT(keeper->ctx);
-    }
-    return 0;
-}
-
-static void keeper_dealloc(PyObject *self)
-{
-    function_keeper *keeper = (function_keeper *)self;
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    for (Py_ssize_t i = 0; keeper->ctx != NULL && i < keeper->ctx->n_outputs; i++) {
-        if (keeper->ctx->keepers[i] == keeper) {
-            keeper->ctx->keepers[i] = NULL; /* FK2 */
+    const function_context *ctx = (function_context *)keeper->held;
+    for (Py_ssize_t i = 0; i < ctx->n_outputs; i++) {
+        if (ctx->keepers[i] == keeper) {
+            ctx->keepers[i] = NULL; /* FK2 */
         }
     }
-    Py_CLEAR(keeper->ctx);
-    mt_tensor_release(keeper->tensor);
-    type->tp_free(self);
-    Py_DECREF(type);
 }
 
-/* No tp_clear: ctx's own breaks the cycle. */
-static PyType_Slot keeper_slots[] = {
-    {Py_tp_dealloc, keeper_dealloc},
-    {Py_tp_traverse, keeper_traverse},
-    {0, NULL},
-};
-
-static PyType_Spec keeper_spec = {
-    .name = "mindtorch_v2._C._FunctionKeeper",
-    .basicsize = sizeof(function_keeper),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = keeper_slots,
-};
+static const keeper_sort of_functions = {"_backward_function", speaks_for_node, leave_context};
 
 static int keep_output(function_context *ctx, Py_ssize_t index, PyObject *output)
 {
@@ -115,17 +147,14 @@ static int keep_output(function_context *ctx, Py_ssize_t index, PyObject *output
     if (mt_tensor_is_view(tensor)) {
         return 0; /* its node may be another one each time */
     }
-    function_keeper *keeper = (function_keeper *)keeper_type->tp_alloc(keeper_type, 0);
+    tensor_keeper *keeper = keeper_new(output, &of_functions, (PyObject *)ctx);
     if (keeper == NULL) {
         return -1;
     }
-    keeper->ctx = (function_context *)Py_NewRef((PyObject *)ctx);
-    keeper->tensor = mt_tensor_retain(tensor);
     ctx->keepers[index] = keeper;
     atomic_store_explicit(&ctx->node, mt_tensor_grad_fn(tensor), memory_order_release);
-    int status = PyObject_SetAttrString(output, "_backward_function", (PyObject *)keeper);
-    Py_DECREF(keeper);
-    return status;
+    Py_DECREF(keeper); /* the output has it */
+    return 0;
 }
 
 int function_keep(function_context *ctx, PyObject *outputs)
@@ -148,16 +177,13 @@ int function_keep(function_context *ctx, PyObject *outputs)
 
 uint32_t function_keeper_joins(PyObject *tensor)
 {
-    PyObject *known = PyObject_GetAttrString(tensor, "_backward_function");
-    uint32_t count = 0;
-    if (known != NULL && Py_IS_TYPE(known, keeper_type) &&
-        ((function_keeper *)known)->tensor == tensor_of(tensor)) {
-        ((function_keeper *)known)->others = 1;
-        count = 1;
+    tensor_keeper *known = keeper_find(tensor, &of_functions);
+    if (known == NULL) {
+        return 0;
     }
-    Py_XDECREF(known);
-    PyErr_Clear();
-    return count;
+    known->others = 1;
+    Py_DECREF(known);
+    return 1;
 }
 
 py_part function_keeper_part;

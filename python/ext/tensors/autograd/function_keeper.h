@@ -21,11 +21,32 @@
 /* Gives keepers to the outputs of a call, a tuple. -1: an exception. */
 int function_keep(function_context *ctx, PyObject *outputs);
 
+typedef struct keeper_sort {
+    const char *attribute; /* of the tensor's object, which has the keeper */
+    /* References to `held` that belong to the tensor's object alone, besides the keeper's own. */
+    uint32_t (*hidden)(const tensor_keeper *keeper);
+    void (*end)(tensor_keeper *keeper); /* before `held` is released; NULL: nothing to do */
+} keeper_sort;
+
+/* An attribute of a tensor's object that visits `held` for references the collector cannot see. */
+struct tensor_keeper {
+    PyObject_HEAD const keeper_sort *sort;
+    PyObject *held;
+    mt_tensor *tensor; /* one reference */
+    uint32_t others;   /* keepers of the tensor of another sort */
+};
+
+/* The tensor's keeper of that sort, a new reference; NULL without an exception: it has none. */
+tensor_keeper *keeper_find(PyObject *tensor, const keeper_sort *sort);
+
+/* A new one, with a reference to `held`. NULL: an exception. */
+tensor_keeper *keeper_new(PyObject *tensor, const keeper_sort *sort, PyObject *held);
+
 /* A keeper of another sort is being made for the tensor: how many of this sort there are. Those
  * keepers are notified. */
 uint32_t function_keeper_joins(PyObject *tensor);
 
-/* Whether a tensor belongs to its Python object, to a keeper and to `others` alone. */
-bool keepers_own(const mt_tensor *tensor, uint32_t others);
+/* Whether a tensor belongs to its Python object, and to its keepers, alone. */
+bool keeper_owns(const tensor_keeper *keeper);
 
 #endif /* PYTHON_EXT_TENSORS_AUTOGRAD_FUNCTION_KEEPER_H */

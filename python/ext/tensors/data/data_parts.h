@@ -57,9 +57,6 @@ mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool cop
  * its argument. NULL: exception. */
 mt_tensor *data_near(mt_tensor *tensor);
 
-/* PyArg_ParseTupleAndKeywords() wants its names without const, though it only reads them. */
-#define DATA_KEYWORDS(names) ((char **)(uintptr_t)(names))
-
 /* Adds methods to torch.Tensor, from a list that ends with a NULL name. */
 int data_add_methods(PyMethodDef *methods);
 

@@ -20,9 +20,7 @@ mt_tensor *data_pass(mt_tensor *tensor, data_row row)
     mt_tensor *out = NULL;
     int status = rows[row](tensor, &out);
     mt_tensor_release(tensor);
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
+    (void)zero_or_raise(status);
     return out;
 }
 
@@ -85,9 +83,7 @@ mt_tensor *data_to(mt_tensor *tensor, mt_dtype dtype, mt_device device, bool cop
         tensors_take_gil(&pause);
     }
     mt_tensor_release(tensor);
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
+    (void)zero_or_raise(status);
     return out;
 }
 

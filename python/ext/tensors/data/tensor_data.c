@@ -46,9 +46,7 @@ static mt_tensor *convert(const wanted *want, bool copy)
         if (!copy) {
             return data_to(mt_tensor_retain(tensor), want->dtype, want->device, false);
         }
-        int status = mt_detach(tensor, &source);
-        if (status != MT_OK) {
-            tensors_raise(status);
+        if (zero_or_raise(mt_detach(tensor, &source)) != 0) {
             return NULL;
         }
         return data_to(source, want->dtype, want->device, true);
@@ -78,7 +76,7 @@ static PyObject *tensor_function(PyObject *module, PyObject *args, PyObject *kwa
                             "tensor() takes 1 positional argument but %zd were given",
                             PyTuple_GET_SIZE(args));
     }
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOppO:tensor", DATA_KEYWORDS(keywords),
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOppO:tensor", PY_NAMES(keywords),
                                      &want.data, &dtype, &device, &requires_grad, &pin, &names)) {
         return NULL;
     }
@@ -106,14 +104,9 @@ static PyObject *tensor_function(PyObject *module, PyObject *args, PyObject *kwa
     if (tensor == NULL) {
         return NULL;
     }
-    if (requires_grad) {
-        int status = mt_tensor_set_requires_grad(tensor, true);
-        if (status != MT_OK) {
-            mt_tensor_release(tensor);
-            PyErr_SetString(PyExc_RuntimeError, "Only Tensors of floating point and complex dtype "
-                                                "can require gradients");
-            return NULL;
-        }
+    if (requires_grad && tensor_require_grad(tensor) != 0) {
+        mt_tensor_release(tensor);
+        return NULL;
     }
     return tensor_wrap(tensor);
 }
@@ -125,8 +118,8 @@ static PyObject *as_tensor_function(PyObject *module, PyObject *args, PyObject *
     PyObject *device = NULL;
     wanted want = {.data = NULL};
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", DATA_KEYWORDS(keywords),
-                                     &want.data, &dtype, &device) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", PY_NAMES(keywords), &want.data,
+                                     &dtype, &device) ||
         read_options(dtype, device, "as_tensor", &want) != 0) {
         return NULL;
     }
@@ -196,10 +189,8 @@ static char *read_elements(mt_tensor *tensor, size_t *bytes)
         PyErr_NoMemory();
         return NULL;
     }
-    tensors_pause pause;
-    tensors_release_gil(&pause);
-    int status = mt_tensor_read(tensor, memory, size);
-    tensors_take_gil(&pause);
+    int status = MT_OK;
+    WITHOUT_GIL(status, mt_tensor_read(tensor, memory, size));
     if (status != MT_OK) {
         PyMem_RawFree(memory);
         tensors_raise(status);
@@ -270,10 +261,8 @@ static PyObject *tensor_bytes(PyObject *module, PyObject *object)
         return NULL;
     }
     char *place = PyBytes_AS_STRING(bytes);
-    tensors_pause pause;
-    tensors_release_gil(&pause);
-    int status = mt_tensor_read(tensor, place, size);
-    tensors_take_gil(&pause);
+    int status = MT_OK;
+    WITHOUT_GIL(status, mt_tensor_read(tensor, place, size));
     mt_tensor_release(tensor);
     if (status != MT_OK) {
         Py_DECREF(bytes);
@@ -336,10 +325,8 @@ static PyObject *tensor_from_bytes(PyObject *module, PyObject *args)
             PyErr_Format(PyExc_ValueError, "a tensor of these sizes does not have %zd bytes",
                          buffer.len);
         } else {
-            int status = mt_tensor_from_data(buffer.buf, dtype, sizes, n_dims, MT_CPU, &tensor);
-            if (status != MT_OK) {
-                tensors_raise(status);
-            }
+            (void)zero_or_raise(
+                mt_tensor_from_data(buffer.buf, dtype, sizes, n_dims, MT_CPU, &tensor));
         }
     }
     PyBuffer_Release(&buffer);
@@ -393,9 +380,9 @@ static PyObject *tensors_alive(PyObject *module, PyObject *unused)
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
-    {"tensor", (PyCFunction)tensor_function, METH_VARARGS | METH_KEYWORDS,
+    {"tensor", PY_CALL(tensor_function), METH_VARARGS | METH_KEYWORDS,
      "tensor($module, data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\nA tensor with a copy of the data: numbers, nested lists, arrays."},
-    {"as_tensor", (PyCFunction)as_tensor_function, METH_VARARGS | METH_KEYWORDS,
+    {"as_tensor", PY_CALL(as_tensor_function), METH_VARARGS | METH_KEYWORDS,
      "as_tensor($module, data, dtype=None, device=None)\n--\n\nA tensor of the data, over the same memory where that is possible."},
     {"_tensor_bytes", tensor_bytes, METH_O, "_tensor_bytes(tensor) -> its elements in order"},
     {"_tensor_from_bytes", tensor_from_bytes, METH_VARARGS,

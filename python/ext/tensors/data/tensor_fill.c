@@ -225,9 +225,7 @@ mt_tensor *data_from_sequence(PyObject *data, mt_dtype dtype, mt_device device, 
     }
     fill.item_bytes = mt_dtype_size(fill.dtype);
     mt_tensor *tensor = NULL;
-    int status = mt_empty_with(fill.sizes, fill.n_dims, fill.dtype, MT_CPU, &tensor);
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (zero_or_raise(mt_empty_with(fill.sizes, fill.n_dims, fill.dtype, MT_CPU, &tensor)) != 0) {
         return NULL;
     }
     char none[8]; /* a tensor without elements may have no memory, and nothing is stored */

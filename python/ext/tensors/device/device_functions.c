@@ -27,16 +27,22 @@ static PyObject *set_device(PyObject *module, PyObject *object)
                : none_or_raise(mt_set_current_device(device));
 }
 
-static PyObject *synchronize(PyObject *module, PyObject *object)
+/* A call that waits for a device. */
+static PyObject *wait_for(int (*call)(mt_device), PyObject *object)
 {
-    (void)module;
     mt_device device = MT_CPU;
     if (device_from_object(object, &device) != 0) {
         return NULL;
     }
     int status = MT_OK;
-    WITHOUT_GIL(status, mt_device_synchronize(device));
+    WITHOUT_GIL(status, call(device));
     return none_or_raise(status);
+}
+
+static PyObject *synchronize(PyObject *module, PyObject *object)
+{
+    (void)module;
+    return wait_for(mt_device_synchronize, object);
 }
 
 /* (name, total bytes, free bytes) */
@@ -48,9 +54,8 @@ static PyObject *device_info(PyObject *module, PyObject *object)
         return NULL;
     }
     mt_device_info info = {.struct_size = sizeof info};
-    int status = mt_device_get_info(device, &info);
-    if (status != MT_OK) {
-        return tensors_raise(status);
+    if (zero_or_raise(mt_device_get_info(device, &info)) != 0) {
+        return NULL;
     }
     info.name[sizeof info.name - 1] = '\0';
     return Py_BuildValue("sKK", info.name, (unsigned long long)info.total_bytes,
@@ -65,9 +70,8 @@ static PyObject *memory_stats(PyObject *module, PyObject *object)
         return NULL;
     }
     mt_memory_stats stats = {.struct_size = sizeof stats};
-    int status = mt_device_get_memory_stats(device, &stats);
-    if (status != MT_OK) {
-        return tensors_raise(status);
+    if (zero_or_raise(mt_device_get_memory_stats(device, &stats)) != 0) {
+        return NULL;
     }
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "allocated_bytes.all.current",
                          (unsigned long long)stats.allocated_bytes, "allocated_bytes.all.peak",
@@ -91,13 +95,7 @@ static PyObject *reset_peaks(PyObject *module, PyObject *object)
 static PyObject *empty_cache(PyObject *module, PyObject *object)
 {
     (void)module;
-    mt_device device = MT_CPU;
-    if (device_from_object(object, &device) != 0) {
-        return NULL;
-    }
-    int status = MT_OK;
-    WITHOUT_GIL(status, mt_device_empty_cache(device)); /* waits for the device */
-    return none_or_raise(status);
+    return wait_for(mt_device_empty_cache, object);
 }
 
 /* ---- pinned memory ---- */
@@ -107,9 +105,7 @@ mt_tensor *tensor_pinned(mt_tensor *tensor)
     mt_tensor *pinned = NULL;
     int status = MT_OK;
     WITHOUT_GIL(status, mt_tensor_pin(tensor, &pinned));
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
+    (void)zero_or_raise(status);
     return pinned;
 }
 

@@ -35,9 +35,7 @@ static int parse_text(PyObject *text, mt_device_type *type, int *index)
         return -1;
     }
     mt_device device = MT_DEVICE_NONE;
-    int status = mt_device_parse(bytes, &device);
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (zero_or_raise(mt_device_parse(bytes, &device)) != 0) {
         return -1;
     }
     *type = device < MT_NPU ? MT_DEVICE_TYPE_CPU : MT_DEVICE_TYPE_NPU;
@@ -121,8 +119,7 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     (void)type;
     static const char *const names[] = {"type", "index", NULL};
     PyObject *what = NULL, *number = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", KEYWORD_NAMES(names), &what,
-                                     &number)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", PY_NAMES(names), &what, &number)) {
         return NULL;
     }
     mt_device_type kind = MT_DEVICE_TYPE_NPU;
@@ -221,7 +218,7 @@ static PyMethodDef methods[] = {
     {"__reduce__", device_reduce, METH_NOARGS, NULL},
     {"__enter__", device_enter, METH_NOARGS,
      "tensors are made there inside, unless told otherwise"},
-    {"__exit__", (PyCFunction)(void (*)(void))device_exit, METH_FASTCALL, NULL},
+    {"__exit__", PY_CALL(device_exit), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -59,29 +59,4 @@ mt_tensor *tensor_pinned(mt_tensor *tensor);
 /* What pin_memory=True makes of a tensor that was just made; takes it over. NULL: exception. */
 mt_tensor *tensor_pin_made(mt_tensor *tensor);
 
-/* None, or what went wrong. */
-static inline PyObject *none_or_raise(int status)
-{
-    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
-}
-
-/* 0, or -1 and an exception. */
-static inline int zero_or_raise(int status)
-{
-    if (status == MT_OK) {
-        return 0;
-    }
-    (void)tensors_raise(status);
-    return -1;
-}
-
-/* A call that may wait, without the GIL (PDV2). */
-#define WITHOUT_GIL(status, call)     \
-    do {                              \
-        tensors_pause pause_;         \
-        tensors_release_gil(&pause_); \
-        (status) = (call);            \
-        tensors_take_gil(&pause_);    \
-    } while (0)
-
 #endif /* PYTHON_EXT_TENSORS_DEVICE_DEVICE_PARTS_H */

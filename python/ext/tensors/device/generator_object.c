@@ -17,9 +17,8 @@ static mt_generator *generator_of(PyObject *object)
 
 static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"device", NULL};
-    PyObject *which = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", KEYWORD_NAMES(names), &which)) {
+    PyObject *which = py_one_argument(args, kwargs, "|O:Generator", "device");
+    if (which == NULL) {
         return NULL;
     }
     mt_device device = MT_CPU;
@@ -41,10 +40,8 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 
 static void generator_dealloc(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
     mt_generator_free(generator_of(object));
-    type->tp_free(object);
-    Py_DECREF(type);
+    py_free(object);
 }
 
 /* Negative seeds count from 2**64, as torch's do. */
@@ -113,8 +110,9 @@ static PyObject *get_state(PyObject *self, PyObject *unused)
                          mt_generator_offset(generator_of(self))};
     const int64_t size = STATE_BYTES;
     mt_tensor *state = NULL;
-    int status = mt_tensor_from_data(words, MT_DTYPE_U8, &size, 1, MT_CPU, &state);
-    return status != MT_OK ? tensors_raise(status) : tensor_wrap(state);
+    return zero_or_raise(mt_tensor_from_data(words, MT_DTYPE_U8, &size, 1, MT_CPU, &state)) != 0
+               ? NULL
+               : tensor_wrap(state);
 }
 
 static PyObject *set_state(PyObject *self, PyObject *state)
@@ -135,9 +133,8 @@ static PyObject *set_state(PyObject *self, PyObject *state)
         return NULL;
     }
     uint64_t words[2];
-    int status = mt_tensor_read(tensor, words, sizeof words);
-    if (status != MT_OK) {
-        return tensors_raise(status);
+    if (zero_or_raise(mt_tensor_read(tensor, words, sizeof words)) != 0) {
+        return NULL;
     }
     mt_generator_seed(generator_of(self), words[0]);
     mt_generator_set_offset(generator_of(self), words[1]);

@@ -19,16 +19,17 @@ static const mt_sim *find_sim(void)
     return sim;
 }
 
-/* Device and stream number of torch.Stream; None: the current one. */
-static int place_of(PyObject *object, uint32_t *device, uint32_t *number)
+/* The accelerator, and the place of torch.Stream; None: the current one. NULL: exception. */
+static const mt_sim *sim_stream(PyObject *object, uint32_t *device, uint32_t *number)
 {
     mt_stream *stream = NULL;
-    if (stream_from_object(object, "sim", &stream) != 0) {
-        return -1;
+    const mt_sim *sim = find_sim();
+    if (sim == NULL || stream_from_object(object, "sim", &stream) != 0) {
+        return NULL;
     }
     *device = (uint32_t)mt_stream_device(stream) & 0xFF;
     *number = mt_stream_number(stream);
-    return 0;
+    return sim;
 }
 
 static PyObject *sim_hold(PyObject *module, PyObject *args)
@@ -36,9 +37,10 @@ static PyObject *sim_hold(PyObject *module, PyObject *args)
     (void)module;
     unsigned int launches = 0, device = 0, number = 0;
     PyObject *stream = Py_None;
-    const mt_sim *sim = find_sim();
-    if (sim == NULL || !PyArg_ParseTuple(args, "IO:hold", &launches, &stream) ||
-        place_of(stream, &device, &number) != 0) {
+    const mt_sim *sim = PyArg_ParseTuple(args, "IO:hold", &launches, &stream)
+                            ? sim_stream(stream, &device, &number)
+                            : NULL;
+    if (sim == NULL) {
         return NULL;
     }
     int status = MT_OK;
@@ -50,10 +52,8 @@ static PyObject *sim_release(PyObject *module, PyObject *stream)
 {
     (void)module;
     uint32_t device = 0, number = 0;
-    const mt_sim *sim = find_sim();
-    return sim == NULL || place_of(stream, &device, &number) != 0
-               ? NULL
-               : none_or_raise(sim->release(device, number));
+    const mt_sim *sim = sim_stream(stream, &device, &number);
+    return sim == NULL ? NULL : none_or_raise(sim->release(device, number));
 }
 
 static PyObject *sim_counts(PyObject *module, PyObject *stream)
@@ -61,28 +61,23 @@ static PyObject *sim_counts(PyObject *module, PyObject *stream)
     (void)module;
     uint32_t device = 0, number = 0;
     mt_sim_counts counts = {.struct_size = sizeof counts};
-    const mt_sim *sim = find_sim();
-    if (sim == NULL || place_of(stream, &device, &number) != 0) {
+    const mt_sim *sim = sim_stream(stream, &device, &number);
+    if (sim == NULL || zero_or_raise(sim->counts(device, number, &counts)) != 0) {
         return NULL;
     }
-    int status = sim->counts(device, number, &counts);
-    return status != MT_OK
-               ? tensors_raise(status)
-               : Py_BuildValue("{s:I,s:I,s:I,s:K,s:K,s:K,s:I}", "waiting", counts.waiting, "most",
-                               counts.most, "gave_up", counts.gave_up, "launches",
-                               (unsigned long long)counts.launches, "done",
-                               (unsigned long long)counts.done, "stalled",
-                               (unsigned long long)counts.stalled, "holding", counts.holding);
+    return Py_BuildValue("{s:I,s:I,s:I,s:K,s:K,s:K,s:I}", "waiting", counts.waiting, "most",
+                         counts.most, "gave_up", counts.gave_up, "launches",
+                         (unsigned long long)counts.launches, "done",
+                         (unsigned long long)counts.done, "stalled",
+                         (unsigned long long)counts.stalled, "holding", counts.holding);
 }
 
 static PyObject *sim_reset_counts(PyObject *module, PyObject *stream)
 {
     (void)module;
     uint32_t device = 0, number = 0;
-    const mt_sim *sim = find_sim();
-    return sim == NULL || place_of(stream, &device, &number) != 0
-               ? NULL
-               : none_or_raise(sim->reset_counts(device, number));
+    const mt_sim *sim = sim_stream(stream, &device, &number);
+    return sim == NULL ? NULL : none_or_raise(sim->reset_counts(device, number));
 }
 
 /* The status that becomes an exception of this name; 0 sets ValueError: there is none. */

@@ -65,7 +65,7 @@ static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                         "enable_timing", "external", NULL};
     PyObject *first = Py_None;
     int blocking = 0, interprocess = 0, timing = 0, external = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Opp$pp:Event", KEYWORD_NAMES(names), &first,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Opp$pp:Event", PY_NAMES(names), &first,
                                      &blocking, &interprocess, &timing, &external)) {
         return NULL;
     }
@@ -85,10 +85,8 @@ static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void event_dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     mt_event_free(event_of(self));
-    type->tp_free(self);
-    Py_DECREF(type);
+    py_free(self);
 }
 
 static mt_device device_of(PyObject *self)
@@ -119,11 +117,8 @@ static int stream_for(PyObject *self, PyObject *object, const char *function, mt
 static int stream_argument(PyObject *self, PyObject *args, PyObject *kwargs, const char *format,
                            mt_stream **stream)
 {
-    static const char *const names[] = {"stream", NULL};
-    PyObject *object = Py_None;
-    return PyArg_ParseTupleAndKeywords(args, kwargs, format, KEYWORD_NAMES(names), &object)
-               ? stream_for(self, object, strchr(format, ':') + 1, stream)
-               : -1;
+    PyObject *object = py_one_argument(args, kwargs, format, "stream");
+    return object == NULL ? -1 : stream_for(self, object, strchr(format, ':') + 1, stream);
 }
 
 static PyObject *record(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -152,8 +147,7 @@ static PyObject *query(PyObject *self, PyObject *unused)
 {
     (void)unused;
     bool done = false;
-    int status = mt_event_query(event_of(self), &done);
-    return status != MT_OK ? tensors_raise(status) : PyBool_FromLong(done);
+    return zero_or_raise(mt_event_query(event_of(self), &done)) != 0 ? NULL : PyBool_FromLong(done);
 }
 
 static PyObject *synchronize(PyObject *self, PyObject *unused)
@@ -172,8 +166,9 @@ static PyObject *elapsed_time(PyObject *self, PyObject *object)
     if (to == NULL) {
         return NULL;
     }
-    int status = mt_event_elapsed_ns(event_of(self), to, &ns);
-    return status != MT_OK ? tensors_raise(status) : PyFloat_FromDouble(ns / 1e6);
+    return zero_or_raise(mt_event_elapsed_ns(event_of(self), to, &ns)) != 0
+               ? NULL
+               : PyFloat_FromDouble(ns / 1e6);
 }
 
 static PyObject *get_device(PyObject *self, void *context)
@@ -199,12 +194,10 @@ static PyGetSetDef properties[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-#define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
-
 static PyMethodDef methods[] = {
-    {"record", KEYWORDS(record), METH_VARARGS | METH_KEYWORDS,
+    {"record", PY_CALL(record), METH_VARARGS | METH_KEYWORDS,
      "record($self, /, stream=None)\n--\n\nIt stands for what is on the stream so far."},
-    {"wait", KEYWORDS(wait), METH_VARARGS | METH_KEYWORDS,
+    {"wait", PY_CALL(wait), METH_VARARGS | METH_KEYWORDS,
      "wait($self, /, stream=None)\n--\n\nWhat comes on the stream later waits for the event."},
     {"query", query, METH_NOARGS, "query($self, /)\n--\n\nWhether what it stands for is done."},
     {"synchronize", synchronize, METH_NOARGS,

@@ -10,13 +10,18 @@ static mt_stream *stream_of(PyObject *object)
     return ((stream_object *)object)->stream;
 }
 
-PyObject *stream_to_object(mt_stream *stream)
+static PyObject *stream_wrap(PyTypeObject *type, mt_stream *stream)
 {
-    PyObject *self = tensors.stream_type->tp_alloc(tensors.stream_type, 0);
+    PyObject *self = type->tp_alloc(type, 0);
     if (self != NULL) {
         ((stream_object *)self)->stream = stream;
     }
     return self;
+}
+
+PyObject *stream_to_object(mt_stream *stream)
+{
+    return stream_wrap(tensors.stream_type, stream);
 }
 
 int stream_given(PyObject *object, const char *function, mt_stream **stream)
@@ -55,28 +60,19 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     PyObject *which = Py_None;
     int priority = 0;
     mt_device device = MT_NPU;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Oi:Stream", KEYWORD_NAMES(names), &which,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Oi:Stream", PY_NAMES(names), &which,
                                      &priority) ||
         accelerator_from_object(which, &device) != 0) {
         return NULL;
     }
     mt_stream *stream = NULL;
-    int status = mt_stream_new(device, priority, &stream);
-    if (status != MT_OK) {
-        return tensors_raise(status);
-    }
-    PyObject *self = type->tp_alloc(type, 0);
-    if (self != NULL) {
-        ((stream_object *)self)->stream = stream;
-    }
-    return self;
+    return zero_or_raise(mt_stream_new(device, priority, &stream)) != 0 ? NULL
+                                                                        : stream_wrap(type, stream);
 }
 
 static void stream_dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
-    type->tp_free(self);
-    Py_DECREF(type);
+    py_free(self);
 }
 
 static PyObject *stream_repr(PyObject *self)
@@ -106,8 +102,8 @@ static PyObject *query(PyObject *self, PyObject *unused)
 {
     (void)unused;
     bool done = false;
-    int status = mt_stream_query(stream_of(self), &done);
-    return status != MT_OK ? tensors_raise(status) : PyBool_FromLong(done);
+    return zero_or_raise(mt_stream_query(stream_of(self), &done)) != 0 ? NULL
+                                                                       : PyBool_FromLong(done);
 }
 
 static PyObject *synchronize(PyObject *self, PyObject *unused)
@@ -142,10 +138,8 @@ static PyObject *wait_stream(PyObject *self, PyObject *object)
 
 static PyObject *record_event(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"event", NULL};
-    PyObject *object = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:record_event", KEYWORD_NAMES(names),
-                                     &object)) {
+    PyObject *object = py_one_argument(args, kwargs, "|O:record_event", "event");
+    if (object == NULL) {
         return NULL;
     }
     if (object == Py_None) {
@@ -209,9 +203,8 @@ static PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n
     mt_stream *here = stream_of(PyTuple_GET_ITEM(before, 0));
     mt_stream *there = stream_of(PyTuple_GET_ITEM(before, 1));
     Py_DECREF(before);
-    int status = mt_stream_set_current(there);
-    if (status != MT_OK) {
-        return tensors_raise(status);
+    if (zero_or_raise(mt_stream_set_current(there)) != 0) {
+        return NULL;
     }
     return stream_make_current(here) != 0 ? NULL : Py_NewRef(Py_None);
 }
@@ -268,8 +261,6 @@ static PyGetSetDef properties[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-#define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
-
 static PyMethodDef methods[] = {
     {"query", query, METH_NOARGS, "query($self, /)\n--\n\nWhether all its work is done."},
     {"synchronize", synchronize, METH_NOARGS,
@@ -278,12 +269,12 @@ static PyMethodDef methods[] = {
      "wait_event($self, event, /)\n--\n\nWhat comes later waits for the event."},
     {"wait_stream", wait_stream, METH_O,
      "wait_stream($self, stream, /)\n--\n\nWhat comes later waits for what is on the other stream now."},
-    {"record_event", KEYWORDS(record_event), METH_VARARGS | METH_KEYWORDS,
+    {"record_event", PY_CALL(record_event), METH_VARARGS | METH_KEYWORDS,
      "record_event($self, /, event=None)\n--\n\nAn event that stands for what is on the stream so far."},
     {"priority_range", priority_range, METH_NOARGS | METH_STATIC,
      "priority_range()\n--\n\n(lowest, highest) priority."},
     {"__enter__", stream_enter, METH_NOARGS, NULL},
-    {"__exit__", KEYWORDS(stream_exit), METH_FASTCALL, NULL},
+    {"__exit__", PY_CALL(stream_exit), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -309,28 +300,25 @@ static PyType_Spec spec = {
 
 /* ---- functions ---- */
 
+static PyObject *stream_by(int (*get)(mt_device, mt_stream **), PyObject *object)
+{
+    mt_device device = MT_NPU;
+    mt_stream *stream = NULL;
+    return accelerator_from_object(object, &device) != 0 || zero_or_raise(get(device, &stream)) != 0
+               ? NULL
+               : stream_to_object(stream);
+}
+
 static PyObject *current_stream(PyObject *module, PyObject *object)
 {
     (void)module;
-    mt_device device = MT_NPU;
-    mt_stream *stream = NULL;
-    if (accelerator_from_object(object, &device) != 0) {
-        return NULL;
-    }
-    int status = mt_stream_get_current(device, &stream);
-    return status != MT_OK ? tensors_raise(status) : stream_to_object(stream);
+    return stream_by(mt_stream_get_current, object);
 }
 
 static PyObject *default_stream(PyObject *module, PyObject *object)
 {
     (void)module;
-    mt_device device = MT_NPU;
-    mt_stream *stream = NULL;
-    if (accelerator_from_object(object, &device) != 0) {
-        return NULL;
-    }
-    int status = mt_stream_get_default(device, &stream);
-    return status != MT_OK ? tensors_raise(status) : stream_to_object(stream);
+    return stream_by(mt_stream_get_default, object);
 }
 
 static PyObject *set_stream(PyObject *module, PyObject *object)

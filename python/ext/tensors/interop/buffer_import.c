@@ -314,7 +314,7 @@ static PyObject *frombuffer(PyObject *module, PyObject *args, PyObject *kwargs)
     int requires_grad = 0;
     mt_dtype dtype = MT_DTYPE_NONE;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp:frombuffer", DATA_KEYWORDS(keywords),
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp:frombuffer", PY_NAMES(keywords),
                                      &buffer, &type, &count, &offset, &requires_grad)) {
         return NULL;
     }
@@ -357,7 +357,7 @@ static PyObject *frombuffer(PyObject *module, PyObject *args, PyObject *kwargs)
 static PyMethodDef functions[] = {
     {"from_numpy", from_numpy, METH_O,
      "from_numpy($module, ndarray, /)\n--\n\nA tensor over the array's memory."},
-    {"frombuffer", (PyCFunction)frombuffer, METH_VARARGS | METH_KEYWORDS,
+    {"frombuffer", PY_CALL(frombuffer), METH_VARARGS | METH_KEYWORDS,
      "frombuffer($module, buffer, /, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA tensor over the memory of a buffer."},
     {NULL, NULL, 0, NULL},
 };

@@ -164,9 +164,7 @@ static int refuse_numpy(const mt_tensor *tensor)
 static mt_tensor *plain_tensor(mt_tensor *tensor)
 {
     mt_tensor *plain = NULL;
-    int status = mt_detach(tensor, &plain);
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (zero_or_raise(mt_detach(tensor, &plain)) != 0) {
         return NULL;
     }
     plain = data_to(plain, MT_DTYPE_NONE, MT_CPU, false);
@@ -205,7 +203,7 @@ static PyObject *numpy_method(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static const char *const keywords[] = {"force", NULL};
     int force = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", DATA_KEYWORDS(keywords), &force)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", PY_NAMES(keywords), &force)) {
         return NULL;
     }
     mt_tensor *tensor = tensor_of(self);
@@ -229,7 +227,7 @@ static PyObject *array_method(PyObject *self, PyObject *args, PyObject *kwargs)
     static const char *const keywords[] = {"dtype", "copy", NULL};
     PyObject *dtype = Py_None;
     PyObject *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", DATA_KEYWORDS(keywords), &dtype,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", PY_NAMES(keywords), &dtype,
                                      &copy)) {
         return NULL;
     }
@@ -257,9 +255,9 @@ static PyObject *array_method(PyObject *self, PyObject *args, PyObject *kwargs)
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
-    {"numpy", (PyCFunction)numpy_method, METH_VARARGS | METH_KEYWORDS,
+    {"numpy", PY_CALL(numpy_method), METH_VARARGS | METH_KEYWORDS,
      "numpy($self, /, *, force=False)\n--\n\nA numpy.ndarray over the tensor's memory; force: a copy where that is not possible."},
-    {"__array__", (PyCFunction)array_method, METH_VARARGS | METH_KEYWORDS,
+    {"__array__", PY_CALL(array_method), METH_VARARGS | METH_KEYWORDS,
      "__array__(dtype=None, copy=None) -> numpy.ndarray"},
     {NULL, NULL, 0, NULL},
 };

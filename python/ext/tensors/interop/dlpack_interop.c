@@ -198,8 +198,8 @@ static PyObject *dlpack_method(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *device = Py_None;
     PyObject *copy = Py_None;
     bool versioned = false;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", DATA_KEYWORDS(keywords),
-                                     &stream, &version, &device, &copy)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", PY_NAMES(keywords), &stream,
+                                     &version, &device, &copy)) {
         return NULL;
     }
     mt_tensor *tensor = tensor_of(self);
@@ -217,9 +217,8 @@ static PyObject *dlpack_method(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     mt_tensor *out = NULL;
     if (copied) {
-        int status = mt_clone(tensor, &out);
-        if (status != MT_OK) {
-            return tensors_raise(status);
+        if (zero_or_raise(mt_clone(tensor, &out)) != 0) {
+            return NULL;
         }
     } else {
         out = data_hold(tensor);
@@ -307,11 +306,8 @@ static mt_tensor *over(const dlpack_tensor *tensor, imported *held)
     if (data_refuse_misaligned(data, dtype_of(tensor), "from_dlpack: the memory") != 0) {
         return NULL;
     }
-    int status = mt_tensor_borrow(data, dtype_of(tensor), tensor->sizes, tensor->strides,
-                                  (size_t)tensor->n_dims, free_imported, held, &out);
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
+    (void)zero_or_raise(mt_tensor_borrow(data, dtype_of(tensor), tensor->sizes, tensor->strides,
+                                         (size_t)tensor->n_dims, free_imported, held, &out));
     return out;
 }
 
@@ -394,8 +390,8 @@ static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *copy = Py_None;
     mt_device device = MT_DEVICE_NONE;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", DATA_KEYWORDS(keywords),
-                                     &source, &device_wanted, &copy) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", PY_NAMES(keywords), &source,
+                                     &device_wanted, &copy) ||
         device_from_object(device_wanted, &device) != 0) {
         return NULL;
     }
@@ -433,7 +429,7 @@ static PyObject *to_dlpack(PyObject *module, PyObject *tensor)
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
-    {"from_dlpack", (PyCFunction)from_dlpack, METH_VARARGS | METH_KEYWORDS,
+    {"from_dlpack", PY_CALL(from_dlpack), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack($module, ext_tensor, /, *, device=None, copy=None)\n--\n\nA tensor over the memory of another library's tensor."},
     {"to_dlpack", to_dlpack, METH_O,
      "to_dlpack($module, tensor, /)\n--\n\nA capsule with which another library reads the tensor's memory."},
@@ -441,7 +437,7 @@ static PyMethodDef functions[] = {
 };
 
 static PyMethodDef methods[] = {
-    {"__dlpack__", (PyCFunction)dlpack_method, METH_VARARGS | METH_KEYWORDS,
+    {"__dlpack__", PY_CALL(dlpack_method), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None) -> capsule"},
     {"__dlpack_device__", dlpack_device_method, METH_NOARGS,
      "__dlpack_device__() -> (device type, id)"},

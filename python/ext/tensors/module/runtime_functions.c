@@ -20,8 +20,7 @@ static PyObject *set_num_threads(PyObject *module, PyObject *object)
         PyErr_SetString(PyExc_RuntimeError, "set_num_threads expects a positive integer");
         return NULL;
     }
-    int status = mt_set_num_threads((uint32_t)count);
-    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+    return none_or_raise(mt_set_num_threads((uint32_t)count));
 }
 
 static PyObject *get_num_threads(PyObject *module, PyObject *unused)
@@ -46,8 +45,7 @@ static PyObject *set_default_dtype(PyObject *module, PyObject *object)
                         "only floating-point types are supported as the default type");
         return NULL;
     }
-    int status = mt_set_default_dtype(dtype);
-    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+    return none_or_raise(mt_set_default_dtype(dtype));
 }
 
 static PyObject *get_default_dtype(PyObject *module, PyObject *unused)

@@ -100,6 +100,9 @@ PyObject *tensor_wrap_as(PyTypeObject *type, mt_tensor *tensor);
 /* requires_grad=True for a tensor that is just made; -1: RuntimeError in torch's words. */
 int tensor_require_grad(mt_tensor *tensor);
 
+/* Whether both have the same shape (tensor_methods.c). */
+bool tensor_same_sizes(const mt_tensor *a, const mt_tensor *b);
+
 /* The same as tensor_wrap() for a borrowed tensor. */
 static inline PyObject *tensor_wrap_borrowed(mt_tensor *tensor)
 {
@@ -111,6 +114,22 @@ static inline PyObject *tensor_wrap_borrowed(mt_tensor *tensor)
 /* Raises what a failed call of libmindtorch means (mt_status_exception, mt_last_error; for
  * MT_ECALLBACK what a callback raised), and returns NULL. */
 PyObject *tensors_raise(int status);
+
+/* None, or what went wrong. */
+static inline PyObject *none_or_raise(int status)
+{
+    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+}
+
+/* 0, or -1 and an exception. */
+static inline int zero_or_raise(int status)
+{
+    if (status == MT_OK) {
+        return 0;
+    }
+    (void)tensors_raise(status);
+    return -1;
+}
 
 /* ---- calls ---- */
 
@@ -138,6 +157,14 @@ typedef struct tensors_pause {
 } tensors_pause;
 void tensors_release_gil(tensors_pause *pause);
 void tensors_take_gil(tensors_pause *pause);
+/* A call that may wait, without the GIL. */
+#define WITHOUT_GIL(status, call)     \
+    do {                              \
+        tensors_pause pause_;         \
+        tensors_release_gil(&pause_); \
+        (status) = (call);            \
+        tensors_take_gil(&pause_);    \
+    } while (0)
 
 /* ---- conversions (tensor_values.c); each sets an exception on failure ---- */
 
@@ -169,9 +196,6 @@ PyObject *scalar_to_object(const mt_scalar *scalar);
 
 /* torch.Size of these. */
 PyObject *size_from_ints(const int64_t *sizes, uint32_t count);
-
-/* Names for PyArg_ParseTupleAndKeywords(), which never writes them. */
-#define KEYWORD_NAMES(names) ((char **)(uintptr_t)(names))
 
 /* Values for arguments of ops. */
 static inline mt_value value_tensor(mt_tensor *tensor)

@@ -37,9 +37,7 @@ int op_result_type(const char *name, mt_op op, uint32_t count, PyTypeObject **ty
     mt_op_result told[MT_MAX_RESULTS];
     for (uint32_t i = 0; i < count; i++) {
         told[i] = (mt_op_result){.struct_size = sizeof told[i]};
-        int status = mt_op_get_result(op, i, &told[i]);
-        if (status != MT_OK) {
-            tensors_raise(status);
+        if (zero_or_raise(mt_op_get_result(op, i, &told[i])) != 0) {
             return -1;
         }
         fields[i].name = told[i].name;

@@ -109,9 +109,7 @@ static const char *other_name(const char *name)
 static int read_param(mt_op op, uint32_t index, const char *op_name, op_param *param)
 {
     mt_op_param told = {.struct_size = sizeof told};
-    int status = mt_op_get_param(op, index, &told);
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (zero_or_raise(mt_op_get_param(op, index, &told)) != 0) {
         return -1;
     }
     const char *name = strcmp(told.name, "self") == 0 ? "input" : told.name;
@@ -209,9 +207,7 @@ static int read_rows(void)
     uint32_t count = mt_op_count();
     for (; n_rows < count; n_rows++) {
         mt_op_info info = {.struct_size = sizeof info};
-        int status = mt_op_get_info(n_rows, &info);
-        if (status != MT_OK) {
-            tensors_raise(status);
+        if (zero_or_raise(mt_op_get_info(n_rows, &info)) != 0) {
             return -1;
         }
         bool user = (info.flags & MT_OP_USER) != 0;

@@ -67,9 +67,7 @@ int tensors_call_start(PyObject *module)
     uint32_t count = mt_op_count();
     for (mt_op op = 0; op < count && op < MAX_KNOWN; op++) {
         mt_op_info info = {.struct_size = sizeof info};
-        int status = mt_op_get_info(op, &info);
-        if (status != MT_OK) {
-            tensors_raise(status);
+        if (zero_or_raise(mt_op_get_info(op, &info)) != 0) {
             return -1;
         }
         weights[op] = (uint8_t)((info.flags & MT_OP_VIEW) != 0      ? WEIGHT_NOTHING
@@ -204,11 +202,7 @@ int tensors_call(mt_op op, const mt_value *args, uint32_t n_args, mt_value *resu
     } else {
         status = mt_call(op, args, n_args, results, n_results);
     }
-    if (status != MT_OK) {
-        tensors_raise(status);
-        return -1;
-    }
-    return 0;
+    return zero_or_raise(status);
 }
 
 int tensors_find_op(const char *name, mt_op *op)

@@ -60,7 +60,7 @@ static PyObject *size_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     (void)type;
     PyObject *given = NULL;
     static const char *const names[] = {"", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Size", KEYWORD_NAMES(names), &given)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Size", PY_NAMES(names), &given)) {
         return NULL;
     }
     PyObject *items = given == NULL ? PyTuple_New(0) : PySequence_Tuple(given);

@@ -397,8 +397,8 @@ PyObject *tensor_getitem(PyObject *self, PyObject *key)
         int64_t size = mt_tensor_sizes(tensor)[0];
         if (index >= -size && index < size && !(index == -1 && PyErr_Occurred())) {
             mt_tensor *view = NULL;
-            int status = mt_select(tensor, 0, index, &view);
-            return status != MT_OK ? tensors_raise(status) : tensor_wrap(view);
+            return zero_or_raise(mt_select(tensor, 0, index, &view)) != 0 ? NULL
+                                                                          : tensor_wrap(view);
         }
         PyErr_Clear(); /* an int beyond Py_ssize_t: the long way says so */
     }
@@ -425,9 +425,8 @@ PyObject *tensor_iter(PyObject *self)
         return NULL;
     }
     mt_value rows = {.kind = MT_KIND_NONE};
-    int status = mt_unbind(tensor, 0, &rows);
-    if (status != MT_OK) {
-        return tensors_raise(status);
+    if (zero_or_raise(mt_unbind(tensor, 0, &rows)) != 0) {
+        return NULL;
     }
     PyObject *tuple = tensors_result(&rows);
     if (tuple == NULL) {

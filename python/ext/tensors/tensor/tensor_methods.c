@@ -37,9 +37,8 @@ static int dim_of(PyObject *self, const char *who, PyObject *object, uint32_t *d
 
 static PyObject *get_size(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"dim", NULL};
-    PyObject *which = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:size", KEYWORD_NAMES(names), &which)) {
+    PyObject *which = py_one_argument(args, kwargs, "|O:size", "dim");
+    if (which == NULL) {
         return NULL;
     }
     const mt_tensor *tensor = tensor_of(self);
@@ -54,9 +53,8 @@ static PyObject *get_size(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *get_stride(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"dim", NULL};
-    PyObject *which = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:stride", KEYWORD_NAMES(names), &which)) {
+    PyObject *which = py_one_argument(args, kwargs, "|O:stride", "dim");
+    if (which == NULL) {
         return NULL;
     }
     const mt_tensor *tensor = tensor_of(self);
@@ -126,10 +124,8 @@ static PyObject *get_storage(PyObject *self, PyObject *unused)
 
 static PyObject *is_contiguous(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"memory_format", NULL};
-    PyObject *format = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:is_contiguous", KEYWORD_NAMES(names),
-                                     &format)) {
+    PyObject *format = py_one_argument(args, kwargs, "|$O:is_contiguous", "memory_format");
+    if (format == NULL) {
         return NULL;
     }
     if (format != Py_None && (!Py_IS_TYPE(format, tensors.format_type) ||
@@ -167,6 +163,15 @@ static PyObject *is_view(PyObject *self, PyObject *unused)
     return PyBool_FromLong(mt_tensor_is_view(tensor_of(self)));
 }
 
+bool tensor_same_sizes(const mt_tensor *a, const mt_tensor *b)
+{
+    bool same = mt_tensor_n_dims(a) == mt_tensor_n_dims(b);
+    for (uint32_t i = 0; same && i < mt_tensor_n_dims(a); i++) {
+        same = mt_tensor_sizes(a)[i] == mt_tensor_sizes(b)[i];
+    }
+    return same;
+}
+
 static PyObject *is_same_size(PyObject *self, PyObject *other)
 {
     if (!tensor_check(other)) {
@@ -175,12 +180,7 @@ static PyObject *is_same_size(PyObject *self, PyObject *other)
                      Py_TYPE(other)->tp_name);
         return NULL;
     }
-    const mt_tensor *a = tensor_of(self), *b = tensor_of(other);
-    bool same = mt_tensor_n_dims(a) == mt_tensor_n_dims(b);
-    for (uint32_t i = 0; same && i < mt_tensor_n_dims(a); i++) {
-        same = mt_tensor_sizes(a)[i] == mt_tensor_sizes(b)[i];
-    }
-    return PyBool_FromLong(same);
+    return PyBool_FromLong(tensor_same_sizes(tensor_of(self), tensor_of(other)));
 }
 
 /* ---- the graph ---- */
@@ -189,8 +189,7 @@ static PyObject *requires_grad_(PyObject *self, PyObject *args, PyObject *kwargs
 {
     static const char *const names[] = {"requires_grad", NULL};
     PyObject *flag = Py_True;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_", KEYWORD_NAMES(names),
-                                     &flag)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_", PY_NAMES(names), &flag)) {
         return NULL;
     }
     if (!PyBool_Check(flag)) {
@@ -199,22 +198,21 @@ static PyObject *requires_grad_(PyObject *self, PyObject *args, PyObject *kwargs
                      Py_TYPE(flag)->tp_name);
         return NULL;
     }
-    int status = mt_tensor_set_requires_grad(tensor_of(self), flag == Py_True);
-    return status != MT_OK ? tensors_raise(status) : Py_NewRef(self);
+    return zero_or_raise(mt_tensor_set_requires_grad(tensor_of(self), flag == Py_True)) != 0
+               ? NULL
+               : Py_NewRef(self);
 }
 
 static PyObject *retain_grad(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    int status = mt_tensor_retain_grad(tensor_of(self));
-    return status != MT_OK ? tensors_raise(status) : Py_NewRef(Py_None);
+    return none_or_raise(mt_tensor_retain_grad(tensor_of(self)));
 }
 
 static PyObject *detach_(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    int status = mt_tensor_detach_inplace(tensor_of(self));
-    return status != MT_OK ? tensors_raise(status) : Py_NewRef(self);
+    return zero_or_raise(mt_tensor_detach_inplace(tensor_of(self))) != 0 ? NULL : Py_NewRef(self);
 }
 
 /* ---- types and devices ---- */
@@ -236,13 +234,10 @@ TO_TYPE(bool, MT_DTYPE_BOOL)
 
 static PyObject *to_cpu(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static const char *const names[] = {"memory_format", NULL};
-    PyObject *format = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:cpu", KEYWORD_NAMES(names), &format) ||
-        tensor_refuse_format("cpu", format) != 0) {
-        return NULL;
-    }
-    return tensor_to_device(self, MT_CPU, false);
+    PyObject *format = py_one_argument(args, kwargs, "|O:cpu", "memory_format");
+    return format == NULL || tensor_refuse_format("cpu", format) != 0
+               ? NULL
+               : tensor_to_device(self, MT_CPU, false);
 }
 
 static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -250,7 +245,7 @@ static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
     static const char *const names[] = {"device", "non_blocking", "memory_format", NULL};
     PyObject *which = Py_None, *format = Py_None;
     int non_blocking = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OpO:npu", KEYWORD_NAMES(names), &which,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OpO:npu", PY_NAMES(names), &which,
                                      &non_blocking, &format) ||
         tensor_refuse_format("npu", format) != 0) {
         return NULL;
@@ -272,12 +267,9 @@ static PyObject *to_npu(PyObject *self, PyObject *args, PyObject *kwargs)
 /* torch's argument that says for which accelerator: there is one kind. */
 static int take_pin_device(PyObject *args, PyObject *kwargs, const char *format)
 {
-    static const char *const names[] = {"device", NULL};
-    PyObject *which = Py_None;
+    PyObject *which = py_one_argument(args, kwargs, format, "device");
     mt_device device = MT_NPU;
-    return PyArg_ParseTupleAndKeywords(args, kwargs, format, KEYWORD_NAMES(names), &which)
-               ? accelerator_from_object(which, &device)
-               : -1;
+    return which == NULL ? -1 : accelerator_from_object(which, &device);
 }
 
 static PyObject *pin_memory(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -328,15 +320,13 @@ static PyObject *mark_parameter(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-#define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
-
 PyMethodDef tensor_methods[] = {
     {"_mark_parameter", mark_parameter, METH_NOARGS, NULL},
-    {"_make_subclass", KEYWORDS(tensor_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    {"_make_subclass", PY_CALL(tensor_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      NULL},
-    {"size", KEYWORDS(get_size), METH_VARARGS | METH_KEYWORDS,
+    {"size", PY_CALL(get_size), METH_VARARGS | METH_KEYWORDS,
      "size($self, /, dim=None)\n--\n\nIts sizes, a Size; with dim that dimension's."},
-    {"stride", KEYWORDS(get_stride), METH_VARARGS | METH_KEYWORDS,
+    {"stride", PY_CALL(get_stride), METH_VARARGS | METH_KEYWORDS,
      "stride($self, /, dim=None)\n--\n\nHow many elements lie between neighbours of each dimension; with dim of that one."},
     {"dim", get_dim, METH_NOARGS, "dim($self, /)\n--\n\nHow many dimensions it has."},
     {"ndimension", get_dim, METH_NOARGS, "ndimension($self, /)\n--\n\nThe same as dim()."},
@@ -349,7 +339,7 @@ PyMethodDef tensor_methods[] = {
     {"data_ptr", get_data_ptr, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nThe address of its first element."},
     {"_storage", get_storage, METH_NOARGS, "address and bytes of the storage"},
-    {"is_contiguous", KEYWORDS(is_contiguous), METH_VARARGS | METH_KEYWORDS,
+    {"is_contiguous", PY_CALL(is_contiguous), METH_VARARGS | METH_KEYWORDS,
      "is_contiguous($self, /, memory_format=None)\n--\n\nWhether its elements lie in order without gaps."},
     {"is_floating_point", is_floating_point, METH_NOARGS,
      "is_floating_point($self, /)\n--\n\nWhether its type is one of floating-point numbers."},
@@ -360,13 +350,13 @@ PyMethodDef tensor_methods[] = {
     {"_is_view", is_view, METH_NOARGS, NULL},
     {"is_same_size", is_same_size, METH_O,
      "is_same_size($self, other, /)\n--\n\nWhether another tensor has the same shape."},
-    {"requires_grad_", KEYWORDS(requires_grad_), METH_VARARGS | METH_KEYWORDS,
+    {"requires_grad_", PY_CALL(requires_grad_), METH_VARARGS | METH_KEYWORDS,
      "requires_grad_($self, /, requires_grad=True)\n--\n\nSets whether operations on it are recorded for gradients; returns itself."},
     {"retain_grad", retain_grad, METH_NOARGS,
      "retain_grad($self, /)\n--\n\nKeeps the gradient of a tensor that is no leaf."},
     {"detach_", detach_, METH_NOARGS,
      "detach_($self, /)\n--\n\nCuts it off from the graph that made it; returns itself."},
-    {"to", KEYWORDS(tensor_to), METH_VARARGS | METH_KEYWORDS,
+    {"to", PY_CALL(tensor_to), METH_VARARGS | METH_KEYWORDS,
      "to($self, /, *args, **kwargs)\n--\n\nIn another type or on another device: to(dtype), to(device, dtype), to(other); non_blocking, copy. Itself where nothing changes."},
     {"float", to_float, METH_NOARGS, "float($self, /)\n--\n\nThe same as to(float32)."},
     {"double", to_double, METH_NOARGS, "double($self, /)\n--\n\nThe same as to(float64)."},
@@ -376,15 +366,15 @@ PyMethodDef tensor_methods[] = {
     {"long", to_long, METH_NOARGS, "long($self, /)\n--\n\nThe same as to(int64)."},
     {"byte", to_byte, METH_NOARGS, "byte($self, /)\n--\n\nThe same as to(uint8)."},
     {"bool", to_bool, METH_NOARGS, "bool($self, /)\n--\n\nThe same as to(bool)."},
-    {"cpu", KEYWORDS(to_cpu), METH_VARARGS | METH_KEYWORDS,
+    {"cpu", PY_CALL(to_cpu), METH_VARARGS | METH_KEYWORDS,
      "cpu($self, /, memory_format=None)\n--\n\nIn the memory of the host."},
-    {"npu", KEYWORDS(to_npu), METH_VARARGS | METH_KEYWORDS,
+    {"npu", PY_CALL(to_npu), METH_VARARGS | METH_KEYWORDS,
      "npu($self, /, device=None, non_blocking=False, memory_format=None)\n--\n\nIn the memory of the accelerator."},
-    {"cuda", KEYWORDS(to_npu), METH_VARARGS | METH_KEYWORDS,
+    {"cuda", PY_CALL(to_npu), METH_VARARGS | METH_KEYWORDS,
      "cuda($self, /, device=None, non_blocking=False, memory_format=None)\n--\n\nIn the memory of the accelerator, the same as npu()."},
-    {"pin_memory", KEYWORDS(pin_memory), METH_VARARGS | METH_KEYWORDS,
+    {"pin_memory", PY_CALL(pin_memory), METH_VARARGS | METH_KEYWORDS,
      "pin_memory($self, /, device=None)\n--\n\nA copy in host memory that accelerators read and write by themselves."},
-    {"is_pinned", KEYWORDS(is_pinned), METH_VARARGS | METH_KEYWORDS,
+    {"is_pinned", PY_CALL(is_pinned), METH_VARARGS | METH_KEYWORDS,
      "is_pinned($self, /, device=None)\n--\n\nWhether accelerators read and write its memory by themselves."},
     {"record_stream", record_stream, METH_O,
      "record_stream($self, s, /)\n--\n\nIts memory is not used again before the stream has passed."},

@@ -107,9 +107,7 @@ static int tensor_from_number(mt_value *number, const mt_tensor *beside)
         break;
     }
     mt_tensor *made = NULL;
-    int status = mt_tensor_from_data(&element, dtype, NULL, 0, MT_CPU, &made);
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (zero_or_raise(mt_tensor_from_data(&element, dtype, NULL, 0, MT_CPU, &made)) != 0) {
         return -1;
     }
     *number = value_tensor(made);
@@ -207,16 +205,6 @@ static PyObject *two_operands(operator_op which, tensor_binary *again, PyObject 
                                  : call_number_first(which, values);
 }
 
-PyObject *tensor_floor_divide(PyObject *a, PyObject *b)
-{
-    return two_operands(OPERATOR_FLOOR_DIVIDE, tensor_floor_divide, a, b);
-}
-
-PyObject *tensor_remainder(PyObject *a, PyObject *b)
-{
-    return two_operands(OPERATOR_REMAINDER, tensor_remainder, a, b);
-}
-
 static PyObject *power(PyObject *a, PyObject *b)
 {
     mt_value values[2];
@@ -255,21 +243,6 @@ static PyObject *bits(operator_op which, operator_op turned, tensor_binary *agai
     return operator_call(turned, values, 2);
 }
 
-PyObject *tensor_and(PyObject *a, PyObject *b)
-{
-    return bits(OPERATOR_AND, OPERATOR_BITWISE_AND, tensor_and, a, b);
-}
-
-PyObject *tensor_or(PyObject *a, PyObject *b)
-{
-    return bits(OPERATOR_OR, OPERATOR_BITWISE_OR, tensor_or, a, b);
-}
-
-PyObject *tensor_xor(PyObject *a, PyObject *b)
-{
-    return bits(OPERATOR_XOR, OPERATOR_BITWISE_XOR, tensor_xor, a, b);
-}
-
 static PyObject *no_shift(const char *name, tensor_binary *again, PyObject *a, PyObject *b)
 {
     mt_value values[2];
@@ -281,14 +254,62 @@ static PyObject *no_shift(const char *name, tensor_binary *again, PyObject *a, P
     return NULL;
 }
 
-PyObject *tensor_lshift(PyObject *a, PyObject *b)
+/* An op that writes its first argument: the answer is `self` itself (PYT1). */
+static PyObject *write_self(operator_op which, PyObject *self, PyObject *other)
 {
-    return no_shift("__lshift__", tensor_lshift, a, b);
+    mt_value values[2] = {value_tensor(tensor_of(self))};
+    int ready = operand_of(other, &values[1]);
+    if (ready == 0) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return ready < 0 ? NULL : operator_call(which, values, 2);
 }
 
-PyObject *tensor_rshift(PyObject *a, PyObject *b)
+#define X(slot, call)                                 \
+    PyObject *tensor_##slot(PyObject *a, PyObject *b) \
+    {                                                 \
+        return call;                                  \
+    }
+#include "tensors/tensor/operator_slots.def"
+#undef X
+
+PyObject *tensor_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    return no_shift("__rshift__", tensor_rshift, a, b);
+    if (modulus != Py_None) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return write_self(OPERATOR_POW_, a, b);
+}
+
+static PyObject *one_operand(operator_op which, PyObject *self)
+{
+    mt_value value = value_tensor(tensor_of(self));
+    return operator_call(which, &value, 1);
+}
+
+PyObject *tensor_negative(PyObject *self)
+{
+    return one_operand(OPERATOR_NEG, self);
+}
+
+PyObject *tensor_positive(PyObject *self)
+{
+    return Py_NewRef(self);
+}
+
+PyObject *tensor_absolute(PyObject *self)
+{
+    return one_operand(OPERATOR_ABS, self);
+}
+
+PyObject *tensor_invert(PyObject *self)
+{
+    if (mt_dtype_category(mt_tensor_dtype(tensor_of(self))) == MT_CATEGORY_REAL) {
+        PyErr_SetString(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and "
+                                         "Boolean-type tensors");
+        return NULL;
+    }
+    return one_operand(OPERATOR_BITWISE_NOT, self);
 }
 
 PyObject *tensor_compare(PyObject *self, PyObject *other, int operation)

@@ -36,27 +36,12 @@ tensor_binary tensor_add;
 tensor_binary tensor_subtract;
 tensor_binary tensor_multiply;
 tensor_binary tensor_true_divide;
-tensor_binary tensor_floor_divide;
-tensor_binary tensor_remainder;
 tensor_binary tensor_matmul;
-tensor_binary tensor_and;
-tensor_binary tensor_or;
-tensor_binary tensor_xor;
-tensor_binary tensor_lshift;
-tensor_binary tensor_rshift;
 PyObject *tensor_power(PyObject *a, PyObject *b, PyObject *modulus);
 PyObject *tensor_compare(PyObject *self, PyObject *other, int operation);
-
-/* tensor_inplace.c */
-tensor_binary tensor_inplace_add;
-tensor_binary tensor_inplace_subtract;
-tensor_binary tensor_inplace_multiply;
-tensor_binary tensor_inplace_true_divide;
-tensor_binary tensor_inplace_floor_divide;
-tensor_binary tensor_inplace_remainder;
-tensor_binary tensor_inplace_and;
-tensor_binary tensor_inplace_or;
-tensor_binary tensor_inplace_xor;
+#define X(slot, call) tensor_binary tensor_##slot;
+#include "tensors/tensor/operator_slots.def"
+#undef X
 PyObject *tensor_inplace_power(PyObject *a, PyObject *b, PyObject *modulus);
 tensor_unary tensor_negative;
 tensor_unary tensor_positive;

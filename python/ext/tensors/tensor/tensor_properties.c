@@ -133,12 +133,7 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *context)
         PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool");
         return -1;
     }
-    int status = mt_tensor_set_requires_grad(tensor_of(self), value == Py_True);
-    if (status != MT_OK) {
-        tensors_raise(status);
-        return -1;
-    }
-    return 0;
+    return zero_or_raise(mt_tensor_set_requires_grad(tensor_of(self), value == Py_True));
 }
 
 static PyObject *get_grad(PyObject *self, void *context)
@@ -164,12 +159,7 @@ static int set_grad(PyObject *self, PyObject *value, void *context)
         }
         grad = tensor_of(value);
     }
-    int status = mt_tensor_set_grad(tensor_of(self), grad);
-    if (status != MT_OK) {
-        tensors_raise(status);
-        return -1;
-    }
-    return 0;
+    return zero_or_raise(mt_tensor_set_grad(tensor_of(self), grad));
 }
 
 static PyObject *get_grad_fn(PyObject *self, void *context)
@@ -200,12 +190,7 @@ static int set_data(PyObject *self, PyObject *value, void *context)
                      value == NULL ? "nothing" : Py_TYPE(value)->tp_name);
         return -1;
     }
-    int status = mt_tensor_set_data(tensor_of(self), tensor_of(value));
-    if (status != MT_OK) {
-        tensors_raise(status);
-        return -1;
-    }
-    return 0;
+    return zero_or_raise(mt_tensor_set_data(tensor_of(self), tensor_of(value)));
 }
 
 PyGetSetDef tensor_properties[] = {

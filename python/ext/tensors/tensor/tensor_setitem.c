@@ -24,9 +24,7 @@ static mt_tensor *number_tensor(PyObject *value, const mt_tensor *self)
     if (scalar_from_object(value, &number) != 0 || element_store(&place, dtype, &number) != 0) {
         return NULL;
     }
-    int status = mt_tensor_from_data(&place, dtype, NULL, 0, MT_CPU, &tensor);
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (zero_or_raise(mt_tensor_from_data(&place, dtype, NULL, 0, MT_CPU, &tensor)) != 0) {
         return NULL;
     }
     return data_pass(tensor, DATA_LIFT_FRESH);
@@ -89,10 +87,7 @@ static mt_tensor *without_ones(mt_tensor *value, bool always)
         return mt_tensor_retain(value);
     }
     mt_tensor *view = NULL;
-    int status = mt_view(value, sizes + ones, n_dims - ones, &view);
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
+    (void)zero_or_raise(mt_view(value, sizes + ones, n_dims - ones, &view));
     return view;
 }
 
@@ -167,9 +162,7 @@ static int write_truth(mt_tensor *self, bool truth, mt_tensor *value)
         return 0;
     }
     mt_tensor *view = NULL;
-    int status = mt_unsqueeze(self, 0, &view);
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (zero_or_raise(mt_unsqueeze(self, 0, &view)) != 0) {
         return -1;
     }
     int failed = write_view(view, value);

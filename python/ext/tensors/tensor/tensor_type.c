@@ -196,10 +196,7 @@ static mt_tensor *new_of_sizes(PyObject *sizes)
         }
     }
     mt_tensor *tensor = NULL;
-    int status = mt_empty(ints, (size_t)count, &tensor);
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
+    (void)zero_or_raise(mt_empty(ints, (size_t)count, &tensor));
     return tensor;
 }
 
@@ -235,10 +232,7 @@ static mt_tensor *new_of_data(PyObject *data)
 static mt_tensor *new_alias(mt_tensor *tensor)
 {
     mt_tensor *alias = NULL;
-    int status = mt_detach(tensor, &alias);
-    if (status != MT_OK) {
-        tensors_raise(status);
-    }
+    (void)zero_or_raise(mt_detach(tensor, &alias));
     return alias;
 }
 
@@ -252,9 +246,8 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     PyObject *first = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
     if (first == NULL) {
         int64_t none = 0;
-        int status = mt_empty(&none, 1, &tensor);
-        if (status != MT_OK) {
-            return tensors_raise(status);
+        if (zero_or_raise(mt_empty(&none, 1, &tensor)) != 0) {
+            return NULL;
         }
     } else if (tensor_check(first)) {
         tensor = new_alias(tensor_of(first));
@@ -283,12 +276,7 @@ int tensor_require_grad(mt_tensor *tensor)
                         "Only Tensors of floating point and complex dtype can require gradients");
         return -1;
     }
-    int status = mt_tensor_set_requires_grad(tensor, true);
-    if (status != MT_OK) {
-        tensors_raise(status);
-        return -1;
-    }
-    return 0;
+    return zero_or_raise(mt_tensor_set_requires_grad(tensor, true));
 }
 
 /* Tensor._make_subclass(cls, data, requires_grad=False): data's elements as an object of cls. */
@@ -298,7 +286,7 @@ PyObject *tensor_make_subclass(PyObject *unused, PyObject *args, PyObject *kwarg
     static const char *const names[] = {"cls", "data", "requires_grad", NULL};
     PyObject *type = NULL, *data = NULL;
     int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|p:_make_subclass", KEYWORD_NAMES(names),
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|p:_make_subclass", PY_NAMES(names),
                                      &PyType_Type, &type, tensors.tensor_type, &data,
                                      &requires_grad)) {
         return NULL;
@@ -354,29 +342,16 @@ static PyType_Slot slots[] = {
     SLOT(Py_sq_contains, tensor_contains),
     SLOT(Py_bf_getbuffer, tensor_getbuffer),
     SLOT(Py_bf_releasebuffer, tensor_releasebuffer),
+#define X(slot, call) SLOT(Py_nb_##slot, tensor_##slot),
+#include "tensors/tensor/operator_slots.def"
+#undef X
     SLOT(Py_nb_add, tensor_add),
     SLOT(Py_nb_subtract, tensor_subtract),
     SLOT(Py_nb_multiply, tensor_multiply),
     SLOT(Py_nb_true_divide, tensor_true_divide),
-    SLOT(Py_nb_floor_divide, tensor_floor_divide),
-    SLOT(Py_nb_remainder, tensor_remainder),
     SLOT(Py_nb_power, tensor_power),
     SLOT(Py_nb_matrix_multiply, tensor_matmul),
-    SLOT(Py_nb_and, tensor_and),
-    SLOT(Py_nb_or, tensor_or),
-    SLOT(Py_nb_xor, tensor_xor),
-    SLOT(Py_nb_lshift, tensor_lshift),
-    SLOT(Py_nb_rshift, tensor_rshift),
-    SLOT(Py_nb_inplace_add, tensor_inplace_add),
-    SLOT(Py_nb_inplace_subtract, tensor_inplace_subtract),
-    SLOT(Py_nb_inplace_multiply, tensor_inplace_multiply),
-    SLOT(Py_nb_inplace_true_divide, tensor_inplace_true_divide),
-    SLOT(Py_nb_inplace_floor_divide, tensor_inplace_floor_divide),
-    SLOT(Py_nb_inplace_remainder, tensor_inplace_remainder),
     SLOT(Py_nb_inplace_power, tensor_inplace_power),
-    SLOT(Py_nb_inplace_and, tensor_inplace_and),
-    SLOT(Py_nb_inplace_or, tensor_inplace_or),
-    SLOT(Py_nb_inplace_xor, tensor_inplace_xor),
     SLOT(Py_nb_negative, tensor_negative),
     SLOT(Py_nb_positive, tensor_positive),
     SLOT(Py_nb_absolute, tensor_absolute),
