@@ -29,6 +29,7 @@ set(MTPROF_SOURCES
     src/mtprof/analyze/memory/memory_flow.c
     src/mtprof/analyze/memory/memory_live.c
     src/mtprof/analyze/table/quantity.c
+    src/mtprof/analyze/table/row_fields.c
     src/mtprof/analyze/table/session_report.c
     src/mtprof/analyze/table/table_cell.c
     src/mtprof/analyze/table/table_data.c

@@ -89,15 +89,6 @@ bool mtprof__pattern_matches(const char *pattern, mtprof_text text)
 
 /* ---- threads and modules --------------------------------------------------------------------- */
 
-static uint32_t largest(const uint32_t *column, size_t n)
-{
-    uint32_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        most = column[i] > most ? column[i] : most;
-    }
-    return most;
-}
-
 typedef struct thread_wish {
     const char *pattern; /* NULL: one of the numbers */
     bool is_logical;
@@ -137,7 +128,7 @@ static int choose_tracks(mtprof__grouper *grouper)
 {
     thread_wish wish;
     MT_TRY(parse_thread(grouper->options.thread, &wish));
-    size_t n = (size_t)largest(grouper->columns.track, grouper->columns.n) + 1;
+    size_t n = (size_t)mtprof__largest(grouper->columns.track, grouper->columns.n) + 1;
     grouper->track_passes = mtb_calloc(n, 1);
     if (grouper->track_passes == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %zu threads", n);
@@ -153,7 +144,7 @@ static int choose_tracks(mtprof__grouper *grouper)
 static int choose_modules(mtprof__grouper *grouper)
 {
     const uint32_t *module = grouper->columns.module;
-    size_t n = module != NULL ? (size_t)largest(module, grouper->columns.n) + 1 : 1;
+    size_t n = module != NULL ? (size_t)mtprof__largest(module, grouper->columns.n) + 1 : 1;
     grouper->module_passes = mtb_calloc(n, 1);
     if (grouper->module_passes == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "averages: no memory for %zu modules", n);

@@ -23,23 +23,8 @@ enum {
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-static int get_column(mtprof_model *model, enum mtprof_column_id id, const void **data, size_t *n)
-{
-    mtprof_column column;
-    MT_TRY(mtprof_model_get_column(model, id, &column));
-    *data = column.data;
-    *n = (size_t)column.count;
-    return 0;
-}
-
-/* NULL where it was not recorded. */
-static int get_optional(mtprof_model *model, enum mtprof_column_id id, const void **data)
-{
-    size_t n;
-    return get_column(model, id, data, &n);
-}
-
-static int get_base_columns(mtprof_model *model, mtprof__source_columns *c)
+/* What was not recorded is NULL. */
+static int get_columns(mtprof_model *model, mtprof__source_columns *c)
 {
     const struct {
         enum mtprof_column_id id;
@@ -55,19 +40,6 @@ static int get_base_columns(mtprof_model *model, mtprof__source_columns *c)
         {MTPROF_COLUMN_KIND, (const void **)&c->kind},
         {MTPROF_COLUMN_DEVICE, (const void **)&c->device},
         {MTPROF_COLUMN_FLAGS, (const void **)&c->flags},
-    };
-    for (size_t i = 0; i < MT_COUNT(wanted); i++) {
-        MT_TRY(get_column(model, wanted[i].id, wanted[i].to, &c->n));
-    }
-    return 0;
-}
-
-static int get_columns(mtprof_model *model, mtprof__source_columns *c)
-{
-    const struct {
-        enum mtprof_column_id id;
-        const void **to;
-    } wanted[] = {
         {MTPROF_COLUMN_INPUTS, (const void **)&c->inputs},
         {MTPROF_COLUMN_STACK, (const void **)&c->stack},
         {MTPROF_COLUMN_OVERLOAD, (const void **)&c->overload},
@@ -82,12 +54,17 @@ static int get_columns(mtprof_model *model, mtprof__source_columns *c)
         {MTPROF_COLUMN_SELF_DEVICE_NS, (const void **)&c->self_device_ns},
     };
     mtprof_model_info info = {.struct_size = sizeof info};
-    MT_TRY(get_base_columns(model, c));
-    MT_TRY(mtprof_model_get_info(model, &info));
-    /* The last two are made from others: not worth it where there was no device. */
-    size_t n = info.device_type != NULL ? MT_COUNT(wanted) : MT_COUNT(wanted) - 2;
+    size_t n = MT_COUNT(wanted) - 2;
     for (size_t i = 0; i < n; i++) {
-        MT_TRY(get_optional(model, wanted[i].id, wanted[i].to));
+        mtprof_column column;
+        MT_TRY(mtprof_model_get_column(model, wanted[i].id, &column));
+        *wanted[i].to = column.data;
+        if (i == 0) { /* devices are known once the columns have been made */
+            c->n = (size_t)column.count;
+            MT_TRY(mtprof_model_get_info(model, &info));
+            /* The last two are made from others: not worth it where there was no device. */
+            n += info.device_type != NULL ? 2 : 0;
+        }
     }
     return 0;
 }
@@ -424,11 +401,7 @@ static int check_options(const mtprof_averages_options *options)
 
 static int make_slots(mtprof__grouper *grouper)
 {
-    uint32_t most = 0;
-    for (size_t i = 0; i < grouper->columns.n; i++) {
-        uint32_t name = grouper->columns.name[i];
-        most = name > most ? name : most;
-    }
+    uint32_t most = mtprof__largest(grouper->columns.name, grouper->columns.n);
     uint64_t n_slots = ((uint64_t)most + 1) * grouper->n_classes;
     if (n_slots > MOST_SLOTS) {
         return 0;

@@ -202,6 +202,16 @@ void mtprof__averages_fill(const mtprof_averages *averages, uint32_t row, mtprof
 /* Sorts times, smallest first, in place. */
 void mtprof__sort_times(int64_t *times, size_t n);
 
+/* The largest number of a column. */
+MT_INLINE uint32_t mtprof__largest(const uint32_t *column, size_t n)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        most = column[i] > most ? column[i] : most;
+    }
+    return most;
+}
+
 /* Whether an event does not nest on its thread. */
 MT_INLINE bool mtprof__is_loose(uint16_t flags)
 {

@@ -99,10 +99,7 @@ static int render_shapes(mtprof__grouper *grouper, uint32_t inputs, uint32_t *nu
  * and what is not in the table is looked up again. */
 static int make_memo(const uint32_t *column, size_t n, uint32_t **memo, uint32_t *length)
 {
-    uint32_t most = 0;
-    for (size_t i = 0; column != NULL && i < n; i++) {
-        most = column[i] > most ? column[i] : most;
-    }
+    uint32_t most = column != NULL ? mtprof__largest(column, n) : 0;
     *length = most < MEMO_MOST ? most + 1 : MEMO_MOST;
     *memo = mtb_calloc(*length, sizeof **memo);
     return *memo != NULL

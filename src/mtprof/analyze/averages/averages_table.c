@@ -151,21 +151,17 @@ void mtprof__averages_view_fini(mtprof__averages_view *view)
 static int sort_by(mtprof_averages *averages, const mtprof__table_input *input, const char *key)
 {
     size_t n = averages->n_rows;
-    uint32_t *places = mtb_calloc(n + 1, sizeof places[0]);
     uint32_t *order = mtb_calloc(n + 1, sizeof order[0]);
-    if (places == NULL || order == NULL) {
-        mtb_free(places);
-        mtb_free(order);
+    if (order == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "averages_sort: no memory for %zu rows", n);
     }
-    int status = mtprof__table_order(input, key, places);
-    for (size_t i = 0; i < n && status == 0; i++) {
-        order[i] = averages->order[places[i]];
-    }
+    int status = mtprof__table_order(input, key, order);
     if (status == 0) {
+        for (size_t i = 0; i < n; i++) {
+            order[i] = averages->order[order[i]]; /* from places in the list to rows */
+        }
         memcpy(averages->order, order, n * sizeof order[0]);
     }
-    mtb_free(places);
     mtb_free(order);
     return status;
 }

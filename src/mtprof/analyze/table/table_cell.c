@@ -90,14 +90,14 @@ static bool is_plain(mtprof_text text)
     return odd == 0;
 }
 
-static bool buffer_reserve(mtprof__cell_buffer *buffer, size_t bytes)
+int mtprof__cell_reserve(mtprof__cell_buffer *buffer, size_t bytes)
 {
     void *block = buffer->bytes;
     if (!mtb_grow(&block, &buffer->capacity, bytes, 1)) {
-        return false;
+        return mtb_fail(MTPROF_ENOMEM, "table: no memory for a cell of %zu bytes", bytes);
     }
     buffer->bytes = block;
-    return true;
+    return 0;
 }
 
 int mtprof__cell_safe(mtprof__cell_buffer *buffer, mtprof_text text, mtprof__cell *out)
@@ -110,9 +110,7 @@ int mtprof__cell_safe(mtprof__cell_buffer *buffer, mtprof_text text, mtprof__cel
     size_t characters = 0;
     for (size_t at = 0; at < text.length;) {
         unsigned n, counted;
-        if (!buffer_reserve(buffer, length + ESCAPE_BYTES)) {
-            return mtb_fail(MTPROF_ENOMEM, "table: no memory for a cell of %zu bytes", text.length);
-        }
+        MT_TRY(mtprof__cell_reserve(buffer, length + ESCAPE_BYTES));
         at += next_piece(text.bytes + at, text.length - at, buffer->bytes + length, &n, &counted);
         length += n;
         characters += counted;

@@ -129,13 +129,6 @@ static void fit_columns(mtprof__table_plan *plan, size_t width)
     narrow(plan, width, narrowest(plan, LEAST_NAME) <= width ? LEAST_NAME : LAST_NAME);
 }
 
-static void write_blanks(mtb_writer *writer, size_t n)
-{
-    for (; n > 0; n--) {
-        mtb_write_literal(writer, " ");
-    }
-}
-
 /* A text in its column. One that is too long shows where it was cut: names keep both ends, since
  * many begin alike; paths of files and modules keep their end. */
 static void write_fitted(mtb_writer *writer, const mtprof__cell *cell,
@@ -165,7 +158,7 @@ static int write_fit_row(mtprof__table_plan *plan, const mtprof_row *row, uint32
         size_t blanks = column->width > cell.characters ? column->width - cell.characters : 0;
         pending += column->is_text ? 0 : blanks;
         if (cell.length != 0) {
-            write_blanks(writer, pending);
+            mtprof__write_repeated(writer, ' ', pending);
             write_fitted(writer, &cell, column);
             pending = 0;
         }
@@ -182,17 +175,16 @@ static void write_fit_headers(const mtprof__table_plan *plan, mtb_writer *writer
         size_t length = strlen(column->header);
         length = length < column->width ? length : column->width;
         bool is_last = i + 1 == plan->n_columns;
-        write_blanks(writer, column->is_text ? 0 : column->width - length);
+        mtprof__write_repeated(writer, ' ', column->is_text ? 0 : column->width - length);
         mtb_write(writer, column->header, length);
-        write_blanks(writer, (column->is_text && !is_last ? column->width - length : 0) +
-                                 (is_last ? 0 : GAP));
+        mtprof__write_repeated(writer, ' ',
+                               (column->is_text && !is_last ? column->width - length : 0) +
+                                   (is_last ? 0 : GAP));
     }
     mtb_write_literal(writer, "\n");
     for (size_t i = 0; i < plan->n_columns; i++) {
-        for (size_t n = plan->columns[i].width; n > 0; n--) {
-            mtb_write_literal(writer, "-");
-        }
-        write_blanks(writer, i + 1 == plan->n_columns ? 0 : GAP);
+        mtprof__write_repeated(writer, '-', plan->columns[i].width);
+        mtprof__write_repeated(writer, ' ', i + 1 == plan->n_columns ? 0 : GAP);
     }
     mtb_write_literal(writer, "\n");
 }

@@ -62,6 +62,65 @@ MT_INLINE int64_t mtprof__self_sum_ns(const mtprof__self_sum *sum)
     return (int64_t)(sum->has_others ? sum->others : sum->others + sum->functions);
 }
 
+/* ---- fields of a row ------------------------------------------------------------------------- */
+
+enum mtprof__value_type {
+    MTPROF__VALUE_NONE, /* the row does not have it */
+    MTPROF__VALUE_TEXT,
+    MTPROF__VALUE_STACK, /* mtprof__table_input.stack() has it */
+    MTPROF__VALUE_I64,
+    MTPROF__VALUE_U64,
+    MTPROF__VALUE_REAL,
+    MTPROF__VALUE_BOOL /* `number` is 0 or 1 */
+};
+
+typedef struct mtprof__row_value {
+    enum mtprof__value_type type;
+    mtprof_text text;
+    int64_t integer;
+    uint64_t number;
+    double real;
+} mtprof__row_value;
+
+/* Where a field's value comes from: a member of the row, unless stated. */
+enum mtprof__field_form {
+    MTPROF__FIELD_TEXT,
+    MTPROF__FIELD_STACK,
+    MTPROF__FIELD_STEP,
+    MTPROF__FIELD_THREAD, /* of its track */
+    MTPROF__FIELD_KIND,
+    MTPROF__FIELD_DEVICE_TYPE,
+    MTPROF__FIELD_FLAG,
+    MTPROF__FIELD_U32,
+    MTPROF__FIELD_I32,
+    MTPROF__FIELD_U64,
+    MTPROF__FIELD_I64,
+    MTPROF__FIELD_AVERAGE, /* the member divided by the count */
+    MTPROF__FIELD_P50,     /* asked of the input; the sum over rows has none */
+    MTPROF__FIELD_P99
+};
+
+typedef struct mtprof__row_field {
+    const char *name;
+    enum mtprof__field_form form;
+    size_t member; /* its offset in mtprof_row */
+    bool sorts;    /* rows can be sorted by it */
+} mtprof__row_field;
+
+/* All fields, in the order of CSV and JSON. */
+enum {
+    MTPROF__ROW_FIELDS = 29
+};
+extern const mtprof__row_field mtprof__row_fields[MTPROF__ROW_FIELDS];
+
+/* index UINT32_MAX: the sum over rows. Fails as the input's quantile() does. */
+int mtprof__row_get(const mtprof__table_input *input, const mtprof_row *row, uint32_t index,
+                    unsigned field, mtprof__row_value *value);
+
+/* The stack of a row, as the input's stack() gives it; none where that is NULL. */
+int mtprof__table_stack(const mtprof__table_input *input, const mtprof_row *row,
+                        const mtprof_text **frames, uint32_t *n);
+
 /* Sorts row numbers by an attribute, largest first, equal ones in the order of their numbers.
  * Fails with EINVAL (no such attribute), ENOMEM. */
 int mtprof__table_order(const mtprof__table_input *input, const char *key, uint32_t *order);
@@ -93,6 +152,8 @@ typedef struct mtprof__cell_buffer {
 
 /* A text as a table may show it (TB1). It lives until the buffer is used again. ENOMEM. */
 int mtprof__cell_safe(mtprof__cell_buffer *buffer, mtprof_text text, mtprof__cell *out);
+/* Makes room for so many bytes. ENOMEM. */
+int mtprof__cell_reserve(mtprof__cell_buffer *buffer, size_t bytes);
 /* Only how many characters that has. */
 size_t mtprof__cell_characters(mtprof_text text);
 /* The bytes of the first n characters. */
@@ -188,6 +249,8 @@ mtprof_text mtprof__table_device_type(const mtprof__table_input *input, const mt
 typedef int mtprof__table_visit(mtprof__table_plan *plan, const mtprof_row *row, uint32_t index,
                                 mtb_writer *writer);
 int mtprof__table_each(mtprof__table_plan *plan, mtb_writer *writer, mtprof__table_visit *visit);
+
+void mtprof__write_repeated(mtb_writer *writer, char byte, size_t n);
 
 /* The sums below a table, and the line about losses where there is one. */
 void mtprof__table_footers(mtprof__table_plan *plan, const char *line_end, mtb_writer *writer);

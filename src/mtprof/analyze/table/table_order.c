@@ -17,80 +17,34 @@
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-enum sort_key {
-    KEY_CPU,
-    KEY_SELF_CPU,
-    KEY_CPU_AVERAGE,
-    KEY_DEVICE,
-    KEY_SELF_DEVICE,
-    KEY_DEVICE_AVERAGE,
-    KEY_CPU_MEMORY,
-    KEY_SELF_CPU_MEMORY,
-    KEY_DEVICE_MEMORY,
-    KEY_SELF_DEVICE_MEMORY,
-    KEY_COUNT,
-    KEY_FLOPS,
-    KEY_NODE,
-    KEY_SCOPE,
-    KEY_IS_ASYNC,
-    KEY_IS_USER_ANNOTATION,
-    KEY_DEVICE_TYPE,
-    KEY_NOTHING, /* attributes that are the same for all rows */
-    KEY_MIN,
-    KEY_MAX,
-    KEY_P50,
-    KEY_P99,
-    KEY_NAME, /* this and what follows: texts */
-    KEY_OVERLOAD,
-    KEY_SHAPES
+/* torch's other names of attributes. "": the attribute is the same for all rows. */
+static const char *const aliases[][2] = {
+    {"self_cpu_time", "self_cpu_time_total"},
+    {"cpu_time_avg", "cpu_time"},
+    {"self_device_time", "self_device_time_total"},
+    {"device_time_avg", "device_time"},
+    {"name", "key"},
+    {"is_remote", ""},
+    {"is_legacy", ""},
 };
 
-static const struct {
-    const char *name;
-    enum sort_key key;
-} attributes[] = {
-    {"cpu_time_total", KEY_CPU},
-    {"self_cpu_time_total", KEY_SELF_CPU},
-    {"self_cpu_time", KEY_SELF_CPU},
-    {"cpu_time", KEY_CPU_AVERAGE},
-    {"cpu_time_avg", KEY_CPU_AVERAGE},
-    {"device_time_total", KEY_DEVICE},
-    {"self_device_time_total", KEY_SELF_DEVICE},
-    {"self_device_time", KEY_SELF_DEVICE},
-    {"device_time", KEY_DEVICE_AVERAGE},
-    {"device_time_avg", KEY_DEVICE_AVERAGE},
-    {"cpu_memory_usage", KEY_CPU_MEMORY},
-    {"self_cpu_memory_usage", KEY_SELF_CPU_MEMORY},
-    {"device_memory_usage", KEY_DEVICE_MEMORY},
-    {"self_device_memory_usage", KEY_SELF_DEVICE_MEMORY},
-    {"count", KEY_COUNT},
-    {"flops", KEY_FLOPS},
-    {"node_id", KEY_NODE},
-    {"scope", KEY_SCOPE},
-    {"is_async", KEY_IS_ASYNC},
-    {"is_user_annotation", KEY_IS_USER_ANNOTATION},
-    {"device_type", KEY_DEVICE_TYPE},
-    {"is_remote", KEY_NOTHING},
-    {"is_legacy", KEY_NOTHING},
-    {"min", KEY_MIN},
-    {"max", KEY_MAX},
-    {"p50", KEY_P50},
-    {"p99", KEY_P99},
-    {"key", KEY_NAME},
-    {"name", KEY_NAME},
-    {"overload_name", KEY_OVERLOAD},
-    {"input_shapes", KEY_SHAPES},
-};
-
-static bool find_attribute(const char *name, enum sort_key *key)
+/* The field that an attribute is, MTPROF__ROW_FIELDS where rows do not differ in it. Fields are
+ * called as torch's attributes are, with the unit after the name of a time. */
+static bool find_attribute(const char *name, unsigned *field)
 {
-    for (size_t i = 0; i < MT_COUNT(attributes); i++) {
-        if (strcmp(attributes[i].name, name) == 0) {
-            *key = attributes[i].key;
+    for (size_t i = 0; i < MT_COUNT(aliases); i++) {
+        name = strcmp(aliases[i][0], name) == 0 ? aliases[i][1] : name;
+    }
+    size_t length = strlen(name);
+    for (*field = 0; *field < MTPROF__ROW_FIELDS; (*field)++) {
+        const mtprof__row_field *f = &mtprof__row_fields[*field];
+        const char *unit = strstr(f->name, "_ns");
+        size_t n = unit != NULL ? (size_t)(unit - f->name) : strlen(f->name);
+        if (f->sorts && n == length && strncmp(f->name, name, n) == 0) {
             return true;
         }
     }
-    return false;
+    return length == 0;
 }
 
 /* Puts "device" in the place of every name a device has. */
@@ -115,14 +69,14 @@ static void neutral_name(const char *name, char *out, size_t size)
     out[used] = '\0';
 }
 
-static int parse_key(const mtprof__table_input *input, const char *name, enum sort_key *key)
+static int parse_key(const mtprof__table_input *input, const char *name, unsigned *field)
 {
     char neutral[128];
-    if (find_attribute(name, key)) { /* "input_shapes" has an "npu" in it */
+    if (find_attribute(name, field)) { /* "input_shapes" has an "npu" in it */
         return 0;
     }
     neutral_name(name, neutral, sizeof neutral);
-    if (find_attribute(neutral, key)) {
+    if (find_attribute(neutral, field)) {
         return 0;
     }
     return mtb_fail(MTPROF_EINVAL, "'%s' object has no attribute '%.100s'",
@@ -145,51 +99,27 @@ static int64_t ordered(double value)
     return bits < 0 ? (int64_t)(UINT64_C(1) << 63) - bits : bits;
 }
 
-static int64_t average(int64_t total, uint64_t count)
-{
-    return count != 0 ? ordered((double)total / (double)count) : 0;
-}
-
-static int64_t numeric_value(const mtprof_row *row, enum sort_key key)
-{
-    switch (key) {
-    case KEY_CPU: return row->cpu_ns;
-    case KEY_SELF_CPU: return row->self_cpu_ns;
-    case KEY_CPU_AVERAGE: return average(row->cpu_ns, row->count);
-    case KEY_DEVICE: return row->device_ns;
-    case KEY_SELF_DEVICE: return row->self_device_ns;
-    case KEY_DEVICE_AVERAGE: return average(row->device_ns, row->count);
-    case KEY_CPU_MEMORY: return row->cpu_memory;
-    case KEY_SELF_CPU_MEMORY: return row->self_cpu_memory;
-    case KEY_DEVICE_MEMORY: return row->device_memory;
-    case KEY_SELF_DEVICE_MEMORY: return row->self_device_memory;
-    case KEY_COUNT: return row->count <= INT64_MAX ? (int64_t)row->count : INT64_MAX;
-    case KEY_FLOPS: return row->flops <= INT64_MAX ? (int64_t)row->flops : INT64_MAX;
-    case KEY_NODE: return row->node_id;
-    case KEY_SCOPE: return row->record_scope;
-    case KEY_IS_ASYNC: return row->is_async;
-    case KEY_IS_USER_ANNOTATION: return row->is_user_annotation;
-    case KEY_DEVICE_TYPE: return row->device != 0;
-    case KEY_MIN: return row->min_ns;
-    case KEY_MAX: return row->max_ns;
-    default: return 0;
-    }
-}
-
-static int get_item(const mtprof__table_input *input, uint32_t index, enum sort_key key,
+static int get_item(const mtprof__table_input *input, uint32_t index, unsigned field,
                     sort_item *item)
 {
     mtprof_row row;
+    mtprof__row_value value = {0};
     MT_TRY(input->row(input->context, index, &row));
     *item = (sort_item){.row = index, .text = {"", 0}};
-    if (key >= KEY_NAME) {
-        item->text = key == KEY_NAME       ? row.key
-                     : key == KEY_OVERLOAD ? row.overload
-                                           : row.input_shapes;
-    } else if ((key == KEY_P50 || key == KEY_P99) && input->quantile != NULL) {
-        MT_TRY(input->quantile(input->context, index, key == KEY_P50 ? 0.5 : 0.99, &item->value));
-    } else {
-        item->value = numeric_value(&row, key);
+    if (field < MTPROF__ROW_FIELDS) {
+        MT_TRY(mtprof__row_get(input, &row, index, field, &value));
+    }
+    switch (value.type) {
+    case MTPROF__VALUE_TEXT:
+        if (mtprof__row_fields[field].form == MTPROF__FIELD_DEVICE_TYPE) {
+            item->value = row.device != 0; /* torch's device types are numbers, the CPU's is 0 */
+        } else {
+            item->text = value.text;
+        }
+        break;
+    case MTPROF__VALUE_I64: item->value = value.integer; break;
+    case MTPROF__VALUE_REAL: item->value = ordered(value.real); break;
+    default: item->value = value.number <= INT64_MAX ? (int64_t)value.number : INT64_MAX; break;
     }
     return 0;
 }
@@ -214,8 +144,8 @@ static int compare_items(const void *left, const void *right)
 
 int mtprof__table_order(const mtprof__table_input *input, const char *key, uint32_t *order)
 {
-    enum sort_key parsed = KEY_CPU;
-    MT_TRY(parse_key(input, key, &parsed));
+    unsigned field;
+    MT_TRY(parse_key(input, key, &field));
     if (input->n_rows == 0) {
         return 0;
     }
@@ -226,7 +156,7 @@ int mtprof__table_order(const mtprof__table_input *input, const char *key, uint3
     }
     int status = 0;
     for (uint32_t i = 0; i < input->n_rows && status == 0; i++) {
-        status = get_item(input, i, parsed, &items[i]);
+        status = get_item(input, i, field, &items[i]);
     }
     if (status == 0) {
         qsort(items, input->n_rows, sizeof *items, compare_items);

@@ -85,14 +85,19 @@ static mtprof_text thread_text(const mtprof__table_input *input, const mtprof_ro
 
 /* ---- reading all rows ------------------------------------------------------------------------ */
 
+int mtprof__table_stack(const mtprof__table_input *input, const mtprof_row *row,
+                        const mtprof_text **frames, uint32_t *n)
+{
+    *n = 0;
+    *frames = NULL;
+    return input->stack != NULL ? input->stack(input->context, row, frames, n) : 0;
+}
+
 static int scan_stack(const mtprof__table_input *input, const mtprof_row *row, scan *found)
 {
-    const mtprof_text *frames = NULL;
-    uint32_t n = 0;
-    if (input->stack == NULL) {
-        return 0;
-    }
-    MT_TRY(input->stack(input->context, row, &frames, &n));
+    const mtprof_text *frames;
+    uint32_t n;
+    MT_TRY(mtprof__table_stack(input, row, &frames, &n));
     for (uint32_t i = 0; i < n; i++) {
         size_t characters = mtprof__cell_characters(frames[i]);
         keep_longest(&found->source, characters != 0 ? characters : 1);
@@ -340,11 +345,7 @@ static int put_dots(mtprof__table_plan *plan, const mtprof__cell *from, size_t l
 {
     mtprof_text text = {from->bytes, mtprof__cell_prefix(from, length)};
     mtprof__cell_buffer *buffer = &plan->text;
-    void *block = buffer->bytes;
-    if (!mtb_grow(&block, &buffer->capacity, text.length + 3, 1)) {
-        return mtb_fail(MTPROF_ENOMEM, "table: no memory for a cell of %zu bytes", text.length);
-    }
-    buffer->bytes = block;
+    MT_TRY(mtprof__cell_reserve(buffer, text.length + 3));
     memcpy(buffer->bytes, text.bytes, text.length);
     memcpy(buffer->bytes + text.length, "...", 3);
     *out = (mtprof__cell){buffer->bytes, text.length + 3,
@@ -396,11 +397,7 @@ int mtprof__plan_frame(mtprof__table_plan *plan, mtprof_text frame, size_t width
     }
     size_t dots = mtprof__cell_prefix(out, 3);
     mtprof__cell_buffer *buffer = &plan->text;
-    void *block = buffer->bytes;
-    if (!mtb_grow(&block, &buffer->capacity, out->length + 3, 1)) {
-        return mtb_fail(MTPROF_ENOMEM, "table: no memory for a cell of %zu bytes", out->length);
-    }
-    buffer->bytes = block;
+    MT_TRY(mtprof__cell_reserve(buffer, out->length + 3));
     memcpy(buffer->bytes, "...", 3);
     memcpy(buffer->bytes + 3, out->bytes + dots, out->length - dots);
     *out = (mtprof__cell){buffer->bytes, out->length - dots + 3, width};
@@ -409,9 +406,9 @@ int mtprof__plan_frame(mtprof__table_plan *plan, mtprof_text frame, size_t width
 
 static int source_cell(mtprof__table_plan *plan, const mtprof_row *row, bool cut, mtprof__cell *out)
 {
-    const mtprof_text *frames = NULL;
-    uint32_t n = 0;
-    MT_TRY(plan->input->stack(plan->input->context, row, &frames, &n));
+    const mtprof_text *frames;
+    uint32_t n;
+    MT_TRY(mtprof__table_stack(plan->input, row, &frames, &n));
     if (n == 0) {
         *out = (mtprof__cell){"", 0, 0};
         return 0;
@@ -439,11 +436,6 @@ size_t mtprof__plan_time(mtprof__table_plan *plan, double us)
     size_t room = MTPROF__NUMBER_BYTES - length;
     int n = snprintf(plan->number + length, room, " %s", unit);
     return length + (n > 0 && (size_t)n < room ? (size_t)n : 0);
-}
-
-static size_t put_time(mtprof__table_plan *plan, double us)
-{
-    return mtprof__plan_time(plan, us);
 }
 
 static size_t put_memory(mtprof__table_plan *plan, int64_t bytes)
@@ -493,19 +485,21 @@ static size_t put_share_cell(mtprof__table_plan *plan, const mtprof_row *row, ui
 static size_t put_number(mtprof__table_plan *plan, const mtprof_row *row, uint32_t id)
 {
     switch (id) {
-    case MTPROF__CELL_SELF_CPU: return put_time(plan, (double)row->self_cpu_ns / 1e3);
-    case MTPROF__CELL_CPU: return put_time(plan, (double)row->cpu_ns / 1e3);
-    case MTPROF__CELL_CPU_AVERAGE: return put_time(plan, average(row->cpu_ns, row->count));
-    case MTPROF__CELL_SELF_DEVICE: return put_time(plan, (double)row->self_device_ns / 1e3);
-    case MTPROF__CELL_DEVICE: return put_time(plan, (double)row->device_ns / 1e3);
-    case MTPROF__CELL_DEVICE_AVERAGE: return put_time(plan, average(row->device_ns, row->count));
+    case MTPROF__CELL_SELF_CPU: return mtprof__plan_time(plan, (double)row->self_cpu_ns / 1e3);
+    case MTPROF__CELL_CPU: return mtprof__plan_time(plan, (double)row->cpu_ns / 1e3);
+    case MTPROF__CELL_CPU_AVERAGE: return mtprof__plan_time(plan, average(row->cpu_ns, row->count));
+    case MTPROF__CELL_SELF_DEVICE:
+        return mtprof__plan_time(plan, (double)row->self_device_ns / 1e3);
+    case MTPROF__CELL_DEVICE: return mtprof__plan_time(plan, (double)row->device_ns / 1e3);
+    case MTPROF__CELL_DEVICE_AVERAGE:
+        return mtprof__plan_time(plan, average(row->device_ns, row->count));
     case MTPROF__CELL_CPU_MEMORY: return put_memory(plan, row->cpu_memory);
     case MTPROF__CELL_SELF_CPU_MEMORY: return put_memory(plan, row->self_cpu_memory);
     case MTPROF__CELL_DEVICE_MEMORY: return put_memory(plan, row->device_memory);
     case MTPROF__CELL_SELF_DEVICE_MEMORY: return put_memory(plan, row->self_device_memory);
     case MTPROF__CELL_FLOPS: return put_flops(plan, row, plan->number);
-    case MTPROF__CELL_MIN: return put_time(plan, (double)row->min_ns / 1e3);
-    case MTPROF__CELL_MAX: return put_time(plan, (double)row->max_ns / 1e3);
+    case MTPROF__CELL_MIN: return mtprof__plan_time(plan, (double)row->min_ns / 1e3);
+    case MTPROF__CELL_MAX: return mtprof__plan_time(plan, (double)row->max_ns / 1e3);
     case MTPROF__CELL_TOTAL_US:
         return mtprof__put_fixed(plan->number, (double)row->cpu_ns / 1e3, 3);
     case MTPROF__CELL_NODE: return (size_t)(mtb_put_i64(plan->number, row->node_id) - plan->number);
@@ -526,7 +520,7 @@ static int quantile_cell(mtprof__table_plan *plan, uint32_t index, double q, mtp
     memcpy(plan->number, "--", 3);
     if (plan->input->quantile != NULL) {
         MT_TRY(plan->input->quantile(plan->input->context, index, q, &ns));
-        length = put_time(plan, (double)ns / 1e3);
+        length = mtprof__plan_time(plan, (double)ns / 1e3);
     }
     *out = (mtprof__cell){plan->number, length, length};
     return 0;

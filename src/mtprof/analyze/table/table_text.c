@@ -26,7 +26,7 @@ enum {
     GAP = 2
 };
 
-static void write_repeated(mtb_writer *writer, char byte, size_t n)
+void mtprof__write_repeated(mtb_writer *writer, char byte, size_t n)
 {
     char piece[256];
     memset(piece, byte, sizeof piece);
@@ -41,11 +41,11 @@ static void write_padded(mtb_writer *writer, const mtprof__cell *cell, size_t wi
 {
     size_t blanks = width > cell->characters ? width - cell->characters : 0;
     if (!is_left) {
-        write_repeated(writer, ' ', blanks);
+        mtprof__write_repeated(writer, ' ', blanks);
     }
     mtb_write(writer, cell->bytes, cell->length);
     if (is_left) {
-        write_repeated(writer, ' ', blanks);
+        mtprof__write_repeated(writer, ' ', blanks);
     }
 }
 
@@ -134,8 +134,8 @@ int mtprof__table_each(mtprof__table_plan *plan, mtb_writer *writer, mtprof__tab
 static void write_rule(const mtprof__table_plan *plan, mtb_writer *writer)
 {
     for (size_t i = 0; i < plan->n_columns; i++) {
-        write_repeated(writer, '-', plan->columns[i].width);
-        write_repeated(writer, ' ', GAP);
+        mtprof__write_repeated(writer, '-', plan->columns[i].width);
+        mtprof__write_repeated(writer, ' ', GAP);
     }
     mtb_write_literal(writer, "\n");
 }
@@ -146,7 +146,7 @@ static void write_banner(const mtprof__table_plan *plan, const char *text, mtb_w
     for (size_t i = 0; i < plan->n_columns; i++) {
         length += plan->columns[i].width + GAP;
     }
-    write_repeated(writer, '=', length - GAP);
+    mtprof__write_repeated(writer, '=', length - GAP);
     mtb_write_literal(writer, "\n");
     mtb_write_text(writer, text);
     mtb_write_literal(writer, "\n");
@@ -159,7 +159,7 @@ static void write_headers(const mtprof__table_plan *plan, mtb_writer *writer)
         size_t length = strlen(column->header);
         mtprof__cell cell = {column->header, length, length};
         write_padded(writer, &cell, column->width, column->is_left);
-        write_repeated(writer, ' ', GAP);
+        mtprof__write_repeated(writer, ' ', GAP);
     }
     mtb_write_literal(writer, "\n");
 }
@@ -173,7 +173,7 @@ static void write_source_line(const mtprof__table_plan *plan, const mtprof__cell
         const mtprof__table_column *column = &plan->columns[i];
         const mtprof__cell *cell = column->id == MTPROF__CELL_SOURCE ? source : &blank;
         write_padded(writer, cell, column->width, column->is_left);
-        write_repeated(writer, ' ', GAP);
+        mtprof__write_repeated(writer, ' ', GAP);
     }
     mtb_write_literal(writer, "\n");
 }
@@ -181,10 +181,10 @@ static void write_source_line(const mtprof__table_plan *plan, const mtprof__cell
 static int write_further_frames(mtprof__table_plan *plan, const mtprof_row *row, mtb_writer *writer)
 {
     static const mtprof__cell blank = {"", 0, 0};
-    const mtprof_text *frames = NULL;
-    uint32_t n = 0;
+    const mtprof_text *frames;
+    uint32_t n;
     int32_t most = plan->options.max_src_column_width;
-    MT_TRY(plan->input->stack(plan->input->context, row, &frames, &n));
+    MT_TRY(mtprof__table_stack(plan->input, row, &frames, &n));
     for (uint32_t i = 1; i < n; i++) {
         mtprof__cell cell;
         MT_TRY(mtprof__plan_frame(plan, frames[i], most > 0 ? (size_t)most : SIZE_MAX, &cell));
@@ -202,7 +202,7 @@ static int write_torch_row(mtprof__table_plan *plan, const mtprof_row *row, uint
         mtprof__cell cell;
         MT_TRY(mtprof__plan_cell(plan, row, index, column->id, true, &cell));
         write_padded(writer, &cell, column->width, column->is_left);
-        write_repeated(writer, ' ', GAP);
+        mtprof__write_repeated(writer, ' ', GAP);
     }
     mtb_write_literal(writer, "\n");
     return plan->has_stack ? write_further_frames(plan, row, writer) : 0;
@@ -242,9 +242,9 @@ static void write_marked(mtb_writer *writer, const mtprof__cell *cell)
 
 static int write_marked_stack(mtprof__table_plan *plan, const mtprof_row *row, mtb_writer *writer)
 {
-    const mtprof_text *frames = NULL;
-    uint32_t n = 0;
-    MT_TRY(plan->input->stack(plan->input->context, row, &frames, &n));
+    const mtprof_text *frames;
+    uint32_t n;
+    MT_TRY(mtprof__table_stack(plan->input, row, &frames, &n));
     for (uint32_t i = 0; i < n; i++) {
         mtprof__cell cell;
         MT_TRY(mtprof__plan_frame(plan, frames[i], SIZE_MAX, &cell));

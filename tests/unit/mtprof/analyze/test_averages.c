@@ -443,6 +443,10 @@ TEST(sorting_is_stable_and_can_be_undone)
     }
     CHECK_EQ_I64(mtprof_averages_sort(averages, "foo"), MTPROF_EINVAL);
     CHECK_EQ_STR(mtprof_last_error()->message, "'FunctionEventAvg' object has no attribute 'foo'");
+    static const char *const fields[] = {"cpu_time_total_ns", "module", "stack", "step", "kind"};
+    for (size_t i = 0; i < MT_COUNT(fields); i++) { /* of CSV and JSON, no attributes of torch */
+        CHECK_EQ_I64(mtprof_averages_sort(averages, fields[i]), MTPROF_EINVAL);
+    }
     CHECK_EQ_STR(keys_of(averages), "a b c");
     mtprof_averages_free(averages);
     REQUIRE_OK(mtprof_averages_from_events(model, NULL, &averages));
