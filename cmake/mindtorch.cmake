@@ -6,8 +6,8 @@ include(cmake/kernels.cmake)
 
 # ---- from the op table: ops.h, the typed functions, the dispatcher's rows, the profiler's sites ----
 set(MT_GENERATED ${PROJECT_BINARY_DIR}/generated)
-add_executable(opgen tools/opgen/opgen.c tools/opgen/opgen_rows.c tools/opgen/opgen_table.c
-                     tools/opgen/opgen_typed.c
+add_executable(opgen tools/opgen/opgen.c tools/opgen/opgen_formulas.c tools/opgen/opgen_rows.c
+                     tools/opgen/opgen_table.c tools/opgen/opgen_typed.c
                      src/mindtorch/dispatch/schema.c src/base/fail.c)
 mt_settings(opgen)
 target_include_directories(opgen PRIVATE include src)
@@ -23,16 +23,18 @@ mt_opgen(header mindtorch/ops.h)
 mt_opgen(private private_ops.h)
 mt_opgen(calls ops_call.c)
 mt_opgen(numbers op_numbers.h)
+mt_opgen(formulas op_formulas.c)
 mt_opgen(rows op_rows.c)
 mt_opgen(sites op_sites.inc)
 add_custom_target(mt_generated DEPENDS ${MT_GENERATED}/mindtorch/ops.h ${MT_GENERATED}/private_ops.h
                                        ${MT_GENERATED}/op_numbers.h ${MT_GENERATED}/ops_call.c
-                                       ${MT_GENERATED}/op_rows.c ${MT_GENERATED}/op_sites.inc)
+                                       ${MT_GENERATED}/op_formulas.c ${MT_GENERATED}/op_rows.c
+                                       ${MT_GENERATED}/op_sites.inc)
 
 # ---- compiled once, linked twice -----------------------------------------------------------------
 list(TRANSFORM MINDTORCH_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE mindtorch_sources)
 add_library(mindtorch_objects OBJECT ${mindtorch_sources} ${MT_GENERATED}/ops_call.c
-                                     ${MT_GENERATED}/op_rows.c)
+                                     ${MT_GENERATED}/op_formulas.c ${MT_GENERATED}/op_rows.c)
 set(version MT_VERSION="${PROJECT_VERSION}" MT_VERSION_MAJOR=${PROJECT_VERSION_MAJOR}
             MT_VERSION_MINOR=${PROJECT_VERSION_MINOR} MT_VERSION_PATCH=${PROJECT_VERSION_PATCH})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/mindtorch/core/thread/status_text.c

@@ -92,13 +92,11 @@ set(MINDTORCH_SOURCES
     src/mindtorch/autograd/formulas/derive_activation.c
     src/mindtorch/autograd/formulas/derive_arithmetic.c
     src/mindtorch/autograd/formulas/derive_compose.c
-    src/mindtorch/autograd/formulas/derive_create.c
     src/mindtorch/autograd/formulas/derive_image.c
     src/mindtorch/autograd/formulas/derive_index.c
     src/mindtorch/autograd/formulas/derive_loss.c
     src/mindtorch/autograd/formulas/derive_matrix.c
     src/mindtorch/autograd/formulas/derive_nn.c
-    src/mindtorch/autograd/formulas/derive_pointwise.c
     src/mindtorch/autograd/formulas/derive_product.c
     src/mindtorch/autograd/formulas/derive_reduce.c
     src/mindtorch/autograd/formulas/derive_view.c

@@ -6,6 +6,7 @@
  *     opgen private       private_ops.h: those of torch's private ops, for the library itself
  *     opgen calls         their bodies: box the arguments, call the dispatcher
  *     opgen numbers       op_numbers.h: MT__OP_ADD, prototypes of what rows and derivatives run
+ *     opgen formulas      functions of the derivatives that the table has as formulas
  *     opgen rows          mt__op_rows[]: all that is known of each op
  *     opgen sites         the profiler's sites, one a row
  *
@@ -22,8 +23,9 @@ static const struct {
     const char *name;
     void (*write)(const op_text *ops, size_t count);
 } outputs[] = {
-    {"header", opgen_header},   {"private", opgen_private}, {"calls", opgen_calls},
-    {"numbers", opgen_numbers}, {"rows", opgen_rows},       {"sites", opgen_sites},
+    {"header", opgen_header},   {"private", opgen_private},   {"calls", opgen_calls},
+    {"numbers", opgen_numbers}, {"formulas", opgen_formulas}, {"rows", opgen_rows},
+    {"sites", opgen_sites},
 };
 
 int main(int argc, char **argv)
@@ -39,6 +41,6 @@ int main(int argc, char **argv)
             return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
         }
     }
-    fprintf(stderr, "usage: opgen header|private|calls|numbers|rows|sites\n");
+    fprintf(stderr, "usage: opgen header|private|calls|numbers|formulas|rows|sites\n");
     return EXIT_FAILURE;
 }

@@ -62,7 +62,7 @@ static void print_derivative(const op_text *op)
     }
     printf("static const mt__derivative derivative_%s = {\n"
            "    .name = \"%s\", .run = %s, .saves = 0x%x, .saved_if = {",
-           op->id, line->text, line->function, line->bits);
+           op->id, line->text, op->derive, op->saves);
     for (uint32_t i = 0; i < MT_RULED_ARGS; i++) {
         printf("%u, ", op->saved_if[i]);
     }
@@ -157,7 +157,7 @@ void opgen_numbers(const op_text *ops, size_t count)
     for (size_t i = 0; i < count; i++) {
         printf("mt__run_fn %s;\n", ops[i].run);
         if (ops[i].derivative != NULL) {
-            printf("mt__backward_fn %s;\n", ops[i].derivative->function);
+            printf("mt__backward_fn %s;\n", ops[i].derive);
         }
     }
     printf("\n#endif /* OP_NUMBERS_H */\n");

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "opgen.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ enum {
     {.kind = LINE_ALIAS, .id = #id_, .text = name, .bits = flags, .function = #target},
 #define DERIVATIVE(node, saves, formula) \
     {.kind = LINE_DERIVATIVE, .text = node, .bits = saves, .function = "mt__" #formula},
+#define FORMULA(node, ...) {.kind = LINE_FORMULA, .text = node, .function = #__VA_ARGS__},
 #define NODE_IF(condition_, argument_, node) \
     {.kind = LINE_NODE_IF, .condition = #condition_, .argument = argument_, .text = node},
 #define SAVED_IF(argument_, wanted) {.kind = LINE_SAVED_IF, .argument = argument_, .bits = wanted},
@@ -105,7 +107,8 @@ static op_text *add_op(const op_line *line, bool inplace)
 static bool add_line(op_text *op, const op_line *line)
 {
     switch (line->kind) {
-    case LINE_DERIVATIVE: op->derivative = line; return true;
+    case LINE_DERIVATIVE:
+    case LINE_FORMULA: op->derivative = line; return true;
     case LINE_SAVED_IF:
         if (line->argument < MT_RULED_ARGS) {
             op->saved_if[line->argument] = line->bits;
@@ -193,6 +196,27 @@ static bool complete_alias(op_text *alias)
     return true;
 }
 
+/* The function of the derivative, and what it reads. An in-place form has that of the op before. */
+static bool complete_derivative(op_text *op)
+{
+    const op_line *line = op->derivative;
+    if (line->kind == LINE_DERIVATIVE) {
+        snprintf(op->derive, sizeof op->derive, "%s", line->function);
+        op->saves = line->bits;
+        return true;
+    }
+    if (op > ops && op[-1].derivative == line) {
+        snprintf(op->derive, sizeof op->derive, "%s", op[-1].derive);
+        op->saves = op[-1].saves;
+        return true;
+    }
+    snprintf(op->derive, sizeof op->derive, "mt__derive_%s", op->id);
+    for (char *at = op->derive; *at != '\0'; at++) {
+        *at = (char)tolower((unsigned char)*at);
+    }
+    return opgen_formula(ops, n_ops, op);
+}
+
 const op_text *opgen_table(size_t *count)
 {
     if (!gather_lines()) {
@@ -204,6 +228,11 @@ const op_text *opgen_table(size_t *count)
         }
         if (mt__schema_parse(op->schema_text, &op->schema) != 0) {
             fprintf(stderr, "opgen: %s: %s\n", op->id, mtb_last_failure()->message);
+            return NULL;
+        }
+    }
+    for (op_text *op = ops; op < ops + n_ops; op++) {
+        if (op->derivative != NULL && !complete_derivative(op)) {
             return NULL;
         }
     }

@@ -121,22 +121,24 @@ static void print_prototype(const form *f)
     printf(")");
 }
 
-static void print_default(const mt__param *param)
+void opgen_default(FILE *out, const mt__param *param)
 {
     const mt_value *value = &param->value;
     switch ((mt_kind)value->kind) {
-    case MT_KIND_BOOL: printf("mt__box_bool(%s)", value->of.integer != 0 ? "true" : "false"); break;
-    case MT_KIND_INT: printf("mt__box_int(%lld)", (long long)value->of.integer); break;
-    case MT_KIND_REAL: printf("mt__box_real(%.17g)", value->of.real); break;
-    case MT_KIND_TEXT: printf("mt__box_text(\"%s\")", value->of.text); break;
-    case MT_KIND_INTS:
-        printf("mt__box_ints((const int64_t[]){");
-        for (uint32_t i = 0; i < value->count; i++) {
-            printf("%lld, ", (long long)value->of.ints[i]);
-        }
-        printf("%s}, %u)", value->count == 0 ? "0" : "", value->count);
+    case MT_KIND_BOOL:
+        fprintf(out, "mt__box_bool(%s)", value->of.integer != 0 ? "true" : "false");
         break;
-    default: printf("mt__box_none()"); break;
+    case MT_KIND_INT: fprintf(out, "mt__box_int(%lld)", (long long)value->of.integer); break;
+    case MT_KIND_REAL: fprintf(out, "mt__box_real(%.17g)", value->of.real); break;
+    case MT_KIND_TEXT: fprintf(out, "mt__box_text(\"%s\")", value->of.text); break;
+    case MT_KIND_INTS:
+        fprintf(out, "mt__box_ints((const int64_t[]){");
+        for (uint32_t i = 0; i < value->count; i++) {
+            fprintf(out, "%lld, ", (long long)value->of.ints[i]);
+        }
+        fprintf(out, "%s}, %u)", value->count == 0 ? "0" : "", value->count);
+        break;
+    default: fprintf(out, "mt__box_none()"); break;
     }
 }
 
@@ -158,7 +160,7 @@ static void print_boxed(const form *f, uint32_t i)
     };
     const mt__param *param = param_of(f, i);
     if (!is_shown(f, i)) {
-        print_default(param);
+        opgen_default(stdout, param);
         return;
     }
     const char *box = boxes[param->type][param->optional];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The interface for derivative formulas, with an example.
+ * The interface for derivative formulas, with an example (which in fact is a FORMULA line).
  *
  *     DERIVATIVE("MulBackward0", ARG(0) | ARG(1), mul_backward)    ops_pointwise.def
  *

@@ -7,51 +7,6 @@
 #include "mindtorch/dispatch/call.h"
 #include "mindtorch/ops/nn/selu_constants.h"
 
-/* x tanh(softplus(x)): t + x s (1 - t^2) with t = tanh(softplus(x)), s = sigmoid(x) */
-int mt__mish_backward(mt__backward *b)
-{
-    mt_tensor *x = mt__bw_arg(b, 0);
-    MT_TRY(mt_softplus(x, mt_int(1), mt_int(20), MT_STEP(b)));
-    MT_TRY(mt_tanh(mt__bw_last(b), MT_STEP(b)));
-    mt_tensor *t = mt__bw_last(b);
-    MT_TRY(mt_sigmoid(x, MT_STEP(b)));
-    MT_TRY(mt_mul(x, mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_tanh_backward(mt__bw_last(b), t, MT_STEP(b)));
-    MT_TRY(mt_add(t, mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
-}
-
-/* 1/6 between -3 and 3, 0 elsewhere. */
-int mt__hardsigmoid_backward(mt__backward *b)
-{
-    mt_tensor *x = mt__bw_arg(b, 0);
-    MT_TRY(mt_gt_scalar(x, mt_int(-3), MT_STEP(b)));
-    mt_tensor *above = mt__bw_last(b);
-    MT_TRY(mt_lt_scalar(x, mt_int(3), MT_STEP(b)));
-    MT_TRY(mt_logical_and(above, mt__bw_last(b), MT_STEP(b)));
-    mt_tensor *inside = mt__bw_last(b);
-    MT_TRY(mt_div_scalar(mt__bw_grad(b), mt_int(6), MT_STEP(b)));
-    MT_TRY(mt_where_tensor_scalar(inside, mt__bw_last(b), mt_real(0), MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
-}
-
-/* x/3 + 1/2 between -3 and 3, 0 below, 1 above. */
-int mt__hardswish_backward(mt__backward *b)
-{
-    mt_tensor *x = mt__bw_arg(b, 0);
-    MT_TRY(mt_lt_scalar(x, mt_int(3), MT_STEP(b)));
-    mt_tensor *bent = mt__bw_last(b);
-    MT_TRY(mt_le_scalar(x, mt_int(-3), MT_STEP(b)));
-    mt_tensor *flat = mt__bw_last(b);
-    MT_TRY(mt_div_scalar(x, mt_int(3), MT_STEP(b)));
-    MT_TRY(mt_add_scalar(mt__bw_last(b), mt_real(0.5), MT_STEP(b)));
-    MT_TRY(mt_mul(mt__bw_grad(b), mt__bw_last(b), MT_STEP(b)));
-    MT_TRY(mt_where(bent, mt__bw_last(b), mt__bw_grad(b), MT_STEP(b)));
-    MT_TRY(mt_masked_fill_scalar(mt__bw_last(b), flat, mt_int(0), MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
-}
-
 /* `right` above 0; left exp(x inner) elsewhere, of the negative part alone (see elu_backward). */
 static int give_bent(mt__backward *b, double right, double left, double inner)
 {
@@ -78,12 +33,6 @@ int mt__selu_backward(mt__backward *b)
 int mt__celu_backward(mt__backward *b)
 {
     return give_bent(b, 1.0, 1.0, 1.0 / mt__scalar_real(&b->args[1]));
-}
-
-int mt__threshold_backward(mt__backward *b)
-{
-    MT_TRY(mt_threshold_backward(mt__bw_grad(b), mt__bw_arg(b, 0), b->args[1], MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
 }
 
 /* first sigmoid(second), the halves of one tensor */

@@ -148,71 +148,11 @@ static int max_pool_gradient(mt__backward *b, const mt_value *window, bool ceil_
     return MT_OK;
 }
 
-int mt__max_pool_backward(mt__backward *b)
-{
-    return max_pool_gradient(b, &b->args[1], b->args[5].of.integer != 0);
-}
-
 /* Windows have several sizes, so none is reported. */
 int mt__adaptive_max_pool_backward(mt__backward *b)
 {
     const mt_value none[4] = {{.kind = MT_KIND_INTS}};
     return max_pool_gradient(b, none, false);
-}
-
-/* What was scattered by indices is gathered by them. */
-int mt__max_pool_twice(mt__backward *b)
-{
-    if (!mt__wants(b, 0)) {
-        return MT_OK;
-    }
-    mt_tensor *indices = b->args[7].of.tensor;
-    mt_tensor **planes = mt__bw_temp(b);
-    mt_tensor **places = mt__bw_temp(b);
-    mt_tensor **found = mt__bw_temp(b);
-    mt_tensor **shaped = mt__bw_temp(b);
-    MT_TRY(mt_flatten(b->grads[0], -2, -1, planes));
-    MT_TRY(mt_flatten(indices, -2, -1, places));
-    MT_TRY(mt_gather(*planes, -1, *places, found));
-    MT_TRY(mt_view(*found, indices->sizes, indices->n_dims, shaped));
-    mt__bw_give(b, 0, *shaped);
-    return MT_OK;
-}
-
-static const int64_t *optional_int(const mt_value *value)
-{
-    return value->kind == MT_KIND_INT ? &value->of.integer : NULL;
-}
-
-int mt__avg_pool_backward(mt__backward *b)
-{
-    const mt_value *a = b->args;
-    MT_TRY(mt_avg_pool2d_backward(b->grads[0], a[0].of.tensor, a[1].of.ints, a[1].count,
-                                  a[2].of.ints, a[2].count, a[3].of.ints, a[3].count,
-                                  a[4].of.integer != 0, a[5].of.integer != 0, optional_int(&a[6]),
-                                  mt__bw_temp(b)));
-    mt__bw_give(b, 0, mt__bw_last(b));
-    return MT_OK;
-}
-
-int mt__avg_pool_twice(mt__backward *b)
-{
-    const mt_value *a = b->args;
-    if (!mt__wants(b, 0)) {
-        return MT_OK;
-    }
-    MT_TRY(mt_avg_pool2d(b->grads[0], a[2].of.ints, a[2].count, a[3].of.ints, a[3].count,
-                         a[4].of.ints, a[4].count, a[5].of.integer != 0, a[6].of.integer != 0,
-                         optional_int(&a[7]), mt__bw_temp(b)));
-    mt__bw_give(b, 0, mt__bw_last(b));
-    return MT_OK;
-}
-
-int mt__adaptive_avg_pool_backward(mt__backward *b)
-{
-    MT_TRY(mt__adaptive_avg_pool2d_backward(b->grads[0], b->args[0].of.tensor, mt__bw_temp(b)));
-    mt__bw_give(b, 0, mt__bw_last(b));
-    return MT_OK;
 }
 
 int mt__adaptive_avg_pool_twice(mt__backward *b)

@@ -158,58 +158,7 @@ int mt__roll_backward(mt__backward *b)
     return give_last(b, 0);
 }
 
-int mt__flip_backward(mt__backward *b)
-{
-    MT_TRY(mt_flip(b->grads[0], b->args[1].of.ints, b->args[1].count, mt__bw_temp(b)));
-    return give_last(b, 0);
-}
-
-int mt__tril_backward(mt__backward *b)
-{
-    MT_TRY(mt_tril(b->grads[0], int_arg(b, 1), mt__bw_temp(b)));
-    return give_last(b, 0);
-}
-
-int mt__triu_backward(mt__backward *b)
-{
-    MT_TRY(mt_triu(b->grads[0], int_arg(b, 1), mt__bw_temp(b)));
-    return give_last(b, 0);
-}
-
 /* ---- along one dimension --------------------------------------------------------------------- */
-
-int mt__index_select_backward(mt__backward *b)
-{
-    mt_tensor *zeros = NULL;
-    MT_TRY(zeros_of(b, shape_of(b, 0), &zeros));
-    MT_TRY(mt_index_add_(zeros, int_arg(b, 1), b->args[2].of.tensor, b->grads[0]));
-    mt__bw_give(b, 0, zeros);
-    return 0;
-}
-
-int mt__index_add_backward(mt__backward *b)
-{
-    mt_tensor *grad = b->grads[0];
-    if (mt__wants(b, 0)) {
-        mt__bw_give(b, 0, grad);
-    }
-    if (mt__wants(b, 3)) {
-        MT_TRY(mt_index_select(grad, int_arg(b, 1), b->args[2].of.tensor, mt__bw_temp(b)));
-        mt_tensor *picked = mt__bw_last(b);
-        MT_TRY(mt_mul_scalar(picked, b->args[4], mt__bw_temp(b)));
-        return give_last(b, 3);
-    }
-    return 0;
-}
-
-int mt__gather_backward(mt__backward *b)
-{
-    mt_tensor *zeros = NULL;
-    MT_TRY(zeros_of(b, shape_of(b, 0), &zeros));
-    MT_TRY(mt_scatter_add_(zeros, int_arg(b, 1), b->args[2].of.tensor, b->grads[0]));
-    mt__bw_give(b, 0, zeros);
-    return 0;
-}
 
 /* The gradient of a source of which the index took the front part in each dimension. */
 static int give_source(mt__backward *b)
@@ -264,15 +213,6 @@ int mt__scatter_add_backward(mt__backward *b)
 }
 
 /* ---- advanced indexing ----------------------------------------------------------------------- */
-
-int mt__index_backward(mt__backward *b)
-{
-    mt_tensor *zeros = NULL;
-    MT_TRY(zeros_of(b, shape_of(b, 0), &zeros));
-    MT_TRY(mt_index_put_(zeros, b->args[1].of.tensors, b->args[1].count, b->grads[0], true));
-    mt__bw_give(b, 0, zeros);
-    return 0;
-}
 
 int mt__index_put_backward(mt__backward *b)
 {
@@ -333,28 +273,4 @@ int mt__masked_scatter_backward(mt__backward *b)
     }
     MT_TRY(mt_reshape(grad, shape->sizes, shape->n_dims, mt__bw_temp(b)));
     return give_last(b, 2);
-}
-
-/* ---- ordering -------------------------------------------------------------------------------- */
-
-static int ordered_backward(mt__backward *b, int64_t dim)
-{
-    const mt__shape *shape = shape_of(b, 0);
-    if (b->grads[0] == NULL) {
-        return 0;
-    }
-    MT_TRY(mt_value_selecting_reduction_backward(b->grads[0], dim, b->results[1].of.tensor,
-                                                 shape->sizes, shape->n_dims, true,
-                                                 mt__bw_temp(b)));
-    return give_last(b, 0);
-}
-
-int mt__sort_backward(mt__backward *b)
-{
-    return ordered_backward(b, int_arg(b, 1));
-}
-
-int mt__topk_backward(mt__backward *b)
-{
-    return ordered_backward(b, int_arg(b, 2));
 }

@@ -146,29 +146,3 @@ int mt__baddbmm_backward(mt__backward *b)
     MT_TRY(addend_backward(b, &b->args[3]));
     return product_backward(b, (product){.batched = true, .a = 1, .b = 2}, &b->args[4]);
 }
-
-int mt__mv_backward(mt__backward *b)
-{
-    if (mt__wants(b, 0)) {
-        MT_TRY(mt_outer(b->grads[0], b->args[1].of.tensor, mt__bw_temp(b)));
-        mt__bw_give(b, 0, mt__bw_last(b));
-    }
-    if (mt__wants(b, 1)) {
-        mt_tensor *turned;
-        MT_TRY(turn(b, false, b->args[0].of.tensor, &turned));
-        MT_TRY(mt_mv(turned, b->grads[0], mt__bw_temp(b)));
-        mt__bw_give(b, 1, mt__bw_last(b));
-    }
-    return MT_OK;
-}
-
-int mt__dot_backward(mt__backward *b)
-{
-    for (uint32_t i = 0; i < 2; i++) {
-        if (mt__wants(b, i)) {
-            MT_TRY(mt_mul(b->grads[0], b->args[1 - i].of.tensor, mt__bw_temp(b)));
-            mt__bw_give(b, i, mt__bw_last(b));
-        }
-    }
-    return MT_OK;
-}

@@ -6,90 +6,6 @@
 #include "mindtorch/autograd/formulas/formula.h"
 #include "mindtorch/dispatch/call.h"
 
-/* ---- softmax ---- */
-
-int mt__softmax_backward(mt__backward *b)
-{
-    MT_TRY(mt__softmax_backward_data(b->grads[0], b->results[0].of.tensor, b->args[1].of.integer,
-                                     mt__bw_temp(b)));
-    mt__bw_give(b, 0, mt__bw_last(b));
-    return MT_OK;
-}
-
-int mt__log_softmax_backward(mt__backward *b)
-{
-    MT_TRY(mt__log_softmax_backward_data(b->grads[0], b->results[0].of.tensor,
-                                         b->args[1].of.integer, mt__bw_temp(b)));
-    mt__bw_give(b, 0, mt__bw_last(b));
-    return MT_OK;
-}
-
-/* sum(a * b) over a dimension, which stays */
-static int dot_along(mt__backward *b, mt_tensor *a, mt_tensor *c, int64_t dim, mt_tensor **out)
-{
-    mt_tensor **product = mt__bw_temp(b);
-    mt_tensor **sum = mt__bw_temp(b);
-    MT_TRY(mt_mul(a, c, product));
-    MT_TRY(mt_sum(*product, &dim, 1, true, sum));
-    *out = *sum;
-    return MT_OK;
-}
-
-/* The op is y (g - sum(g y)). With h coming in: d g is the same of h, and
- * d y = h (g - sum(g y)) - g sum(h y). */
-int mt__softmax_twice(mt__backward *b)
-{
-    mt_tensor *h = b->grads[0];
-    mt_tensor *g = mt__bw_optional_arg(b, 0);
-    mt_tensor *y = mt__bw_optional_arg(b, 1);
-    int64_t dim = b->args[2].of.integer;
-    if (mt__wants(b, 0)) {
-        MT_TRY(mt__softmax_backward_data(h, y, dim, mt__bw_temp(b)));
-        mt__bw_give(b, 0, mt__bw_last(b));
-    }
-    if (mt__wants(b, 1)) {
-        mt_tensor *gy = NULL;
-        mt_tensor *hy = NULL;
-        mt_tensor **inner = mt__bw_temp(b);
-        mt_tensor **first = mt__bw_temp(b);
-        mt_tensor **second = mt__bw_temp(b);
-        MT_TRY(dot_along(b, g, y, dim, &gy));
-        MT_TRY(dot_along(b, h, y, dim, &hy));
-        MT_TRY(mt_sub(g, gy, inner));
-        MT_TRY(mt_mul(h, *inner, first));
-        MT_TRY(mt_mul(g, hy, second));
-        MT_TRY(mt_sub(*first, *second, mt__bw_temp(b)));
-        mt__bw_give(b, 1, mt__bw_last(b));
-    }
-    return MT_OK;
-}
-
-/* The op is g - exp(y) sum(g). d g = h - sum(h exp(y)), d y = -h exp(y) sum(g). */
-int mt__log_softmax_twice(mt__backward *b)
-{
-    mt_tensor *h = b->grads[0];
-    int64_t dim = b->args[2].of.integer;
-    mt_tensor **exponential = mt__bw_temp(b);
-    MT_TRY(mt_exp(mt__bw_optional_arg(b, 1), exponential));
-    if (mt__wants(b, 0)) {
-        mt_tensor *sum = NULL;
-        MT_TRY(dot_along(b, h, *exponential, dim, &sum));
-        MT_TRY(mt_sub(h, sum, mt__bw_temp(b)));
-        mt__bw_give(b, 0, mt__bw_last(b));
-    }
-    if (mt__wants(b, 1)) {
-        mt_tensor **sum = mt__bw_temp(b);
-        mt_tensor **scaled = mt__bw_temp(b);
-        mt_tensor **product = mt__bw_temp(b);
-        MT_TRY(mt_sum(mt__bw_optional_arg(b, 0), &dim, 1, true, sum));
-        MT_TRY(mt_mul(h, *exponential, scaled));
-        MT_TRY(mt_mul(*scaled, *sum, product));
-        MT_TRY(mt_neg(*product, mt__bw_temp(b)));
-        mt__bw_give(b, 1, mt__bw_last(b));
-    }
-    return MT_OK;
-}
-
 /* ---- norms ---- */
 
 /* What the gradients of both norms are made of, with create_graph. */
@@ -382,14 +298,6 @@ int mt__dropout_backward(mt__backward *b)
     double p = mt__scalar_real(&b->args[1]);
     MT_TRY(mt_native_dropout_backward(b->grads[0], b->results[1].of.tensor,
                                       p == 1.0 ? 0.0 : 1.0 / (1.0 - p), mt__bw_temp(b)));
-    mt__bw_give(b, 0, mt__bw_last(b));
-    return MT_OK;
-}
-
-int mt__dropout_twice(mt__backward *b)
-{
-    MT_TRY(mt_native_dropout_backward(b->grads[0], mt__bw_optional_arg(b, 1),
-                                      mt__scalar_real(&b->args[2]), mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));
     return MT_OK;
 }

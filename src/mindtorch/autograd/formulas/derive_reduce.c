@@ -230,15 +230,6 @@ int mt__amax_backward(mt__backward *b)
     return share(b, grad, mt__bw_last(b), mask);
 }
 
-int mt__extreme_dim_backward(mt__backward *b)
-{
-    const mt__shape *shape = input_shape(b);
-    MT_TRY(mt_value_selecting_reduction_backward(mt__bw_grad(b), b->args[1].of.integer,
-                                                 mt__bw_result(b, 1), shape->sizes, shape->n_dims,
-                                                 b->args[2].of.integer != 0, MT_STEP(b)));
-    return mt__bw_give_last(b, 0);
-}
-
 /* ---- norms ----------------------------------------------------------------------------------- */
 
 /* sign(x) |x|^(p - 1) norm^(1 - p); 0 where x or the norm is 0. Both are divided by the norm as a

@@ -25,19 +25,6 @@ static const mt__shape *input_shape(const mt__backward *b)
     return &mt__input_meta(b, 0)->shape;
 }
 
-int mt__reshape_backward(mt__backward *b)
-{
-    const mt__shape *shape = input_shape(b);
-    MT_TRY(mt_reshape(b->grads[0], shape->sizes, shape->n_dims, mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__alias_backward(mt__backward *b)
-{
-    mt__bw_give(b, 0, b->grads[0]);
-    return 0;
-}
-
 int mt__permute_backward(mt__backward *b)
 {
     int64_t inverse[MT_MAX_DIMS];
@@ -50,36 +37,10 @@ int mt__permute_backward(mt__backward *b)
     return give_last(b);
 }
 
-int mt__transpose_backward(mt__backward *b)
-{
-    MT_TRY(mt_transpose(b->grads[0], int_arg(b, 1), int_arg(b, 2), mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__t_backward(mt__backward *b)
-{
-    MT_TRY(mt_t(b->grads[0], mt__bw_temp(b)));
-    return give_last(b);
-}
-
 int mt__expand_backward(mt__backward *b)
 {
     const mt__meta *meta = mt__input_meta(b, 0);
     MT_TRY(mt__reduce_to(b->grads[0], &meta->shape, (mt_dtype)meta->dtype, mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__unsqueeze_backward(mt__backward *b)
-{
-    MT_TRY(mt_squeeze_dim(b->grads[0], int_arg(b, 1), mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__select_backward(mt__backward *b)
-{
-    const mt__shape *shape = input_shape(b);
-    MT_TRY(mt_select_backward(b->grads[0], shape->sizes, shape->n_dims, int_arg(b, 1),
-                              int_arg(b, 2), mt__bw_temp(b)));
     return give_last(b);
 }
 
@@ -90,22 +51,6 @@ int mt__slice_backward(mt__backward *b)
     int64_t end = b->args[3].kind == MT_KIND_NONE ? INT64_MAX : int_arg(b, 3);
     MT_TRY(mt_slice_backward(b->grads[0], shape->sizes, shape->n_dims, int_arg(b, 1), start, end,
                              int_arg(b, 4), mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__diagonal_backward(mt__backward *b)
-{
-    const mt__shape *shape = input_shape(b);
-    MT_TRY(mt_diagonal_backward(b->grads[0], shape->sizes, shape->n_dims, int_arg(b, 1),
-                                int_arg(b, 2), int_arg(b, 3), mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__unfold_backward(mt__backward *b)
-{
-    const mt__shape *shape = input_shape(b);
-    MT_TRY(mt_unfold_backward(b->grads[0], shape->sizes, shape->n_dims, int_arg(b, 1),
-                              int_arg(b, 2), int_arg(b, 3), mt__bw_temp(b)));
     return give_last(b);
 }
 
@@ -183,32 +128,6 @@ int mt__split_backward(mt__backward *b)
 }
 
 /* ---- derivatives of the derivatives: the view itself, of the gradient ------------------------ */
-
-int mt__select_twice(mt__backward *b)
-{
-    MT_TRY(mt_select(b->grads[0], int_arg(b, 2), int_arg(b, 3), mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__slice_twice(mt__backward *b)
-{
-    int64_t start = int_arg(b, 3);
-    int64_t end = int_arg(b, 4);
-    MT_TRY(mt_slice(b->grads[0], int_arg(b, 2), &start, &end, int_arg(b, 5), mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__diagonal_twice(mt__backward *b)
-{
-    MT_TRY(mt_diagonal(b->grads[0], int_arg(b, 2), int_arg(b, 3), int_arg(b, 4), mt__bw_temp(b)));
-    return give_last(b);
-}
-
-int mt__unfold_twice(mt__backward *b)
-{
-    MT_TRY(mt_unfold(b->grads[0], int_arg(b, 2), int_arg(b, 3), int_arg(b, 4), mt__bw_temp(b)));
-    return give_last(b);
-}
 
 /* The two geometries are swapped; what was divided by counts is divided again. */
 int mt__as_strided_twice(mt__backward *b)

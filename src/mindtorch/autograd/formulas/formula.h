@@ -11,13 +11,6 @@
 
 #include "mindtorch/autograd/formulas/backward.h"
 
-/* mt__<name>() where formulas differ in a helper's arguments alone. */
-#define MT_FORMULA(name, helper, ...)  \
-    int mt__##name(mt__backward *b)    \
-    {                                  \
-        return helper(b, __VA_ARGS__); \
-    }
-
 /* Where the next step's result goes; released when the formula is done. */
 #define MT_STEP(b) mt__bw_temp(b)
 
@@ -53,11 +46,32 @@ MT_INLINE int mt__bw_give_last(mt__backward *b, uint32_t arg)
 /* Sets the gradient of argument `arg` to zeros, if it is wanted. */
 int mt__bw_give_zeros(mt__backward *b, uint32_t arg);
 
-/* A step: x times an operand, x divided by one; each a tensor or a number. */
-int mt__bw_times(mt__backward *b, mt_tensor *x, const mt_value *operand);
-int mt__bw_over(mt__backward *b, mt_tensor *x, const mt_value *operand);
+/* ---- for FORMULA lines: steps with boxed arguments ---- */
 
-/* A step: x * factor; x itself where the factor is the number 1. */
-int mt__bw_scaled(mt__backward *b, mt_tensor *x, const mt_scalar *factor);
+/* A call of one of our ops (op_numbers.h). The result is a temporary. */
+int mt__bw_call(mt__backward *b, uint32_t op, const mt_value *args, mt_tensor **out);
+
+/* scaled(x, factor): x * factor; x itself where the factor is the number 1. */
+int mt__bw_scaled(mt__backward *b, const mt_value *args, mt_tensor **out);
+
+/* zeros_of(sizes), in the gradient's type. */
+int mt__bw_zeros_of(mt__backward *b, const mt_value *args, mt_tensor **out);
+
+/* zeros_for(argument): zeros of its sizes, type and device. */
+int mt__bw_zeros_for(mt__backward *b, uint32_t arg, mt_tensor **out);
+
+/* moved_to(argument): the gradient in its type, on its device. */
+int mt__bw_moved_to(mt__backward *b, uint32_t arg, mt_tensor **out);
+
+/* Formulas of single ops. */
+int mt__bw_lerp_self(mt__backward *b, const mt_value *args, mt_tensor **out);
+int mt__bw_weighted(mt__backward *b, const mt_value *args, mt_tensor **out);
+
+/* sizes(argument): those of a tensor that may not have been saved. */
+MT_INLINE mt_value mt__bw_sizes(const mt__backward *b, uint32_t arg)
+{
+    const mt__shape *shape = &mt__input_meta(b, mt__input_of(b, arg))->shape;
+    return (mt_value){.kind = MT_KIND_INTS, .count = shape->n_dims, .of.ints = shape->sizes};
+}
 
 #endif /* MINDTORCH_AUTOGRAD_FORMULAS_FORMULA_H */
