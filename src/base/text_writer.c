@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -64,6 +65,17 @@ void mtb_write_long(mtb_writer *writer, const void *bytes, size_t length)
 void mtb_write_text(mtb_writer *writer, const char *text)
 {
     mtb_write(writer, text, strlen(text));
+}
+
+void mtb_write_format(mtb_writer *writer, const char *format, ...)
+{
+    va_list list;
+    char *at = mtb_writer_room(writer, MTB_WRITER_ROOM);
+    va_start(list, format);
+    int n = vsnprintf(at, MTB_WRITER_ROOM, format, list);
+    va_end(list);
+    MT_ASSERT(n >= 0 && n < MTB_WRITER_ROOM);
+    mtb_writer_took(writer, at + n);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

@@ -204,6 +204,22 @@ void mtb_write_json(mtb_writer *writer, const char *bytes, size_t length);
 /* The same without the quotes. */
 void mtb_write_json_inner(mtb_writer *writer, const char *bytes, size_t length);
 
+/* Another member of a JSON object, `, "key": value`. The key is a literal that needs no escapes. */
+#define mtb_write_member(writer, key) mtb_write_literal((writer), ", \"" key "\": ")
+#define mtb_write_member_u64(writer, key, value) \
+    (mtb_write_member(writer, key), mtb_write_u64((writer), (value)))
+#define mtb_write_member_i64(writer, key, value) \
+    (mtb_write_member(writer, key), mtb_write_i64((writer), (value)))
+#define mtb_write_member_thousandths(writer, key, value) \
+    (mtb_write_member(writer, key), mtb_write_thousandths((writer), (value)))
+#define mtb_write_member_double(writer, key, value) \
+    (mtb_write_member(writer, key), mtb_write_double((writer), (value)))
+#define mtb_write_member_json(writer, key, bytes, length) \
+    (mtb_write_member(writer, key), mtb_write_json((writer), (bytes), (length)))
+
+/* printf, for what is not written often; fewer than MTB_WRITER_ROOM bytes. */
+void mtb_write_format(mtb_writer *writer, const char *format, ...) MT_PRINTF(2, 3);
+
 /* Length of the UTF-8 character at bytes (1 to 4), or 0 if it is invalid; *bad is then the length
  * of the invalid part. length > 0. */
 unsigned mtb_utf8_length(const char *bytes, size_t length, unsigned *bad);

@@ -283,17 +283,14 @@ int mtprof__export_damage(mtprof__export_job *job)
 
 void mtprof__export_write_damage(const mtprof__export_job *job)
 {
-    mtb_writer *writer = job->writer;
-    if (job->report.problems == 0) {
-        return;
+    const mtprof_export_report *report = &job->report;
+    if (report->problems != 0) {
+        mtb_write_format(
+            job->writer,
+            ",\n  \"mtprof_damage\": {\"problems\": %llu, \"bytes\": %llu, \"offset\": %llu}",
+            (unsigned long long)report->problems, (unsigned long long)report->problem_bytes,
+            (unsigned long long)report->problem_offset);
     }
-    mtb_write_literal(writer, ",\n  \"mtprof_damage\": {\"problems\": ");
-    mtb_write_u64(writer, job->report.problems);
-    mtb_write_literal(writer, ", \"bytes\": ");
-    mtb_write_u64(writer, job->report.problem_bytes);
-    mtb_write_literal(writer, ", \"offset\": ");
-    mtb_write_u64(writer, job->report.problem_offset);
-    mtb_write_literal(writer, "}");
 }
 
 static void job_tell(mtprof__export_job *job)

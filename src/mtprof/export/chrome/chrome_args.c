@@ -231,23 +231,21 @@ static void write_payload(mtprof__chrome *chrome, const mtprof__payload *payload
     mtb_writer *writer = chrome->writer;
     if ((payload->fields & MTPROF__HAS_FLOPS) != 0) {
         *keys |= MTPROF__KEY_BIT(FLOPS);
-        mtb_write_literal(writer, ", \"flops\": ");
-        mtb_write_u64(writer, payload->flops);
+        mtb_write_member_u64(writer, "flops", payload->flops);
     }
     if ((payload->fields & MTPROF__HAS_OVERLOAD) != 0) {
         *keys |= MTPROF__KEY_BIT(OVERLOAD);
-        mtb_write_literal(writer, ", \"overload_name\": ");
-        mtb_write_json(writer, payload->overload.bytes, payload->overload.length);
+        mtb_write_member_json(writer, "overload_name", payload->overload.bytes,
+                              payload->overload.length);
     }
     if ((payload->fields & MTPROF__HAS_RECORD_SCOPE) != 0 && payload->record_scope != 0) {
         *keys |= MTPROF__KEY_BIT(RECORD_SCOPE);
-        mtb_write_literal(writer, ", \"record_scope\": ");
-        mtb_write_u64(writer, payload->record_scope);
+        mtb_write_member_u64(writer, "record_scope", payload->record_scope);
     }
     if ((payload->fields & MTPROF__HAS_MODULE) != 0) {
         *keys |= MTPROF__KEY_BIT(MODULE);
-        mtb_write_literal(writer, ", \"Module Hierarchy\": ");
-        mtb_write_json(writer, payload->module.bytes, payload->module.length);
+        mtb_write_member_json(writer, "Module Hierarchy", payload->module.bytes,
+                              payload->module.length);
     }
     if ((payload->fields & (MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER)) != 0) {
         write_memory(chrome, payload);
@@ -264,8 +262,7 @@ void mtprof__chrome_recorded(mtprof__chrome *chrome, const mtprof__event *event)
     int64_t end = mtprof__chrome_since_base(chrome, event->end_ns);
     mtb_write_literal(chrome->writer, ", \"recorded_ts\": ");
     mtprof__chrome_write_ns(chrome, start);
-    mtb_write_literal(chrome->writer, ", \"recorded_dur\": ");
-    mtb_write_thousandths(chrome->writer, end > start ? end - start : 0);
+    mtb_write_member_thousandths(chrome->writer, "recorded_dur", end > start ? end - start : 0);
 }
 
 void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, uint32_t facts,
@@ -278,8 +275,7 @@ void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, u
     }
     if (mtprof__chrome_needs_parent(event)) {
         keys |= MTPROF__KEY_BIT(PARENT_ID);
-        mtb_write_literal(writer, ", \"parent_id\": ");
-        mtb_write_u64(writer, event->parent);
+        mtb_write_member_u64(writer, "parent_id", event->parent);
     }
     if ((event->flags & (MTPROF_EVENT_FLAG_ASYNC | MTPROF_EVENT_FLAG_OVERLAP)) != 0) {
         keys |= MTPROF__KEY_BIT(ASYNC);

@@ -78,27 +78,23 @@ static void write_device_args(mtprof__chrome *chrome, const mtprof__event *event
     if (mtprof__chrome_find(event, "context") == NULL) {
         mtb_write_literal(writer, ", \"context\": 0");
     }
-    mtb_write_literal(writer, ", \"stream\": ");
-    mtb_write_u64(writer, event->queue);
+    mtb_write_member_u64(writer, "stream", event->queue);
     uint64_t keys = MTPROF__KEY_BIT(EXTERNAL_ID) | MTPROF__KEY_BIT(DEVICE) |
                     MTPROF__KEY_BIT(STREAM) | MTPROF__KEY_BIT(STEP) | MTPROF__KEY_BIT(DEVICE_TYPE);
     if (event->correlation != 0) {
         keys |= MTPROF__KEY_BIT(CORRELATION);
-        mtb_write_literal(writer, ", \"correlation\": ");
-        mtb_write_u64(writer, event->correlation);
+        mtb_write_member_u64(writer, "correlation", event->correlation);
     }
     if (moves_bytes(event)) {
         keys |= MTPROF__KEY_BIT(BYTES) | MTPROF__KEY_BIT(BANDWIDTH);
-        mtb_write_literal(writer, ", \"bytes\": ");
-        mtb_write_i64(writer, event->bytes);
-        mtb_write_literal(writer, ", \"memory bandwidth (GB/s)\": ");
-        mtb_write_double(writer, ns > 0 ? (double)event->bytes / (double)ns : 0.0);
+        mtb_write_member_i64(writer, "bytes", event->bytes);
+        mtb_write_member_double(writer, "memory bandwidth (GB/s)",
+                                ns > 0 ? (double)event->bytes / (double)ns : 0.0);
     }
-    mtb_write_literal(writer, ", \"device_type\": ");
-    mtb_write_json(writer, device.type.bytes != NULL ? device.type.bytes : "", device.type.length);
+    mtb_write_member_json(writer, "device_type", device.type.bytes != NULL ? device.type.bytes : "",
+                          device.type.length);
     if (event->step >= 0) {
-        mtb_write_literal(writer, ", \"step\": ");
-        mtb_write_i64(writer, event->step);
+        mtb_write_member_i64(writer, "step", event->step);
     }
     if (mtprof__chrome_is_moved(event)) {
         keys |= MTPROF__KEY_BIT(RECORDED_TS) | MTPROF__KEY_BIT(RECORDED_DUR);
@@ -143,8 +139,7 @@ void mtprof__chrome_device_span(mtprof__chrome *chrome, const mtprof__event *eve
         mtb_write_literal(writer, "\"External id\": ");
         mtb_write_u64(writer, event->owner);
         if (event->step >= 0) {
-            mtb_write_literal(writer, ", \"step\": ");
-            mtb_write_i64(writer, event->step);
+            mtb_write_member_i64(writer, "step", event->step);
         }
         if (mtprof__chrome_is_moved(event)) {
             mtprof__chrome_recorded(chrome, event);

@@ -18,8 +18,7 @@ static void write_ids(mtb_writer *writer, uint64_t id, uint64_t parent, int64_t 
         mtb_write_literal(writer, "null");
     }
     if (module >= 0) {
-        mtb_write_literal(writer, ", \"Python module id\": ");
-        mtb_write_i64(writer, module);
+        mtb_write_member_i64(writer, "Python module id", module);
     }
 }
 
@@ -39,8 +38,7 @@ static void write_frame(mtprof__chrome *chrome, const mtprof__chrome_track *trac
     mtb_write_literal(writer, "\", ");
     mtb_write(writer, track->place.text, track->place.length);
     mtprof__chrome_write_ns(chrome, start);
-    mtb_write_literal(writer, ", \"dur\": ");
-    mtb_write_thousandths(writer, end > start ? end - start : 0);
+    mtb_write_member_thousandths(writer, "dur", end > start ? end - start : 0);
     mtb_write_literal(writer, ", \"args\": {");
     write_ids(writer, frame->id, frame->parent, module);
     mtb_write_literal(writer, ", \"sampled\": 1}},\n");
@@ -91,8 +89,7 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
     }
     mtb_write(writer, track->place.text, track->place.length);
     mtprof__chrome_write_ns(chrome, start);
-    mtb_write_literal(writer, ", \"dur\": ");
-    mtb_write_thousandths(writer, end > start ? end - start : 0);
+    mtb_write_member_thousandths(writer, "dur", end > start ? end - start : 0);
     mtb_write_literal(writer, ", \"args\": {");
     if (known->id != 0) {
         write_ids(writer, known->id, known->parent, mtprof__frame_module(event->name_text));
@@ -103,8 +100,7 @@ static void write_function(mtprof__chrome *chrome, const mtprof__event *event,
     mtb_write_literal(writer, "\"Ev Idx\": ");
     mtb_write_u64(writer, event->index);
     if (event->step >= 0) {
-        mtb_write_literal(writer, ", \"step\": ");
-        mtb_write_i64(writer, event->step);
+        mtb_write_member_i64(writer, "step", event->step);
     }
     if (mtprof__chrome_has_extras(event, 0)) {
         mtprof__chrome_extras(chrome, event, 0, keys);

@@ -61,10 +61,8 @@ static void write_metadata(mtprof__chrome *chrome)
     mtb_write_literal(writer, ",\n");
     const uint64_t *uuid = chrome->job->info.uuid;
     if (!find_metadata(chrome, "trace_id", &item) && (uuid[0] | uuid[1]) != 0) {
-        char text[64];
-        int n = snprintf(text, sizeof text, "  \"trace_id\": \"%016llX%016llX\",\n",
+        mtb_write_format(writer, "  \"trace_id\": \"%016llX%016llX\",\n",
                          (unsigned long long)uuid[0], (unsigned long long)uuid[1]);
-        mtb_write(writer, text, (size_t)n);
     }
     for (uint32_t i = 0; mtprof_model_metadata(chrome->model, i, &item); i++) {
         if (!is_own_key(chrome, item.key)) {
@@ -89,19 +87,9 @@ static void write_flags(mtprof__chrome *chrome)
                  {"with_flops", MTPROF_WANT_FLOPS}};
     for (size_t i = 0; i < MT_COUNT(flags); i++) {
         if ((chrome->job->info.wants & flags[i].wants) != 0) {
-            mtb_write_literal(chrome->writer, "  \"");
-            mtb_write_text(chrome->writer, flags[i].name);
-            mtb_write_literal(chrome->writer, "\": 1,\n");
+            mtb_write_format(chrome->writer, "  \"%s\": 1,\n", flags[i].name);
         }
     }
-}
-
-static void write_count(mtb_writer *writer, const char *name, uint64_t value)
-{
-    mtb_write_literal(writer, ", \"");
-    mtb_write_text(writer, name);
-    mtb_write_literal(writer, "\": ");
-    mtb_write_u64(writer, value);
 }
 
 /* The recorder's counters as the trace has them; exact matching would need the columns. */
@@ -121,25 +109,24 @@ static void write_health(mtprof__chrome *chrome)
     uint64_t answers = info.health[MTPROF_HEALTH_ACTIVITIES];
     mtb_write_literal(writer, "  \"mtprof_health\": {\"begins\": ");
     mtb_write_u64(writer, info.health[MTPROF_HEALTH_BEGINS]);
-    write_count(writer, "others", info.health[MTPROF_HEALTH_OTHERS]);
-    write_count(writer, "lost", lost);
+    mtb_write_member_u64(writer, "others", info.health[MTPROF_HEALTH_OTHERS]);
+    mtb_write_member_u64(writer, "lost", lost);
     for (uint32_t i = 0; i < MTPROF_HEALTH_LOST_END; i++) {
         if (info.health[i] != 0) {
-            char name[32];
-            (void)snprintf(name, sizeof name, "lost_%s", mtprof_lost_cause(i));
-            write_count(writer, name, info.health[i]);
+            mtb_write_format(writer, ", \"lost_%s\": %llu", mtprof_lost_cause(i),
+                             (unsigned long long)info.health[i]);
         }
     }
-    write_count(writer, "evicted", info.health[MTPROF_HEALTH_RING_BEGINS]);
-    write_count(writer, "truncated", info.health[MTPROF_HEALTH_TRUNCATED]);
-    write_count(writer, "launches", launches);
-    write_count(writer, "unmatched", launches > answers ? launches - answers : 0);
-    write_count(writer, "stalls", info.health[MTPROF_HEALTH_STALLS]);
-    write_count(writer, "busy_at_stop", info.health[MTPROF_HEALTH_BUSY_AT_STOP]);
-    write_count(writer, "texts_cut", info.health[MTPROF_HEALTH_TEXTS_CUT]);
-    write_count(writer, "clock_back", info.health[MTPROF_HEALTH_CLOCK_BACK]);
-    write_count(writer, "stacks_missed", info.health[MTPROF_HEALTH_STACKS_MISSED]);
-    write_count(
+    mtb_write_member_u64(writer, "evicted", info.health[MTPROF_HEALTH_RING_BEGINS]);
+    mtb_write_member_u64(writer, "truncated", info.health[MTPROF_HEALTH_TRUNCATED]);
+    mtb_write_member_u64(writer, "launches", launches);
+    mtb_write_member_u64(writer, "unmatched", launches > answers ? launches - answers : 0);
+    mtb_write_member_u64(writer, "stalls", info.health[MTPROF_HEALTH_STALLS]);
+    mtb_write_member_u64(writer, "busy_at_stop", info.health[MTPROF_HEALTH_BUSY_AT_STOP]);
+    mtb_write_member_u64(writer, "texts_cut", info.health[MTPROF_HEALTH_TEXTS_CUT]);
+    mtb_write_member_u64(writer, "clock_back", info.health[MTPROF_HEALTH_CLOCK_BACK]);
+    mtb_write_member_u64(writer, "stacks_missed", info.health[MTPROF_HEALTH_STACKS_MISSED]);
+    mtb_write_member_u64(
         writer, "pair_cost_ps",
         (uint64_t)(((unsigned __int128)info.begin_cost_ticks * info.tick_period * 1000) >> 64));
     mtb_write_literal(writer, "},\n");
@@ -153,18 +140,16 @@ void mtprof__chrome_header(mtprof__chrome *chrome)
     write_flags(chrome);
     write_health(chrome);
     if (chrome->job->parts != NULL && chrome->job->options.split_bytes != 0) {
-        mtb_write_literal(writer, "  \"mtprof_part\": "); /* flows may go on in another one */
-        mtb_write_u64(writer, chrome->job->part);
-        mtb_write_literal(writer, ",\n");
+        /* flows may go on in another one */
+        mtb_write_format(writer, "  \"mtprof_part\": %u,\n", chrome->job->part);
     }
     if (chrome->model->two_id_families) {
         mtb_write_literal(writer, "  \"mtprof_ids\": \"foreign\",\n");
     }
-    mtb_write_literal(writer, "  \"mtprof_version\": \"");
-    mtb_write_text(writer, mtprof_version_string());
-    mtb_write_literal(writer, "\",\n  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ");
-    mtb_write_i64(writer, chrome->base_ns);
-    mtb_write_literal(writer, ",\n  \"traceEvents\": [\n");
+    mtb_write_format(writer,
+                     "  \"mtprof_version\": \"%s\",\n  \"displayTimeUnit\": \"ms\",\n"
+                     "  \"baseTimeNanoseconds\": %lld,\n  \"traceEvents\": [\n",
+                     mtprof_version_string(), (long long)chrome->base_ns);
 }
 
 /* ---- after the events ------------------------------------------------------------------------ */
@@ -177,18 +162,11 @@ static void write_name_event(mtprof__chrome *chrome, const char *what, int64_t p
     const char *key = strcmp(what, "process_labels") == 0 ? "labels"
                       : string != NULL                    ? "name"
                                                           : "sort_index";
-    mtb_write_literal(writer, "{\"name\": \"");
-    mtb_write_text(writer, what);
-    mtb_write_text(writer, chrome->mindtorch ? "\", \"ph\": \"M\", \"cat\": \"metadata\", \"ts\": "
-                                             : "\", \"ph\": \"M\", \"ts\": ");
+    mtb_write_format(writer, "{\"name\": \"%s\", \"ph\": \"M\",%s \"ts\": ", what,
+                     chrome->mindtorch ? " \"cat\": \"metadata\"," : "");
     mtprof__chrome_write_ns(chrome, mtprof__chrome_since_base(chrome, chrome->job->info.start_ns));
-    mtb_write_literal(writer, ", \"pid\": ");
-    mtb_write_i64(writer, pid);
-    mtb_write_literal(writer, ", \"tid\": ");
-    mtb_write_i64(writer, tid);
-    mtb_write_literal(writer, ", \"args\": {\"");
-    mtb_write_text(writer, key);
-    mtb_write_literal(writer, "\": ");
+    mtb_write_format(writer, ", \"pid\": %lld, \"tid\": %lld, \"args\": {\"%s\": ", (long long)pid,
+                     (long long)tid, key);
     if (string != NULL) {
         mtb_write_json(writer, string->bytes, string->length);
     } else {
@@ -315,8 +293,7 @@ static void write_user_metadata(mtprof__chrome *chrome)
         mtb_write_literal(writer, ", \"ph\": \"M\", \"cat\": \"metadata\", \"ts\": ");
         mtprof__chrome_write_ns(chrome,
                                 mtprof__chrome_since_base(chrome, chrome->job->info.start_ns));
-        mtb_write_literal(writer, ", \"pid\": ");
-        mtb_write_i64(writer, (int64_t)chrome->job->info.pid);
+        mtb_write_member_i64(writer, "pid", (int64_t)chrome->job->info.pid);
         mtb_write_literal(writer, ", \"tid\": 0, \"args\": {\"value\": ");
         mtprof__json_write_metadatum(writer, &item);
         mtb_write_literal(writer, "}},\n");
@@ -335,8 +312,7 @@ void mtprof__chrome_trailer(mtprof__chrome *chrome)
     }
     mtb_write_literal(writer, "{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");
     mtprof__chrome_write_ns(chrome, start);
-    mtb_write_literal(writer, ", \"dur\": ");
-    mtb_write_thousandths(writer, end > start ? end - start : 0);
+    mtb_write_member_thousandths(writer, "dur", end > start ? end - start : 0);
     mtb_write_literal(writer, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", "
                               "\"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op count\": 0}},\n"
                               "{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": ");

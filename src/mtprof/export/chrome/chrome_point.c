@@ -69,12 +69,10 @@ static uint64_t index_of_alloc(mtprof__chrome *chrome, const mtprof__event *even
 static void write_index_and_step(mtb_writer *writer, const mtprof__event *event, uint64_t index)
 {
     if (index != UINT64_MAX) {
-        mtb_write_literal(writer, ", \"Ev Idx\": ");
-        mtb_write_u64(writer, index);
+        mtb_write_member_u64(writer, "Ev Idx", index);
     }
     if (event->step >= 0) {
-        mtb_write_literal(writer, ", \"step\": ");
-        mtb_write_i64(writer, event->step);
+        mtb_write_member_i64(writer, "step", event->step);
     }
 }
 
@@ -98,23 +96,18 @@ static void write_alloc(mtprof__chrome *chrome, const mtprof__event *event)
     write_place_at(chrome, track, shown);
     mtb_write_literal(writer, ", \"args\": {\"Device Type\": ");
     mtb_write_i64(writer, device_number(&device, event->device));
-    mtb_write_literal(writer, ", \"Device Id\": ");
-    mtb_write_i64(writer, event->device == 0 ? -1 : device.index);
+    mtb_write_member_i64(writer, "Device Id", event->device == 0 ? -1 : device.index);
     if (!failed) {
-        mtb_write_literal(writer, ", \"Addr\": ");
-        mtb_write_u64(writer, event->value);
+        mtb_write_member_u64(writer, "Addr", event->value);
     }
-    mtb_write_literal(writer, ", \"Bytes\": ");
-    mtb_write_i64(writer, event->bytes);
-    mtb_write_literal(writer, ", \"Total Allocated\": ");
-    mtb_write_i64(writer, event->allocated);
-    mtb_write_literal(writer, ", \"Total Reserved\": ");
-    mtb_write_i64(writer, event->reserved_bytes < 0 ? 0 : event->reserved_bytes);
+    mtb_write_member_i64(writer, "Bytes", event->bytes);
+    mtb_write_member_i64(writer, "Total Allocated", event->allocated);
+    mtb_write_member_i64(writer, "Total Reserved",
+                         event->reserved_bytes < 0 ? 0 : event->reserved_bytes);
     write_index_and_step(writer, event, index_of_alloc(chrome, event));
     /* 0: of no scope, whatever the time says. Where an id may be two events', time must do. */
     if (!chrome->model->two_id_families || event->owner == 0) {
-        mtb_write_literal(writer, ", \"correlation_id\": ");
-        mtb_write_u64(writer, event->owner);
+        mtb_write_member_u64(writer, "correlation_id", event->owner);
     }
     if (shown != recorded) {
         mtb_write_literal(writer, ", \"recorded_ts\": ");

@@ -41,8 +41,7 @@ static MT_NOINLINE bool keep_tail(mtprof__chrome *chrome, int32_t step, bool dis
     const mtprof__piece *type = dispatched ? &chrome->on_device : &chrome->on_host;
     mtb_writer *scratch = mtprof__chrome_scratch(chrome);
     mtb_write(scratch, type->text, type->length);
-    mtb_write_literal(scratch, ", \"step\": ");
-    mtb_write_i64(scratch, step);
+    mtb_write_member_i64(scratch, "step", step);
     chrome->tail_steps[dispatched] = -1;
     if (!mtprof__chrome_keep(chrome, &chrome->tails[dispatched], MTPROF__PIECE_MOST)) {
         chrome->error = MTPROF_ENOMEM;
@@ -190,12 +189,10 @@ static void write_dispatch(mtprof__chrome *chrome, const mtprof__event *event,
                       "{\"ph\": \"X\", \"cat\": \"runtime\", \"name\": \"dispatch_kernel\", ");
     mtb_write(writer, track->place.text, track->place.length);
     mtprof__chrome_write_ns(chrome, start);
-    mtb_write_literal(writer, ", \"dur\": ");
-    mtb_write_thousandths(writer, end > start ? end - start : 0);
+    mtb_write_member_thousandths(writer, "dur", end > start ? end - start : 0);
     mtb_write_literal(writer, ", \"args\": {\"correlation_id\": ");
     mtb_write_u64(writer, event->correlation);
-    mtb_write_literal(writer, ", \"op_name\": ");
-    mtb_write_json(writer, event->name_text.bytes, event->name_text.length);
+    mtb_write_member_json(writer, "op_name", event->name_text.bytes, event->name_text.length);
     mtb_write_literal(writer, "}},\n");
 }
 
@@ -289,7 +286,6 @@ void mtprof__chrome_overhead(mtprof__chrome *chrome, const mtprof__event *event)
     mtprof__chrome_write_head(writer, chrome, "X", event);
     mtb_write_literal(writer, "\"pid\": -1, \"tid\": 0, \"ts\": ");
     mtprof__chrome_write_ns(chrome, start);
-    mtb_write_literal(writer, ", \"dur\": ");
-    mtb_write_thousandths(writer, end - start);
+    mtb_write_member_thousandths(writer, "dur", end - start);
     mtb_write_literal(writer, "},\n");
 }

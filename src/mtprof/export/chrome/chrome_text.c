@@ -144,8 +144,7 @@ static void look_up_track(mtprof__chrome *chrome, mtprof__chrome_track *track, u
     mtb_writer *scratch = mtprof__chrome_scratch(chrome);
     mtb_write_literal(scratch, "\"pid\": ");
     mtb_write_i64(scratch, track->pid);
-    mtb_write_literal(scratch, ", \"tid\": ");
-    mtb_write_i64(scratch, track->tid);
+    mtb_write_member_i64(scratch, "tid", track->tid);
     mtb_write_literal(scratch, ", \"ts\": ");
     bool kept = mtprof__chrome_keep(chrome, &track->place, MTPROF__PIECE_MOST);
     scratch = mtprof__chrome_scratch(chrome);

@@ -6,28 +6,10 @@
 #include "base/fail.h"
 #include "mtprof/export/chrome/export_chrome_impl.h"
 
-static void write_us(mtb_writer *writer, const char *name, int64_t ns)
-{
-    mtb_write_literal(writer, ", \"");
-    mtb_write_text(writer, name);
-    mtb_write_literal(writer, "\": ");
-    mtb_write_thousandths(writer, ns);
-}
-
-static void write_number(mtb_writer *writer, const char *name, int64_t value)
-{
-    mtb_write_literal(writer, ", \"");
-    mtb_write_text(writer, name);
-    mtb_write_literal(writer, "\": ");
-    mtb_write_i64(writer, value);
-}
-
-static void write_string(mtb_writer *writer, const char *name, mtprof_text text)
+static void write_string(mtb_writer *writer, const char *key, mtprof_text text)
 {
     if (text.length > 0) {
-        mtb_write_literal(writer, ", \"");
-        mtb_write_text(writer, name);
-        mtb_write_literal(writer, "\": ");
+        mtb_write_format(writer, ", \"%s\": ", key);
         mtb_write_json(writer, text.bytes, text.length);
     }
 }
@@ -36,24 +18,23 @@ static void write_args(mtb_writer *writer, const mtprof_row *row)
 {
     mtb_write_literal(writer, ", \"args\": {\"count\": ");
     mtb_write_u64(writer, row->count);
-    write_us(writer, "self_cpu_time_total", row->self_cpu_ns);
-    write_us(writer, "cpu_time_total", row->cpu_ns);
-    write_us(writer, "self_device_time_total", row->self_device_ns);
-    write_us(writer, "device_time_total", row->device_ns);
-    write_us(writer, "min", row->min_ns);
-    write_us(writer, "max", row->max_ns);
-    write_number(writer, "self_cpu_memory_usage", row->self_cpu_memory);
-    write_number(writer, "cpu_memory_usage", row->cpu_memory);
-    write_number(writer, "self_device_memory_usage", row->self_device_memory);
-    write_number(writer, "device_memory_usage", row->device_memory);
-    mtb_write_literal(writer, ", \"flops\": ");
-    mtb_write_u64(writer, row->flops);
+    mtb_write_member_thousandths(writer, "self_cpu_time_total", row->self_cpu_ns);
+    mtb_write_member_thousandths(writer, "cpu_time_total", row->cpu_ns);
+    mtb_write_member_thousandths(writer, "self_device_time_total", row->self_device_ns);
+    mtb_write_member_thousandths(writer, "device_time_total", row->device_ns);
+    mtb_write_member_thousandths(writer, "min", row->min_ns);
+    mtb_write_member_thousandths(writer, "max", row->max_ns);
+    mtb_write_member_i64(writer, "self_cpu_memory_usage", row->self_cpu_memory);
+    mtb_write_member_i64(writer, "cpu_memory_usage", row->cpu_memory);
+    mtb_write_member_i64(writer, "self_device_memory_usage", row->self_device_memory);
+    mtb_write_member_i64(writer, "device_memory_usage", row->device_memory);
+    mtb_write_member_u64(writer, "flops", row->flops);
     write_string(writer, "device_type", row->device_type);
     write_string(writer, "input_shapes", row->input_shapes);
     write_string(writer, "overload_name", row->overload);
     write_string(writer, "module", row->module);
     if (row->step != INT32_MIN) {
-        write_number(writer, "step", row->step);
+        mtb_write_member_i64(writer, "step", row->step);
     }
     mtb_write_literal(writer, "}}");
 }
@@ -75,8 +56,7 @@ int mtprof__export_averages(mtprof__export_job *job)
         mtprof__chrome_write_head(writer, &chrome, "X", &event);
         mtb_write_literal(writer, "\"pid\": 0, \"tid\": 0, \"ts\": ");
         mtb_write_thousandths(writer, start);
-        mtb_write_literal(writer, ", \"dur\": ");
-        mtb_write_thousandths(writer, ns);
+        mtb_write_member_thousandths(writer, "dur", ns);
         write_args(writer, &row);
         if (__builtin_add_overflow(start, ns, &start)) {
             start = 0;

@@ -38,8 +38,7 @@ static int set_device_types(mtprof__chrome *chrome)
     bool host = mtprof__chrome_keep(chrome, &chrome->on_host, MTPROF__PIECE_MOST);
     scratch = mtprof__chrome_scratch(chrome);
     type = type != NULL && strlen(type) < 64 ? type : "NPU";
-    mtb_write_literal(scratch, ", \"device_type\": ");
-    mtb_write_json(scratch, type, strlen(type));
+    mtb_write_member_json(scratch, "device_type", type, strlen(type));
     bool device = mtprof__chrome_keep(chrome, &chrome->on_device, MTPROF__PIECE_MOST);
     return host && device ? MTPROF_OK : mtb_fail(MTPROF_ENOMEM, "export: no memory for texts");
 }

@@ -117,37 +117,34 @@ static void take_step(void *context, const mtprof__event *event)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
+typedef struct label {
+    char text[48];
+} label;
+
 /* Bytes for people: "1.50 MiB". */
-static void bytes_text(int64_t bytes, char *text, size_t size)
+static label bytes_label(int64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;
     int unit = 0;
+    label made;
     while (value >= 1024 && unit < 4) {
         value /= 1024;
         unit++;
     }
-    snprintf(text, size, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
-}
-
-static void write_bytes(mtb_writer *writer, int64_t bytes)
-{
-    char text[48];
-    bytes_text(bytes, text, sizeof text);
-    mtb_write_text(writer, text);
+    snprintf(made.text, sizeof made.text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+    return made;
 }
 
 /* A moment, from the trace's start on: "12.345 ms". */
-static void write_moment(const page *p, int64_t time_ns)
+static label moment_label(const page *p, int64_t time_ns)
 {
-    char text[48];
     double ns = (double)mtb_sub_sat(time_ns, p->start_ns);
-    if (ns >= 1e9) {
-        snprintf(text, sizeof text, "%.3f s", ns / 1e9);
-    } else {
-        snprintf(text, sizeof text, "%.3f ms", ns / 1e6);
-    }
-    mtb_write_text(p->writer, text);
+    bool long_ago = ns >= 1e9;
+    label made;
+    snprintf(made.text, sizeof made.text, "%.3f %s", long_ago ? ns / 1e9 : ns / 1e6,
+             long_ago ? "s" : "ms");
+    return made;
 }
 
 static void write_escaped(mtb_writer *writer, const char *text)
@@ -191,69 +188,50 @@ static void write_title(const page *p)
 {
     mtb_write_literal(p->writer, "Memory timeline of ");
     write_escaped(p->writer, p->timeline->device_name);
-    mtb_write_literal(p->writer, ", process ");
-    mtb_write_u64(p->writer, p->timeline->job->info.pid);
+    mtb_write_format(p->writer, ", process %llu", (unsigned long long)p->timeline->job->info.pid);
 }
 
 /* The table: what each category had at its own peak and at that of the whole. */
 static void write_table(const page *p)
 {
     mtb_writer *w = p->writer;
+    const state *peak = &p->sum.peak;
     mtb_write_literal(w, "<table>\n<caption>Peaks</caption>\n<thead><tr><th>Category</th>"
                          "<th>At the peak of all</th><th>Share</th><th>Own peak</th>"
                          "<th>at</th></tr></thead>\n<tbody>\n");
     for (int i = 0; i < CATEGORIES; i++) {
-        char share[32];
-        double part = p->sum.peak.total > 0
-                          ? (double)p->sum.peak.sizes[i] / (double)p->sum.peak.total * 100
-                          : 0;
-        snprintf(share, sizeof share, "%.1f %%", part);
-        mtb_write_literal(w, "<tr><th scope=\"row\"><i class=\"c");
-        mtb_write_u64(w, (uint64_t)i);
-        mtb_write_literal(w, "\"></i>");
-        mtb_write_text(w, mtprof__memory_labels[i]);
-        mtb_write_literal(w, "</th><td>");
-        write_bytes(w, p->sum.peak.sizes[i]);
-        mtb_write_literal(w, "</td><td>");
-        mtb_write_text(w, share);
-        mtb_write_literal(w, "</td><td>");
-        write_bytes(w, p->sum.peaks[i].sizes[i]);
-        mtb_write_literal(w, "</td><td>");
-        if (p->sum.peaks[i].sizes[i] > 0) {
-            write_moment(p, p->sum.peaks[i].time_ns);
-        }
-        mtb_write_literal(w, "</td></tr>\n");
+        const state *own = &p->sum.peaks[i];
+        double part = peak->total > 0 ? (double)peak->sizes[i] / (double)peak->total * 100 : 0;
+        mtb_write_format(w,
+                         "<tr><th scope=\"row\"><i class=\"c%d\"></i>%s</th><td>%s</td>"
+                         "<td>%.1f %%</td><td>%s</td><td>%s</td></tr>\n",
+                         i, mtprof__memory_labels[i], bytes_label(peak->sizes[i]).text, part,
+                         bytes_label(own->sizes[i]).text,
+                         own->sizes[i] > 0 ? moment_label(p, own->time_ns).text : "");
     }
-    mtb_write_literal(w, "</tbody>\n<tfoot><tr><th scope=\"row\">All</th><td>");
-    write_bytes(w, p->sum.peak.total);
-    mtb_write_literal(w, "</td><td>100 %</td><td>");
-    write_bytes(w, p->sum.peak.total);
-    mtb_write_literal(w, "</td><td>");
-    write_moment(p, p->sum.peak.time_ns);
-    mtb_write_literal(w, "</td></tr></tfoot>\n</table>\n");
+    mtb_write_format(w,
+                     "</tbody>\n<tfoot><tr><th scope=\"row\">All</th><td>%s</td><td>100 %%</td>"
+                     "<td>%s</td><td>%s</td></tr></tfoot>\n</table>\n",
+                     bytes_label(peak->total).text, bytes_label(peak->total).text,
+                     moment_label(p, peak->time_ns).text);
 }
 
 static void write_summary(const page *p)
 {
     mtb_writer *w = p->writer;
-    mtb_write_literal(w, "<p class=\"facts\"><span>peak <b>");
-    write_bytes(w, p->sum.peak.total);
-    mtb_write_literal(w, "</b> at <b>");
-    write_moment(p, p->sum.peak.time_ns);
-    mtb_write_literal(w, "</b></span>");
-    int64_t unseen = mtb_sub_sat(p->sum.peak.allocated, p->sum.peak.total);
-    if (p->sum.peak.allocated >= 0 && unseen > 0) {
-        mtb_write_literal(w, "<span>beside it <b>");
-        write_bytes(w, unseen);
-        mtb_write_literal(w, "</b> that nothing used</span>");
+    const state *peak = &p->sum.peak;
+    mtb_write_format(w, "<p class=\"facts\"><span>peak <b>%s</b> at <b>%s</b></span>",
+                     bytes_label(peak->total).text, moment_label(p, peak->time_ns).text);
+    int64_t unseen = mtb_sub_sat(peak->allocated, peak->total);
+    if (peak->allocated >= 0 && unseen > 0) {
+        mtb_write_format(w, "<span>beside it <b>%s</b> that nothing used</span>",
+                         bytes_label(unseen).text);
     }
-    mtb_write_literal(w, "<span>at the end <b>");
-    write_bytes(w, p->sum.now.total);
-    mtb_write_literal(w, "</b></span><span><b>");
-    mtb_write_u64(w, p->sum.n_allocations);
-    mtb_write_literal(w, "</b> allocations</span><span><b>");
-    mtb_write_u64(w, p->sum.n_releases);
-    mtb_write_literal(w, "</b> releases</span></p>\n");
+    mtb_write_format(w,
+                     "<span>at the end <b>%s</b></span><span><b>%llu</b> allocations</span>"
+                     "<span><b>%llu</b> releases</span></p>\n",
+                     bytes_label(p->sum.now.total).text, (unsigned long long)p->sum.n_allocations,
+                     (unsigned long long)p->sum.n_releases);
 }
 
 /* ---- data for the script --------------------------------------------------------------------- */
@@ -291,19 +269,15 @@ static void write_data(const page *p)
         mtb_write_text(w, i == 0 ? "" : ", ");
         write_script_string(w, mtprof__memory_labels[i]);
     }
-    mtb_write_literal(w, "],\nwhole: ");
-    mtb_write_text(w, p->n_rows <= ROWS_WHOLE ? "true" : "false");
-    mtb_write_literal(w, ", states: ");
-    mtb_write_u64(w, p->n_rows);
-    mtb_write_literal(w, ", stride: ");
-    mtb_write_u64(w, p->step_stride);
+    mtb_write_format(w, "],\nwhole: %s, states: %llu, stride: %llu",
+                     p->n_rows <= ROWS_WHOLE ? "true" : "false", (unsigned long long)p->n_rows,
+                     (unsigned long long)p->step_stride);
     mtb_write_literal(w, ",\npeak: ");
     write_state(p, &p->sum.peak, &first);
     mtb_write_literal(w, ",\nsteps: [");
     for (size_t i = 0; i < p->n_steps; i++) {
-        mtb_write_text(w, i == 0 ? "[" : ", [");
-        mtb_write_i64(w, mtb_sub_sat(p->steps[i].time_ns, p->start_ns));
-        mtb_write_literal(w, ", ");
+        mtb_write_format(w, "%s[%lld, ", i == 0 ? "" : ", ",
+                         (long long)mtb_sub_sat(p->steps[i].time_ns, p->start_ns));
         write_script_string(w, p->steps[i].name);
         mtb_write_literal(w, "]");
     }
@@ -324,14 +298,13 @@ static void write_data(const page *p)
 
 static void write_damage(const page *p)
 {
-    mtb_writer *w = p->writer;
     const mtprof_export_report *report = &p->timeline->job->report;
     if (report->problems > 0) {
-        mtb_write_literal(w, "<p role=\"alert\">The trace is damaged in ");
-        mtb_write_u64(w, report->problems);
-        mtb_write_literal(w, " places (");
-        mtb_write_u64(w, report->problem_bytes);
-        mtb_write_literal(w, " bytes): allocations are missing.</p>\n");
+        mtb_write_format(p->writer,
+                         "<p role=\"alert\">The trace is damaged in %llu places (%llu bytes): "
+                         "allocations are missing.</p>\n",
+                         (unsigned long long)report->problems,
+                         (unsigned long long)report->problem_bytes);
     }
 }
 

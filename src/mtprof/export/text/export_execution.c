@@ -338,10 +338,8 @@ static void write_node(execution *e, const node *n)
     mtb_write_text(w, e->any_node ? ",\n      {\n        \"id\": " : "\n      {\n        \"id\": ");
     e->any_node = true;
     mtb_write_u64(w, n->id);
-    mtb_write_literal(w, ", \"name\": ");
-    mtb_write_json(w, n->name.bytes, n->name.length);
-    mtb_write_literal(w, ", \"ctrl_deps\": ");
-    mtb_write_u64(w, n->parent);
+    mtb_write_member_json(w, "name", n->name.bytes, n->name.length);
+    mtb_write_member_u64(w, "ctrl_deps", n->parent);
     mtb_write_literal(w, ",\n");
     write_inputs(e, n->payload);
     write_outputs(e, n->payload);
@@ -496,13 +494,10 @@ static void write_head(execution *e)
     if (gmtime_r(&seconds, &parts) != NULL) {
         strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
     }
-    mtb_write_literal(e->writer, "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"pid\": ");
-    mtb_write_u64(e->writer, info->pid);
-    mtb_write_literal(e->writer, ", \"time\": \"");
-    mtb_write_text(e->writer, text);
-    mtb_write_literal(e->writer, "\", \"start_ts\": ");
-    mtb_write_i64(e->writer, info->start_ns / 1000000);
-    mtb_write_literal(e->writer, ",\n  \"nodes\": [");
+    mtb_write_format(e->writer,
+                     "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"pid\": %llu, \"time\": \"%s\", "
+                     "\"start_ts\": %lld,\n  \"nodes\": [",
+                     (unsigned long long)info->pid, text, (long long)(info->start_ns / 1000000));
 }
 
 static int write_nodes(execution *e)

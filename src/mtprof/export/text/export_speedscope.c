@@ -148,20 +148,16 @@ static void write_head(speedscope *x, uint32_t number, int64_t first_at)
     x->comma = true;
     mtb_write_literal(w, "{\"type\":\"evented\",\"name\":\"");
     if (!mtprof_model_track(x->job->model, number, &track)) {
-        mtb_write_literal(w, "track ");
-        mtb_write_u64(w, number);
+        mtb_write_format(w, "track %u", number);
     } else if (track.name.length > 0) {
         mtb_write_json_inner(w, track.name.bytes, track.name.length);
-        mtb_write_literal(w, " (");
-        mtb_write_i64(w, track.tid);
-        mtb_write_literal(w, ")");
+        mtb_write_format(w, " (%lld)", (long long)track.tid);
     } else {
-        mtb_write_text(w, track.device == 0 ? "thread " : "queue ");
-        mtb_write_i64(w, track.tid);
+        mtb_write_format(w, "%s %lld", track.device == 0 ? "thread" : "queue",
+                         (long long)track.tid);
     }
-    mtb_write_literal(w, "\",\"unit\":\"nanoseconds\",\"startValue\":");
-    mtb_write_i64(w, first_at < 0 ? first_at : 0);
-    mtb_write_literal(w, ",\"events\":[");
+    mtb_write_format(w, "\",\"unit\":\"nanoseconds\",\"startValue\":%lld,\"events\":[",
+                     (long long)(first_at < 0 ? first_at : 0));
 }
 
 static void write_edge(speedscope *x, profile *p, const char *type, uint32_t frame, int64_t at)
@@ -210,9 +206,7 @@ static void end_profile(speedscope *x, profile *p)
         while (p->n_open > 0) {
             write_edge(x, p, "C", p->open[--p->n_open], p->last_at);
         }
-        mtb_write_literal(x->writer, "],\"endValue\":");
-        mtb_write_i64(x->writer, p->last_at);
-        mtb_write_literal(x->writer, "}");
+        mtb_write_format(x->writer, "],\"endValue\":%lld}", (long long)p->last_at);
     }
     mtb_free(p->open);
     mtb_free(p->edges);
@@ -363,10 +357,10 @@ static int write_profiles(speedscope *x)
 static int write_file(speedscope *x)
 {
     mtb_writer *w = x->writer;
-    mtb_write_literal(w, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
-                         "\"exporter\":\"mtprof ");
-    mtb_write_text(w, mtprof_version_string());
-    mtb_write_literal(w, "\",\n\"name\":");
+    mtb_write_format(w,
+                     "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
+                     "\"exporter\":\"mtprof %s\",\n\"name\":",
+                     mtprof_version_string());
     const char *name = x->job->path != NULL ? x->job->path : "trace";
     mtb_write_json(w, name, strlen(name));
     mtb_write_literal(w, ",\n\"activeProfileIndex\":0,\n\"profiles\":[");
