@@ -116,6 +116,27 @@ int mtprof__export_report_progress(mtprof__export_job *job, const mtprof__events
                : mtb_fail(MTPROF_ECALLBACK, "export: the progress function returned %d", answer);
 }
 
+int mtprof__export_events(mtprof__export_job *job,
+                          int (*take)(void *context, const mtprof__event *event), void *context,
+                          uint64_t *clamped)
+{
+    mtprof__events *events = NULL;
+    const mtprof__event *event = NULL;
+    MT_TRY(mtprof__events_open(job->model, &events));
+    int status = MTPROF_OK;
+    while (status == MTPROF_OK && (status = mtprof__events_next(events, &event)) == MTPROF_OK) {
+        status = take(context, event);
+        if (status == MTPROF_OK) {
+            status = mtprof__export_tick(job, events);
+        }
+    }
+    if (clamped != NULL) {
+        *clamped = mtprof__events_totals_get(events)->clamped;
+    }
+    mtprof__events_close(events);
+    return status == MTPROF_EEND ? MTPROF_OK : status;
+}
+
 /* ---- files and their parts ------------------------------------------------------------------- */
 
 struct mtprof__export_parts {

@@ -12,21 +12,16 @@
  *
  * The list of exporters is formats.def. A shape to copy:
  *
+ *     static int write_event(void *context, const mtprof__event *event)
+ *     {
+ *         mtprof__export_job *job = context;
+ *         ... mtb_write(job->writer, ...), job->report.events++
+ *         return 0;
+ *     }
+ *
  *     int mtprof__export_x(mtprof__export_job *job)
  *     {
- *         mtprof__events *events = NULL;
- *         MT_TRY(mtprof__events_open(job->model, &events));
- *         const mtprof__event *event;
- *         int status;
- *         while ((status = mtprof__events_next(events, &event)) == 0) {
- *             ... mtb_write(job->writer, ...), job->report.events++
- *             if ((status = mtprof__export_tick(job, events)) != 0) {
- *                 break;
- *             }
- *         }
- *         job->report.clamped = mtprof__events_totals_get(events)->clamped;
- *         mtprof__events_close(events);
- *         return status == MTPROF_EEND ? 0 : status;
+ *         return mtprof__export_events(job, write_event, job, &job->report.clamped);
  *     }
  */
 #ifndef MTPROF_EXPORT_EXPORT_IMPL_H
@@ -84,6 +79,13 @@ MT_INLINE int mtprof__export_tick(mtprof__export_job *job, const mtprof__events 
     }
     return mtprof__export_report_progress(job, events);
 }
+
+/* Gives all events to `take`, in the stream's order; what it returns other than 0 ends the reading.
+ * *clamped (may be NULL) becomes the number of events whose times had to be changed. Fails as
+ * mtprof__events_next(), mtprof__export_tick() and `take`. */
+int mtprof__export_events(mtprof__export_job *job,
+                          int (*take)(void *context, const mtprof__event *event), void *context,
+                          uint64_t *clamped);
 
 /* Whether the current file has reached options.split_bytes. */
 bool mtprof__export_part_full(const mtprof__export_job *job);

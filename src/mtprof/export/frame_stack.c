@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/fail.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/text/stack_text.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static_assert((int)MTPROF__STACK_FRAMES < (int)MTPROF__ORDER_FRAMES,
               "frames of one event are in order");
 
 static const char module_mark[] = "nn.Module: ";
-static const char collection_name[] = "Python GC";
+static const char collection_name[] = "Python GC"; /* FR4 */
 
 int64_t mtprof__frame_module(mtprof_text name)
 {
@@ -88,20 +89,9 @@ static int close_frames(mtprof__frame_stack *stack, uint32_t number, size_t keep
 
 /* ---- following the stacks -------------------------------------------------------------------- */
 
-static bool same_text(mtprof_text a, mtprof_text b)
-{
-    return a.length == b.length && (a.bytes == b.bytes || memcmp(a.bytes, b.bytes, a.length) == 0);
-}
-
-static bool is_collection(mtprof_text name) /* FR4 */
-{
-    return name.length == sizeof collection_name - 1 &&
-           memcmp(name.bytes, collection_name, name.length) == 0;
-}
-
 static bool same_call(const mtprof_frame *a, const mtprof_frame *b) /* FR3 */
 {
-    return same_text(a->function, b->function) && same_text(a->file, b->file) &&
+    return mtprof__text_same(a->function, b->function) && mtprof__text_same(a->file, b->file) &&
            a->address == b->address;
 }
 
@@ -190,7 +180,7 @@ int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *e
     open_event mine = {
         .start_ns = event->shown_start_ns, .stack = around.stack, .function = around.function};
     bool function = event->kind == MTPROF_EVENT_KIND_FUNCTION;
-    bool call = function && !is_collection(event->name_text);
+    bool call = function && !mtprof__text_is(event->name_text, collection_name);
     if (call || (track->traced && track->n_events == 0)) { /* what was rebuilt ends here */
         track->traced = true;
         MT_TRY(close_frames(stack, event->track, around.floor,

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "mtprof/format/input_words.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/import/import_impl.h"
 
 #include <string.h>
@@ -55,11 +56,6 @@ static void put_scalar(list_maker *maker, unsigned kind, uint64_t value)
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
-static bool text_is(const char *text, size_t length, const char *word)
-{
-    return length == strlen(word) && memcmp(text, word, length) == 0;
-}
-
 static int put_text(list_maker *maker, const mtb_slice *text)
 {
     uint32_t name;
@@ -71,12 +67,12 @@ static int put_text(list_maker *maker, const mtb_slice *text)
 /* A value as Python shows it. */
 static int put_concrete(list_maker *maker, const mtb_slice *text)
 {
+    const mtprof_text shown = {text->bytes, text->length};
     int64_t integer = 0;
     double real = 0;
-    if (text->length == 0 || text_is(text->bytes, text->length, "None")) {
+    if (text->length == 0 || mtprof__text_is(shown, "None")) {
         put_word(maker, MTPROF_INPUT_NONE);
-    } else if (text_is(text->bytes, text->length, "True") ||
-               text_is(text->bytes, text->length, "False")) {
+    } else if (mtprof__text_is(shown, "True") || mtprof__text_is(shown, "False")) {
         put_scalar(maker, MTPROF_INPUT_BOOL, text->bytes[0] == 'T');
     } else if (memchr(text->bytes, '.', text->length) == NULL &&
                memchr(text->bytes, 'e', text->length) == NULL &&

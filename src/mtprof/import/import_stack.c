@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/import/import_impl.h"
 
 #include <string.h>
@@ -88,25 +89,12 @@ static void list_frames(const mtb_slice *array, char *room, frame_texts *frames)
     }
 }
 
-static bool ends_with(mtprof_text text, const char *end, size_t length)
-{
-    return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
-}
-
-static bool is_text(mtprof_text text, const char *other, size_t length)
-{
-    return text.length == length && memcmp(text.bytes, other, length) == 0;
-}
-
 /* A frame of autograd's own, between the user's backward() and the engine. */
 static bool is_left_out(const mtprof_frame *frame)
 {
-    static const char file[] = "torch/autograd/__init__.py";
-    static const char backward[] = "backward";
-    static const char grads[] = "_make_grads";
-    return ends_with(frame->file, file, sizeof file - 1) &&
-           (is_text(frame->function, backward, sizeof backward - 1) ||
-            is_text(frame->function, grads, sizeof grads - 1));
+    return mtprof__text_ends(frame->file, "torch/autograd/__init__.py") &&
+           (mtprof__text_is(frame->function, "backward") ||
+            mtprof__text_is(frame->function, "_make_grads"));
 }
 
 static int make_stack(mtprof__import *import, const mtb_slice *source, frame_texts *frames,

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/read/reader_impl.h"
 
 #include <string.h>
@@ -22,11 +23,6 @@ enum {
 
 static const char step_prefix[] = "ProfilerStep#";
 static const char step_key[] = "ProfilerStep*";
-
-static bool same_text(mtprof_text a, mtprof_text b)
-{
-    return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
-}
 
 /* So that no text we hash has a NULL in it. */
 static mtprof_text text_or_empty(mtprof_text text)
@@ -84,7 +80,8 @@ const mtprof__name_entry *mtprof__dictionary_entry(const mtprof__dictionary *dic
 
 static bool same_name(const void *context, uint32_t id, const void *key)
 {
-    return same_text(mtprof__dictionary_entry(context, id - 1)->text, *(const mtprof_text *)key);
+    return mtprof__text_same(mtprof__dictionary_entry(context, id - 1)->text,
+                             *(const mtprof_text *)key);
 }
 
 static bool is_plain(mtprof_text text)
@@ -100,16 +97,12 @@ static bool is_plain(mtprof_text text)
 
 static bool is_step_name(mtprof_text text)
 {
-    size_t prefix = sizeof step_prefix - 1;
-    if (text.length <= prefix || memcmp(text.bytes, step_prefix, prefix) != 0) {
-        return false;
+    size_t at = sizeof step_prefix - 1;
+    bool is_step = text.length > at && mtprof__text_starts(text, step_prefix);
+    for (; is_step && at < text.length; at++) {
+        is_step = text.bytes[at] >= '0' && text.bytes[at] <= '9';
     }
-    for (size_t i = prefix; i < text.length; i++) {
-        if (text.bytes[i] < '0' || text.bytes[i] > '9') {
-            return false;
-        }
-    }
-    return true;
+    return is_step;
 }
 
 static bool reserve_name(mtprof__dictionary *dictionary)
@@ -327,8 +320,8 @@ static bool same_frame(const void *context, uint32_t id, const void *key)
 {
     const mtprof_frame *a = &((const mtprof__dictionary *)context)->frames[id - 1];
     const mtprof_frame *b = key;
-    return a->line == b->line && a->address == b->address && same_text(a->function, b->function) &&
-           same_text(a->file, b->file);
+    return a->line == b->line && a->address == b->address &&
+           mtprof__text_same(a->function, b->function) && mtprof__text_same(a->file, b->file);
 }
 
 static int frame_locked(mtprof__dictionary *dictionary, mtprof_frame frame, uint32_t *index)
@@ -499,7 +492,7 @@ static int device_locked(mtprof__dictionary *dictionary, mtprof_device key, uint
     size_t n = dictionary->n_devices;
     for (size_t i = 0; i < n; i++) {
         const mtprof_device *known = &dictionary->devices[i];
-        if (known->index == key.index && same_text(known->type, key.type)) {
+        if (known->index == key.index && mtprof__text_same(known->type, key.type)) {
             *device = (uint32_t)i;
             return MTPROF_OK;
         }
@@ -535,8 +528,8 @@ int mtprof__dictionary_device(mtprof__dictionary *dictionary, mtprof_text type, 
 
 static bool same_key(const void *context, uint32_t id, const void *key)
 {
-    return same_text(((const mtprof__dictionary *)context)->keys[id - 1],
-                     *(const mtprof_text *)key);
+    return mtprof__text_same(((const mtprof__dictionary *)context)->keys[id - 1],
+                             *(const mtprof_text *)key);
 }
 
 /* Keys repeat with every event: each is kept once. */
@@ -606,8 +599,8 @@ int mtprof__dictionary_metadata(mtprof__dictionary *dictionary, const mtprof_met
 
 static bool same_trace_key(const void *context, uint32_t id, const void *key)
 {
-    return same_text(((const mtprof__dictionary *)context)->trace_metadata[id - 1].key,
-                     *(const mtprof_text *)key);
+    return mtprof__text_same(((const mtprof__dictionary *)context)->trace_metadata[id - 1].key,
+                             *(const mtprof_text *)key);
 }
 
 static int trace_metadata_locked(mtprof__dictionary *dictionary, mtprof_metadatum item)

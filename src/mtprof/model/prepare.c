@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/step_clock.h"
 #include "mtprof/read/reader_impl.h"
 
@@ -244,14 +245,12 @@ static void prepare_info(mtprof_model *model)
 /* The recorder notes what its program is called. */
 static void prepare_process(mtprof_model *model)
 {
-    static const char wanted[] = "process_name";
     mtprof_text key;
     mtprof_text value;
     bool is_json = false;
     model->process_name = (mtprof_text){"", 0};
     for (uint32_t i = 0; mtprof_reader_metadata(model->reader, i, &key, &value, &is_json); i++) {
-        if (!is_json && key.length == sizeof wanted - 1 &&
-            memcmp(key.bytes, wanted, key.length) == 0) {
+        if (!is_json && mtprof__text_is(key, "process_name")) {
             model->process_name = value;
         }
     }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/format/layout.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/read/record_check.h"
 
 #include <stdlib.h>
@@ -106,16 +107,6 @@ static int add_metadata(mtprof__control_read *control, const mtprof_record *reco
     return MTPROF_OK;
 }
 
-static int compare_texts(const mtprof_text *a, const mtprof_text *b)
-{
-    size_t common = a->length < b->length ? a->length : b->length;
-    int order = memcmp(a->bytes, b->bytes, common);
-    if (order != 0) {
-        return order;
-    }
-    return a->length < b->length ? -1 : a->length > b->length;
-}
-
 static int compare_order(const void *a, const void *b)
 {
     const mtprof__meta_item *left = a;
@@ -127,7 +118,7 @@ static int compare_keys(const void *a, const void *b)
 {
     const mtprof__meta_item *left = a;
     const mtprof__meta_item *right = b;
-    int order = compare_texts(&left->key, &right->key);
+    int order = mtprof__text_order(left->key, right->key);
     return order != 0 ? order : compare_order(a, b);
 }
 
@@ -141,7 +132,7 @@ static void unify_metadata(mtprof__control_read *control)
     qsort(control->metadata, control->n_metadata, sizeof *control->metadata, compare_keys);
     for (size_t i = 0; i < control->n_metadata; i++) {
         mtprof__meta_item item = control->metadata[i];
-        if (kept > 0 && compare_texts(&control->metadata[kept - 1].key, &item.key) == 0) {
+        if (kept > 0 && mtprof__text_same(control->metadata[kept - 1].key, item.key)) {
             item.order = control->metadata[--kept].order;
         }
         control->metadata[kept++] = item;

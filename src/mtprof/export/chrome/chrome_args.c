@@ -4,6 +4,7 @@
  */
 #include "mtprof/export/chrome/export_chrome_impl.h"
 #include "mtprof/export/json_text.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/text/stack_text.h"
 
 enum {
@@ -120,19 +121,13 @@ static const mtprof_text key_texts[MTPROF__KEY_COUNT] = {
 #undef X
 };
 
-static bool same_text(mtprof_text a, mtprof_text b)
-{
-    return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
-}
-
 /* Memory keys are made from a device's name, so they are recognized by their ending. */
 static bool is_memory_key(mtprof_text key)
 {
     static const char *const endings[] = {"_memory_allocated_before", "_memory_allocated_after",
                                           "_memory_allocated_delta"};
     for (size_t i = 0; i < MT_COUNT(endings); i++) {
-        size_t n = strlen(endings[i]);
-        if (key.length > n && memcmp(key.bytes + key.length - n, endings[i], n) == 0) {
+        if (key.length > strlen(endings[i]) && mtprof__text_ends(key, endings[i])) {
             return true;
         }
     }
@@ -143,7 +138,7 @@ static bool is_taken(const void *context, mtprof_text key)
 {
     const uint64_t *keys = context;
     for (unsigned i = 0; i < MTPROF__KEY_COUNT; i++) {
-        if ((*keys >> i & 1) != 0 && same_text(key_texts[i], key)) {
+        if ((*keys >> i & 1) != 0 && mtprof__text_same(key_texts[i], key)) {
             return true;
         }
     }
@@ -153,9 +148,8 @@ static bool is_taken(const void *context, mtprof_text key)
 /* torch's lists of numbers, which a device source can only give as text. */
 static bool is_list(const mtprof_metadatum *item)
 {
-    static const mtprof_text lists[] = {{"grid", 4}, {"block", 5}};
     return item->type == MTPROF_META_TEXT && item->text.length > 0 && item->text.bytes[0] == '[' &&
-           (same_text(item->key, lists[0]) || same_text(item->key, lists[1]));
+           (mtprof__text_is(item->key, "grid") || mtprof__text_is(item->key, "block"));
 }
 
 void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payload, uint64_t keys)
@@ -165,7 +159,7 @@ void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payl
         const mtprof_metadatum *item = &payload->metadata[i];
         bool skip = is_taken(&keys, item->key);
         for (uint32_t j = i > KEYS_COMPARED ? i - KEYS_COMPARED : 0; j < i && !skip; j++) {
-            skip = same_text(payload->metadata[j].key, item->key);
+            skip = mtprof__text_same(payload->metadata[j].key, item->key);
         }
         if (!skip) {
             mtb_write_literal(writer, ", ");
@@ -181,12 +175,11 @@ void mtprof__chrome_metadata(mtprof__chrome *chrome, const mtprof__payload *payl
 const mtprof_metadatum *mtprof__chrome_find(const mtprof__event *event, const char *key)
 {
     const mtprof__payload *payload = event->payload;
-    mtprof_text wanted = {key, strlen(key)};
     if (payload == NULL || (payload->fields & MTPROF__HAS_METADATA) == 0) {
         return NULL;
     }
     for (uint32_t i = 0; i < payload->n_metadata; i++) {
-        if (same_text(payload->metadata[i].key, wanted)) {
+        if (mtprof__text_is(payload->metadata[i].key, key)) {
             return &payload->metadata[i];
         }
     }

@@ -3,15 +3,11 @@
  * Device work: spans on the tracks of queues, and the arrows from what launched them.
  */
 #include "mtprof/export/chrome/export_chrome_impl.h"
+#include "mtprof/format/texts.h"
 
 enum {
     OTHER_TYPES_FROM = 1000
 };
-
-static bool same_type(mtprof_text a, mtprof_text b)
-{
-    return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
-}
 
 /* A device's process number is its index; devices of another type than the first have numbers of
  * their own, since their indices are the same. */
@@ -23,7 +19,7 @@ int64_t mtprof__chrome_device_pid(mtprof__chrome *chrome, uint32_t number)
         mtprof_device device = {0};
         (void)mtprof_model_device(chrome->model, 1, &first);
         (void)mtprof_model_device(chrome->model, number, &device);
-        bool plain = device.index >= 0 && same_type(first.type, device.type);
+        bool plain = device.index >= 0 && mtprof__text_same(first.type, device.type);
         chrome->device_pids[place] =
             plain ? device.index : OTHER_TYPES_FROM + (int64_t)chrome->n_other_devices++;
         chrome->device_known[place] = true;

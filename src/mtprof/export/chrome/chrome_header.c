@@ -6,6 +6,7 @@
  */
 #include "mtprof/export/chrome/export_chrome_impl.h"
 #include "mtprof/export/json_text.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/model_impl.h"
 
 #include <mtprof/health.h>
@@ -30,7 +31,7 @@ static bool is_own_key(const mtprof__chrome *chrome, mtprof_text key)
                                       "mtprof_version",   "mtprof_health",  "baseTimeNanoseconds",
                                       "deviceProperties", "mtprof_part",    "mtprof_ids"};
     for (size_t i = 0; i < MT_COUNT(own); i++) {
-        if (key.length == strlen(own[i]) && memcmp(key.bytes, own[i], key.length) == 0) {
+        if (mtprof__text_is(key, own[i])) {
             /* The health of an imported trace is that in its file. */
             return chrome->job->info.foreign == 0 || strcmp(own[i], "mtprof_health") != 0;
         }
@@ -41,7 +42,7 @@ static bool is_own_key(const mtprof__chrome *chrome, mtprof_text key)
 static bool find_metadata(const mtprof__chrome *chrome, const char *key, mtprof_metadatum *out)
 {
     for (uint32_t i = 0; mtprof_model_metadata(chrome->model, i, out); i++) {
-        if (out->key.length == strlen(key) && memcmp(out->key.bytes, key, out->key.length) == 0) {
+        if (mtprof__text_is(out->key, key)) {
             return true;
         }
     }
@@ -249,7 +250,7 @@ static void write_processes(mtprof__chrome *chrome)
             mtprof_device device = {0};
             char label[64] = "GPU";
             if (mtprof_model_device(chrome->model, info.device, &device)) {
-                bool cuda = device.type.length == 4 && memcmp(device.type.bytes, "CUDA", 4) == 0;
+                bool cuda = mtprof__text_is(device.type, "CUDA");
                 (void)snprintf(label, sizeof label, "%.32s %d", cuda ? "GPU" : device.type.bytes,
                                device.index);
             }
@@ -282,8 +283,7 @@ static void write_user_metadata(mtprof__chrome *chrome)
     for (uint32_t i = 0; mtprof_model_metadata(chrome->model, i, &item); i++) {
         bool shown = !is_own_key(chrome, item.key);
         for (size_t k = 0; k < MT_COUNT(others) && shown; k++) {
-            shown = item.key.length != strlen(others[k]) ||
-                    memcmp(item.key.bytes, others[k], item.key.length) != 0;
+            shown = !mtprof__text_is(item.key, others[k]);
         }
         if (!shown) {
             continue;

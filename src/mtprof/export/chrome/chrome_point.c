@@ -3,6 +3,7 @@
  * Events without a duration: instants, counters, flow points, allocations.
  */
 #include "mtprof/export/chrome/export_chrome_impl.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/model_impl.h"
 
 enum {
@@ -15,18 +16,12 @@ enum {
 
 #define EXACT_LIMIT ((uint64_t)1 << 53) /* a double holds every integer below it */
 
-static bool is_type(const mtprof_device *device, const char *type)
-{
-    return device->type.length == strlen(type) &&
-           memcmp(device->type.bytes, type, device->type.length) == 0;
-}
-
 static int device_number(const mtprof_device *device, uint32_t index)
 {
-    return index == 0                ? DEVICE_CPU
-           : is_type(device, "CUDA") ? DEVICE_CUDA
-           : is_type(device, "XPU")  ? DEVICE_XPU
-                                     : DEVICE_OTHER;
+    return index == 0                              ? DEVICE_CPU
+           : mtprof__text_is(device->type, "CUDA") ? DEVICE_CUDA
+           : mtprof__text_is(device->type, "XPU")  ? DEVICE_XPU
+                                                   : DEVICE_OTHER;
 }
 
 /* , "pid": 1, "tid": 2, "ts": 3.000 */

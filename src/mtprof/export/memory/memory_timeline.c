@@ -154,32 +154,37 @@ void mtprof__replay_fini(mtprof__memory_replay *r)
     mtprof__addresses_fini(&r->live);
 }
 
+typedef struct replay_reading {
+    mtprof__memory_replay replay;
+    void (*steps)(void *context, const mtprof__event *event);
+} replay_reading;
+
+static int replay_event(void *context, const mtprof__event *event)
+{
+    replay_reading *reading = context;
+    if (reading->steps != NULL && event->kind == MTPROF_EVENT_KIND_STEP &&
+        event->edge == MTPROF__EDGE_BEGIN) {
+        reading->steps(reading->replay.context, event);
+    }
+    return mtprof__replay_feed(&reading->replay, event);
+}
+
 int mtprof__memory_run(mtprof__memory_timeline *timeline, mtprof__memory_sink *sink,
                        void (*steps)(void *context, const mtprof__event *event), void *context)
 {
     mtprof__export_job *job = timeline->job;
-    mtprof__memory_replay replay = {.plan = &timeline->plan,
-                                    .offset_ns = job->info.real_offset_ns,
-                                    .device = (uint8_t)timeline->device,
-                                    .sink = sink,
-                                    .context = context};
-    mtprof__events *events = NULL;
-    MT_TRY(mtprof__events_open(job->model, &events));
-    int status = mtprof__replay_start(&replay);
-    const mtprof__event *event;
-    while (status == 0 && (status = mtprof__events_next(events, &event)) == 0) {
-        if (steps != NULL && event->kind == MTPROF_EVENT_KIND_STEP &&
-            event->edge == MTPROF__EDGE_BEGIN) {
-            steps(context, event);
-        }
-        status = mtprof__replay_feed(&replay, event);
-        if (status == 0) {
-            status = mtprof__export_tick(job, events);
-        }
+    replay_reading reading = {.replay = {.plan = &timeline->plan,
+                                         .offset_ns = job->info.real_offset_ns,
+                                         .device = (uint8_t)timeline->device,
+                                         .sink = sink,
+                                         .context = context},
+                              .steps = steps};
+    int status = mtprof__replay_start(&reading.replay);
+    if (status == 0) {
+        status = mtprof__export_events(job, replay_event, &reading, NULL);
     }
-    mtprof__replay_fini(&replay);
-    mtprof__events_close(events);
-    return status == MTPROF_EEND ? 0 : status;
+    mtprof__replay_fini(&reading.replay);
+    return status;
 }
 
 /* ---- first pass ------------------------------------------------------------------------------ */
@@ -266,6 +271,14 @@ static void note_time(mtprof__memory_timeline *timeline, const mtprof__event *ev
     timeline->last_ns = now > timeline->last_ns ? now : timeline->last_ns;
 }
 
+static int classify_event(void *context, const mtprof__event *event)
+{
+    mtprof__memory_timeline *timeline = context;
+    note_time(timeline, event);
+    timeline->spans += event->edge == MTPROF__EDGE_END || event->edge == MTPROF__EDGE_SPAN;
+    return mtprof__classifier_feed(timeline->classifier, event);
+}
+
 int mtprof__memory_prepare(mtprof__export_job *job, mtprof__memory_timeline *timeline)
 {
     *timeline = (mtprof__memory_timeline){.job = job, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
@@ -273,29 +286,16 @@ int mtprof__memory_prepare(mtprof__export_job *job, mtprof__memory_timeline *tim
     if (!mtprof__memory_is_recorded(&job->info, missing, sizeof missing)) {
         return mtb_fail(MTPROF_ENOTSUP, "%s", missing);
     }
-    mtprof__classifier *classifier = NULL;
-    mtprof__events *events = NULL;
-    int status = mtprof__classifier_new(job->model, &classifier);
+    MT_TRY(mtprof__classifier_new(job->model, &timeline->classifier));
+    int status = mtprof__export_events(job, classify_event, timeline, NULL);
     if (status == 0) {
-        status = mtprof__events_open(job->model, &events);
-    }
-    const mtprof__event *event;
-    while (status == 0 && (status = mtprof__events_next(events, &event)) == 0) {
-        note_time(timeline, event);
-        timeline->spans += event->edge == MTPROF__EDGE_END || event->edge == MTPROF__EDGE_SPAN;
-        status = mtprof__classifier_feed(classifier, event);
-        if (status == 0) {
-            status = mtprof__export_tick(job, events);
-        }
-    }
-    mtprof__events_close(events);
-    if (status == MTPROF_EEND) {
-        mtprof__classifier_finish(classifier, &timeline->plan);
+        mtprof__classifier_finish(timeline->classifier, &timeline->plan);
         status = choose_device(timeline);
         job->report.events = timeline->spans;
-        job->report.left_out += mtprof__classifier_left_out(classifier);
+        job->report.left_out += mtprof__classifier_left_out(timeline->classifier);
     }
-    mtprof__classifier_free(classifier);
+    mtprof__classifier_free(timeline->classifier);
+    timeline->classifier = NULL;
     if (timeline->first_ns > timeline->last_ns) {
         timeline->first_ns = timeline->last_ns =
             mtb_add_sat(job->info.start_ns, job->info.real_offset_ns);

@@ -57,6 +57,7 @@ void mtprof__replay_fini(mtprof__memory_replay *replay);
 
 typedef struct mtprof__memory_timeline {
     mtprof__export_job *job;
+    mtprof__classifier *classifier; /* during the first pass */
     mtprof__memory_plan plan;
     uint32_t device;
     char device_name[64];      /* "npu:0", "cpu" */

@@ -500,34 +500,23 @@ static void write_head(execution *e)
                      (unsigned long long)info->pid, text, (long long)(info->start_ns / 1000000));
 }
 
-static int write_nodes(execution *e)
+static int take_event(void *context, const mtprof__event *event)
 {
-    mtprof__events *events = NULL;
-    MT_TRY(mtprof__events_open(e->job->model, &events));
-    const mtprof__event *event;
-    int status;
-    while ((status = mtprof__events_next(events, &event)) == 0) {
-        if (event->edge == MTPROF__EDGE_BEGIN) {
-            status = node_begin(e, event);
-        } else if (event->edge == MTPROF__EDGE_END) {
-            node_end(e, event);
-        }
-        if (status == 0) {
-            status = mtprof__export_tick(e->job, events);
-        }
-        if (status != 0) {
-            break;
-        }
+    execution *e = context;
+    if (event->edge == MTPROF__EDGE_BEGIN) {
+        return node_begin(e, event);
     }
-    mtprof__events_close(events);
-    return status == MTPROF_EEND ? 0 : status;
+    if (event->edge == MTPROF__EDGE_END) {
+        node_end(e, event);
+    }
+    return 0;
 }
 
 int mtprof__export_execution(mtprof__export_job *job)
 {
     execution e = {.job = job, .writer = job->writer, .next_id = ROOT_ID + 1, .device = NO_DEVICE};
     write_head(&e);
-    int status = write_nodes(&e);
+    int status = mtprof__export_events(job, take_event, &e, NULL);
     write_frame_node(&e, ROOT_ID, "[pytorch|profiler|execution_trace|process]", 0);
     mtb_write_literal(job->writer, "\n  ],\n  \"finish_ts\": ");
     mtb_write_i64(job->writer, job->info.end_ns / 1000000);

@@ -22,6 +22,7 @@
 #include "base/idmap.h"
 #include "base/saturate.h"
 #include "mtprof/export/text/export_text.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/text/stack_text.h"
 
 #include <stdlib.h>
@@ -32,11 +33,6 @@ enum {
     PARTS_BETWEEN = 1 << 16, /* parts of paths written between two looks at the progress function */
     TEXTS_BYTES_MAX = 256 << 20
 };
-
-typedef struct fold_text {
-    const char *bytes;
-    size_t length;
-} fold_text;
 
 typedef struct fold_node {
     uint32_t parent, text;
@@ -58,7 +54,7 @@ typedef struct fold_track {
 typedef struct folder {
     mtprof__export_job *job;
     mtb_arena arena;
-    fold_text *texts; /* id - 1 */
+    mtprof_text *texts; /* id - 1 */
     size_t n_texts, texts_capacity, text_bytes;
     mtb_idmap text_map;
     uint32_t *name_texts; /* by name: text, 0 = not known yet */
@@ -96,14 +92,11 @@ static bool reach(void **array, size_t *capacity, size_t index, size_t size)
 
 static bool same_text(const void *context, uint32_t id, const void *key)
 {
-    const fold_text *there = &((const fold_text *)context)[id - 1];
-    const fold_text *wanted = key;
-    return there->length == wanted->length &&
-           memcmp(there->bytes, wanted->bytes, wanted->length) == 0;
+    return mtprof__text_same(((const mtprof_text *)context)[id - 1], *(const mtprof_text *)key);
 }
 
 /* *id 0: there is no room for more of them (FO1). */
-static int find_text(folder *f, fold_text text, uint32_t *id)
+static int find_text(folder *f, mtprof_text text, uint32_t *id)
 {
     uint64_t hash = mtb_hash_bytes(text.bytes, text.length);
     *id = mtb_idmap_find(&f->text_map, hash, same_text, f->texts, &text);
@@ -116,7 +109,7 @@ static int find_text(folder *f, fold_text text, uint32_t *id)
         !mtb_idmap_add(&f->text_map, hash, (uint32_t)f->n_texts + 1)) {
         return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for a name");
     }
-    f->texts[f->n_texts++] = (fold_text){copy, text.length};
+    f->texts[f->n_texts++] = (mtprof_text){copy, text.length};
     f->text_bytes += text.length;
     *id = (uint32_t)f->n_texts;
     return 0;
@@ -166,13 +159,13 @@ static int find_child(folder *f, uint32_t parent, uint32_t text, uint32_t *node)
 static int find_name(folder *f, uint32_t name, mtprof_text text, uint32_t *id)
 {
     if (name == MTPROF__NAME_INLINE) {
-        return find_text(f, (fold_text){text.bytes, text.length}, id);
+        return find_text(f, text, id);
     }
     if (!reach((void **)&f->name_texts, &f->n_names, name, sizeof *f->name_texts)) {
         return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for names");
     }
     if (f->name_texts[name] == 0) {
-        MT_TRY(find_text(f, (fold_text){text.bytes, text.length}, &f->name_texts[name]));
+        MT_TRY(find_text(f, text, &f->name_texts[name]));
     }
     *id = f->name_texts[name];
     return 0;
@@ -188,7 +181,7 @@ static int find_frame(folder *f, uint32_t parent, const mtprof_frame *frame, uin
         }
         (void)mtprof__frame_text(frame, f->scratch, f->scratch_capacity);
     }
-    MT_TRY(find_text(f, (fold_text){f->scratch, length}, &text));
+    MT_TRY(find_text(f, (mtprof_text){f->scratch, length}, &text));
     return find_child(f, parent, text, node);
 }
 
@@ -284,25 +277,16 @@ static void end_event(folder *f, const mtprof__event *event)
     }
 }
 
-static int fold_stream(folder *f)
+static int take_event(void *context, const mtprof__event *event)
 {
-    mtprof__events *events = NULL;
-    const mtprof__event *event = NULL;
-    MT_TRY(mtprof__events_open(f->job->model, &events));
-    int status = 0;
-    while (status == 0 && (status = mtprof__events_next(events, &event)) == 0) {
-        if (event->edge == MTPROF__EDGE_BEGIN) {
-            status = begin_event(f, event);
-        } else if (event->edge == MTPROF__EDGE_END || event->self_ns > 0) {
-            end_event(f, event);
-        }
-        if (status == 0) {
-            status = mtprof__export_tick(f->job, events);
-        }
+    folder *f = context;
+    if (event->edge == MTPROF__EDGE_BEGIN) {
+        return begin_event(f, event);
     }
-    f->job->report.clamped = mtprof__events_totals_get(events)->clamped;
-    mtprof__events_close(events);
-    return status == MTPROF_EEND ? 0 : status;
+    if (event->edge == MTPROF__EDGE_END || event->self_ns > 0) {
+        end_event(f, event);
+    }
+    return 0;
 }
 
 typedef struct fold_columns {
@@ -387,7 +371,7 @@ static int fold_model(folder *f)
 /* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct fold_order {
-    fold_text text;
+    mtprof_text text;
     uint32_t node;
 } fold_order;
 
@@ -395,10 +379,7 @@ static int compare(const void *a, const void *b)
 {
     const fold_order *x = a;
     const fold_order *y = b;
-    size_t shorter = x->text.length < y->text.length ? x->text.length : y->text.length;
-    int order = memcmp(x->text.bytes, y->text.bytes, shorter);
-    return order != 0 ? order
-                      : (x->text.length > y->text.length) - (x->text.length < y->text.length);
+    return mtprof__text_order(x->text, y->text);
 }
 
 /* Puts the children of a node into the order of their texts. */
@@ -435,7 +416,7 @@ static int write_node(folder *f, uint32_t node, uint32_t **path, size_t *capacit
     }
     f->parts += n;
     while (n-- > 0) {
-        const fold_text *text = &f->texts[(*path)[n] - 1];
+        const mtprof_text *text = &f->texts[(*path)[n] - 1];
         mtprof__write_folded(writer, text->bytes, text->length);
         mtb_write(writer, ";", n > 0);
     }
@@ -490,7 +471,8 @@ static int fold(folder *f, bool device)
     }
     f->nodes[0] = (fold_node){0};
     f->n_nodes = 1;
-    MT_TRY(device ? fold_model(f) : fold_stream(f));
+    MT_TRY(device ? fold_model(f)
+                  : mtprof__export_events(f->job, take_event, f, &f->job->report.clamped));
     return write_tree(f);
 }
 

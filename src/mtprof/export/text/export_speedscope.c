@@ -22,6 +22,7 @@
 #include "base/idmap.h"
 #include "base/saturate.h"
 #include "mtprof/export/text/export_text.h"
+#include "mtprof/format/texts.h"
 
 #include <mtprof/version.h>
 
@@ -58,7 +59,8 @@ typedef struct speedscope {
     mtprof__export_job *job;
     mtb_writer *writer;
     bool device;
-    profile *profiles; /* by track */
+    uint32_t first, last; /* tracks of this reading */
+    profile *profiles;    /* by track */
     size_t n_profiles, profiles_capacity;
     bool comma; /* a profile was written before */
     uint64_t clamped;
@@ -86,10 +88,7 @@ static int add_frame(speedscope *x, mtprof_text text, uint32_t *frame)
 
 static bool same_frame(const void *context, uint32_t id, const void *key)
 {
-    const mtprof_text *there = &((const mtprof_text *)context)[id - 1];
-    const mtprof_text *wanted = key;
-    return there->length == wanted->length &&
-           memcmp(there->bytes, wanted->bytes, wanted->length) == 0;
+    return mtprof__text_same(((const mtprof_text *)context)[id - 1], *(const mtprof_text *)key);
 }
 
 /* Names without a number are kept here, but not without end. */
@@ -265,30 +264,25 @@ static int take_event(speedscope *x, const mtprof__event *event)
                : take_edge(x, event->track, event->shown_end_ns, EDGE_CLOSE);
 }
 
+static int read_event(void *context, const mtprof__event *event)
+{
+    speedscope *x = context;
+    if (!is_shown(x, event)) {
+        return 0;
+    }
+    if (x->first > x->last) {
+        return count_event(x, event);
+    }
+    return event->track >= x->first && event->track <= x->last ? take_event(x, event) : 0;
+}
+
 /* One reading of the stream: all tracks are counted (first > last), or those from first to last are
  * taken. */
 static int read_stream(speedscope *x, uint32_t first, uint32_t last)
 {
-    mtprof__events *events = NULL;
-    const mtprof__event *event = NULL;
-    bool counts = first > last;
-    MT_TRY(mtprof__events_open(x->job->model, &events));
-    int status = 0;
-    while (status == 0 && (status = mtprof__events_next(events, &event)) == 0) {
-        if (is_shown(x, event)) {
-            if (counts) {
-                status = count_event(x, event);
-            } else if (event->track >= first && event->track <= last) {
-                status = take_event(x, event);
-            }
-        }
-        if (status == 0) {
-            status = mtprof__export_tick(x->job, events);
-        }
-    }
-    x->job->report.clamped = mtprof__events_totals_get(events)->clamped;
-    mtprof__events_close(events);
-    return status == MTPROF_EEND ? 0 : status;
+    x->first = first;
+    x->last = last;
+    return mtprof__export_events(x->job, read_event, x, &x->job->report.clamped);
 }
 
 /* Spans of a queue come when their launch is known, not in order of time. */

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/large.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/columns/assemble_impl.h"
 #include "mtprof/model/events/event.h"
 
@@ -80,10 +81,8 @@ static int tie_by_name(const mtprof_model *model, const mtprof__columns *a, uint
     if (a->kind[left] != b->kind[right]) {
         return a->kind[left] > b->kind[right] ? -1 : 1; /* annotations before the work in them */
     }
-    mtprof_text x = mtprof_model_name(model, a->name[left]);
-    mtprof_text y = mtprof_model_name(model, b->name[right]);
-    int order = memcmp(x.bytes, y.bytes, x.length < y.length ? x.length : y.length);
-    return order != 0 ? order : (x.length > y.length) - (x.length < y.length);
+    return mtprof__text_order(mtprof_model_name(model, a->name[left]),
+                              mtprof_model_name(model, b->name[right]));
 }
 
 int mtprof__order_of(const mtprof_model *model, const mtprof__columns *a, uint32_t left,

@@ -23,6 +23,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/events/events_impl.h"
 #include "mtprof/model/model_impl.h"
 
@@ -267,7 +268,6 @@ static void fill_event(column_events *c, uint32_t i, uint8_t edge)
 /* Whether it is shown complete, at its end: what is asynchronous, and scopes of tasks. */
 static bool is_apart(const column_events *c, uint32_t i)
 {
-    static const char key[] = MTPROF__TASK_KEY;
     mtprof_metadatum item;
     if ((c->columns->flags[i] & MTPROF_EVENT_FLAG_ASYNC) != 0) {
         return true;
@@ -276,8 +276,7 @@ static bool is_apart(const column_events *c, uint32_t i)
                         ? u32_at(c, MTPROF_COLUMN_METADATA, i)
                         : 0;
     for (uint32_t k = 0; list != 0 && mtprof_model_event_metadata(c->model, list, k, &item); k++) {
-        if (item.key.length == sizeof key - 1 && memcmp(item.key.bytes, key, sizeof key - 1) == 0 &&
-            item.text.length > 0) {
+        if (mtprof__text_is(item.key, MTPROF__TASK_KEY) && item.text.length > 0) {
             return true;
         }
     }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/prepare.h"
 #include "mtprof/model/slot/slot_fast.h"
 #include "mtprof/read/reader_impl.h"
@@ -352,15 +353,14 @@ void mtprof__events_part_ends(mtprof__events *events)
 
 bool mtprof__model_may_have_tasks(const mtprof_model *model)
 {
-    static const char key[] = MTPROF__TASK_KEY;
     if (model->reader == NULL) {
         return true;
     }
     const mtprof__definition_table *strings =
         &model->reader->definitions.tables[MTPROF__DEF_STRING];
     for (size_t i = 0; i < strings->n; i++) {
-        if (strings->items[i].length == sizeof key - 1 &&
-            memcmp(strings->items[i].data, key, sizeof key - 1) == 0) {
+        mtprof_text text = {strings->items[i].data, strings->items[i].length};
+        if (mtprof__text_is(text, MTPROF__TASK_KEY)) {
             return true;
         }
     }
@@ -372,25 +372,18 @@ void mtprof__events_split_tasks(mtprof__events *events)
     events->split_tasks = true;
 }
 
-static const mtprof_text *find_task(const mtprof__payload *payload)
-{
-    static const char key[] = MTPROF__TASK_KEY;
-    for (uint32_t i = 0; i < payload->n_metadata; i++) {
-        const mtprof_metadatum *item = &payload->metadata[i];
-        if (item->key.length == sizeof key - 1 &&
-            memcmp(item->key.bytes, key, sizeof key - 1) == 0 && item->text.length > 0) {
-            return &item->text;
-        }
-    }
-    return NULL;
-}
-
 const mtprof_text *mtprof__event_task(const mtprof__event *event)
 {
     const mtprof__payload *payload = event->payload;
     bool any = event->kind == MTPROF_EVENT_KIND_SCOPE && payload != NULL &&
                (payload->fields & MTPROF__HAS_METADATA) != 0;
-    return any ? find_task(payload) : NULL;
+    for (uint32_t i = 0; any && i < payload->n_metadata; i++) {
+        const mtprof_metadatum *item = &payload->metadata[i];
+        if (mtprof__text_is(item->key, MTPROF__TASK_KEY) && item->text.length > 0) {
+            return &item->text;
+        }
+    }
+    return NULL;
 }
 
 size_t mtprof__events_plain(mtprof__events *events, mtprof__plain_step *steps, size_t room,

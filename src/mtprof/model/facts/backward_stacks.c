@@ -17,6 +17,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "mtprof/format/texts.h"
 #include "mtprof/model/facts/forward.h"
 #include "mtprof/model/model_impl.h"
 
@@ -31,16 +32,9 @@ typedef struct backward {
     mtprof__forwards forwards; /* note: the event */
 } backward;
 
-static bool starts_with(mtprof_text text, const char *start, size_t length)
-{
-    return text.length >= length && memcmp(text.bytes, start, length) == 0;
-}
-
 /* BST3 */
 static bool is_node(const backward *b, uint32_t event)
 {
-    static const char wrapper[] = "autograd::engine::evaluate_function: ";
-    static const char leaf[] = "torch::autograd::AccumulateGrad";
     if (b->columns->kind[event] != MTPROF_EVENT_KIND_OP) {
         return false;
     }
@@ -49,9 +43,9 @@ static bool is_node(const backward *b, uint32_t event)
     }
     mtprof_text name = mtprof_model_name(b->model, b->columns->name[event]);
     if (b->forward_threads != NULL && b->forward_threads[event] != 0) {
-        return !starts_with(name, wrapper, sizeof wrapper - 1);
+        return !mtprof__text_starts(name, "autograd::engine::evaluate_function: ");
     }
-    return name.length == sizeof leaf - 1 && starts_with(name, leaf, sizeof leaf - 1);
+    return mtprof__text_is(name, "torch::autograd::AccumulateGrad");
 }
 
 /* Walks up from each event to the first node or known answer, then writes the answer down on the

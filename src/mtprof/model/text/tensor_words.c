@@ -4,9 +4,10 @@
  */
 #include "mtprof/model/text/tensor_words.h"
 
+#include "mtprof/format/texts.h"
+
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 bool mtprof__next_tensor(mtprof_input_walk *walk)
 {
@@ -112,8 +113,7 @@ static const struct {
 uint32_t mtprof__type_bytes(mtprof_text type)
 {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (strlen(types[i].name) == type.length &&
-            memcmp(types[i].name, type.bytes, type.length) == 0) {
+        if (mtprof__text_is(type, types[i].name)) {
             return types[i].bytes;
         }
     }
