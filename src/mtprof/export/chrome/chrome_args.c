@@ -30,21 +30,10 @@ static void write_inputs(mtb_writer *writer, const mtprof__inputs_view *view, ui
     mtprof__write_input_shapes(writer, view);
 }
 
-static mtprof__inputs_view view_of(const mtprof__chrome *chrome, const mtprof__payload *payload)
-{
-    static const uint64_t none[1] = {0};
-    uint32_t n_scalars = mtprof__payload_scalars(payload);
-    return (mtprof__inputs_view){.model = chrome->model,
-                                 .words = payload->input_words,
-                                 .n_words = payload->n_input_words,
-                                 .scalars = n_scalars > 0 ? payload->scalars : none,
-                                 .n_scalars = n_scalars};
-}
-
 MT_NOINLINE const mtprof__inputs_slot *mtprof__chrome_inputs_keep(mtprof__chrome *chrome,
                                                                   const mtprof__payload *payload)
 {
-    const mtprof__inputs_view view = view_of(chrome, payload);
+    const mtprof__inputs_view view = mtprof__inputs_of(chrome->model, payload);
     if (payload->inputs == 0 || view.n_scalars > MTPROF__SCALARS_KEPT) {
         return NULL;
     }
@@ -63,7 +52,7 @@ MT_NOINLINE const mtprof__inputs_slot *mtprof__chrome_inputs_keep(mtprof__chrome
 
 uint32_t mtprof__chrome_inputs_write(mtprof__chrome *chrome, const mtprof__payload *payload)
 {
-    const mtprof__inputs_view view = view_of(chrome, payload);
+    const mtprof__inputs_view view = mtprof__inputs_of(chrome->model, payload);
     uint32_t facts = mtprof__inputs_facts(view.words, view.n_words);
     write_inputs(chrome->writer, &view, facts);
     return facts;
@@ -286,7 +275,7 @@ void mtprof__chrome_extras(mtprof__chrome *chrome, const mtprof__event *event, u
         return;
     }
     if ((facts & MTPROF__INPUTS_KEYWORDS) != 0) {
-        mtprof__inputs_view view = view_of(chrome, payload);
+        mtprof__inputs_view view = mtprof__inputs_of(chrome->model, payload);
         mtprof__write_keyword_inputs(writer, &view, is_taken, &keys);
     }
     if ((payload->fields & MTPROF__HAS_METADATA) != 0) {

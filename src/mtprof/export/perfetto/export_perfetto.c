@@ -183,31 +183,23 @@ static int write_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__eve
     if (event->payload != NULL) {
         MT_TRY(mtprof__payload_intern(x, lane, event->payload));
     }
-    size_t packet = mtprof__packet_begin(x, lane);
-    mtprof__packet_time(x, lane, event->shown_start_ns);
-    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, type);
+    mtprof__packet_event open = mtprof__event_begin(x, lane, event->shown_start_ns, type);
     add_name(x, event, ready);
     add_annotations(x, lane, event);
     add_launch(x, event);
-    mtprof__pb_end(&x->pb, slice);
-    return mtprof__packet_end(x, packet);
+    return mtprof__event_end(x, open);
 }
 
 static int end_slow(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event)
 {
-    size_t packet = mtprof__packet_begin(x, lane);
-    mtprof__packet_time(x, lane, event->shown_end_ns);
-    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_SLICE_END);
+    mtprof__packet_event open = mtprof__event_begin(x, lane, event->shown_end_ns, PF_SLICE_END);
     if ((event->flags & MTPROF_EVENT_FLAG_TRUNCATED) != 0) {
         mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_TRUNCATED, 1);
     }
     if (event->payload != NULL) {
         mtprof__annotate_end(x, event->payload);
     }
-    mtprof__pb_end(&x->pb, slice);
-    return mtprof__packet_end(x, packet);
+    return mtprof__event_end(x, open);
 }
 
 static int write_on_lane(mtprof__perfetto *x, const mtprof__event *event)
@@ -250,32 +242,24 @@ static int write_span(mtprof__perfetto *x, const mtprof__event *event)
 static int write_counter(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event,
                          uint64_t uuid, uint64_t value)
 {
-    size_t packet = mtprof__packet_begin(x, lane);
-    mtprof__packet_time(x, lane, event->shown_start_ns);
-    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_COUNTER);
+    mtprof__packet_event open = mtprof__event_begin(x, lane, event->shown_start_ns, PF_COUNTER);
     mtprof__pb_u64(&x->pb, PF_EVENT_TRACK, uuid);
     if (event->kind == MTPROF_EVENT_KIND_COUNTER && event->phase == 1) {
         mtprof__pb_fixed64(&x->pb, PF_EVENT_COUNTER_DOUBLE, value);
     } else {
         mtprof__pb_u64(&x->pb, PF_EVENT_COUNTER, value);
     }
-    mtprof__pb_end(&x->pb, slice);
-    return mtprof__packet_end(x, packet);
+    return mtprof__event_end(x, open);
 }
 
 /* Memory of a device: `which` 0 allocated, 1 reserved. */
 static int write_memory(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__event *event,
                         uint32_t which, int64_t bytes)
 {
-    mtprof_device device = {.type = {"?", 1}, .index = -1};
     char label[LABEL_BYTES];
     uint64_t uuid = 0;
-    (void)mtprof_model_device(x->job->model, event->device, &device);
-    int n = snprintf(label, sizeof label, "memory %s (%.*s", which == 0 ? "allocated" : "reserved",
-                     (int)(device.type.length < 32 ? device.type.length : 32), device.type.bytes);
-    n += device.index < 0 ? snprintf(label + n, sizeof label - (size_t)n, ")")
-                          : snprintf(label + n, sizeof label - (size_t)n, " %d)", device.index);
+    int n = mtprof__device_label(
+        x, event->device, which == 0 ? "memory allocated" : "memory reserved", label, sizeof label);
     mtprof_text name = {label, (size_t)n};
     MT_TRY(mtprof__counter_track(x, lane, &x->memories, 2 * (uint64_t)event->device + which, name,
                                  &uuid));
@@ -312,9 +296,7 @@ static int write_alloc(mtprof__perfetto *x, const mtprof__event *event)
 static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtprof_text name,
                        uint64_t id, int64_t at_ns)
 {
-    size_t packet = mtprof__packet_begin(x, lane);
-    mtprof__packet_time(x, lane, at_ns);
-    size_t event = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
+    mtprof__packet_event open = mtprof__event_begin(x, lane, at_ns, 0);
     mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_FLOW + 1);
     mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, name.bytes, name.length);
     size_t legacy = mtprof__pb_begin(&x->pb, PF_EVENT_LEGACY);
@@ -322,8 +304,7 @@ static int write_arrow(mtprof__perfetto *x, mtprof__lane *lane, char phase, mtpr
     mtprof__pb_u64(&x->pb, PF_LEGACY_ID, id);
     mtprof__pb_u64(&x->pb, PF_LEGACY_ENCLOSING, 1);
     mtprof__pb_end(&x->pb, legacy);
-    mtprof__pb_end(&x->pb, event);
-    return mtprof__packet_end(x, packet);
+    return mtprof__event_end(x, open);
 }
 
 /* A program's flow. Where nothing is open viewers could not draw it: it is left out. */
@@ -400,15 +381,11 @@ static int open_frame(void *user, uint32_t track, const mtprof__open_frame *fram
     if (x->text_writer.error != 0 || x->text.failed) {
         return mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory for a text");
     }
-    size_t packet = mtprof__packet_begin(x, lane);
-    mtprof__packet_time(x, lane, frame->start_ns);
-    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_SLICE_BEGIN);
+    mtprof__packet_event open = mtprof__event_begin(x, lane, frame->start_ns, PF_SLICE_BEGIN);
     mtprof__pb_u64(&x->pb, PF_EVENT_CATEGORY_IID, MTPROF_EVENT_KIND_FUNCTION + 1);
     mtprof__pb_text(x, &x->pb, PF_EVENT_NAME, x->text.bytes, x->text.used);
     mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_SAMPLED, 1);
-    mtprof__pb_end(&x->pb, slice);
-    return mtprof__packet_end(x, packet);
+    return mtprof__event_end(x, open);
 }
 
 static int close_frame(void *user, uint32_t track, const mtprof__open_frame *frame, int64_t end_ns,
@@ -418,12 +395,7 @@ static int close_frame(void *user, uint32_t track, const mtprof__open_frame *fra
     mtprof__lane *lane = NULL;
     (void)frame, (void)tied;
     MT_TRY(mtprof__lane_of_edges(x, track, &lane));
-    size_t packet = mtprof__packet_begin(x, lane);
-    mtprof__packet_time(x, lane, end_ns);
-    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_SLICE_END);
-    mtprof__pb_end(&x->pb, slice);
-    return mtprof__packet_end(x, packet);
+    return mtprof__event_end(x, mtprof__event_begin(x, lane, end_ns, PF_SLICE_END));
 }
 
 static int frames_init(mtprof__perfetto *x)
@@ -594,7 +566,7 @@ static void annotate_count(mtprof__perfetto *x, const char *key, uint64_t value)
 {
     mtprof_metadatum item = {
         .key = {key, strlen(key)}, .type = MTPROF_META_UINT, .value = value, .text = {"", 0}};
-    mtprof__annotate_metadata(x, &x->pb, &item);
+    mtprof__annotate_metadata(x, &item);
 }
 
 /* What the recorder lost or cut, where it is not zero, and the totals to compare with. */
@@ -626,17 +598,14 @@ static int write_metadata(mtprof__perfetto *x)
 {
     static const char name[] = "trace metadata";
     mtprof_metadatum item;
-    size_t packet = mtprof__packet_begin(x, x->process);
-    mtprof__packet_time(x, x->process, x->job->info.start_ns);
-    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_INSTANT);
+    mtprof__packet_event open =
+        mtprof__event_begin(x, x->process, x->job->info.start_ns, PF_INSTANT);
     mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, sizeof name - 1);
     annotate_health(x);
     for (uint32_t i = 0; mtprof_model_metadata(x->job->model, i, &item); i++) {
-        mtprof__annotate_metadata(x, &x->pb, &item);
+        mtprof__annotate_metadata(x, &item);
     }
-    mtprof__pb_end(&x->pb, slice);
-    return mtprof__packet_end(x, packet);
+    return mtprof__event_end(x, open);
 }
 
 /* The same for damage, of which all is known at the end: an instant there. */
@@ -648,16 +617,12 @@ static int write_damage(mtprof__perfetto *x)
     if (report->problems == 0) {
         return MTPROF_OK;
     }
-    size_t packet = mtprof__packet_begin(x, x->process);
-    mtprof__packet_time(x, x->process, x->job->info.end_ns);
-    size_t slice = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
-    mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, PF_INSTANT);
+    mtprof__packet_event open = mtprof__event_begin(x, x->process, x->job->info.end_ns, PF_INSTANT);
     mtprof__pb_bytes(&x->pb, PF_EVENT_NAME, name, sizeof name - 1);
     annotate_count(x, "mtprof_problems", report->problems);
     annotate_count(x, "mtprof_problem_bytes", report->problem_bytes);
     annotate_count(x, "mtprof_problem_offset", report->problem_offset);
-    mtprof__pb_end(&x->pb, slice);
-    return mtprof__packet_end(x, packet);
+    return mtprof__event_end(x, open);
 }
 
 int mtprof__export_perfetto(mtprof__export_job *job)

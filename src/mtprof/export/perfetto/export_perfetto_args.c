@@ -37,65 +37,60 @@ void mtprof__annotate_i64(mtprof__pb *pb, uint32_t annotation, int64_t value)
     mtprof__pb_end(pb, start);
 }
 
-void mtprof__annotate_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t annotation,
-                           const char *text, size_t length)
+static void add_text(mtprof__perfetto *x, uint32_t annotation, const char *text, size_t length)
 {
-    size_t start = mtprof__pb_begin(pb, PF_EVENT_ANNOTATION);
-    mtprof__pb_u64(pb, PF_ANNOTATION_NAME_IID, annotation);
-    mtprof__pb_text(x, pb, PF_ANNOTATION_STRING, text, length);
-    mtprof__pb_end(pb, start);
+    size_t start = mtprof__pb_begin(&x->pb, PF_EVENT_ANNOTATION);
+    mtprof__pb_u64(&x->pb, PF_ANNOTATION_NAME_IID, annotation);
+    mtprof__pb_text(x, &x->pb, PF_ANNOTATION_STRING, text, length);
+    mtprof__pb_end(&x->pb, start);
 }
 
-void mtprof__annotate_metadata(mtprof__perfetto *x, mtprof__pb *pb, const mtprof_metadatum *item)
+static void add_value(mtprof__perfetto *x, const mtprof_metadatum *item)
 {
-    size_t start = mtprof__pb_begin(pb, PF_EVENT_ANNOTATION);
-    mtprof__pb_text(x, pb, PF_ANNOTATION_NAME, item->key.bytes, item->key.length);
     switch (item->type) {
-    case MTPROF_META_INT: mtprof__pb_u64(pb, PF_ANNOTATION_INT, item->value); break;
-    case MTPROF_META_UINT: mtprof__pb_u64(pb, PF_ANNOTATION_UINT, item->value); break;
-    case MTPROF_META_REAL: mtprof__pb_fixed64(pb, PF_ANNOTATION_DOUBLE, item->value); break;
-    case MTPROF_META_BOOL: mtprof__pb_u64(pb, PF_ANNOTATION_BOOL, item->value != 0); break;
+    case MTPROF_META_INT: mtprof__pb_u64(&x->pb, PF_ANNOTATION_INT, item->value); break;
+    case MTPROF_META_UINT: mtprof__pb_u64(&x->pb, PF_ANNOTATION_UINT, item->value); break;
+    case MTPROF_META_REAL: mtprof__pb_fixed64(&x->pb, PF_ANNOTATION_DOUBLE, item->value); break;
+    case MTPROF_META_BOOL: mtprof__pb_u64(&x->pb, PF_ANNOTATION_BOOL, item->value != 0); break;
     default:
-        mtprof__pb_text(x, pb, PF_ANNOTATION_STRING, item->text.bytes, item->text.length);
+        mtprof__pb_text(x, &x->pb, PF_ANNOTATION_STRING, item->text.bytes, item->text.length);
         break;
     }
-    mtprof__pb_end(pb, start);
+}
+
+void mtprof__annotate_metadata(mtprof__perfetto *x, const mtprof_metadatum *item)
+{
+    size_t start = mtprof__pb_begin(&x->pb, PF_EVENT_ANNOTATION);
+    mtprof__pb_text(x, &x->pb, PF_ANNOTATION_NAME, item->key.bytes, item->key.length);
+    add_value(x, item);
+    mtprof__pb_end(&x->pb, start);
+}
+
+/* A field of the payload that is a number or a text, where it has it. */
+static void add_field(mtprof__perfetto *x, const mtprof__payload *payload, uint32_t field,
+                      uint32_t annotation)
+{
+    if ((payload->fields & field) != 0) {
+        const mtprof_metadatum item = mtprof__payload_value(payload, field);
+        size_t start = mtprof__pb_begin(&x->pb, PF_EVENT_ANNOTATION);
+        mtprof__pb_u64(&x->pb, PF_ANNOTATION_NAME_IID, annotation);
+        add_value(x, &item);
+        mtprof__pb_end(&x->pb, start);
+    }
 }
 
 /* ---- texts that are made --------------------------------------------------------------------- */
 
-static void make_stack(mtprof__perfetto *x, uint32_t node)
-{
-    uint32_t parent = 0;
-    mtprof_frame frame;
-    for (uint32_t n = 0; n < MTPROF__STACK_FRAMES && node != 0 &&
-                         mtprof_model_stack(x->job->model, node, &parent, &frame);
-         n++) {
-        if (n > 0) {
-            mtb_write_literal(&x->text_writer, ";");
-        }
-        mtprof__frame_write(&x->text_writer, &frame);
-        node = parent;
-    }
-    x->job->report.left_out += node != 0; /* frames further out */
-}
-
-static mtprof__inputs_view view_of(const mtprof__perfetto *x, const mtprof__payload *payload)
-{
-    return (mtprof__inputs_view){.model = x->job->model,
-                                 .words = payload->input_words,
-                                 .scalars = payload->scalars,
-                                 .n_words = payload->n_input_words,
-                                 .n_scalars = payload->n_scalars};
-}
-
 /* Puts a text into x->text. Fails with ENOMEM. */
 static int make_text(mtprof__perfetto *x, enum string_kind kind, const mtprof__payload *payload)
 {
-    mtprof__inputs_view view = view_of(x, payload);
+    mtprof__inputs_view view = mtprof__inputs_of(x->job->model, payload);
     mtprof__pb_clear(&x->text);
     switch (kind) {
-    case STRING_STACK: make_stack(x, payload->stack); break;
+    case STRING_STACK:
+        x->job->report.left_out +=
+            !mtprof__stack_write(&x->text_writer, x->job->model, payload->stack);
+        break;
     case STRING_DIMS: mtprof__write_input_dims(&x->text_writer, &view); break;
     case STRING_TYPES: mtprof__write_input_types(&x->text_writer, &view); break;
     default: mtprof__write_concrete_inputs(&x->text_writer, &view); break;
@@ -149,7 +144,7 @@ static void annotate_made(mtprof__perfetto *x, const mtprof__lane *lane, enum st
         mtprof__pb_u64(&x->pb, PF_ANNOTATION_STRING_IID, id + 1);
         mtprof__pb_end(&x->pb, start);
     } else if (make_text(x, kind, payload) == 0) {
-        mtprof__annotate_text(x, &x->pb, names[kind], x->text.bytes, x->text.used);
+        add_text(x, names[kind], x->text.bytes, x->text.used);
     } else {
         x->pb.failed = true;
     }
@@ -169,41 +164,20 @@ void mtprof__annotate_payload(mtprof__perfetto *x, const mtprof__lane *lane,
     if ((has & MTPROF__HAS_STACK) != 0) {
         annotate_made(x, lane, STRING_STACK, p->stack, p);
     }
-    if ((has & MTPROF__HAS_SEQUENCE) != 0) {
-        mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_SEQUENCE, p->sequence);
-    }
-    if ((has & MTPROF__HAS_FORWARD_THREAD) != 0) {
-        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_FORWARD_THREAD, p->forward_thread);
-    }
-    if ((has & MTPROF__HAS_OVERLOAD) != 0) {
-        mtprof__annotate_text(x, &x->pb, MTPROF__ANNOTATION_OVERLOAD, p->overload.bytes,
-                              p->overload.length);
-    }
-    if ((has & MTPROF__HAS_RECORD_SCOPE) != 0) {
-        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_RECORD_SCOPE, p->record_scope);
-    }
-    if ((has & MTPROF__HAS_FLOPS) != 0) {
-        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_FLOPS, p->flops);
-    }
-    if ((has & MTPROF__HAS_MODULE) != 0) {
-        mtprof__annotate_text(x, &x->pb, MTPROF__ANNOTATION_MODULE, p->module.bytes,
-                              p->module.length);
-    }
-    if ((has & MTPROF__HAS_FOREIGN_ID) != 0) {
-        mtprof__annotate_u64(&x->pb, MTPROF__ANNOTATION_FOREIGN_ID, p->foreign_id);
-    }
-    if ((has & MTPROF__HAS_MEMORY_BEFORE) != 0) {
-        mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_MEMORY_BEFORE, p->memory_before);
-    }
+    add_field(x, p, MTPROF__HAS_SEQUENCE, MTPROF__ANNOTATION_SEQUENCE);
+    add_field(x, p, MTPROF__HAS_FORWARD_THREAD, MTPROF__ANNOTATION_FORWARD_THREAD);
+    add_field(x, p, MTPROF__HAS_OVERLOAD, MTPROF__ANNOTATION_OVERLOAD);
+    add_field(x, p, MTPROF__HAS_RECORD_SCOPE, MTPROF__ANNOTATION_RECORD_SCOPE);
+    add_field(x, p, MTPROF__HAS_FLOPS, MTPROF__ANNOTATION_FLOPS);
+    add_field(x, p, MTPROF__HAS_MODULE, MTPROF__ANNOTATION_MODULE);
+    add_field(x, p, MTPROF__HAS_FOREIGN_ID, MTPROF__ANNOTATION_FOREIGN_ID);
+    add_field(x, p, MTPROF__HAS_MEMORY_BEFORE, MTPROF__ANNOTATION_MEMORY_BEFORE);
 }
 
 void mtprof__annotate_end(mtprof__perfetto *x, const mtprof__payload *p)
 {
-    uint32_t has = p->fields;
-    if ((has & MTPROF__HAS_MEMORY_AFTER) != 0) {
-        mtprof__annotate_i64(&x->pb, MTPROF__ANNOTATION_MEMORY_AFTER, p->memory_after);
-    }
-    for (uint32_t i = 0; (has & MTPROF__HAS_METADATA) != 0 && i < p->n_metadata; i++) {
-        mtprof__annotate_metadata(x, &x->pb, &p->metadata[i]);
+    add_field(x, p, MTPROF__HAS_MEMORY_AFTER, MTPROF__ANNOTATION_MEMORY_AFTER);
+    for (uint32_t i = 0; (p->fields & MTPROF__HAS_METADATA) != 0 && i < p->n_metadata; i++) {
+        mtprof__annotate_metadata(x, &p->metadata[i]);
     }
 }

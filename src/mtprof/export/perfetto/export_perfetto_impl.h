@@ -235,7 +235,15 @@ typedef struct mtprof__perfetto {
 
 /* ---- export_perfetto_lane.c ------------------------------------------------------------------ */
 
-/* Begins and ends a packet of a lane; in between its fields go into x->pb. Fails with ENOMEM. */
+/* Begins and ends an event of a lane: a packet with its time, and the event's type (0: none). In
+ * between its fields go into x->pb. Fails with ENOMEM. */
+typedef struct mtprof__packet_event {
+    size_t packet, event;
+} mtprof__packet_event;
+mtprof__packet_event mtprof__event_begin(mtprof__perfetto *x, mtprof__lane *lane, int64_t at_ns,
+                                         uint64_t type);
+int mtprof__event_end(mtprof__perfetto *x, mtprof__packet_event event);
+/* The same for a packet. */
 size_t mtprof__packet_begin(mtprof__perfetto *x, const mtprof__lane *lane);
 int mtprof__packet_end(mtprof__perfetto *x, size_t start);
 /* Time of a packet. Goes back where it must, which edges never do. */
@@ -246,6 +254,9 @@ int mtprof__perfetto_preface(mtprof__perfetto *x);
 
 /* The lane of a track's edges and points; made where there is none. Fails with ENOMEM. */
 int mtprof__lane_of_edges(mtprof__perfetto *x, uint32_t track, mtprof__lane **out);
+/* "what (NPU 0)", at most 64 bytes with a short `what`; returns its length. */
+int mtprof__device_label(const mtprof__perfetto *x, uint32_t number, const char *what, char *label,
+                         size_t size);
 /* The lane of a device's allocations. Fails with ENOMEM. */
 int mtprof__lane_of_allocs(mtprof__perfetto *x, uint8_t device, mtprof__lane **out);
 /* The lane of a task of a thread; NULL: there are too many of them. Fails with ENOMEM. */
@@ -306,9 +317,7 @@ enum {
 
 void mtprof__annotate_u64(mtprof__pb *pb, uint32_t annotation, uint64_t value);
 void mtprof__annotate_i64(mtprof__pb *pb, uint32_t annotation, int64_t value);
-void mtprof__annotate_metadata(mtprof__perfetto *x, mtprof__pb *pb, const mtprof_metadatum *item);
-void mtprof__annotate_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t annotation,
-                           const char *text, size_t length);
+void mtprof__annotate_metadata(mtprof__perfetto *x, const mtprof_metadatum *item);
 /* Defines in the lane what the payload's annotations refer to; call it before the packet begins.
  * Fails with ENOMEM. */
 int mtprof__payload_intern(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__payload *payload);

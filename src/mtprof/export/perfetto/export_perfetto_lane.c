@@ -84,6 +84,24 @@ void mtprof__packet_time(mtprof__perfetto *x, mtprof__lane *lane, int64_t at_ns)
     }
 }
 
+mtprof__packet_event mtprof__event_begin(mtprof__perfetto *x, mtprof__lane *lane, int64_t at_ns,
+                                         uint64_t type)
+{
+    mtprof__packet_event event = {.packet = mtprof__packet_begin(x, lane)};
+    mtprof__packet_time(x, lane, at_ns);
+    event.event = mtprof__pb_begin(&x->pb, PF_PACKET_TRACK_EVENT);
+    if (type != 0) {
+        mtprof__pb_u64(&x->pb, PF_EVENT_TYPE, type);
+    }
+    return event;
+}
+
+int mtprof__event_end(mtprof__perfetto *x, mtprof__packet_event event)
+{
+    mtprof__pb_end(&x->pb, event.event);
+    return mtprof__packet_end(x, event.packet);
+}
+
 void mtprof__pb_text(mtprof__perfetto *x, mtprof__pb *pb, uint32_t field, const char *text,
                      size_t length)
 {
@@ -463,21 +481,26 @@ int mtprof__lane_of_edges(mtprof__perfetto *x, uint32_t track, mtprof__lane **ou
     return 0;
 }
 
+int mtprof__device_label(const mtprof__perfetto *x, uint32_t number, const char *what, char *label,
+                         size_t size)
+{
+    mtprof_device device = {.type = {"?", 1}, .index = -1};
+    (void)mtprof_model_device(x->job->model, number, &device);
+    int n = snprintf(label, size, "%s (%.*s", what,
+                     (int)(device.type.length < 32 ? device.type.length : 32), device.type.bytes);
+    return n + (device.index < 0 ? snprintf(label + n, size - (size_t)n, ")")
+                                 : snprintf(label + n, size - (size_t)n, " %d)", device.index));
+}
+
 int mtprof__lane_of_allocs(mtprof__perfetto *x, uint8_t device, mtprof__lane **out)
 {
-    mtprof_device info = {.type = {"?", 1}, .index = -1};
     lane_place place = {.parent = x->process->uuid, .name = place.label};
     *out = x->allocs[device];
     if (*out != NULL) {
         return 0;
     }
-    (void)mtprof_model_device(x->job->model, device, &info);
-    int n = snprintf(place.label, sizeof place.label, "allocations (%.*s",
-                     (int)(info.type.length < 32 ? info.type.length : 32), info.type.bytes);
-    n += info.index < 0
-             ? snprintf(place.label + n, sizeof place.label - (size_t)n, ")")
-             : snprintf(place.label + n, sizeof place.label - (size_t)n, " %d)", info.index);
-    place.length = (size_t)n;
+    place.length =
+        (size_t)mtprof__device_label(x, device, "allocations", place.label, sizeof place.label);
     MT_TRY(new_lane(x, mtprof__perfetto_uuid(x, MTPROF__UUID_ALLOCS, device), &place,
                     &x->allocs[device]));
     *out = x->allocs[device];

@@ -25,7 +25,7 @@ typedef struct csv_export {
     mtprof__pb text;
 } csv_export;
 
-typedef void csv_field(csv_export *x, const mtprof__event *event, const mtprof__payload *payload);
+typedef void csv_field(csv_export *x, const mtprof__event *event, uint32_t field);
 
 static int append_text(void *context, const void *bytes, size_t length)
 {
@@ -34,7 +34,7 @@ static int append_text(void *context, const void *bytes, size_t length)
     return text->failed ? ENOMEM : 0;
 }
 
-/* ---- fields that depend on what was recorded: payload is not NULL and has the field ---------- */
+/* ---- fields that depend on what was recorded: the payload has it ----------------------------- */
 
 static void finish_text(csv_export *x)
 {
@@ -45,82 +45,39 @@ static void finish_text(csv_export *x)
     mtprof__pb_clear(&x->text);
 }
 
-static mtprof__inputs_view view_of(const csv_export *x, const mtprof__payload *payload)
+static void put_shapes(csv_export *x, const mtprof__event *event, uint32_t field)
 {
-    return (mtprof__inputs_view){.model = x->job->model,
-                                 .words = payload->input_words,
-                                 .scalars = payload->scalars,
-                                 .n_words = payload->n_input_words,
-                                 .n_scalars = payload->n_scalars};
-}
-
-static void put_shapes(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
-{
-    (void)event;
-    mtprof__inputs_view view = view_of(x, payload);
+    mtprof__inputs_view view = mtprof__inputs_of(x->job->model, event->payload);
+    (void)field;
     mtprof__write_input_dims(&x->text_writer, &view);
     finish_text(x);
 }
 
-static void put_types(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+static void put_types(csv_export *x, const mtprof__event *event, uint32_t field)
 {
-    (void)event;
-    mtprof__inputs_view view = view_of(x, payload);
+    mtprof__inputs_view view = mtprof__inputs_of(x->job->model, event->payload);
+    (void)field;
     mtprof__write_input_types(&x->text_writer, &view);
     finish_text(x);
 }
 
-static void put_stack(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+static void put_stack(csv_export *x, const mtprof__event *event, uint32_t field)
 {
-    (void)event;
-    uint32_t node = payload->stack;
-    uint32_t parent = 0;
-    mtprof_frame frame;
-    for (uint32_t n = 0; n < MTPROF__STACK_FRAMES && node != 0 &&
-                         mtprof_model_stack(x->job->model, node, &parent, &frame);
-         n++) {
-        mtb_write(&x->text_writer, ";", n > 0);
-        mtprof__frame_write(&x->text_writer, &frame);
-        node = parent;
-    }
-    x->job->report.left_out += node != 0; /* frames further out */
+    (void)field;
+    x->job->report.left_out +=
+        !mtprof__stack_write(&x->text_writer, x->job->model, event->payload->stack);
     finish_text(x);
 }
 
-static void put_module(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+/* A number or a text of the payload. */
+static void put_field(csv_export *x, const mtprof__event *event, uint32_t field)
 {
-    (void)event;
-    mtprof__write_csv(x->writer, payload->module.bytes, payload->module.length);
-}
-
-static void put_overload(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
-{
-    (void)event;
-    mtprof__write_csv(x->writer, payload->overload.bytes, payload->overload.length);
-}
-
-static void put_sequence(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
-{
-    (void)event;
-    mtb_write_i64(x->writer, payload->sequence);
-}
-
-static void put_flops(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
-{
-    (void)event;
-    mtb_write_u64(x->writer, payload->flops);
-}
-
-static void put_before(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
-{
-    (void)event;
-    mtb_write_i64(x->writer, payload->memory_before);
-}
-
-static void put_after(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
-{
-    (void)event;
-    mtb_write_i64(x->writer, payload->memory_after);
+    mtprof_metadatum item = mtprof__payload_value(event->payload, field);
+    if (item.type == MTPROF_META_TEXT) {
+        mtprof__write_csv(x->writer, item.text.bytes, item.text.length);
+    } else {
+        mtprof__json_write_metadatum(x->writer, &item);
+    }
 }
 
 static void put_device_name(csv_export *x, uint32_t number)
@@ -135,11 +92,10 @@ static void put_device_name(csv_export *x, uint32_t number)
     }
 }
 
-static void put_memory_device(csv_export *x, const mtprof__event *event,
-                              const mtprof__payload *payload)
+static void put_memory_device(csv_export *x, const mtprof__event *event, uint32_t field)
 {
-    (void)event;
-    put_device_name(x, payload->memory_device);
+    (void)field;
+    put_device_name(x, event->payload->memory_device);
 }
 
 static bool is_mark(const mtprof__event *event)
@@ -148,9 +104,9 @@ static bool is_mark(const mtprof__event *event)
            event->kind == MTPROF_EVENT_KIND_FLOW;
 }
 
-static void put_value(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+static void put_value(csv_export *x, const mtprof__event *event, uint32_t field)
 {
-    (void)payload;
+    (void)field;
     if (event->kind == MTPROF_EVENT_KIND_COUNTER && event->phase == 1) {
         double value;
         memcpy(&value, &event->value, sizeof value);
@@ -162,19 +118,20 @@ static void put_value(csv_export *x, const mtprof__event *event, const mtprof__p
     }
 }
 
-static void put_phase(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+static void put_phase(csv_export *x, const mtprof__event *event, uint32_t field)
 {
     static const char *const phases[] = {"start", "step", "end"};
-    (void)payload;
+    (void)field;
     if (event->kind == MTPROF_EVENT_KIND_FLOW && event->phase < MT_COUNT(phases)) {
         mtb_write_text(x->writer, phases[event->phase]);
     }
 }
 
 /* A JSON object. */
-static void put_metadata(csv_export *x, const mtprof__event *event, const mtprof__payload *payload)
+static void put_metadata(csv_export *x, const mtprof__event *event, uint32_t field)
 {
-    (void)event;
+    const mtprof__payload *payload = event->payload;
+    (void)field;
     for (uint32_t i = 0; i < payload->n_metadata; i++) {
         const mtprof_metadatum *item = &payload->metadata[i];
         mtb_write_text(&x->text_writer, i == 0 ? "{" : ", ");
@@ -195,14 +152,14 @@ static const struct {
     {"input_shapes", MTPROF_WANT_INPUTS, MTPROF__HAS_INPUTS, put_shapes},
     {"input_types", MTPROF_WANT_INPUTS, MTPROF__HAS_INPUTS, put_types},
     {"stack", MTPROF_WANT_STACKS, MTPROF__HAS_STACK, put_stack},
-    {"module", MTPROF_WANT_MODULES, MTPROF__HAS_MODULE, put_module},
-    {"flops", MTPROF_WANT_FLOPS, MTPROF__HAS_FLOPS, put_flops},
-    {"sequence_number", MTPROF_WANT_DETAILS, MTPROF__HAS_SEQUENCE, put_sequence},
-    {"overload_name", MTPROF_WANT_DETAILS, MTPROF__HAS_OVERLOAD, put_overload},
+    {"module", MTPROF_WANT_MODULES, MTPROF__HAS_MODULE, put_field},
+    {"flops", MTPROF_WANT_FLOPS, MTPROF__HAS_FLOPS, put_field},
+    {"sequence_number", MTPROF_WANT_DETAILS, MTPROF__HAS_SEQUENCE, put_field},
+    {"overload_name", MTPROF_WANT_DETAILS, MTPROF__HAS_OVERLOAD, put_field},
     {"memory_device", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_BEFORE | MTPROF__HAS_MEMORY_AFTER,
      put_memory_device},
-    {"memory_allocated_before", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_BEFORE, put_before},
-    {"memory_allocated_after", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_AFTER, put_after},
+    {"memory_allocated_before", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_BEFORE, put_field},
+    {"memory_allocated_after", MTPROF_WANT_MEMORY, MTPROF__HAS_MEMORY_AFTER, put_field},
     {"value", MTPROF_WANT_MARKS, 0, put_value},
     {"phase", MTPROF_WANT_MARKS, 0, put_phase},
     {"metadata", MTPROF_WANT_OPS | MTPROF_WANT_SCOPES | MTPROF_WANT_MARKS, MTPROF__HAS_METADATA,
@@ -269,7 +226,7 @@ static void write_line(csv_export *x, const mtprof__event *event, int64_t end_ns
             mtb_write_literal(w, ",");
             if (recorded[i].fields == 0 ||
                 (event->payload != NULL && (event->payload->fields & recorded[i].fields) != 0)) {
-                recorded[i].put(x, event, event->payload);
+                recorded[i].put(x, event, recorded[i].fields);
             }
         }
     }

@@ -82,6 +82,10 @@ typedef struct mtprof__payload {
     uint32_t n_metadata;
 } mtprof__payload;
 
+/* What a payload has in one of its fields that hold a number or a text: one bit of
+ * enum mtprof__payload_field, which it has. */
+mtprof_metadatum mtprof__payload_value(const mtprof__payload *payload, uint32_t field);
+
 typedef struct mtprof__event {
     uint8_t edge;   /* enum mtprof__edge */
     uint8_t kind;   /* enum mtprof_event_kind */

@@ -12,6 +12,17 @@ enum {
     REAL_BYTES = 48
 };
 
+mtprof__inputs_view mtprof__inputs_of(const mtprof_model *model, const mtprof__payload *payload)
+{
+    static const uint64_t none[1] = {0};
+    bool scalars = (payload->fields & MTPROF__HAS_SCALARS) != 0 && payload->n_scalars > 0;
+    return (mtprof__inputs_view){.model = model,
+                                 .words = payload->input_words,
+                                 .n_words = payload->n_input_words,
+                                 .scalars = scalars ? payload->scalars : none,
+                                 .n_scalars = scalars ? payload->n_scalars : 0};
+}
+
 static mtprof_input_walk walk_over(const mtprof__inputs_view *view)
 {
     return mtprof__input_walk(view->words, view->n_words);

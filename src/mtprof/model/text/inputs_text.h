@@ -13,8 +13,7 @@
 #define MTPROF_MODEL_TEXT_INPUTS_TEXT_H
 
 #include "base/text_writer.h"
-
-#include <mtprof/model.h>
+#include "mtprof/model/events/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +24,9 @@ typedef struct mtprof__inputs_view {
     const uint64_t *scalars;
     uint32_t n_words, n_scalars;
 } mtprof__inputs_view;
+
+/* The inputs of a payload that has some. */
+mtprof__inputs_view mtprof__inputs_of(const mtprof_model *model, const mtprof__payload *payload);
 
 /* What a list has, wherever in it. */
 enum mtprof__inputs_fact {

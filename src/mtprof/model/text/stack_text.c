@@ -124,3 +124,17 @@ void mtprof__frame_write_json(mtb_writer *writer, const mtprof_frame *frame)
         mtb_write_json_inner(writer, parts.part[i].bytes, parts.part[i].length);
     }
 }
+
+bool mtprof__stack_write(mtb_writer *writer, const mtprof_model *model, uint32_t node)
+{
+    uint32_t parent = 0;
+    mtprof_frame frame;
+    for (uint32_t n = 0;
+         n < MTPROF__STACK_FRAMES && node != 0 && mtprof_model_stack(model, node, &parent, &frame);
+         n++) {
+        mtb_write(writer, ";", n > 0);
+        mtprof__frame_write(writer, &frame);
+        node = parent;
+    }
+    return node == 0;
+}

@@ -13,6 +13,7 @@
 
 #include <mtprof/model.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,5 +40,8 @@ size_t mtprof__frame_text(const mtprof_frame *frame, char *buffer, size_t size);
 /* The same into a writer: as it is, and as the inside of a JSON string. */
 void mtprof__frame_write(mtb_writer *writer, const mtprof_frame *frame);
 void mtprof__frame_write_json(mtb_writer *writer, const mtprof_frame *frame);
+
+/* A stack, innermost frame first, joined by ";". Whether all of its frames are there. */
+bool mtprof__stack_write(mtb_writer *writer, const mtprof_model *model, uint32_t node);
 
 #endif /* MTPROF_MODEL_TEXT_STACK_TEXT_H */
