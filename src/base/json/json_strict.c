@@ -123,12 +123,6 @@ static bool skip_blanks(mtb_json *json)
     }
 }
 
-mtb_json_place mtb_json_here(mtb_json *json)
-{
-    skip_blanks(json);
-    return place_of(json);
-}
-
 /* ---- strings --------------------------------------------------------------------------------- */
 
 static void keep(mtb_json_value *value, unsigned char byte)
@@ -546,8 +540,8 @@ bool mtb_json_is_valid(const char *text, size_t length, unsigned most_depth)
            mtb_json_at_end(&json) && json.lone_surrogates == 0;
 }
 
-bool mtb_json_is(const mtb_json_value *value, const char *text)
+bool mtb_json_member(mtb_json *json, bool *first, mtb_json_value *key, mtb_json_value *value)
 {
-    return value->type == MTB_JSON_STRING && strcmp(value->text, text) == 0 &&
-           value->length == strlen(text);
+    return mtb_json_more(json, '}', first) && mtb_json_key(json, key) &&
+           mtb_json_value_next(json, value);
 }

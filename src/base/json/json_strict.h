@@ -78,9 +78,6 @@ bool mtb_json_init(mtb_json *json, int64_t (*read)(void *context, void *buffer, 
 void mtb_json_init_text(mtb_json *json, const char *text, size_t length);
 void mtb_json_fini(mtb_json *json);
 
-/* The place of the next character that is not white space. */
-mtb_json_place mtb_json_here(mtb_json *json);
-
 /* Takes a value; of an array or object only its opening bracket. False: failed. */
 bool mtb_json_value_next(mtb_json *json, mtb_json_value *value);
 
@@ -91,6 +88,10 @@ bool mtb_json_more(mtb_json *json, char closing, bool *first);
 /* A key of an object and the colon after it. */
 bool mtb_json_key(mtb_json *json, mtb_json_value *key);
 
+/* The next member of an object, as mtb_json_more(), mtb_json_key() and mtb_json_value_next(); false
+ * at its end and on failure. */
+bool mtb_json_member(mtb_json *json, bool *first, mtb_json_value *key, mtb_json_value *value);
+
 /* Takes the rest of a value whose opening bracket was taken; does nothing for other types. */
 bool mtb_json_skip(mtb_json *json, const mtb_json_value *value);
 
@@ -100,8 +101,5 @@ bool mtb_json_at_end(mtb_json *json);
 /* Whether the text is one JSON value in UTF-8, white space around it allowed, nested no deeper than
  * `most_depth`, without lone surrogates. */
 bool mtb_json_is_valid(const char *text, size_t length, unsigned most_depth);
-
-/* Whether a string value has exactly this text (of less than MTB_JSON_TEXT bytes). */
-bool mtb_json_is(const mtb_json_value *value, const char *text);
 
 #endif /* BASE_JSON_JSON_STRICT_H */

@@ -111,6 +111,42 @@ static int64_t field_ns(const field *f)
     return f->integer && __builtin_mul_overflow(f->value, 1000, &ns) ? INT64_MAX / 2 : ns;
 }
 
+/* Where a member of the event, or of its args, is kept. */
+typedef struct field_name {
+    const char *name;
+    size_t offset;
+} field_name;
+
+static const field_name members[] = {
+    {"ph", offsetof(event, ph)},   {"name", offsetof(event, name)}, {"cat", offsetof(event, cat)},
+    {"pid", offsetof(event, pid)}, {"tid", offsetof(event, tid)},   {"ts", offsetof(event, ts)},
+    {"dur", offsetof(event, dur)}, {"id", offsetof(event, id)},     {"bp", offsetof(event, bp)},
+    {"s", offsetof(event, s)},
+};
+
+static const field_name args[] = {
+    {"name", offsetof(event, arg_name)},
+    {"labels", offsetof(event, arg_labels)},
+    {"sort_index", offsetof(event, arg_sort_index)},
+    {"stream", offsetof(event, arg_stream)},
+    {"External id", offsetof(event, arg_id)},
+    {"parent_id", offsetof(event, arg_parent)},
+    {"Python id", offsetof(event, arg_python_id)},
+    {"Python parent id", offsetof(event, arg_python_parent)},
+    {"async", offsetof(event, arg_async)},
+};
+
+static void keep_field(event *e, const field_name *names, size_t n, const mtb_json_value *key,
+                       const mtb_json_value *value)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i].name, key->text) == 0) {
+            *(field *)((char *)e + names[i].offset) = field_of(value);
+            return;
+        }
+    }
+}
+
 /* ---- args ------------------------------------------------------------------------------------ */
 
 enum arg_rule {
@@ -167,35 +203,10 @@ static int check_arg(chrome_check *chrome, enum arg_rule rule, const mtb_json_va
     return MTPROF_OK;
 }
 
-static field *arg_at(event *e, const char *key)
-{
-    const struct {
-        const char *name;
-        field *at;
-    } names[] = {{"name", &e->arg_name},
-                 {"labels", &e->arg_labels},
-                 {"sort_index", &e->arg_sort_index},
-                 {"stream", &e->arg_stream},
-                 {"External id", &e->arg_id},
-                 {"parent_id", &e->arg_parent},
-                 {"Python id", &e->arg_python_id},
-                 {"Python parent id", &e->arg_python_parent},
-                 {"async", &e->arg_async}};
-    for (size_t i = 0; i < MT_COUNT(names); i++) {
-        if (strcmp(names[i].name, key) == 0) {
-            return names[i].at;
-        }
-    }
-    return NULL;
-}
-
 static int note_arg(chrome_check *chrome, event *e, const mtb_json_value *key,
                     const mtb_json_value *value)
 {
-    field *at = arg_at(e, key->text);
-    if (at != NULL) {
-        *at = field_of(value);
-    }
+    keep_field(e, args, MT_COUNT(args), key, value);
     /* Other tools give these names to other things. */
     for (size_t i = 0; chrome->kineto && i < MT_COUNT(arg_names); i++) {
         if (strcmp(arg_names[i].name, key->text) == 0) {
@@ -207,21 +218,18 @@ static int note_arg(chrome_check *chrome, event *e, const mtb_json_value *key,
 
 /* EFORMAT from here to check_text(): the text is not JSON; it was reported, and the parsing
  * ends. */
-static int read_args(chrome_check *chrome, event *e, const mtb_json_value *args)
+static int read_args(chrome_check *chrome, event *e, const mtb_json_value *object)
 {
     keys seen = {.n = 0};
     bool first = true;
-    if (args->type != MTB_JSON_OBJECT) {
-        MT_TRY(FIND(chrome, CHROME_FIELD, args->place, "args is no object"));
-        return mtb_json_skip(chrome->json, args) ? MTPROF_OK : MTPROF_EFORMAT;
+    if (object->type != MTB_JSON_OBJECT) {
+        MT_TRY(FIND(chrome, CHROME_FIELD, object->place, "args is no object"));
+        return mtb_json_skip(chrome->json, object) ? MTPROF_OK : MTPROF_EFORMAT;
     }
     e->has_args = true;
-    while (mtb_json_more(chrome->json, '}', &first)) {
-        mtb_json_value key;
-        mtb_json_value value;
-        if (!mtb_json_key(chrome->json, &key) || !mtb_json_value_next(chrome->json, &value)) {
-            return MTPROF_EFORMAT;
-        }
+    mtb_json_value key;
+    mtb_json_value value;
+    while (mtb_json_member(chrome->json, &first, &key, &value)) {
         MT_TRY(note_key(chrome, &seen, &key));
         MT_TRY(note_arg(chrome, e, &key, &value));
         if (!mtb_json_skip(chrome->json, &value)) {
@@ -233,37 +241,15 @@ static int read_args(chrome_check *chrome, event *e, const mtb_json_value *args)
 
 /* ---- one event ------------------------------------------------------------------------------- */
 
-static field *field_at(event *e, const char *key)
-{
-    const struct {
-        const char *name;
-        field *at;
-    } names[] = {{"ph", &e->ph},   {"name", &e->name}, {"cat", &e->cat}, {"pid", &e->pid},
-                 {"tid", &e->tid}, {"ts", &e->ts},     {"dur", &e->dur}, {"id", &e->id},
-                 {"bp", &e->bp},   {"s", &e->s}};
-    for (size_t i = 0; i < MT_COUNT(names); i++) {
-        if (strcmp(names[i].name, key) == 0) {
-            return names[i].at;
-        }
-    }
-    return NULL;
-}
-
 static int read_event(chrome_check *chrome, event *e)
 {
     keys seen = {.n = 0};
     bool first = true;
-    while (mtb_json_more(chrome->json, '}', &first)) {
-        mtb_json_value key;
-        mtb_json_value value;
-        if (!mtb_json_key(chrome->json, &key) || !mtb_json_value_next(chrome->json, &value)) {
-            return MTPROF_EFORMAT;
-        }
+    mtb_json_value key;
+    mtb_json_value value;
+    while (mtb_json_member(chrome->json, &first, &key, &value)) {
         MT_TRY(note_key(chrome, &seen, &key));
-        field *at = field_at(e, key.text);
-        if (at != NULL) {
-            *at = field_of(&value);
-        }
+        keep_field(e, members, MT_COUNT(members), &key, &value);
         if (strcmp(key.text, "args") == 0) {
             MT_TRY(read_args(chrome, e, &value));
         } else if (!mtb_json_skip(chrome->json, &value)) {
@@ -648,12 +634,9 @@ static int read_distributed(chrome_check *chrome, const mtb_json_value *info)
         MT_TRY(FIND(chrome, CHROME_RANK, info->place, "distributedInfo is no object"));
         return mtb_json_skip(json, info) ? MTPROF_OK : MTPROF_EFORMAT;
     }
-    while (mtb_json_more(json, '}', &first)) {
-        mtb_json_value key;
-        mtb_json_value value;
-        if (!mtb_json_key(json, &key) || !mtb_json_value_next(json, &value)) {
-            return MTPROF_EFORMAT;
-        }
+    mtb_json_value key;
+    mtb_json_value value;
+    while (mtb_json_member(json, &first, &key, &value)) {
         bool rank = strcmp(key.text, "rank") == 0;
         has_rank = has_rank || rank;
         MT_TRY(rank ? check_rank(chrome, &value) : MTPROF_OK);
@@ -711,12 +694,9 @@ static int read_object(chrome_check *chrome)
 {
     keys seen = {.n = 0};
     bool first = true;
-    while (mtb_json_more(chrome->json, '}', &first)) {
-        mtb_json_value key;
-        mtb_json_value value;
-        if (!mtb_json_key(chrome->json, &key) || !mtb_json_value_next(chrome->json, &value)) {
-            return MTPROF_EFORMAT;
-        }
+    mtb_json_value key;
+    mtb_json_value value;
+    while (mtb_json_member(chrome->json, &first, &key, &value)) {
         MT_TRY(note_key(chrome, &seen, &key));
         MT_TRY(read_member(chrome, &key, &value));
     }

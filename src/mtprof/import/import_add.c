@@ -298,8 +298,8 @@ static int add_host_span(mtprof__import *import, uint8_t space, const mtprof__ne
     MT_TRY(host_track(import, space, track));
     MT_TRY(mtprof__import_append(import, *track, span, place));
     if (span->overload != 0) {
-        MT_TRY(mtprof__import_set_u32(&import->tracks[*track].run.columns, MTPROF_COLUMN_OVERLOAD,
-                                      *place, span->overload));
+        MT_TRY(mtprof__columns_set(&import->tracks[*track].run.columns, MTPROF_COLUMN_OVERLOAD,
+                                   *place, span->overload));
     }
     return mtprof__import_host_args(import, *track, *place);
 }

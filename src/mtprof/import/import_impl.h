@@ -152,10 +152,6 @@ typedef struct mtprof__new_span {
 } mtprof__new_span;
 int mtprof__import_append(mtprof__import *import, uint32_t track, const mtprof__new_span *span,
                           uint32_t *place);
-/* Sets an extra column of an event. */
-int mtprof__import_set_u8(mtprof__columns *columns, uint32_t id, uint32_t place, uint8_t value);
-int mtprof__import_set_u32(mtprof__columns *columns, uint32_t id, uint32_t place, uint32_t value);
-int mtprof__import_set_u64(mtprof__columns *columns, uint32_t id, uint32_t place, uint64_t value);
 /* Adds a point; *out is zeroed but for edge, kind, track, step and times. */
 int mtprof__import_point(mtprof__import *import, uint8_t kind, uint32_t track, int64_t at_ns,
                          mtprof__event **out);
@@ -170,7 +166,6 @@ char *mtprof__import_scratch(mtprof__import *import, size_t bytes);
 int mtprof__import_text(mtprof__import *import, const mtb_slice *slice, mtprof_text *out);
 /* The model's name for a text. */
 int mtprof__import_name(mtprof__import *import, const mtb_slice *slice, uint32_t *name);
-int mtprof__import_literal(mtprof__import *import, const char *text, uint32_t *name);
 /* A copy that lives as long as the model. */
 int mtprof__import_keep(mtprof__import *import, const mtb_slice *slice, mtprof_text *out);
 /* One value as metadata; a string is decoded to `room`, which has value->length bytes. */

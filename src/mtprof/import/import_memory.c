@@ -57,8 +57,7 @@ static int add_stray(mtprof__import *import, const mtprof__event *point, mtprof_
     columns->device[n] = 0;
     columns->flags[n] = MTPROF_EVENT_FLAG_TOP;
     columns->n = n + 1;
-    MT_TRY(
-        mtprof__import_set_u64(columns, MTPROF_COLUMN_BYTES, (uint32_t)n, (uint64_t)point->bytes));
+    MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_BYTES, (uint32_t)n, (uint64_t)point->bytes));
     return failed ? MTPROF_OK : add_bytes(columns, (uint32_t)n, point);
 }
 

@@ -287,8 +287,8 @@ static int move_home(mtprof__import *import, const mtprof__columns *from, size_t
     uint32_t place;
     MT_TRY(mtprof__import_append(import, home, &span, &place));
     if (metadata != NULL && metadata[i] != 0) {
-        MT_TRY(mtprof__import_set_u32(&import->tracks[home].run.columns, MTPROF_COLUMN_METADATA,
-                                      place, metadata[i]));
+        MT_TRY(mtprof__columns_set(&import->tracks[home].run.columns, MTPROF_COLUMN_METADATA, place,
+                                   metadata[i]));
     }
     import->tracks[home].nested = false;
     return MTPROF_OK;

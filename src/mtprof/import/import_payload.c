@@ -52,7 +52,7 @@ static int add_metadata(mtprof__import *import, mtprof__columns *columns, uint32
     import->found.skipped += import->raw.others_dropped;
     MT_TRY(mtprof__import_metadata(import, understood, &metadata));
     return metadata == 0 ? MTPROF_OK
-                         : mtprof__import_set_u32(columns, MTPROF_COLUMN_METADATA, place, metadata);
+                         : mtprof__columns_set(columns, MTPROF_COLUMN_METADATA, place, metadata);
 }
 
 /* ---- host ------------------------------------------------------------------------------------ */
@@ -73,7 +73,7 @@ static int add_ids(mtprof__import *import, mtprof__run *run, uint32_t place)
         id = (int64_t)external;
     }
     if (id != 0) {
-        MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_CORRELATION, place, (uint64_t)id));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_CORRELATION, place, (uint64_t)id));
     }
     /* Ours is its own owner where it has none; ids of other tools' calls are of another kind. */
     if (is_call && external != 0 && !(ours && external == (uint64_t)id)) {
@@ -94,7 +94,7 @@ static int add_name(mtprof__import *import, mtprof__columns *columns, uint32_t p
     }
     uint32_t name;
     MT_TRY(mtprof__import_name(import, slice, &name));
-    return mtprof__import_set_u32(columns, column, place, name + 1);
+    return mtprof__columns_set(columns, column, place, name + 1);
 }
 
 static int add_memory(mtprof__import *import, mtprof__columns *columns, uint32_t place)
@@ -104,15 +104,14 @@ static int add_memory(mtprof__import *import, mtprof__columns *columns, uint32_t
     bool on_device = (import->raw.known & (BIT(NPU_BEFORE) | BIT(NPU_AFTER))) != 0;
     unsigned arg = on_device ? MTPROF__ARG_NPU_BEFORE : MTPROF__ARG_CPU_BEFORE;
     if (arg_integer(import, arg, &before)) {
-        MT_TRY(
-            mtprof__import_set_u64(columns, MTPROF_COLUMN_MEMORY_BEFORE, place, (uint64_t)before));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_MEMORY_BEFORE, place, (uint64_t)before));
     }
     arg = on_device ? MTPROF__ARG_NPU_AFTER : MTPROF__ARG_CPU_AFTER;
     if (arg_integer(import, arg, &after)) {
-        MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_MEMORY_AFTER, place, (uint64_t)after));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_MEMORY_AFTER, place, (uint64_t)after));
     }
     /* 1 + the device's number, until import_finish.c knows the model's. */
-    return mtprof__import_set_u8(columns, MTPROF_COLUMN_MEMORY_DEVICE, place, on_device);
+    return mtprof__columns_set(columns, MTPROF_COLUMN_MEMORY_DEVICE, place, on_device);
 }
 
 /* "device_type": what the op works for. */
@@ -136,10 +135,10 @@ static int add_rare(mtprof__import *import, mtprof__columns *columns, uint32_t p
     uint64_t known = import->raw.known;
     int64_t value;
     if (arg_integer(import, MTPROF__ARG_FLOPS, &value)) {
-        MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_FLOPS, place, (uint64_t)value));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_FLOPS, place, (uint64_t)value));
     }
     if (arg_integer(import, MTPROF__ARG_RECORD_SCOPE, &value) && value > 0 && value < UINT32_MAX) {
-        MT_TRY(mtprof__import_set_u32(columns, MTPROF_COLUMN_RECORD_SCOPE, place, (uint32_t)value));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_RECORD_SCOPE, place, (uint32_t)value));
     }
     if ((known & (BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(NPU_BEFORE) | BIT(NPU_AFTER))) != 0) {
         MT_TRY(add_memory(import, columns, place));
@@ -156,10 +155,10 @@ static int add_inputs(mtprof__import *import, mtprof__columns *columns, uint32_t
     uint32_t scalars;
     MT_TRY(mtprof__import_inputs(import, &inputs, &scalars));
     if (inputs != 0) {
-        MT_TRY(mtprof__import_set_u32(columns, MTPROF_COLUMN_INPUTS, place, inputs));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_INPUTS, place, inputs));
     }
     if (scalars != 0) {
-        MT_TRY(mtprof__import_set_u32(columns, MTPROF_COLUMN_SCALARS, place, scalars));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_SCALARS, place, scalars));
     }
     return MTPROF_OK;
 }
@@ -168,12 +167,11 @@ static int add_sequence(mtprof__import *import, mtprof__columns *columns, uint32
 {
     int64_t value;
     if (arg_integer(import, MTPROF__ARG_SEQUENCE, &value) && value >= 0) {
-        MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_SEQUENCE, place, (uint64_t)value));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_SEQUENCE, place, (uint64_t)value));
     }
     if (arg_integer(import, MTPROF__ARG_FORWARD_THREAD, &value) && value > 0 &&
         value < UINT32_MAX) {
-        MT_TRY(
-            mtprof__import_set_u32(columns, MTPROF_COLUMN_FORWARD_THREAD, place, (uint32_t)value));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_FORWARD_THREAD, place, (uint32_t)value));
     }
     return MTPROF_OK;
 }
@@ -198,7 +196,7 @@ int mtprof__import_host_args(mtprof__import *import, uint32_t track, uint32_t pl
         uint32_t stack;
         MT_TRY(mtprof__import_stack(import, &stack));
         if (stack != 0) {
-            MT_TRY(mtprof__import_set_u32(columns, MTPROF_COLUMN_STACK, place, stack));
+            MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_STACK, place, stack));
         }
     }
     if ((known & (BIT(FLOPS) | BIT(CPU_BEFORE) | BIT(CPU_AFTER) | BIT(NPU_BEFORE) | BIT(NPU_AFTER) |
@@ -222,13 +220,13 @@ int mtprof__import_device_args(mtprof__import *import, uint32_t track, uint32_t 
     uint64_t external = external_id(import);
     int64_t value;
     if (arg_integer(import, MTPROF__ARG_CORRELATION, &value) && value != 0) {
-        MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_CORRELATION, place, (uint64_t)value));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_CORRELATION, place, (uint64_t)value));
     }
     if (external != 0) {
         MT_TRY(mtprof__links_add(&run->works, external, place));
     }
     if (arg_integer(import, MTPROF__ARG_BYTES, &value) && value != 0) {
-        MT_TRY(mtprof__import_set_u64(columns, MTPROF_COLUMN_BYTES, place, (uint64_t)value));
+        MT_TRY(mtprof__columns_set(columns, MTPROF_COLUMN_BYTES, place, (uint64_t)value));
     }
     const mtb_slice *type = mtprof__raw_arg(&import->raw, MTPROF__ARG_DEVICE_KIND);
     if (type != NULL && type->type == MTB_SLICE_STRING && type->length > 0 &&

@@ -54,12 +54,6 @@ int mtprof__import_name(mtprof__import *import, const mtb_slice *slice, uint32_t
     return MTPROF_OK;
 }
 
-int mtprof__import_literal(mtprof__import *import, const char *text, uint32_t *name)
-{
-    return mtprof__dictionary_name(&import->model->dictionary, (mtprof_text){text, strlen(text)},
-                                   name);
-}
-
 int mtprof__import_keep(mtprof__import *import, const mtb_slice *slice, mtprof_text *out)
 {
     mtprof_text text;

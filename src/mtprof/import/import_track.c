@@ -142,36 +142,6 @@ int mtprof__import_append(mtprof__import *import, uint32_t track, const mtprof__
     return MTPROF_OK;
 }
 
-int mtprof__import_set_u8(mtprof__columns *columns, uint32_t id, uint32_t place, uint8_t value)
-{
-    void *array = columns->extra[id];
-    if (MT_UNLIKELY(array == NULL)) {
-        MT_TRY(mtprof__columns_extra(columns, id, &array));
-    }
-    ((uint8_t *)array)[place] = value;
-    return MTPROF_OK;
-}
-
-int mtprof__import_set_u32(mtprof__columns *columns, uint32_t id, uint32_t place, uint32_t value)
-{
-    void *array = columns->extra[id];
-    if (MT_UNLIKELY(array == NULL)) {
-        MT_TRY(mtprof__columns_extra(columns, id, &array));
-    }
-    ((uint32_t *)array)[place] = value;
-    return MTPROF_OK;
-}
-
-int mtprof__import_set_u64(mtprof__columns *columns, uint32_t id, uint32_t place, uint64_t value)
-{
-    void *array = columns->extra[id];
-    if (MT_UNLIKELY(array == NULL)) {
-        MT_TRY(mtprof__columns_extra(columns, id, &array));
-    }
-    ((uint64_t *)array)[place] = value;
-    return MTPROF_OK;
-}
-
 int mtprof__import_point(mtprof__import *import, uint8_t kind, uint32_t track, int64_t at_ns,
                          mtprof__event **out)
 {

@@ -215,7 +215,6 @@ static int add_memory_event(builder *b, uint8_t kind, mtprof_text name, int64_t 
 {
     mtprof__slot *slot = &b->slot;
     mtprof__columns *c = &b->task->memory.columns;
-    void *column = NULL;
     if (c->n == c->capacity) {
         MT_TRY(grow(c));
     }
@@ -224,8 +223,7 @@ static int add_memory_event(builder *b, uint8_t kind, mtprof_text name, int64_t 
     }
     uint32_t row = (uint32_t)c->n;
     MT_TRY(mtprof__dictionary_name(&b->model->dictionary, name, &c->name[row]));
-    MT_TRY(mtprof__columns_extra(c, MTPROF_COLUMN_BYTES, &column));
-    ((uint64_t *)column)[row] = (uint64_t)bytes;
+    MT_TRY(mtprof__columns_set(c, MTPROF_COLUMN_BYTES, row, (uint64_t)bytes));
     c->n++;
     c->start_ns[row] = c->end_ns[row] = slot->ns;
     c->self_ns[row] = 0;
@@ -240,19 +238,20 @@ static int add_memory_event(builder *b, uint8_t kind, mtprof_text name, int64_t 
     return MTPROF_OK;
 }
 
+/* The column of what is allocated on the host or elsewhere. */
+static uint32_t allocated_column(uint32_t device)
+{
+    return device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE;
+}
+
 static int stray_allocation(builder *b, uint32_t device, int64_t bytes)
 {
     static const char text[] = "[memory]";
-    mtprof__columns *c = &b->task->memory.columns;
-    void *column = NULL;
     uint32_t row = 0;
     MT_TRY(add_memory_event(b, MTPROF_EVENT_KIND_MEMORY, (mtprof_text){text, sizeof text - 1},
                             bytes, &row));
-    MT_TRY(mtprof__columns_extra(
-        c, device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
-        &column));
-    ((int64_t *)column)[row] = bytes;
-    return MTPROF_OK;
+    return mtprof__columns_set(&b->task->memory.columns, allocated_column(device), row,
+                               (uint64_t)bytes);
 }
 
 static int refusal(builder *b)
@@ -275,9 +274,7 @@ static int allocation(builder *b)
     if (owner == MTPROF__NO_SCOPE) {
         return stray_allocation(b, device, bytes);
     }
-    MT_TRY(mtprof__columns_extra(
-        c, device == 0 ? MTPROF_COLUMN_ALLOCATED_SELF_CPU : MTPROF_COLUMN_ALLOCATED_SELF_DEVICE,
-        &column));
+    MT_TRY(mtprof__columns_extra(c, allocated_column(device), &column));
     int64_t *sum = &((int64_t *)column)[slot->scopes[owner].user];
     *sum = (int64_t)((uint64_t)*sum + (uint64_t)bytes);
     return MTPROF_OK;

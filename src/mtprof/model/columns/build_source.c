@@ -219,9 +219,7 @@ static int add_work(mtprof__source_stream *stream, mtprof__run *run, mtprof__ste
         c->flags[row] = MTPROF_EVENT_FLAG_ASYNC; /* host time that no thread's stream knows of */
     }
     if (work->bytes != 0) {
-        void *column = NULL;
-        MT_TRY(mtprof__columns_extra(c, MTPROF_COLUMN_BYTES, &column));
-        ((uint64_t *)column)[row] = work->bytes;
+        MT_TRY(mtprof__columns_set(c, MTPROF_COLUMN_BYTES, row, work->bytes));
     }
     if (work->key != 0) {
         MT_TRY(mtprof__links_add(&run->works, work->key, row));

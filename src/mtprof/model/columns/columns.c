@@ -208,6 +208,20 @@ int mtprof__columns_extra(mtprof__columns *columns, uint32_t id, void **out)
     return MTPROF_OK;
 }
 
+int mtprof__columns_set(mtprof__columns *columns, uint32_t id, size_t event, uint64_t value)
+{
+    void *array = columns->extra[id];
+    if (MT_UNLIKELY(array == NULL)) {
+        MT_TRY(mtprof__columns_extra(columns, id, &array));
+    }
+    switch (mtprof__column_item_bytes(id)) {
+    case 1: ((uint8_t *)array)[event] = (uint8_t)value; break;
+    case 4: ((uint32_t *)array)[event] = (uint32_t)value; break;
+    default: ((uint64_t *)array)[event] = value; break;
+    }
+    return MTPROF_OK;
+}
+
 void mtprof__columns_trim(mtprof__columns *columns)
 {
     if (columns->capacity - columns->n <= columns->n / 16) {

@@ -42,6 +42,9 @@ int mtprof__column_no_memory(uint32_t id, size_t n);
  * for SEQUENCE and MEMORY_BEFORE/AFTER, MTPROF_NO_EVENT for LINK). Fails with ENOMEM. */
 int mtprof__columns_extra(mtprof__columns *columns, uint32_t id, void **out);
 
+/* Sets an event's value in such a column. Fails with ENOMEM. */
+int mtprof__columns_set(mtprof__columns *columns, uint32_t id, size_t event, uint64_t value);
+
 /* Makes a column that is absent, for `capacity` events, without values. NULL: no memory. */
 void *mtprof__column_new(mtprof__columns *columns, uint32_t id);
 
