@@ -17,7 +17,17 @@ def _name(dtype):
     return repr(dtype).removeprefix("torch.")
 
 
-class finfo:
+class _Limits:
+    """Of a type: equal to those of the same type."""
+
+    def __eq__(self, other):
+        return isinstance(other, type(self)) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash((type(self).__name__, self.dtype))
+
+
+class finfo(_Limits):
     """Limits of a floating-point type, the default one where none is given."""
 
     def __init__(self, type=None):
@@ -31,19 +41,13 @@ class finfo:
         self.bits, self.eps, self.max, self.tiny, self.resolution = _FLOATS[self.dtype]
         self.min, self.smallest_normal = -self.max, self.tiny
 
-    def __eq__(self, other):
-        return isinstance(other, finfo) and self.dtype == other.dtype
-
-    def __hash__(self):
-        return hash(("finfo", self.dtype))
-
     def __repr__(self):
         return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
                 f"eps={self.eps:g}, "
                 f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer type."""
 
     def __init__(self, type):
@@ -54,12 +58,6 @@ class iinfo:
                             "'torch.iinfo'")
         self.dtype = _name(type)
         self.bits, self.min, self.max = _INTS[self.dtype]
-
-    def __eq__(self, other):
-        return isinstance(other, iinfo) and self.dtype == other.dtype
-
-    def __hash__(self):
-        return hash(("iinfo", self.dtype))
 
     def __repr__(self):
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -55,6 +55,12 @@ def _rebuild_parameter(cls, data, requires_grad, state):
     return parameter
 
 
+def register_empty(module, name, shape, device, dtype):
+    """Gives a module a parameter whose values are not set yet; shape None: the name, but no parameter."""
+    empty = None if shape is None else Parameter(torch.empty(shape, device=device, dtype=dtype))
+    module.register_parameter(name, empty)
+
+
 class Buffer(Tensor, metaclass=_KnownByMark):
     """A tensor that a module registers as a buffer when it is assigned."""
 

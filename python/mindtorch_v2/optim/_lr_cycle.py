@@ -64,10 +64,19 @@ class _Momentum:
     """Where an optimizer keeps its momentum: "momentum", or the first of "betas"."""
 
     @staticmethod
-    def check(scheduler, optimizer):
+    def start(scheduler, base_momentum, max_momentum, last_epoch):
+        """The momentums of each group, (bases, tops), which a new cycle gives to the groups."""
+        optimizer = scheduler.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         scheduler.use_beta1 = "betas" in optimizer.defaults
+        tops = _one_each("max_momentum", max_momentum, optimizer)
+        bases = _one_each("base_momentum", base_momentum, optimizer)
+        for group, top, base in zip(optimizer.param_groups, tops, bases) if last_epoch == -1 else ():
+            _Momentum.set(scheduler, group, top)
+            group["max_momentum"] = top
+            group["base_momentum"] = base
+        return bases, tops
 
     @staticmethod
     def set(scheduler, group, value):
@@ -122,14 +131,7 @@ class OneCycleLR(LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            _Momentum.check(self, optimizer)
-            tops = _one_each("max_momentum", max_momentum, optimizer)
-            bases = _one_each("base_momentum", base_momentum, optimizer)
-            if last_epoch == -1:
-                for group, top, base in zip(optimizer.param_groups, tops, bases):
-                    _Momentum.set(self, group, top)
-                    group["max_momentum"] = top
-                    group["base_momentum"] = base
+            _Momentum.start(self, base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
     @staticmethod
@@ -222,14 +224,8 @@ class CyclicLR(LRScheduler):
         self.scale_mode = scale_mode if scale_fn is not None or mode != "exp_range" else "iterations"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            _Momentum.check(self, optimizer)
-            self.base_momentums = _one_each("base_momentum", base_momentum, optimizer)
-            self.max_momentums = _one_each("max_momentum", max_momentum, optimizer)
-            if last_epoch == -1:
-                for group, top, base in zip(optimizer.param_groups, self.max_momentums, self.base_momentums):
-                    _Momentum.set(self, group, top)
-                    group["max_momentum"] = top
-                    group["base_momentum"] = base
+            momentums = _Momentum.start(self, base_momentum, max_momentum, last_epoch)
+            self.base_momentums, self.max_momentums = momentums
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 

@@ -3,7 +3,7 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer
+from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer, _trained
 
 __all__ = ["Adagrad"]
 
@@ -70,10 +70,7 @@ class Adagrad(_GroupOptimizer):
 
     def _step_group(self, group):
         batches = _Batches()
-        for p in group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
+        for p, grad in _trained(group):
             state = self.state[p]
             step = state["step"]
             batches.add((p.device, int(step.item()) + 1), p, grad, state["sum"], step)

@@ -3,7 +3,7 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer
+from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer, _trained
 
 __all__ = ["Adam"]
 
@@ -81,10 +81,7 @@ class Adam(_GroupOptimizer):
     def _step_group(self, group):
         amsgrad = group["amsgrad"]
         batches = _Batches()
-        for p in group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
+        for p, grad in _trained(group):
             state = self._state_of(p, amsgrad, group["fused"])
             step = state["step"]
             members = [p, grad, state["exp_avg"], state["exp_avg_sq"], step]

@@ -14,7 +14,7 @@ import mindtorch_v2 as torch
 from mtprof import begin as _begin, end as _end
 
 from ..utils._grads import zero_gradient
-from ..utils.hooks import RemovableHandle
+from ..utils.hooks import add_hook
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -40,12 +40,7 @@ class _Hooks:
 
     def add(self, moment, hook, first=False):
         """A handle that removes the hook again."""
-        hooks = self._at[moment]
-        handle = RemovableHandle(hooks)
-        hooks[handle.id] = hook
-        if first:
-            hooks.move_to_end(handle.id, last=False)
-        return handle
+        return add_hook(self._at[moment], hook, first)
 
     def at(self, moment):
         """The hooks of a moment, in their order."""
@@ -413,6 +408,11 @@ def _check_not_negative(**values):
     for name, value in values.items():
         if not 0.0 <= value:
             raise ValueError(f"Invalid {name} value: {value}")
+
+
+def _trained(group):
+    """(parameter, gradient) of those that have one."""
+    return [(p, p.grad) for p in group["params"] if p.grad is not None]
 
 
 class _Batches:

@@ -3,7 +3,7 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer
+from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer, _trained
 
 __all__ = ["RMSprop"]
 
@@ -65,10 +65,7 @@ class RMSprop(_GroupOptimizer):
     def _step_group(self, group):
         momentum, centered = float(group["momentum"]), group["centered"]
         batches = _Batches()
-        for p in group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
+        for p, grad in _trained(group):
             state = self._state_of(p, momentum, centered)
             batches.add(
                 p.device,

@@ -3,7 +3,7 @@
 
 import mindtorch_v2 as torch
 
-from .optimizer import _Batches, _check_forms, _check_lr, _GroupOptimizer
+from .optimizer import _Batches, _check_forms, _check_lr, _check_not_negative, _GroupOptimizer, _trained
 
 __all__ = ["SGD"]
 
@@ -26,10 +26,7 @@ class SGD(_GroupOptimizer):
         fused=None,
     ):
         _check_lr(lr)
-        if momentum < 0.0:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        _check_not_negative(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         _check_forms(differentiable, foreach, fused)
@@ -55,10 +52,7 @@ class SGD(_GroupOptimizer):
     def _step_group(self, group):
         momentum = float(group["momentum"])
         batches = _Batches()
-        for p in group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
+        for p, grad in _trained(group):
             if not momentum:
                 batches.add((p.device, False), p, grad)
                 continue

@@ -7,6 +7,21 @@ import weakref
 __all__ = ["RemovableHandle"]
 
 
+def add_hook(hooks, hook, first=False, notes=()):
+    """Adds a hook to an ordered dict, `first` before the others; returns the handle that removes it.
+
+    notes: pairs of a dict with the ids of hooks that want something special, and whether this one does.
+    """
+    handle = RemovableHandle(hooks, extra_dict=[ids for ids, _ in notes])
+    hooks[handle.id] = hook
+    for ids, wanted in notes:
+        if wanted:
+            ids[handle.id] = True
+    if first:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
 class RemovableHandle:
     """Removes one entry of a dictionary of hooks; also a context manager.
 

@@ -12,7 +12,7 @@ from collections import OrderedDict
 
 from mindtorch_v2 import Tensor
 
-from ...utils.hooks import RemovableHandle
+from ...utils.hooks import add_hook
 from ._backward_hooks import BackwardHook
 
 __all__ = [
@@ -37,9 +37,7 @@ _OWN = {
 
 
 def _add(table, moment, hook, with_kwargs=False, always=False):
-    handle = RemovableHandle(table)
-    table[handle.id] = (moment, hook, with_kwargs, always)
-    return handle
+    return add_hook(table, (moment, hook, with_kwargs, always))
 
 
 def register_module_buffer_registration_hook(hook):

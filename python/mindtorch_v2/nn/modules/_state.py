@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import mindtorch_v2 as torch
 from mindtorch_v2 import Tensor
 
-from ...utils.hooks import RemovableHandle
+from ...utils.hooks import add_hook
 from ..parameter import Parameter
 
 _EXTRA = "_extra_state"  # the key of what get_extra_state gives
@@ -67,22 +67,16 @@ class StatefulModule:
                 "Cannot register the same function as the state dict post hook that was previously "
                 "registered via register_state_dict_post_hook"
             )
-        handle = RemovableHandle(self._state_dict_hooks)
-        self._state_dict_hooks[handle.id] = hook
-        return handle
+        return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook):
         """hook(module, state_dict, prefix, local_metadata) -> None, after state_dict of this module."""
         hook._from_public_api = True
-        handle = RemovableHandle(self._state_dict_hooks)
-        self._state_dict_hooks[handle.id] = hook
-        return handle
+        return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook):
         """hook(module, prefix, keep_vars) -> None, before state_dict of this module."""
-        handle = RemovableHandle(self._state_dict_pre_hooks)
-        self._state_dict_pre_hooks[handle.id] = hook
-        return handle
+        return add_hook(self._state_dict_pre_hooks, hook)
 
     def _saved_tensors(self):
         """(name, tensor) of the module's own that belong into state_dict."""
@@ -135,12 +129,8 @@ class StatefulModule:
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
         # Hooks that want the module are listed separately: a hook bound to it would keep it alive.
-        wanting = self._load_state_dict_pre_hooks_with_module
-        handle = RemovableHandle(self._load_state_dict_pre_hooks, extra_dict=wanting)
-        self._load_state_dict_pre_hooks[handle.id] = hook
-        if with_module:
-            wanting[handle.id] = True
-        return handle
+        notes = [(self._load_state_dict_pre_hooks_with_module, with_module)]
+        return add_hook(self._load_state_dict_pre_hooks, hook, notes=notes)
 
     def register_load_state_dict_pre_hook(self, hook):
         """hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)."""
@@ -148,9 +138,7 @@ class StatefulModule:
 
     def register_load_state_dict_post_hook(self, hook):
         """hook(module, incompatible_keys) -> None, after load_state_dict of this module."""
-        handle = RemovableHandle(self._load_state_dict_post_hooks)
-        self._load_state_dict_post_hooks[handle.id] = hook
-        return handle
+        return add_hook(self._load_state_dict_post_hooks, hook)
 
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs

@@ -4,9 +4,9 @@
 import mindtorch_v2 as torch
 
 from .. import functional as F
-from .. import init
-from ..parameter import Parameter
+from ..parameter import register_empty
 from .module import Module
+from .normalization import ones_and_zeros
 
 __all__ = ["BatchNorm1d", "BatchNorm2d"]
 
@@ -26,22 +26,15 @@ class _BatchNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        if affine:
-            self.weight = Parameter(torch.empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if affine and bias:
-            self.bias = Parameter(torch.empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_empty(self, "weight", num_features if affine else None, device, dtype)
+        register_empty(self, "bias", num_features if affine and bias else None, device, dtype)
+        mean = var = batches = None
         if track_running_stats:
-            self.register_buffer("running_mean", torch.zeros(num_features, device=device, dtype=dtype))
-            self.register_buffer("running_var", torch.ones(num_features, device=device, dtype=dtype))
-            self.register_buffer("num_batches_tracked", torch.tensor(0, dtype=torch.int64, device=device))
-        else:
-            self.register_buffer("running_mean", None)
-            self.register_buffer("running_var", None)
-            self.register_buffer("num_batches_tracked", None)
+            mean = torch.zeros(num_features, device=device, dtype=dtype)
+            var = torch.ones(num_features, device=device, dtype=dtype)
+            batches = torch.tensor(0, dtype=torch.int64, device=device)
+        for name, buffer in (("running_mean", mean), ("running_var", var), ("num_batches_tracked", batches)):
+            self.register_buffer(name, buffer)
         self.reset_parameters()
 
     def reset_running_stats(self):
@@ -55,9 +48,7 @@ class _BatchNorm(Module):
         """Gives the parameters their first values again."""
         self.reset_running_stats()
         if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+            ones_and_zeros(self.weight, self.bias)
 
     def _check_input_dim(self, input):
         raise NotImplementedError

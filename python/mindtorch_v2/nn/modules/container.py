@@ -22,14 +22,45 @@ def _absolute(index, count):
     return index + count if index < 0 else index
 
 
-def _renumber(modules):
-    """Names 0, 1, 2 ... in the same order."""
-    values = list(modules.values())
-    modules.clear()
-    modules.update((str(place), value) for place, value in enumerate(values))
+class _Numbered(Module):
+    """A module whose attributes 0, 1, 2 ... are its items."""
+
+    def __dir__(self):
+        return [name for name in super().__dir__() if not name.isdigit()]
 
 
-class Sequential(Module):
+class _ModuleSequence(_Numbered):
+    """Modules in an order."""
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def pop(self, key):
+        """Takes the module at an index away and gives it."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def append(self, module):
+        """Adds a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def _put(self, modules):
+        """These modules instead, under the names 0, 1, 2 ..."""
+        self._modules.clear()
+        self._modules.update((str(place), value) for place, value in enumerate(modules))
+
+    def _put_before(self, index, module):
+        modules = list(self)
+        modules.insert(index, module)
+        self._put(modules)
+
+
+class Sequential(_ModuleSequence):
     """Modules called one after the other, each with what the one before gave."""
 
     def __init__(self, *args):
@@ -58,29 +89,20 @@ class Sequential(Module):
                 delattr(self, name)
         else:
             delattr(self, self._name_at(index))
-        _renumber(self._modules)
+        self._put(list(self))
 
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
-    def __dir__(self):
-        return [name for name in super().__dir__() if not name.isdigit()]
-
-    def __add__(self, other):
+    def _check_added(self, other):
         if not isinstance(other, Sequential):
             raise ValueError(
                 f"add operator supports only objects of Sequential class, but {type(other)} is given."
             )
+
+    def __add__(self, other):
+        self._check_added(other)
         return Sequential(*self, *other)
 
     def __iadd__(self, other):
-        if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+        self._check_added(other)
         return self.extend(list(other))
 
     def _check_factor(self, other):
@@ -99,17 +121,6 @@ class Sequential(Module):
         self._check_factor(other)
         return self.extend(list(self) * (other - 1))
 
-    def pop(self, key):
-        """Takes the module at an index away and gives it."""
-        module = self[key]
-        del self[key]
-        return module
-
-    def append(self, module):
-        """Adds a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
     def insert(self, index, module):
         """Adds a module before the index."""
         if not isinstance(module, Module):
@@ -117,10 +128,7 @@ class Sequential(Module):
         count = len(self)
         if not -count <= index <= count:
             raise IndexError(f"Index out of range: {index}")
-        modules = list(self)
-        modules.insert(index, module)
-        self._modules.clear()
-        self._modules.update((str(place), value) for place, value in enumerate(modules))
+        self._put_before(index, module)
         return self
 
     def extend(self, sequential):
@@ -135,7 +143,7 @@ class Sequential(Module):
         return input
 
 
-class ModuleList(Module):
+class ModuleList(_ModuleSequence):
     """A list of modules."""
 
     def __init__(self, modules=None):
@@ -157,13 +165,7 @@ class ModuleList(Module):
                 delattr(self, str(place))
         else:
             delattr(self, str(_absolute(index, len(self))))
-        _renumber(self._modules)
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
+        self._put(list(self))
 
     def __iadd__(self, modules):
         return self.extend(modules)
@@ -173,9 +175,6 @@ class ModuleList(Module):
         for place, module in enumerate([*self, *other]):
             combined.add_module(str(place), module)
         return combined
-
-    def __dir__(self):
-        return [name for name in super().__dir__() if not name.isdigit()]
 
     def __repr__(self):
         """Equal modules in a row are one line: (0-3): 4 x Linear(...)."""
@@ -197,21 +196,7 @@ class ModuleList(Module):
         """Adds a module before the index, as a list does."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
-        modules = list(self)
-        modules.insert(index, module)
-        self._modules.clear()
-        self._modules.update((str(place), value) for place, value in enumerate(modules))
-
-    def append(self, module):
-        """Adds a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def pop(self, key):
-        """Takes the module at an index away and gives it."""
-        module = self[key]
-        del self[key]
-        return module
+        self._put_before(index, module)
 
     def extend(self, modules):
         """Adds modules at the end."""
@@ -314,7 +299,7 @@ def _parameter_line(key, value, type_name):
     return f"  ({key}): {kind} containing: [{type_name(value)} of size {size}{device}]"
 
 
-class ParameterList(Module):
+class ParameterList(_Numbered):
     """A list of parameters; tensors become parameters, other values are kept as they are."""
 
     def __init__(self, values=None):
@@ -339,9 +324,6 @@ class ParameterList(Module):
 
     def __iadd__(self, values):
         return self.extend(values)
-
-    def __dir__(self):
-        return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self, value):
         """Adds a value at the end."""

@@ -3,11 +3,9 @@
 
 import math
 
-import mindtorch_v2 as torch
-
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import register_empty
 from .module import Module
 
 __all__ = ["Conv1d", "Conv2d"]
@@ -60,12 +58,8 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._both_sides()
-        shape = (out_channels, in_channels // groups, *kernel_size)
-        self.weight = Parameter(torch.empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(torch.empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_empty(self, "weight", (out_channels, in_channels // groups, *kernel_size), device, dtype)
+        register_empty(self, "bias", out_channels if bias else None, device, dtype)
         self.reset_parameters()
 
     def _both_sides(self):

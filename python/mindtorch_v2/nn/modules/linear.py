@@ -3,11 +3,9 @@
 
 import math
 
-import mindtorch_v2 as torch
-
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import register_empty
 from .module import Module
 
 __all__ = ["Bilinear", "Identity", "Linear"]
@@ -32,11 +30,8 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(torch.empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(torch.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_empty(self, "weight", (out_features, in_features), device, dtype)
+        register_empty(self, "bias", out_features if bias else None, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -73,12 +68,8 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(torch.empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(torch.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_empty(self, "weight", (out_features, in1_features, in2_features), device, dtype)
+        register_empty(self, "bias", out_features if bias else None, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self):

@@ -20,7 +20,7 @@ from mindtorch_v2 import Tensor
 from mtprof import modules as _scopes
 
 from ...utils._grads import zero_gradient
-from ...utils.hooks import RemovableHandle
+from ...utils.hooks import add_hook
 from ..parameter import Buffer, Parameter
 from . import _call_hooks
 from ._call_hooks import *  # noqa: F403
@@ -28,6 +28,13 @@ from ._call_hooks import AROUND_CALLS, call_with_hooks, registered
 from ._state import StatefulModule, _IncompatibleKeys  # noqa: F401 - torch has it here
 
 __all__ = ["Module", *_call_hooks.__all__]
+
+_HOOKS = (  # a module's dicts of hooks, and of the ids of those that want something special
+    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks_with_module", "_load_state_dict_post_hooks",
+)  # fmt: skip
 
 _scopes_active, _enter, _leave = _scopes.active, _scopes.enter, _scopes.leave
 
@@ -52,19 +59,9 @@ class Module(StatefulModule):
         state["_parameters"] = {}
         state["_buffers"] = {}
         state["_non_persistent_buffers_set"] = set()
-        state["_backward_pre_hooks"] = OrderedDict()
-        state["_backward_hooks"] = OrderedDict()
         state["_is_full_backward_hook"] = None
-        state["_forward_hooks"] = OrderedDict()
-        state["_forward_hooks_with_kwargs"] = OrderedDict()
-        state["_forward_hooks_always_called"] = OrderedDict()
-        state["_forward_pre_hooks"] = OrderedDict()
-        state["_forward_pre_hooks_with_kwargs"] = OrderedDict()
-        state["_state_dict_hooks"] = OrderedDict()
-        state["_state_dict_pre_hooks"] = OrderedDict()
-        state["_load_state_dict_pre_hooks"] = OrderedDict()
-        state["_load_state_dict_pre_hooks_with_module"] = OrderedDict()
-        state["_load_state_dict_post_hooks"] = OrderedDict()
+        for name in _HOOKS:
+            state[name] = OrderedDict()
         state["_modules"] = {}
 
     def forward(self, *input: Any) -> Any:
@@ -196,18 +193,7 @@ class Module(StatefulModule):
     def __setstate__(self, state):
         self.__dict__.update(state)
         # Modules pickled before one of these existed.
-        for name in (
-            "_forward_pre_hooks",
-            "_forward_pre_hooks_with_kwargs",
-            "_forward_hooks_with_kwargs",
-            "_forward_hooks_always_called",
-            "_state_dict_hooks",
-            "_state_dict_pre_hooks",
-            "_load_state_dict_pre_hooks",
-            "_load_state_dict_pre_hooks_with_module",
-            "_load_state_dict_post_hooks",
-            "_backward_pre_hooks",
-        ):
+        for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
@@ -301,26 +287,27 @@ class Module(StatefulModule):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def get_parameter(self, target):
-        """The parameter at a path such as "net.conv.weight"."""
+    def _at_path(self, target):
+        """(module, name, value) of the attribute at a path."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        parameter = getattr(module, name)
+        return module, name, getattr(module, name)
+
+    def get_parameter(self, target):
+        """The parameter at a path such as "net.conv.weight"."""
+        _, name, parameter = self._at_path(target)
         if not isinstance(parameter, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return parameter
 
     def get_buffer(self, target):
         """The buffer at a path."""
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        module, name, buffer = self._at_path(target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return getattr(module, name)
+        return buffer
 
     # ---- walking ----
 
@@ -505,44 +492,23 @@ class Module(StatefulModule):
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         """hook(module, args) before forward; may return new args."""
-        handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
-        self._forward_pre_hooks[handle.id] = hook
-        if with_kwargs:
-            self._forward_pre_hooks_with_kwargs[handle.id] = True
-        if prepend:
-            self._forward_pre_hooks.move_to_end(handle.id, last=False)
-        return handle
+        notes = [(self._forward_pre_hooks_with_kwargs, with_kwargs)]
+        return add_hook(self._forward_pre_hooks, hook, prepend, notes)
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """hook(module, args, output) after forward; may return another output."""
-        extra = [self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
-        handle = RemovableHandle(self._forward_hooks, extra_dict=extra)
-        self._forward_hooks[handle.id] = hook
-        if with_kwargs:
-            self._forward_hooks_with_kwargs[handle.id] = True
-        if always_call:
-            self._forward_hooks_always_called[handle.id] = True
-        if prepend:
-            self._forward_hooks.move_to_end(handle.id, last=False)
-        return handle
+        notes = [(self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call)]
+        return add_hook(self._forward_hooks, hook, prepend, notes)
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
         """hook(module, grad_output) before the module's gradients; may return another grad_output."""
-        handle = RemovableHandle(self._backward_pre_hooks)
-        self._backward_pre_hooks[handle.id] = hook
-        if prepend:
-            self._backward_pre_hooks.move_to_end(handle.id, last=False)
-        return handle
+        return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook, prepend=False):
         """hook(module, grad_input,
         grad_output) with the module's gradients; may return another grad_input."""
         self._is_full_backward_hook = True
-        handle = RemovableHandle(self._backward_hooks)
-        self._backward_hooks[handle.id] = hook
-        if prepend:
-            self._backward_hooks.move_to_end(handle.id, last=False)
-        return handle
+        return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook):
         """Torch's old, partly wrong kind of hook does not exist here."""

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """LayerNorm, RMSNorm, GroupNorm."""
 
-import mindtorch_v2 as torch
-
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import register_empty
 from .module import Module
 
 __all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
@@ -15,7 +13,7 @@ def _shape_of(normalized_shape):
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
-def _ones_and_zeros(weight, bias):
+def ones_and_zeros(weight, bias):
     """Where scale and shift begin: they change nothing."""
     init.ones_(weight)
     if bias is not None:
@@ -34,21 +32,15 @@ class LayerNorm(Module):
         self.normalized_shape = _shape_of(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(torch.empty(self.normalized_shape, device=device, dtype=dtype))
-            if bias:
-                self.bias = Parameter(torch.empty(self.normalized_shape, device=device, dtype=dtype))
-            else:
-                self.register_parameter("bias", None)
-        else:
-            self.register_parameter("weight", None)
-            self.register_parameter("bias", None)
+        shape = self.normalized_shape
+        register_empty(self, "weight", shape if elementwise_affine else None, device, dtype)
+        register_empty(self, "bias", shape if elementwise_affine and bias else None, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self):
         """Gives the parameters their first values again."""
         if self.elementwise_affine:
-            _ones_and_zeros(self.weight, self.bias)
+            ones_and_zeros(self.weight, self.bias)
 
     def forward(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -70,10 +62,7 @@ class RMSNorm(Module):
         self.normalized_shape = _shape_of(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(torch.empty(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
+        register_empty(self, "weight", self.normalized_shape if elementwise_affine else None, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -103,20 +92,14 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        if affine:
-            self.weight = Parameter(torch.empty(num_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if affine and bias:
-            self.bias = Parameter(torch.empty(num_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_empty(self, "weight", num_channels if affine else None, device, dtype)
+        register_empty(self, "bias", num_channels if affine and bias else None, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self):
         """Gives the parameters their first values again."""
         if self.affine:
-            _ones_and_zeros(self.weight, self.bias)
+            ones_and_zeros(self.weight, self.bias)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
