@@ -141,7 +141,7 @@ def options_parse():
     parser.add_argument("--long", action="store_true", help="soaks run their full length")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     parser.add_argument("-v", "--verbose", action="store_true", help="show all output")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def choose(tests, options):

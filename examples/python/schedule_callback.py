@@ -4,7 +4,8 @@
     schedule_callback.py [FOLDER]      traces go to FOLDER (default: the current one)
 
 Each cycle waits one step, warms up for one and records three; after each cycle on_trace_ready is called with
-the window that is complete. Recording costs nothing in the other steps.
+the window that is complete. Recording costs nothing in the other steps. As in torch a warning says that only
+the last window's events stay in memory; acc_events=True keeps them all.
 """
 import math
 import os
@@ -19,9 +20,8 @@ windows = []
 def report(prof):
     path = os.path.join(folder, f"window{len(windows)}.json.gz")
     prof.export_chrome_trace(path)
-    steps = [event for event in prof.events() if event.name.startswith("ProfilerStep")]
     windows.append(path)
-    print(f"steps {steps[0].name} to {steps[-1].name} are in {path}")
+    print(f"the window before step {prof.step_num} is in {path}")
     print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=3, width=80))
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/release.sh in a small repository: what it refuses, that trying changes nothing, that --tag tags."""
+"""tools/release.sh in a small repository: what it refuses, that trying tags nothing and notes what is missing, that
+--tag tags."""
 import pathlib
 import shutil
 import subprocess
@@ -95,6 +96,11 @@ class Release(unittest.TestCase):
         self.write("CHANGELOG.md", CHANGES.replace(" - 2026-11-16", ""))
         self.commit()
         self.refused("no section '## [1.2.3] - YYYY-MM-DD'")
+        tried = self.release()
+        self.assertEqual(tried.returncode, 0, tried.stderr)
+        self.assertIn("not ready: CHANGELOG.md has no section", tried.stdout)
+        self.assertIn("--tag' would refuse", tried.stdout)
+        shutil.rmtree(self.root / "dist")
         self.write("CHANGELOG.md", CHANGES.replace("[Unreleased]\n", "[Unreleased]\n\n- another thing\n"))
         self.commit()
         self.refused("1 entries that are still 'Unreleased'")

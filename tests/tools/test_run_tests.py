@@ -54,6 +54,7 @@ class RunTests(unittest.TestCase):
         tests = {"a": "true", "ab": "false", "c": "echo no reason; exit 77"}
         self.assertEqual(self.last(tests, "a"), (1, "1 passed, 1 failed, 0 skipped"))
         self.assertEqual(self.last(tests, "a", "--exact"), (0, "1 passed, 0 failed, 0 skipped"))
+        self.assertEqual(self.last(tests, "-j2", "--exact", "a"), (0, "1 passed, 0 failed, 0 skipped"))
         self.assertEqual(self.last(tests, "c", "--exact"), (77, "0 passed, 0 failed, 1 skipped"))
 
     @unittest.skipUnless("MT_BINARY_DIR" in os.environ, "not run on a build folder")
