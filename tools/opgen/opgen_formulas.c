@@ -235,6 +235,10 @@ static value list_value(compiler *c)
 {
     value made = {.boxed = ""};
     uint32_t count = 0;
+    if (takes(c, ']')) {
+        add_text(c, made.boxed, "mt__box_ints(NULL, 0)");
+        return made;
+    }
     add_text(c, made.boxed, "mt__box_ints((const int64_t[]){");
     do {
         add_text(c, made.boxed, "%s(%s).of.integer", count++ > 0 ? ", " : "",

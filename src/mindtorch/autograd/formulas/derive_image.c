@@ -4,7 +4,7 @@
  * pools can be differentiated again. They are linear in the gradient, so their derivatives are the
  * forward ops again.
  */
-#include "mindtorch/autograd/formulas/backward.h"
+#include "mindtorch/autograd/formulas/formula.h"
 #include "mindtorch/dispatch/call.h"
 
 /* ---- convolution ----------------------------------------------------------------------------- */
@@ -133,34 +133,12 @@ int mt__convolution_twice(mt__backward *b)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* window: kernel, stride, padding, dilation; only reported to the profiler, the indices are
- * enough. */
-static int max_pool_gradient(mt__backward *b, const mt_value *window, bool ceil_mode)
-{
-    if (b->grads[0] == NULL || !mt__wants(b, 0)) {
-        return MT_OK;
-    }
-    MT_TRY(mt_max_pool2d_with_indices_backward(
-        b->grads[0], b->args[0].of.tensor, window[0].of.ints, window[0].count, window[1].of.ints,
-        window[1].count, window[2].of.ints, window[2].count, window[3].of.ints, window[3].count,
-        ceil_mode, b->results[1].of.tensor, mt__bw_temp(b)));
-    mt__bw_give(b, 0, mt__bw_last(b));
-    return MT_OK;
-}
-
-/* Windows have several sizes, so none is reported. */
-int mt__adaptive_max_pool_backward(mt__backward *b)
-{
-    const mt_value none[4] = {{.kind = MT_KIND_INTS}};
-    return max_pool_gradient(b, none, false);
-}
-
 int mt__adaptive_avg_pool_twice(mt__backward *b)
 {
     if (!mt__wants(b, 0)) {
         return MT_OK;
     }
-    const mt__shape *shape = &mt__input_meta(b, mt__input_of(b, 0))->shape;
+    const mt__shape *shape = mt__bw_shape(b, 0);
     MT_TRY(
         mt__adaptive_avg_pool2d(b->grads[0], &shape->sizes[shape->n_dims - 2], 2, mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));

@@ -3,35 +3,8 @@
  * Derivatives of concatenation, indexing and sorting: elements that were selected get their
  * gradient, elements that were overwritten get none.
  */
-#include "mindtorch/autograd/formulas/backward.h"
-
-#include <mindtorch/ops.h>
-
-static int64_t int_arg(const mt__backward *b, uint32_t i)
-{
-    return b->args[i].of.integer;
-}
-
-static const mt__shape *shape_of(const mt__backward *b, uint32_t arg)
-{
-    return &mt__input_meta(b, mt__input_of(b, arg))->shape;
-}
-
-/* Zeros of an argument's sizes, in the gradient's type. */
-static int zeros_of(mt__backward *b, const mt__shape *shape, mt_tensor **out)
-{
-    mt_tensor **place = mt__bw_temp(b);
-    MT_TRY(mt_zeros_with(shape->sizes, shape->n_dims, (mt_dtype)b->grads[0]->dtype,
-                         b->grads[0]->device, place));
-    *out = *place;
-    return 0;
-}
-
-static int give_last(mt__backward *b, uint32_t arg)
-{
-    mt__bw_give(b, arg, mt__bw_last(b));
-    return 0;
-}
+#include "mindtorch/autograd/formulas/formula.h"
+#include "mindtorch/dispatch/boxing.h"
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
@@ -69,7 +42,7 @@ static int give_cat_part(mt__backward *b, uint32_t i, int64_t dim, int64_t start
 
 int mt__cat_backward(mt__backward *b)
 {
-    int64_t given = int_arg(b, 1);
+    int64_t given = mt__bw_int(b, 1);
     int64_t dim = given < 0 ? given + b->grads[0]->n_dims : given;
     int64_t start = 0;
     for (uint32_t i = 0; i < b->n_inputs; i++) {
@@ -87,7 +60,7 @@ int mt__stack_backward(mt__backward *b)
     for (uint32_t i = 0; i < b->n_inputs; i++) {
         if (b->wanted[i]) {
             mt_tensor *part = NULL;
-            MT_TRY(mt_select(b->grads[0], int_arg(b, 1), i, &part));
+            MT_TRY(mt_select(b->grads[0], mt__bw_int(b, 1), i, &part));
             MT_TRY(give_part(b, i, part));
         }
     }
@@ -99,7 +72,7 @@ int mt__stack_backward(mt__backward *b)
 /* The gradient seen as [repeats, size] for each dimension is summed over the repeats. */
 int mt__repeat_backward(mt__backward *b)
 {
-    const mt__shape *shape = shape_of(b, 0);
+    const mt__shape *shape = mt__bw_shape(b, 0);
     const mt_value *repeats = &b->args[1];
     uint32_t fresh = repeats->count - shape->n_dims;
     int64_t sizes[2 * MT_MAX_DIMS];
@@ -108,8 +81,8 @@ int mt__repeat_backward(mt__backward *b)
     uint32_t n_summed = 0;
     if (b->grads[0]->numel == 0) {
         mt_tensor *zeros = NULL;
-        MT_TRY(zeros_of(b, shape, &zeros));
-        return give_last(b, 0);
+        MT_TRY(mt__bw_zeros_of(b, (const mt_value[]){mt__bw_sizes(b, 0)}, &zeros));
+        return mt__bw_give_last(b, 0);
     }
     for (uint32_t i = 0; i < repeats->count; i++) {
         int64_t size = i < fresh ? 1 : shape->sizes[i - fresh];
@@ -129,20 +102,20 @@ int mt__repeat_backward(mt__backward *b)
         grad = mt__bw_last(b);
     }
     MT_TRY(mt_reshape(grad, shape->sizes, shape->n_dims, mt__bw_temp(b)));
-    return give_last(b, 0);
+    return mt__bw_give_last(b, 0);
 }
 
 int mt__roll_backward(mt__backward *b)
 {
     const mt_value *shifts = &b->args[1];
     const mt_value *dims = &b->args[2];
-    const mt__shape *shape = shape_of(b, 0);
+    const mt__shape *shape = mt__bw_shape(b, 0);
     mt_tensor *grad = b->grads[0];
     if (dims->kind == MT_KIND_NONE || dims->count == 0) {
         int64_t numel = grad->numel == 0 ? 1 : grad->numel;
         int64_t back = -(shifts->of.ints[0] % numel);
         MT_TRY(mt_roll(grad, &back, 1, NULL, 0, mt__bw_temp(b)));
-        return give_last(b, 0);
+        return mt__bw_give_last(b, 0);
     }
     int64_t sum[MT_MAX_DIMS] = {0};
     int64_t all[MT_MAX_DIMS];
@@ -155,7 +128,7 @@ int mt__roll_backward(mt__backward *b)
         all[d] = d;
     }
     MT_TRY(mt_roll(grad, sum, shape->n_dims, all, shape->n_dims, mt__bw_temp(b)));
-    return give_last(b, 0);
+    return mt__bw_give_last(b, 0);
 }
 
 /* ---- along one dimension --------------------------------------------------------------------- */
@@ -163,14 +136,14 @@ int mt__roll_backward(mt__backward *b)
 /* The gradient of a source of which the index took the front part in each dimension. */
 static int give_source(mt__backward *b)
 {
-    const mt__shape *shape = shape_of(b, 3);
+    const mt__shape *shape = mt__bw_shape(b, 3);
     mt_tensor *index = b->args[2].of.tensor;
     if (index->numel == 0) {
         mt_tensor *zeros = NULL;
-        MT_TRY(zeros_of(b, shape, &zeros));
-        return give_last(b, 3);
+        MT_TRY(mt__bw_zeros_of(b, (const mt_value[]){mt__bw_sizes(b, 3)}, &zeros));
+        return mt__bw_give_last(b, 3);
     }
-    MT_TRY(mt_gather(b->grads[0], int_arg(b, 1), index, mt__bw_temp(b)));
+    MT_TRY(mt_gather(b->grads[0], mt__bw_int(b, 1), index, mt__bw_temp(b)));
     mt_tensor *grad = mt__bw_last(b);
     if (grad->n_dims != shape->n_dims) { /* one has no dimensions, the other one of size 1 */
         MT_TRY(mt_reshape(grad, (const int64_t[]){1}, 1, mt__bw_temp(b)));
@@ -197,9 +170,9 @@ static int give_source(mt__backward *b)
 int mt__scatter_backward(mt__backward *b)
 {
     if (mt__wants(b, 0)) {
-        MT_TRY(mt_scatter_scalar(b->grads[0], int_arg(b, 1), b->args[2].of.tensor, mt_int(0),
+        MT_TRY(mt_scatter_scalar(b->grads[0], mt__bw_int(b, 1), b->args[2].of.tensor, mt_int(0),
                                  mt__bw_temp(b)));
-        MT_TRY(give_last(b, 0));
+        MT_TRY(mt__bw_give_last(b, 0));
     }
     return mt__wants(b, 3) ? give_source(b) : 0;
 }
@@ -222,10 +195,10 @@ int mt__index_put_backward(mt__backward *b)
         mt__bw_give(b, 0, grad);
     } else if (mt__wants(b, 0)) {
         mt_tensor *zero = NULL;
-        MT_TRY(zeros_of(b, &(const mt__shape){.n_dims = 0}, &zero));
+        MT_TRY(mt__bw_zeros_of(b, (const mt_value[]){mt__box_ints(NULL, 0)}, &zero));
         MT_TRY(
             mt_index_put(grad, indices->of.tensors, indices->count, zero, false, mt__bw_temp(b)));
-        MT_TRY(give_last(b, 0));
+        MT_TRY(mt__bw_give_last(b, 0));
     }
     if (mt__wants(b, 2)) {
         MT_TRY(mt_index(grad, indices->of.tensors, indices->count, mt__bw_temp(b)));
@@ -240,10 +213,10 @@ int mt__index_put_backward(mt__backward *b)
 int mt__masked_select_backward(mt__backward *b)
 {
     mt_tensor *mask = b->args[1].of.tensor;
-    mt__shape shape = *shape_of(b, 0);
+    mt__shape shape = *mt__bw_shape(b, 0);
     mt_tensor *zeros = NULL;
     MT_TRY(mt__shape_broadcast(&shape, mask->sizes, mask->n_dims));
-    MT_TRY(zeros_of(b, &shape, &zeros));
+    MT_TRY(mt__bw_zeros_of(b, (const mt_value[]){mt__box_ints(shape.sizes, shape.n_dims)}, &zeros));
     MT_TRY(mt_masked_scatter_(zeros, mask, b->grads[0]));
     mt__bw_give(b, 0, zeros);
     return MT_OK;
@@ -260,7 +233,7 @@ int mt__masked_scatter_backward(mt__backward *b)
         return 0;
     }
     /* The first elements of the source were used, the rest was not. */
-    const mt__shape *shape = shape_of(b, 2);
+    const mt__shape *shape = mt__bw_shape(b, 2);
     int64_t numel = 1;
     for (uint32_t d = 0; d < shape->n_dims; d++) {
         numel *= shape->sizes[d];
@@ -272,5 +245,5 @@ int mt__masked_scatter_backward(mt__backward *b)
         grad = mt__bw_last(b);
     }
     MT_TRY(mt_reshape(grad, shape->sizes, shape->n_dims, mt__bw_temp(b)));
-    return give_last(b, 2);
+    return mt__bw_give_last(b, 2);
 }

@@ -4,6 +4,7 @@
  * gradient that comes in, g the one that the op itself was given.
  */
 #include "mindtorch/autograd/formulas/formula.h"
+#include "mindtorch/dispatch/boxing.h"
 #include "mindtorch/dispatch/call.h"
 
 /* What a mean over `numel` elements multiplies gradients with. */
@@ -20,7 +21,7 @@ int mt__nll_loss_twice(mt__backward *b)
     if (!mt__wants(b, 0)) {
         return MT_OK;
     }
-    const mt__shape *shape = &mt__input_meta(b, mt__input_of(b, 0))->shape;
+    const mt__shape *shape = mt__bw_shape(b, 0);
     mt_tensor **loss = mt__bw_temp(b);
     MT_TRY(mt_nll_loss_forward(b->grads[0], mt__bw_optional_arg(b, 2), mt__bw_optional_arg(b, 3),
                                b->args[4].of.integer, b->args[5].of.integer, loss, NULL));
@@ -31,34 +32,13 @@ int mt__nll_loss_twice(mt__backward *b)
 
 /* ---- losses of a difference ---- */
 
-/* Gives self (argument 1) h g times `curvature`, and target its negative. */
-static int give_curvature(mt__backward *b, mt_tensor *product, double curvature)
+/* curved(product, reduction, beta): product / beta, times the mean's factor. */
+int mt__bw_curved(mt__backward *b, const mt_value *args, mt_tensor **out)
 {
-    MT_TRY(mt_mul_scalar(product, mt_real(curvature), mt__bw_temp(b)));
-    mt_tensor *grad = mt__bw_last(b);
-    if (mt__wants(b, 1)) {
-        mt__bw_give(b, 1, grad);
-    }
-    if (mt__wants(b, 2)) {
-        MT_TRY(mt_neg(grad, mt__bw_temp(b)));
-        mt__bw_give(b, 2, mt__bw_last(b));
-    }
+    double factor = mean_factor(&args[1], b->grads[0]->numel) / mt__scalar_real(&args[2]);
+    MT_TRY(mt_mul_scalar(args[0].of.tensor, mt_real(factor), mt__bw_temp(b)));
+    *out = mt__bw_last(b);
     return MT_OK;
-}
-
-int mt__mse_loss_twice(mt__backward *b)
-{
-    mt_tensor *h = b->grads[0];
-    if (mt__wants(b, 0)) {
-        MT_TRY(mt_mse_loss_backward(h, mt__bw_optional_arg(b, 1), mt__bw_optional_arg(b, 2),
-                                    b->args[3].of.integer, mt__bw_temp(b)));
-        mt__bw_give(b, 0, mt__bw_last(b));
-    }
-    if (!mt__wants(b, 1) && !mt__wants(b, 2)) {
-        return MT_OK;
-    }
-    MT_TRY(mt_mul(h, mt__bw_optional_arg(b, 0), mt__bw_temp(b)));
-    return give_curvature(b, mt__bw_last(b), 2.0 * mean_factor(&b->args[3], h->numel));
 }
 
 int mt__smooth_l1_loss_twice(mt__backward *b)
@@ -83,7 +63,17 @@ int mt__smooth_l1_loss_twice(mt__backward *b)
     MT_TRY(mt_lt_scalar(*distance, mt_real(beta), inside));
     MT_TRY(mt_mul(h, mt__bw_optional_arg(b, 0), product));
     MT_TRY(mt_mul(*product, *inside, masked));
-    return give_curvature(b, *masked, mean_factor(&b->args[3], h->numel) / beta);
+    mt_tensor *slope = NULL;
+    MT_TRY(mt__bw_curved(b, (const mt_value[]){mt__box_tensor(*masked), b->args[3], b->args[4]},
+                         &slope));
+    if (mt__wants(b, 1)) {
+        mt__bw_give(b, 1, slope);
+    }
+    if (mt__wants(b, 2)) {
+        MT_TRY(mt_neg(slope, mt__bw_temp(b)));
+        return mt__bw_give_last(b, 2);
+    }
+    return MT_OK;
 }
 
 /* ---- binary cross entropy ---- */

@@ -268,7 +268,7 @@ int mt__batch_norm_backward(mt__backward *b)
 
 int mt__embedding_backward(mt__backward *b)
 {
-    int64_t rows = mt__input_meta(b, mt__input_of(b, 0))->shape.sizes[0];
+    int64_t rows = mt__bw_shape(b, 0)->sizes[0];
     MT_TRY(mt_embedding_backward(b->grads[0], mt__bw_optional_arg(b, 1), rows,
                                  b->args[2].of.integer, false, false, mt__bw_temp(b)));
     mt__bw_give(b, 0, mt__bw_last(b));

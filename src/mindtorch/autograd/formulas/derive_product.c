@@ -9,16 +9,11 @@
 #include "base/alloc.h"
 #include "mindtorch/autograd/formulas/formula.h"
 
-static const mt__shape *input_shape(const mt__backward *b)
-{
-    return &mt__input_meta(b, 0)->shape;
-}
-
 /* Argument 1, a dimension, from 0 on. */
 static int64_t dimension(const mt__backward *b)
 {
     int64_t dim = b->args[1].of.integer;
-    return dim < 0 ? dim + input_shape(b)->n_dims : dim;
+    return dim < 0 ? dim + mt__bw_shape(b, 0)->n_dims : dim;
 }
 
 /* ---- running sums ---------------------------------------------------------------------------- */
@@ -36,7 +31,7 @@ static int sum_backwards(mt__backward *b, mt_tensor *x, int64_t dim, mt_tensor *
 int mt__cumsum_backward(mt__backward *b)
 {
     mt_tensor *grad = mt__bw_grad(b);
-    if (input_shape(b)->n_dims > 0) {
+    if (mt__bw_shape(b, 0)->n_dims > 0) {
         MT_TRY(sum_backwards(b, grad, dimension(b), &grad));
     }
     mt__bw_give(b, 0, grad);
@@ -93,7 +88,7 @@ int mt__prod_backward(mt__backward *b)
     static const int64_t flat = -1;
     mt_tensor *x = NULL;
     mt_tensor *grad = NULL;
-    const mt__shape *shape = input_shape(b);
+    const mt__shape *shape = mt__bw_shape(b, 0);
     if (shape->n_dims == 0) {
         mt__bw_give(b, 0, mt__bw_grad(b));
         return MT_OK;
@@ -112,7 +107,7 @@ int mt__prod_dim_backward(mt__backward *b)
 {
     mt_tensor *x = NULL;
     mt_tensor *grad = mt__bw_grad(b);
-    if (input_shape(b)->n_dims == 0) {
+    if (mt__bw_shape(b, 0)->n_dims == 0) {
         mt__bw_give(b, 0, grad);
         return MT_OK;
     }
@@ -199,7 +194,7 @@ int mt__cumprod_backward(mt__backward *b)
     mt_tensor *x = NULL;
     mt_tensor *grad = mt__bw_grad(b);
     int64_t dim = dimension(b);
-    if (input_shape(b)->n_dims == 0) {
+    if (mt__bw_shape(b, 0)->n_dims == 0) {
         mt__bw_give(b, 0, grad);
         return MT_OK;
     }

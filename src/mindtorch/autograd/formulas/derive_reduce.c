@@ -9,17 +9,12 @@
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
 
-static const mt__shape *input_shape(const mt__backward *b)
-{
-    return &mt__input_meta(b, 0)->shape;
-}
-
 /* The reduced dimensions that argument `i` names: none, or an empty list, means all. The forward
  * call has checked them. */
 static uint32_t reduced_dims(const mt__backward *b, uint32_t i)
 {
     const mt_value *dims = &b->args[i];
-    uint32_t n = input_shape(b)->n_dims;
+    uint32_t n = mt__bw_shape(b, 0)->n_dims;
     uint32_t mask = 0;
     if (dims->kind == MT_KIND_INT) {
         return n == 0 ? 1 : 1U << (dims->of.integer + (dims->of.integer < 0 ? n : 0));
@@ -35,7 +30,7 @@ static uint32_t reduced_dims(const mt__backward *b, uint32_t i)
 
 static mt__shape kept_shape(const mt__backward *b, uint32_t mask)
 {
-    mt__shape shape = *input_shape(b);
+    mt__shape shape = *mt__bw_shape(b, 0);
     for (uint32_t d = 0; d < shape.n_dims; d++) {
         shape.sizes[d] = (mask >> d & 1) != 0 ? 1 : shape.sizes[d];
     }
@@ -44,7 +39,7 @@ static mt__shape kept_shape(const mt__backward *b, uint32_t mask)
 
 static int64_t reduced_count(const mt__backward *b, uint32_t mask)
 {
-    const mt__shape *shape = input_shape(b);
+    const mt__shape *shape = mt__bw_shape(b, 0);
     int64_t count = 1;
     for (uint32_t d = 0; d < shape->n_dims; d++) {
         count *= (mask >> d & 1) != 0 ? shape->sizes[d] : 1;
@@ -68,7 +63,7 @@ static int keep(mt__backward *b, mt_tensor *reduced, uint32_t mask, mt_tensor **
 /* The same, expanded to the input's shape. */
 static int spread(mt__backward *b, mt_tensor *reduced, uint32_t mask, mt_tensor **out)
 {
-    const mt__shape *shape = input_shape(b);
+    const mt__shape *shape = mt__bw_shape(b, 0);
     mt_tensor *kept = NULL;
     MT_TRY(keep(b, reduced, mask, &kept));
     MT_TRY(mt_expand(kept, shape->sizes, shape->n_dims, MT_STEP(b)));
@@ -80,7 +75,7 @@ static int spread(mt__backward *b, mt_tensor *reduced, uint32_t mask, mt_tensor 
 static size_t list_dims(const mt__backward *b, uint32_t mask, int64_t dims[MT_MAX_DIMS])
 {
     size_t n = 0;
-    for (uint32_t d = 0; d < input_shape(b)->n_dims; d++) {
+    for (uint32_t d = 0; d < mt__bw_shape(b, 0)->n_dims; d++) {
         if ((mask >> d & 1) != 0) {
             dims[n++] = d;
         }

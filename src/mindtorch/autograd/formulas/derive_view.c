@@ -4,26 +4,7 @@
  */
 #include "base/alloc.h"
 #include "mindtorch/autograd/engine/evaluate.h"
-#include "mindtorch/autograd/formulas/backward.h"
-
-#include <mindtorch/ops.h>
-
-/* The last step of most formulas: the latest temporary is the first input's gradient. */
-static int give_last(mt__backward *b)
-{
-    mt__bw_give(b, 0, mt__bw_last(b));
-    return 0;
-}
-
-static int64_t int_arg(const mt__backward *b, uint32_t i)
-{
-    return b->args[i].of.integer;
-}
-
-static const mt__shape *input_shape(const mt__backward *b)
-{
-    return &mt__input_meta(b, 0)->shape;
-}
+#include "mindtorch/autograd/formulas/formula.h"
 
 int mt__permute_backward(mt__backward *b)
 {
@@ -34,37 +15,37 @@ int mt__permute_backward(mt__backward *b)
         inverse[dim < 0 ? dim + n : dim] = i;
     }
     MT_TRY(mt_permute(b->grads[0], inverse, n, mt__bw_temp(b)));
-    return give_last(b);
+    return mt__bw_give_last(b, 0);
 }
 
 int mt__expand_backward(mt__backward *b)
 {
     const mt__meta *meta = mt__input_meta(b, 0);
     MT_TRY(mt__reduce_to(b->grads[0], &meta->shape, (mt_dtype)meta->dtype, mt__bw_temp(b)));
-    return give_last(b);
+    return mt__bw_give_last(b, 0);
 }
 
 int mt__slice_backward(mt__backward *b)
 {
-    const mt__shape *shape = input_shape(b);
-    int64_t start = b->args[2].kind == MT_KIND_NONE ? 0 : int_arg(b, 2);
-    int64_t end = b->args[3].kind == MT_KIND_NONE ? INT64_MAX : int_arg(b, 3);
-    MT_TRY(mt_slice_backward(b->grads[0], shape->sizes, shape->n_dims, int_arg(b, 1), start, end,
-                             int_arg(b, 4), mt__bw_temp(b)));
-    return give_last(b);
+    const mt__shape *shape = mt__bw_shape(b, 0);
+    int64_t start = b->args[2].kind == MT_KIND_NONE ? 0 : mt__bw_int(b, 2);
+    int64_t end = b->args[3].kind == MT_KIND_NONE ? INT64_MAX : mt__bw_int(b, 3);
+    MT_TRY(mt_slice_backward(b->grads[0], shape->sizes, shape->n_dims, mt__bw_int(b, 1), start, end,
+                             mt__bw_int(b, 4), mt__bw_temp(b)));
+    return mt__bw_give_last(b, 0);
 }
 
 int mt__as_strided_backward(mt__backward *b)
 {
-    const mt__shape *shape = input_shape(b);
+    const mt__shape *shape = mt__bw_shape(b, 0);
     const mt_value *size = &b->args[1];
     const mt_value *stride = &b->args[2];
     const mt__geometry *self = mt__self_geometry(b);
-    int64_t offset = b->args[3].kind == MT_KIND_NONE ? self->offset : int_arg(b, 3);
+    int64_t offset = b->args[3].kind == MT_KIND_NONE ? self->offset : mt__bw_int(b, 3);
     MT_TRY(mt_as_strided_backward(b->grads[0], shape->sizes, shape->n_dims, self->strides,
                                   shape->n_dims, self->offset, size->of.ints, size->count,
                                   stride->of.ints, stride->count, offset, false, mt__bw_temp(b)));
-    return give_last(b);
+    return mt__bw_give_last(b, 0);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -113,18 +94,18 @@ int mt__unbind_backward(mt__backward *b)
 {
     grad_list list;
     MT_TRY(collect_pieces(b, &list));
-    int status = mt_stack(list.grads, list.count, int_arg(b, 1), mt__bw_temp(b));
+    int status = mt_stack(list.grads, list.count, mt__bw_int(b, 1), mt__bw_temp(b));
     drop_pieces(b, &list);
-    return status != 0 ? status : give_last(b);
+    return status != 0 ? status : mt__bw_give_last(b, 0);
 }
 
 int mt__split_backward(mt__backward *b)
 {
     grad_list list;
     MT_TRY(collect_pieces(b, &list));
-    int status = mt_cat(list.grads, list.count, int_arg(b, 2), mt__bw_temp(b));
+    int status = mt_cat(list.grads, list.count, mt__bw_int(b, 2), mt__bw_temp(b));
     drop_pieces(b, &list);
-    return status != 0 ? status : give_last(b);
+    return status != 0 ? status : mt__bw_give_last(b, 0);
 }
 
 /* ---- derivatives of the derivatives: the view itself, of the gradient ------------------------ */
@@ -134,7 +115,8 @@ int mt__as_strided_twice(mt__backward *b)
 {
     const mt_value *a = b->args;
     MT_TRY(mt_as_strided_backward(b->grads[0], a[4].of.ints, a[4].count, a[5].of.ints, a[5].count,
-                                  int_arg(b, 6), a[1].of.ints, a[1].count, a[2].of.ints, a[2].count,
-                                  int_arg(b, 3), a[7].of.integer == 0, mt__bw_temp(b)));
-    return give_last(b);
+                                  mt__bw_int(b, 6), a[1].of.ints, a[1].count, a[2].of.ints,
+                                  a[2].count, mt__bw_int(b, 3), a[7].of.integer == 0,
+                                  mt__bw_temp(b)));
+    return mt__bw_give_last(b, 0);
 }

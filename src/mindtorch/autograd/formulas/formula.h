@@ -11,6 +11,13 @@
 
 #include "mindtorch/autograd/formulas/backward.h"
 
+/* mt__<name>() where formulas differ in a helper's arguments alone. */
+#define MT_FORMULA(name, helper, ...)  \
+    int mt__##name(mt__backward *b)    \
+    {                                  \
+        return helper(b, __VA_ARGS__); \
+    }
+
 /* Where the next step's result goes; released when the formula is done. */
 #define MT_STEP(b) mt__bw_temp(b)
 
@@ -34,6 +41,17 @@ MT_INLINE mt_tensor *mt__bw_optional_arg(const mt__backward *b, uint32_t i)
 MT_INLINE mt_tensor *mt__bw_result(const mt__backward *b, uint32_t i)
 {
     return b->results[i].of.tensor;
+}
+
+MT_INLINE int64_t mt__bw_int(const mt__backward *b, uint32_t i)
+{
+    return b->args[i].of.integer;
+}
+
+/* The shape of a tensor argument, saved or not. */
+MT_INLINE const mt__shape *mt__bw_shape(const mt__backward *b, uint32_t arg)
+{
+    return &mt__input_meta(b, mt__input_of(b, arg))->shape;
 }
 
 /* Gives argument `arg` the latest step's result. */
@@ -65,12 +83,13 @@ int mt__bw_moved_to(mt__backward *b, uint32_t arg, mt_tensor **out);
 
 /* Formulas of single ops. */
 int mt__bw_lerp_self(mt__backward *b, const mt_value *args, mt_tensor **out);
+int mt__bw_curved(mt__backward *b, const mt_value *args, mt_tensor **out);
 int mt__bw_weighted(mt__backward *b, const mt_value *args, mt_tensor **out);
 
-/* sizes(argument): those of a tensor that may not have been saved. */
+/* sizes(argument) */
 MT_INLINE mt_value mt__bw_sizes(const mt__backward *b, uint32_t arg)
 {
-    const mt__shape *shape = &mt__input_meta(b, mt__input_of(b, arg))->shape;
+    const mt__shape *shape = mt__bw_shape(b, arg);
     return (mt_value){.kind = MT_KIND_INTS, .count = shape->n_dims, .of.ints = shape->sizes};
 }
 
