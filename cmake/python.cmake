@@ -68,6 +68,16 @@ if(MT_BUILD_TESTS AND NOT MT_SANITIZE)
   endif()
 endif()
 
+# mtprof-run beside the command of the build; in a wheel it is an entry point (pyproject.toml).
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/cli/mtprof-run
+  CONTENT "#!${MT_PYTHON}
+import sys
+sys.path.insert(0, '${MT_PYTHON_TREE}')
+from mtprof.run.run_command import main
+sys.exit(main())
+"
+  FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
 # ---- what a wheel holds --------------------------------------------------------------------------
 foreach(package IN ITEMS mtprof mindtorch_v2)
   install(DIRECTORY python/${package} DESTINATION . COMPONENT python EXCLUDE_FROM_ALL

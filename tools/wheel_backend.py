@@ -2,7 +2,8 @@
 """pip's way to our build (PEP 517, 660): runs CMake and packs what it installs into a wheel.
 
 The wheel holds the packages mtprof and mindtorch_v2, libmtprof and libmindtorch next to the
-extension that needs each, the simulated accelerator next to libmindtorch, and the mtprof command.
+extension that needs each, the simulated accelerator next to libmindtorch, the mtprof command, and
+mtprof-run as an entry point, which pip makes a program of.
 Standard library only, so that it works without a network.
 
 MINDTORCH_BUILD_DIR names a build folder that is to be used instead of one made here; pip's
@@ -55,6 +56,8 @@ def information():
     return {"METADATA": metadata(),
             "WHEEL": "Wheel-Version: 1.0\nGenerator: mindtorch wheel_backend\n"
                      f"Root-Is-Purelib: false\nTag: {tag()}\n",
+            "entry_points.txt": "[console_scripts]\n" + "".join(
+                f"{name} = {function}\n" for name, function in PROJECT["scripts"].items()),
             "licenses/LICENSE": (ROOT / "LICENSE").read_text()}
 
 

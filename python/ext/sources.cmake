@@ -12,6 +12,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/profile/profile_callbacks.c
     python/ext/profiler/profile/profile_calls.c
     python/ext/profiler/profile/profile_object.c
+    python/ext/profiler/profile/run_calls.c
     python/ext/profiler/profiler_module.c
     python/ext/profiler/results/average_rows.c
     python/ext/profiler/results/column_buffer.c

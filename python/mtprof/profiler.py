@@ -31,6 +31,9 @@ _Window = collections.namedtuple(
 
 __all__ = ["profile", "set_host", "KinetoStepTracker", "_ExperimentalConfig", "_KinetoProfile"]
 
+# Called with each profile that starts: a recording of the whole program gives way to it (mtprof.run).
+_around = None
+
 # What only the program around the profiler knows; see set_host().
 _host = {"synchronize": None, "device": "npu", "tells_launches": False}
 
@@ -215,6 +218,8 @@ class _KinetoProfile(_mtprof.Profile):
     # ---- life cycle ----
 
     def _check_start(self):
+        if _around is not None:
+            _around(self)
         check_timeout("post_processing_timeout_s", self.post_processing_timeout_s)
         if not self._usable:
             names = ", ".join(sorted(member.name for member in self.activities))

@@ -31,7 +31,12 @@ def complete(*words):
 
 
 def commands():
-    return [word for word in complete("") if not word.startswith("-") and word != "help"]
+    return [word for word in complete("") if not word.startswith("-") and word not in ("help", *programs())]
+
+
+def programs():
+    """Programs of ours that were built: not where Python's part is left out."""
+    return [name for name in ("run",) if (MTPROF.parent / f"mtprof-{name}").exists()]
 
 
 def sections():
@@ -74,6 +79,17 @@ class ManPage(unittest.TestCase):
             text = sections()[name] + sections()["Options of every command"]
             documented = dict(re.findall(r"^\.It Fl (\w) , Fl Fl ([\w-]+)", text, re.M))
             self.assertEqual(letters, documented, name)
+
+    def test_programs(self):
+        for name in programs():
+            with self.subTest(program=name):
+                shown = subprocess.run([MTPROF, "help", name], stdout=subprocess.PIPE, text=True, check=True).stdout
+                options = re.findall(r"^  (-\w,|   ) (--[\w-]+)", shown, re.M)
+                self.assertEqual([option for _, option in options], complete(name, "--"))
+                self.assertEqual({option for _, option in options}, self.documented(name))
+                documented = re.findall(r"^\.It Fl (\w) , Fl Fl ([\w-]+)", sections()[name], re.M)
+                self.assertEqual([(letter[1], option[2:]) for letter, option in options if letter.strip()], documented)
+                self.assertLessEqual(max(map(len, shown.splitlines())), 80)
 
     def test_every_export_format_is_listed(self):
         formats = [word for word in complete("export", "") if word != ":files"]
@@ -119,6 +135,15 @@ class Bash(unittest.TestCase):
     def test_commands(self):
         self.assertEqual(self.replies("re"), ["recover", "report"])
         self.assertEqual(self.replies("help", "di"), ["diff"])
+
+    def test_programs(self):
+        if "run" not in programs():
+            self.skipTest("mtprof-run was not built")
+        self.assertEqual(self.replies("ru"), ["run"])
+        self.assertEqual(self.replies("run", "--re"), ["--repeat"])
+        self.assertEqual(self.replies("run", "--calls", "r"), ["run.mtt"])
+        self.assertEqual(self.replies("run", "-o", "o"), ["other.json"])
+        self.assertEqual(self.replies("run", "script.py", "--re"), [])
 
     def test_options_and_their_values(self):
         self.assertEqual(self.replies("report", "--time"), ["--time-unit"])

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m mtprof: the mtprof command, from where Python is."""
+import os
+import shutil
+import sys
+
+
+def main(words):
+    """Runs `mtprof run` here, and everything else by the command; its exit status."""
+    if words[:1] == ["run"]:
+        from mtprof.run.run_command import main as run
+        return run(words[1:])
+    beside = os.path.join(os.path.dirname(sys.executable), "mtprof")
+    command = beside if os.access(beside, os.X_OK) else shutil.which("mtprof")
+    if command is None:
+        print("mtprof: the mtprof command is neither beside Python nor on the path; here is only: "
+              "python -m mtprof run", file=sys.stderr)
+        return 2
+    os.execv(command, [command, *words])
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recording around a program that `mtprof run` started: when it begins and ends, and what is told of it.
+
+This runs in the program's own process, so it must not be noticed: no frame of ours is on its stack, nothing is
+raised into it, and what we import and install is little.
+"""
+import _thread
+import atexit
+import contextlib
+import json
+import os
+import shlex
+import sys
+import time
+
+import mtprof
+from mtprof import _mtprof, profiler as _profiler
+from mtprof.run.imports import Imports, Steps
+from mtprof.schedules import _Schedule
+
+_TABLE_BYTES = 1 << 28  # a larger trace is not read for the summary: the program's end would wait for it
+
+
+def say(text):
+    """A text on the program's first standard error, if that is still there."""
+    try:
+        sys.stderr.flush()
+    except Exception:
+        pass  # it is the program's, and may be anything
+    try:
+        sys.__stderr__.write(text)
+        sys.__stderr__.flush()
+    except Exception:
+        pass  # it was closed
+
+
+def give_up(text):
+    """Nothing can be recorded: said before the program has begun, which then does not begin."""
+    say(f"mtprof: run: {text}\n")
+    os._exit(1)
+
+
+def arm(text):
+    """Begins to record with the program's first frame."""
+    recording = Recording(**json.loads(text))
+    # The interpreter has no other hook between its own start and the program; this one goes with its first use.
+    sys.setprofile(recording.look_for_main)
+    atexit.register(recording.finish)  # before all of the program's, so it is called after them
+
+
+class _Profile(_profiler.profile):
+    """A profile that the program does not see: what it warns of is no warning in the program."""
+
+    def _warn(self, status, message):
+        if not message.startswith(("Profiler won't be using warmup", "NPU is not available")):
+            say(f"mtprof: run: {message}\n")
+
+
+class Recording:
+    """A profile of the whole program, or of some seconds or steps of it."""
+
+    def __init__(self, *, path, shown, schedule, delay, duration, ring, rows, calls=False, stacks=False, shapes=False,
+                 memory=False, patch_torch=False, quiet=False):
+        self.output, self.shown = path, shown
+        self.file = path if path.endswith(".mtt") else path + ".mtt"  # what is recorded into
+        self.schedule, self.delay, self.duration = schedule, delay, duration
+        self.rows, self.quiet, self.patch_torch = rows, quiet, patch_torch
+        self.options = {"path": self.file, "with_calls": calls, "with_stack": stacks, "record_shapes": shapes,
+                        "profile_memory": memory, "buffer_bytes": ring, "policy": "ring" if ring else "spill"}
+        if schedule:
+            self.options |= {"schedule": _Schedule((*schedule, 0, 0)), "acc_events": True}
+        self.pid = os.getpid()
+        self.profile = None   # while it records
+        self.recorded = False
+        self.began = None     # the program
+        self.stopped = None   # why, where it was not the program's end
+        self.explained = None  # by the profile
+        self.forks = 0
+        self.steps = Steps(self.step)
+        self.lock = _thread.allocate_lock()  # of starting and stopping
+        self.ended = _thread.allocate_lock()  # free: the program has ended
+
+    # ---- the program's begin ----
+
+    def look_for_main(self, frame, event, _):
+        """A profile function: waits for the frame that runs the program."""
+        if event != "call" or frame.f_back is not None:
+            return
+        name = frame.f_code.co_name
+        if name == "_run_module_as_main" or (name == "<module>" and frame.f_globals.get("__name__") == "__main__"):
+            sys.setprofile(None)
+            try:
+                self.begin()
+            except BaseException as error:
+                give_up(f"{self.shown}: {error}")
+
+    def begin(self):
+        """The program begins."""
+        self.began = time.monotonic()
+        self.ended.acquire()
+        os.register_at_fork(after_in_parent=self.count_fork)
+        if sys.version_info >= (3, 12):  # the recorder's thread, which is gone in the child, is no danger to a fork
+            import warnings
+            warnings.filterwarnings("ignore", r"This process \(pid=\d+\) is multi-threaded", DeprecationWarning)
+        actions = {}
+        if self.schedule:
+            actions = {f"{package}.optim.optimizer": self.steps.watch for package in ("torch", "mindtorch_v2")}
+        if self.patch_torch:
+            actions["torch"] = self.patch
+        if actions:
+            sys.meta_path.insert(0, Imports(actions, self.failed))
+        if self.delay:
+            self.check_path()
+        else:
+            self.start()
+        if self.delay or self.duration is not None:
+            start_quiet_thread(self.keep_time)
+
+    def check_path(self):
+        """A recording that begins later shall not fail then."""
+        with open(self.file, "ab"):
+            pass
+        if os.path.getsize(self.file) == 0:
+            os.unlink(self.file)
+
+    def count_fork(self):
+        """The program has forked."""
+        self.forks += os.getpid() == self.pid
+
+    # ---- seconds ----
+
+    def keep_time(self):
+        """A thread of its own: starts and stops by the clock."""
+        if self.delay and self.ended.acquire(timeout=self.delay):
+            return
+        try:
+            if self.delay:
+                self.start()
+            if self.duration is None or self.ended.acquire(timeout=self.duration):
+                return
+            # The main thread stops: what is open on a thread ends where it began. Unless it is busy elsewhere.
+            done = _thread.allocate_lock()
+            done.acquire()
+            if not _mtprof.call_in_main(lambda: (self.stop(), done.release())) or not done.acquire(timeout=0.25):
+                self.stop()
+        except BaseException as error:
+            say(f"mtprof: run: {self.shown}: {error}\n")
+
+    # ---- steps and torch ----
+
+    def step(self):
+        """An optimizer has made a step."""
+        running = self.profile
+        if running is not None and os.getpid() == self.pid:
+            running.step()
+
+    def patch(self, _):
+        """torch is there: its profiler becomes ours."""
+        import mtprof.torch
+        mtprof.torch.patch()
+
+    # ---- recording ----
+
+    def start(self):
+        """Begins to record."""
+        with self.lock:
+            made = _Profile(**self.options)
+            with low_numbers_taken():
+                made.start()
+            made.add_metadata("command", shlex.join(sys.orig_argv).encode(errors="replace").decode())
+            self.profile, self.recorded = made, True
+            _profiler._around = self.give_way
+
+    def stop(self, why=None):
+        """Ends recording; why: where it is not the program's end."""
+        with self.lock:
+            running, self.profile = self.profile, None
+            if running is not None:
+                _profiler._around = None
+                self.stopped = why
+                running.stop()
+                self.explained = running.explain()
+
+    def failed(self, name, error):
+        """What we do when a module was imported has failed."""
+        say(f"mtprof: run: {name}: {error}\n")
+
+    def give_way(self, other):
+        """The program starts a profile of its own, which cannot run beside this one."""
+        if other is not self.profile and os.getpid() == self.pid:
+            self.stop("the program started a profile of its own")
+
+    # ---- the program's end ----
+
+    def finish(self):
+        """The program has ended, and its atexit functions have been called."""
+        if os.getpid() != self.pid or self.began is None:
+            return  # of a process that was forked; or there was no program to run
+        self.ended.release()
+        try:
+            self.stop()
+            self.report()
+        except BaseException as error:
+            say(f"mtprof: run: {self.shown}: {error}\n")
+
+    def report(self):
+        """Writes the file that was asked for, and tells what was recorded."""
+        if not self.recorded:
+            lasted = time.monotonic() - self.began
+            self.tell(f"nothing recorded: the program ended after {lasted:.1f} s, --delay is {self.delay:g}")
+            return
+        trace = None
+        if self.output != self.file:
+            trace = mtprof.load(self.file)
+            trace.export(_mtprof.export_format(self.output), self.output)
+            os.unlink(self.file)
+        elif not self.quiet and os.path.getsize(self.file) <= _TABLE_BYTES:
+            trace = mtprof.load(self.file)
+        if not self.quiet:
+            from mtprof.run.summary import summary
+            self.tell(*summary(trace, shown=self.shown, size=os.path.getsize(self.output), rows=self.rows,
+                               calls=self.options["with_calls"], recorded_here=self.output == self.file,
+                               notes=self.notes(trace)))
+
+    def notes(self, trace):
+        """What there is to be said about the recording."""
+        if self.stopped:
+            yield f"Recording stopped early: {self.stopped}."
+        if self.forks:
+            yield f"{self.forks} forked process{'' if self.forks == 1 else 'es'} not recorded."
+        evicted = getattr(trace.health(), "evicted", 0) if trace is not None else 0
+        if evicted:
+            yield f"{evicted} older events let go: --ring keeps the latest."
+        if trace is None or trace.health().events:
+            return
+        if self.schedule and self.steps.count == 0:
+            yield "Nothing recorded: the program made no steps; those of optimizers of torch and mindtorch_v2 count."
+        elif self.schedule:
+            yield f"Nothing recorded: {self.explained}."
+        elif self.options["with_calls"]:
+            yield "Nothing recorded."
+        else:
+            yield "Nothing recorded: no scopes and ops were run; --calls records every Python function."
+
+    def tell(self, *lines):
+        """Lines for the summary."""
+        if not self.quiet:
+            say("\n".join(("", f"mtprof: {lines[0]}", *lines[1:], "")))
+
+
+@contextlib.contextmanager
+def low_numbers_taken():
+    """Where standard input, output or error are closed, no file that is opened now takes their number."""
+    taken = []
+    while not taken or taken[-1] < 3:
+        taken.append(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
+    os.close(taken.pop())
+    try:
+        yield
+    finally:
+        for number in taken:
+            os.close(number)
+
+
+def start_quiet_thread(function):
+    """A thread that takes no signals, and that threading does not know: the program would wait for it, or count it."""
+    import signal
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        _thread.start_new_thread(function, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

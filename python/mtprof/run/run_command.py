@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of `mtprof run`: understood here, then this process becomes the interpreter with the program."""
+import collections
+import difflib
+import json
+import math
+import os
+import sys
+import textwrap
+
+from mtprof import _mtprof
+from mtprof.config import parse_bytes
+
+USAGE = "mtprof run [OPTIONS] SCRIPT|-m MODULE|-c CODE|- [ARGUMENTS]"
+DETAILS = """\
+The program is run by this Python as `python SCRIPT ARGUMENTS` runs it: its output, exit status, tracebacks and \
+signals are its own. Scopes and ops of mtprof and mindtorch_v2 are always recorded, on every thread; other processes \
+that the program starts are not. The trace is written while the program runs, so it is there whatever ends it.
+
+A step ends with each step() of an optimizer of torch or mindtorch_v2; where there are several optimizers, the first \
+one that steps counts. --wait, --warmup, --active and --repeat are those of mtprof.schedule().
+
+Exit status: the program's; 1 where nothing can be recorded to the file; 2 for a wrong command line. The program is \
+not started then."""
+
+Option = collections.namedtuple("Option", "name letter value help parse", defaults=(None, None, None, None))
+
+
+class Misuse(Exception):
+    """A wrong command line, and what can be done about it."""
+
+    def __init__(self, text, hint="'mtprof run --help' lists the options"):
+        super().__init__(text)
+        self.hint = hint
+
+
+def _steps(least):
+    def parse(text):
+        if not text.isdecimal() or int(text) < least:
+            raise ValueError(f"a number of steps, {least} or more")
+        return int(text)
+    return parse
+
+
+def _seconds(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1e9:
+        raise ValueError("a number of seconds, as in 30 or 0.5")
+    return value
+
+
+def _size(text):
+    try:
+        size = parse_bytes("--ring", text)
+    except ValueError:
+        size = 0
+    if size < 1 << 16:
+        raise ValueError("a number of bytes, as in 64M or 1G, 64K or more")
+    return size
+
+
+def _rows(text):
+    if not text.isdecimal():
+        raise ValueError("a number of rows")
+    return int(text)
+
+
+OPTIONS = (
+    Option("output", "o", "FILE", "the trace; .json, .json.gz, .pftrace and others are exported when the program ends "
+           "(default: NAME-PID.mtt)"),
+    Option("path", None, "FOLDER", "folder for the trace, made where it is missing"),
+    Option("calls", help="every call of a Python or built-in function"),
+    Option("stacks", help="the Python stack of every op and scope"),
+    Option("shapes", help="shapes and types of ops' inputs"),
+    Option("memory", help="allocations, and the memory that ops allocate"),
+    Option("wait", None, "N", "steps to leave out before each recording", _steps(0)),
+    Option("warmup", None, "N", "steps to warm up before each recording", _steps(0)),
+    Option("active", None, "N", "steps to record", _steps(1)),
+    Option("repeat", None, "N", "how often; 0 (the default): until the program ends", _steps(0)),
+    Option("delay", None, "S", "seconds from the start of the program to that of the recording", _seconds),
+    Option("duration", None, "S", "seconds to record", _seconds),
+    Option("ring", None, "SIZE", "keep only the latest events, in this many bytes (64M, 1G)", _size),
+    Option("patch-torch", help="the program's torch.profiler is mtprof's"),
+    Option("rows", "n", "N", "rows of the summary (default: 10)", _rows),
+    Option("quiet", "q", help="no summary"),
+    Option("help", "h", help="this text"),
+)
+
+
+# ---- understanding ----
+
+
+def _find(word):
+    for option in OPTIONS:
+        if word == "--" + option.name or (option.letter and word == "-" + option.letter):
+            return option
+    near = difflib.get_close_matches(word, ["--" + option.name for option in OPTIONS], 1)
+    raise Misuse(f"unknown option '{word}'", *([f"did you mean '{near[0]}'?"] if near else []))
+
+
+def _value(option, text):
+    try:
+        return option.parse(text) if option.parse else text
+    except ValueError as error:
+        raise Misuse(f"option '--{option.name}': '{text}' is not {error}") from None
+
+
+def parse(words):
+    """(settings by option's name, the words for Python); Misuse."""
+    given, rest = {}, list(words)
+    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
+        word = rest.pop(0)
+        if word[:2] in ("-m", "-c"):  # the rest is the program's, as with python
+            if word in ("-m", "-c") and not rest:
+                raise Misuse(f"option '{word}' needs {'a module' if word == '-m' else 'code'}")
+            return given, [word, *rest]
+        name, equals, text = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+        option = _find(name)
+        if option.value is None:
+            if equals:
+                raise Misuse(f"option '{name}' takes no value, got '{text}'")
+            given[option.name] = True
+            continue
+        if not equals:
+            if not rest:
+                raise Misuse(f"option '{name}' needs a value, {option.value}")
+            text = rest.pop(0)
+        given[option.name] = _value(option, text)
+    return given, rest[1:] if rest[:1] == ["--"] else rest
+
+
+def _schedule(given):
+    """The numbers of mtprof.schedule(), or None."""
+    steps = [name for name in ("wait", "warmup", "active", "repeat") if name in given]
+    seconds = [name for name in ("delay", "duration") if name in given]
+    if steps and seconds:
+        raise Misuse(f"--{steps[0]} counts steps and --{seconds[0]} seconds: only one of them can be used")
+    if not steps:
+        return None
+    if "active" not in given:
+        raise Misuse(f"--{steps[0]} needs --active, the number of steps to record")
+    return [given.get(name, 0) for name in ("wait", "warmup", "active", "repeat")]
+
+
+def _program_name(program):
+    """What the trace is called after: the script's or module's name."""
+    if program[0].startswith("-m"):
+        name = program[0][2:] or program[1]
+    elif program[0].startswith("-c"):
+        name = "command"
+    elif program[0] == "-":
+        name = "stdin"
+    else:
+        name = os.path.basename(os.path.abspath(program[0]))
+        name = name.removesuffix(".py") or name
+    return name.replace("/", "_") or "program"
+
+
+def _output(given, program):
+    """The trace's path; its folder is there and can be written to."""
+    path = given.get("output", f"{_program_name(program)}-{os.getpid()}.mtt")
+    if "path" in given:
+        try:
+            os.makedirs(given["path"], exist_ok=True)
+        except OSError as error:
+            raise Failure(f"{given['path']}: {error.strerror}") from None
+        path = os.path.join(given["path"], path)
+    folder = os.path.dirname(path) or "."
+    if not path.endswith(".mtt"):
+        try:
+            _mtprof.export_format(path)
+        except ValueError:
+            raise Misuse(f"option '--output': the ending of '{path}' is none of a trace",
+                         ".mtt, .json, .json.gz, .pftrace and those that 'man mtprof' lists under export") from None
+    if not os.path.isdir(folder):
+        raise Failure(f"{folder}: no such folder")
+    if os.path.isdir(path) or not os.access(folder, os.W_OK | os.X_OK):
+        raise Failure(f"{path}: cannot be written{': it is a folder' if os.path.isdir(path) else ''}")
+    return path
+
+
+class Failure(Exception):
+    """What cannot be done."""
+
+
+# ---- becoming the program ----
+
+
+def _check_python():
+    flags = sys.flags
+    for name, on in (("-I", flags.isolated), ("-E", flags.ignore_environment), ("-S", flags.no_site)):
+        if on:
+            raise Misuse(f"Python's option {name} keeps the profiler from starting", "run it without that option")
+
+
+def _python_options():
+    """The options that the interpreter itself was given: in front of -m mtprof, or of the program mtprof-run."""
+    options = sys.orig_argv[1:len(sys.orig_argv) - len(sys.argv)]
+    if getattr(sys.modules["__main__"], "__spec__", None) is not None and options and options[-1].endswith("m"):
+        options[-1] = options[-1][:-1]  # -m and the options that it shares a word with
+    return [word for word in options if word != "-"]
+
+
+def _settings(given, program):
+    path = _output(given, program)
+    schedule = _schedule(given)
+    if given.get("patch-torch"):
+        import importlib.util
+        if importlib.util.find_spec("mtprof.torch") is None:
+            raise Misuse("--patch-torch needs the module mtprof.torch, which this installation does not have",
+                         "without the option the program's torch.profiler is torch's own")
+    flags = {name.replace("-", "_"): True for name in ("calls", "stacks", "shapes", "memory", "patch-torch", "quiet")
+             if name in given}
+    return {"path": os.path.abspath(path), "shown": path, "schedule": schedule, "delay": given.get("delay", 0),
+            "duration": given.get("duration"), "ring": given.get("ring"), "rows": given.get("rows", 10), **flags}
+
+
+def environment(settings):
+    """The environment in which Python starts recording."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
+    if os.pathsep in folder:
+        raise Failure(f"{folder}: a folder of PYTHONPATH cannot have '{os.pathsep}' in its name")
+    before = os.environ.get("PYTHONPATH")
+    path = folder + os.pathsep + before if before else folder
+    return {**os.environ, "PYTHONPATH": path, "MTPROF_RUN": json.dumps(settings)}
+
+
+def _run(words):
+    given, program = parse(words)
+    if given.get("help"):
+        print_help()
+        return 0
+    if not program:
+        raise Misuse("a script, -m MODULE or -c CODE is needed", f"usage: {USAGE}")
+    _check_python()
+    _schedule(given)
+    variables = environment(_settings(given, program))
+    command = [sys.executable, *_python_options(), *program]
+    os.execve(sys.executable, command, variables)
+    return 1
+
+
+def main(words=None):
+    """Runs a program under the profiler: does not return, unless with an exit status for what went wrong."""
+    words = sys.argv[1:] if words is None else words
+    if words[:1] == ["__complete"]:
+        complete(words[1:])
+        return 0
+    try:
+        return _run(words)
+    except Misuse as error:
+        print(f"mtprof: run: {error}\n  hint: {error.hint}", file=sys.stderr)
+        return 2
+    except (Failure, OSError) as error:
+        print(f"mtprof: run: {error}", file=sys.stderr)
+        return 1
+
+
+# ---- telling ----
+
+
+def print_help():
+    """The options, in the layout of the command's other helps."""
+    print(f"usage: {USAGE}\n\nRun a Python program and record a trace of it.\n")
+    for option in OPTIONS:
+        letter = f"-{option.letter}," if option.letter else "   "
+        name = f"  {letter} --{option.name} {option.value or ''}".rstrip()
+        text = textwrap.wrap(option.help, 80 - 27, break_on_hyphens=False)
+        if len(name) >= 26:
+            print(name)
+            name = ""
+        print(f"{name:27}{text[0]}")
+        for line in text[1:]:
+            print(" " * 27 + line)
+    for paragraph in DETAILS.split("\n\n"):
+        print("\n" + textwrap.fill(paragraph, 80))
+
+
+def complete(words):
+    """Words that may come next, a line each, with a tab and what they mean; ":files" for files."""
+    current = words[-1] if words else ""
+    before = words[-2] if len(words) > 1 else ""
+    try:
+        _, program = parse(words[:-1])
+    except Misuse:
+        program = []  # an option waits for its value
+    waiting = [o for o in OPTIONS if o.value and before in ("--" + o.name, f"-{o.letter}")]
+    if waiting and not program:
+        if waiting[0].value in ("FILE", "FOLDER"):
+            print(":files")
+    elif current.startswith("-") and not program:
+        for option in OPTIONS:
+            if ("--" + option.name).startswith(current):
+                print(f"--{option.name}\t{option.help}")
+    else:
+        print(":files")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
