@@ -8,8 +8,6 @@
 #include "cli/term.h"
 #include "cli/units.h"
 
-#include <mtprof/averages.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -57,6 +55,20 @@ bool cli_parse_groups(void *value, const char *text, cli_refusal *why)
         }
         text += length + 1;
     }
+}
+
+mtprof_averages_options cli_averages_options(const cli_groups *groups, const char *name,
+                                             const cli_range *steps)
+{
+    return (mtprof_averages_options){
+        .struct_size = sizeof(mtprof_averages_options),
+        .group = groups->group,
+        .stack_n = groups->stack_n,
+        .name = name,
+        .steps_given = steps->given,
+        .first_step = (int32_t)steps->first,
+        .last_step = (int32_t)steps->last,
+    };
 }
 
 const char *const cli_sort_keys[] = {

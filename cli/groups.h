@@ -7,6 +7,8 @@
 
 #include "cli/options.h"
 
+#include <mtprof/averages.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,6 +20,10 @@ typedef struct cli_groups {
 /* "shapes,stack:5"; for CLI_CUSTOM options. */
 bool cli_parse_groups(void *value, const char *text, cli_refusal *why);
 extern const char *const cli_group_names[];
+
+/* Rows by these groups, of events whose name matches (NULL: all), in these steps. */
+mtprof_averages_options cli_averages_options(const cli_groups *groups, const char *name,
+                                             const cli_range *steps);
 
 /* Sort keys to propose; the library knows more. */
 extern const char *const cli_sort_keys[];

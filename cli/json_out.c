@@ -4,6 +4,8 @@
  */
 #include "cli/json_out.h"
 
+#include "cli/term.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,29 +19,12 @@ static void new_line(void)
     printf("\n%*s", 2 * depth, "");
 }
 
-/* Bytes of the well-formed UTF-8 character at `at`, 0 where there is none. */
-static size_t utf8_length(const unsigned char *at, size_t left)
-{
-    size_t n = at[0] < 0x80 ? 1 : at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
-    if (n == 0 || n > left || at[0] > 0xF4) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((at[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    bool bad = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xED && at[1] > 0x9F) ||
-               (at[0] == 0xF0 && at[1] < 0x90) || (at[0] == 0xF4 && at[1] > 0x8F);
-    return bad ? 0 : n;
-}
-
 static void quote(const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text, *end = at + length;
     putchar('"');
     while (at < end) {
-        size_t n = utf8_length(at, (size_t)(end - at));
+        size_t n = cli_utf8_length((const char *)at, (size_t)(end - at));
         if (n == 0) {
             fputs("\\ufffd", stdout);
             n = 1;
@@ -173,4 +158,13 @@ void cli_json_member(mtprof_text key)
     quote(key.bytes, key.length);
     fputs(": ", stdout);
     keyed = true;
+}
+
+void cli_json_device(const mtprof_model *model, uint32_t index)
+{
+    mtprof_device device;
+    if (mtprof_model_device(model, index, &device)) {
+        cli_json_text("device_type", device.type);
+        cli_json_int("device_index", device.index);
+    }
 }

@@ -5,7 +5,7 @@
 #ifndef CLI_JSON_OUT_H
 #define CLI_JSON_OUT_H
 
-#include <mtprof/reader.h>
+#include <mtprof/model.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +24,7 @@ void cli_json_bool(const char *key, bool value);
 void cli_json_null(const char *key);
 /* {"size": true}: a member whose key is any text. */
 void cli_json_member(mtprof_text key);
+/* Members "device_type" and "device_index" of a device of the model; none where it has none. */
+void cli_json_device(const mtprof_model *model, uint32_t index);
 
 #endif /* CLI_JSON_OUT_H */

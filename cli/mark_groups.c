@@ -179,8 +179,8 @@ static bool add_metadatum(gathering *all, mtprof_text name, const mtprof_metadat
     if (g == NULL) {
         return false;
     }
-    cli_metadatum shown = cli_metadatum_text(m);
-    mtprof_text text = m->type == MTPROF_META_TEXT ? m->text : cli_text(shown.text);
+    cli_metadatum room;
+    mtprof_text text = cli_metadatum_text(m, &room);
     if (g->count++ == 0) {
         g->value = text;
         if (!copy_text(&g->value)) {
@@ -214,7 +214,7 @@ static bool is_own_key(mtprof_text key)
 }
 
 /* Whose metadata is the program's. Other tools give their own facts with everything but scopes. */
-static bool is_told(uint8_t kind, bool foreign)
+static bool is_of_program(uint8_t kind, bool foreign)
 {
     return kind == MTPROF_EVENT_KIND_SCOPE || kind == MTPROF_EVENT_KIND_STEP ||
            (kind == MTPROF_EVENT_KIND_OP && !foreign);
@@ -223,20 +223,17 @@ static bool is_told(uint8_t kind, bool foreign)
 static bool add_metadata(gathering *all, bool foreign)
 {
     mtprof_metadatum m;
-    mtprof_column ids = {0}, names = {0}, kinds = {0};
+    uint64_t count;
+    const uint32_t *name = cli_column(all->model, MTPROF_COLUMN_NAME, &count);
+    const uint8_t *kind = cli_column(all->model, MTPROF_COLUMN_KIND, &count);
+    const uint32_t *id = cli_column(all->model, MTPROF_COLUMN_METADATA, &count);
     for (uint32_t i = 0; !foreign && mtprof_model_metadata(all->model, i, &m); i++) {
         if (!is_own_key(m.key) && !add_metadatum(all, cli_text("(trace)"), &m)) {
             return false;
         }
     }
-    if (mtprof_model_get_column(all->model, MTPROF_COLUMN_METADATA, &ids) != MTPROF_OK ||
-        mtprof_model_get_column(all->model, MTPROF_COLUMN_NAME, &names) != MTPROF_OK ||
-        mtprof_model_get_column(all->model, MTPROF_COLUMN_KIND, &kinds) != MTPROF_OK) {
-        return true; /* no event has any */
-    }
-    const uint32_t *id = ids.data, *name = names.data;
-    for (uint64_t i = 0; i < ids.count; i++) {
-        if (id[i] == 0 || !is_told(((const uint8_t *)kinds.data)[i], foreign)) {
+    for (uint64_t i = 0; name != NULL && kind != NULL && i < count; i++) {
+        if (id[i] == 0 || !is_of_program(kind[i], foreign)) {
             continue;
         }
         uint32_t key = mtprof_model_name_key(all->model, name[i]);
@@ -281,14 +278,7 @@ static void print_metadata_values(const group *g, size_t width)
 
 static void print_group(const gathering *all, const group *g, size_t name_width, size_t width)
 {
-    if (g->key.length == 0) {
-        cli_print_text(stdout, g->name, name_width);
-    } else {
-        char *both = NULL;
-        int n = asprintf(&both, "%s %s", g->name.bytes, g->key.bytes);
-        cli_print_text(stdout, n < 0 ? g->key : cli_text(both), name_width);
-        free(n < 0 ? NULL : both);
-    }
+    cli_print_two(g->name, g->key, name_width);
     printf(" %*s", NUMBER - 1, cli_count(g->count).text);
     switch (g->section) {
     case SECTION_COUNTERS:
@@ -321,12 +311,11 @@ static void print_section(const gathering *all, enum section section, size_t wid
         {"Flow", "     Points    Started      Ended", 3},
         {"Metadata", "     Events  Value", 2},
     };
-    size_t n = 0, name = LEAST_NAME;
+    size_t n = 0, name = 0;
     for (size_t i = 0; i < all->n; i++) {
         const group *g = all->groups[i];
         if (g->section == (uint32_t)section) {
-            size_t length =
-                cli_text_width(g->name) + (g->key.length > 0 ? 1 + cli_text_width(g->key) : 0);
+            size_t length = cli_two_width(g->name, g->key);
             name = length > name ? length : name;
             n++;
         }
@@ -335,8 +324,7 @@ static void print_section(const gathering *all, enum section section, size_t wid
         return;
     }
     size_t fixed = heads[section].n_numbers * NUMBER + (section == SECTION_METADATA ? 8 : 0);
-    size_t room = width > fixed + LEAST_NAME ? width - fixed : LEAST_NAME;
-    name = name < room ? name : room;
+    name = cli_fit_column(name, LEAST_NAME, fixed, width);
     printf("\n%s%-*s%s%s\n", cli_style(CLI_BOLD), (int)name, heads[section].name,
            heads[section].numbers, cli_style(CLI_PLAIN));
     size_t shown = 0;
@@ -346,10 +334,7 @@ static void print_section(const gathering *all, enum section section, size_t wid
             shown++;
         }
     }
-    if (n > shown) {
-        printf("%s%zu more; --limit all shows them%s\n", cli_style(CLI_DIM), n - shown,
-               cli_style(CLI_PLAIN));
-    }
+    cli_print_more(n - shown, "");
 }
 
 /* Whether there can be marks. A closed trace has counted what is no scope: with none of that the

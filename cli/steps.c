@@ -13,9 +13,6 @@
 /* Where the next event of a step is counted; NULL: no memory. */
 static cli_step *find_place(cli_steps *s, size_t *room, int32_t step)
 {
-    if (step < 0) {
-        return &s->outside;
-    }
     if (s->n > 0 && s->steps[s->n - 1].step == step) {
         return &s->steps[s->n - 1];
     }
@@ -60,11 +57,10 @@ bool cli_sum_steps(const cli_columns *columns, int32_t first, int32_t last, cli_
 {
     size_t room = 0;
     memset(out, 0, sizeof *out);
-    out->outside.step = -1;
     for (uint64_t i = 0; i < columns->count; i++) {
         int32_t step = columns->step[i];
         bool host = columns->device[i] == 0 && columns->kind[i] != MTPROF_EVENT_KIND_FUNCTION;
-        if (!host || step < first || step > last) {
+        if (!host || step < 0 || step < first || step > last) {
             continue;
         }
         cli_step *place = find_place(out, &room, step);

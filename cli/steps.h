@@ -20,7 +20,6 @@ typedef struct cli_step {
 typedef struct cli_steps {
     cli_step *steps; /* in order, each once; the caller frees it */
     size_t n;
-    cli_step outside; /* what began in no step */
 } cli_steps;
 
 /* Only steps from first to last. False: no memory, and *out is zero. */

@@ -213,6 +213,14 @@ int cli_library_error(const char *path, mtprof_status status)
     return status == MTPROF_EINVAL ? CLI_MISUSE : CLI_FAILED; /* an option's value was refused */
 }
 
+bool cli_ok(const char *path, mtprof_status status)
+{
+    if (status != MTPROF_OK) {
+        (void)cli_library_error(path, status);
+    }
+    return status == MTPROF_OK;
+}
+
 /* ---- standard output ------------------------------------------------------------------------- */
 
 static int write_stdout(void *context, const void *bytes, size_t length)
@@ -322,35 +330,28 @@ typedef struct glyph {
     size_t length, columns;
 } glyph;
 
-/* Bytes of the UTF-8 character at the start of the text, 0 where there is none. */
-static size_t utf8_length(const unsigned char *at, size_t left)
+size_t cli_utf8_length(const char *text, size_t length)
 {
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least;
-    } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
-    for (size_t n = 1; n <= 4 && n <= left; n++) {
-        if ((at[0] & forms[n - 1].mask) != forms[n - 1].lead) {
-            continue;
-        }
-        uint32_t code = at[0] & (unsigned char)~forms[n - 1].mask;
-        for (size_t i = 1; i < n; i++) {
-            if ((at[i] & 0xC0) != 0x80) {
-                return 0;
-            }
-            code = code << 6 | (at[i] & 0x3F);
-        }
-        bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-        return code < forms[n - 1].least || code > 0x10FFFF || surrogate ? 0 : n;
+    const unsigned char *at = (const unsigned char *)text;
+    size_t n = at[0] < 0x80 ? 1 : at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
+    if (n == 0 || n > length || at[0] > 0xF4) {
+        return 0;
     }
-    return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((at[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    bool bad = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xED && at[1] > 0x9F) ||
+               (at[0] == 0xF0 && at[1] < 0x90) || (at[0] == 0xF4 && at[1] > 0x8F);
+    return bad ? 0 : n;
 }
 
 /* The next character: how it is shown, and how many bytes of the text it stands for. */
 static size_t next_glyph(mtprof_text text, size_t at, glyph *out)
 {
     const unsigned char *bytes = (const unsigned char *)text.bytes + at;
-    size_t n = utf8_length(bytes, text.length - at);
+    size_t n = cli_utf8_length(text.bytes + at, text.length - at);
     bool c1 = n == 2 && bytes[0] == 0xC2 && bytes[1] < 0xA0;
     if (n == 0) {
         memcpy(out->bytes, "\xEF\xBF\xBD", 3);
@@ -416,4 +417,73 @@ void cli_print_text(FILE *out, mtprof_text text, size_t width)
 mtprof_text cli_text(const char *text)
 {
     return (mtprof_text){text, strlen(text)};
+}
+
+size_t cli_two_width(mtprof_text first, mtprof_text second)
+{
+    return cli_text_width(first) + (second.length > 0 ? 1 + cli_text_width(second) : 0);
+}
+
+void cli_print_two(mtprof_text first, mtprof_text second, size_t width)
+{
+    char *both = NULL;
+    int n = second.length == 0 ? -1 : asprintf(&both, "%s %s", first.bytes, second.bytes);
+    cli_print_text(stdout, n < 0 ? first : cli_text(both), width);
+    free(n < 0 ? NULL : both);
+}
+
+size_t cli_fit_column(size_t longest, size_t least, size_t fixed, size_t width)
+{
+    size_t room = width > fixed + least ? width - fixed : least;
+    longest = longest > least ? longest : least;
+    return longest < room ? longest : room;
+}
+
+void cli_print_more(size_t n, const char *what)
+{
+    if (n > 0) {
+        printf("%s%s more%s%s%s; --limit all shows them%s\n", cli_style(CLI_DIM), cli_count(n).text,
+               *what != '\0' ? " " : "", what, *what != '\0' ? cli_plural(n) : "",
+               cli_style(CLI_PLAIN));
+    }
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void end_line(cli_lines *lines)
+{
+    lines->bytes[lines->used] = '\0';
+    lines->line(lines->context, lines->bytes, lines->used);
+    lines->used = 0;
+}
+
+int cli_lines_write(void *context, const void *bytes, size_t length)
+{
+    cli_lines *lines = context;
+    const char *at = bytes;
+    if (lines->used + length + 1 > lines->room) {
+        size_t room = 2 * (lines->used + length + 1);
+        char *larger = realloc(lines->bytes, room);
+        if (larger == NULL) {
+            return ENOMEM;
+        }
+        lines->bytes = larger;
+        lines->room = room;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (at[i] == '\n') {
+            end_line(lines);
+        } else {
+            lines->bytes[lines->used++] = at[i];
+        }
+    }
+    return 0;
+}
+
+void cli_lines_end(cli_lines *lines, bool whole)
+{
+    if (whole && lines->used > 0) {
+        end_line(lines);
+    }
+    free(lines->bytes);
 }

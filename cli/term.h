@@ -55,6 +55,8 @@ void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The last failure of the library with a file: "mtprof: FILE: message (at byte N)" and what can be
  * done about it. Returns the exit code. */
 int cli_library_error(const char *path, mtprof_status status);
+/* Whether a call succeeded; if not, the error has been printed. */
+bool cli_ok(const char *path, mtprof_status status);
 
 /* Standard output for the library. */
 extern const mtprof_output cli_stdout;
@@ -78,11 +80,35 @@ void cli_progress_test(int64_t (*clock_ms)(void), FILE *out);
 
 /* ---- text of traces: any bytes --------------------------------------------------------------- */
 
+/* Bytes of the UTF-8 character at the start of the text, 0 where there is none. */
+size_t cli_utf8_length(const char *text, size_t length);
 /* Columns that a text takes when it is shown safely. */
 size_t cli_text_width(mtprof_text text);
 /* Prints at most `width` columns of it ("…" in the middle) padded to width; 0: all, not padded.
  * Control characters are shown as \xNN, bytes that are no UTF-8 as U+FFFD. */
 void cli_print_text(FILE *out, mtprof_text text, size_t width);
+/* The same for two texts with a blank between them; `second` may be empty. */
+void cli_print_two(mtprof_text first, mtprof_text second, size_t width);
+size_t cli_two_width(mtprof_text first, mtprof_text second);
 mtprof_text cli_text(const char *text);
+/* How wide a column of texts is: as its longest, at least `least`, and no wider than what `fixed`
+ * columns leave of `width`. */
+size_t cli_fit_column(size_t longest, size_t least, size_t fixed, size_t width);
+/* "12 more rows; --limit all shows them", where there are more; what: "row", or "" */
+void cli_print_more(size_t n, const char *what);
+
+/* ---- lines of a text that the library writes ------------------------------------------------- */
+
+/* Set line and context; the rest is zero. */
+typedef struct cli_lines {
+    void (*line)(void *context, char *line, size_t length); /* without its end; zero-terminated */
+    void *context;
+    char *bytes;
+    size_t used, room;
+} cli_lines;
+/* Writes with mtprof_output.write; the lines are its context. */
+int cli_lines_write(void *lines, const void *bytes, size_t length);
+/* Frees it; with `whole` a last line without an end counts. */
+void cli_lines_end(cli_lines *lines, bool whole);
 
 #endif /* CLI_TERM_H */

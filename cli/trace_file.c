@@ -9,7 +9,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 static mtprof_model *open_trace(const cli_call *call, const char *path, bool whole)
 {
@@ -26,12 +28,7 @@ static mtprof_model *open_trace(const cli_call *call, const char *path, bool who
     }
     mtprof_model *model = NULL;
     cli_progress_start(path, common->quiet);
-    mtprof_status status = mtprof_model_open(path, &options, &model);
-    if (status != MTPROF_OK) {
-        cli_library_error(path, status);
-        return NULL;
-    }
-    return model;
+    return cli_ok(path, mtprof_model_open(path, &options, &model)) ? model : NULL;
 }
 
 mtprof_model *cli_open_trace(const cli_call *call, const char *path)
@@ -79,41 +76,82 @@ int cli_close_trace(mtprof_model *model, const char *path, int code)
     return code;
 }
 
-static bool load(mtprof_model *model, const char *path, enum mtprof_column_id id, const void **data,
-                 uint64_t *count)
+int cli_look_at_trace(const cli_call *call, cli_look *look)
+{
+    const char *path = call->operands[0];
+    mtprof_model *model = cli_open_trace(call, path);
+    return model != NULL ? cli_close_trace(model, path, look(call, model, path)) : CLI_FAILED;
+}
+
+const void *cli_column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
 {
     mtprof_column column;
-    mtprof_status status = mtprof_model_get_column(model, id, &column);
-    if (status != MTPROF_OK) {
-        cli_library_error(path, status);
-        return false;
-    }
-    *data = column.data;
-    *count = column.count;
-    return true;
+    bool there = mtprof_model_get_column(model, id, &column) == MTPROF_OK;
+    *count = there ? column.count : 0;
+    return there ? column.data : NULL;
 }
 
 bool cli_load_columns(mtprof_model *model, const char *path, cli_columns *out)
 {
-    const void *data[8];
-    static const enum mtprof_column_id ids[] = {
-        MTPROF_COLUMN_START_NS, MTPROF_COLUMN_END_NS, MTPROF_COLUMN_SELF_NS, MTPROF_COLUMN_NAME,
-        MTPROF_COLUMN_TRACK,    MTPROF_COLUMN_STEP,   MTPROF_COLUMN_KIND,    MTPROF_COLUMN_DEVICE,
+    const struct {
+        enum mtprof_column_id id;
+        const void **to;
+    } wanted[] = {
+        {MTPROF_COLUMN_SELF_NS, (const void **)&out->self_ns},
+        {MTPROF_COLUMN_TRACK, (const void **)&out->track},
+        {MTPROF_COLUMN_STEP, (const void **)&out->step},
+        {MTPROF_COLUMN_KIND, (const void **)&out->kind},
+        {MTPROF_COLUMN_DEVICE, (const void **)&out->device},
     };
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-        if (!load(model, path, ids[i], &data[i], &out->count)) {
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        mtprof_column column;
+        if (!cli_ok(path, mtprof_model_get_column(model, wanted[i].id, &column))) {
             return false;
         }
+        *wanted[i].to = column.data;
+        out->count = column.count;
     }
-    out->start_ns = data[0];
-    out->end_ns = data[1];
-    out->self_ns = data[2];
-    out->name = data[3];
-    out->track = data[4];
-    out->step = data[5];
-    out->kind = data[6];
-    out->device = data[7];
     return true;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino && S_ISREG(first.st_mode);
+}
+
+const char *cli_choose_output(const char *command, const char *trace, const char *given,
+                              const char *suffix, char *room, size_t size)
+{
+    static const char *const endings[] = {".mtt", ".json.gz", ".json", ".gz"};
+    struct stat there;
+    size_t length = strlen(trace);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t n = strlen(endings[i]);
+        if (length > n && strcmp(trace + length - n, endings[i]) == 0 &&
+            trace[length - n - 1] != '/') {
+            length -= n;
+            break;
+        }
+    }
+    int n = snprintf(room, size, "%.*s%s", (int)length, trace, suffix);
+    const char *path = given != NULL ? given : room;
+    if (given == NULL && (n < 0 || (size_t)n >= size)) {
+        cli_error("%s: %s: the path is too long", command, trace);
+        return NULL;
+    }
+    if (same_file(trace, path)) {
+        cli_error("%s: %s: it is the trace that is read", command, path);
+        cli_hint("name another output with -o FILE");
+        return NULL;
+    }
+    if (given == NULL && stat(path, &there) == 0) {
+        cli_error("%s: %s: it exists already", command, path);
+        cli_hint("name the output with -o FILE; -o %s replaces it", path);
+        return NULL;
+    }
+    return path;
 }
 
 const char *cli_kinds_name(unsigned kind)

@@ -21,16 +21,28 @@ mtprof_model *cli_open_trace_whole(const cli_call *call, const char *path);
  * CLI_DAMAGED. Returns the exit code. */
 int cli_close_trace(mtprof_model *model, const char *path, int code);
 
-/* A model's column as its type; NULL where it was not recorded, or on a failure, which is printed.
- */
+/* Opens the trace that is the first operand, looks at it and closes it. Returns the exit code. */
+typedef int cli_look(const cli_call *call, mtprof_model *model, const char *path);
+int cli_look_at_trace(const cli_call *call, cli_look *look);
+
+/* NULL where the column was not recorded, and on failure. */
+const void *cli_column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count);
+
+/* Columns that are always there. False: a failure, which is printed. */
 typedef struct cli_columns {
     uint64_t count;
-    const int64_t *start_ns, *end_ns, *self_ns;
-    const uint32_t *name, *track;
+    const int64_t *self_ns;
+    const uint32_t *track;
     const int32_t *step;
     const uint8_t *kind, *device;
 } cli_columns;
 bool cli_load_columns(mtprof_model *model, const char *path, cli_columns *out);
+
+/* The file that a command writes: the given one, or by default trace<suffix> for trace.mtt, made in
+ * `room`. NULL: it is the trace itself, or the default is too long or exists already; the error was
+ * printed. */
+const char *cli_choose_output(const char *command, const char *trace, const char *given,
+                              const char *suffix, char *room, size_t size);
 
 /* Many of a kind: "ops", "kernels". */
 const char *cli_kinds_name(unsigned kind);

@@ -169,14 +169,13 @@ static bool same_number(double a, double b)
 static layout plan(const cli_diff *d)
 {
     layout l = {0};
-    size_t name = LEAST_NAME, fixed = 2 * 10 + 9 + 10 + 8;
+    size_t name = 0, fixed = 2 * 10 + 9 + 10 + 8;
     for (size_t i = 0; i < d->n_rows; i++) {
         const cli_diff_row *r = &d->rows[i];
         bool both = r->a.there && r->b.there;
         l.calls |= both && !same_number(r->a.calls, r->b.calls);
         l.memory |= !same_number(r->a.memory, r->b.memory);
-        size_t width = cli_text_width(r->name) +
-                       (*r->detail != '\0' ? 1 + cli_text_width(cli_text(r->detail)) : 0);
+        size_t width = cli_two_width(r->name, cli_text(r->detail));
         name = width > name ? width : name;
     }
     size_t width = cli_term_width();
@@ -184,21 +183,8 @@ static layout plan(const cli_diff *d)
     l.narrow = l.memory && fixed + 12 + LEAST_NAME > width;
     l.memory = l.memory && !l.narrow;
     fixed += l.memory ? 12 : 0;
-    size_t room = width > fixed + LEAST_NAME ? width - fixed : LEAST_NAME;
-    l.name_width = name < room ? name : room;
+    l.name_width = cli_fit_column(name, LEAST_NAME, fixed, width);
     return l;
-}
-
-static void print_name(const cli_diff_row *r, size_t width)
-{
-    if (*r->detail == '\0') {
-        cli_print_text(stdout, r->name, width);
-        return;
-    }
-    char *both = NULL;
-    int n = asprintf(&both, "%s %s", r->name.bytes, r->detail);
-    cli_print_text(stdout, n < 0 ? r->name : cli_text(both), width);
-    free(n < 0 ? NULL : both);
 }
 
 static cli_quantity plain_number(double value)
@@ -237,7 +223,7 @@ static void print_row(const cli_diff_row *r, const layout *l)
         (void)snprintf(noise.text, sizeof noise.text, "%.*f %%", ratio < 9.995 ? 1 : 0,
                        fmin(100 * ratio, 99999));
     }
-    print_name(r, l->name_width);
+    cli_print_two(r->name, cli_text(r->detail), l->name_width);
     printf(" %9s", r->a.there ? cli_duration(r->a.ns).text : "-");
     printf(" %9s", r->b.there ? cli_duration(r->b.ns).text : "-");
     printf(" %9s %8s", change.text, noise.text);
@@ -285,12 +271,12 @@ static void print_head(const cli_diff *d, const char *a, const char *b, const la
 
 static void print_verdicts(const cli_diff *d)
 {
-    static const cli_verdict told[] = {CLI_SLOWER, CLI_FASTER, CLI_NEW, CLI_GONE};
+    static const cli_verdict shown[] = {CLI_SLOWER, CLI_FASTER, CLI_NEW, CLI_GONE};
     const char *joint = "";
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
-        if (d->counts[told[i]] > 0) {
-            printf("%s%s%zu %s%s", joint, cli_style(verdict_style(told[i])), d->counts[told[i]],
-                   cli_verdict_name(told[i]), cli_style(CLI_PLAIN));
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        if (d->counts[shown[i]] > 0) {
+            printf("%s%s%zu %s%s", joint, cli_style(verdict_style(shown[i])), d->counts[shown[i]],
+                   cli_verdict_name(shown[i]), cli_style(CLI_PLAIN));
             joint = ", ";
         }
     }
@@ -323,10 +309,7 @@ static void print_table(const diff_settings *s, const cli_diff *d, const char *a
         print_row(&d->total, &l);
     }
     putchar('\n');
-    if (d->n_rows > most) {
-        printf("%s%zu more row%s; --limit all shows them%s\n", cli_style(CLI_DIM), d->n_rows - most,
-               cli_plural(d->n_rows - most), cli_style(CLI_PLAIN));
-    }
+    cli_print_more(d->n_rows > most ? d->n_rows - most : 0, "row");
     if (l.narrow) {
         printf("%smemory differs as well; a terminal of 100 columns shows it%s\n",
                cli_style(CLI_DIM), cli_style(CLI_PLAIN));
@@ -407,9 +390,7 @@ static int compare(const cli_call *call, mtprof_model *a, mtprof_model *b)
     cli_diff_options o = {
         .groups = s->groups,
         .name = s->name,
-        .steps_given = s->steps.given,
-        .first_step = (int32_t)s->steps.first,
-        .last_step = (int32_t)s->steps.last,
+        .steps = s->steps,
         .alpha = fmin(fmax(percent_or(s->alpha, 1), 1e-12), 0.5),
         .threshold = percent_or(s->threshold, 5),
         .min_ns = (double)s->min_ns,

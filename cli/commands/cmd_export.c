@@ -13,7 +13,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* A format that the library does not have: rows, not events. */
 static const char averages_name[] = "averages";
@@ -96,7 +95,7 @@ typedef struct job {
     const char *trace;
     const char *path;
     int format;
-    char beside[PATH_MAX]; /* where the path was made here */
+    char made[PATH_MAX]; /* where the path was made here */
 } job;
 
 static int unknown_format(const char *word)
@@ -138,55 +137,6 @@ static bool find_format(const char *word, int *format)
     return false;
 }
 
-/* trace.mtt -> trace<suffix>, in the trace's folder. */
-static bool path_beside(job *j)
-{
-    static const char *const endings[] = {".mtt", ".json.gz", ".json", ".gz"};
-    const char *suffix = j->format == FORMAT_AVERAGES
-                             ? ".averages.json"
-                             : mtprof_export_suffix((enum mtprof_export_format)j->format);
-    size_t length = strlen(j->trace);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t n = strlen(endings[i]);
-        if (length > n && strcmp(j->trace + length - n, endings[i]) == 0 &&
-            j->trace[length - n - 1] != '/') {
-            length -= n;
-            break;
-        }
-    }
-    int n = snprintf(j->beside, sizeof j->beside, "%.*s%s", (int)length, j->trace, suffix);
-    j->path = j->beside;
-    return n > 0 && (size_t)n < sizeof j->beside;
-}
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat first, second;
-    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino && S_ISREG(first.st_mode);
-}
-
-static int choose_output(const export_settings *s, job *j)
-{
-    struct stat there;
-    j->path = s->output;
-    if (j->path == NULL && !path_beside(j)) {
-        cli_error("export: %s: the path is too long", j->trace);
-        return CLI_MISUSE;
-    }
-    if (same_file(j->trace, j->path)) {
-        cli_error("export: %s: it is the trace that is read", j->path);
-        cli_hint("name another output with -o FILE");
-        return CLI_MISUSE;
-    }
-    if (s->output == NULL && stat(j->path, &there) == 0) {
-        cli_error("export: %s: it exists already", j->path);
-        cli_hint("name the output with -o FILE; -o %s replaces it", j->path);
-        return CLI_MISUSE;
-    }
-    return CLI_OK;
-}
-
 /* [FORMAT] TRACE */
 static int choose(const cli_call *call, job *j)
 {
@@ -209,7 +159,11 @@ static int choose(const cli_call *call, job *j)
     } else {
         j->format = (int)parsed;
     }
-    return choose_output(s, j);
+    const char *suffix = j->format == FORMAT_AVERAGES
+                             ? ".averages.json"
+                             : mtprof_export_suffix((enum mtprof_export_format)j->format);
+    j->path = cli_choose_output("export", j->trace, s->output, suffix, j->made, sizeof j->made);
+    return j->path != NULL ? CLI_OK : CLI_MISUSE;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

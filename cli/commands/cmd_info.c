@@ -42,6 +42,16 @@ static void label(const char *name)
     printf("%s%-*s%s", cli_style(CLI_BOLD), LABEL, name, cli_style(CLI_PLAIN));
 }
 
+/* The label of a section, before its first line only. */
+static void label_first(bool first, const char *name)
+{
+    if (first) {
+        label(name);
+    } else {
+        printf("%*s", LABEL, "");
+    }
+}
+
 static void print_file(const cli_facts *f)
 {
     label("file");
@@ -147,11 +157,7 @@ static void print_events(const cli_facts *f)
 /* A line of the health section; the label only before the first. */
 static void health_line(size_t *n, enum cli_style style, const char *text)
 {
-    if ((*n)++ == 0) {
-        label("health");
-    } else {
-        printf("%*s", LABEL, "");
-    }
+    label_first((*n)++ == 0, "health");
     printf("%s%s%s\n", cli_style(style), text, style == CLI_PLAIN ? "" : cli_style(CLI_PLAIN));
 }
 
@@ -231,11 +237,7 @@ static void print_windows(const cli_facts *f, size_t most)
 {
     for (size_t i = 0; i < f->n_windows && i < most; i++) {
         const cli_window *w = &f->windows[i];
-        if (i == 0) {
-            label("windows");
-        } else {
-            printf("%*s", LABEL, "");
-        }
+        label_first(i == 0, "windows");
         printf("%-3u %10s  from step %u, %s%s\n", w->number, cli_duration((double)w->open_ns).text,
                w->step, w->fate, w->parts > 1 ? ", with pauses" : "");
     }
@@ -247,11 +249,7 @@ static void print_track(const cli_facts *f, uint32_t index, bool first)
     const mtprof_track *t = &f->tracks[index].track;
     mtprof_device device;
     char text[64];
-    if (first) {
-        label(t->device == 0 ? "threads" : "queues");
-    } else {
-        printf("%*s", LABEL, "");
-    }
+    label_first(first, t->device == 0 ? "threads" : "queues");
     if (t->device == 0) {
         (void)snprintf(text, sizeof text, "#%u tid %" PRId64, t->number, t->tid);
     } else if (mtprof_model_device(f->model, t->device, &device)) {
@@ -292,17 +290,13 @@ static void print_metadata(const cli_facts *f)
 {
     mtprof_metadatum m;
     for (uint32_t i = 0; mtprof_model_metadata(f->model, i, &m); i++) {
-        if (i == 0) {
-            label("metadata");
-        } else {
-            printf("%*s", LABEL, "");
-        }
+        label_first(i == 0, "metadata");
         size_t width = cli_text_width(m.key), room = MOST_COLUMNS - LABEL;
         cli_print_text(stdout, m.key, width > 24 ? 24 : width);
         fputs(" = ", stdout);
         room -= (width > 24 ? 24 : width) + 3;
-        cli_metadatum value = cli_metadatum_text(&m);
-        mtprof_text text = m.type == MTPROF_META_TEXT ? m.text : cli_text(value.text);
+        cli_metadatum value;
+        mtprof_text text = cli_metadatum_text(&m, &value);
         cli_print_text(stdout, text, cli_text_width(text) > room ? room : 0);
         putchar('\n');
     }
@@ -430,16 +424,14 @@ static void json_tracks(const cli_facts *f)
     cli_json_array("tracks");
     for (uint32_t i = 0; i < f->n_tracks; i++) {
         const mtprof_track *t = &f->tracks[i].track;
-        mtprof_device device;
         cli_json_object(NULL);
         cli_json_string("kind", t->device == 0 ? "thread" : "queue");
         cli_json_uint("number", t->number);
         cli_json_int("pid", t->pid);
         cli_json_int("tid", t->tid);
         cli_json_text("name", t->name);
-        if (t->device != 0 && mtprof_model_device(f->model, t->device, &device)) {
-            cli_json_text("device_type", device.type);
-            cli_json_int("device_index", device.index);
+        if (t->device != 0) {
+            cli_json_device(f->model, t->device);
         }
         cli_json_uint("events", f->tracks[i].events);
         cli_json_end_object();
@@ -453,11 +445,8 @@ static void json_metadata(const cli_facts *f)
     cli_json_object("metadata");
     for (uint32_t i = 0; mtprof_model_metadata(f->model, i, &m); i++) {
         cli_json_member(m.key);
-        if (m.type == MTPROF_META_TEXT) {
-            cli_json_text(NULL, m.text);
-        } else {
-            cli_json_string(NULL, cli_metadatum_text(&m).text);
-        }
+        cli_metadatum value;
+        cli_json_text(NULL, cli_metadatum_text(&m, &value));
     }
     cli_json_end_object();
 }
@@ -474,15 +463,10 @@ static void print_json(const cli_facts *f)
     cli_json_end_object();
 }
 
-static int run(const cli_call *call)
+static int look(const cli_call *call, mtprof_model *model, const char *path)
 {
     const info_settings *s = call->settings;
-    const char *path = call->operands[0];
     cli_facts facts;
-    mtprof_model *model = cli_open_trace(call, path);
-    if (model == NULL) {
-        return CLI_FAILED;
-    }
     int code = cli_gather_facts(model, path, &facts) ? CLI_OK : CLI_FAILED;
     cli_progress_end();
     if (code == CLI_OK && s->common.json) {
@@ -491,7 +475,12 @@ static int run(const cli_call *call)
         print_facts(&facts, s->all);
     }
     cli_free_facts(&facts);
-    return cli_close_trace(model, path, code);
+    return code;
+}
+
+static int run(const cli_call *call)
+{
+    return cli_look_at_trace(call, look);
 }
 
 const cli_command cli_cmd_info = {

@@ -89,27 +89,11 @@ static int write_timeline(const memory_settings *s, mtprof_model *model, const c
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-static void print_device(const mtprof_model *model, uint32_t index)
-{
-    mtprof_device device;
-    if (!mtprof_model_device(model, index, &device)) {
-        fputs("unknown", stdout);
-        return;
-    }
-    cli_print_text(stdout, device.type, 0);
-    if (device.index >= 0) {
-        printf(":%d", device.index);
-    }
-}
-
 static mtprof_text event_name(mtprof_model *model, uint32_t event)
 {
-    mtprof_column names;
-    if (mtprof_model_get_column(model, MTPROF_COLUMN_NAME, &names) != MTPROF_OK ||
-        event >= names.count) {
-        return cli_text("");
-    }
-    return mtprof_model_name(model, ((const uint32_t *)names.data)[event]);
+    uint64_t count;
+    const uint32_t *names = cli_column(model, MTPROF_COLUMN_NAME, &count);
+    return event < count ? mtprof_model_name(model, names[event]) : cli_text("");
 }
 
 /* Only where something is known: "unknown" alone says what the peak said already. */
@@ -144,7 +128,7 @@ static void print_peaks(mtprof_model *model, const cli_memory_facts *f,
     for (size_t i = 0; i < f->n_peaks; i++) {
         const cli_peak *p = &f->peaks[i];
         printf("%speak%s on ", cli_style(CLI_BOLD), cli_style(CLI_PLAIN));
-        print_device(model, p->device);
+        cli_print_text(stdout, cli_text(p->name), 0);
         printf(": %s, %s after the start", cli_bytes((double)p->bytes).text,
                cli_duration((double)(p->at_ns - info->start_ns)).text);
         if (p->event != MTPROF_NO_EVENT) {
@@ -169,14 +153,12 @@ static void print_peaks(mtprof_model *model, const cli_memory_facts *f,
 static void print_rows(const memory_settings *s, const cli_memory_facts *f, const char *device)
 {
     size_t most = s->limit < 0 ? SIZE_MAX : s->limit > 0 ? (size_t)s->limit : DEFAULT_ROWS;
-    size_t name = LEAST_NAME, width = cli_term_width();
-    size_t fixed = (device != NULL ? 4 : 2) * (NUMBER_WIDTH + 1) + 11;
+    size_t name = 0, fixed = (device != NULL ? 4 : 2) * (NUMBER_WIDTH + 1) + 11;
     for (size_t i = 0; i < f->n_rows && i < most; i++) {
-        size_t w = cli_text_width(f->rows[i].row.key);
+        size_t w = cli_text_width(f->rows[i].key);
         name = w > name ? w : name;
     }
-    size_t room = width > fixed + LEAST_NAME ? width - fixed : LEAST_NAME;
-    name = name < room ? name : room;
+    name = cli_fit_column(name, LEAST_NAME, fixed, cli_term_width());
     printf("%s%s%-*s %*s %*s", f->n_peaks > 0 ? "\n" : "", cli_style(CLI_BOLD), (int)name, "Name",
            NUMBER_WIDTH, "Self CPU", NUMBER_WIDTH, "CPU total");
     if (device != NULL) {
@@ -187,7 +169,7 @@ static void print_rows(const memory_settings *s, const cli_memory_facts *f, cons
     }
     printf(" %10s%s\n", "Calls", cli_style(CLI_PLAIN));
     for (size_t i = 0; i < f->n_rows && i < most; i++) {
-        const mtprof_row *row = &f->rows[i].row;
+        const mtprof_row *row = &f->rows[i];
         cli_print_text(stdout, row->key, name);
         printf(" %*s %*s", NUMBER_WIDTH, cli_bytes((double)row->self_cpu_memory).text, NUMBER_WIDTH,
                cli_bytes((double)row->cpu_memory).text);
@@ -197,10 +179,7 @@ static void print_rows(const memory_settings *s, const cli_memory_facts *f, cons
         }
         printf(" %10s\n", cli_count(row->count).text);
     }
-    if (f->n_rows > most) {
-        printf("%s%zu more row%s; --limit all shows them%s\n", cli_style(CLI_DIM), f->n_rows - most,
-               cli_plural(f->n_rows - most), cli_style(CLI_PLAIN));
-    }
+    cli_print_more(f->n_rows > most ? f->n_rows - most : 0, "row");
 }
 
 static void print_facts(const memory_settings *s, mtprof_model *model, const cli_memory_facts *f)
@@ -239,15 +218,11 @@ static void json_categories(const cli_peak *p)
 
 static void json_peaks(mtprof_model *model, const cli_memory_facts *f)
 {
-    mtprof_device device;
     cli_json_array("peaks");
     for (size_t i = 0; i < f->n_peaks; i++) {
         const cli_peak *p = &f->peaks[i];
         cli_json_object(NULL);
-        if (mtprof_model_device(model, p->device, &device)) {
-            cli_json_text("device_type", device.type);
-            cli_json_int("device_index", device.index);
-        }
+        cli_json_device(model, p->device);
         cli_json_int("bytes", p->bytes);
         cli_json_int("at_ns", p->at_ns);
         cli_json_bool("exact", p->exact);
@@ -277,7 +252,7 @@ static void print_json(const memory_settings *s, mtprof_model *model, const cli_
     json_peaks(model, f);
     cli_json_array("rows");
     for (size_t i = 0; i < f->n_rows && (s->limit <= 0 || i < (size_t)s->limit); i++) {
-        const mtprof_row *row = &f->rows[i].row;
+        const mtprof_row *row = &f->rows[i];
         cli_json_object(NULL);
         cli_json_text("name", row->key);
         cli_json_uint("count", row->count);
@@ -294,8 +269,9 @@ static void print_json(const memory_settings *s, mtprof_model *model, const cli_
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int look(const memory_settings *s, mtprof_model *model, const char *path)
+static int look(const cli_call *call, mtprof_model *model, const char *path)
 {
+    const memory_settings *s = call->settings;
     cli_memory_facts f;
     int code = CLI_FAILED;
     if (!cli_gather_memory(model, path, &f)) {
@@ -321,7 +297,6 @@ static int look(const memory_settings *s, mtprof_model *model, const char *path)
 static int run(const cli_call *call)
 {
     const memory_settings *s = call->settings;
-    const char *path = call->operands[0];
     enum mtprof_export_format format;
     if (s->timeline != NULL && !timeline_format(s->timeline, &format)) {
         cli_error("memory: option '--timeline': '%s': expected a name that ends in .html, "
@@ -329,12 +304,7 @@ static int run(const cli_call *call)
                   s->timeline);
         return CLI_MISUSE;
     }
-    mtprof_model *model = cli_open_trace(call, path);
-    if (model == NULL) {
-        return CLI_FAILED;
-    }
-    int code = look(s, model, path);
-    return cli_close_trace(model, path, code);
+    return cli_look_at_trace(call, look);
 }
 
 const cli_command cli_cmd_memory = {

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/json_out.h"
 #include "cli/term.h"
+#include "cli/trace_file.h"
 #include "cli/units.h"
 
 #include <mtprof/check.h>
@@ -12,7 +13,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct recover_settings {
     cli_common common;
@@ -79,51 +79,21 @@ static void print_summary(const char *out, const mtprof_recover_summary *s)
     }
 }
 
-/* x.mtt -> x.recovered.mtt */
-static bool path_beside(const char *in, char *out, size_t room)
+static int run(const cli_call *call)
 {
-    size_t length = strlen(in);
-    if (length > 4 && strcmp(in + length - 4, ".mtt") == 0) {
-        length -= 4;
-    }
-    int n = snprintf(out, room, "%.*s.recovered.mtt", (int)length, in);
-    return n > 0 && (size_t)n < room;
-}
-
-static int choose_output(const recover_settings *s, const char *in, char *beside, size_t room,
-                         const char **out)
-{
-    struct stat there;
+    const recover_settings *s = call->settings;
+    const char *in = call->operands[0], *out = s->output;
+    char made[PATH_MAX];
+    mtprof_recover_summary summary = {.struct_size = sizeof summary};
     if (s->in_place && s->output != NULL) {
         cli_error("recover: --in-place and --output exclude each other");
         return CLI_MISUSE;
     }
-    *out = s->output;
-    if (s->in_place || s->output != NULL) {
-        return CLI_OK;
-    }
-    if (!path_beside(in, beside, room)) {
-        cli_error("recover: %s: the path is too long", in);
-        return CLI_MISUSE;
-    }
-    if (stat(beside, &there) == 0) {
-        cli_error("recover: %s: it exists already", beside);
-        cli_hint("name the output with -o FILE; -o %s replaces it", beside);
-        return CLI_MISUSE;
-    }
-    *out = beside;
-    return CLI_OK;
-}
-
-static int run(const cli_call *call)
-{
-    const recover_settings *s = call->settings;
-    const char *in = call->operands[0], *out = NULL;
-    char beside[PATH_MAX];
-    mtprof_recover_summary summary = {.struct_size = sizeof summary};
-    int code = choose_output(s, in, beside, sizeof beside, &out);
-    if (code != CLI_OK) {
-        return code;
+    if (s->output == NULL && !s->in_place) {
+        out = cli_choose_output("recover", in, NULL, ".recovered.mtt", made, sizeof made);
+        if (out == NULL) {
+            return CLI_MISUSE;
+        }
     }
     mtprof_status status = mtprof_recover(in, out, &summary);
     if (status != MTPROF_OK) {

@@ -11,9 +11,7 @@
 
 #include <mtprof/averages.h>
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -140,77 +138,35 @@ static const cli_option options[] = {
 
 /* ---- a table on its way to the terminal ------------------------------------------------------ */
 
-/* Rules dim, the header bold, line by line. */
-typedef struct painter {
-    char *line;
-    size_t used, room;
-    bool headed; /* the header has been seen: the first line that is no rule */
-} painter;
-
 static bool is_rule(const char *line, size_t length)
 {
     return length > 0 && strspn(line, "- ") == length && memchr(line, '-', length) != NULL;
 }
 
-static void paint_line(painter *p)
+/* Rules dim, the header bold. context: whether the header, the first line that is no rule, has been
+ * seen. */
+static void paint_line(void *context, char *line, size_t length)
 {
-    enum cli_style style = CLI_PLAIN;
-    p->line[p->used] = '\0';
-    if (is_rule(p->line, p->used)) {
-        style = CLI_DIM;
-    } else if (!p->headed) {
-        style = CLI_BOLD;
-        p->headed = true;
-    }
+    bool *headed = context;
+    enum cli_style style = is_rule(line, length) ? CLI_DIM : *headed ? CLI_PLAIN : CLI_BOLD;
+    *headed = *headed || style == CLI_BOLD;
     if (style == CLI_PLAIN) {
-        printf("%s\n", p->line);
+        printf("%s\n", line);
     } else {
-        printf("%s%s%s\n", cli_style(style), p->line, cli_style(CLI_PLAIN));
+        printf("%s%s%s\n", cli_style(style), line, cli_style(CLI_PLAIN));
     }
-    p->used = 0;
-}
-
-static int paint(void *context, const void *bytes, size_t length)
-{
-    painter *p = context;
-    const char *at = bytes;
-    if (p->used + length + 1 > p->room) {
-        size_t room = 2 * (p->used + length + 1);
-        char *line = realloc(p->line, room);
-        if (line == NULL) {
-            return ENOMEM;
-        }
-        p->line = line;
-        p->room = room;
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (at[i] == '\n') {
-            paint_line(p);
-        } else {
-            p->line[p->used++] = at[i];
-        }
-    }
-    return 0;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static mtprof_status make_rows(const report_settings *s, mtprof_model *model, mtprof_averages **out)
 {
-    mtprof_averages_options o = {
-        .struct_size = sizeof o,
-        .group = s->groups.group,
-        .stack_n = s->groups.stack_n,
-        .functions = s->functions,
-        .name = s->name,
-        .module_name = s->module,
-        .thread = s->thread,
-        .steps_given = s->steps.given,
-        .first_step = (int32_t)s->steps.first,
-        .last_step = (int32_t)s->steps.last,
-        .top_level = s->top_level,
-        .min_ns = s->min_ns,
-    };
+    mtprof_averages_options o = cli_averages_options(&s->groups, s->name, &s->steps);
+    o.functions = s->functions;
+    o.module_name = s->module;
+    o.thread = s->thread;
+    o.top_level = s->top_level;
+    o.min_ns = s->min_ns;
     return s->events ? mtprof_averages_from_events(model, &o, out)
                      : mtprof_averages_new(model, &o, out);
 }
@@ -242,26 +198,22 @@ static mtprof_status write_rows(const report_settings *s, mtprof_averages *rows,
     if (form != FORM_TABLE) {
         return mtprof_averages_table(rows, &o, &cli_stdout);
     }
-    painter p = {0};
-    mtprof_output output = {.struct_size = sizeof output, .context = &p, .write = paint};
+    bool headed = false;
+    cli_lines lines = {.line = paint_line, .context = &headed};
+    mtprof_output output = {
+        .struct_size = sizeof output, .context = &lines, .write = cli_lines_write};
     mtprof_status status = mtprof_averages_table(rows, &o, &output);
-    if (status == MTPROF_OK && p.used > 0) {
-        paint_line(&p);
-    }
-    free(p.line);
+    cli_lines_end(&lines, status == MTPROF_OK);
     return status;
 }
 
 /* Calls of functions that were recorded and that the table leaves out. */
 static uint64_t hidden_functions(const report_settings *s, mtprof_model *model)
 {
-    mtprof_column kinds = {0};
-    uint64_t n = 0;
-    if (s->functions || mtprof_model_get_column(model, MTPROF_COLUMN_KIND, &kinds) != MTPROF_OK) {
-        return 0;
-    }
-    for (uint64_t i = 0; i < kinds.count; i++) {
-        n += ((const uint8_t *)kinds.data)[i] == MTPROF_EVENT_KIND_FUNCTION;
+    uint64_t n = 0, count;
+    const uint8_t *kinds = cli_column(model, MTPROF_COLUMN_KIND, &count);
+    for (uint64_t i = 0; !s->functions && i < count; i++) {
+        n += kinds[i] == MTPROF_EVENT_KIND_FUNCTION;
     }
     return n;
 }
@@ -277,9 +229,7 @@ static void print_notes(const report_settings *s, const mtprof_averages *rows, m
     if (count == 0) {
         fputs("No events match.\n", stdout);
     } else if (limit > 0 && count > limit) {
-        printf("%s%s more row%s; --limit all shows them%s\n", cli_style(CLI_DIM),
-               cli_count((uint64_t)(count - limit)).text, cli_plural((uint64_t)(count - limit)),
-               cli_style(CLI_PLAIN));
+        cli_print_more((size_t)(count - limit), "row");
     }
     uint64_t hidden = hidden_functions(s, model);
     if (hidden > 0) {
@@ -305,8 +255,10 @@ static bool print_marks(const report_settings *s, mtprof_model *model, const cha
                            limit < 0 ? SIZE_MAX : (size_t)limit);
 }
 
-static int report(const report_settings *s, mtprof_model *model, const char *path, enum form form)
+static int report(const cli_call *call, mtprof_model *model, const char *path)
 {
+    const report_settings *s = call->settings;
+    enum form form = s->common.json ? FORM_JSON : (enum form)s->format;
     mtprof_averages *rows = NULL;
     int code = CLI_OK;
     mtprof_status status = make_rows(s, model, &rows);
@@ -333,14 +285,7 @@ static int report(const report_settings *s, mtprof_model *model, const char *pat
 
 static int run(const cli_call *call)
 {
-    const report_settings *s = call->settings;
-    const char *path = call->operands[0];
-    mtprof_model *model = cli_open_trace(call, path);
-    if (model == NULL) {
-        return CLI_FAILED;
-    }
-    int code = report(s, model, path, s->common.json ? FORM_JSON : (enum form)s->format);
-    return cli_close_trace(model, path, code);
+    return cli_look_at_trace(call, report);
 }
 
 const cli_command cli_cmd_report = {

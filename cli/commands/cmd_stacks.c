@@ -10,7 +10,6 @@
 
 #include <mtprof/export.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +53,6 @@ static const cli_option options[] = {
 typedef struct splitter {
     const char *path, *metric;
     bool begun; /* nothing is printed before the first line: a failure leaves no half an object */
-    char *line;
-    size_t used, room;
 } splitter;
 
 static void json_head(splitter *s)
@@ -69,15 +66,15 @@ static void json_head(splitter *s)
     }
 }
 
-static void json_line(splitter *s)
+static void json_line(void *context, char *line, size_t line_length)
 {
-    s->line[s->used] = '\0';
-    char *blank = strrchr(s->line, ' ');
+    (void)line_length;
+    char *blank = strrchr(line, ' ');
     if (blank != NULL) {
-        json_head(s);
+        json_head(context);
         cli_json_object(NULL);
         cli_json_array("stack");
-        for (char *at = s->line; at < blank;) {
+        for (char *at = line; at < blank;) {
             size_t length = strcspn(at, ";");
             size_t left = (size_t)(blank - at);
             length = length < left ? length : left;
@@ -88,56 +85,30 @@ static void json_line(splitter *s)
         cli_json_int("value", strtoll(blank + 1, NULL, 10));
         cli_json_end_object();
     }
-    s->used = 0;
-}
-
-static int split(void *context, const void *bytes, size_t length)
-{
-    splitter *s = context;
-    const char *at = bytes;
-    if (s->used + length + 1 > s->room) {
-        size_t room = 2 * (s->used + length + 1);
-        char *line = realloc(s->line, room);
-        if (line == NULL) {
-            return ENOMEM;
-        }
-        s->line = line;
-        s->room = room;
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (at[i] == '\n') {
-            json_line(s);
-        } else {
-            s->line[s->used++] = at[i];
-        }
-    }
-    return 0;
 }
 
 static mtprof_status write_json(mtprof_model *model, enum mtprof_export_format format,
                                 const mtprof_export_options *o, const char *path)
 {
     splitter s = {.path = path, .metric = o->metric != NULL ? o->metric : metrics[0]};
-    mtprof_output output = {.struct_size = sizeof output, .context = &s, .write = split};
+    cli_lines lines = {.line = json_line, .context = &s};
+    mtprof_output output = {
+        .struct_size = sizeof output, .context = &lines, .write = cli_lines_write};
     mtprof_status status = mtprof_export_to(model, format, &output, o);
+    cli_lines_end(&lines, status == MTPROF_OK);
     if (status == MTPROF_OK) {
-        if (s.used > 0) {
-            json_line(&s);
-        }
         json_head(&s);
     }
     if (s.begun) {
         cli_json_end_array();
         cli_json_end_object();
     }
-    free(s.line);
     return status;
 }
 
-static int run(const cli_call *call)
+static int write_stacks(const cli_call *call, mtprof_model *model, const char *path)
 {
     const stacks_settings *s = call->settings;
-    const char *path = call->operands[0];
     enum mtprof_export_format format = s->format == 0 ? MTPROF_EXPORT_FOLDED : MTPROF_EXPORT_STACKS;
     mtprof_export_report report = {.struct_size = sizeof report};
     mtprof_export_options o = {
@@ -146,10 +117,6 @@ static int run(const cli_call *call)
         .progress = cli_progress_step,
         .report = &report,
     };
-    mtprof_model *model = cli_open_trace(call, path);
-    if (model == NULL) {
-        return CLI_FAILED;
-    }
     mtprof_status status;
     if (s->output != NULL) {
         status = mtprof_export(model, format, s->output, &o);
@@ -172,7 +139,12 @@ static int run(const cli_call *call)
     } else if (s->output != NULL && !s->common.quiet) {
         printf("%s: %s\n", s->output, cli_bytes((double)report.bytes_written).text);
     }
-    return cli_close_trace(model, path, code);
+    return code;
+}
+
+static int run(const cli_call *call)
+{
+    return cli_look_at_trace(call, write_stacks);
 }
 
 const cli_command cli_cmd_stacks = {

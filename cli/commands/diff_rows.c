@@ -24,20 +24,6 @@ const char *cli_verdict_name(cli_verdict verdict)
 
 /* ---- keys: what makes a row of A and one of B the same --------------------------------------- */
 
-static bool keep_key(cli_diff *d, char *key)
-{
-    if ((d->n_keys & (d->n_keys + 1)) == 0) { /* grows at 0, 1, 3, 7 … */
-        char **larger = realloc(d->keys, (2 * d->n_keys + 1) * sizeof *larger);
-        if (larger == NULL) {
-            free(key);
-            return cli_no_memory("diff");
-        }
-        d->keys = larger;
-    }
-    d->keys[d->n_keys++] = key;
-    return true;
-}
-
 static void put_text(FILE *out, const char *label, mtprof_text text)
 {
     if (text.length > 0) {
@@ -86,7 +72,7 @@ static void put_detail(FILE *out, const mtprof_model *model, const mtprof_row *r
 }
 
 /* Detail first, as a text of its own, then name, device type and class; the row points into it. */
-static bool make_key(cli_diff *d, mtprof_model *model, const mtprof_row *row, cli_diff_row *out)
+static bool make_key(mtprof_model *model, const mtprof_row *row, cli_diff_row *out)
 {
     char *text = NULL;
     size_t size = 0;
@@ -105,9 +91,10 @@ static bool make_key(cli_diff *d, mtprof_model *model, const mtprof_row *row, cl
         free(text);
         return cli_no_memory("diff");
     }
+    out->text = text;
     out->detail = text[0] == ' ' ? text + 1 : text;
     out->key = text + at;
-    return keep_key(d, text);
+    return true;
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -118,11 +105,6 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* ---- one side -------------------------------------------------------------------------------- */
-
-typedef struct side_rows {
-    cli_diff_row *rows; /* the side in `a` */
-    size_t n;
-} side_rows;
 
 static bool fill_side(const cli_diff *d, mtprof_averages *averages, uint32_t index,
                       const mtprof_row *row, cli_side *out)
@@ -139,9 +121,7 @@ static bool fill_side(const cli_diff *d, mtprof_averages *averages, uint32_t ind
     if (!d->per_step) {
         return true;
     }
-    mtprof_status status = mtprof_averages_get_noise(averages, index, &noise);
-    if (status != MTPROF_OK) {
-        cli_library_error("diff", status);
+    if (!cli_ok("diff", mtprof_averages_get_noise(averages, index, &noise))) {
         return false;
     }
     out->steps = noise.steps;
@@ -157,26 +137,27 @@ static bool fill_side(const cli_diff *d, mtprof_averages *averages, uint32_t ind
     return true;
 }
 
-static bool load_side(cli_diff *d, mtprof_averages *averages, side_rows *out)
+static bool load_side(const cli_diff *d, mtprof_averages *averages, cli_diff_row **rows,
+                      size_t *n_rows)
 {
     mtprof_model *model = mtprof_averages_model(averages);
     uint32_t n = mtprof_averages_count(averages);
-    out->rows = calloc((size_t)n + 1, sizeof *out->rows);
-    if (out->rows == NULL) {
+    *rows = calloc((size_t)n + 1, sizeof **rows);
+    if (*rows == NULL) {
         return cli_no_memory("diff");
     }
+    *n_rows = n;
     for (uint32_t i = 0; i < n; i++) {
         mtprof_row row = {.struct_size = sizeof row};
-        cli_diff_row *r = &out->rows[i];
-        if (mtprof_averages_get_row(averages, i, &row) != MTPROF_OK ||
-            !make_key(d, model, &row, r) || !fill_side(d, averages, i, &row, &r->a)) {
+        cli_diff_row *r = &(*rows)[i];
+        if (mtprof_averages_get_row(averages, i, &row) != MTPROF_OK || !make_key(model, &row, r) ||
+            !fill_side(d, averages, i, &row, &r->a)) {
             return false;
         }
         r->name = row.key;
         r->on_device = row.device != 0;
-        out->n++;
     }
-    qsort(out->rows, out->n, sizeof *out->rows, compare_keys);
+    qsort(*rows, n, sizeof **rows, compare_keys);
     return true;
 }
 
@@ -190,8 +171,8 @@ static bool fill_total(mtprof_model *model, const char *path, const cli_diff_opt
     if (!cli_load_columns(model, path, &c)) {
         return false;
     }
-    if (!cli_sum_steps(&c, o->steps_given ? o->first_step : -1,
-                       o->steps_given ? o->last_step : INT32_MAX, &steps)) {
+    if (!cli_sum_steps(&c, o->steps.given ? (int32_t)o->steps.first : -1,
+                       o->steps.given ? (int32_t)o->steps.last : INT32_MAX, &steps)) {
         return cli_no_memory("diff");
     }
     double n = (double)steps.n, ns = 0, events = 0, squares = 0;
@@ -221,9 +202,7 @@ static bool finish_total(mtprof_averages *averages, bool per_step, cli_side *sid
     if (mtprof_averages_count(averages) == 0 || !per_step) {
         return true;
     }
-    mtprof_status status = mtprof_averages_get_total(averages, &row);
-    if (status != MTPROF_OK) {
-        cli_library_error("diff", status);
+    if (!cli_ok("diff", mtprof_averages_get_total(averages, &row))) {
         return false;
     }
     side->memory = ((double)row.self_cpu_memory + (double)row.self_device_memory) / side->steps;
@@ -306,22 +285,24 @@ static void judge_all(cli_diff *d, const cli_diff_options *o)
 
 /* ---- putting both together ------------------------------------------------------------------- */
 
-static bool merge(cli_diff *d, const side_rows *a, const side_rows *b)
+static bool merge(cli_diff *d)
 {
     size_t i = 0, j = 0;
-    d->rows = calloc(a->n + b->n + 1, sizeof *d->rows);
+    d->rows = calloc(d->n_rows_a + d->n_rows_b + 1, sizeof *d->rows);
     if (d->rows == NULL) {
         return cli_no_memory("diff");
     }
-    while (i < a->n || j < b->n) {
-        int order = i == a->n ? 1 : j == b->n ? -1 : compare_keys(&a->rows[i], &b->rows[j]);
+    while (i < d->n_rows_a || j < d->n_rows_b) {
+        int order = i == d->n_rows_a   ? 1
+                    : j == d->n_rows_b ? -1
+                                       : compare_keys(&d->rows_a[i], &d->rows_b[j]);
         cli_diff_row *r = &d->rows[d->n_rows++];
-        *r = order <= 0 ? a->rows[i] : b->rows[j];
+        *r = order <= 0 ? d->rows_a[i] : d->rows_b[j];
         if (order > 0) {
             memset(&r->a, 0, sizeof r->a);
         }
         if (order >= 0) {
-            r->b = b->rows[j++].a;
+            r->b = d->rows_b[j++].a;
         }
         i += order <= 0;
     }
@@ -331,51 +312,36 @@ static bool merge(cli_diff *d, const side_rows *a, const side_rows *b)
 static bool make_averages(mtprof_model *model, const char *path, const cli_diff_options *o,
                           mtprof_averages **out)
 {
-    mtprof_averages_options options = {
-        .struct_size = sizeof options,
-        .group = o->groups.group,
-        .stack_n = o->groups.stack_n,
-        .name = o->name,
-        .steps_given = o->steps_given,
-        .first_step = o->first_step,
-        .last_step = o->last_step,
-    };
-    mtprof_status status = mtprof_averages_new(model, &options, out);
-    if (status != MTPROF_OK) {
-        cli_library_error(path, status);
-    }
-    return status == MTPROF_OK;
+    mtprof_averages_options options = cli_averages_options(&o->groups, o->name, &o->steps);
+    return cli_ok(path, mtprof_averages_new(model, &options, out));
 }
 
 bool cli_diff_make(mtprof_model *a, const char *path_a, mtprof_model *b, const char *path_b,
                    const cli_diff_options *options, cli_diff *out)
 {
-    side_rows left = {0}, right = {0};
     memset(out, 0, sizeof *out);
     out->total = (cli_diff_row){.name = cli_text("all events"), .detail = ""};
-    bool ok = make_averages(a, path_a, options, &out->averages_a) &&
-              make_averages(b, path_b, options, &out->averages_b) &&
-              fill_total(a, path_a, options, &out->total.a) &&
-              fill_total(b, path_b, options, &out->total.b);
-    if (ok) {
-        out->steps_a = out->total.a.steps;
-        out->steps_b = out->total.b.steps;
-        out->per_step = out->steps_a >= 2 && out->steps_b >= 2;
-        out->total.key = options->name == NULL ? "all events" : NULL;
+    if (!make_averages(a, path_a, options, &out->averages_a) ||
+        !make_averages(b, path_b, options, &out->averages_b) ||
+        !fill_total(a, path_a, options, &out->total.a) ||
+        !fill_total(b, path_b, options, &out->total.b)) {
+        return false;
     }
-    ok = ok && finish_total(out->averages_a, out->per_step, &out->total.a) &&
-         finish_total(out->averages_b, out->per_step, &out->total.b);
-    ok = ok && load_side(out, out->averages_a, &left) && load_side(out, out->averages_b, &right) &&
-         merge(out, &left, &right);
-    free(left.rows);
-    free(right.rows);
-    if (ok && !out->per_step) {
+    out->steps_a = out->total.a.steps;
+    out->steps_b = out->total.b.steps;
+    out->per_step = out->steps_a >= 2 && out->steps_b >= 2;
+    out->total.key = options->name == NULL ? "all events" : NULL;
+    if (!finish_total(out->averages_a, out->per_step, &out->total.a) ||
+        !finish_total(out->averages_b, out->per_step, &out->total.b) ||
+        !load_side(out, out->averages_a, &out->rows_a, &out->n_rows_a) ||
+        !load_side(out, out->averages_b, &out->rows_b, &out->n_rows_b) || !merge(out)) {
+        return false;
+    }
+    if (!out->per_step) {
         add_up_total(out);
     }
-    if (ok) {
-        judge_all(out, options);
-    }
-    return ok;
+    judge_all(out, options);
+    return true;
 }
 
 bool cli_diff_slower(const cli_diff *diff)
@@ -386,10 +352,14 @@ bool cli_diff_slower(const cli_diff *diff)
 
 void cli_diff_free(cli_diff *diff)
 {
-    for (size_t i = 0; i < diff->n_keys; i++) {
-        free(diff->keys[i]);
+    for (size_t i = 0; i < diff->n_rows_a; i++) {
+        free(diff->rows_a[i].text);
     }
-    free(diff->keys);
+    for (size_t i = 0; i < diff->n_rows_b; i++) {
+        free(diff->rows_b[i].text);
+    }
+    free(diff->rows_a);
+    free(diff->rows_b);
     free(diff->rows);
     mtprof_averages_free(diff->averages_a);
     mtprof_averages_free(diff->averages_b);

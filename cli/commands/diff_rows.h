@@ -46,6 +46,7 @@ typedef struct cli_side {
 } cli_side;
 
 typedef struct cli_diff_row {
+    char *text;         /* of key and detail */
     const char *key;    /* what rows are matched by */
     mtprof_text name;   /* of trace A where it has it */
     const char *detail; /* groups beyond the name, "" where there are none */
@@ -58,8 +59,7 @@ typedef struct cli_diff_row {
 typedef struct cli_diff_options {
     cli_groups groups;
     const char *name;
-    bool steps_given;
-    int32_t first_step, last_step;
+    cli_range steps;
     double alpha;
     double threshold; /* 0.05: five percent */
     double min_ns;    /* rows below this on both sides are not judged */
@@ -74,8 +74,8 @@ typedef struct cli_diff {
     uint32_t steps_a, steps_b;                /* of the traces */
     size_t counts[CLI_VERDICT_COUNT];         /* of rows, without the total */
     mtprof_averages *averages_a, *averages_b; /* rows borrow their texts */
-    char **keys;
-    size_t n_keys;
+    cli_diff_row *rows_a, *rows_b;            /* of each trace, as side a; they own the keys */
+    size_t n_rows_a, n_rows_b;
 } cli_diff;
 
 /* path_a and path_b are for messages. False where it failed; free either way. */

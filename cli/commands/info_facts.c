@@ -93,9 +93,7 @@ static bool gather_file(cli_facts *f)
         return true;
     }
     f->format = ".mtt trace";
-    mtprof_status status = mtprof_reader_open(f->path, &f->reader);
-    if (status != MTPROF_OK) {
-        cli_library_error(f->path, status);
+    if (!cli_ok(f->path, mtprof_reader_open(f->path, &f->reader))) {
         return false;
     }
     f->trace.struct_size = sizeof f->trace;
@@ -155,18 +153,11 @@ bool cli_gather_facts(mtprof_model *model, const char *path, cli_facts *out)
     out->info.struct_size = sizeof out->info;
     out->findings.struct_size = sizeof out->findings;
     out->health.struct_size = sizeof out->health;
-    mtprof_status status = mtprof_model_get_findings(model, &out->findings);
-    if (status == MTPROF_OK) {
-        status = mtprof_model_get_health(model, &out->health);
-    }
-    if (status == MTPROF_OK) { /* tracks and names are known once the columns have been made */
-        status = mtprof_model_get_info(model, &out->info);
-    }
-    if (status == MTPROF_OK) {
-        status = cli_count_marks(model, &out->marks);
-    }
-    if (status != MTPROF_OK) {
-        cli_library_error(path, status);
+    /* Tracks and names, which the info counts, are known once the columns have been made. */
+    if (!cli_ok(path, mtprof_model_get_findings(model, &out->findings)) ||
+        !cli_ok(path, mtprof_model_get_health(model, &out->health)) ||
+        !cli_ok(path, mtprof_model_get_info(model, &out->info)) ||
+        !cli_ok(path, cli_count_marks(model, &out->marks))) {
         return false;
     }
     out->n_problems = out->findings.problems;
@@ -181,22 +172,20 @@ void cli_free_facts(cli_facts *facts)
     free(facts->tracks);
 }
 
-cli_metadatum cli_metadatum_text(const mtprof_metadatum *m)
+mtprof_text cli_metadatum_text(const mtprof_metadatum *m, cli_metadatum *room)
 {
-    cli_metadatum out;
     double real;
     switch (m->type) {
+    case MTPROF_META_TEXT: return m->text;
+    case MTPROF_META_BOOL: return cli_text(m->value != 0 ? "true" : "false");
     case MTPROF_META_INT:
-        (void)snprintf(out.text, sizeof out.text, "%" PRId64, (int64_t)m->value);
+        (void)snprintf(room->text, sizeof room->text, "%" PRId64, (int64_t)m->value);
         break;
     case MTPROF_META_REAL:
         memcpy(&real, &m->value, sizeof real);
-        (void)snprintf(out.text, sizeof out.text, "%g", real);
+        (void)snprintf(room->text, sizeof room->text, "%g", real);
         break;
-    case MTPROF_META_BOOL:
-        (void)snprintf(out.text, sizeof out.text, "%s", m->value != 0 ? "true" : "false");
-        break;
-    default: (void)snprintf(out.text, sizeof out.text, "%" PRIu64, m->value); break;
+    default: (void)snprintf(room->text, sizeof room->text, "%" PRIu64, m->value); break;
     }
-    return out;
+    return cli_text(room->text);
 }

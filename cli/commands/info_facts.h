@@ -53,10 +53,10 @@ typedef struct cli_facts {
 bool cli_gather_facts(mtprof_model *model, const char *path, cli_facts *out);
 void cli_free_facts(cli_facts *facts);
 
-/* A metadatum that is no text. */
+/* A metadatum's value as text; `room` is for one that is no text itself. */
 typedef struct cli_metadatum {
     char text[40];
 } cli_metadatum;
-cli_metadatum cli_metadatum_text(const mtprof_metadatum *m);
+mtprof_text cli_metadatum_text(const mtprof_metadatum *m, cli_metadatum *room);
 
 #endif /* CLI_COMMANDS_INFO_FACTS_H */

@@ -5,6 +5,7 @@
 #include "cli/commands/memory_facts.h"
 
 #include "cli/term.h"
+#include "cli/trace_file.h"
 
 #include <mtprof/export.h>
 
@@ -25,19 +26,11 @@ const char *cli_category_name(size_t index)
 
 /* ---- peaks ----------------------------------------------------------------------------------- */
 
-static const void *column(mtprof_model *model, enum mtprof_column_id id, uint64_t *count)
-{
-    mtprof_column c;
-    bool there = mtprof_model_get_column(model, id, &c) == MTPROF_OK;
-    *count = there ? c.count : 0;
-    return there ? c.data : NULL;
-}
-
 static uint32_t find_event(mtprof_model *model, uint64_t correlation)
 {
     uint64_t count;
-    const uint64_t *ids = column(model, MTPROF_COLUMN_CORRELATION, &count);
-    const uint8_t *devices = column(model, MTPROF_COLUMN_DEVICE, &count);
+    const uint64_t *ids = cli_column(model, MTPROF_COLUMN_CORRELATION, &count);
+    const uint8_t *devices = cli_column(model, MTPROF_COLUMN_DEVICE, &count);
     for (uint32_t i = 0; correlation != 0 && ids != NULL && devices != NULL && i < count; i++) {
         if (ids[i] == correlation && devices[i] == 0) {
             return i;
@@ -50,9 +43,7 @@ static uint32_t find_event(mtprof_model *model, uint64_t correlation)
 static bool gather_exact(mtprof_model *model, const char *path, uint32_t device, cli_peak *peak)
 {
     mtprof_memory memory = {.struct_size = sizeof memory};
-    mtprof_status status = mtprof_model_get_memory(model, device, &memory);
-    if (status != MTPROF_OK) {
-        cli_library_error(path, status);
+    if (!cli_ok(path, mtprof_model_get_memory(model, device, &memory))) {
         return false;
     }
     if (memory.allocations + memory.frees == 0) {
@@ -73,23 +64,14 @@ static bool gather_exact(mtprof_model *model, const char *path, uint32_t device,
     return true;
 }
 
-/* "cpu", "npu:0": what the library's options take. */
 static void device_name(const mtprof_model *model, uint32_t index, char *name, size_t size)
 {
-    mtprof_device device;
-    size_t n = 0;
-    if (mtprof_model_device(model, index, &device)) {
-        for (; n < device.type.length && n + 1 < size; n++) {
-            char c = device.type.bytes[n];
-            name[n] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-        }
-        name[n] = '\0';
-        if (device.index >= 0) {
-            (void)snprintf(name + n, size - n, ":%d", (int)device.index);
-        }
-        return;
+    mtprof_device device = {.type = {"unknown", 7}, .index = -1};
+    (void)mtprof_model_device(model, index, &device);
+    int n = snprintf(name, size, "%.50s", device.type.bytes);
+    if (device.index >= 0) {
+        (void)snprintf(name + n, size - (size_t)n, ":%d", (int)device.index);
     }
-    name[0] = '\0';
 }
 
 /* The timeline's peak in the place of the allocator's, which also counts what the trace did not
@@ -99,9 +81,7 @@ static bool gather_timeline(mtprof_model *model, const char *path, cli_peak *pea
     mtprof_memory_peak found = {.struct_size = sizeof found};
     mtprof_export_options o = {
         .struct_size = sizeof o, .device = peak->name, .progress = cli_progress_step};
-    mtprof_status status = mtprof_model_get_memory_peak(model, &o, &found);
-    if (status != MTPROF_OK) {
-        cli_library_error(path, status);
+    if (!cli_ok(path, mtprof_model_get_memory_peak(model, &o, &found))) {
         return false;
     }
     if (found.bytes < 0) {
@@ -131,11 +111,11 @@ static void note_peak(cli_peak *peak, int64_t bytes, int64_t at_ns, uint32_t eve
 static void gather_seen(mtprof_model *model, cli_peak *peaks, uint32_t devices)
 {
     uint64_t count;
-    const int64_t *before = column(model, MTPROF_COLUMN_MEMORY_BEFORE, &count);
-    const int64_t *after = column(model, MTPROF_COLUMN_MEMORY_AFTER, &count);
-    const uint8_t *device = column(model, MTPROF_COLUMN_MEMORY_DEVICE, &count);
-    const int64_t *starts = column(model, MTPROF_COLUMN_START_NS, &count);
-    const int64_t *ends = column(model, MTPROF_COLUMN_END_NS, &count);
+    const int64_t *before = cli_column(model, MTPROF_COLUMN_MEMORY_BEFORE, &count);
+    const int64_t *after = cli_column(model, MTPROF_COLUMN_MEMORY_AFTER, &count);
+    const uint8_t *device = cli_column(model, MTPROF_COLUMN_MEMORY_DEVICE, &count);
+    const int64_t *starts = cli_column(model, MTPROF_COLUMN_START_NS, &count);
+    const int64_t *ends = cli_column(model, MTPROF_COLUMN_END_NS, &count);
     if (before == NULL || after == NULL || device == NULL || starts == NULL || ends == NULL) {
         return; /* not recorded */
     }
@@ -183,7 +163,7 @@ static double weight(const mtprof_row *row)
 
 static int compare_rows(const void *a, const void *b)
 {
-    const mtprof_row *x = &((const cli_memory_row *)a)->row, *y = &((const cli_memory_row *)b)->row;
+    const mtprof_row *x = a, *y = b;
     double u = weight(x), v = weight(y);
     if (u != v) {
         return u > v ? -1 : 1;
@@ -193,9 +173,7 @@ static int compare_rows(const void *a, const void *b)
 
 static bool gather_rows(mtprof_model *model, const char *path, cli_memory_facts *f)
 {
-    mtprof_status status = mtprof_averages_new(model, NULL, &f->averages);
-    if (status != MTPROF_OK) {
-        cli_library_error(path, status);
+    if (!cli_ok(path, mtprof_averages_new(model, NULL, &f->averages))) {
         return false;
     }
     uint32_t n = mtprof_averages_count(f->averages);
@@ -207,7 +185,7 @@ static bool gather_rows(mtprof_model *model, const char *path, cli_memory_facts 
         mtprof_row row = {.struct_size = sizeof row};
         if (mtprof_averages_get_row(f->averages, i, &row) == MTPROF_OK &&
             (row.cpu_memory != 0 || row.device_memory != 0 || weight(&row) > 0)) {
-            f->rows[f->n_rows++].row = row;
+            f->rows[f->n_rows++] = row;
         }
     }
     qsort(f->rows, f->n_rows, sizeof *f->rows, compare_rows);

@@ -26,21 +26,17 @@ typedef struct cli_peak {
     bool exact; /* from every allocation; otherwise from what ops saw when they began and ended */
     uint64_t allocations, frees;
     int64_t allocated_bytes, freed_bytes, end_bytes;
-    char name[64];        /* "cpu", "npu:0" */
+    char name[64];        /* "CPU", "NPU:0" */
     bool has_categories;  /* the trace has a timeline: the peak is the timeline's */
     int64_t unseen_bytes; /* held by the allocator in addition, without a use in the trace */
     int64_t categories[CLI_CATEGORIES];
 } cli_peak;
 
-typedef struct cli_memory_row {
-    mtprof_row row;
-} cli_memory_row;
-
 typedef struct cli_memory_facts {
     cli_peak *peaks;
     size_t n_peaks;
     mtprof_averages *averages;
-    cli_memory_row *rows; /* those with memory, largest first */
+    mtprof_row *rows; /* those with memory, largest first */
     size_t n_rows;
 } cli_memory_facts;
 
