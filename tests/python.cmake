@@ -113,7 +113,8 @@ endif()
 foreach(name IN LISTS run_tests)
   cmake_path(GET name FILENAME test)
   string(REPLACE "test_" "test_python_" test ${test}) # C tests have some of these names
-  mt_test_script(${test} ${run_python} ${CMAKE_CURRENT_SOURCE_DIR}/python/${name}.py LABELS python)
+  # -v: the reasons of skipped tests are printed.
+  mt_test_script(${test} ${run_python} ${CMAKE_CURRENT_SOURCE_DIR}/python/${name}.py -v LABELS python)
 endforeach()
 if(MT_SANITIZE)
   return()

@@ -23,10 +23,11 @@ import time
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 OURS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
-UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED)(?: \((.*)\))?$", re.M)
+UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$", re.M)
 PYTEST = re.compile(r"^=* ?((?:\d+ \w+(?:, )?)+) in [\d.]+s.*$", re.M)
 SKIP = re.compile(r"^skip .*$|^.* \.\.\. skipped .*$|^SKIPPED .*$", re.M)
 EXIT_SKIPPED = 77
+EXIT_NO_TESTS = 5  # of unittest since 3.12: none ran, perhaps because all were skipped
 SANITIZERS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
               "UBSAN_OPTIONS": "print_stacktrace=1",
               "TSAN_OPTIONS": "second_deadlock_stack=1"}  # the user's own settings win
@@ -104,6 +105,8 @@ def run(test, build, options):
     reasons = SKIP.findall(output)
     passed, failed, skipped = count(output) or (
         (0, 0, 1) if status == EXIT_SKIPPED else (int(status == 0), int(status != 0), 0))
+    if status == EXIT_NO_TESTS and skipped and not passed + failed:
+        status = EXIT_SKIPPED
     if status == EXIT_SKIPPED and not reasons:
         reasons = output.strip().splitlines()[-1:] or ["no reason given"]
     elif status not in (0, EXIT_SKIPPED) and not failed and not why:

@@ -94,6 +94,9 @@ class RunTests(unittest.TestCase):
         self.assertEqual(self.last({"a": said}), (1, "2 passed, 2 failed, 1 skipped"))
         self.assertEqual(self.last({"a": "printf 'Ran 2 tests in 0.1s\\n\\nOK\\n'"}),
                          (0, "2 passed, 0 failed, 0 skipped"))
+        said = "printf 'Ran 0 tests in 0.1s\\n\\nNO TESTS RAN (skipped=2)\\n'; exit 5"
+        self.assertEqual(self.last({"a": said}), (0, "0 passed, 0 failed, 2 skipped"))
+        self.assertEqual(self.last({"a": "printf 'Ran 0 tests in 0.1s\\n\\nNO TESTS RAN\\n'; exit 5"})[0], 1)
         self.assertEqual(self.last({"a": "echo '== 3 passed, 1 skipped in 0.12s =='"}),
                          (0, "3 passed, 0 failed, 1 skipped"))
 

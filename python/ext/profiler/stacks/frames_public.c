@@ -26,7 +26,8 @@ uint32_t frames_collect(PyThreadState *thread, const void **places, void **frame
                         uint32_t capacity)
 {
     uint32_t at = capacity;
-    int collecting = PyGC_Disable(); /* FRW2: a frame object may set off a collection */
+    stacks_error error = stacks_error_aside(); /* FRW2: a frame object may find no memory ... */
+    int collecting = PyGC_Disable();           /* ... or set off a collection */
     PyFrameObject *frame = PyThreadState_GetFrame(thread);
     while (frame != NULL && at > 0) {
         at--;
@@ -37,10 +38,17 @@ uint32_t frames_collect(PyThreadState *thread, const void **places, void **frame
     if (collecting) {
         PyGC_Enable();
     }
+    bool failed = PyErr_Occurred() != NULL;
+    PyErr_Clear();
+    stacks_error_back(&error);
     if (frame != NULL) {
         Py_DECREF(frame);
         frames_done(frames, capacity, capacity);
         return capacity + 1;
+    }
+    if (failed) { /* no stack instead of half of one */
+        frames_done(frames, capacity, capacity - at);
+        return 0;
     }
     return capacity - at;
 }

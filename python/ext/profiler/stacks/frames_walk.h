@@ -33,7 +33,8 @@ const char *frames_source(void);
 
 /*
  * The frames of a thread with the innermost last: it is at [capacity - 1], the outermost at
- * [capacity - count]. Returns the count; capacity + 1 where they do not fit (nothing is kept then).
+ * [capacity - count]. Returns the count; capacity + 1 where they do not fit, 0 where there is no
+ * memory for them (nothing is kept then).
  */
 uint32_t frames_collect(PyThreadState *thread, const void **places, void **frames,
                         uint32_t capacity);
