@@ -13,6 +13,7 @@
  *   CT3  Everything here needs the GIL.
  */
 #include "profiler/stacks/frames_walk.h"
+#include "profiler/stacks/pointer_table.h"
 #include "profiler/stacks/python_stacks.h"
 
 #include <string.h>
@@ -31,18 +32,15 @@ typedef struct place_entry {
 /* References put aside (CT2). */
 typedef struct retired {
     struct retired *next;
-    code_entry *codes;
-    size_t codes_capacity;
+    pointer_table codes;
     PyObject **weaks;
     size_t n_weaks;
 } retired;
 
 static struct {
     uint64_t generation;
-    code_entry *codes; /* open addressing, at most half full */
-    size_t n_codes, codes_capacity;
-    place_entry *places;
-    size_t n_places, places_capacity;
+    pointer_table codes;  /* code_entry */
+    pointer_table places; /* place_entry */
     retired *aside;
     bool release_pending;
     struct {
@@ -53,24 +51,19 @@ static struct {
     PyCodeObject *module_call; /* held until the process ends */
 } table;
 
-static size_t slot_of(const void *pointer, size_t capacity)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)pointer * 0x9E3779B97F4A7C15u;
-    return (size_t)(hash >> 32) & (capacity - 1);
-}
-
 /* ---- letting go (CT2) ---- */
 
 static void release_one(retired *old)
 {
-    for (size_t i = 0; i < old->codes_capacity; i++) {
-        PyMem_RawFree(old->codes[i].site);
-        Py_XDECREF(old->codes[i].code);
+    code_entry *codes = (code_entry *)(void *)old->codes.entries;
+    for (size_t i = 0; i < old->codes.capacity; i++) {
+        PyMem_RawFree(codes[i].site);
+        Py_XDECREF(codes[i].code);
     }
     for (size_t i = 0; i < old->n_weaks; i++) {
         Py_DECREF(old->weaks[i]);
     }
-    PyMem_RawFree(old->codes);
+    PyMem_RawFree(codes);
     PyMem_RawFree(old->weaks);
     PyMem_RawFree(old);
 }
@@ -100,16 +93,11 @@ static void retire(void)
         return;
     }
     old->codes = table.codes;
-    old->codes_capacity = table.codes_capacity;
     old->weaks = module_table_take(&old->n_weaks);
     old->next = table.aside;
     table.aside = old;
-    table.codes = NULL;
-    table.n_codes = table.codes_capacity = 0;
-    if (table.places != NULL) {
-        memset(table.places, 0, table.places_capacity * sizeof *table.places);
-    }
-    table.n_places = 0;
+    table.codes = (pointer_table){.count = 0};
+    pointer_table_clear(&table.places, sizeof(place_entry));
 }
 
 void code_table_sync(uint64_t generation)
@@ -126,13 +114,11 @@ void code_table_sync(uint64_t generation)
 
 void code_table_counts(size_t *codes, size_t *places, size_t *aside)
 {
-    *codes = table.n_codes;
-    *places = table.n_places;
+    *codes = table.codes.count;
+    *places = table.places.count;
     *aside = 0;
     for (const retired *old = table.aside; old != NULL; old = old->next) {
-        for (size_t i = 0; i < old->codes_capacity; i++) {
-            *aside += old->codes[i].code != NULL;
-        }
+        *aside += old->codes.count;
     }
 }
 
@@ -225,79 +211,18 @@ static void classify(code_entry *entry)
     Py_XDECREF(keep);
 }
 
-/* ---- the tables ---- */
-
-static code_entry *find_code(code_entry *codes, size_t capacity, const PyCodeObject *code)
-{
-    size_t at = slot_of(code, capacity);
-    while (codes[at].code != NULL && codes[at].code != code) {
-        at = (at + 1) & (capacity - 1);
-    }
-    return &codes[at];
-}
-
-static place_entry *find_place(place_entry *places, size_t capacity, const void *place)
-{
-    size_t at = slot_of(place, capacity);
-    while (places[at].place != NULL && places[at].place != place) {
-        at = (at + 1) & (capacity - 1);
-    }
-    return &places[at];
-}
-
-/* Makes room for one more of each. */
-static bool grow_codes(void)
-{
-    if (table.n_codes * 2 < table.codes_capacity) {
-        return true;
-    }
-    size_t capacity = table.codes_capacity == 0 ? FIRST_CODES : table.codes_capacity * 2;
-    code_entry *larger = PyMem_RawCalloc(capacity, sizeof *larger);
-    if (larger == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < table.codes_capacity; i++) {
-        if (table.codes[i].code != NULL) {
-            *find_code(larger, capacity, table.codes[i].code) = table.codes[i];
-        }
-    }
-    PyMem_RawFree(table.codes);
-    table.codes = larger;
-    table.codes_capacity = capacity;
-    return true;
-}
-
-static bool grow_places(void)
-{
-    if (table.n_places * 2 < table.places_capacity) {
-        return true;
-    }
-    size_t capacity = table.places_capacity == 0 ? FIRST_PLACES : table.places_capacity * 2;
-    place_entry *larger = PyMem_RawCalloc(capacity, sizeof *larger);
-    if (larger == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < table.places_capacity; i++) {
-        if (table.places[i].place != NULL) {
-            *find_place(larger, capacity, table.places[i].place) = table.places[i];
-        }
-    }
-    PyMem_RawFree(table.places);
-    table.places = larger;
-    table.places_capacity = capacity;
-    return true;
-}
+/* ---- entries ---- */
 
 code_entry *code_table_entry(PyCodeObject *code)
 {
-    if (!grow_codes()) {
+    if (!pointer_table_reserve(&table.codes, sizeof(code_entry), FIRST_CODES)) {
         return NULL;
     }
-    code_entry *entry = find_code(table.codes, table.codes_capacity, code);
+    code_entry *entry = pointer_table_find(&table.codes, sizeof *entry, code);
     if (entry->code == NULL) {
         entry->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
         classify(entry);
-        table.n_codes++;
+        table.codes.count++;
     }
     return entry;
 }
@@ -322,10 +247,10 @@ static uint32_t define_frame(PyCodeObject *code, const void *frame)
 
 uint32_t code_table_place(const void *place, const void *frame)
 {
-    if (!grow_places()) {
+    if (!pointer_table_reserve(&table.places, sizeof(place_entry), FIRST_PLACES)) {
         return PLACE_UNKNOWN;
     }
-    place_entry *found = find_place(table.places, table.places_capacity, place);
+    place_entry *found = pointer_table_find(&table.places, sizeof *found, place);
     if (found->place != NULL) {
         return found->frame;
     }
@@ -344,6 +269,6 @@ uint32_t code_table_place(const void *place, const void *frame)
         }
     }
     *found = (place_entry){place, id};
-    table.n_places++;
+    table.places.count++;
     return id;
 }

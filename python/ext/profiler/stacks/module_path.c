@@ -16,6 +16,7 @@
  *   MP4  Calls deeper than PATH_LEVELS have the path of the level above: a module that calls
  *        itself must not make new strings without end.
  */
+#include "profiler/stacks/pointer_table.h"
 #include "profiler/stacks/python_stacks.h"
 
 #include <stdio.h>
@@ -36,11 +37,10 @@ struct module_level {
 };
 
 static struct {
-    module_entry *entries; /* open addressing, at most half full; the GIL's */
-    size_t count, capacity;
-    uint64_t serial;    /* given last */
-    PyObject *numbers;  /* class name -> how many were called */
-    PyObject *children; /* "_modules" */
+    pointer_table modules; /* module_entry */
+    uint64_t serial;       /* given last */
+    PyObject *numbers;     /* class name -> how many were called */
+    PyObject *children;    /* "_modules" */
 } table;
 
 /* ---- modules ---- */
@@ -65,61 +65,35 @@ static const char *class_name(PyObject *object)
     return dot != NULL ? dot + 1 : name;
 }
 
-PyObject **module_table_take(size_t *count)
+PyObject **module_table_take(size_t *n_weaks)
 {
     size_t taken = 0;
-    *count = 0;
-    PyObject **weaks = table.count > 0 ? PyMem_RawMalloc(table.count * sizeof *weaks) : NULL;
-    if (weaks == NULL && table.count > 0) {
+    *n_weaks = 0;
+    size_t count = table.modules.count;
+    const module_entry *entries = (const module_entry *)(void *)table.modules.entries;
+    PyObject **weaks = count > 0 ? PyMem_RawMalloc(count * sizeof *weaks) : NULL;
+    if (weaks == NULL && count > 0) {
         return NULL; /* entries stay, and are still right: each is compared when it is used */
     }
-    for (size_t i = 0; i < table.capacity && taken < table.count; i++) {
-        if (table.entries[i].weak != NULL) {
-            weaks[taken++] = table.entries[i].weak;
-            Py_XDECREF(table.entries[i].text);
-            PyMem_RawFree(table.entries[i].site);
+    for (size_t i = 0; taken < count; i++) {
+        if (entries[i].weak != NULL) {
+            weaks[taken++] = entries[i].weak;
+            Py_XDECREF(entries[i].text);
+            PyMem_RawFree(entries[i].site);
         }
     }
-    if (table.entries != NULL) {
-        memset(table.entries, 0, table.capacity * sizeof *table.entries);
-    }
-    table.count = 0;
+    pointer_table_clear(&table.modules, sizeof *entries);
     if (table.numbers != NULL) {
         PyDict_Clear(table.numbers); /* texts and numbers: nothing runs */
     }
-    *count = taken;
+    *n_weaks = taken;
     return weaks;
 }
 
-static module_entry *find(module_entry *entries, size_t capacity, const PyObject *address)
+/* The module's entry, or the free one where it belongs. */
+static module_entry *find(const PyObject *module)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)address * 0x9E3779B97F4A7C15u;
-    size_t at = (size_t)(hash >> 32) & (capacity - 1);
-    while (entries[at].weak != NULL && entries[at].address != address) {
-        at = (at + 1) & (capacity - 1);
-    }
-    return &entries[at];
-}
-
-static bool grow(void)
-{
-    if (table.count * 2 < table.capacity) {
-        return true;
-    }
-    size_t capacity = table.capacity == 0 ? FIRST_MODULES : table.capacity * 2;
-    module_entry *larger = PyMem_RawCalloc(capacity, sizeof *larger);
-    if (larger == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < table.capacity; i++) {
-        if (table.entries[i].weak != NULL) {
-            *find(larger, capacity, table.entries[i].address) = table.entries[i];
-        }
-    }
-    PyMem_RawFree(table.entries);
-    table.entries = larger;
-    table.capacity = capacity;
-    return true;
+    return pointer_table_find(&table.modules, sizeof(module_entry), module);
 }
 
 /* The number of the next module of a class. Returns false with an exception. */
@@ -141,7 +115,7 @@ static bool next_number(PyObject *module, uint32_t *number)
 /* NULL: no memory, or no weak references to it. May leave an exception. */
 static module_entry *add(PyObject *module)
 {
-    module_entry *entry = find(table.entries, table.capacity, module);
+    module_entry *entry = find(module);
     bool is_new = entry->weak == NULL;
     uint32_t number = 0;
     PyObject *weak = PyWeakref_NewRef(module, NULL);
@@ -154,17 +128,17 @@ static module_entry *add(PyObject *module)
     PyMem_RawFree(entry->site);
     *entry =
         (module_entry){.address = module, .weak = weak, .serial = ++table.serial, .number = number};
-    table.count += is_new;
+    table.modules.count += is_new;
     return entry;
 }
 
 module_entry *module_table_entry(PyObject *module)
 {
     code_table_sync(stacks_generation());
-    if (!grow()) {
+    if (!pointer_table_reserve(&table.modules, sizeof(module_entry), FIRST_MODULES)) {
         return NULL;
     }
-    module_entry *entry = find(table.entries, table.capacity, module);
+    module_entry *entry = find(module);
     if (entry->weak != NULL && is_alive(entry->weak, module)) {
         return entry;
     }
@@ -181,8 +155,7 @@ module_entry *module_table_entry(PyObject *module)
 
 uint64_t module_table_serial(PyObject *module)
 {
-    const module_entry *entry =
-        table.capacity > 0 ? find(table.entries, table.capacity, module) : NULL;
+    const module_entry *entry = table.modules.capacity > 0 ? find(module) : NULL;
     return entry != NULL && entry->weak != NULL && is_alive(entry->weak, module) ? entry->serial
                                                                                  : 0;
 }

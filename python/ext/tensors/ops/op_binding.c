@@ -198,9 +198,10 @@ static PyObject *op_qualname(PyObject *self, void *context)
     return PyUnicode_FromFormat(op->method ? "Tensor.%U" : "%U", op->set->name);
 }
 
-/* Python makes texts and signatures from the schemas, on demand. */
-static PyObject *from_schemas(const op_object *op, const char *function)
+/* Python makes texts and signatures from the schemas, on demand, by a function of _signatures. */
+static PyObject *from_schemas(PyObject *self, void *function)
 {
+    const op_object *op = (op_object *)self;
     PyObject *module = PyImport_ImportModule("mindtorch_v2._signatures");
     bool makes = op->set->count > 0 && op->set->overloads[0]->makes;
     PyObject *made =
@@ -210,30 +211,6 @@ static PyObject *from_schemas(const op_object *op, const char *function)
                                   op->method ? Py_True : Py_False, makes ? Py_True : Py_False);
     Py_XDECREF(module);
     return made;
-}
-
-static PyObject *op_doc(PyObject *self, void *context)
-{
-    (void)context;
-    return from_schemas((op_object *)self, "document");
-}
-
-static PyObject *op_signature(PyObject *self, void *context)
-{
-    (void)context;
-    return from_schemas((op_object *)self, "signature");
-}
-
-static PyObject *op_overload_list(PyObject *self, void *context)
-{
-    (void)context;
-    return from_schemas((op_object *)self, "overloads");
-}
-
-static PyObject *op_schemas(PyObject *self, void *context)
-{
-    (void)context;
-    return Py_NewRef(((op_object *)self)->set->doc);
 }
 
 /* Functions are pickled, and copied, by name. */
@@ -261,10 +238,10 @@ static PyObject *method_get(PyObject *self, PyObject *instance, PyObject *type)
 static PyGetSetDef properties[] = {
     {"__name__", op_name, NULL, NULL, NULL},
     {"__qualname__", op_qualname, NULL, NULL, NULL},
-    {"__doc__", op_doc, NULL, NULL, NULL},
-    {"__signature__", op_signature, NULL, NULL, NULL},
-    {"_overloads", op_overload_list, NULL, "Its rows, see _signatures.Overload.", NULL},
-    {"_schemas", op_schemas, NULL, "Schemas of its rows, one a line.", NULL},
+    {"__doc__", from_schemas, NULL, NULL, (char[]){"document"}},
+    {"__signature__", from_schemas, NULL, NULL, (char[]){"signature"}},
+    {"_overloads", from_schemas, NULL, "Its rows, see _signatures.Overload.",
+     (char[]){"overloads"}},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -42,19 +42,12 @@ static PyObject *get_itemsize(PyObject *self, void *context)
     return PyLong_FromSize_t(mt_dtype_size(((dtype_object *)self)->dtype));
 }
 
-static PyObject *get_code(PyObject *self, void *context)
-{
-    (void)context;
-    return PyLong_FromLong((long)((dtype_object *)self)->dtype);
-}
-
 static PyGetSetDef properties[] = {
     {"is_floating_point", is_floating_point, NULL,
      "Whether it is a type of floating-point numbers.", NULL},
     {"is_complex", is_complex, NULL, "Whether it is a type of complex numbers: never.", NULL},
     {"is_signed", is_signed, NULL, "Whether it has negative numbers.", NULL},
     {"itemsize", get_itemsize, NULL, "bytes of an element", NULL},
-    {"_code", get_code, NULL, "the library's number for it", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
