@@ -66,9 +66,8 @@ static int schedule_callback(void *user, int64_t step, enum mtprof_action *actio
     return result;
 }
 
-static int trace_ready_callback(void *user, mtprof_profile *profile)
+static int trace_ready_callback(void *user, mtprof_profile *Py_UNUSED(profile))
 {
-    (void)profile;
     profile_object *self = user;
     callback_frame frame = callback_enter(self);
     PyObject *answer = PyObject_CallMethod((PyObject *)self, "_trace_ready", NULL);
@@ -109,9 +108,9 @@ int profile_tracers_start(profile_object *self)
     return 0;
 }
 
-static int observer_callback(void *user, mtprof_profile *profile, enum mtprof_observe event)
+static int observer_callback(void *user, mtprof_profile *Py_UNUSED(profile),
+                             enum mtprof_observe event)
 {
-    (void)profile;
     profile_object *self = user;
     callback_frame frame = callback_enter(self);
     bool starts = event == MTPROF_OBSERVE_START;

@@ -99,39 +99,33 @@ static PyObject *change(PyObject *object, mtprof_status (*function)(mtprof_profi
     return profile_call_end(self, status);
 }
 
-static PyObject *profile_start(PyObject *self, PyObject *none)
+static PyObject *profile_start(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     return change(self, mtprof_profile_start, true);
 }
 
-static PyObject *profile_step(PyObject *self, PyObject *none)
+static PyObject *profile_step(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     return change(self, mtprof_profile_step, true);
 }
 
-static PyObject *profile_stop(PyObject *self, PyObject *none)
+static PyObject *profile_stop(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     return change(self, mtprof_profile_stop, false);
 }
 
-static PyObject *profile_prepare_trace(PyObject *self, PyObject *none)
+static PyObject *profile_prepare_trace(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     return change(self, mtprof_profile_prepare_trace, false);
 }
 
-static PyObject *profile_start_trace(PyObject *self, PyObject *none)
+static PyObject *profile_start_trace(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     return change(self, mtprof_profile_start_trace, true);
 }
 
-static PyObject *profile_stop_trace(PyObject *self, PyObject *none)
+static PyObject *profile_stop_trace(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     return change(self, mtprof_profile_stop_trace, false);
 }
 
@@ -157,9 +151,8 @@ static void stop_after_failure(PyObject *object)
     PyErr_Restore(type, value, trace);
 }
 
-static PyObject *profile_enter(PyObject *object, PyObject *none)
+static PyObject *profile_enter(PyObject *object, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     const profile_object *self = profile_of(object);
     bool before = is_running(self);
     PyObject *started = PyObject_CallMethod(object, "start", NULL);
@@ -249,9 +242,8 @@ static PyObject *profile_use_custom_trace_id(PyObject *object, PyObject *on)
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-static PyObject *profile_trace_id(PyObject *object, PyObject *none)
+static PyObject *profile_trace_id(PyObject *object, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     char text[MTPROF_TRACE_ID_BYTES] = "";
     profile_object *self = profile_of(object);
     mtprof_profile *profile = profile_call_begin(self);
@@ -268,9 +260,8 @@ static PyObject *profile_trace_id(PyObject *object, PyObject *none)
     Py_RETURN_NONE;
 }
 
-static PyObject *profile_explain(PyObject *object, PyObject *none)
+static PyObject *profile_explain(PyObject *object, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     char text[512] = "";
     profile_object *self = profile_of(object);
     mtprof_profile *profile = profile_call_begin(self);
@@ -283,9 +274,8 @@ static PyObject *profile_explain(PyObject *object, PyObject *none)
     return said == NULL ? NULL : PyUnicode_FromString(text);
 }
 
-static PyObject *profile_window(PyObject *object, PyObject *none)
+static PyObject *profile_window(PyObject *object, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     profile_object *self = profile_of(object);
     mtprof_profile *profile = profile_call_begin(self);
     if (profile == NULL) {
@@ -386,9 +376,8 @@ static PyObject *profile_save(PyObject *object, PyObject *path)
 }
 
 /* How much work for devices the latest session has: launches, and what came without one. */
-static PyObject *profile_device_work(PyObject *object, PyObject *none)
+static PyObject *profile_device_work(PyObject *object, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     profile_object *self = profile_of(object);
     mtprof_profile *profile = profile_call_begin(self);
     if (profile == NULL) {
@@ -401,30 +390,26 @@ static PyObject *profile_device_work(PyObject *object, PyObject *none)
     return said != NULL ? PyLong_FromUnsignedLongLong(health.launches + health.activities) : NULL;
 }
 
-static PyObject *get_step_num(PyObject *object, void *closure)
+static PyObject *get_step_num(PyObject *object, void *Py_UNUSED(closure))
 {
-    (void)closure;
     mtprof_profile *profile = profile_of(object)->profile;
     return PyLong_FromLongLong(profile != NULL ? mtprof_profile_step_num(profile) : 0);
 }
 
-static PyObject *get_action(PyObject *object, void *closure)
+static PyObject *get_action(PyObject *object, void *Py_UNUSED(closure))
 {
-    (void)closure;
     mtprof_profile *profile = profile_of(object)->profile;
     return PyLong_FromLong(profile != NULL ? (long)mtprof_profile_current_action(profile) : 0);
 }
 
-static PyObject *get_running(PyObject *object, void *closure)
+static PyObject *get_running(PyObject *object, void *Py_UNUSED(closure))
 {
-    (void)closure;
     mtprof_profile *profile = profile_of(object)->profile;
     return PyBool_FromLong(profile != NULL && mtprof_profile_is_running(profile));
 }
 
-static PyObject *get_activity_bits(PyObject *object, void *closure)
+static PyObject *get_activity_bits(PyObject *object, void *Py_UNUSED(closure))
 {
-    (void)closure;
     mtprof_profile *profile = profile_of(object)->profile;
     return PyLong_FromUnsignedLong(profile != NULL ? mtprof_profile_activities(profile) : 0);
 }

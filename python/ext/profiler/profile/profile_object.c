@@ -173,10 +173,9 @@ PyObject *profile_open(PyObject *object, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-static PyObject *profile_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *profile_new(PyTypeObject *type, PyObject *Py_UNUSED(args),
+                             PyObject *Py_UNUSED(kwargs))
 {
-    (void)args;
-    (void)kwargs;
     profile_object *self = (profile_object *)type->tp_alloc(type, 0);
     if (self != NULL && pthread_mutex_init(&self->lock, NULL) != 0) {
         Py_DECREF(type);
@@ -200,10 +199,8 @@ static void profile_dealloc(PyObject *object)
 
 /* At the interpreter's end: a session that still runs is ended and its file finished, without a
  * callback. */
-static PyObject *close_all(PyObject *module, PyObject *none)
+static PyObject *close_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
-    (void)module;
-    (void)none;
     for (profile_object *self = all_open; self != NULL;) {
         profile_object *next = self->next_open;
         /* One whose count is 0 is being freed, and closes itself. */
@@ -236,9 +233,8 @@ static PyType_Spec spec = {
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-static PyObject *schedule_action(PyObject *module, PyObject *args)
+static PyObject *schedule_action(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     PyObject *tuple = NULL;
     long long step = 0;
     mtprof_schedule schedule;
@@ -252,9 +248,8 @@ static PyObject *schedule_action(PyObject *module, PyObject *args)
 }
 
 /* The warning a valid schedule deserves, or None. */
-static PyObject *schedule_check(PyObject *module, PyObject *tuple)
+static PyObject *schedule_check(PyObject *Py_UNUSED(module), PyObject *tuple)
 {
-    (void)module;
     mtprof_schedule schedule;
     const char *warning = NULL;
     if (!PyTuple_Check(tuple)) {
@@ -273,17 +268,13 @@ static PyObject *schedule_check(PyObject *module, PyObject *tuple)
     return PyUnicode_FromString(warning);
 }
 
-static PyObject *device_sources(PyObject *module, PyObject *none)
+static PyObject *device_sources(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
-    (void)module;
-    (void)none;
     return PyLong_FromLong(mtprof_has_device_source());
 }
 
-static PyObject *wanted(PyObject *module, PyObject *none)
+static PyObject *wanted(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
-    (void)module;
-    (void)none;
     return PyLong_FromUnsignedLong(__atomic_load_n(&mtprof_i_gate, __ATOMIC_RELAXED));
 }
 

@@ -143,10 +143,8 @@ PyObject *model_column_object(model_object *self, PyObject *name)
     return (PyObject *)object;
 }
 
-PyObject *model_column_names(model_object *self, PyObject *ignored)
+PyObject *model_column_names(model_object *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)ignored;
     PyObject *list = PyList_New(MTPROF_COLUMN_COUNT);
     for (Py_ssize_t i = 0; list != NULL && i < MTPROF_COLUMN_COUNT; i++) {
         PyObject *name = PyUnicode_InternFromString(column_names[i]);

@@ -64,9 +64,8 @@ static PyObject *number_or_zero(event_object *event, int id)
     return column_number(event, id, 0);
 }
 
-static PyObject *constant(event_object *event, int number)
+static PyObject *constant(event_object *Py_UNUSED(event), int number)
 {
-    (void)event;
     return PyLong_FromLong(number);
 }
 
@@ -84,9 +83,8 @@ static PyObject *column_name(event_object *event, int id)
 
 static PyObject *id_of_link(event_object *event, PyObject *(*otherwise)(event_object *));
 
-static PyObject *get_zero(event_object *event)
+static PyObject *get_zero(event_object *Py_UNUSED(event))
 {
-    (void)event;
     return PyLong_FromLong(0);
 }
 
@@ -131,9 +129,8 @@ static PyObject *get_trace_name(event_object *event)
                             : model_name(event->model, event->model->name[event->index]);
 }
 
-static PyObject *get_false(event_object *event)
+static PyObject *get_false(event_object *Py_UNUSED(event))
 {
-    (void)event;
     Py_RETURN_FALSE;
 }
 
@@ -579,11 +576,9 @@ static PyObject *get_derived(PyObject *self, void *closure)
     return PyObject_CallFunctionObjArgs(event_rules_set.derive, self, field->key, NULL);
 }
 
-static int set_derived(PyObject *self, PyObject *value, void *closure)
+static int set_derived(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(value), void *closure)
 {
     const event_field *field = closure;
-    (void)self;
-    (void)value;
     PyErr_Format(PyExc_AttributeError, "property '%s' of 'FunctionEvent' object has no setter",
                  field->name);
     return -1;

@@ -15,9 +15,8 @@ typedef struct mapping_key {
 
 /* ---- which keys an event has ----------------------------------------------------------------- */
 
-static bool always(const event_object *event)
+static bool always(const event_object *Py_UNUSED(event))
 {
-    (void)event;
     return true;
 }
 
@@ -133,9 +132,8 @@ static PyObject *get_thread_id(event_object *event)
     return PyLong_FromUnsignedLongLong(track.pthread_id);
 }
 
-static PyObject *get_runtime_name(event_object *event)
+static PyObject *get_runtime_name(event_object *Py_UNUSED(event))
 {
-    (void)event;
     return PyUnicode_InternFromString("dispatch_kernel");
 }
 
@@ -277,10 +275,9 @@ int event_contains(PyObject *self, PyObject *key)
     return find_key(event, key) != NULL;
 }
 
-PyObject *event_to_dict(PyObject *self, PyObject *ignored)
+PyObject *event_to_dict(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     event_object *event = (event_object *)self;
-    (void)ignored;
     if (event->model == NULL) {
         return hand_made(self);
     }

@@ -90,10 +90,9 @@ PyObject *model_covers(model_object *self, PyObject *list)
 }
 
 /* Made by hand: everything it says is in its dictionary, which __init__ (Python's) fills. */
-static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+static PyObject *event_new(PyTypeObject *type, PyObject *Py_UNUSED(args),
+                           PyObject *Py_UNUSED(keywords))
 {
-    (void)args;
-    (void)keywords;
     event_object *self = (event_object *)type->tp_alloc(type, 0);
     if (self != NULL) {
         self->values = PyDict_New();
@@ -177,27 +176,23 @@ static int event_set_dict(PyObject *self, PyObject *value, void *closure)
     return PyObject_GenericSetDict(self, value, closure);
 }
 
-static PyObject *event_get_model(event_object *self, void *closure)
+static PyObject *event_get_model(event_object *self, void *Py_UNUSED(closure))
 {
-    (void)closure;
     return Py_NewRef(self->model != NULL ? (PyObject *)self->model : Py_None);
 }
 
-static PyObject *event_get_index(event_object *self, void *closure)
+static PyObject *event_get_index(event_object *self, void *Py_UNUSED(closure))
 {
-    (void)closure;
     return self->model != NULL ? PyLong_FromUnsignedLong(self->index) : Py_NewRef(Py_None);
 }
 
-static PyObject *event_get_written(event_object *self, void *closure)
+static PyObject *event_get_written(event_object *self, void *Py_UNUSED(closure))
 {
-    (void)closure;
     return PyBool_FromLong(self->values != NULL);
 }
 
-static int event_true(PyObject *self)
+static int event_true(PyObject *Py_UNUSED(self))
 {
-    (void)self;
     return 1; /* a mapping without length: always true, whatever its keys */
 }
 
@@ -277,11 +272,10 @@ static int add_fields(PyTypeObject *type)
     return 0;
 }
 
-static PyObject *set_rules(PyObject *module, PyObject *args, PyObject *keywords)
+static PyObject *set_rules(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
 {
     static const char *const names[] = {"device_types", "interval", "kernel", "derive", NULL};
     event_rules rules = {NULL, NULL, NULL, NULL};
-    (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!OOO:set_event_rules", PY_NAMES(names),
                                      &PyDict_Type, &rules.device_types, &rules.interval,
                                      &rules.kernel, &rules.derive)) {
@@ -294,9 +288,8 @@ static PyObject *set_rules(PyObject *module, PyObject *args, PyObject *keywords)
     Py_RETURN_NONE;
 }
 
-static PyObject *kind_name(PyObject *module, PyObject *number)
+static PyObject *kind_name(PyObject *Py_UNUSED(module), PyObject *number)
 {
-    (void)module;
     unsigned long kind = PyLong_AsUnsignedLong(number);
     if (kind == (unsigned long)-1 && PyErr_Occurred()) {
         return NULL;

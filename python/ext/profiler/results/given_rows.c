@@ -133,7 +133,7 @@ static PyObject *table_and_sums(const given_list *given, const mtprof_table_opti
                : NULL;
 }
 
-static PyObject *rows_table(PyObject *module, PyObject *args, PyObject *keywords)
+static PyObject *rows_table(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
 {
     static const char *const names[] = {"rows",  "options", "device_type", "memory",
                                         "flops", "events",  "model",       NULL};
@@ -146,7 +146,6 @@ static PyObject *rows_table(PyObject *module, PyObject *args, PyObject *keywords
     int memory = 0;
     int flops = 0;
     int events = 0;
-    (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|zpppO:rows_table", PY_NAMES(names),
                                      &PyList_Type, &rows, &PyDict_Type, &given_options,
                                      &given.rows.device_type, &memory, &flops, &events, &model) ||
@@ -165,14 +164,13 @@ static PyObject *rows_table(PyObject *module, PyObject *args, PyObject *keywords
     return table;
 }
 
-static PyObject *rows_export(PyObject *module, PyObject *args)
+static PyObject *rows_export(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *rows = NULL;
     PyObject *path = NULL;
     int mindtorch = 0;
     given_list given = {0};
     mtprof_export_options options = {.struct_size = sizeof options, .progress = model_progress};
-    (void)module;
     if (!PyArg_ParseTuple(args, "O!O&zp:rows_export", &PyList_Type, &rows, PyUnicode_FSConverter,
                           &path, &given.rows.device_type, &mindtorch)) {
         return NULL;

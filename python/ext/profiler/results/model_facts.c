@@ -34,9 +34,8 @@ static PyObject *finish(PyObject *dict, bool done)
     return dict;
 }
 
-PyObject *model_info(model_object *self, void *closure)
+PyObject *model_info(model_object *self, void *Py_UNUSED(closure))
 {
-    (void)closure;
     mtprof_model_info info = {.struct_size = sizeof info};
     mtprof_status status = mtprof_model_get_info(self->model, &info);
     if (status != MTPROF_OK) {
@@ -64,9 +63,8 @@ PyObject *model_info(model_object *self, void *closure)
     return finish(dict, done);
 }
 
-PyObject *model_findings(model_object *self, PyObject *ignored)
+PyObject *model_findings(model_object *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)ignored;
     mtprof_model_findings found = {.struct_size = sizeof found};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
@@ -103,9 +101,8 @@ static PyObject *lost_dict(const mtprof_health *health)
     return finish(dict, done);
 }
 
-PyObject *model_health(model_object *self, PyObject *ignored)
+PyObject *model_health(model_object *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)ignored;
     mtprof_health health = {.struct_size = sizeof health};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
@@ -136,9 +133,8 @@ PyObject *model_health(model_object *self, PyObject *ignored)
     return finish(dict, done);
 }
 
-PyObject *model_damage(model_object *self, PyObject *ignored)
+PyObject *model_damage(model_object *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)ignored;
     mtprof_damage damage = {.struct_size = sizeof damage};
     mtprof_status status = MTPROF_OK;
     Py_BEGIN_ALLOW_THREADS;
@@ -201,12 +197,11 @@ PyObject *model_metadata_items(const mtprof_metadatum *items, uint32_t n)
     return finish(dict, done);
 }
 
-PyObject *model_trace_metadata(model_object *self, PyObject *ignored)
+PyObject *model_trace_metadata(model_object *self, PyObject *Py_UNUSED(ignored))
 {
     mtprof_metadatum item;
     PyObject *dict = PyDict_New();
     bool done = dict != NULL;
-    (void)ignored;
     for (uint32_t i = 0; done && mtprof_model_metadata(self->model, i, &item); i++) {
         done = put_metadatum(dict, &item);
     }

@@ -413,7 +413,7 @@ static PyObject *open_file(const char *path, PyObject *progress, mtprof_model_op
     return object;
 }
 
-static PyObject *model_open(PyObject *type, PyObject *args, PyObject *keywords)
+static PyObject *model_open(PyObject *Py_UNUSED(type), PyObject *args, PyObject *keywords)
 {
     static const char *const names[] = {
         "path", "first_window", "last_window", "discarded", "keep_duplicates", "progress", NULL};
@@ -422,7 +422,6 @@ static PyObject *model_open(PyObject *type, PyObject *args, PyObject *keywords)
     mtprof_model_options options = {.struct_size = sizeof options};
     int discarded = 0;
     int keep = 0;
-    (void)type;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|IIppO:open", PY_NAMES(names),
                                      PyUnicode_FSConverter, &path, &options.first_window,
                                      &options.last_window, &discarded, &keep, &progress)) {
@@ -522,15 +521,13 @@ static PyObject *model_repr(model_object *self)
     return PyUnicode_FromString(text);
 }
 
-static PyObject *model_get_device(model_object *self, void *closure)
+static PyObject *model_get_device(model_object *self, void *Py_UNUSED(closure))
 {
-    (void)closure;
     return Py_NewRef(self->use_device);
 }
 
-static int model_set_device(model_object *self, PyObject *value, void *closure)
+static int model_set_device(model_object *self, PyObject *value, void *Py_UNUSED(closure))
 {
-    (void)closure;
     if (value == NULL || (value != Py_None && !PyUnicode_Check(value))) {
         PyErr_Format(PyExc_TypeError, "use_device must be a str or None, not %R",
                      value != NULL ? value : Py_None);
@@ -540,9 +537,8 @@ static int model_set_device(model_object *self, PyObject *value, void *closure)
     return 0;
 }
 
-static PyObject *model_get_cache(model_object *self, void *closure)
+static PyObject *model_get_cache(model_object *self, void *Py_UNUSED(closure))
 {
-    (void)closure;
     return Py_NewRef(self->cache);
 }
 

@@ -58,9 +58,9 @@ static PyObject *bad_number(const char *expected, PyObject *object)
     return NULL;
 }
 
-static PyObject *begin(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+static PyObject *begin(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n,
+                       PyObject *kwnames)
 {
-    (void)module;
     PyObject *metadata = NULL;
     if (check_count("begin", n, 1) != 0 || check_name("begin", args[0]) != 0 ||
         take_keywords(args, n, kwnames, &metadata) != 0) {
@@ -74,9 +74,8 @@ static PyObject *begin(PyObject *module, PyObject *const *args, Py_ssize_t n, Py
     return PyLong_FromUnsignedLongLong(token);
 }
 
-static PyObject *end(PyObject *module, PyObject *token)
+static PyObject *end(PyObject *Py_UNUSED(module), PyObject *token)
 {
-    (void)module;
     unsigned long long number = PyLong_AsUnsignedLongLong(token);
     if (number == (unsigned long long)-1 && PyErr_Occurred() != NULL) {
         return bad_number("end: the token must be what begin() returned", token);
@@ -85,9 +84,9 @@ static PyObject *end(PyObject *module, PyObject *token)
     Py_RETURN_NONE;
 }
 
-static PyObject *instant(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+static PyObject *instant(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n,
+                         PyObject *kwnames)
 {
-    (void)module;
     PyObject *metadata = NULL;
     if (check_count("instant", n, 1) != 0 || check_name("instant", args[0]) != 0 ||
         take_keywords(args, n, kwnames, &metadata) != 0) {
@@ -147,9 +146,8 @@ static void put_mark(PyObject *name, const mark *m)
     Py_XDECREF(owner);
 }
 
-static PyObject *counter(PyObject *module, PyObject *const *args, Py_ssize_t n)
+static PyObject *counter(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {
-    (void)module;
     if (check_count("counter", n, 2) != 0 || check_name("counter", args[0]) != 0) {
         return NULL;
     }
@@ -190,9 +188,8 @@ static int flow_phase(PyObject *object, enum mtprof_flow_phase *phase)
     return -1;
 }
 
-static PyObject *flow(PyObject *module, PyObject *const *args, Py_ssize_t n)
+static PyObject *flow(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {
-    (void)module;
     enum mtprof_flow_phase phase = MTPROF_FLOW_START;
     if (check_count("flow", n, 3) != 0 || check_name("flow", args[0]) != 0 ||
         flow_phase(args[1], &phase) != 0) {
@@ -208,9 +205,8 @@ static PyObject *flow(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-static PyObject *name_thread(PyObject *module, PyObject *name)
+static PyObject *name_thread(PyObject *Py_UNUSED(module), PyObject *name)
 {
-    (void)module;
     const char *text = NULL;
     if (name != Py_None) {
         if (check_name("name_thread", name) != 0 || (text = PyUnicode_AsUTF8(name)) == NULL) {
@@ -222,9 +218,8 @@ static PyObject *name_thread(PyObject *module, PyObject *name)
 }
 
 /* begin_inputs(name, inputs, metadata or None) -> token */
-static PyObject *begin_inputs(PyObject *module, PyObject *args)
+static PyObject *begin_inputs(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     PyObject *name = NULL, *inputs = NULL, *metadata = NULL;
     if (!PyArg_ParseTuple(args, "UO!O:begin_inputs", &name, &PyTuple_Type, &inputs, &metadata)) {
         return NULL;

@@ -55,9 +55,8 @@ static int take_mark(void *user, const mtprof_mark *mark)
     return failed ? 1 : 0;
 }
 
-PyObject *model_marks(model_object *self, PyObject *ignored)
+PyObject *model_marks(model_object *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)ignored;
     mark_reader reader = {.list = PyList_New(0)};
     if (reader.list == NULL) {
         return NULL;

@@ -179,10 +179,9 @@ static PyObject *record_vectorcall(PyObject *type, PyObject *const *args, size_t
 }
 
 /* Subclasses come this way: arguments are __init__'s. */
-static PyObject *record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *record_new(PyTypeObject *type, PyObject *Py_UNUSED(args),
+                            PyObject *Py_UNUSED(kwargs))
 {
-    (void)args;
-    (void)kwargs;
     return (PyObject *)record_alloc(type);
 }
 
@@ -375,10 +374,9 @@ static PyObject *record_enter(PyObject *object, PyObject *const *args, Py_ssize_
     return Py_NewRef(object);
 }
 
-static PyObject *record_exit(PyObject *object, PyObject *const *args, Py_ssize_t n)
+static PyObject *record_exit(PyObject *object, PyObject *const *Py_UNUSED(args),
+                             Py_ssize_t Py_UNUSED(n))
 {
-    (void)args;
-    (void)n;
     record_object *self = (record_object *)object;
     if (self->depth == 0) {
         PyErr_SetString(PyExc_AssertionError, "Expected record to be set");
@@ -463,9 +461,8 @@ static PyObject *record_call(PyObject *object, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-static PyObject *record_get_record(PyObject *object, void *closure)
+static PyObject *record_get_record(PyObject *object, void *Py_UNUSED(closure))
 {
-    (void)closure;
     record_object *self = (record_object *)object;
     if (self->depth == 0) {
         Py_RETURN_NONE;
@@ -493,9 +490,8 @@ static PyObject *record_repr(PyObject *object)
     return text;
 }
 
-static PyObject *record_get_metadata(PyObject *object, void *closure)
+static PyObject *record_get_metadata(PyObject *object, void *Py_UNUSED(closure))
 {
-    (void)closure;
     record_object *self = (record_object *)object;
     return self->metadata != NULL ? PyDict_Copy(self->metadata) : PyDict_New();
 }

@@ -165,9 +165,8 @@ static PyObject *method_vectorcall(PyObject *object, PyObject *const *args, size
     return method->function(args[0], args + 1, n - 1);
 }
 
-static PyObject *method_get(PyObject *object, PyObject *instance, PyObject *type)
+static PyObject *method_get(PyObject *object, PyObject *instance, PyObject *Py_UNUSED(type))
 {
-    (void)type;
     const scope_method *method = (scope_method *)object;
     if (instance == NULL) {
         return Py_NewRef(object);

@@ -227,9 +227,8 @@ static traced_calls *calls_now(PyFrameObject *frame, bool inclusive)
     return calls;
 }
 
-static int hook(PyObject *unused, PyFrameObject *frame, int what, PyObject *argument)
+static int hook(PyObject *Py_UNUSED(ignored), PyFrameObject *frame, int what, PyObject *argument)
 {
-    (void)unused;
     if (!call_tracer_running) {
         return 0;
     }
@@ -273,9 +272,8 @@ void call_tracer_catch_up(PyThreadState *thread) /* CTR6 */
 }
 
 /* What a new thread gets by threading.setprofile(): it replaces itself by the hook. */
-static PyObject *trace_thread(PyObject *self, PyObject *arguments)
+static PyObject *trace_thread(PyObject *Py_UNUSED(self), PyObject *arguments)
 {
-    (void)self;
     PyObject *frame = PyTuple_GET_SIZE(arguments) == 3 ? PyTuple_GET_ITEM(arguments, 0) : NULL;
     if (frame == NULL || !PyFrame_Check(frame)) {
         PyErr_SetString(PyExc_TypeError, "trace_thread: (frame, event, argument) are needed");
@@ -475,17 +473,13 @@ int call_tracer_start(void)
     return status;
 }
 
-static PyObject *stop_call_tracer(PyObject *self, PyObject *unused)
+static PyObject *stop_call_tracer(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     return call_tracer_stop() == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *start_call_tracer(PyObject *self, PyObject *unused)
+static PyObject *start_call_tracer(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     return call_tracer_start() == 0 ? Py_NewRef(Py_None) : NULL;
 }
 

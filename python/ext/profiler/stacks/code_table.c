@@ -77,9 +77,8 @@ void code_table_release(void)
     }
 }
 
-static int release_pending(void *unused)
+static int release_pending(void *Py_UNUSED(ignored))
 {
-    (void)unused;
     table.release_pending = false;
     code_table_release();
     return 0;

@@ -36,9 +36,8 @@ _Static_assert(sizeof(_Py_CODEUNIT) == 2, "instructions of this Python");
 #    endif
 
 #    if FRAMES_FROM == 311
-static bool of_the_c_stack(const _PyInterpreterFrame *frame)
+static bool of_the_c_stack(const _PyInterpreterFrame *Py_UNUSED(frame))
 {
-    (void)frame;
     return false;
 }
 #    else
@@ -71,11 +70,8 @@ uint32_t frames_collect(PyThreadState *thread, const void **places, void **frame
     return capacity - at;
 }
 
-void frames_done(void **frames, uint32_t capacity, uint32_t count)
+void frames_done(void **Py_UNUSED(frames), uint32_t Py_UNUSED(capacity), uint32_t Py_UNUSED(count))
 {
-    (void)frames;
-    (void)capacity;
-    (void)count;
 }
 
 bool frames_has_begun(const void *frame)

@@ -12,10 +12,9 @@ static PyObject *callback; /* in gc.callbacks while spans are on */
 static bool running;
 static mtprof_token open_span; /* 0: none */
 
-static PyObject *collection(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *collection(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count)
 {
     static mtprof_site site = MTPROF_SITE_INIT("Python GC", MTPROF_KIND_FUNCTION);
-    (void)self;
     const char *phase =
         count > 0 && PyUnicode_Check(arguments[0]) ? PyUnicode_AsUTF8(arguments[0]) : NULL;
     if (phase == NULL) {
@@ -86,17 +85,13 @@ int gc_spans_stop(void)
     return status;
 }
 
-static PyObject *start_gc_spans(PyObject *self, PyObject *unused)
+static PyObject *start_gc_spans(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     return gc_spans_start() == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *stop_gc_spans(PyObject *self, PyObject *unused)
+static PyObject *stop_gc_spans(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     return gc_spans_stop() == 0 ? Py_NewRef(Py_None) : NULL;
 }
 

@@ -67,9 +67,8 @@ PyThreadState *stacks_python_thread(void)
 
 /* ---- what the recorder asks ---- */
 
-static uint32_t stack_now(void *unused)
+static uint32_t stack_now(void *Py_UNUSED(ignored))
 {
-    (void)unused;
     PyThreadState *python = stacks_python_thread();
     if (python != NULL) {
         if (call_tracer_running) {
@@ -83,24 +82,20 @@ static uint32_t stack_now(void *unused)
     return valid ? thread->held : 0;
 }
 
-static uint32_t path_now(void *unused)
+static uint32_t path_now(void *Py_UNUSED(ignored))
 {
-    (void)unused;
     return module_path_now();
 }
 
-static mtprof_status recording_begins(void *unused, mtprof_source *from, uint64_t wants)
+static mtprof_status recording_begins(void *Py_UNUSED(ignored), mtprof_source *Py_UNUSED(from),
+                                      uint64_t Py_UNUSED(wants))
 {
-    (void)unused;
-    (void)from;
-    (void)wants;
     __atomic_add_fetch(&generation, (uint64_t)1 << 32, __ATOMIC_ACQ_REL); /* LG2 */
     return MTPROF_OK;
 }
 
-static void recording_ends(void *unused)
+static void recording_ends(void *Py_UNUSED(ignored))
 {
-    (void)unused;
 }
 
 /* ---- the capsule (py_language.h) ---- */
@@ -148,16 +143,13 @@ static int install(void)
     return -1;
 }
 
-static PyObject *install_language(PyObject *self, PyObject *unused)
+static PyObject *install_language(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     return install() == 0 ? PyBool_FromLong(installed) : NULL;
 }
 
-static PyObject *set_module_call(PyObject *self, PyObject *code)
+static PyObject *set_module_call(PyObject *Py_UNUSED(self), PyObject *code)
 {
-    (void)self;
     if (code_table_module_call(code) != 0) {
         return NULL;
     }
@@ -165,9 +157,8 @@ static PyObject *set_module_call(PyObject *self, PyObject *code)
     Py_RETURN_NONE;
 }
 
-static PyObject *add_own_path(PyObject *self, PyObject *path)
+static PyObject *add_own_path(PyObject *Py_UNUSED(self), PyObject *path)
 {
-    (void)self;
     PyObject *bytes = NULL;
     if (PyUnicode_FSConverter(path, &bytes) == 0) {
         return NULL;
@@ -192,26 +183,20 @@ void stacks_release_code(void)
     code_table_release();
 }
 
-static PyObject *release_code(PyObject *self, PyObject *unused)
+static PyObject *release_code(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     stacks_release_code();
     Py_RETURN_NONE;
 }
 
-static PyObject *stack_node(PyObject *self, PyObject *unused)
+static PyObject *stack_node(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     PyThreadState *python = stacks_python_thread();
     return PyLong_FromUnsignedLong(python != NULL ? stack_cache_node(python) : 0);
 }
 
-static PyObject *stack_state(PyObject *self, PyObject *unused)
+static PyObject *stack_state(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     size_t codes = 0;
     size_t places = 0;
     size_t aside = 0;
@@ -221,9 +206,8 @@ static PyObject *stack_state(PyObject *self, PyObject *unused)
 }
 
 /* What a look at the stack costs from here, for the bench: `rounds` of them, in nanoseconds. */
-static PyObject *stack_cost(PyObject *self, PyObject *argument)
+static PyObject *stack_cost(PyObject *Py_UNUSED(self), PyObject *argument)
 {
-    (void)self;
     unsigned long rounds = PyLong_AsUnsignedLong(argument);
     if (rounds == (unsigned long)-1 && PyErr_Occurred() != NULL) {
         return NULL;

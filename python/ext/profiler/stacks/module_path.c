@@ -330,16 +330,13 @@ static void leave_levels(stacks_thread *thread, uint32_t keep)
     }
 }
 
-static PyObject *module_active(PyObject *self, PyObject *unused)
+static PyObject *module_active(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     return PyBool_FromLong(mtprof_wants(MTPROF_WANT_MODULES));
 }
 
-static PyObject *module_enter(PyObject *self, PyObject *module)
+static PyObject *module_enter(PyObject *Py_UNUSED(self), PyObject *module)
 {
-    (void)self;
     stacks_thread *thread = stacks_thread_mine();
     if (thread == NULL || !reserve_level(thread)) {
         return PyErr_NoMemory();
@@ -366,9 +363,8 @@ static PyObject *module_enter(PyObject *self, PyObject *module)
     return PyLong_FromUnsignedLong(depth);
 }
 
-static PyObject *module_leave(PyObject *self, PyObject *token)
+static PyObject *module_leave(PyObject *Py_UNUSED(self), PyObject *token)
 {
-    (void)self;
     unsigned long depth = PyLong_AsUnsignedLong(token);
     if (depth == (unsigned long)-1 && PyErr_Occurred() != NULL) {
         return NULL;
@@ -380,10 +376,8 @@ static PyObject *module_leave(PyObject *self, PyObject *token)
     Py_RETURN_NONE;
 }
 
-static PyObject *module_path(PyObject *self, PyObject *unused)
+static PyObject *module_path(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     const stacks_thread *thread = stacks_thread_if_any();
     if (thread == NULL || thread->n_levels == 0) {
         Py_RETURN_NONE;

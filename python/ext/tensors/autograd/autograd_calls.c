@@ -66,14 +66,13 @@ static int same_length(const tensor_list *tensors_given, const tensor_list *grad
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-static PyObject *run_backward(PyObject *module, PyObject *args)
+static PyObject *run_backward(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *outputs = NULL;
     PyObject *gradients = NULL;
     unsigned int flags = 0;
     tensor_list roots = {.items = NULL};
     tensor_list grads = {.items = NULL};
-    (void)module;
     if (!PyArg_ParseTuple(args, "OOI:_run_backward", &outputs, &gradients, &flags)) {
         return NULL;
     }
@@ -129,7 +128,7 @@ static PyObject *grad_of(const tensor_list *roots, const tensor_list *grads,
     return tuple;
 }
 
-static PyObject *run_grad(PyObject *module, PyObject *args)
+static PyObject *run_grad(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *outputs = NULL;
     PyObject *gradients = NULL;
@@ -139,7 +138,6 @@ static PyObject *run_grad(PyObject *module, PyObject *args)
     tensor_list grads = {.items = NULL};
     tensor_list inputs = {.items = NULL};
     PyObject *result = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "OOOI:_run_grad", &outputs, &gradients, &wanted, &flags)) {
         return NULL;
     }
@@ -156,17 +154,14 @@ static PyObject *run_grad(PyObject *module, PyObject *args)
 
 /* ---- grad mode ------------------------------------------------------------------------------- */
 
-static PyObject *is_grad_enabled(PyObject *module, PyObject *unused)
+static PyObject *is_grad_enabled(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module;
-    (void)unused;
     return PyBool_FromLong(mt_grad_enabled());
 }
 
 /* Gives what it was. */
-static PyObject *set_grad_enabled(PyObject *module, PyObject *mode)
+static PyObject *set_grad_enabled(PyObject *Py_UNUSED(module), PyObject *mode)
 {
-    (void)module;
     if (!PyBool_Check(mode)) {
         return PyErr_Format(PyExc_TypeError,
                             "set_grad_enabled(): argument 'mode' must be bool, not %.100s",

@@ -161,12 +161,10 @@ static int on_backward(void *context, mt_function_call *call, mt_tensor *const *
 /* ---- forward --------------------------------------------------------------------------------- */
 
 /* The library's forward (AF1); apply_node() has the GIL. */
-static int hand_over(void *context, mt_function_call *call, mt_tensor *const *inputs,
-                     size_t n_inputs, mt_tensor **outputs, size_t n_outputs)
+static int hand_over(void *context, mt_function_call *call, mt_tensor *const *Py_UNUSED(inputs),
+                     size_t Py_UNUSED(n_inputs), mt_tensor **outputs, size_t n_outputs)
 {
     function_context *ctx = (function_context *)((late_object *)context)->object;
-    (void)inputs;
-    (void)n_inputs;
     ctx->call = call;
     for (Py_ssize_t i = 0; ctx->to_save != NULL && i < ctx->n_saved; i++) {
         if (!ctx->saved_is_none[i]) {
@@ -420,10 +418,9 @@ static PyObject *apply_all(applying *a)
 }
 
 /* _function_apply(cls, args) */
-static PyObject *function_apply(PyObject *module, PyObject *given)
+static PyObject *function_apply(PyObject *Py_UNUSED(module), PyObject *given)
 {
     applying a = {.cls = NULL};
-    (void)module;
     if (!PyArg_ParseTuple(given, "O!O!:_function_apply", &PyType_Type, &a.cls, &PyTuple_Type,
                           &a.args)) {
         return NULL;

@@ -324,25 +324,22 @@ static PyObject *add(PyObject *args, const char *format, bool accumulate)
     return note_hook(context, tensor, hook, handle);
 }
 
-static PyObject *add_hook(PyObject *module, PyObject *args)
+static PyObject *add_hook(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     return add(args, "O!O:_add_hook", false);
 }
 
-static PyObject *add_accumulate_hook(PyObject *module, PyObject *args)
+static PyObject *add_accumulate_hook(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     return add(args, "O!O:_add_accumulate_hook", true);
 }
 
 /* Without the tensor object the library keeps the hook, but it has nothing to call any more. */
-static PyObject *remove_hook(PyObject *module, PyObject *args)
+static PyObject *remove_hook(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *object = NULL;
     PyObject *handle = NULL;
     PyObject *owner = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "O!O!O:_remove_hook", hooks_type, &object, &PyLong_Type, &handle,
                           &owner)) {
         return NULL;

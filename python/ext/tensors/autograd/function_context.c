@@ -10,10 +10,9 @@ PyTypeObject *function_context_type;
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *context_new(PyTypeObject *type, PyObject *Py_UNUSED(args),
+                             PyObject *Py_UNUSED(kwargs))
 {
-    (void)args;
-    (void)kwargs;
     function_context *ctx = (function_context *)type->tp_alloc(type, 0);
     if (ctx != NULL) {
         ctx->materialize = true;
@@ -97,10 +96,9 @@ static PyObject *saved_from_call(function_context *ctx)
     return tuple;
 }
 
-static PyObject *get_saved_tensors(PyObject *self, void *unused)
+static PyObject *get_saved_tensors(PyObject *self, void *Py_UNUSED(ignored))
 {
     function_context *ctx = (function_context *)self;
-    (void)unused;
     if (ctx->running > 0) {
         return saved_from_call(ctx);
     }
@@ -124,10 +122,8 @@ static PyObject *mark_non_differentiable(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *mark_dirty(PyObject *self, PyObject *args)
+static PyObject *mark_dirty(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args))
 {
-    (void)self;
-    (void)args;
     PyErr_SetString(PyExc_NotImplementedError,
                     "mark_dirty(): functions that change their inputs are not supported");
     return NULL;
@@ -143,23 +139,20 @@ static PyObject *set_materialize_grads(PyObject *self, PyObject *value)
     Py_RETURN_NONE;
 }
 
-static PyObject *get_name(PyObject *self, PyObject *unused)
+static PyObject *get_name(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyType_GetName(Py_TYPE(self));
 }
 
-static PyObject *get_needs(PyObject *self, void *unused)
+static PyObject *get_needs(PyObject *self, void *Py_UNUSED(ignored))
 {
     function_context *ctx = (function_context *)self;
-    (void)unused;
     return ctx->needs_input_grad == NULL ? PyTuple_New(0) : Py_NewRef(ctx->needs_input_grad);
 }
 
 /* torch lets it be set (functions that wrap others do). */
-static int set_needs(PyObject *self, PyObject *value, void *unused)
+static int set_needs(PyObject *self, PyObject *value, void *Py_UNUSED(ignored))
 {
-    (void)unused;
     if (value == NULL || !PyTuple_Check(value)) {
         PyErr_SetString(PyExc_TypeError, "needs_input_grad must be a tuple of bools");
         return -1;

@@ -102,21 +102,18 @@ static PyObject *node_repr(PyObject *self)
                                 (void *)self);
 }
 
-static PyObject *node_name(PyObject *self, PyObject *unused)
+static PyObject *node_name(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyUnicode_FromString(mt_node_name(((node_object *)self)->node));
 }
 
-static PyObject *node_sequence(PyObject *self, PyObject *unused)
+static PyObject *node_sequence(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyLong_FromUnsignedLongLong(mt_node_sequence(((node_object *)self)->node));
 }
 
-static PyObject *node_next_functions(PyObject *self, void *unused)
+static PyObject *node_next_functions(PyObject *self, void *Py_UNUSED(ignored))
 {
-    (void)unused;
     mt_node *node = ((node_object *)self)->node;
     uint32_t count = mt_node_n_next(node);
     PyObject *tuple = PyTuple_New(count);
@@ -134,9 +131,8 @@ static PyObject *node_next_functions(PyObject *self, void *unused)
 }
 
 /* The leaf of an AccumulateGrad. */
-static PyObject *node_variable(PyObject *self, void *unused)
+static PyObject *node_variable(PyObject *self, void *Py_UNUSED(ignored))
 {
-    (void)unused;
     mt_tensor *leaf = mt_node_variable(((node_object *)self)->node);
     if (leaf == NULL) {
         return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'",
@@ -145,9 +141,8 @@ static PyObject *node_variable(PyObject *self, void *unused)
     return tensor_wrap_borrowed(leaf);
 }
 
-static PyObject *node_metadata(PyObject *self, void *unused)
+static PyObject *node_metadata(PyObject *self, void *Py_UNUSED(ignored))
 {
-    (void)unused;
     node_object *object = (node_object *)self;
     if (object->metadata == NULL) {
         object->metadata = PyDict_New();

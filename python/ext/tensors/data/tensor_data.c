@@ -60,7 +60,7 @@ static mt_tensor *convert(const wanted *want, bool copy)
     return data_from_sequence(want->data, want->dtype, want->device, false);
 }
 
-static PyObject *tensor_function(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *tensor_function(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
 {
     static const char *const keywords[] = {"data",       "dtype", "device", "requires_grad",
                                            "pin_memory", "names", NULL};
@@ -70,7 +70,6 @@ static PyObject *tensor_function(PyObject *module, PyObject *args, PyObject *kwa
     int requires_grad = 0;
     int pin = 0;
     wanted want = {.data = NULL};
-    (void)module;
     if (PyTuple_GET_SIZE(args) > 1) {
         return PyErr_Format(PyExc_TypeError,
                             "tensor() takes 1 positional argument but %zd were given",
@@ -111,13 +110,12 @@ static PyObject *tensor_function(PyObject *module, PyObject *args, PyObject *kwa
     return tensor_wrap(tensor);
 }
 
-static PyObject *as_tensor_function(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *as_tensor_function(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
 {
     static const char *const keywords[] = {"data", "dtype", "device", NULL};
     PyObject *dtype = NULL;
     PyObject *device = NULL;
     wanted want = {.data = NULL};
-    (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", PY_NAMES(keywords), &want.data,
                                      &dtype, &device) ||
         read_options(dtype, device, "as_tensor", &want) != 0) {
@@ -200,9 +198,8 @@ static char *read_elements(mt_tensor *tensor, size_t *bytes)
     return memory;
 }
 
-static PyObject *tolist_method(PyObject *self, PyObject *unused)
+static PyObject *tolist_method(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     mt_tensor *tensor = data_pass(mt_tensor_retain(tensor_of(self)), DATA_RESOLVE_CONJ);
     tensor = tensor == NULL ? NULL : data_pass(tensor, DATA_RESOLVE_NEG);
     if (tensor == NULL) {
@@ -242,9 +239,8 @@ static PyObject *tolist_method(PyObject *self, PyObject *unused)
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* _tensor_bytes(tensor) -> bytes: its elements in order. */
-static PyObject *tensor_bytes(PyObject *module, PyObject *object)
+static PyObject *tensor_bytes(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     if (!tensor_check(object)) {
         return PyErr_Format(PyExc_TypeError, "_tensor_bytes(): expected Tensor, not %.100s",
                             Py_TYPE(object)->tp_name);
@@ -304,7 +300,7 @@ static int read_sizes(PyObject *sequence, int64_t *sizes, uint32_t *n_dims, uint
 }
 
 /* _tensor_from_bytes(buffer, dtype, sizes) -> Tensor: the way back, a copy. */
-static PyObject *tensor_from_bytes(PyObject *module, PyObject *args)
+static PyObject *tensor_from_bytes(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *type = NULL;
     PyObject *shape = NULL;
@@ -314,7 +310,6 @@ static PyObject *tensor_from_bytes(PyObject *module, PyObject *args)
     uint32_t n_dims = 0;
     uint64_t numel = 0;
     mt_tensor *tensor = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(args, "y*OO:_tensor_from_bytes", &buffer, &type, &shape)) {
         return NULL;
     }
@@ -336,9 +331,8 @@ static PyObject *tensor_from_bytes(PyObject *module, PyObject *args)
 /* ---- storages -------------------------------------------------------------------------------- */
 
 /* _storage_key(tensor) -> int: the same for tensors that share memory. */
-static PyObject *storage_key(PyObject *module, PyObject *object)
+static PyObject *storage_key(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     if (!tensor_check(object)) {
         return PyErr_Format(PyExc_TypeError, "_storage_key(): expected Tensor, not %.100s",
                             Py_TYPE(object)->tp_name);
@@ -347,9 +341,8 @@ static PyObject *storage_key(PyObject *module, PyObject *object)
 }
 
 /* _storage_tensor(tensor) -> its whole storage, as a row of the tensor's type. */
-static PyObject *storage_tensor(PyObject *module, PyObject *object)
+static PyObject *storage_tensor(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     if (!tensor_check(object)) {
         return PyErr_Format(PyExc_TypeError, "_storage_tensor(): expected Tensor, not %.100s",
                             Py_TYPE(object)->tp_name);
@@ -369,10 +362,8 @@ static PyObject *storage_tensor(PyObject *module, PyObject *object)
     return status != MT_OK ? tensors_raise(status) : tensor_wrap(row);
 }
 
-static PyObject *tensors_alive(PyObject *module, PyObject *unused)
+static PyObject *tensors_alive(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module;
-    (void)unused;
     late_release_pending();
     return PyLong_FromUnsignedLongLong(mt_tensors_alive());
 }

@@ -104,17 +104,14 @@ static int set_place(PyObject *object)
     return 0;
 }
 
-static PyObject *set_default(PyObject *module, PyObject *object)
+static PyObject *set_default(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     return set_place(object) != 0 ? NULL : Py_NewRef(Py_None);
 }
 
 /* What an accelerator's default is now: the current device's number where none was given. */
-static PyObject *get_default(PyObject *module, PyObject *unused)
+static PyObject *get_default(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module;
-    (void)unused;
     mt_device device = device_default();
     if (place.given && device == MT_CPU) {
         return place_to_object();
@@ -124,9 +121,8 @@ static PyObject *get_default(PyObject *module, PyObject *unused)
 
 static PyObject *with_devices; /* name of the stack */
 
-PyObject *device_enter(PyObject *self, PyObject *unused)
+PyObject *device_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     PyObject *before = place_to_object();
     int status = before == NULL ? -1 : thread_stack_push(with_devices, before);
     Py_XDECREF(before);
@@ -140,11 +136,9 @@ PyObject *device_enter(PyObject *self, PyObject *unused)
     return Py_NewRef(self);
 }
 
-PyObject *device_exit(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
+PyObject *device_exit(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
+                      Py_ssize_t Py_UNUSED(n_args))
 {
-    (void)self;
-    (void)args;
-    (void)n_args;
     PyObject *before = thread_stack_pop(with_devices);
     int status = before == NULL ? -1 : set_place(before);
     Py_XDECREF(before);

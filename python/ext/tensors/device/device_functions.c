@@ -4,23 +4,18 @@
  */
 #include "tensors/device/device_parts.h"
 
-static PyObject *device_count(PyObject *module, PyObject *unused)
+static PyObject *device_count(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module;
-    (void)unused;
     return PyLong_FromUnsignedLong(mt_device_count(MT_DEVICE_TYPE_NPU));
 }
 
-static PyObject *current_device(PyObject *module, PyObject *unused)
+static PyObject *current_device(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module;
-    (void)unused;
     return PyLong_FromLong(mt_current_device() & 0xFF);
 }
 
-static PyObject *set_device(PyObject *module, PyObject *object)
+static PyObject *set_device(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     mt_device device = MT_NPU;
     return accelerator_from_object(object, &device) != 0
                ? NULL
@@ -39,16 +34,14 @@ static PyObject *wait_for(int (*call)(mt_device), PyObject *object)
     return none_or_raise(status);
 }
 
-static PyObject *synchronize(PyObject *module, PyObject *object)
+static PyObject *synchronize(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     return wait_for(mt_device_synchronize, object);
 }
 
 /* (name, total bytes, free bytes) */
-static PyObject *device_info(PyObject *module, PyObject *object)
+static PyObject *device_info(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     mt_device device = MT_CPU;
     if (device_from_object(object, &device) != 0) {
         return NULL;
@@ -62,9 +55,8 @@ static PyObject *device_info(PyObject *module, PyObject *object)
                          (unsigned long long)info.free_bytes);
 }
 
-static PyObject *memory_stats(PyObject *module, PyObject *object)
+static PyObject *memory_stats(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     mt_device device = MT_CPU;
     if (device_from_object(object, &device) != 0) {
         return NULL;
@@ -84,17 +76,15 @@ static PyObject *memory_stats(PyObject *module, PyObject *object)
                          "allocation.all.freed", (unsigned long long)stats.releases);
 }
 
-static PyObject *reset_peaks(PyObject *module, PyObject *object)
+static PyObject *reset_peaks(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     mt_device device = MT_CPU;
     return device_from_object(object, &device) != 0 ? NULL
                                                     : none_or_raise(mt_device_reset_peaks(device));
 }
 
-static PyObject *empty_cache(PyObject *module, PyObject *object)
+static PyObject *empty_cache(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     return wait_for(mt_device_empty_cache, object);
 }
 

@@ -114,9 +114,8 @@ int accelerator_from_object(PyObject *object, mt_device *device)
     return 0;
 }
 
-static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *device_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
 {
-    (void)type;
     static const char *const names[] = {"type", "index", NULL};
     PyObject *what = NULL, *number = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", PY_NAMES(names), &what, &number)) {
@@ -186,15 +185,13 @@ static PyObject *device_compare(PyObject *a, PyObject *b, int operation)
     return PyBool_FromLong(same == (operation == Py_EQ));
 }
 
-static PyObject *get_type(PyObject *self, void *context)
+static PyObject *get_type(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyUnicode_FromString(type_names[((device_object *)self)->type]);
 }
 
-static PyObject *get_index(PyObject *self, void *context)
+static PyObject *get_index(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     int index = ((device_object *)self)->index;
     if (index < 0) {
         Py_RETURN_NONE;
@@ -202,9 +199,8 @@ static PyObject *get_index(PyObject *self, void *context)
     return PyLong_FromLong(index);
 }
 
-static PyObject *device_reduce(PyObject *self, PyObject *unused)
+static PyObject *device_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return Py_BuildValue("O(N)", (PyObject *)tensors.device_type, device_str(self));
 }
 

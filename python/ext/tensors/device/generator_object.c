@@ -77,16 +77,14 @@ static PyObject *manual_seed(PyObject *self, PyObject *object)
     return Py_NewRef(self);
 }
 
-static PyObject *initial_seed(PyObject *self, PyObject *unused)
+static PyObject *initial_seed(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyLong_FromUnsignedLongLong(mt_generator_initial_seed(generator_of(self)));
 }
 
 /* A seed from the system, which is returned. */
-static PyObject *new_seed(PyObject *self, PyObject *unused)
+static PyObject *new_seed(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     PyObject *os = PyImport_ImportModule("os");
     PyObject *bytes = os == NULL ? NULL : PyObject_CallMethod(os, "urandom", "i", 8);
     Py_XDECREF(os);
@@ -103,9 +101,8 @@ static PyObject *new_seed(PyObject *self, PyObject *unused)
     return PyLong_FromUnsignedLongLong(seed);
 }
 
-static PyObject *get_state(PyObject *self, PyObject *unused)
+static PyObject *get_state(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     uint64_t words[2] = {mt_generator_initial_seed(generator_of(self)),
                          mt_generator_offset(generator_of(self))};
     const int64_t size = STATE_BYTES;
@@ -141,9 +138,8 @@ static PyObject *set_state(PyObject *self, PyObject *state)
     return Py_NewRef(self);
 }
 
-static PyObject *get_device(PyObject *self, void *context)
+static PyObject *get_device(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return device_to_object(((generator_object *)self)->device);
 }
 

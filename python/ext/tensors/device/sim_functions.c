@@ -32,9 +32,8 @@ static const mt_sim *sim_stream(PyObject *object, uint32_t *device, uint32_t *nu
     return sim;
 }
 
-static PyObject *sim_hold(PyObject *module, PyObject *args)
+static PyObject *sim_hold(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     unsigned int launches = 0, device = 0, number = 0;
     PyObject *stream = Py_None;
     const mt_sim *sim = PyArg_ParseTuple(args, "IO:hold", &launches, &stream)
@@ -48,17 +47,15 @@ static PyObject *sim_hold(PyObject *module, PyObject *args)
     return none_or_raise(status);
 }
 
-static PyObject *sim_release(PyObject *module, PyObject *stream)
+static PyObject *sim_release(PyObject *Py_UNUSED(module), PyObject *stream)
 {
-    (void)module;
     uint32_t device = 0, number = 0;
     const mt_sim *sim = sim_stream(stream, &device, &number);
     return sim == NULL ? NULL : none_or_raise(sim->release(device, number));
 }
 
-static PyObject *sim_counts(PyObject *module, PyObject *stream)
+static PyObject *sim_counts(PyObject *Py_UNUSED(module), PyObject *stream)
 {
-    (void)module;
     uint32_t device = 0, number = 0;
     mt_sim_counts counts = {.struct_size = sizeof counts};
     const mt_sim *sim = sim_stream(stream, &device, &number);
@@ -72,9 +69,8 @@ static PyObject *sim_counts(PyObject *module, PyObject *stream)
                          (unsigned long long)counts.stalled, "holding", counts.holding);
 }
 
-static PyObject *sim_reset_counts(PyObject *module, PyObject *stream)
+static PyObject *sim_reset_counts(PyObject *Py_UNUSED(module), PyObject *stream)
 {
-    (void)module;
     uint32_t device = 0, number = 0;
     const mt_sim *sim = sim_stream(stream, &device, &number);
     return sim == NULL ? NULL : none_or_raise(sim->reset_counts(device, number));
@@ -100,9 +96,8 @@ static int status_of(const char *exception)
     return 0;
 }
 
-static PyObject *sim_fail(PyObject *module, PyObject *args)
+static PyObject *sim_fail(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     PyObject *which = Py_None;
     mt_device device = MT_NPU;
     unsigned int after = 0;
@@ -119,9 +114,8 @@ static PyObject *sim_fail(PyObject *module, PyObject *args)
                : none_or_raise(sim->fail((uint32_t)device & 0xFF, after, failure, message));
 }
 
-static PyObject *sim_lose(PyObject *module, PyObject *args)
+static PyObject *sim_lose(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     PyObject *which = Py_None;
     mt_device device = MT_NPU;
     int lost = 1;

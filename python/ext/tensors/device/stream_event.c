@@ -143,16 +143,14 @@ static PyObject *wait(PyObject *self, PyObject *args, PyObject *kwargs)
     return none_or_raise(status);
 }
 
-static PyObject *query(PyObject *self, PyObject *unused)
+static PyObject *query(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     bool done = false;
     return zero_or_raise(mt_event_query(event_of(self), &done)) != 0 ? NULL : PyBool_FromLong(done);
 }
 
-static PyObject *synchronize(PyObject *self, PyObject *unused)
+static PyObject *synchronize(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     int status = MT_OK;
     WITHOUT_GIL(status, mt_event_synchronize(event_of(self)));
     return none_or_raise(status);
@@ -171,17 +169,15 @@ static PyObject *elapsed_time(PyObject *self, PyObject *object)
                : PyFloat_FromDouble(ns / 1e6);
 }
 
-static PyObject *get_device(PyObject *self, void *context)
+static PyObject *get_device(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     mt_device device = device_of(self);
     return device == MT_DEVICE_NONE ? Py_NewRef(Py_None) : device_to_object(device);
 }
 
 /* A number to compare; 0 before the first record. */
-static PyObject *get_id(PyObject *self, void *context)
+static PyObject *get_id(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return mt_event_device(event_of(self)) == MT_DEVICE_NONE ? PyLong_FromLong(0)
                                                              : PyLong_FromVoidPtr(event_of(self));
 }

@@ -98,17 +98,15 @@ static PyObject *stream_compare(PyObject *a, PyObject *b, int operation)
 
 /* ---- waiting ---- */
 
-static PyObject *query(PyObject *self, PyObject *unused)
+static PyObject *query(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     bool done = false;
     return zero_or_raise(mt_stream_query(stream_of(self), &done)) != 0 ? NULL
                                                                        : PyBool_FromLong(done);
 }
 
-static PyObject *synchronize(PyObject *self, PyObject *unused)
+static PyObject *synchronize(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     int status = MT_OK;
     WITHOUT_GIL(status, mt_stream_synchronize(stream_of(self)));
     return none_or_raise(status);
@@ -159,9 +157,8 @@ static PyObject *record_event(PyObject *self, PyObject *args, PyObject *kwargs)
 static PyObject *with_streams; /* name of the thread's stack */
 
 /* Remembers this thread's device, its stream there, and its stream on our device. */
-static PyObject *stream_enter(PyObject *self, PyObject *unused)
+static PyObject *stream_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     mt_stream *here = NULL;
     mt_stream *there = NULL;
     int status = mt_stream_get_current(mt_current_device(), &here);
@@ -191,11 +188,9 @@ static PyObject *stream_enter(PyObject *self, PyObject *unused)
     return Py_NewRef(self);
 }
 
-static PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
+static PyObject *stream_exit(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
+                             Py_ssize_t Py_UNUSED(n_args))
 {
-    (void)self;
-    (void)args;
-    (void)n_args;
     PyObject *before = thread_stack_pop(with_streams);
     if (before == NULL) {
         return NULL;
@@ -211,42 +206,34 @@ static PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n
 
 /* ---- attributes ---- */
 
-static PyObject *get_device(PyObject *self, void *context)
+static PyObject *get_device(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return device_to_object(mt_stream_device(stream_of(self)));
 }
 
-static PyObject *get_device_index(PyObject *self, void *context)
+static PyObject *get_device_index(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyLong_FromLong(mt_stream_device(stream_of(self)) & 0xFF);
 }
 
-static PyObject *get_number(PyObject *self, void *context)
+static PyObject *get_number(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyLong_FromUnsignedLong(mt_stream_number(stream_of(self)));
 }
 
-static PyObject *get_priority(PyObject *self, void *context)
+static PyObject *get_priority(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyLong_FromLong(mt_stream_priority(stream_of(self)));
 }
 
 /* torch's number of the type of device: PrivateUse1. */
-static PyObject *get_device_type(PyObject *self, void *context)
+static PyObject *get_device_type(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 {
-    (void)self;
-    (void)context;
     return PyLong_FromLong(20);
 }
 
-static PyObject *priority_range(PyObject *type, PyObject *unused)
+static PyObject *priority_range(PyObject *Py_UNUSED(type), PyObject *Py_UNUSED(ignored))
 {
-    (void)type;
-    (void)unused;
     return Py_BuildValue("ii", 0, -1);
 }
 
@@ -309,21 +296,18 @@ static PyObject *stream_by(int (*get)(mt_device, mt_stream **), PyObject *object
                : stream_to_object(stream);
 }
 
-static PyObject *current_stream(PyObject *module, PyObject *object)
+static PyObject *current_stream(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     return stream_by(mt_stream_get_current, object);
 }
 
-static PyObject *default_stream(PyObject *module, PyObject *object)
+static PyObject *default_stream(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     return stream_by(mt_stream_get_default, object);
 }
 
-static PyObject *set_stream(PyObject *module, PyObject *object)
+static PyObject *set_stream(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     mt_stream *stream = NULL;
     if (object == Py_None) {
         Py_RETURN_NONE;

@@ -25,9 +25,8 @@ static void drop_borrowed(late_item *item)
     PyMem_RawFree(held);
 }
 
-static void free_borrowed(void *context, void *data)
+static void free_borrowed(void *context, void *Py_UNUSED(data))
 {
-    (void)data;
     late_release(context); /* BI1 */
 }
 
@@ -229,9 +228,8 @@ PyObject *data_aligned_array(PyObject *array)
     return aligned ? Py_NewRef(array) : PyObject_CallMethod(array, "copy", NULL);
 }
 
-static PyObject *from_numpy(PyObject *module, PyObject *array)
+static PyObject *from_numpy(PyObject *Py_UNUSED(module), PyObject *array)
 {
-    (void)module;
     if (!data_is_array(array)) {
         return PyErr_Format(PyExc_TypeError, "expected np.ndarray (got %.100s)",
                             Py_TYPE(array)->tp_name);
@@ -302,7 +300,7 @@ static mt_tensor *over_buffer(borrowed *held, mt_dtype dtype, Py_ssize_t count, 
     return NULL;
 }
 
-static PyObject *frombuffer(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *frombuffer(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
 {
     static const char *const keywords[] = {"buffer", "dtype",         "count",
                                            "offset", "requires_grad", NULL};
@@ -313,7 +311,6 @@ static PyObject *frombuffer(PyObject *module, PyObject *args, PyObject *kwargs)
     Py_ssize_t offset = 0;
     int requires_grad = 0;
     mt_dtype dtype = MT_DTYPE_NONE;
-    (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp:frombuffer", PY_NAMES(keywords),
                                      &buffer, &type, &count, &offset, &requires_grad)) {
         return NULL;

@@ -130,10 +130,9 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
     return 0;
 }
 
-void tensor_releasebuffer(PyObject *self, Py_buffer *view)
+void tensor_releasebuffer(PyObject *Py_UNUSED(self), Py_buffer *view)
 {
     shown *dims = view->internal;
-    (void)self;
     view->internal = NULL;
     if (dims != NULL) {
         mt_tensor_release(dims->held);
@@ -263,8 +262,7 @@ static PyMethodDef methods[] = {
 };
 
 py_part buffer_part;
-int buffer_part(PyObject *module)
+int buffer_part(PyObject *Py_UNUSED(module))
 {
-    (void)module;
     return data_add_methods(methods);
 }

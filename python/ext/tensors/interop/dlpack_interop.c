@@ -229,10 +229,9 @@ static PyObject *dlpack_method(PyObject *self, PyObject *args, PyObject *kwargs)
     return export_tensor(out, versioned, copied != 0);
 }
 
-static PyObject *dlpack_device_method(PyObject *self, PyObject *unused)
+static PyObject *dlpack_device_method(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     mt_device device = mt_tensor_device(tensor_of(self));
-    (void)unused;
     return Py_BuildValue("(ii)", device == MT_CPU ? DLPACK_CPU : DLPACK_EXTENSION,
                          device == MT_CPU ? 0 : device & 255);
 }
@@ -257,10 +256,9 @@ static void give_back(late_item *item)
     free(held);
 }
 
-static void free_imported(void *context, void *data)
+static void free_imported(void *context, void *Py_UNUSED(data))
 {
     late_item *item = context;
-    (void)data;
     if (Py_IsInitialized()) {
         late_release(item);
     } else {
@@ -382,14 +380,13 @@ static PyObject *ask_for_capsule(PyObject *producer)
     return capsule;
 }
 
-static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *from_dlpack(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
 {
     static const char *const keywords[] = {"ext_tensor", "device", "copy", NULL};
     PyObject *source = NULL;
     PyObject *device_wanted = Py_None;
     PyObject *copy = Py_None;
     mt_device device = MT_DEVICE_NONE;
-    (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", PY_NAMES(keywords), &source,
                                      &device_wanted, &copy) ||
         device_from_object(device_wanted, &device) != 0) {
@@ -412,9 +409,8 @@ static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *kwargs)
     return moved == NULL ? NULL : tensor_wrap(moved);
 }
 
-static PyObject *to_dlpack(PyObject *module, PyObject *tensor)
+static PyObject *to_dlpack(PyObject *Py_UNUSED(module), PyObject *tensor)
 {
-    (void)module;
     if (!tensor_check(tensor)) {
         return PyErr_Format(PyExc_TypeError, "to_dlpack(): expected Tensor, not %.100s",
                             Py_TYPE(tensor)->tp_name);

@@ -19,9 +19,8 @@ void late_release_pending(void)
     }
 }
 
-static int run_pending(void *nothing)
+static int run_pending(void *Py_UNUSED(ignored))
 {
-    (void)nothing;
     late_release_pending();
     return 0;
 }

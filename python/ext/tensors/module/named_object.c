@@ -9,9 +9,8 @@ static PyObject *named_repr(PyObject *self)
     return PyUnicode_FromFormat("torch.%s", ((named_object *)self)->name);
 }
 
-static PyObject *named_reduce(PyObject *self, PyObject *unused)
+static PyObject *named_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyUnicode_FromString(((named_object *)self)->name);
 }
 

@@ -4,9 +4,8 @@
  */
 #include "tensors/module/tensors_state.h"
 
-static PyObject *set_num_threads(PyObject *module, PyObject *object)
+static PyObject *set_num_threads(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     int64_t count = 0;
     int is_int = int_try(object, &count);
     if (is_int == 0) {
@@ -23,16 +22,13 @@ static PyObject *set_num_threads(PyObject *module, PyObject *object)
     return none_or_raise(mt_set_num_threads((uint32_t)count));
 }
 
-static PyObject *get_num_threads(PyObject *module, PyObject *unused)
+static PyObject *get_num_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module;
-    (void)unused;
     return PyLong_FromUnsignedLong(mt_num_threads());
 }
 
-static PyObject *set_default_dtype(PyObject *module, PyObject *object)
+static PyObject *set_default_dtype(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    (void)module;
     mt_dtype dtype = MT_DTYPE_NONE;
     if (!Py_IS_TYPE(object, tensors.dtype_type)) {
         return PyErr_Format(PyExc_TypeError, "invalid dtype object: %R", object);
@@ -48,16 +44,13 @@ static PyObject *set_default_dtype(PyObject *module, PyObject *object)
     return none_or_raise(mt_set_default_dtype(dtype));
 }
 
-static PyObject *get_default_dtype(PyObject *module, PyObject *unused)
+static PyObject *get_default_dtype(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    (void)module;
-    (void)unused;
     return dtype_to_object(mt_default_dtype());
 }
 
-static PyObject *promote_types(PyObject *module, PyObject *args)
+static PyObject *promote_types(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    (void)module;
     PyObject *first = NULL, *second = NULL;
     if (!PyArg_ParseTuple(args, "O!O!:promote_types", tensors.dtype_type, &first,
                           tensors.dtype_type, &second)) {

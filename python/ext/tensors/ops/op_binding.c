@@ -185,15 +185,13 @@ static PyObject *op_repr(PyObject *self)
                                 op->set->name);
 }
 
-static PyObject *op_name(PyObject *self, void *context)
+static PyObject *op_name(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return Py_NewRef(((op_object *)self)->set->name);
 }
 
-static PyObject *op_qualname(PyObject *self, void *context)
+static PyObject *op_qualname(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     const op_object *op = (op_object *)self;
     return PyUnicode_FromFormat(op->method ? "Tensor.%U" : "%U", op->set->name);
 }
@@ -214,9 +212,8 @@ static PyObject *from_schemas(PyObject *self, void *function)
 }
 
 /* Functions are pickled, and copied, by name. */
-static PyObject *op_reduce(PyObject *self, PyObject *unused)
+static PyObject *op_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     const op_object *op = (op_object *)self;
     if (op->method) {
         PyObject *get = PyObject_GetAttrString(PyEval_GetBuiltins(), "get");
@@ -229,9 +226,8 @@ static PyObject *op_reduce(PyObject *self, PyObject *unused)
     return Py_NewRef(op->set->name);
 }
 
-static PyObject *method_get(PyObject *self, PyObject *instance, PyObject *type)
+static PyObject *method_get(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(type))
 {
-    (void)type;
     return instance == NULL || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
 }
 

@@ -23,9 +23,8 @@ static PyObject *results_repr(PyObject *self)
     return text;
 }
 
-static PyObject *results_repr_method(PyObject *self, PyObject *unused)
+static PyObject *results_repr_method(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return results_repr(self);
 }
 

@@ -57,9 +57,8 @@ static void wait_for_running(void)
 }
 
 py_part tensors_call_start;
-int tensors_call_start(PyObject *module)
+int tensors_call_start(PyObject *Py_UNUSED(module))
 {
-    (void)module;
     if (Py_AtExit(wait_for_running) != 0 || pthread_atfork(NULL, NULL, forget_running) != 0) {
         PyErr_SetString(PyExc_ImportError, "mindtorch_v2: no room for what runs at exit or fork");
         return -1;

@@ -10,35 +10,29 @@ static PyObject *dtype_repr(PyObject *self)
 }
 
 /* By name, so that a pickled dtype is the same object again. */
-static PyObject *dtype_reduce(PyObject *self, PyObject *unused)
+static PyObject *dtype_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyUnicode_FromString(mt_dtype_name(((dtype_object *)self)->dtype));
 }
 
-static PyObject *is_floating_point(PyObject *self, void *context)
+static PyObject *is_floating_point(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyBool_FromLong(mt_dtype_category(((dtype_object *)self)->dtype) == MT_CATEGORY_REAL);
 }
 
-static PyObject *is_complex(PyObject *self, void *context)
+static PyObject *is_complex(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 {
-    (void)self;
-    (void)context;
     Py_RETURN_FALSE;
 }
 
-static PyObject *is_signed(PyObject *self, void *context)
+static PyObject *is_signed(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     mt_dtype dtype = ((dtype_object *)self)->dtype;
     return PyBool_FromLong(dtype != MT_DTYPE_BOOL && dtype != MT_DTYPE_U8);
 }
 
-static PyObject *get_itemsize(PyObject *self, void *context)
+static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyLong_FromSize_t(mt_dtype_size(((dtype_object *)self)->dtype));
 }
 

@@ -55,9 +55,8 @@ static PyObject *checked(PyObject *items)
     return self;
 }
 
-static PyObject *size_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *size_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
 {
-    (void)type;
     PyObject *given = NULL;
     static const char *const names[] = {"", NULL};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Size", PY_NAMES(names), &given)) {
@@ -105,9 +104,8 @@ static PyObject *size_subscript(PyObject *self, PyObject *key)
     return size_from_tuple(PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
 }
 
-static PyObject *size_numel(PyObject *self, PyObject *unused)
+static PyObject *size_numel(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     PyObject *product = PyLong_FromLong(1);
     for (Py_ssize_t i = 0; product != NULL && i < PyTuple_GET_SIZE(self); i++) {
         Py_SETREF(product, PyNumber_Multiply(product, PyTuple_GET_ITEM(self, i)));
@@ -115,9 +113,8 @@ static PyObject *size_numel(PyObject *self, PyObject *unused)
     return product;
 }
 
-static PyObject *size_reduce(PyObject *self, PyObject *unused)
+static PyObject *size_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     PyObject *items = PyTuple_GetSlice(self, 0, PyTuple_GET_SIZE(self));
     PyObject *list = items == NULL ? NULL : PySequence_List(items);
     Py_XDECREF(items);

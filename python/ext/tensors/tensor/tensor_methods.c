@@ -77,34 +77,29 @@ static PyObject *get_stride(PyObject *self, PyObject *args, PyObject *kwargs)
     return strides;
 }
 
-static PyObject *get_dim(PyObject *self, PyObject *unused)
+static PyObject *get_dim(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyLong_FromUnsignedLong(mt_tensor_n_dims(tensor_of(self)));
 }
 
-static PyObject *get_numel(PyObject *self, PyObject *unused)
+static PyObject *get_numel(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyLong_FromLongLong(mt_tensor_numel(tensor_of(self)));
 }
 
-static PyObject *get_offset(PyObject *self, PyObject *unused)
+static PyObject *get_offset(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyLong_FromLongLong(mt_tensor_offset(tensor_of(self)));
 }
 
-static PyObject *get_element_size(PyObject *self, PyObject *unused)
+static PyObject *get_element_size(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyLong_FromSize_t(mt_dtype_size(mt_tensor_dtype(tensor_of(self))));
 }
 
 /* Of the first element: a number to compare. 0 for tensors without elements. */
-static PyObject *get_data_ptr(PyObject *self, PyObject *unused)
+static PyObject *get_data_ptr(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     const mt_tensor *tensor = tensor_of(self);
     if (mt_tensor_numel(tensor) == 0) {
         return PyLong_FromLong(0);
@@ -114,9 +109,8 @@ static PyObject *get_data_ptr(PyObject *self, PyObject *unused)
 }
 
 /* Where the storage is and how long: tensors with the same address share it. */
-static PyObject *get_storage(PyObject *self, PyObject *unused)
+static PyObject *get_storage(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     const mt_tensor *tensor = tensor_of(self);
     return Py_BuildValue("KK", (unsigned long long)mt_tensor_storage_address(tensor),
                          (unsigned long long)mt_tensor_storage_bytes(tensor));
@@ -137,29 +131,24 @@ static PyObject *is_contiguous(PyObject *self, PyObject *args, PyObject *kwargs)
     return PyBool_FromLong(mt_tensor_is_contiguous(tensor_of(self)));
 }
 
-static PyObject *is_floating_point(PyObject *self, PyObject *unused)
+static PyObject *is_floating_point(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyBool_FromLong(mt_dtype_category(mt_tensor_dtype(tensor_of(self))) == MT_CATEGORY_REAL);
 }
 
-static PyObject *is_signed(PyObject *self, PyObject *unused)
+static PyObject *is_signed(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     mt_dtype dtype = mt_tensor_dtype(tensor_of(self));
     return PyBool_FromLong(dtype != MT_DTYPE_BOOL && dtype != MT_DTYPE_U8);
 }
 
-static PyObject *is_complex(PyObject *self, PyObject *unused)
+static PyObject *is_complex(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    (void)self;
-    (void)unused;
     Py_RETURN_FALSE;
 }
 
-static PyObject *is_view(PyObject *self, PyObject *unused)
+static PyObject *is_view(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return PyBool_FromLong(mt_tensor_is_view(tensor_of(self)));
 }
 
@@ -203,15 +192,13 @@ static PyObject *requires_grad_(PyObject *self, PyObject *args, PyObject *kwargs
                : Py_NewRef(self);
 }
 
-static PyObject *retain_grad(PyObject *self, PyObject *unused)
+static PyObject *retain_grad(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return none_or_raise(mt_tensor_retain_grad(tensor_of(self)));
 }
 
-static PyObject *detach_(PyObject *self, PyObject *unused)
+static PyObject *detach_(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     return zero_or_raise(mt_tensor_detach_inplace(tensor_of(self))) != 0 ? NULL : Py_NewRef(self);
 }
 
@@ -313,9 +300,8 @@ static PyObject *record_stream(PyObject *self, PyObject *object)
 }
 
 /* For the profiler: its memory is a parameter's. */
-static PyObject *mark_parameter(PyObject *self, PyObject *unused)
+static PyObject *mark_parameter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    (void)unused;
     mt_tensor_set_parameter(tensor_of(self), true);
     Py_RETURN_NONE;
 }

@@ -8,9 +8,8 @@
 mt_op operator_ops[OPERATOR_COUNT];
 
 py_part operator_ops_start;
-int operator_ops_start(PyObject *module)
+int operator_ops_start(PyObject *Py_UNUSED(module))
 {
-    (void)module;
     static const char *const names[OPERATOR_COUNT] = {
 #define X(NAME, name) [OPERATOR_##NAME] = (name),
 #include "tensors/ops/operator_ops.def"

@@ -6,40 +6,34 @@
 #include "tensors/data/data_parts.h"
 #include "tensors/tensor/tensor_parts.h"
 
-static PyObject *get_shape(PyObject *self, void *context)
+static PyObject *get_shape(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     const mt_tensor *tensor = tensor_of(self);
     return size_from_ints(mt_tensor_sizes(tensor), mt_tensor_n_dims(tensor));
 }
 
-static PyObject *get_dtype(PyObject *self, void *context)
+static PyObject *get_dtype(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return dtype_to_object(mt_tensor_dtype(tensor_of(self)));
 }
 
-static PyObject *get_device(PyObject *self, void *context)
+static PyObject *get_device(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return device_to_object(mt_tensor_device(tensor_of(self)));
 }
 
-static PyObject *get_ndim(PyObject *self, void *context)
+static PyObject *get_ndim(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyLong_FromUnsignedLong(mt_tensor_n_dims(tensor_of(self)));
 }
 
-static PyObject *get_itemsize(PyObject *self, void *context)
+static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyLong_FromSize_t(mt_dtype_size(mt_tensor_dtype(tensor_of(self))));
 }
 
-static PyObject *get_nbytes(PyObject *self, void *context)
+static PyObject *get_nbytes(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     /* Expanded tensors may have more bytes than an int64_t counts. */
     const mt_tensor *tensor = tensor_of(self);
     PyObject *count = PyLong_FromLongLong(mt_tensor_numel(tensor));
@@ -50,57 +44,46 @@ static PyObject *get_nbytes(PyObject *self, void *context)
     return bytes;
 }
 
-static PyObject *get_version(PyObject *self, void *context)
+static PyObject *get_version(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyLong_FromUnsignedLong(mt_tensor_version(tensor_of(self)));
 }
 
-static PyObject *get_layout(PyObject *self, void *context)
+static PyObject *get_layout(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 {
-    (void)self;
-    (void)context;
     return Py_NewRef(tensors.strided);
 }
 
-static PyObject *get_is_npu(PyObject *self, void *context)
+static PyObject *get_is_npu(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyBool_FromLong(mt_tensor_device(tensor_of(self)) >= MT_NPU);
 }
 
-static PyObject *get_is_cpu(PyObject *self, void *context)
+static PyObject *get_is_cpu(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyBool_FromLong(mt_tensor_device(tensor_of(self)) == MT_CPU);
 }
 
-static PyObject *get_false(PyObject *self, void *context)
+static PyObject *get_false(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 {
-    (void)self;
-    (void)context;
     Py_RETURN_FALSE;
 }
 
-static PyObject *get_self(PyObject *self, void *context)
+static PyObject *get_self(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return Py_NewRef(self);
 }
 
-static PyObject *get_zero(PyObject *self, void *context)
+static PyObject *get_zero(PyObject *Py_UNUSED(self), void *Py_UNUSED(context))
 {
-    (void)self;
-    (void)context;
     return PyLong_FromLong(0);
 }
 
 /* ---- other sides ---- */
 
 /* All dimensions the other way round. */
-static PyObject *get_T(PyObject *self, void *context)
+static PyObject *get_T(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     mt_value value = value_tensor(tensor_of(self));
     return operator_call(OPERATOR_NUMPY_T, &value, 1);
 }
@@ -120,15 +103,13 @@ static PyObject *get_mT(PyObject *self, void *context)
 
 /* ---- the graph ---- */
 
-static PyObject *get_requires_grad(PyObject *self, void *context)
+static PyObject *get_requires_grad(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyBool_FromLong(mt_tensor_requires_grad(tensor_of(self)));
 }
 
-static int set_requires_grad(PyObject *self, PyObject *value, void *context)
+static int set_requires_grad(PyObject *self, PyObject *value, void *Py_UNUSED(context))
 {
-    (void)context;
     if (value == NULL || !PyBool_Check(value)) {
         PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool");
         return -1;
@@ -136,15 +117,13 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *context)
     return zero_or_raise(mt_tensor_set_requires_grad(tensor_of(self), value == Py_True));
 }
 
-static PyObject *get_grad(PyObject *self, void *context)
+static PyObject *get_grad(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return tensor_wrap_borrowed(mt_tensor_grad(tensor_of(self)));
 }
 
-static int set_grad(PyObject *self, PyObject *value, void *context)
+static int set_grad(PyObject *self, PyObject *value, void *Py_UNUSED(context))
 {
-    (void)context;
     mt_tensor *grad = NULL;
     if (value != NULL && value != Py_None) {
         if (!tensor_check(value)) {
@@ -162,29 +141,25 @@ static int set_grad(PyObject *self, PyObject *value, void *context)
     return zero_or_raise(mt_tensor_set_grad(tensor_of(self), grad));
 }
 
-static PyObject *get_grad_fn(PyObject *self, void *context)
+static PyObject *get_grad_fn(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return node_wrap(mt_tensor_grad_fn(tensor_of(self)));
 }
 
-static PyObject *get_is_leaf(PyObject *self, void *context)
+static PyObject *get_is_leaf(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     return PyBool_FromLong(mt_tensor_is_leaf(tensor_of(self)));
 }
 
 /* The elements without the graph. No op is seen, as in torch: an empty tensor takes them over. */
-static PyObject *get_data(PyObject *self, void *context)
+static PyObject *get_data(PyObject *self, void *Py_UNUSED(context))
 {
-    (void)context;
     mt_tensor *alias = data_hold(tensor_of(self));
     return alias == NULL ? NULL : tensor_wrap(alias);
 }
 
-static int set_data(PyObject *self, PyObject *value, void *context)
+static int set_data(PyObject *self, PyObject *value, void *Py_UNUSED(context))
 {
-    (void)context;
     if (value == NULL || !tensor_check(value)) {
         PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s",
                      value == NULL ? "nothing" : Py_TYPE(value)->tp_name);

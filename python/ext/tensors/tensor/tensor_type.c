@@ -280,9 +280,8 @@ int tensor_require_grad(mt_tensor *tensor)
 }
 
 /* Tensor._make_subclass(cls, data, requires_grad=False): data's elements as an object of cls. */
-PyObject *tensor_make_subclass(PyObject *unused, PyObject *args, PyObject *kwargs)
+PyObject *tensor_make_subclass(PyObject *Py_UNUSED(ignored), PyObject *args, PyObject *kwargs)
 {
-    (void)unused;
     static const char *const names[] = {"cls", "data", "requires_grad", NULL};
     PyObject *type = NULL, *data = NULL;
     int requires_grad = 0;
