@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The pages are true: links lead somewhere, samples compile and run, figures are those of measuring.md.
+"""The pages are true: links lead somewhere, samples compile and run, figures are those of benchmarks.md.
 
 MT_CC names the compiler and MT_INCLUDES the folders of public headers, PYTHONPATH the packages' tree."""
 import os
@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = sorted(page for where in ("*.md", "docs/**/*.md", "examples/*.md", ".github/**/*.md")
                for page in ROOT.glob(where))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-# README's rows and the figures of measuring.md (ours, then torch's) that they show.
+# README's rows and the figures of benchmarks.md (ours, then torch's) that they show.
 FIGURES = {
     "record an op": "python_record_plain_ns",
     "record an op with shapes": "python_record_shapes_ns",
@@ -102,15 +102,21 @@ class Samples(unittest.TestCase):
 
 
 class Readme(unittest.TestCase):
-    def test_figures_are_those_of_measuring(self):
+    def test_figures_are_those_of_the_benchmarks(self):
         measured = {name: (ours, torch) for name, ours, torch in
-                    re.findall(r"^ +(python_\w+) +([\d.]+) \w+ +([\d.]+) ", text_of(ROOT / "docs/measuring.md"), re.M)}
+                    re.findall(r"^\| `(python_\w+)` \|[^|]+\| ([\d.]+) \w+ \| ([\d.]+) \w+ \|",
+                               text_of(ROOT / "docs/benchmarks.md"), re.M)}
         rows = re.findall(r"^\| ([^|]+) \| ([\d.]+) n?m?s \| ([\d.]+) n?m?s \|$", text_of(ROOT / "README.md"), re.M)
         self.assertEqual([row[0] for row in rows], list(FIGURES))
         for name, *shown in rows:
             for here, there in zip(shown, measured[FIGURES[name]]):
                 digits = len(here.partition(".")[2])
                 self.assertEqual(here, f"{float(there):.{digits}f}", name)
+
+    def test_the_chart_shows_the_table(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/make_chart.py", "--check"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_it_stays_a_front_door(self):
         self.assertLess(text_of(ROOT / "README.md").count("\n"), 120)
