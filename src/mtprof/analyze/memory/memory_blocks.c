@@ -3,14 +3,8 @@
  * The classifier's blocks: which allocation a tensor lies in, what its beginning and its end say
  * about it. Rules MC0 … are those of memory_categories.h.
  */
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "mtprof/analyze/memory/memory_categories_impl.h"
-
-int mtprof__no_memory(const char *what, size_t n)
-{
-    return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu %s", n, what);
-}
 
 /* ---- forward ops by sequence number (MC3b) -------------------------------------------------- */
 
@@ -152,13 +146,8 @@ const mtprof__frame *mtprof__frame_top(const mtprof__track *t)
 static int add_found(mtprof__classifier *c, mtprof__live_block *entry, bool older)
 {
     mtprof__memory_plan *plan = &c->plan;
-    if (plan->n_found >= MTPROF__BLOCK_LIMIT) {
-        return mtb_fail(MTPROF_ENOTSUP, "memory export: more than %zu blocks", plan->n_found);
-    }
-    if (!mtb_grow((void **)&plan->found, &plan->found_capacity, plan->n_found + 1,
-                  sizeof *plan->found)) {
-        return mtprof__no_memory("blocks", plan->n_found + 1);
-    }
+    MT_TRY(mtprof__memory_reserve((void **)&plan->found, &plan->found_capacity, plan->n_found + 1,
+                                  sizeof *plan->found, "blocks"));
     *entry = (mtprof__live_block){.address = entry->address,
                                   .device = entry->device,
                                   .state = MTPROF__LIVE_YES,
@@ -171,22 +160,24 @@ static int add_found(mtprof__classifier *c, mtprof__live_block *entry, bool olde
     return 0;
 }
 
+/* The entry of an address, made where there is none. */
+static int take_entry(mtprof__classifier *c, uint8_t device, uint64_t address,
+                      mtprof__live_block **entry)
+{
+    *entry = mtprof__addresses_add(&c->live, device, address);
+    return *entry != NULL ? 0 : mtprof__no_memory("addresses", c->live.count + 1);
+}
+
 int mtprof__take_alloc(mtprof__classifier *c, const mtprof__event *event, const mtprof__track *t)
 {
     mtprof__memory_plan *plan = &c->plan;
-    mtprof__live_block *entry = mtprof__addresses_add(&c->live, event->device, event->value);
-    if (entry == NULL) {
-        return mtprof__no_memory("addresses", c->live.count + 1);
-    }
+    mtprof__live_block *entry;
+    MT_TRY(take_entry(c, event->device, event->value, &entry));
     if (entry->state == MTPROF__LIVE_YES) {
         mtprof__block_ends(c, entry, 0); /* its release was not seen */
     }
-    if (plan->n_blocks >= MTPROF__BLOCK_LIMIT) {
-        return mtb_fail(MTPROF_ENOTSUP, "memory export: more than %zu blocks", plan->n_blocks);
-    }
-    if (!mtb_grow((void **)&plan->categories, &plan->blocks_capacity, plan->n_blocks + 1, 1)) {
-        return mtprof__no_memory("blocks", plan->n_blocks + 1);
-    }
+    MT_TRY(mtprof__memory_reserve((void **)&plan->categories, &plan->blocks_capacity,
+                                  plan->n_blocks + 1, 1, "blocks"));
     const mtprof__frame *top = mtprof__frame_top(t);
     *entry = (mtprof__live_block){.address = event->value,
                                   .device = event->device,
@@ -206,10 +197,8 @@ int mtprof__take_alloc(mtprof__classifier *c, const mtprof__event *event, const 
 
 int mtprof__take_release(mtprof__classifier *c, const mtprof__event *event, const mtprof__track *t)
 {
-    mtprof__live_block *entry = mtprof__addresses_add(&c->live, event->device, event->value);
-    if (entry == NULL) {
-        return mtprof__no_memory("addresses", c->live.count + 1);
-    }
+    mtprof__live_block *entry;
+    MT_TRY(take_entry(c, event->device, event->value, &entry));
     if (entry->state == MTPROF__LIVE_NEW) {
         MT_TRY(add_found(c, entry, true));
     }
@@ -257,10 +246,8 @@ static int add_change(mtprof__classifier *c, uint32_t version, uint64_t ordinal)
 {
     mtprof__memory_plan *plan = &c->plan;
     const mtprof__storage *s = &c->flow.storages[c->flow.versions[version].storage];
-    if (!mtb_grow((void **)&plan->changes, &plan->changes_capacity, plan->n_changes + 1,
-                  sizeof *plan->changes)) {
-        return mtprof__no_memory("changes", plan->n_changes + 1);
-    }
+    MT_TRY(mtprof__memory_reserve((void **)&plan->changes, &plan->changes_capacity,
+                                  plan->n_changes + 1, sizeof *plan->changes, "changes"));
     plan->changes[plan->n_changes++] =
         (mtprof__block_change){.ordinal = ordinal > s->ordinal ? ordinal : c->ordinal,
                                .address = s->address,
@@ -280,10 +267,8 @@ int mtprof__resolve(mtprof__classifier *c, const mtprof__tensor *t, bool made, u
         return 0;
     }
     MT_TRY(mtprof__flow_tensor(&c->flow, t->tensor, &use->tensor));
-    mtprof__live_block *entry = mtprof__addresses_add(&c->live, (uint8_t)t->device, t->storage);
-    if (entry == NULL) {
-        return mtprof__no_memory("addresses", c->live.count + 1);
-    }
+    mtprof__live_block *entry;
+    MT_TRY(take_entry(c, (uint8_t)t->device, t->storage, &entry));
     if (entry->state != MTPROF__LIVE_YES) {
         MT_TRY(add_found(c, entry, entry->state == MTPROF__LIVE_NEW && !made));
     }

@@ -187,10 +187,8 @@ static int take_told(mtprof__classifier *c, const mtprof__tensor *tensor)
 static int take_inputs(mtprof__classifier *c, mtprof__track *t, mtprof__frame *f,
                        const mtprof__payload *p)
 {
-    if (!mtb_grow((void **)&t->uses, &t->uses_capacity, t->n_uses + p->n_tensors_in,
-                  sizeof *t->uses)) {
-        return mtprof__no_memory("tensors", t->n_uses + p->n_tensors_in);
-    }
+    MT_TRY(mtprof__memory_reserve((void **)&t->uses, &t->uses_capacity, t->n_uses + p->n_tensors_in,
+                                  sizeof *t->uses, "tensors"));
     bool forward = (f->facts & MTPROF__FRAME_BACKWARD) == 0 && f->optimizer == 0;
     bool numbered = forward && (p->fields & MTPROF__HAS_SEQUENCE) && p->sequence >= 0;
     for (uint32_t i = f->n_taken; i < p->n_tensors_in; i++) {
@@ -284,9 +282,8 @@ static int gather_inputs(mtprof__classifier *c, const mtprof__track *t, const mt
                          uint32_t *n)
 {
     *n = 0;
-    if (!mtb_grow((void **)&c->ins, &c->ins_capacity, f->n_uses, sizeof *c->ins)) {
-        return mtprof__no_memory("tensors", f->n_uses);
-    }
+    MT_TRY(mtprof__memory_reserve((void **)&c->ins, &c->ins_capacity, f->n_uses, sizeof *c->ins,
+                                  "tensors"));
     for (uint32_t i = 0; i < f->n_uses; i++) {
         uint32_t version = t->uses[f->first_use + i].version;
         if (version != MTPROF__NO_INDEX) {
@@ -299,9 +296,8 @@ static int gather_inputs(mtprof__classifier *c, const mtprof__track *t, const mt
 static int take_outputs(mtprof__classifier *c, const mtprof__track *t, mtprof__frame *f,
                         const mtprof__payload *p)
 {
-    if (!mtb_grow((void **)&c->outs, &c->outs_capacity, p->n_tensors_out, sizeof *c->outs)) {
-        return mtprof__no_memory("tensors", p->n_tensors_out);
-    }
+    MT_TRY(mtprof__memory_reserve((void **)&c->outs, &c->outs_capacity, p->n_tensors_out,
+                                  sizeof *c->outs, "tensors"));
     uint32_t n_outs = 0;
     int status = 0;
     mark_read(c, t, f, true);
@@ -397,10 +393,8 @@ static void frame_classify(mtprof__frame *f, const mtprof__frame *around,
 
 static int step_begins(mtprof__classifier *c, mtprof__frame *f)
 {
-    if (!mtb_grow((void **)&c->open_steps, &c->open_steps_capacity, c->n_open_steps + 1,
-                  sizeof *c->open_steps)) {
-        return mtprof__no_memory("optimizer steps", c->n_open_steps + 1);
-    }
+    MT_TRY(mtprof__memory_reserve((void **)&c->open_steps, &c->open_steps_capacity,
+                                  c->n_open_steps + 1, sizeof *c->open_steps, "optimizer steps"));
     f->optimizer = ++c->n_steps;
     f->facts |= MTPROF__FRAME_STEP;
     c->open_steps[c->n_open_steps++] = f->optimizer;
@@ -422,9 +416,8 @@ static int take_begin(mtprof__classifier *c, mtprof__track *t, const mtprof__eve
     mtprof__frame f = {
         .id = event->correlation, .ordinal = c->ordinal, .first_use = (uint32_t)t->n_uses};
     frame_classify(&f, frame_around(c, t, event), event, t->thread);
-    if (!mtb_grow((void **)&t->frames, &t->frames_capacity, t->n_frames + 1, sizeof *t->frames)) {
-        return mtprof__no_memory("open scopes", t->n_frames + 1);
-    }
+    MT_TRY(mtprof__memory_reserve((void **)&t->frames, &t->frames_capacity, t->n_frames + 1,
+                                  sizeof *t->frames, "open scopes"));
     if (f.optimizer == 0 && begins_with(event->name_text, "Optimizer.step#")) {
         MT_TRY(step_begins(c, &f));
     }

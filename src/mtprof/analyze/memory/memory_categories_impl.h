@@ -100,7 +100,4 @@ void mtprof__block_ends(mtprof__classifier *c, mtprof__live_block *entry, uint64
 int mtprof__resolve(mtprof__classifier *c, const mtprof__tensor *t, bool made, uint64_t since,
                     mtprof__tensor_use *use);
 
-/* ENOMEM, with a message. */
-int mtprof__no_memory(const char *what, size_t n);
-
 #endif /* MTPROF_ANALYZE_MEMORY_MEMORY_CATEGORIES_IMPL_H */

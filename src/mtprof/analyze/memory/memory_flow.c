@@ -25,15 +25,20 @@ void mtprof__flow_fini(mtprof__flow *flow)
     *flow = (mtprof__flow){0};
 }
 
-/* Room for one more item; indices are 32 bits wide and the last one means "none". */
-static int reserve(void **items, size_t *capacity, size_t n, size_t size, const char *what)
+int mtprof__no_memory(const char *what, size_t n)
 {
-    if (n >= MTPROF__BLOCK_LIMIT) {
-        return mtb_fail(MTPROF_ENOTSUP, "memory export: more than %zu %s", n, what);
+    return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu %s", n, what);
+}
+
+int mtprof__memory_reserve(void **items, size_t *capacity, size_t n, size_t size, const char *what)
+{
+    if (n <= *capacity) {
+        return 0;
     }
-    return mtb_grow(items, capacity, n + 1, size)
-               ? 0
-               : mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu %s", n + 1, what);
+    if (n > MTPROF__BLOCK_LIMIT) {
+        return mtb_fail(MTPROF_ENOTSUP, "memory export: more than %zu %s", n - 1, what);
+    }
+    return mtb_grow(items, capacity, n, size) ? 0 : mtprof__no_memory(what, n);
 }
 
 static bool same_tensor(const void *context, uint32_t id, const void *key)
@@ -50,11 +55,10 @@ int mtprof__flow_tensor(mtprof__flow *flow, uint64_t id, uint32_t *tensor)
         *tensor = known - 1;
         return 0;
     }
-    MT_TRY(reserve((void **)&flow->tensors, &flow->tensors_capacity, flow->n_tensors,
-                   sizeof *flow->tensors, "tensors"));
+    MT_TRY(mtprof__memory_reserve((void **)&flow->tensors, &flow->tensors_capacity,
+                                  flow->n_tensors + 1, sizeof *flow->tensors, "tensors"));
     if (!mtb_idmap_add(&flow->tensor_map, hash, (uint32_t)flow->n_tensors + 1)) {
-        return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu tensors",
-                        flow->n_tensors + 1);
+        return mtprof__no_memory("tensors", flow->n_tensors + 1);
     }
     flow->tensors[flow->n_tensors] = (mtprof__known_tensor){id, MTPROF__MEMORY_UNKNOWN};
     *tensor = (uint32_t)flow->n_tensors++;
@@ -63,8 +67,8 @@ int mtprof__flow_tensor(mtprof__flow *flow, uint64_t id, uint32_t *tensor)
 
 static int add_version(mtprof__flow *flow, const mtprof__version *version, uint32_t *index)
 {
-    MT_TRY(reserve((void **)&flow->versions, &flow->versions_capacity, flow->n_versions,
-                   sizeof *flow->versions, "versions"));
+    MT_TRY(mtprof__memory_reserve((void **)&flow->versions, &flow->versions_capacity,
+                                  flow->n_versions + 1, sizeof *flow->versions, "versions"));
     flow->versions[flow->n_versions] = *version;
     *index = (uint32_t)flow->n_versions++;
     return 0;
@@ -73,8 +77,8 @@ static int add_version(mtprof__flow *flow, const mtprof__version *version, uint3
 int mtprof__flow_storage(mtprof__flow *flow, const mtprof__storage *storage, uint32_t version,
                          uint32_t *index)
 {
-    MT_TRY(reserve((void **)&flow->storages, &flow->storages_capacity, flow->n_storages,
-                   sizeof *flow->storages, "storages"));
+    MT_TRY(mtprof__memory_reserve((void **)&flow->storages, &flow->storages_capacity,
+                                  flow->n_storages + 1, sizeof *flow->storages, "storages"));
     uint32_t first;
     MT_TRY(add_version(flow,
                        &(mtprof__version){.storage = (uint32_t)flow->n_storages,
@@ -155,7 +159,7 @@ int mtprof__flow_add(mtprof__flow *flow, uint32_t facts, const uint32_t *ins, ui
 {
     size_t most = flow->n_words + 2 * HEAD + (size_t)n_ins + n_outs;
     if (!mtb_grow((void **)&flow->words, &flow->words_capacity, most, sizeof *flow->words)) {
-        return mtb_fail(MTPROF_ENOMEM, "memory export: no memory for %zu words of data flow", most);
+        return mtprof__no_memory("words of data flow", most);
     }
     uint32_t *head = flow->words + flow->n_words;
     uint32_t *at = head + HEAD;

@@ -106,6 +106,13 @@ typedef struct mtprof__flow {
 
 void mtprof__flow_fini(mtprof__flow *flow);
 
+/* ENOMEM: "no memory for 3 blocks". */
+int mtprof__no_memory(const char *what, size_t n);
+
+/* Makes room for n items of `size` bytes. Fails with ENOMEM, ENOTSUP (more than
+ * MTPROF__BLOCK_LIMIT). */
+int mtprof__memory_reserve(void **items, size_t *capacity, size_t n, size_t size, const char *what);
+
 /* The index of a tensor. Fails with ENOMEM, ENOTSUP (too many). */
 int mtprof__flow_tensor(mtprof__flow *flow, uint64_t id, uint32_t *tensor);
 
