@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #if MTB_HAVE_ISAL
@@ -50,7 +49,7 @@ static struct libraries {
 } libraries;
 
 static pthread_once_t libraries_once = PTHREAD_ONCE_INIT;
-static _Atomic(int) forced = MTB_GZIP_BEST;
+static int forced = MTB_GZIP_BEST; /* atomic */
 
 static void find_isal(void)
 {
@@ -90,7 +89,7 @@ static void find_libraries(void)
 static enum mtb_gzip_choice choice_now(void)
 {
     (void)pthread_once(&libraries_once, find_libraries);
-    int wanted = atomic_load_explicit(&forced, memory_order_relaxed);
+    int wanted = __atomic_load_n(&forced, __ATOMIC_RELAXED);
     if (libraries.isal && (wanted == MTB_GZIP_BEST || wanted == MTB_GZIP_ISAL)) {
         return MTB_GZIP_ISAL;
     }
@@ -102,7 +101,7 @@ static enum mtb_gzip_choice choice_now(void)
 
 void mtb_gzip_choose(enum mtb_gzip_choice choice)
 {
-    atomic_store_explicit(&forced, (int)choice, memory_order_relaxed);
+    __atomic_store_n(&forced, (int)choice, __ATOMIC_RELAXED);
 }
 
 const char *mtb_gzip_library(void)

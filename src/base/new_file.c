@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -92,7 +91,7 @@ enum slot_state {
 };
 
 static struct slot {
-    _Atomic(int) state;
+    int state; /* atomic */
     pid_t pid; /* a forked child has copies of the parent's names and must not use them */
     char name[PATH_MAX];
 } slots[8];
@@ -102,10 +101,11 @@ static void note_name(const char *name)
     size_t length = strlen(name);
     for (size_t i = 0; i < MT_COUNT(slots) && length < sizeof slots[0].name; i++) {
         int expected = SLOT_FREE;
-        if (atomic_compare_exchange_strong(&slots[i].state, &expected, SLOT_CHANGING)) {
+        if (__atomic_compare_exchange_n(&slots[i].state, &expected, SLOT_CHANGING, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
             memcpy(slots[i].name, name, length + 1);
             slots[i].pid = getpid();
-            atomic_store(&slots[i].state, SLOT_HELD);
+            __atomic_store_n(&slots[i].state, SLOT_HELD, __ATOMIC_SEQ_CST);
             return;
         }
     }
@@ -114,8 +114,9 @@ static void note_name(const char *name)
 static void forget_name(const char *name)
 {
     for (size_t i = 0; i < MT_COUNT(slots); i++) {
-        if (atomic_load(&slots[i].state) == SLOT_HELD && strcmp(slots[i].name, name) == 0) {
-            atomic_store(&slots[i].state, SLOT_FREE);
+        if (__atomic_load_n(&slots[i].state, __ATOMIC_SEQ_CST) == SLOT_HELD &&
+            strcmp(slots[i].name, name) == 0) {
+            __atomic_store_n(&slots[i].state, SLOT_FREE, __ATOMIC_SEQ_CST);
         }
     }
 }
@@ -124,7 +125,8 @@ void mtb_files_remove_all(void)
 {
     int before = errno;
     for (size_t i = 0; i < MT_COUNT(slots); i++) {
-        if (atomic_load(&slots[i].state) == SLOT_HELD && slots[i].pid == getpid()) {
+        if (__atomic_load_n(&slots[i].state, __ATOMIC_SEQ_CST) == SLOT_HELD &&
+            slots[i].pid == getpid()) {
             (void)unlink(slots[i].name);
         }
     }
@@ -157,7 +159,7 @@ static int open_unnamed(const char *target, mode_t mode)
  */
 static int take_name(const char *target, mode_t mode, int *fd, char **name)
 {
-    static _Atomic(unsigned) count;
+    static unsigned count; /* atomic */
     size_t folder = folder_length(target);
     char *made = mtb_calloc(folder + NAME_BYTES, 1);
     if (made == NULL) {
@@ -166,7 +168,7 @@ static int take_name(const char *target, mode_t mode, int *fd, char **name)
     memcpy(made, target, folder);
     int error = EEXIST;
     for (int i = 0; i < NAME_TRIES && error == EEXIST; i++) {
-        unsigned number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+        unsigned number = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
         (void)snprintf(made + folder, NAME_BYTES, ".mtprof-%ld-%u.part", (long)getpid(), number);
         note_name(made); /* before the file exists: a signal may come at any moment */
         int done;

@@ -66,7 +66,7 @@ static int look_at_all(const mtprof_reader *reader, mtprof__damage *damage)
 static int find_damage(mtprof_model *model, mtprof__damage *damage)
 {
     const mtprof_model_findings *findings = &model->findings;
-    if (model->reader == NULL || atomic_load_explicit(&model->built, memory_order_acquire) != 0) {
+    if (model->reader == NULL || __atomic_load_n(&model->built, __ATOMIC_ACQUIRE) != 0) {
         *damage =
             (mtprof__damage){findings->problems, findings->problem_bytes, findings->problem_offset};
         return MTPROF_OK;

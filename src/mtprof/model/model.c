@@ -181,7 +181,7 @@ mtprof_status mtprof_model_get_info(const mtprof_model *model, mtprof_model_info
  * is the caller's code. */
 static int ensure_built(mtprof_model *model)
 {
-    if (atomic_load_explicit(&model->built, memory_order_acquire) != 0) {
+    if (__atomic_load_n(&model->built, __ATOMIC_ACQUIRE) != 0) {
         return MTPROF_OK;
     }
     mtb_lock_acquire(&model->lock);
@@ -193,7 +193,7 @@ static int ensure_built(mtprof_model *model)
         return mtb_fail(MTPROF_EBUSY, "make model: asked for from its own progress function");
     }
     int status = MTPROF_OK;
-    if (atomic_load_explicit(&model->built, memory_order_relaxed) == 0) {
+    if (__atomic_load_n(&model->built, __ATOMIC_RELAXED) == 0) {
         model->building = true;
         model->builder = pthread_self();
         mtb_lock_release(&model->lock);
@@ -202,7 +202,7 @@ static int ensure_built(mtprof_model *model)
         mtb_lock_acquire(&model->lock);
         model->building = false;
         if (status == MTPROF_OK) {
-            atomic_store_explicit(&model->built, 1, memory_order_release);
+            __atomic_store_n(&model->built, 1, __ATOMIC_RELEASE);
         }
         (void)pthread_cond_broadcast(&model->change);
     }

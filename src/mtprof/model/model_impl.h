@@ -17,8 +17,6 @@
 
 #include <mtprof/model.h>
 
-#include <stdatomic.h>
-
 /* A time in which the gate was open, with the ids reserved for it. */
 typedef struct mtprof__epoch_block {
     uint32_t epoch, window;
@@ -51,7 +49,7 @@ struct mtprof_model {
     bool building;         /* by `builder`, which owns columns and findings meanwhile */
     pthread_t builder;
 
-    atomic_int built;
+    int built;        /* atomic */
     int build_status; /* of a build that failed for good */
     mtprof__columns columns;
     mtprof_model_findings findings;
@@ -59,7 +57,7 @@ struct mtprof_model {
      * (damage.c). */
     mtprof__damage damage;
     bool damage_known;
-    _Atomic(void *) derived[MTPROF_COLUMN_COUNT];
+    void *derived[MTPROF_COLUMN_COUNT]; /* atomic */
 
     /* Foreign: instants, counters, flows and allocations in order of time, for event streams. In an
      * ALLOC `owner` is the event whose self memory it is in, plus 1; until the model is assembled

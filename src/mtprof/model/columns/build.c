@@ -35,10 +35,10 @@ typedef struct build {
     mtprof_model *model;
     mtprof__slot_task *tasks;
     size_t n_tasks;
-    const bool *chosen;      /* tasks to run; NULL: all */
-    atomic_size_t next_task; /* relaxed: a ticket counter */
-    atomic_uint_least64_t done_bytes;
-    atomic_int failed; /* first status that was not 0 */
+    const bool *chosen;  /* tasks to run; NULL: all */
+    size_t next_task;    /* atomic, relaxed: a ticket counter */
+    uint64_t done_bytes; /* atomic */
+    int failed;          /* atomic: first status that was not 0 */
     mtb_failure failure;
     mtb_lock lock; /* of failure */
     mtprof__run *source_runs;
@@ -53,9 +53,9 @@ typedef struct build {
 static void note_failure(build *b, int status)
 {
     mtb_lock_acquire(&b->lock);
-    if (atomic_load(&b->failed) == 0) {
+    if (__atomic_load_n(&b->failed, __ATOMIC_SEQ_CST) == 0) {
         b->failure = *mtb_last_failure();
-        atomic_store(&b->failed, status);
+        __atomic_store_n(&b->failed, status, __ATOMIC_SEQ_CST);
     }
     mtb_lock_release(&b->lock);
 }
@@ -63,8 +63,8 @@ static void note_failure(build *b, int status)
 static void run_tasks(build *b, bool reports)
 {
     for (;;) {
-        size_t i = atomic_fetch_add_explicit(&b->next_task, 1, memory_order_relaxed);
-        if (i >= b->n_tasks || atomic_load(&b->failed) != 0) {
+        size_t i = __atomic_fetch_add(&b->next_task, 1, __ATOMIC_RELAXED);
+        if (i >= b->n_tasks || __atomic_load_n(&b->failed, __ATOMIC_SEQ_CST) != 0) {
             return;
         }
         if (b->chosen != NULL && !b->chosen[i]) {
@@ -114,9 +114,9 @@ static void wait_for(build *b, pthread_t thread)
         if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT) {
             return;
         }
-        uint64_t done = atomic_load_explicit(&b->done_bytes, memory_order_relaxed);
+        uint64_t done = __atomic_load_n(&b->done_bytes, __ATOMIC_RELAXED);
         uint64_t total = b->model->reader->index.end;
-        if (options->progress != NULL && atomic_load(&b->failed) == 0 &&
+        if (options->progress != NULL && __atomic_load_n(&b->failed, __ATOMIC_SEQ_CST) == 0 &&
             options->progress(options->user, "reading", done < total ? done : total, total) != 0) {
             note_failure(b, mtb_fail(MTPROF_ECALLBACK, "make model: given up on request"));
         }
@@ -132,7 +132,7 @@ static int run_all(build *b)
     size_t wanted = count_workers(b);
     sigset_t all;
     sigset_t before;
-    atomic_store(&b->next_task, 0);
+    __atomic_store_n(&b->next_task, 0, __ATOMIC_SEQ_CST);
     (void)sigfillset(&all);
     bool masked = wanted > 1 && pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
     while (masked && n + 1 < wanted && pthread_create(&threads[n], NULL, worker, b) == 0) {
@@ -145,7 +145,7 @@ static int run_all(build *b)
     while (n > 0) {
         wait_for(b, threads[--n]);
     }
-    int status = atomic_load(&b->failed);
+    int status = __atomic_load_n(&b->failed, __ATOMIC_SEQ_CST);
     if (status != MTPROF_OK) {
         *mtb_last_failure() = b->failure;
     }

@@ -307,9 +307,9 @@ static int foreign_end(builder *b)
 static MT_COLD int report(builder *b)
 {
     const mtprof_model_options *options = &b->model->options;
-    uint64_t done = atomic_fetch_add_explicit(b->task->done_bytes, PROGRESS_EDGES * EVENT_BYTES / 2,
-                                              memory_order_relaxed);
-    if (atomic_load_explicit(b->task->failed, memory_order_relaxed) != 0) {
+    uint64_t done =
+        __atomic_fetch_add(b->task->done_bytes, PROGRESS_EDGES * EVENT_BYTES / 2, __ATOMIC_RELAXED);
+    if (__atomic_load_n(b->task->failed, __ATOMIC_RELAXED) != 0) {
         return mtb_fail(MTPROF_ECALLBACK, "make model: given up"); /* keeps the first failure */
     }
     if (!b->task->reports || options->progress == NULL) {

@@ -9,8 +9,6 @@
 #include "mtprof/model/slot/slot_stream.h"
 #include "mtprof/model/step_clock.h"
 
-#include <stdatomic.h>
-
 /* A block's events in a run; blocks rise along a run. */
 typedef struct mtprof__run_block {
     uint32_t block;
@@ -28,9 +26,9 @@ typedef struct mtprof__slot_task {
     uint32_t stream;
     const mtprof__foreign_end *foreign; /* ends of its scopes that other slots recorded */
     size_t n_foreign;
-    atomic_uint_least64_t *done_bytes; /* of all tasks, for progress */
-    bool reports;                      /* this task runs where progress may be called */
-    const atomic_int *failed;          /* not 0: another task has failed, or was given up */
+    uint64_t *done_bytes; /* atomic: of all tasks, for progress */
+    bool reports;         /* this task runs where progress may be called */
+    const int *failed;    /* atomic; not 0: another task has failed, or was given up */
 
     mtprof__run events;          /* begins and launches in the order of the stream */
     mtprof__run memory;          /* allocations outside every scope */

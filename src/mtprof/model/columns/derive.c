@@ -32,7 +32,7 @@ static void free_column(const mtprof_model *model, uint32_t id, void *column)
 /* Release: partner of the acquire in mtprof__model_derive(). */
 static void publish(mtprof_model *model, uint32_t id, void *column)
 {
-    atomic_store_explicit(&model->derived[id], column, memory_order_release);
+    __atomic_store_n(&model->derived[id], column, __ATOMIC_RELEASE);
 }
 
 /* ---- the tree -------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static int sum_up(mtprof_model *model, int64_t *sums)
         return MTPROF_OK;
     }
     MT_TRY(derive_locked(model, MTPROF_COLUMN_DEPTH));
-    const uint32_t *depth = atomic_load(&model->derived[MTPROF_COLUMN_DEPTH]);
+    const uint32_t *depth = __atomic_load_n(&model->derived[MTPROF_COLUMN_DEPTH], __ATOMIC_SEQ_CST);
     uint32_t *order = deepest_first(depth, columns->n);
     if (order == NULL) {
         return mtb_fail(MTPROF_ENOMEM, "model: no memory to add up %zu events", columns->n);
@@ -215,8 +215,9 @@ static int make_self_device(mtprof_model *model)
 static int make_device(mtprof_model *model)
 {
     MT_TRY(derive_locked(model, MTPROF_COLUMN_SELF_DEVICE_NS));
-    return make_sum(model, MTPROF_COLUMN_DEVICE_NS,
-                    atomic_load(&model->derived[MTPROF_COLUMN_SELF_DEVICE_NS]));
+    return make_sum(
+        model, MTPROF_COLUMN_DEVICE_NS,
+        __atomic_load_n(&model->derived[MTPROF_COLUMN_SELF_DEVICE_NS], __ATOMIC_SEQ_CST));
 }
 
 /* ---- ids and links --------------------------------------------------------------------------- */
@@ -363,7 +364,7 @@ static int make_forward(mtprof_model *model)
 
 static int derive_locked(mtprof_model *model, uint32_t id)
 {
-    if (atomic_load(&model->derived[id]) != NULL) {
+    if (__atomic_load_n(&model->derived[id], __ATOMIC_SEQ_CST) != NULL) {
         return MTPROF_OK;
     }
     switch (id) {
@@ -394,7 +395,7 @@ int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out)
         return MTPROF_OK;
     }
     /* Acquire: partner of the release in publish(). */
-    *out = atomic_load_explicit(&model->derived[id], memory_order_acquire);
+    *out = __atomic_load_n(&model->derived[id], __ATOMIC_ACQUIRE);
     if (*out != NULL) {
         return MTPROF_OK;
     }
@@ -402,7 +403,7 @@ int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out)
     int status = derive_locked(model, id);
     mtb_lock_release(&model->lock);
     if (status == MTPROF_OK) {
-        *out = atomic_load_explicit(&model->derived[id], memory_order_acquire);
+        *out = __atomic_load_n(&model->derived[id], __ATOMIC_ACQUIRE);
     }
     return status;
 }
@@ -410,7 +411,7 @@ int mtprof__model_derive(mtprof_model *model, uint32_t id, const void **out)
 void mtprof__model_derived_fini(mtprof_model *model)
 {
     for (uint32_t id = 0; id < MTPROF_COLUMN_COUNT; id++) {
-        free_column(model, id, atomic_exchange(&model->derived[id], NULL));
+        free_column(model, id, __atomic_exchange_n(&model->derived[id], NULL, __ATOMIC_SEQ_CST));
     }
     mtb_free(model->launches);
     model->launches = NULL;
