@@ -78,6 +78,21 @@ class Dev(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("missing packages: no-such-package", done.stderr)
 
+    def test_setup_as_root_leaves_nothing_that_is_roots(self):
+        with tempfile.TemporaryDirectory(prefix="mt_dev.") as name:
+            folder = pathlib.Path(name)
+            (folder / "tools").mkdir()
+            (folder / "bin").mkdir()
+            shutil.copy(SOURCE / "dev", folder)
+            (folder / "tools/apt-packages.txt").write_text("build no-such-package no-such-program\n")
+            for program, text in (("apt-get", f"echo $* >>{folder}/asked"), ("id", "echo 0")):
+                (folder / "bin" / program).write_text(f"#!/bin/sh\n{text}\n")
+                (folder / "bin" / program).chmod(0o755)
+            done = dev("setup", "build", folder=folder, PATH=f"{folder}/bin:{os.environ['PATH']}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex((folder / "asked").read_text(), r"update -q\ninstall -y .* no-such-package\n$")
+            self.assertEqual(sorted(path.name for path in folder.iterdir()), ["asked", "bin", "dev", "tools"])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
