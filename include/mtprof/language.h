@@ -22,14 +22,18 @@
 
 MTPROF_BEGIN_DECLS
 
+/** What `stack` returns where there is no stack: on a thread that the language does not know, for
+ * example. Nothing is missing then, so nothing is counted. */
+#define MTPROF_STACK_NONE UINT32_MAX
+
 /** Set struct_size; functions may be NULL. */
 typedef struct mtprof_language {
     uint32_t struct_size;
     uint32_t reserved;
     void *context; /**< passed to both functions */
-    /** The stack now: a node of mtprof_stack(), 0 when it is not known (counted in
-     * health.stacks_missed). Asked with MTPROF_WANT_STACKS, for ops and scopes that come without
-     * one; not for MTPROF_KIND_FUNCTION, which is a call in the language itself. */
+    /** The stack now: a node of mtprof_stack(), MTPROF_STACK_NONE, or 0 when it is not known
+     * (counted in health.stacks_missed). Asked with MTPROF_WANT_STACKS, for ops and scopes that
+     * come without one; not for MTPROF_KIND_FUNCTION, which is a call in the language itself. */
     uint32_t (*stack)(void *context);
     /** The module path now: a string id of mtprof_intern(), 0: none. Asked with
      * MTPROF_WANT_MODULES, for ops that come without one. */

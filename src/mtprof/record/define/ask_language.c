@@ -62,6 +62,10 @@ uint32_t mtprof__ask(mtprof__writer *w, uint64_t state, uint32_t flags, mtprof_o
             __atomic_load_n(&spoken, MT_TSAN ? __ATOMIC_SEQ_CST : __ATOMIC_ACQUIRE);
         if (l != NULL && (wants & MTPROF_WANT_STACKS) != 0 && l->stack != NULL) {
             op->stack = l->stack(l->context);
+            if (op->stack == MTPROF_STACK_NONE) {
+                op->stack = 0;
+                wants &= ~(uint32_t)MTPROF_WANT_STACKS;
+            }
         }
         if (l != NULL && (wants & MTPROF_WANT_MODULES) != 0 && l->module_path != NULL) {
             op->module = l->module_path(l->context);

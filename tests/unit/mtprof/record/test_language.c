@@ -21,6 +21,7 @@ static mtprof_site scope_site = MTPROF_SITE_INIT("scope", MTPROF_KIND_SCOPE);
 static struct {
     uint32_t stacks, modules; /* atomic */
     uint32_t frame;           /* 0: unknown */
+    bool none;                /* there is no stack */
     uint32_t module;
     bool begins;   /* it breaks its promise and begins a scope itself */
     bool signals;  /* a signal comes while it is asked */
@@ -44,7 +45,7 @@ static uint32_t tell_stack(void *context)
         char byte;
         CHECK_EQ_I64(read(said.hold[0], &byte, 1), 1);
     }
-    return node;
+    return said.none ? MTPROF_STACK_NONE : node;
 }
 
 static uint32_t tell_module(void *context)
@@ -258,6 +259,23 @@ TEST(stacks_that_cannot_be_told_are_counted)
     CHECK_EQ_U64(info.health[MTPROF_HEALTH_STACKS_MISSED], 3);
     REQUIRE_EQ_U64(v->n_spans, 3);
     CHECK(tv_payload(v, v->spans[1].begin, MTPROF_REC_OPINFO, 0) == NULL);
+    tv_free(v);
+}
+
+TEST(where_there_is_no_stack_none_is_missed)
+{
+    mtprof_session *s = start_with(ALL);
+    said.none = true;
+    mtprof_end(mtprof_begin(&scope_site));
+    mtprof_end(mtprof_begin(&op_site));
+    mtprof_end(mtprof_begin_named("named", 5, MTPROF_KIND_SCOPE));
+    CHECK_EQ_U64(said.stacks, 3);
+    CHECK_EQ_U64(said.modules, 1);
+    mtprof_health h;
+    trace_view *v = finish(s, &h);
+    CHECK_EQ_U64(h.stacks_missed, 0);
+    REQUIRE_EQ_U64(v->n_spans, 3);
+    CHECK_EQ_STR(function_of(v, v->spans[1].begin), "");
     tv_free(v);
 }
 
