@@ -57,6 +57,7 @@ set(MT_PYTHON_TESTS
     profiler/test_schedule_python
     profiler/test_stacks
     profiler/test_stacks_hard
+    profiler/test_stacks_nogil
     profiler/test_tables_python
     profiler/test_tasks
     profiler/test_types

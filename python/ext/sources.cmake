@@ -41,6 +41,7 @@ set(MT_PY_PROFILER_SOURCES
     python/ext/profiler/stacks/language.c
     python/ext/profiler/stacks/module_path.c
     python/ext/profiler/stacks/stack_cache.c
+    python/ext/profiler/stacks/stacks_thread.c
     python/ext/profiler/stacks/task_name.c
 )
 

@@ -37,7 +37,9 @@ __all__ = [
     "ScheduleError", "begin", "counter", "end", "flow", "instant", "itt", "load", "name_thread", "set_host",
 ]
 
-# A session that still runs when the interpreter ends is ended then, and its file finished.
+# A session that still runs when the interpreter ends is ended then, and its file finished. After that (last
+# in, first out) threads without the GIL no longer look at frames, which are about to be freed.
+_atexit.register(_mtprof.stacks_end)
 _atexit.register(_mtprof.close_all)
 
 _LATER = {"load": "results", "EventList": "events", "FunctionEvent": "events", "FunctionEventAvg": "events"}

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of Python stacks share: an oracle for stacks, and libmtprof by its C functions."""
 import ctypes
+import os
+import subprocess
 import sys
+import textwrap
 
 import mtprof._mtprof as _mtprof
 from mtprof import record_function
@@ -34,6 +37,14 @@ class Marks:
         test.assertGreater(len(seen), 0)
         for name, stack in seen.items():
             test.assertEqual(stack, self.expected[name], name)
+
+
+def run_script(script):
+    """Runs a script in an interpreter of its own, with this one's path. One that hangs says where."""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    watch = "import faulthandler; faulthandler.dump_traceback_later(60, exit=True)\n"
+    return subprocess.run([sys.executable, "-X", "faulthandler", "-c", watch + textwrap.dedent(script)],
+                          capture_output=True, text=True, env=environment, timeout=90, check=False)
 
 
 # ---- libmtprof itself ----

@@ -3,7 +3,6 @@
 import ctypes
 import faulthandler
 import os
-import subprocess
 import sys
 import textwrap
 import threading
@@ -14,16 +13,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import mtprof._mtprof as _mtprof  # noqa: E402
 from mtprof import modules, profile, record_function  # noqa: E402
-from support_stacks import (Marks, Site, expected_stack, language, op, scope,  # noqa: E402
-                            stacks_by_name, with_gil, without_gil)
-
-
-def run_script(script):
-    """Runs a script in an interpreter of its own, with this one's path. One that hangs says where."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-    watch = "import faulthandler; faulthandler.dump_traceback_later(60, exit=True)\n"
-    return subprocess.run([sys.executable, "-X", "faulthandler", "-c", watch + textwrap.dedent(script)],
-                          capture_output=True, text=True, env=environment, timeout=90, check=False)
+from support_stacks import (Marks, Site, expected_stack, language, op, run_script, scope,  # noqa: E402
+                            stacks_by_name, without_gil)
 
 
 class quick_switching:
@@ -38,14 +29,7 @@ class quick_switching:
 
 
 class WithoutTheLock(unittest.TestCase):
-    def test_none_and_counted(self):
-        with profile(with_stack=True) as prof:
-            scope("bare", without_gil)
-            scope("locked", with_gil)
-        stacks = stacks_by_name(prof)
-        self.assertFalse(stacks["bare"])
-        self.assertIn("scope", stacks["locked"][0])
-        self.assertEqual(prof.health().stacks_missed, 1)
+    """Stacks that were held (py_language.h); the others are in test_stacks_nogil."""
 
     def test_held(self):
         python = language()
@@ -63,7 +47,7 @@ class WithoutTheLock(unittest.TestCase):
         self.assertIn("test_held", stacks["held"][0])
         self.assertEqual(stacks["held"], stacks["held too"])
         self.assertEqual(stacks["held"][1:], stack[1:])
-        self.assertFalse(stacks["dropped"])
+        self.assertIn("scope", stacks["dropped"][0])
 
     def test_held_stacks_nest(self):
         python = language()
@@ -91,8 +75,8 @@ class WithoutTheLock(unittest.TestCase):
         python.drop(before)
         with profile(with_stack=True) as again:
             scope("later", without_gil)
-        self.assertFalse(stacks_by_name(prof)["late"])
-        self.assertFalse(stacks_by_name(again)["later"])
+        self.assertIn("scope", stacks_by_name(prof)["late"][0])
+        self.assertIn("scope", stacks_by_name(again)["later"][0])
 
     def test_nothing_records(self):
         python = language()
@@ -121,11 +105,11 @@ class WithoutTheLock(unittest.TestCase):
         for e in prof.events():
             if e.name == "bare":
                 seen += 1
-                self.assertFalse(e.stack)
+                self.assertIn("test_other_threads_do_not_disturb", e.stack[1])
             else:
                 self.assertIn("busy", e.stack[0])
         self.assertEqual(seen, 1000)
-        self.assertEqual(prof.health().stacks_missed, 1000)
+        self.assertEqual(prof.health().stacks_missed, 0)
 
 
 class UnknownThreads(unittest.TestCase):
@@ -145,7 +129,7 @@ class UnknownThreads(unittest.TestCase):
         natives = [e for e in prof.events() if e.name == "native"]
         self.assertEqual(len(natives), 10)
         self.assertFalse(any(e.stack for e in natives))
-        self.assertEqual(prof.health().stacks_missed, 10)
+        self.assertEqual(prof.health().stacks_missed, 0)  # there is none to miss
 
     def test_callbacks_in_foreign_threads(self):
         """A native thread that calls Python has that call's stack, again and again a new one."""

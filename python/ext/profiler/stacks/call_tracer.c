@@ -28,7 +28,6 @@
 #include "profiler/stacks/tracers.h"
 
 #include <frameobject.h>
-#include <pthread.h>
 #include <string.h>
 
 typedef struct open_call {
@@ -38,8 +37,7 @@ typedef struct open_call {
 } open_call;
 
 struct traced_calls {
-    traced_calls *next, *previous; /* of all threads; guarded by `lock` */
-    open_call *open;               /* CTR1; the GIL's */
+    open_call *open; /* CTR1; the GIL's */
     uint32_t count, capacity;
     uint32_t run, recording; /* in which it was last seen */
     bool live;               /* something recorded then */
@@ -53,10 +51,7 @@ typedef struct displaced {
     PyObject *argument; /* held */
 } displaced;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static traced_calls *threads; /* guarded by the lock */
-
-/* The rest is the GIL's. */
+/* All of it is the GIL's. */
 bool call_tracer_running;
 static uint32_t run;
 static displaced *others;
@@ -67,34 +62,19 @@ static PyObject *threading_hook; /* what it had before */
 
 void traced_calls_free(traced_calls *calls)
 {
-    if (calls == NULL) {
-        return;
+    if (calls != NULL) {
+        PyMem_RawFree(calls->open);
+        PyMem_RawFree(calls);
     }
-    pthread_mutex_lock(&lock);
-    *(calls->previous != NULL ? &calls->previous->next : &threads) = calls->next;
-    if (calls->next != NULL) {
-        calls->next->previous = calls->previous;
-    }
-    pthread_mutex_unlock(&lock);
-    PyMem_RawFree(calls->open);
-    PyMem_RawFree(calls);
 }
 
 static traced_calls *calls_of(stacks_thread *thread)
 {
     if (thread->calls == NULL) {
         traced_calls *calls = PyMem_RawCalloc(1, sizeof *calls);
-        if (calls == NULL) {
-            return NULL;
-        }
-        pthread_mutex_lock(&lock);
-        calls->next = threads;
-        if (threads != NULL) {
-            threads->previous = calls;
-        }
-        threads = calls;
-        pthread_mutex_unlock(&lock);
+        stacks_lock(); /* end_all() */
         thread->calls = calls;
+        stacks_unlock();
     }
     return thread->calls;
 }
@@ -250,10 +230,15 @@ static int hook(PyObject *Py_UNUSED(ignored), PyFrameObject *frame, int what, Py
     return 0;
 }
 
-void call_tracer_catch_up(PyThreadState *thread) /* CTR6 */
+bool call_tracer_is_behind(void)
 {
     const stacks_thread *mine = stacks_thread_if_any();
-    if (mine != NULL && mine->calls != NULL && is_current(mine->calls)) {
+    return mine == NULL || mine->calls == NULL || !is_current(mine->calls);
+}
+
+void call_tracer_catch_up(PyThreadState *thread) /* CTR6 */
+{
+    if (!call_tracer_is_behind()) {
         return;
     }
     stacks_error error = stacks_error_aside();
@@ -406,14 +391,17 @@ static int set_threading(bool on)
 
 static void end_all(void) /* CTR3 */
 {
-    pthread_mutex_lock(&lock);
-    for (traced_calls *calls = threads; calls != NULL; calls = calls->next) {
-        while (calls->count > 0) {
+    stacks_lock();
+    for (stacks_thread *thread = stacks_thread_first(); thread != NULL; thread = thread->next) {
+        traced_calls *calls = thread->calls;
+        while (calls != NULL && calls->count > 0) {
             mtprof_end(calls->open[--calls->count].token);
         }
-        calls->run = 0;
+        if (calls != NULL) {
+            calls->run = 0;
+        }
     }
-    pthread_mutex_unlock(&lock);
+    stacks_unlock();
 }
 
 enum {
@@ -492,25 +480,10 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* A thread that ends may have the lock while another one forks: its end needs no GIL. */
-static void before_fork(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
 py_part call_tracer_part;
 int call_tracer_part(PyObject *module)
 {
     if (PyModule_AddFunctions(module, functions) != 0) {
-        return -1;
-    }
-    if (pthread_atfork(before_fork, after_fork, after_fork) != 0) {
-        PyErr_NoMemory();
         return -1;
     }
     builtin_names_hide(module);

@@ -10,7 +10,8 @@
  *   CT2  References are let go when a recording begins, and when results are released. A code
  *        object's end may run Python code (weak references have callbacks), which a look at the
  *        stack must not: they are put aside first, and released by a pending call or by the caller.
- *   CT3  Everything here needs the GIL.
+ *   CT3  Everything here needs the GIL. Places are changed under the lock too (python_stacks.h), so
+ *        that they can be looked up without the GIL.
  */
 #include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/pointer_table.h"
@@ -96,7 +97,9 @@ static void retire(void)
     old->next = table.aside;
     table.aside = old;
     table.codes = (pointer_table){.count = 0};
+    stacks_lock();
     pointer_table_clear(&table.places, sizeof(place_entry));
+    stacks_unlock();
 }
 
 void code_table_sync(uint64_t generation)
@@ -104,11 +107,16 @@ void code_table_sync(uint64_t generation)
     if (table.generation == generation) {
         return;
     }
-    table.generation = generation;
     retire();
+    __atomic_store_n(&table.generation, generation, __ATOMIC_RELAXED);
     if (table.aside != NULL && !table.release_pending) {
         table.release_pending = Py_AddPendingCall(release_pending, NULL) == 0;
     }
+}
+
+bool code_table_is_of(uint64_t generation)
+{
+    return __atomic_load_n(&table.generation, __ATOMIC_RELAXED) == generation;
 }
 
 void code_table_counts(size_t *codes, size_t *places, size_t *aside)
@@ -175,10 +183,15 @@ int code_table_module_call(PyObject *code)
                      Py_TYPE(code)->tp_name);
         return -1;
     }
-    PyObject *old = (PyObject *)table.module_call;
-    table.module_call = (PyCodeObject *)Py_NewRef(code);
-    Py_XDECREF(old);
+    Py_INCREF(code);
+    Py_XDECREF((PyObject *)__atomic_exchange_n(&table.module_call, (PyCodeObject *)code,
+                                               __ATOMIC_ACQ_REL));
     return 0;
+}
+
+const PyCodeObject *code_table_module_code(void)
+{
+    return __atomic_load_n(&table.module_call, __ATOMIC_ACQUIRE);
 }
 
 /* Python's own library: its folder without what is installed below it, and code without a file. */
@@ -267,7 +280,18 @@ uint32_t code_table_place(const void *place, const void *frame)
             return PLACE_UNKNOWN;
         }
     }
+    stacks_lock();
     *found = (place_entry){place, id};
     table.places.count++;
+    stacks_unlock();
     return id;
+}
+
+uint32_t code_table_known(const void *place)
+{
+    if (table.places.capacity == 0) {
+        return PLACE_UNKNOWN;
+    }
+    const place_entry *found = pointer_table_find(&table.places, sizeof *found, place);
+    return found->place != NULL ? found->frame : PLACE_UNKNOWN;
 }

@@ -70,10 +70,6 @@ uint32_t frames_collect(PyThreadState *thread, const void **places, void **frame
     return capacity - at;
 }
 
-void frames_done(void **Py_UNUSED(frames), uint32_t Py_UNUSED(capacity), uint32_t Py_UNUSED(count))
-{
-}
-
 bool frames_has_begun(const void *frame)
 {
     const _PyInterpreterFrame *f = frame;
@@ -97,6 +93,19 @@ PyObject *frames_first_local(const void *frame)
     const _PyInterpreterFrame *f = frame;
     PyObject *first = f->f_code->co_nlocalsplus > 0 ? f->localsplus[0] : NULL;
     return first != NULL && PyCell_Check(first) ? PyCell_GET(first) : first;
+}
+
+uint32_t frames_first_locals(PyThreadState *thread, const PyCodeObject *code, PyObject **first,
+                             uint32_t most)
+{
+    uint32_t count = 0;
+    for (_PyInterpreterFrame *f = thread->cframe->current_frame; f != NULL; f = f->previous) {
+        if (f->f_code == code && frames_has_begun(f)) {
+            PyObject *object = frames_first_local(f);
+            count = object != NULL ? frames_append(first, count, most, object) : count;
+        }
+    }
+    return count;
 }
 
 #else

@@ -48,7 +48,7 @@ uint32_t frames_collect(PyThreadState *thread, const void **places, void **frame
     }
     if (failed) { /* no stack instead of half of one */
         frames_done(frames, capacity, capacity - at);
-        return 0;
+        return FRAMES_NO_MEMORY;
     }
     return capacity - at;
 }
@@ -101,6 +101,29 @@ PyObject *frames_first_local(const void *frame)
     stacks_error_back(&error);
     Py_XDECREF(self); /* the frame holds it */
     return self;
+}
+
+uint32_t frames_first_locals(PyThreadState *thread, const PyCodeObject *code, PyObject **first,
+                             uint32_t most)
+{
+    uint32_t count = 0;
+    stacks_error error = stacks_error_aside(); /* FRW2 */
+    int collecting = PyGC_Disable();
+    PyFrameObject *frame = PyThreadState_GetFrame(thread);
+    while (frame != NULL) {
+        PyObject *object = frames_code(frame) == code ? frames_first_local(frame) : NULL;
+        count = object != NULL ? frames_append(first, count, most, object) : count;
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame); /* it runs: this is not the last reference */
+        frame = back;
+    }
+    if (collecting) {
+        PyGC_Enable();
+    }
+    count = PyErr_Occurred() == NULL ? count : 0; /* no path instead of half of one */
+    PyErr_Clear();
+    stacks_error_back(&error);
+    return count;
 }
 
 #else

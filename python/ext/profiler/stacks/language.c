@@ -4,7 +4,8 @@
  * module path of what begins, so that code that does not know Python gets both.
  *
  *   an op or a scope begins, stacks are wanted
- *     └─► stack_now()                this thread has the GIL? no ─► the stack that was held, or 0
+ *     └─► stack_now()                this thread has the GIL? no ─► the stack that was held, or
+ *           │                          └─► look_without_gil(): the same from what is known
  *           └─► stack_cache_node()   stack_cache.c: the frames, compared with the thread's last
  *                 ├─► frames_collect()         frames_walk.h: the interpreter's list of frames
  *                 └─ for each frame that differs
@@ -14,7 +15,7 @@
  *                      │     └─ a module's call ─► module_table_entry(): "nn.Module: Linear_0"
  *                      └─► mtprof_stack_push() libmtprof: (stack, frame) ─► stack
  *   modules are wanted
- *     └─► module_path_now()          module_path.c: a number of this thread
+ *     └─► path_now()                 module_path.c: a number of this thread, or from its frames
  *
  *   every call is traced             call_tracer.c: by the interpreter's profile hook
  *   garbage collections              gc_spans.c
@@ -27,35 +28,52 @@
  *        but says yes to everything once a subinterpreter has been made.
  *   LG2  The start of our source, which comes before the gate opens, marks a new recording.
  *   LG3  A thread that holds a stack while it releases the GIL drops that stack itself.
+ *   LG4  A thread without the GIL looks at its own frames, which do not change meanwhile, and at
+ *        what is known of them. It takes the GIL only where something is new: code that was not met
+ *        yet, a module, a new recording. So a host must not begin ops under a lock for which a
+ *        thread with the GIL may wait. While a subinterpreter exists it does not look: in 3.11 it
+ *        cannot know whether it has the GIL for that one, and would wait for itself.
+ *   LG5  Python frees the frames of other threads when it ends. Before that stacks_end() sets
+ *        `ended` and waits for threads whose `looking` is set; a thread sets `looking` and then
+ *        reads `ended`. So none looks at frames, or waits for the GIL, that are gone.
+ *   LG6  A signal handler that begins a scope while its thread has no GIL may take the GIL too, as
+ *        LG4 says.
  */
 #include "common/py_language.h"
 #include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/python_stacks.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
-static uint64_t generation = 1; /* atomic; see python_stacks.h */
+enum {
+    END_WAITS = 1000 /* milliseconds for threads that still look (LG5) */
+};
+
+uint64_t stacks_generations = 1;
 static PyInterpreterState *interpreter;
 static mtprof_source *source;
 static bool installed;
+static bool ended; /* atomic; LG5 */
 
-uint64_t stacks_generation(void)
+static inline bool is_finalizing(void)
 {
-    /* The gate was read before, relaxed: what its opener did before must be seen now (LG2). */
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
 }
 
 PyThreadState *stacks_python_thread(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
     PyThreadState *current = PyThreadState_GetUnchecked();
-    bool ending = Py_IsFinalizing();
 #else
     PyThreadState *current = _PyThreadState_UncheckedGet();
-    bool ending = _Py_IsFinalizing();
 #endif
-    if (current == NULL || ending) {
+    if (current == NULL || is_finalizing()) {
         return NULL;
     }
 #if PY_VERSION_HEX >= 0x030C0000
@@ -67,30 +85,79 @@ PyThreadState *stacks_python_thread(void)
 
 /* ---- what the recorder asks ---- */
 
+/* LG4. 0 where it must not look, `stranger` where Python does not know the thread. */
+static uint32_t look_without_gil(stacks_look *look, uint32_t stranger)
+{
+    PyThreadState *python = PyGILState_GetThisThreadState();
+    if (python == NULL) {
+        return stranger;
+    }
+    stacks_thread *thread = stacks_thread_mine();
+    if (thread == NULL || thread->busy != 0) {
+        return 0;
+    }
+    uint32_t answer = 0;
+    __atomic_store_n(&thread->looking, 1, __ATOMIC_SEQ_CST); /* LG5 */
+    if (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST) && !is_finalizing() &&
+        PyInterpreterState_Head() == interpreter && python->interp == interpreter) {
+        answer = FRAMES_NEED_GIL ? LOOK_NEEDS_GIL : look(python, false);
+        if (answer == LOOK_NEEDS_GIL) {
+            int error = errno;
+            PyGILState_STATE before = PyGILState_Ensure();
+            answer = look(python, true);
+            PyGILState_Release(before);
+            errno = error;
+        }
+    }
+    __atomic_store_n(&thread->looking, 0, __ATOMIC_RELEASE);
+    return answer;
+}
+
+static inline uint32_t stack_with_gil(PyThreadState *python)
+{
+    if (call_tracer_running) {
+        call_tracer_catch_up(python); /* scopes of kind FUNCTION, which have no stacks */
+    }
+    return stack_cache_node(python);
+}
+
+static uint32_t stack_look(PyThreadState *python, bool has_gil)
+{
+    if (has_gil) {
+        return stack_with_gil(python);
+    }
+    bool is_behind =
+        __atomic_load_n(&call_tracer_running, __ATOMIC_RELAXED) && call_tracer_is_behind();
+    return is_behind ? LOOK_NEEDS_GIL : stack_cache_known(python);
+}
+
 static uint32_t stack_now(void *Py_UNUSED(ignored))
 {
     PyThreadState *python = stacks_python_thread();
     if (python != NULL) {
-        if (call_tracer_running) {
-            call_tracer_catch_up(python); /* scopes of kind FUNCTION, which have no stacks */
-        }
-        return stack_cache_node(python);
+        return stack_with_gil(python);
     }
     const stacks_thread *thread = stacks_thread_if_any();
-    bool valid =
-        thread != NULL && thread->held_recording == stacks_recording_of(stacks_generation());
-    return valid ? thread->held : 0;
+    if (thread != NULL && thread->held != 0 &&
+        thread->held_recording == stacks_recording_of(stacks_generation())) {
+        return thread->held;
+    }
+    return look_without_gil(stack_look, MTPROF_STACK_NONE);
 }
 
 static uint32_t path_now(void *Py_UNUSED(ignored))
 {
-    return module_path_now();
+    if (!module_path_in_frames()) {
+        return module_path_entered();
+    }
+    PyThreadState *python = stacks_python_thread();
+    return python != NULL ? module_path_look(python, true) : look_without_gil(module_path_look, 0);
 }
 
 static mtprof_status recording_begins(void *Py_UNUSED(ignored), mtprof_source *Py_UNUSED(from),
                                       uint64_t Py_UNUSED(wants))
 {
-    __atomic_add_fetch(&generation, (uint64_t)1 << 32, __ATOMIC_ACQ_REL); /* LG2 */
+    __atomic_add_fetch(&stacks_generations, (uint64_t)1 << 32, __ATOMIC_ACQ_REL); /* LG2 */
     return MTPROF_OK;
 }
 
@@ -134,8 +201,10 @@ static int install(void)
     if (installed) {
         return 0;
     }
-    mtprof_status status = mtprof_set_language(&language);
-    installed = status == MTPROF_OK;
+    mtprof_status status;
+    Py_BEGIN_ALLOW_THREADS /* it waits for threads that are being asked, which may want the GIL */
+        status = mtprof_set_language(&language);
+    Py_END_ALLOW_THREADS installed = status == MTPROF_OK;
     if (status == MTPROF_OK || status == MTPROF_EBUSY) {
         return 0;
     }
@@ -153,7 +222,8 @@ static PyObject *set_module_call(PyObject *Py_UNUSED(self), PyObject *code)
     if (code_table_module_call(code) != 0) {
         return NULL;
     }
-    __atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL); /* frames of it may be known by now */
+    __atomic_add_fetch(&stacks_generations, 1,
+                       __ATOMIC_ACQ_REL); /* frames of it may be known by now */
     Py_RETURN_NONE;
 }
 
@@ -173,13 +243,13 @@ static PyObject *add_own_path(PyObject *Py_UNUSED(self), PyObject *path)
                      path);
     }
     Py_DECREF(bytes);
-    __atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&stacks_generations, 1, __ATOMIC_ACQ_REL);
     return status == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 void stacks_release_code(void)
 {
-    code_table_sync(__atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL));
+    code_table_sync(__atomic_add_fetch(&stacks_generations, 1, __ATOMIC_ACQ_REL));
     code_table_release();
 }
 
@@ -189,10 +259,34 @@ static PyObject *release_code(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ign
     Py_RETURN_NONE;
 }
 
+static bool is_anyone_looking(void)
+{
+    bool found = false;
+    stacks_lock();
+    for (stacks_thread *t = stacks_thread_first(); t != NULL && !found; t = t->next) {
+        found = __atomic_load_n(&t->looking, __ATOMIC_SEQ_CST) != 0;
+    }
+    stacks_unlock();
+    return found;
+}
+
+static PyObject *stacks_end(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored)) /* LG5 */
+{
+    __atomic_store_n(&ended, true, __ATOMIC_SEQ_CST);
+    for (int waits = 0; waits < END_WAITS && is_anyone_looking(); waits++) {
+        Py_BEGIN_ALLOW_THREADS /* some wait for it */
+            struct timespec rest = {0, 1000 * 1000};
+        nanosleep(&rest, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *stack_node(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
     PyThreadState *python = stacks_python_thread();
-    return PyLong_FromUnsignedLong(python != NULL ? stack_cache_node(python) : 0);
+    uint32_t node = python != NULL ? stack_cache_node(python) : 0;
+    return PyLong_FromUnsignedLong(node != MTPROF_STACK_NONE ? node : 0);
 }
 
 static PyObject *stack_state(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
@@ -205,20 +299,29 @@ static PyObject *stack_state(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(igno
                          "places", (Py_ssize_t)places, "aside", (Py_ssize_t)aside);
 }
 
-/* What a look at the stack costs from here, for the bench: `rounds` of them, in nanoseconds. */
-static PyObject *stack_cost(PyObject *Py_UNUSED(self), PyObject *argument)
+/* What a look at the stack costs from here, for the bench: `rounds` of them, in nanoseconds; with
+ * or without the GIL, of the stack or of the module path. */
+static PyObject *stack_cost(PyObject *Py_UNUSED(self), PyObject *arguments)
 {
-    unsigned long rounds = PyLong_AsUnsignedLong(argument);
-    if (rounds == (unsigned long)-1 && PyErr_Occurred() != NULL) {
+    unsigned long rounds = 0;
+    int has_gil = 1;
+    int of_path = 0;
+    if (!PyArg_ParseTuple(arguments, "k|pp:stack_cost", &rounds, &has_gil, &of_path)) {
         return NULL;
     }
-    uint32_t node = 0;
+    uint32_t (*look)(void *) = of_path ? path_now : stack_now;
+    uint32_t told = 0;
+    PyThreadState *thread = has_gil ? NULL : PyEval_SaveThread();
     uint64_t before = mtprof_ticks();
     for (unsigned long i = 0; i < rounds; i++) {
-        node += stack_now(NULL) != 0;
+        uint32_t answer = look(NULL);
+        told += answer != 0 && answer != MTPROF_STACK_NONE;
     }
     int64_t ns = mtprof_ticks_to_ns(mtprof_ticks()) - mtprof_ticks_to_ns(before);
-    return Py_BuildValue("(LI)", (long long)ns, node);
+    if (thread != NULL) {
+        PyEval_RestoreThread(thread);
+    }
+    return Py_BuildValue("(LI)", (long long)ns, told);
 }
 
 static PyMethodDef functions[] = {
@@ -234,8 +337,11 @@ static PyMethodDef functions[] = {
     {"stack_node", stack_node, METH_NOARGS,
      "stack_node() -> int: this stack in the running recording, 0: none."},
     {"stack_state", stack_state, METH_NOARGS, "stack_state() -> dict: what stacks keep."},
-    {"stack_cost", stack_cost, METH_O,
-     "stack_cost(rounds) -> (ns, told): looks at this stack so many times."},
+    {"stack_cost", stack_cost, METH_VARARGS,
+     "stack_cost(rounds, has_gil=True, of_path=False) -> (ns, told): looks at this stack, or at the "
+     "path of modules, so many times."},
+    {"stacks_end", stacks_end, METH_NOARGS,
+     "stacks_end(): from now on threads without the GIL have no stacks. Before Python ends."},
     {NULL, NULL, 0, NULL},
 };
 

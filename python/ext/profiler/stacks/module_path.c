@@ -15,7 +15,13 @@
  *   MP3  Modules are held weakly by the table and strongly only while they are being called.
  *   MP4  Calls deeper than PATH_LEVELS have the path of the level above: a module that calls
  *        itself must not make new strings without end.
+ *   MP5  Where nobody reports calls (set_paths_from_frames), the modules are found in the thread's
+ *        frames: the first local variable of each frame of the function that calls modules.
+ *   MP6  The table is changed with the GIL and under the lock. Without the GIL a module is an
+ *        address that the thread's own frame holds, so an entry with this address and a weak
+ *        reference that still leads there is the module's.
  */
+#include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/pointer_table.h"
 #include "profiler/stacks/python_stacks.h"
 
@@ -27,7 +33,8 @@ enum {
     PATH_LEVELS = 64,
     PATH_BYTES = 4096,
     SEARCH_DEPTH = 8, /* nesting of lists that hold a module */
-    SEARCH_VISITS = 20000
+    SEARCH_VISITS = 20000,
+    STEPS = 128 /* a power of two */
 };
 
 struct module_level {
@@ -36,8 +43,18 @@ struct module_level {
     uint32_t path;    /* the same as a string of the process; 0: no memory for it */
 };
 
+/* Paths of modules below several others; of one, the module's entry has it. */
+struct module_steps {
+    struct {
+        uint64_t serial;
+        uint32_t under, path;
+    } at[STEPS];
+};
+
+static bool from_frames; /* atomic; MP5 */
+
 static struct {
-    pointer_table modules; /* module_entry */
+    pointer_table modules; /* module_entry; MP6 */
     uint64_t serial;       /* given last */
     PyObject *numbers;     /* class name -> how many were called */
     PyObject *children;    /* "_modules" */
@@ -45,17 +62,10 @@ static struct {
 
 /* ---- modules ---- */
 
-/* Whether the object is still the one a weak reference was made for. */
-static bool is_alive(PyObject *weak, PyObject *module)
+/* Whether the object, which is alive, is the one a weak reference was made for. */
+static bool leads_to(const PyObject *weak, const PyObject *module)
 {
-#if PY_VERSION_HEX >= 0x030D0000
-    PyObject *object = NULL;
-    (void)PyWeakref_GetRef(weak, &object);
-    Py_XDECREF(object); /* the caller holds the one it compares with */
-    return object == module;
-#else
-    return PyWeakref_GET_OBJECT(weak) == module;
-#endif
+    return ((const PyWeakReference *)weak)->wr_object == module;
 }
 
 static const char *class_name(PyObject *object)
@@ -75,6 +85,7 @@ PyObject **module_table_take(size_t *n_weaks)
     if (weaks == NULL && count > 0) {
         return NULL; /* entries stay, and are still right: each is compared when it is used */
     }
+    stacks_lock();
     for (size_t i = 0; taken < count; i++) {
         if (entries[i].weak != NULL) {
             weaks[taken++] = entries[i].weak;
@@ -83,6 +94,7 @@ PyObject **module_table_take(size_t *n_weaks)
         }
     }
     pointer_table_clear(&table.modules, sizeof *entries);
+    stacks_unlock();
     if (table.numbers != NULL) {
         PyDict_Clear(table.numbers); /* texts and numbers: nothing runs */
     }
@@ -123,12 +135,15 @@ static module_entry *add(PyObject *module)
         Py_XDECREF(weak);
         return NULL;
     }
-    Py_XDECREF(entry->weak); /* of one that died here; it has no callback */
-    Py_XDECREF(entry->text);
-    PyMem_RawFree(entry->site);
+    module_entry old = *entry;
+    stacks_lock();
     *entry =
         (module_entry){.address = module, .weak = weak, .serial = ++table.serial, .number = number};
     table.modules.count += is_new;
+    stacks_unlock();
+    Py_XDECREF(old.weak); /* of one that died here; it has no callback */
+    Py_XDECREF(old.text);
+    PyMem_RawFree(old.site);
     return entry;
 }
 
@@ -139,7 +154,7 @@ module_entry *module_table_entry(PyObject *module)
         return NULL;
     }
     module_entry *entry = find(module);
-    if (entry->weak != NULL && is_alive(entry->weak, module)) {
+    if (entry->weak != NULL && leads_to(entry->weak, module)) {
         return entry;
     }
     int collecting = PyGC_Disable(); /* this may be asked for in the middle of a walk */
@@ -153,11 +168,20 @@ module_entry *module_table_entry(PyObject *module)
     return entry;
 }
 
-uint64_t module_table_serial(PyObject *module)
+/* The entry of a module, NULL: it has none. The GIL or the lock. */
+static inline const module_entry *find_known(const PyObject *module)
 {
     const module_entry *entry = table.modules.capacity > 0 ? find(module) : NULL;
-    return entry != NULL && entry->weak != NULL && is_alive(entry->weak, module) ? entry->serial
-                                                                                 : 0;
+    return entry != NULL && entry->weak != NULL && leads_to(entry->weak, module) ? entry : NULL;
+}
+
+uint64_t module_table_serial(const PyObject *module, uint32_t *frame)
+{
+    const module_entry *entry = find_known(module);
+    if (entry != NULL && frame != NULL) {
+        *frame = __atomic_load_n(&entry->frame, __ATOMIC_RELAXED);
+    }
+    return entry != NULL ? entry->serial : 0;
 }
 
 size_t module_entry_name(const module_entry *entry, PyObject *module, char *text, size_t size)
@@ -172,7 +196,8 @@ uint32_t module_entry_frame(module_entry *entry, PyObject *module)
     if (entry->frame == 0) {
         char name[512];
         size_t length = module_entry_name(entry, module, name, sizeof name);
-        entry->frame = mtprof_define_frame(name, length, "", 0, 0);
+        uint32_t frame = mtprof_define_frame(name, length, "", 0, 0);
+        __atomic_store_n(&entry->frame, frame, __ATOMIC_RELAXED);
     }
     return entry->frame;
 }
@@ -291,16 +316,158 @@ static PyObject *path_below(const module_level *above, PyObject *module, uint32_
     *id = mtprof_intern(PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text));
     module_entry *entry = module_table_entry(module); /* looking for names may have moved it */
     if (entry != NULL) {
-        Py_XSETREF(entry->text, Py_NewRef(text));
+        PyObject *old = entry->text;
+        stacks_lock();
+        entry->text = Py_NewRef(text);
         entry->under = under;
         entry->path = *id;
+        stacks_unlock();
+        Py_XDECREF(old);
     }
     return text;
 }
 
+/* ---- modules in the frames (MP5) ---- */
+
+void module_steps_free(module_steps *steps)
+{
+    PyMem_RawFree(steps);
+}
+
+static size_t step_of(uint64_t serial, uint32_t under)
+{
+    return (size_t)(((serial ^ (uint64_t)under << 32) * 0x9E3779B97F4A7C15u) >> 32) & (STEPS - 1);
+}
+
+/* The path of a module below another path, if it is known. The GIL or the lock. */
+static bool known_step(const module_steps *steps, const PyObject *module, uint32_t *path)
+{
+    const module_entry *entry = find_known(module);
+    if (entry == NULL) {
+        return false;
+    }
+    if (entry->text != NULL && entry->under == *path) {
+        *path = entry->path;
+        return true;
+    }
+    size_t at = step_of(entry->serial, *path);
+    bool known =
+        steps != NULL && steps->at[at].serial == entry->serial && steps->at[at].under == *path;
+    *path = known ? steps->at[at].path : 0;
+    return known;
+}
+
+/* Remembers it, for a module that several others call in turn. */
+static void keep_step(stacks_thread *thread, PyObject *module, uint32_t under, uint32_t path)
+{
+    const module_entry *entry = find_known(module);
+    if (thread->steps == NULL) {
+        thread->steps = PyMem_RawCalloc(1, sizeof *thread->steps);
+    }
+    if (entry != NULL && thread->steps != NULL) {
+        size_t at = step_of(entry->serial, under);
+        thread->steps->at[at].serial = entry->serial;
+        thread->steps->at[at].under = under;
+        thread->steps->at[at].path = path;
+    }
+}
+
+/* The path of all of them, the outermost last: makes what is not known, which may run Python code.
+ * `text` gets its text, a new reference; NULL: no memory. */
+static uint32_t make_steps(stacks_thread *thread, PyObject *const *modules, uint32_t count,
+                           PyObject **text)
+{
+    module_level above = {.module = NULL};
+    PyObject *held[PATH_LEVELS];
+    for (uint32_t i = 0; i < count; i++) {
+        held[i] = Py_NewRef(modules[i]);
+    }
+    for (uint32_t i = count; i > 0; i--) {
+        module_level level = {.module = held[i - 1]};
+        level.text = path_below(i < count ? &above : NULL, level.module, &level.path);
+        Py_XDECREF(above.text);
+        if (level.text != NULL) {
+            keep_step(thread, level.module, above.path, level.path);
+        }
+        above = level;
+        if (level.text == NULL) {
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        Py_DECREF(held[i]); /* the frames hold them */
+    }
+    *text = above.text;
+    return above.path;
+}
+
+/* The same where an exception and a collection would be out of place. */
+static uint32_t make_steps_quietly(stacks_thread *thread, PyObject *const *modules, uint32_t count)
+{
+    int collecting = PyGC_Disable();
+    stacks_error error = stacks_error_aside();
+    PyObject *text = NULL;
+    uint32_t path = make_steps(thread, modules, count, &text);
+    if (text == NULL) {
+        mtprof_count_cut(1);
+    }
+    Py_XDECREF(text);
+    PyErr_Clear();
+    stacks_error_back(&error);
+    if (collecting) {
+        PyGC_Enable();
+    }
+    return path;
+}
+
+/* The path of all of them from what is known; LOOK_NEEDS_GIL: it is not. */
+static uint32_t known_steps(const stacks_thread *thread, PyObject *const *modules, uint32_t count,
+                            bool has_gil)
+{
+    uint32_t path = 0;
+    if (!has_gil) {
+        stacks_lock();
+    }
+    bool known = code_table_is_of(stacks_generation());
+    for (uint32_t i = count; i > 0 && known; i--) {
+        known = known_step(thread->steps, modules[i - 1], &path);
+    }
+    if (!has_gil) {
+        stacks_unlock();
+    }
+    return known ? path : LOOK_NEEDS_GIL;
+}
+
+bool module_path_in_frames(void)
+{
+    const stacks_thread *thread = stacks_thread_if_any();
+    return __atomic_load_n(&from_frames, __ATOMIC_RELAXED) &&
+           (thread == NULL || thread->n_levels == 0);
+}
+
+uint32_t module_path_look(PyThreadState *python, bool has_gil)
+{
+    const PyCodeObject *code = code_table_module_code();
+    stacks_thread *thread = stacks_thread_mine();
+    if (code == NULL || thread == NULL || thread->busy != 0) {
+        return 0;
+    }
+    thread->busy++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    PyObject *modules[PATH_LEVELS];
+    uint32_t count = frames_first_locals(python, code, modules, PATH_LEVELS); /* MP4 */
+    uint32_t path = count > 0 ? known_steps(thread, modules, count, has_gil) : 0;
+    if (path == LOOK_NEEDS_GIL && has_gil) {
+        path = make_steps_quietly(thread, modules, count);
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    thread->busy--;
+    return path;
+}
+
 /* ---- calls ---- */
 
-uint32_t module_path_now(void)
+uint32_t module_path_entered(void)
 {
     const stacks_thread *thread = stacks_thread_if_any();
     return thread != NULL && thread->n_levels > 0 ? thread->levels[thread->n_levels - 1].path : 0;
@@ -378,12 +545,37 @@ static PyObject *module_leave(PyObject *Py_UNUSED(self), PyObject *token)
 
 static PyObject *module_path(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
 {
-    const stacks_thread *thread = stacks_thread_if_any();
-    if (thread == NULL || thread->n_levels == 0) {
-        Py_RETURN_NONE;
+    stacks_thread *thread = stacks_thread_mine();
+    if (thread == NULL) {
+        return PyErr_NoMemory();
     }
-    PyObject *text = thread->levels[thread->n_levels - 1].text;
-    return PyUnicode_DecodeUTF8(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), "replace");
+    PyObject *text = NULL;
+    if (module_path_in_frames()) {
+        const PyCodeObject *code = code_table_module_code();
+        PyObject *modules[PATH_LEVELS];
+        uint32_t count =
+            code != NULL ? frames_first_locals(PyThreadState_Get(), code, modules, PATH_LEVELS) : 0;
+        (void)make_steps(thread, modules, count, &text);
+    } else if (thread->n_levels > 0) {
+        text = Py_NewRef(thread->levels[thread->n_levels - 1].text);
+    }
+    if (text == NULL) {
+        return PyErr_Occurred() == NULL ? Py_NewRef(Py_None) : NULL;
+    }
+    PyObject *path =
+        PyUnicode_DecodeUTF8(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), "replace");
+    Py_DECREF(text);
+    return path;
+}
+
+static PyObject *set_paths_from_frames(PyObject *Py_UNUSED(self), PyObject *on)
+{
+    int yes = PyObject_IsTrue(on);
+    if (yes < 0) {
+        return NULL;
+    }
+    __atomic_store_n(&from_frames, yes != 0, __ATOMIC_RELAXED);
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
@@ -395,6 +587,8 @@ static PyMethodDef functions[] = {
      "module_leave(token): the call is over, and all that were entered since."},
     {"module_path", module_path, METH_NOARGS,
      "module_path() -> str or None: the path of the modules this thread is in."},
+    {"set_paths_from_frames", set_paths_from_frames, METH_O,
+     "set_paths_from_frames(on): finds modules in the frames of threads that report none."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Entries by a pointer: open addressing, at most half full. An entry begins with its key; NULL: it
- * is free. A table that is all zero is empty. Needs the GIL.
+ * is free. A table that is all zero is empty. Needs the GIL; finding needs it or, for tables whose
+ * entries are changed under it, the lock of python_stacks.h.
  */
 #ifndef PYTHON_EXT_PROFILER_STACKS_POINTER_TABLE_H
 #define PYTHON_EXT_PROFILER_STACKS_POINTER_TABLE_H
 
-#include "common/py_common.h"
+#include "profiler/stacks/python_stacks.h"
 
 #include <string.h>
 
@@ -50,12 +51,15 @@ static inline bool pointer_table_reserve(pointer_table *table, size_t entry_byte
             memcpy(pointer_table_find(&larger, entry_bytes, key), entry, entry_bytes);
         }
     }
-    PyMem_RawFree(table->entries);
+    char *smaller = table->entries;
+    stacks_lock();
     *table = larger;
+    stacks_unlock();
+    PyMem_RawFree(smaller);
     return true;
 }
 
-/* Takes all entries out; the memory stays. */
+/* Takes all entries out; the memory stays. The lock is the caller's. */
 static inline void pointer_table_clear(pointer_table *table, size_t entry_bytes)
 {
     if (table->entries != NULL) {

@@ -17,11 +17,14 @@
  *   SC4  A stack of more than DEEPEST frames is not recorded (the recorder counts it): each look
  *        at it would cost as much as the work it belongs to. Outer frames are never left out:
  *        stacks would no longer share nodes.
+ *   SC5  A walk without the GIL reads what the thread itself remembers, and the tables under the
+ *        lock. Where that is not enough it says so, and the walk is done again with the GIL. The
+ *        thread's frames and their code live meanwhile: it is in C. So what lies at the address of
+ *        a place has been there since before the generation was read: SC1 holds as with the GIL.
  */
 #include "profiler/stacks/frames_walk.h"
 #include "profiler/stacks/python_stacks.h"
 
-#include <pthread.h>
 #include <string.h>
 
 enum {
@@ -34,7 +37,6 @@ enum {
 
 struct stack_walk {
     uint64_t generation;
-    uint32_t busy; /* a walk is under way: only a signal handler can find it set */
     uint32_t depth, capacity;
     uint32_t n_modules;
     const void **seen; /* this walk's places and frames, the innermost at the end */
@@ -50,47 +52,6 @@ struct stack_walk {
         uint32_t parent, node;
     } recent[RECENT]; /* steps inward */
 };
-
-/* ---- threads ---- */
-
-static __thread stacks_thread *mine __attribute__((tls_model("initial-exec")));
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static bool key_made;
-
-static void thread_ends(void *memory)
-{
-    stacks_thread *thread = memory;
-    mine = NULL;
-    stack_walk_free(thread->walk);
-    traced_calls_free(thread->calls);
-    PyMem_RawFree(thread->levels); /* open calls' modules are leaked: this has no GIL */
-    PyMem_RawFree(thread);
-}
-
-static void make_key(void)
-{
-    key_made = pthread_key_create(&key, thread_ends) == 0;
-}
-
-stacks_thread *stacks_thread_if_any(void)
-{
-    return mine;
-}
-
-stacks_thread *stacks_thread_mine(void)
-{
-    if (mine == NULL) {
-        pthread_once(&key_once, make_key);
-        stacks_thread *fresh = key_made ? PyMem_RawCalloc(1, sizeof *fresh) : NULL;
-        if (fresh != NULL && pthread_setspecific(key, fresh) != 0) {
-            PyMem_RawFree(fresh);
-            fresh = NULL;
-        }
-        mine = fresh;
-    }
-    return mine;
-}
 
 /* ---- what a walk keeps ---- */
 
@@ -153,7 +114,8 @@ static __attribute__((cold, noinline)) void forget(stack_walk *walk, uint64_t ge
 /* ---- one walk ---- */
 
 /* How many of the outermost frames are as they were. */
-static uint32_t count_same(const stack_walk *walk, uint32_t count)
+static inline __attribute__((always_inline)) uint32_t count_same(const stack_walk *walk,
+                                                                 uint32_t count, bool has_gil)
 {
     uint32_t first = walk->capacity - count;
     const void *const *seen = walk->seen + first;
@@ -162,45 +124,84 @@ static uint32_t count_same(const stack_walk *walk, uint32_t count)
     while (same < most && seen[same] == walk->places[same]) {
         same++;
     }
+    bool lock = !has_gil && walk->n_modules > 0;
+    if (lock) {
+        stacks_lock();
+    }
     for (uint32_t i = 0; i < walk->n_modules && walk->modules[i].at < same; i++) { /* SC3 */
         uint32_t at = walk->modules[i].at;
-        PyObject *self = frames_first_local(walk->frames[first + at]);
+        const PyObject *self = frames_first_local(walk->frames[first + at]);
         uint64_t serial = walk->modules[i].serial;
-        if (self == NULL || serial == 0 || module_table_serial(self) != serial) {
+        if (self == NULL || serial == 0 || module_table_serial(self, NULL) != serial) {
             same = at;
         }
+    }
+    if (lock) {
+        stacks_unlock();
     }
     return same;
 }
 
-/* The frame of a module's call, remembered as one (SC3); PLACE_HIDDEN: unknown. */
-static uint32_t module_frame(stack_walk *walk, const void *frame, uint32_t at)
+/* What a frame is shown as. */
+typedef struct shown {
+    uint32_t id; /* a frame, or PLACE_HIDDEN or PLACE_UNKNOWN */
+    bool is_module;
+    uint64_t serial; /* the module's */
+} shown;
+
+static shown show(const void *place, const void *frame)
 {
-    PyObject *self = frames_first_local(frame);
-    module_entry *entry = self != NULL ? module_table_entry(self) : NULL;
-    uint32_t id = entry != NULL ? module_entry_frame(entry, self) : PLACE_HIDDEN;
-    walk->modules[walk->n_modules].at = at;
-    walk->modules[walk->n_modules].serial = id != PLACE_HIDDEN ? entry->serial : 0;
-    walk->n_modules++;
-    return id;
+    stacks_error error = stacks_error_aside();
+    shown what = {.id = code_table_place(place, frame)};
+    if (what.id == PLACE_MODULE) {
+        PyObject *self = frames_first_local(frame);
+        module_entry *entry = self != NULL ? module_table_entry(self) : NULL;
+        what.is_module = true;
+        what.id = entry != NULL ? module_entry_frame(entry, self) : PLACE_HIDDEN;
+        what.serial = what.id != PLACE_HIDDEN ? entry->serial : 0;
+    }
+    stacks_error_back(&error);
+    return what;
 }
 
-/* The slow way from a node to that of the next inner frame. False: it failed. */
+/* The same without the GIL; UNKNOWN: it was not met before (SC5). */
+static shown show_known(const void *place, const void *frame)
+{
+    stacks_lock();
+    shown what = {.id = code_table_known(place)};
+    if (what.id == PLACE_MODULE) {
+        const PyObject *self = frames_first_local(frame);
+        what.is_module = true;
+        what.id = PLACE_UNKNOWN;
+        what.serial = self != NULL ? module_table_serial(self, &what.id) : 0;
+        what.id = what.serial != 0 && what.id != 0 ? what.id : PLACE_UNKNOWN;
+    }
+    stacks_unlock();
+    return what;
+}
+
+/* The slow way from a node to that of the next inner frame. False: it failed, or *needs_gil. */
 static bool step_slow(stack_walk *walk, uint32_t at, const void *place, const void *frame,
-                      uint32_t *node)
+                      uint32_t *node, bool *needs_gil)
 {
     if (!frames_has_begun(frame)) {
         return true;
     }
-    stacks_error error = stacks_error_aside();
-    uint32_t id = code_table_place(place, frame);
-    bool is_module = id == PLACE_MODULE;
-    if (is_module) {
-        id = walk->n_modules < MODULES_MAX ? module_frame(walk, frame, at) : PLACE_UNKNOWN;
-    }
-    stacks_error_back(&error);
+    shown what = needs_gil == NULL ? show(place, frame) : show_known(place, frame);
+    uint32_t id = what.id;
     if (id == PLACE_UNKNOWN) {
+        if (needs_gil != NULL) {
+            *needs_gil = true;
+        }
         return false;
+    }
+    if (what.is_module) {
+        if (walk->n_modules == MODULES_MAX) {
+            return false;
+        }
+        walk->modules[walk->n_modules].at = at; /* SC3 */
+        walk->modules[walk->n_modules].serial = what.serial;
+        walk->n_modules++;
     }
     uint32_t parent = *node;
     if (id != PLACE_HIDDEN) {
@@ -210,7 +211,7 @@ static bool step_slow(stack_walk *walk, uint32_t at, const void *place, const vo
         *node = parent;
         return false;
     }
-    if (!is_module) {
+    if (!what.is_module) {
         uint64_t hash = ((uint64_t)(uintptr_t)place ^ (uint64_t)parent << 40) * 0x9E3779B97F4A7C15u;
         uint32_t slot = (uint32_t)(hash >> (64 - RECENT_BITS));
         walk->recent[slot].place = place;
@@ -221,7 +222,7 @@ static bool step_slow(stack_walk *walk, uint32_t at, const void *place, const vo
 }
 
 static inline bool step(stack_walk *walk, uint32_t at, const void *place, const void *frame,
-                        uint32_t *node)
+                        uint32_t *node, bool *needs_gil)
 {
     uint64_t hash = ((uint64_t)(uintptr_t)place ^ (uint64_t)*node << 40) * 0x9E3779B97F4A7C15u;
     uint32_t slot = (uint32_t)(hash >> (64 - RECENT_BITS));
@@ -229,11 +230,11 @@ static inline bool step(stack_walk *walk, uint32_t at, const void *place, const 
         *node = walk->recent[slot].node;
         return true;
     }
-    return step_slow(walk, at, place, frame, node);
+    return step_slow(walk, at, place, frame, node, needs_gil);
 }
 
 /* Replaces the remembered stack by the new one, from frame `same` on. */
-static uint32_t follow(stack_walk *walk, uint32_t same, uint32_t count)
+static uint32_t follow(stack_walk *walk, uint32_t same, uint32_t count, bool *needs_gil)
 {
     uint32_t first = walk->capacity - count;
     uint32_t node = same > 0 ? walk->nodes[same - 1] : 0;
@@ -241,7 +242,8 @@ static uint32_t follow(stack_walk *walk, uint32_t same, uint32_t count)
         walk->n_modules--;
     }
     uint32_t at = same;
-    while (at < count && step(walk, at, walk->seen[first + at], walk->frames[first + at], &node)) {
+    while (at < count &&
+           step(walk, at, walk->seen[first + at], walk->frames[first + at], &node, needs_gil)) {
         walk->places[at] = walk->seen[first + at];
         walk->nodes[at] = node;
         at++;
@@ -250,44 +252,73 @@ static uint32_t follow(stack_walk *walk, uint32_t same, uint32_t count)
     return node;
 }
 
-static uint32_t walk_now(stack_walk *walk, PyThreadState *thread)
+/* Compiled once with the GIL and once without. */
+static inline __attribute__((always_inline)) uint32_t walk_now(stack_walk *walk,
+                                                               PyThreadState *thread, bool has_gil)
 {
     uint64_t generation = stacks_generation();
     if (walk->generation != generation) {
+        if (!has_gil) {
+            return LOOK_NEEDS_GIL;
+        }
         forget(walk, generation);
     }
     uint32_t count = frames_collect(thread, walk->seen, walk->frames, walk->capacity);
     while (count > walk->capacity) {
-        if (!grow(walk)) {
+        if (!has_gil && walk->capacity < DEEPEST) {
+            return LOOK_NEEDS_GIL;
+        }
+        if (count == FRAMES_NO_MEMORY || !grow(walk)) {
             return 0; /* SC4 */
         }
         count = frames_collect(thread, walk->seen, walk->frames, walk->capacity);
     }
-    uint32_t same = count_same(walk, count);
+    uint32_t same = count_same(walk, count, has_gil);
     uint32_t node = 0;
+    bool needs_gil = false;
     if (same < count) {
-        node = follow(walk, same, count);
+        node = follow(walk, same, count, has_gil ? NULL : &needs_gil);
     } else if (count > 0) {
         node = walk->nodes[count - 1];
     }
     frames_done(walk->frames, walk->capacity, count);
-    return stacks_generation() == generation ? node : 0; /* SC1 */
+    if (needs_gil) {
+        return LOOK_NEEDS_GIL;
+    }
+    if (stacks_recording_of(stacks_generation()) != stacks_recording_of(generation)) {
+        return 0; /* SC1 */
+    }
+    return node == 0 && walk->depth >= count ? MTPROF_STACK_NONE : node;
 }
 
 uint32_t stack_cache_node(PyThreadState *thread)
 {
-    stack_walk *walk = mine != NULL ? mine->walk : NULL;
-    if (walk == NULL) {
-        stacks_thread *own = stacks_thread_mine();
-        walk = own != NULL ? walk_of(own) : NULL;
-    }
-    if (walk == NULL || walk->busy != 0) {
+    stacks_thread *mine = stacks_thread_mine();
+    stack_walk *walk = mine != NULL ? walk_of(mine) : NULL;
+    if (walk == NULL || mine->busy != 0) {
         return 0;
     }
-    walk->busy = 1;
+    mine->busy++;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    uint32_t node = walk_now(walk, thread);
+    uint32_t node = walk_now(walk, thread, true);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    walk->busy = 0;
+    mine->busy--;
+    return node;
+}
+
+uint32_t stack_cache_known(PyThreadState *thread)
+{
+    stacks_thread *mine = stacks_thread_mine();
+    if (mine == NULL || mine->busy != 0) {
+        return 0;
+    }
+    if (mine->walk == NULL) {
+        return LOOK_NEEDS_GIL;
+    }
+    mine->busy++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint32_t node = walk_now(mine->walk, thread, false);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    mine->busy--;
     return node;
 }
