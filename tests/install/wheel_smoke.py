@@ -41,6 +41,19 @@ class Wheel(unittest.TestCase):
             said = subprocess.run(["mtprof", "report", path], capture_output=True, text=True, check=True).stdout
             self.assertIn("aten::linear", said)
 
+    def test_a_program_is_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "program.py")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("import sys\ndef f(): return 3\nsys.exit(f())\n")
+            for command in (["mtprof", "run"], ["mtprof-run"], [sys.executable, "-m", "mtprof", "run"]):
+                path = os.path.join(folder, "run.mtt")
+                done = subprocess.run([*command, "--calls", "-o", path, program], capture_output=True, text=True,
+                                      check=False)
+                self.assertEqual((done.returncode, done.stdout), (3, ""), done.stderr)
+                self.assertIn("program.py(2): f", {event.name for event in mtprof.load(path).events()})
+                os.unlink(path)
+
     def test_the_command_is_the_same_version(self):
         said = subprocess.run(["mtprof", "--version"], capture_output=True, text=True, check=True).stdout
         self.assertEqual(said.split()[-1], torch.__version__.split("+")[0])

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import json
 import os
+import resource
 import shlex
 import sys
 import time
@@ -75,7 +76,7 @@ class Recording:
         self.began = None     # the program
         self.stopped = None   # why, where it was not the program's end
         self.explained = None  # by the profile
-        self.forks = 0
+        self.forks, self.forked = 0, False  # forked: while there was a recorder
         self.steps = Steps(self.step)
         self.lock = _thread.allocate_lock()  # of starting and stopping
         self.ended = _thread.allocate_lock()  # free: the program has ended
@@ -98,10 +99,7 @@ class Recording:
         """The program begins."""
         self.began = time.monotonic()
         self.ended.acquire()
-        os.register_at_fork(after_in_parent=self.count_fork)
-        if sys.version_info >= (3, 12):  # the recorder's thread, which is gone in the child, is no danger to a fork
-            import warnings
-            warnings.filterwarnings("ignore", r"This process \(pid=\d+\) is multi-threaded", DeprecationWarning)
+        os.register_at_fork(before=self.count_fork)
         actions = {}
         if self.schedule:
             actions = {f"{package}.optim.optimizer": self.steps.watch for package in ("torch", "mindtorch_v2")}
@@ -124,8 +122,15 @@ class Recording:
             os.unlink(self.file)
 
     def count_fork(self):
-        """The program has forked."""
-        self.forks += os.getpid() == self.pid
+        """The program forks."""
+        if os.getpid() != self.pid:
+            return
+        self.forks += 1
+        if sys.version_info >= (3, 12) and self.recorded and not self.forked:
+            self.forked = True
+            # Python counts the recorder's thread, which takes care of forks itself.
+            import warnings
+            warnings.filterwarnings("ignore", r"This process \(pid=\d+\) is multi-threaded", DeprecationWarning)
 
     # ---- seconds ----
 
@@ -165,7 +170,7 @@ class Recording:
         """Begins to record."""
         with self.lock:
             made = _Profile(**self.options)
-            with low_numbers_taken():
+            with files_get_high_numbers():
                 made.start()
             made.add_metadata("command", shlex.join(sys.orig_argv).encode(errors="replace").decode())
             self.profile, self.recorded = made, True
@@ -249,13 +254,16 @@ class Recording:
 
 
 @contextlib.contextmanager
-def low_numbers_taken():
-    """Where standard input, output or error are closed, no file that is opened now takes their number."""
-    taken = []
-    while not taken or taken[-1] < 3:
-        taken.append(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
-    os.close(taken.pop())
+def files_get_high_numbers():
+    """Files that are opened now get numbers from 128 on. The program's files have the numbers that they have without
+    us; none of ours is standard output where that is closed, nor what a program that closes all files opens next."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    least = 128 if soft == resource.RLIM_INFINITY else min(128, soft // 2)
+    taken = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
     try:
+        while taken[-1] < least:
+            taken.append(os.dup(taken[0]))
+        os.close(taken.pop())
         yield
     finally:
         for number in taken:

@@ -26,6 +26,7 @@ def look():
     print("stack", [(f.function, f.lineno) for f in inspect.stack()])
     print("signals", [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD)],
           signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    print("files", os.dup(0), os.pipe())
     print("cache", [p for p in sys.path_importer_cache if p.endswith("start")])
     print("site", "sitecustomize" in sys.modules, os.getcwd(), os.umask(0o22), sys.getrecursionlimit())
     traceback.print_stack(file=sys.stdout)
@@ -203,6 +204,23 @@ class Input(RunTest):
                 ours = self.execute("sh", "-c", f'"$0" -m mtprof run -q -o trace.mtt script.py {closing}',
                                     sys.executable)
                 self.assertEqual(ours, plain)
+
+
+class OpenFiles(RunTest):
+    def test_a_program_that_closes_all_files(self):
+        # As daemons do. What it opens then must not be taken for the recording.
+        self.write("script.py", """\
+            import os
+            os.closerange(3, 1024)
+            files = [open(f"file{n}", "w+") for n in range(40)]
+            for file in files:
+                print("x" * 99999, file=file, flush=True)
+            print(max(file.fileno() for file in files))
+            """)
+        self.run_both("script.py", whole=False)
+        for n in range(40):
+            with open(self.path(f"file{n}"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), "x" * 99999 + "\n")
 
 
 class Processes(RunTest):
