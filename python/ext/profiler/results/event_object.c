@@ -31,44 +31,50 @@ PyObject *model_event(model_object *model, uint32_t index)
     return (PyObject *)event;
 }
 
-static int fill(model_object *model, PyObject *list)
+static int fill(model_object *model, PyObject *list, Py_ssize_t at)
 {
-    Py_ssize_t at = 0;
     for (uint32_t i = 0; i < model->n && at < PyList_GET_SIZE(list); i++) {
         if (model_lists(model, i)) {
             PyObject *event = model_event(model, i);
-            if (event == NULL) {
+            if (event == NULL || PyList_SetItem(list, at++, event) != 0) {
                 return -1;
             }
-            PyList_SET_ITEM(list, at++, event);
         }
     }
     return 0;
 }
 
+/* The list gets places first, then events are put there: appending a list of them would touch all
+ * of their memory twice more, for the references. */
 PyObject *model_fill(model_object *self, PyObject *list)
 {
     if (!PyList_Check(list)) {
         return PyErr_Format(PyExc_TypeError, "fill: a list is needed, not %R", Py_TYPE(list));
     }
-    if (model_prepare(self) != 0) {
+    PyObject *none = model_prepare(self) == 0 ? Py_BuildValue("[O]", Py_None) : NULL;
+    PyObject *places = none != NULL ? PySequence_Repeat(none, (Py_ssize_t)self->n_listed) : NULL;
+    Py_XDECREF(none);
+    if (places == NULL) {
         return NULL;
     }
-    PyObject *made = PyList_New((Py_ssize_t)self->n_listed);
-    if (made == NULL) {
+    Py_ssize_t end = PyList_GET_SIZE(list);
+    int failed = PyList_SetSlice(list, end, end, places);
+    Py_DECREF(places);
+    if (failed != 0) {
         return NULL;
     }
     model_slots_take(self);
     /* Each new object counts towards the next collection, which would find nothing new. */
     int enabled = PyGC_Disable();
-    int failed = fill(self, made);
+    failed = fill(self, list, end);
     if (enabled) {
         PyGC_Enable();
     }
-    Py_ssize_t end = PyList_GET_SIZE(list);
-    failed = failed != 0 || PyList_SetSlice(list, end, end, made) != 0;
-    Py_DECREF(made);
-    return failed ? NULL : Py_NewRef(Py_None);
+    if (failed != 0) {
+        (void)PyList_SetSlice(list, end, PY_SSIZE_T_MAX, NULL); /* as it was; shrinks */
+        return NULL;
+    }
+    Py_RETURN_NONE;
 }
 
 PyObject *model_covers(model_object *self, PyObject *list)
