@@ -17,7 +17,7 @@ status=$?
 case $status in
     0) echo "nothing got more than $percent % slower" ;;
     3)
-        echo "something got more than $percent % slower; the traces for Perfetto are beside them"
+        echo "something got more than $percent % slower; .pftrace files for Perfetto are next to the traces"
         "$mtprof" export --quiet perfetto "$base" -o "${base%.mtt}.pftrace"
         "$mtprof" export --quiet perfetto "$change" -o "${change%.mtt}.pftrace"
         ;;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 — the example of docs/guide-c.md, as it stands there. */
+/* SPDX-License-Identifier: Apache-2.0 — the first example of docs/guide-c.md. */
 #include <mtprof/mtprof.h>
 
 #include <stdio.h>

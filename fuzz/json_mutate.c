@@ -277,9 +277,9 @@ static size_t some_token(char kind)
     return n_tokens;
 }
 
-static size_t end_of(size_t behind)
+static size_t end_of(size_t after)
 {
-    return behind > 0 ? tokens[behind - 1].at + tokens[behind - 1].length : 0;
+    return after > 0 ? tokens[after - 1].at + tokens[after - 1].length : 0;
 }
 
 /* ---- making events --------------------------------------------------------------------------- */

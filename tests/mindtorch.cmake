@@ -73,12 +73,12 @@ foreach(name IN ITEMS test_training test_training_trace)
 endforeach()
 
 # ---- a device whose memory the host cannot read ----
-mt_torch_test(test_far unit/mindtorch/test_far.c)
-target_sources(test_far PRIVATE support/devices/far_backend.c support/small_models.c)
+mt_torch_test(test_unreadable_device unit/mindtorch/test_unreadable_device.c)
+target_sources(test_unreadable_device PRIVATE support/devices/unreadable_backend.c support/small_models.c)
 
 # ---- ops: several devices in one call ----
 mt_torch_test(test_mixed_devices unit/mindtorch/ops/test_mixed_devices.c)
-target_sources(test_mixed_devices PRIVATE support/devices/far_backend.c)
+target_sources(test_mixed_devices PRIVATE support/devices/unreadable_backend.c)
 
 # ---- the simulated accelerator, end to end ----
 mt_sim_test(test_sim_launches unit/mindtorch/test_sim_launches.c TIMEOUT 120)
@@ -96,16 +96,16 @@ if(NOT MT_SANITIZE AND NOT MT_HOSTILE)
   foreach(family IN ITEMS create pointwise reduce view index matrix image nn compose alias optim)
     mt_test_script(test_ops_${family} ${run_ops} --family ${family})
   endforeach()
-  # The far device as a shared object: with kernels of its own, because the library hides them.
-  add_library(far_backend MODULE support/devices/far_backend.c
+  # The device with unreadable memory as a shared object: with kernels of its own, because the library hides them.
+  add_library(unreadable_backend MODULE support/devices/unreadable_backend.c
                                  ${PROJECT_SOURCE_DIR}/src/backends/cpu/cpu_backend.c
                                  $<TARGET_OBJECTS:mt_kernel_objects> ${MT_ISA_OBJECTS}
                                  $<TARGET_OBJECTS:mindtorch_base>)
-  mt_settings(far_backend)
-  target_include_directories(far_backend PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+  mt_settings(unreadable_backend)
+  target_include_directories(unreadable_backend PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
                                                  ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(far_backend PRIVATE mindtorch Threads::Threads ${CMAKE_DL_LIBS} m)
-  mt_test_script(test_ops_far ${run_ops} --device npu:0 --backend $<TARGET_FILE:far_backend>
+  target_link_libraries(unreadable_backend PRIVATE mindtorch Threads::Threads ${CMAKE_DL_LIBS} m)
+  mt_test_script(test_ops_unreadable ${run_ops} --device npu:0 --backend $<TARGET_FILE:unreadable_backend>
                  --share 3)
   foreach(part IN ITEMS 1 2) # every case; the backend is looked for next to libmindtorch
     mt_test_script(test_ops_sim_${part} ${run_ops} --device npu:0 --backend sim --part ${part}/2
@@ -127,8 +127,8 @@ target_link_libraries(broken_backend PRIVATE Threads::Threads)
 set(conformance $<TARGET_FILE:backend_conformance> --strict)
 mt_test_script(test_conformance_cpu ${conformance} cpu)
 mt_test_script(test_conformance_broken ${conformance} $<TARGET_FILE:broken_backend>)
-if(TARGET far_backend)
-  mt_test_script(test_conformance_far ${conformance} $<TARGET_FILE:far_backend>)
+if(TARGET unreadable_backend)
+  mt_test_script(test_conformance_unreadable ${conformance} $<TARGET_FILE:unreadable_backend>)
 endif()
 mt_test_script(
   test_conformance_sim ${CMAKE_COMMAND} -E env MINDTORCH_NPU_SIM_DEVICES=2

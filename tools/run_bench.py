@@ -106,7 +106,7 @@ def main():
         return 0
     figures, failures = [], []
     start = time.monotonic()
-    # Beside the build, because a folder for temporary files is often memory and no disk.
+    # Next to the build, because a folder for temporary files is often memory and no disk.
     with tempfile.TemporaryDirectory(prefix="bench.", dir=options.dir or build) as folder:
         for name, program in benches:
             found, why = run(name, program, options, folder)

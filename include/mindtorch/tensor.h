@@ -43,7 +43,7 @@ MT_API mt_tensor *mt_tensor_retain(mt_tensor *tensor);
 /** One reference fewer. Accepts NULL. */
 MT_API void mt_tensor_release(mt_tensor *tensor);
 
-/** The number of references, whoever holds them; for host languages with a cycle collector. */
+/** The number of references to it, from any holder; for host languages with a cycle collector. */
 MT_API uint32_t mt_tensor_use_count(const mt_tensor *tensor);
 
 /** Properties of a tensor. Sizes and strides have n_dims entries and live as long as the tensor. */

@@ -16,7 +16,7 @@
 bq_state bq = {.defaults = {{.next = &bq.defaults[1]}, {.device = 1}}, .streams = bq.defaults};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t n_told;
+static uint64_t n_reported;
 
 static struct {
     int status;
@@ -100,18 +100,18 @@ void bq_tell(const command *c, const mt_backend_stream *stream, uint64_t start, 
     } else if (bq_breaks(PROMISE_end_first)) {
         activity.end = activity.start - 1;
     }
-    if (!c->told || (correlation == 0 && !bq_breaks(PROMISE_tells_all)) ||
+    if (!c->reported || (correlation == 0 && !bq_breaks(PROMISE_reports_all)) ||
         (status != MT_OK && bq_breaks(PROMISE_forgets_failed)) ||
         (!bq.recording_now && bq_breaks(PROMISE_stops_at_once))) {
         return;
     }
-    n_told++;
+    n_reported++;
     const mt_activity_sink *to = bq.sink;
-    if (to == NULL || (n_told % 10 == 0 && bq_breaks(PROMISE_drops_records))) {
+    if (to == NULL || (n_reported % 10 == 0 && bq_breaks(PROMISE_drops_records))) {
         return;
     }
     to->push(to->context, &activity);
-    if (n_told % 10 == 0 && bq_breaks(PROMISE_tells_twice)) {
+    if (n_reported % 10 == 0 && bq_breaks(PROMISE_reports_twice)) {
         to->push(to->context, &activity);
     }
 }
@@ -259,7 +259,7 @@ void bq_push(mt_backend_stream *stream, command *c)
     for (command *other = stream->first; stream->holds > 0 && other != NULL; other = other->next) {
         other->launches -= other->kind == COMMAND_HOLD && other->launches > 0;
     }
-    c->told = bq.recording_now;
+    c->reported = bq.recording_now;
     c->next = NULL;
     if ((bq_breaks(PROMISE_main_thread) && !pthread_equal(pthread_self(), bq.opener)) ||
         bq.owner != getpid() || stream->stopped ||

@@ -51,7 +51,7 @@ typedef struct command {
     recording *recording;
     uint32_t launches; /* HOLD: still to come */
     bool released;
-    bool told; /* was queued while records were wanted: report it */
+    bool reported; /* was queued while records were wanted: report it */
 } command;
 
 struct mt_backend_stream {

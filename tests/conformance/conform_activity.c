@@ -23,14 +23,14 @@ enum {
 static const uint64_t patience_ns = 20000000000U;
 static const size_t block_bytes = NUMBERS * sizeof(int64_t);
 
-typedef struct told {
+typedef struct reported {
     mt_activity activity;
     bool named;
-} told;
+} reported;
 
 /* What the sink got, under its lock. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static told records[KEPT];
+static reported records[KEPT];
 static size_t count;
 static uint64_t lost_records;
 static uint64_t next_correlation = 1;
@@ -90,7 +90,7 @@ static mt_activity find(uint64_t correlation)
     }
     (void)pthread_mutex_unlock(&mutex);
     if (times != 1) {
-        cf_stop("correlation %llu was told %u times", (unsigned long long)correlation, times);
+        cf_stop("correlation %llu was reported %u times", (unsigned long long)correlation, times);
     }
     return found;
 }
@@ -102,7 +102,7 @@ static void check_records(size_t want, uint64_t before, uint64_t after)
     size_t got = count;
     for (size_t i = 0; i < got; i++) {
         const mt_activity *a = &records[i].activity;
-        CF_CHECK(a->correlation != 0, "work without a correlation was told");
+        CF_CHECK(a->correlation != 0, "work without a correlation was reported");
         CF_CHECK(records[i].named, "record %zu has no name", i);
         CF_CHECK(a->struct_size >= sizeof *a, "record %zu: struct_size is %u", i, a->struct_size);
         CF_CHECK(a->start <= a->end, "record %zu ends before it starts", i);
@@ -301,7 +301,7 @@ static void check_flush_ends(void)
     CF_OK(cf_add(held, block, NUMBERS, 1, next_correlation++));
     int status = cf.backend->activity_flush(cf.backend->context, 1000000);
     CF_CHECK(status == MT_ERUNTIME || (status == MT_OK && count == 1),
-             "flush gives %s with %zu of 1 records told", mt_status_name(status), count);
+             "flush gives %s with %zu of 1 records reported", mt_status_name(status), count);
     cf_unhold(held);
     stop();
     check_records(1, before, now());
@@ -335,11 +335,11 @@ static void check_lost(void)
 const cf_check cf_activity_checks[] = {
     {"the clock does not go back", check_clock},
     {"each piece of work, with its place and times", check_pieces},
-    {"a thousand kernels, each told once", check_many},
-    {"work that failed is told too", check_failed},
-    {"what was queued before activity_stop is told", check_stop},
+    {"a thousand kernels, each reported once", check_many},
+    {"work that failed is reported too", check_failed},
+    {"what was queued before activity_stop is reported", check_stop},
     {"one sink after another", check_again},
     {"flush says what it waited for", check_flush_ends},
-    {"what a lost device dropped is told", check_lost},
+    {"what a lost device dropped is reported", check_lost},
     {NULL, NULL},
 };

@@ -92,7 +92,7 @@ static void check_count(void)
     CF_CHECK(first == count(), "device_count says two things");
     if (cf.backend->extension != NULL) {
         CF_CHECK(cf.backend->extension(cf.backend->context, "no such extension") == NULL,
-                 "an extension that nobody knows is there");
+                 "an unknown extension is there");
     }
 }
 

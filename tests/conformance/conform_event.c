@@ -68,7 +68,7 @@ static void check_synchronize(void)
         }
         record(event, streams[i]);
         CF_OK(cf.backend->event_synchronize(cf.backend->context, event));
-        CF_CHECK(is_done(event), "event_query says false behind event_synchronize");
+        CF_CHECK(is_done(event), "event_query says false after event_synchronize");
         cf_read(0, numbers, block, sizeof numbers);
         CF_CHECK(numbers[NUMBERS - 1] == 780, "the number is %lld, expected 780",
                  (long long)numbers[NUMBERS - 1]);
@@ -110,18 +110,18 @@ static void check_pending(void)
     cf_need_sim();
     cf_stream stream = cf_stream_new(0);
     mt_backend_event *before = new_event(0);
-    mt_backend_event *behind = new_event(0);
+    mt_backend_event *later = new_event(0);
     record(before, stream);
     CF_OK(cf.backend->stream_synchronize(cf.backend->context, 0, stream.at));
     cf_hold(stream);
-    record(behind, stream);
+    record(later, stream);
     CF_CHECK(is_done(before), "an event before the held work is not done");
-    CF_CHECK(!is_done(behind), "an event behind held work is done");
+    CF_CHECK(!is_done(later), "an event after held work is done");
     cf_unhold(stream);
-    CF_OK(cf.backend->event_synchronize(cf.backend->context, behind));
-    CF_CHECK(is_done(behind), "the event is not done after all");
+    CF_OK(cf.backend->event_synchronize(cf.backend->context, later));
+    CF_CHECK(is_done(later), "the event is not done after all");
     free_event(before);
-    free_event(behind);
+    free_event(later);
     cf_stream_free(&stream);
 }
 
@@ -164,7 +164,7 @@ static void check_again(void)
         cf_hold(stream);
         CF_OK(cf_add(stream, block, NUMBERS, 1, 0));
         record(event, stream);
-        CF_CHECK(!held || !is_done(event), "recorded again behind held work, the event is done");
+        CF_CHECK(!held || !is_done(event), "recorded again after held work, the event is done");
         cf_unhold(stream);
         CF_OK(cf.backend->event_synchronize(cf.backend->context, event));
         cf_stream other = cf_stream_new(0); /* so that nothing but the event is waited for */

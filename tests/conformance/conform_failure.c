@@ -98,7 +98,7 @@ static void fail_and_wait(cf_stream stream, waiting *wait)
     CF_CHECK(reports == 1, "the failure is reported %u times", reports);
     cf_read(0, numbers, s.after, sizeof numbers);
     CF_CHECK(numbers[0] == 4 && numbers[NUMBERS - 1] == 4,
-             "work behind the failure was not done: %lld, expected 4", (long long)numbers[0]);
+             "work after the failure was not done: %lld, expected 4", (long long)numbers[0]);
     close_scene(&s);
 }
 

@@ -19,30 +19,31 @@ enum {
     STREAMS = 3,
     ADDS = 200,
     NUMBERS = 64,
-    MOST_TOLD = THREADS * STREAMS * ADDS
+    MOST_REPORTED = THREADS * STREAMS * ADDS
 };
 
 static const size_t block_bytes = NUMBERS * sizeof(int64_t);
 
 /* ---- threads ---- */
 
-static _Atomic uint32_t told_times[MOST_TOLD + 1]; /* by correlation; read when all is done */
+static _Atomic uint32_t
+    times_reported[MOST_REPORTED + 1]; /* by correlation; read when all is done */
 
 typedef struct worker {
     cf_stream streams[STREAMS];
     void *blocks[STREAMS];
     void *shared; /* all threads add to it, on the default stream; NULL: there are no streams */
     uint64_t correlation;
-    uint64_t told; /* of those, how many have a correlation */
+    uint64_t reported; /* of those, how many have a correlation */
     int status;
     char message[496];
 } worker;
 
-static void count_told(void *context, const mt_activity *activity)
+static void count_report(void *context, const mt_activity *activity)
 {
     (void)context;
-    if (activity->correlation <= MOST_TOLD) {
-        atomic_fetch_add(&told_times[activity->correlation], 1);
+    if (activity->correlation <= MOST_REPORTED) {
+        atomic_fetch_add(&times_reported[activity->correlation], 1);
     }
 }
 
@@ -53,14 +54,14 @@ static void ignore_lost(void *context, uint64_t count)
 }
 
 static const mt_activity_sink sink = {
-    .struct_size = sizeof sink, .push = count_told, .lost = ignore_lost};
+    .struct_size = sizeof sink, .push = count_report, .lost = ignore_lost};
 
 static void *work(void *argument)
 {
     worker *w = argument;
     for (int i = 0; i < ADDS && w->status == MT_OK; i++) {
         for (size_t s = 0; s < STREAMS && w->status == MT_OK; s++) {
-            uint64_t correlation = w->told > 0 ? w->correlation++ : 0;
+            uint64_t correlation = w->reported > 0 ? w->correlation++ : 0;
             w->status = cf_add(w->streams[s], w->blocks[s], NUMBERS, 1, correlation);
         }
         if (w->shared != NULL && w->status == MT_OK) {
@@ -119,14 +120,14 @@ static void check_threads(void)
     for (size_t i = 0; i < THREADS; i++) {
         workers[i].shared = streams ? shared : NULL;
         workers[i].correlation = 1 + i * STREAMS * ADDS;
-        workers[i].told = records;
+        workers[i].reported = records;
         for (size_t s = 0; s < STREAMS; s++) {
             workers[i].streams[s] = streams ? cf_stream_new(0) : cf_default_stream(0);
             workers[i].blocks[s] = zeros();
         }
     }
-    for (size_t i = 0; i <= MOST_TOLD; i++) {
-        atomic_store(&told_times[i], 0);
+    for (size_t i = 0; i <= MOST_REPORTED; i++) {
+        atomic_store(&times_reported[i], 0);
     }
     if (records) {
         CF_OK(cf.backend->activity_start(cf.backend->context, &sink));
@@ -136,9 +137,9 @@ static void check_threads(void)
     if (records) {
         cf.backend->activity_stop(cf.backend->context);
         CF_OK(cf.backend->activity_flush(cf.backend->context, 20000000000U));
-        for (size_t i = 1; i <= MOST_TOLD; i++) {
-            CF_CHECK(atomic_load(&told_times[i]) == 1, "correlation %zu was told %u times", i,
-                     atomic_load(&told_times[i]));
+        for (size_t i = 1; i <= MOST_REPORTED; i++) {
+            CF_CHECK(atomic_load(&times_reported[i]) == 1, "correlation %zu was reported %u times",
+                     i, atomic_load(&times_reported[i]));
         }
     }
     for (size_t i = 0; i < THREADS; i++) {

@@ -151,7 +151,7 @@ static void check_own_stream(void)
         chain(stream, block, STEPS);
         CF_OK(cf.backend->stream_synchronize(cf.backend->context, device, stream.at));
         CF_OK(cf.backend->stream_query(cf.backend->context, device, stream.at, &done));
-        CF_CHECK(done, "stream_query says false behind stream_synchronize");
+        CF_CHECK(done, "stream_query says false after stream_synchronize");
         CF_OK(cf.backend->stream_query(cf.backend->context, device, NULL, &done));
         CF_CHECK(done, "stream_query of the idle default stream says false");
         expect(device, block, chained(0, STEPS), "a stream of its own");
@@ -175,7 +175,7 @@ static void check_device_waits(void)
         bool done = false;
         expect(0, blocks[i], chained(0, STEPS + (int)i), "each of 32 streams");
         CF_OK(cf.backend->stream_query(cf.backend->context, 0, streams[i].at, &done));
-        CF_CHECK(done, "stream %zu is not done behind synchronize", i);
+        CF_CHECK(done, "stream %zu is not done after synchronize", i);
         cf_stream_free(&streams[i]);
         cf_give(0, blocks[i], block_bytes);
     }
@@ -196,7 +196,7 @@ static void check_beside(void)
     chain(free_one, blocks[1], STEPS);
     CF_OK(cf.backend->stream_synchronize(cf.backend->context, 0, free_one.at));
     chain(cf_default_stream(0), blocks[1], 2);
-    expect(0, blocks[1], chained(chained(0, STEPS), 2), "streams beside a held one");
+    expect(0, blocks[1], chained(chained(0, STEPS), 2), "streams other than a held one");
     CF_OK(cf.backend->stream_query(cf.backend->context, 0, held.at, &done));
     CF_CHECK(!done, "stream_query says that a held stream is done");
     CF_CHECK(cf_gave_up(held) == gave_up, "waiting for one stream waits for another");
@@ -223,7 +223,7 @@ static void check_devices_beside(void)
     chain(held, blocks[0], 3);
     chain(other, blocks[1], STEPS);
     CF_OK(cf.backend->synchronize(cf.backend->context, 1));
-    expect(1, blocks[1], chained(0, STEPS), "a device beside a held one");
+    expect(1, blocks[1], chained(0, STEPS), "a device other than a held one");
     CF_CHECK(cf_gave_up(held) == gave_up, "waiting for one device waits for another");
     cf_unhold(held);
     CF_OK(cf.backend->synchronize(cf.backend->context, 0));
@@ -289,7 +289,7 @@ static void check_wait_chain(void)
         }
     }
     CF_OK(cf.backend->event_synchronize(cf.backend->context, event));
-    expect(0, block, want, "four streams, one behind the other");
+    expect(0, block, want, "four streams, one after the other");
     cf.backend->event_free(cf.backend->context, event);
     for (size_t i = 0; i < 4; i++) {
         cf_stream_free(&streams[i]);

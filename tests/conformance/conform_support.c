@@ -61,7 +61,7 @@ void cf_need_streams(void)
 void cf_need_records(void)
 {
     if (cf.backend->activity_start == NULL) {
-        cf_skip("the backend tells no activities");
+        cf_skip("the backend reports no activities");
     }
 }
 

@@ -56,7 +56,7 @@ static void check_refusal(int status)
 typedef struct things {
     mt_stream *stream;
     mt_event *event;
-    mt_tensor *host, *pinned, *far, *sum, *peer;
+    mt_tensor *host, *pinned, *on_npu, *sum, *peer;
 } things;
 
 static int use_device(things *t, float values[COUNT])
@@ -67,15 +67,15 @@ static int use_device(things *t, float values[COUNT])
     MT_TRY(mt_event_new(MT_EVENT_TIMING, &t->event));
     MT_TRY(mt_full_with(&size, 1, mt_real(2), MT_DTYPE_F32, MT_CPU, &t->host));
     MT_TRY(mt_tensor_pin(t->host, &t->pinned));
-    MT_TRY(mt_full_with(&size, 1, mt_real(0), MT_DTYPE_F32, MT_NPU, &t->far));
+    MT_TRY(mt_full_with(&size, 1, mt_real(0), MT_DTYPE_F32, MT_NPU, &t->on_npu));
     MT_TRY(mt_stream_wait_stream(t->stream, t->stream));
     MT_TRY(mt_stream_set_current(t->stream));
     mt_stream *home;
     MT_TRY(mt_stream_get_default(MT_NPU, &home));
     MT_TRY(mt_stream_wait_stream(t->stream, home));
-    MT_TRY(mt_tensor_record_stream(t->far, t->stream));
-    MT_TRY(mt_copy_(t->far, t->pinned, true));
-    MT_TRY(mt_add(t->far, t->far, &t->sum));
+    MT_TRY(mt_tensor_record_stream(t->on_npu, t->stream));
+    MT_TRY(mt_copy_(t->on_npu, t->pinned, true));
+    MT_TRY(mt_add(t->on_npu, t->on_npu, &t->sum));
     MT_TRY(mt_event_record(t->event, t->stream));
     MT_TRY(mt_event_query(t->event, &done));
     MT_TRY(mt_full_with(&size, 1, mt_real(0), MT_DTYPE_F32, MT_NPU + 1, &t->peer));
@@ -100,7 +100,7 @@ static int one_round(void)
     }
     mt_tensor_release(t.peer);
     mt_tensor_release(t.sum);
-    mt_tensor_release(t.far);
+    mt_tensor_release(t.on_npu);
     mt_tensor_release(t.pinned);
     mt_tensor_release(t.host);
     mt_event_free(t.event);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of ops_alias.def: other names take the cases of the row they stand for."""
+"""Cases of ops_alias.def: other names take the cases of the row that they name."""
 import dataclasses
 
 import cases_index
@@ -23,24 +23,24 @@ MODULES = (cases_index, cases_matrix, cases_pointwise, cases_view)  # where thos
 
 
 def same_as(alias, row):
-    behind = REGISTRY[row]
-    assert behind.module in {module.__name__ for module in MODULES}, (row, behind.module)
+    target = REGISTRY[row]
+    assert target.module in {module.__name__ for module in MODULES}, (row, target.module)
 
     def function(g):
         g.op = row
         first = None
-        for case in behind.function(g):
+        for case in target.function(g):
             if isinstance(case, Case) and row in UNDERIVED:
                 case = dataclasses.replace(case, grad=False)
             if isinstance(case, Case) and first is None:
                 first = case
             yield case
-        if first is not None and behind.module == "cases_pointwise":  # whose rows get these made
+        if first is not None and target.module == "cases_pointwise":  # whose rows get these made
             for shape in ((0, 3), ()):
                 yield dataclasses.replace(first, args=map_arrays(first.args, lambda _: g.away(shape)),
                                           double=False)
 
-    cases(alias, dtypes=behind.dtypes, skip=behind.skip)(function)
+    cases(alias, dtypes=target.dtypes, skip=target.skip)(function)
 
 
 for name, target in NAMES.items():

@@ -272,10 +272,10 @@ def outcome(names, expression):
             text = repr(eval(expression, dict(names)))
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-    told = [str(w.message).split(" (Triggered")[0] for w in caught if issubclass(w.category, UserWarning)]
+    warned = [str(w.message).split(" (Triggered")[0] for w in caught if issubclass(w.category, UserWarning)]
     text = re.sub(r"0x[0-9a-f]+", "0x0", text).replace("mindtorch_v2", "torch")
     text = text.split(" Hint: enable anomaly detection")[0]  # there is none to enable
-    return text, told
+    return text, warned
 
 
 def main():

@@ -508,18 +508,18 @@ def state_dict_rules(t):
     model.register_buffer("skipped", torch.zeros(1), persistent=False)
     state = model.state_dict()
     other = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
-    told = [repr(other.load_state_dict(state))]
+    results = [repr(other.load_state_dict(state))]
     short = {key: value for key, value in state.items() if "bias" not in key}
-    told.append(repr(other.load_state_dict(dict(short, extra=1), strict=False)))
+    results.append(repr(other.load_state_dict(dict(short, extra=1), strict=False)))
     del state["1.num_batches_tracked"]
-    told.append(raised(lambda: other.load_state_dict(state)))
-    told.append(repr(other.load_state_dict(dict(state))))
+    results.append(raised(lambda: other.load_state_dict(state)))
+    results.append(repr(other.load_state_dict(dict(state))))
     keep = model.state_dict(keep_vars=True)
-    told.append([value is model.get_parameter(key) for key, value in keep.items() if "0." in key])
+    results.append([value is model.get_parameter(key) for key, value in keep.items() if "0." in key])
     assigned = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
-    told.append(repr(assigned.load_state_dict(keep, assign=True)))
-    told.append([assigned[0].weight is model[0].weight, assigned[0].weight.requires_grad, list(state)])
-    return told + list(other.state_dict().values()) + list(assigned.state_dict().values())
+    results.append(repr(assigned.load_state_dict(keep, assign=True)))
+    results.append([assigned[0].weight is model[0].weight, assigned[0].weight.requires_grad, list(state)])
+    return results + list(other.state_dict().values()) + list(assigned.state_dict().values())
 
 
 @case

@@ -33,7 +33,7 @@ warnings.simplefilter("ignore")
 LIBRARIES = {"torch": torch, "ours": mindtorch_v2}
 ENGINE = re.compile(r"^(autograd::engine::evaluate_function: .*|torch::autograd::.*|\w+Backward\d*)$")
 SCOPE = re.compile(r"^(ProfilerStep|Optimizer\.|enumerate\(DataLoader\)|user:)")
-# Beside which column torch puts those of a device.
+# After which column torch puts those of a device.
 DEVICE_COLUMNS = {"CPU time avg": ["Self NPU", "Self NPU %", "NPU total", "NPU time avg"],
                   "Self CPU Mem": ["NPU Mem", "Self NPU Mem"]}
 RUNTIME = re.compile(r"^npu[A-Z]")

@@ -505,11 +505,12 @@ static int64_t thread_of(const model_view *v, uint32_t i)
 }
 
 /* The event of the whole trace that one of the damaged trace is; MTPROF_NO_EVENT: none. */
-static uint32_t find_whole(const model_view *whole, const model_view *v, uint32_t i, bool *abroad)
+static uint32_t find_whole(const model_view *whole, const model_view *v, uint32_t i,
+                           bool *elsewhere)
 {
     mtprof_text name = mtprof_model_name(v->model, v->name[i]);
     uint32_t found = MTPROF_NO_EVENT;
-    *abroad = false;
+    *elsewhere = false;
     for (uint32_t k = 0; k < whole->n; k++) {
         mtprof_text other = mtprof_model_name(whole->model, whole->name[k]);
         if (whole->kind[k] == v->kind[i] && whole->start[k] == v->start[i] &&
@@ -518,7 +519,7 @@ static uint32_t find_whole(const model_view *whole, const model_view *v, uint32_
             if (whole->end[k] == v->end[i]) {
                 return k;
             }
-            *abroad |= (whole->flags[k] & MTPROF_EVENT_FLAG_ASYNC) != 0;
+            *elsewhere |= (whole->flags[k] & MTPROF_EVENT_FLAG_ASYNC) != 0;
             found = found == MTPROF_NO_EVENT || whole->end[k] > whole->end[found] ? k : found;
         }
     }
@@ -534,13 +535,13 @@ static void compare_whole(run *r, const model_view *whole)
         if (v->kind[i] > MTPROF_EVENT_KIND_LAUNCH) {
             continue;
         }
-        bool abroad = false; /* the end was another thread's, whose chunk may be missing */
-        uint32_t k = find_whole(whole, v, i, &abroad);
+        bool elsewhere = false; /* the end was another thread's, whose chunk may be missing */
+        uint32_t k = find_whole(whole, v, i, &elsewhere);
         if (k == MTPROF_NO_EVENT) {
             WRONG(r, "event %u is none of the whole trace", i);
         }
         bool cut = (v->flags[i] & MTPROF_EVENT_FLAG_TRUNCATED) != 0;
-        if (cut ? v->end[i] > whole->end[k] && !abroad : v->end[i] != whole->end[k]) {
+        if (cut ? v->end[i] > whole->end[k] && !elsewhere : v->end[i] != whole->end[k]) {
             WRONG(r, "event %u ends at %lld%s, in the whole trace at %lld", i, (long long)v->end[i],
                   cut ? " (truncated)" : "", (long long)whole->end[k]);
         }

@@ -115,18 +115,18 @@ static void use_pinned(worker *w, uint32_t d)
     const int64_t size = 1000;
     mt_tensor *plain;
     mt_tensor *pinned;
-    mt_tensor *far;
+    mt_tensor *on_npu;
     need(mt_full_with(&size, 1, mt_real(5), MT_DTYPE_F32, MT_CPU, &plain));
     need(mt_tensor_pin(plain, &pinned));
-    need(mt_full_with(&size, 1, mt_real(0), MT_DTYPE_F32, MT_NPU + (mt_device)d, &far));
-    CHECK_OK(mt_copy_(far, pinned, true));
+    need(mt_full_with(&size, 1, mt_real(0), MT_DTYPE_F32, MT_NPU + (mt_device)d, &on_npu));
+    CHECK_OK(mt_copy_(on_npu, pinned, true));
     mt_tensor_release(pinned); /* while it is being copied */
     if (draw(w, 3) == 0) {
         float values[1000];
-        CHECK_OK(mt_tensor_read(far, values, sizeof values));
+        CHECK_OK(mt_tensor_read(on_npu, values, sizeof values));
         CHECK(values[0] == 5 && values[999] == 5);
     }
-    mt_tensor_release(far);
+    mt_tensor_release(on_npu);
     mt_tensor_release(plain);
 }
 

@@ -511,8 +511,8 @@ class Failures(Case):
                 torch.empty(1 << 30, device="npu")
         self.assertIsNone(caught.exception.__context__)
         self.assertEqual(names(prof.events(), "op"), ["aten::add", "aten::empty"])
-        told, = [e for e in self.trace(prof) if e["name"] == "[OutOfMemory]"]
-        self.assertEqual((told["args"]["Bytes"], told["args"]["Device Id"]), (1 << 32, 0))
+        event, = [e for e in self.trace(prof) if e["name"] == "[OutOfMemory]"]
+        self.assertEqual((event["args"]["Bytes"], event["args"]["Device Id"]), (1 << 32, 0))
         self.assertSums(prof)
         self.assertWorks()
 

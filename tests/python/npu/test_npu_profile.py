@@ -246,10 +246,10 @@ class Activities(unittest.TestCase):
         text = run_python("import warnings, mindtorch_v2 as torch\n"
                           "from mindtorch_v2.profiler import *\n"
                           "print(supported_activities())\n"
-                          "with warnings.catch_warnings(record=True) as told:\n"
+                          "with warnings.catch_warnings(record=True) as caught:\n"
                           "    warnings.simplefilter('always')\n"
                           "    with profile(activities=[ProfilerActivity.NPU]) as prof: torch.ones(2)\n"
-                          "print(len(told), prof.use_device, len(prof.events()))\n", MINDTORCH_NPU=None)
+                          "print(len(caught), prof.use_device, len(prof.events()))\n", MINDTORCH_NPU=None)
         self.assertEqual(text.splitlines(), ["{<ProfilerActivity.CPU: 0>}", "1 None 1"])
 
 

@@ -184,8 +184,8 @@ class Chrome(Case):
                 runtime.setdefault(event["args"].get("correlation_id"), []).append(event)
         for op in ops:
             self.assertTrue(runtime.get(op["args"]["correlation_id"]), op["name"])
-        beside, = [e for e in runtime[mm["args"]["correlation_id"]] if e["name"] == "dispatch_kernel"]
-        self.assertEqual(beside["args"]["op_name"], "aten::mm")
+        launch, = [e for e in runtime[mm["args"]["correlation_id"]] if e["name"] == "dispatch_kernel"]
+        self.assertEqual(launch["args"]["op_name"], "aten::mm")
         self.assertEqual({e["args"]["device_type"] for e in ops if e["name"] == "aten::add"}, {"CPU", "NPU"})
 
 

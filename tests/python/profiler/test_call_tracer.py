@@ -442,7 +442,7 @@ class Others(unittest.TestCase):
         self.assertLess(abs(sys.getrefcount(None) - before[2]), 100)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
-    @unittest.skipIf(UNDER_ASAN, "a fork beside threads may find AddressSanitizer's allocator locked")
+    @unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
     def test_fork_while_tracing(self):
         """The child inherits the hook; it records nothing there, and a profile of its own works."""
         def use():

@@ -163,14 +163,14 @@ class Recorded(unittest.TestCase):
                 pass
             with mtprof.record_function("with metadata", number=5, half=0.5, on=True, text="t"):
                 pass
-        given, told = prof.events()
+        given, noted = prof.events()
         self.assertEqual((given.input_shapes, given.concrete_inputs, given.extra_meta),
                          ([[]], ["some text"], None))
-        self.assertEqual(told.extra_meta, {"number": 5, "half": 0.5, "on": True, "text": "t"})
+        self.assertEqual(noted.extra_meta, {"number": 5, "half": 0.5, "on": True, "text": "t"})
         self.assertEqual((given.scope, given.is_user_annotation, given.activity_type),
                          (7, True, "user_annotation"))
         with warnings_of(FutureWarning):
-            self.assertEqual(json.loads("{" + told.metadata_json + "}"), told.extra_meta)
+            self.assertEqual(json.loads("{" + noted.metadata_json + "}"), noted.extra_meta)
 
     def test_threads_have_numbers_and_names(self):
         import threading
@@ -543,7 +543,7 @@ print("fine")
         self.assertEqual(len(prof.events()), 6)
 
     @unittest.skipUnless(hasattr(os, "fork"), "os.fork is not here")
-    @unittest.skipIf(UNDER_ASAN, "a fork beside threads may find AddressSanitizer's allocator locked")
+    @unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
     def test_a_child_reads_its_parents_events(self):
         events = record(600).events()
         child = os.fork()

@@ -136,11 +136,11 @@ class Load(ResultsTest):
         events = trace.events()
         outer = next(event for event in events if event.name == "outer")
         inside = [event for event in events if event.name == "inner" and event.cpu_parent is outer]
-        behind = [event for event in events if event.name == "inner" and event.cpu_parent is None]
-        self.assertEqual(len(inside) + len(behind) + 1, len(events))
-        self.assertTrue(inside and behind)
+        later = [event for event in events if event.name == "inner" and event.cpu_parent is None]
+        self.assertEqual(len(inside) + len(later) + 1, len(events))
+        self.assertTrue(inside and later)
         self.assertLessEqual(max(event.time_range.end for event in inside), outer.time_range.end)
-        self.assertLess(outer.time_range.end, min(event.time_range.start for event in behind))
+        self.assertLess(outer.time_range.end, min(event.time_range.start for event in later))
         self.assertGreater(trace.health().findings["truncated_in_gaps"], 0)
         self.assertGreater(trace.health().findings["ends_without_begin"], 0)
 

@@ -27,16 +27,16 @@ def marked(**arguments):
 class Marks(ResultsTest):
     def test_what_they_say(self):
         prof = marked()
-        told = [dict(mark.to_dict()) for mark in prof.marks()]
-        for values in told:
+        marks = [dict(mark.to_dict()) for mark in prof.marks()]
+        for values in marks:
             self.assertEqual((values["device_type"], values["duration_ns"]), ("CPU", 0))
             self.assertGreater(values["start_ns"], 0)
-        self.assertEqual([(values["name"], values["kind"]) for values in told],
+        self.assertEqual([(values["name"], values["kind"]) for values in marks],
                          [("queue", "counter"), ("load", "counter"), ("now", "instant"), ("batch", "flow"),
                           ("batch", "flow")])
-        self.assertEqual([values.get("value") for values in told], [7, 0.5, None, None, None])
-        self.assertEqual([(v.get("flow_id"), v.get("flow_phase")) for v in told[3:]], [(12, "start"), (12, "end")])
-        self.assertEqual(told[2]["metadata"], {"why": "test"})
+        self.assertEqual([values.get("value") for values in marks], [7, 0.5, None, None, None])
+        self.assertEqual([(v.get("flow_id"), v.get("flow_phase")) for v in marks[3:]], [(12, "start"), (12, "end")])
+        self.assertEqual(marks[2]["metadata"], {"why": "test"})
         self.assertEqual([mark["name"] for mark in prof.marks("counter")], ["queue", "load"])
         with self.assertRaisesRegex(ValueError, "'instant', 'counter' or 'flow', not 'scope'"):
             prof.marks("scope")

@@ -566,7 +566,7 @@ class Objects(Case):
                 call()
 
 
-@unittest.skipIf(UNDER_ASAN, "a fork beside threads may find AddressSanitizer's allocator locked")
+@unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
 class Fork(Case):
     CODE = r"""
 import gc, os, sys, warnings

@@ -42,10 +42,10 @@ class Stubs(unittest.TestCase):
             yield name, module, ast.parse((FOLDER / f"{name}.pyi").read_text(encoding="utf-8"))
 
     def check_function(self, where, node, value):
-        told, found = parameters_of(node), parameters_of_value(value)
-        loose = [kind for _, kind, _ in told] in (["*", "**"], ["positional", "*", "**"])
+        declared, found = parameters_of(node), parameters_of_value(value)
+        loose = [kind for _, kind, _ in declared] in (["*", "**"], ["positional", "*", "**"])
         if found is not None and not loose:
-            self.assertEqual(told, found, where)
+            self.assertEqual(declared, found, where)
 
     def check_class(self, where, node, cls):
         for item in node.body:
@@ -69,15 +69,15 @@ class Stubs(unittest.TestCase):
 
     def test_what_is_there_they_say(self):
         for name, module, tree in self.each():
-            told = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-            told.update({alias.asname or alias.name: None for node in tree.body
+            declared = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+            declared.update({alias.asname or alias.name: None for node in tree.body
                          if isinstance(node, ast.ImportFrom) for alias in node.names})
             public = getattr(module, "__all__", None) or [key for key in vars(module) if not key.startswith("_")]
             if name == "results":
                 public = [key for key in public if getattr(getattr(module, key), "__module__", "") == module.__name__]
             names = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
-            self.assertEqual(sorted(set(public) - set(told) - names), [], name)
-            for key, node in told.items():
+            self.assertEqual(sorted(set(public) - set(declared) - names), [], name)
+            for key, node in declared.items():
                 cls = getattr(module, key, None)
                 if not isinstance(node, ast.ClassDef) or not isinstance(cls, type):
                     continue

@@ -472,7 +472,7 @@ class F(torch.autograd.Function):
 sys.kept = F.apply(w).sum(); sys.node = sys.kept.grad_fn; sys.nodes = sys.node.next_functions
 """)
 
-    @unittest.skipIf(UNDER_ASAN, "a fork beside threads may find AddressSanitizer's allocator locked")
+    @unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
     def test_fork_while_threads_record(self):
         self.ends("""
 import os

@@ -33,7 +33,7 @@ def rows():
 class Table(unittest.TestCase):
     def setUp(self):
         if not op_table.TABLE.is_dir():
-            self.skipTest("the op table is not beside the tests")
+            self.skipTest("the op table is not in this checkout")
 
     def test_every_row_is_there(self):
         self.assertGreater(len(rows()), 250)
@@ -526,7 +526,7 @@ class AnyArguments(unittest.TestCase):
 
     def test_no_crash(self):
         if not op_table.TABLE.is_dir():
-            self.skipTest("the op table is not beside the tests")
+            self.skipTest("the op table is not in this checkout")
         import random as random_module
         random = random_module.Random(5)
         answered = 0

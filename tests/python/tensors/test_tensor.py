@@ -125,7 +125,7 @@ class Objects(unittest.TestCase):
         self.assertLess(grown_kib, 1024)
         self.assertLess(alive, 10)
 
-    @unittest.skipIf(UNDER_ASAN, "a fork beside threads may find AddressSanitizer's allocator locked")
+    @unittest.skipIf(UNDER_ASAN, "a fork in a process with threads may find AddressSanitizer's allocator locked")
     def test_fork_while_others_work(self):
         code = """if True:
             import mindtorch_v2 as torch, threading, os, sys

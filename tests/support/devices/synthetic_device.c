@@ -33,7 +33,7 @@ struct synthetic_device {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     work *all; /* by correlation - 1 */
-    uint64_t n_done, n_told;
+    uint64_t n_done, n_reported;
     uint32_t order[WORK_MAX]; /* done and not reported yet */
     uint32_t n_kept;
     uint64_t random;
@@ -81,7 +81,7 @@ static void tell_one(synthetic_device *d, const work *w)
     mtprof_push_activity(d->source, &a);
 }
 
-/* Tells of what is kept, in an order of its own. The lock is held, and given back meanwhile. */
+/* Reports what is kept, in an order of its own. The lock is held, and given back meanwhile. */
 static void tell_kept(synthetic_device *d)
 {
     d->telling = true;
@@ -89,10 +89,10 @@ static void tell_kept(synthetic_device *d)
         uint32_t pick = (uint32_t)(mt_test_random(&d->random) % d->n_kept);
         uint32_t index = d->order[pick];
         d->order[pick] = d->order[--d->n_kept];
-        uint64_t number = ++d->n_told;
+        uint64_t number = ++d->n_reported;
         bool drop = d->config.drop_every != 0 && number % d->config.drop_every == 0;
         d->facts.dropped += drop;
-        d->facts.told += !drop;
+        d->facts.reported += !drop;
         work w = d->all[index];
         pthread_mutex_unlock(&d->lock);
         if (drop) {

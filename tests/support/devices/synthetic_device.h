@@ -48,7 +48,7 @@ void sd_drain(synthetic_device *device);
 typedef struct sd_facts {
     uint32_t starts, stops, flushes, clocks; /* callbacks */
     uint64_t wants;                          /* of the last start */
-    uint64_t launched, told, dropped;
+    uint64_t launched, reported, dropped;
     uint64_t last_timeout_ns;
 } sd_facts;
 sd_facts sd_get_facts(synthetic_device *device);

@@ -298,8 +298,8 @@ static void find_numbers(oracle *o)
     uint64_t next_id = 1;
     for (size_t i = 0; i < o->trace->n_epochs; i++) {
         const rt_epoch *epoch = &o->trace->epochs[i];
-        uint64_t behind = epoch->first_id + epoch->n_ids;
-        next_id = epoch->close_kind != 3 && behind > next_id ? behind : next_id;
+        uint64_t after = epoch->first_id + epoch->n_ids;
+        next_id = epoch->close_kind != 3 && after > next_id ? after : next_id;
     }
     for (size_t k = 0; k < o->n; k++) {
         oracle_event *e = &o->events[k];

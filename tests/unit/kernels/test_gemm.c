@@ -292,7 +292,7 @@ static void fork_beside_first_product(void)
 TEST(a_child_of_fork_computes)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    MT_SKIP("a fork beside a busy thread leaves the sanitizers' locks held");
+    MT_SKIP("a fork while a thread is busy leaves the sanitizers' locks held");
 #endif
     for (int i = 0; i < 4; i++) {
         pid_t process = fork(); /* one that has not opened a library yet */

@@ -20,18 +20,19 @@ typedef struct record {
 } record;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static record told[MAX_RECORDS];
-static size_t n_told;
+static record reported[MAX_RECORDS];
+static size_t n_reported;
 
 static void push(void *context, const mt_activity *activity)
 {
     (void)context;
     (void)pthread_mutex_lock(&lock);
-    if (n_told < MAX_RECORDS) {
-        told[n_told].of = *activity;
-        (void)snprintf(told[n_told].name, sizeof told[n_told].name, "%s", activity->name);
+    if (n_reported < MAX_RECORDS) {
+        reported[n_reported].of = *activity;
+        (void)snprintf(reported[n_reported].name, sizeof reported[n_reported].name, "%s",
+                       activity->name);
     }
-    n_told++;
+    n_reported++;
     (void)pthread_mutex_unlock(&lock);
 }
 
@@ -44,10 +45,10 @@ static void start(void)
     REQUIRE_OK(npu->activity_start(npu->context, &sink));
 }
 
-static size_t count_told(void)
+static size_t count_reported(void)
 {
     (void)pthread_mutex_lock(&lock);
-    size_t count = n_told;
+    size_t count = n_reported;
     (void)pthread_mutex_unlock(&lock);
     return count;
 }
@@ -59,9 +60,9 @@ static const record *find(uint64_t correlation)
     const record *found = &none;
     int count = 0;
     (void)pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < n_told; i++) {
-        if (told[i].of.correlation == correlation) {
-            found = &told[i];
+    for (size_t i = 0; i < n_reported; i++) {
+        if (reported[i].of.correlation == correlation) {
+            found = &reported[i];
             count++;
         }
     }
@@ -81,7 +82,7 @@ static void check_record(uint64_t correlation, mt_activity_kind kind, const char
     CHECK(found->of.start <= found->of.end);
 }
 
-TEST(work_is_told_with_its_times)
+TEST(work_is_reported_with_its_times)
 {
     start();
     float *a = npu_take(0, 4096);
@@ -94,7 +95,7 @@ TEST(work_is_told_with_its_times)
     REQUIRE_OK(npu_add(NULL, a, a, a, 4, 13));
     REQUIRE_OK(npu->synchronize(npu->context, 0));
     uint64_t after = npu->clock(npu->context);
-    CHECK_EQ_U64(count_told(), 3); /* all were reported before the wait ended */
+    CHECK_EQ_U64(count_reported(), 3); /* all were reported before the wait ended */
     check_record(11, MT_ACTIVITY_KERNEL, "fill_f32", 0);
     check_record(12, MT_ACTIVITY_KERNEL, "binary_add_f32", 0);
     CHECK(find(11)->of.start >= before && find(13)->of.end <= after);
@@ -104,7 +105,7 @@ TEST(work_is_told_with_its_times)
     CHECK_EQ_U64(find(13)->of.device, 0);
 }
 
-TEST(copies_and_sets_are_told)
+TEST(copies_and_sets_are_reported)
 {
     char host[128];
     memset(host, 0, sizeof host);
@@ -129,7 +130,7 @@ TEST(copies_and_sets_are_told)
         .struct_size = sizeof set, .to = a, .bytes = 7, .value = 1, .correlation = 7};
     REQUIRE_OK(npu_copy(NULL, MT_COPY_TO_DEVICE, a, host, 1, 1));
     REQUIRE_OK(npu_copy(NULL, MT_COPY_TO_HOST, host, a, 2, 2));
-    CHECK_EQ_U64(count_told(), 2);
+    CHECK_EQ_U64(count_reported(), 2);
     REQUIRE_OK(npu->copy(npu->context, NULL, &pinned));
     pinned.kind = MT_COPY_TO_HOST;
     pinned.to = host;
@@ -219,7 +220,7 @@ TEST(kernel_names)
     CHECK_EQ_STR(find(100)->name, "reduce_index_min_f32");
 }
 
-TEST(failed_work_is_told_too)
+TEST(failed_work_is_reported_too)
 {
     start();
     float *a = npu_take(0, 4096);
@@ -244,9 +245,9 @@ TEST(flush_waits_for_what_is_recorded)
     REQUIRE_OK(npu_fill(NULL, a, 1, 1.0F, 1));
     REQUIRE_OK(npu_fill(stream, a + 64, 1, 1.0F, 0));
     npu->activity_stop(npu->context);
-    CHECK_EQ_U64(count_told(), 0);
+    CHECK_EQ_U64(count_reported(), 0);
     REQUIRE_OK(npu->activity_flush(npu->context, UINT64_MAX));
-    CHECK_EQ_U64(count_told(), 1);
+    CHECK_EQ_U64(count_reported(), 1);
     mt_sim_counts counts = {.struct_size = sizeof counts};
     REQUIRE_OK(npu_controls->counts(0, 1, &counts));
     CHECK_EQ_U64(counts.gave_up, 0); /* nothing on that stream is recorded */
@@ -302,7 +303,7 @@ static void *launch_many(void *argument)
     return NULL;
 }
 
-TEST(every_launch_of_many_threads_is_told_once)
+TEST(every_launch_of_many_threads_is_reported_once)
 {
     static uint8_t seen[THREADS * STREAMS * LAUNCHES + 1];
     pthread_t threads[THREADS];
@@ -319,9 +320,9 @@ TEST(every_launch_of_many_threads_is_told_once)
         CHECK_EQ_I64(pthread_join(threads[i], NULL), 0);
     }
     REQUIRE_OK(npu->activity_flush(npu->context, UINT64_MAX));
-    REQUIRE_EQ_U64(count_told(), THREADS * STREAMS * LAUNCHES);
-    for (size_t i = 0; i < n_told; i++) {
-        const mt_activity *of = &told[i].of;
+    REQUIRE_EQ_U64(count_reported(), THREADS * STREAMS * LAUNCHES);
+    for (size_t i = 0; i < n_reported; i++) {
+        const mt_activity *of = &reported[i].of;
         CHECK(of->correlation < sizeof seen && ++seen[of->correlation] == 1);
         CHECK_EQ_U64(of->stream, 1 + (of->correlation - 1) % STREAMS);
         uint64_t *before = &last[of->stream - 1];

@@ -2,7 +2,7 @@
  *
  * Streams in backward (engine_streams.h, BS1 to BS5), on the simulated accelerator. A stream that
  * is held acts as a slow one: work that does not wait for it reads what is not there yet. While it
- * is held the streams behind it cannot be done, which is what the checks ask; timing decides
+ * is held the streams that wait for it cannot be done, which is what the checks ask; timing decides
  * nothing.
  */
 #include "base/alloc.h"

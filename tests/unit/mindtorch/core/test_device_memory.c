@@ -254,17 +254,17 @@ TEST(device_memory_record_stream_checks)
     mt_tensor *empty = new_tensor(0);
     CHECK_OK(mt_tensor_record_stream(empty, new_stream()));
     mt_tensor_release(empty);
-    mt_tensor *far = new_tensor(64);
+    mt_tensor *on_npu = new_tensor(64);
 #if defined(MT_DEBUG) && MT_DEBUG
     mt_stream *one = new_stream();
     mtb_fail_nth(1, false);
-    CHECK_EQ_I64(mt_tensor_record_stream(far, one), MT_ENOMEM);
+    CHECK_EQ_I64(mt_tensor_record_stream(on_npu, one), MT_ENOMEM);
     mtb_fail_nth(0, false);
 #endif
     for (int i = 0; i < 20; i++) { /* more than there is room for at first */
-        CHECK_OK(mt_tensor_record_stream(far, new_stream()));
+        CHECK_OK(mt_tensor_record_stream(on_npu, new_stream()));
     }
-    mt_tensor_release(far);
+    mt_tensor_release(on_npu);
     CHECK_OK(mt_device_empty_cache(MT_NPU));
     CHECK_EQ_U64(held.events, 0);
 }

@@ -82,28 +82,28 @@ TEST(sim_memory_pinned_copies_go_on_behind_the_host)
     for (size_t i = 0; i < COUNT; i++) {
         values[i] = 5;
     }
-    mt_tensor *plain, *near;
+    mt_tensor *plain, *on_host;
     REQUIRE_OK(mt_tensor_from_data(values, MT_DTYPE_F32, &count, 1, MT_CPU, &plain));
-    REQUIRE_OK(mt_tensor_pin(plain, &near));
-    CHECK(mt_tensor_is_pinned(near));
-    mt_tensor *far = filled(0);
+    REQUIRE_OK(mt_tensor_pin(plain, &on_host));
+    CHECK(mt_tensor_is_pinned(on_host));
+    mt_tensor *on_npu = filled(0);
     REQUIRE_OK(mt_device_synchronize(MT_NPU));
-    const void *data = mt_tensor_data(near);
+    const void *data = mt_tensor_data(on_host);
     REQUIRE_OK(sim->hold(0, 0, LONG, 0));
-    REQUIRE_OK(mt_copy_(far, near, true));
+    REQUIRE_OK(mt_copy_(on_npu, on_host, true));
     CHECK_EQ_U64(sim_counts(sim, 0, 0).waiting, 2); /* the hold, and the copy after it */
-    mt_tensor_release(near);                        /* its bytes stay until they were read */
+    mt_tensor_release(on_host);                     /* its bytes stay until they were read */
     const mt_scalar zero = mt_int(0);
     REQUIRE_OK(mt_fill_scalar_(plain, zero));
-    REQUIRE_OK(mt_tensor_pin(plain, &near));
-    CHECK(mt_tensor_data(near) != data);
+    REQUIRE_OK(mt_tensor_pin(plain, &on_host));
+    CHECK(mt_tensor_data(on_host) != data);
     REQUIRE_OK(sim->release(0, 0));
-    CHECK(holds(far, 5));
-    REQUIRE_OK(mt_copy_(near, far, true));
+    CHECK(holds(on_npu, 5));
+    REQUIRE_OK(mt_copy_(on_host, on_npu, true));
     REQUIRE_OK(mt_device_synchronize(MT_NPU));
-    CHECK_EQ_MEM(mt_tensor_data(near), values, sizeof values);
-    mt_tensor_release(near);
-    mt_tensor_release(far);
+    CHECK_EQ_MEM(mt_tensor_data(on_host), values, sizeof values);
+    mt_tensor_release(on_host);
+    mt_tensor_release(on_npu);
     mt_tensor_release(plain);
 }
 

@@ -25,10 +25,10 @@ static mt_tensor *floats(int64_t n, mt_device device)
         data[i] = (float)value.of.real + (float)i;
     }
     if (device != MT_CPU) {
-        mt_tensor *far;
-        REQUIRE_OK(mt_tensor_from_data(data, MT_DTYPE_F32, &n, 1, device, &far));
+        mt_tensor *on_npu;
+        REQUIRE_OK(mt_tensor_from_data(data, MT_DTYPE_F32, &n, 1, device, &on_npu));
         mt_tensor_release(made);
-        return far;
+        return on_npu;
     }
     return made;
 }
@@ -81,12 +81,12 @@ TEST(pinned_is_a_copy)
     REQUIRE_OK(mt_t(wide, &turned));
     REQUIRE_OK(mt_tensor_pin(turned, &again)); /* laid out again */
     CHECK_EQ_F64(((const float *)mt_tensor_data(again))[1], 6);
-    mt_tensor *far = floats(3, MT_NPU);
+    mt_tensor *on_npu = floats(3, MT_NPU);
     mt_tensor *none;
-    CHECK_EQ_I64(mt_tensor_pin(far, &none), MT_ERUNTIME);
+    CHECK_EQ_I64(mt_tensor_pin(on_npu, &none), MT_ERUNTIME);
     CHECK_EQ_STR(mt_last_error()->message,
                  "cannot pin a float32 tensor of npu:0, only dense CPU tensors can be pinned");
-    mt_tensor *const all[] = {plain, made, again, view, turned, wide, far};
+    mt_tensor *const all[] = {plain, made, again, view, turned, wide, on_npu};
     for (size_t i = 0; i < MT_COUNT(all); i++) {
         mt_tensor_release(all[i]);
     }
@@ -100,29 +100,29 @@ TEST(pinned_is_a_copy)
 TEST(pinned_copies_do_not_wait)
 {
     held_open();
-    mt_tensor *far = floats(8, MT_NPU);
-    mt_tensor *near = pinned(8);
+    mt_tensor *on_npu = floats(8, MT_NPU);
+    mt_tensor *on_host = pinned(8);
     mt_tensor *plain = floats(8, MT_CPU);
     mt_tensor *moved;
     uint64_t ordinary = held.copies[0];
-    copy(far, near);
-    copy(near, far);
-    REQUIRE_OK(mt_to_with(near, MT_DTYPE_NONE, MT_NPU, true, false, &moved));
+    copy(on_npu, on_host);
+    copy(on_host, on_npu);
+    REQUIRE_OK(mt_to_with(on_host, MT_DTYPE_NONE, MT_NPU, true, false, &moved));
     CHECK_EQ_U64(held.copies[1], 3);
     CHECK_EQ_U64(held.copies[0], ordinary);
     CHECK_EQ_U64(held.waits, 0);
     CHECK_EQ_U64(held.events, 1); /* one a stream, recorded again */
     mt_tensor_release(moved);
     /* Pageable memory, or a copy that is to wait, is an ordinary one. */
-    copy(far, plain);
-    REQUIRE_OK(mt_copy_(far, near, false));
+    copy(on_npu, plain);
+    REQUIRE_OK(mt_copy_(on_npu, on_host, false));
     CHECK_EQ_U64(held.copies[0], ordinary + 2);
     CHECK_EQ_U64(held.waits, 0);
-    copy(plain, far);
+    copy(plain, on_npu);
     CHECK_EQ_U64(held.waits, 1);
     CHECK_EQ_U64(held.copies[1], 3);
-    mt_tensor_release(far);
-    mt_tensor_release(near);
+    mt_tensor_release(on_npu);
+    mt_tensor_release(on_host);
     mt_tensor_release(plain);
 }
 
@@ -130,15 +130,15 @@ TEST(pinned_copies_do_not_wait)
 TEST(pinned_blocks_wait_for_their_copies)
 {
     held_open();
-    mt_tensor *far = floats(8, MT_NPU);
+    mt_tensor *on_npu = floats(8, MT_NPU);
     mt_stream *a = new_stream();
-    mt_tensor *near = pinned(8);
-    const void *data = mt_tensor_data(near);
-    copy(far, near);
+    mt_tensor *on_host = pinned(8);
+    const void *data = mt_tensor_data(on_host);
+    copy(on_npu, on_host);
     REQUIRE_OK(mt_stream_set_current(a));
-    copy(far, near);
+    copy(on_npu, on_host);
     CHECK_EQ_U64(held.events, 2);
-    mt_tensor_release(near);
+    mt_tensor_release(on_host);
     mt_tensor *second = pinned(8);
     CHECK(mt_tensor_data(second) != data);
     held_finish(a);
@@ -149,7 +149,7 @@ TEST(pinned_blocks_wait_for_their_copies)
     CHECK(mt_tensor_data(again) == data);
     CHECK_EQ_U64(held.events, 0);
     CHECK_EQ_U64(held.waits, 0);
-    mt_tensor *const all[] = {far, second, third, again};
+    mt_tensor *const all[] = {on_npu, second, third, again};
     for (size_t i = 0; i < MT_COUNT(all); i++) {
         mt_tensor_release(all[i]);
     }
@@ -158,37 +158,37 @@ TEST(pinned_blocks_wait_for_their_copies)
 TEST(pinned_without_events_waits_at_once)
 {
     held_open();
-    mt_tensor *far = floats(8, MT_NPU);
-    mt_tensor *near = pinned(8);
-    const void *data = mt_tensor_data(near);
+    mt_tensor *on_npu = floats(8, MT_NPU);
+    mt_tensor *on_host = pinned(8);
+    const void *data = mt_tensor_data(on_host);
     held.refuse_events = true;
-    copy(far, near);
+    copy(on_npu, on_host);
     CHECK_EQ_U64(held.waits, 1);
     held.refuse_events = false;
 #if defined(MT_DEBUG) && MT_DEBUG
     mt_tensor *other = pinned(8);
     mtb_fail_nth(1, true);
-    copy(far, other);
+    copy(on_npu, other);
     mtb_fail_nth(0, false);
     CHECK_EQ_U64(held.waits, 2);
     mt_tensor_release(other);
 #endif
-    mt_tensor_release(near);
-    near = pinned(8);
-    CHECK(mt_tensor_data(near) == data);
-    mt_tensor_release(near);
-    mt_tensor_release(far);
+    mt_tensor_release(on_host);
+    on_host = pinned(8);
+    CHECK(mt_tensor_data(on_host) == data);
+    mt_tensor_release(on_host);
+    mt_tensor_release(on_npu);
 }
 
 TEST(pinned_memory_that_is_refused)
 {
     held_open();
-    mt_tensor *far = floats(200, MT_NPU);
+    mt_tensor *on_npu = floats(200, MT_NPU);
     mt_tensor *plain = floats(1000, MT_CPU);
     mt_tensor *made;
-    mt_tensor *near = pinned(200); /* 1024 bytes */
-    copy(far, near);
-    mt_tensor_release(near);
+    mt_tensor *on_host = pinned(200); /* 1024 bytes */
+    copy(on_npu, on_host);
+    mt_tensor_release(on_host);
     held.pinned_limit = 4096;
     REQUIRE_OK(mt_tensor_pin(plain, &made)); /* once the cached one was waited for and given back */
     CHECK_EQ_U64(held.pinned, 4096);
@@ -212,13 +212,13 @@ TEST(pinned_memory_that_is_refused)
 #endif
     CHECK_EQ_U64(held.pinned, 4096);
     mt_tensor_release(plain);
-    mt_tensor_release(far);
+    mt_tensor_release(on_npu);
 }
 
 TEST(pinned_in_the_child_of_a_fork)
 {
     held_open();
-    mt_tensor *near = pinned(8);
+    mt_tensor *on_host = pinned(8);
     mt_tensor *cached = pinned(8);
     mt_tensor *plain = floats(8, MT_CPU);
     mt_tensor_release(cached);
@@ -226,27 +226,27 @@ TEST(pinned_in_the_child_of_a_fork)
     if (child == 0) {
         mt_tensor *made;
         held.lost = true; /* B6 */
-        mt_tensor_release(near);
+        mt_tensor_release(on_host);
         _exit(mt_tensor_pin(plain, &made) == MT_EDEVICE && made == NULL ? 0 : 1);
     }
     int status = -1;
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK_EQ_I64(status, 0);
-    mt_tensor_release(near);
+    mt_tensor_release(on_host);
     mt_tensor_release(plain);
 }
 
-static void *pin_and_copy(void *far)
+static void *pin_and_copy(void *on_npu)
 {
     mt_stream *stream = new_stream();
     CHECK_OK(mt_stream_set_current(stream));
     for (int64_t i = 0; i < 300; i++) {
-        mt_tensor *near = pinned(1 + i % 300);
+        mt_tensor *on_host = pinned(1 + i % 300);
         mt_tensor *part;
-        CHECK_OK(mt_narrow(far, 0, 0, 1 + i % 300, &part));
-        CHECK_OK(mt_copy_(near, part, true));
+        CHECK_OK(mt_narrow(on_npu, 0, 0, 1 + i % 300, &part));
+        CHECK_OK(mt_copy_(on_host, part, true));
         mt_tensor_release(part);
-        mt_tensor_release(near);
+        mt_tensor_release(on_host);
     }
     return NULL;
 }
@@ -255,14 +255,14 @@ TEST(pinned_from_four_threads)
 {
     held_open();
     held_let_go();
-    mt_tensor *far = floats(400, MT_NPU);
+    mt_tensor *on_npu = floats(400, MT_NPU);
     pthread_t threads[4];
     for (size_t i = 0; i < 4; i++) {
-        REQUIRE(pthread_create(&threads[i], NULL, pin_and_copy, far) == 0);
+        REQUIRE(pthread_create(&threads[i], NULL, pin_and_copy, on_npu) == 0);
     }
     for (size_t i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
     }
     CHECK_EQ_U64(held.copies[1], 1200);
-    mt_tensor_release(far);
+    mt_tensor_release(on_npu);
 }

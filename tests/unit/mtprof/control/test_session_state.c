@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sessions over time: every call in every state, windows and epochs as docs/format.md 3.5 tells
+ * Sessions over time: every call in every state, windows and epochs as docs/format.md 3.5 says
  * them, clearing, and the child of a fork.
  */
 #include "base/compiler.h"

@@ -319,7 +319,7 @@ TEST(progress_may_give_up)
 }
 
 /* Every request for memory refused once, and from there on: an error or the whole file, and what
- * stood at the path stays. */
+ * was at the path stays. */
 TEST(no_memory_at_any_place)
 {
     chrome_image image;

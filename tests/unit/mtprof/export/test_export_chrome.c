@@ -608,7 +608,7 @@ static void check_order(const chrome_image *image, const char *const *texts, siz
     for (size_t i = 0; i < n; i++) {
         const char *found = strstr(at, texts[i]);
         if (found == NULL) {
-            FAIL("%s does not stand behind the one before it\nin: %s", texts[i], image->text);
+            FAIL("%s does not follow the one before it\nin: %s", texts[i], image->text);
             return;
         }
         at = found + 1;

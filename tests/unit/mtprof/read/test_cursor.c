@@ -340,7 +340,7 @@ static void check_bad_record(uint8_t stream, bool alone, size_t n_before, const 
 #define BAD(stream, alone, ...)                                                     \
     check_bad_record(stream, alone, 0, NULL, sizeof((uint64_t[]){__VA_ARGS__}) / 8, \
                      (const uint64_t[]){__VA_ARGS__}, __LINE__)
-/* Behind a BEGIN. */
+/* After a BEGIN. */
 #define BAD_PAYLOAD(...)                                                                        \
     check_bad_record(MTPROF_STREAM_THREAD, true, 2, (const uint64_t[]){HEAD(1, 2, 0x40, 7), 1}, \
                      sizeof((uint64_t[]){__VA_ARGS__}) / 8, (const uint64_t[]){__VA_ARGS__},    \

@@ -290,15 +290,15 @@ TEST(problems_are_bounded)
     mtprof_problem problem;
     uint32_t n = 0;
     uint64_t before = 0;
-    bool told = false;
+    bool found = false;
     while (mtprof_reader_problem(reader, n, &problem)) {
         CHECK(problem.offset >= before);
         before = problem.offset;
-        told = told || strstr(problem.message, "4001 more") != NULL;
+        found = found || strstr(problem.message, "4001 more") != NULL;
         n++;
     }
     CHECK_EQ_U64(n, 1000);
-    CHECK(told);
+    CHECK(found);
     mtprof_reader_close(reader);
     tb_fini(&b);
 }

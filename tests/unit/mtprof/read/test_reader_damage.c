@@ -383,9 +383,9 @@ static void cut_everywhere(bool closed)
         } else {
             mtprof_problem problem;
             size_t n = count_records(reader, &failed);
-            bool told = mtprof_reader_problem(reader, 0, &problem);
+            bool reported = mtprof_reader_problem(reader, 0, &problem);
             /* A trace that was not closed and is cut between chunks is just an older one. */
-            if (!told && (closed || length % PAGE != 0)) {
+            if (!reported && (closed || length % PAGE != 0)) {
                 FAIL("length %zu: %zu of %zu records and no problem", length, n, all);
             }
         }
@@ -455,7 +455,7 @@ static void mark_bytes(promise *p)
 }
 
 /* Walks a mutated copy. Returns how many records came, or SIZE_MAX if one was not there before. */
-static size_t walk(const promise *p, const mtprof_reader *reader, bool *told)
+static size_t walk(const promise *p, const mtprof_reader *reader, bool *reported)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < mtprof_reader_stream_count(reader); i++) {
@@ -465,7 +465,7 @@ static size_t walk(const promise *p, const mtprof_reader *reader, bool *told)
         REQUIRE_OK(mtprof_cursor_open(reader, i, &cursor));
         while ((status = mtprof_cursor_next(cursor, &record)) != MTPROF_EEND) {
             if (status != MTPROF_OK) {
-                *told = true;
+                *reported = true;
                 continue;
             }
             const original *o = &p->at[record.offset / 8];
@@ -536,7 +536,7 @@ static size_t mutate(promise *p, uint64_t *seed, char *what, size_t what_size)
     }
 }
 
-static bool must_be_told(const promise *p, size_t size)
+static bool must_be_reported(const promise *p, size_t size)
 {
     if (size != p->b.size) {
         return true;
@@ -554,7 +554,7 @@ TEST(nothing_wrong_is_returned_and_nothing_is_lost_in_silence)
     promise p = {0};
     uint64_t seed = mt_test_seed();
     char what[80] = "";
-    size_t n_told = 0;
+    size_t n_reported = 0;
     tb_sample(&p.b, true);
     tb_finish(&p.b, true);
     p.at = calloc(p.b.size / 8, sizeof *p.at);
@@ -568,26 +568,26 @@ TEST(nothing_wrong_is_returned_and_nothing_is_lost_in_silence)
         size_t size = mutate(&p, &seed, what, sizeof what);
         mtprof_reader *reader = open_bytes(p.copy, size, &memory);
         CHECK_EQ_I64(memory.n_closed, reader == NULL);
-        bool told = true;
+        bool reported = true;
         if (reader != NULL) {
             mtprof_problem problem;
-            told = mtprof_reader_problem(reader, 0, &problem);
-            size_t n = walk(&p, reader, &told);
+            reported = mtprof_reader_problem(reader, 0, &problem);
+            size_t n = walk(&p, reader, &reported);
             if (n == SIZE_MAX) {
                 FAIL("mutation %d, %s: a record that was never written", i, what);
-            } else if (n != p.n_records && !told) {
+            } else if (n != p.n_records && !reported) {
                 FAIL("mutation %d, %s: %zu of %zu records and no word", i, what, n, p.n_records);
             }
         } else if (mtprof_last_error()->offset < 0) {
             FAIL("mutation %d, %s: no offset: %s", i, what, mtprof_last_error()->message);
         }
-        if (!told && must_be_told(&p, size)) {
+        if (!reported && must_be_reported(&p, size)) {
             FAIL("mutation %d, %s: not a word", i, what);
         }
-        n_told += told;
+        n_reported += reported;
         mtprof_reader_close(reader);
     }
-    CHECK(n_told > MUTATIONS / 2); /* or the test does not test */
+    CHECK(n_reported > MUTATIONS / 2); /* or the test does not test */
     free(p.at);
     free(p.matters);
     free(p.copy);

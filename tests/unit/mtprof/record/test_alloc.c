@@ -141,7 +141,7 @@ TEST(an_allocation_long_after_the_last_record_has_its_right_time)
     tv_free(v);
 }
 
-TEST(what_is_reserved_is_told_when_it_changes)
+TEST(what_is_reserved_is_reported_when_it_changes)
 {
     static const uint64_t reserved[] = {0, 100, 100, 100, 300, 300, 0};
     mtprof_session *s = tv_start(ALLOC_WANTS);
@@ -152,20 +152,20 @@ TEST(what_is_reserved_is_told_when_it_changes)
     trace_view *v = tv_finish(s, NULL);
     /* At each allocation the latest RESERVED of its device says what the host said. */
     uint64_t known[2] = {0, 0};
-    size_t told = 0, turn = 0;
+    size_t reported = 0, turn = 0;
     for (size_t i = 0; i < v->count; i++) {
         const tv_record *p = &v->records[i];
         if (p->r.kind == MTPROF_REC_RESERVED) {
             REQUIRE(device_of(p) < 2);
             known[device_of(p)] = p->r.words[0];
-            told++;
+            reported++;
         } else if (p->r.kind == MTPROF_REC_ALLOC) {
             CHECK_EQ_U64(known[device_of(p)], device_of(p) == 1 ? reserved[turn / 2] : 5);
             turn++;
         }
     }
     CHECK_EQ_U64(turn, 14);
-    CHECK_EQ_U64(told, 4); /* 100, 300, 0 and once 5 */
+    CHECK_EQ_U64(reported, 4); /* 100, 300, 0 and once 5 */
     tv_free(v);
 }
 

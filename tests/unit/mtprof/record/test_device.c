@@ -226,14 +226,14 @@ TEST(what_a_device_loses_is_counted_and_in_the_trace)
     CHECK_EQ_U64(h.lost, 25);
     CHECK_EQ_U64(h.activities, 75);
     CHECK_EQ_U64(h.unmatched, 25);
-    uint64_t told = 0;
+    uint64_t counted = 0;
     for (size_t i = 0; i < tv_count(v, MTPROF_REC_LOST); i++) {
         const tv_record *p = tv_nth(v, MTPROF_REC_LOST, i);
         CHECK_EQ_U64(p->r.aux, MTPROF_LOST_SOURCE);
         CHECK_EQ_U64(p->stream, MTPROF_STREAM_SOURCE);
-        told += p->r.words[0];
+        counted += p->r.words[0];
     }
-    CHECK_EQ_U64(told, 25);
+    CHECK_EQ_U64(counted, 25);
     tv_free(v);
     sd_free(d);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An accelerator whose memory the host cannot read, for tests. See far_backend.c.
+ * An accelerator whose memory the host cannot read, for tests. See unreadable_backend.c.
  */
-#ifndef TESTS_SUPPORT_DEVICES_FAR_BACKEND_H
-#define TESTS_SUPPORT_DEVICES_FAR_BACKEND_H
+#ifndef TESTS_SUPPORT_DEVICES_UNREADABLE_BACKEND_H
+#define TESTS_SUPPORT_DEVICES_UNREADABLE_BACKEND_H
 
 #include <mindtorch/backend.h>
 
@@ -18,4 +18,4 @@ __attribute__((visibility("default"))) mt_backend_open_fn mt_backend_open;
 /* Kernels launched so far. */
 __attribute__((visibility("default"))) uint64_t mt_test_backend_launches(void);
 
-#endif /* TESTS_SUPPORT_DEVICES_FAR_BACKEND_H */
+#endif /* TESTS_SUPPORT_DEVICES_UNREADABLE_BACKEND_H */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device whose memory the host cannot read (support/devices/far_backend.c): whatever
- * dereferences a
- * storage above the backends crashes here. Models train on it with the host's numbers, bit for bit.
- * The op table runs there too: tests/ops/run_ops.py --device npu:0.
+ * A device whose memory the host cannot read (support/devices/unreadable_backend.c): whatever
+ * dereferences a storage above the backends crashes here. Models train on it with the host's
+ * numbers, bit for bit. The op table runs there too: tests/ops/run_ops.py --device npu:0.
  */
 #include "harness/mt_test.h"
-#include "support/devices/far_backend.h"
+#include "support/devices/unreadable_backend.h"
 #include "support/small_models.h"
 
 #include <mindtorch/mindtorch.h>
@@ -18,7 +17,7 @@ enum {
     STEPS = 4
 };
 
-static mt_tensor *on_far(mt_tensor *tensor)
+static mt_tensor *on_npu(mt_tensor *tensor)
 {
     mt_tensor *moved;
     REQUIRE_OK(mt_to_with(tensor, MT_DTYPE_NONE, MT_NPU, false, false, &moved));
@@ -26,12 +25,12 @@ static mt_tensor *on_far(mt_tensor *tensor)
     return moved;
 }
 
-static size_t train(const sm_kind *kind, mt_optimizer_kind optimizer, bool far_away, float *values)
+static size_t train(const sm_kind *kind, mt_optimizer_kind optimizer, bool on_device, float *values)
 {
     sm_model model;
     double loss = 0.0;
     REQUIRE_OK(sm_open(&model, kind, optimizer, 0.01));
-    if (far_away) {
+    if (on_device) {
         REQUIRE_OK(sm_move(&model, MT_NPU, optimizer, 0.01));
     }
     for (int i = 0; i < STEPS; i++) {
@@ -54,7 +53,7 @@ static void check_training(const sm_kind *kind, mt_optimizer_kind optimizer)
     CHECK_EQ_U64(train(kind, optimizer, true, there), count);
     CHECK(mt_test_backend_launches() > launches);
     if (!CHECK_EQ_MEM(there, here, count * sizeof *here)) {
-        FAIL("%s differs on the far device", kind->name);
+        FAIL("%s differs on the device", kind->name);
     }
     CHECK_EQ_U64(mt_tensors_alive(), 0);
     mt_memory_stats stats = {.struct_size = sizeof stats};
@@ -63,7 +62,7 @@ static void check_training(const sm_kind *kind, mt_optimizer_kind optimizer)
     CHECK(stats.peak_allocated_bytes > 0);
 }
 
-TEST(far_mlp_trains_with_every_optimizer)
+TEST(unreadable_mlp_trains_with_every_optimizer)
 {
     REQUIRE_OK(mt_test_backend_register());
     for (int kind = 0; kind < MT_OPTIMIZER_COUNT; kind++) {
@@ -71,13 +70,13 @@ TEST(far_mlp_trains_with_every_optimizer)
     }
 }
 
-TEST(far_cnn_trains)
+TEST(unreadable_cnn_trains)
 {
     REQUIRE_OK(mt_test_backend_register());
     check_training(&sm_cnn, MT_OPTIMIZER_ADAM);
 }
 
-TEST(far_gpt_trains)
+TEST(unreadable_gpt_trains)
 {
     REQUIRE_OK(mt_test_backend_register());
     check_training(&sm_gpt, MT_OPTIMIZER_ADAMW);
@@ -92,11 +91,11 @@ static mt_tensor *matrix(void)
     return made;
 }
 
-TEST(far_devices_do_not_mix)
+TEST(unreadable_devices_do_not_mix)
 {
     REQUIRE_OK(mt_test_backend_register());
     mt_tensor *here = matrix();
-    mt_tensor *there = on_far(here);
+    mt_tensor *there = on_npu(here);
     mt_tensor *out;
     CHECK_EQ_I64(mt_add(here, there, &out), MT_ERUNTIME);
     CHECK(out == NULL);
@@ -120,11 +119,11 @@ TEST(far_devices_do_not_mix)
 }
 
 /* A 0-d host tensor counts as a number in ops with tensors of a device, as in torch. */
-TEST(far_takes_host_numbers)
+TEST(unreadable_takes_host_numbers)
 {
     REQUIRE_OK(mt_test_backend_register());
     mt_tensor *here = matrix();
-    mt_tensor *there = on_far(here);
+    mt_tensor *there = on_npu(here);
     mt_tensor *number;
     mt_tensor *out;
     mt_tensor *sum;
@@ -146,7 +145,7 @@ TEST(far_takes_host_numbers)
 }
 
 /* Copies between devices convert types and follow strides. */
-TEST(far_copies_convert)
+TEST(unreadable_copies_convert)
 {
     REQUIRE_OK(mt_test_backend_register());
     mt_tensor *here = matrix();

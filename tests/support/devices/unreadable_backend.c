@@ -3,16 +3,17 @@
  * An accelerator whose memory the host cannot read: proof that nothing above the backends follows a
  * storage pointer.
  *
- *     far:    ...XXXXXXXXXXXXXXXX...   addresses that tensors hold; no access: touching one crashes
+ *     device: ...XXXXXXXXXXXXXXXX...   addresses that tensors hold; no access: touching one crashes
  *     shadow: ...the real bytes  ...   at the same distance from its beginning
  *
- * Kernels are the host's, called with translated pointers. A pointer that is not a far one, or a
- * view that reaches over the end of what was allocated, is refused: the caller mixed up memories.
+ * Kernels are the host's, called with translated pointers. A pointer that is not one of the device,
+ * or a view that reaches over the end of what was allocated, is refused: the caller mixed up
+ * memories.
  * Every launch goes through one function, so a kernel that is missing on the host is missing here.
  * Registered by a test (mt_test_backend_register) it uses the host's kernels that it is linked
  * with, opened as a shared object (mt_backend_open) those it is offered.
  */
-#include "support/devices/far_backend.h"
+#include "support/devices/unreadable_backend.h"
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/fail.h"
@@ -39,7 +40,7 @@ typedef struct block {
     bool used;
 } block;
 
-static char *far_memory;
+static char *device_memory;
 static char *shadow;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block blocks[MAX_BLOCKS]; /* by offset */
@@ -57,20 +58,20 @@ static int fail(int status, const char *message)
 
 /* ---- memory ---- */
 
-static bool is_far(const void *pointer)
+static bool is_device_address(const void *pointer)
 {
-    return (uintptr_t)pointer - (uintptr_t)far_memory < region_bytes;
+    return (uintptr_t)pointer - (uintptr_t)device_memory < region_bytes;
 }
 
 static char *translate(const void *pointer)
 {
-    return shadow + ((uintptr_t)pointer - (uintptr_t)far_memory);
+    return shadow + ((uintptr_t)pointer - (uintptr_t)device_memory);
 }
 
 /* Whether [pointer, pointer + bytes) lies in one block that is in use. */
 static bool is_inside(const void *pointer, size_t bytes)
 {
-    size_t offset = (uintptr_t)pointer - (uintptr_t)far_memory;
+    size_t offset = (uintptr_t)pointer - (uintptr_t)device_memory;
     bool inside = false;
     (void)pthread_mutex_lock(&mutex);
     for (size_t i = 0; i < n_blocks && !inside; i++) {
@@ -78,7 +79,7 @@ static bool is_inside(const void *pointer, size_t bytes)
                  offset + bytes <= blocks[i].offset + blocks[i].bytes;
     }
     (void)pthread_mutex_unlock(&mutex);
-    return is_far(pointer) && inside;
+    return is_device_address(pointer) && inside;
 }
 
 static block *find_free(size_t bytes)
@@ -111,18 +112,18 @@ static int allocate(void *context, uint32_t device, size_t bytes, void **out)
     if (found != NULL) {
         found->used = true;
         used_bytes += bytes;
-        *out = far_memory + found->offset;
+        *out = device_memory + found->offset;
         memset(shadow + found->offset, 0xEE, bytes < 65536 ? bytes : 65536); /* not zeros */
     }
     (void)pthread_mutex_unlock(&mutex);
-    return found != NULL ? MT_OK : fail(MT_ENOMEM, "far: no memory left");
+    return found != NULL ? MT_OK : fail(MT_ENOMEM, "unreadable: no memory left");
 }
 
 static void release(void *context, uint32_t device, void *memory, size_t bytes)
 {
     (void)context;
     (void)device;
-    size_t offset = (uintptr_t)memory - (uintptr_t)far_memory;
+    size_t offset = (uintptr_t)memory - (uintptr_t)device_memory;
     (void)pthread_mutex_lock(&mutex);
     for (size_t i = 0; i < n_blocks; i++) {
         if (blocks[i].used && blocks[i].offset == offset && blocks[i].bytes == bytes) {
@@ -137,18 +138,18 @@ static int copy(void *context, mt_backend_stream *stream, const mt_copy_call *ca
 {
     (void)context;
     (void)stream;
-    bool far_to = call->kind != MT_COPY_TO_HOST;
-    bool far_from = call->kind != MT_COPY_TO_DEVICE;
+    bool to_device = call->kind != MT_COPY_TO_HOST;
+    bool from_device = call->kind != MT_COPY_TO_DEVICE;
     if (call->bytes == 0) {
         return MT_OK;
     }
-    if (is_far(call->to) != far_to || is_far(call->from) != far_from ||
-        (far_to && !is_inside(call->to, call->bytes)) ||
-        (far_from && !is_inside(call->from, call->bytes))) {
-        return fail(MT_ERUNTIME, "far: a copy names memory that is not its own");
+    if (is_device_address(call->to) != to_device || is_device_address(call->from) != from_device ||
+        (to_device && !is_inside(call->to, call->bytes)) ||
+        (from_device && !is_inside(call->from, call->bytes))) {
+        return fail(MT_ERUNTIME, "unreadable: a copy names memory that is not its own");
     }
-    memmove(far_to ? translate(call->to) : call->to, far_from ? translate(call->from) : call->from,
-            call->bytes);
+    memmove(to_device ? translate(call->to) : call->to,
+            from_device ? translate(call->from) : call->from, call->bytes);
     return MT_OK;
 }
 
@@ -157,7 +158,7 @@ static int set(void *context, mt_backend_stream *stream, const mt_set_call *call
     (void)context;
     (void)stream;
     if (call->bytes > 0 && !is_inside(call->to, call->bytes)) {
-        return fail(MT_ERUNTIME, "far: a set names memory that is not its own");
+        return fail(MT_ERUNTIME, "unreadable: a set names memory that is not its own");
     }
     if (call->bytes > 0) {
         memset(translate(call->to), (int)call->value, call->bytes);
@@ -170,7 +171,7 @@ static int device_info(void *context, uint32_t device, mt_device_info *info)
     (void)context;
     (void)device;
     mt_device_info all = {
-        .struct_size = info->struct_size, .name = "far", .total_bytes = region_bytes};
+        .struct_size = info->struct_size, .name = "unreadable", .total_bytes = region_bytes};
     (void)pthread_mutex_lock(&mutex);
     all.free_bytes = region_bytes - used_bytes;
     (void)pthread_mutex_unlock(&mutex);
@@ -188,16 +189,16 @@ static int synchronize(void *context, uint32_t device)
 /* ---- kernels ---- */
 
 /* How far a view reaches before and after its first element, in elements. False: it is empty. */
-static bool find_reach(const mt_array *array, int64_t *before, int64_t *behind)
+static bool find_reach(const mt_array *array, int64_t *before, int64_t *after)
 {
     *before = 0;
-    *behind = 0;
+    *after = 0;
     for (int32_t i = 0; i < array->n_dims; i++) {
         if (array->sizes[i] == 0) {
             return false;
         }
         int64_t step = (array->sizes[i] - 1) * array->strides[i];
-        *(step < 0 ? before : behind) += step;
+        *(step < 0 ? before : after) += step;
     }
     return true;
 }
@@ -205,15 +206,15 @@ static bool find_reach(const mt_array *array, int64_t *before, int64_t *behind)
 static int translate_array(mt_array *array)
 {
     int64_t before;
-    int64_t behind;
-    if (array->n_dims < 0 || !find_reach(array, &before, &behind)) {
+    int64_t after;
+    if (array->n_dims < 0 || !find_reach(array, &before, &after)) {
         array->data = NULL; /* absent or empty: nothing may be read from it */
         return MT_OK;
     }
     int64_t size = (int64_t)mt_dtype_size((mt_dtype)array->dtype);
     uintptr_t first = (uintptr_t)array->data + (uintptr_t)(before * size);
-    if (!is_inside((const void *)first, (size_t)((behind - before + 1) * size))) {
-        return fail(MT_ERUNTIME, "far: a kernel was given memory that is not its own");
+    if (!is_inside((const void *)first, (size_t)((after - before + 1) * size))) {
+        return fail(MT_ERUNTIME, "unreadable: a kernel was given memory that is not its own");
     }
     array->data = translate(array->data);
     return MT_OK;
@@ -233,7 +234,7 @@ static int run_kernel(const mt_kernel_call *call, mt_array *arrays)
     const mt_backend *host = offered != NULL ? offered->cpu : mt__cpu_backend();
     mt_kernel_fn *run = host->kernels[call->kernel];
     if (run == NULL) {
-        return fail(MT_ENOTSUP, "far: the host has no such kernel");
+        return fail(MT_ENOTSUP, "unreadable: the host has no such kernel");
     }
     int status = run(host->context, NULL, &here);
     if (status != MT_OK) {
@@ -257,7 +258,7 @@ static int forward(void *context, mt_backend_stream *stream, const mt_kernel_cal
         return run_kernel(call, few);
     }
     mt_array *many = calloc(call->n_tensors, sizeof *many);
-    int status = many != NULL ? run_kernel(call, many) : fail(MT_ENOMEM, "far: no memory");
+    int status = many != NULL ? run_kernel(call, many) : fail(MT_ENOMEM, "unreadable: no memory");
     free(many);
     return status;
 }
@@ -266,10 +267,10 @@ static int forward(void *context, mt_backend_stream *stream, const mt_kernel_cal
 
 static mt_kernel_fn *kernels[MT_KERNEL_COUNT];
 
-static const mt_backend far_backend = {
+static const mt_backend unreadable_backend = {
     .struct_size = sizeof(mt_backend),
     .version = MT_BACKEND_VERSION,
-    .name = "far",
+    .name = "unreadable",
     .device_count = device_count,
     .device_info = device_info,
     .allocate = allocate,
@@ -284,13 +285,13 @@ static const mt_backend far_backend = {
 static int prepare(void)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *far_mapping = mmap(NULL, region_bytes, PROT_NONE, flags, -1, 0);
-    void *near_mapping = mmap(NULL, region_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (far_mapping == MAP_FAILED || near_mapping == MAP_FAILED) {
-        return fail(MT_ENOMEM, "far: no addresses");
+    void *unreadable = mmap(NULL, region_bytes, PROT_NONE, flags, -1, 0);
+    void *readable = mmap(NULL, region_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (unreadable == MAP_FAILED || readable == MAP_FAILED) {
+        return fail(MT_ENOMEM, "unreadable: no addresses");
     }
-    far_memory = far_mapping;
-    shadow = near_mapping;
+    device_memory = unreadable;
+    shadow = readable;
     for (size_t i = 0; i < MT_KERNEL_COUNT; i++) {
         kernels[i] = forward;
     }
@@ -300,13 +301,13 @@ static int prepare(void)
 int mt_test_backend_register(void)
 {
     int status = prepare();
-    return status != MT_OK ? status : mt_backend_register(MT_DEVICE_TYPE_NPU, &far_backend);
+    return status != MT_OK ? status : mt_backend_register(MT_DEVICE_TYPE_NPU, &unreadable_backend);
 }
 
 int mt_backend_open(const mt_backend_host *host, const mt_backend **out)
 {
     offered = host;
-    *out = &far_backend;
+    *out = &unreadable_backend;
     return prepare();
 }
 
