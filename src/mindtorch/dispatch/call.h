@@ -99,6 +99,14 @@ MT_INLINE void mt__give(mt__call *call, uint32_t i, mt_tensor *tensor)
     call->results[i] = (mt_value){.kind = MT_KIND_TENSOR, .of.tensor = tensor};
 }
 
+/* The place of a result, for the call that makes it, NULL at first:
+ * `return mt_neg(self, mt__result_place(call, 0))`. */
+MT_INLINE mt_tensor **mt__result_place(mt__call *call, uint32_t i)
+{
+    mt__give(call, i, NULL);
+    return &call->results[i].of.tensor;
+}
+
 /* A place for a tensor that lives as long as the call: `mt_mul(a, b, mt__temp(call))`. The place is
  * NULL at first; read the tensor from it. At most MT_MAX_TEMPS a call. */
 MT_INLINE mt_tensor **mt__temp(mt__call *call)

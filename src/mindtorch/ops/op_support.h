@@ -60,6 +60,14 @@ typedef struct mt__kernel_args {
     mt_scalar scalars[8];
 } mt__kernel_args;
 
+/* The lists of a call with their lengths:
+ * {.kernel = MT_KERNEL_GATHER, MT_TENSORS(out, self, index), MT_INTS(dim)}. */
+#define MT_TENSORS(...) \
+    .n_tensors = MT_COUNT(((mt_tensor *const[]){__VA_ARGS__})), .tensors = {__VA_ARGS__}
+#define MT_INTS(...) .n_ints = MT_COUNT(((const int64_t[]){__VA_ARGS__})), .ints = {__VA_ARGS__}
+#define MT_SCALARS(...) \
+    .n_scalars = MT_COUNT(((const mt_scalar[]){__VA_ARGS__})), .scalars = {__VA_ARGS__}
+
 int mt__kernel(mt__call *call, const mt__kernel_args *args);
 
 /* Copies elements (any types, sizes equal or broadcast to `to`): kernel COPY, across devices too.

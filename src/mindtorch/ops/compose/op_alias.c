@@ -33,20 +33,16 @@ int mt__run_is_nonzero(mt__call *call)
 int mt__run_numpy_T(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *out = NULL;
     int64_t dims[MT_MAX_DIMS] = {0};
     for (uint32_t i = 0; i < self->n_dims; i++) {
         dims[i] = (int64_t)self->n_dims - 1 - i;
     }
-    MT_TRY(mt_permute(self, dims, self->n_dims, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_permute(self, dims, self->n_dims, mt__result_place(call, 0));
 }
 
 int mt__run_mT(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *out = NULL;
     if (self->n_dims == 1) {
         return mtb_fail(MT_ERUNTIME, "tensor.mT is only supported on matrices or batches of "
                                      "matrices. Got 1-D tensor.");
@@ -55,9 +51,7 @@ int mt__run_mT(mt__call *call)
         mt__result_same(call, 0, self);
         return MT_OK;
     }
-    MT_TRY(mt_transpose(self, -2, -1, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_transpose(self, -2, -1, mt__result_place(call, 0));
 }
 
 /* The device is passed only if it differs, so that profiles show the overload of `to` that torch
@@ -80,12 +74,9 @@ int mt__run_type_as(mt__call *call)
 int mt__run_ravel(mt__call *call)
 {
     mt_tensor **whole = mt__temp(call);
-    mt_tensor *out = NULL;
     const int64_t all = -1;
     MT_TRY(mt_contiguous(mt__arg_tensor(call, 0), whole));
-    MT_TRY(mt_view(*whole, &all, 1, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_view(*whole, &all, 1, mt__result_place(call, 0));
 }
 
 /* repeat() with as many dimensions as the tensor has. */
@@ -111,14 +102,11 @@ int mt__run_tile(mt__call *call)
 int mt__run_flip_side(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *out = NULL;
     const int64_t dim = call->row->op == MT__OP_FLIPLR ? 1 : 0;
     if (self->n_dims <= dim) {
         return mtb_fail(MT_ERUNTIME, "Input must be >= %d-d.", (int)dim + 1);
     }
-    MT_TRY(mt_flip(self, &dim, 1, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_flip(self, &dim, 1, mt__result_place(call, 0));
 }
 
 /* ---- new tensors of a tensor's type and device ----------------------------------------------- */
@@ -130,11 +118,9 @@ int mt__run_new_empty(mt__call *call)
     mt_dtype dtype = mt__arg_dtype(call, 2);
     mt_device device =
         mt__arg_given(call, 3) ? (mt_device)mt__arg_int(call, 3) : (mt_device)self->device;
-    mt_tensor *out = NULL;
-    MT_TRY(mt_empty_with(size->of.ints, size->count,
-                         dtype == MT_DTYPE_NONE ? (mt_dtype)self->dtype : dtype, device, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_empty_with(size->of.ints, size->count,
+                         dtype == MT_DTYPE_NONE ? (mt_dtype)self->dtype : dtype, device,
+                         mt__result_place(call, 0));
 }
 
 /* new_empty() as result 0; type and device are the last two parameters of every row here. */
@@ -204,10 +190,7 @@ static uint32_t wanted_dims(const mt__call *call)
 int mt__run_atleast(mt__call *call)
 {
     uint32_t wanted = wanted_dims(call);
-    mt_tensor *out = NULL;
-    MT_TRY(deepen(mt__arg_tensor(call, 0), &wanted, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return deepen(mt__arg_tensor(call, 0), &wanted, mt__result_place(call, 0));
 }
 
 int mt__run_atleast_sequence(mt__call *call)

@@ -11,14 +11,6 @@
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
-static int check_probability(double p)
-{
-    if (p >= 0.0 && p <= 1.0) {
-        return MT_OK;
-    }
-    return mtb_fail(MT_ERUNTIME, "dropout probability has to be between 0 and 1, but got %g", p);
-}
-
 /* 0 or 1 / (1 - p) each, in `shape` and of the input's type. */
 static int drop_mask(mt__call *call, const mt_tensor *input, const mt__shape *shape, double p,
                      mt_tensor **out)
@@ -37,7 +29,7 @@ int mt__run_dropout_(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
     double p = mt__arg_real(call, 1);
-    MT_TRY(check_probability(p));
+    MT_TRY(mt__need_probability(p));
     if (p != 0.0 && mt__arg_bool(call, 2) && self->numel != 0) {
         mt_tensor *mask = NULL;
         mt__shape shape = mt__tensor_shape(self);
@@ -54,7 +46,7 @@ static int channel_mask(mt__call *call, mt_tensor **mask)
     mt_tensor *input = mt__arg_tensor(call, 0);
     double p = mt__arg_real(call, 1);
     *mask = NULL;
-    MT_TRY(check_probability(p));
+    MT_TRY(mt__need_probability(p));
     if (p == 0.0 || !mt__arg_bool(call, 2) || input->numel == 0) {
         return MT_OK;
     }
@@ -72,15 +64,12 @@ int mt__run_feature_dropout(mt__call *call)
 {
     mt_tensor *input = mt__arg_tensor(call, 0);
     mt_tensor *mask = NULL;
-    mt_tensor *out = NULL;
     MT_TRY(channel_mask(call, &mask));
     if (mask == NULL) {
         mt__result_same(call, 0, input);
         return MT_OK;
     }
-    MT_TRY(mt_mul(input, mask, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_mul(input, mask, mt__result_place(call, 0));
 }
 
 int mt__run_feature_dropout_(mt__call *call)
@@ -269,19 +258,6 @@ int mt__run_rms_norm(mt__call *call)
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-static int give_reduced(mt__call *call, mt_tensor *elements, int64_t reduction)
-{
-    mt_tensor *out = NULL;
-    if (reduction == MT_REDUCTION_NONE) {
-        mt__result_same(call, 0, elements);
-        return MT_OK;
-    }
-    MT_TRY(reduction == MT_REDUCTION_MEAN ? mt_mean(elements, NULL, 0, false, &out)
-                                          : mt_sum(elements, NULL, 0, false, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
-}
-
 /* delta times smooth_l1_loss with that beta. Without a reduction it has self's type. */
 int mt__run_huber_loss(mt__call *call)
 {
@@ -348,7 +324,7 @@ int mt__run_kl_div(mt__call *call)
         MT_TRY(entropy(call, target, &own));
         MT_TRY(mt_sub(own, *first, result));
     }
-    return give_reduced(call, *result, reduction);
+    return mt__loss_mean_or_sum(call, *result, reduction);
 }
 
 /* x / max(|x|, eps) along dim. */
@@ -370,7 +346,6 @@ int mt__run_cosine_similarity(mt__call *call)
     double eps = mt__arg_real(call, 3);
     mt_tensor *first = NULL;
     mt_tensor *second = NULL;
-    mt_tensor *out = NULL;
     mt_dtype dtype = mt__promote_values(call->args, 2);
     if (mt_dtype_category(dtype) != MT_CATEGORY_REAL) {
         return mtb_fail(MT_ERUNTIME,
@@ -394,9 +369,7 @@ int mt__run_cosine_similarity(mt__call *call)
     MT_TRY(unit_along(call, pair[1], dim, eps, &second));
     mt_tensor **product = mt__temp(call);
     MT_TRY(mt_mul(first, second, product));
-    MT_TRY(mt_sum(*product, &dim, 1, false, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_sum(*product, &dim, 1, false, mt__result_place(call, 0));
 }
 
 /* ---- pooling --------------------------------------------------------------------------------- */
@@ -428,7 +401,5 @@ int mt__run_max_pool1d_with_indices(mt__call *call)
         pooled, indices));
     MT_TRY(mt_squeeze_dim(*pooled, -2, &out));
     mt__give(call, 0, out);
-    MT_TRY(mt_squeeze_dim(*indices, -2, &out));
-    mt__give(call, 1, out);
-    return MT_OK;
+    return mt_squeeze_dim(*indices, -2, mt__result_place(call, 1));
 }

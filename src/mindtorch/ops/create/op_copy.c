@@ -104,10 +104,7 @@ int mt__run_contiguous(mt__call *call)
         return MT_OK;
     }
     static const int64_t contiguous = 0;
-    mt_tensor *out = NULL;
-    MT_TRY(mt_clone_with(self, &contiguous, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_clone_with(self, &contiguous, mt__result_place(call, 0));
 }
 
 int mt__run__to_copy(mt__call *call)
@@ -139,10 +136,7 @@ int mt__run_to(mt__call *call)
         mt__result_same(call, 0, self);
         return MT_OK;
     }
-    mt_tensor *out = NULL;
-    MT_TRY(mt__to_copy_with(self, dtype, device, mt__arg_bool(call, 3), &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt__to_copy_with(self, dtype, device, mt__arg_bool(call, 3), mt__result_place(call, 0));
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

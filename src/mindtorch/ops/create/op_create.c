@@ -85,7 +85,7 @@ int mt__run_eye(mt__call *call)
     mt__shape shape = {.n_dims = 2, .sizes = {n, m}};
     mt_tensor *out = NULL;
     MT_TRY(mt__result_new(call, 0, dtype_or(call, mt_default_dtype()), &shape, &out));
-    mt__kernel_args args = {.kernel = MT_KERNEL_EYE, .n_tensors = 1, .tensors = {out}};
+    mt__kernel_args args = {.kernel = MT_KERNEL_EYE, MT_TENSORS(out)};
     return out->numel == 0 ? MT_OK : mt__kernel(call, &args);
 }
 

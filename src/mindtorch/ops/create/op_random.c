@@ -22,11 +22,9 @@ static int draw(mt__call *call, mt_tensor *out, mt_generator *generator, mt_rand
     }
     mt__kernel_args args = {.kernel = MT_KERNEL_RANDOM,
                             .code = (uint16_t)code,
-                            .n_tensors = 1,
-                            .tensors = {out},
+                            MT_TENSORS(out),
                             .n_ints = 2,
-                            .n_scalars = 2,
-                            .scalars = {scalars[0], scalars[1]}};
+                            MT_SCALARS(scalars[0], scalars[1])};
     mt__generator_reserve(generator, out->numel, args.ints);
     return mt__kernel(call, &args);
 }
@@ -181,8 +179,7 @@ int mt__run_randperm(mt__call *call)
     if (n == 0) {
         return MT_OK;
     }
-    mt__kernel_args args = {
-        .kernel = MT_KERNEL_RANDPERM, .n_tensors = 1, .tensors = {order}, .n_ints = 2};
+    mt__kernel_args args = {.kernel = MT_KERNEL_RANDPERM, MT_TENSORS(order), .n_ints = 2};
     mt__generator_reserve(mt__arg_generator(call, 1), n, args.ints);
     MT_TRY(mt__kernel(call, &args));
     return order == out ? MT_OK : mt__copy_elements(out, order);

@@ -53,13 +53,10 @@ int mt__run_bernoulli(mt__call *call)
     }
     mt_tensor **draws = mt__temp(call);
     mt_tensor **hits = mt__temp(call);
-    mt_tensor *out = NULL;
     MT_TRY(
         mt_rand_like_with(self, mt__arg_generator(call, 1), MT_DTYPE_NONE, MT_DEVICE_NONE, draws));
     MT_TRY(mt_lt(*draws, self, hits));
-    MT_TRY(mt__to_copy_with(*hits, dtype, MT_DEVICE_NONE, false, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt__to_copy_with(*hits, dtype, MT_DEVICE_NONE, false, mt__result_place(call, 0));
 }
 
 /* ---- multinomial ----------------------------------------------------------------------------- */
@@ -184,9 +181,6 @@ int mt__run_multinomial(mt__call *call)
     }
     mt_tensor **times = mt__temp(call);
     mt_tensor **values = mt__temp(call);
-    mt_tensor *out = NULL;
     MT_TRY(race(self, 0, mt__arg_generator(call, 3), times));
-    MT_TRY(mt_topk(*times, samples, -1, false, true, values, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_topk(*times, samples, -1, false, true, values, mt__result_place(call, 0));
 }

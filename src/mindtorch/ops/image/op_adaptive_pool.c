@@ -25,12 +25,6 @@ static int check_input(const char *name, const char *colon, const mt_tensor *sel
     return MT_OK;
 }
 
-static int check_floating(const mt_tensor *self, const char *kernel)
-{
-    bool computed = self->dtype == MT_DTYPE_F32 || self->dtype == MT_DTYPE_F64;
-    return computed ? MT_OK : mt__refuse_type(kernel, (mt_dtype)self->dtype);
-}
-
 static int check_sizes(const mt__call *call, const mt_value *list)
 {
     if (list->of.ints[0] >= 0 && list->of.ints[1] >= 0) {
@@ -40,14 +34,6 @@ static int check_sizes(const mt__call *call, const mt_value *list)
                     "adaptive_avg_pool2d: elements of output_size must be greater than or equal "
                     "to 0 but received {%lld, %lld}",
                     (long long)list->of.ints[0], (long long)list->of.ints[1]);
-}
-
-static mt__shape pooled_shape(const mt_tensor *self, const int64_t out[2])
-{
-    mt__shape shape = mt__tensor_shape(self);
-    shape.sizes[shape.n_dims - 2] = out[0];
-    shape.sizes[shape.n_dims - 1] = out[1];
-    return shape;
 }
 
 int mt__run_adaptive_avg_pool2d(mt__call *call)
@@ -77,8 +63,8 @@ int mt__run__adaptive_avg_pool2d(mt__call *call)
     }
     MT_TRY(check_input("adaptive_avg_pool2d", "", self, false));
     MT_TRY(check_sizes(call, size));
-    MT_TRY(check_floating(self, "adaptive_avg_pool2d"));
-    mt__shape shape = pooled_shape(self, size->of.ints);
+    MT_TRY(mt__need_pooled_type(self, "adaptive_avg_pool2d"));
+    mt__shape shape = mt__pooled_shape(self, size->of.ints);
     mt__kernel_args args = {.kernel = MT_KERNEL_ADAPTIVE_AVG_POOL, .n_tensors = 2};
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__contiguous(call, self, &args.tensors[1]));
@@ -90,7 +76,7 @@ int mt__run__adaptive_avg_pool2d_backward(mt__call *call)
     mt_tensor *grad = call->args[0].of.tensor;
     mt_tensor *self = call->args[1].of.tensor;
     MT_TRY(check_input("adaptive_avg_pool2d_backward", "", self, false));
-    MT_TRY(check_floating(self, "adaptive_avg_pool2d_backward"));
+    MT_TRY(mt__need_pooled_type(self, "adaptive_avg_pool2d_backward"));
     bool fits = grad->n_dims == self->n_dims && grad->dtype == self->dtype;
     for (uint32_t i = 0; fits && i + 2 < self->n_dims; i++) {
         fits = grad->sizes[i] == self->sizes[i];
@@ -120,14 +106,14 @@ int mt__run_adaptive_max_pool2d(mt__call *call)
                         "adaptive_max_pool2d(): internal error: output_size.size() must be 2");
     }
     MT_TRY(mt__image_limit(call, size->of.ints, 2));
-    mt__shape shape = pooled_shape(self, size->of.ints);
+    mt__shape shape = mt__pooled_shape(self, size->of.ints);
     if (size->of.ints[0] < 0 || size->of.ints[1] < 0) {
         char text[MT_SHAPE_TEXT];
         return mtb_fail(MT_ERUNTIME, "Trying to create tensor with negative dimension %lld: %s",
                         (long long)(size->of.ints[0] < 0 ? size->of.ints[0] : size->of.ints[1]),
                         mt__shape_text(shape.sizes, shape.n_dims, text));
     }
-    MT_TRY(check_floating(self, "adaptive_max_pool2d"));
+    MT_TRY(mt__need_pooled_type(self, "adaptive_max_pool2d"));
     mt__kernel_args args = {.kernel = MT_KERNEL_ADAPTIVE_MAX_POOL, .n_tensors = 3};
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__result_new(call, 1, MT_DTYPE_I64, &shape, &args.tensors[1]));

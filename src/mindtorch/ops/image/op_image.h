@@ -6,6 +6,7 @@
 #define MINDTORCH_OPS_IMAGE_OP_IMAGE_H
 
 #include "mindtorch/ops/op_support.h"
+#include "mindtorch/ops/type_names.h"
 
 /* A list of `wanted` numbers (1 or 2), or of one that is used for all, as height and width; with
  * wanted 1 the height is `height`. False: the list has another length. */
@@ -30,6 +31,22 @@ MT_INLINE int mt__image_limit(const mt__call *call, const int64_t *numbers, uint
         }
     }
     return MT_OK;
+}
+
+/* The sizes of a pool's result: self's, with planes of other sizes. */
+MT_INLINE mt__shape mt__pooled_shape(const mt_tensor *self, const int64_t out[2])
+{
+    mt__shape shape = mt__tensor_shape(self);
+    shape.sizes[shape.n_dims - 2] = out[0];
+    shape.sizes[shape.n_dims - 1] = out[1];
+    return shape;
+}
+
+/* MT_ENOTSUP with torch's name of the kernel unless it is float32 or float64. */
+MT_INLINE int mt__need_pooled_type(const mt_tensor *self, const char *kernel)
+{
+    bool computed = self->dtype == MT_DTYPE_F32 || self->dtype == MT_DTYPE_F64;
+    return computed ? MT_OK : mt__refuse_type(kernel, (mt_dtype)self->dtype);
 }
 
 #endif /* MINDTORCH_OPS_IMAGE_OP_IMAGE_H */

@@ -134,14 +134,6 @@ static int size_planes(const mt_tensor *self, pool_plan *p)
     return MT_OK;
 }
 
-static mt__shape pooled_shape(const mt_tensor *self, const int64_t out[2])
-{
-    mt__shape shape = mt__tensor_shape(self);
-    shape.sizes[shape.n_dims - 2] = out[0];
-    shape.sizes[shape.n_dims - 1] = out[1];
-    return shape;
-}
-
 /* ---- max ------------------------------------------------------------------------------------- */
 
 int mt__run_max_pool2d_with_indices(mt__call *call)
@@ -154,13 +146,12 @@ int mt__run_max_pool2d_with_indices(mt__call *call)
     if (dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_F16 || dtype == MT_DTYPE_BF16) {
         return mt__refuse_type("max_pool2d", dtype);
     }
-    mt__shape shape = pooled_shape(self, plan.out);
+    mt__shape shape = mt__pooled_shape(self, plan.out);
     mt__kernel_args args = {
         .kernel = MT_KERNEL_MAX_POOL,
         .n_tensors = 3,
-        .n_ints = 8,
-        .ints = {plan.kernel[0], plan.kernel[1], plan.stride[0], plan.stride[1], plan.padding[0],
-                 plan.padding[1], plan.dilation[0], plan.dilation[1]},
+        MT_INTS(plan.kernel[0], plan.kernel[1], plan.stride[0], plan.stride[1], plan.padding[0],
+                plan.padding[1], plan.dilation[0], plan.dilation[1]),
     };
     MT_TRY(mt__result_new(call, 0, dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__result_new(call, 1, MT_DTYPE_I64, &shape, &args.tensors[1]));
@@ -185,19 +176,13 @@ static int check_planes(const mt__call *call, const mt_tensor *grad, const mt_te
                     mt__shape_text(self->sizes, n, text[1]));
 }
 
-static int check_floating(const mt_tensor *self, const char *kernel)
-{
-    bool computed = self->dtype == MT_DTYPE_F32 || self->dtype == MT_DTYPE_F64;
-    return computed ? MT_OK : mt__refuse_type(kernel, (mt_dtype)self->dtype);
-}
-
 int mt__run_max_pool2d_with_indices_backward(mt__call *call)
 {
     mt_tensor *grad = call->args[0].of.tensor;
     mt_tensor *self = call->args[1].of.tensor;
     mt_tensor *indices = call->args[7].of.tensor; /* they already imply the window */
     MT_TRY(check_planes(call, grad, self));
-    MT_TRY(check_floating(self, "max_pool2d_backward"));
+    MT_TRY(mt__need_pooled_type(self, "max_pool2d_backward"));
     mt__shape of_grad = mt__tensor_shape(grad);
     mt__shape of_indices = mt__tensor_shape(indices);
     if (indices->dtype != MT_DTYPE_I64 || !mt__shape_equal(&of_grad, &of_indices)) {
@@ -215,12 +200,10 @@ int mt__run_max_pool2d_with_indices_backward(mt__call *call)
 int mt__run_max_pool2d(mt__call *call)
 {
     const mt_value *a = call->args;
-    mt_tensor *out = NULL;
-    MT_TRY(mt_max_pool2d_with_indices(a[0].of.tensor, a[1].of.ints, a[1].count, a[2].of.ints,
+    return mt_max_pool2d_with_indices(a[0].of.tensor, a[1].of.ints, a[1].count, a[2].of.ints,
                                       a[2].count, a[3].of.ints, a[3].count, a[4].of.ints,
-                                      a[4].count, mt__arg_bool(call, 5), &out, mt__temp(call)));
-    mt__give(call, 0, out);
-    return MT_OK;
+                                      a[4].count, mt__arg_bool(call, 5), mt__result_place(call, 0),
+                                      mt__temp(call));
 }
 
 /* ---- averages -------------------------------------------------------------------------------- */
@@ -254,9 +237,9 @@ int mt__run_avg_pool2d(mt__call *call)
     MT_TRY(average_plan(call, self, &call->args[1], &plan, args.ints));
     mt_dtype dtype = (mt_dtype)self->dtype;
     if (dtype != MT_DTYPE_I64) {
-        MT_TRY(check_floating(self, "avg_pool2d"));
+        MT_TRY(mt__need_pooled_type(self, "avg_pool2d"));
     }
-    mt__shape shape = pooled_shape(self, plan.out);
+    mt__shape shape = mt__pooled_shape(self, plan.out);
     MT_TRY(mt__result_new(call, 0, dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__contiguous(call, self, &args.tensors[1]));
     return args.tensors[0]->numel == 0 ? MT_OK : mt__kernel(call, &args);
@@ -270,7 +253,7 @@ int mt__run_avg_pool2d_backward(mt__call *call)
     mt__kernel_args args = {.kernel = MT_KERNEL_AVG_POOL_BACKWARD, .n_tensors = 2, .n_ints = 8};
     MT_TRY(average_plan(call, self, &call->args[2], &plan, args.ints));
     MT_TRY(check_planes(call, grad, self));
-    MT_TRY(check_floating(self, "avg_pool2d_backward_cpu"));
+    MT_TRY(mt__need_pooled_type(self, "avg_pool2d_backward_cpu"));
     uint32_t n = grad->n_dims;
     if (grad->sizes[n - 2] != plan.out[0] || grad->sizes[n - 1] != plan.out[1]) {
         return mtb_fail(MT_ERUNTIME,
@@ -346,10 +329,7 @@ static int check_max1d(mt__call *call, const int64_t n[4])
 /* Gives `image` without its height of 1. */
 static int give_signal(mt__call *call, mt_tensor *image)
 {
-    mt_tensor *out = NULL;
-    MT_TRY(mt_squeeze_dim(image, -2, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_squeeze_dim(image, -2, mt__result_place(call, 0));
 }
 
 int mt__run_max_pool1d(mt__call *call)

@@ -411,10 +411,8 @@ int mt__run_flip(mt__call *call)
         MT_TRY(mt__temp_new(call, MT_DTYPE_I64, &length, &index));
         const mt__kernel_args count = {
             .kernel = MT_KERNEL_ARANGE,
-            .n_tensors = 1,
-            .tensors = {index},
-            .n_scalars = 2,
-            .scalars = {mt_int(self->sizes[d] - 1), mt_int(-1)},
+            MT_TENSORS(index),
+            MT_SCALARS(mt_int(self->sizes[d] - 1), mt_int(-1)),
         };
         MT_TRY(mt__kernel(call, &count));
         if (--left == 0) {
@@ -424,10 +422,8 @@ int mt__run_flip(mt__call *call)
         }
         const mt__kernel_args pick = {
             .kernel = MT_KERNEL_INDEX_SELECT,
-            .n_tensors = 3,
-            .tensors = {out, from, index},
-            .n_ints = 1,
-            .ints = {d},
+            MT_TENSORS(out, from, index),
+            MT_INTS(d),
         };
         MT_TRY(mt__kernel(call, &pick));
         from = out;
@@ -453,10 +449,8 @@ static int triangle(mt__call *call, uint16_t code)
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_TRIANGLE,
         .code = code,
-        .n_tensors = 2,
-        .tensors = {out, self},
-        .n_ints = 1,
-        .ints = {mt__arg_int(call, 1)},
+        MT_TENSORS(out, self),
+        MT_INTS(mt__arg_int(call, 1)),
     };
     return mt__kernel(call, &args);
 }

@@ -41,10 +41,8 @@ int mt__run_index_select(mt__call *call)
     MT_TRY(mt__at_least_1d(call, index, &index));
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_INDEX_SELECT,
-        .n_tensors = 3,
-        .tensors = {out, self, index},
-        .n_ints = 1,
-        .ints = {dim},
+        MT_TENSORS(out, self, index),
+        MT_INTS(dim),
     };
     return mt__kernel(call, &args);
 }
@@ -109,12 +107,9 @@ int mt__run_index_add(mt__call *call)
     MT_TRY(mt__at_least_1d(call, index, &index));
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_INDEX_ADD,
-        .n_tensors = 3,
-        .tensors = {out, index, source},
-        .n_ints = 1,
-        .ints = {dim},
-        .n_scalars = 1,
-        .scalars = {mt__number_as(&call->args[4], (mt_dtype)self->dtype)},
+        MT_TENSORS(out, index, source),
+        MT_INTS(dim),
+        MT_SCALARS(mt__number_as(&call->args[4], (mt_dtype)self->dtype)),
     };
     return mt__kernel(call, &args);
 }
@@ -161,10 +156,8 @@ int mt__run_gather(mt__call *call)
     }
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_GATHER,
-        .n_tensors = 3,
-        .tensors = {out, self, index},
-        .n_ints = 1,
-        .ints = {dim},
+        MT_TENSORS(out, self, index),
+        MT_INTS(dim),
     };
     return mt__kernel(call, &args);
 }
@@ -233,10 +226,8 @@ static int scatter(mt__call *call, uint16_t code)
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_SCATTER,
         .code = code,
-        .n_tensors = 3,
-        .tensors = {out, index, source},
-        .n_ints = 1,
-        .ints = {dim},
+        MT_TENSORS(out, index, source),
+        MT_INTS(dim),
     };
     return mt__kernel(call, &args);
 }
@@ -299,8 +290,7 @@ int mt__run_masked_select(mt__call *call)
     }
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_MASKED_SELECT,
-        .n_tensors = 3,
-        .tensors = {out, self, mask},
+        MT_TENSORS(out, self, mask),
     };
     return mt__kernel(call, &args);
 }
@@ -363,8 +353,7 @@ int mt__run_masked_scatter(mt__call *call)
     }
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_MASKED_SCATTER,
-        .n_tensors = 3,
-        .tensors = {out, mask, source},
+        MT_TENSORS(out, mask, source),
     };
     return mt__kernel(call, &args);
 }
@@ -382,8 +371,7 @@ int mt__run_nonzero(mt__call *call)
     }
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_NONZERO,
-        .n_tensors = 2,
-        .tensors = {out, self},
+        MT_TENSORS(out, self),
     };
     return mt__kernel(call, &args);
 }

@@ -74,10 +74,8 @@ int mt__filled(mt__call *call, mt_dtype dtype, const mt_scalar *number, const mt
     MT_TRY(mt__temp_new(call, dtype, &(mt__shape){.n_dims = 0}, &single));
     const mt__kernel_args fill = {
         .kernel = MT_KERNEL_FILL,
-        .n_tensors = 1,
-        .tensors = {single},
-        .n_scalars = 1,
-        .scalars = {mt__number_as(number, dtype)},
+        MT_TENSORS(single),
+        MT_SCALARS(mt__number_as(number, dtype)),
     };
     MT_TRY(mt__kernel(call, &fill));
     MT_TRY(mt__tensor_view(single, shape->sizes, strides, shape->n_dims, 0, false, place));

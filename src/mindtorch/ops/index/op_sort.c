@@ -17,10 +17,8 @@ static int order(mt__call *call, mt_kernel kernel, const mt__shape *shape, uint3
     }
     const mt__kernel_args args = {
         .kernel = kernel,
-        .n_tensors = 3,
-        .tensors = {values, indices, self},
-        .n_ints = 4,
-        .ints = {dim, more[0], more[1], more[2]},
+        MT_TENSORS(values, indices, self),
+        MT_INTS(dim, more[0], more[1], more[2]),
     };
     return mt__kernel(call, &args);
 }
@@ -36,11 +34,8 @@ int mt__run_sort(mt__call *call)
 
 int mt__run_argsort(mt__call *call)
 {
-    mt_tensor *out = NULL;
-    MT_TRY(
-        mt_sort(mt__arg_tensor(call, 0), mt__arg_int(call, 1), mt__arg_bool(call, 2), NULL, &out));
-    mt__give(call, 0, out);
-    return 0;
+    return mt_sort(mt__arg_tensor(call, 0), mt__arg_int(call, 1), mt__arg_bool(call, 2), NULL,
+                   mt__result_place(call, 0));
 }
 
 int mt__run_topk(mt__call *call)

@@ -32,10 +32,7 @@ static int fold_rows(mt__call *call, mt_tensor *tensor, mt_tensor **out)
 /* Gives `flat` with other sizes as the result. */
 static int give_viewed(mt__call *call, mt_tensor *flat, const mt__shape *shape)
 {
-    mt_tensor *out = NULL;
-    MT_TRY(mt__unsafe_view(flat, shape->sizes, shape->n_dims, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt__unsafe_view(flat, shape->sizes, shape->n_dims, mt__result_place(call, 0));
 }
 
 /* ---- matmul ---------------------------------------------------------------------------------- */
@@ -191,14 +188,11 @@ static int linear_folded(mt__call *call, mt_tensor *input, mt_tensor *weight, mt
     mt_tensor **folded = mt__temp(call);
     mt_tensor **turned = mt__temp(call);
     mt_tensor **flat = mt__temp(call);
-    mt_tensor *out = NULL;
     MT_TRY(mt_view(input, (const int64_t[]){rows, columns}, 2, folded));
     MT_TRY(mt_t(weight, turned));
     MT_TRY(mt_addmm(bias, *folded, *turned, flat));
     shape.sizes[shape.n_dims - 1] = (*flat)->sizes[1];
-    MT_TRY(mt_view(*flat, shape.sizes, shape.n_dims, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_view(*flat, shape.sizes, shape.n_dims, mt__result_place(call, 0));
 }
 
 int mt__run_linear(mt__call *call)
@@ -241,8 +235,5 @@ int mt__run_outer(mt__call *call)
     }
     mt_tensor **column = mt__temp(call);
     MT_TRY(mt_unsqueeze(self, 1, column));
-    mt_tensor *out = NULL;
-    MT_TRY(mt_mul(*column, vec2, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_mul(*column, vec2, mt__result_place(call, 0));
 }

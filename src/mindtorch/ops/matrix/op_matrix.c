@@ -71,12 +71,6 @@ static int check_type(const char *kernel, mt_tensor *tensor)
     return refused ? mt__refuse_type(kernel, dtype) : MT_OK;
 }
 
-/* The addend of addmm and baddbmm, spread over the result. */
-static int spread_addend(mt_tensor *out, mt_tensor *self, const mt_scalar *beta)
-{
-    return mt__scalar_real(beta) == 0 ? MT_OK : mt__copy_elements(out, self);
-}
-
 /* torch's error for a tensor that does not broadcast to `shape`. */
 static int check_expands(mt_tensor *self, const mt__shape *shape)
 {
@@ -105,6 +99,28 @@ static int check_expands(mt_tensor *self, const mt__shape *shape)
     return MT_OK;
 }
 
+/* The result of matrices, or of batches of them, that have been checked. addend: self, argument 0,
+ * of addmm and baddbmm, whose arguments 3 and 4 are beta and alpha; or NULL. */
+static int multiply(mt__call *call, mt_tensor *addend, mt_tensor *a, mt_tensor *b)
+{
+    mt__shape shape = mt__tensor_shape(a);
+    shape.sizes[shape.n_dims - 1] = b->sizes[shape.n_dims - 1];
+    if (addend != NULL) {
+        MT_TRY(check_expands(addend, &shape));
+    }
+    mt_tensor *out;
+    MT_TRY(mt__result_new(call, 0, (mt_dtype)a->dtype, &shape, &out));
+    batch_view views[3] = {batched(out), batched(a), batched(b)};
+    if (addend == NULL) {
+        return launch_gemm(call, &views[0], &views[1], &views[2], plain_product);
+    }
+    const mt_scalar alpha_beta[2] = {call->args[4], call->args[3]};
+    if (mt__scalar_real(&alpha_beta[1]) != 0) { /* spread over the result */
+        MT_TRY(mt__copy_elements(out, addend));
+    }
+    return launch_gemm(call, &views[0], &views[1], &views[2], alpha_beta);
+}
+
 /* ---- mm, addmm ------------------------------------------------------------------------------- */
 
 static int check_inner(mt_tensor *a, mt_tensor *b)
@@ -131,11 +147,7 @@ int mt__run_mm(mt__call *call)
                         mt__type_in_c((mt_dtype)a->dtype), mt__type_in_c((mt_dtype)b->dtype));
     }
     MT_TRY(check_type("addmm_impl_cpu_", a));
-    mt__shape shape = {.n_dims = 2, .sizes = {a->sizes[0], b->sizes[1]}};
-    mt_tensor *out;
-    MT_TRY(mt__result_new(call, 0, (mt_dtype)a->dtype, &shape, &out));
-    batch_view views[3] = {batched(out), batched(a), batched(b)};
-    return launch_gemm(call, &views[0], &views[1], &views[2], plain_product);
+    return multiply(call, NULL, a, b);
 }
 
 static int check_addmm(mt_tensor *self, mt_tensor *a, mt_tensor *b)
@@ -163,14 +175,7 @@ int mt__run_addmm(mt__call *call)
     mt_tensor *a = call->args[1].of.tensor;
     mt_tensor *b = call->args[2].of.tensor;
     MT_TRY(check_addmm(self, a, b));
-    mt__shape shape = {.n_dims = 2, .sizes = {a->sizes[0], b->sizes[1]}};
-    MT_TRY(check_expands(self, &shape));
-    mt_tensor *out;
-    MT_TRY(mt__result_new(call, 0, (mt_dtype)a->dtype, &shape, &out));
-    MT_TRY(spread_addend(out, self, &call->args[3]));
-    batch_view views[3] = {batched(out), batched(a), batched(b)};
-    mt_scalar alpha_beta[2] = {call->args[4], call->args[3]};
-    return launch_gemm(call, &views[0], &views[1], &views[2], alpha_beta);
+    return multiply(call, self, a, b);
 }
 
 /* ---- bmm, baddbmm ---------------------------------------------------------------------------- */
@@ -206,11 +211,7 @@ int mt__run_bmm(mt__call *call)
     mt_tensor *b = call->args[1].of.tensor;
     MT_TRY(check_batches(a, b));
     MT_TRY(check_batch_types("bmm", a, b));
-    mt__shape shape = {.n_dims = 3, .sizes = {a->sizes[0], a->sizes[1], b->sizes[2]}};
-    mt_tensor *out;
-    MT_TRY(mt__result_new(call, 0, (mt_dtype)a->dtype, &shape, &out));
-    batch_view views[3] = {batched(out), batched(a), batched(b)};
-    return launch_gemm(call, &views[0], &views[1], &views[2], plain_product);
+    return multiply(call, NULL, a, b);
 }
 
 int mt__run_baddbmm(mt__call *call)
@@ -226,14 +227,7 @@ int mt__run_baddbmm(mt__call *call)
                         mt__type_in_c((mt_dtype)b->dtype));
     }
     MT_TRY(check_batch_types("baddbmm", a, b));
-    mt__shape shape = {.n_dims = 3, .sizes = {a->sizes[0], a->sizes[1], b->sizes[2]}};
-    MT_TRY(check_expands(self, &shape));
-    mt_tensor *out;
-    MT_TRY(mt__result_new(call, 0, (mt_dtype)a->dtype, &shape, &out));
-    MT_TRY(spread_addend(out, self, &call->args[3]));
-    batch_view views[3] = {batched(out), batched(a), batched(b)};
-    mt_scalar alpha_beta[2] = {call->args[4], call->args[3]};
-    return launch_gemm(call, &views[0], &views[1], &views[2], alpha_beta);
+    return multiply(call, self, a, b);
 }
 
 /* ---- vectors --------------------------------------------------------------------------------- */

@@ -20,10 +20,7 @@ static int run_activation(mt__call *call, activation *f)
         mt__result_same(call, 0, self);
         return MT_OK;
     }
-    mt_tensor *out = NULL;
-    MT_TRY(f(call, self, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return f(call, self, mt__result_place(call, 0));
 }
 
 /* MT_ENOTSUP "\"mish_cpu\" not implemented for 'Long'" unless it is floating point. */
@@ -39,15 +36,12 @@ static int need_floating(const mt_tensor *self, const char *kernel)
 int mt__run_relu6(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *out = NULL;
     if (mt__is_in_place(call)) {
         MT_TRY(mt_hardtanh_(self, mt_int(0), mt_int(6)));
         mt__result_same(call, 0, self);
         return MT_OK;
     }
-    MT_TRY(mt_hardtanh(self, mt_int(0), mt_int(6), &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_hardtanh(self, mt_int(0), mt_int(6), mt__result_place(call, 0));
 }
 
 /* x tanh(softplus(x)) */
@@ -143,7 +137,6 @@ int mt__run_threshold(mt__call *call)
     mt_tensor *self = mt__arg_tensor(call, 0);
     mt_dtype dtype = (mt_dtype)self->dtype;
     mt_tensor **mask = mt__temp(call);
-    mt_tensor *out = NULL;
     if (dtype == MT_DTYPE_BOOL) {
         return mtb_fail(MT_ENOTSUP, "\"threshold_cpu\" not implemented for 'Bool'");
     }
@@ -154,9 +147,7 @@ int mt__run_threshold(mt__call *call)
         mt__result_same(call, 0, self);
         return MT_OK;
     }
-    MT_TRY(mt_masked_fill_scalar(self, *mask, value, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_masked_fill_scalar(self, *mask, value, mt__result_place(call, 0));
 }
 
 int mt__run_glu(mt__call *call)
@@ -177,13 +168,10 @@ int mt__run_glu(mt__call *call)
     mt_tensor **first = mt__temp(call);
     mt_tensor **second = mt__temp(call);
     mt_tensor **gate = mt__temp(call);
-    mt_tensor *out = NULL;
     MT_TRY(mt_narrow(self, dim, 0, size / 2, first));
     MT_TRY(mt_narrow(self, dim, size / 2, size / 2, second));
     MT_TRY(mt_sigmoid(*second, gate));
-    MT_TRY(mt_mul(*first, *gate, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_mul(*first, *gate, mt__result_place(call, 0));
 }
 
 /* One slope, or one a channel, below zero. */
@@ -216,11 +204,8 @@ int mt__run_prelu(mt__call *call)
     mt_tensor **slope = mt__temp(call);
     mt_tensor **positive = mt__temp(call);
     mt_tensor **below = mt__temp(call);
-    mt_tensor *out = NULL;
     MT_TRY(mt_reshape(weight, shape.sizes, shape.n_dims, slope));
     MT_TRY(mt_gt_scalar(self, mt_int(0), positive));
     MT_TRY(mt_mul(self, *slope, below));
-    MT_TRY(mt_where(*positive, self, *below, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_where(*positive, self, *below, mt__result_place(call, 0));
 }

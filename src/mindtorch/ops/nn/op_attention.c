@@ -288,10 +288,7 @@ static int attention_by_parts(mt__call *call, mt_tensor *const qkv[3], mt_tensor
         MT_TRY(mt_dropout(weights, dropout, true, place));
         weights = *place;
     }
-    mt_tensor *out = NULL;
-    MT_TRY(mt_matmul(weights, qkv[2], &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_matmul(weights, qkv[2], mt__result_place(call, 0));
 }
 
 int mt__run_scaled_dot_product_attention(mt__call *call)
@@ -313,10 +310,7 @@ int mt__run_scaled_dot_product_attention(mt__call *call)
     if (!fused) {
         return attention_by_parts(call, qkv, mask, scale);
     }
-    mt_tensor *out = NULL;
-    MT_TRY(mt__scaled_dot_product_flash_attention_for_cpu(
+    return mt__scaled_dot_product_flash_attention_for_cpu(
         qkv[0], qkv[1], qkv[2], 0, mt__arg_bool(call, 5), mask,
-        mt__arg_given(call, 6) ? &scale : NULL, &out, mt__temp(call)));
-    mt__give(call, 0, out);
-    return MT_OK;
+        mt__arg_given(call, 6) ? &scale : NULL, mt__result_place(call, 0), mt__temp(call));
 }

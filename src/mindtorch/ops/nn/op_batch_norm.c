@@ -120,14 +120,11 @@ int mt__run_batch_norm(mt__call *call)
     if (call->args[INPUT].of.tensor->numel == 0) {
         return run_empty(call, sizes[1]);
     }
-    mt_tensor *out = NULL;
-    MT_TRY(mt_native_batch_norm(mt__arg_tensor(call, INPUT), mt__arg_tensor(call, WEIGHT),
+    return mt_native_batch_norm(mt__arg_tensor(call, INPUT), mt__arg_tensor(call, WEIGHT),
                                 mt__arg_tensor(call, BIAS), mt__arg_tensor(call, RUNNING_MEAN),
                                 mt__arg_tensor(call, RUNNING_VAR), mt__arg_bool(call, TRAINING),
-                                mt__arg_real(call, MOMENTUM), mt__arg_real(call, EPS), &out, NULL,
-                                NULL));
-    mt__give(call, 0, out);
-    return MT_OK;
+                                mt__arg_real(call, MOMENTUM), mt__arg_real(call, EPS),
+                                mt__result_place(call, 0), NULL, NULL);
 }
 
 /* Contiguous, or NULL where it is absent. */
@@ -175,10 +172,8 @@ int mt__run_native_batch_norm(mt__call *call)
         .kernel = MT_KERNEL_BATCH_NORM,
         .n_tensors = 8,
         .tensors = {NULL, results[1], results[2]},
-        .n_ints = 1,
-        .ints = {training},
-        .n_scalars = 2,
-        .scalars = {mt_real(mt__arg_real(call, MOMENTUM)), mt_real(mt__arg_real(call, EPS))},
+        MT_INTS(training),
+        MT_SCALARS(mt_real(mt__arg_real(call, MOMENTUM)), mt_real(mt__arg_real(call, EPS))),
     };
     mt_tensor *dense = NULL;
     MT_TRY(mt__nn_view(call, results[0], sizes, 3, &args.tensors[0]));
@@ -246,10 +241,8 @@ int mt__run_native_batch_norm_backward(mt__call *call)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_BATCH_NORM_BACKWARD,
         .n_tensors = 10,
-        .n_ints = 1,
-        .ints = {mt__arg_bool(call, BW_TRAIN)},
-        .n_scalars = 1,
-        .scalars = {mt_real(mt__arg_real(call, BW_EPS))},
+        MT_INTS(mt__arg_bool(call, BW_TRAIN)),
+        MT_SCALARS(mt_real(mt__arg_real(call, BW_EPS))),
     };
     for (uint32_t i = 0; i < 3; i++) {
         if (call->args[BW_MASK].of.ints[i] != 0) {

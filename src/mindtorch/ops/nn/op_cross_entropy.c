@@ -201,13 +201,10 @@ static int run_smoothed(mt__call *call, entropy *e)
     mt_tensor *term = NULL;
     mt_tensor **a = mt__temp(call);
     mt_tensor **b = mt__temp(call);
-    mt_tensor *out = NULL;
     MT_TRY(smoothing_term(call, e, &term));
     MT_TRY(mt_mul_scalar(*plain, mt_real(1.0 - e->smoothing), a));
     MT_TRY(mt_mul_scalar(term, mt_real(e->smoothing / (double)e->classes), b));
-    MT_TRY(mt_add(*a, *b, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_add(*a, *b, mt__result_place(call, 0));
 }
 
 int mt__run_cross_entropy_loss(mt__call *call)
@@ -223,9 +220,6 @@ int mt__run_cross_entropy_loss(mt__call *call)
     if (e.smoothing > 0.0) {
         return run_smoothed(call, &e);
     }
-    mt_tensor *out = NULL;
-    MT_TRY(mt_nll_loss_nd(e.logs, e.target, e.weight, e.reduction, mt__arg_int(call, IGNORE_INDEX),
-                          &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_nll_loss_nd(e.logs, e.target, e.weight, e.reduction, mt__arg_int(call, IGNORE_INDEX),
+                          mt__result_place(call, 0));
 }

@@ -7,14 +7,6 @@
 #include "mindtorch/ops/nn/op_nn_support.h"
 #include "mindtorch/ops/type_names.h"
 
-static int check_probability(double p)
-{
-    if (p >= 0.0 && p <= 1.0) {
-        return MT_OK;
-    }
-    return mtb_fail(MT_ERUNTIME, "dropout probability has to be between 0 and 1, but got %g", p);
-}
-
 static int check_type(const mt__call *call, const mt_tensor *input)
 {
     if (mt__tensor_category(input) != MT_CATEGORY_REAL) {
@@ -29,31 +21,26 @@ int mt__run_dropout(mt__call *call)
 {
     mt_tensor *input = mt__arg_tensor(call, 0);
     double p = mt__arg_real(call, 1);
-    MT_TRY(check_probability(p));
+    MT_TRY(mt__need_probability(p));
     if (p == 0.0 || !mt__arg_bool(call, 2) || input->numel == 0) {
         mt__result_same(call, 0, input);
         return MT_OK;
     }
-    mt_tensor *out = NULL;
-    MT_TRY(mt_native_dropout(input, p, &out, NULL));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_native_dropout(input, p, mt__result_place(call, 0), NULL);
 }
 
 int mt__run_native_dropout(mt__call *call)
 {
     mt_tensor *input = mt__arg_tensor(call, 0);
     double p = mt__arg_real(call, 1);
-    MT_TRY(check_probability(p));
+    MT_TRY(mt__need_probability(p));
     MT_TRY(check_type(call, input));
     mt__shape shape = mt__tensor_shape(input);
     mt__kernel_args args = {
         .kernel = MT_KERNEL_DROPOUT,
-        .n_tensors = 3,
-        .tensors = {NULL, NULL, input},
+        MT_TENSORS(NULL, NULL, input),
         .n_ints = 2,
-        .n_scalars = 1,
-        .scalars = {mt_real(p)},
+        MT_SCALARS(mt_real(p)),
     };
     MT_TRY(mt__result_new(call, 0, (mt_dtype)input->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__result_new(call, 1, MT_DTYPE_BOOL, &shape, &args.tensors[1]));
@@ -84,12 +71,9 @@ int mt__run_native_dropout_backward(mt__call *call)
     mt__kernel_args where = {
         .kernel = MT_KERNEL_TERNARY,
         .code = MT_TERNARY_WHERE,
-        .n_tensors = 4,
-        .tensors = {out, mask, NULL, NULL},
-        .n_ints = 1,
-        .ints = {1 << 1 | 1 << 2}, /* b and c are numbers */
-        .n_scalars = 4,
-        .scalars = {mt_real(0.0), mt_real(0.0), scale, mt_real(0.0)},
+        MT_TENSORS(out, mask, NULL, NULL),
+        MT_INTS(1 << 1 | 1 << 2), /* b and c are numbers */
+        MT_SCALARS(mt_real(0.0), mt_real(0.0), scale, mt_real(0.0)),
     };
     MT_TRY(mt__kernel(call, &where));
     return mt__nn_binary(call, MT_BINARY_MUL, out, grad, out, 1.0);

@@ -50,10 +50,8 @@ int mt__run_embedding(mt__call *call)
     }
     mt__kernel_args args = {
         .kernel = MT_KERNEL_INDEX_SELECT,
-        .n_tensors = 3,
-        .tensors = {NULL, weight, NULL},
-        .n_ints = 1,
-        .ints = {0},
+        MT_TENSORS(NULL, weight, NULL),
+        MT_INTS(0),
     };
     MT_TRY(mt__nn_view(call, out, (const int64_t[]){indices->numel, weight->sizes[1]}, 2,
                        &args.tensors[0]));
@@ -90,10 +88,8 @@ int mt__run_embedding_dense_backward(mt__call *call)
     mt_tensor *dense = NULL;
     mt__kernel_args args = {
         .kernel = MT_KERNEL_EMBEDDING_BACKWARD,
-        .n_tensors = 3,
-        .tensors = {out, NULL, NULL},
-        .n_ints = 1,
-        .ints = {mt__arg_int(call, 3)},
+        MT_TENSORS(out, NULL, NULL),
+        MT_INTS(mt__arg_int(call, 3)),
     };
     MT_TRY(mt__contiguous(call, grad, &dense));
     MT_TRY(mt__nn_view(call, dense, (const int64_t[]){indices->numel, width}, 2, &args.tensors[1]));
@@ -107,9 +103,7 @@ int mt__run_embedding_backward(mt__call *call)
         return mtb_fail(MT_ENOTSUP, "embedding_backward(): %s is not supported",
                         mt__arg_bool(call, 4) ? "scale_grad_by_freq" : "sparse");
     }
-    mt_tensor *out = NULL;
-    MT_TRY(mt_embedding_dense_backward(mt__arg_tensor(call, 0), mt__arg_tensor(call, 1),
-                                       mt__arg_int(call, 2), mt__arg_int(call, 3), &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_embedding_dense_backward(mt__arg_tensor(call, 0), mt__arg_tensor(call, 1),
+                                       mt__arg_int(call, 2), mt__arg_int(call, 3),
+                                       mt__result_place(call, 0));
 }

@@ -81,22 +81,17 @@ static int fill(mt__call *call, mt_tensor *out, double value)
 {
     mt__kernel_args args = {
         .kernel = MT_KERNEL_FILL,
-        .n_tensors = 1,
-        .tensors = {out},
-        .n_scalars = 1,
-        .scalars = {mt_real(value)},
+        MT_TENSORS(out),
+        MT_SCALARS(mt_real(value)),
     };
     return mt__kernel(call, &args);
 }
 
 int mt__run_layer_norm(mt__call *call)
 {
-    mt_tensor *out = NULL;
-    MT_TRY(mt_native_layer_norm(mt__arg_tensor(call, 0), call->args[1].of.ints, call->args[1].count,
+    return mt_native_layer_norm(mt__arg_tensor(call, 0), call->args[1].of.ints, call->args[1].count,
                                 mt__arg_tensor(call, 2), mt__arg_tensor(call, 3),
-                                mt__arg_real(call, 4), &out, NULL, NULL));
-    mt__give(call, 0, out);
-    return MT_OK;
+                                mt__arg_real(call, 4), mt__result_place(call, 0), NULL, NULL);
 }
 
 int mt__run_native_layer_norm(mt__call *call)
@@ -131,8 +126,7 @@ int mt__run_native_layer_norm(mt__call *call)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_LAYER_NORM,
         .n_tensors = 6,
-        .n_scalars = 1,
-        .scalars = {mt_real(mt__arg_real(call, 4))},
+        MT_SCALARS(mt_real(mt__arg_real(call, 4))),
     };
     MT_TRY(as_rows(call, results[0], r.sizes, 2, &args.tensors[0]));
     MT_TRY(as_rows(call, results[1], r.sizes, 1, &args.tensors[1]));

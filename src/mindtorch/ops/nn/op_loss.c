@@ -52,17 +52,9 @@ int mt__run_l1_loss(mt__call *call)
     MT_TRY(mt__need_reduction(reduction));
     mt_tensor **distance = mt__temp(call);
     mt_tensor **size = mt__temp(call);
-    mt_tensor *out = NULL;
     MT_TRY(mt_sub(mt__arg_tensor(call, 0), mt__arg_tensor(call, 1), distance));
     MT_TRY(mt_abs(*distance, size));
-    if (reduction == MT_REDUCTION_NONE) {
-        mt__result_same(call, 0, *size);
-        return MT_OK;
-    }
-    MT_TRY(reduction == MT_REDUCTION_MEAN ? mt_mean(*size, NULL, 0, false, &out)
-                                          : mt_sum(*size, NULL, 0, false, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt__loss_mean_or_sum(call, *size, reduction);
 }
 
 static int check_beta(double beta)

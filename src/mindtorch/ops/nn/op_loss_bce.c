@@ -74,8 +74,7 @@ static int extremes(mt__call *call, mt_tensor *tensor, double values[2])
         mt__kernel_args args = {
             .kernel = MT_KERNEL_REDUCE,
             .code = codes[i],
-            .n_tensors = 2,
-            .tensors = {*wide, tensor},
+            MT_TENSORS(*wide, tensor),
         };
         MT_TRY(mt__kernel(call, &args));
     }

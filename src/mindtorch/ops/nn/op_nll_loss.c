@@ -110,8 +110,7 @@ int mt__run_nll_loss_forward(mt__call *call)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_NLL_LOSS,
         .n_tensors = 5,
-        .n_ints = 2,
-        .ints = {reduction, mt__arg_int(call, IGNORE_INDEX)},
+        MT_INTS(reduction, mt__arg_int(call, IGNORE_INDEX)),
     };
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &args.tensors[0]));
     MT_TRY(mt__result_new(call, 1, (mt_dtype)self->dtype, &single, &args.tensors[1]));
@@ -178,8 +177,7 @@ int mt__run_nll_loss_backward(mt__call *call)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_NLL_LOSS_BACKWARD,
         .n_tensors = 6,
-        .n_ints = 2,
-        .ints = {reduction, mt__arg_int(call, FIRST + IGNORE_INDEX)},
+        MT_INTS(reduction, mt__arg_int(call, FIRST + IGNORE_INDEX)),
     };
     MT_TRY(mt__result_new(call, 0, (mt_dtype)self->dtype, &shape, &out));
     MT_TRY(as_batch(call, out, &args.tensors[0]));
@@ -196,12 +194,9 @@ int mt__run_nll_loss_backward(mt__call *call)
 
 int mt__run_nll_loss(mt__call *call)
 {
-    mt_tensor *out = NULL;
-    MT_TRY(mt_nll_loss_forward(mt__arg_tensor(call, SELF), mt__arg_tensor(call, TARGET),
+    return mt_nll_loss_forward(mt__arg_tensor(call, SELF), mt__arg_tensor(call, TARGET),
                                mt__arg_tensor(call, WEIGHT), mt__arg_int(call, REDUCTION),
-                               mt__arg_int(call, IGNORE_INDEX), &out, NULL));
-    mt__give(call, 0, out);
-    return MT_OK;
+                               mt__arg_int(call, IGNORE_INDEX), mt__result_place(call, 0), NULL);
 }
 
 static int check_nd(const mt_tensor *self, const mt_tensor *target)
@@ -247,9 +242,7 @@ int mt__run_nll_loss_nd(mt__call *call)
     mt_tensor *out = NULL;
     MT_TRY(check_nd(self, target));
     if (self->n_dims <= 2) {
-        MT_TRY(mt_nll_loss(self, target, weight, reduction, ignore, &out));
-        mt__give(call, 0, out);
-        return MT_OK;
+        return mt_nll_loss(self, target, weight, reduction, ignore, mt__result_place(call, 0));
     }
     int64_t dims[MT_MAX_DIMS] = {0};
     for (uint32_t i = 2; i < self->n_dims; i++) {

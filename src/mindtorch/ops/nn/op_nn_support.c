@@ -50,6 +50,14 @@ int mt__need_constant(const mt__call *call, uint32_t arg)
                     mt__op_name(call), call->row->params[arg].name);
 }
 
+int mt__need_probability(double p)
+{
+    if (p >= 0.0 && p <= 1.0) {
+        return MT_OK;
+    }
+    return mtb_fail(MT_ERUNTIME, "dropout probability has to be between 0 and 1, but got %g", p);
+}
+
 int mt__need_reduction(int64_t reduction)
 {
     if (reduction >= MT_REDUCTION_NONE && reduction <= MT_REDUCTION_SUM) {
@@ -95,8 +103,7 @@ int mt__nn_unary(mt__call *call, mt_unary code, mt_tensor *out, mt_tensor *in)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_UNARY,
         .code = (uint16_t)code,
-        .n_tensors = 2,
-        .tensors = {out, in},
+        MT_TENSORS(out, in),
     };
     return mt__kernel(call, &args);
 }
@@ -107,11 +114,9 @@ int mt__nn_clamp(mt__call *call, mt_tensor *out, mt_tensor *in, const double *lo
     mt__kernel_args args = {
         .kernel = MT_KERNEL_UNARY,
         .code = MT_UNARY_CLAMP,
-        .n_tensors = 2,
-        .tensors = {out, in},
-        .n_scalars = 2,
-        .scalars = {lower == NULL ? (mt_scalar){.kind = MT_KIND_NONE} : mt_real(*lower),
-                    upper == NULL ? (mt_scalar){.kind = MT_KIND_NONE} : mt_real(*upper)},
+        MT_TENSORS(out, in),
+        MT_SCALARS(lower == NULL ? (mt_scalar){.kind = MT_KIND_NONE} : mt_real(*lower),
+                   upper == NULL ? (mt_scalar){.kind = MT_KIND_NONE} : mt_real(*upper)),
     };
     return mt__kernel(call, &args);
 }
@@ -122,12 +127,9 @@ int mt__nn_binary(mt__call *call, mt_binary code, mt_tensor *out, mt_tensor *a, 
     mt__kernel_args args = {
         .kernel = MT_KERNEL_BINARY,
         .code = (uint16_t)code,
-        .n_tensors = 3,
-        .tensors = {out, a, b},
-        .n_ints = 1,
-        .ints = {0},
-        .n_scalars = 2,
-        .scalars = {mt_real(0.0), mt_real(alpha)},
+        MT_TENSORS(out, a, b),
+        MT_INTS(0),
+        MT_SCALARS(mt_real(0.0), mt_real(alpha)),
     };
     return mt__kernel(call, &args);
 }
@@ -137,12 +139,9 @@ int mt__nn_binary_scalar(mt__call *call, mt_binary code, mt_tensor *out, mt_tens
     mt__kernel_args args = {
         .kernel = MT_KERNEL_BINARY,
         .code = (uint16_t)code,
-        .n_tensors = 2,
-        .tensors = {out, a},
-        .n_ints = 1,
-        .ints = {1},
-        .n_scalars = 2,
-        .scalars = {mt_real(b), mt_real(1.0)},
+        MT_TENSORS(out, a),
+        MT_INTS(1),
+        MT_SCALARS(mt_real(b), mt_real(1.0)),
     };
     return mt__kernel(call, &args);
 }
@@ -166,10 +165,8 @@ int mt__loss_reduce(mt__call *call, int64_t reduction, mt_tensor *elements)
     if (elements->numel == 0) {
         mt__kernel_args fill = {
             .kernel = MT_KERNEL_FILL,
-            .n_tensors = 1,
-            .tensors = {out},
-            .n_scalars = 1,
-            .scalars = {mt_real(mean ? (double)NAN : 0.0)},
+            MT_TENSORS(out),
+            MT_SCALARS(mt_real(mean ? (double)NAN : 0.0)),
         };
         return mt__kernel(call, &fill);
     }
@@ -181,8 +178,18 @@ int mt__loss_reduce(mt__call *call, int64_t reduction, mt_tensor *elements)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_REDUCE,
         .code = mean ? MT_REDUCE_MEAN : MT_REDUCE_SUM,
-        .n_tensors = 2,
-        .tensors = {*wide, flat},
+        MT_TENSORS(*wide, flat),
     };
     return mt__kernel(call, &args);
+}
+
+int mt__loss_mean_or_sum(mt__call *call, mt_tensor *elements, int64_t reduction)
+{
+    if (reduction == MT_REDUCTION_NONE) {
+        mt__result_same(call, 0, elements);
+        return MT_OK;
+    }
+    return reduction == MT_REDUCTION_MEAN
+               ? mt_mean(elements, NULL, 0, false, mt__result_place(call, 0))
+               : mt_sum(elements, NULL, 0, false, mt__result_place(call, 0));
 }

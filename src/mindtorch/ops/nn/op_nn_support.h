@@ -24,6 +24,9 @@ int mt__need_type(const mt_tensor *tensor, mt_dtype dtype);
  * gradient. */
 int mt__need_constant(const mt__call *call, uint32_t arg);
 
+/* MT_ERUNTIME for a dropout probability that is none. */
+int mt__need_probability(double p);
+
 /* MT_EVALUE unless it is one of mt__reduction. */
 int mt__need_reduction(int64_t reduction);
 
@@ -49,6 +52,9 @@ int mt__loss_elements(mt__call *call, int64_t reduction, mt_dtype dtype, const m
 
 /* Gives result 0 from the (contiguous) elements of a loss. */
 int mt__loss_reduce(mt__call *call, int64_t reduction, mt_tensor *elements);
+
+/* The same of elements that ops have made, by mean() and sum(), which can be differentiated. */
+int mt__loss_mean_or_sum(mt__call *call, mt_tensor *elements, int64_t reduction);
 
 /* What a mean divides by; 1 for the other reductions. */
 MT_INLINE double mt__loss_divisor(int64_t reduction, int64_t numel)

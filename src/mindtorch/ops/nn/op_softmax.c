@@ -29,20 +29,14 @@ int mt__run_softmax(mt__call *call)
 {
     mt_tensor *self = NULL;
     MT_TRY(converted_for(call, &self));
-    mt_tensor *out = NULL;
-    MT_TRY(mt__softmax(self, mt__arg_int(call, 1), false, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt__softmax(self, mt__arg_int(call, 1), false, mt__result_place(call, 0));
 }
 
 int mt__run_log_softmax(mt__call *call)
 {
     mt_tensor *self = NULL;
     MT_TRY(converted_for(call, &self));
-    mt_tensor *out = NULL;
-    MT_TRY(mt__log_softmax(self, mt__arg_int(call, 1), false, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt__log_softmax(self, mt__arg_int(call, 1), false, mt__result_place(call, 0));
 }
 
 static int run_forward(mt__call *call, uint16_t code)
@@ -64,10 +58,8 @@ static int run_forward(mt__call *call, uint16_t code)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_SOFTMAX,
         .code = code,
-        .n_tensors = 2,
-        .tensors = {out, self},
-        .n_ints = 1,
-        .ints = {dim},
+        MT_TENSORS(out, self),
+        MT_INTS(dim),
     };
     if (self->n_dims == 0) { /* kernels need a dimension */
         const int64_t one = 1;
@@ -108,10 +100,8 @@ static int run_backward(mt__call *call, uint16_t code)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_SOFTMAX_BACKWARD,
         .code = code,
-        .n_tensors = 3,
-        .tensors = {out, grad, output},
-        .n_ints = 1,
-        .ints = {dim},
+        MT_TENSORS(out, grad, output),
+        MT_INTS(dim),
     };
     for (uint32_t i = 0; grad->n_dims == 0 && i < args.n_tensors; i++) {
         const int64_t one = 1;

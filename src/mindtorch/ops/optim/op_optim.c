@@ -192,12 +192,10 @@ int mt__run__fused_sgd_(mt__call *call)
     bool momentum = mt__arg_real(call, MOMENTUM) != 0.0;
     mt__kernel_args args = {
         .kernel = MT_KERNEL_SGD,
-        .n_ints = 3,
-        .ints = {mt__arg_bool(call, NESTEROV), mt__arg_bool(call, MAXIMIZE),
-                 mt__arg_bool(call, IS_FIRST_STEP)},
-        .n_scalars = 4,
-        .scalars = {real_argument(call, LR), real_argument(call, MOMENTUM),
-                    real_argument(call, DAMPENING), real_argument(call, WEIGHT_DECAY)},
+        MT_INTS(mt__arg_bool(call, NESTEROV), mt__arg_bool(call, MAXIMIZE),
+                mt__arg_bool(call, IS_FIRST_STEP)),
+        MT_SCALARS(real_argument(call, LR), real_argument(call, MOMENTUM),
+                   real_argument(call, DAMPENING), real_argument(call, WEIGHT_DECAY)),
     };
     return run_step(call, 3, momentum ? 7U : 3U, &args);
 }
@@ -217,11 +215,9 @@ static int run_adam(mt__call *call, uint16_t code)
     mt__kernel_args args = {
         .kernel = MT_KERNEL_ADAM,
         .code = code,
-        .n_ints = 2,
-        .ints = {mt__arg_int(call, STEP), mt__arg_bool(call, MAXIMIZE)},
-        .n_scalars = 5,
-        .scalars = {real_argument(call, LR), real_argument(call, BETA1), real_argument(call, BETA2),
-                    real_argument(call, EPS), real_argument(call, WEIGHT_DECAY)},
+        MT_INTS(mt__arg_int(call, STEP), mt__arg_bool(call, MAXIMIZE)),
+        MT_SCALARS(real_argument(call, LR), real_argument(call, BETA1), real_argument(call, BETA2),
+                   real_argument(call, EPS), real_argument(call, WEIGHT_DECAY)),
     };
     if (args.ints[0] < 1) {
         return mtb_fail(MT_EVALUE, "%s(): step counts from 1, got %lld", mt__op_name(call),
@@ -246,11 +242,9 @@ int mt__run__fused_rmsprop_(mt__call *call)
     };
     mt__kernel_args args = {
         .kernel = MT_KERNEL_RMSPROP,
-        .n_ints = 1,
-        .ints = {mt__arg_bool(call, MAXIMIZE)},
-        .n_scalars = 5,
-        .scalars = {real_argument(call, LR), real_argument(call, ALPHA), real_argument(call, EPS),
-                    real_argument(call, WEIGHT_DECAY), real_argument(call, MOMENTUM)},
+        MT_INTS(mt__arg_bool(call, MAXIMIZE)),
+        MT_SCALARS(real_argument(call, LR), real_argument(call, ALPHA), real_argument(call, EPS),
+                   real_argument(call, WEIGHT_DECAY), real_argument(call, MOMENTUM)),
     };
     uint32_t used = 7U;
     used |= mt__arg_real(call, MOMENTUM) > 0.0 ? 8U : 0U;
@@ -270,11 +264,9 @@ int mt__run__fused_adagrad_(mt__call *call)
     };
     mt__kernel_args args = {
         .kernel = MT_KERNEL_ADAGRAD,
-        .n_ints = 2,
-        .ints = {mt__arg_int(call, STEP), mt__arg_bool(call, MAXIMIZE)},
-        .n_scalars = 4,
-        .scalars = {real_argument(call, LR), real_argument(call, LR_DECAY),
-                    real_argument(call, WEIGHT_DECAY), real_argument(call, EPS)},
+        MT_INTS(mt__arg_int(call, STEP), mt__arg_bool(call, MAXIMIZE)),
+        MT_SCALARS(real_argument(call, LR), real_argument(call, LR_DECAY),
+                   real_argument(call, WEIGHT_DECAY), real_argument(call, EPS)),
     };
     if (args.ints[0] < 1) {
         return mtb_fail(MT_EVALUE, "%s(): step counts from 1, got %lld", mt__op_name(call),

@@ -178,8 +178,7 @@ int mt__run_rsub(mt__call *call)
         .n_operands = 2,
         .compute = dtype,
         .result = dtype,
-        .n_scalars = 1,
-        .scalars = {call->args[2]},
+        MT_SCALARS(call->args[2]),
         .operands = {&call->args[1], &call->args[0]},
     };
     return mt__pointwise_run(call, &what);
@@ -383,11 +382,9 @@ int mt__run_threshold_backward(mt__call *call)
     MT_TRY(mt__number_fits(&call->args[2], dtype));
     if (mt_dtype_category(dtype) == MT_CATEGORY_INT) { /* the kernel is for gradients */
         mt_tensor **above = mt__temp(call);
-        mt_tensor *out = NULL;
         MT_TRY(mt_gt_scalar(call->args[1].of.tensor, call->args[2], above));
-        MT_TRY(mt_where_tensor_scalar(*above, call->args[0].of.tensor, mt_int(0), &out));
-        mt__give(call, 0, out);
-        return MT_OK;
+        return mt_where_tensor_scalar(*above, call->args[0].of.tensor, mt_int(0),
+                                      mt__result_place(call, 0));
     }
     mt_scalar threshold = mt__number_as(&call->args[2], dtype);
     return run_planned(call, MT_BINARY_THRESHOLD_BACKWARD, dtype, MT_DTYPE_NONE, &threshold);

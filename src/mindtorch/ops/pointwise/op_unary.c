@@ -201,10 +201,7 @@ MT_RUN(isfinite, run_classify, MT_UNARY_ISFINITE, true)
 
 int mt__run_square(mt__call *call)
 {
-    mt_tensor *out = NULL;
-    MT_TRY(mt_pow_tensor_scalar(call->args[0].of.tensor, mt_int(2), &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_pow_tensor_scalar(call->args[0].of.tensor, mt_int(2), mt__result_place(call, 0));
 }
 
 /* ---- activations with parameters ------------------------------------------------------------- */

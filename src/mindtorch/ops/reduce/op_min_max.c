@@ -101,28 +101,33 @@ static mt_array see_kept(const mt_tensor *out, const mt_tensor *in, uint32_t dim
     return array;
 }
 
-/* values may be NULL. `in` has at least one dimension and one element. */
-static int launch_index(mt__call *call, bool largest, const mt_tensor *values,
-                        const mt_tensor *indices, const mt_tensor *in, uint32_t dim)
+/* arrays: values or none, indices, input. */
+static int launch_arrays(mt__call *call, bool largest, const mt_array arrays[3], int64_t dim)
 {
-    int64_t sizes[MT_MAX_DIMS];
-    int64_t strides[2][MT_MAX_DIMS];
-    int64_t ints[] = {dim};
-    mt_array arrays[3] = {mt__no_array()};
-    if (values != NULL) {
-        arrays[0] = see_kept(values, in, dim, sizes, strides[0]);
-    }
-    arrays[1] = see_kept(indices, in, dim, sizes, strides[1]);
-    arrays[2] = mt__array(in);
     mt_kernel_call kernel = {
         .kernel = MT_KERNEL_REDUCE_INDEX,
         .code = largest ? 0 : 1,
         .n_tensors = 3,
         .tensors = arrays,
         .n_ints = 1,
-        .ints = ints,
+        .ints = &dim,
     };
     return mt__launch(call->device, &kernel);
+}
+
+/* values may be NULL. `in` has at least one dimension and one element. */
+static int launch_index(mt__call *call, bool largest, const mt_tensor *values,
+                        const mt_tensor *indices, const mt_tensor *in, uint32_t dim)
+{
+    int64_t sizes[MT_MAX_DIMS];
+    int64_t strides[2][MT_MAX_DIMS];
+    mt_array arrays[3] = {mt__no_array()};
+    if (values != NULL) {
+        arrays[0] = see_kept(values, in, dim, sizes, strides[0]);
+    }
+    arrays[1] = see_kept(indices, in, dim, sizes, strides[1]);
+    arrays[2] = mt__array(in);
+    return launch_arrays(call, largest, arrays, dim);
 }
 
 static int run_with_places(mt__call *call, bool largest)
@@ -165,7 +170,6 @@ MT_RUN(min_dim, run_with_places, false)
 static int place_in_all(mt__call *call, bool largest, mt_tensor *self, mt_tensor *out)
 {
     static const int64_t one = 1;
-    int64_t ints[] = {0};
     MT_TRY(mt__contiguous(call, self, &self));
     mt_array arrays[3] = {mt__no_array(), mt__array(out), mt__array(self)};
     arrays[1].sizes = &one;
@@ -174,15 +178,7 @@ static int place_in_all(mt__call *call, bool largest, mt_tensor *self, mt_tensor
     arrays[2].sizes = &self->numel;
     arrays[2].strides = &one;
     arrays[2].n_dims = 1;
-    mt_kernel_call kernel = {
-        .kernel = MT_KERNEL_REDUCE_INDEX,
-        .code = largest ? 0 : 1,
-        .n_tensors = 3,
-        .tensors = arrays,
-        .n_ints = 1,
-        .ints = ints,
-    };
-    return mt__launch(call->device, &kernel);
+    return launch_arrays(call, largest, arrays, 0);
 }
 
 static int run_place(mt__call *call, bool largest)

@@ -93,12 +93,10 @@ int mt__run_linalg_vector_norm(mt__call *call)
 int mt__run_norm(mt__call *call)
 {
     const mt_value *dim = &call->args[2];
-    mt_tensor *out = NULL;
-    MT_TRY(mt_linalg_vector_norm(
-        call->args[0].of.tensor, call->args[1], dim->kind == MT_KIND_NONE ? NULL : dim->of.ints,
-        dim->kind == MT_KIND_NONE ? 0 : dim->count, mt__arg_bool(call, 3), &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_linalg_vector_norm(call->args[0].of.tensor, call->args[1],
+                                 dim->kind == MT_KIND_NONE ? NULL : dim->of.ints,
+                                 dim->kind == MT_KIND_NONE ? 0 : dim->count, mt__arg_bool(call, 3),
+                                 mt__result_place(call, 0));
 }
 
 int mt__run_logsumexp(mt__call *call)

@@ -170,8 +170,7 @@ static int run_running(mt__call *call, mt_kernel kernel)
         return mt__copy_elements(out, self);
     }
     MT_TRY(mt__converted(call, self, dtype, &self));
-    mt__kernel_args args = {
-        .kernel = kernel, .n_tensors = 2, .tensors = {out, self}, .n_ints = 1, .ints = {dim}};
+    mt__kernel_args args = {.kernel = kernel, MT_TENSORS(out, self), MT_INTS(dim)};
     return mt__kernel(call, &args);
 }
 

@@ -37,10 +37,7 @@ typedef int reshaping(mt_tensor *self, const int64_t *sizes, size_t n_dims, mt_t
 static int like_other(mt__call *call, reshaping *reshape)
 {
     mt_tensor *other = mt__arg_tensor(call, 1);
-    mt_tensor *out = NULL;
-    MT_TRY(reshape(mt__arg_tensor(call, 0), other->sizes, other->n_dims, &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return reshape(mt__arg_tensor(call, 0), other->sizes, other->n_dims, mt__result_place(call, 0));
 }
 
 MT_RUN(expand_as, like_other, mt_expand)
@@ -52,7 +49,6 @@ int mt__run_pad(mt__call *call)
     mt_tensor *self = mt__arg_tensor(call, 0);
     const mt_value *pad = &call->args[1];
     const char *mode = call->args[2].of.text;
-    mt_tensor *out = NULL;
     if (pad->count % 2 != 0) {
         return mtb_fail(MT_ERUNTIME, "Padding length must be divisible by 2");
     }
@@ -66,9 +62,8 @@ int mt__run_pad(mt__call *call)
         return mtb_fail(MT_ENOTSUP, "Unrecognised padding mode %s", mode);
     }
     double value = mt__arg_given(call, 3) ? mt__arg_real(call, 3) : 0.0;
-    MT_TRY(mt_constant_pad_nd(self, pad->of.ints, pad->count, mt_real(value), &out));
-    mt__give(call, 0, out);
-    return MT_OK;
+    return mt_constant_pad_nd(self, pad->of.ints, pad->count, mt_real(value),
+                              mt__result_place(call, 0));
 }
 
 /* The sizes after padding. Negative padding must not cut off more than there is; other overflow is

@@ -46,7 +46,6 @@ int mt__run_view(mt__call *call)
 int mt__run__unsafe_view(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *out = NULL;
     mt__shape shape;
     mt__view_geometry g;
     MT_TRY(mt__shape_infer(call->args[1].of.ints, call->args[1].count, self->numel, &shape));
@@ -55,9 +54,7 @@ int mt__run__unsafe_view(mt__call *call)
                         "_unsafe_view: view size is not compatible with input tensor's size and "
                         "stride");
     }
-    MT_TRY(mt__geometry_view(self, &g, false, &out));
-    mt__give(call, 0, out);
-    return 0;
+    return mt__geometry_view(self, &g, false, mt__result_place(call, 0));
 }
 
 /* Reads `self` as `sizes`, copied first where strides do not allow it. */
@@ -167,7 +164,6 @@ int mt__run_unflatten(mt__call *call)
     const mt_value *parts = &call->args[2];
     int64_t sizes[2 * MT_MAX_DIMS];
     uint32_t dim;
-    mt_tensor *out = NULL;
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &dim));
     if (self->n_dims == 0) {
         return mtb_fail(MT_ERUNTIME, "unflatten: the input has no dimensions");
@@ -183,9 +179,7 @@ int mt__run_unflatten(mt__call *call)
     memcpy(sizes + dim + parts->count, self->sizes + dim + 1,
            (self->n_dims - dim - 1) * sizeof(sizes[0]));
     MT_TRY(infer_parts(sizes + dim, parts->count, dim, self->sizes[dim]));
-    MT_TRY(mt_view(self, sizes, self->n_dims + parts->count - 1, &out));
-    mt__give(call, 0, out);
-    return 0;
+    return mt_view(self, sizes, self->n_dims + parts->count - 1, mt__result_place(call, 0));
 }
 
 int mt__run_expand(mt__call *call)
@@ -274,7 +268,6 @@ int mt__run_movedim(mt__call *call)
     uint32_t n = 0;
     uint32_t from;
     uint32_t to;
-    mt_tensor *out = NULL;
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 1), self->n_dims, &from));
     MT_TRY(mt__wrap_dim(mt__arg_int(call, 2), self->n_dims, &to));
     for (uint32_t i = 0; i < self->n_dims; i++) {
@@ -289,9 +282,7 @@ int mt__run_movedim(mt__call *call)
     if (n < self->n_dims) {
         dims[n] = from;
     }
-    MT_TRY(mt_permute(self, dims, self->n_dims, &out));
-    mt__give(call, 0, out);
-    return 0;
+    return mt_permute(self, dims, self->n_dims, mt__result_place(call, 0));
 }
 
 static int give_swapped(mt__call *call, mt_tensor *self, uint32_t a, uint32_t b)
@@ -410,7 +401,6 @@ int mt__run_narrow(mt__call *call)
     int64_t start = mt__arg_int(call, 2);
     int64_t length = mt__arg_int(call, 3);
     uint32_t dim;
-    mt_tensor *out = NULL;
     if (self->n_dims == 0) {
         return mtb_fail(MT_ERUNTIME, "narrow() cannot be applied to a 0-dim tensor.");
     }
@@ -433,9 +423,7 @@ int mt__run_narrow(mt__call *call)
                         start, length, size);
     }
     int64_t end = start + length;
-    MT_TRY(mt_slice(self, dim, &start, &end, 1, &out));
-    mt__give(call, 0, out);
-    return 0;
+    return mt_slice(self, dim, &start, &end, 1, mt__result_place(call, 0));
 }
 
 int mt__run_diagonal(mt__call *call)
@@ -514,11 +502,8 @@ int mt__run_as_strided(mt__call *call)
 int mt__run_detach(mt__call *call)
 {
     mt_tensor *self = mt__arg_tensor(call, 0);
-    mt_tensor *out = NULL;
-    MT_TRY(
-        mt__tensor_view(self, self->sizes, self->strides, self->n_dims, self->offset, false, &out));
-    mt__give(call, 0, out);
-    return 0;
+    return mt__tensor_view(self, self->sizes, self->strides, self->n_dims, self->offset, false,
+                           mt__result_place(call, 0));
 }
 
 /* No write of elements: the version stays, and leaves may be detached too. */

@@ -96,10 +96,8 @@ static int add_elements(mt__call *call, mt_tensor *to, mt_tensor *from)
     const mt__kernel_args args = {
         .kernel = MT_KERNEL_BINARY,
         .code = MT_BINARY_ADD,
-        .n_tensors = 3,
-        .tensors = {to, to, from},
-        .n_ints = 1,
-        .ints = {0},
+        MT_TENSORS(to, to, from),
+        MT_INTS(0),
         .n_scalars = 2,
         .scalars = {{.kind = MT_KIND_INT}, {.kind = MT_KIND_INT, .of.integer = 1}},
     };
@@ -216,8 +214,7 @@ static int add_numbered(mt__call *call, mt_tensor *flat, const mt__view_geometry
     MT_TRY(temp_flat(call, MT_DTYPE_I64, flat->numel, &counter));
     const mt__kernel_args count = {
         .kernel = MT_KERNEL_ARANGE,
-        .n_tensors = 1,
-        .tensors = {counter},
+        MT_TENSORS(counter),
         .n_scalars = 2,
         .scalars = {{.kind = MT_KIND_INT}, {.kind = MT_KIND_INT, .of.integer = 1}},
     };
@@ -230,8 +227,7 @@ static int add_numbered(mt__call *call, mt_tensor *flat, const mt__view_geometry
         MT_TRY(temp_flat(call, (mt_dtype)flat->dtype, 1, &one));
         const mt__kernel_args fill = {
             .kernel = MT_KERNEL_FILL,
-            .n_tensors = 1,
-            .tensors = {one},
+            MT_TENSORS(one),
             .n_scalars = 1,
             .scalars = {{.kind = MT_KIND_INT, .of.integer = 1}},
         };
@@ -246,10 +242,8 @@ static int add_numbered(mt__call *call, mt_tensor *flat, const mt__view_geometry
     }
     const mt__kernel_args add = {
         .kernel = MT_KERNEL_INDEX_ADD,
-        .n_tensors = 3,
-        .tensors = {flat, numbers, values},
-        .n_ints = 1,
-        .ints = {0},
+        MT_TENSORS(flat, numbers, values),
+        MT_INTS(0),
         .n_scalars = 1,
         .scalars = {{.kind = MT_KIND_INT, .of.integer = 1}},
     };
@@ -266,8 +260,7 @@ static int divide_by_counts(mt__call *call, mt_tensor *flat, const mt__view_geom
     const mt__kernel_args clamp = {
         .kernel = MT_KERNEL_UNARY, /* an element outside the view has count 0; avoid 0 / 0 */
         .code = MT_UNARY_CLAMP,
-        .n_tensors = 2,
-        .tensors = {counts, counts},
+        MT_TENSORS(counts, counts),
         .n_scalars = 2,
         .scalars = {{.kind = MT_KIND_REAL, .of.real = 1}, {.kind = MT_KIND_NONE}},
     };
@@ -275,10 +268,8 @@ static int divide_by_counts(mt__call *call, mt_tensor *flat, const mt__view_geom
     const mt__kernel_args divide = {
         .kernel = MT_KERNEL_BINARY,
         .code = MT_BINARY_DIV,
-        .n_tensors = 3,
-        .tensors = {flat, flat, counts},
-        .n_ints = 1,
-        .ints = {0},
+        MT_TENSORS(flat, flat, counts),
+        MT_INTS(0),
         .n_scalars = 2,
         .scalars = {{.kind = MT_KIND_INT}, {.kind = MT_KIND_INT, .of.integer = 1}},
     };

@@ -55,10 +55,7 @@ MT_INLINE int mt__geometry_view(mt_tensor *base, const mt__view_geometry *g, boo
 /* Gives the view of the call's first argument as its first result. */
 MT_INLINE int mt__give_view(mt__call *call, mt_tensor *base, const mt__view_geometry *g)
 {
-    mt_tensor *out = NULL;
-    MT_TRY(mt__geometry_view(base, g, true, &out));
-    mt__give(call, 0, out);
-    return 0;
+    return mt__geometry_view(base, g, true, mt__result_place(call, 0));
 }
 
 #endif /* MINDTORCH_OPS_VIEW_VIEW_GEOMETRY_H */
