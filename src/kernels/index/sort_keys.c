@@ -103,12 +103,6 @@ bool mt__sort_narrow_i64(mt__sort_word *words, const char *row, int64_t stride, 
 #define KEY(x)       (x)
 #define BEFORE(a, b) ((a) < (b))
 #include "kernels/index/sort_body.def"
-#undef ITEM
-#undef NAME
-#undef KEY_BYTES
-#undef KEY_SHIFT
-#undef KEY
-#undef BEFORE
 
 #define ITEM         mt__sort_pair
 #define NAME(verb)   verb##_pairs

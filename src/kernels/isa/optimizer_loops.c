@@ -12,17 +12,11 @@
 #define STEP_NAME(part) f32_##part
 #define STEP_SQRT(x)    sqrtf(x)
 #include "kernels/isa/optimizer_body.def"
-#undef STEP_T
-#undef STEP_NAME
-#undef STEP_SQRT
 
 #define STEP_T          double
 #define STEP_NAME(part) f64_##part
 #define STEP_SQRT(x)    sqrt(x)
 #include "kernels/isa/optimizer_body.def"
-#undef STEP_T
-#undef STEP_NAME
-#undef STEP_SQRT
 
 const mt__step_loops MT_ISA(mt__steps)[MT_DTYPE_COUNT] = {
     [MT_DTYPE_F32] = {f32_sgd, f32_adam, f32_rmsprop, f32_adagrad},

@@ -22,14 +22,10 @@ enum {
 #define EXTREME_KIND         largest
 #define EXTREME_BETTER(a, b) ((a) > (b))
 #include "kernels/isa/reduce/extreme_types.def"
-#undef EXTREME_KIND
-#undef EXTREME_BETTER
 
 #define EXTREME_KIND         smallest
 #define EXTREME_BETTER(a, b) ((a) < (b))
 #include "kernels/isa/reduce/extreme_types.def"
-#undef EXTREME_KIND
-#undef EXTREME_BETTER
 
 #define EXTREME_I_TYPES(kind)                                  \
     {                                                          \

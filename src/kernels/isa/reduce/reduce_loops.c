@@ -71,14 +71,10 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_OP     sum
 #define FOLD_ONE(x) ITSELF(x)
 #include "kernels/isa/reduce/fold_real.def"
-#undef FOLD_OP
-#undef FOLD_ONE
 
 #define FOLD_OP     sum_abs
 #define FOLD_ONE(x) ABSOLUTE(x)
 #include "kernels/isa/reduce/fold_real.def"
-#undef FOLD_OP
-#undef FOLD_ONE
 
 #undef FOLD_CHECK
 #define FOLD_CHECK BEYOND_OR_TINY
@@ -86,14 +82,10 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_OP     sum_squares
 #define FOLD_ONE(x) ((x) * (x))
 #include "kernels/isa/reduce/fold_real.def"
-#undef FOLD_OP
-#undef FOLD_ONE
 
 #define FOLD_OP     sum_powers
 #define FOLD_ONE(x) POWER(x)
 #include "kernels/isa/reduce/fold_real.def"
-#undef FOLD_OP
-#undef FOLD_ONE
 
 /* Distances from p, their squares and exponentials. */
 #define FOLD_ROW_ONLY
@@ -102,8 +94,6 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_OP     offsets
 #define FOLD_ONE(x) ((x)-LIKE(x, p))
 #include "kernels/isa/reduce/fold_real.def"
-#undef FOLD_OP
-#undef FOLD_ONE
 
 #undef FOLD_CHECK
 #define FOLD_CHECK BEYOND_OR_TINY
@@ -111,15 +101,11 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_OP     distances
 #define FOLD_ONE(x) (((x)-LIKE(x, p)) * ((x)-LIKE(x, p)))
 #include "kernels/isa/reduce/fold_real.def"
-#undef FOLD_OP
-#undef FOLD_ONE
 
 #undef FOLD_CHECK
 #define FOLD_OP     exps
 #define FOLD_ONE(x) EXP((x)-LIKE(x, p))
 #include "kernels/isa/reduce/fold_real.def"
-#undef FOLD_OP
-#undef FOLD_ONE
 #undef FOLD_ROW_ONLY
 
 #undef FOLD_KEEP
@@ -132,8 +118,6 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_FIRST            1
 #define FOLD_KEEP(cell, lane) ((cell).real *= (double)(lane))
 #include "kernels/isa/reduce/fold_real.def"
-#undef FOLD_OP
-#undef FOLD_ONE
 #undef FOLD_TWO
 #undef FOLD_FIRST
 #undef FOLD_KEEP
@@ -144,17 +128,13 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_FIRST  (-INFINITY)
 #define FOLD_MAP(x) ITSELF(x)
 #include "kernels/isa/reduce/fold_min_max.def"
-#undef FOLD_OP
 #undef FOLD_FIRST
-#undef FOLD_MAP
 
 #define FOLD_OP     max_abs
 #define FOLD_FIRST  0
 #define FOLD_MAP(x) ABSOLUTE(x)
 #include "kernels/isa/reduce/fold_min_max.def"
-#undef FOLD_OP
 #undef FOLD_FIRST
-#undef FOLD_MAP
 #undef FOLD_BETTER
 
 #define FOLD_BETTER <
@@ -163,14 +143,10 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_OP     min
 #define FOLD_MAP(x) ITSELF(x)
 #include "kernels/isa/reduce/fold_min_max.def"
-#undef FOLD_OP
-#undef FOLD_MAP
 
 #define FOLD_OP     min_abs
 #define FOLD_MAP(x) ABSOLUTE(x)
 #include "kernels/isa/reduce/fold_min_max.def"
-#undef FOLD_OP
-#undef FOLD_MAP
 #undef FOLD_FIRST
 #undef FOLD_BETTER
 
@@ -189,13 +165,6 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_FIRST_I64        0
 #define FOLD_KEEP(cell, lane) ((cell).integer = (int64_t)((uint64_t)(cell).integer + (lane)))
 #include "kernels/isa/reduce/fold_integer.def"
-#undef FOLD_OP
-#undef FOLD_TWO
-#undef FOLD_FIRST_BOOL
-#undef FOLD_FIRST_U8
-#undef FOLD_FIRST_I32
-#undef FOLD_FIRST_I64
-#undef FOLD_KEEP
 #undef FOLD_WIDE
 
 #define FOLD_WIDE             uint64_t
@@ -207,13 +176,6 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_FIRST_I64        1
 #define FOLD_KEEP(cell, lane) ((cell).integer = (int64_t)((uint64_t)(cell).integer * (lane)))
 #include "kernels/isa/reduce/fold_integer.def"
-#undef FOLD_OP
-#undef FOLD_TWO
-#undef FOLD_FIRST_BOOL
-#undef FOLD_FIRST_U8
-#undef FOLD_FIRST_I32
-#undef FOLD_FIRST_I64
-#undef FOLD_KEEP
 #undef FOLD_WIDE
 #undef FOLD_LANE_BYTE
 #undef FOLD_LANE_I32
@@ -232,13 +194,6 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_FIRST_I64        INT64_MIN
 #define FOLD_KEEP(cell, lane) ((cell).integer = larger_i64((cell).integer, (int64_t)(lane)))
 #include "kernels/isa/reduce/fold_integer.def"
-#undef FOLD_OP
-#undef FOLD_TWO
-#undef FOLD_FIRST_BOOL
-#undef FOLD_FIRST_U8
-#undef FOLD_FIRST_I32
-#undef FOLD_FIRST_I64
-#undef FOLD_KEEP
 
 #define FOLD_OP               min
 #define FOLD_TWO              SMALLER
@@ -248,13 +203,6 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_FIRST_I64        INT64_MAX
 #define FOLD_KEEP(cell, lane) ((cell).integer = smaller_i64((cell).integer, (int64_t)(lane)))
 #include "kernels/isa/reduce/fold_integer.def"
-#undef FOLD_OP
-#undef FOLD_TWO
-#undef FOLD_FIRST_BOOL
-#undef FOLD_FIRST_U8
-#undef FOLD_FIRST_I32
-#undef FOLD_FIRST_I64
-#undef FOLD_KEEP
 
 /* ---- truth: any type ---- */
 
@@ -267,20 +215,12 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_JOIN(a, b)       ((uint8_t)((a) & (b)))
 #define FOLD_KEEP(cell, lane) ((cell).integer &= (lane))
 #include "kernels/isa/reduce/fold_any.def"
-#undef FOLD_OP
-#undef FOLD_FIRST
-#undef FOLD_JOIN
-#undef FOLD_KEEP
 
 #define FOLD_OP               any
 #define FOLD_FIRST            0
 #define FOLD_JOIN(a, b)       ((uint8_t)((a) | (b)))
 #define FOLD_KEEP(cell, lane) ((cell).integer |= (lane))
 #include "kernels/isa/reduce/fold_any.def"
-#undef FOLD_OP
-#undef FOLD_FIRST
-#undef FOLD_JOIN
-#undef FOLD_KEEP
 #undef FOLD_LANE
 #undef FOLD_PART
 #undef FOLD_MAP
@@ -293,10 +233,6 @@ MT_INLINE float power_f32(float x, double p)
 #define FOLD_JOIN(a, b)       ((a) + (b))
 #define FOLD_KEEP(cell, lane) ((cell).integer += (lane))
 #include "kernels/isa/reduce/fold_any.def"
-#undef FOLD_OP
-#undef FOLD_FIRST
-#undef FOLD_JOIN
-#undef FOLD_KEEP
 #undef FOLD_LANE
 #undef FOLD_PART
 #undef FOLD_MAP
@@ -307,15 +243,11 @@ MT_INLINE float power_f32(float x, double p)
 #define TWICE_IN               float
 #define TWICE_NAME(kind, part) kind##_f32_##part
 #include "kernels/isa/reduce/twice_body.def"
-#undef TWICE_IN
-#undef TWICE_NAME
 #undef TWICE_DOUBTS
 
 #define TWICE_IN               double
 #define TWICE_NAME(kind, part) kind##_f64_##part
 #include "kernels/isa/reduce/twice_body.def"
-#undef TWICE_IN
-#undef TWICE_NAME
 
 /* ---- the table ---- */
 

@@ -19,14 +19,10 @@ enum {
 #define NORM_T          float
 #define NORM_NAME(part) f32_##part
 #include "kernels/isa/rows/norm_body.def"
-#undef NORM_T
-#undef NORM_NAME
 
 #define NORM_T          double
 #define NORM_NAME(part) f64_##part
 #include "kernels/isa/rows/norm_body.def"
-#undef NORM_T
-#undef NORM_NAME
 
 #define NORM_I_LOOPS(type)                                              \
     {                                                                   \

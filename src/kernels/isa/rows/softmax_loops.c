@@ -29,20 +29,12 @@ MT_INLINE float exp_down_f32(float x)
 #define SOFT_EXP(x)      mt__exp_f32(x)
 #define SOFT_EXP_DOWN(x) exp_down_f32(x)
 #include "kernels/isa/rows/softmax_body.def"
-#undef SOFT_T
-#undef SOFT_NAME
-#undef SOFT_EXP
-#undef SOFT_EXP_DOWN
 
 #define SOFT_T           double
 #define SOFT_NAME(part)  f64_##part
 #define SOFT_EXP(x)      mt__exp_f64(x)
 #define SOFT_EXP_DOWN(x) mt__exp_f64(x)
 #include "kernels/isa/rows/softmax_body.def"
-#undef SOFT_T
-#undef SOFT_NAME
-#undef SOFT_EXP
-#undef SOFT_EXP_DOWN
 
 #define SOFT_I_TYPES(kind)                                         \
     {                                                              \
