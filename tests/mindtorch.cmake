@@ -42,6 +42,10 @@ foreach(name IN ITEMS test_autograd test_autograd_faults test_autograd_views tes
                         test_grad_hooks)
   mt_torch_test(${name} unit/mindtorch/autograd/${name}.c)
 endforeach()
+mt_torch_test(test_opgen_formulas unit/mindtorch/autograd/test_opgen_formulas.c)
+target_sources(test_opgen_formulas PRIVATE ${PROJECT_SOURCE_DIR}/tools/opgen/opgen_formulas.c
+                                           ${PROJECT_SOURCE_DIR}/tools/opgen/opgen_typed.c)
+target_include_directories(test_opgen_formulas PRIVATE ${PROJECT_SOURCE_DIR}/tools/opgen)
 
 # ---- kernels ----
 foreach(name IN ITEMS test_copy_kernels test_pointwise_binary test_pointwise_ternary

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The compiler of FORMULA lines (tools/opgen): which calls it makes, what it saves, what it refuses.
+ * The compiler of FORMULA lines (tools/opgen): calls that it makes, what it saves and refuses.
  */
 #include "harness/mt_test.h"
 #include "opgen.h"
