@@ -32,11 +32,11 @@ typedef struct work {
 #define B   MT_DTYPE_BOOL
 #define UNARY(name, code)                                                        \
     {                                                                            \
-        name, mt__host_unary, MT_UNARY_##code, 1, F32, F32, F32, false, false, 1 \
+        name, mt__host_UNARY, MT_UNARY_##code, 1, F32, F32, F32, false, false, 1 \
     }
 #define BINARY(name, code)                                                         \
     {                                                                              \
-        name, mt__host_binary, MT_BINARY_##code, 2, F32, F32, F32, false, false, 1 \
+        name, mt__host_BINARY, MT_BINARY_##code, 2, F32, F32, F32, false, false, 1 \
     }
 
 static const work works[] = {
@@ -46,11 +46,11 @@ static const work works[] = {
     BINARY("maximum", MAXIMUM),
     BINARY("pow", POW),
     BINARY("gelu_backward", GELU_BACKWARD),
-    {"add_scalar", mt__host_binary, MT_BINARY_ADD, 1, F32, F32, F32, false, true, 1},
-    {"add_turned", mt__host_binary, MT_BINARY_ADD, 2, F32, F32, F32, true, false, 1},
-    {"add_threads", mt__host_binary, MT_BINARY_ADD, 2, F32, F32, F32, false, false, 0},
-    {"lt", mt__host_binary, MT_BINARY_LT, 2, B, F32, F32, false, false, 1},
-    {"eq_i64", mt__host_binary, MT_BINARY_EQ, 2, B, MT_DTYPE_I64, MT_DTYPE_I64, false, false, 1},
+    {"add_scalar", mt__host_BINARY, MT_BINARY_ADD, 1, F32, F32, F32, false, true, 1},
+    {"add_turned", mt__host_BINARY, MT_BINARY_ADD, 2, F32, F32, F32, true, false, 1},
+    {"add_threads", mt__host_BINARY, MT_BINARY_ADD, 2, F32, F32, F32, false, false, 0},
+    {"lt", mt__host_BINARY, MT_BINARY_LT, 2, B, F32, F32, false, false, 1},
+    {"eq_i64", mt__host_BINARY, MT_BINARY_EQ, 2, B, MT_DTYPE_I64, MT_DTYPE_I64, false, false, 1},
     UNARY("relu", RELU),
     UNARY("exp", EXP),
     UNARY("log", LOG),
@@ -63,22 +63,22 @@ static const work works[] = {
     UNARY("sqrt", SQRT),
     UNARY("rsqrt", RSQRT),
     UNARY("sin", SIN),
-    {"exp_f64", mt__host_unary, MT_UNARY_EXP, 1, F64, F64, F64, false, false, 1},
-    {"tanh_f64", mt__host_unary, MT_UNARY_TANH, 1, F64, F64, F64, false, false, 1},
-    {"exp_threads", mt__host_unary, MT_UNARY_EXP, 1, F32, F32, F32, false, false, 0},
-    {"where", mt__host_ternary, MT_TERNARY_WHERE, 3, F32, F32, B, false, false, 1},
-    {"lerp", mt__host_ternary, MT_TERNARY_LERP, 3, F32, F32, F32, false, false, 1},
-    {"copy", mt__host_copy, 0, 1, F32, F32, F32, false, false, 1},
-    {"copy_turned", mt__host_copy, 0, 1, F32, F32, F32, true, false, 1},
-    {"copy_turned_f64", mt__host_copy, 0, 1, F64, F64, F64, true, false, 1},
-    {"to_f16", mt__host_copy, 0, 1, MT_DTYPE_F16, F32, F32, false, false, 1},
-    {"from_f16", mt__host_copy, 0, 1, F32, MT_DTYPE_F16, MT_DTYPE_F16, false, false, 1},
-    {"to_i64", mt__host_copy, 0, 1, MT_DTYPE_I64, F32, F32, false, false, 1},
-    {"fill", mt__host_fill, 0, 0, F32, F32, F32, false, false, 1},
-    {"rand", mt__host_random, MT_RANDOM_UNIFORM, 0, F32, F32, F32, false, false, 1},
-    {"randn", mt__host_random, MT_RANDOM_NORMAL, 0, F32, F32, F32, false, false, 1},
-    {"randint", mt__host_random, MT_RANDOM_INTEGER, 0, MT_DTYPE_I64, F32, F32, false, false, 1},
-    {"bernoulli", mt__host_random, MT_RANDOM_BERNOULLI, 0, F32, F32, F32, false, false, 1},
+    {"exp_f64", mt__host_UNARY, MT_UNARY_EXP, 1, F64, F64, F64, false, false, 1},
+    {"tanh_f64", mt__host_UNARY, MT_UNARY_TANH, 1, F64, F64, F64, false, false, 1},
+    {"exp_threads", mt__host_UNARY, MT_UNARY_EXP, 1, F32, F32, F32, false, false, 0},
+    {"where", mt__host_TERNARY, MT_TERNARY_WHERE, 3, F32, F32, B, false, false, 1},
+    {"lerp", mt__host_TERNARY, MT_TERNARY_LERP, 3, F32, F32, F32, false, false, 1},
+    {"copy", mt__host_COPY, 0, 1, F32, F32, F32, false, false, 1},
+    {"copy_turned", mt__host_COPY, 0, 1, F32, F32, F32, true, false, 1},
+    {"copy_turned_f64", mt__host_COPY, 0, 1, F64, F64, F64, true, false, 1},
+    {"to_f16", mt__host_COPY, 0, 1, MT_DTYPE_F16, F32, F32, false, false, 1},
+    {"from_f16", mt__host_COPY, 0, 1, F32, MT_DTYPE_F16, MT_DTYPE_F16, false, false, 1},
+    {"to_i64", mt__host_COPY, 0, 1, MT_DTYPE_I64, F32, F32, false, false, 1},
+    {"fill", mt__host_FILL, 0, 0, F32, F32, F32, false, false, 1},
+    {"rand", mt__host_RANDOM, MT_RANDOM_UNIFORM, 0, F32, F32, F32, false, false, 1},
+    {"randn", mt__host_RANDOM, MT_RANDOM_NORMAL, 0, F32, F32, F32, false, false, 1},
+    {"randint", mt__host_RANDOM, MT_RANDOM_INTEGER, 0, MT_DTYPE_I64, F32, F32, false, false, 1},
+    {"bernoulli", mt__host_RANDOM, MT_RANDOM_BERNOULLI, 0, F32, F32, F32, false, false, 1},
 };
 
 static char *buffers[4];
@@ -106,7 +106,7 @@ static void make_call(const work *w, int64_t side, call_memory *m)
                                            : k == 1 ? w->first_type
                                                     : w->in_type};
     }
-    bool is_random = w->kernel == mt__host_random;
+    bool is_random = w->kernel == mt__host_RANDOM;
     m->ints[0] = is_random ? 42 : w->scalar;
     m->scalars[0] = (mt_scalar){.kind = MT_KIND_REAL, .of.real = 0.25};
     m->scalars[1] = (mt_scalar){.kind = MT_KIND_REAL, .of.real = is_random ? 1000 : 1};

@@ -64,7 +64,7 @@ static void reduce(const char *name, uint16_t code, int64_t rows, int64_t width,
     mt_array tensors[2] = {array_of(&out, buffers[1], MT_DTYPE_F32, sizes, 2, mask),
                            array_of(&in, buffers[0], MT_DTYPE_F32, sizes, 2, 0)};
     mt_scalar p = {.kind = MT_KIND_REAL, .of.real = 2};
-    measure(name, mt__host_reduce,
+    measure(name, mt__host_REDUCE,
             (mt_kernel_call){.code = code, .n_tensors = 2, .tensors = tensors, .scalars = &p});
 }
 
@@ -74,7 +74,7 @@ static void reduce_typed(const char *name, uint16_t code, uint32_t dtype, uint32
     const int64_t size = 1 << 20;
     mt_array tensors[2] = {array_of(&out, buffers[1], out_dtype, &size, 1, 1),
                            array_of(&in, buffers[5], dtype, &size, 1, 0)};
-    measure(name, mt__host_reduce,
+    measure(name, mt__host_REDUCE,
             (mt_kernel_call){.code = code, .n_tensors = 2, .tensors = tensors});
 }
 
@@ -86,7 +86,7 @@ static void variance(const char *name, int64_t rows, int64_t width, uint32_t mas
                            {.n_dims = -1},
                            array_of(&in, buffers[0], MT_DTYPE_F32, sizes, 2, 0)};
     mt_scalar one = {.kind = MT_KIND_INT, .of.integer = 1};
-    measure(name, mt__host_var_mean,
+    measure(name, mt__host_VAR_MEAN,
             (mt_kernel_call){.n_tensors = 3, .tensors = tensors, .scalars = &one});
 }
 
@@ -98,7 +98,7 @@ static void places(const char *name, int64_t rows, int64_t width, int64_t dim)
     mt_array tensors[3] = {{.n_dims = -1},
                            array_of(&out, indices, MT_DTYPE_I64, small, 2, 0),
                            array_of(&in, buffers[0], MT_DTYPE_F32, sizes, 2, 0)};
-    measure(name, mt__host_reduce_index,
+    measure(name, mt__host_REDUCE_INDEX,
             (mt_kernel_call){.n_tensors = 3, .tensors = tensors, .ints = &dim});
 }
 
@@ -130,7 +130,7 @@ static void layer_norm(int64_t rows, int64_t width)
     t[3].data = buffers[0];
     t[4].data = buffers[4];
     t[5].data = buffers[4] + width;
-    measure("layer_norm", mt__host_layer_norm,
+    measure("layer_norm", mt__host_LAYER_NORM,
             (mt_kernel_call){.n_tensors = 6, .tensors = t, .scalars = &eps});
     mt_array b[8] = {big, per_column, per_column, big, big, per_row, per_row, per_column};
     b[0].data = buffers[1];
@@ -141,7 +141,7 @@ static void layer_norm(int64_t rows, int64_t width)
     b[5].data = buffers[3];
     b[6].data = buffers[3] + rows;
     b[7].data = buffers[4];
-    measure("layer_norm_backward", mt__host_layer_norm_backward,
+    measure("layer_norm_backward", mt__host_LAYER_NORM_BACKWARD,
             (mt_kernel_call){.n_tensors = 8, .tensors = b});
 }
 
@@ -160,7 +160,7 @@ static void batch_norm(int64_t n, int64_t c, int64_t l)
     }
     t[0].data = buffers[1];
     t[3].data = buffers[0];
-    measure("batch_norm", mt__host_batch_norm,
+    measure("batch_norm", mt__host_BATCH_NORM,
             (mt_kernel_call){.n_tensors = 8, .tensors = t, .ints = &training, .scalars = numbers});
     mt_array b[10] = {big, small, small, big, big, small, small, small, small, small};
     for (int i = 0; i < 10; i++) {
@@ -170,7 +170,7 @@ static void batch_norm(int64_t n, int64_t c, int64_t l)
     b[3].data = buffers[2];
     b[4].data = buffers[0];
     measure(
-        "batch_norm_backward", mt__host_batch_norm_backward,
+        "batch_norm_backward", mt__host_BATCH_NORM_BACKWARD,
         (mt_kernel_call){.n_tensors = 10, .tensors = b, .ints = &training, .scalars = numbers + 1});
 }
 
@@ -188,10 +188,10 @@ static void steps(void)
                                {.kind = MT_KIND_REAL, .of.real = 1e-8},
                                {.kind = MT_KIND_REAL, .of.real = 0}};
     const int64_t first[3] = {10, 0, 0};
-    measure("adam", mt__host_adam,
+    measure("adam", mt__host_ADAM,
             (mt_kernel_call){.n_tensors = 4, .tensors = t, .ints = first, .scalars = adam});
     const int64_t plain[3] = {0, 0, 0};
-    measure("sgd", mt__host_sgd,
+    measure("sgd", mt__host_SGD,
             (mt_kernel_call){.n_tensors = 3, .tensors = t, .ints = plain, .scalars = adam});
 }
 
@@ -221,7 +221,7 @@ static void run_reductions(void)
         places(name[3], M, M, dim);
         variance(name[4], M, M, mask);
         reduce(name[5], MT_REDUCE_LOGSUMEXP, M, M, mask);
-        along(name[6], mt__host_cumsum, 0, 2, M, M, dim);
+        along(name[6], mt__host_CUMSUM, 0, 2, M, M, dim);
         reduce(name[7], MT_REDUCE_ALL, M, M, mask);
     }
     reduce_typed("sum_i64", MT_REDUCE_SUM, MT_DTYPE_I64, MT_DTYPE_I64);
@@ -234,13 +234,13 @@ static void run_reductions(void)
 
 static void run_rows(void)
 {
-    along("softmax1m_1", mt__host_softmax, 0, 2, 1024, 1024, 1);
-    along("softmax1m_0", mt__host_softmax, 0, 2, 1024, 1024, 0);
-    along("softmax_gpt", mt__host_softmax, 0, 2, 12 * 1024, 1024, 1);
-    along("log_softmax_gpt", mt__host_softmax, 1, 2, 12 * 1024, 1024, 1);
-    along("softmax_bwd", mt__host_softmax_backward, 0, 3, 12 * 1024, 1024, 1);
-    along("log_softmax_vocab", mt__host_softmax, 1, 2, 256, 50257, 1);
-    along("log_softmax_vocab_bwd", mt__host_softmax_backward, 1, 3, 256, 50257, 1);
+    along("softmax1m_1", mt__host_SOFTMAX, 0, 2, 1024, 1024, 1);
+    along("softmax1m_0", mt__host_SOFTMAX, 0, 2, 1024, 1024, 0);
+    along("softmax_gpt", mt__host_SOFTMAX, 0, 2, 12 * 1024, 1024, 1);
+    along("log_softmax_gpt", mt__host_SOFTMAX, 1, 2, 12 * 1024, 1024, 1);
+    along("softmax_bwd", mt__host_SOFTMAX_BACKWARD, 0, 3, 12 * 1024, 1024, 1);
+    along("log_softmax_vocab", mt__host_SOFTMAX, 1, 2, 256, 50257, 1);
+    along("log_softmax_vocab_bwd", mt__host_SOFTMAX_BACKWARD, 1, 3, 256, 50257, 1);
     layer_norm(1024, 768);
     batch_norm(32, 64, 56 * 56);
     steps();
@@ -252,8 +252,8 @@ static void run_small(void)
     reduce("small_sum1", MT_REDUCE_SUM, 32, 10, 2);
     reduce("small_sum0", MT_REDUCE_SUM, 32, 10, 1);
     reduce("tiny_sum", MT_REDUCE_SUM, 2, 2, 3);
-    along("small_softmax", mt__host_softmax, 0, 2, 32, 10, 1);
-    along("small_lsm", mt__host_softmax, 1, 2, 32, 10, 1);
+    along("small_softmax", mt__host_SOFTMAX, 0, 2, 32, 10, 1);
+    along("small_lsm", mt__host_SOFTMAX, 1, 2, 32, 10, 1);
     places("small_argmax", 32, 10, 1);
 }
 

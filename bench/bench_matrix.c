@@ -122,8 +122,8 @@ static void convolution(const image_case *image, int64_t n)
     mt_array tensors[3][4] = {{a_out, a_in, a_weight, none},
                               {a_in, a_out, a_weight, none},
                               {a_weight, none, a_out, a_in}};
-    mt_kernel_fn *const kernels[3] = {mt__host_conv, mt__host_conv_backward_input,
-                                      mt__host_conv_backward_weight};
+    mt_kernel_fn *const kernels[3] = {mt__host_CONV, mt__host_CONV_BACKWARD_INPUT,
+                                      mt__host_CONV_BACKWARD_WEIGHT};
     static const char *const names[3] = {"forward", "d_input", "d_weight"};
     double flop = 2.0 * (double)(n * image->o * side * side) * (double)(image->c * image->k) *
                   (double)image->k;
@@ -170,7 +170,7 @@ static void attention(int64_t batch, bool causal)
         char name[64];
         (void)snprintf(name, sizeof name, "attention_b%lld_%s_%s", (long long)batch,
                        causal ? "causal" : "full", i == 0 ? "forward" : "backward");
-        kernel_run k = {i == 0 ? mt__host_attention : mt__host_attention_backward,
+        kernel_run k = {i == 0 ? mt__host_ATTENTION : mt__host_ATTENTION_BACKWARD,
                         {.struct_size = sizeof k.call,
                          .n_tensors = i == 0 ? 6 : 10,
                          .n_ints = 1,

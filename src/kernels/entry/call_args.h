@@ -20,12 +20,7 @@ static inline void *mt__arg_data(const mt_kernel_call *call, uint32_t i)
 
 static inline int64_t mt__arg_numel(const mt_kernel_call *call, uint32_t i)
 {
-    const mt_array *array = &call->tensors[i];
-    int64_t numel = 1;
-    for (int32_t dim = 0; dim < array->n_dims; dim++) {
-        numel *= array->sizes[dim];
-    }
-    return numel;
+    return mt__array_numel(&call->tensors[i]);
 }
 
 #endif /* KERNELS_ENTRY_CALL_ARGS_H */

@@ -110,9 +110,8 @@ static int with_channels(const char *name, const mt_array *in, channels_fn *work
 /* ---- over all elements ---- */
 
 /* Runs, or rows where l is 1. */
-static void run_elements(void *context, int64_t first, int64_t stop, int64_t piece)
+static void run_elements(void *context, int64_t first, int64_t stop)
 {
-    (void)piece;
     const channels *ch = context;
     bool rows = ch->l == 1;
     size_t bytes = (size_t)(rows ? ch->c : ch->l) * ch->bytes;
@@ -209,19 +208,16 @@ static int batch_norm(channels *ch, const mt_kernel_call *call)
     return MT_OK;
 }
 
-int mt__host_batch_norm(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(BATCH_NORM)
 {
-    (void)context;
-    (void)stream;
     return with_channels("batch_norm", &call->tensors[3], batch_norm, call);
 }
 
 /* ---- backward ---- */
 
 /* Sums of g and of g (x - mean), a range of channels. */
-static void run_dots(void *context, int64_t first, int64_t stop, int64_t piece)
+static void run_dots(void *context, int64_t first, int64_t stop)
 {
-    (void)piece;
     const channels *ch = context;
     const char *g = ch->g;
     const char *x = ch->x;
@@ -302,10 +298,7 @@ static int batch_norm_backward(channels *ch, const mt_kernel_call *call)
     return MT_OK;
 }
 
-int mt__host_batch_norm_backward(void *context, mt_backend_stream *stream,
-                                 const mt_kernel_call *call)
+MT_HOST_KERNEL(BATCH_NORM_BACKWARD)
 {
-    (void)context;
-    (void)stream;
     return with_channels("batch_norm_backward", &call->tensors[4], batch_norm_backward, call);
 }

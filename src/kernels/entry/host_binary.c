@@ -90,10 +90,8 @@ static uint32_t run_with_scalar(const mt_kernel_call *call, int64_t form, mt__lo
     return mt__pointwise(arrays, 3, loop, params, grains[call->code]);
 }
 
-int mt__host_binary(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(BINARY)
 {
-    (void)context;
-    (void)stream;
     uint32_t dtype = call->tensors[1].dtype;
     loop_table *table = tables[dtype][mt__isa_level()];
     mt__loop_fn *loop = table == NULL ? NULL : (*table)[call->code];

@@ -24,10 +24,8 @@ static uint32_t fill_bytes(void *const *arrays, int64_t n, const mt__loop_params
     return 0;
 }
 
-int mt__host_fill(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(FILL)
 {
-    (void)context;
-    (void)stream;
     static mt__loop_fn *const *const loops[MT_ISA_I_LEVELS] = MT_LOOP_LEVELS(mt__fill_loops);
     const mt_array *out = &call->tensors[0];
     int64_t bytes = mt__element_bytes(out->dtype);
@@ -85,9 +83,8 @@ typedef struct turn_job {
 } turn_job;
 
 /* Strips begin .. end - 1 of all planes; a plane is dimensions 0 and `dim`, the others count it. */
-static void turn_strips(void *context, int64_t begin, int64_t end, int64_t piece)
+static void turn_strips(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const turn_job *work = context;
     const mt__strided *it = work->it;
     for (int64_t number = begin; number < end; number++) {
@@ -128,9 +125,8 @@ typedef struct row_job {
 } row_job;
 
 /* Rows begin .. end - 1 of the walk, with their strides. */
-static void copy_rows(void *context, int64_t begin, int64_t end, int64_t piece)
+static void copy_rows(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const mt__strided *it = ((const row_job *)context)->it;
     for (int64_t row = begin; row < end; row++) {
         char *out = it->data[0];
@@ -165,10 +161,8 @@ static void copy_same_type(mt__strided *it)
     mt__parallel_for(it->numel / it->sizes[0], grain < 1 ? 1 : grain, copy_rows, &work);
 }
 
-int mt__host_copy(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(COPY)
 {
-    (void)context;
-    (void)stream;
     static mt__loop_fn *const *const loops[MT_ISA_I_LEVELS] = MT_LOOP_LEVELS(mt__convert_loops);
     const mt_array *arrays = call->tensors;
     uint32_t to = arrays[0].dtype;

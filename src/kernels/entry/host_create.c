@@ -21,9 +21,8 @@ typedef struct range_job {
     int64_t first, stride; /* the same as integers, which wrap */
 } range_job;
 
-static void write_range(void *context, int64_t begin, int64_t end, int64_t piece)
+static void write_range(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const range_job *work = context;
     uint32_t dtype = work->out.dtype;
     int64_t bytes = mt__element_bytes(dtype) * work->out.strides[0];
@@ -40,10 +39,8 @@ static void write_range(void *context, int64_t begin, int64_t end, int64_t piece
     }
 }
 
-int mt__host_arange(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(ARANGE)
 {
-    (void)context;
-    (void)stream;
     range_job work = {.out = call->tensors[0],
                       .start = mt__scalar_real(&call->scalars[0]),
                       .step = mt__scalar_real(&call->scalars[1]),
@@ -55,7 +52,7 @@ int mt__host_arange(void *context, mt_backend_stream *stream, const mt_kernel_ca
 
 /* ---- eye ---- */
 
-int mt__host_eye(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(EYE)
 {
     const mt_array *out = &call->tensors[0];
     const mt_scalar zero = {.kind = MT_KIND_INT};
@@ -65,7 +62,7 @@ int mt__host_eye(void *context, mt_backend_stream *stream, const mt_kernel_call 
                            .n_scalars = 1,
                            .tensors = out,
                            .scalars = &zero};
-    int status = mt__host_fill(context, stream, &fill);
+    int status = mt__host_FILL(context, stream, &fill);
     if (status != MT_OK) {
         return status;
     }
@@ -96,9 +93,8 @@ static void clear_strided(char *to, int64_t stride, int64_t n, int64_t bytes)
 }
 
 /* Rows begin .. end - 1 of all matrices. */
-static void write_triangle(void *context, int64_t begin, int64_t end, int64_t piece)
+static void write_triangle(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const triangle_job *work = context;
     int32_t last = work->out.n_dims - 1;
     int64_t bytes = work->bytes;
@@ -130,10 +126,8 @@ static void write_triangle(void *context, int64_t begin, int64_t end, int64_t pi
     }
 }
 
-int mt__host_triangle(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(TRIANGLE)
 {
-    (void)context;
-    (void)stream;
     triangle_job work = {.out = call->tensors[0],
                          .in = call->tensors[1],
                          .upper = call->code == 1,

@@ -25,10 +25,8 @@ static int run(const char *name, const mt__lane_loops *loops, mt__lanes_job job,
     return mt__lanes_run(&job, tensors, dim);
 }
 
-int mt__host_softmax(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(SOFTMAX)
 {
-    (void)context;
-    (void)stream;
     const mt__lane_table *table = MT_ISA_PICK(mt__softmax_loops);
     return run(
         "softmax", &table->of[call->code][call->tensors[1].dtype],
@@ -36,10 +34,8 @@ int mt__host_softmax(void *context, mt_backend_stream *stream, const mt_kernel_c
         call->tensors, call->ints[0]);
 }
 
-int mt__host_softmax_backward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(SOFTMAX_BACKWARD)
 {
-    (void)context;
-    (void)stream;
     const mt__lane_table *table = MT_ISA_PICK(mt__softmax_backward_loops);
     return run(
         "softmax_backward", &table->of[call->code][call->tensors[2].dtype],
@@ -56,7 +52,7 @@ static int run_running(const mt_kernel_call *call, uint32_t code)
                                .kernel = MT_KERNEL_COPY,
                                .n_tensors = 2,
                                .tensors = call->tensors};
-        MT_TRY(mt__host_copy(NULL, NULL, &copy));
+        MT_TRY(mt__host_COPY(NULL, NULL, &copy));
         both[1] = both[0];
     }
     const mt__lane_table *table = MT_ISA_PICK(mt__running_loops);
@@ -65,24 +61,18 @@ static int run_running(const mt_kernel_call *call, uint32_t code)
                call->ints[0]);
 }
 
-int mt__host_cumsum(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(CUMSUM)
 {
-    (void)context;
-    (void)stream;
     return run_running(call, 0);
 }
 
-int mt__host_cumprod(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(CUMPROD)
 {
-    (void)context;
-    (void)stream;
     return run_running(call, 1);
 }
 
-int mt__host_reduce_index(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(REDUCE_INDEX)
 {
-    (void)context;
-    (void)stream;
     const mt__lane_table *table = MT_ISA_PICK(mt__extreme_loops);
     return run(
         "max", &table->of[call->code][call->tensors[2].dtype],

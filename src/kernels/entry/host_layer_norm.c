@@ -35,17 +35,14 @@ typedef struct forward {
     const mt__norm_loops *loops;
 } forward;
 
-static void run_forward(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_forward(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const forward *job = context;
     job->loops->layer(&job->norm, begin, end);
 }
 
-int mt__host_layer_norm(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(LAYER_NORM)
 {
-    (void)context;
-    (void)stream;
     const mt_array *in = &call->tensors[3];
     int64_t rows = in->sizes[0];
     forward job = {.norm = {.out = mt__arg_data(call, 0),
@@ -69,12 +66,14 @@ typedef struct backward {
     double *sums; /* of each piece: weight's, then bias' */
     char *rests;  /* of each piece: `width` elements */
     size_t element_bytes;
+    int64_t grain; /* rows of a piece */
 } backward;
 
-static void run_backward(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_backward(void *context, int64_t begin, int64_t end)
 {
     const backward *job = context;
     int64_t width = job->norm.width;
+    int64_t piece = begin / job->grain;
     double *sums = job->sums == NULL ? NULL : job->sums + piece * 2 * width;
     for (int64_t row = begin; row < end; row += MT_NORM_ROWS) {
         int64_t stop = end - row < MT_NORM_ROWS ? end : row + MT_NORM_ROWS;
@@ -118,11 +117,8 @@ static int take_sums(backward *job, int64_t pieces)
     return MT_OK;
 }
 
-int mt__host_layer_norm_backward(void *context, mt_backend_stream *stream,
-                                 const mt_kernel_call *call)
+MT_HOST_KERNEL(LAYER_NORM_BACKWARD)
 {
-    (void)context;
-    (void)stream;
     const mt_array *in = &call->tensors[4];
     int64_t rows = in->sizes[0];
     int64_t width = in->sizes[1];
@@ -142,6 +138,7 @@ int mt__host_layer_norm_backward(void *context, mt_backend_stream *stream,
     }
     int64_t grain = 1 + GRAIN / width;
     grain = grain < rows / PIECES + 1 ? rows / PIECES + 1 : grain;
+    job.grain = grain;
     int64_t pieces = rows / grain + 1; /* 1 at least, so that sums of no rows are written */
     int status = MT_OK;
     if (job.norm.wants_weight || job.norm.wants_bias) {

@@ -75,10 +75,8 @@ static double weight_of(const nll_rows *nll, int64_t class_index)
     return nll->weight->n_dims < 0 ? 1 : load(nll->weight, class_index * nll->weight->strides[0]);
 }
 
-int mt__host_nll_loss(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(NLL_LOSS)
 {
-    (void)context;
-    (void)stream;
     const mt_array *out = &call->tensors[0];
     const mt_array *in = &call->tensors[2];
     nll_rows nll = {0};
@@ -106,9 +104,8 @@ int mt__host_nll_loss(void *context, mt_backend_stream *stream, const mt_kernel_
     return MT_OK;
 }
 
-static void clear_rows(void *context, int64_t first, int64_t end, int64_t piece)
+static void clear_rows(void *context, int64_t first, int64_t end)
 {
-    (void)piece;
     const mt_array *array = context;
     size_t bytes = (size_t)mt__element_bytes(array->dtype);
     for (int64_t i = first; i < end; i++) {
@@ -136,10 +133,8 @@ static void clear(const mt_array *array)
     }
 }
 
-int mt__host_nll_loss_backward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(NLL_LOSS_BACKWARD)
 {
-    (void)context;
-    (void)stream;
     const mt_array *to = &call->tensors[0];
     const mt_array *grad = &call->tensors[1];
     nll_rows nll = {0};

@@ -20,9 +20,8 @@ typedef struct step_job {
     mt__step_fn *run;
 } step_job;
 
-static void run_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_piece(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const step_job *job = context;
     job->run(&job->step, begin, end);
 }
@@ -54,10 +53,8 @@ static const mt__step_loops *loops_of(const mt_kernel_call *call)
     return &MT_ISA_PICK(mt__steps)[call->tensors[0].dtype];
 }
 
-int mt__host_sgd(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(SGD)
 {
-    (void)context;
-    (void)stream;
     mt__step step = step_of(call, call->ints[1] != 0);
     step.nesterov = call->ints[0] != 0;
     step.first = call->ints[2] != 0;
@@ -68,10 +65,8 @@ int mt__host_sgd(void *context, mt_backend_stream *stream, const mt_kernel_call 
     return run("sgd", call, &step, loops_of(call)->sgd);
 }
 
-int mt__host_adam(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(ADAM)
 {
-    (void)context;
-    (void)stream;
     mt__step step = step_of(call, call->ints[1] != 0);
     double t = (double)call->ints[0];
     step.decoupled = call->code == 1;
@@ -85,10 +80,8 @@ int mt__host_adam(void *context, mt_backend_stream *stream, const mt_kernel_call
     return run("adam", call, &step, loops_of(call)->adam);
 }
 
-int mt__host_rmsprop(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(RMSPROP)
 {
-    (void)context;
-    (void)stream;
     mt__step step = step_of(call, call->ints[0] != 0);
     step.lr = mt__arg_real(call, 0);
     step.beta2 = mt__arg_real(call, 1);
@@ -98,10 +91,8 @@ int mt__host_rmsprop(void *context, mt_backend_stream *stream, const mt_kernel_c
     return run("rmsprop", call, &step, loops_of(call)->rmsprop);
 }
 
-int mt__host_adagrad(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(ADAGRAD)
 {
-    (void)context;
-    (void)stream;
     mt__step step = step_of(call, call->ints[1] != 0);
     double decay = mt__arg_real(call, 1);
     step.lr = mt__arg_real(call, 0);

@@ -102,9 +102,8 @@ static char *make_numbers(const random_job *work, const draws *d, int64_t n, cha
     }
 }
 
-static void fill_random(void *context, int64_t begin, int64_t end, int64_t piece)
+static void fill_random(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const random_job *work = context;
     _Alignas(64) char numbers[WORDS * 8];
     _Alignas(64) char converted[TILE * 8];
@@ -134,10 +133,8 @@ static mt_dtype made_in(uint16_t code, uint32_t dtype)
     return dtype == MT_DTYPE_F64 ? MT_DTYPE_F64 : MT_DTYPE_F32;
 }
 
-int mt__host_random(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(RANDOM)
 {
-    (void)context;
-    (void)stream;
     static mt__loop_fn *const *const loops[MT_ISA_I_LEVELS] = MT_LOOP_LEVELS(mt__convert_loops);
     random_job work = {.code = call->code,
                        .made = made_in(call->code, call->tensors[0].dtype),
@@ -198,19 +195,16 @@ static void drop_tile(const dropout_job *work, int64_t at, int64_t n, draws *d)
     mt__strided_store(&work->it, 1, at, n, mask);
 }
 
-static void drop(void *context, int64_t begin, int64_t end, int64_t piece)
+static void drop(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     draws d;
     for (int64_t at = begin; at < end; at += TILE) {
         drop_tile(context, at, end - at < TILE ? end - at : TILE, &d);
     }
 }
 
-int mt__host_dropout(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(DROPOUT)
 {
-    (void)context;
-    (void)stream;
     uint32_t dtype = call->tensors[0].dtype;
     if (dtype != MT_DTYPE_F32 && dtype != MT_DTYPE_F64) {
         return mtb_fail(MT_ENOTSUP, "DROPOUT: not implemented for dtype %u", dtype);
@@ -228,10 +222,8 @@ int mt__host_dropout(void *context, mt_backend_stream *stream, const mt_kernel_c
 
 /* ---- randperm ---- */
 
-int mt__host_randperm(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(RANDPERM)
 {
-    (void)context;
-    (void)stream;
     const mt_array *out = &call->tensors[0];
     int64_t n = out->sizes[0];
     int64_t stride = out->strides[0];

@@ -114,10 +114,8 @@ static mt__reduce_job norm_job(double p)
     return job;
 }
 
-int mt__host_reduce(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(REDUCE)
 {
-    (void)context;
-    (void)stream;
     static const mt__reduce_job jobs[MT_REDUCE_COUNT] = {
         [MT_REDUCE_SUM] = {MT_FOLD_SUM, MT_FINISH_VALUE, 0},
         [MT_REDUCE_MEAN] = {MT_FOLD_SUM, MT_FINISH_MEAN, 0},
@@ -137,10 +135,8 @@ int mt__host_reduce(void *context, mt_backend_stream *stream, const mt_kernel_ca
     return mt__reduce_run(&job, outs, &call->tensors[1]);
 }
 
-int mt__host_var_mean(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(VAR_MEAN)
 {
-    (void)context;
-    (void)stream;
     mt__reduce_job job = {MT_FOLD_MOMENTS,
                           call->code == 0 ? MT_FINISH_VARIANCE : MT_FINISH_DEVIATION,
                           mt__arg_real(call, 0)};

@@ -32,10 +32,8 @@ static mt__loop_fn *find_loop(uint16_t code, uint32_t dtype)
     return table == NULL ? NULL : (*table)[code];
 }
 
-int mt__host_ternary(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(TERNARY)
 {
-    (void)context;
-    (void)stream;
     static const int64_t no_strides[MT_MAX_DIMS] = {0};
     const mt_array *out = &call->tensors[0];
     mt__loop_fn *loop = find_loop(call->code, out->dtype);

@@ -50,10 +50,8 @@ mt__loop_fn *mt__unary_loop(uint16_t code, uint32_t dtype)
     return table == NULL ? NULL : (*table)[code];
 }
 
-int mt__host_unary(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(UNARY)
 {
-    (void)context;
-    (void)stream;
     const mt_array *arrays = call->tensors;
     uint32_t dtype = arrays[1].dtype;
     mt__loop_fn *loop = mt__unary_loop(call->code, dtype);

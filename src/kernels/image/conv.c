@@ -13,6 +13,7 @@
 #include "kernels/image/conv.h"
 
 #include "base/fail.h"
+#include "kernels/entry/call_args.h"
 #include "kernels/entry/host_kernels.h"
 #include "kernels/walk/parallel.h"
 
@@ -55,9 +56,8 @@ static void note(job *j, int status)
     }
 }
 
-static void run_images(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_images(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *j = context;
     mt__conv conv = j->conv;
     int64_t element = (int64_t)mt_dtype_size(conv.dtype);
@@ -68,9 +68,8 @@ static void run_images(void *context, int64_t begin, int64_t end, int64_t piece)
 }
 
 /* Only with one group: channels of a group belong together. */
-static void run_channels(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_channels(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *j = context;
     mt__conv conv = j->conv;
     const mt__conv_shape *s = &j->conv.shape;
@@ -132,27 +131,18 @@ static mt__conv_shape shape_of(const int64_t *out, const int64_t *in, const int6
     };
 }
 
-static int64_t numel(const mt_array *array)
-{
-    int64_t count = 1;
-    for (int32_t i = 0; i < array->n_dims; i++) {
-        count *= array->sizes[i];
-    }
-    return count;
-}
-
 static void clear(const mt_array *array)
 {
     if (array->data != NULL) {
-        memset(array->data, 0, (size_t)numel(array) * mt_dtype_size((mt_dtype)array->dtype));
+        memset(array->data, 0,
+               (size_t)mt__array_numel(array) * mt_dtype_size((mt_dtype)array->dtype));
     }
 }
 
-int mt__host_conv(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(CONV)
 {
-    (void)context, (void)stream;
     const mt_array *t = call->tensors;
-    if (numel(&t[0]) == 0) {
+    if (mt__array_numel(&t[0]) == 0) {
         return 0;
     }
     job j = {.conv = {.kind = MT_CONV_FORWARD,
@@ -165,12 +155,10 @@ int mt__host_conv(void *context, mt_backend_stream *stream, const mt_kernel_call
     return run_job(&j);
 }
 
-int mt__host_conv_backward_input(void *context, mt_backend_stream *stream,
-                                 const mt_kernel_call *call)
+MT_HOST_KERNEL(CONV_BACKWARD_INPUT)
 {
-    (void)context, (void)stream;
     const mt_array *t = call->tensors;
-    if (numel(&t[0]) == 0 || numel(&t[1]) == 0) {
+    if (mt__array_numel(&t[0]) == 0 || mt__array_numel(&t[1]) == 0) {
         clear(&t[0]);
         return 0;
     }
@@ -183,12 +171,10 @@ int mt__host_conv_backward_input(void *context, mt_backend_stream *stream,
     return run_job(&j);
 }
 
-int mt__host_conv_backward_weight(void *context, mt_backend_stream *stream,
-                                  const mt_kernel_call *call)
+MT_HOST_KERNEL(CONV_BACKWARD_WEIGHT)
 {
-    (void)context, (void)stream;
     const mt_array *t = call->tensors;
-    if (numel(&t[2]) == 0 || numel(&t[3]) == 0) {
+    if (mt__array_numel(&t[2]) == 0 || mt__array_numel(&t[3]) == 0) {
         clear(&t[0]);
         clear(&t[1]);
         return 0;

@@ -253,9 +253,8 @@ static const planes average_planes = {{[MT_DTYPE_I64] = average_plane_i64,
 static const planes average_backs = {
     {[MT_DTYPE_F32] = average_back_f32, [MT_DTYPE_F64] = average_back_f64}};
 
-static void run_planes(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_planes(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *j = context;
     for (int64_t plane = begin; plane < end; plane++) {
         j->run(j, plane);
@@ -308,45 +307,37 @@ static int run_pool(const mt_kernel_call *call, const planes *functions, window_
     return 0;
 }
 
-int mt__host_max_pool(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(MAX_POOL)
 {
-    (void)context, (void)stream;
     return run_pool(call, &max_planes, max_window, (roles){2, 0, 1});
 }
 
-int mt__host_adaptive_max_pool(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(ADAPTIVE_MAX_POOL)
 {
-    (void)context, (void)stream;
     return run_pool(call, &max_planes, adaptive_window, (roles){2, 0, 1});
 }
 
-int mt__host_max_pool_backward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(MAX_POOL_BACKWARD)
 {
-    (void)context, (void)stream;
     return run_pool(call, &max_backs, NULL, (roles){0, 1, 2});
 }
 
-int mt__host_avg_pool(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(AVG_POOL)
 {
-    (void)context, (void)stream;
     return run_pool(call, &average_planes, average_window, (roles){1, 0, -1});
 }
 
-int mt__host_avg_pool_backward(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(AVG_POOL_BACKWARD)
 {
-    (void)context, (void)stream;
     return run_pool(call, &average_backs, average_window, (roles){0, 1, -1});
 }
 
-int mt__host_adaptive_avg_pool(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(ADAPTIVE_AVG_POOL)
 {
-    (void)context, (void)stream;
     return run_pool(call, &average_planes, adaptive_window, (roles){1, 0, -1});
 }
 
-int mt__host_adaptive_avg_pool_backward(void *context, mt_backend_stream *stream,
-                                        const mt_kernel_call *call)
+MT_HOST_KERNEL(ADAPTIVE_AVG_POOL_BACKWARD)
 {
-    (void)context, (void)stream;
     return run_pool(call, &average_backs, adaptive_window, (roles){0, 1, -1});
 }

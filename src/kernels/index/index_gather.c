@@ -48,7 +48,7 @@ static void job_init(gather_job *job, const mt_array *indexed, const mt_array *d
     job->indexed = indexed->data;
     job->dense = dense->data;
     job->index = index->data;
-    job->bytes = mt__element_bytes(indexed);
+    job->bytes = mt__element_bytes(indexed->dtype);
     job->dim = dim;
     job->limit = indexed->n_dims == 0 ? 1 : indexed->sizes[dim];
     job->stride = indexed->n_dims == 0 ? 0 : indexed->strides[dim] * job->bytes;
@@ -106,12 +106,11 @@ static bool gather_row(const gather_job *job, const mt__walk *w, int64_t *bad)
     return true;
 }
 
-static void gather_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+static void gather_piece(void *context, int64_t begin, int64_t end)
 {
     gather_job *job = context;
     mt__walk walk = job->walk;
     int64_t bad = 0;
-    (void)piece;
     mt__walk_seek(&walk, begin);
     for (int64_t row = begin; row < end; row++) {
         if (!gather_row(job, &walk, &bad)) {
@@ -123,12 +122,10 @@ static void gather_piece(void *context, int64_t begin, int64_t end, int64_t piec
     }
 }
 
-int mt__host_gather(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(GATHER)
 {
     const mt_array *t = call->tensors;
     gather_job job;
-    (void)context;
-    (void)stream;
     if (mt__array_numel(&t[2]) == 0) {
         return 0;
     }
@@ -199,13 +196,11 @@ static scatter_fn *scatter_of(uint32_t dtype, int64_t bytes, bool adds)
     return adds ? adders[dtype] : setters[bytes];
 }
 
-int mt__host_scatter(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(SCATTER)
 {
     const mt_array *t = call->tensors;
     gather_job job;
-    (void)context;
-    (void)stream;
-    scatter_fn *run = scatter_of(t[0].dtype, mt__element_bytes(&t[0]), call->code == 1);
+    scatter_fn *run = scatter_of(t[0].dtype, mt__element_bytes(t[0].dtype), call->code == 1);
     if (run == NULL) {
         return mtb_fail(MT_ENOTSUP, "SCATTER: %s is stored and converted, not computed with",
                         mt_dtype_name((mt_dtype)t[0].dtype));

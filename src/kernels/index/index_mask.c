@@ -41,7 +41,7 @@ static int32_t find_nonzero(const char *row, int64_t stride, int32_t n, const mt
 {
     uint64_t mask = value_bits(in->dtype);
     int32_t count = 0;
-    switch (mt__element_bytes(in)) {
+    switch (mt__element_bytes(in->dtype)) {
     case 1: FIND(uint8_t) break;
     case 2: FIND(uint16_t) break;
     case 4: FIND(uint32_t) break;
@@ -74,16 +74,14 @@ static void write_found(coordinate_writer *w, const int32_t *found, int32_t coun
     w->left -= n;
 }
 
-int mt__host_nonzero(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(NONZERO)
 {
     const mt_array *out = &call->tensors[0];
     const mt_array *in = &call->tensors[1];
-    int64_t bytes = mt__element_bytes(in);
+    int64_t bytes = mt__element_bytes(in->dtype);
     int64_t numel = mt__array_numel(in);
     const char *from = in->data;
     int32_t found[ROW_CHUNK + 1];
-    (void)context;
-    (void)stream;
     if (in->n_dims == 0) {
         return 0; /* [count, 0] has nothing to write */
     }
@@ -112,7 +110,7 @@ int mt__host_nonzero(void *context, mt_backend_stream *stream, const mt_kernel_c
 /* A walk over a tensor and a mask of its sizes. */
 static void walk_init(mt__walk *w, const mt_array *array, const mt_array *mask)
 {
-    int64_t bytes = mt__element_bytes(array);
+    int64_t bytes = mt__element_bytes(array->dtype);
     mt__walk_init(w);
     for (int32_t d = 0; d < array->n_dims; d++) {
         mt__walk_add(
@@ -132,16 +130,14 @@ static void walk_init(mt__walk *w, const mt_array *array, const mt_array *mask)
         left -= picked;                                  \
     }
 
-int mt__host_masked_select(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(MASKED_SELECT)
 {
     const mt_array *t = call->tensors;
-    int64_t bytes = mt__element_bytes(&t[0]);
+    int64_t bytes = mt__element_bytes(t[0].dtype);
     int64_t to_stride = t[0].strides[0] * bytes;
     int64_t left = t[0].sizes[0];
     char *to = t[0].data;
     mt__walk w;
-    (void)context;
-    (void)stream;
     walk_init(&w, &t[1], &t[2]);
     int64_t rows = mt__walk_rows(&w);
     int64_t n = mt__walk_length(&w);
@@ -205,15 +201,13 @@ static int64_t place_row(char *to, const char *mask, const char *from, const mt_
     return placed;
 }
 
-int mt__host_masked_scatter(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(MASKED_SCATTER)
 {
     const mt_array *t = call->tensors;
-    int64_t bytes = mt__element_bytes(&t[0]);
+    int64_t bytes = mt__element_bytes(t[0].dtype);
     const char *from = t[2].data;
     int64_t left = t[2].sizes[0];
     mt__walk w;
-    (void)context;
-    (void)stream;
     if (mt__array_numel(&t[0]) == 0) {
         return 0;
     }

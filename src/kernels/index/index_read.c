@@ -67,11 +67,10 @@ static void read_chunk(const mt__index_rows *rows, const mt__index_chunk *chunk)
     }
 }
 
-static void read_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+static void read_piece(void *context, int64_t begin, int64_t end)
 {
     read_job *job = context;
     mt__index_chunk chunk;
-    (void)piece;
     for (int64_t i = begin; i < end; i++) {
         int status = mt__index_rows_look_up(job->rows, i * MT_INDEX_CHUNK, &chunk);
         if (status != 0) {
@@ -110,23 +109,19 @@ static int read_all(const mt__index_rows *rows, int64_t numel)
     return 0;
 }
 
-int mt__host_index(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(INDEX)
 {
     const mt_array *t = call->tensors;
     mt__index_rows rows;
-    (void)context;
-    (void)stream;
     mt__index_rows_init(&rows, &t[1], &t[0], &t[2], (int32_t)call->n_tensors - 2, call->ints);
     return read_all(&rows, mt__array_numel(&t[0]));
 }
 
-int mt__host_index_select(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(INDEX_SELECT)
 {
     const mt_array *t = call->tensors;
     const int64_t ints[] = {call->ints[0], call->ints[0]};
     mt__index_rows rows;
-    (void)context;
-    (void)stream;
     mt__index_rows_init(&rows, &t[1], &t[0], &t[2], 1, ints);
     rows.wraps = false;
     rows.text = "index out of range in self";

@@ -21,7 +21,7 @@ static bool is_picked(const mt__index_rows *rows, int32_t dim)
 void mt__index_rows_init(mt__index_rows *rows, const mt_array *indexed, const mt_array *dense,
                          const mt_array *index, int32_t n_index, const int64_t *ints)
 {
-    int64_t bytes = mt__element_bytes(indexed);
+    int64_t bytes = mt__element_bytes(indexed->dtype);
     int64_t first = ints[0];
     rows->indexed = indexed->data;
     rows->dense = dense->data;

@@ -98,19 +98,9 @@ void mt__move_at(char *to, const int64_t *to_at, const char *from, const int64_t
     }
 }
 
-static double real_of(const mt_scalar *scalar)
-{
-    return scalar->kind == MT_KIND_REAL ? scalar->of.real : (double)scalar->of.integer;
-}
-
-static int64_t int_of(const mt_scalar *scalar)
-{
-    return scalar->kind == MT_KIND_REAL ? (int64_t)scalar->of.real : scalar->of.integer;
-}
-
 static bool bool_of(const mt_scalar *scalar)
 {
-    return real_of(scalar) != 0;
+    return mt__scalar_real(scalar) != 0;
 }
 
 typedef void add_fn(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
@@ -157,11 +147,11 @@ typedef void add_at_fn(char *to, const int64_t *to_at, const char *from, const i
     }
 
 ADD(bool, uint8_t, bool_of, a | (b & factor))
-ADD(u8, uint8_t, int_of, a + factor * b)
-ADD(i32, uint32_t, int_of, a + factor * b)
-ADD(i64, uint64_t, int_of, a + factor * b)
-ADD(f32, float, real_of, a + factor * b)
-ADD(f64, double, real_of, a + factor * b)
+ADD(u8, uint8_t, mt__scalar_integer, a + factor * b)
+ADD(i32, uint32_t, mt__scalar_integer, a + factor * b)
+ADD(i64, uint64_t, mt__scalar_integer, a + factor * b)
+ADD(f32, float, mt__scalar_real, a + factor * b)
+ADD(f64, double, mt__scalar_real, a + factor * b)
 
 static add_fn *const adders[MT_DTYPE_COUNT] = {
     [MT_DTYPE_BOOL] = add_bool, [MT_DTYPE_U8] = add_u8,   [MT_DTYPE_I32] = add_i32,

@@ -16,6 +16,7 @@
 #define KERNELS_INDEX_INDEX_WALK_H
 
 #include "base/compiler.h"
+#include "kernels/isa/pointwise/loops.h"
 
 #include <mindtorch/backend.h>
 #include <mindtorch/tensor.h>
@@ -78,20 +79,6 @@ MT_INLINE void mt__walk_next(mt__walk *w)
         }
         w->at[d] = 0;
     }
-}
-
-MT_INLINE int64_t mt__element_bytes(const mt_array *array)
-{
-    return (int64_t)mt_dtype_size((mt_dtype)array->dtype);
-}
-
-MT_INLINE int64_t mt__array_numel(const mt_array *array)
-{
-    int64_t numel = 1;
-    for (int32_t d = 0; d < array->n_dims; d++) {
-        numel *= array->sizes[d];
-    }
-    return numel;
 }
 
 MT_INLINE bool mt__array_is_dense(const mt_array *array)

@@ -84,13 +84,11 @@ static int need_addable(const char *kernel, uint32_t dtype)
     return 0;
 }
 
-int mt__host_index_put(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(INDEX_PUT)
 {
     const mt_array *t = call->tensors;
     const mt_scalar one = {.kind = MT_KIND_INT, .of.integer = 1};
     mt__index_rows rows;
-    (void)context;
-    (void)stream;
     write_job job = {&rows, t[0].dtype, call->code == 1 ? &one : NULL};
     if (call->code == 1) {
         MT_TRY(need_addable("INDEX_PUT", t[0].dtype));
@@ -99,13 +97,11 @@ int mt__host_index_put(void *context, mt_backend_stream *stream, const mt_kernel
     return write_all(&job, mt__array_numel(&t[1]));
 }
 
-int mt__host_index_add(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(INDEX_ADD)
 {
     const mt_array *t = call->tensors;
     const int64_t ints[] = {call->ints[0], call->ints[0]};
     mt__index_rows rows;
-    (void)context;
-    (void)stream;
     write_job job = {&rows, t[0].dtype, &call->scalars[0]};
     MT_TRY(need_addable("INDEX_ADD", t[0].dtype));
     mt__index_rows_init(&rows, &t[0], &t[2], &t[1], 1, ints);
@@ -132,12 +128,11 @@ typedef struct embedding_job {
     int64_t padding;
 } embedding_job;
 
-static void zero_rows(void *context, int64_t begin, int64_t end, int64_t piece)
+static void zero_rows(void *context, int64_t begin, int64_t end)
 {
     const mt_array *out = ((const embedding_job *)context)->out;
-    int64_t bytes = mt__element_bytes(out);
+    int64_t bytes = mt__element_bytes(out->dtype);
     int64_t width = out->sizes[1];
-    (void)piece;
     for (int64_t row = begin; row < end; row++) {
         char *to = (char *)out->data + row * out->strides[0] * bytes;
         if (out->strides[1] == 1) {
@@ -150,15 +145,14 @@ static void zero_rows(void *context, int64_t begin, int64_t end, int64_t piece)
     }
 }
 
-static void add_columns(void *context, int64_t begin, int64_t end, int64_t piece)
+static void add_columns(void *context, int64_t begin, int64_t end)
 {
     const embedding_job *job = context;
     const mt_scalar one = {.kind = MT_KIND_INT, .of.integer = 1};
     const int64_t *index = job->index->data;
-    int64_t bytes = mt__element_bytes(job->out);
+    int64_t bytes = mt__element_bytes(job->out->dtype);
     char *out = (char *)job->out->data + begin * job->out->strides[1] * bytes;
     const char *grad = (const char *)job->grad->data + begin * job->grad->strides[1] * bytes;
-    (void)piece;
     for (int64_t i = 0; i < job->index->sizes[0]; i++) {
         int64_t row = index[i * job->index->strides[0]];
         if (row != job->padding) {
@@ -169,16 +163,13 @@ static void add_columns(void *context, int64_t begin, int64_t end, int64_t piece
     }
 }
 
-int mt__host_embedding_backward(void *context, mt_backend_stream *stream,
-                                const mt_kernel_call *call)
+MT_HOST_KERNEL(EMBEDDING_BACKWARD)
 {
     const mt_array *t = call->tensors;
     embedding_job job = {&t[0], &t[1], &t[2], call->ints[0]};
     const int64_t *index = t[2].data;
     int64_t width = t[0].sizes[1];
     int64_t n = t[2].sizes[0];
-    (void)context;
-    (void)stream;
     MT_TRY(need_addable("EMBEDDING_BACKWARD", t[0].dtype));
     for (int64_t i = 0; i < n; i++) {
         int64_t row = index[i * t[2].strides[0]];

@@ -22,10 +22,9 @@ typedef struct cat_job {
     int64_t step; /* from piece to piece of the output */
 } cat_job;
 
-static void cat_rows(void *context, int64_t begin, int64_t end, int64_t piece)
+static void cat_rows(void *context, int64_t begin, int64_t end)
 {
     const cat_job *job = context;
-    (void)piece;
     if (job->bytes <= 8 && (job->bytes & (job->bytes - 1)) == 0) {
         /* stack() along the last dimension: an element, or two, a row */
         mt__move_elements(job->to + begin * job->step, job->step, job->from + begin * job->bytes,
@@ -41,7 +40,7 @@ static void cat_rows(void *context, int64_t begin, int64_t end, int64_t piece)
 static int cat_strided(const mt_array *out, const mt_array *in, int64_t dim, int64_t start)
 {
     mt_array pair[2] = {*in, *in};
-    pair[0].data = (char *)out->data + start * out->strides[dim] * mt__element_bytes(out);
+    pair[0].data = (char *)out->data + start * out->strides[dim] * mt__element_bytes(out->dtype);
     pair[0].strides = out->strides;
     const mt_kernel_call copy = {
         .struct_size = sizeof(copy),
@@ -49,19 +48,17 @@ static int cat_strided(const mt_array *out, const mt_array *in, int64_t dim, int
         .n_tensors = 2,
         .tensors = pair,
     };
-    return mt__host_copy(NULL, NULL, &copy);
+    return mt__host_COPY(NULL, NULL, &copy);
 }
 
-int mt__host_cat(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(CAT)
 {
     const mt_array *out = &call->tensors[0];
     int64_t dim = call->ints[0];
-    int64_t element = mt__element_bytes(out);
+    int64_t element = mt__element_bytes(out->dtype);
     int64_t start = 0;
     int64_t rows = 1;
     int64_t inner = element;
-    (void)context;
-    (void)stream;
     for (int64_t d = 0; d < out->n_dims; d++) {
         rows *= d < dim ? out->sizes[d] : 1;
         inner *= d > dim ? out->sizes[d] : 1;

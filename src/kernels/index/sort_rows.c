@@ -88,13 +88,12 @@ static void sort_row(const sort_job *job, const row_place *row, void *memory)
     }
 }
 
-static void sort_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+static void sort_piece(void *context, int64_t begin, int64_t end)
 {
     sort_job *job = context;
     mt__walk walk = job->walk;
     int64_t length = mt__walk_length(&walk);
     bool words = mt__sort_fits_words(job->in->dtype, job->n);
-    (void)piece;
     void *memory =
         mt__scratch_take(2 * (size_t)job->n, words ? sizeof(mt__sort_word) : sizeof(mt__sort_pair));
     if (memory == NULL) {
@@ -127,7 +126,7 @@ static int run_sort(const mt_kernel_call *call, int64_t k, bool descending)
     const mt_array *t = call->tensors;
     int64_t dim = call->ints[0];
     sort_job job = {.values = &t[0], .indices = &t[1], .in = &t[2], .k = k};
-    job.bytes = mt__element_bytes(&t[2]);
+    job.bytes = mt__element_bytes(t[2].dtype);
     job.n = t[2].n_dims == 0 ? 1 : t[2].sizes[dim];
     job.in_stride = row_stride(&t[2], dim) * job.bytes;
     job.out_stride = row_stride(&t[0], dim) * job.bytes;
@@ -156,17 +155,13 @@ static int run_sort(const mt_kernel_call *call, int64_t k, bool descending)
     return 0;
 }
 
-int mt__host_sort(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(SORT)
 {
     const mt_array *in = &call->tensors[2];
-    (void)context;
-    (void)stream;
     return run_sort(call, in->n_dims == 0 ? 1 : in->sizes[call->ints[0]], call->ints[1] != 0);
 }
 
-int mt__host_topk(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(TOPK)
 {
-    (void)context;
-    (void)stream;
     return run_sort(call, call->ints[1], call->ints[2] != 0); /* sorted in any case */
 }

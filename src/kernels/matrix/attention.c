@@ -320,9 +320,8 @@ static int forward_rows(const job *j, int64_t head, int64_t begin, int64_t end)
     return status;
 }
 
-static void run_forward(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_forward(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *j = context;
     int64_t tiles = (j->queries + QUERIES - 1) / QUERIES;
     for (int64_t i = begin; i < end; i++) {
@@ -423,9 +422,8 @@ static int backward_head(const job *j, int64_t head)
     return status;
 }
 
-static void run_backward(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_backward(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *j = context;
     for (int64_t head = begin; head < end; head++) {
         int status = backward_head(j, head);
@@ -458,9 +456,8 @@ static job job_of(const mt_kernel_call *call, const mt_array *q, const mt_array 
     };
 }
 
-int mt__host_attention(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(ATTENTION)
 {
-    (void)context, (void)stream;
     const mt_array *t = call->tensors;
     job j = job_of(call, &t[2], &t[3], &t[4]);
     j.out = &t[0];
@@ -474,10 +471,8 @@ int mt__host_attention(void *context, mt_backend_stream *stream, const mt_kernel
     return atomic_load_explicit(&j.status, memory_order_relaxed);
 }
 
-int mt__host_attention_backward(void *context, mt_backend_stream *stream,
-                                const mt_kernel_call *call)
+MT_HOST_KERNEL(ATTENTION_BACKWARD)
 {
-    (void)context, (void)stream;
     const mt_array *t = call->tensors;
     job j = job_of(call, &t[4], &t[5], &t[6]);
     j.grad_q = &t[0];

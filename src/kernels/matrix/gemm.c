@@ -11,6 +11,7 @@
  *        an element is summed in the same order with any number of threads.
  */
 #include "base/fail.h"
+#include "kernels/entry/call_args.h"
 #include "kernels/entry/host_kernels.h"
 #include "kernels/matrix/product.h"
 #include "kernels/walk/parallel.h"
@@ -38,9 +39,8 @@ static void note(job *j, int status)
     }
 }
 
-static void run_matrices(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_matrices(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *j = context;
     for (int64_t i = begin; i < end; i++) {
         mt__product p = j->product;
@@ -51,9 +51,8 @@ static void run_matrices(void *context, int64_t begin, int64_t end, int64_t piec
     }
 }
 
-static void run_cut(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_cut(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *j = context;
     mt__product p = j->product;
     int64_t element = (int64_t)mt_dtype_size(j->dtype);
@@ -137,11 +136,6 @@ static bool is_one_product(const mt_array *c, const mt_array *a, const mt_array 
            c->strides[0] == rows * c->strides[1];
 }
 
-static double real_of(const mt_scalar *s)
-{
-    return s->kind == MT_KIND_REAL ? s->of.real : (double)s->of.integer;
-}
-
 /* torch converts alpha and beta to the matrices' type: 1.5 is 1 for integers. */
 static int64_t integer_of(const mt_scalar *s)
 {
@@ -152,9 +146,8 @@ static int64_t integer_of(const mt_scalar *s)
     return fits ? (int64_t)s->of.real : 0;
 }
 
-int mt__host_gemm(void *context, mt_backend_stream *stream, const mt_kernel_call *call)
+MT_HOST_KERNEL(GEMM)
 {
-    (void)context, (void)stream;
     const mt_array *c = &call->tensors[0];
     const mt_array *a = &call->tensors[1];
     const mt_array *b = &call->tensors[2];
@@ -177,8 +170,8 @@ int mt__host_gemm(void *context, mt_backend_stream *stream, const mt_kernel_call
                     .c = c->data,
                     .c_row = c->strides[1],
                     .c_col = c->strides[2],
-                    .alpha = real_of(&call->scalars[0]),
-                    .beta = real_of(&call->scalars[1]),
+                    .alpha = mt__scalar_real(&call->scalars[0]),
+                    .beta = mt__scalar_real(&call->scalars[1]),
                     .int_alpha = integer_of(&call->scalars[0]),
                     .int_beta = integer_of(&call->scalars[1])},
         .a_step = a->strides[0] * element,

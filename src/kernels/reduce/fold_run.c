@@ -41,6 +41,7 @@ typedef struct reduction {
     int64_t chunks;
     /* pieces of one result */
     const char *piece_in;
+    int64_t piece_length;
     mt__partial partials[PIECES];
 } reduction;
 
@@ -240,9 +241,8 @@ static void fold_range(const reduction *run, const char *in, int64_t begin, int6
 
 /* ---- rows ---- */
 
-static void run_rows(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_rows(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const reduction *run = context;
     const mt__partial nothing = mt__fold_nothing(run->job.fold, run->in_dtype);
     dim_walk walk;
@@ -268,9 +268,8 @@ static bool is_plain(const reduction *run)
            run->job.finish <= MT_FINISH_MEAN;
 }
 
-static void run_plain_rows(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_plain_rows(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const reduction *run = context;
     const mt__partial nothing = mt__fold_nothing(run->job.fold, run->in_dtype);
     const mt__reduce_dim dim = run->plan.kept[0];
@@ -287,11 +286,12 @@ static void run_plain_rows(void *context, int64_t begin, int64_t end, int64_t pi
 
 /* ---- pieces of one result ---- */
 
-static void run_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_piece(void *context, int64_t begin, int64_t end)
 {
     reduction *run = context;
-    run->partials[piece] = mt__fold_nothing(run->job.fold, run->in_dtype);
-    fold_range(run, run->piece_in, begin, end, &run->partials[piece]);
+    mt__partial *partial = &run->partials[begin / run->piece_length];
+    *partial = mt__fold_nothing(run->job.fold, run->in_dtype);
+    fold_range(run, run->piece_in, begin, end, partial);
 }
 
 static void run_pieces(reduction *run)
@@ -299,6 +299,7 @@ static void run_pieces(reduction *run)
     int64_t count = run->plan.count;
     int64_t grain = (int64_t)mtb_round_up((uint64_t)(count / PIECES + 1), MT_FOLD_BLOCK);
     grain = grain < GRAIN ? GRAIN : grain;
+    run->piece_length = grain;
     dim_walk walk;
     walk_to(&walk, run->plan.kept, run->plan.n_kept, 0);
     for (int64_t i = 0; i < run->plan.results; i++) {
@@ -334,9 +335,8 @@ static void fold_columns(const reduction *run, const char *in, int64_t width, mt
     }
 }
 
-static void run_columns(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_columns(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const reduction *run = context;
     const mt__reduce_plan *plan = &run->plan;
     const mt__reduce_dim *inner = &plan->kept[plan->n_kept - 1];

@@ -157,9 +157,8 @@ static void offsets_of(const lane_plan *lanes, int64_t position, int64_t offsets
     }
 }
 
-static void run_lanes(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_lanes(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const lane_plan *lanes = context;
     mt__lane_fn *run = lanes->columns ? lanes->job->columns : lanes->job->row;
     mt__lane_block block = {.length = lanes->length, .width = 1};
@@ -175,7 +174,7 @@ static void run_lanes(void *context, int64_t begin, int64_t end, int64_t piece)
         }
         int64_t rest = lanes->width - first;
         block.width = rest < MT_LANES_WIDTH ? rest : MT_LANES_WIDTH;
-        run(lanes->job->context, &block);
+        run(&block);
     }
 }
 
@@ -211,9 +210,8 @@ MT_INLINE void turn(const lane_plan *lanes, uint32_t t, void *buffer,
     }
 }
 
-static void run_turned(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_turned(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     const lane_plan *lanes = context;
     const mt__lanes_job *job = lanes->job;
     _Alignas(64) char buffers[MT_LANES_TENSORS][MT_LANES_SHORT * TURNED * sizeof(double)];
@@ -232,7 +230,7 @@ static void run_turned(void *context, int64_t begin, int64_t end, int64_t piece)
         for (uint32_t t = job->n_outs; t < job->n_tensors; t++) {
             turn(lanes, t, buffers[t], offsets, width, true);
         }
-        job->columns(job->context, &block);
+        job->columns(&block);
         for (uint32_t t = 0; t < job->n_outs; t++) {
             turn(lanes, t, buffers[t], offsets, width, false);
         }
@@ -265,7 +263,7 @@ static int copy_array(const mt_array *to, const mt_array *from)
     const mt_array both[2] = {*to, *from};
     mt_kernel_call call = {
         .struct_size = sizeof call, .kernel = MT_KERNEL_COPY, .n_tensors = 2, .tensors = both};
-    return mt__host_copy(NULL, NULL, &call);
+    return mt__host_COPY(NULL, NULL, &call);
 }
 
 static int stage(staged_array *staged, const mt_array *array, bool is_input)

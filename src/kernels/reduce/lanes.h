@@ -34,7 +34,7 @@ typedef struct mt__lane_block {
     int64_t width;
 } mt__lane_block;
 
-typedef void mt__lane_fn(void *context, const mt__lane_block *block);
+typedef void mt__lane_fn(const mt__lane_block *block);
 
 typedef struct mt__lanes_job {
     uint32_t n_outs;    /* the first tensors are written */
@@ -43,7 +43,6 @@ typedef struct mt__lanes_job {
     bool turns_short;   /* short rows may become columns */
     mt__lane_fn *row;
     mt__lane_fn *columns;
-    void *context;
 } mt__lanes_job;
 
 /* Absent tensors have n_dims -1; they get data NULL. Outputs may have size 1 along `dim`. */

@@ -66,7 +66,7 @@ static void run_piece(mt__piece_fn *run, void *context, int64_t count, int64_t g
 {
     int64_t begin = piece * grain;
     int64_t end = count - begin < grain ? count : begin + grain;
-    run(context, begin, end, piece);
+    run(context, begin, end);
 }
 
 static int64_t piece_count(int64_t count, int64_t grain)
@@ -239,7 +239,7 @@ void mt__parallel_for(int64_t count, int64_t grain, mt__piece_fn *run, void *con
     grain = grain < 1 ? 1 : grain;
     int64_t pieces = piece_count(count, grain);
     if (pieces == 1) {
-        run(context, 0, count, 0);
+        run(context, 0, count);
         return;
     }
     uint32_t threads = inside ? 1 : mt__parallel_threads();

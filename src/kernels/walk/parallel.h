@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
-/* One piece of [begin, end); `piece` counts from 0. */
-typedef void mt__piece_fn(void *context, int64_t begin, int64_t end, int64_t piece);
+/* One piece of [begin, end): number begin / grain. */
+typedef void mt__piece_fn(void *context, int64_t begin, int64_t end);
 
 /* Cuts [0, count) into pieces of `grain` (the last one shorter) and runs them. */
 void mt__parallel_for(int64_t count, int64_t grain, mt__piece_fn *run, void *context);

@@ -496,9 +496,8 @@ static void block_init(mt__strided *block, const mt__strided *it, int32_t turned
     classify(block);
 }
 
-static void run_blocks(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_blocks(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *work = context;
     uint32_t flags = 0;
     for (int64_t number = begin; number < end; number++) {
@@ -511,9 +510,8 @@ static void run_blocks(void *context, int64_t begin, int64_t end, int64_t piece)
 
 /* ---- on several threads ---- */
 
-static void run_piece(void *context, int64_t begin, int64_t end, int64_t piece)
+static void run_piece(void *context, int64_t begin, int64_t end)
 {
-    (void)piece;
     job *work = context;
     uint32_t flags = mt__strided_run(work->it, begin, end, work->loop, work->params);
     if (flags != 0) {

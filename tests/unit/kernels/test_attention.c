@@ -91,8 +91,8 @@ static int run(fixture *f, bool backward)
                            .tensors = backward ? backward_t : forward_t,
                            .ints = &causal,
                            .scalars = &scale};
-    return backward ? mt__host_attention_backward(NULL, NULL, &call)
-                    : mt__host_attention(NULL, NULL, &call);
+    return backward ? mt__host_ATTENTION_BACKWARD(NULL, NULL, &call)
+                    : mt__host_ATTENTION(NULL, NULL, &call);
 }
 
 static double get(const fixture *f, int which, int64_t head, int64_t row, int64_t column)

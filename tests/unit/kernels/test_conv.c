@@ -78,7 +78,7 @@ static int call_kernel(mt_kernel_fn *run, const fixture *f, const mt_array *tens
 static int forward(fixture *f)
 {
     mt_array t[4] = {f->out.array, f->in.array, f->weight.array, f->bias.array};
-    return call_kernel(mt__host_conv, f, t, 4);
+    return call_kernel(mt__host_CONV, f, t, 4);
 }
 
 /* `out` is the gradient. */
@@ -86,8 +86,8 @@ static int backward(fixture *f)
 {
     mt_array in[3] = {f->grad_in.array, f->out.array, f->weight.array};
     mt_array weight[4] = {f->grad_weight.array, f->grad_bias.array, f->out.array, f->in.array};
-    int status = call_kernel(mt__host_conv_backward_input, f, in, 3);
-    return status != 0 ? status : call_kernel(mt__host_conv_backward_weight, f, weight, 4);
+    int status = call_kernel(mt__host_CONV_BACKWARD_INPUT, f, in, 3);
+    return status != 0 ? status : call_kernel(mt__host_CONV_BACKWARD_WEIGHT, f, weight, 4);
 }
 
 /* Calls `visit` for every product of a forward pass. */

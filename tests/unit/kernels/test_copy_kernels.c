@@ -139,7 +139,7 @@ static int run_copy(const mt_array *out, const mt_array *in)
     mt_array arrays[2] = {*out, *in};
     mt_kernel_call call = {
         .struct_size = sizeof call, .kernel = MT_KERNEL_COPY, .n_tensors = 2, .tensors = arrays};
-    return mt__host_copy(NULL, NULL, &call);
+    return mt__host_COPY(NULL, NULL, &call);
 }
 
 static void check_copy(mt_dtype to, mt_dtype from, const pointwise_shape *shape,
@@ -257,7 +257,7 @@ static void check_fills(void)
                                    .n_scalars = 1,
                                    .tensors = &out.array,
                                    .scalars = &value};
-            CHECK_OK(mt__host_fill(NULL, NULL, &call));
+            CHECK_OK(mt__host_FILL(NULL, NULL, &call));
             for (int64_t i = 0, count = strided_numel(&out.array); i < count; i++) {
                 strided_set(&like.array, i, number);
                 CHECK(is_converted(&out.array, &like.array, i));
@@ -285,14 +285,14 @@ TEST(fill_of_a_repeated_view)
                            .n_scalars = 1,
                            .tensors = &out,
                            .scalars = &value};
-    CHECK_OK(mt__host_fill(NULL, NULL, &call));
+    CHECK_OK(mt__host_FILL(NULL, NULL, &call));
     CHECK_EQ_F64(memory[0], 7);
     CHECK_EQ_F64(memory[1], 7);
     memory[0] = 0;
     out.sizes = &sizes[1];
     out.strides = &strides[1];
     out.n_dims = 1;
-    CHECK_OK(mt__host_fill(NULL, NULL, &call));
+    CHECK_OK(mt__host_FILL(NULL, NULL, &call));
     CHECK_EQ_F64(memory[0], 7);
 }
 
@@ -317,7 +317,7 @@ TEST(ranges)
                                .n_scalars = 2,
                                .tensors = &out.array,
                                .scalars = is_real ? reals : wholes};
-        CHECK_OK(mt__host_arange(NULL, NULL, &call));
+        CHECK_OK(mt__host_ARANGE(NULL, NULL, &call));
         for (int64_t i = 0; i < size; i++) {
             if (is_real) {
                 ((double *)like.array.data)[i] = 1.5 - 0.25 * (double)i;
@@ -340,7 +340,7 @@ TEST(eyes)
         strided_array_init(&out, (mt_dtype)(type % MT_DTYPE_COUNT), sizes[type / MT_DTYPE_COUNT], 2,
                            (strided_layout)(type % LAYOUT_REPEATED));
         mt_kernel_call call = {.struct_size = sizeof call, .n_tensors = 1, .tensors = &out.array};
-        CHECK_OK(mt__host_eye(NULL, NULL, &call));
+        CHECK_OK(mt__host_EYE(NULL, NULL, &call));
         for (int64_t i = 0, count = strided_numel(&out.array); i < count; i++) {
             CHECK_EQ_F64(read_real(&out.array, i), i / out.sizes[1] == i % out.sizes[1]);
         }
@@ -369,7 +369,7 @@ TEST(triangles)
                                .n_ints = 1,
                                .tensors = arrays,
                                .ints = &diagonal};
-        CHECK_OK(mt__host_triangle(NULL, NULL, &call));
+        CHECK_OK(mt__host_TRIANGLE(NULL, NULL, &call));
         for (int64_t k = 0, count = strided_numel(&out.array); k < count; k++) {
             __int128 off = (__int128)(k % size[2]) - k / size[2] % size[1];
             bool kept = upper ? off >= diagonal : off <= diagonal;

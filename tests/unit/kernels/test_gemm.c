@@ -41,7 +41,7 @@ static int run_gemm(const mt_array *c, const mt_array *a, const mt_array *b, dou
                            .n_scalars = 2,
                            .tensors = tensors,
                            .scalars = scalars};
-    return mt__host_gemm(NULL, NULL, &call);
+    return mt__host_GEMM(NULL, NULL, &call);
 }
 
 /* The sum in double, or in wrapping integers. */

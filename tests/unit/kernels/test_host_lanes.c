@@ -114,7 +114,7 @@ static void softmax_once(const shape *of, int64_t dim, strided_layout out_layout
         strided_array_init(&out, dtype, of->sizes, of->n_dims, out_layout);
         strided_fill(&in.array, seed);
         const mt_array tensors[2] = {out.array, in.array};
-        CHECK_OK(call_kernel(mt__host_softmax, code, tensors, 2, dim));
+        CHECK_OK(call_kernel(mt__host_SOFTMAX, code, tensors, 2, dim));
         for (int64_t lane = 0; lane < lane_count(of, dim); lane++) {
             check_softmax_lane(&out.array, &in.array, lane_at(of, dim, lane), code);
         }
@@ -139,7 +139,7 @@ static void softmax_vector(uint16_t code, int n, const float *x, float *y)
          .strides = &one,
          .n_dims = 1,
          .dtype = MT_DTYPE_F32}};
-    CHECK_OK(call_kernel(mt__host_softmax, code, tensors, 2, 0));
+    CHECK_OK(call_kernel(mt__host_SOFTMAX, code, tensors, 2, 0));
 }
 
 TEST(softmax_of_special_numbers)
@@ -184,7 +184,7 @@ static void softmax_backward_once(const shape *of, int64_t dim, strided_layout o
         strided_fill(&grad.array, seed);
         strided_fill(&y.array, seed);
         const mt_array tensors[3] = {to.array, grad.array, y.array};
-        CHECK_OK(call_kernel(mt__host_softmax_backward, code, tensors, 3, dim));
+        CHECK_OK(call_kernel(mt__host_SOFTMAX_BACKWARD, code, tensors, 3, dim));
         double epsilon = dtype == MT_DTYPE_F32 ? 3e-6 : 1e-13;
         for (int64_t lane = 0; lane < lane_count(of, dim); lane++) {
             lane_place at = lane_at(of, dim, lane);
@@ -260,7 +260,7 @@ static void running_once(const shape *of, int64_t dim, strided_layout out_layout
             }
         }
         const mt_array tensors[2] = {out.array, in.array};
-        CHECK_OK(call_kernel(code == 0 ? mt__host_cumsum : mt__host_cumprod, 0, tensors, 2, dim));
+        CHECK_OK(call_kernel(code == 0 ? mt__host_CUMSUM : mt__host_CUMPROD, 0, tensors, 2, dim));
         for (int64_t lane = 0; lane < lane_count(of, dim); lane++) {
             check_running_lane(&out.array, &in.array, lane_at(of, dim, lane), code);
         }
@@ -285,9 +285,9 @@ TEST(running_sum_in_place)
     mt_array array = {
         .data = x, .sizes = sizes, .strides = strides, .n_dims = 2, .dtype = MT_DTYPE_F32};
     const mt_array tensors[2] = {array, array};
-    CHECK_OK(call_kernel(mt__host_cumsum, 0, tensors, 2, 0));
+    CHECK_OK(call_kernel(mt__host_CUMSUM, 0, tensors, 2, 0));
     CHECK_EQ_F64((double)x[299], 100);
-    CHECK_OK(call_kernel(mt__host_cumsum, 0, tensors, 2, 1));
+    CHECK_OK(call_kernel(mt__host_CUMSUM, 0, tensors, 2, 1));
     CHECK_EQ_F64((double)x[299], 300);
 }
 
@@ -327,7 +327,7 @@ static void places_once(const shape *of, int64_t dim, strided_layout out_layout,
         if (!with_values) {
             tensors[0] = (mt_array){.n_dims = -1};
         }
-        CHECK_OK(call_kernel(mt__host_reduce_index, code, tensors, 3, dim));
+        CHECK_OK(call_kernel(mt__host_REDUCE_INDEX, code, tensors, 3, dim));
         for (int64_t lane = 0; lane < lane_count(of, dim); lane++) {
             lane_place at = lane_at(of, dim, lane);
             int64_t place = 0;
@@ -373,12 +373,12 @@ TEST(first_place_of_equals)
             memset(x, 0, sizeof x);
             x[at] = 1;
             x[N - 1] = 1;
-            CHECK_OK(call_kernel(mt__host_reduce_index, 0, tensors, 3, 0));
+            CHECK_OK(call_kernel(mt__host_REDUCE_INDEX, 0, tensors, 3, 0));
             CHECK_EQ_I64(place, at);
             x[N / 2] = NAN;
-            CHECK_OK(call_kernel(mt__host_reduce_index, 0, tensors, 3, 0));
+            CHECK_OK(call_kernel(mt__host_REDUCE_INDEX, 0, tensors, 3, 0));
             CHECK_EQ_I64(place, N / 2);
-            CHECK_OK(call_kernel(mt__host_reduce_index, 1, tensors, 3, 0));
+            CHECK_OK(call_kernel(mt__host_REDUCE_INDEX, 1, tensors, 3, 0));
             CHECK_EQ_I64(place, N / 2);
         }
     }
@@ -399,11 +399,11 @@ TEST(no_memory_for_a_copy)
     const mt_array tensors[2] = {out.array, in.array};
     for (uint64_t n = 1; n <= 2; n++) {
         mtb_fail_nth(n, true);
-        int status = call_kernel(mt__host_softmax, 0, tensors, 2, 1);
+        int status = call_kernel(mt__host_SOFTMAX, 0, tensors, 2, 1);
         mtb_fail_nth(0, false);
         CHECK(status == MT_OK || status == MT_ENOMEM);
     }
-    CHECK_OK(call_kernel(mt__host_softmax, 0, tensors, 2, 1));
+    CHECK_OK(call_kernel(mt__host_SOFTMAX, 0, tensors, 2, 1));
     strided_array_fini(&in);
     strided_array_fini(&out);
 }

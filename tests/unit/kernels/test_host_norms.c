@@ -162,7 +162,7 @@ static void layer_once(mt_dtype dtype, int64_t rows, int64_t width, uint32_t for
                                  c.in.array,
                                  weight ? c.weight.array : absent,
                                  bias ? c.bias.array : absent};
-    CHECK_OK(call_kernel(mt__host_layer_norm, forward, 6, NULL, &number));
+    CHECK_OK(call_kernel(mt__host_LAYER_NORM, forward, 6, NULL, &number));
     check_layer(&c, weight, bias);
     uint32_t wants = (uint32_t)(mt_test_random(seed) % 8);
     const mt_array backward[8] = {(wants & 1) != 0 ? c.grad_in.array : absent,
@@ -173,7 +173,7 @@ static void layer_once(mt_dtype dtype, int64_t rows, int64_t width, uint32_t for
                                   c.mean.array,
                                   c.rstd.array,
                                   weight ? c.weight.array : absent};
-    CHECK_OK(call_kernel(mt__host_layer_norm_backward, backward, 8, NULL, NULL));
+    CHECK_OK(call_kernel(mt__host_LAYER_NORM_BACKWARD, backward, 8, NULL, NULL));
     check_layer_backward(&c, weight, wants);
     layer_fini(&c);
 }
@@ -203,21 +203,21 @@ TEST(layer_norm_backward_with_threads)
     const mt_scalar number = real(eps);
     const mt_array forward[6] = {c.out.array, c.mean.array, c.rstd.array,
                                  c.in.array,  absent,       absent};
-    CHECK_OK(call_kernel(mt__host_layer_norm, forward, 6, NULL, &number));
+    CHECK_OK(call_kernel(mt__host_LAYER_NORM, forward, 6, NULL, &number));
     const mt_array backward[8] = {
         c.grad_in.array, c.grad_weight.array, c.grad_bias.array, c.grad.array,
         c.in.array,      c.mean.array,        c.rstd.array,      absent};
     float first[70];
     for (uint32_t threads = 1; threads <= 3; threads++) {
         mt__parallel_set_threads(threads);
-        CHECK_OK(call_kernel(mt__host_layer_norm_backward, backward, 8, NULL, NULL));
+        CHECK_OK(call_kernel(mt__host_LAYER_NORM_BACKWARD, backward, 8, NULL, NULL));
         if (threads == 1) {
             memcpy(first, c.grad_weight.array.data, sizeof first);
         }
         CHECK_EQ_MEM(first, c.grad_weight.array.data, sizeof first);
     }
     mtb_fail_nth(1, true);
-    int status = call_kernel(mt__host_layer_norm_backward, backward, 8, NULL, NULL);
+    int status = call_kernel(mt__host_LAYER_NORM_BACKWARD, backward, 8, NULL, NULL);
     mtb_fail_nth(0, false);
     CHECK(status == MT_OK || status == MT_ENOMEM);
     layer_fini(&c);
@@ -373,7 +373,7 @@ static void batch_once(mt_dtype dtype, const int64_t sizes[3], uint32_t form, ui
                                  b.affine ? *at(&b, BIAS) : absent,
                                  b.running ? *at(&b, RUNNING_MEAN) : absent,
                                  b.running ? *at(&b, RUNNING_VAR) : absent};
-    CHECK_OK(call_kernel(mt__host_batch_norm, forward, 8, &training, numbers));
+    CHECK_OK(call_kernel(mt__host_BATCH_NORM, forward, 8, &training, numbers));
     check_batch(&b, tolerance);
     /* Without saved statistics those in use are taken. */
     bool saved = b.training || (form & 4) != 0;
@@ -387,7 +387,7 @@ static void batch_once(mt_dtype dtype, const int64_t sizes[3], uint32_t form, ui
                                    b.running ? *at(&b, RUNNING_VAR) : absent,
                                    saved ? *at(&b, SAVE_MEAN) : absent,
                                    saved ? *at(&b, SAVE_RSTD) : absent};
-    CHECK_OK(call_kernel(mt__host_batch_norm_backward, backward, 10, &training, numbers + 1));
+    CHECK_OK(call_kernel(mt__host_BATCH_NORM_BACKWARD, backward, 10, &training, numbers + 1));
     check_batch_backward(&b, tolerance);
     batch_fini(&b);
 }
@@ -442,7 +442,7 @@ static void nll_once(mt_dtype dtype, strided_layout layout, int64_t reduction, b
     const int64_t ints[2] = {reduction, ignore};
     const mt_array forward[5] = {out.array, total.array, in.array, target.array,
                                  weighted ? weight.array : absent};
-    CHECK_OK(call_kernel(mt__host_nll_loss, forward, 5, ints, NULL));
+    CHECK_OK(call_kernel(mt__host_NLL_LOSS, forward, 5, ints, NULL));
     double tolerance = near_of(dtype);
     for (int64_t i = 0; i < (reduction == 0 ? ROWS : 1); i++) {
         double value = reduction == 0 ? each[i] : reduction == 1 ? loss / sum : loss;
@@ -452,7 +452,7 @@ static void nll_once(mt_dtype dtype, strided_layout layout, int64_t reduction, b
     const mt_array backward[6] = {
         grad_in.array, grad.array, in.array, target.array, weighted ? weight.array : absent,
         total.array};
-    CHECK_OK(call_kernel(mt__host_nll_loss_backward, backward, 6, ints, NULL));
+    CHECK_OK(call_kernel(mt__host_NLL_LOSS_BACKWARD, backward, 6, ints, NULL));
     for (int64_t i = 0; i < ROWS * CLASSES; i++) {
         int64_t row = i / CLASSES;
         double g = strided_get(&grad.array, reduction == 0 ? row : 0);
@@ -496,19 +496,19 @@ TEST(nll_loss_of_bad_targets)
     mt_array number = {.data = &out, .dtype = MT_DTYPE_F32};
     mt_array tensors[6] = {number, number, matrix, target, absent, number};
     tensors[1].data = &total;
-    CHECK_EQ_I64(call_kernel(mt__host_nll_loss, tensors, 5, ints, NULL), MT_EINDEX);
+    CHECK_EQ_I64(call_kernel(mt__host_NLL_LOSS, tensors, 5, ints, NULL), MT_EINDEX);
     CHECK_EQ_STR(mtb_last_failure()->message, "Target 3 is out of bounds.");
     tensors[0] = matrix;
     tensors[0].data = grad_in;
     tensors[1].data = &grad;
     tensors[5].data = &total;
     targets[1] = -1;
-    CHECK_EQ_I64(call_kernel(mt__host_nll_loss_backward, tensors, 6, ints, NULL), MT_EINDEX);
+    CHECK_EQ_I64(call_kernel(mt__host_NLL_LOSS_BACKWARD, tensors, 6, ints, NULL), MT_EINDEX);
     CHECK_EQ_STR(mtb_last_failure()->message, "Target -1 is out of bounds.");
     targets[0] = targets[1] = -100; /* none is left */
     tensors[0] = number;
     tensors[1].data = &total;
-    CHECK_OK(call_kernel(mt__host_nll_loss, tensors, 5, ints, NULL));
+    CHECK_OK(call_kernel(mt__host_NLL_LOSS, tensors, 5, ints, NULL));
     CHECK(isnan(out));
     CHECK_EQ_F64((double)total, 0);
 }

@@ -130,10 +130,10 @@ static const known_case cases[] = {
 static mt_kernel_fn *function_of(mt_kernel kernel)
 {
     switch (kernel) {
-    case MT_KERNEL_SGD: return mt__host_sgd;
-    case MT_KERNEL_ADAM: return mt__host_adam;
-    case MT_KERNEL_RMSPROP: return mt__host_rmsprop;
-    default: return mt__host_adagrad;
+    case MT_KERNEL_SGD: return mt__host_SGD;
+    case MT_KERNEL_ADAM: return mt__host_ADAM;
+    case MT_KERNEL_RMSPROP: return mt__host_RMSPROP;
+    default: return mt__host_ADAGRAD;
     }
 }
 
@@ -225,6 +225,6 @@ TEST(integers_are_refused)
                            .tensors = tensors,
                            .ints = ints,
                            .scalars = scalars};
-    CHECK_EQ_I64(mt__host_sgd(NULL, NULL, &call), MT_ENOTSUP);
+    CHECK_EQ_I64(mt__host_SGD(NULL, NULL, &call), MT_ENOTSUP);
     strided_array_fini(&array);
 }

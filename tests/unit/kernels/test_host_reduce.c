@@ -180,7 +180,7 @@ static void reduce_once(mt_reduce code, double p, mt_dtype dtype, const shape *o
                            .n_scalars = 1,
                            .tensors = tensors,
                            .scalars = &scalar};
-    CHECK_OK(mt__host_reduce(NULL, NULL, &call));
+    CHECK_OK(mt__host_REDUCE(NULL, NULL, &call));
     if (!check(code, p, &out.array, &in.array, results)) {
         FAIL("code %d type %s dims %d [%lld %lld %lld] layout %d mask %u", (int)code,
              mt_dtype_name(dtype), of->n_dims, (long long)of->sizes[0], (long long)of->sizes[1],
@@ -253,7 +253,7 @@ static double reduce_vector(mt_reduce code, double p, mt_dtype dtype, const doub
                            .n_scalars = 1,
                            .tensors = tensors,
                            .scalars = &scalar};
-    CHECK_OK(mt__host_reduce(NULL, NULL, &call));
+    CHECK_OK(mt__host_REDUCE(NULL, NULL, &call));
     int64_t one = 1;
     mt_array flat = {.data = out.array.data,
                      .sizes = &one,
@@ -343,7 +343,7 @@ TEST(long_sums)
     for (int64_t i = 0; i < COUNT; i++) {
         x[i] = 1;
     }
-    CHECK_OK(mt__host_reduce(NULL, NULL, &call));
+    CHECK_OK(mt__host_REDUCE(NULL, NULL, &call));
     CHECK_EQ_F64((double)sum, COUNT);
     double exact = 0;
     uint64_t seed = mt_test_seed();
@@ -354,7 +354,7 @@ TEST(long_sums)
     float sums[4];
     for (uint32_t threads = 1; threads <= 4; threads++) {
         mt__parallel_set_threads(threads);
-        CHECK_OK(mt__host_reduce(NULL, NULL, &call));
+        CHECK_OK(mt__host_REDUCE(NULL, NULL, &call));
         sums[threads - 1] = sum;
     }
     CHECK_NEAR_F64((double)sums[0], exact, exact * 1.2e-7);
@@ -431,7 +431,7 @@ static void variance_once(mt_dtype dtype, const shape *of, strided_layout layout
                            .n_scalars = 1,
                            .tensors = tensors,
                            .scalars = &scalar};
-    CHECK_OK(mt__host_var_mean(NULL, NULL, &call));
+    CHECK_OK(mt__host_VAR_MEAN(NULL, NULL, &call));
     check_variance(&var, with_mean ? &mean : NULL, &in.array, results, code, correction);
     strided_array_fini(&in);
     strided_array_fini(&var);
@@ -478,7 +478,7 @@ TEST(variance_is_stable)
                            .n_scalars = 1,
                            .tensors = tensors,
                            .scalars = &correction};
-    CHECK_OK(mt__host_var_mean(NULL, NULL, &call));
+    CHECK_OK(mt__host_VAR_MEAN(NULL, NULL, &call));
     CHECK_NEAR_F64(var, 0.25, 1e-9);
     CHECK_NEAR_F64(mean, 1e9 + 0.5, 1e-6);
 }
@@ -520,7 +520,7 @@ TEST(variance_of_equal_elements)
                                        .n_scalars = 1,
                                        .tensors = tensors,
                                        .scalars = &one};
-                CHECK_OK(mt__host_var_mean(NULL, NULL, &call));
+                CHECK_OK(mt__host_VAR_MEAN(NULL, NULL, &call));
                 CHECK_EQ_F64((double)var[0], 0);
                 CHECK_EQ_F64((double)var[mask == 1 ? n - 1 : mask == 2 ? 39 : 0], 0);
             }

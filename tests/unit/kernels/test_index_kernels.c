@@ -165,7 +165,7 @@ TEST(index_picks_in_all_layouts)
             for (int64_t k = 0; k < strided_numel(&c.dense.array); k++) {
                 expected[k] = strided_get(&c.x.array, partner(&c, apart, k));
             }
-            CHECK_OK(run(mt__host_index, 0, 4, c.arrays, c.ints, 3));
+            CHECK_OK(run(mt__host_INDEX, 0, 4, c.arrays, c.ints, 3));
             check_equal(&c.dense.array, expected, "INDEX");
             index_case_fini(&c);
         }
@@ -190,7 +190,7 @@ TEST(index_put_sets_and_adds)
                 double value = strided_get(&c.dense.array, k);
                 expected[to] = adds ? add_as(dtype, expected[to], value) : value;
             }
-            CHECK_OK(run(mt__host_index_put, adds, 4, c.arrays, c.ints, 3));
+            CHECK_OK(run(mt__host_INDEX_PUT, adds, 4, c.arrays, c.ints, 3));
             check_equal(&c.x.array, expected, "INDEX_PUT");
             index_case_fini(&c);
         }
@@ -210,7 +210,7 @@ TEST(index_out_of_range_writes_nothing)
             ((int64_t *)c.i.array.data)[strided_offset(&c.i.array, 5)] = bad[b];
             snapshot(&c.arrays[0], before);
             CHECK_EQ_I64(
-                run(writes ? mt__host_index_put : mt__host_index, 0, 4, c.arrays, c.ints, 3),
+                run(writes ? mt__host_INDEX_PUT : mt__host_INDEX, 0, 4, c.arrays, c.ints, 3),
                 MT_EINDEX);
             if (b == 0) {
                 CHECK_EQ_STR(mt_last_error()->message,
@@ -250,7 +250,7 @@ TEST(index_select_and_index_add)
             at[dim] = strided_get_integer(&index.array, at[dim]);
             expected[k] = strided_get(&x.array, number(&x.array, at));
         }
-        CHECK_OK(run(mt__host_index_select, 0, 3, select, &dim, 1));
+        CHECK_OK(run(mt__host_INDEX_SELECT, 0, 3, select, &dim, 1));
         check_equal(&dense.array, expected, "INDEX_SELECT");
 
         const mt_array add[] = {x.array, index.array, dense.array};
@@ -262,14 +262,14 @@ TEST(index_select_and_index_add)
             int64_t to = number(&x.array, at);
             expected[to] = add_as(dtype, expected[to], strided_get(&dense.array, k));
         }
-        CHECK_OK(run(mt__host_index_add, 0, 3, add, &dim, 1));
+        CHECK_OK(run(mt__host_INDEX_ADD, 0, 3, add, &dim, 1));
         check_equal(&x.array, expected, "INDEX_ADD");
 
         strided_set(&index.array, 0, (double)sizes[dim]);
-        CHECK_EQ_I64(run(mt__host_index_select, 0, 3, select, &dim, 1), MT_EINDEX);
-        CHECK_EQ_I64(run(mt__host_index_add, 0, 3, add, &dim, 1), MT_ERUNTIME);
+        CHECK_EQ_I64(run(mt__host_INDEX_SELECT, 0, 3, select, &dim, 1), MT_EINDEX);
+        CHECK_EQ_I64(run(mt__host_INDEX_ADD, 0, 3, add, &dim, 1), MT_ERUNTIME);
         strided_set(&index.array, 0, -1);
-        CHECK_EQ_I64(run(mt__host_index_select, 0, 3, select, &dim, 1), MT_EINDEX);
+        CHECK_EQ_I64(run(mt__host_INDEX_SELECT, 0, 3, select, &dim, 1), MT_EINDEX);
         check_equal(&x.array, expected, "after a bad index");
         strided_array_fini(&x);
         strided_array_fini(&dense);
@@ -301,11 +301,11 @@ TEST(embedding_backward_sums_in_order)
     const mt_array arrays[] = {out.array, grad.array, index.array};
     for (uint32_t threads = 1; threads <= 3; threads++) {
         mt__parallel_set_threads(threads);
-        CHECK_OK(run(mt__host_embedding_backward, 0, 3, arrays, &padding, 1));
+        CHECK_OK(run(mt__host_EMBEDDING_BACKWARD, 0, 3, arrays, &padding, 1));
         check_equal(&out.array, expected, "EMBEDDING_BACKWARD");
     }
     strided_set(&index.array, 7, (double)rows);
-    CHECK_EQ_I64(run(mt__host_embedding_backward, 0, 3, arrays, &padding, 1), MT_EINDEX);
+    CHECK_EQ_I64(run(mt__host_EMBEDDING_BACKWARD, 0, 3, arrays, &padding, 1), MT_EINDEX);
     strided_array_fini(&out);
     strided_array_fini(&grad);
     strided_array_fini(&index);
@@ -338,13 +338,13 @@ TEST(large_reads_do_not_depend_on_threads)
     for (uint32_t threads = 1; threads <= 4; threads++) {
         mt__parallel_set_threads(threads);
         memset(out, 0, sizeof(out));
-        REQUIRE_OK(run(mt__host_index_select, 0, 3, arrays, (const int64_t[]){0}, 1));
+        REQUIRE_OK(run(mt__host_INDEX_SELECT, 0, 3, arrays, (const int64_t[]){0}, 1));
         for (int64_t i = 0; i < (int64_t)PICKED * WIDTH; i++) {
             REQUIRE(out[i] == x[index[i / WIDTH] * WIDTH + i % WIDTH]);
         }
     }
     index[PICKED - 3] = ROWS;
-    CHECK_EQ_I64(run(mt__host_index_select, 0, 3, arrays, (const int64_t[]){0}, 1), MT_EINDEX);
+    CHECK_EQ_I64(run(mt__host_INDEX_SELECT, 0, 3, arrays, (const int64_t[]){0}, 1), MT_EINDEX);
     CHECK_EQ_STR(mt_last_error()->message, "index out of range in self");
 }
 
@@ -377,7 +377,7 @@ TEST(gather_and_scatter)
             expected[k] = strided_get(&x.array, places[k]);
         }
         const mt_array gather[] = {dense.array, x.array, index.array};
-        CHECK_OK(run(mt__host_gather, 0, 3, gather, &dim, 1));
+        CHECK_OK(run(mt__host_GATHER, 0, 3, gather, &dim, 1));
         check_equal(&dense.array, expected, "GATHER");
 
         const mt_array scatter[] = {x.array, index.array, dense.array};
@@ -388,12 +388,12 @@ TEST(gather_and_scatter)
                 double value = strided_get(&dense.array, k);
                 expected[places[k]] = adds ? add_as(dtype, expected[places[k]], value) : value;
             }
-            CHECK_OK(run(mt__host_scatter, adds, 3, scatter, &dim, 1));
+            CHECK_OK(run(mt__host_SCATTER, adds, 3, scatter, &dim, 1));
             check_equal(&x.array, expected, "SCATTER");
         }
         strided_set(&index.array, 1, (double)sizes[dim]);
-        CHECK_EQ_I64(run(mt__host_gather, 0, 3, gather, &dim, 1), MT_ERUNTIME);
-        CHECK_EQ_I64(run(mt__host_scatter, 0, 3, scatter, &dim, 1), MT_ERUNTIME);
+        CHECK_EQ_I64(run(mt__host_GATHER, 0, 3, gather, &dim, 1), MT_ERUNTIME);
+        CHECK_EQ_I64(run(mt__host_SCATTER, 0, 3, scatter, &dim, 1), MT_ERUNTIME);
         strided_array_fini(&x);
         strided_array_fini(&dense);
         strided_array_fini(&index);
@@ -410,11 +410,11 @@ TEST(halves_are_moved_and_not_added)
     const mt_array xs = {x, (const int64_t[]){3}, &one, 1, MT_DTYPE_BF16};
     const mt_array outs = {out, (const int64_t[]){2}, &one, 1, MT_DTYPE_BF16};
     const mt_array indices = {index, (const int64_t[]){2}, &one, 1, MT_DTYPE_I64};
-    CHECK_OK(run(mt__host_gather, 0, 3, (const mt_array[]){outs, xs, indices}, &dim, 1));
+    CHECK_OK(run(mt__host_GATHER, 0, 3, (const mt_array[]){outs, xs, indices}, &dim, 1));
     CHECK(out[0] == 3 && out[1] == 1);
     const mt_array written[] = {xs, indices, outs};
-    CHECK_EQ_I64(run(mt__host_scatter, 1, 3, written, &dim, 1), MT_ENOTSUP);
-    CHECK_EQ_I64(run(mt__host_index_add, 0, 3, written, &dim, 1), MT_ENOTSUP);
+    CHECK_EQ_I64(run(mt__host_SCATTER, 1, 3, written, &dim, 1), MT_ENOTSUP);
+    CHECK_EQ_I64(run(mt__host_INDEX_ADD, 0, 3, written, &dim, 1), MT_ENOTSUP);
     CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
 }
 
@@ -442,13 +442,13 @@ TEST(masks_pick_and_place)
         }
         strided_array_init(&picked, dtype, &count, 1, LAYOUT_SLICED);
         const mt_array select[] = {picked.array, x.array, mask.array};
-        CHECK_OK(run(mt__host_masked_select, 0, 3, select, NULL, 0));
+        CHECK_OK(run(mt__host_MASKED_SELECT, 0, 3, select, NULL, 0));
         check_equal(&picked.array, expected, "MASKED_SELECT");
 
         strided_array_init(&places, MT_DTYPE_I64, (const int64_t[]){count, 3}, 2,
                            LAYOUT_TRANSPOSED);
         CHECK_OK(
-            run(mt__host_nonzero, 0, 2, (const mt_array[]){places.array, mask.array}, NULL, 0));
+            run(mt__host_NONZERO, 0, 2, (const mt_array[]){places.array, mask.array}, NULL, 0));
         for (int64_t i = 0, k = 0; i < strided_numel(&mask.array); i++) {
             if (strided_get(&mask.array, i) != 0) {
                 int64_t at[3];
@@ -468,10 +468,10 @@ TEST(masks_pick_and_place)
             }
         }
         const mt_array scatter[] = {x.array, mask.array, picked.array};
-        CHECK_OK(run(mt__host_masked_scatter, 0, 3, scatter, NULL, 0));
+        CHECK_OK(run(mt__host_MASKED_SCATTER, 0, 3, scatter, NULL, 0));
         check_equal(&x.array, expected, "MASKED_SCATTER");
         picked.sizes[0] = count - 1;
-        CHECK_EQ_I64(run(mt__host_masked_scatter, 0, 3, scatter, NULL, 0), MT_ERUNTIME);
+        CHECK_EQ_I64(run(mt__host_MASKED_SCATTER, 0, 3, scatter, NULL, 0), MT_ERUNTIME);
         check_equal(&x.array, expected, "after too few elements");
         picked.sizes[0] = count;
         strided_array_fini(&x);
@@ -490,7 +490,7 @@ TEST(nonzero_of_floats)
         {out, (const int64_t[]){3, 1}, (const int64_t[]){1, 1}, 2, MT_DTYPE_I64},
         {x, (const int64_t[]){5}, &one, 1, MT_DTYPE_F32},
     };
-    CHECK_OK(run(mt__host_nonzero, 0, 2, arrays, NULL, 0));
+    CHECK_OK(run(mt__host_NONZERO, 0, 2, arrays, NULL, 0));
     CHECK(out[0] == 2 && out[1] == 3 && out[2] == 4);
 }
 
@@ -526,7 +526,7 @@ TEST(cat_of_all_layouts)
             at[dim] -= at[dim] < 2 ? 0 : 2;
             expected[k] = strided_get(from, number(from, at));
         }
-        CHECK_OK(run(mt__host_cat, 0, 4, arrays, &dim, 1));
+        CHECK_OK(run(mt__host_CAT, 0, 4, arrays, &dim, 1));
         check_equal(&out.array, expected, "CAT");
         strided_array_fini(&out);
         for (int i = 0; i < 3; i++) {

@@ -313,7 +313,7 @@ static void check_call(uint16_t code, mt_dtype dtype, const pointwise_shape *sha
                            .tensors = arrays,
                            .ints = &which,
                            .scalars = s};
-    CHECK_OK(mt__host_binary(NULL, NULL, &call));
+    CHECK_OK(mt__host_BINARY(NULL, NULL, &call));
     operands in = {form == 2 ? &number : &a.array, form == 1 ? &number : &b.array};
     for (int64_t i = 0, count = strided_numel(&out.array); i < count; i++) {
         check_element(code, &out.array, in, i);
@@ -386,7 +386,7 @@ static int divide_i32(uint16_t code, int32_t *out, const int32_t *a, const int32
                           {(void *)(uintptr_t)b, &n, &stride, 1, MT_DTYPE_I32}};
     mt_kernel_call call = {
         .struct_size = sizeof call, .code = code, .n_tensors = 3, .tensors = arrays};
-    return mt__host_binary(NULL, NULL, &call);
+    return mt__host_BINARY(NULL, NULL, &call);
 }
 
 TEST(division_by_zero_is_an_error)
@@ -428,7 +428,7 @@ TEST(binary_refuses_other_types)
             mt_array arrays[3] = {array, array, array};
             mt_kernel_call call = {
                 .struct_size = sizeof call, .code = code, .n_tensors = 3, .tensors = arrays};
-            CHECK_EQ_I64(mt__host_binary(NULL, NULL, &call), MT_ENOTSUP);
+            CHECK_EQ_I64(mt__host_BINARY(NULL, NULL, &call), MT_ENOTSUP);
         }
     }
 }

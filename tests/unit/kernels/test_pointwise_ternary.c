@@ -147,7 +147,7 @@ static void check_call(uint16_t code, mt_dtype dtype, const pointwise_shape *sha
                            .tensors = arrays,
                            .ints = &mask,
                            .scalars = s};
-    CHECK_OK(mt__host_ternary(NULL, NULL, &call));
+    CHECK_OK(mt__host_TERNARY(NULL, NULL, &call));
     for (int64_t i = 0, count = strided_numel(&out.array); i < count; i++) {
         check_element(code, &out.array, in, i);
     }
@@ -201,11 +201,11 @@ TEST(where_of_half)
                           {b, &size, &stride, 1, MT_DTYPE_F16}};
     mt_kernel_call call = {
         .struct_size = sizeof call, .code = MT_TERNARY_WHERE, .n_tensors = 4, .tensors = arrays};
-    CHECK_OK(mt__host_ternary(NULL, NULL, &call));
+    CHECK_OK(mt__host_TERNARY(NULL, NULL, &call));
     CHECK_EQ_U64(out[0], 0x3c00);
     CHECK_EQ_U64(out[1], 0x7e01);
     CHECK_EQ_U64(out[2], 7);
     arrays[0].dtype = MT_DTYPE_BF16;
     call.code = MT_TERNARY_LERP;
-    CHECK_EQ_I64(mt__host_ternary(NULL, NULL, &call), MT_ENOTSUP);
+    CHECK_EQ_I64(mt__host_TERNARY(NULL, NULL, &call), MT_ENOTSUP);
 }

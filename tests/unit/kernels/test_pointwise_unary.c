@@ -257,7 +257,7 @@ static void check_call(uint16_t code, mt_dtype dtype, const pointwise_shape *sha
                            .n_scalars = 2,
                            .tensors = arrays,
                            .scalars = s};
-    CHECK_OK(mt__host_unary(NULL, NULL, &call));
+    CHECK_OK(mt__host_UNARY(NULL, NULL, &call));
     for (int64_t i = 0, count = strided_numel(&in.array); i < count; i++) {
         check_element(code, &out.array, &in.array, i);
     }
@@ -321,7 +321,7 @@ TEST(unary_refuses_other_types)
             arrays[0] = arrays[1] = (mt_array){&element, none, none, 0, (uint32_t)type};
             mt_kernel_call call = {
                 .struct_size = sizeof call, .code = code, .n_tensors = 2, .tensors = arrays};
-            CHECK_EQ_I64(mt__host_unary(NULL, NULL, &call), MT_ENOTSUP);
+            CHECK_EQ_I64(mt__host_UNARY(NULL, NULL, &call), MT_ENOTSUP);
         }
     }
 }
@@ -339,7 +339,7 @@ static void run_f32(uint16_t code, float *data, int64_t n, const mt_scalar *s)
                            .n_scalars = 2,
                            .tensors = arrays,
                            .scalars = s};
-    CHECK_OK(mt__host_unary(NULL, NULL, &call));
+    CHECK_OK(mt__host_UNARY(NULL, NULL, &call));
 }
 
 TEST(unary_in_place)

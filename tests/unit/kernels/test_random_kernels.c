@@ -97,7 +97,7 @@ static void run_random(uint16_t code, const mt_array *out, int64_t offset, const
                            .tensors = out,
                            .ints = ints,
                            .scalars = scalars};
-    CHECK_OK(mt__host_random(NULL, NULL, &call));
+    CHECK_OK(mt__host_RANDOM(NULL, NULL, &call));
 }
 
 static const double arguments[MT_RANDOM_COUNT][2] = {
@@ -272,7 +272,7 @@ TEST(dropout_keeps_and_scales)
                                .tensors = arrays,
                                .ints = ints,
                                .scalars = &scalar};
-        CHECK_OK(mt__host_dropout(NULL, NULL, &call));
+        CHECK_OK(mt__host_DROPOUT(NULL, NULL, &call));
         for (int64_t i = 0; i < 4200; i++) {
             double high = (double)(mt__draw_wide(seed_bits, 11 + (uint64_t)i) >> 32);
             bool kept = high >= p * 0x1p32;
@@ -294,7 +294,7 @@ static int run_randperm(int64_t *data, int64_t n, int64_t stride, int64_t offset
     const int64_t ints[2] = {(int64_t)seed_bits, offset};
     mt_kernel_call call = {
         .struct_size = sizeof call, .n_tensors = 1, .n_ints = 2, .tensors = &out, .ints = ints};
-    return mt__host_randperm(NULL, NULL, &call);
+    return mt__host_RANDPERM(NULL, NULL, &call);
 }
 
 TEST(permutations)

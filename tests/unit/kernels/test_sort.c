@@ -106,7 +106,7 @@ static void check_rows(mt_dtype dtype, int64_t n, int64_t k, bool descending, in
     const mt_array arrays[] = {values.array, indices.array, in.array};
     const int64_t sort[] = {dim, descending, 0, 0};
     const int64_t topk[] = {dim, k, descending, 1};
-    CHECK_OK(run(k > 0 ? mt__host_topk : mt__host_sort, arrays, k > 0 ? topk : sort));
+    CHECK_OK(run(k > 0 ? mt__host_TOPK : mt__host_SORT, arrays, k > 0 ? topk : sort));
     bool same = true;
     for (int64_t r = 0; r < 2; r++) {
         for (int64_t i = 0; i < n; i++) {
@@ -189,7 +189,7 @@ TEST(halves_sort_by_value)
         {indices, &size, &one, 1, MT_DTYPE_I64},
         {in, &size, &one, 1, MT_DTYPE_F16},
     };
-    CHECK_OK(run(mt__host_sort, arrays, (const int64_t[]){0, 0, 0, 0}));
+    CHECK_OK(run(mt__host_SORT, arrays, (const int64_t[]){0, 0, 0, 0}));
     CHECK_EQ_MEM(values, ordered, sizeof(values));
 }
 
@@ -206,9 +206,9 @@ TEST(extreme_integers)
         {indices, &size, &one, 1, MT_DTYPE_I64},
         {in, &size, &one, 1, MT_DTYPE_I64},
     };
-    CHECK_OK(run(mt__host_sort, arrays, (const int64_t[]){0, 0, 0, 0}));
+    CHECK_OK(run(mt__host_SORT, arrays, (const int64_t[]){0, 0, 0, 0}));
     CHECK_EQ_MEM(values, ordered, sizeof(values));
-    CHECK_OK(run(mt__host_sort, arrays, (const int64_t[]){0, 1, 0, 0}));
+    CHECK_OK(run(mt__host_SORT, arrays, (const int64_t[]){0, 1, 0, 0}));
     for (int i = 0; i < 7; i++) {
         CHECK_EQ_I64(values[i], ordered[6 - i]);
     }
@@ -227,10 +227,10 @@ TEST(no_memory_is_told)
     const int64_t ints[] = {1, 0, 0, 0};
     mt__parallel_set_threads(1);
     mtb_fail_nth(1, true);
-    int status = run(mt__host_sort, arrays, ints);
+    int status = run(mt__host_SORT, arrays, ints);
     mtb_fail_nth(0, false);
     CHECK_EQ_I64(status, MT_ENOMEM);
-    CHECK_OK(run(mt__host_sort, arrays, ints));
+    CHECK_OK(run(mt__host_SORT, arrays, ints));
     strided_array_fini(&in);
     strided_array_fini(&values);
     strided_array_fini(&indices);

@@ -101,7 +101,7 @@ static void check_function(const function *f, bool is_float, uint64_t *seed)
         for (int64_t i = 0; i < COUNT; i++) {
             strided_set(&arrays[1], i, pick(f, is_float, seed));
         }
-        CHECK_OK(mt__host_unary(NULL, NULL, &call));
+        CHECK_OK(mt__host_UNARY(NULL, NULL, &call));
         for (int64_t i = 0; i < COUNT; i++) {
             double x = strided_get(&arrays[1], i);
             double off = pointwise_ulps(&arrays[0], i, f->reference((long double)x));
@@ -147,7 +147,7 @@ static void check_log2(void)
                           {in, &size, &stride, 1, MT_DTYPE_F32}};
     mt_kernel_call call = {
         .struct_size = sizeof call, .code = MT_UNARY_LOG2, .n_tensors = 2, .tensors = arrays};
-    CHECK_OK(mt__host_unary(NULL, NULL, &call));
+    CHECK_OK(mt__host_UNARY(NULL, NULL, &call));
     for (int i = 0; i < 200; i++) {
         CHECK_EQ_F64(out[i], i - 100);
     }

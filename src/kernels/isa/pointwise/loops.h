@@ -107,7 +107,16 @@ static inline uint32_t mt__width_index(int64_t bytes)
 /* The loop of MT_KERNEL_UNARY for this processor; NULL where the type has none. */
 mt__loop_fn *mt__unary_loop(uint16_t code, uint32_t dtype);
 
-/* ---- scalars ---- */
+/* ---- arrays, scalars ---- */
+
+static inline int64_t mt__array_numel(const mt_array *array)
+{
+    int64_t numel = 1;
+    for (int32_t d = 0; d < array->n_dims; d++) {
+        numel *= array->sizes[d];
+    }
+    return numel;
+}
 
 static inline double mt__scalar_real(const mt_scalar *scalar)
 {

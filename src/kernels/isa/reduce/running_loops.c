@@ -8,33 +8,31 @@
 #include <string.h>
 
 /* T elements, W what is added. */
-#define RUNNING_I(name, T, W, first, op)                               \
-    static void name##_row(void *context, const mt__lane_block *b)     \
-    {                                                                  \
-        (void)context;                                                 \
-        T *to = b->data[0];                                            \
-        const T *in = b->data[1];                                      \
-        W total = first;                                               \
-        for (int64_t i = 0; i < b->length; i++) {                      \
-            total = (W)(total op(W) in[i]);                            \
-            to[i] = (T)total;                                          \
-        }                                                              \
-    }                                                                  \
-    static void name##_columns(void *context, const mt__lane_block *b) \
-    {                                                                  \
-        (void)context;                                                 \
-        W totals[MT_LANES_WIDTH];                                      \
-        for (int64_t j = 0; j < b->width; j++) {                       \
-            totals[j] = first;                                         \
-        }                                                              \
-        for (int64_t i = 0; i < b->length; i++) {                      \
-            T *to = (T *)b->data[0] + i * b->step[0];                  \
-            const T *in = (const T *)b->data[1] + i * b->step[1];      \
-            for (int64_t j = 0; j < b->width; j++) {                   \
-                totals[j] = (W)(totals[j] op(W) in[j]);                \
-                to[j] = (T)totals[j];                                  \
-            }                                                          \
-        }                                                              \
+#define RUNNING_I(name, T, W, first, op)                          \
+    static void name##_row(const mt__lane_block *b)               \
+    {                                                             \
+        T *to = b->data[0];                                       \
+        const T *in = b->data[1];                                 \
+        W total = first;                                          \
+        for (int64_t i = 0; i < b->length; i++) {                 \
+            total = (W)(total op(W) in[i]);                       \
+            to[i] = (T)total;                                     \
+        }                                                         \
+    }                                                             \
+    static void name##_columns(const mt__lane_block *b)           \
+    {                                                             \
+        W totals[MT_LANES_WIDTH];                                 \
+        for (int64_t j = 0; j < b->width; j++) {                  \
+            totals[j] = first;                                    \
+        }                                                         \
+        for (int64_t i = 0; i < b->length; i++) {                 \
+            T *to = (T *)b->data[0] + i * b->step[0];             \
+            const T *in = (const T *)b->data[1] + i * b->step[1]; \
+            for (int64_t j = 0; j < b->width; j++) {              \
+                totals[j] = (W)(totals[j] op(W) in[j]);           \
+                to[j] = (T)totals[j];                             \
+            }                                                     \
+        }                                                         \
     }
 
 RUNNING_I(sums_u8, uint8_t, uint32_t, 0, +)
