@@ -181,14 +181,10 @@ MTPROF_API mtprof_status mtprof_profile_toggle(mtprof_profile *profile, bool ena
  */
 MTPROF_API mtprof_status mtprof_profile_add_metadata(mtprof_profile *profile, const char *key,
                                                      size_t key_length, const char *value,
-                                                     size_t value_length);
-MTPROF_API mtprof_status mtprof_profile_add_metadata_json(mtprof_profile *profile, const char *key,
-                                                          size_t key_length, const char *value,
-                                                          size_t value_length);
-MTPROF_API mtprof_status mtprof_profile_preset_metadata_json(mtprof_profile *profile,
-                                                             const char *key, size_t key_length,
-                                                             const char *value,
-                                                             size_t value_length);
+                                                     size_t value_length, bool is_json);
+MTPROF_API mtprof_status mtprof_profile_preset_metadata(mtprof_profile *profile, const char *key,
+                                                        size_t key_length, const char *value,
+                                                        size_t value_length, bool is_json);
 
 /** The id of the latest prepared trace, cut to size; empty before the first. Fails with EINVAL. */
 MTPROF_API mtprof_status mtprof_profile_get_trace_id(mtprof_profile *profile, char *text,

@@ -11,6 +11,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/hash.h"
 #include "mtprof/control/profile_impl.h"
 
 #include <stdio.h>
@@ -123,25 +124,18 @@ static int put(mtprof_profile *profile, const text_pair *pair, bool preset)
 }
 
 mtprof_status mtprof_profile_add_metadata(mtprof_profile *profile, const char *key,
-                                          size_t key_length, const char *value, size_t value_length)
+                                          size_t key_length, const char *value, size_t value_length,
+                                          bool is_json)
 {
-    text_pair pair = {key, value, key_length, value_length, false};
+    text_pair pair = {key, value, key_length, value_length, is_json};
     return put(profile, &pair, false);
 }
 
-mtprof_status mtprof_profile_add_metadata_json(mtprof_profile *profile, const char *key,
-                                               size_t key_length, const char *value,
-                                               size_t value_length)
+mtprof_status mtprof_profile_preset_metadata(mtprof_profile *profile, const char *key,
+                                             size_t key_length, const char *value,
+                                             size_t value_length, bool is_json)
 {
-    text_pair pair = {key, value, key_length, value_length, true};
-    return put(profile, &pair, false);
-}
-
-mtprof_status mtprof_profile_preset_metadata_json(mtprof_profile *profile, const char *key,
-                                                  size_t key_length, const char *value,
-                                                  size_t value_length)
-{
-    text_pair pair = {key, value, key_length, value_length, true};
+    text_pair pair = {key, value, key_length, value_length, is_json};
     return put(profile, &pair, true);
 }
 
@@ -177,15 +171,6 @@ void mtprof__metadata_free(mtprof_profile *profile)
 
 /* ---- trace ids ------------------------------------------------------------------------------- */
 
-/* Spreads the bits of a number (splitmix64). */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
-
 /* A random UUID without its dashes. */
 static void random_id(const mtprof_profile *profile, char *text)
 {
@@ -194,8 +179,8 @@ static void random_id(const mtprof_profile *profile, char *text)
         /* Early in boot, or an old kernel: ids must be unique, not unpredictable. */
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        bits[0] = mix((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
-        bits[1] = mix(bits[0] ^ ((uint64_t)getpid() << 32) ^ (uintptr_t)profile ^ profile->serial);
+        bits[0] = mtb_mix((uint64_t)now.tv_sec, (uint64_t)now.tv_nsec);
+        bits[1] = mtb_mix(bits[0] ^ (uint64_t)getpid() << 32, (uintptr_t)profile ^ profile->serial);
     }
     bits[0] = (bits[0] & ~(uint64_t)0xF000) | 0x4000;                 /* version 4 */
     bits[1] = (bits[1] & ~((uint64_t)3 << 62)) | ((uint64_t)1 << 63); /* RFC 4122 */

@@ -197,14 +197,12 @@ static PyObject *profile_toggle(PyObject *object, PyObject *args)
     return profile_call_end(self, status);
 }
 
-typedef mtprof_status metadata_call(mtprof_profile *, const char *, size_t, const char *, size_t);
-
 static PyObject *profile_metadata(PyObject *object, PyObject *args)
 {
-    static metadata_call *const kinds[] = {
-        mtprof_profile_add_metadata,
-        mtprof_profile_add_metadata_json,
-        mtprof_profile_preset_metadata_json,
+    enum {
+        ADD_TEXT = 0,
+        ADD_JSON = 1,
+        PRESET_JSON = 2
     };
     profile_object *self = profile_of(object);
     int kind = 0;
@@ -214,7 +212,7 @@ static PyObject *profile_metadata(PyObject *object, PyObject *args)
                           &value_length)) {
         return NULL;
     }
-    if (kind < 0 || kind >= (int)(sizeof kinds / sizeof kinds[0])) {
+    if (kind < ADD_TEXT || kind > PRESET_JSON) {
         return PyErr_Format(PyExc_ValueError, "_metadata: no kind %d", kind);
     }
     mtprof_profile *profile = profile_call_begin(self);
@@ -223,7 +221,8 @@ static PyObject *profile_metadata(PyObject *object, PyObject *args)
     }
     mtprof_status status;
     Py_BEGIN_ALLOW_THREADS;
-    status = kinds[kind](profile, key, (size_t)key_length, value, (size_t)value_length);
+    status = (kind == PRESET_JSON ? mtprof_profile_preset_metadata : mtprof_profile_add_metadata)(
+        profile, key, (size_t)key_length, value, (size_t)value_length, kind != ADD_TEXT);
     Py_END_ALLOW_THREADS;
     return profile_call_end(self, status);
 }

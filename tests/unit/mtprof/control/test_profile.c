@@ -540,7 +540,7 @@ TEST(flags_become_gate_bits_and_metadata)
         fake.config.flags = cases[i].flags;
         REQUIRE_OK(fake_profile_make(&fake));
         CHECK_OK(mtprof_profile_prepare_trace(fake.profile));
-        CHECK_OK(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1));
+        CHECK_OK(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1, false));
         fake_log_clear();
         CHECK_OK(mtprof_profile_start_trace(fake.profile));
         char expected[128];
@@ -631,26 +631,26 @@ TEST(early_metadata_is_in_every_window)
     fake_reset();
     fake_profile_init(&fake, "nSSn");
     REQUIRE_OK(fake_profile_make(&fake));
-    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "a", 1, "1", 1));
-    CHECK_OK(mtprof_profile_add_metadata_json(fake.profile, "b", 1, "[2]", 3));
-    CHECK_OK(mtprof_profile_preset_metadata_json(fake.profile, "c", 1, "3", 1));
-    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "a", 1, "one", 3));
+    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "a", 1, "1", 1, false));
+    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "b", 1, "[2]", 3, true));
+    CHECK_OK(mtprof_profile_preset_metadata(fake.profile, "c", 1, "3", 1, true));
+    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "a", 1, "one", 3, false));
     CHECK_OK(mtprof_profile_start(fake.profile));
     check_log("start step:0:0 begin:ProfilerStep#0");
-    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "d", 1, "", 0));
+    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "d", 1, "", 0, false));
     CHECK_OK(mtprof_profile_step(fake.profile));
     check_log("end prep meta:trace_id=id open:1:" CPU
               " meta:a=one json:b=[2] json:c=3 meta:d= step:1:3 begin:ProfilerStep#1");
     /* From here on it goes straight to the trace; presets wait for the next window. */
-    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "e", 1, "5", 1));
-    CHECK_OK(mtprof_profile_preset_metadata_json(fake.profile, "c", 1, "4", 1));
+    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "e", 1, "5", 1, false));
+    CHECK_OK(mtprof_profile_preset_metadata(fake.profile, "c", 1, "4", 1, true));
     check_log("meta:e=5");
     CHECK_OK(mtprof_profile_step(fake.profile));
     check_log("end close ready prep clear meta:trace_id=id open:2:" CPU
               " meta:a=one json:b=[2] json:c=4 meta:d= step:2:3 begin:ProfilerStep#2");
     CHECK_OK(mtprof_profile_stop(fake.profile));
     fake_log_clear();
-    CHECK_OK(mtprof_profile_add_metadata_json(fake.profile, "late", 4, "6", 1));
+    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "late", 4, "6", 1, true));
     check_log("json:late=6");
     finish(&fake);
 }
@@ -661,20 +661,20 @@ TEST(bad_metadata_is_refused)
     fake_reset();
     fake_profile_init(&fake, NULL);
     REQUIRE_OK(fake_profile_make(&fake));
-    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, NULL, 1, "v", 1), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 0, "v", 1), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 1, NULL, 1), MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", (16 << 20) + 1),
+    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, NULL, 1, "v", 1, false), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 0, "v", 1, false), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 1, NULL, 1, false), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", (16 << 20) + 1, false),
                  MTPROF_EINVAL);
-    CHECK_EQ_I64(mtprof_profile_add_metadata(NULL, "k", 1, "v", 1), MTPROF_EINVAL);
+    CHECK_EQ_I64(mtprof_profile_add_metadata(NULL, "k", 1, "v", 1, false), MTPROF_EINVAL);
     /* What the trace refuses is a warning, and recording continues. */
-    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1));
+    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1, false));
     fake_fail(FAKE_METADATA, MTPROF_ENOSPC);
     CHECK_OK(mtprof_profile_start(fake.profile));
     CHECK_EQ_I64(fake.n_warnings, 1);
     CHECK_EQ_I64(fake.warning_status, MTPROF_ENOSPC);
     fake_fail(FAKE_METADATA, MTPROF_ENOSPC);
-    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1), MTPROF_ENOSPC);
+    CHECK_EQ_I64(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1, false), MTPROF_ENOSPC);
     fake_fail(FAKE_STEP, MTPROF_ENOSPC);
     CHECK_OK(mtprof_profile_step(fake.profile));
     CHECK_EQ_I64(fake.n_warnings, 2);

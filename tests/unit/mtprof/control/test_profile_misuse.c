@@ -389,7 +389,7 @@ static void try_everything(fake_profile *fake)
     CHECK_OK(mtprof_profile_get_health(profile, &health));
     CHECK_OK(mtprof_profile_get_trace_id(profile, text, sizeof text));
     CHECK_EQ_STR(text, "id");
-    CHECK_OK(mtprof_profile_add_metadata(profile, "k", 1, "v", 1));
+    CHECK_OK(mtprof_profile_add_metadata(profile, "k", 1, "v", 1, false));
     CHECK_OK(mtprof_profile_explain_empty(profile, text, sizeof text));
     CHECK(mtprof_profile_session(profile, 0) != NULL);
     mtprof_window window = {.struct_size = sizeof window};
@@ -663,7 +663,7 @@ static void check_child(mtprof_profile *profile)
     CHECK_EQ_I64(mtprof_profile_stop(profile), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_prepare_trace(profile), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_toggle(profile, true, 1), MTPROF_ESTATE);
-    CHECK_EQ_I64(mtprof_profile_add_metadata(profile, "k", 1, "v", 1), MTPROF_ESTATE);
+    CHECK_EQ_I64(mtprof_profile_add_metadata(profile, "k", 1, "v", 1, false), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_get_window(profile, &window), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_get_health(profile, &health), MTPROF_ESTATE);
     CHECK_EQ_I64(mtprof_profile_get_trace_id(profile, text, sizeof text), MTPROF_ESTATE);

@@ -139,7 +139,7 @@ static void wild(fake_profile *fake)
     case 3: CHECK(mtprof_profile_step(fake->profile) == MTPROF_ESTATE); break;
     case 4: CHECK(mtprof_profile_free(fake->profile) == MTPROF_EBUSY); break;
     case 5: (void)mtprof_profile_get_health(fake->profile, &health); break;
-    case 6: (void)mtprof_profile_add_metadata(fake->profile, "k", 1, "v", 1); break;
+    case 6: (void)mtprof_profile_add_metadata(fake->profile, "k", 1, "v", 1, false); break;
     default: break;
     }
 }
@@ -153,7 +153,7 @@ static mtprof_status random_call(mtprof_profile *profile, uint64_t *seed)
     case 3: return mtprof_profile_start_trace(profile);
     case 4: return mtprof_profile_stop_trace(profile);
     case 5: return mtprof_profile_toggle(profile, mt_test_random(seed) % 2, MTPROF_WATCH_ALL);
-    case 6: return mtprof_profile_add_metadata(profile, "key", 3, "value", 5);
+    case 6: return mtprof_profile_add_metadata(profile, "key", 3, "value", 5, false);
     default: return mtprof_profile_step(profile);
     }
 }
@@ -232,7 +232,7 @@ static bool whole_life(fake_profile *fake)
     }
     for (int i = 0; i < 3; i++) {
         char key = (char)('a' + i);
-        status = mtprof_profile_add_metadata(fake->profile, &key, 1, "text", 4);
+        status = mtprof_profile_add_metadata(fake->profile, &key, 1, "text", 4, false);
         CHECK(status == MTPROF_OK || status == MTPROF_ENOMEM);
         all = all && status == MTPROF_OK;
     }

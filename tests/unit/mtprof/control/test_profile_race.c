@@ -64,7 +64,7 @@ TEST(other_threads_are_told_busy_while_a_callback_runs)
     CHECK_OK(mtprof_profile_get_window(fake.profile, &window));
     CHECK_EQ_U64(window.results, MTPROF_RESULTS_READY);
     CHECK_OK(mtprof_profile_get_health(fake.profile, &health));
-    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1));
+    CHECK_OK(mtprof_profile_add_metadata(fake.profile, "k", 1, "v", 1, false));
     CHECK_OK(mtprof_profile_explain_empty(fake.profile, text, sizeof text));
     CHECK(mtprof_profile_is_running(fake.profile));
     sem_post(&go_on);
@@ -208,7 +208,7 @@ static int ready_inside(void *user, mtprof_profile *profile)
     case 1: CHECK_EQ_I64(mtprof_profile_step(profile), MTPROF_ESTATE); break;
     case 2: CHECK_EQ_I64(mtprof_profile_free(profile), MTPROF_EBUSY); break;
     case 3: CHECK_OK(mtprof_profile_toggle(profile, true, MTPROF_WATCH_ALL)); break;
-    case 4: CHECK_OK(mtprof_profile_add_metadata(profile, "in", 2, "x", 1)); break;
+    case 4: CHECK_OK(mtprof_profile_add_metadata(profile, "in", 2, "x", 1, false)); break;
     case 5: return 11;
     default: break;
     }
@@ -233,8 +233,8 @@ static void *storm_thread(void *argument)
         case 0: status = mtprof_profile_start(profile); break;
         case 1: status = mtprof_profile_stop(profile); break;
         case 2: status = mtprof_profile_toggle(profile, i % 2, MTPROF_WATCH_ALL); break;
-        case 3: status = mtprof_profile_add_metadata(profile, "out", 3, "y", 1); break;
-        case 4: status = mtprof_profile_preset_metadata_json(profile, "pre", 3, "1", 1); break;
+        case 3: status = mtprof_profile_add_metadata(profile, "out", 3, "y", 1, false); break;
+        case 4: status = mtprof_profile_preset_metadata(profile, "pre", 3, "1", 1, true); break;
         case 5: look(profile); break;
         case 6: status = mtprof_profile_prepare_trace(profile); break;
         case 7: status = mtprof_profile_start_trace(profile); break;

@@ -213,7 +213,7 @@ TEST(a_file_has_all_windows_and_results_the_latest)
     seen s = {0};
     snprintf(path, sizeof path, "%s/a.mtt", mt_test_tmpdir());
     mtprof_profile *profile = make(&cycle, path, 0, &s);
-    CHECK_OK(mtprof_profile_add_metadata(profile, "who", 3, "me", 2));
+    CHECK_OK(mtprof_profile_add_metadata(profile, "who", 3, "me", 2, false));
     run_steps(profile);
     CHECK_EQ_I64(s.n, 2);
     check_names(&s.results[0], both, 4);
@@ -365,7 +365,7 @@ static void *storm(void *argument)
         mtprof_health health = {.struct_size = sizeof health};
         work("storm");
         CHECK_OK(mtprof_profile_get_health(profile, &health));
-        CHECK_OK(mtprof_profile_add_metadata(profile, "k", 1, "v", 1));
+        CHECK_OK(mtprof_profile_add_metadata(profile, "k", 1, "v", 1, false));
         CHECK_OK(mtprof_profile_explain_empty(profile, text, sizeof text));
         mtprof_status status = mtprof_profile_toggle(profile, health.begins % 2, 1);
         CHECK(status == MTPROF_OK || status == MTPROF_EBUSY);
