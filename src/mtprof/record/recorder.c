@@ -60,6 +60,16 @@ uint32_t mtprof__epoch_open(uint32_t wants)
     return last_epoch;
 }
 
+void mtprof__rest(int turns)
+{
+    if (turns > 16) {
+        struct timespec rest = {0, 50 * 1000};
+        nanosleep(&rest, NULL);
+    } else {
+        sched_yield();
+    }
+}
+
 /*
  * Waits for one writer, no longer than all of them may take together. Once it rests the state being
  * shut keeps it from anything but looking (WR3), however often it enters.
@@ -70,12 +80,7 @@ static bool comes_to_rest(mtprof__writer *w, uint64_t deadline)
         if (mtprof__mono_ns() > deadline) {
             return false;
         }
-        if (spins > 16) {
-            struct timespec rest = {0, 50 * 1000};
-            nanosleep(&rest, NULL);
-        } else {
-            sched_yield();
-        }
+        mtprof__rest(spins);
     }
     return true;
 }

@@ -204,6 +204,8 @@ void mtprof__stack_cache_reset(mtprof__writer *w);
 void mtprof__recorder_prepare(void);
 /* After it, what other threads had stored before they looked is seen here (WR2). */
 void mtprof__recorder_barrier(void);
+/* Waits a little for another thread, longer once it has taken many turns. */
+void mtprof__rest(int turns);
 /* Opens an epoch: from here on threads record what `wants` says. Returns its number. */
 uint32_t mtprof__epoch_open(uint32_t wants);
 /* Shuts the gate and waits for the writers to come to rest. Returns the closing tick. */

@@ -24,9 +24,7 @@
 #include "base/lock.h"
 #include "base/struct_size.h"
 
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 uint32_t mtprof__language_wants;
 mtb_lock mtprof__language_lock = MTB_LOCK_INIT(MTB_RANK_LANGUAGE);
@@ -87,12 +85,7 @@ static void wait_for_askers(void)
         mtprof__writer *w = mtprof__slot_at(i);
         for (int spins = 0; w != mtprof__mine && __atomic_load_n(&w->asking, __ATOMIC_ACQUIRE) != 0;
              spins++) {
-            if (spins > 16) {
-                struct timespec rest = {0, 50 * 1000};
-                nanosleep(&rest, NULL);
-            } else {
-                sched_yield();
-            }
+            mtprof__rest(spins);
         }
     }
 }

@@ -167,6 +167,15 @@ struct save {
     void *user;
 };
 
+static mtprof_status save_bytes(const struct save *save, const void *bytes, size_t n,
+                                uint64_t offset)
+{
+    int error = mtprof__system.write(save->fd, bytes, n, (off_t)offset);
+    return error == 0 ? MTPROF_OK
+                      : mtb_fail_errno(mtb_is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
+                                       "session_save: writing %s", save->path);
+}
+
 /* A copy is compact and complete: every chunk sealed and checksummed, the store left as it is. */
 static mtprof_status save_chunk(mtprof__store *store, mtprof__chunk_header *chunk, void *context)
 {
@@ -185,15 +194,11 @@ static mtprof_status save_chunk(mtprof__store *store, mtprof__chunk_header *chun
     uint64_t used = MTPROF_CHUNK_HEADER + copy->committed;
     memset((char *)copy + used, 0, copy->size - used);
     set_checksum(copy);
-    int error = mtprof__system.write(save->fd, copy, copy->size, (off_t)save->offset);
+    mtprof_status status = save_bytes(save, copy, copy->size, save->offset);
     save->offset += copy->size;
     save->chunks++;
     mtb_free(copy);
-    if (error != 0) {
-        return mtb_fail_errno(mtb_is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
-                              "session_save: writing %s", save->path);
-    }
-    return MTPROF_OK;
+    return status;
 }
 
 static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t end_ticks)
@@ -207,13 +212,9 @@ static mtprof_status save_into(mtprof__store *store, struct save *save, uint64_t
     copy_words((uint64_t *)(void *)header, (const uint64_t *)(const void *)store->header,
                MTPROF_HEADER_BYTES / 8);
     mark_closed(header, end_ticks, save->offset, save->chunks);
-    int error = mtprof__system.write(save->fd, header, MTPROF_HEADER_BYTES, 0);
+    mtprof_status status = save_bytes(save, header, MTPROF_HEADER_BYTES, 0);
     mtb_free(header);
-    if (error != 0) {
-        return mtb_fail_errno(mtb_is_full(error) ? MTPROF_ENOSPC : MTPROF_EIO, error,
-                              "session_save: writing %s", save->path);
-    }
-    return MTPROF_OK;
+    return status;
 }
 
 mtprof_status mtprof__store_save(mtprof__store *store, const char *path, uint64_t end_ticks,
