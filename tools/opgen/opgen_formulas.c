@@ -456,11 +456,25 @@ static value take_sequence(compiler *c)
     return made;
 }
 
+/* Whether other gradients can be wanted as well; if not, this one is. */
+static bool has_others(const compiler *c)
+{
+    uint32_t tensors = 0;
+    for (uint32_t i = 0; i < c->op->schema.n_params; i++) {
+        tensors += c->op->schema.params[i].type <= MT_TYPE_OPTIONAL_TENSORS;
+    }
+    return tensors > 1;
+}
+
 /* What comes after "argument:". */
 static void take_gradient(compiler *c, const char *argument)
 {
     uint32_t param = number_of(c, argument);
-    fprintf(c->out, "    if (mt__wants(b, %u)) {\n", param);
+    if (has_others(c)) {
+        fprintf(c->out, "    if (mt__wants(b, %u)) {\n", param);
+    } else {
+        fprintf(c->out, "    {\n");
+    }
     value grad = take_sequence(c);
     fprintf(c->out, "    mt__bw_give(b, %u, %s);\n    }\n", param, grad.tensor);
     if (grad.tensor[0] == '\0') {
