@@ -16,6 +16,11 @@ Around a few lines of hot code, begin and end are cheaper than a `with`:
 """
 import atexit as _atexit
 
+TYPE_CHECKING = False  # typing's, whose import takes longer than the rest of this package's
+if TYPE_CHECKING:  # at run time: __getattr__() below
+    from mtprof.events import EventList, FunctionEvent, FunctionEventAvg
+    from mtprof.results import load
+
 from mtprof import _mtprof
 from mtprof import itt
 from mtprof._mtprof import (begin, counter, end, flow, instant, name_thread,
@@ -24,8 +29,9 @@ from mtprof.activities import ActivityError, kineto_available, supported_activit
 from mtprof.enums import DeviceType, ProfilerAction, ProfilerActivity, RecordScope
 from mtprof.handlers import tensorboard_trace_handler
 from mtprof.observers import ExecutionTraceObserver
-from mtprof.profiler import KinetoStepTracker, _ExperimentalConfig, _KinetoProfile, profile, set_host
-from mtprof.record_fast import _RecordFunctionFast
+from mtprof.profiler import KinetoStepTracker, profile, set_host
+from mtprof.profiler import _ExperimentalConfig as _ExperimentalConfig, _KinetoProfile as _KinetoProfile
+from mtprof.record_fast import _RecordFunctionFast as _RecordFunctionFast
 from mtprof.schedules import ScheduleError, schedule
 
 __version__ = _mtprof.version
@@ -45,16 +51,20 @@ _atexit.register(_mtprof.close_all)
 _LATER = {"load": "results", "EventList": "events", "FunctionEvent": "events", "FunctionEventAvg": "events"}
 
 
-def __getattr__(name):
-    # Results are loaded when first asked for: recording does not need them.
-    module = _LATER.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-    value = getattr(importlib.import_module("mtprof." + module), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker would take it for any name
+    def __getattr__(name):
+        # Results are loaded when first asked for: recording does not need them.
+        module = _LATER.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+        value = getattr(importlib.import_module("mtprof." + module), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__():
     return sorted(set(globals()) | set(_LATER))
+
+
+del TYPE_CHECKING

@@ -10,7 +10,7 @@ import mtprof
 from mtprof import _mtprof
 
 FOLDER = pathlib.Path(mtprof.__file__).parent
-STUBS = ("__init__", "_mtprof", "events", "profiler", "results")
+STUBS = ("_mtprof", "events", "profiler", "results")
 
 
 def parameters_of(function):
@@ -38,7 +38,7 @@ def parameters_of_value(value):
 class Stubs(unittest.TestCase):
     def each(self):
         for name in STUBS:
-            module = importlib.import_module("mtprof" if name == "__init__" else f"mtprof.{name}")
+            module = importlib.import_module(f"mtprof.{name}")
             yield name, module, ast.parse((FOLDER / f"{name}.pyi").read_text(encoding="utf-8"))
 
     def check_function(self, where, node, value):

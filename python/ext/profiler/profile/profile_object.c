@@ -116,7 +116,7 @@ static int open_config(profile_object *self, PyObject *args, PyObject *kwargs,
     unsigned long long buffer_bytes = 0, ring_ns = 0;
     int trace_id = 0, path_shared = 0;
     self->tracers = self->muted = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "II|IOOKKOpIIp:_open", (char **)(uintptr_t)names,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "II|IOOKKOpIIp:_open", PY_NAMES(names),
                                      &activities, &flags, &policy, &path, &when, &buffer_bytes,
                                      &ring_ns, &spill, &trace_id, &self->tracers, &self->muted,
                                      &path_shared) ||

@@ -30,9 +30,12 @@ static void free_borrowed(void *context, void *Py_UNUSED(data))
     late_release(context); /* BI1 */
 }
 
-/* The buffer of an object, writable if possible (*readonly: it is not). NULL: exception. */
-static borrowed *borrow(PyObject *object, int flags, bool *readonly)
+/* The buffer of an object, writable if possible. If it is not, that is told once in a process, as
+ * torch does: *warned. NULL: exception; *refused: the object has no such buffer. */
+static borrowed *borrow(PyObject *object, int flags, const char *warning, bool *warned,
+                        bool *refused)
 {
+    late_release_pending();
     borrowed *held = PyMem_RawMalloc(sizeof(*held));
     if (held == NULL) {
         PyErr_NoMemory();
@@ -40,13 +43,20 @@ static borrowed *borrow(PyObject *object, int flags, bool *readonly)
     }
     *held = (borrowed){.item = {.drop = drop_borrowed}};
     int failed = PyObject_GetBuffer(object, &held->view, flags | PyBUF_WRITABLE);
-    *readonly = failed != 0;
-    if (failed != 0) {
+    bool readonly = failed != 0;
+    if (readonly) {
         PyErr_Clear();
         failed = PyObject_GetBuffer(object, &held->view, flags);
     }
+    *refused = failed != 0;
     if (failed != 0) {
         PyMem_RawFree(held);
+        return NULL;
+    }
+    bool warns = readonly && !*warned;
+    *warned |= warns;
+    if (warns && PyErr_WarnEx(PyExc_UserWarning, warning, 1) != 0) {
+        late_release(&held->item);
         return NULL;
     }
     return held;
@@ -162,16 +172,6 @@ static int array_strides(const Py_buffer *view, int64_t *sizes, int64_t *strides
     return 0;
 }
 
-/* Once in a process, as torch does. */
-static int warn_readonly(bool *warned, const char *text)
-{
-    if (*warned) {
-        return 0;
-    }
-    *warned = true;
-    return PyErr_WarnEx(PyExc_UserWarning, text, 1);
-}
-
 static const char readonly_array[] =
     "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
     "means writing to this tensor will result in undefined behavior. You may want to copy the array "
@@ -186,13 +186,11 @@ static mt_tensor *over_array(PyObject *array, borrowed *held)
     mt_tensor *tensor = NULL;
     if (array_dtype(array, &held->view, &dtype) == 0 &&
         array_strides(&held->view, sizes, strides) == 0 &&
-        data_refuse_misaligned(held->view.buf, dtype, "the given NumPy array") == 0) {
-        int status = mt_tensor_borrow(held->view.buf, dtype, sizes, strides,
-                                      (size_t)held->view.ndim, free_borrowed, held, &tensor);
-        if (status == MT_OK) {
-            return data_pass(tensor, DATA_LIFT_FRESH);
-        }
-        tensors_raise(status);
+        data_refuse_misaligned(held->view.buf, dtype, "the given NumPy array") == 0 &&
+        zero_or_raise(mt_tensor_borrow(held->view.buf, dtype, sizes, strides,
+                                       (size_t)held->view.ndim, free_borrowed, held, &tensor)) ==
+            0) {
+        return data_pass(tensor, DATA_LIFT_FRESH);
     }
     late_release(&held->item);
     return NULL;
@@ -201,19 +199,13 @@ static mt_tensor *over_array(PyObject *array, borrowed *held)
 mt_tensor *data_from_array(PyObject *array)
 {
     static bool warned;
-    bool readonly = false;
-    late_release_pending();
-    borrowed *held = borrow(array, PyBUF_RECORDS_RO, &readonly);
-    if (held == NULL) {
+    bool refused = false;
+    borrowed *held = borrow(array, PyBUF_RECORDS_RO, readonly_array, &warned, &refused);
+    if (refused) {
         PyErr_Clear(); /* types that have no format: datetime64 */
         refuse_array(array);
-        return NULL;
     }
-    if (readonly && warn_readonly(&warned, readonly_array) != 0) {
-        late_release(&held->item);
-        return NULL;
-    }
-    return over_array(array, held);
+    return held == NULL ? NULL : over_array(array, held);
 }
 
 PyObject *data_aligned_array(PyObject *array)
@@ -287,14 +279,11 @@ static mt_tensor *over_buffer(borrowed *held, mt_dtype dtype, Py_ssize_t count, 
     mt_tensor *tensor = NULL;
     int64_t elements =
         count_elements(held->view.len, (Py_ssize_t)mt_dtype_size(dtype), count, offset);
-    if (elements >= 0 && data_refuse_misaligned((char *)held->view.buf + offset, dtype,
-                                                "the buffer behind the offset") == 0) {
-        int status = mt_tensor_borrow((char *)held->view.buf + offset, dtype, &elements, NULL, 1,
-                                      free_borrowed, held, &tensor);
-        if (status == MT_OK) {
-            return tensor;
-        }
-        tensors_raise(status);
+    char *data = (char *)held->view.buf + offset;
+    if (elements >= 0 && data_refuse_misaligned(data, dtype, "the buffer behind the offset") == 0 &&
+        zero_or_raise(
+            mt_tensor_borrow(data, dtype, &elements, NULL, 1, free_borrowed, held, &tensor)) == 0) {
+        return tensor;
     }
     late_release(&held->item);
     return NULL;
@@ -327,17 +316,9 @@ static PyObject *frombuffer(PyObject *Py_UNUSED(module), PyObject *args, PyObjec
         PyErr_SetString(PyExc_ValueError, "object does not implement Python buffer protocol.");
         return NULL;
     }
-    bool readonly = false;
-    late_release_pending();
-    borrowed *held = borrow(buffer, PyBUF_SIMPLE, &readonly);
-    if (held == NULL) {
-        return NULL;
-    }
-    if (readonly && warn_readonly(&warned, readonly_buffer) != 0) {
-        late_release(&held->item);
-        return NULL;
-    }
-    mt_tensor *tensor = over_buffer(held, dtype, count, offset);
+    bool refused = false;
+    borrowed *held = borrow(buffer, PyBUF_SIMPLE, readonly_buffer, &warned, &refused);
+    mt_tensor *tensor = held == NULL ? NULL : over_buffer(held, dtype, count, offset);
     if (tensor == NULL) {
         return NULL;
     }

@@ -29,13 +29,18 @@ void index_walk_clear(index_walk *walk)
     walk->n_picks = 0;
 }
 
+/* Whether a tensor of this type picks what is true of it, not by numbers. */
+static bool is_mask(mt_dtype dtype)
+{
+    return dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_U8;
+}
+
 /* ---- views ----------------------------------------------------------------------------------- */
 
 /* Takes the place of walk->tensor. */
 static int went(index_walk *walk, int status, mt_tensor *view)
 {
-    if (status != MT_OK) {
-        tensors_raise(status);
+    if (zero_or_raise(status) != 0) {
         return -1;
     }
     mt_tensor_release(walk->tensor);
@@ -153,8 +158,7 @@ static int take_truth(entries *e, bool truth)
 static int take_number_tensor(entries *e, mt_tensor *tensor)
 {
     mt_scalar number = mt_int(0);
-    mt_dtype dtype = mt_tensor_dtype(tensor);
-    bool mask = dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_U8;
+    bool mask = is_mask(mt_tensor_dtype(tensor));
     if (mask && take_unsqueeze(e) != 0) { /* in front of item, as torch does */
         return -1;
     }
@@ -171,8 +175,7 @@ static int take_tensor(entries *e, mt_tensor *tensor)
         return take_number_tensor(e, tensor);
     }
     int failed = add_pick(e, mt_tensor_retain(tensor));
-    bool mask = dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_U8;
-    e->dim += mask ? mt_tensor_n_dims(tensor) : 1;
+    e->dim += is_mask(dtype) ? mt_tensor_n_dims(tensor) : 1;
     return failed;
 }
 
@@ -186,8 +189,7 @@ static mt_tensor *sequence_tensor(PyObject *key)
     if (tensor == NULL) {
         return NULL;
     }
-    mt_dtype dtype = mt_tensor_dtype(tensor);
-    bool mask = dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_U8;
+    bool mask = is_mask(mt_tensor_dtype(tensor));
     return data_to(tensor, mask ? MT_DTYPE_NONE : MT_DTYPE_I64, MT_DEVICE_NONE, false);
 }
 
@@ -255,9 +257,7 @@ static uint32_t dims_of(PyObject *key)
         return 0;
     }
     if (tensor_check(key)) {
-        mt_dtype dtype = mt_tensor_dtype(tensor_of(key));
-        bool mask = dtype == MT_DTYPE_BOOL || dtype == MT_DTYPE_U8;
-        return mask ? mt_tensor_n_dims(tensor_of(key)) : 1;
+        return is_mask(mt_tensor_dtype(tensor_of(key))) ? mt_tensor_n_dims(tensor_of(key)) : 1;
     }
     return 1;
 }

@@ -63,16 +63,6 @@ static int call_put(const char *name, mt_op *op, const mt_value *args, uint32_t 
     return 0;
 }
 
-static bool same_sizes(const mt_tensor *a, const mt_tensor *b)
-{
-    uint32_t n_dims = mt_tensor_n_dims(a);
-    bool same = n_dims == mt_tensor_n_dims(b);
-    for (uint32_t d = 0; same && d < n_dims; d++) {
-        same = mt_tensor_sizes(a)[d] == mt_tensor_sizes(b)[d];
-    }
-    return same;
-}
-
 /* The value without the dimensions of one element in front: a new reference, a view where `always`
  * or where there are any. */
 static mt_tensor *without_ones(mt_tensor *value, bool always)
@@ -105,12 +95,11 @@ static int copy_expanded(mt_tensor *target, mt_tensor *value)
     if (view == NULL) {
         return -1;
     }
-    if (!same_sizes(target, view)) {
+    if (!tensor_same_sizes(target, view)) {
         mt_tensor *wide = NULL;
         int status = mt_expand(view, mt_tensor_sizes(target), mt_tensor_n_dims(target), &wide);
         mt_tensor_release(view);
-        if (status != MT_OK) {
-            tensors_raise(status);
+        if (zero_or_raise(status) != 0) {
             return -1;
         }
         view = wide;
@@ -126,7 +115,7 @@ static int write_view(mt_tensor *target, mt_tensor *value)
     bool far = mt_tensor_device(target) >= MT_NPU;
     bool number = mt_tensor_n_dims(value) == 0 && mt_tensor_device(value) == MT_CPU &&
                   !mt_tensor_requires_grad(value);
-    if (same_sizes(target, value) && !(far && number)) {
+    if (tensor_same_sizes(target, value) && !(far && number)) {
         return copy_same(target, value);
     }
     if (mt_tensor_n_dims(value) == 0 && mt_tensor_device(value) == MT_CPU) {
