@@ -8,9 +8,12 @@
 #ifndef BASE_ALLOC_H
 #define BASE_ALLOC_H
 
+#include "base/compiler.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Zeroed memory for count objects of size bytes, or NULL (also on overflow of the product). */
 void *mtb_calloc(size_t count, size_t size);
@@ -32,6 +35,27 @@ void mtb_free(void *block);
  * then nothing has changed.
  */
 bool mtb_grow(void **array, size_t *capacity, size_t needed, size_t element_size);
+
+/*
+ * The same, with zeroes in what is new, for an array indexed by ids: `*array` gets an element
+ * `index`, and `*n` is how many there are.
+ */
+bool mtb_reach(void **array, size_t *n, size_t index, size_t element_size);
+
+/* Appends *item, given last, to an array of `n` elements. False when out of memory; then nothing
+ * has changed. */
+#define mtb_append(array, n, capacity, ...)                                            \
+    mtb_append_item((void **)&(array), &(n), &(capacity), 1 ? (__VA_ARGS__) : (array), \
+                    sizeof *(array))
+MT_INLINE bool mtb_append_item(void **array, size_t *n, size_t *capacity, const void *item,
+                               size_t element_size)
+{
+    if (!mtb_grow(array, capacity, *n + 1, element_size)) {
+        return false;
+    }
+    memcpy((char *)*array + (*n)++ * element_size, item, element_size);
+    return true;
+}
 
 /*
  * Test hook: request number `n` (1 = the next one) fails, and with `forever` all later ones too.

@@ -6,6 +6,8 @@
 #ifndef BASE_IDMAP_H
 #define BASE_IDMAP_H
 
+#include "base/alloc.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +35,12 @@ bool mtb_idmap_reserve(mtb_idmap *map);
 
 /* Adds a key that is not there yet. False when memory is refused: nothing has changed. */
 bool mtb_idmap_add(mtb_idmap *map, uint64_t hash, uint32_t id);
+
+/* Appends *item, given last, to an array of distinct items, of which the map has place + 1. False
+ * when memory is refused, or ids have run out: nothing has changed. */
+#define mtb_idmap_append(map, hash, array, n, capacity, ...) \
+    ((n) < UINT32_MAX - 1 && mtb_idmap_reserve(map) &&       \
+     mtb_append(array, n, capacity, __VA_ARGS__) && mtb_idmap_add((map), (hash), (uint32_t)(n)))
 
 /* Frees the table; it is empty and usable again. */
 void mtb_idmap_reset(mtb_idmap *map);

@@ -43,14 +43,12 @@ int mtprof__check_track_of(mtprof__check_tracks *tracks, const mtprof__check_id 
     uint64_t hash = mtb_mix((uint64_t)pid->value + pid->is_text, (uint64_t)tid->value);
     uint32_t id = mtb_idmap_find(&tracks->map, hash, same_track, tracks, &key);
     if (id == 0) {
-        if (!mtb_idmap_reserve(&tracks->map) ||
-            !mtb_grow((void **)&tracks->items, &tracks->capacity, tracks->n + 1,
-                      sizeof *tracks->items)) {
+        const mtprof__check_track made = {.pid = *pid, .tid = *tid};
+        if (!mtb_idmap_append(&tracks->map, hash, tracks->items, tracks->n, tracks->capacity,
+                              &made)) {
             return mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu tracks", tracks->n + 1);
         }
-        tracks->items[tracks->n++] = (mtprof__check_track){.pid = *pid, .tid = *tid};
         id = (uint32_t)tracks->n;
-        (void)mtb_idmap_add(&tracks->map, hash, id);
     }
     *track = id - 1;
     return MTPROF_OK;
@@ -94,12 +92,9 @@ int mtprof__check_async_add(mtprof__check_tracks *tracks, uint32_t track, int64_
 
 int mtprof__check_flow_add(mtprof__check_tracks *tracks, const mtprof__check_flow *flow)
 {
-    if (!mtb_grow((void **)&tracks->flows, &tracks->flow_capacity, tracks->n_flows + 1,
-                  sizeof *tracks->flows)) {
-        return mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu flows", tracks->n_flows + 1);
-    }
-    tracks->flows[tracks->n_flows++] = *flow;
-    return MTPROF_OK;
+    return mtb_append(tracks->flows, tracks->n_flows, tracks->flow_capacity, flow)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "check: no memory for %zu flows", tracks->n_flows + 1);
 }
 
 /* ---- B and E --------------------------------------------------------------------------------- */

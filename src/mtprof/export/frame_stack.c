@@ -32,7 +32,7 @@ struct mtprof__frame_stack {
     mtprof__frame_sink sink;
     uint64_t python_ids; /* handed out so far */
     track_frames *tracks;
-    size_t n_tracks, tracks_capacity;
+    size_t n_tracks;
     uint64_t left_out; /* stacks with more frames than that */
     mtprof_frame around[MTPROF__STACK_FRAMES], inner[MTPROF__STACK_FRAMES];
 };
@@ -151,28 +151,14 @@ static int follow_stack(mtprof__frame_stack *stack, const open_event *around,
     return MTPROF_OK;
 }
 
-static track_frames *track_of(mtprof__frame_stack *stack, uint32_t number)
-{
-    if (number >= stack->n_tracks) {
-        if (!mtb_grow((void **)&stack->tracks, &stack->tracks_capacity, (size_t)number + 1,
-                      sizeof *stack->tracks)) {
-            return NULL;
-        }
-        memset(stack->tracks + stack->n_tracks, 0,
-               (number + 1 - stack->n_tracks) * sizeof *stack->tracks);
-        stack->n_tracks = (size_t)number + 1;
-    }
-    return &stack->tracks[number];
-}
-
 int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *event)
 {
-    track_frames *track = track_of(stack, event->track);
     const mtprof__payload *payload = event->payload;
-    if (track == NULL || !mtb_grow((void **)&track->events, &track->events_capacity,
-                                   track->n_events + 1, sizeof *track->events)) {
+    if (!mtb_reach((void **)&stack->tracks, &stack->n_tracks, event->track,
+                   sizeof *stack->tracks)) {
         return mtb_fail(MTPROF_ENOMEM, "export: no memory for what is open on a track");
     }
+    track_frames *track = &stack->tracks[event->track];
     open_event around = {.start_ns = INT64_MIN};
     if (track->n_events > 0) {
         around = track->events[track->n_events - 1];
@@ -194,9 +180,10 @@ int mtprof__frame_stack_begin(mtprof__frame_stack *stack, const mtprof__event *e
         mine.stack = payload->stack;
     }
     mine.floor = (uint32_t)track->n_frames;
-    track->events[track->n_events++] = mine;
     track->last_ns = event->shown_start_ns;
-    return MTPROF_OK;
+    return mtb_append(track->events, track->n_events, track->events_capacity, &mine)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "export: no memory for what is open on a track");
 }
 
 int mtprof__frame_stack_end(mtprof__frame_stack *stack, const mtprof__event *event,

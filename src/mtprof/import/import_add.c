@@ -416,12 +416,9 @@ static int add_begin(mtprof__import *import)
     uint32_t place;
     MT_TRY(begin_span(import, 0, &at, &place));
     mtprof__import_track *track = &import->tracks[at];
-    if (!mtb_grow((void **)&track->open, &track->open_capacity, track->n_open + 1,
-                  sizeof *track->open)) {
-        return mtb_fail(MTPROF_ENOMEM, "open trace: %zu open spans", track->n_open + 1);
-    }
-    track->open[track->n_open++] = place;
-    return MTPROF_OK;
+    return mtb_append(track->open, track->n_open, track->open_capacity, &place)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "open trace: %zu open spans", track->n_open + 1);
 }
 
 static int add_end(mtprof__import *import)

@@ -155,12 +155,11 @@ static int collect_steps(mtprof__import *import)
             if (columns->kind[i] != MTPROF_EVENT_KIND_STEP) {
                 continue;
             }
-            if (!mtb_grow((void **)&import->steps, &import->steps_capacity, import->n_steps + 1,
-                          sizeof *import->steps)) {
+            if (!mtb_append(import->steps, import->n_steps, import->steps_capacity,
+                            &(mtprof__step_span){columns->start_ns[i], columns->end_ns[i],
+                                                 track->pid, columns->step[i]})) {
                 return mtb_fail(MTPROF_ENOMEM, "open trace: %zu steps", import->n_steps + 1);
             }
-            import->steps[import->n_steps++] = (mtprof__step_span){
-                columns->start_ns[i], columns->end_ns[i], track->pid, columns->step[i]};
         }
     }
     return MTPROF_OK;

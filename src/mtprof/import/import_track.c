@@ -31,21 +31,6 @@ static bool same_track(const void *context, uint32_t id, const void *key)
     return is_track(&import->tracks[id - 1], key);
 }
 
-static int add_track(mtprof__import *import, const track_key *key, uint64_t hash)
-{
-    size_t n = import->n_tracks;
-    if (n >= UINT32_MAX - 1 ||
-        !mtb_grow((void **)&import->tracks, &import->tracks_capacity, n + 1,
-                  sizeof *import->tracks) ||
-        !mtb_idmap_add(&import->track_map, hash, (uint32_t)n + 1)) {
-        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu tracks", n + 1);
-    }
-    import->tracks[n] =
-        (mtprof__import_track){.pid = key->pid, .tid = key->tid, .space = key->space};
-    import->n_tracks = n + 1;
-    return MTPROF_OK;
-}
-
 int mtprof__import_track_of(mtprof__import *import, uint8_t space, int64_t pid, int64_t tid,
                             uint32_t *track)
 {
@@ -58,7 +43,12 @@ int mtprof__import_track_of(mtprof__import *import, uint8_t space, int64_t pid, 
     uint64_t hash = mtb_mix(mtb_mix((uint64_t)pid, (uint64_t)tid), space);
     uint32_t found = mtb_idmap_find(&import->track_map, hash, same_track, import, &key);
     if (found == 0) {
-        MT_TRY(add_track(import, &key, hash));
+        const mtprof__import_track made = {.pid = pid, .tid = tid, .space = space};
+        if (!mtb_idmap_append(&import->track_map, hash, import->tracks, import->n_tracks,
+                              import->tracks_capacity, &made)) {
+            return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for %zu tracks",
+                            import->n_tracks + 1);
+        }
         found = (uint32_t)import->n_tracks;
     }
     *track = import->last_track = found - 1;

@@ -293,14 +293,11 @@ static int scalars_locked(mtprof__dictionary *dictionary, mtprof__words list, ui
 {
     size_t n = dictionary->n_scalars;
     *scalars = 0;
-    if (n >= UINT32_MAX - 1 ||
-        !mtb_grow((void **)&dictionary->scalars, &dictionary->scalars_capacity, n + 1,
-                  sizeof *dictionary->scalars) ||
-        !keep_words(dictionary, &list)) {
+    if (n >= UINT32_MAX - 1 || !keep_words(dictionary, &list) ||
+        !mtb_append(dictionary->scalars, dictionary->n_scalars, dictionary->scalars_capacity,
+                    &list)) {
         return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu lists of scalars", n + 1);
     }
-    dictionary->scalars[n] = list;
-    dictionary->n_scalars = n + 1;
     *scalars = (uint32_t)n + 1;
     return MTPROF_OK;
 }
@@ -337,18 +334,13 @@ static int frame_locked(mtprof__dictionary *dictionary, mtprof_frame frame, uint
         *index = found - 1;
         return MTPROF_OK;
     }
-    size_t n = dictionary->n_frames;
-    if (n >= UINT32_MAX - 1 ||
-        !mtb_grow((void **)&dictionary->frames, &dictionary->frames_capacity, n + 1,
-                  sizeof *dictionary->frames) ||
-        !mtb_idmap_reserve(&dictionary->frame_map) || !keep_text(dictionary, &frame.function) ||
-        !keep_text(dictionary, &frame.file)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack frames", n + 1);
+    if (!keep_text(dictionary, &frame.function) || !keep_text(dictionary, &frame.file) ||
+        !mtb_idmap_append(&dictionary->frame_map, hash, dictionary->frames, dictionary->n_frames,
+                          dictionary->frames_capacity, &frame)) {
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack frames",
+                        dictionary->n_frames + 1);
     }
-    dictionary->frames[n] = frame;
-    dictionary->n_frames = n + 1;
-    mtb_idmap_add(&dictionary->frame_map, hash, (uint32_t)n + 1);
-    *index = (uint32_t)n;
+    *index = (uint32_t)dictionary->n_frames - 1;
     return MTPROF_OK;
 }
 
@@ -376,17 +368,12 @@ static int node_locked(mtprof__dictionary *dictionary, mtprof__stack_node key, u
     if (*node != 0) {
         return MTPROF_OK;
     }
-    size_t n = dictionary->n_nodes;
-    if (n >= UINT32_MAX - 1 ||
-        !mtb_grow((void **)&dictionary->nodes, &dictionary->nodes_capacity, n + 1,
-                  sizeof *dictionary->nodes) ||
-        !mtb_idmap_reserve(&dictionary->node_map)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack nodes", n + 1);
+    if (!mtb_idmap_append(&dictionary->node_map, hash, dictionary->nodes, dictionary->n_nodes,
+                          dictionary->nodes_capacity, &key)) {
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu stack nodes",
+                        dictionary->n_nodes + 1);
     }
-    dictionary->nodes[n] = key;
-    dictionary->n_nodes = n + 1;
-    *node = (uint32_t)n + 1;
-    mtb_idmap_add(&dictionary->node_map, hash, *node);
+    *node = (uint32_t)dictionary->n_nodes;
     return MTPROF_OK;
 }
 
@@ -542,16 +529,12 @@ static int keep_key(mtprof__dictionary *dictionary, mtprof_text *key)
         *key = dictionary->keys[found - 1];
         return MTPROF_OK;
     }
-    size_t n = dictionary->n_keys;
-    if (n >= UINT32_MAX - 1 ||
-        !mtb_grow((void **)&dictionary->keys, &dictionary->keys_capacity, n + 1,
-                  sizeof *dictionary->keys) ||
-        !mtb_idmap_reserve(&dictionary->key_map) || !keep_text(dictionary, key)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu keys of metadata", n + 1);
+    if (!keep_text(dictionary, key) ||
+        !mtb_idmap_append(&dictionary->key_map, hash, dictionary->keys, dictionary->n_keys,
+                          dictionary->keys_capacity, key)) {
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu keys of metadata",
+                        dictionary->n_keys + 1);
     }
-    dictionary->keys[n] = *key;
-    dictionary->n_keys = n + 1;
-    mtb_idmap_add(&dictionary->key_map, hash, (uint32_t)n + 1);
     return MTPROF_OK;
 }
 
@@ -609,21 +592,15 @@ static int trace_metadata_locked(mtprof__dictionary *dictionary, mtprof_metadatu
     uint64_t hash = mtb_hash_bytes(item.key.bytes, item.key.length);
     uint32_t found = mtb_idmap_find(&dictionary->trace_metadata_map, hash, same_trace_key,
                                     dictionary, &item.key);
-    size_t n = dictionary->n_trace_metadata;
-    if (n >= UINT32_MAX - 1 ||
-        !mtb_grow((void **)&dictionary->trace_metadata, &dictionary->trace_metadata_capacity, n + 1,
-                  sizeof *dictionary->trace_metadata) ||
-        !mtb_idmap_reserve(&dictionary->trace_metadata_map)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu metadata of the trace", n + 1);
-    }
     MT_TRY(keep_item(dictionary, &item));
     if (found != 0) {
         dictionary->trace_metadata[found - 1] = item;
-        return MTPROF_OK;
+    } else if (!mtb_idmap_append(&dictionary->trace_metadata_map, hash, dictionary->trace_metadata,
+                                 dictionary->n_trace_metadata, dictionary->trace_metadata_capacity,
+                                 &item)) {
+        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu metadata of the trace",
+                        dictionary->n_trace_metadata + 1);
     }
-    dictionary->trace_metadata[n] = item;
-    dictionary->n_trace_metadata = n + 1;
-    mtb_idmap_add(&dictionary->trace_metadata_map, hash, (uint32_t)n + 1);
     return MTPROF_OK;
 }
 

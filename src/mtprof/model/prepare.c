@@ -149,11 +149,9 @@ static int compare_marks(const void *a, const void *b)
 
 static int add_mark(mtprof_model *model, size_t *capacity, int64_t ns, int64_t step)
 {
-    if (!mtb_grow((void **)&model->steps, capacity, model->n_steps + 1, sizeof *model->steps)) {
-        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for its steps");
-    }
-    model->steps[model->n_steps++] = (mtprof__step_mark){ns, step};
-    return MTPROF_OK;
+    return mtb_append(model->steps, model->n_steps, *capacity, &(mtprof__step_mark){ns, step})
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "make model: no memory for its steps");
 }
 
 static int read_marks(mtprof_model *model, uint32_t stream, size_t *capacity)

@@ -56,10 +56,9 @@ static int64_t step_i64(uint64_t base, uint64_t from, uint64_t to, u128 factor, 
 
 bool mtprof__clock_map_add(mtprof__clock_map *map, mtprof__clock_point anchor)
 {
-    if (!mtb_grow((void **)&map->anchors, &map->capacity, map->n + 1, sizeof *map->anchors)) {
+    if (!mtb_append(map->anchors, map->n, map->capacity, &anchor)) {
         return false;
     }
-    map->anchors[map->n++] = anchor;
     return true;
 }
 
@@ -143,10 +142,9 @@ bool mtprof__source_clock_add(mtprof__source_clock *clock, mtprof__clock_pair pa
             return true;
         }
     }
-    if (!mtb_grow((void **)&clock->pairs, &clock->capacity, clock->n + 1, sizeof *clock->pairs)) {
+    if (!mtb_append(clock->pairs, clock->n, clock->capacity, &pair)) {
         return false;
     }
-    clock->pairs[clock->n++] = pair;
     return true;
 }
 

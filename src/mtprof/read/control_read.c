@@ -25,20 +25,18 @@ static int add_open(mtprof__control_read *control, const mtprof_record *record,
             "record at %llu: epoch %u is opened after epoch %u, expected a larger number",
             (unsigned long long)record->offset, record->arg, before);
     }
-    if (!mtb_grow((void **)&control->epochs, &control->epoch_capacity, control->n_epochs + 1,
-                  sizeof *control->epochs)) {
-        return mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
-                        (unsigned long long)record->offset);
-    }
-    control->epochs[control->n_epochs++] = (mtprof_epoch_info){
-        .epoch = record->arg,
-        .window = (uint32_t)record->words[2],
-        .step = (uint32_t)(record->words[2] >> 32),
-        .close_kind = MTPROF_CLOSE_NONE,
-        .gate = record->words[1],
-        .open_ticks = record->ticks,
-    };
-    return MTPROF_OK;
+    return mtb_append(control->epochs, control->n_epochs, control->epoch_capacity,
+                      &(mtprof_epoch_info){
+                          .epoch = record->arg,
+                          .window = (uint32_t)record->words[2],
+                          .step = (uint32_t)(record->words[2] >> 32),
+                          .close_kind = MTPROF_CLOSE_NONE,
+                          .gate = record->words[1],
+                          .open_ticks = record->ticks,
+                      })
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "open trace: no memory for the record at %llu",
+                          (unsigned long long)record->offset);
 }
 
 mtprof_epoch_info *mtprof__control_find_epoch(const mtprof__control_read *control, uint32_t epoch)

@@ -106,11 +106,10 @@ void mtprof__chrome_modules_begin(mtprof__chrome *chrome, const mtprof__event *e
     }
     open_backward mine = {.id = event->correlation,
                           .module = node ? module_of_node(m, payload) : around->module};
-    if (!mtb_grow((void **)&m->open, &m->open_capacity, m->n_open + 1, sizeof *m->open)) {
+    if (!mtb_append(m->open, m->n_open, m->open_capacity, &mine)) {
         chrome->error = MTPROF_ENOMEM;
         return;
     }
-    m->open[m->n_open++] = mine;
 }
 
 const mtprof__event *mtprof__chrome_modules_end(mtprof__chrome *chrome, const mtprof__event *event,

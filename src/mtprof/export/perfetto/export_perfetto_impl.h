@@ -222,7 +222,7 @@ typedef struct mtprof__perfetto {
     mtprof__slice_head *heads;   /* by name */
     size_t n_heads;
     mtprof__lane_track *tracks; /* by track */
-    size_t n_tracks, tracks_capacity;
+    size_t n_tracks;
     mtprof__seen counters; /* by name */
     mtprof__seen devices;
     mtprof__seen memories; /* 2 device: allocated, 2 device + 1: reserved */

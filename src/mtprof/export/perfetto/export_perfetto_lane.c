@@ -206,12 +206,8 @@ int mtprof__lane_name(mtprof__perfetto *x, mtprof__lane *lane, const mtprof__eve
     if (name == MTPROF__NAME_INLINE) {
         return 0;
     }
-    size_t before = x->n_heads;
-    if (!mtb_grow((void **)&x->heads, &x->n_heads, (size_t)name + 1, sizeof *x->heads)) {
+    if (!mtb_reach((void **)&x->heads, &x->n_heads, name, sizeof *x->heads)) {
         return 0;
-    }
-    if (x->n_heads > before) {
-        memset(x->heads + before, 0, (x->n_heads - before) * sizeof *x->heads);
     }
     if (x->heads[name].kind_plus_1 != event->kind + 1) {
         make_head(&x->heads[name], name, event->kind);
@@ -425,14 +421,9 @@ static int new_lane(mtprof__perfetto *x, uint64_t uuid, const lane_place *place,
 /* NULL where there is no memory; that has been noted. */
 static mtprof__lane_track *track_at(mtprof__perfetto *x, uint32_t track)
 {
-    if (track >= x->n_tracks) {
-        if (!mtb_grow((void **)&x->tracks, &x->tracks_capacity, (size_t)track + 1,
-                      sizeof *x->tracks)) {
-            (void)mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory for track %u", track);
-            return NULL;
-        }
-        memset(x->tracks + x->n_tracks, 0, (track + 1 - x->n_tracks) * sizeof *x->tracks);
-        x->n_tracks = (size_t)track + 1;
+    if (!mtb_reach((void **)&x->tracks, &x->n_tracks, track, sizeof *x->tracks)) {
+        (void)mtb_fail(MTPROF_ENOMEM, "export perfetto: no memory for track %u", track);
+        return NULL;
     }
     return &x->tracks[track];
 }

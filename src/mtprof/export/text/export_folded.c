@@ -75,19 +75,6 @@ typedef struct folder {
     uint64_t parts; /* written since the progress function was called */
 } folder;
 
-/* An array indexed by ids, zeroed where it grows. */
-static bool reach(void **array, size_t *capacity, size_t index, size_t size)
-{
-    size_t before = *capacity;
-    if (!mtb_grow(array, capacity, index + 1, size)) {
-        return false;
-    }
-    if (*capacity > before) {
-        memset((char *)*array + before * size, 0, (*capacity - before) * size);
-    }
-    return true;
-}
-
 /* ---- texts and nodes ------------------------------------------------------------------------- */
 
 static bool same_text(const void *context, uint32_t id, const void *key)
@@ -103,13 +90,11 @@ static int find_text(folder *f, mtprof_text text, uint32_t *id)
     if (*id != 0 || f->text_bytes + text.length > TEXTS_BYTES_MAX || f->n_texts >= NODES_MAX) {
         return 0;
     }
-    char *copy = mtb_arena_copy_text(&f->arena, text.bytes, text.length);
-    if (copy == NULL ||
-        !mtb_grow((void **)&f->texts, &f->texts_capacity, f->n_texts + 1, sizeof *f->texts) ||
-        !mtb_idmap_add(&f->text_map, hash, (uint32_t)f->n_texts + 1)) {
+    text.bytes = mtb_arena_copy_text(&f->arena, text.bytes, text.length);
+    if (text.bytes == NULL ||
+        !mtb_idmap_append(&f->text_map, hash, f->texts, f->n_texts, f->texts_capacity, &text)) {
         return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for a name");
     }
-    f->texts[f->n_texts++] = (mtprof_text){copy, text.length};
     f->text_bytes += text.length;
     *id = (uint32_t)f->n_texts;
     return 0;
@@ -161,7 +146,7 @@ static int find_name(folder *f, uint32_t name, mtprof_text text, uint32_t *id)
     if (name == MTPROF__NAME_INLINE) {
         return find_text(f, text, id);
     }
-    if (!reach((void **)&f->name_texts, &f->n_names, name, sizeof *f->name_texts)) {
+    if (!mtb_reach((void **)&f->name_texts, &f->n_names, name, sizeof *f->name_texts)) {
         return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for names");
     }
     if (f->name_texts[name] == 0) {
@@ -195,12 +180,10 @@ static int remember_stack(folder *f, uint32_t stack, uint32_t node)
     if (f->n_known >= NODES_MAX) {
         return 0;
     }
-    if (!mtb_grow((void **)&f->known, &f->known_capacity, f->n_known + 1, sizeof *f->known) ||
-        !mtb_idmap_add(&f->known_map, mtb_mix(stack, 1), (uint32_t)f->n_known + 1)) {
-        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for stacks");
-    }
-    f->known[f->n_known++] = (fold_stack){stack, node};
-    return 0;
+    return mtb_idmap_append(&f->known_map, mtb_mix(stack, 1), f->known, f->n_known,
+                            f->known_capacity, &(fold_stack){stack, node})
+               ? 0
+               : mtb_fail(MTPROF_ENOMEM, "export folded: no memory for stacks");
 }
 
 /* The node of a call stack: each frame is looked up once, from the innermost known one on. */
@@ -241,7 +224,7 @@ static void add_time(folder *f, uint32_t node, int64_t ns)
 static int begin_event(folder *f, const mtprof__event *event)
 {
     const mtprof__payload *payload = event->payload;
-    if (!reach((void **)&f->tracks, &f->n_tracks, event->track, sizeof *f->tracks)) {
+    if (!mtb_reach((void **)&f->tracks, &f->n_tracks, event->track, sizeof *f->tracks)) {
         return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for track %u", event->track);
     }
     fold_track *open = &f->tracks[event->track];
@@ -256,11 +239,10 @@ static int begin_event(folder *f, const mtprof__event *event)
     MT_TRY(find_name(f, event->name, event->name_text, &name));
     MT_TRY(find_child(f, node, name, &node));
     f->job->report.folded += f->cut;
-    if (!mtb_grow((void **)&open->nodes, &open->capacity, open->n + 1, sizeof *open->nodes)) {
-        return mtb_fail(MTPROF_ENOMEM, "export folded: no memory for %zu open scopes", open->n + 1);
-    }
-    open->nodes[open->n++] = node;
-    return 0;
+    return mtb_append(open->nodes, open->n, open->capacity, &node)
+               ? 0
+               : mtb_fail(MTPROF_ENOMEM, "export folded: no memory for %zu open scopes",
+                          open->n + 1);
 }
 
 /* Overheads of foreign traces come complete; their time counts for what is around them. */

@@ -76,16 +76,6 @@ typedef struct speedscope {
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static int add_frame(speedscope *x, mtprof_text text, uint32_t *frame)
-{
-    if (!mtb_grow((void **)&x->frames, &x->frames_capacity, x->n_frames + 1, sizeof *x->frames)) {
-        return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for frames");
-    }
-    x->frames[x->n_frames++] = text;
-    *frame = (uint32_t)x->n_frames;
-    return 0;
-}
-
 static bool same_frame(const void *context, uint32_t id, const void *key)
 {
     return mtprof__text_same(((const mtprof_text *)context)[id - 1], *(const mtprof_text *)key);
@@ -104,13 +94,11 @@ static int find_inline(speedscope *x, mtprof_text text, uint32_t *frame)
         return 0;
     }
     mtprof_text copy = {mtb_arena_copy_text(&x->arena, text.bytes, text.length), text.length};
-    if (copy.bytes == NULL) {
+    if (copy.bytes == NULL || !mtb_idmap_append(&x->inline_map, hash, x->frames, x->n_frames,
+                                                x->frames_capacity, &copy)) {
         return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for a name");
     }
-    MT_TRY(add_frame(x, copy, frame));
-    if (!mtb_idmap_add(&x->inline_map, hash, *frame)) {
-        return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for names");
-    }
+    *frame = (uint32_t)x->n_frames;
     x->n_inline++;
     return 0;
 }
@@ -121,17 +109,16 @@ static int find_frame(speedscope *x, const mtprof__event *event, uint32_t *frame
     if (name == MTPROF__NAME_INLINE) {
         return find_inline(x, event->name_text, frame);
     }
-    if (name >= x->n_names) {
-        size_t before = x->n_names;
-        if (!mtb_grow((void **)&x->name_frames, &x->n_names, (size_t)name + 1,
-                      sizeof *x->name_frames)) {
-            return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for names");
-        }
-        memset(x->name_frames + before, 0, (x->n_names - before) * sizeof *x->name_frames);
+    if (!mtb_reach((void **)&x->name_frames, &x->n_names, name, sizeof *x->name_frames)) {
+        return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for names");
     }
     if (x->name_frames[name] == FRAME_NONE) {
         /* The model's own text lives longer than the event. */
-        MT_TRY(add_frame(x, mtprof_model_name(x->job->model, name), &x->name_frames[name]));
+        mtprof_text text = mtprof_model_name(x->job->model, name);
+        if (!mtb_append(x->frames, x->n_frames, x->frames_capacity, &text)) {
+            return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for frames");
+        }
+        x->name_frames[name] = (uint32_t)x->n_frames;
     }
     *frame = x->name_frames[name];
     return 0;
@@ -188,10 +175,9 @@ static int put_edge(speedscope *x, uint32_t number, edge e)
         x->clamped += e.frame != EDGE_CLOSE;
     }
     if (e.frame != EDGE_CLOSE) {
-        if (!mtb_grow((void **)&p->open, &p->open_capacity, p->n_open + 1, sizeof *p->open)) {
+        if (!mtb_append(p->open, p->n_open, p->open_capacity, &e.frame)) {
             return mtb_fail(MTPROF_ENOMEM, "export speedscope: no memory for open scopes");
         }
-        p->open[p->n_open++] = e.frame;
         write_edge(x, p, "O", e.frame, p->last_at);
     } else if (p->n_open > 0) {
         write_edge(x, p, "C", p->open[--p->n_open], p->last_at);

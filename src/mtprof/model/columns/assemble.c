@@ -30,11 +30,9 @@ const mtprof__part *mtprof__part_find(const mtprof__assembly *assembly, uint32_t
 
 int mtprof__pairs_add(mtprof__pairs *pairs, uint32_t work, uint32_t host)
 {
-    if (!mtb_grow((void **)&pairs->items, &pairs->capacity, pairs->n + 1, sizeof *pairs->items)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu links", pairs->n + 1);
-    }
-    pairs->items[pairs->n++] = (mtprof__tie){work, host};
-    return MTPROF_OK;
+    return mtb_append(pairs->items, pairs->n, pairs->capacity, &(mtprof__tie){work, host})
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu links", pairs->n + 1);
 }
 
 enum memo {

@@ -58,12 +58,11 @@ static int find_name(builder *b, uint32_t string, const mtprof__payload_store *s
 static MT_COLD int enter_block(builder *b, uint32_t block)
 {
     mtprof__slot_task *task = b->task;
-    if (!mtb_grow((void **)&task->segments, &task->segments_capacity, task->n_segments + 1,
-                  sizeof *task->segments)) {
+    if (!mtb_append(
+            task->segments, task->n_segments, task->segments_capacity,
+            &(mtprof__run_block){.block = block, .first = (uint32_t)task->events.columns.n})) {
         return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
     }
-    task->segments[task->n_segments++] =
-        (mtprof__run_block){.block = block, .first = (uint32_t)task->events.columns.n};
     b->block = block;
     return MTPROF_OK;
 }
@@ -86,11 +85,10 @@ static MT_COLD int grow(mtprof__columns *columns)
 /* Keys are not stored: they follow from the rows, but for a jump here and there. */
 static MT_COLD int note_key(mtprof__slot_task *task, uint64_t key)
 {
-    if (!mtb_grow((void **)&task->anchors, &task->anchors_capacity, task->n_anchors + 1,
-                  sizeof *task->anchors)) {
+    if (!mtb_append(task->anchors, task->n_anchors, task->anchors_capacity,
+                    &(mtprof__key_anchor){key, (uint32_t)task->events.columns.n})) {
         return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
     }
-    task->anchors[task->n_anchors++] = (mtprof__key_anchor){key, (uint32_t)task->events.columns.n};
     task->next_key = key;
     return MTPROF_OK;
 }
@@ -293,13 +291,11 @@ static int point(builder *b)
 static int foreign_end(builder *b)
 {
     mtprof__slot_task *task = b->task;
-    if (!mtb_grow((void **)&task->ends, &task->ends_capacity, task->n_ends + 1,
-                  sizeof *task->ends)) {
-        return mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
-    }
-    task->ends[task->n_ends++] =
-        (mtprof__foreign_end){b->slot.record.key, b->slot.ns, b->slot.cursor.stream->slot};
-    return MTPROF_OK;
+    return mtb_append(
+               task->ends, task->n_ends, task->ends_capacity,
+               &(mtprof__foreign_end){b->slot.record.key, b->slot.ns, b->slot.cursor.stream->slot})
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "make model: no memory for events");
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */

@@ -259,11 +259,10 @@ void mtprof__columns_fini(mtprof__columns *columns)
 
 int mtprof__links_add(mtprof__links *links, uint64_t key, uint32_t event)
 {
-    if (!mtb_grow((void **)&links->items, &links->capacity, links->n + 1, sizeof *links->items)) {
-        return mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu links", links->n + 1);
-    }
-    links->items[links->n++] = (mtprof__link){.key = key, .event = event};
-    return MTPROF_OK;
+    return mtb_append(links->items, links->n, links->capacity,
+                      &(mtprof__link){.key = key, .event = event})
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "model: no memory for %zu links", links->n + 1);
 }
 
 static void links_fini(mtprof__links *links)

@@ -126,11 +126,13 @@ static int show(mtprof__record_events *r, const mtprof__work *work, mtprof__payl
 static int put_aside(mtprof__record_events *r, mtprof__source_stream *stream, uint32_t device,
                      uint32_t track)
 {
-    if (!mtb_grow((void **)&r->early, &r->early_capacity, r->n_early + 1, sizeof *r->early)) {
+    if (!mtb_append(r->early, r->n_early, r->early_capacity,
+                    &(mtprof__early){.work = stream->work,
+                                     .payload = stream->payload,
+                                     .device = device,
+                                     .track = track})) {
         return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for device work");
     }
-    r->early[r->n_early++] = (mtprof__early){
-        .work = stream->work, .payload = stream->payload, .device = device, .track = track};
     memset(&stream->payload, 0, sizeof stream->payload); /* it changed hands */
     return MTPROF_OK;
 }

@@ -209,12 +209,9 @@ static int count_one(mtprof__annotation *annotation, const mtprof__queue_span *w
             return MTPROF_OK;
         }
     }
-    if (!mtb_grow((void **)&annotation->spans, &annotation->capacity, annotation->n_spans + 1,
-                  sizeof *annotation->spans)) {
-        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
-    }
-    annotation->spans[annotation->n_spans++] = *work;
-    return MTPROF_OK;
+    return mtb_append(annotation->spans, annotation->n_spans, annotation->capacity, work)
+               ? MTPROF_OK
+               : mtb_fail(MTPROF_ENOMEM, "read trace: no memory for launches in flight");
 }
 
 int mtprof__annotation_count(mtprof__annotation *annotation, const mtprof__queue_span *work)

@@ -302,11 +302,9 @@ uint32_t mtprof__slot_owner(const mtprof__slot *slot)
 
 int mtprof__slot_expect_end(mtprof__slot *slot, const mtprof__foreign_end *end)
 {
-    if (!mtb_grow((void **)&slot->early, &slot->early_capacity, slot->n_early + 1,
-                  sizeof *slot->early)) {
+    if (!mtb_append(slot->early, slot->n_early, slot->early_capacity, end)) {
         return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for ends of other threads");
     }
-    slot->early[slot->n_early++] = *end;
     slot->plain = false;
     return MTPROF_OK;
 }

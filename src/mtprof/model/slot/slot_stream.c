@@ -161,16 +161,8 @@ static void enter_epoch(mtprof__slot *slot, uint32_t epoch)
 /* The payload store of a place on the stack, emptied for its scope where it has none yet. */
 static int open_payload(mtprof__slot *slot, uint32_t at, mtprof__payload_store **store)
 {
-    if (at >= slot->n_payloads) {
-        size_t capacity = slot->payloads_capacity;
-        if (!mtb_grow((void **)&slot->payloads, &capacity, (size_t)at + 1,
-                      sizeof *slot->payloads)) {
-            return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
-        }
-        slot->payloads_capacity = capacity;
-        memset(slot->payloads + slot->n_payloads, 0,
-               (capacity - slot->n_payloads) * sizeof *slot->payloads);
-        slot->n_payloads = capacity;
+    if (!mtb_reach((void **)&slot->payloads, &slot->n_payloads, at, sizeof *slot->payloads)) {
+        return mtb_fail(MTPROF_ENOMEM, "read trace: no memory for the payload of an event");
     }
     *store = &slot->payloads[at];
     if (!slot->scopes[at].has_payload) {

@@ -101,7 +101,7 @@ typedef struct mtprof__slot {
     size_t capacity;
     uint32_t n, floor, nest_top;
     mtprof__payload_store *payloads; /* one per place on the stack, kept for the next scope there */
-    size_t n_payloads, payloads_capacity;
+    size_t n_payloads;
     mtprof__payload_store point;
     mtprof__payload_store scrap; /* of payloads that belong to nothing */
     mtprof__inputs_cache inputs;
